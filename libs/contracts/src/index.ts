@@ -1,1 +1,10 @@
-export {};
+export * from './controls.ts';
+export * from './engine.ts';
+export * from './envelope.ts';
+export * from './messages.ts';
+export * from './names.ts';
+export * from './plans.ts';
+export * from './policy.ts';
+export * from './snapshot.ts';
+export * from './streams.ts';
+export * from './tasks.ts';

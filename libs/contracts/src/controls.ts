@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import { message } from './envelope.ts';
+
+/** Commands of people, as facts that they asked. `aggregate` may be `_all_`. Folds judge whether they take effect. */
+const command = <T extends string, D extends z.ZodRawShape>(type: T, data: D) =>
+  message(type, 1, z.object({ commandId: z.string(), comment: z.string().nullable(), ...data }));
+
+export const aggregatePausedSchema = command('aggregate.paused', {});
+export const aggregateResumedSchema = command('aggregate.resumed', {});
+/** `steps` null: all of them. Approving a step approves what it depends on. */
+export const planApprovedSchema = command('plan.approved', {
+  planId: z.string(),
+  steps: z.array(z.int().min(1)).nullable(),
+});
+/** Rejecting a step rejects its dependents. */
+export const planRejectedSchema = command('plan.rejected', {
+  planId: z.string(),
+  steps: z.array(z.int().min(1)).nullable(),
+});
+export const instanceQuarantinedSchema = command('instance.quarantined', {
+  serverId: z.string(),
+  /** -1: until released. */
+  seconds: z.number().min(-1),
+});
+export const instanceUnquarantinedSchema = command('instance.unquarantined', { serverId: z.string() });
+/** Not started: it ends Cancelled. Started: it is aborted as `migration.aborted` asks. */
+export const migrationCancelledSchema = command('migration.cancelled', { taskId: z.string() });
+export const migrationAbortedSchema = command('migration.aborted', { taskId: z.string() });
+export const evaluationRequestedSchema = command('evaluation.requested', {
+  /** `evaluate`: decide on it; `record`: keep it and never plan it. */
+  purpose: z.enum(['evaluate', 'record']),
+});
+
+export const controlSchemas = [
+  aggregatePausedSchema,
+  aggregateResumedSchema,
+  planApprovedSchema,
+  planRejectedSchema,
+  instanceQuarantinedSchema,
+  instanceUnquarantinedSchema,
+  migrationCancelledSchema,
+  migrationAbortedSchema,
+  evaluationRequestedSchema,
+] as const;
+export type Control = z.infer<(typeof controlSchemas)[number]>;

@@ -1,0 +1,114 @@
+/**
+ * Names on the wire: subjects, tokens and ids.
+ *
+ * A name from Nova (an aggregate, a host) may hold any Unicode character. A subject token may not hold white space,
+ * `.`, `*` or `>`, and a consumer's name neither `/` nor `\`. {@link encodeToken} maps every name to one token and
+ * no two names to the same token.
+ */
+
+/** The pool of hypervisors that belong to no aggregate, as it is named on the wire. */
+export const UNASSIGNED = '_unassigned_';
+/** Addresses every aggregate; only for controls. */
+export const ALL = '_all_';
+
+const PLAIN = /^[A-Za-z0-9_-]$/;
+const RESERVED = new Set<string>([UNASSIGNED, ALL]);
+
+/**
+ * One subject token for a name: ASCII letters, digits, `-` and `_` stay, every other byte of the UTF-8 form becomes
+ * `=XX`; a leading `_` is encoded too, so that {@link UNASSIGNED} and {@link ALL} can never be the token of an ordinary name.
+ *
+ * @throws RangeError for the empty string and for a string with a lone surrogate: neither has a token.
+ */
+export function encodeToken(name: string): string {
+  if (name === '') throw new RangeError('an empty name has no subject token');
+  if (!name.isWellFormed()) throw new RangeError(`the name ${JSON.stringify(name)} is not well-formed Unicode`);
+  let token = '';
+  for (const byte of new TextEncoder().encode(name)) {
+    const char = String.fromCharCode(byte);
+    const plain = PLAIN.test(char) && !(char === '_' && token === '');
+    token += plain ? char : `=${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+  }
+  return token;
+}
+
+/**
+ * The name that a token stands for; the inverse of {@link encodeToken}.
+ *
+ * @throws RangeError when the text is not a token that encodeToken makes.
+ */
+export function decodeToken(token: string): string {
+  const bytes: number[] = [];
+  for (let i = 0; i < token.length; i++) {
+    const char = token.charAt(i);
+    if (char === '=') {
+      const hex = token.slice(i + 1, i + 3);
+      if (!/^[0-9A-F]{2}$/.test(hex)) throw new RangeError(`${JSON.stringify(token)} is not a subject token of Kronos`);
+      bytes.push(Number.parseInt(hex, 16));
+      i += 2;
+    } else bytes.push(char.charCodeAt(0));
+  }
+  let name: string;
+  try {
+    name = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(new Uint8Array(bytes));
+  } catch {
+    throw new RangeError(`${JSON.stringify(token)} is not a subject token of Kronos`);
+  }
+  if (name === '' || encodeToken(name) !== token)
+    throw new RangeError(`${JSON.stringify(token)} is not a subject token of Kronos`);
+  return name;
+}
+
+/** The token of an aggregate in scope: its name encoded, or {@link UNASSIGNED} or {@link ALL} themselves. */
+export const aggregateToken = (aggregate: string): string =>
+  RESERVED.has(aggregate) ? aggregate : encodeToken(aggregate);
+
+/** The aggregate that a token addresses; the inverse of {@link aggregateToken}. */
+export const aggregateOfToken = (token: string): string => (RESERVED.has(token) ? token : decodeToken(token));
+
+/** The subject families of Kronos. */
+export const families = ['snapshots', 'plans', 'migrations', 'results', 'controls', 'ledger', 'inventory'] as const;
+export type Family = (typeof families)[number];
+
+/** The subject on which a family's messages of one aggregate (for `inventory`: of one host) travel. */
+export const subject = (family: Family, name: string): string =>
+  `kronos.${family}.${family === 'inventory' ? encodeToken(name) : aggregateToken(name)}`;
+
+/** The family and the name of a subject of Kronos, or null for any other subject. */
+export function parseSubject(text: string): { family: Family; name: string } | null {
+  const [root, family, token, ...rest] = text.split('.');
+  if (root !== 'kronos' || token === undefined || rest.length > 0) return null;
+  const known = families.find((f) => f === family);
+  if (known === undefined) return null;
+  try {
+    return { family: known, name: known === 'inventory' ? decodeToken(token) : aggregateOfToken(token) };
+  } catch {
+    return null;
+  }
+}
+
+/** The id of the snapshot that belongs to a cycle: the same for every scorer that takes it. */
+export const cycleSnapshotId = (aggregate: string, cycle: number): string => `${aggregateToken(aggregate)}-${cycle}`;
+
+/** The id of the snapshot that a command asked for. */
+export const commandSnapshotId = (aggregate: string, commandId: string): string =>
+  `${aggregateToken(aggregate)}-c-${commandId}`;
+
+/** The id of a step's task. A plan has the id of the snapshot it was decided on, so it needs no id of its own. */
+export const taskId = (planId: string, step: number): string => `${planId}-s${step}`;
+
+/** Deterministic message ids (`Nats-Msg-Id`): a retry of the same act has the same id. */
+export const messageId = {
+  snapshot: (snapshotId: string) => `snapshot.taken:${snapshotId}`,
+  configured: (aggregate: string, optionsDigest: string, basis: number) =>
+    `planner.configured:${aggregateToken(aggregate)}:${optionsDigest}:${basis}`,
+  decided: (snapshotId: string) => `cycle.decided:${snapshotId}`,
+  dispatched: (planId: string) => `plan.dispatched:${planId}`,
+  requested: (task: string, attempt: number) => `migration.requested:${task}:${attempt}`,
+  started: (task: string, attempt: number) => `migration.started:${task}:${attempt}`,
+  observed: (task: string, attempt: number) => `migration.observed:${task}:${attempt}`,
+  /** One per attempt: an attempt has exactly one outcome, be it completed, failed or skipped. */
+  ended: (task: string, attempt: number) => `migration.ended:${task}:${attempt}`,
+  control: (commandId: string) => `control:${commandId}`,
+  checkpoint: (aggregate: string, sequence: number) => `state.checkpointed:${aggregateToken(aggregate)}:${sequence}`,
+} as const;

@@ -1,0 +1,129 @@
+import { z } from 'zod';
+import { engineOptionsSchema } from './engine.ts';
+import { isoTimeSchema, message, objectRefSchema, reasonSchema } from './envelope.ts';
+import { groupPolicySchema } from './snapshot.ts';
+
+export const phaseSchema = z.enum(['evacuate', 'affinity', 'spread', 'pack']);
+export type Phase = z.infer<typeof phaseSchema>;
+
+/** One live migration of a plan. Released, it becomes a task of the same id. */
+export const stepSchema = z.object({
+  /** 1, 2, ... in the order in which the plan was made. */
+  step: z.int().min(1),
+  taskId: z.string(),
+  phase: phaseSchema,
+  /** True for the first half of a move through a third host. */
+  parking: z.boolean(),
+  serverId: z.string(),
+  serverName: z.string(),
+  from: z.string(),
+  to: z.string(),
+  /** Further legal destinations, best first. */
+  alternates: z.array(z.string()),
+  /** Tasks that must have completed before this one starts. */
+  dependsOn: z.array(z.string()),
+  /** Seconds after the release before which it does not start. */
+  delaySeconds: z.number().min(0),
+  /** The server's groups, for the cap per group. */
+  groups: z.array(z.object({ id: z.string(), policy: groupPolicySchema })),
+  resources: z.record(z.string(), z.number()),
+  ramMb: z.number(),
+  diskGb: z.number(),
+  /** What the move adds to each policy's value of its destination and takes from its source, by policy name. */
+  weights: z.record(z.string(), z.object({ source: z.number(), destination: z.number() })),
+  /** Why this VM and this destination; absent when kept in the plan's details. */
+  why: reasonSchema.optional(),
+});
+export type Step = z.infer<typeof stepSchema>;
+
+/** The state of one policy before or after a plan. */
+export const policyImbalanceSchema = z.object({
+  policy: z.string(),
+  imbalance: z.number().nullable(),
+  threshold: z.number(),
+  participates: z.boolean(),
+  detected: z.boolean(),
+  /** How many evaluations in a row it has been detected, this one included. */
+  sustainedCycles: z.int().min(0),
+});
+export type PolicyImbalance = z.infer<typeof policyImbalanceSchema>;
+
+export const planSchema = z.object({
+  /** The id of the snapshot it was decided on. */
+  id: z.string(),
+  planner: z.enum(['search', 'greedy']),
+  budget: z.int().min(0),
+  steps: z.array(stepSchema).min(1),
+  after: z.object({ combined: z.number().nullable(), policies: z.array(policyImbalanceSchema) }),
+  /** No plan with this budget can bring the combined imbalance below this; null where none is known. */
+  lowerBound: z.number().nullable(),
+  /** Reduction reached / reduction that the bound leaves possible, 0..1; null where there is nothing to reduce. */
+  shareOfPossible: z.number().nullable(),
+  candidatesEvaluated: z.int().min(0),
+});
+export type Plan = z.infer<typeof planSchema>;
+
+/** A VM that had to leave its host or its group's state and could not. */
+export const stuckSchema = z.object({
+  serverId: z.string(),
+  serverName: z.string(),
+  host: z.string(),
+  phase: phaseSchema,
+  reason: reasonSchema,
+});
+export type Stuck = z.infer<typeof stuckSchema>;
+
+/** The outcome of a decision, before it is written: what the pure core returns. */
+export const decisionSchema = z.object({
+  /** Planned: there is a plan. Quiet: nothing needs doing, or nothing helps. Gated: a gate ended the cycle before planning. */
+  outcome: z.enum(['planned', 'quiet', 'gated']),
+  reason: reasonSchema,
+  before: z.object({ combined: z.number().nullable(), policies: z.array(policyImbalanceSchema) }),
+  plan: planSchema.nullable(),
+  /** Refused candidates by reason code. */
+  refusals: z.record(z.string(), z.int()),
+  warnings: z.array(reasonSchema),
+  /** Evacuations and repairs that cannot be done, and why. */
+  stuck: z.array(stuckSchema),
+  /** The end of evacuation per disabled host: `done` (no VM left), `stuck` or `running`. */
+  evacuations: z.array(z.object({ host: z.string(), state: z.enum(['done', 'stuck', 'running']), left: z.int() })),
+});
+export type Decision = z.infer<typeof decisionSchema>;
+
+/** Exactly one per decided snapshot, on `kronos.plans.<agg>`. */
+export const cycleDecidedSchema = message(
+  'cycle.decided',
+  1,
+  decisionSchema.extend({
+    snapshotId: z.string(),
+    snapshotTime: isoTimeSchema,
+    cycle: z.int(),
+    /** The log was folded up to this sequence; what comes after is no part of the decision. */
+    basis: z.int().min(0),
+    /** The plan is released with this event, waits for approval, or is a dry run's and never released. */
+    release: z.enum(['released', 'proposed', 'dryRun', 'none']),
+    plannerVersion: z.string(),
+    digests: z.object({
+      snapshot: z.string(),
+      policies: z.string(),
+      state: z.string(),
+      options: z.string(),
+      decision: z.string(),
+    }),
+    /** Where the explanation is when the event would have grown too large. */
+    details: objectRefSchema.nullable(),
+  }),
+);
+export type CycleDecided = z.infer<typeof cycleDecidedSchema>;
+
+/** All tasks of a released plan are on the work queue. */
+export const planDispatchedSchema = message('plan.dispatched', 1, z.object({ planId: z.string(), tasks: z.int() }));
+export type PlanDispatched = z.infer<typeof planDispatchedSchema>;
+
+/** The options that the decisions after this event use. */
+export const plannerConfiguredSchema = message(
+  'planner.configured',
+  1,
+  z.object({ plannerVersion: z.string(), optionsDigest: z.string(), options: engineOptionsSchema }),
+);
+export type PlannerConfigured = z.infer<typeof plannerConfiguredSchema>;

@@ -1,0 +1,37 @@
+import { z } from 'zod';
+
+/** How a VM's metric label names the VM. */
+export const vmLabelTypeSchema = z.enum(['nova_instance_uuid', 'nova_internal_name', 'nova_display_name']);
+export type VmLabelType = z.infer<typeof vmLabelTypeSchema>;
+
+export const vmProfileFallbackSchema = z.enum(['skip', 'flavor_vcpu_ratio', 'host_average']);
+export type VmProfileFallback = z.infer<typeof vmProfileFallbackSchema>;
+
+/** One policy as it was loaded, every default filled in: the form that snapshots carry. */
+export const policySchema = z.object({
+  name: z.string().regex(/^[a-z0-9][a-z0-9_-]*$/),
+  mode: z.enum(['spread', 'pack']),
+  /** Share of this policy in the combined imbalance, 0..1. */
+  weight: z.number().min(0).max(1),
+  /** PromQL: one value per host, a utilisation in [0,1]. */
+  imbalanceQuery: z.string(),
+  hostLabel: z.string(),
+  /** PromQL: one value per VM, its share of its host's utilisation. */
+  vmProfileQuery: z.string(),
+  vmProfileLabel: z.string(),
+  vmProfileLabelType: vmLabelTypeSchema,
+  vmProfileFallback: vmProfileFallbackSchema,
+  /** The imbalance (max - min of the host values) above which this policy asks for moves. */
+  threshold: z.number().min(0),
+  /** PromQL: one value per host, how full it is, 0..1; required in pack mode. */
+  capacityQuery: z.string().nullable(),
+  /** A host is filled in pack mode only while its capacity value stays below this. */
+  capacityThreshold: z.number().nullable(),
+  /** PromQL: the relative size of each host; null where hosts are alike. */
+  hostSizeQuery: z.string().nullable(),
+  maxMigrationsPerCycle: z.int().min(0),
+  /** The imbalance must have been detected in so many consecutive evaluations. */
+  minSustainedCycles: z.int().min(0),
+  enabled: z.boolean(),
+});
+export type Policy = z.infer<typeof policySchema>;

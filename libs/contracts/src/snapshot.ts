@@ -1,0 +1,201 @@
+import { z } from 'zod';
+import { isoTimeSchema, message, objectRefSchema, reasonSchema } from './envelope.ts';
+import { policySchema, vmLabelTypeSchema } from './policy.ts';
+
+/** One resource class of a host as Placement counts it. */
+export const inventorySchema = z.object({
+  /** (total - reserved) x allocation_ratio */
+  capacity: z.number(),
+  /** Claimed by every consumer, the doubled claim of a running migration included. */
+  used: z.number(),
+  minUnit: z.number().nullable(),
+  maxUnit: z.number().nullable(),
+  stepSize: z.number().nullable(),
+});
+export type Inventory = z.infer<typeof inventorySchema>;
+
+export const hostObservationSchema = z.object({
+  /** Nova's service host: the identity of a host. */
+  name: z.string(),
+  hypervisorHostname: z.string(),
+  /** Uuid of the hypervisor, which is its resource provider's too. */
+  hypervisorId: z.string(),
+  hypervisorType: z.string(),
+  hypervisorVersion: z.int(),
+  availabilityZone: z.string().nullable(),
+  /** From `[nova] cells`; null where no cell is configured for the host. */
+  cell: z.string().nullable(),
+  service: z.object({
+    status: z.enum(['enabled', 'disabled', 'unknown']),
+    state: z.enum(['up', 'down', 'unknown']),
+    forcedDown: z.boolean(),
+    disabledReason: z.string().nullable(),
+  }),
+  /** By resource class; null when Placement gave none: unknown capacity takes nothing. */
+  inventory: z.record(z.string(), inventorySchema).nullable(),
+  /** Traits of the resource provider; null when unknown. */
+  traits: z.array(z.string()).nullable(),
+  /** Other aggregates of the configured scope that hold this host: it is unplannable while there are any. */
+  otherAggregates: z.array(z.string()),
+});
+export type HostObservation = z.infer<typeof hostObservationSchema>;
+
+export const serverObservationSchema = z.object({
+  /** The server's uuid: the identity of a VM. */
+  id: z.string(),
+  name: z.string(),
+  internalName: z.string().nullable(),
+  projectId: z.string().nullable(),
+  host: z.string(),
+  /** Hosts on which it counts too: seen there on another page, or the other end of its running migration. */
+  alsoOn: z.array(z.string()),
+  /** Nova's `status`, e.g. ACTIVE, PAUSED, MIGRATING. */
+  status: z.string(),
+  vmState: z.string().nullable(),
+  taskState: z.string().nullable(),
+  locked: z.boolean(),
+  createdAt: isoTimeSchema.nullable(),
+  vcpus: z.number(),
+  ramMb: z.number(),
+  /** Root, ephemeral and swap on local disk, in GiB. */
+  diskGb: z.number(),
+  /** What it claims in Placement, by resource class. */
+  resources: z.record(z.string(), z.number()),
+  flavor: z.string().nullable(),
+  extraSpecs: z.record(z.string(), z.string()),
+  bootFromVolume: z.boolean(),
+  availabilityZone: z.string().nullable(),
+  /** The AZ it asked for at boot (2.96); null when not pinned, undefined when the cloud cannot tell. */
+  pinnedAvailabilityZone: z.string().nullable().optional(),
+  /** The metadata key or the tag that opts it out; null when it takes part. */
+  optedOutBy: z.string().nullable(),
+});
+export type ServerObservation = z.infer<typeof serverObservationSchema>;
+
+export const groupPolicySchema = z.enum(['affinity', 'anti-affinity', 'soft-affinity', 'soft-anti-affinity']);
+export type GroupPolicy = z.infer<typeof groupPolicySchema>;
+
+export const serverGroupSchema = z.object({
+  id: z.string(),
+  name: z.string(),
+  policy: groupPolicySchema,
+  /** `rules.max_server_per_host`; 1 unless an anti-affinity group says more. */
+  maxServerPerHost: z.int().min(1),
+  /** Server uuids, of other aggregates too. */
+  members: z.array(z.string()),
+});
+export type ServerGroup = z.infer<typeof serverGroupSchema>;
+
+/** A migration that Nova runs, whoever asked for it. */
+export const runningMigrationSchema = z.object({
+  id: z.int(),
+  uuid: z.string().nullable(),
+  serverId: z.string(),
+  type: z.string(),
+  status: z.string(),
+  sourceHost: z.string().nullable(),
+  /** Null until Nova's conductor has chosen. */
+  destHost: z.string().nullable(),
+});
+export type RunningMigration = z.infer<typeof runningMigrationSchema>;
+
+/** How far an answer of Prometheus can be trusted. ERROR: the query was refused, or two series claim one host. */
+export const healthSchema = z.enum(['HEALTHY', 'STALE', 'PARTIAL', 'UNREACHABLE', 'ERROR']);
+export type Health = z.infer<typeof healthSchema>;
+
+/** The answer to one query about hosts: values by Nova service host. NaN and Inf count as missing. */
+export const hostReadingSchema = z.object({
+  query: z.string(),
+  label: z.string(),
+  health: healthSchema,
+  /** What is wrong with it, in words; empty when HEALTHY. */
+  text: z.string(),
+  values: z.record(z.string(), z.number()),
+  /** Expected hosts (nova-compute up) without a value. */
+  missing: z.array(z.string()),
+  /** Label values that match no host, or several. */
+  unmatchedLabels: z.array(z.string()),
+});
+export type HostReading = z.infer<typeof hostReadingSchema>;
+
+/** The answer to one query about VMs: values by server uuid. */
+export const vmReadingSchema = z.object({
+  query: z.string(),
+  label: z.string(),
+  labelType: vmLabelTypeSchema,
+  health: healthSchema,
+  text: z.string(),
+  values: z.record(z.string(), z.number()),
+  /** How many labels match no VM of the aggregate. */
+  unmatchedLabels: z.int(),
+  /** How many labels fit several VMs, which is no data for all of them. */
+  ambiguousLabels: z.int(),
+});
+export type VmReading = z.infer<typeof vmReadingSchema>;
+
+/** One policy's scores, for people; decisions compute their own from the readings. */
+export const policyScoresSchema = z.object({
+  policy: z.string(),
+  participates: z.boolean(),
+  /** Why it takes no part; null when it does. */
+  reason: reasonSchema.nullable(),
+  threshold: z.number(),
+  weight: z.number(),
+  /** max - min of the raw values over possible destinations; null when it takes no part. */
+  imbalance: z.number().nullable(),
+  detected: z.boolean(),
+  /** By host: the raw value and the min-max normalised one (0..1 inside the aggregate). */
+  hosts: z.record(z.string(), z.object({ raw: z.number(), normalised: z.number() })),
+});
+export type PolicyScores = z.infer<typeof policyScoresSchema>;
+
+/** The complete input of a decision about one aggregate. Lives in the object store; `snapshot.taken` refers to it. */
+export const snapshotSchema = z.object({
+  version: z.literal(1),
+  id: z.string(),
+  aggregate: z.string(),
+  /** `cycle`: of the clock; `command`: asked for by an operator; `record`: kept and never planned. */
+  purpose: z.enum(['cycle', 'command', 'record']),
+  /** floor(observation start / interval); what makes two scorers agree on the id. */
+  cycle: z.int(),
+  intervalSeconds: z.number(),
+  /** When the first read of this snapshot began. */
+  observedFrom: isoTimeSchema,
+  /** When the last read ended: the decision's `now`. */
+  time: isoTimeSchema,
+  policies: z.array(policySchema),
+  hosts: z.array(hostObservationSchema),
+  servers: z.array(serverObservationSchema),
+  serverGroups: z.array(serverGroupSchema),
+  migrations: z.array(runningMigrationSchema),
+  hostReadings: z.array(hostReadingSchema),
+  vmReadings: z.array(vmReadingSchema),
+  /** Each one makes the aggregate unplannable for this cycle. */
+  problems: z.array(reasonSchema),
+  /** Seen, and no hindrance: hosts of other hypervisor types, unmatched labels. */
+  notes: z.array(reasonSchema),
+  scores: z.object({ policies: z.array(policyScoresSchema), combined: z.number().nullable() }),
+});
+export type Snapshot = z.infer<typeof snapshotSchema>;
+
+/** The message on `kronos.snapshots.<agg>`: a readable summary and where the snapshot is. */
+export const snapshotTakenSchema = message(
+  'snapshot.taken',
+  1,
+  z.object({
+    snapshotId: z.string(),
+    purpose: snapshotSchema.shape.purpose,
+    cycle: z.int(),
+    intervalSeconds: z.number(),
+    observedFrom: isoTimeSchema,
+    hosts: z.int(),
+    servers: z.int(),
+    combined: z.number().nullable(),
+    policies: z.array(
+      policyScoresSchema.pick({ policy: true, participates: true, imbalance: true, threshold: true, detected: true }),
+    ),
+    problems: z.array(reasonSchema),
+    body: objectRefSchema,
+  }),
+);
+export type SnapshotTaken = z.infer<typeof snapshotTakenSchema>;
