@@ -1,0 +1,17 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { generatedFiles } from './generate.ts';
+
+const directory = new URL('../schemas/', import.meta.url);
+
+describe('the generated schemas', () => {
+  const files = generatedFiles();
+
+  it('are the files in schemas/, no more and no less (npm run generate makes them)', () => {
+    expect(readdirSync(directory).sort()).toEqual([...files.keys()].sort());
+  });
+
+  it.each([...files])('%s is what the code says', (name, text) => {
+    expect(readFileSync(new URL(name, directory), 'utf8')).toBe(text);
+  });
+});

@@ -1,0 +1,61 @@
+#!/usr/bin/env node
+// Entry of the npm scripts. Plain JavaScript that any Node from 20 on runs: installs the dependencies when they are
+// missing or older than the lock file, then goes on with the bundled Node 24.
+//
+//   node scripts/run.mjs demo [--keep] [--seed N]       the demonstration
+//   node scripts/run.mjs test [vitest arguments]        every test that needs no OpenStack
+//   node scripts/run.mjs openstack [vitest arguments]   the tests against a real OpenStack (root; Debian or Ubuntu)
+//   node scripts/run.mjs generate                       generated schemas, samples and documents
+//   node scripts/run.mjs vitest|node [arguments]        that program under the bundled Node
+import { spawnSync } from 'node:child_process';
+import { existsSync, statSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const bin = join(root, 'node_modules', '.bin');
+
+const run = (command, args, env = process.env) => {
+  const done = spawnSync(command, args, { cwd: root, stdio: 'inherit', env });
+  if (done.error) {
+    console.error(`kronos: cannot run ${command}: ${done.error.message}`);
+    process.exit(1);
+  }
+  return done.signal ? 1 : (done.status ?? 1);
+};
+
+const installed = join(root, 'node_modules', '.package-lock.json');
+const stale = !existsSync(installed) || statSync(installed).mtimeMs < statSync(join(root, 'package-lock.json')).mtimeMs;
+if (stale) {
+  console.error('kronos: installing dependencies (npm ci) ...');
+  const status = run('npm', ['ci', '--no-fund', '--no-audit', '--loglevel=error']);
+  if (status !== 0) process.exit(status);
+}
+
+const node = existsSync(join(bin, 'node')) ? join(bin, 'node') : process.execPath;
+const version = spawnSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout?.trim() ?? '';
+if (Number.parseInt(version, 10) < 24) {
+  console.error(
+    `kronos: Node 24 is needed, and ${node} is ${version || 'not runnable'}. The bundled one comes as an npm package for ` +
+      'linux (x64, arm64) and darwin; elsewhere install Node 24 and run this again.',
+  );
+  process.exit(1);
+}
+
+const env = { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH ?? ''}` };
+const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
+const [task = '', ...args] = process.argv.slice(2);
+const tasks = {
+  demo: () => run(node, ['libs/cli/src/main.ts', 'demo', ...args], env),
+  test: () => run(node, [vitest, 'run', ...args], env),
+  openstack: () => run(node, [vitest, 'run', '-c', 'test/openstack/vitest.config.ts', ...args], env),
+  generate: () => run(node, ['scripts/generate.ts'], env),
+  vitest: () => run(node, [vitest, ...args], env),
+  node: () => run(node, args, env),
+};
+const chosen = tasks[task];
+if (chosen === undefined) {
+  console.error(`kronos: no task ${JSON.stringify(task)}; there are ${Object.keys(tasks).join(', ')}`);
+  process.exit(2);
+}
+process.exit(chosen());
