@@ -1,3 +1,4 @@
+export * from './canonical.ts';
 export * from './controls.ts';
 export * from './engine.ts';
 export * from './envelope.ts';
