@@ -1,1 +1,17 @@
-export {};
+export { engineFields, engineOptions, type Override, overrideEngineOption } from './engine.ts';
+export { ConfigError, type Problem, renderProblem } from './errors.ts';
+export type { CellPattern } from './kinds.ts';
+export { DEFAULT_CONFIG_FILE, type Loaded, type LoadInput, loadConfig } from './load.ts';
+export {
+  type Config,
+  type Option,
+  type OptionPath,
+  options,
+  type Reader,
+  readers,
+  sectionHelp,
+  sections,
+} from './options.ts';
+export { type ParsedPolicies, type PoliciesInput, parsePolicies, policyFileSchema } from './policies.ts';
+export { defaultConfig, environmentName, type Role, type Source } from './resolve.ts';
+export { Secret } from './secret.ts';

@@ -1,0 +1,66 @@
+import { type EngineOptions, engineOptionsSchema } from '@kronos/contracts';
+import { type Config, camel, type OptionPath, sections } from './options.ts';
+
+/** Which option each field of {@link EngineOptions} comes from. */
+export const engineFields = {
+  evaluationIntervalSeconds: 'engine.evaluation_interval',
+  dryRun: 'engine.dry_run',
+  approval: 'engine.approval',
+  approvalTtlSeconds: 'engine.approval_ttl',
+  planTtlSeconds: 'engine.plan_ttl',
+  balance: 'engine.balance',
+  planner: 'engine.planner',
+  minGain: 'engine.min_gain',
+  cooldownSeconds: 'engine.cooldown',
+  instanceCooldownSeconds: 'engine.instance_cooldown',
+  adaptiveCooldownFactor: 'engine.adaptive_cooldown_factor',
+  instanceQuarantineSeconds: 'engine.instance_quarantine_seconds',
+  settleSeconds: 'engine.settle_seconds',
+  evacuateDisabledHosts: 'engine.evacuate_disabled_hosts',
+  evacuationIgnoresCooldown: 'engine.evacuation_ignores_cooldown',
+  enforceHardAffinity: 'engine.enforce_hard_affinity',
+  enforceSoftAffinity: 'engine.enforce_soft_affinity',
+  restrictToAz: 'engine.restrict_to_az',
+  requireAllPolicies: 'engine.require_all_policies',
+  packHeadroomHosts: 'engine.pack_headroom_hosts',
+  packReachCycles: 'engine.pack_reach_cycles',
+  allowParking: 'engine.allow_parking',
+  alternates: 'engine.alternates',
+  staggerSeconds: 'engine.stagger_seconds',
+  maxClockSkewSeconds: 'engine.max_clock_skew',
+  searchWorkLimit: 'engine.search_work_limit',
+  breakerFailures: 'executor.breaker_failures',
+  breakerWindowSeconds: 'executor.breaker_window',
+  breakerDurationSeconds: 'executor.breaker_duration',
+} as const satisfies Record<keyof EngineOptions, OptionPath>;
+
+/** The options that a decision depends on, as they go into `planner.configured` and into `decide`. */
+export function engineOptions(config: Config): EngineOptions {
+  const fields = Object.entries(engineFields).map(([field, path]) => {
+    const [section, option] = path.split('.') as ['engine' | 'executor', string];
+    return [field, Reflect.get(config[section], camel(option))];
+  });
+  return engineOptionsSchema.parse(Object.fromEntries(fields));
+}
+
+/** What setting one option for a what-if gave. */
+export type Override =
+  | { readonly ok: true; readonly options: EngineOptions }
+  | { readonly ok: false; readonly problem: string; readonly remedy: string };
+
+/**
+ * Sets one option for a what-if (`kronos replay --set engine.cooldown=0`), by its name in kronos.conf.
+ * Only options that decisions read can be set.
+ */
+export function overrideEngineOption(base: EngineOptions, name: string, raw: string): Override {
+  const field = Object.entries(engineFields).find(([, path]) => path === name)?.[0];
+  const [section = '', option = ''] = name.split('.');
+  const spec = sections.get(section)?.get(option);
+  if (field === undefined || spec === undefined) {
+    const names = Object.values(engineFields).join(', ');
+    return { ok: false, problem: `${name} is not an option that decisions read`, remedy: `These are: ${names}.` };
+  }
+  const parsed = spec.parse(raw);
+  if (!parsed.ok) return { ok: false, problem: `${name}: ${parsed.problem}`, remedy: parsed.remedy };
+  return { ok: true, options: engineOptionsSchema.parse({ ...base, [field]: parsed.value }) };
+}

@@ -1,0 +1,161 @@
+import { Secret } from './secret.ts';
+
+/** What reading one value gave. */
+export type Parsed<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly problem: string; readonly remedy: string };
+
+const good = <T>(value: T): Parsed<T> => ({ ok: true, value });
+const bad = (problem: string, remedy: string): Parsed<never> => ({ ok: false, problem, remedy });
+
+/** Limits of a number, both inclusive. */
+export interface Range {
+  readonly min?: number;
+  readonly max?: number;
+}
+
+const quoted = (raw: string): string => JSON.stringify(raw.length > 60 ? `${raw.slice(0, 57)}...` : raw);
+
+const commentHint = (raw: string): string => (/\s[#;]/.test(raw) ? ' A comment needs a line of its own.' : '');
+
+/** `true/false` and the other words that oslo.config takes for them. */
+export function parseBool(raw: string): Parsed<boolean> {
+  const word = raw.toLowerCase();
+  if (['true', '1', 'yes', 'on'].includes(word)) return good(true);
+  if (['false', '0', 'no', 'off'].includes(word)) return good(false);
+  return bad(`${quoted(raw)} is neither true nor false`, `Write true or false.${commentHint(raw)}`);
+}
+
+export function parseInt10(raw: string, range: Range): Parsed<number> {
+  if (!/^[+-]?\d+$/.test(raw) || !Number.isSafeInteger(Number(raw)))
+    return bad(
+      `${quoted(raw)} is not a whole number`,
+      `Write ${rangeText(range, 'a whole number')}.${commentHint(raw)}`,
+    );
+  return inRange(Number(raw), range, 'a whole number');
+}
+
+export function parseFloat10(raw: string, range: Range): Parsed<number> {
+  if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(raw) || !Number.isFinite(Number(raw)))
+    return bad(`${quoted(raw)} is not a number`, `Write ${rangeText(range, 'a number')}.${commentHint(raw)}`);
+  return inRange(Number(raw), range, 'a number');
+}
+
+const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, min: 60, h: 3600, d: 86400 };
+
+export function parseSeconds(raw: string, range: Range): Parsed<number> {
+  const withUnit = /^(\d+(?:\.\d+)?)\s*(s|m|min|h|d)$/i.exec(raw);
+  if (withUnit !== null) {
+    const seconds = Number(withUnit[1]) * (UNITS[(withUnit[2] ?? 's').toLowerCase()] ?? 1);
+    return bad(`${quoted(raw)} has a unit, and durations are plain seconds`, `Write ${seconds}.`);
+  }
+  const number = parseFloat10(raw, range);
+  return number.ok || !number.problem.includes('is not a number')
+    ? number
+    : bad(`${quoted(raw)} is not a number of seconds`, number.remedy);
+}
+
+/** Bytes, with an optional binary unit: `10737418240` or `10GiB`. */
+export function parseBytes(raw: string, range: Range): Parsed<number> {
+  const match = /^(\d+)\s*(KiB|MiB|GiB|TiB)?$/.exec(raw);
+  if (match === null)
+    return bad(`${quoted(raw)} is not a number of bytes`, `Write it as 1048576, 512MiB or 10GiB.${commentHint(raw)}`);
+  const power = ['KiB', 'MiB', 'GiB', 'TiB'].indexOf(match[2] ?? '') + 1;
+  return inRange(Number(match[1]) * 1024 ** power, range, 'bytes');
+}
+
+function inRange(value: number, range: Range, what: string): Parsed<number> {
+  if (range.min !== undefined && value < range.min)
+    return bad(`${value} is less than ${range.min}`, `Write ${rangeText(range, what)}.`);
+  if (range.max !== undefined && value > range.max)
+    return bad(`${value} is more than ${range.max}`, `Write ${rangeText(range, what)}.`);
+  return good(value);
+}
+
+/** The range in words, e.g. `a number from 0 to 1`. */
+export function rangeText(range: Range, what: string): string {
+  if (range.min !== undefined && range.max !== undefined) return `${what} from ${range.min} to ${range.max}`;
+  if (range.min !== undefined) return `${what} of at least ${range.min}`;
+  if (range.max !== undefined) return `${what} of at most ${range.max}`;
+  return what;
+}
+
+export function parseChoice<V extends string>(raw: string, values: readonly V[]): Parsed<V> {
+  const value = values.find((v) => v === raw);
+  return value === undefined
+    ? bad(`${quoted(raw)} is not one of its values`, `Write one of ${values.join(', ')}.${commentHint(raw)}`)
+    : good(value);
+}
+
+export function parseText(raw: string): Parsed<string> {
+  return raw.includes('\n')
+    ? bad('goes over several lines', 'Write it in one line; a comment needs a line of its own in the first column.')
+    : good(raw);
+}
+
+export function parsePath(raw: string): Parsed<string> {
+  return parseText(raw);
+}
+
+/**
+ * A URL of one of the schemes (written without `:`). A user or password inside it is refused, since URLs get logged;
+ * so the value is not quoted.
+ */
+export function parseUrl(raw: string, schemes: readonly string[]): Parsed<string> {
+  const example = schemes.map((s) => `${s}://HOST:PORT`).join(' or ');
+  if (!URL.canParse(raw) || raw.includes('\n')) return bad('is not a URL', `Write it as ${example}.`);
+  const url = new URL(raw);
+  if (!schemes.includes(url.protocol.slice(0, -1))) return bad('is a URL of another kind', `Write it as ${example}.`);
+  if (url.hostname === '') return bad('is a URL without a host', `Write it as ${example}.`);
+  if (url.username !== '' || url.password !== '')
+    return bad('holds a user or a password', 'Take them out of the URL: there are options of their own for them.');
+  return good(raw.replace(/\/+$/, ''));
+}
+
+/** Comma list; an item may be quoted to hold a comma; a comma at the end is allowed, an empty item is not. */
+export function parseList(raw: string): Parsed<readonly string[]> {
+  if (raw.trim() === '') return good([]);
+  const items: string[] = [];
+  const rest = raw.trim().replace(/,$/, '');
+  const item = /\s*(?:"([^"]*)"|'([^']*)'|((?!["'])[^,]*))\s*(,|$)/y;
+  while (item.lastIndex < rest.length || rest.endsWith(',')) {
+    const match = item.exec(rest);
+    if (match === null) return bad('has a quote that does not fit', 'Quote whole items: "a, b", c.');
+    const value = match[1] ?? match[2] ?? (match[3] ?? '').trim();
+    if (value === '') return bad('has an empty item', 'Take the extra comma away.');
+    if (value.includes('\n'))
+      return bad(
+        `has no comma after ${quoted(value.split('\n')[0] ?? '')}`,
+        'End each line but the last with a comma.',
+      );
+    items.push(value);
+    if (match[4] === '') break;
+  }
+  return good(items);
+}
+
+/** A cell and the hosts that belong to it. */
+export interface CellPattern {
+  readonly cell: string;
+  /** A Nova service host; `*` stands for any run of characters. */
+  readonly hosts: string;
+}
+
+export function parseCells(raw: string): Parsed<readonly CellPattern[]> {
+  const list = parseList(raw);
+  if (!list.ok) return list;
+  const cells: CellPattern[] = [];
+  for (const item of list.value) {
+    const match = /^([^:\s]+)\s*:\s*(\S+)$/.exec(item);
+    if (match?.[1] === undefined || match[2] === undefined)
+      return bad(`${quoted(item)} is not CELL:HOSTS`, 'Write it as cell1:cmp1*, cell2:cmp2*.');
+    cells.push({ cell: match[1], hosts: match[2] });
+  }
+  return good(cells);
+}
+
+export function parseSecret(raw: string): Parsed<Secret> {
+  return raw.includes('\n')
+    ? bad('goes over several lines', 'Write it in one line, or keep it in a file of its own and name that.')
+    : good(new Secret(raw));
+}

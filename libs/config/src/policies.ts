@@ -1,0 +1,283 @@
+import { type Policy, policySchema } from '@kronos/contracts';
+import { isMap, isScalar, isSeq, LineCounter, type Pair, parseDocument, type YAMLMap } from 'yaml';
+import { z } from 'zod';
+import type { Problem } from './errors.ts';
+import { nearest } from './nearest.ts';
+
+/** How far the weights of the enabled policies may be from 1. */
+export const WEIGHT_TOLERANCE = 1e-6;
+
+const promql = z.string().trim().min(1);
+const label = z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/);
+
+/**
+ * One policy as policies.yaml writes it: names, defaults and, for the documentation, what each field means.
+ * The loaded form is {@link Policy}.
+ */
+export const policyFileSchema = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9_-]*$/)
+    .meta({ description: 'Its name, unique in the file: `^[a-z0-9][a-z0-9_-]*$`.' }),
+  mode: z
+    .enum(['spread', 'pack'])
+    .meta({ description: 'Even the load out, or gather it on few hosts. All policies of a file have the same mode.' }),
+  weight: z
+    .number()
+    .min(0)
+    .max(1)
+    .meta({ description: 'Share in the combined imbalance, 0 to 1. The weights of the enabled policies sum to 1.' }),
+  imbalance_query: promql.meta({ description: 'PromQL: one value per host, a utilisation from 0 to 1.' }),
+  host_label: label.default('host').meta({ description: 'Label that names the host in the answers about hosts.' }),
+  vm_profile_query: promql.meta({ description: "PromQL: one value per VM, what it contributes to its host's value." }),
+  vm_profile_label: label.meta({ description: 'Label that names the VM.' }),
+  vm_profile_label_type: z
+    .enum(['nova_instance_uuid', 'nova_internal_name', 'nova_display_name'])
+    .default('nova_instance_uuid')
+    .meta({
+      description: 'What that label holds: the uuid, the name in libvirt (instance-0000002a), or the display name.',
+    }),
+  vm_profile_fallback: z
+    .enum(['skip', 'flavor_vcpu_ratio', 'host_average'])
+    .default('skip')
+    .meta({
+      description:
+        "A VM without data: leave it where it is; give it its share by vCPUs of its host's value; or an equal share of it.",
+    }),
+  threshold: z
+    .number()
+    .min(0)
+    .max(1)
+    .meta({ description: 'The imbalance (max - min of the host values) above which this policy asks for moves.' }),
+  capacity_query: promql
+    .nullable()
+    .default(null)
+    .meta({ description: 'PromQL: one value per host, how full it is, 0 to 1. Needed in pack mode.' }),
+  capacity_threshold: z
+    .number()
+    .gt(0)
+    .max(1)
+    .nullable()
+    .default(null)
+    .meta({
+      description: 'Pack mode: a host is filled only while its capacity value stays below this. Needed in pack mode.',
+    }),
+  host_size_query: promql
+    .nullable()
+    .default(null)
+    .meta({ description: 'PromQL: the relative size of each host, where hosts are unlike.' }),
+  max_migrations_per_cycle: z
+    .int()
+    .min(1)
+    .default(5)
+    .meta({ description: 'Moves per aggregate and cycle; the largest of the enabled policies counts.' }),
+  min_sustained_cycles: z
+    .int()
+    .min(0)
+    .max(1000)
+    .default(0)
+    .meta({ description: 'The imbalance must have been there in so many evaluations on end.' }),
+  enabled: z.boolean().default(true).meta({ description: 'false: the policy takes no part.' }),
+});
+type PolicyFile = z.output<typeof policyFileSchema>;
+
+/** Fields of the older form, and where what they said is said now. */
+const MOVED: Readonly<Record<string, string>> = {
+  aggregate:
+    'Every enabled policy applies to every aggregate in scope: name the aggregates in kronos.conf, [engine] aggregates, and take this line away.',
+  cooldown:
+    'The cooldown is the same for all policies: set it in kronos.conf, [engine] cooldown, and take this line away.',
+};
+
+const FIELDS: readonly string[] = Object.keys(policyFileSchema.shape);
+
+export interface PoliciesInput {
+  /** Name of the file, for problems. */
+  readonly file: string;
+  readonly text: string;
+}
+
+export interface ParsedPolicies {
+  /** Complete only when there are no problems. */
+  readonly policies: readonly Policy[];
+  readonly problems: readonly Problem[];
+}
+
+/** Reads policies.yaml: `policies:` with a list. Names the line, the policy and the field of every problem. */
+export function parsePolicies({ file, text }: PoliciesInput): ParsedPolicies {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true, version: '1.2' });
+  const problems: Problem[] = [];
+  const lineAt = (offset: number | undefined): number | null =>
+    offset === undefined ? null : lines.linePos(offset).line;
+  const add = (line: number | null, option: string | null, problem: string, remedy: string) =>
+    problems.push({ file, line, option, problem, remedy });
+
+  for (const error of document.errors)
+    add(lineAt(error.pos[0]), null, `is not YAML: ${error.message}`, 'Mend the syntax at this line.');
+  if (problems.length > 0) return { policies: [], problems };
+
+  const root = document.contents;
+  const shape = 'Write policies: with a list of policies below it; see kronos config sample --policies.';
+  if (root === null || !isMap(root)) {
+    add(lineAt(root?.range?.[0]) ?? 1, null, root === null ? 'is empty' : 'is not a mapping with policies', shape);
+    return { policies: [], problems };
+  }
+  for (const pair of root.items) {
+    const key = keyText(pair);
+    if (key === 'policies') continue;
+    add(
+      lineAt(keyOffset(pair)),
+      key,
+      'is not a field of the file',
+      nearest(key, ['policies']) ? 'Did you mean policies?' : shape,
+    );
+  }
+  const list = root.get('policies', true);
+  if (!isSeq(list)) {
+    if (problems.length === 0 || list !== undefined)
+      add(lineAt((isScalar(list) || isMap(list) ? list.range : root.range)?.[0]), 'policies', 'is not a list', shape);
+    return { policies: [], problems };
+  }
+
+  const policies: PolicyFile[] = [];
+  const places: Place[] = [];
+  for (const [index, node] of list.items.entries()) {
+    if (!isMap(node)) {
+      const offset = isScalar(node) || isSeq(node) ? node.range?.[0] : undefined;
+      add(lineAt(offset ?? list.range?.[0]), `policies[${index}]`, 'is not a mapping', 'Write its fields, name first.');
+      continue;
+    }
+    const spelled = node.get('name');
+    const who = typeof spelled === 'string' ? `policies[${index}] ${JSON.stringify(spelled)}` : `policies[${index}]`;
+    const start = lineAt(node.range?.[0]);
+    const lineOf = (field: string): number | null => {
+      const pair = node.items.find((p) => keyText(p) === field);
+      return pair === undefined ? start : lineAt(keyOffset(pair));
+    };
+    const value: unknown = node.toJS(document);
+    const parsed = policyFileSchema.safeParse(value);
+    if (parsed.success) {
+      policies.push(parsed.data);
+      places.push({ who, lineOf });
+      continue;
+    }
+    for (const issue of parsed.error.issues) {
+      if (issue.code === 'unrecognized_keys') {
+        for (const key of issue.keys) add(lineOf(key), `${who} ${key}`, ...unknownField(key));
+        continue;
+      }
+      const field = String(issue.path[0] ?? '');
+      const missing = !node.has(field);
+      add(lineOf(field), `${who} ${field}`, missing ? 'is missing' : issueText(issue), fieldRemedy(field));
+    }
+  }
+  const whole = policies.length === list.items.length;
+  checkPolicies(policies, places, whole, lineAt(list.range?.[0]), add);
+  return {
+    policies: problems.length > 0 ? [] : policies.map(toPolicy),
+    problems: problems.toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0)),
+  };
+}
+
+interface Place {
+  readonly who: string;
+  readonly lineOf: (field: string) => number | null;
+}
+
+type Add = (line: number | null, option: string | null, problem: string, remedy: string) => void;
+
+/** The rules over whole policies and over the whole file; those that need every policy wait until each one can be read. */
+function checkPolicies(
+  policies: readonly PolicyFile[],
+  places: readonly Place[],
+  whole: boolean,
+  listLine: number | null,
+  add: Add,
+): void {
+  const at = (index: number, field: string): [number | null, string] => {
+    const place = places[index];
+    return [place?.lineOf(field) ?? null, `${place?.who ?? 'policies'} ${field}`];
+  };
+  for (const [index, policy] of policies.entries()) {
+    const first = policies.findIndex((p) => p.name === policy.name);
+    if (first !== index)
+      add(
+        ...at(index, 'name'),
+        `is the name of the policy in line ${at(first, 'name')[0]} too`,
+        'Give each policy a name of its own.',
+      );
+    if (policy.mode !== policies[0]?.mode)
+      add(
+        ...at(index, 'mode'),
+        `is ${policy.mode}, and the policy in line ${at(0, 'mode')[0]} has ${policies[0]?.mode}`,
+        'Run spread and pack as separate deployments, each with its own file.',
+      );
+    if (policy.mode === 'pack')
+      for (const field of ['capacity_query', 'capacity_threshold'] as const)
+        if (policy[field] === null) add(...at(index, field), 'is missing, and mode pack needs it', fieldRemedy(field));
+  }
+  if (!whole) return;
+  const enabled = policies.filter((p) => p.enabled);
+  if (enabled.length === 0) {
+    add(listLine, 'policies', 'no policy is enabled', 'Enable one, or set [engine] balance = false in kronos.conf.');
+    return;
+  }
+  const sum = enabled.reduce((total, p) => total + p.weight, 0);
+  if (Math.abs(sum - 1) > WEIGHT_TOLERANCE) {
+    const parts = enabled.map((p) => `${p.name} ${p.weight}`).join(', ');
+    add(
+      listLine,
+      'policies weight',
+      `the weights of the enabled policies sum to ${Number(sum.toFixed(9))} (${parts})`,
+      'Make them sum to 1.',
+    );
+  }
+}
+
+function unknownField(key: string): [string, string] {
+  const moved = MOVED[key];
+  if (moved !== undefined) return ['is a field of the older form of this file', moved];
+  const near = nearest(key, FIELDS);
+  return [
+    'is not a field of a policy',
+    near === null ? `The fields are ${FIELDS.join(', ')}.` : `Did you mean ${near}?`,
+  ];
+}
+
+function issueText(issue: z.core.$ZodIssue): string {
+  const text = issue.message.replace(/^Invalid (input|option|string): /, '');
+  return `is wrong: ${text}`;
+}
+
+function fieldRemedy(field: string): string {
+  const schema = Object.entries(policyFileSchema.shape).find(([name]) => name === field)?.[1];
+  return schema?.meta()?.description ?? 'See docs/configuration.md.';
+}
+
+const keyText = (pair: Pair): string => (isScalar(pair.key) ? String(pair.key.value) : String(pair.key));
+
+function keyOffset(pair: YAMLMap['items'][number]): number | undefined {
+  return isScalar(pair.key) ? pair.key.range?.[0] : undefined;
+}
+
+function toPolicy(policy: PolicyFile): Policy {
+  return policySchema.parse({
+    name: policy.name,
+    mode: policy.mode,
+    weight: policy.weight,
+    imbalanceQuery: policy.imbalance_query,
+    hostLabel: policy.host_label,
+    vmProfileQuery: policy.vm_profile_query,
+    vmProfileLabel: policy.vm_profile_label,
+    vmProfileLabelType: policy.vm_profile_label_type,
+    vmProfileFallback: policy.vm_profile_fallback,
+    threshold: policy.threshold,
+    capacityQuery: policy.capacity_query,
+    capacityThreshold: policy.capacity_threshold,
+    hostSizeQuery: policy.host_size_query,
+    maxMigrationsPerCycle: policy.max_migrations_per_cycle,
+    minSustainedCycles: policy.min_sustained_cycles,
+    enabled: policy.enabled,
+  } satisfies Policy);
+}

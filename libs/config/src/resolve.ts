@@ -1,0 +1,244 @@
+import type { Problem } from './errors.ts';
+import { parseIni } from './ini.ts';
+import type { Parsed } from './kinds.ts';
+import { nearest } from './nearest.ts';
+import { type Config, camel, type Option, options, type Reader, sections } from './options.ts';
+import { checkRules } from './rules.ts';
+import { Secret } from './secret.ts';
+
+/** Who asks: a service, a command, or `check`, which asks everything of everyone. */
+export type Role = Reader | 'check';
+
+/** Where an option's value came from. */
+export interface Source {
+  /** The file, or `environment`. */
+  readonly file: string;
+  readonly line: number | null;
+  /** `[engine] cooldown` or `OS_ENGINE__COOLDOWN`. */
+  readonly option: string;
+}
+
+/** Name of the file in problems about overrides. */
+export const ENVIRONMENT = 'environment';
+
+export interface ConfigInput {
+  /** Name of the file, for problems. */
+  readonly file: string;
+  /** Its text; empty when there is no file. */
+  readonly text: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly role: Role;
+  /** Reads the file of a secret; throws when it cannot. */
+  readonly readFile: (path: string) => string;
+}
+
+export interface Resolved {
+  /** Complete whatever the problems are (defaults stand in), so that all of them can be found; use it only if there are none. */
+  readonly config: Config;
+  readonly sources: ReadonlyMap<string, Source>;
+  readonly problems: readonly Problem[];
+}
+
+/** `OS_ENGINE__EVALUATION_INTERVAL`: the name that oslo.config's environment driver gives an option. */
+export const environmentName = (section: string, option: string): string => `OS_${section}__${option}`.toUpperCase();
+
+interface Given {
+  readonly raw: string;
+  readonly source: Source;
+}
+
+const keyOf = (section: string, option: string): string => `${section}.${option}`;
+
+/** From the text of the file and the environment to the configuration: checks everything and stops at nothing. */
+export function resolveConfig(input: ConfigInput): Resolved {
+  const problems: Problem[] = [];
+  const given = new Map<string, Given>();
+
+  const ini = parseIni(input.file, input.text);
+  problems.push(...ini.problems);
+  for (const { name, line } of ini.sections) {
+    if (sections.has(name)) continue;
+    problems.push({
+      file: input.file,
+      line,
+      option: `[${name}]`,
+      problem: 'is not a section of Kronos',
+      remedy: sectionRemedy(name),
+    });
+  }
+  for (const entry of ini.entries) {
+    const section = sections.get(entry.section);
+    if (section === undefined) continue;
+    const source: Source = { file: input.file, line: entry.line, option: `[${entry.section}] ${entry.option}` };
+    if (section.has(entry.option)) given.set(keyOf(entry.section, entry.option), { raw: entry.value, source });
+    else
+      problems.push({
+        ...source,
+        problem: 'is not an option of Kronos',
+        remedy: optionRemedy(entry.section, entry.option),
+      });
+  }
+  for (const [name, raw] of Object.entries(input.env)) {
+    if (raw === undefined) continue;
+    const match = /^OS_(.+?)__(.+)$/i.exec(name);
+    const section = match?.[1]?.toLowerCase();
+    const option = match?.[2]?.toLowerCase();
+    if (section === undefined || option === undefined) continue;
+    const known = sections.get(section);
+    if (known === undefined) continue;
+    const source: Source = { file: ENVIRONMENT, line: null, option: name };
+    if (!known.has(option)) {
+      const near = nearest(option, known.keys());
+      const remedy =
+        near === null
+          ? `See kronos config sample for the options of [${section}].`
+          : `Did you mean ${environmentName(section, near)}?`;
+      problems.push({ ...source, problem: `is not an option of [${section}]`, remedy });
+    } else if (name !== environmentName(section, option)) {
+      problems.push({
+        ...source,
+        problem: 'is not written in capitals',
+        remedy: `Write ${environmentName(section, option)}.`,
+      });
+    } else given.set(keyOf(section, option), { raw, source });
+  }
+
+  const values = new Map<string, unknown>();
+  const broken = new Set<string>();
+  for (const [sectionName, section] of sections) {
+    for (const [name, option] of section) {
+      const key = keyOf(sectionName, name);
+      values.set(key, option.default);
+      const found = given.get(key);
+      if (found === undefined) continue;
+      const parsed = parseGiven(option, found.raw);
+      if (parsed.ok) values.set(key, parsed.value);
+      else {
+        broken.add(key);
+        problems.push({ ...found.source, problem: parsed.problem, remedy: parsed.remedy });
+      }
+    }
+  }
+
+  fillServiceName(values, input.role);
+  problems.push(...readSecretFiles(values, given, input));
+
+  const config = assemble(values);
+  const sources = new Map([...given].map(([key, { source }]) => [key, source]));
+  const reads = (section: string, option: string): boolean => readsOption(input.role, section, option);
+  problems.push(...checkRules({ file: input.file, config, role: input.role, sources, broken, reads }));
+  return { config, sources, problems: inOrder(problems, input.file) };
+}
+
+const readsOption = (role: Role, section: string, option: string): boolean =>
+  role === 'check' || (sections.get(section)?.get(option)?.readBy.includes(role) ?? false);
+
+/** An empty value means "not set" where that is possible, and is an error elsewhere. */
+function parseGiven(option: Option<unknown>, raw: string): Parsed<unknown> {
+  if (raw !== '' || option.kind === 'list' || option.kind === 'cells') return option.parse(raw);
+  if (option.default === null) return { ok: true, value: null };
+  return { ok: false, problem: 'is empty', remedy: `Write ${option.takes}, or take the line away for the default.` };
+}
+
+function sectionRemedy(name: string): string {
+  const near = nearest(name, sections.keys());
+  return near === null ? `The sections are ${[...sections.keys()].join(', ')}.` : `Did you mean [${near}]?`;
+}
+
+function optionRemedy(section: string, option: string): string {
+  const near = nearest(option, sections.get(section)?.keys() ?? []);
+  const elsewhere = [...sections].filter(([, known]) => known.has(option)).map(([name]) => `[${name}]`);
+  if (elsewhere.length > 0) return `It belongs in ${elsewhere.join(' or ')}.`;
+  return near === null ? 'See kronos config sample for all options.' : `Did you mean ${near}?`;
+}
+
+/** `{service}` in options that say so. One file serves all services although each has a NATS user of its own. */
+const SERVICE_NAMED = [
+  'nats.user',
+  'nats.password_file',
+  'nats.nkey_seed_file',
+  'nats.credentials_file',
+  'nats.tls_cert',
+  'nats.tls_key',
+  'telemetry.service_name',
+] as const;
+
+function fillServiceName(values: Map<string, unknown>, role: Role): void {
+  const service = role === 'check' ? 'cli' : role;
+  for (const key of SERVICE_NAMED) {
+    const value = values.get(key);
+    if (typeof value === 'string') values.set(key, value.replaceAll('{service}', service));
+  }
+}
+
+/** Puts the content of `password_file` and its like into `password`. Only files that the role needs are opened. */
+function readSecretFiles(
+  values: Map<string, unknown>,
+  given: ReadonlyMap<string, Given>,
+  input: ConfigInput,
+): Problem[] {
+  const problems: Problem[] = [];
+  for (const [section, known] of sections) {
+    for (const [name, option] of known) {
+      if (option.fills === null) continue;
+      const path = values.get(keyOf(section, name));
+      const source = given.get(keyOf(section, name))?.source;
+      if (typeof path !== 'string' || source === undefined) continue;
+      const target = keyOf(section, option.fills);
+      const other = given.get(target)?.source;
+      if (other !== undefined && values.get(target) !== null) {
+        const problem = `and ${other.option} (${place(other)}) are both set`;
+        problems.push({ ...source, problem, remedy: 'Keep one of the two.' });
+        continue;
+      }
+      if (!readsOption(input.role, section, name)) continue;
+      try {
+        const content = input.readFile(path).trim();
+        if (content === '')
+          problems.push({
+            ...source,
+            problem: `names the file ${path}, which is empty`,
+            remedy: `Write ${option.fills} into it.`,
+          });
+        else values.set(target, new Secret(content));
+      } catch (error) {
+        const why =
+          error instanceof Error && 'code' in error && typeof error.code === 'string' ? ` (${error.code})` : '';
+        problems.push({
+          ...source,
+          problem: `names the file ${path}, which cannot be read${why}`,
+          remedy: 'Create it, or let this service read it.',
+        });
+      }
+    }
+  }
+  return problems;
+}
+
+export const place = (source: Source): string => (source.line === null ? source.file : `line ${source.line}`);
+
+/** The values under their camelCase names. The table gives each value its type, so the shape is the type's. */
+function assemble(values: ReadonlyMap<string, unknown>): Config {
+  const config: Record<string, Record<string, unknown>> = {};
+  for (const [section, known] of sections) {
+    const group: Record<string, unknown> = {};
+    for (const name of known.keys()) group[camel(name)] = values.get(keyOf(section, name));
+    config[section] = Object.freeze(group);
+  }
+  return Object.freeze(config) as Config;
+}
+
+/** By file, then by line: as one goes through the file to mend it. */
+function inOrder(problems: readonly Problem[], file: string): Problem[] {
+  const rank = (p: Problem) => (p.file === file ? (p.line ?? Number.MAX_SAFE_INTEGER - 1) : Number.MAX_SAFE_INTEGER);
+  return problems.toSorted((a, b) => rank(a) - rank(b));
+}
+
+/** The configuration of an installation that sets nothing: for tests and as a base. Not valid by itself: it has no scope. */
+export const defaultConfig: Config = assemble(
+  new Map(
+    Object.entries(options).flatMap(([section, known]) =>
+      Object.entries(known).map(([name, option]): [string, unknown] => [keyOf(section, name), option.default]),
+    ),
+  ),
+);

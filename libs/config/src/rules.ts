@@ -1,0 +1,230 @@
+import { ALL, UNASSIGNED } from '@kronos/contracts';
+import type { Problem } from './errors.ts';
+import { type Config, camel, type OptionPath, type SectionName } from './options.ts';
+import type { Role, Source } from './resolve.ts';
+
+/** What the rules over several options look at. */
+export interface RuleInput {
+  readonly file: string;
+  readonly config: Config;
+  readonly role: Role;
+  readonly sources: ReadonlyMap<string, Source>;
+  /** Options whose own value could not be read: rules say nothing more about them. */
+  readonly broken: ReadonlySet<string>;
+  readonly reads: (section: string, option: string) => boolean;
+}
+
+/** The rules that concern more than one option, or more than the form of one. */
+export function checkRules(input: RuleInput): Problem[] {
+  const rules = new Rules(input);
+  scope(rules);
+  if (input.reads('nova', 'auth_type')) nova(rules);
+  if (input.reads('prometheus', 'url')) prometheus(rules);
+  if (input.reads('inventory', 'enabled')) inventory(rules);
+  nats(rules);
+  executor(rules);
+  return rules.problems;
+}
+
+class Rules {
+  readonly problems: Problem[] = [];
+  readonly input: RuleInput;
+  readonly config: Config;
+
+  constructor(input: RuleInput) {
+    this.input = input;
+    this.config = input.config;
+  }
+
+  /** Set to something, or tried to. */
+  has(path: OptionPath): boolean {
+    if (this.input.broken.has(path)) return true;
+    const [section, option] = split(path);
+    const value: unknown = Reflect.get(this.config[section], camel(option));
+    return value !== null && value !== undefined;
+  }
+
+  /** A problem at the place where the option stands, or at the file if it stands nowhere. */
+  problem(path: OptionPath, problem: string, remedy: string): void {
+    if (this.input.broken.has(path)) return;
+    const source = this.input.sources.get(path);
+    this.problems.push(
+      source === undefined
+        ? { file: this.input.file, line: null, option: written(path), problem, remedy }
+        : { ...source, problem, remedy },
+    );
+  }
+
+  /** Both or none. */
+  pair(a: OptionPath, b: OptionPath): void {
+    if (this.has(a) && !this.has(b)) this.problem(a, `is set without ${written(b)}`, 'Set both, or none.');
+    if (this.has(b) && !this.has(a)) this.problem(b, `is set without ${written(a)}`, 'Set both, or none.');
+  }
+
+  /** At most one; the option of each group that is named is its first one that is set. */
+  atMostOne(groups: readonly (readonly OptionPath[])[], what: string): void {
+    const found = groups.flatMap((group) => group.find((path) => this.has(path)) ?? []);
+    const [first, second] = found;
+    if (first === undefined || second === undefined) return;
+    this.problem(second, `is set beside ${written(first)}`, `Keep one ${what}.`);
+  }
+}
+
+function split(path: OptionPath): [SectionName, string] {
+  const dot = path.indexOf('.');
+  return [path.slice(0, dot) as SectionName, path.slice(dot + 1)];
+}
+
+/** `[engine] cooldown` */
+export function written(path: OptionPath): string {
+  const [section, option] = split(path);
+  return `[${section}] ${option}`;
+}
+
+function scope(rules: Rules): void {
+  const { aggregates, includeUnassignedHosts } = rules.config.engine;
+  if (aggregates.length === 0 && !includeUnassignedHosts) {
+    const problem = 'is empty and include_unassigned_hosts is false: there is nothing to balance';
+    const remedy = 'Name Nova host aggregates in aggregates, or set include_unassigned_hosts = true, or both.';
+    rules.problem('engine.aggregates', problem, remedy);
+  }
+  for (const name of new Set(aggregates.filter((a, i) => aggregates.indexOf(a) !== i)))
+    rules.problem('engine.aggregates', `names ${JSON.stringify(name)} twice`, 'Name it once.');
+  for (const name of aggregates) {
+    if (name === UNASSIGNED || name === ALL) {
+      const instead =
+        name === UNASSIGNED ? ' For the pool of unassigned hosts set include_unassigned_hosts = true.' : '';
+      const remedy = `Rename the aggregate, or leave it out.${instead}`;
+      rules.problem('engine.aggregates', `names ${name}, which is a name of Kronos's own`, remedy);
+    } else if (!name.isWellFormed()) {
+      rules.problem('engine.aggregates', 'holds a name that is not well-formed Unicode', 'Save the file as UTF-8.');
+    }
+  }
+}
+
+const NOVA_AUTH = [
+  'nova.auth_url',
+  'nova.username',
+  'nova.user_id',
+  'nova.password',
+  'nova.user_domain_name',
+  'nova.user_domain_id',
+  'nova.project_name',
+  'nova.project_id',
+  'nova.project_domain_name',
+  'nova.project_domain_id',
+  'nova.application_credential_id',
+  'nova.application_credential_name',
+  'nova.application_credential_secret',
+  'nova.token',
+] as const satisfies readonly OptionPath[];
+
+function nova(rules: Rules): void {
+  const { authType } = rules.config.nova;
+  if (rules.has('nova.cloud')) {
+    for (const path of [...NOVA_AUTH, 'nova.auth_type'] as const)
+      if (path === 'nova.auth_type' ? rules.input.sources.has(path) : rules.has(path))
+        rules.problem(path, `is set beside ${written('nova.cloud')}`, 'Keep the cloud, or the authentication options.');
+    interfaces(rules);
+    return;
+  }
+  if (rules.has('nova.clouds_file'))
+    rules.problem('nova.clouds_file', 'is set without [nova] cloud', 'Name the cloud.');
+  if (!NOVA_AUTH.some((path) => rules.has(path)) && !rules.input.broken.has('nova.auth_type')) {
+    const remedy = 'Set cloud to the name of a cloud in clouds.yaml, or auth_url and the options of auth_type.';
+    rules.problem('nova.cloud', 'is not set, and neither is auth_url: the cloud cannot be reached', remedy);
+    interfaces(rules);
+    return;
+  }
+  const need = (path: OptionPath, alternatives: readonly OptionPath[] = []) => {
+    if (rules.has(path) || alternatives.some((p) => rules.has(p))) return;
+    const names = [path, ...alternatives].map(written).join(' or ');
+    rules.problem(path, `is not set, and auth_type=${authType} needs it`, `Set ${names}.`);
+  };
+  const domainOfUser = () => {
+    if (rules.has('nova.username')) need('nova.user_domain_name', ['nova.user_domain_id']);
+  };
+  if (rules.input.broken.has('nova.auth_type')) return;
+  need('nova.auth_url');
+  if (authType === 'password') {
+    need('nova.username', ['nova.user_id']);
+    need('nova.password', ['nova.password_file']);
+    domainOfUser();
+    need('nova.project_name', ['nova.project_id']);
+  } else if (authType === 'v3applicationcredential') {
+    need('nova.application_credential_id', ['nova.application_credential_name']);
+    need('nova.application_credential_secret', ['nova.application_credential_secret_file']);
+    if (rules.has('nova.application_credential_name') && !rules.has('nova.application_credential_id')) {
+      need('nova.username', ['nova.user_id']);
+      domainOfUser();
+    }
+    for (const path of ['nova.project_name', 'nova.project_id'] as const)
+      if (rules.has(path))
+        rules.problem(path, 'is set, and an application credential has its project already', 'Take it away.');
+  } else {
+    need('nova.token', ['nova.token_file']);
+  }
+  if (authType !== 'v3applicationcredential' && rules.has('nova.project_name'))
+    need('nova.project_domain_name', ['nova.project_domain_id']);
+  interfaces(rules);
+}
+
+function interfaces(rules: Rules): void {
+  const known = ['internal', 'public', 'admin'];
+  const wrong = rules.config.nova.validInterfaces.find((name) => !known.includes(name));
+  if (wrong !== undefined)
+    rules.problem('nova.valid_interfaces', `${JSON.stringify(wrong)} is not an interface`, `Use ${known.join(', ')}.`);
+  rules.pair('nova.certfile', 'nova.keyfile');
+}
+
+function prometheus(rules: Rules): void {
+  if (rules.config.engine.balance && !rules.has('prometheus.url'))
+    rules.problem('prometheus.url', 'is not set', 'Set it, or set [engine] balance = false for the rules-only mode.');
+  rules.atMostOne(
+    [
+      ['prometheus.bearer_token', 'prometheus.bearer_token_file'],
+      ['prometheus.username', 'prometheus.password', 'prometheus.password_file'],
+    ],
+    'way to authenticate',
+  );
+  if (!rules.has('prometheus.password_file')) rules.pair('prometheus.username', 'prometheus.password');
+  else if (!rules.has('prometheus.username'))
+    rules.problem('prometheus.password_file', 'is set without [prometheus] username', 'Set both, or none.');
+  rules.pair('prometheus.client_cert', 'prometheus.client_key');
+}
+
+function inventory(rules: Rules): void {
+  if (
+    rules.config.inventory.enabled &&
+    !rules.has('inventory.transport_url') &&
+    !rules.has('inventory.transport_url_file')
+  )
+    rules.problem(
+      'inventory.transport_url',
+      'is not set, and [inventory] enabled=true needs it',
+      'Set transport_url_file.',
+    );
+}
+
+function nats(rules: Rules): void {
+  rules.atMostOne(
+    [['nats.user', 'nats.password', 'nats.password_file'], ['nats.nkey_seed_file'], ['nats.credentials_file']],
+    'way to authenticate',
+  );
+  if (!rules.has('nats.password_file')) rules.pair('nats.user', 'nats.password');
+  else if (!rules.has('nats.user'))
+    rules.problem('nats.password_file', 'is set without [nats] user', 'Set both, or none.');
+  rules.pair('nats.tls_cert', 'nats.tls_key');
+  if (![1, 3, 5].includes(rules.config.nats.replicas))
+    rules.problem(
+      'nats.replicas',
+      `${rules.config.nats.replicas} copies tolerate no more failures than one less`,
+      'Use 1, 3 or 5.',
+    );
+}
+
+function executor(rules: Rules): void {
+  const { retryBackoff, retryBackoffMax } = rules.config.executor;
+  if (retryBackoffMax < retryBackoff)
+    rules.problem('executor.retry_backoff_max', `is less than retry_backoff (${retryBackoff})`, 'Write at least that.');
+}
