@@ -108,12 +108,15 @@ export function familyOf(type: MessageType): Family {
   return family;
 }
 
+/** Built once: a reader of the log passes here for every event. */
+const headSchema = z.object({ type: z.string(), version: z.number() });
+
 /**
  * Checks a parsed JSON body against the schema of its type. Never throws: a body that does not fit is described.
  * Fields that this version does not know are dropped, as within a version only optional ones are added.
  */
 export function parseMessage(body: unknown): ParseResult<Message> {
-  const head = z.object({ type: z.string(), version: z.number() }).safeParse(body);
+  const head = headSchema.safeParse(body);
   if (!head.success) return { ok: false, problem: 'no type and version', type: 'unknown', version: null };
   const { type, version } = head.data;
   const schema = schemasByType.get(type);
