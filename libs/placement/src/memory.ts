@@ -1,0 +1,75 @@
+/**
+ * What a decision needs to know of the past: facts and the times at which they happened, never deadlines. `decide`
+ * applies the durations of the options it is given. libs/projections maps its folded state onto this.
+ *
+ * Every time is ISO-8601 UTC. Order inside arrays does not matter unless it is said.
+ */
+export type Memory = {
+  /** An operator paused the aggregate and nobody resumed it. */
+  readonly paused: { readonly at: string; readonly by: string } | null;
+  /** The first event of this aggregate that the fold did not understand. */
+  readonly unreadable: { readonly sequence: number; readonly type: string; readonly version: number | null } | null;
+  /** `snapshotTime` of the newest `cycle.decided`. */
+  readonly lastDecidedTime: string | null;
+  /** When a plan, or a part of one, was last released. */
+  readonly lastReleaseAt: string | null;
+  /** When a proposed plan, or a part of one, was last rejected. */
+  readonly lastRejectionAt: string | null;
+  /**
+   * The newest proposed plan that has steps without an answer. It expires `approvalTtlSeconds` after `proposedAt`;
+   * that is for `decide` to work out.
+   */
+  readonly waitingPlan: { readonly planId: string; readonly proposedAt: string } | null;
+  /** When a released move of this aggregate last ended (completed or finally failed). */
+  readonly lastMoveEndAt: string | null;
+  /** By server: when it was released to be moved. */
+  readonly releases: Readonly<Record<string, readonly string[]>>;
+  /** By server: the quarantine that nobody released. A later fact replaces an earlier one. */
+  readonly quarantines: Readonly<Record<string, QuarantineFact>>;
+  /** By host: when it was at fault as the destination of a failed attempt. */
+  readonly hostFailures: Readonly<Record<string, readonly string[]>>;
+  /** Released tasks without a final result. */
+  readonly inFlight: readonly InFlightTask[];
+  /** By policy: `sustainedCycles` of the newest `cycle.decided`. */
+  readonly sustained: Readonly<Record<string, number>>;
+};
+
+export type QuarantineFact = {
+  readonly cause: 'failure' | 'operator';
+  readonly at: string;
+  /** The failure's type; null for an operator's quarantine. */
+  readonly errorType: string | null;
+  /** What the operator asked for, -1 until released; null: `instanceQuarantineSeconds` applies. */
+  readonly seconds: number | null;
+};
+
+export type InFlightTask = {
+  readonly taskId: string;
+  readonly serverId: string;
+  readonly from: string;
+  /** Where the current attempt goes: the step's `to`, or the alternate taken since. */
+  readonly destination: string;
+  /** As in the step: what it claims, by resource class. */
+  readonly resources: Readonly<Record<string, number>>;
+  /** As in the step, by policy name. */
+  readonly weights: Readonly<Record<string, { readonly source: number; readonly destination: number }>>;
+  readonly ramMb: number;
+  /** Time of the current attempt's `migration.started`; null while it waits for its start. */
+  readonly startedAt: string | null;
+};
+
+/** The memory of an aggregate of which nothing is known yet. */
+export const emptyMemory: Memory = {
+  paused: null,
+  unreadable: null,
+  lastDecidedTime: null,
+  lastReleaseAt: null,
+  lastRejectionAt: null,
+  waitingPlan: null,
+  lastMoveEndAt: null,
+  releases: {},
+  quarantines: {},
+  hostFailures: {},
+  inFlight: [],
+  sustained: {},
+};
