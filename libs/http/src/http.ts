@@ -1,0 +1,317 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Agent, request as send } from 'undici';
+import { BadAnswer, BadHttpOptions, type CallPlace, Timeout, Unreachable } from './errors.ts';
+import { DEFAULT_RETRY, parseRetryAfter, RETRIED_STATUSES, type RetryPolicy, retryDelayMs } from './retry.ts';
+import { safeUrl } from './url.ts';
+
+/** TLS of one client. Files are PEM and are read when the client is made. */
+export interface TlsOptions {
+  /** CA bundle instead of Node's own. */
+  readonly caFile?: string | undefined;
+  /** `true` accepts any certificate. */
+  readonly insecure?: boolean | undefined;
+  /** Client certificate and its key. */
+  readonly certFile?: string | undefined;
+  readonly keyFile?: string | undefined;
+}
+
+/** Time limits, in milliseconds. The first three hold for each attempt, `totalMs` for the call with all its retries. */
+export interface TimeLimits {
+  readonly connectMs: number;
+  readonly headersMs: number;
+  /** Longest silence while the body arrives. */
+  readonly bodyMs: number;
+  readonly totalMs: number;
+}
+
+export const DEFAULT_LIMITS: TimeLimits = { connectMs: 5_000, headersMs: 60_000, bodyMs: 30_000, totalMs: 180_000 };
+
+/** One attempt on the wire, as metrics and traces see it. */
+export interface CallReport {
+  readonly service: string;
+  readonly method: string;
+  /** The path with its ids as placeholders, e.g. `/servers/{id}/action`. */
+  readonly route: string;
+  /** undefined when no answer came. */
+  readonly status: number | undefined;
+  readonly durationMs: number;
+  /** 1 is the first attempt. */
+  readonly attempt: number;
+  /** Code of the error, when there was no usable answer. */
+  readonly error?: string;
+}
+
+export interface HttpOptions {
+  readonly tls?: TlsOptions;
+  readonly limits?: Partial<TimeLimits>;
+  readonly retry?: Partial<RetryPolicy>;
+  /** Connections per origin (default 8). */
+  readonly connections?: number;
+  /** Largest answer that is read (default 64 MiB). */
+  readonly maxBodyBytes?: number;
+  /** Value of `User-Agent`. */
+  readonly userAgent?: string;
+  /** Called after every attempt. What it throws is ignored. */
+  readonly onCall?: (report: CallReport) => void;
+  /** Called for every attempt; adds headers, e.g. `traceparent`. */
+  readonly injectHeaders?: () => Readonly<Record<string, string>>;
+  /** Wall clock in milliseconds, for a `Retry-After` that is a date. */
+  readonly now?: () => number;
+  /** Monotonic clock in milliseconds, for durations. */
+  readonly monotonic?: () => number;
+  /** Waits between attempts; rejects with the signal's reason when it aborts. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Uniform in [0, 1). */
+  readonly random?: () => number;
+}
+
+export interface HttpCall {
+  readonly service: string;
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  readonly url: string;
+  readonly route: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as JSON. */
+  readonly json?: unknown;
+  /** Sent as `application/x-www-form-urlencoded`. */
+  readonly form?: Readonly<Record<string, string>>;
+  /**
+   * Whether the call may be sent again when its fate is not known. Default: `true` for GET. A call that is not idempotent is
+   * sent at most once, on a connection of its own, so that a stale kept-alive connection cannot make its fate uncertain.
+   */
+  readonly idempotent?: boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  /** Names in lower case; repeated headers joined with `, `. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+}
+
+export interface Http {
+  /**
+   * Sends one call and reads the whole answer, whatever its status. Idempotent calls are tried again after a lost
+   * connection, a time limit or one of `RETRIED_STATUSES`; the last answer is returned when the retries are used up.
+   *
+   * @throws Unreachable, Timeout, BadAnswer (too large), or the reason of the caller's signal.
+   */
+  call(call: HttpCall): Promise<HttpAnswer>;
+  close(): Promise<void>;
+}
+
+/** Codes of errors that are raised before any byte of the request is written. */
+const NOT_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EAI_FAIL',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EADDRNOTAVAIL',
+  'EACCES',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_DESTROYED',
+  'UND_ERR_CLOSED',
+  'UND_ERR_INVALID_ARG',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'CERT_HAS_EXPIRED',
+  'CERT_NOT_YET_VALID',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'EPROTO',
+]);
+
+/** A client over undici, with connections of its own. */
+export function createHttp(options: HttpOptions = {}): Http {
+  const limits: TimeLimits = { ...DEFAULT_LIMITS, ...options.limits };
+  const retry: RetryPolicy = { ...DEFAULT_RETRY, ...options.retry };
+  const maxBodyBytes = options.maxBodyBytes ?? 64 * 1024 * 1024;
+  const now = options.now ?? Date.now;
+  const monotonic = options.monotonic ?? (() => performance.now());
+  const random = options.random ?? Math.random;
+  const sleep = options.sleep ?? ((ms, signal) => delay(ms, undefined, { signal }));
+  const common = {
+    headersTimeout: limits.headersMs,
+    bodyTimeout: limits.bodyMs,
+    maxResponseSize: maxBodyBytes,
+    allowH2: false,
+    connect: { ...tlsOf(options.tls ?? {}), timeout: limits.connectMs },
+  };
+  const pool = new Agent({ ...common, connections: options.connections ?? 8, pipelining: 1 });
+  // No keep-alive: a call that is sent once starts on a fresh connection.
+  const once = new Agent({ ...common, pipelining: 0 });
+
+  async function attempt(call: HttpCall, number: number, total: AbortSignal): Promise<HttpAnswer> {
+    const place: CallPlace = { service: call.service, method: call.method, url: safeUrl(call.url) };
+    const started = monotonic();
+    const report = (status: number | undefined, error?: string): void => {
+      const seen: CallReport = {
+        service: call.service,
+        method: call.method,
+        route: call.route,
+        status,
+        durationMs: monotonic() - started,
+        attempt: number,
+        ...(error === undefined ? {} : { error }),
+      };
+      try {
+        options.onCall?.(seen);
+      } catch {
+        // Telemetry never breaks a call.
+      }
+    };
+    const signal = call.signal === undefined ? total : AbortSignal.any([call.signal, total]);
+    let status: number | undefined;
+    try {
+      const answer = await send(call.url, {
+        dispatcher: isIdempotent(call) ? pool : once,
+        method: call.method,
+        signal,
+        headers: {
+          accept: 'application/json',
+          'user-agent': options.userAgent ?? 'kronos',
+          ...bodyType(call),
+          ...options.injectHeaders?.(),
+          ...call.headers,
+        },
+        body: bodyOf(call),
+      });
+      status = answer.statusCode;
+      const headers = flatten(answer.headers);
+      const text = await answer.body.text();
+      report(status);
+      return { status, headers, text };
+    } catch (cause) {
+      if (call.signal?.aborted) {
+        report(status, 'ABORTED');
+        throw call.signal.reason;
+      }
+      const error = explain(place, cause, limits, total.aborted, maxBodyBytes);
+      report(status, error.code);
+      throw error;
+    }
+  }
+
+  return {
+    async call(call) {
+      call.signal?.throwIfAborted();
+      const total = new AbortController();
+      const timer = setTimeout(() => total.abort(), limits.totalMs);
+      const started = monotonic();
+      try {
+        for (let number = 1; ; number += 1) {
+          const last = number > retry.maxRetries || !isIdempotent(call);
+          let answer: HttpAnswer | undefined;
+          let failure: Unreachable | Timeout | undefined;
+          try {
+            answer = await attempt(call, number, total.signal);
+          } catch (error) {
+            if (last || !(error instanceof Unreachable || error instanceof Timeout) || total.signal.aborted)
+              throw error;
+            failure = error;
+          }
+          if (answer !== undefined && (last || !RETRIED_STATUSES.has(answer.status))) return answer;
+          const after = answer === undefined ? undefined : parseRetryAfter(answer.headers['retry-after'], now());
+          const wait = retryDelayMs(retry, number, random(), after);
+          if (monotonic() - started + wait >= limits.totalMs) {
+            if (answer !== undefined) return answer;
+            throw failure;
+          }
+          const signal = call.signal === undefined ? total.signal : AbortSignal.any([call.signal, total.signal]);
+          try {
+            await sleep(wait, signal);
+          } catch (error) {
+            call.signal?.throwIfAborted();
+            if (answer !== undefined) return answer;
+            throw failure ?? error;
+          }
+        }
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    async close() {
+      await Promise.all([pool.destroy(), once.destroy()]);
+    },
+  };
+}
+
+function isIdempotent(call: HttpCall): boolean {
+  return call.idempotent ?? call.method === 'GET';
+}
+
+function bodyOf(call: HttpCall): string | null {
+  if (call.json !== undefined) return JSON.stringify(call.json);
+  if (call.form !== undefined) return new URLSearchParams(call.form).toString();
+  return null;
+}
+
+function bodyType(call: HttpCall): Record<string, string> {
+  if (call.json !== undefined) return { 'content-type': 'application/json' };
+  if (call.form !== undefined) return { 'content-type': 'application/x-www-form-urlencoded' };
+  return {};
+}
+
+function flatten(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
+  const flat: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) flat[name.toLowerCase()] = Array.isArray(value) ? value.join(', ') : value;
+  }
+  return flat;
+}
+
+function explain(
+  place: CallPlace,
+  cause: unknown,
+  limits: TimeLimits,
+  totalPassed: boolean,
+  maxBodyBytes: number,
+): Unreachable | Timeout | BadAnswer {
+  const code = codeOf(cause);
+  if (totalPassed) return new Timeout(place, 'total', limits.totalMs, true, cause);
+  switch (code) {
+    case 'UND_ERR_CONNECT_TIMEOUT':
+      return new Timeout(place, 'connect', limits.connectMs, false, cause);
+    case 'UND_ERR_HEADERS_TIMEOUT':
+      return new Timeout(place, 'headers', limits.headersMs, true, cause);
+    case 'UND_ERR_BODY_TIMEOUT':
+      return new Timeout(place, 'body', limits.bodyMs, true, cause);
+    case 'UND_ERR_RES_EXCEEDED_MAX_SIZE':
+      return new BadAnswer(place, `the answer is larger than ${maxBodyBytes} bytes`, undefined, cause);
+  }
+  const reason = cause instanceof Error && cause.message !== '' ? cause.message : code;
+  return new Unreachable(place, reason, !NOT_SENT.has(code), cause);
+}
+
+/** Code of an error of undici or of Node; an AggregateError (several addresses tried) has its first error's. */
+function codeOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
+  if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code;
+  return 'UNKNOWN';
+}
+
+function tlsOf(tls: TlsOptions): { ca?: string; cert?: string; key?: string; rejectUnauthorized?: boolean } {
+  if ((tls.certFile === undefined) !== (tls.keyFile === undefined)) {
+    throw new BadHttpOptions('certFile, keyFile', 'a client certificate and its key are given together or not at all');
+  }
+  return {
+    ...(tls.caFile === undefined ? {} : { ca: readPem('caFile', tls.caFile) }),
+    ...(tls.certFile === undefined ? {} : { cert: readPem('certFile', tls.certFile) }),
+    ...(tls.keyFile === undefined ? {} : { key: readPem('keyFile', tls.keyFile) }),
+    ...(tls.insecure === true ? { rejectUnauthorized: false } : {}),
+  };
+}
+
+function readPem(option: string, path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (cause) {
+    throw new BadHttpOptions(option, `cannot read ${path}; give the path of a readable PEM file`, cause);
+  }
+}

@@ -1,0 +1,36 @@
+import type { z } from 'zod';
+import { BadAnswer, type CallPlace } from './errors.ts';
+
+/** The body as JSON. @throws BadAnswer when it is not JSON. */
+export function parseJson(place: CallPlace, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    const start = text.replace(/\s+/g, ' ').trim().slice(0, 80);
+    throw new BadAnswer(
+      place,
+      start === '' ? 'the body is empty, JSON expected' : `not JSON: "${start}"`,
+      undefined,
+      cause,
+    );
+  }
+}
+
+/** The body as `schema` reads it: unknown fields pass, a missing or wrong one is a BadAnswer that names it. */
+export function parseAs<S extends z.ZodType>(place: CallPlace, schema: S, text: string): z.infer<S> {
+  const result = schema.safeParse(parseJson(place, text));
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  const more = result.error.issues.length - 1;
+  throw new BadAnswer(
+    place,
+    `${issue?.message ?? 'unexpected shape'}${more > 0 ? ` (and ${more} more)` : ''}`,
+    issue === undefined ? undefined : fieldPath(issue.path),
+  );
+}
+
+function fieldPath(path: readonly PropertyKey[]): string {
+  let text = '';
+  for (const part of path) text += typeof part === 'number' ? `[${part}]` : `${text === '' ? '' : '.'}${String(part)}`;
+  return text === '' ? '(body)' : text;
+}

@@ -1,0 +1,98 @@
+import { type HttpCall, joinUrl, parseAs, safeUrl } from '@kronos/http';
+import { BadAnswer } from './errors.ts';
+import { negotiate, type VersionNeed, type VersionRange } from './microversion.ts';
+import { versionsSchema } from './novaWire.ts';
+import type { ServiceCall, Session } from './session.ts';
+
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** A service of the catalog that speaks microversions. */
+export interface Api {
+  /** The range of microversions the cloud offers, asked once and kept for an hour. */
+  versions(signal?: AbortSignal): Promise<VersionRange>;
+  /** The microversion that a call would use. @throws MicroversionUnsupported */
+  negotiated(call: string, need: VersionNeed, signal?: AbortSignal): Promise<string>;
+  /** A call at a microversion that was negotiated, ready for `Session.call`. */
+  prepare(request: ApiRequest): Promise<ServiceCall>;
+}
+
+export interface ApiRequest {
+  readonly method: HttpCall['method'];
+  readonly path: string;
+  readonly route: string;
+  readonly version: string;
+  readonly query?: Query;
+  readonly json?: unknown;
+  readonly expect?: readonly number[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ApiDescription {
+  /** For messages and metrics. */
+  readonly service: string;
+  readonly serviceType: string;
+  /** Where the API begins below an unversioned endpoint, e.g. `v2.1`; empty when the endpoint is the API. */
+  readonly versionPath: string;
+  /** `id` of the version in the discovery document, as a pattern. */
+  readonly versionId: RegExp;
+  readonly headers: (version: string) => Readonly<Record<string, string>>;
+}
+
+const KEEP_MS = 3_600_000;
+
+export function createApi(session: Session, api: ApiDescription, monotonic: () => number): Api {
+  let known: { range: VersionRange; until: number } | undefined;
+
+  /** The endpoint down to its version: project ids that old catalogs append are cut. */
+  async function root(signal?: AbortSignal): Promise<string> {
+    const endpoint = await session.endpoint(api.serviceType, signal);
+    if (api.versionPath === '') return endpoint;
+    const versioned = /^(.*\/v\d+(?:\.\d+)?)(?:\/.*)?$/.exec(endpoint)?.[1];
+    return versioned ?? `${endpoint}/${api.versionPath}`;
+  }
+
+  async function versions(signal?: AbortSignal): Promise<VersionRange> {
+    if (known !== undefined && monotonic() < known.until) return known.range;
+    const url = `${await root(signal)}/`;
+    const answer = await session.call({
+      service: api.service,
+      method: 'GET',
+      url,
+      route: '/',
+      expect: [200, 300],
+      signal,
+    });
+    const place = { service: api.service, method: 'GET', url: safeUrl(url) };
+    const offered = parseAs(place, versionsSchema, answer.text).find((one) => api.versionId.test(one.id));
+    const max = offered?.version || offered?.max_version;
+    const min = offered?.min_version;
+    if (max === undefined || min === undefined || max === '' || min === '') {
+      throw new BadAnswer(
+        place,
+        `no version ${api.versionId.source} with microversions; is this ${api.service}?`,
+        'versions',
+      );
+    }
+    known = { range: { min, max }, until: monotonic() + KEEP_MS };
+    return known.range;
+  }
+
+  return {
+    versions,
+    async negotiated(call, need, signal) {
+      return negotiate(api.service, call, await versions(signal), need);
+    },
+    async prepare(request) {
+      return {
+        service: api.service,
+        method: request.method,
+        url: joinUrl(await root(request.signal), request.path, request.query),
+        route: request.route,
+        headers: api.headers(request.version),
+        ...(request.json === undefined ? {} : { json: request.json }),
+        expect: request.expect ?? [200],
+        signal: request.signal,
+      };
+    },
+  };
+}

@@ -1,0 +1,169 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import type { AuthOptions } from './auth.ts';
+import { BadAuthOptions } from './errors.ts';
+
+const text = z.union([z.string(), z.number()]).transform(String);
+const cloudSchema = z.object({
+  profile: z.string().optional(),
+  auth_type: z.string().optional(),
+  auth: z.record(z.string(), text.nullish()).optional(),
+  region_name: text.nullish(),
+  interface: text.nullish(),
+  endpoint_type: text.nullish(),
+  verify: z.boolean().nullish(),
+  insecure: z.boolean().nullish(),
+  cacert: text.nullish(),
+  cert: text.nullish(),
+  key: text.nullish(),
+});
+const fileSchema = z.object({ clouds: z.record(z.string(), z.unknown()).nullish() });
+const publicFileSchema = z.object({ 'public-clouds': z.record(z.string(), z.unknown()).nullish() });
+
+export interface CloudsPlaces {
+  /** Environment, for `OS_CLIENT_CONFIG_FILE` and `OS_CLIENT_SECURE_FILE`. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly cwd?: string;
+  readonly home?: string;
+  /** The system's directory, `/etc/openstack`. */
+  readonly system?: string;
+}
+
+/**
+ * The authentication options of one cloud of clouds.yaml, as openstacksdk finds them: the first clouds.yaml of
+ * `$OS_CLIENT_CONFIG_FILE`, the working directory, `~/.config/openstack` and `/etc/openstack`, the first secure.yaml laid over it, on
+ * top of the cloud's `profile` from clouds-public.yaml.
+ *
+ * @throws BadAuthOptions when no file is found, the cloud is not in it, or it is not understood.
+ */
+export function loadCloud(name: string, places: CloudsPlaces = {}): AuthOptions {
+  const env = places.env ?? process.env;
+  const directories = [
+    places.cwd ?? process.cwd(),
+    join(places.home ?? homedir(), '.config', 'openstack'),
+    places.system ?? '/etc/openstack',
+  ];
+  const find = (base: string, variable?: string): string | undefined => {
+    const given = variable === undefined ? undefined : env[variable];
+    const files = directories.flatMap((directory) =>
+      ['yaml', 'yml', 'json'].map((end) => join(directory, `${base}.${end}`)),
+    );
+    return [...(given === undefined ? [] : [given]), ...files].find((file) => existsSync(file));
+  };
+
+  const file = find('clouds', 'OS_CLIENT_CONFIG_FILE');
+  if (file === undefined) {
+    const given = env.OS_CLIENT_CONFIG_FILE;
+    const searched = [...(given === undefined ? [] : [given]), ...directories.map((d) => join(d, 'clouds.yaml'))];
+    throw new BadAuthOptions('cloud', `no clouds.yaml for cloud "${name}"; searched ${searched.join(', ')}`);
+  }
+  const clouds = readYaml(file, fileSchema).clouds ?? {};
+  if (clouds[name] === undefined) {
+    const has = Object.keys(clouds).sort().join(', ');
+    throw new BadAuthOptions('cloud', `${file} has no cloud "${name}"; it has ${has === '' ? 'none' : has}`);
+  }
+  const secureFile = find('secure', 'OS_CLIENT_SECURE_FILE');
+  const secure = secureFile === undefined ? {} : (readYaml(secureFile, fileSchema).clouds ?? {});
+  let merged = merge(clouds[name], secure[name]);
+
+  const profile = isRecord(merged) && typeof merged.profile === 'string' ? merged.profile : undefined;
+  if (profile !== undefined) {
+    const publicFile = find('clouds-public');
+    const profiles = publicFile === undefined ? {} : (readYaml(publicFile, publicFileSchema)['public-clouds'] ?? {});
+    if (profiles[profile] === undefined) {
+      throw new BadAuthOptions(
+        'cloud',
+        `${file}: cloud "${name}" has profile "${profile}", which no clouds-public.yaml has`,
+      );
+    }
+    merged = merge(profiles[profile], merged);
+  }
+  return toAuth(file, name, merged);
+}
+
+function toAuth(file: string, name: string, merged: unknown): AuthOptions {
+  const parsed = cloudSchema.safeParse(merged);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    throw new BadAuthOptions(
+      'cloud',
+      `${file}: clouds.${name}.${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'unreadable'}`,
+    );
+  }
+  const cloud = parsed.data;
+  const auth = (field: string): string | undefined => cloud.auth?.[field] ?? undefined;
+  const authUrl = auth('auth_url');
+  if (authUrl === undefined) throw new BadAuthOptions('cloud', `${file}: clouds.${name}.auth.auth_url is missing`);
+  const overrides: Record<string, string> = {};
+  for (const [key, value] of Object.entries(isRecord(merged) ? merged : {})) {
+    const service = /^(.+)_endpoint(?:_override)?$/.exec(key)?.[1];
+    if (service !== undefined && typeof value === 'string') overrides[service.replaceAll('_', '-')] = value;
+  }
+  const interfaces = cloud.interface ?? cloud.endpoint_type ?? 'public';
+  return {
+    authType:
+      cloud.auth_type ?? (auth('application_credential_secret') === undefined ? 'password' : 'v3applicationcredential'),
+    authUrl,
+    username: auth('username'),
+    userId: auth('user_id'),
+    password: auth('password'),
+    userDomainName: auth('user_domain_name'),
+    userDomainId: auth('user_domain_id'),
+    projectName: auth('project_name') ?? auth('tenant_name'),
+    projectId: auth('project_id') ?? auth('tenant_id'),
+    projectDomainName: auth('project_domain_name'),
+    projectDomainId: auth('project_domain_id'),
+    domainName: auth('domain_name'),
+    domainId: auth('domain_id'),
+    systemScope: auth('system_scope'),
+    defaultDomainName: auth('default_domain_name'),
+    defaultDomainId: auth('default_domain_id') ?? auth('default_domain'),
+    applicationCredentialId: auth('application_credential_id'),
+    applicationCredentialName: auth('application_credential_name'),
+    applicationCredentialSecret: auth('application_credential_secret'),
+    token: auth('token'),
+    regionName: cloud.region_name ?? undefined,
+    validInterfaces: interfaces.split(',').map((one) => one.trim()),
+    endpointOverrides: overrides,
+    tls: {
+      caFile: cloud.cacert ?? undefined,
+      insecure: cloud.verify === false || cloud.insecure === true,
+      certFile: cloud.cert ?? undefined,
+      keyFile: cloud.key ?? undefined,
+    },
+  };
+}
+
+function readYaml<S extends z.ZodType>(file: string, schema: S): z.infer<S> {
+  let content: unknown;
+  try {
+    content = parse(readFileSync(file, 'utf8'));
+  } catch (cause) {
+    // The parser's own message quotes the file, which may hold a password.
+    const at =
+      isRecord(cause) && Array.isArray(cause.linePos) && isRecord(cause.linePos[0]) ? cause.linePos[0].line : undefined;
+    throw new BadAuthOptions(
+      'cloud',
+      `${file} cannot be read as YAML${at === undefined ? '' : ` (line ${String(at)})`}`,
+    );
+  }
+  const parsed = schema.safeParse(content ?? {});
+  if (parsed.success) return parsed.data;
+  throw new BadAuthOptions('cloud', `${file}: ${parsed.error.issues[0]?.path.join('.') ?? ''} is not a mapping`);
+}
+
+/** `over` laid on `base`, mappings merged field by field. */
+function merge(base: unknown, over: unknown): unknown {
+  if (over === undefined || over === null) return base;
+  if (!isRecord(base) || !isRecord(over)) return over;
+  const merged: Record<string, unknown> = { ...base };
+  for (const [key, value] of Object.entries(over)) merged[key] = merge(base[key], value);
+  return merged;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,130 @@
+import type { Flavor } from './novaTypes.ts';
+
+/** Resource classes of os-resource-classes that may stand in `resources:*`; others must begin with `CUSTOM_`. */
+const STANDARD_CLASSES = new Set([
+  'VCPU',
+  'MEMORY_MB',
+  'DISK_GB',
+  'PCI_DEVICE',
+  'SRIOV_NET_VF',
+  'NUMA_SOCKET',
+  'NUMA_CORE',
+  'NUMA_THREAD',
+  'NUMA_MEMORY_MB',
+  'IPV4_ADDRESS',
+  'VGPU',
+  'VGPU_DISPLAY_HEAD',
+  'NET_BW_EGR_KILOBIT_PER_SEC',
+  'NET_BW_IGR_KILOBIT_PER_SEC',
+  'PCPU',
+  'MEM_ENCRYPTION_CONTEXT',
+  'FPGA',
+  'PGPU',
+  'NET_PACKET_RATE_KILOPACKET_PER_SEC',
+  'NET_PACKET_RATE_EGR_KILOPACKET_PER_SEC',
+  'NET_PACKET_RATE_IGR_KILOPACKET_PER_SEC',
+]);
+
+/**
+ * The resources that a server with this flavor claims in Placement, as Nova asks for them.
+ *
+ * VCPU, or PCPU with `hw:cpu_policy` dedicated or mixed (the image's `hw_cpu_policy` where the flavor has none), plus one
+ * PCPU for `hw:emulator_threads_policy=isolate`; MEMORY_MB; DISK_GB = root (0 when it boots from a volume) + ephemeral +
+ * swap rounded up to whole GB; `resources:CLASS` and `resourcesGROUP:CLASS` replace these; one MEM_ENCRYPTION_CONTEXT
+ * with `hw:mem_encryption`; one CUSTOM_PMEM_NAMESPACE_* for each label of `hw:pmem`. Classes with 0 are left out.
+ * What ports, volumes and device profiles claim cannot be seen in a flavor.
+ *
+ * Source: nova/scheduler/utils.py, ResourceRequest.from_request_spec; nova/virt/hardware.py for the CPU policies and masks.
+ */
+export function flavorResources(
+  flavor: Flavor,
+  options: {
+    readonly bootFromVolume: boolean;
+    readonly imageProperties?: Readonly<Record<string, string>> | undefined;
+  },
+): Record<string, number> {
+  const specs = flavor.extraSpecs;
+  const image = options.imageProperties ?? {};
+  const unsuffixed: Record<string, number> = {};
+  const suffixed: Record<string, number> = {};
+
+  const groups = new Map<string, Map<string, number>>();
+  for (const [key, value] of Object.entries(specs)) {
+    const match = /^resources([a-zA-Z0-9_-]{1,64})?:(.*)$/.exec(key);
+    if (match === null) continue;
+    const name = match[2] ?? '';
+    const amount = /^\s*\d+\s*$/.test(value) ? Number(value) : undefined;
+    if (amount === undefined || !(name.startsWith('CUSTOM_') || STANDARD_CLASSES.has(name))) continue;
+    const group = groups.get(match[1] ?? '') ?? new Map<string, number>();
+    groups.set(match[1] ?? '', group.set(name, amount));
+  }
+  for (const [suffix, group] of groups) {
+    const into = suffix === '' ? unsuffixed : suffixed;
+    for (const [name, amount] of group) into[name] = (into[name] ?? 0) + amount;
+  }
+
+  const policy = specs['hw:cpu_policy'] || image.hw_cpu_policy;
+  if (policy === 'dedicated' || policy === 'mixed') {
+    let pcpus = flavor.vcpus;
+    if (policy === 'mixed') {
+      pcpus = dedicatedCpus(flavor, image);
+      unsuffixed.VCPU = flavor.vcpus - pcpus;
+    }
+    unsuffixed.PCPU = pcpus + (specs['hw:emulator_threads_policy'] === 'isolate' ? 1 : 0);
+  }
+
+  const named = (name: string): boolean => name in unsuffixed || name in suffixed;
+  if (!named('VCPU') && !named('PCPU')) unsuffixed.VCPU = flavor.vcpus;
+  if (!named('MEMORY_MB')) unsuffixed.MEMORY_MB = flavor.ramMb;
+  if (!named('DISK_GB')) {
+    const root = options.bootFromVolume ? 0 : flavor.rootGb;
+    unsuffixed.DISK_GB = root + flavor.ephemeralGb + Math.ceil(flavor.swapMb / 1024);
+  }
+  if (isTrue(specs['hw:mem_encryption']) || isTrue(image.hw_mem_encryption)) unsuffixed.MEM_ENCRYPTION_CONTEXT = 1;
+  const pmem: Record<string, number> = {};
+  for (const label of (specs['hw:pmem'] ?? '').split(',')) {
+    if (label.trim() === '') continue;
+    const name = `CUSTOM_PMEM_NAMESPACE_${label
+      .trim()
+      .toUpperCase()
+      .replace(/[^A-Z0-9]+/g, '_')}`;
+    pmem[name] = (pmem[name] ?? 0) + 1;
+  }
+  Object.assign(unsuffixed, pmem);
+
+  const total: Record<string, number> = {};
+  for (const part of [unsuffixed, suffixed]) {
+    for (const [name, amount] of Object.entries(part)) if (amount > 0) total[name] = (total[name] ?? 0) + amount;
+  }
+  return total;
+}
+
+/** How many CPUs of a `mixed` server are pinned: `hw:cpu_dedicated_mask`, else the realtime mask. */
+function dedicatedCpus(flavor: Flavor, image: Readonly<Record<string, string>>): number {
+  const specs = flavor.extraSpecs;
+  const mask = specs['hw:cpu_dedicated_mask'];
+  if (mask) return cpuMask(mask, flavor.vcpus);
+  if (!isTrue(specs['hw:cpu_realtime'])) return 0;
+  const realtime = image.hw_cpu_realtime_mask || specs['hw:cpu_realtime_mask'];
+  return realtime ? cpuMask(realtime, flavor.vcpus) : flavor.vcpus;
+}
+
+/** Number of CPUs in a specification such as `1-4,^3,6`; one that begins with `^` excludes from all. */
+function cpuMask(mask: string, vcpus: number): number {
+  const spec = mask.trim().startsWith('^') ? `0-${vcpus - 1},${mask}` : mask;
+  const included = new Set<number>();
+  const excluded = new Set<number>();
+  for (const rule of spec.split(',')) {
+    const match = /^\s*(\^)?\s*(\d+)\s*(?:-\s*(\d+)\s*)?$/.exec(rule);
+    if (match === null) continue;
+    const from = Number(match[2]);
+    const to = match[3] === undefined ? from : Number(match[3]);
+    for (let cpu = from; cpu <= to; cpu += 1) (match[1] === undefined ? included : excluded).add(cpu);
+  }
+  return [...included].filter((cpu) => !excluded.has(cpu)).length;
+}
+
+/** oslo.utils strutils.bool_from_string. */
+function isTrue(value: string | undefined): boolean {
+  return value !== undefined && /^(1|t|true|on|y|yes)$/i.test(value.trim());
+}

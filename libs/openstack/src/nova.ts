@@ -1,0 +1,387 @@
+import { parseAs, safeUrl } from '@kronos/http';
+import type { z } from 'zod';
+import { type Api, createApi, type Query } from './api.ts';
+import { BadAnswer, BadRequest, HttpError, Timeout, Unreachable } from './errors.ts';
+import { requestIdOf } from './fault.ts';
+import type { VersionNeed, VersionRange } from './microversion.ts';
+import {
+  type ActionOutcome,
+  type Aggregate,
+  type ComputeService,
+  type Hypervisor,
+  type InstanceAction,
+  type Migration,
+  type Server,
+  type ServerGroup,
+  type ServerMigration,
+  UNFINISHED_MIGRATION_STATUSES,
+} from './novaTypes.ts';
+import {
+  aggregatesSchema,
+  hypervisorsSchema,
+  instanceActionsSchema,
+  migrationsSchema,
+  oneInstanceActionSchema,
+  oneServerMigrationSchema,
+  oneServerSchema,
+  serverGroupsSchema,
+  serverMigrationsSchema,
+  serversSchema,
+  servicesSchema,
+} from './novaWire.ts';
+import type { Session } from './session.ts';
+
+/**
+ * The microversions of each call: the lowest that has what Kronos needs, the highest whose answer this client reads.
+ * Source: Nova's REST API version history. The whole works from 2.60 (Queens) on.
+ */
+export const NOVA_CALLS = {
+  /** 2.41 uuid. */
+  listAggregates: { lowest: '2.41', highest: '2.96' },
+  /** 2.53 uuid ids; 2.69 services of a cell that is down. */
+  listServices: { lowest: '2.53', highest: '2.96' },
+  /**
+   * 2.53 uuid ids. Not above 2.87: from 2.88 on Nova asks every hypervisor for its uptime, one after the other over the
+   * message bus, while the list is made (nova/api/openstack/compute/hypervisors.py), and drops vcpus and cpu_info.
+   */
+  listHypervisors: { lowest: '2.53', highest: '2.87' },
+  /** 2.47 inline flavor with extra_specs; 2.69 cells that are down; 2.96 pinned zone; 2.98 image properties; 2.100 hints. */
+  listServers: { lowest: '2.47', highest: '2.100' },
+  getServer: { lowest: '2.47', highest: '2.100' },
+  /** 2.13 project_id; 2.64 policy and rules. */
+  listServerGroups: { lowest: '2.13', highest: '2.96' },
+  /** 2.59 uuid, paging, newest first. */
+  listMigrations: { lowest: '2.59', highest: '2.96' },
+  listServerMigrations: { lowest: '2.59', highest: '2.96' },
+  getServerMigration: { lowest: '2.59', highest: '2.96' },
+  /** 2.34 answers before the checks are done; 2.68 has no `force`. */
+  liveMigrate: { lowest: '2.34', highest: '2.96' },
+  /** 2.30 to 2.67 know `force`. */
+  forceLiveMigrate: { lowest: '2.34', highest: '2.67' },
+  /** 2.24 running ones; 2.65 also queued and preparing. */
+  abortMigration: { lowest: '2.24', highest: '2.96' },
+  /** 2.51 events for every reader; 2.62 host; 2.84 details. */
+  getInstanceAction: { lowest: '2.51', highest: '2.96' },
+  /** 2.58 paging. */
+  listInstanceActions: { lowest: '2.58', highest: '2.96' },
+} as const satisfies Readonly<Record<string, VersionNeed>>;
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ServerFilter {
+  /** Service host. */
+  readonly host?: string;
+  /** Only servers changed since this time (ISO-8601), those deleted since then too (status DELETED). */
+  readonly changesSince?: string;
+  /** Only the servers of one project; default all. */
+  readonly projectId?: string;
+}
+
+export interface MigrationFilter {
+  readonly status?: string;
+  readonly serverId?: string;
+  /** `live-migration`, `migration`, `resize` or `evacuation`. */
+  readonly type?: string;
+  readonly sourceCompute?: string;
+  /** As source or destination. */
+  readonly host?: string;
+  readonly changesSince?: string;
+  /** At most so many, the newest. */
+  readonly limit?: number;
+}
+
+export interface Nova {
+  /** The microversions that the cloud offers. */
+  versions(options?: CallOptions): Promise<VersionRange>;
+  /** The microversion that a call uses on this cloud. @throws MicroversionUnsupported */
+  versionFor(call: keyof typeof NOVA_CALLS, options?: CallOptions): Promise<string>;
+
+  listAggregates(options?: CallOptions): Promise<Aggregate[]>;
+  /** The nova-compute services of all cells. */
+  listServices(options?: CallOptions): Promise<ComputeService[]>;
+  listHypervisors(options?: CallOptions): Promise<Hypervisor[]>;
+  /** Servers of all projects. Reads are not atomic: one that is created or moves while the list is read may be missing or twice in it. */
+  listServers(filter?: ServerFilter, options?: CallOptions): Promise<Server[]>;
+  /** @throws NotFound */
+  getServer(serverId: string, options?: CallOptions): Promise<Server>;
+  /** Groups of all projects. */
+  listServerGroups(options?: CallOptions): Promise<ServerGroup[]>;
+  /** Newest first. */
+  listMigrations(filter?: MigrationFilter, options?: CallOptions): Promise<Migration[]>;
+  /**
+   * Migrations of any kind that are not over, as one list per status in the order of a migration's life, so that one that
+   * moves on between two calls is not missed. Each once, with the status seen last.
+   */
+  listUnfinishedMigrations(options?: CallOptions): Promise<Migration[]>;
+  /** The live migrations of a server that are queued, preparing, running or post-migrating. Empty does not mean finished. */
+  listServerMigrations(serverId: string, options?: CallOptions): Promise<ServerMigration[]>;
+  /** @throws NotFound when it is not in progress (accepted ones and finished ones are not). */
+  getServerMigration(serverId: string, migrationId: number, options?: CallOptions): Promise<ServerMigration>;
+  listInstanceActions(serverId: string, options?: CallOptions): Promise<InstanceAction[]>;
+  /** By the request id of the call that began it, with its events. @throws NotFound */
+  getInstanceAction(serverId: string, requestId: string, options?: CallOptions): Promise<InstanceAction>;
+
+  /**
+   * Asks Nova to live-migrate a server to a service host that the scheduler verifies (`block_migration: "auto"`). Sent once.
+   * `accepted`: Nova said 202; it names no migration, see `listMigrations`. `unknown`: the request may have reached Nova (the
+   * connection broke, a proxy or Nova answered 5xx, or the caller's signal aborted it on its way).
+   * `force` skips the scheduler and exists only below 2.68.
+   *
+   * @throws BadRequest, Forbidden, NotFound, Conflict, Unauthorized, MicroversionUnsupported; Unreachable and Timeout only
+   * when the request was certainly not sent.
+   */
+  liveMigrate(
+    request: { readonly serverId: string; readonly host: string; readonly force?: boolean },
+    options?: CallOptions,
+  ): Promise<ActionOutcome>;
+  /**
+   * Asks Nova to abort a live migration: a running one, since 2.65 also a queued or preparing one. Sent once; the migration
+   * may still win the race.
+   *
+   * @throws BadRequest (not in a state to be aborted), NotFound, Conflict and as `liveMigrate`.
+   */
+  abortMigration(
+    request: { readonly serverId: string; readonly migrationId: number },
+    options?: CallOptions,
+  ): Promise<ActionOutcome>;
+}
+
+export interface NovaOptions {
+  /** Rows asked for per page; Nova's own `max_limit` (1000) may cut it. */
+  readonly pageSize?: number;
+  readonly monotonic?: () => number;
+}
+
+/** A list is begun anew so often when it changed under the paging. */
+const MAX_RESTARTS = 3;
+
+export function createNova(session: Session, options: NovaOptions = {}): Nova {
+  const pageSize = options.pageSize ?? 1000;
+  const api: Api = createApi(
+    session,
+    {
+      service: 'nova',
+      serviceType: 'compute',
+      versionPath: 'v2.1',
+      versionId: /^v2\.1$/,
+      headers: (version) => ({
+        'openstack-api-version': `compute ${version}`,
+        'x-openstack-nova-api-version': version,
+      }),
+    },
+    options.monotonic ?? (() => performance.now()),
+  );
+
+  const versionFor = (call: keyof typeof NOVA_CALLS, signal?: AbortSignal): Promise<string> =>
+    api.negotiated(call, NOVA_CALLS[call], signal);
+
+  async function get<S extends z.ZodType>(
+    call: keyof typeof NOVA_CALLS,
+    schema: S,
+    path: string,
+    route: string,
+    query: Query,
+    signal: AbortSignal | undefined,
+  ): Promise<z.infer<S>> {
+    const version = await versionFor(call, signal);
+    const prepared = await api.prepare({ method: 'GET', path, route, version, query, signal });
+    const answer = await session.call(prepared);
+    return parseAs({ service: 'nova', method: 'GET', url: safeUrl(prepared.url) }, schema, answer.text);
+  }
+
+  /** Follows a list by marker. A marker that was deleted meanwhile (400) begins the list anew. */
+  async function byMarker<T>(
+    page: (marker: string | undefined, limit: number) => Promise<{ rows: readonly T[]; more: boolean }>,
+    markerOf: (row: T) => string,
+    limit = Number.POSITIVE_INFINITY,
+  ): Promise<T[]> {
+    for (let restart = 0; ; restart += 1) {
+      const all: T[] = [];
+      try {
+        for (let marker: string | undefined; ; ) {
+          const { rows, more } = await page(marker, Math.min(pageSize, limit - all.length));
+          for (const row of rows) all.push(row);
+          const last = rows.at(-1);
+          if (!more || last === undefined || all.length >= limit) return all;
+          marker = markerOf(last);
+        }
+      } catch (error) {
+        const markerGone = all.length > 0 && error instanceof BadRequest && /marker/i.test(error.reason);
+        if (!markerGone || restart >= MAX_RESTARTS) throw error;
+      }
+    }
+  }
+
+  /** Sends a request that acts, once. */
+  async function act(
+    call: keyof typeof NOVA_CALLS,
+    request: { method: 'POST' | 'DELETE'; path: string; route: string; json?: unknown },
+    signal: AbortSignal | undefined,
+  ): Promise<ActionOutcome> {
+    const version = await versionFor(call, signal);
+    const prepared = await api.prepare({ ...request, version, expect: [202], signal });
+    let sent = false;
+    try {
+      const answer = await session.call({ ...prepared, idempotent: false, onSend: () => (sent = true) });
+      return { outcome: 'accepted', requestId: requestIdOf(answer) };
+    } catch (error) {
+      const lost = (error instanceof Unreachable || error instanceof Timeout) && error.maybeSent;
+      const dubious = error instanceof BadAnswer || (error instanceof HttpError && error.status >= 500);
+      if (sent && (lost || dubious || signal?.aborted === true)) return { outcome: 'unknown', error };
+      throw error;
+    }
+  }
+
+  return {
+    versions: ({ signal } = {}) => api.versions(signal),
+    versionFor: (call, { signal } = {}) => versionFor(call, signal),
+
+    async listAggregates({ signal } = {}) {
+      return (await get('listAggregates', aggregatesSchema, 'os-aggregates', '/os-aggregates', {}, signal)).aggregates;
+    },
+
+    async listServices({ signal } = {}) {
+      const query = { binary: 'nova-compute' };
+      return (await get('listServices', servicesSchema, 'os-services', '/os-services', query, signal)).services;
+    },
+
+    listHypervisors: ({ signal } = {}) =>
+      byMarker(
+        async (marker, limit) => {
+          const route = '/os-hypervisors/detail';
+          const body = await get('listHypervisors', hypervisorsSchema, route, route, { limit, marker }, signal);
+          return { rows: body.hypervisors, more: body.hypervisors_links };
+        },
+        (hypervisor) => hypervisor.id,
+      ),
+
+    listServers: (filter = {}, { signal } = {}) =>
+      byMarker(
+        async (marker, limit) => {
+          const query = {
+            all_tenants: true,
+            host: filter.host,
+            project_id: filter.projectId,
+            'changes-since': filter.changesSince,
+            limit,
+            marker,
+          };
+          const body = await get('listServers', serversSchema, 'servers/detail', '/servers/detail', query, signal);
+          return { rows: body.servers, more: body.servers_links };
+        },
+        (server) => server.id,
+      ),
+
+    async getServer(serverId, { signal } = {}) {
+      const path = `servers/${encodeURIComponent(serverId)}`;
+      return (await get('getServer', oneServerSchema, path, '/servers/{id}', {}, signal)).server;
+    },
+
+    async listServerGroups({ signal } = {}) {
+      // Nova pages groups by offset: when one is deleted meanwhile, the rest move up and one would be missed. So each page
+      // begins with the last group of the page before it; when it does not, the list changed and is begun anew.
+      for (let restart = 0; ; restart += 1) {
+        const all: ServerGroup[] = [];
+        for (;;) {
+          const overlap = all.length === 0 ? 0 : 1;
+          const query = { all_projects: true, limit: pageSize, offset: all.length - overlap };
+          const route = '/os-server-groups';
+          const body = await get('listServerGroups', serverGroupsSchema, route, route, query, signal);
+          const rows = body.server_groups;
+          if (overlap === 1 && rows[0]?.id !== all.at(-1)?.id) break;
+          for (const group of rows.slice(overlap)) all.push(group);
+          if (rows.length <= overlap) return all;
+        }
+        if (restart >= MAX_RESTARTS) {
+          const place = { service: 'nova', method: 'GET', url: '/os-server-groups' };
+          throw new BadAnswer(place, `the list changed during each of ${MAX_RESTARTS + 1} readings`, 'server_groups');
+        }
+      }
+    },
+
+    listMigrations: (filter = {}, { signal } = {}) => listMigrations(filter, signal),
+
+    async listUnfinishedMigrations({ signal } = {}) {
+      const seen = new Map<number, Migration>();
+      for (const status of UNFINISHED_MIGRATION_STATUSES) {
+        for (const migration of await listMigrations({ status }, signal)) seen.set(migration.id, migration);
+      }
+      return [...seen.values()].sort((a, b) => b.id - a.id);
+    },
+
+    async listServerMigrations(serverId, { signal } = {}) {
+      const path = `servers/${encodeURIComponent(serverId)}/migrations`;
+      const route = '/servers/{id}/migrations';
+      return (await get('listServerMigrations', serverMigrationsSchema, path, route, {}, signal)).migrations;
+    },
+
+    async getServerMigration(serverId, migrationId, { signal } = {}) {
+      const path = `servers/${encodeURIComponent(serverId)}/migrations/${migrationId}`;
+      const route = '/servers/{id}/migrations/{migrationId}';
+      return (await get('getServerMigration', oneServerMigrationSchema, path, route, {}, signal)).migration;
+    },
+
+    listInstanceActions: (serverId, { signal } = {}) =>
+      byMarker(
+        async (marker, limit) => {
+          const path = `servers/${encodeURIComponent(serverId)}/os-instance-actions`;
+          const route = '/servers/{id}/os-instance-actions';
+          const body = await get('listInstanceActions', instanceActionsSchema, path, route, { limit, marker }, signal);
+          return { rows: body.instanceActions, more: body.links };
+        },
+        (action) => action.requestId,
+      ),
+
+    async getInstanceAction(serverId, requestId, { signal } = {}) {
+      const path = `servers/${encodeURIComponent(serverId)}/os-instance-actions/${encodeURIComponent(requestId)}`;
+      const route = '/servers/{id}/os-instance-actions/{requestId}';
+      return (await get('getInstanceAction', oneInstanceActionSchema, path, route, {}, signal)).instanceAction;
+    },
+
+    liveMigrate: ({ serverId, host, force = false }, { signal } = {}) =>
+      act(
+        force ? 'forceLiveMigrate' : 'liveMigrate',
+        {
+          method: 'POST',
+          path: `servers/${encodeURIComponent(serverId)}/action`,
+          route: '/servers/{id}/action',
+          json: { 'os-migrateLive': { host, block_migration: 'auto', ...(force ? { force: true } : {}) } },
+        },
+        signal,
+      ),
+
+    abortMigration: ({ serverId, migrationId }, { signal } = {}) =>
+      act(
+        'abortMigration',
+        {
+          method: 'DELETE',
+          path: `servers/${encodeURIComponent(serverId)}/migrations/${migrationId}`,
+          route: '/servers/{id}/migrations/{migrationId}',
+        },
+        signal,
+      ),
+  };
+
+  function listMigrations(filter: MigrationFilter, signal: AbortSignal | undefined): Promise<Migration[]> {
+    return byMarker(
+      async (marker, limit) => {
+        const query = {
+          status: filter.status,
+          instance_uuid: filter.serverId,
+          migration_type: filter.type,
+          source_compute: filter.sourceCompute,
+          host: filter.host,
+          'changes-since': filter.changesSince,
+          limit,
+          marker,
+        };
+        const body = await get('listMigrations', migrationsSchema, 'os-migrations', '/os-migrations', query, signal);
+        return { rows: body.migrations, more: body.migrations_links };
+      },
+      (migration) => migration.uuid,
+      filter.limit,
+    );
+  }
+}

@@ -1,0 +1,219 @@
+/** What Nova tells, as plain objects. Times are ISO-8601 UTC; units stand in the names. */
+
+export interface Aggregate {
+  readonly id: number;
+  /** Since 2.41; also the id of the Placement aggregate that mirrors it. */
+  readonly uuid: string;
+  readonly name: string;
+  readonly availabilityZone: string | null;
+  /** Service hosts. */
+  readonly hosts: readonly string[];
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** A nova-compute service. One in a cell that is down has nothing but host and binary: status and state `unknown`. */
+export interface ComputeService {
+  readonly id: string | null;
+  readonly host: string;
+  readonly binary: string;
+  readonly zone: string | null;
+  readonly status: 'enabled' | 'disabled' | 'unknown';
+  readonly state: 'up' | 'down' | 'unknown';
+  readonly forcedDown: boolean;
+  readonly disabledReason: string | null;
+  /** Last heartbeat or change. */
+  readonly updatedAt: string | null;
+}
+
+export interface Hypervisor {
+  /** UUID; also the id of its Placement resource provider. */
+  readonly id: string;
+  readonly hypervisorHostname: string;
+  /** `QEMU`, `KVM`, `ironic` ... */
+  readonly hypervisorType: string;
+  readonly hypervisorVersion: number;
+  readonly hostIp: string | null;
+  readonly state: 'up' | 'down' | 'unknown';
+  readonly status: 'enabled' | 'disabled' | 'unknown';
+  /** The nova-compute service that runs it; `host` is the service host. */
+  readonly service: { readonly id: string; readonly host: string; readonly disabledReason: string | null };
+  /** Nova's own figures, which it no longer shows from 2.88 on; undefined there. For capacity ask Placement. */
+  readonly vcpus: number | undefined;
+  readonly vcpusUsed: number | undefined;
+  readonly memoryMb: number | undefined;
+  readonly memoryUsedMb: number | undefined;
+  readonly localDiskGb: number | undefined;
+  readonly localDiskUsedGb: number | undefined;
+  readonly runningVms: number | undefined;
+  readonly cpuInfo: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** The flavor as it was when the server was created or resized (inline since 2.47). */
+export interface Flavor {
+  readonly name: string;
+  readonly vcpus: number;
+  readonly ramMb: number;
+  /** Root disk; claimed only when the server does not boot from a volume. */
+  readonly rootGb: number;
+  readonly ephemeralGb: number;
+  readonly swapMb: number;
+  readonly extraSpecs: Readonly<Record<string, string>>;
+}
+
+export interface Server {
+  readonly id: string;
+  /** Display name; null when its cell is down. */
+  readonly name: string | null;
+  /** `instance-0000002a`, the hypervisor's name for it. */
+  readonly internalName: string | null;
+  /** Nova's API status: `ACTIVE`, `MIGRATING`, `PAUSED`, `ERROR`, `DELETED`, `UNKNOWN` ... */
+  readonly status: string;
+  /** `true` when its cell is down: then only id, status, projectId and createdAt are known. */
+  readonly cellDown: boolean;
+  readonly vmState: string | null;
+  readonly taskState: string | null;
+  readonly powerState: number | null;
+  /** Service host; null when it is on none (building, shelved offloaded, cell down). */
+  readonly host: string | null;
+  readonly hypervisorHostname: string | null;
+  /** Status of the host as Nova sees it: `UP`, `UNKNOWN`, `DOWN`, `MAINTENANCE`; undefined when policy hides it. */
+  readonly hostStatus: string | undefined;
+  readonly projectId: string;
+  readonly userId: string | null;
+  /** null when its cell is down or Nova has lost the flavor. */
+  readonly flavor: Flavor | null;
+  readonly imageId: string | null;
+  /** Image properties as Nova keeps them (since 2.98); undefined below. */
+  readonly imageProperties: Readonly<Record<string, string>> | undefined;
+  readonly bootFromVolume: boolean;
+  /** Ids of the attached Cinder volumes. */
+  readonly volumeIds: readonly string[];
+  readonly configDrive: boolean;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly tags: readonly string[];
+  readonly locked: boolean;
+  readonly lockedReason: string | null;
+  readonly availabilityZone: string | null;
+  /** The zone the server was created for: null when none, undefined below 2.96 (not known). */
+  readonly pinnedAvailabilityZone: string | null | undefined;
+  /** The hints it was created with (since 2.100), e.g. `same_host`; undefined below. */
+  readonly schedulerHints: Readonly<Record<string, unknown>> | undefined;
+  readonly createdAt: string;
+  readonly updatedAt: string | null;
+  readonly launchedAt: string | null;
+  /** Present only in status ERROR or DELETED. */
+  readonly fault: { readonly code: number; readonly message: string; readonly createdAt: string } | null;
+}
+
+export interface ServerGroup {
+  readonly id: string;
+  readonly name: string;
+  /** `affinity`, `anti-affinity`, `soft-affinity`, `soft-anti-affinity`, or a word that a later Nova adds; null when the group has none. */
+  readonly policy: string | null;
+  /** `rules.max_server_per_host` of an anti-affinity group; null means Nova's default of 1. */
+  readonly maxServersPerHost: number | null;
+  /** Ids of servers that are not deleted. */
+  readonly memberIds: readonly string[];
+  readonly projectId: string | null;
+}
+
+/** A row of `os-migrations`. */
+export interface Migration {
+  readonly id: number;
+  readonly uuid: string;
+  readonly serverId: string;
+  /** `live-migration`, `migration`, `resize`, `evacuation`. */
+  readonly type: string;
+  /** See LIVE_MIGRATION_STATUSES; treat an unknown one as in progress. */
+  readonly status: string;
+  readonly sourceCompute: string | null;
+  readonly sourceNode: string | null;
+  /** null until the conductor has chosen. */
+  readonly destCompute: string | null;
+  readonly destNode: string | null;
+  readonly createdAt: string;
+  readonly updatedAt: string | null;
+}
+
+/** A live migration in progress with its byte counts, null until the hypervisor reports them. */
+export interface ServerMigration {
+  readonly id: number;
+  readonly uuid: string;
+  readonly serverId: string;
+  readonly status: string;
+  readonly sourceCompute: string | null;
+  readonly sourceNode: string | null;
+  readonly destCompute: string | null;
+  readonly destNode: string | null;
+  readonly memoryTotalBytes: number | null;
+  readonly memoryProcessedBytes: number | null;
+  readonly memoryRemainingBytes: number | null;
+  readonly diskTotalBytes: number | null;
+  readonly diskProcessedBytes: number | null;
+  readonly diskRemainingBytes: number | null;
+  readonly createdAt: string;
+  readonly updatedAt: string | null;
+}
+
+export interface InstanceActionEvent {
+  /** E.g. `compute_check_can_live_migrate_destination`. */
+  readonly event: string;
+  readonly startedAt: string;
+  readonly finishedAt: string | null;
+  /** `Success` or `Error`; null while it runs. */
+  readonly result: string | null;
+  readonly traceback: string | null;
+  readonly host: string | null;
+  /** Short text of the fault, since 2.84. */
+  readonly details: string | null;
+}
+
+export interface InstanceAction {
+  readonly action: string;
+  readonly serverId: string;
+  readonly requestId: string;
+  readonly startedAt: string;
+  readonly updatedAt: string | null;
+  /** `Error` when it failed. */
+  readonly message: string | null;
+  /** Newest first, as Nova gives them; empty in a list of actions. */
+  readonly events: readonly InstanceActionEvent[];
+}
+
+/** Statuses that a live migration passes through, in the order of its life. */
+export const LIVE_MIGRATION_STATUSES = [
+  'accepted',
+  'queued',
+  'preparing',
+  'running',
+  'running (post-copy)',
+  'post-migrating',
+] as const;
+
+/** Statuses of any migration that is not over, in the order of its life; cold migrations and evacuations pass through the others. */
+export const UNFINISHED_MIGRATION_STATUSES = [
+  'accepted',
+  'queued',
+  'preparing',
+  'pre-migrating',
+  'migrating',
+  'running',
+  'running (post-copy)',
+  'post-migrating',
+  'finished',
+  'confirming',
+  'reverting',
+] as const;
+
+/** Statuses after which a live migration changes no more. */
+export const FINAL_LIVE_MIGRATION_STATUSES = ['completed', 'failed', 'error', 'cancelled'] as const;
+
+/** Whether a live migration with this status is over. A status that Kronos does not know is not. */
+export function isFinalLiveMigrationStatus(status: string): boolean {
+  return FINAL_LIVE_MIGRATION_STATUSES.some((final) => final === status);
+}
+
+/** What became of a request to act. `unknown`: it may have reached Nova; look before acting again. */
+export type ActionOutcome =
+  | { readonly outcome: 'accepted'; readonly requestId: string | undefined }
+  | { readonly outcome: 'unknown'; readonly error: unknown };

@@ -1,0 +1,486 @@
+/** Nova's answers as they are on the wire, read leniently: unknown fields pass, missing required ones are errors. */
+import { z } from 'zod';
+import type {
+  Aggregate,
+  ComputeService,
+  Flavor,
+  Hypervisor,
+  InstanceAction,
+  Migration,
+  Server,
+  ServerGroup,
+  ServerMigration,
+} from './novaTypes.ts';
+
+/** Nova writes times in UTC, with or without a `Z`. */
+const time = z.string().transform((text, context) => {
+  const withZone = /(?:Z|[+-]\d\d:?\d\d)$/.test(text) ? text : `${text}Z`;
+  const at = new Date(withZone.replace(' ', 'T'));
+  if (!Number.isNaN(at.getTime())) return at.toISOString();
+  context.addIssue({ code: 'custom', message: `not a time: "${text}"` });
+  return z.NEVER;
+});
+const optionalTime = time.nullish().transform((value) => value ?? null);
+const optionalText = z
+  .string()
+  .nullish()
+  .transform((value) => (value === undefined || value === '' ? null : value));
+const optionalNumber = z
+  .number()
+  .nullish()
+  .transform((value) => value ?? undefined);
+const bytes = z
+  .number()
+  .nullish()
+  .transform((value) => value ?? null);
+const stringMap = z.record(z.string(), z.string());
+/** A value that Nova's policy hides from users without the right is not there at all. */
+const visible = (right: string) => ({
+  error: (issue: { input?: unknown }) => (issue.input === undefined ? `missing; the user needs ${right}` : undefined),
+});
+
+const upDown = z
+  .string()
+  .nullish()
+  .transform((value): 'up' | 'down' | 'unknown' => (value === 'up' || value === 'down' ? value : 'unknown'));
+const enabledDisabled = z
+  .string()
+  .nullish()
+  .transform((value): 'enabled' | 'disabled' | 'unknown' =>
+    value === 'enabled' || value === 'disabled' ? value : 'unknown',
+  );
+
+export const aggregatesSchema = z.object({
+  aggregates: z.array(
+    z
+      .object({
+        id: z.number(),
+        uuid: z.string(),
+        name: z.string(),
+        availability_zone: optionalText,
+        hosts: z.array(z.string()),
+        metadata: stringMap.default({}),
+      })
+      .transform(
+        (raw): Aggregate => ({
+          id: raw.id,
+          uuid: raw.uuid,
+          name: raw.name,
+          availabilityZone: raw.availability_zone,
+          hosts: raw.hosts,
+          metadata: raw.metadata,
+        }),
+      ),
+  ),
+});
+
+export const servicesSchema = z.object({
+  services: z.array(
+    z
+      .object({
+        id: optionalText,
+        host: z.string(),
+        binary: z.string(),
+        zone: optionalText,
+        status: enabledDisabled,
+        state: upDown,
+        forced_down: z.boolean().nullish(),
+        disabled_reason: optionalText,
+        updated_at: optionalTime,
+      })
+      .transform(
+        (raw): ComputeService => ({
+          id: raw.id,
+          host: raw.host,
+          binary: raw.binary,
+          zone: raw.zone,
+          status: raw.status,
+          state: raw.state,
+          forcedDown: raw.forced_down ?? false,
+          disabledReason: raw.disabled_reason,
+          updatedAt: raw.updated_at,
+        }),
+      ),
+  ),
+});
+
+export const linksSchema = z
+  .array(z.object({ rel: z.string(), href: z.string() }))
+  .nullish()
+  .transform((links) => (links ?? []).some((link) => link.rel === 'next'));
+
+export const hypervisorsSchema = z.object({
+  hypervisors: z.array(
+    z
+      .object({
+        id: z.string(),
+        hypervisor_hostname: z.string(),
+        hypervisor_type: z.string(),
+        hypervisor_version: z.number(),
+        host_ip: optionalText,
+        state: upDown,
+        status: enabledDisabled,
+        service: z.object({ id: z.string(), host: z.string(), disabled_reason: optionalText }),
+        vcpus: optionalNumber,
+        vcpus_used: optionalNumber,
+        memory_mb: optionalNumber,
+        memory_mb_used: optionalNumber,
+        local_gb: optionalNumber,
+        local_gb_used: optionalNumber,
+        running_vms: optionalNumber,
+        cpu_info: z.unknown(),
+      })
+      .transform(
+        (raw): Hypervisor => ({
+          id: raw.id,
+          hypervisorHostname: raw.hypervisor_hostname,
+          hypervisorType: raw.hypervisor_type,
+          hypervisorVersion: raw.hypervisor_version,
+          hostIp: raw.host_ip,
+          state: raw.state,
+          status: raw.status,
+          service: { id: raw.service.id, host: raw.service.host, disabledReason: raw.service.disabled_reason },
+          vcpus: raw.vcpus,
+          vcpusUsed: raw.vcpus_used,
+          memoryMb: raw.memory_mb,
+          memoryUsedMb: raw.memory_mb_used,
+          localDiskGb: raw.local_gb,
+          localDiskUsedGb: raw.local_gb_used,
+          runningVms: raw.running_vms,
+          cpuInfo: isRecord(raw.cpu_info) ? raw.cpu_info : undefined,
+        }),
+      ),
+  ),
+  hypervisors_links: linksSchema,
+});
+
+const flavorSchema = z
+  .object({
+    original_name: z.string(),
+    vcpus: z.number(),
+    ram: z.number(),
+    disk: z.number(),
+    ephemeral: z.number(),
+    // `""` stood for 0 in flavors below 2.75.
+    swap: z.union([z.number(), z.literal('').transform(() => 0)]),
+    extra_specs: z.record(
+      z.string(),
+      z.string(),
+      visible('to see flavor extra specs (policy os_compute_api:servers:show:flavor-extra-specs)'),
+    ),
+  })
+  .transform(
+    (raw): Flavor => ({
+      name: raw.original_name,
+      vcpus: raw.vcpus,
+      ramMb: raw.ram,
+      rootGb: raw.disk,
+      ephemeralGb: raw.ephemeral,
+      swapMb: raw.swap,
+      extraSpecs: raw.extra_specs,
+    }),
+  );
+
+const cellDownServer = z
+  .object({
+    id: z.string(),
+    status: z.literal('UNKNOWN'),
+    name: z.undefined(),
+    tenant_id: z.string(),
+    created: time,
+  })
+  .transform(
+    (raw): Server => ({
+      id: raw.id,
+      name: null,
+      internalName: null,
+      status: raw.status,
+      cellDown: true,
+      vmState: null,
+      taskState: null,
+      powerState: null,
+      host: null,
+      hypervisorHostname: null,
+      hostStatus: undefined,
+      projectId: raw.tenant_id,
+      userId: null,
+      flavor: null,
+      imageId: null,
+      imageProperties: undefined,
+      bootFromVolume: false,
+      volumeIds: [],
+      configDrive: false,
+      metadata: {},
+      tags: [],
+      locked: false,
+      lockedReason: null,
+      availabilityZone: null,
+      pinnedAvailabilityZone: undefined,
+      schedulerHints: undefined,
+      createdAt: raw.created,
+      updatedAt: null,
+      launchedAt: null,
+      fault: null,
+    }),
+  );
+
+const ADMIN = 'to see extended server attributes (policy os_compute_api:os-extended-server-attributes)';
+
+const fullServer = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    status: z.string(),
+    tenant_id: z.string(),
+    user_id: optionalText,
+    metadata: stringMap,
+    tags: z.array(z.string()),
+    image: z.union([
+      z.literal(''),
+      z.null(),
+      z.object({ id: z.string(), properties: z.record(z.string(), z.unknown()).optional() }),
+    ]),
+    // Nova answers {} for a flavor that it has lost.
+    flavor: z.union([z.strictObject({}).transform(() => null), flavorSchema]),
+    created: time,
+    updated: optionalTime,
+    locked: z.boolean(),
+    locked_reason: optionalText,
+    host_status: z.string().optional(),
+    config_drive: z.union([z.string(), z.boolean()]).nullish(),
+    pinned_availability_zone: z.string().nullish(),
+    scheduler_hints: z.record(z.string(), z.unknown()).nullish(),
+    fault: z.object({ code: z.number(), message: z.string(), created: time }).nullish(),
+    'OS-EXT-AZ:availability_zone': optionalText,
+    'OS-EXT-SRV-ATTR:host': z.string(visible(ADMIN)).nullable(),
+    'OS-EXT-SRV-ATTR:hypervisor_hostname': optionalText,
+    'OS-EXT-SRV-ATTR:instance_name': optionalText,
+    'OS-EXT-STS:vm_state': z.string(),
+    'OS-EXT-STS:task_state': z.string().nullable(),
+    'OS-EXT-STS:power_state': z.number().nullish(),
+    'OS-SRV-USG:launched_at': optionalTime,
+    'os-extended-volumes:volumes_attached': z.array(z.object({ id: z.string() })).default([]),
+  })
+  .transform(
+    (raw): Server => ({
+      id: raw.id,
+      name: raw.name,
+      internalName: raw['OS-EXT-SRV-ATTR:instance_name'],
+      status: raw.status,
+      cellDown: false,
+      vmState: raw['OS-EXT-STS:vm_state'],
+      taskState: raw['OS-EXT-STS:task_state'],
+      powerState: raw['OS-EXT-STS:power_state'] ?? null,
+      host: raw['OS-EXT-SRV-ATTR:host'],
+      hypervisorHostname: raw['OS-EXT-SRV-ATTR:hypervisor_hostname'],
+      hostStatus: raw.host_status,
+      projectId: raw.tenant_id,
+      userId: raw.user_id,
+      flavor: raw.flavor,
+      imageId: raw.image === null || raw.image === '' ? null : raw.image.id,
+      imageProperties:
+        raw.image === null || raw.image === '' || raw.image.properties === undefined
+          ? undefined
+          : textValues(raw.image.properties),
+      bootFromVolume: raw.image === null || raw.image === '',
+      volumeIds: raw['os-extended-volumes:volumes_attached'].map((volume) => volume.id),
+      configDrive:
+        raw.config_drive !== undefined && raw.config_drive !== null && /^true$/i.test(String(raw.config_drive)),
+      metadata: raw.metadata,
+      tags: raw.tags,
+      locked: raw.locked,
+      lockedReason: raw.locked_reason,
+      availabilityZone: raw['OS-EXT-AZ:availability_zone'],
+      pinnedAvailabilityZone:
+        raw.pinned_availability_zone === undefined ? undefined : raw.pinned_availability_zone || null,
+      schedulerHints: raw.scheduler_hints === undefined ? undefined : (raw.scheduler_hints ?? {}),
+      createdAt: raw.created,
+      updatedAt: raw.updated,
+      launchedAt: raw['OS-SRV-USG:launched_at'],
+      fault:
+        raw.fault === null || raw.fault === undefined
+          ? null
+          : { code: raw.fault.code, message: raw.fault.message, createdAt: raw.fault.created },
+    }),
+  );
+
+/** A server of a cell that is down has no name (2.69); every other must be complete. */
+const serverSchema = z.unknown().transform((raw, context): Server => {
+  const down = isRecord(raw) && raw.status === 'UNKNOWN' && raw.name === undefined;
+  const result = (down ? cellDownServer : fullServer).safeParse(raw);
+  if (result.success) return result.data;
+  for (const issue of result.error.issues)
+    context.addIssue({ code: 'custom', path: issue.path, message: issue.message });
+  return z.NEVER;
+});
+
+export const serversSchema = z.object({ servers: z.array(serverSchema), servers_links: linksSchema });
+export const oneServerSchema = z.object({ server: serverSchema });
+
+export const serverGroupsSchema = z.object({
+  server_groups: z.array(
+    z
+      .object({
+        id: z.string(),
+        name: z.string(),
+        policy: z.string().nullish(),
+        rules: z.object({ max_server_per_host: z.coerce.number().int().positive().optional() }).nullish(),
+        policies: z.array(z.string()).nullish(),
+        members: z.array(z.string()),
+        project_id: optionalText,
+      })
+      .transform(
+        (raw): ServerGroup => ({
+          id: raw.id,
+          name: raw.name,
+          policy: raw.policy ?? raw.policies?.[0] ?? null,
+          maxServersPerHost: raw.rules?.max_server_per_host ?? null,
+          memberIds: raw.members,
+          projectId: raw.project_id,
+        }),
+      ),
+  ),
+});
+
+export const migrationsSchema = z.object({
+  migrations: z.array(
+    z
+      .object({
+        id: z.number(),
+        uuid: z.string(),
+        instance_uuid: z.string(),
+        migration_type: z.string(),
+        status: z.string(),
+        source_compute: optionalText,
+        source_node: optionalText,
+        dest_compute: optionalText,
+        dest_node: optionalText,
+        created_at: time,
+        updated_at: optionalTime,
+      })
+      .transform(
+        (raw): Migration => ({
+          id: raw.id,
+          uuid: raw.uuid,
+          serverId: raw.instance_uuid,
+          type: raw.migration_type,
+          status: raw.status,
+          sourceCompute: raw.source_compute,
+          sourceNode: raw.source_node,
+          destCompute: raw.dest_compute,
+          destNode: raw.dest_node,
+          createdAt: raw.created_at,
+          updatedAt: raw.updated_at,
+        }),
+      ),
+  ),
+  migrations_links: linksSchema,
+});
+
+const serverMigrationSchema = z
+  .object({
+    id: z.number(),
+    uuid: z.string(),
+    server_uuid: z.string(),
+    status: z.string(),
+    source_compute: optionalText,
+    source_node: optionalText,
+    dest_compute: optionalText,
+    dest_node: optionalText,
+    memory_total_bytes: bytes,
+    memory_processed_bytes: bytes,
+    memory_remaining_bytes: bytes,
+    disk_total_bytes: bytes,
+    disk_processed_bytes: bytes,
+    disk_remaining_bytes: bytes,
+    created_at: time,
+    updated_at: optionalTime,
+  })
+  .transform(
+    (raw): ServerMigration => ({
+      id: raw.id,
+      uuid: raw.uuid,
+      serverId: raw.server_uuid,
+      status: raw.status,
+      sourceCompute: raw.source_compute,
+      sourceNode: raw.source_node,
+      destCompute: raw.dest_compute,
+      destNode: raw.dest_node,
+      memoryTotalBytes: raw.memory_total_bytes,
+      memoryProcessedBytes: raw.memory_processed_bytes,
+      memoryRemainingBytes: raw.memory_remaining_bytes,
+      diskTotalBytes: raw.disk_total_bytes,
+      diskProcessedBytes: raw.disk_processed_bytes,
+      diskRemainingBytes: raw.disk_remaining_bytes,
+      createdAt: raw.created_at,
+      updatedAt: raw.updated_at,
+    }),
+  );
+
+export const serverMigrationsSchema = z.object({ migrations: z.array(serverMigrationSchema) });
+export const oneServerMigrationSchema = z.object({ migration: serverMigrationSchema });
+
+const eventSchema = z.object({
+  event: z.string(),
+  start_time: time,
+  finish_time: optionalTime,
+  result: optionalText,
+  traceback: optionalText,
+  host: optionalText,
+  details: optionalText,
+});
+
+const actionSchema = z
+  .object({
+    action: z.string(),
+    instance_uuid: z.string(),
+    request_id: z.string(),
+    start_time: time,
+    updated_at: optionalTime,
+    message: optionalText,
+    events: z.array(eventSchema).default([]),
+  })
+  .transform(
+    (raw): InstanceAction => ({
+      action: raw.action,
+      serverId: raw.instance_uuid,
+      requestId: raw.request_id,
+      startedAt: raw.start_time,
+      updatedAt: raw.updated_at,
+      message: raw.message,
+      events: raw.events.map((event) => ({
+        event: event.event,
+        startedAt: event.start_time,
+        finishedAt: event.finish_time,
+        result: event.result,
+        traceback: event.traceback,
+        host: event.host,
+        details: event.details,
+      })),
+    }),
+  );
+
+export const instanceActionsSchema = z.object({ instanceActions: z.array(actionSchema), links: linksSchema });
+export const oneInstanceActionSchema = z.object({ instanceAction: actionSchema });
+
+const versionSchema = z.object({
+  id: z.string(),
+  status: z.string(),
+  /** Nova's name for the highest microversion. */
+  version: z.string().optional(),
+  /** Placement's. */
+  max_version: z.string().optional(),
+  min_version: z.string().optional(),
+});
+export const versionsSchema = z.union([
+  z.object({ version: versionSchema }).transform((raw) => [raw.version]),
+  z.object({ versions: z.array(versionSchema) }).transform((raw) => raw.versions),
+]);
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function textValues(values: Readonly<Record<string, unknown>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, String(value)]));
+}

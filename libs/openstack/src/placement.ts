@@ -1,0 +1,309 @@
+import { parseAs, safeUrl } from '@kronos/http';
+import { z } from 'zod';
+import { type Api, createApi, type Query } from './api.ts';
+import type { VersionNeed, VersionRange } from './microversion.ts';
+import type { CallOptions } from './nova.ts';
+import type { Session } from './session.ts';
+
+/** Resource class to amount, e.g. `{VCPU: 4, MEMORY_MB: 8192}`. */
+export type Resources = Readonly<Record<string, number>>;
+
+/**
+ * The microversions of each call. Source: Placement's REST API version history. 1.17 is Queens, 1.30 Rocky, 1.31 Stein,
+ * 1.36 Train. Without nested providers (below 1.29) a request that spans a tree is not answered right, hence the floor.
+ */
+export const PLACEMENT_CALLS = {
+  /** 1.17 required traits and traits in the summaries; 1.29 nested providers. */
+  allocationCandidates: { lowest: '1.29', highest: '1.36' },
+  /** 1.31 `in_tree` for candidates. */
+  allocationCandidatesInTree: { lowest: '1.31', highest: '1.36' },
+  /** 1.14 parent and root ids, `in_tree`. */
+  listResourceProviders: { lowest: '1.14', highest: '1.36' },
+  getInventories: { lowest: '1.0', highest: '1.36' },
+  getUsages: { lowest: '1.9', highest: '1.36' },
+  /** 1.6 traits. */
+  getTraits: { lowest: '1.6', highest: '1.36' },
+  /** 1.19 generation beside the aggregates. */
+  getAggregates: { lowest: '1.1', highest: '1.36' },
+  getProviderAllocations: { lowest: '1.0', highest: '1.36' },
+  /** 1.12 the dictionary form. */
+  getConsumerAllocations: { lowest: '1.12', highest: '1.36' },
+} as const satisfies Readonly<Record<string, VersionNeed>>;
+
+export interface CandidateRequest {
+  readonly resources: Resources;
+  /** Only the tree of this provider (uuid of a hypervisor). */
+  readonly inTree?: string;
+  /** Only providers in any of these Placement aggregates (uuids of Nova aggregates). */
+  readonly memberOf?: readonly string[];
+  /** Traits that must be there. */
+  readonly required?: readonly string[];
+  /** Traits that must not be there. */
+  readonly forbidden?: readonly string[];
+  /** At most so many allocation requests. */
+  readonly limit?: number;
+}
+
+export interface ProviderSummary {
+  readonly id: string;
+  readonly rootId: string;
+  readonly parentId: string | null;
+  /** `capacity` = (total - reserved) x allocation_ratio; every class of the provider, also those not asked for. */
+  readonly resources: Readonly<Record<string, { readonly capacity: number; readonly used: number }>>;
+  readonly traits: readonly string[];
+}
+
+export interface AllocationCandidates {
+  /** 0 means that the resources fit nowhere that was asked for. */
+  readonly allocationRequestCount: number;
+  /** Roots of the trees that can hold the resources (hypervisor ids). */
+  readonly candidateRootIds: readonly string[];
+  /** By provider id. Only trees that can hold the resources: a full host is not in it. */
+  readonly providers: Readonly<Record<string, ProviderSummary>>;
+}
+
+export interface ResourceProvider {
+  readonly id: string;
+  readonly name: string;
+  readonly generation: number;
+  readonly rootId: string;
+  readonly parentId: string | null;
+}
+
+export interface Inventory {
+  readonly total: number;
+  readonly reserved: number;
+  readonly allocationRatio: number;
+  readonly minUnit: number;
+  readonly maxUnit: number;
+  readonly stepSize: number;
+  /** (total - reserved) x allocationRatio, rounded down as Placement does. */
+  readonly capacity: number;
+}
+
+export interface ProviderFilter {
+  readonly name?: string;
+  readonly inTree?: string;
+  readonly memberOf?: readonly string[];
+}
+
+export interface Placement {
+  versions(options?: CallOptions): Promise<VersionRange>;
+  versionFor(call: keyof typeof PLACEMENT_CALLS, options?: CallOptions): Promise<string>;
+  allocationCandidates(request: CandidateRequest, options?: CallOptions): Promise<AllocationCandidates>;
+  listResourceProviders(filter?: ProviderFilter, options?: CallOptions): Promise<ResourceProvider[]>;
+  /** By resource class. @throws NotFound */
+  getInventories(providerId: string, options?: CallOptions): Promise<Readonly<Record<string, Inventory>>>;
+  /** Amount used by resource class. @throws NotFound */
+  getUsages(providerId: string, options?: CallOptions): Promise<Resources>;
+  /** @throws NotFound */
+  getTraits(providerId: string, options?: CallOptions): Promise<string[]>;
+  /** Uuids of the Placement aggregates that the provider is in. @throws NotFound */
+  getAggregates(providerId: string, options?: CallOptions): Promise<string[]>;
+  /**
+   * Resources by consumer. While a server live-migrates, the source's share is held by the migration's uuid and the
+   * destination's by the server's uuid. @throws NotFound
+   */
+  getProviderAllocations(providerId: string, options?: CallOptions): Promise<Readonly<Record<string, Resources>>>;
+  /** Resources by provider of one consumer (a server, or a migration in progress); empty when it holds none. */
+  getConsumerAllocations(consumerId: string, options?: CallOptions): Promise<Readonly<Record<string, Resources>>>;
+}
+
+const amounts = z.record(z.string(), z.number());
+
+const candidatesSchema = z.object({
+  allocation_requests: z.array(z.object({ allocations: z.record(z.string(), z.object({ resources: amounts })) })),
+  provider_summaries: z.record(
+    z.string(),
+    z.object({
+      resources: z.record(z.string(), z.object({ capacity: z.number(), used: z.number() })),
+      traits: z.array(z.string()).default([]),
+      parent_provider_uuid: z.string().nullish(),
+      root_provider_uuid: z.string(),
+    }),
+  ),
+});
+
+const providersSchema = z.object({
+  resource_providers: z.array(
+    z
+      .object({
+        uuid: z.string(),
+        name: z.string(),
+        generation: z.number(),
+        parent_provider_uuid: z.string().nullish(),
+        root_provider_uuid: z.string(),
+      })
+      .transform(
+        (raw): ResourceProvider => ({
+          id: raw.uuid,
+          name: raw.name,
+          generation: raw.generation,
+          rootId: raw.root_provider_uuid,
+          parentId: raw.parent_provider_uuid ?? null,
+        }),
+      ),
+  ),
+});
+
+const inventoriesSchema = z.object({
+  inventories: z.record(
+    z.string(),
+    z
+      .object({
+        total: z.number(),
+        reserved: z.number(),
+        allocation_ratio: z.number(),
+        min_unit: z.number(),
+        max_unit: z.number(),
+        step_size: z.number(),
+      })
+      .transform(
+        (raw): Inventory => ({
+          total: raw.total,
+          reserved: raw.reserved,
+          allocationRatio: raw.allocation_ratio,
+          minUnit: raw.min_unit,
+          maxUnit: raw.max_unit,
+          stepSize: raw.step_size,
+          capacity: Math.floor((raw.total - raw.reserved) * raw.allocation_ratio),
+        }),
+      ),
+  ),
+});
+
+const usagesSchema = z.object({ usages: amounts });
+const traitsSchema = z.object({ traits: z.array(z.string()) });
+const aggregatesSchema = z.object({ aggregates: z.array(z.string()) });
+const allocationsSchema = z.object({ allocations: z.record(z.string(), z.object({ resources: amounts })) });
+
+export function createPlacement(session: Session, options: { readonly monotonic?: () => number } = {}): Placement {
+  const api: Api = createApi(
+    session,
+    {
+      service: 'placement',
+      serviceType: 'placement',
+      versionPath: '',
+      versionId: /^v1(\.\d+)?$/,
+      headers: (version) => ({ 'openstack-api-version': `placement ${version}` }),
+    },
+    options.monotonic ?? (() => performance.now()),
+  );
+
+  async function get<S extends z.ZodType>(
+    call: keyof typeof PLACEMENT_CALLS,
+    schema: S,
+    path: string,
+    route: string,
+    query: Query,
+    signal: AbortSignal | undefined,
+  ): Promise<z.infer<S>> {
+    const version = await api.negotiated(call, PLACEMENT_CALLS[call], signal);
+    const prepared = await api.prepare({ method: 'GET', path, route, version, query, signal });
+    const answer = await session.call(prepared);
+    return parseAs({ service: 'placement', method: 'GET', url: safeUrl(prepared.url) }, schema, answer.text);
+  }
+
+  const ofProvider = (id: string, what: string): string => `resource_providers/${encodeURIComponent(id)}/${what}`;
+  const providerRoute = (what: string): string => `/resource_providers/{id}/${what}`;
+
+  return {
+    versions: ({ signal } = {}) => api.versions(signal),
+    versionFor: (call, { signal } = {}) => api.negotiated(call, PLACEMENT_CALLS[call], signal),
+
+    async allocationCandidates(request, { signal } = {}) {
+      const call = request.inTree === undefined ? 'allocationCandidates' : 'allocationCandidatesInTree';
+      const traits = [...(request.required ?? []), ...(request.forbidden ?? []).map((trait) => `!${trait}`)];
+      const query = {
+        resources: resourcesParameter(request.resources),
+        in_tree: request.inTree,
+        member_of: anyOf(request.memberOf),
+        required: traits.length === 0 ? undefined : traits.join(','),
+        limit: request.limit,
+      };
+      const route = '/allocation_candidates';
+      const body = await get(call, candidatesSchema, route, route, query, signal);
+      const providers: Record<string, ProviderSummary> = {};
+      for (const [id, raw] of Object.entries(body.provider_summaries)) {
+        providers[id] = {
+          id,
+          rootId: raw.root_provider_uuid,
+          parentId: raw.parent_provider_uuid ?? null,
+          resources: raw.resources,
+          traits: raw.traits,
+        };
+      }
+      const roots = new Set<string>();
+      for (const { allocations } of body.allocation_requests) {
+        for (const id of Object.keys(allocations)) roots.add(providers[id]?.rootId ?? id);
+      }
+      return { allocationRequestCount: body.allocation_requests.length, candidateRootIds: [...roots], providers };
+    },
+
+    async listResourceProviders(filter = {}, { signal } = {}) {
+      const query = { name: filter.name, in_tree: filter.inTree, member_of: anyOf(filter.memberOf) };
+      const route = '/resource_providers';
+      return (await get('listResourceProviders', providersSchema, route, route, query, signal)).resource_providers;
+    },
+
+    async getInventories(id, { signal } = {}) {
+      const what = 'inventories';
+      const body = await get(
+        'getInventories',
+        inventoriesSchema,
+        ofProvider(id, what),
+        providerRoute(what),
+        {},
+        signal,
+      );
+      return body.inventories;
+    },
+
+    async getUsages(id, { signal } = {}) {
+      const what = 'usages';
+      return (await get('getUsages', usagesSchema, ofProvider(id, what), providerRoute(what), {}, signal)).usages;
+    },
+
+    async getTraits(id, { signal } = {}) {
+      const what = 'traits';
+      return (await get('getTraits', traitsSchema, ofProvider(id, what), providerRoute(what), {}, signal)).traits;
+    },
+
+    async getAggregates(id, { signal } = {}) {
+      const what = 'aggregates';
+      const body = await get('getAggregates', aggregatesSchema, ofProvider(id, what), providerRoute(what), {}, signal);
+      return body.aggregates;
+    },
+
+    async getProviderAllocations(id, { signal } = {}) {
+      const what = 'allocations';
+      const path = ofProvider(id, what);
+      const body = await get('getProviderAllocations', allocationsSchema, path, providerRoute(what), {}, signal);
+      return byHolder(body.allocations);
+    },
+
+    async getConsumerAllocations(id, { signal } = {}) {
+      const path = `allocations/${encodeURIComponent(id)}`;
+      const route = '/allocations/{consumerId}';
+      const body = await get('getConsumerAllocations', allocationsSchema, path, route, {}, signal);
+      return byHolder(body.allocations);
+    },
+  };
+}
+
+function byHolder(allocations: Readonly<Record<string, { resources: Resources }>>): Record<string, Resources> {
+  return Object.fromEntries(Object.entries(allocations).map(([id, { resources }]) => [id, resources]));
+}
+
+/** `VCPU:4,MEMORY_MB:8192`; Placement refuses an amount of 0, so such classes are left out. */
+function resourcesParameter(resources: Resources): string {
+  return Object.entries(resources)
+    .filter(([, amount]) => amount > 0)
+    .map(([name, amount]) => `${name}:${amount}`)
+    .join(',');
+}
+
+function anyOf(ids: readonly string[] | undefined): string | undefined {
+  if (ids === undefined || ids.length === 0) return undefined;
+  return `in:${ids.join(',')}`;
+}

@@ -1,0 +1,182 @@
+import type { CallPlace, Http, HttpAnswer, HttpCall } from '@kronos/http';
+import { BadAnswer, createHttp, type HttpOptions, parseAs, safeUrl } from '@kronos/http';
+import { z } from 'zod';
+import { type AuthOptions, authRequest, identityOf, keystoneUrl } from './auth.ts';
+import { type Catalog, catalogSchema, chooseEndpoint } from './catalog.ts';
+import { HttpError, Timeout, Unauthorized, Unreachable } from './errors.ts';
+import { faultText, httpError, requestIdOf } from './fault.ts';
+
+export interface SessionOptions extends Omit<HttpOptions, 'tls'> {
+  readonly auth: AuthOptions;
+  /** A token is renewed this long before it expires, at most half its life (default 300,000). */
+  readonly renewMarginMs?: number;
+}
+
+/** One authenticated call to a service's endpoint. */
+export interface ServiceCall {
+  /** Name for messages and metrics, e.g. `nova`. */
+  readonly service: string;
+  readonly method: HttpCall['method'];
+  readonly url: string;
+  readonly route: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly json?: unknown;
+  /** See HttpCall.idempotent. */
+  readonly idempotent?: boolean;
+  /** Called before each time the request is handed to the connection. */
+  readonly onSend?: (() => void) | undefined;
+  /** Statuses that are returned; any other is thrown as an HttpError. */
+  readonly expect: readonly number[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A user of the cloud: its token, its catalog, its connections. */
+export interface Session {
+  /** A valid token, from memory or from Keystone; concurrent callers share one request. */
+  token(signal?: AbortSignal): Promise<string>;
+  /** Endpoint of a service type, from `endpointOverrides` or the catalog, without trailing slash. @throws EndpointNotFound */
+  endpoint(serviceType: string, signal?: AbortSignal): Promise<string>;
+  /**
+   * Sends a call with the token. After a 401 the token is renewed once and the call sent again (a 401 means that the
+   * service did nothing). @throws HttpError, Unauthorized, Unreachable, Timeout, BadAnswer.
+   */
+  call(call: ServiceCall): Promise<HttpAnswer>;
+  /** Who this is, for messages: never a secret. */
+  readonly identity: { readonly authUrl: string; readonly user: string };
+  close(): Promise<void>;
+}
+
+interface Token {
+  readonly id: string;
+  readonly catalog: Catalog;
+  /** Monotonic, in milliseconds. */
+  readonly renewAt: number;
+  readonly expiresAt: number;
+}
+
+const tokenSchema = z.object({
+  token: z.object({
+    expires_at: z.string(),
+    issued_at: z.string().optional(),
+    catalog: catalogSchema.default([]),
+  }),
+});
+
+/** While Keystone does not answer, a token that is still valid is used on, and Keystone is asked again this much later. */
+const RENEW_AGAIN_MS = 10_000;
+
+export function createSession(options: SessionOptions): Session {
+  const { auth, renewMarginMs = 300_000 } = options;
+  const authUrl = keystoneUrl(auth.authUrl);
+  const body = authRequest(auth);
+  const identity = { authUrl: safeUrl(authUrl), user: identityOf(auth) };
+  const http: Http = createHttp({ ...options, ...(auth.tls === undefined ? {} : { tls: auth.tls }) });
+  const monotonic = options.monotonic ?? (() => performance.now());
+  const now = options.now ?? Date.now;
+  let current: Token | undefined;
+  let renewal: Promise<Token> | undefined;
+
+  async function authenticate(): Promise<Token> {
+    const url = `${authUrl}/auth/tokens`;
+    const place: CallPlace = { service: 'keystone', method: 'POST', url: safeUrl(url) };
+    // Asking for a token changes nothing: it may be asked again.
+    const answer = await http.call({
+      ...place,
+      method: 'POST',
+      url,
+      route: '/auth/tokens',
+      json: body,
+      idempotent: true,
+    });
+    if (answer.status === 401) {
+      throw new Unauthorized('keystone', identity.authUrl, identity.user, faultText(answer.text), requestIdOf(answer));
+    }
+    if (answer.status !== 201 && answer.status !== 200) throw httpError(place, answer, now());
+    const id = answer.headers['x-subject-token'];
+    if (id === undefined) throw new BadAnswer(place, 'the header is missing', 'X-Subject-Token');
+    const { token } = parseAs(place, tokenSchema, answer.text);
+    const expires = Date.parse(token.expires_at);
+    if (Number.isNaN(expires)) throw new BadAnswer(place, `not a time: "${token.expires_at}"`, 'token.expires_at');
+    // Keystone's own two times give the life, so that a local clock that is wrong does no harm.
+    const issued = token.issued_at === undefined ? now() : Date.parse(token.issued_at);
+    const lifeMs = Math.max(0, expires - (Number.isNaN(issued) ? now() : issued));
+    const at = monotonic();
+    return {
+      id,
+      catalog: token.catalog,
+      renewAt: at + lifeMs - Math.min(renewMarginMs, lifeMs / 2),
+      expiresAt: at + lifeMs,
+    };
+  }
+
+  function renew(): Promise<Token> {
+    renewal ??= authenticate()
+      .then((token) => {
+        current = token;
+        return token;
+      })
+      .catch((error: unknown) => {
+        const valid = current !== undefined && monotonic() < current.expiresAt;
+        const passing =
+          error instanceof Unreachable ||
+          error instanceof Timeout ||
+          (error instanceof HttpError && error.status >= 500);
+        if (!valid || !passing || current === undefined) throw error;
+        current = { ...current, renewAt: Math.min(current.expiresAt, monotonic() + RENEW_AGAIN_MS) };
+        return current;
+      })
+      .finally(() => {
+        renewal = undefined;
+      });
+    return renewal;
+  }
+
+  async function valid(signal?: AbortSignal): Promise<Token> {
+    signal?.throwIfAborted();
+    if (current !== undefined && monotonic() < current.renewAt) return current;
+    return unlessAborted(renew(), signal);
+  }
+
+  return {
+    identity,
+    async token(signal) {
+      return (await valid(signal)).id;
+    },
+    async endpoint(serviceType, signal) {
+      const override = auth.endpointOverrides?.[serviceType];
+      if (override !== undefined) return override.replace(/\/+$/, '');
+      const { catalog } = await valid(signal);
+      return chooseEndpoint(catalog, serviceType, auth.validInterfaces, auth.regionName);
+    },
+    async call(call) {
+      const place: CallPlace = { service: call.service, method: call.method, url: safeUrl(call.url) };
+      for (let again = false; ; again = true) {
+        const token = await valid(call.signal);
+        const { expect, onSend, ...rest } = call;
+        onSend?.();
+        const answer = await http.call({ ...rest, headers: { ...call.headers, 'x-auth-token': token.id } });
+        if (expect.includes(answer.status)) return answer;
+        if (answer.status !== 401) throw httpError(place, answer, now());
+        if (again) {
+          const reason = `a new token was refused for ${call.method} ${place.url}: ${faultText(answer.text)}`;
+          throw new Unauthorized(call.service, identity.authUrl, identity.user, reason, requestIdOf(answer));
+        }
+        if (current?.id === token.id) current = undefined;
+      }
+    },
+    close: () => http.close(),
+  };
+}
+
+/** The promise's value, or the signal's reason when it aborts first; the work itself goes on for the others who wait. */
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => aborted.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
