@@ -1,4 +1,4 @@
-import { type EngineOptions, engineOptionsSchema } from '@kronos/contracts';
+import { type EngineOptions, engineOptionsSchema, type StorageLimits } from '@kronos/contracts';
 import { type Config, camel, type OptionPath, sections } from './options.ts';
 
 /** Which option each field of {@link EngineOptions} comes from. */
@@ -64,3 +64,10 @@ export function overrideEngineOption(base: EngineOptions, name: string, raw: str
   if (!parsed.ok) return { ok: false, problem: `${name}: ${parsed.problem}`, remedy: parsed.remedy };
   return { ok: true, options: engineOptionsSchema.parse({ ...base, [field]: parsed.value }) };
 }
+
+/** The limits of the streams, as `kronos provision` sets them and services compare them. */
+export const storageLimits = (config: Config): StorageLimits => ({
+  snapshotMaxAgeSeconds: config.nats.snapshotMaxAge,
+  snapshotMaxBytes: config.nats.snapshotMaxBytes,
+  logMaxBytes: config.nats.logMaxBytes,
+});

@@ -1,4 +1,4 @@
-export { engineFields, engineOptions, type Override, overrideEngineOption } from './engine.ts';
+export { engineFields, engineOptions, type Override, overrideEngineOption, storageLimits } from './engine.ts';
 export { ConfigError, type Problem, renderProblem } from './errors.ts';
 export type { CellPattern } from './kinds.ts';
 export { DEFAULT_CONFIG_FILE, type Loaded, type LoadInput, loadConfig } from './load.ts';
@@ -13,5 +13,5 @@ export {
   sections,
 } from './options.ts';
 export { type ParsedPolicies, type PoliciesInput, parsePolicies, policyFileSchema } from './policies.ts';
-export { defaultConfig, environmentName, type Role, type Source } from './resolve.ts';
+export { defaultConfig, environmentName, type Role, type Source, secretsOf } from './resolve.ts';
 export { Secret } from './secret.ts';

@@ -70,17 +70,17 @@ const make = <T>(
 const bool = (fallback: boolean, about: About): Option<boolean> =>
   make('boolean', fallback, 'true or false', parseBool, about);
 
-const int = (fallback: number, range: Range, about: About): Option<number> =>
-  make('integer', fallback, rangeText(range, 'a whole number'), (raw) => parseInt10(raw, range), about);
+const int = (fallback: number, about: About & Range): Option<number> =>
+  make('integer', fallback, rangeText(about, 'a whole number'), (raw) => parseInt10(raw, about), about);
 
-const float = (fallback: number, range: Range, about: About): Option<number> =>
-  make('number', fallback, rangeText(range, 'a number'), (raw) => parseFloat10(raw, range), about);
+const float = (fallback: number, about: About & Range): Option<number> =>
+  make('number', fallback, rangeText(about, 'a number'), (raw) => parseFloat10(raw, about), about);
 
-const seconds = (fallback: number, range: Range, about: About): Option<number> =>
-  make('seconds', fallback, rangeText(range, 'seconds'), (raw) => parseSeconds(raw, range), about);
+const seconds = (fallback: number, about: About & Range): Option<number> =>
+  make('seconds', fallback, rangeText(about, 'seconds'), (raw) => parseSeconds(raw, about), about);
 
-const bytes = (fallback: number, range: Range, about: About): Option<number> =>
-  make('bytes', fallback, 'bytes, e.g. 1048576, 512MiB or 10GiB', (raw) => parseBytes(raw, range), about);
+const bytes = (fallback: number, about: About & Range): Option<number> =>
+  make('bytes', fallback, 'bytes, e.g. 1048576, 512MiB or 10GiB', (raw) => parseBytes(raw, about), about);
 
 const text = (fallback: string, about: About): Option<string> => make('text', fallback, 'text', parseText, about);
 
@@ -139,7 +139,6 @@ const NOVA = ['scorer', 'executor'] as const;
 const SCORER = ['scorer'] as const;
 const EXECUTOR = ['executor'] as const;
 const LEDGER = ['ledger'] as const;
-const PROVISION = ['provision'] as const;
 const HTTP_URL = ['http', 'https'] as const;
 
 /**
@@ -157,14 +156,12 @@ export const options = {
       help: `Also balance the pool of hypervisors that belong to no aggregate; in events and commands it is called ${UNASSIGNED}.`,
     }),
     policies_file: path('/etc/kronos/policies.yaml', { by: SCORER, help: 'The policies.' }),
-    evaluation_interval: seconds(
-      60,
-      { min: 1, max: 86400 },
-      {
-        by: ['scorer', 'planner'],
-        help: 'How often each aggregate is observed and decided.',
-      },
-    ),
+    evaluation_interval: seconds(60, {
+      min: 1,
+      max: 86400,
+      by: ['scorer', 'planner'],
+      help: 'How often each aggregate is observed and decided.',
+    }),
     dry_run: bool(true, {
       by: PLANNING,
       help: 'Plan and record, and release nothing. A new installation moves nothing until this is set to false.',
@@ -173,19 +170,12 @@ export const options = {
       by: PLANNING,
       help: 'auto: a plan is released when it is made. manual: a plan waits for kronos approve.',
     }),
-    approval_ttl: seconds(
-      900,
-      { min: 1 },
-      { by: PLANNING, help: 'How long a plan waits for approval before it expires.' },
-    ),
-    plan_ttl: seconds(
-      3600,
-      { min: 1 },
-      {
-        by: PLANNING,
-        help: 'How long after its release a task may still be started; later it is cancelled.',
-      },
-    ),
+    approval_ttl: seconds(900, { min: 1, by: PLANNING, help: 'How long a plan waits for approval before it expires.' }),
+    plan_ttl: seconds(3600, {
+      min: 1,
+      by: PLANNING,
+      help: 'How long after its release a task may still be started; later it is cancelled.',
+    }),
     balance: bool(true, {
       by: ['scorer', 'planner'],
       help: 'false is the rules-only mode: no policies, no Prometheus; only evacuation and affinity repair, which then choose by free capacity.',
@@ -194,62 +184,43 @@ export const options = {
       by: PLANNING,
       help: 'How a spread plan is found: search judges the plan as a whole (plateaus, swaps, chains), greedy takes the best single move again and again.',
     }),
-    search_work_limit: int(
-      20_000_000,
-      { min: 1 },
-      {
-        by: PLANNING,
-        help: 'Candidates that planner=search may evaluate for one plan: its only limit, counted and not timed, so that a replay gives the same plan.',
-      },
-    ),
-    min_gain: float(
-      0.001,
-      { min: 0, max: 1 },
-      {
-        by: PLANNING,
-        help: 'A spread move must lower the combined imbalance by at least this much.',
-      },
-    ),
-    cooldown: seconds(
-      600,
-      { min: 0 },
-      {
-        by: PLANNING,
-        help: 'How long an aggregate is left alone after a plan of it was released.',
-      },
-    ),
-    instance_cooldown: seconds(
-      1800,
-      { min: 0 },
-      {
-        by: PLANNING,
-        help: 'How long a VM is left alone after a move of it was released.',
-      },
-    ),
-    adaptive_cooldown_factor: float(
-      1,
-      { min: 1, max: 100 },
-      {
-        by: PLANNING,
-        help: 'instance_cooldown is multiplied by this factor to the number of recent moves of the VM.',
-      },
-    ),
-    instance_quarantine_seconds: seconds(
-      3600,
-      { min: -1 },
-      {
-        by: PLANNING,
-        help: 'How long a VM is left alone after a move of it failed for good. -1: until an operator releases it.',
-      },
-    ),
-    settle_seconds: seconds(
-      120,
-      { min: 0 },
-      {
-        by: PLANNING,
-        help: 'A snapshot is decided only if it was observed this long after the last move of the aggregate ended, so that the metrics show the move. Use at least the time range of the queries.',
-      },
-    ),
+    search_work_limit: int(20_000_000, {
+      min: 1,
+      by: PLANNING,
+      help: 'Candidates that planner=search may evaluate for one plan: its only limit, counted and not timed, so that a replay gives the same plan.',
+    }),
+    min_gain: float(0.001, {
+      min: 0,
+      max: 1,
+      by: PLANNING,
+      help: 'A spread move must lower the combined imbalance by at least this much.',
+    }),
+    cooldown: seconds(600, {
+      min: 0,
+      by: PLANNING,
+      help: 'How long an aggregate is left alone after a plan of it was released.',
+    }),
+    instance_cooldown: seconds(1800, {
+      min: 0,
+      by: PLANNING,
+      help: 'How long a VM is left alone after a move of it was released.',
+    }),
+    adaptive_cooldown_factor: float(1, {
+      min: 1,
+      max: 100,
+      by: PLANNING,
+      help: 'instance_cooldown is multiplied by this factor to the number of recent moves of the VM.',
+    }),
+    instance_quarantine_seconds: seconds(3600, {
+      min: -1,
+      by: PLANNING,
+      help: 'How long a VM is left alone after a move of it failed for good. -1: until an operator releases it.',
+    }),
+    settle_seconds: seconds(120, {
+      min: 0,
+      by: PLANNING,
+      help: 'A snapshot is decided only if it was observed this long after the last move of the aggregate ended, so that the metrics show the move. Use at least the time range of the queries.',
+    }),
     evacuate_disabled_hosts: bool(false, {
       by: PLANNING,
       help: 'Move VMs off hosts whose nova-compute is disabled and up.',
@@ -271,158 +242,111 @@ export const options = {
       by: PLANNING,
       help: 'Plan nothing in a cycle in which a policy cannot take part for want of data.',
     }),
-    pack_headroom_hosts: int(
-      0,
-      { min: 0 },
-      {
-        by: PLANNING,
-        help: 'Pack mode: the load of so many of the largest hosts must stay placeable elsewhere.',
-      },
-    ),
-    pack_reach_cycles: int(
-      3,
-      { min: 1 },
-      {
-        by: PLANNING,
-        help: 'Pack mode: a drain is begun only if all VMs of the host can leave within this many cycles.',
-      },
-    ),
+    pack_headroom_hosts: int(0, {
+      min: 0,
+      by: PLANNING,
+      help: 'Pack mode: the load of so many of the largest hosts must stay placeable elsewhere.',
+    }),
+    pack_reach_cycles: int(3, {
+      min: 1,
+      by: PLANNING,
+      help: 'Pack mode: a drain is begun only if all VMs of the host can leave within this many cycles.',
+    }),
     allow_parking: bool(false, {
       by: PLANNING,
       help: 'A plan may move a VM to a host for a while to make room; such a move counts as two.',
     }),
-    alternates: int(
-      2,
-      { min: 0, max: 10 },
-      {
-        by: PLANNING,
-        help: 'Further legal destinations that each step carries, for when the first one refuses.',
-      },
-    ),
-    stagger_seconds: seconds(
-      0,
-      { min: 0 },
-      {
-        by: PLANNING,
-        help: 'Gap between the earliest start of one step and of the next. 0: only the caps of [executor] hold steps back.',
-      },
-    ),
-    max_clock_skew: seconds(
-      5,
-      { min: 0.1 },
-      {
-        by: SERVICES,
-        help: "A reader that sees an event's time differ by more than this from the NATS server's stamp warns and is not ready; such a snapshot is not planned.",
-      },
-    ),
+    alternates: int(2, {
+      min: 0,
+      max: 10,
+      by: PLANNING,
+      help: 'Further legal destinations that each step carries, for when the first one refuses.',
+    }),
+    stagger_seconds: seconds(0, {
+      min: 0,
+      by: PLANNING,
+      help: 'Gap between the earliest start of one step and of the next. 0: only the caps of [executor] hold steps back.',
+    }),
+    max_clock_skew: seconds(5, {
+      min: 0.1,
+      by: SERVICES,
+      help: "A reader that sees an event's time differ by more than this from the NATS server's stamp warns and is not ready; such a snapshot is not planned.",
+    }),
     opt_out: list(['kronos:exclude'], {
       by: NOVA,
       help: 'A server whose metadata has one of these keys (with any value but false), or that carries one of them as a tag, is never moved.',
     }),
   },
   executor: {
-    max_concurrent_migrations: int(
-      4,
-      { min: 1 },
-      {
-        by: EXECUTOR,
-        help: 'Moves in flight per aggregate, over all replicas of the executor.',
-      },
-    ),
-    max_outbound_per_host: int(
-      1,
-      { min: 1 },
-      {
-        by: EXECUTOR,
-        help: "Moves in flight off one host. Nova's own max_concurrent_live_migrations is 1 by default: more would wait in its queue.",
-      },
-    ),
-    max_inbound_per_host: int(
-      2,
-      { min: 1 },
-      {
-        by: EXECUTOR,
-        help: 'Moves in flight onto one host. Nova has no such limit.',
-      },
-    ),
-    max_concurrent_per_group: int(
-      1,
-      { min: 1 },
-      {
-        by: EXECUTOR,
-        help: 'Moves in flight of members of one server group.',
-      },
-    ),
-    max_retries: int(3, { min: 0, max: 20 }, { by: EXECUTOR, help: 'Attempts at a move after the first one.' }),
-    retry_backoff: seconds(
-      30,
-      { min: 0 },
-      {
-        by: EXECUTOR,
-        help: 'Wait before the second attempt on the same destination; doubled for each further one. The next alternate is tried at once.',
-      },
-    ),
-    retry_backoff_max: seconds(
-      600,
-      { min: 0 },
-      { by: EXECUTOR, help: 'The wait between two attempts grows no further than this.' },
-    ),
-    poll_interval: seconds(
-      5,
-      { min: 0.05, max: 300 },
-      { by: EXECUTOR, help: 'How often Nova is asked about a running migration.' },
-    ),
-    queue_timeout: seconds(
-      1800,
-      { min: 1 },
-      {
-        by: EXECUTOR,
-        help: 'How long a migration may wait in Nova before its status is running. The other deadlines count from there.',
-      },
-    ),
-    deadline_per_gib: seconds(
-      60,
-      { min: 0 },
-      {
-        by: EXECUTOR,
-        help: "Deadline of a running migration per GiB of the VM's RAM and of the local disk that is copied. Nova's own is 800.",
-      },
-    ),
-    deadline_min: seconds(600, { min: 1 }, { by: EXECUTOR, help: 'No deadline is shorter than this.' }),
-    no_progress_timeout: seconds(
-      600,
-      { min: 1 },
-      {
-        by: EXECUTOR,
-        help: 'A running migration whose remaining memory has reached no new minimum for this long counts as past its deadline.',
-      },
-    ),
+    max_concurrent_migrations: int(4, {
+      min: 1,
+      by: EXECUTOR,
+      help: 'Moves in flight per aggregate, over all replicas of the executor.',
+    }),
+    max_outbound_per_host: int(1, {
+      min: 1,
+      by: EXECUTOR,
+      help: "Moves in flight off one host. Nova's own max_concurrent_live_migrations is 1 by default: more would wait in its queue.",
+    }),
+    max_inbound_per_host: int(2, {
+      min: 1,
+      by: EXECUTOR,
+      help: 'Moves in flight onto one host. Nova has no such limit.',
+    }),
+    max_concurrent_per_group: int(1, { min: 1, by: EXECUTOR, help: 'Moves in flight of members of one server group.' }),
+    max_retries: int(3, { min: 0, max: 20, by: EXECUTOR, help: 'Attempts at a move after the first one.' }),
+    retry_backoff: seconds(30, {
+      min: 0,
+      by: EXECUTOR,
+      help: 'Wait before the second attempt on the same destination; doubled for each further one. The next alternate is tried at once.',
+    }),
+    retry_backoff_max: seconds(600, {
+      min: 0,
+      by: EXECUTOR,
+      help: 'The wait between two attempts grows no further than this.',
+    }),
+    poll_interval: seconds(5, {
+      min: 0.05,
+      max: 300,
+      by: EXECUTOR,
+      help: 'How often Nova is asked about a running migration.',
+    }),
+    queue_timeout: seconds(1800, {
+      min: 1,
+      by: EXECUTOR,
+      help: 'How long a migration may wait in Nova before its status is running. The other deadlines count from there.',
+    }),
+    deadline_per_gib: seconds(60, {
+      min: 0,
+      by: EXECUTOR,
+      help: "Deadline of a running migration per GiB of the VM's RAM and of the local disk that is copied. Nova's own is 800.",
+    }),
+    deadline_min: seconds(600, { min: 1, by: EXECUTOR, help: 'No deadline is shorter than this.' }),
+    no_progress_timeout: seconds(600, {
+      min: 1,
+      by: EXECUTOR,
+      help: 'A running migration whose remaining memory has reached no new minimum for this long counts as past its deadline.',
+    }),
     on_deadline: choice(['abort', 'wait'], 'abort', {
       by: EXECUTOR,
       help: 'What happens at the deadline: abort the migration, or wait for it up to hard_timeout and abort it then.',
     }),
-    hard_timeout: seconds(
-      43200,
-      { min: 1 },
-      {
-        by: EXECUTOR,
-        help: 'on_deadline=wait: a migration that runs this long is aborted. A longer deadline takes its place.',
-      },
-    ),
-    breaker_failures: int(
-      3,
-      { min: 1 },
-      {
-        by: PLANNING,
-        help: 'Host breaker: so many failed moves onto one host within breaker_window take it out as a destination.',
-      },
-    ),
-    breaker_window: seconds(
-      1800,
-      { min: 1 },
-      { by: PLANNING, help: 'Host breaker: failures further apart than this do not add up.' },
-    ),
-    breaker_duration: seconds(1800, { min: 1 }, { by: PLANNING, help: 'Host breaker: how long the host is out.' }),
+    hard_timeout: seconds(43200, {
+      min: 1,
+      by: EXECUTOR,
+      help: 'on_deadline=wait: a migration that runs this long is aborted. A longer deadline takes its place.',
+    }),
+    breaker_failures: int(3, {
+      min: 1,
+      by: PLANNING,
+      help: 'Host breaker: so many failed moves onto one host within breaker_window take it out as a destination.',
+    }),
+    breaker_window: seconds(1800, {
+      min: 1,
+      by: PLANNING,
+      help: 'Host breaker: failures further apart than this do not add up.',
+    }),
+    breaker_duration: seconds(1800, { min: 1, by: PLANNING, help: 'Host breaker: how long the host is out.' }),
     dry_run: bool(false, {
       by: EXECUTOR,
       help: 'Check every task against the cloud, and never ask Nova to migrate; the result is migration.skipped.',
@@ -479,34 +403,29 @@ export const options = {
     certfile: optionalPath({ by: NOVA, help: 'Client certificate (PEM).' }),
     keyfile: optionalPath({ by: NOVA, help: 'Key of the client certificate (PEM).' }),
     insecure: bool(false, { by: NOVA, help: 'Do not verify certificates.' }),
-    timeout: seconds(60, { min: 0.1 }, { by: NOVA, help: 'Limit of one request.' }),
-    connect_retries: int(3, { min: 0 }, { by: NOVA, help: 'How often a read whose connection failed is repeated.' }),
-    connect_retry_delay: seconds(
-      0.5,
-      { min: 0 },
-      { by: NOVA, help: 'Wait before the first such repetition; doubled each time.' },
-    ),
-    status_code_retries: int(
-      3,
-      { min: 0 },
-      {
-        by: NOVA,
-        help: 'How often a read that was answered with 429, 502, 503 or 504 is repeated. What starts or aborts a migration is never repeated.',
-      },
-    ),
-    status_code_retry_delay: seconds(
-      1,
-      { min: 0 },
-      { by: NOVA, help: 'Wait before the first such repetition; doubled each time.' },
-    ),
-    page_size: int(
-      1000,
-      { min: 1, max: 100000 },
-      {
-        by: NOVA,
-        help: "Items asked for per page of a list. Nova's own limit (max_limit, 1000 by default) may make pages smaller.",
-      },
-    ),
+    timeout: seconds(60, { min: 0.1, by: NOVA, help: 'Limit of one request.' }),
+    connect_retries: int(3, { min: 0, by: NOVA, help: 'How often a read whose connection failed is repeated.' }),
+    connect_retry_delay: seconds(0.5, {
+      min: 0,
+      by: NOVA,
+      help: 'Wait before the first such repetition; doubled each time.',
+    }),
+    status_code_retries: int(3, {
+      min: 0,
+      by: NOVA,
+      help: 'How often a read that was answered with 429, 502, 503 or 504 is repeated. What starts or aborts a migration is never repeated.',
+    }),
+    status_code_retry_delay: seconds(1, {
+      min: 0,
+      by: NOVA,
+      help: 'Wait before the first such repetition; doubled each time.',
+    }),
+    page_size: int(1000, {
+      min: 1,
+      max: 100000,
+      by: NOVA,
+      help: "Items asked for per page of a list. Nova's own limit (max_limit, 1000 by default) may make pages smaller.",
+    }),
     hypervisor_types: list(['QEMU', 'KVM'], {
       by: SCORER,
       help: 'Hypervisors that count; others, bare metal among them, never do.',
@@ -530,31 +449,25 @@ export const options = {
       by: SCORER,
       help: "Nova's [notifications] versioned_notifications_topics.",
     }),
-    compare_interval: seconds(
-      600,
-      { min: 1 },
-      {
-        by: SCORER,
-        help: 'How often the inventory is compared with the API, host by host; a host that differs is read again.',
-      },
-    ),
+    compare_interval: seconds(600, {
+      min: 1,
+      by: SCORER,
+      help: 'How often the inventory is compared with the API, host by host; a host that differs is read again.',
+    }),
   },
   prometheus: {
     url: optionalUrl(HTTP_URL, {
       by: SCORER,
       help: 'Prometheus, or what speaks its API. Needed unless [engine] balance=false.',
     }),
-    timeout: seconds(30, { min: 0.1 }, { by: SCORER, help: 'Limit of one query.' }),
-    max_retries: int(3, { min: 0, max: 20 }, { by: SCORER, help: 'How often a query that failed is repeated.' }),
-    retry_backoff: seconds(1, { min: 0 }, { by: SCORER, help: 'Wait before the first repetition; doubled each time.' }),
-    staleness_threshold: seconds(
-      300,
-      { min: 1 },
-      {
-        by: SCORER,
-        help: 'A series that was there within this time and is gone, or a sample older than this, makes an answer stale.',
-      },
-    ),
+    timeout: seconds(30, { min: 0.1, by: SCORER, help: 'Limit of one query.' }),
+    max_retries: int(3, { min: 0, max: 20, by: SCORER, help: 'How often a query that failed is repeated.' }),
+    retry_backoff: seconds(1, { min: 0, by: SCORER, help: 'Wait before the first repetition; doubled each time.' }),
+    staleness_threshold: seconds(300, {
+      min: 1,
+      by: SCORER,
+      help: 'A series that was there within this time and is gone, or a sample older than this, makes an answer stale.',
+    }),
     ca_cert: optionalPath({ by: SCORER, help: 'CA certificates (PEM) to verify the server with.' }),
     client_cert: optionalPath({ by: SCORER, help: 'Client certificate (PEM).' }),
     client_key: optionalPath({ by: SCORER, help: 'Key of the client certificate (PEM).' }),
@@ -591,86 +504,51 @@ export const options = {
       by: EVERYONE,
       help: 'Begin with TLS, as servers with handshake_first ask for.',
     }),
-    request_timeout: seconds(10, { min: 0.1 }, { by: EVERYONE, help: 'Limit of one request to JetStream.' }),
-    ack_wait: seconds(
-      30,
-      { min: 1, max: 3600 },
-      {
-        by: ['executor', 'provision'],
-        help: 'A task whose executor has been silent for this long is given to another one.',
-      },
-    ),
-    replicas: int(
-      1,
-      { min: 1, max: 5 },
-      {
-        by: [...SERVICES, 'provision'],
-        help: 'Copies of each stream: 1, 3 or 5. Use 3 in production, which needs a cluster of at least three servers of 2.11 or later.',
-      },
-    ),
-    log_max_bytes: bytes(
-      10 * 1024 ** 3,
-      { min: 1024 ** 2 },
-      {
-        by: PROVISION,
-        help: 'Limit of the event log, which is kept for ever. Services warn at 80 %; when it is full nothing is planned.',
-      },
-    ),
-    snapshot_max_age: seconds(
-      259200,
-      { min: 60 },
-      { by: PROVISION, help: 'How long snapshots are kept, and how far back a replay reaches.' },
-    ),
-    snapshot_max_bytes: bytes(
-      20 * 1024 ** 3,
-      { min: 1024 ** 2 },
-      {
-        by: PROVISION,
-        help: 'Limit of the kept snapshots; the oldest go first.',
-      },
-    ),
-    migrations_max_bytes: bytes(
-      256 * 1024 ** 2,
-      { min: 1024 ** 2 },
-      { by: PROVISION, help: 'Limit of the queue of tasks.' },
-    ),
-    plans_max_bytes: bytes(
-      10 * 1024 ** 3,
-      { min: 1024 ** 2 },
-      {
-        by: PROVISION,
-        help: 'Limit of the details of plans that are too large for the event log.',
-      },
-    ),
-    max_ack_pending: int(
-      10000,
-      { min: 1 },
-      {
-        by: PROVISION,
-        help: 'Tasks of one aggregate that may be handed out at once, those put off among them. The caps of [executor] limit moves; this does not.',
-      },
-    ),
+    request_timeout: seconds(10, { min: 0.1, by: EVERYONE, help: 'Limit of one request to JetStream.' }),
+    ack_wait: seconds(30, {
+      min: 1,
+      max: 3600,
+      by: ['executor', 'provision'],
+      help: 'A task whose executor has been silent for this long is given to another one.',
+    }),
+    replicas: int(1, {
+      min: 1,
+      max: 5,
+      by: [...SERVICES, 'provision'],
+      help: 'Copies of each stream: 1, 3 or 5. Use 3 in production, which needs a cluster of at least three servers of 2.11 or later.',
+    }),
+    log_max_bytes: bytes(8 * 1024 ** 3, {
+      min: 1024 ** 2,
+      by: [...SERVICES, 'provision'],
+      help: 'Limit of the event log, which is kept for ever. Services warn at 80 %; when it is full nothing is planned.',
+    }),
+    snapshot_max_age: seconds(259200, {
+      min: 60,
+      by: [...SERVICES, 'provision'],
+      help: 'How long snapshots are kept, and how far back a replay reaches.',
+    }),
+    snapshot_max_bytes: bytes(2 * 1024 ** 3, {
+      min: 1024 ** 2,
+      by: [...SERVICES, 'provision'],
+      help: 'Limit of the kept snapshots; the oldest go first.',
+    }),
   },
   ledger: {
-    checkpoint_interval: seconds(
-      300,
-      { min: 1 },
-      { by: LEDGER, help: 'How often the folded state is written as a checkpoint.' },
-    ),
-    checkpoint_events: int(
-      10000,
-      { min: 1 },
-      { by: LEDGER, help: 'A checkpoint is also written after this many events.' },
-    ),
+    checkpoint_interval: seconds(300, {
+      min: 1,
+      by: LEDGER,
+      help: 'How often the folded state is written as a checkpoint.',
+    }),
+    checkpoint_events: int(10000, { min: 1, by: LEDGER, help: 'A checkpoint is also written after this many events.' }),
     archive_dir: optionalPath({
       by: LEDGER,
       help: 'Directory for a second copy of the event log, as one JSON object per line. Not set: no archive.',
     }),
-    archive_max_file_bytes: bytes(
-      64 * 1024 ** 2,
-      { min: 1024 },
-      { by: LEDGER, help: 'A file of the archive that has reached this size is closed and the next one begun.' },
-    ),
+    archive_max_file_bytes: bytes(64 * 1024 ** 2, {
+      min: 1024,
+      by: LEDGER,
+      help: 'A file of the archive that has reached this size is closed and the next one begun.',
+    }),
     console: bool(true, { by: LEDGER, help: 'Serve the console (read-only) to browsers.' }),
   },
   http: {
@@ -678,14 +556,15 @@ export const options = {
       by: SERVICES,
       help: 'Address on which each service serves /healthz, /readyz and /metrics, and the ledger its console. 0.0.0.0 or :: for all; nothing on it asks for a password.',
     }),
-    scorer_port: int(
-      9781,
-      { min: 0, max: 65535 },
-      { by: ['scorer'], help: 'Port of the scorer. 0: any free port, which is logged.' },
-    ),
-    planner_port: int(9782, { min: 0, max: 65535 }, { by: ['planner'], help: 'Port of the planner.' }),
-    executor_port: int(9783, { min: 0, max: 65535 }, { by: ['executor'], help: 'Port of the executor.' }),
-    ledger_port: int(9784, { min: 0, max: 65535 }, { by: ['ledger'], help: 'Port of the ledger.' }),
+    scorer_port: int(9781, {
+      min: 0,
+      max: 65535,
+      by: ['scorer'],
+      help: 'Port of the scorer. 0: any free port, which is logged.',
+    }),
+    planner_port: int(9782, { min: 0, max: 65535, by: ['planner'], help: 'Port of the planner.' }),
+    executor_port: int(9783, { min: 0, max: 65535, by: ['executor'], help: 'Port of the executor.' }),
+    ledger_port: int(9784, { min: 0, max: 65535, by: ['ledger'], help: 'Port of the ledger.' }),
   },
   log: {
     level: choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info', {
@@ -707,19 +586,17 @@ export const options = {
       help: 'Headers for the receiver, as a comma list of NAME=VALUE: secret, because they hold tokens.',
     }),
     otlp_headers_file: secretFile('otlp_headers', { by: EVERYONE }),
-    otlp_timeout: seconds(10, { min: 0.1 }, { by: EVERYONE, help: 'Limit of one export.' }),
+    otlp_timeout: seconds(10, { min: 0.1, by: EVERYONE, help: 'Limit of one export.' }),
     service_name: text('kronos-{service}', {
       by: EVERYONE,
       help: 'service.name of traces and metrics. {service} stands for the name of the service.',
     }),
-    sampling_ratio: float(
-      1,
-      { min: 0, max: 1 },
-      {
-        by: EVERYONE,
-        help: 'Share of the traces that are recorded; one that came in sampled is always continued.',
-      },
-    ),
+    sampling_ratio: float(1, {
+      min: 0,
+      max: 1,
+      by: EVERYONE,
+      help: 'Share of the traces that are recorded; one that came in sampled is always continued.',
+    }),
   },
 } as const;
 

@@ -37,13 +37,10 @@ export const policyFileSchema = z.strictObject({
     .meta({
       description: 'What that label holds: the uuid, the name in libvirt (instance-0000002a), or the display name.',
     }),
-  vm_profile_fallback: z
-    .enum(['skip', 'flavor_vcpu_ratio', 'host_average'])
-    .default('skip')
-    .meta({
-      description:
-        "A VM without data: leave it where it is; give it its share by vCPUs of its host's value; or an equal share of it.",
-    }),
+  vm_profile_fallback: z.enum(['skip', 'flavor_vcpu_ratio', 'host_average']).default('skip').meta({
+    description:
+      "A VM without data: leave it where it is; give it its share by vCPUs of its host's value; or an equal share of it.",
+  }),
   threshold: z
     .number()
     .min(0)
@@ -53,15 +50,9 @@ export const policyFileSchema = z.strictObject({
     .nullable()
     .default(null)
     .meta({ description: 'PromQL: one value per host, how full it is, 0 to 1. Needed in pack mode.' }),
-  capacity_threshold: z
-    .number()
-    .gt(0)
-    .max(1)
-    .nullable()
-    .default(null)
-    .meta({
-      description: 'Pack mode: a host is filled only while its capacity value stays below this. Needed in pack mode.',
-    }),
+  capacity_threshold: z.number().gt(0).max(1).nullable().default(null).meta({
+    description: 'Pack mode: a host is filled only while its capacity value stays below this. Needed in pack mode.',
+  }),
   host_size_query: promql
     .nullable()
     .default(null)
