@@ -1,1 +1,10 @@
-export {};
+export * from './approvals.ts';
+export * from './breaker.ts';
+export * from './cooldown.ts';
+export * from './evolve.ts';
+export * from './inFlight.ts';
+export * from './memory.ts';
+export * from './quarantine.ts';
+export * from './slots.ts';
+export * from './state.ts';
+export * from './upcast.ts';

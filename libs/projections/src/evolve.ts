@@ -1,0 +1,605 @@
+import { ALL, type Control, type LogEvent, type LogEventOf, type StoredEvent } from '@kronos/contracts';
+import { quarantines } from './quarantine.ts';
+import {
+  type AggregateFacts,
+  type Asked,
+  type ControlFacts,
+  type FinishedPlan,
+  FORGET_AFTER_MS,
+  initialAggregateFacts,
+  initialLogState,
+  type LogState,
+  type PlanFacts,
+  type PlanRelease,
+  RECENT_COMMANDS,
+  RECENT_HOST_FAILURES,
+  RECENT_PLANS,
+  RECENT_RELEASES,
+  type Slot,
+  type StepFacts,
+  type TaskEnd,
+  type TaskFacts,
+  type UnreadableFact,
+} from './state.ts';
+import { upcast } from './upcast.ts';
+
+/**
+ * A fold of the log that goes on. `apply` is fast because it writes in place what it owns; `snapshot` gives an immutable
+ * state for the price of copying, on the next event, the tables which that event touches.
+ */
+export type Folder = {
+  /** Stream sequence of the last event folded. */
+  readonly sequence: number;
+  /** Folds one event. Events come in the order of their sequences; one that was folded already changes nothing. */
+  apply(stored: StoredEvent): Folder;
+  /** The state now. It never changes afterwards. */
+  snapshot(): LogState;
+};
+
+/** The state after one more event: the pure form of {@link createFolder}, for tests and for single events. */
+export const evolve = (state: LogState, stored: StoredEvent): LogState => createFolder(state).apply(stored).snapshot();
+
+/** The state after all of these events. */
+export function fold(events: Iterable<StoredEvent>, from: LogState = initialLogState()): LogState {
+  const folder = createFolder(from);
+  for (const stored of events) folder.apply(stored);
+  return folder.snapshot();
+}
+
+type Facts = { -readonly [K in keyof AggregateFacts]: AggregateFacts[K] };
+type Controls = { -readonly [K in keyof ControlFacts]: ControlFacts[K] };
+
+export function createFolder(from: LogState = initialLogState()): Folder {
+  let sequence = from.sequence;
+  let all: ControlFacts = from.all;
+  let aggregates: ReadonlyMap<string, AggregateFacts> = from.aggregates;
+  let last: LogState = from;
+  /** Records and tables made since the last snapshot: nobody else has seen them, so they are written in place. */
+  let owned = new Set<object>();
+
+  /** The facts of an aggregate, to be written. */
+  function facts(aggregate: string): Facts {
+    const current = aggregates.get(aggregate);
+    if (current !== undefined && owned.has(current)) return current as Facts;
+    const copy: Facts = { ...(current ?? initialAggregateFacts) };
+    owned.add(copy);
+    if (!owned.has(aggregates)) {
+      aggregates = new Map(aggregates);
+      owned.add(aggregates);
+    }
+    (aggregates as Map<string, AggregateFacts>).set(aggregate, copy);
+    return copy;
+  }
+
+  function allFacts(): Controls {
+    if (!owned.has(all)) {
+      all = { ...all };
+      owned.add(all);
+    }
+    return all as Controls;
+  }
+
+  /** A table to be written: itself when it is owned, else a copy, which the caller puts in its place. */
+  function table<K, V>(current: ReadonlyMap<K, V>): Map<K, V> {
+    if (owned.has(current)) return current as Map<K, V>;
+    const copy = new Map(current);
+    owned.add(copy);
+    return copy;
+  }
+
+  /** True when the act is new; remembers it. */
+  function firstTime(controls: Controls, id: string): boolean {
+    if (controls.seen.has(id)) return false;
+    let seen = controls.seen as Set<string>;
+    if (!owned.has(seen)) {
+      seen = new Set(seen);
+      owned.add(seen);
+      controls.seen = seen;
+    }
+    seen.add(id);
+    if (seen.size > RECENT_COMMANDS) {
+      const [oldest] = seen;
+      if (oldest !== undefined) seen.delete(oldest);
+    }
+    return true;
+  }
+
+  const putPlan = (f: Facts, plan: PlanFacts): void => {
+    const plans = table(f.plans);
+    plans.set(plan.id, plan);
+    f.plans = plans;
+  };
+
+  const putTask = (f: Facts, task: TaskFacts): void => {
+    const tasks = table(f.tasks);
+    tasks.set(task.id, task);
+    f.tasks = tasks;
+  };
+
+  /** Takes a plan and its tasks out of the state; people still see that it was there. */
+  function close(f: Facts, plan: PlanFacts, outcome: FinishedPlan['outcome'], endedAtMs: number): void {
+    const plans = table(f.plans);
+    plans.delete(plan.id);
+    f.plans = plans;
+    if (plan.tasks.length > 0) {
+      const tasks = table(f.tasks);
+      for (const id of plan.tasks) tasks.delete(id);
+      f.tasks = tasks;
+    }
+    const finished: FinishedPlan = {
+      id: plan.id,
+      sequence: plan.sequence,
+      outcome,
+      decidedAtMs: plan.decidedAtMs,
+      releasedAtMs: plan.release?.atMs ?? null,
+      endedAtMs,
+      tasks: plan.tasks.length,
+      completed: plan.completed,
+      failed: plan.failed,
+      skipped: plan.skipped,
+    };
+    f.recentPlans = [...f.recentPlans.slice(-(RECENT_PLANS - 1)), finished];
+  }
+
+  /** Makes tasks of the given steps. From here on they count: slots, cooldowns, moves in flight. */
+  function release(f: Facts, plan: PlanFacts, steps: readonly StepFacts[], by: PlanRelease): void {
+    const tasks = table(f.tasks);
+    const vmReleases = table(f.vmReleases);
+    for (const step of steps) {
+      tasks.set(step.taskId, {
+        id: step.taskId,
+        planId: plan.id,
+        step,
+        status: 'waiting',
+        attempt: 1,
+        destination: step.to,
+        notBeforeMs: by.atMs + step.delaySeconds * 1000,
+        slot: null,
+        end: null,
+        lastFailure: null,
+        cancelAsked: null,
+        abortAsked: null,
+      });
+      const times = vmReleases.get(step.serverId);
+      vmReleases.set(step.serverId, append(times, by.atMs, RECENT_RELEASES));
+    }
+    f.tasks = tasks;
+    f.vmReleases = vmReleases;
+    f.lastRelease = { planId: plan.id, atMs: by.atMs };
+    putPlan(f, { ...plan, state: 'released', release: by, proposed: [], tasks: steps.map((s) => s.taskId) });
+  }
+
+  function refuse(f: Facts, plan: PlanFacts, how: 'rejected' | 'expired', atMs: number): void {
+    f.lastRefusal = { planId: plan.id, atMs, how };
+    close(f, plan, how, atMs);
+  }
+
+  function decided(event: LogEventOf<'cycle.decided'>, at: number): void {
+    const d = event.data;
+    const snapshotMs = Date.parse(d.snapshotTime);
+    const before = aggregates.get(event.aggregate)?.decided ?? null;
+    // Only a later snapshot is ever decided: anything else is a second event for the same act.
+    if (before !== null && snapshotMs <= before.snapshotMs) return;
+    const f = facts(event.aggregate);
+    for (const waiting of f.plans.values()) {
+      if (waiting.state !== 'proposed') continue;
+      const expiresAtMs = waiting.decidedAtMs + (waiting.approvalTtlSeconds ?? 0) * 1000;
+      if (snapshotMs > expiresAtMs) refuse(f, waiting, 'expired', expiresAtMs);
+      else if (d.plan !== null) close(f, waiting, 'superseded', at);
+    }
+    if (before !== null && day(snapshotMs) > day(before.snapshotMs)) forget(f, snapshotMs - FORGET_AFTER_MS);
+    f.decided = {
+      sequence,
+      snapshotId: d.snapshotId,
+      snapshotMs,
+      cycle: d.cycle,
+      outcome: d.outcome,
+      release: d.release,
+    };
+    const sustained: Record<string, number> = {};
+    for (const p of d.before.policies) if (p.sustainedCycles > 0) sustained[p.policy] = p.sustainedCycles;
+    f.sustained = sustained;
+    if (d.plan === null || (d.release !== 'released' && d.release !== 'proposed')) return;
+    const steps = d.plan.steps.map(withoutWhy);
+    const plan: PlanFacts = {
+      id: d.plan.id,
+      sequence,
+      decidedAtMs: at,
+      state: 'proposed',
+      approvalTtlSeconds: f.configured?.options.approvalTtlSeconds ?? null,
+      planTtlSeconds: f.configured?.options.planTtlSeconds ?? null,
+      proposed: steps,
+      rejected: [],
+      release: null,
+      dispatched: null,
+      tasks: [],
+      completed: 0,
+      failed: 0,
+      skipped: 0,
+    };
+    if (d.release === 'proposed') putPlan(f, plan);
+    else release(f, plan, steps, { sequence, atMs: at, approval: null });
+  }
+
+  /** Drops what mattered last before `limitMs`. */
+  function forget(f: Facts, limitMs: number): void {
+    const old = (times: readonly number[]) => (times.at(-1) ?? 0) < limitMs;
+    f.vmReleases = without(f.vmReleases, old);
+    f.hostFailures = without(f.hostFailures, old);
+    f.operatorQuarantines = without(
+      f.operatorQuarantines,
+      (q) => q.seconds >= 0 && q.atMs + q.seconds * 1000 < limitMs,
+    );
+  }
+
+  function without<K, V>(current: ReadonlyMap<K, V>, drop: (value: V) => boolean): ReadonlyMap<K, V> {
+    const gone = [...current].filter(([, value]) => drop(value));
+    if (gone.length === 0) return current;
+    const kept = table(current);
+    for (const [key] of gone) kept.delete(key);
+    return kept;
+  }
+
+  function started(event: LogEventOf<'migration.started'>, at: number): void {
+    const d = event.data;
+    const task = aggregates.get(event.aggregate)?.tasks.get(d.taskId);
+    if (task === undefined || task.end !== null) return;
+    if (d.attempt < task.attempt || (d.attempt === task.attempt && task.status === 'started')) return;
+    const slot: Slot = {
+      sequence,
+      startedAtMs: at,
+      executor: event.by.instance,
+      attempt: d.attempt,
+      from: d.from,
+      destination: d.destination,
+      groups: d.groups,
+      newestMigrationId: d.newestMigrationId,
+      forced: d.forced,
+      ramMb: d.ramMb,
+      diskGb: d.diskGb,
+      migrationId: null,
+      requestId: null,
+    };
+    putTask(facts(event.aggregate), {
+      ...task,
+      status: 'started',
+      attempt: d.attempt,
+      destination: d.destination,
+      slot,
+    });
+  }
+
+  function observed(event: LogEventOf<'migration.observed'>): void {
+    const d = event.data;
+    const task = aggregates.get(event.aggregate)?.tasks.get(d.taskId);
+    if (task === undefined || task.slot === null || task.slot.attempt !== d.attempt) return;
+    const { slot } = task;
+    const migrationId = slot.migrationId ?? d.migrationId;
+    const requestId = slot.requestId ?? d.requestId;
+    if (migrationId === slot.migrationId && requestId === slot.requestId) return;
+    putTask(facts(event.aggregate), { ...task, slot: { ...slot, migrationId, requestId } });
+  }
+
+  function ended(
+    event: LogEventOf<'migration.completed' | 'migration.failed' | 'migration.skipped'>,
+    at: number,
+  ): void {
+    const d = event.data;
+    const task = aggregates.get(event.aggregate)?.tasks.get(d.taskId);
+    if (task === undefined || task.end !== null || d.attempt < task.attempt) return;
+    const f = facts(event.aggregate);
+    const held = task.slot !== null;
+    const end: TaskEnd = { sequence, atMs: at, host: null };
+    const over = { ...task, slot: null, attempt: d.attempt, destination: d.destination, end };
+    switch (event.type) {
+      case 'migration.completed':
+        f.lastMoveEnd = { taskId: task.id, atMs: at };
+        finish(f, { ...over, status: 'completed', end: { ...end, host: event.data.host } }, 'completed', at);
+        return;
+      case 'migration.skipped':
+        finish(f, { ...over, status: 'skipped' }, 'skipped', at);
+        return;
+      case 'migration.failed': {
+        const { errorType, reason, next, retryPending, hostAtFault } = event.data;
+        const final = !retryPending || next === null;
+        const lastFailure = {
+          sequence,
+          atMs: at,
+          attempt: d.attempt,
+          destination: d.destination,
+          errorType,
+          reason,
+          final,
+        };
+        if (held || event.data.started) f.lastMoveEnd = { taskId: task.id, atMs: at };
+        if (hostAtFault !== null) {
+          const failures = table(f.hostFailures);
+          failures.set(hostAtFault, append(failures.get(hostAtFault), at, RECENT_HOST_FAILURES));
+          f.hostFailures = failures;
+        }
+        if (!final) {
+          putTask(f, {
+            ...task,
+            status: 'retryPending',
+            slot: null,
+            attempt: Math.max(next.attempt, d.attempt + 1),
+            destination: next.destination,
+            notBeforeMs: Date.parse(next.notBefore),
+            lastFailure,
+          });
+          return;
+        }
+        if (quarantines(errorType)) {
+          const vmFailures = table(f.vmFailures);
+          vmFailures.set(d.serverId, { sequence, atMs: at, taskId: task.id, errorType, text: reason.text });
+          f.vmFailures = vmFailures;
+        }
+        finish(f, { ...over, status: 'failed', lastFailure }, 'failed', at);
+        return;
+      }
+    }
+  }
+
+  function finish(f: Facts, task: TaskFacts, count: 'completed' | 'failed' | 'skipped', at: number): void {
+    putTask(f, task);
+    const plan = f.plans.get(task.planId);
+    if (plan === undefined) return;
+    const counted = { ...plan, [count]: plan[count] + 1 };
+    putPlan(f, counted);
+    closeIfDone(f, counted, at);
+  }
+
+  function closeIfDone(f: Facts, plan: PlanFacts, at: number): void {
+    const done = plan.completed + plan.failed + plan.skipped >= plan.tasks.length;
+    if (done && plan.dispatched !== null) close(f, plan, 'done', at);
+  }
+
+  function dispatched(event: LogEventOf<'plan.dispatched'>, at: number): void {
+    const plan = aggregates.get(event.aggregate)?.plans.get(event.data.planId);
+    if (plan === undefined || plan.state !== 'released' || plan.dispatched !== null) return;
+    const f = facts(event.aggregate);
+    const next = { ...plan, dispatched: { sequence, atMs: at, tasks: event.data.tasks } };
+    putPlan(f, next);
+    closeIfDone(f, next, at);
+  }
+
+  function configured(event: LogEventOf<'planner.configured'>, at: number): void {
+    const f = facts(event.aggregate);
+    if (!firstTime(f, event.id)) return;
+    const { plannerVersion, optionsDigest, options } = event.data;
+    f.configured = { sequence, atMs: at, plannerVersion, optionsDigest, options };
+  }
+
+  /** The aggregates that a command about a plan or a task concerns: it may be sent to all, and the id decides. */
+  const addressed = (aggregate: string): readonly string[] =>
+    aggregate === ALL ? [...aggregates.keys()] : [aggregate];
+
+  function approved(event: LogEventOf<'plan.approved'>, at: number): void {
+    const { planId, steps: wanted } = event.data;
+    for (const aggregate of addressed(event.aggregate)) {
+      const plan = aggregates.get(aggregate)?.plans.get(planId);
+      if (plan === undefined || plan.state !== 'proposed') continue;
+      if (plan.approvalTtlSeconds === null || at > plan.decidedAtMs + plan.approvalTtlSeconds * 1000) continue;
+      const chosen = wanted === null ? plan.proposed : withDependencies(plan.proposed, wanted);
+      if (chosen.length === 0) continue;
+      release(facts(aggregate), plan, chosen, { sequence, atMs: at, approval: asked(event, at) });
+    }
+  }
+
+  function rejected(event: LogEventOf<'plan.rejected'>, at: number): void {
+    const { planId, steps: unwanted } = event.data;
+    for (const aggregate of addressed(event.aggregate)) {
+      const plan = aggregates.get(aggregate)?.plans.get(planId);
+      if (plan === undefined || plan.state !== 'proposed') continue;
+      if (plan.approvalTtlSeconds === null || at > plan.decidedAtMs + plan.approvalTtlSeconds * 1000) continue;
+      const gone = unwanted === null ? plan.proposed : withDependents(plan.proposed, unwanted);
+      if (gone.length === 0) continue;
+      const f = facts(aggregate);
+      const proposed = plan.proposed.filter((step) => !gone.includes(step));
+      const next = {
+        ...plan,
+        proposed,
+        rejected: [...plan.rejected, ...gone.map((s) => s.step)].sort((a, b) => a - b),
+      };
+      if (proposed.length === 0) refuse(f, next, 'rejected', at);
+      else putPlan(f, next);
+    }
+  }
+
+  function asked(event: Control, at: number): Asked {
+    const { commandId, comment } = event.data;
+    return { sequence, atMs: at, commandId, by: event.by.instance, comment };
+  }
+
+  function askedOfTask(event: LogEventOf<'migration.cancelled' | 'migration.aborted'>, at: number): void {
+    for (const aggregate of addressed(event.aggregate)) {
+      const task = aggregates.get(aggregate)?.tasks.get(event.data.taskId);
+      if (task === undefined || task.end !== null) continue;
+      const field = event.type === 'migration.cancelled' ? 'cancelAsked' : 'abortAsked';
+      if (task[field] === null) putTask(facts(aggregate), { ...task, [field]: asked(event, at) });
+    }
+  }
+
+  const controlsOf = (aggregate: string): Controls => (aggregate === ALL ? allFacts() : facts(aggregate));
+
+  function quarantine(event: LogEventOf<'instance.quarantined'>, at: number): void {
+    const c = controlsOf(event.aggregate);
+    if (!firstTime(c, event.id)) return;
+    const quarantined = table(c.operatorQuarantines);
+    quarantined.set(event.data.serverId, { ...asked(event, at), seconds: event.data.seconds });
+    c.operatorQuarantines = quarantined;
+  }
+
+  /** A VM is in one aggregate, so its release reaches the quarantine that was set for all of them too. */
+  function unquarantine(event: LogEventOf<'instance.unquarantined'>): void {
+    if (!firstTime(controlsOf(event.aggregate), event.id)) return;
+    const { serverId } = event.data;
+    if (all.operatorQuarantines.has(serverId)) {
+      const c = allFacts();
+      c.operatorQuarantines = withoutKey(c.operatorQuarantines, serverId);
+    }
+    for (const aggregate of addressed(event.aggregate)) {
+      const current = aggregates.get(aggregate);
+      if (!current?.operatorQuarantines.has(serverId) && !current?.vmFailures.has(serverId)) continue;
+      const f = facts(aggregate);
+      f.operatorQuarantines = withoutKey(f.operatorQuarantines, serverId);
+      f.vmFailures = withoutKey(f.vmFailures, serverId);
+    }
+  }
+
+  function withoutKey<K, V>(current: ReadonlyMap<K, V>, key: K): ReadonlyMap<K, V> {
+    if (!current.has(key)) return current;
+    const kept = table(current);
+    kept.delete(key);
+    return kept;
+  }
+
+  function pause(event: LogEventOf<'aggregate.paused' | 'aggregate.resumed'>, at: number): void {
+    const c = controlsOf(event.aggregate);
+    if (!firstTime(c, event.id)) return;
+    if (event.type === 'aggregate.resumed') c.paused = null;
+    else if (c.paused === null) c.paused = asked(event, at);
+  }
+
+  function unreadable(fact: UnreadableFact): void {
+    const c = controlsOf(fact.aggregate);
+    if (c.unreadable === null) c.unreadable = fact;
+  }
+
+  function one(event: LogEvent): void {
+    const at = Date.parse(event.time);
+    switch (event.type) {
+      case 'cycle.decided':
+        decided(event, at);
+        break;
+      case 'plan.dispatched':
+        dispatched(event, at);
+        break;
+      case 'planner.configured':
+        configured(event, at);
+        break;
+      case 'migration.started':
+        started(event, at);
+        break;
+      case 'migration.observed':
+        observed(event);
+        break;
+      case 'migration.completed':
+      case 'migration.failed':
+      case 'migration.skipped':
+        ended(event, at);
+        break;
+      case 'plan.approved':
+        approved(event, at);
+        break;
+      case 'plan.rejected':
+        rejected(event, at);
+        break;
+      case 'instance.quarantined':
+        quarantine(event, at);
+        break;
+      case 'instance.unquarantined':
+        unquarantine(event);
+        break;
+      case 'migration.cancelled':
+      case 'migration.aborted':
+        askedOfTask(event, at);
+        break;
+      case 'aggregate.paused':
+      case 'aggregate.resumed':
+        pause(event, at);
+        break;
+      case 'evaluation.requested':
+        // Asks the scorer for a snapshot; nothing of it is remembered.
+        break;
+      default:
+        event satisfies never;
+    }
+  }
+
+  const folder: Folder = {
+    get sequence() {
+      return sequence;
+    },
+    apply(stored) {
+      if (stored.sequence <= sequence) return folder;
+      sequence = stored.sequence;
+      const { event } = stored;
+      if (event.type === 'unreadable') {
+        const { aggregate, claimedType, claimedVersion, problem } = event;
+        unreadable({ sequence, aggregate, claimedType, claimedVersion, problem });
+      } else if (event.aggregate === ALL && !ADDRESSES_ALL.has(event.type)) {
+        unreadable({
+          sequence,
+          aggregate: ALL,
+          claimedType: event.type,
+          claimedVersion: event.version,
+          problem: `${event.type} belongs to one aggregate and was addressed to all`,
+        });
+      } else one(upcast(event));
+      return folder;
+    },
+    snapshot() {
+      if (last.sequence !== sequence) {
+        last = { sequence, all, aggregates };
+        owned = new Set();
+      }
+      return last;
+    },
+  };
+  return folder;
+}
+
+const ADDRESSES_ALL: ReadonlySet<string> = new Set([
+  'aggregate.paused',
+  'aggregate.resumed',
+  'plan.approved',
+  'plan.rejected',
+  'instance.quarantined',
+  'instance.unquarantined',
+  'migration.cancelled',
+  'migration.aborted',
+  'evaluation.requested',
+]);
+
+const day = (ms: number): number => Math.floor(ms / 86_400_000);
+
+const append = (times: readonly number[] | undefined, at: number, limit: number): readonly number[] =>
+  times === undefined ? [at] : [...times.slice(-(limit - 1)), at];
+
+function withoutWhy(step: StepFacts & { why?: unknown }): StepFacts {
+  if (step.why === undefined) return step;
+  const { why: _, ...facts } = step;
+  return facts;
+}
+
+/** The wanted steps and everything that they depend on, in step order. Steps that were rejected are not there to choose. */
+function withDependencies(steps: readonly StepFacts[], wanted: readonly number[]): readonly StepFacts[] {
+  const byTask = new Map(steps.map((s) => [s.taskId, s]));
+  const chosen = new Set<StepFacts>();
+  const visit = (step: StepFacts): void => {
+    if (chosen.has(step)) return;
+    chosen.add(step);
+    for (const id of step.dependsOn) {
+      const before = byTask.get(id);
+      if (before !== undefined) visit(before);
+    }
+  };
+  for (const step of steps) if (wanted.includes(step.step)) visit(step);
+  return steps.filter((s) => chosen.has(s));
+}
+
+/** The unwanted steps and everything that depends on them. */
+function withDependents(steps: readonly StepFacts[], unwanted: readonly number[]): readonly StepFacts[] {
+  const gone = new Set(steps.filter((s) => unwanted.includes(s.step)));
+  for (let grown = true; grown; ) {
+    grown = false;
+    const ids = new Set([...gone].map((s) => s.taskId));
+    for (const step of steps) {
+      if (gone.has(step) || !step.dependsOn.some((id) => ids.has(id))) continue;
+      gone.add(step);
+      grown = true;
+    }
+  }
+  return steps.filter((s) => gone.has(s));
+}

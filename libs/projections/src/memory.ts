@@ -1,0 +1,64 @@
+import type { InFlightTask, Memory, QuarantineFact } from '@kronos/placement';
+import { waitingPlan } from './approvals.ts';
+import { inFlight } from './inFlight.ts';
+import type { AggregateState } from './state.ts';
+
+/** The state as the planner's pure core takes it: the same facts, times as ISO-8601 UTC. */
+export function toMemory(state: AggregateState): Memory {
+  const paused = state.paused.here ?? state.paused.everywhere;
+  const waiting = waitingPlan(state, 0);
+  const { unreadable } = state;
+  return {
+    paused: paused === null ? null : { at: iso(paused.atMs), by: paused.by },
+    unreadable:
+      unreadable === null
+        ? null
+        : { sequence: unreadable.sequence, type: unreadable.claimedType, version: unreadable.claimedVersion },
+    lastDecidedTime: isoOrNull(state.decided?.snapshotMs),
+    lastReleaseAt: isoOrNull(state.lastRelease?.atMs),
+    lastRejectionAt: isoOrNull(state.lastRefusal?.atMs),
+    waitingPlan: waiting === null ? null : { planId: waiting.plan.id, proposedAt: iso(waiting.plan.decidedAtMs) },
+    lastMoveEndAt: isoOrNull(state.lastMoveEnd?.atMs),
+    releases: record(state.vmReleases, (times) => times.map(iso)),
+    quarantines: quarantineFacts(state),
+    hostFailures: record(state.hostFailures, (times) => times.map(iso)),
+    inFlight: inFlight(state).map((task): InFlightTask => {
+      const { serverId, from, resources, weights, ramMb } = task.step;
+      return {
+        taskId: task.id,
+        serverId,
+        from,
+        destination: task.destination,
+        resources,
+        weights,
+        ramMb,
+        startedAt: isoOrNull(task.slot?.startedAtMs),
+      };
+    }),
+    sustained: state.sustained,
+  };
+}
+
+/** Of a failure and an operator's quarantine the one that lasts longer by the options on the log. */
+function quarantineFacts(state: AggregateState): Record<string, QuarantineFact> {
+  const seconds = state.configured?.options.instanceQuarantineSeconds ?? -1;
+  const endOf = (atMs: number, duration: number) => (duration < 0 ? Number.POSITIVE_INFINITY : atMs + duration * 1000);
+  const facts: Record<string, QuarantineFact> = {};
+  for (const [id, failure] of state.vmFailures)
+    facts[id] = { cause: 'failure', at: iso(failure.atMs), errorType: failure.errorType, seconds: null };
+  for (const [id, asked] of state.operatorQuarantines) {
+    const failure = state.vmFailures.get(id);
+    if (failure !== undefined && endOf(failure.atMs, seconds) > endOf(asked.atMs, asked.seconds)) continue;
+    facts[id] = { cause: 'operator', at: iso(asked.atMs), errorType: null, seconds: asked.seconds };
+  }
+  return facts;
+}
+
+const iso = (ms: number): string => new Date(ms).toISOString();
+const isoOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : iso(ms));
+
+function record<V, R>(map: ReadonlyMap<string, V>, convert: (value: V) => R): Record<string, R> {
+  const out: Record<string, R> = {};
+  for (const [key, value] of map) out[key] = convert(value);
+  return out;
+}

@@ -1,0 +1,128 @@
+import type { EngineOptions, Reason } from '@kronos/contracts';
+import { notAfterMs } from './approvals.ts';
+import { quarantined } from './quarantine.ts';
+import type { AggregateState, TaskFacts } from './state.ts';
+
+/** Started attempts without an end. A slot is an event, not a lease: it is held until a result is on the log. */
+export type Slots = {
+  readonly total: number;
+  readonly bySource: ReadonlyMap<string, number>;
+  readonly byDestination: ReadonlyMap<string, number>;
+  /** By server group id. */
+  readonly byGroup: ReadonlyMap<string, number>;
+  /** The tasks that hold them, oldest first. */
+  readonly tasks: readonly TaskFacts[];
+};
+
+export function slots(state: Pick<AggregateState, 'tasks'>): Slots {
+  const bySource = new Map<string, number>();
+  const byDestination = new Map<string, number>();
+  const byGroup = new Map<string, number>();
+  const tasks: TaskFacts[] = [];
+  for (const task of state.tasks.values()) {
+    if (task.slot === null) continue;
+    tasks.push(task);
+    bySource.set(task.slot.from, (bySource.get(task.slot.from) ?? 0) + 1);
+    byDestination.set(task.slot.destination, (byDestination.get(task.slot.destination) ?? 0) + 1);
+    for (const group of task.slot.groups) byGroup.set(group, (byGroup.get(group) ?? 0) + 1);
+  }
+  tasks.sort((a, b) => (a.slot?.sequence ?? 0) - (b.slot?.sequence ?? 0));
+  return { total: tasks.length, bySource, byDestination, byGroup, tasks };
+}
+
+/** How many moves may run at once, over all replicas. */
+export type Caps = {
+  readonly maxConcurrentMigrations: number;
+  readonly maxOutboundPerHost: number;
+  readonly maxInboundPerHost: number;
+  readonly maxConcurrentPerGroup: number;
+};
+
+/** The attempt that an executor holds in its hands: the part of `migration.requested` that the rule needs. */
+export type AttemptToStart = {
+  readonly taskId: string;
+  readonly attempt: number;
+  readonly destination: string;
+};
+
+/** May this attempt start now? Everything but `start` says why not. */
+export type StartVerdict =
+  | { readonly verdict: 'start' }
+  /** Not yet: come again. `untilMs`: not before then; null: after the next change of the log. */
+  | { readonly verdict: 'wait'; readonly reason: Reason; readonly untilMs: number | null }
+  /** Never: to be recorded as the task's final result. */
+  | { readonly verdict: 'end'; readonly errorType: 'Cancelled'; readonly reason: Reason }
+  /** This attempt is started on the log, by whom it says: a successor follows it and starts nothing. */
+  | { readonly verdict: 'started'; readonly task: TaskFacts }
+  /** This attempt or its task has ended, or was never released: acknowledge and forget. */
+  | { readonly verdict: 'over'; readonly reason: Reason };
+
+/**
+ * The start rule of an attempt: due, dependencies completed, not expired, not paused, not cancelled, not quarantined
+ * since, caps free. Quarantine lasts as the options on the log say.
+ */
+export function mayStart(state: AggregateState, attempt: AttemptToStart, nowMs: number, caps: Caps): StartVerdict {
+  const task = state.tasks.get(attempt.taskId);
+  const plan = task === undefined ? undefined : state.plans.get(task.planId);
+  if (task === undefined || plan === undefined)
+    return over('unknown-task', 'no released, unfinished plan on the log has this task');
+  if (task.end !== null) return over('task-ended', `the task is ${task.status}`);
+  if (attempt.attempt < task.attempt) return over('attempt-ended', `attempt ${task.attempt} is the current one`);
+  if (attempt.attempt > task.attempt)
+    return over('attempt-unknown', `attempt ${task.attempt} is the current one and has not ended`);
+  if (task.status === 'started') return { verdict: 'started', task };
+
+  const asked = task.cancelAsked ?? task.abortAsked;
+  if (asked !== null) return end('cancelled', `cancelled by ${asked.by}`, { commandId: asked.commandId });
+  const expiresMs = notAfterMs(plan);
+  if (expiresMs === null)
+    return end('no-options', 'the log names no options for this plan: how long it holds is unknown');
+  if (nowMs > expiresMs) return end('expired', 'the plan is too old to start this move', { notAfterMs: expiresMs });
+  for (const id of task.step.dependsOn) {
+    const before = state.tasks.get(id);
+    if (before?.status === 'failed') return end('dependency-failed', `${id} failed`, { taskId: id });
+    if (before?.status === 'skipped') return end('dependency-skipped', `${id} was skipped`, { taskId: id });
+    if (before === undefined) return end('dependency-unknown', `${id} was not released`, { taskId: id });
+  }
+  const quarantine = quarantined(state, task.step.serverId, nowMs, state.configured?.options ?? UNTIL_RELEASED);
+  if (quarantine !== null) return end('quarantined', `the VM is in quarantine: ${quarantine.text}`);
+
+  const paused = state.paused.here ?? state.paused.everywhere;
+  if (paused !== null) return wait('paused', `paused by ${paused.by}`);
+  if (nowMs < task.notBeforeMs) return wait('not-due', 'not due yet', task.notBeforeMs);
+  for (const id of task.step.dependsOn)
+    if (state.tasks.get(id)?.status !== 'completed') return wait('dependency', `waits for ${id}`, null, { taskId: id });
+
+  const used = slots(state);
+  const { serverId, from, groups } = task.step;
+  if (used.tasks.some((t) => t.step.serverId === serverId))
+    return wait('server-moving', 'another move of this VM runs');
+  if (used.total >= caps.maxConcurrentMigrations)
+    return wait('max_concurrent_migrations', `${used.total} moves run in this aggregate`);
+  const out = used.bySource.get(from) ?? 0;
+  if (out >= caps.maxOutboundPerHost) return wait('max_outbound_per_host', `${out} moves leave ${from}`);
+  const into = used.byDestination.get(attempt.destination) ?? 0;
+  if (into >= caps.maxInboundPerHost) return wait('max_inbound_per_host', `${into} moves reach ${attempt.destination}`);
+  for (const { id } of groups) {
+    const moving = used.byGroup.get(id) ?? 0;
+    if (moving >= caps.maxConcurrentPerGroup)
+      return wait('max_concurrent_per_group', `${moving} members of server group ${id} move`);
+  }
+  return { verdict: 'start' };
+}
+
+const UNTIL_RELEASED: Pick<EngineOptions, 'instanceQuarantineSeconds'> = { instanceQuarantineSeconds: -1 };
+
+const wait = (code: string, text: string, untilMs: number | null = null, detail?: Reason['detail']): StartVerdict => ({
+  verdict: 'wait',
+  reason: reason(code, text, detail),
+  untilMs,
+});
+const end = (code: string, text: string, detail?: Reason['detail']): StartVerdict => ({
+  verdict: 'end',
+  errorType: 'Cancelled',
+  reason: reason(code, text, detail),
+});
+const over = (code: string, text: string): StartVerdict => ({ verdict: 'over', reason: reason(code, text) });
+const reason = (code: string, text: string, detail?: Reason['detail']): Reason =>
+  detail === undefined ? { code, text } : { code, text, detail };

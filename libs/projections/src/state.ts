@@ -1,0 +1,298 @@
+import type { EngineOptions, Reason, Step } from '@kronos/contracts';
+
+/**
+ * What the event log says, folded: facts and their times, never deadlines. Times are milliseconds since the epoch,
+ * taken from the bodies of the events. No value here depends on the reader's clock or options.
+ */
+export type LogState = {
+  /** Stream sequence of the last event folded; 0: none. */
+  readonly sequence: number;
+  /** What was said to all aggregates at once. */
+  readonly all: AllFacts;
+  readonly aggregates: ReadonlyMap<string, AggregateFacts>;
+};
+
+/** Facts that commands can state, about one aggregate or about all of them. */
+export type ControlFacts = {
+  /** Paused and not resumed since. A pause of all and a pause of one are lifted each by its own resume. */
+  readonly paused: Asked | null;
+  /** Server uuid -> the quarantine that an operator set and nobody released. */
+  readonly operatorQuarantines: ReadonlyMap<string, OperatorQuarantine>;
+  /** The first event that this version could not read. */
+  readonly unreadable: UnreadableFact | null;
+  /** Ids of the latest commands and configurations, oldest first: a second one is the same act. */
+  readonly seen: ReadonlySet<string>;
+};
+
+export type AllFacts = ControlFacts;
+
+/** What the log says about one aggregate by itself. Decisions read {@link AggregateState}. */
+export type AggregateFacts = ControlFacts & {
+  /** The options and the planner version in force. */
+  readonly configured: Configured | null;
+  /** The last decided snapshot. */
+  readonly decided: Decided | null;
+  /** Policy name -> evaluations in a row in which it was detected, as the last decision counted. */
+  readonly sustained: Readonly<Record<string, number>>;
+  /** Plans that wait for approval, and released ones that are not done or not dispatched. By plan id. */
+  readonly plans: ReadonlyMap<string, PlanFacts>;
+  /** Every task of the released plans in `plans`, the ended ones too. By task id. */
+  readonly tasks: ReadonlyMap<string, TaskFacts>;
+  /** The last plans that are over, for people; oldest first, at most {@link RECENT_PLANS}. */
+  readonly recentPlans: readonly FinishedPlan[];
+  readonly lastRelease: { readonly planId: string; readonly atMs: number } | null;
+  /** The last proposal that ended without release. */
+  readonly lastRefusal: {
+    readonly planId: string;
+    readonly atMs: number;
+    readonly how: 'rejected' | 'expired';
+  } | null;
+  /** When the last move ended: completed, or failed after it had been started. */
+  readonly lastMoveEnd: { readonly taskId: string; readonly atMs: number } | null;
+  /** Server uuid -> times of its latest releases, oldest first, at most {@link RECENT_RELEASES}. */
+  readonly vmReleases: ReadonlyMap<string, readonly number[]>;
+  /** Server uuid -> its last final failure of a kind that quarantines, unless released since. */
+  readonly vmFailures: ReadonlyMap<string, VmFailure>;
+  /** Host -> times of the failures it was to blame for, oldest first, at most {@link RECENT_HOST_FAILURES}. */
+  readonly hostFailures: ReadonlyMap<string, readonly number[]>;
+};
+
+/** One aggregate as decisions see it: its own facts and those that hold for all. Made by `aggregateState`. */
+export type AggregateState = Omit<AggregateFacts, 'seen' | 'paused'> & {
+  readonly aggregate: string;
+  /** The pause of this aggregate and the pause of all; it runs when both are null. */
+  readonly paused: { readonly here: Asked | null; readonly everywhere: Asked | null };
+};
+
+/** A command of a person, as far as it is kept. */
+export type Asked = {
+  readonly sequence: number;
+  readonly atMs: number;
+  readonly commandId: string;
+  /** The person. */
+  readonly by: string;
+  readonly comment: string | null;
+};
+
+export type Configured = {
+  readonly sequence: number;
+  readonly atMs: number;
+  readonly plannerVersion: string;
+  readonly optionsDigest: string;
+  readonly options: EngineOptions;
+};
+
+export type Decided = {
+  readonly sequence: number;
+  readonly snapshotId: string;
+  /** Time of the snapshot: the decision's `now`. */
+  readonly snapshotMs: number;
+  readonly cycle: number;
+  readonly outcome: 'planned' | 'quiet' | 'gated';
+  readonly release: 'released' | 'proposed' | 'dryRun' | 'none';
+};
+
+/** A step without its explanation, which stays in the plan's event. */
+export type StepFacts = Omit<Step, 'why'>;
+
+export type PlanFacts = {
+  readonly id: string;
+  readonly sequence: number;
+  readonly decidedAtMs: number;
+  readonly state: 'proposed' | 'released';
+  /** What was in force when it was decided; null where the log names no options: then it cannot be approved. */
+  readonly approvalTtlSeconds: number | null;
+  readonly planTtlSeconds: number | null;
+  /** Steps that can still be approved. Empty once the plan is released. */
+  readonly proposed: readonly StepFacts[];
+  /** Numbers of the steps that were rejected, ascending. */
+  readonly rejected: readonly number[];
+  readonly release: PlanRelease | null;
+  readonly dispatched: { readonly sequence: number; readonly atMs: number; readonly tasks: number } | null;
+  /** Ids of the released steps' tasks, in step order. */
+  readonly tasks: readonly string[];
+  readonly completed: number;
+  readonly failed: number;
+  readonly skipped: number;
+};
+
+/** The event that released a plan. */
+export type PlanRelease = {
+  readonly sequence: number;
+  readonly atMs: number;
+  /** The approval, or null where the plan's own event released it. */
+  readonly approval: Asked | null;
+};
+
+export type TaskStatus = 'waiting' | 'started' | 'retryPending' | 'completed' | 'failed' | 'skipped';
+
+export type TaskFacts = {
+  readonly id: string;
+  readonly planId: string;
+  readonly step: StepFacts;
+  readonly status: TaskStatus;
+  /** The attempt under way, the one to come, or the last one. */
+  readonly attempt: number;
+  /** Where that attempt goes. */
+  readonly destination: string;
+  /** Start of the first attempt or of the retry to come: release + delay, or what the failed attempt named. */
+  readonly notBeforeMs: number;
+  /** The slot that it holds; null unless `status` is `started`. */
+  readonly slot: Slot | null;
+  readonly end: TaskEnd | null;
+  /** The last failed attempt, final or not. */
+  readonly lastFailure: AttemptFailure | null;
+  readonly cancelAsked: Asked | null;
+  readonly abortAsked: Asked | null;
+};
+
+/** A started attempt without an end. */
+export type Slot = {
+  readonly sequence: number;
+  readonly startedAtMs: number;
+  /** Who follows it. */
+  readonly executor: string;
+  readonly attempt: number;
+  readonly from: string;
+  readonly destination: string;
+  /** Ids of the server's groups. */
+  readonly groups: readonly string[];
+  readonly newestMigrationId: number;
+  readonly forced: boolean;
+  readonly ramMb: number;
+  readonly diskGb: number;
+  /** Nova's names for it, once observed. */
+  readonly migrationId: number | null;
+  readonly requestId: string | null;
+};
+
+export type TaskEnd = {
+  readonly sequence: number;
+  readonly atMs: number;
+  /** Where the server was seen when it completed; else null. */
+  readonly host: string | null;
+};
+
+export type AttemptFailure = {
+  readonly sequence: number;
+  readonly atMs: number;
+  readonly attempt: number;
+  readonly destination: string;
+  readonly errorType: string;
+  readonly reason: Reason;
+  readonly final: boolean;
+};
+
+export type VmFailure = {
+  readonly sequence: number;
+  readonly atMs: number;
+  readonly taskId: string;
+  readonly errorType: string;
+  readonly text: string;
+};
+
+export type OperatorQuarantine = Asked & {
+  /** -1: until released. */
+  readonly seconds: number;
+};
+
+export type FinishedPlan = {
+  readonly id: string;
+  readonly sequence: number;
+  readonly outcome: 'done' | 'rejected' | 'expired' | 'superseded';
+  readonly decidedAtMs: number;
+  readonly releasedAtMs: number | null;
+  readonly endedAtMs: number;
+  readonly tasks: number;
+  readonly completed: number;
+  readonly failed: number;
+  readonly skipped: number;
+};
+
+export type UnreadableFact = {
+  readonly sequence: number;
+  /** The aggregate that the event addressed. */
+  readonly aggregate: string;
+  readonly claimedType: string;
+  /** The version needed to read it; null where the event names none. */
+  readonly claimedVersion: number | null;
+  readonly problem: string;
+};
+
+/** Finished plans kept for people, per aggregate. */
+export const RECENT_PLANS = 50;
+/** Release times kept per VM, for the adaptive cooldown. */
+export const RECENT_RELEASES = 16;
+/** Failure times kept per host, for the breaker. */
+export const RECENT_HOST_FAILURES = 64;
+/** Command ids kept per aggregate. */
+export const RECENT_COMMANDS = 1000;
+/**
+ * Releases, host failures and timed quarantines are forgotten so long after they mattered last: far beyond every
+ * cooldown and window. Counted in the time of decided snapshots.
+ */
+export const FORGET_AFTER_MS = 90 * 86_400_000;
+
+const noControls: ControlFacts = {
+  paused: null,
+  operatorQuarantines: new Map(),
+  unreadable: null,
+  seen: new Set(),
+};
+
+export const initialAllFacts: AllFacts = noControls;
+
+export const initialAggregateFacts: AggregateFacts = {
+  ...noControls,
+  configured: null,
+  decided: null,
+  sustained: {},
+  plans: new Map(),
+  tasks: new Map(),
+  recentPlans: [],
+  lastRelease: null,
+  lastRefusal: null,
+  lastMoveEnd: null,
+  vmReleases: new Map(),
+  vmFailures: new Map(),
+  hostFailures: new Map(),
+};
+
+/** The state before the first event. */
+export const initialLogState = (): LogState => ({ sequence: 0, all: initialAllFacts, aggregates: new Map() });
+
+/** One aggregate's facts together with those that hold for all; an aggregate the log does not know has none. */
+export function aggregateState(state: LogState, aggregate: string): AggregateState {
+  const {
+    paused,
+    seen: _,
+    operatorQuarantines,
+    unreadable,
+    ...own
+  } = state.aggregates.get(aggregate) ?? initialAggregateFacts;
+  return {
+    aggregate,
+    ...own,
+    paused: { here: paused, everywhere: state.all.paused },
+    operatorQuarantines: mergeQuarantines(operatorQuarantines, state.all.operatorQuarantines),
+    unreadable: first(unreadable, state.all.unreadable),
+  };
+}
+
+function mergeQuarantines(
+  here: ReadonlyMap<string, OperatorQuarantine>,
+  everywhere: ReadonlyMap<string, OperatorQuarantine>,
+): ReadonlyMap<string, OperatorQuarantine> {
+  if (everywhere.size === 0) return here;
+  const merged = new Map(here);
+  for (const [serverId, quarantine] of everywhere) {
+    const own = merged.get(serverId);
+    if (own === undefined || own.sequence < quarantine.sequence) merged.set(serverId, quarantine);
+  }
+  return merged;
+}
+
+function first(a: UnreadableFact | null, b: UnreadableFact | null): UnreadableFact | null {
+  if (a === null || b === null) return a ?? b;
+  return a.sequence < b.sequence ? a : b;
+}
