@@ -204,22 +204,24 @@ export function createHttp(options: HttpOptions = {}): Http {
       const total = new AbortController();
       const timer = setTimeout(() => total.abort(), limits.totalMs);
       const started = monotonic();
+      const used = { connection: 0, status: 0 };
       try {
         for (let number = 1; ; number += 1) {
-          const last = number > retry.maxRetries || !isIdempotent(call);
           let answer: HttpAnswer | undefined;
           let failure: Unreachable | Timeout | undefined;
           try {
             answer = await attempt(call, number, total.signal);
+            if (!RETRIED_STATUSES.has(answer.status)) return answer;
           } catch (error) {
-            if (last || !(error instanceof Unreachable || error instanceof Timeout) || total.signal.aborted)
-              throw error;
+            if (!(error instanceof Unreachable || error instanceof Timeout) || total.signal.aborted) throw error;
             failure = error;
           }
-          if (answer !== undefined && (last || !RETRIED_STATUSES.has(answer.status))) return answer;
+          const kind = answer === undefined ? 'connection' : 'status';
+          used[kind] += 1;
           const after = answer === undefined ? undefined : parseRetryAfter(answer.headers['retry-after'], now());
-          const wait = retryDelayMs(retry, number, random(), after);
-          if (monotonic() - started + wait >= limits.totalMs) {
+          const wait = retryDelayMs(retry, retry[kind].backoffMs, used[kind], random(), after);
+          const hopeless = used[kind] > retry[kind].retries || monotonic() - started + wait >= limits.totalMs;
+          if (hopeless || !isIdempotent(call)) {
             if (answer !== undefined) return answer;
             throw failure;
           }

@@ -1,9 +1,15 @@
+/** Further attempts after the first, and the upper bound of the wait before the first of them, which doubles each time. */
+export interface RetryBudget {
+  readonly retries: number;
+  readonly backoffMs: number;
+}
+
 /** How often and how long to wait between the attempts of an idempotent call. */
 export interface RetryPolicy {
-  /** Further attempts after the first; 0 means none. */
-  readonly maxRetries: number;
-  /** Upper bound of the first wait; doubles with each further one. */
-  readonly backoffMs: number;
+  /** After a connection that failed or broke, or a time limit. */
+  readonly connection: RetryBudget;
+  /** After one of `RETRIED_STATUSES`. */
+  readonly status: RetryBudget;
   /** No computed wait is longer than this. */
   readonly backoffMaxMs: number;
   /** A `Retry-After` longer than this is cut to it. */
@@ -11,21 +17,27 @@ export interface RetryPolicy {
 }
 
 export const DEFAULT_RETRY: RetryPolicy = {
-  maxRetries: 3,
-  backoffMs: 500,
+  connection: { retries: 3, backoffMs: 500 },
+  status: { retries: 3, backoffMs: 1_000 },
   backoffMaxMs: 10_000,
   retryAfterMaxMs: 30_000,
 };
 
-/** Statuses that another attempt may cure. 500 is among them: Nova and Placement answer it for a lost database or message bus connection. */
-export const RETRIED_STATUSES: ReadonlySet<number> = new Set([429, 500, 502, 503, 504]);
+/** Statuses that another attempt may cure. */
+export const RETRIED_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 /**
  * Wait before retry number `retry` (1 is the first), exponential with full jitter: uniform in [0, min(backoffMaxMs,
  * backoffMs * 2^(retry-1))). A `Retry-After` (milliseconds) is a lower bound of the result, itself cut to `retryAfterMaxMs`.
  */
-export function retryDelayMs(policy: RetryPolicy, retry: number, random: number, retryAfterMs?: number): number {
-  const ceiling = Math.min(policy.backoffMaxMs, policy.backoffMs * 2 ** (retry - 1));
+export function retryDelayMs(
+  policy: Pick<RetryPolicy, 'backoffMaxMs' | 'retryAfterMaxMs'>,
+  backoffMs: number,
+  retry: number,
+  random: number,
+  retryAfterMs?: number,
+): number {
+  const ceiling = Math.min(policy.backoffMaxMs, backoffMs * 2 ** (retry - 1));
   const jittered = Math.floor(random * ceiling);
   return retryAfterMs === undefined ? jittered : Math.max(jittered, Math.min(retryAfterMs, policy.retryAfterMaxMs));
 }

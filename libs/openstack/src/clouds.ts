@@ -24,6 +24,8 @@ const fileSchema = z.object({ clouds: z.record(z.string(), z.unknown()).nullish(
 const publicFileSchema = z.object({ 'public-clouds': z.record(z.string(), z.unknown()).nullish() });
 
 export interface CloudsPlaces {
+  /** This clouds.yaml and no other. */
+  readonly file?: string | undefined;
   /** Environment, for `OS_CLIENT_CONFIG_FILE` and `OS_CLIENT_SECURE_FILE`. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
@@ -54,7 +56,7 @@ export function loadCloud(name: string, places: CloudsPlaces = {}): AuthOptions 
     return [...(given === undefined ? [] : [given]), ...files].find((file) => existsSync(file));
   };
 
-  const file = find('clouds', 'OS_CLIENT_CONFIG_FILE');
+  const file = places.file ?? find('clouds', 'OS_CLIENT_CONFIG_FILE');
   if (file === undefined) {
     const given = env.OS_CLIENT_CONFIG_FILE;
     const searched = [...(given === undefined ? [] : [given]), ...directories.map((d) => join(d, 'clouds.yaml'))];

@@ -1,1 +1,13 @@
-export {};
+export {
+  createPrometheus,
+  type Prometheus,
+  type PrometheusOptions,
+  parseValue,
+  type RangeSeries,
+  type Remarks,
+  type Sample,
+} from './client.ts';
+export * from './errors.ts';
+export * from './health.ts';
+export * from './match.ts';
+export { isPlainSelector } from './selector.ts';

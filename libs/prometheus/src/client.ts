@@ -1,0 +1,321 @@
+import { readFileSync, statSync } from 'node:fs';
+import type { CallPlace, HttpAnswer, HttpOptions } from '@kronos/http';
+import { createHttp, joinUrl, parseAs, safeUrl } from '@kronos/http';
+import { z } from 'zod';
+import { BadAnswer, BadPrometheusOptions, BadQuery, ServerError, Timeout, Unauthorized } from './errors.ts';
+
+export interface PrometheusOptions
+  extends Pick<HttpOptions, 'onCall' | 'injectHeaders' | 'now' | 'monotonic' | 'sleep' | 'random' | 'userAgent'> {
+  /** Base URL, with a path prefix if there is one, e.g. `https://mimir.example/prometheus`. */
+  readonly url: string;
+  /** Limit of one attempt (default 30,000). */
+  readonly timeoutMs?: number;
+  /** Attempts after the first that failed (default 3). */
+  readonly maxRetries?: number;
+  /** Upper bound of the wait before the first further attempt; doubles each time (default 1,000). */
+  readonly retryBackoffMs?: number;
+  /** PEM file. */
+  readonly caCert?: string | undefined;
+  readonly clientCert?: string | undefined;
+  readonly clientKey?: string | undefined;
+  /** `false` accepts any certificate. */
+  readonly verifySsl?: boolean;
+  readonly bearerToken?: string | undefined;
+  /** Read again when it changes. */
+  readonly bearerTokenFile?: string | undefined;
+  readonly username?: string | undefined;
+  readonly password?: string | undefined;
+}
+
+/** One series' value at one time. `value` may be NaN or infinite. */
+export interface Sample {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly timeMs: number;
+  readonly value: number;
+}
+
+/** One series' values over a range. */
+export interface RangeSeries {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly samples: readonly { readonly timeMs: number; readonly value: number }[];
+}
+
+/** What Prometheus remarked about an answer: `warnings` mean that it may be incomplete. */
+export interface Remarks {
+  readonly warnings: readonly string[];
+  readonly infos: readonly string[];
+}
+
+export interface Prometheus {
+  /**
+   * The value of each series of `query` now, or at `timeMs`.
+   *
+   * @throws BadQuery (also when the result is no instant vector), Unauthorized, ServerError, Unreachable, Timeout, BadAnswer.
+   */
+  instant(
+    query: string,
+    options?: { readonly timeMs?: number; readonly signal?: AbortSignal | undefined },
+  ): Promise<Remarks & { readonly samples: readonly Sample[] }>;
+  /** The values of each series of `query` from `startMs` to `endMs`, every `stepMs`. @throws as `instant` */
+  range(
+    query: string,
+    range: { readonly startMs: number; readonly endMs: number; readonly stepMs: number },
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<Remarks & { readonly series: readonly RangeSeries[] }>;
+  /**
+   * Whether it answers, by `/api/v1/status/runtimeinfo`. `startedAt` is undefined where the answer does not say (other
+   * servers that speak Prometheus' query API may not have the page: a 404 is an answer).
+   *
+   * @throws Unauthorized, ServerError, Unreachable, Timeout, BadAnswer.
+   */
+  runtimeInfo(options?: {
+    readonly signal?: AbortSignal | undefined;
+  }): Promise<{ readonly startedAt: string | undefined }>;
+  close(): Promise<void>;
+}
+
+const labels = z.record(z.string(), z.string());
+const point = z.tuple([z.number(), z.string()]).transform(([time, text], context) => {
+  const value = parseValue(text);
+  if (value !== undefined) return { timeMs: Math.round(time * 1000), value };
+  context.addIssue({ code: 'custom', message: `not a sample value: "${text}"` });
+  return z.NEVER;
+});
+
+const vectorSchema = z.array(z.object({ metric: labels, value: point }));
+const matrixSchema = z.array(z.object({ metric: labels, values: z.array(point) }));
+
+/** The envelope that every answer of the API has, also most errors. */
+const envelopeSchema = z.object({
+  status: z.enum(['success', 'error']),
+  errorType: z.string().optional(),
+  error: z.string().optional(),
+  warnings: z.array(z.string()).nullish(),
+  infos: z.array(z.string()).nullish(),
+  data: z.unknown(),
+});
+const querySchema = z.object({ resultType: z.string(), result: z.unknown() });
+const runtimeSchema = z.object({ startTime: z.string().optional() });
+
+export function createPrometheus(options: PrometheusOptions): Prometheus {
+  const base = baseUrl(options.url);
+  const timeoutMs = options.timeoutMs ?? 30_000;
+  const retries = { retries: options.maxRetries ?? 3, backoffMs: options.retryBackoffMs ?? 1_000 };
+  const authorization = createAuthorization(options);
+  const http = createHttp({
+    ...options,
+    tls: {
+      caFile: options.caCert,
+      certFile: options.clientCert,
+      keyFile: options.clientKey,
+      insecure: options.verifySsl === false,
+    },
+    limits: {
+      connectMs: Math.min(5_000, timeoutMs),
+      headersMs: timeoutMs,
+      bodyMs: timeoutMs,
+      totalMs: (timeoutMs + 30_000) * (retries.retries + 1),
+    },
+    retry: { connection: retries, status: retries },
+  });
+  let postRefused = false;
+
+  async function get(path: string, signal: AbortSignal | undefined): Promise<{ place: CallPlace; answer: HttpAnswer }> {
+    const url = joinUrl(base, path);
+    const place = { service: 'prometheus', method: 'GET', url: safeUrl(url) };
+    const answer = await http.call({
+      service: 'prometheus',
+      method: 'GET',
+      url,
+      route: path,
+      headers: authorization.headers(),
+      signal,
+    });
+    return { place, answer };
+  }
+
+  /** As a form by POST, since queries may be long; by GET where POST is not allowed (a read-only proxy). */
+  async function ask(
+    path: string,
+    form: Readonly<Record<string, string>>,
+    signal: AbortSignal | undefined,
+  ): Promise<{ place: CallPlace; answer: HttpAnswer }> {
+    if (!postRefused) {
+      const url = joinUrl(base, path);
+      const place = { service: 'prometheus', method: 'POST', url: safeUrl(url) };
+      const answer = await http.call({
+        service: 'prometheus',
+        method: 'POST',
+        url,
+        route: path,
+        form,
+        // A query changes nothing: it may be asked again.
+        idempotent: true,
+        headers: authorization.headers(),
+        signal,
+      });
+      if (answer.status !== 405) return { place, answer };
+      postRefused = true;
+    }
+    const url = joinUrl(base, path, form);
+    const place = { service: 'prometheus', method: 'GET', url: safeUrl(url) };
+    const answer = await http.call({
+      service: 'prometheus',
+      method: 'GET',
+      url,
+      route: path,
+      headers: authorization.headers(),
+      signal,
+    });
+    return { place, answer };
+  }
+
+  function open(place: CallPlace, answer: HttpAnswer, query: string | undefined): z.infer<typeof envelopeSchema> {
+    if (answer.status === 401 || answer.status === 403) {
+      throw new Unauthorized(place.url, answer.status, authorization.description);
+    }
+    if (answer.status >= 200 && answer.status < 300) {
+      const envelope = parseAs(place, envelopeSchema, answer.text);
+      if (envelope.status === 'success') return envelope;
+    }
+    const envelope = readEnvelope(answer.text);
+    const errorType = envelope?.errorType;
+    const reason = envelope?.error ?? (answer.text.replace(/\s+/g, ' ').trim().slice(0, 200) || 'no reason given');
+    if (errorType === 'timeout') throw new Timeout(place, 'headers', timeoutMs, true, new Error(reason));
+    if (query !== undefined && (errorType === 'bad_data' || errorType === 'execution')) {
+      throw new BadQuery(query, errorType, reason);
+    }
+    throw new ServerError(place.url, answer.status, reason);
+  }
+
+  async function query<S extends z.ZodType>(
+    path: string,
+    text: string,
+    form: Readonly<Record<string, string>>,
+    resultType: string,
+    schema: S,
+    signal: AbortSignal | undefined,
+  ): Promise<Remarks & { result: z.infer<S> }> {
+    const { place, answer } = await ask(path, { query: text, ...form }, signal);
+    const envelope = open(place, answer, text);
+    const data = querySchema.safeParse(envelope.data);
+    if (!data.success) throw new BadAnswer(place, 'missing resultType or result', 'data');
+    if (data.data.resultType !== resultType) {
+      throw new BadQuery(text, 'result_type', `it gives a ${data.data.resultType}, a ${resultType} is needed`);
+    }
+    const result = schema.safeParse(data.data.result);
+    if (!result.success) {
+      const issue = result.error.issues[0];
+      throw new BadAnswer(place, issue?.message ?? 'unexpected shape', `data.result.${issue?.path.join('.') ?? ''}`);
+    }
+    return { result: result.data, warnings: envelope.warnings ?? [], infos: envelope.infos ?? [] };
+  }
+
+  return {
+    async instant(text, { timeMs, signal } = {}) {
+      const form = { timeout: seconds(timeoutMs), ...(timeMs === undefined ? {} : { time: unix(timeMs) }) };
+      const { result, ...remarks } = await query('/api/v1/query', text, form, 'vector', vectorSchema, signal);
+      return { samples: result.map(({ metric, value }) => ({ labels: metric, ...value })), ...remarks };
+    },
+
+    async range(text, { startMs, endMs, stepMs }, { signal } = {}) {
+      const form = { timeout: seconds(timeoutMs), start: unix(startMs), end: unix(endMs), step: unix(stepMs) };
+      const { result, ...remarks } = await query('/api/v1/query_range', text, form, 'matrix', matrixSchema, signal);
+      return { series: result.map(({ metric, values }) => ({ labels: metric, samples: values })), ...remarks };
+    },
+
+    async runtimeInfo({ signal } = {}) {
+      const { place, answer } = await get('/api/v1/status/runtimeinfo', signal);
+      if (answer.status === 404) return { startedAt: undefined };
+      const info = runtimeSchema.safeParse(open(place, answer, undefined).data);
+      return { startedAt: info.success ? info.data.startTime : undefined };
+    },
+
+    close: () => http.close(),
+  };
+}
+
+/** A sample value as Prometheus writes it: a decimal, `NaN`, `+Inf`, `-Inf`; undefined for anything else. */
+export function parseValue(text: string): number | undefined {
+  switch (text) {
+    case 'NaN':
+      return Number.NaN;
+    case '+Inf':
+    case 'Inf':
+      return Number.POSITIVE_INFINITY;
+    case '-Inf':
+      return Number.NEGATIVE_INFINITY;
+  }
+  const value = Number(text);
+  return text.trim() === '' || Number.isNaN(value) ? undefined : value;
+}
+
+function readEnvelope(text: string): z.infer<typeof envelopeSchema> | undefined {
+  try {
+    return envelopeSchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+function baseUrl(url: string): string {
+  let parsed: URL;
+  try {
+    parsed = new URL(url);
+  } catch {
+    throw new BadPrometheusOptions('url', `"${url}" is not a URL; expected e.g. http://prometheus.example:9090`);
+  }
+  if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') {
+    throw new BadPrometheusOptions('url', `"${safeUrl(url)}" must begin with http:// or https://`);
+  }
+  if (parsed.username !== '' || parsed.password !== '') {
+    throw new BadPrometheusOptions('url', 'credentials do not belong in the URL; set username and password');
+  }
+  return `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '');
+}
+
+/** Unix time or duration in seconds, with milliseconds. */
+function unix(ms: number): string {
+  return (ms / 1000).toFixed(3);
+}
+
+function seconds(ms: number): string {
+  return `${ms}ms`;
+}
+
+interface Authorization {
+  readonly headers: () => Readonly<Record<string, string>>;
+  /** What kind, for messages. */
+  readonly description: string;
+}
+
+function createAuthorization(options: PrometheusOptions): Authorization {
+  const kinds = [options.bearerToken, options.bearerTokenFile, options.username].filter((value) => value !== undefined);
+  if (kinds.length > 1) {
+    throw new BadPrometheusOptions('bearer_token', 'give one of bearer_token, bearer_token_file, and username');
+  }
+  if (options.bearerToken !== undefined) {
+    const value = `Bearer ${options.bearerToken}`;
+    return { headers: () => ({ authorization: value }), description: 'a bearer token' };
+  }
+  if (options.username !== undefined) {
+    if (options.username.includes(':')) throw new BadPrometheusOptions('username', 'it must not contain a colon');
+    const value = `Basic ${Buffer.from(`${options.username}:${options.password ?? ''}`).toString('base64')}`;
+    return { headers: () => ({ authorization: value }), description: `basic authentication as ${options.username}` };
+  }
+  const file = options.bearerTokenFile;
+  if (file === undefined) return { headers: () => ({}), description: 'no credentials' };
+  let read: { stamp: string; value: string } | undefined;
+  const headers = (): Record<string, string> => {
+    try {
+      const { mtimeMs, size, ino } = statSync(file);
+      const stamp = `${mtimeMs} ${size} ${ino}`;
+      if (read?.stamp !== stamp) read = { stamp, value: `Bearer ${readFileSync(file, 'utf8').trim()}` };
+      return { authorization: read.value };
+    } catch (cause) {
+      throw new BadPrometheusOptions('bearer_token_file', `cannot read ${file}`, cause);
+    }
+  };
+  headers();
+  return { headers, description: `the bearer token of ${file}` };
+}

@@ -1,0 +1,158 @@
+import type { RangeSeries, Sample } from './client.ts';
+
+/**
+ * How far an answer can be trusted, worst first: UNREACHABLE (no answer, or its age could not be checked), ERROR (two series
+ * claim one host), STALE (series were there within the staleness threshold and are gone, or samples are older), PARTIAL
+ * (expected hosts have no value), HEALTHY.
+ */
+export type Health = 'HEALTHY' | 'STALE' | 'PARTIAL' | 'UNREACHABLE' | 'ERROR';
+
+export interface AnswerInput {
+  /** `host`: every expected subject must have a value. `vm`: missing ones are no fault of the answer. */
+  readonly kind: 'host' | 'vm';
+  /** The label that names the host or VM. */
+  readonly label: string;
+  /** The instant answer; null when it could not be had. */
+  readonly instant: readonly Sample[] | null;
+  /** The same query over the last `stalenessMs`; null when it could not be had: its age is unknown then. */
+  readonly range: readonly RangeSeries[] | null;
+  /** Answer to `timestamp(query)` where the query is a plain selector (`isPlainSelector`); the values are Unix seconds. */
+  readonly timestamps?: readonly Sample[] | null;
+  readonly nowMs: number;
+  readonly stalenessMs: number;
+  /** Hosts whose nova-compute is up, or VMs that run: in the words of `subjects`. */
+  readonly expected: readonly string[];
+  /** Label value to service host or server uuid, from `matchHosts` or `matchVms`; without it a label value stands for itself. */
+  readonly subjects?: ReadonlyMap<string, string>;
+}
+
+export interface AnswerHealth {
+  readonly health: Health;
+  /** What is wrong, in words; empty when HEALTHY. */
+  readonly text: string;
+  /** Finite values by subject. 0 is a value. Stale and duplicate ones are not in it. */
+  readonly values: Readonly<Record<string, number>>;
+  /** Expected subjects without a value, whatever the cause. */
+  readonly missing: readonly string[];
+  /** Expected subjects that were there within the threshold and are gone, or whose sample is older than it. */
+  readonly stale: readonly string[];
+  /** Subjects whose value is NaN or infinite: missing. */
+  readonly notFinite: readonly string[];
+  /** Label values that stand for no subject. */
+  readonly unknown: readonly string[];
+  /** Subjects claimed by several series, which are named: no value for them. */
+  readonly duplicates: readonly { readonly subject: string; readonly series: readonly string[] }[];
+  /** Number of series without the label. */
+  readonly unlabelled: number;
+}
+
+/** Judges an answer. Pure. */
+export function judge(input: AnswerInput): AnswerHealth {
+  const subjectOf = (labels: Readonly<Record<string, string>>): string | undefined => {
+    const value = labels[input.label];
+    if (value === undefined || value === '') return undefined;
+    return input.subjects === undefined ? value : input.subjects.get(value);
+  };
+  const now = collect(input.instant ?? [], subjectOf);
+  const unknown = new Set<string>();
+  let unlabelled = 0;
+  for (const { labels } of input.instant ?? []) {
+    const value = labels[input.label];
+    if (value === undefined || value === '') unlabelled += 1;
+    else if (subjectOf(labels) === undefined) unknown.add(value);
+  }
+
+  const tooOld = new Set<string>();
+  for (const [subject, samples] of collect(input.timestamps ?? [], subjectOf)) {
+    if (samples.some((sample) => !(input.nowMs - sample.value * 1000 <= input.stalenessMs))) tooOld.add(subject);
+  }
+  const recent = new Set<string>();
+  for (const series of input.range ?? []) {
+    const subject = subjectOf(series.labels);
+    if (subject !== undefined && series.samples.length > 0) recent.add(subject);
+  }
+
+  const values: Record<string, number> = {};
+  const notFinite: string[] = [];
+  const duplicates: { subject: string; series: string[] }[] = [];
+  for (const [subject, samples] of now) {
+    const [first, second] = samples;
+    if (second !== undefined) duplicates.push({ subject, series: samples.map((s) => seriesName(s.labels)).sort() });
+    else if (first !== undefined && !Number.isFinite(first.value)) notFinite.push(subject);
+    else if (first !== undefined && !tooOld.has(subject)) values[subject] = first.value;
+  }
+
+  const expected = [...new Set(input.expected)].sort();
+  const missing = expected.filter((subject) => !Object.hasOwn(values, subject));
+  const stale = expected.filter((subject) => tooOld.has(subject) || (recent.has(subject) && !now.has(subject)));
+  duplicates.sort((a, b) => (a.subject < b.subject ? -1 : 1));
+  notFinite.sort();
+
+  const what = input.kind === 'host' ? 'hosts' : 'VMs';
+  const problems: string[] = [];
+  const ageUnknown = input.range === null || input.timestamps === null;
+  const judged = ((): Health => {
+    if (input.instant === null) return 'UNREACHABLE';
+    if (ageUnknown) return 'UNREACHABLE';
+    if (input.kind === 'host' && duplicates.length > 0) return 'ERROR';
+    if (stale.length > 0) return 'STALE';
+    if (input.kind === 'host' && missing.length > 0) return 'PARTIAL';
+    return 'HEALTHY';
+  })();
+  if (input.instant === null) problems.push('no answer');
+  else if (ageUnknown) problems.push('the age of the answer could not be checked');
+  for (const { subject, series } of duplicates)
+    problems.push(`${subject} has ${series.length} series: ${series.join(' and ')}`);
+  if (stale.length > 0) problems.push(`stale ${what}: ${some(stale)}`);
+  const bad = notFinite.filter((subject) => expected.includes(subject));
+  if (bad.length > 0) problems.push(`${what} with NaN or Inf: ${some(bad)}`);
+  const absent = missing.filter((subject) => !now.has(subject) && !stale.includes(subject));
+  if (input.instant !== null && input.kind === 'host' && absent.length > 0)
+    problems.push(`missing ${what}: ${some(absent)}`);
+  return {
+    health: judged,
+    text: judged === 'HEALTHY' ? '' : problems.join('; '),
+    values,
+    missing,
+    stale,
+    notFinite,
+    unknown: [...unknown].sort(),
+    duplicates,
+    unlabelled,
+  };
+}
+
+/** The range query that `judge` needs: the last `stalenessMs`, in at most 20 steps of at least a second. */
+export function stalenessRange(nowMs: number, stalenessMs: number): { startMs: number; endMs: number; stepMs: number } {
+  return { startMs: nowMs - stalenessMs, endMs: nowMs, stepMs: Math.max(1000, Math.ceil(stalenessMs / 20)) };
+}
+
+/** A series as people write it: `name{label="value", ...}`, labels in order. */
+export function seriesName(labels: Readonly<Record<string, string>>): string {
+  const { __name__: name = '', ...rest } = labels;
+  const inner = Object.keys(rest)
+    .sort()
+    .map((label) => `${label}=${JSON.stringify(rest[label])}`);
+  return inner.length === 0 && name !== '' ? name : `${name}{${inner.join(', ')}}`;
+}
+
+function collect(
+  samples: readonly Sample[],
+  subjectOf: (labels: Readonly<Record<string, string>>) => string | undefined,
+): Map<string, Sample[]> {
+  const found = new Map<string, Sample[]>();
+  for (const sample of samples) {
+    const subject = subjectOf(sample.labels);
+    if (subject === undefined) continue;
+    const list = found.get(subject);
+    if (list === undefined) found.set(subject, [sample]);
+    else list.push(sample);
+  }
+  return found;
+}
+
+/** The first ten and how many more. */
+function some(names: readonly string[]): string {
+  const shown = names.slice(0, 10).join(', ');
+  return names.length > 10 ? `${shown} and ${names.length - 10} more` : shown;
+}
