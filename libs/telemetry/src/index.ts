@@ -1,1 +1,34 @@
-export {};
+export { HttpListenError, isKronosError, type KronosError, StopTimeoutError } from './errors.ts';
+export { type Check, type Handler, HttpServer, type Listening, send, sendJson } from './http.ts';
+export { activeCorrelation, createLogger, type Logger, type LogInput, withCorrelation } from './log.ts';
+export {
+  type Counter,
+  createMetrics,
+  type Gauge,
+  type Histogram,
+  type Instruments,
+  type LabelsOf,
+  METRICS_CONTENT_TYPE,
+  type Metrics,
+} from './metrics.ts';
+export {
+  type AttributeName,
+  attributes,
+  type MetricName,
+  type MetricSpec,
+  metricSpecs,
+  type SpanName,
+  spans,
+} from './names.ts';
+export { createScrub, hideFields, type Scrub } from './scrub.ts';
+export {
+  type RunInput,
+  type RunningService,
+  runService,
+  type ServiceContext,
+  type ServiceDefinition,
+  type ServiceName,
+  startupMessage,
+} from './service.ts';
+export { startTelemetry, type Telemetry, type TelemetryInput } from './telemetry.ts';
+export { activeLinks, failSpan, type SpanInput, withSpan } from './tracing.ts';

@@ -1,0 +1,82 @@
+import { context, createContextKey, trace } from '@opentelemetry/api';
+import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
+import pretty from 'pino-pretty';
+import { createScrub, hideFields, type Scrub } from './scrub.ts';
+
+export type { Logger } from 'pino';
+
+const CORRELATION = createContextKey('kronos correlation id');
+
+/** Runs a function; every log line inside it carries this `correlationId`. */
+export const withCorrelation = <T>(correlationId: string, fn: () => T): T =>
+  context.with(context.active().setValue(CORRELATION, correlationId), fn);
+
+/** The correlation id of the running code, or null. */
+export function activeCorrelation(): string | null {
+  const id = context.active().getValue(CORRELATION);
+  return typeof id === 'string' ? id : null;
+}
+
+export interface LogInput {
+  readonly service: string;
+  readonly version: string;
+  readonly level: string;
+  readonly format: 'auto' | 'json' | 'pretty';
+  /** Hides the secrets of the configuration; see createScrub. */
+  readonly scrub?: Scrub;
+  /** Default: standard output. */
+  readonly destination?: DestinationStream;
+  /** Whether the destination is a terminal, for `auto`. Default: whether standard output is one. */
+  readonly terminal?: boolean;
+}
+
+/**
+ * The logger of a process: one JSON object per line (or readable lines), with service, version, the active span's
+ * `trace_id` and `span_id`, and `correlationId`. Fields with the name of a secret, and the configuration's secrets
+ * wherever they turn up, show `[secret]`. Writes synchronously, so that the last line before an exit is not lost.
+ */
+export function createLogger(input: LogInput): Logger {
+  const scrub = input.scrub ?? createScrub([]);
+  const readable = input.format === 'pretty' || (input.format === 'auto' && (input.terminal ?? process.stdout.isTTY));
+  const options: LoggerOptions = {
+    level: input.level,
+    base: { service: input.service, version: input.version },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    messageKey: 'message',
+    formatters: {
+      level: (level) => ({ level }),
+      bindings: (bindings) => record(hideFields(bindings)),
+      log: (object) => record(hideFields(object)),
+    },
+    // hideFields has made plain objects of errors already.
+    serializers: { err: (error: unknown) => error },
+    mixin: activeIds,
+    hooks: { streamWrite: scrub },
+  };
+  const destination = input.destination ?? pino.destination({ fd: 1, sync: true });
+  if (!readable) return pino(options, destination);
+  const stream = pretty({
+    sync: true,
+    destination,
+    colorize: input.terminal ?? process.stdout.isTTY,
+    messageKey: 'message',
+    timestampKey: 'time',
+    translateTime: 'SYS:HH:MM:ss.l',
+    ignore: 'service,version,trace_id,span_id',
+    messageFormat: '{service} {message}',
+  });
+  return pino(options, stream);
+}
+
+/** What ties a line to the trace and to the chain of events it belongs to. */
+function activeIds(): object {
+  const span = trace.getActiveSpan()?.spanContext();
+  const correlationId = activeCorrelation();
+  return {
+    ...(span === undefined ? {} : { trace_id: span.traceId, span_id: span.spanId }),
+    ...(correlationId === null ? {} : { correlationId }),
+  };
+}
+
+const record = (value: unknown): Record<string, unknown> =>
+  typeof value === 'object' && value !== null ? { ...value } : {};

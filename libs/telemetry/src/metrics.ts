@@ -1,0 +1,129 @@
+import { performance } from 'node:perf_hooks';
+import type { Attributes, Meter } from '@opentelemetry/api';
+import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
+import type { Resource } from '@opentelemetry/resources';
+import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
+import { type LabelValues, type MetricName, type MetricSpec, metricSpecs } from './names.ts';
+
+type Values<V> = V extends readonly string[] ? V[number] : string;
+/** The labels of a metric, every one of them with one of its values. */
+export type LabelsOf<M extends MetricName> = {
+  readonly [L in keyof (typeof metricSpecs)[M]['labels']]: Values<(typeof metricSpecs)[M]['labels'][L]>;
+};
+
+export interface Counter<L> {
+  add(value: number, labels: L): void;
+}
+export interface Gauge<L> {
+  set(value: number, labels: L): void;
+}
+export interface Histogram<L> {
+  record(value: number, labels: L): void;
+}
+
+/** One instrument per metric of the table, with its labels typed. */
+export type Instruments = {
+  readonly [M in MetricName]: (typeof metricSpecs)[M]['kind'] extends 'counter'
+    ? Counter<LabelsOf<M>>
+    : (typeof metricSpecs)[M]['kind'] extends 'gauge'
+      ? Gauge<LabelsOf<M>>
+      : Histogram<LabelsOf<M>>;
+};
+
+/** Collects when it is asked to: by the request for /metrics. */
+class ScrapeReader extends MetricReader {
+  protected override async onShutdown(): Promise<void> {}
+  protected override async onForceFlush(): Promise<void> {}
+}
+
+export interface Metrics {
+  readonly instruments: Instruments;
+  /** Runs before each scrape: the place to set gauges that are computed and not counted. */
+  onScrape(fn: () => void): void;
+  /** Everything in the text format of Prometheus. */
+  scrape(): Promise<string>;
+  shutdown(): Promise<void>;
+}
+
+/** The content type of {@link Metrics.scrape}. */
+export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+
+/** Metrics of one process: the instruments of the table and a few figures about the process itself. */
+export function createMetrics(resource: Resource): Metrics {
+  const reader = new ScrapeReader();
+  const provider = new MeterProvider({ resource, readers: [reader] });
+  const meter = provider.getMeter('kronos');
+  const serializer = new PrometheusSerializer(undefined, false, undefined, false, true);
+  const before: (() => void)[] = [];
+  const made = Object.entries<MetricSpec>(metricSpecs).map(([key, spec]) => [key, instrument(meter, spec)]);
+  observeProcess(meter);
+  return {
+    // The table gives each instrument its kind and its labels, so the shape is the type's.
+    instruments: Object.fromEntries(made) as Instruments,
+    onScrape: (fn) => before.push(fn),
+    scrape: async () => {
+      for (const fn of before) fn();
+      const { resourceMetrics, errors } = await reader.collect();
+      if (errors.length > 0) throw new AggregateError(errors, 'metrics could not be collected');
+      return serializer.serialize(resourceMetrics);
+    },
+    shutdown: () => provider.shutdown(),
+  };
+}
+
+function instrument(meter: Meter, spec: MetricSpec): Counter<Attributes> | Gauge<Attributes> | Histogram<Attributes> {
+  // Without the unit: the name holds it, and the serialiser would write `# UNIT` lines that OpenMetrics forbids.
+  const options = { description: spec.help };
+  if (spec.kind === 'counter') {
+    const counter = meter.createCounter(spec.name, options);
+    return { add: (value, labels) => counter.add(value, checked(spec, labels)) };
+  }
+  if (spec.kind === 'gauge') {
+    const gauge = meter.createGauge(spec.name, options);
+    return { set: (value, labels) => gauge.record(value, checked(spec, labels)) };
+  }
+  const advice = spec.buckets === undefined ? {} : { advice: { explicitBucketBoundaries: [...spec.buckets] } };
+  const histogram = meter.createHistogram(spec.name, { ...options, ...advice });
+  return { record: (value, labels) => histogram.record(value, checked(spec, labels)) };
+}
+
+/** A value outside of a closed list counts as `other`: no data from outside can add series without end. */
+function checked(spec: MetricSpec, labels: Attributes): Attributes {
+  const entries = Object.entries(spec.labels).map(([name, values]) => [
+    name,
+    label(values, String(labels[name] ?? '')),
+  ]);
+  return Object.fromEntries(entries);
+}
+
+const label = (values: LabelValues, value: string): string =>
+  'bounded' in values || values.includes(value) ? value : 'other';
+
+/** The figures that Prometheus' own client libraries give every process, by the same names. */
+function observeProcess(meter: Meter): void {
+  const started = Date.now() / 1000 - process.uptime();
+  const gauge = (name: string, description: string, value: () => number) =>
+    meter.createObservableGauge(name, { description }).addCallback((result) => result.observe(value()));
+  gauge('process_start_time_seconds', 'Start of the process since the epoch.', () => started);
+  gauge('process_resident_memory_bytes', 'Resident memory.', () => process.memoryUsage.rss());
+  gauge('nodejs_heap_used_bytes', 'Heap in use.', () => process.memoryUsage().heapUsed);
+  meter
+    .createObservableCounter('process_cpu_seconds_total', {
+      description: 'Processor time, user and system.',
+    })
+    .addCallback((result) => {
+      const { user, system } = process.cpuUsage();
+      result.observe((user + system) / 1e6);
+    });
+  let last = performance.eventLoopUtilization();
+  gauge(
+    'nodejs_eventloop_utilization_ratio',
+    'Share of the time since the last scrape that the event loop was busy.',
+    () => {
+      const now = performance.eventLoopUtilization();
+      const { utilization } = performance.eventLoopUtilization(now, last);
+      last = now;
+      return utilization;
+    },
+  );
+}

@@ -1,0 +1,465 @@
+/**
+ * Every name of Kronos's telemetry: spans, attributes, metrics. Nothing is named anywhere else, so this file is what a
+ * dashboard is written from.
+ */
+
+/** Span names: few, and without ids. */
+export const spans = {
+  cycle: 'scorer.cycle',
+  observe: 'scorer.observe',
+  query: 'scorer.query',
+  snapshotTaken: 'scorer.snapshot',
+  fold: 'log.fold',
+  append: 'log.append',
+  decide: 'planner.decide',
+  dispatch: 'planner.dispatch',
+  task: 'executor.task',
+  preflight: 'executor.preflight',
+  migrate: 'executor.migrate',
+  follow: 'executor.follow',
+  postflight: 'executor.postflight',
+  checkpoint: 'ledger.checkpoint',
+  archive: 'ledger.archive',
+  request: 'http.request',
+} as const;
+export type SpanName = (typeof spans)[keyof typeof spans];
+
+/** Attributes of spans. Ids belong here and in logs, never in labels of metrics. */
+export const attributes = {
+  aggregate: 'kronos.aggregate',
+  correlationId: 'kronos.correlation.id',
+  snapshotId: 'kronos.snapshot.id',
+  cycle: 'kronos.cycle',
+  purpose: 'kronos.snapshot.purpose',
+  planId: 'kronos.plan.id',
+  taskId: 'kronos.task.id',
+  attempt: 'kronos.task.attempt',
+  phase: 'kronos.step.phase',
+  policy: 'kronos.policy',
+  outcome: 'kronos.outcome',
+  reason: 'kronos.reason.code',
+  basis: 'kronos.log.basis',
+  sequence: 'kronos.log.sequence',
+  steps: 'kronos.plan.steps',
+  candidates: 'kronos.plan.candidates',
+  hosts: 'kronos.hosts',
+  servers: 'kronos.servers',
+  serverId: 'kronos.server.id',
+  sourceHost: 'kronos.host.source',
+  destinationHost: 'kronos.host.destination',
+  novaMigrationId: 'openstack.migration.id',
+  novaRequestId: 'openstack.request.id',
+  errorType: 'error.type',
+} as const;
+export type AttributeName = (typeof attributes)[keyof typeof attributes];
+
+/** The values of a label: a closed list, or in words what bounds them. */
+export type LabelValues = readonly string[] | { readonly bounded: string };
+
+export interface MetricSpec {
+  readonly kind: 'counter' | 'gauge' | 'histogram';
+  /** As Prometheus shows it, with the unit; counters end in `_total`. */
+  readonly name: string;
+  /** UCUM: `s`, `By`, `1` or `{thing}`. */
+  readonly unit: string;
+  readonly help: string;
+  readonly labels: Readonly<Record<string, LabelValues>>;
+  /** Upper bounds of a histogram. */
+  readonly buckets?: readonly number[];
+}
+
+const AGGREGATE = { bounded: 'the aggregates in scope' } as const;
+const POLICY = { bounded: 'the policies of the file' } as const;
+const REASON = { bounded: 'the reason codes of the code' } as const;
+const PHASE = ['evacuate', 'affinity', 'spread', 'pack'] as const;
+const FAMILY = ['snapshots', 'plans', 'migrations', 'results', 'controls', 'ledger', 'inventory'] as const;
+const SHORT = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
+const LONG = [1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400] as const;
+
+/** Every metric. Instruments are made from this table: `metrics.plansDecided.add(1, {aggregate, ...})`. */
+export const metricSpecs = {
+  // Every service.
+  ready: {
+    kind: 'gauge',
+    name: 'kronos_ready',
+    unit: '1',
+    help: '1 if the check passes, 0 if not: the checks of /readyz.',
+    labels: { check: { bounded: 'the readiness checks of the service' } },
+  },
+  appends: {
+    kind: 'counter',
+    name: 'kronos_log_appends_total',
+    unit: '{message}',
+    help: 'Messages written to JetStream, by outcome; conflict: another writer was first.',
+    labels: { family: FAMILY, outcome: ['appended', 'duplicate', 'conflict', 'failed'] },
+  },
+  foldSequence: {
+    kind: 'gauge',
+    name: 'kronos_log_fold_sequence',
+    unit: '1',
+    help: 'Sequence of the event log up to which this process has folded.',
+    labels: {},
+  },
+  foldLag: {
+    kind: 'gauge',
+    name: 'kronos_log_fold_lag_events',
+    unit: '{event}',
+    help: 'Events of the log that this process has not folded yet.',
+    labels: {},
+  },
+  foldUnreadable: {
+    kind: 'counter',
+    name: 'kronos_log_unreadable_total',
+    unit: '{event}',
+    help: 'Messages that this version does not understand.',
+    labels: { family: FAMILY },
+  },
+  logBytes: {
+    kind: 'gauge',
+    name: 'kronos_log_bytes',
+    unit: 'By',
+    help: 'Size of the event log.',
+    labels: {},
+  },
+  logMaxBytes: {
+    kind: 'gauge',
+    name: 'kronos_log_max_bytes',
+    unit: 'By',
+    help: 'Limit of the event log: when it is full nothing is planned.',
+    labels: {},
+  },
+  clockSkew: {
+    kind: 'gauge',
+    name: 'kronos_clock_skew_seconds',
+    unit: 's',
+    help: "Largest recent difference between an event's time and the NATS server's stamp.",
+    labels: {},
+  },
+  // Scorer.
+  cycleDuration: {
+    kind: 'histogram',
+    name: 'kronos_cycle_duration_seconds',
+    unit: 's',
+    help: 'Time from the start of an observation to its snapshot on the stream.',
+    labels: { aggregate: AGGREGATE },
+    buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300],
+  },
+  snapshots: {
+    kind: 'counter',
+    name: 'kronos_snapshots_total',
+    unit: '{snapshot}',
+    help: 'Snapshots, by outcome; duplicate: another scorer had written it.',
+    labels: { aggregate: AGGREGATE, outcome: ['published', 'duplicate', 'failed'] },
+  },
+  snapshotBytes: {
+    kind: 'gauge',
+    name: 'kronos_snapshot_bytes',
+    unit: 'By',
+    help: 'Size of the last snapshot, before gzip.',
+    labels: { aggregate: AGGREGATE },
+  },
+  imbalance: {
+    kind: 'gauge',
+    name: 'kronos_imbalance_ratio',
+    unit: '1',
+    help: 'Imbalance of a policy in the last snapshot: max - min of the host values.',
+    labels: { aggregate: AGGREGATE, policy: POLICY },
+  },
+  threshold: {
+    kind: 'gauge',
+    name: 'kronos_policy_threshold_ratio',
+    unit: '1',
+    help: 'Threshold of a policy.',
+    labels: { aggregate: AGGREGATE, policy: POLICY },
+  },
+  combinedImbalance: {
+    kind: 'gauge',
+    name: 'kronos_combined_imbalance_ratio',
+    unit: '1',
+    help: 'Weighted sum of the imbalances in the last snapshot.',
+    labels: { aggregate: AGGREGATE },
+  },
+  policyParticipates: {
+    kind: 'gauge',
+    name: 'kronos_policy_participates',
+    unit: '1',
+    help: '1 if the policy took part in the last snapshot, 0 if it was skipped.',
+    labels: { aggregate: AGGREGATE, policy: POLICY },
+  },
+  answers: {
+    kind: 'counter',
+    name: 'kronos_prometheus_answers_total',
+    unit: '{answer}',
+    help: 'Answers of Prometheus by health.',
+    labels: {
+      policy: POLICY,
+      query: ['imbalance', 'vm_profile', 'capacity', 'host_size'],
+      health: ['HEALTHY', 'STALE', 'PARTIAL', 'UNREACHABLE', 'ERROR'],
+    },
+  },
+  queryDuration: {
+    kind: 'histogram',
+    name: 'kronos_prometheus_query_duration_seconds',
+    unit: 's',
+    help: 'Time of one query, retries included.',
+    labels: { query: ['imbalance', 'vm_profile', 'capacity', 'host_size'] },
+    buckets: SHORT,
+  },
+  unmatchedLabels: {
+    kind: 'gauge',
+    name: 'kronos_unmatched_labels',
+    unit: '{label}',
+    help: 'Labels in the last answers that fit no host or VM, or several VMs.',
+    labels: { aggregate: AGGREGATE, kind: ['host', 'vm', 'vm_ambiguous'] },
+  },
+  observationProblems: {
+    kind: 'counter',
+    name: 'kronos_observation_problems_total',
+    unit: '{problem}',
+    help: 'Problems that made an aggregate unplannable for a cycle.',
+    labels: { aggregate: AGGREGATE, reason: REASON },
+  },
+  hosts: {
+    kind: 'gauge',
+    name: 'kronos_hosts',
+    unit: '{host}',
+    help: 'Hosts in the last snapshot by the state of their nova-compute.',
+    labels: { aggregate: AGGREGATE, state: ['up', 'disabled', 'down', 'unknown'] },
+  },
+  servers: {
+    kind: 'gauge',
+    name: 'kronos_servers',
+    unit: '{server}',
+    help: 'Servers in the last snapshot.',
+    labels: { aggregate: AGGREGATE },
+  },
+  inventoryHosts: {
+    kind: 'gauge',
+    name: 'kronos_inventory_hosts',
+    unit: '{host}',
+    help: 'Hosts of the inventory: trusted ones are served from notifications, the others are read from the API.',
+    labels: { state: ['trusted', 'untrusted', 'different'] },
+  },
+  openstackRequests: {
+    kind: 'counter',
+    name: 'kronos_openstack_requests_total',
+    unit: '{request}',
+    help: 'Requests to OpenStack; status is the class of the answer, or error when there was none.',
+    labels: {
+      api: ['keystone', 'nova', 'placement'],
+      method: ['GET', 'POST', 'PUT', 'DELETE'],
+      status: ['2xx', '3xx', '4xx', '5xx', 'error'],
+    },
+  },
+  openstackDuration: {
+    kind: 'histogram',
+    name: 'kronos_openstack_request_duration_seconds',
+    unit: 's',
+    help: 'Time of one request to OpenStack.',
+    labels: { api: ['keystone', 'nova', 'placement'] },
+    buckets: SHORT,
+  },
+  // Planner.
+  decisions: {
+    kind: 'counter',
+    name: 'kronos_decisions_total',
+    unit: '{decision}',
+    help: 'Decided snapshots by outcome and reason.',
+    labels: { aggregate: AGGREGATE, outcome: ['planned', 'quiet', 'gated'], reason: REASON },
+  },
+  releases: {
+    kind: 'counter',
+    name: 'kronos_plans_total',
+    unit: '{plan}',
+    help: 'Plans by what became of them when they were decided.',
+    labels: { aggregate: AGGREGATE, release: ['released', 'proposed', 'dryRun'] },
+  },
+  decideDuration: {
+    kind: 'histogram',
+    name: 'kronos_decide_duration_seconds',
+    unit: 's',
+    help: 'Time of one decision, without folding and appending.',
+    labels: { aggregate: AGGREGATE },
+    buckets: SHORT,
+  },
+  stepsPlanned: {
+    kind: 'counter',
+    name: 'kronos_steps_planned_total',
+    unit: '{step}',
+    help: 'Steps of plans.',
+    labels: { aggregate: AGGREGATE, phase: PHASE },
+  },
+  candidates: {
+    kind: 'counter',
+    name: 'kronos_candidates_evaluated_total',
+    unit: '{candidate}',
+    help: 'Moves that planning has considered.',
+    labels: { aggregate: AGGREGATE },
+  },
+  refusals: {
+    kind: 'counter',
+    name: 'kronos_refusals_total',
+    unit: '{refusal}',
+    help: 'Candidates that a constraint refused, by reason.',
+    labels: { aggregate: AGGREGATE, reason: REASON },
+  },
+  stuck: {
+    kind: 'gauge',
+    name: 'kronos_stuck_servers',
+    unit: '{server}',
+    help: 'Servers that had to be moved in the last decision and could not.',
+    labels: { aggregate: AGGREGATE, phase: PHASE },
+  },
+  plansWaiting: {
+    kind: 'gauge',
+    name: 'kronos_plans_waiting',
+    unit: '{plan}',
+    help: 'Plans that wait for approval.',
+    labels: { aggregate: AGGREGATE },
+  },
+  // Executor.
+  tasksReceived: {
+    kind: 'counter',
+    name: 'kronos_tasks_received_total',
+    unit: '{delivery}',
+    help: 'Deliveries of tasks; redelivered ones were held by an executor before.',
+    labels: { aggregate: AGGREGATE, delivery: ['first', 'redelivered'] },
+  },
+  deliveriesLost: {
+    kind: 'counter',
+    name: 'kronos_task_deliveries_lost_total',
+    unit: '{delivery}',
+    help: 'Deliveries given up because NATS did not answer within ack_wait.',
+    labels: { aggregate: AGGREGATE },
+  },
+  tasksHeldBack: {
+    kind: 'counter',
+    name: 'kronos_tasks_held_back_total',
+    unit: '{task}',
+    help: 'Starts that were put off, by reason: not due, a cap, a dependency, paused.',
+    labels: { aggregate: AGGREGATE, reason: REASON },
+  },
+  migrationsStarted: {
+    kind: 'counter',
+    name: 'kronos_migrations_started_total',
+    unit: '{attempt}',
+    help: 'Attempts at a migration that got a slot.',
+    labels: { aggregate: AGGREGATE, phase: PHASE, forced: ['true', 'false'] },
+  },
+  migrationsEnded: {
+    kind: 'counter',
+    name: 'kronos_migrations_ended_total',
+    unit: '{attempt}',
+    help: 'Ends of attempts; error_type is none unless it failed.',
+    labels: {
+      aggregate: AGGREGATE,
+      phase: PHASE,
+      outcome: ['completed', 'failed', 'retried', 'skipped'],
+      error_type: [
+        'none',
+        'PreFlightError',
+        'MigrationFailed',
+        'MigrationTimeout',
+        'NovaClientError',
+        'Cancelled',
+        'DeadLetter',
+      ],
+    },
+  },
+  migrationsInFlight: {
+    kind: 'gauge',
+    name: 'kronos_migrations_in_flight',
+    unit: '{attempt}',
+    help: 'Slots taken, over all replicas, as the log has it.',
+    labels: { aggregate: AGGREGATE },
+  },
+  migrationDuration: {
+    kind: 'histogram',
+    name: 'kronos_migration_duration_seconds',
+    unit: 's',
+    help: 'Time of a migration from the request to its end.',
+    labels: { aggregate: AGGREGATE, outcome: ['completed', 'failed'] },
+    buckets: LONG,
+  },
+  migrationQueued: {
+    kind: 'histogram',
+    name: 'kronos_migration_queued_seconds',
+    unit: 's',
+    help: 'Time a migration waited in Nova before it was running.',
+    labels: { aggregate: AGGREGATE },
+    buckets: LONG,
+  },
+  migrationBytes: {
+    kind: 'counter',
+    name: 'kronos_migration_memory_bytes_total',
+    unit: 'By',
+    help: 'Memory that migrations have copied.',
+    labels: { aggregate: AGGREGATE },
+  },
+  migrationRemaining: {
+    kind: 'gauge',
+    name: 'kronos_migration_memory_remaining_bytes',
+    unit: 'By',
+    help: 'Memory that the migrations followed by this process still have to copy.',
+    labels: { aggregate: AGGREGATE },
+  },
+  abortsRefused: {
+    kind: 'counter',
+    name: 'kronos_migration_aborts_refused_total',
+    unit: '{abort}',
+    help: 'Aborts that Nova refused: the migration is followed further.',
+    labels: { aggregate: AGGREGATE },
+  },
+  // Ledger.
+  aggregateCooldown: {
+    kind: 'gauge',
+    name: 'kronos_aggregate_cooldown_seconds',
+    unit: 's',
+    help: 'Time until the aggregate may be planned again; 0 when it may.',
+    labels: { aggregate: AGGREGATE },
+  },
+  paused: {
+    kind: 'gauge',
+    name: 'kronos_paused',
+    unit: '1',
+    help: '1 while the aggregate is paused.',
+    labels: { aggregate: AGGREGATE },
+  },
+  quarantined: {
+    kind: 'gauge',
+    name: 'kronos_quarantined_servers',
+    unit: '{server}',
+    help: 'Servers in quarantine.',
+    labels: { aggregate: AGGREGATE },
+  },
+  brokenHosts: {
+    kind: 'gauge',
+    name: 'kronos_broken_hosts',
+    unit: '{host}',
+    help: 'Hosts that the breaker has taken out as destinations.',
+    labels: { aggregate: AGGREGATE },
+  },
+  checkpointSequence: {
+    kind: 'gauge',
+    name: 'kronos_checkpoint_sequence',
+    unit: '1',
+    help: 'Log sequence that the last checkpoint reaches.',
+    labels: { aggregate: AGGREGATE },
+  },
+  archiveSequence: {
+    kind: 'gauge',
+    name: 'kronos_archive_sequence',
+    unit: '1',
+    help: 'Log sequence that the archive reaches.',
+    labels: {},
+  },
+  httpRequests: {
+    kind: 'counter',
+    name: 'kronos_http_requests_total',
+    unit: '{request}',
+    help: "Requests to the service's own HTTP server.",
+    labels: { route: { bounded: 'the routes of the service' }, status: ['2xx', '3xx', '4xx', '5xx'] },
+  },
+} as const satisfies Record<string, MetricSpec>;
+
+export type MetricName = keyof typeof metricSpecs;

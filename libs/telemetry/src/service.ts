@@ -1,0 +1,207 @@
+import { hostname } from 'node:os';
+import { type Config, type Loaded, loadConfig } from '@kronos/config';
+import type { Policy } from '@kronos/contracts';
+import type { Tracer } from '@opentelemetry/api';
+import { isKronosError, StopTimeoutError } from './errors.ts';
+import { HttpServer } from './http.ts';
+import type { Logger } from './log.ts';
+import type { Instruments, Metrics } from './metrics.ts';
+import { startTelemetry, type Telemetry } from './telemetry.ts';
+
+export type ServiceName = 'scorer' | 'planner' | 'executor' | 'ledger';
+
+/** What a service is given when it starts. */
+export interface ServiceContext {
+  readonly service: ServiceName;
+  readonly version: string;
+  /** The process among the replicas: host name and pid. */
+  readonly instance: string;
+  readonly config: Config;
+  readonly policies: readonly Policy[];
+  readonly log: Logger;
+  readonly tracer: Tracer;
+  readonly metrics: Instruments;
+  readonly onScrape: Metrics['onScrape'];
+  /** For checks and routes. It listens from before `start` is called; `/readyz` says `starting` until start has returned. */
+  readonly http: HttpServer;
+  /** Aborted when the service is told to stop. */
+  readonly stopping: AbortSignal;
+}
+
+/** A service at work. */
+export interface RunningService {
+  /** Settles when the service has stopped by itself; rejects when it cannot go on. Absent: it goes on until told to stop. */
+  readonly done?: Promise<void>;
+  /** Hands over what is running and ends. Called once. */
+  stop(): Promise<void>;
+}
+
+export interface ServiceDefinition {
+  readonly name: ServiceName;
+  readonly version: string;
+  start(context: ServiceContext): Promise<RunningService>;
+}
+
+export interface RunInput {
+  /** kronos.conf; absent: the default place. */
+  readonly file?: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** How long `stop` may take before the process ends without it. Default 10 s. */
+  readonly stopTimeoutMs?: number;
+}
+
+/**
+ * The life of a service process: configuration, telemetry, HTTP server, start, work until SIGTERM or SIGINT, stop.
+ *
+ * Returns the exit code: 0 after an orderly stop, 1 otherwise. An error that is meant for people (its `code` begins with
+ * `KRONOS_`) at the start is printed on standard error as one message with its remedy; any other one is logged with its
+ * stack. An uncaught error ends the process at once with 1: what it was doing is taken up at the next start.
+ */
+export async function runService(definition: ServiceDefinition, input: RunInput): Promise<number> {
+  let loaded: Loaded;
+  try {
+    loaded = loadConfig({ file: input.file, env: input.env, role: definition.name });
+  } catch (error) {
+    process.stderr.write(startupMessage(definition.name, error));
+    return 1;
+  }
+  const instance = `${hostname()}:${process.pid}`;
+  const telemetry = startTelemetry({
+    service: definition.name,
+    version: definition.version,
+    instance,
+    config: loaded.config,
+  });
+  const { log } = telemetry;
+  const fatal = (error: unknown, origin: string) => {
+    log.fatal({ err: error, origin }, 'uncaught error');
+    process.exit(1);
+  };
+  process.on('uncaughtException', fatal);
+
+  const stopping = new AbortController();
+  const signalled = new Promise<string>((resolve) => {
+    const stop = (signal: string) => {
+      if (stopping.signal.aborted) return;
+      log.info({ signal }, 'stopping');
+      stopping.abort();
+      resolve(signal);
+    };
+    process.on('SIGTERM', stop);
+    process.on('SIGINT', stop);
+  });
+
+  let code = 0;
+  const http = httpServer(definition.name, loaded.config, telemetry);
+  try {
+    code = await live(definition, { loaded, instance, telemetry, http, stopping, signalled, input });
+  } catch (error) {
+    code = 1;
+    if (isKronosError(error)) {
+      log.fatal({ code: error.code }, error.message);
+      process.stderr.write(telemetry.scrub(startupMessage(definition.name, error)));
+    } else log.fatal({ err: error }, 'the service cannot go on');
+  } finally {
+    await http.close();
+    await telemetry.shutdown();
+  }
+  if (code === 0) log.info('stopped');
+  return code;
+}
+
+interface Life {
+  readonly loaded: Loaded;
+  readonly instance: string;
+  readonly telemetry: Telemetry;
+  readonly http: HttpServer;
+  readonly stopping: AbortController;
+  readonly signalled: Promise<string>;
+  readonly input: RunInput;
+}
+
+async function live(definition: ServiceDefinition, life: Life): Promise<number> {
+  const { telemetry, http, stopping, loaded } = life;
+  const { log } = telemetry;
+  http.check('started', () => ({ ok: false, reason: 'starting' }));
+  const listening = await http.listen();
+  log.info({ url: listening.url, port: listening.port, instance: life.instance }, 'starting');
+
+  const started = definition.start({
+    service: definition.name,
+    version: definition.version,
+    instance: life.instance,
+    config: loaded.config,
+    policies: loaded.policies,
+    log,
+    tracer: telemetry.tracer,
+    metrics: telemetry.metrics.instruments,
+    onScrape: telemetry.metrics.onScrape,
+    http,
+    stopping: stopping.signal,
+  });
+  const stopTimeoutMs = life.input.stopTimeoutMs ?? 10_000;
+  let running: RunningService;
+  try {
+    // A stop during the start is obeyed when the start has come to its end, or has had time enough.
+    running = await Promise.race([started, life.signalled.then(() => within(stopTimeoutMs, started))]);
+  } catch (error) {
+    if (stopping.signal.aborted && !(error instanceof StopTimeoutError)) return 0;
+    throw error;
+  }
+  http.check('started', () => (stopping.signal.aborted ? { ok: false, reason: 'stopping' } : { ok: true }));
+  log.info('started');
+
+  let failure: { readonly error: unknown } | null = null;
+  try {
+    await Promise.race([life.signalled, running.done ?? new Promise<void>(() => {})]);
+  } catch (error) {
+    failure = { error };
+  }
+  stopping.abort();
+  try {
+    await within(stopTimeoutMs, running.stop());
+  } catch (error) {
+    if (failure === null) throw error;
+    log.error({ err: error }, 'stopping failed too');
+  }
+  if (failure !== null) throw failure.error;
+  return 0;
+}
+
+async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new StopTimeoutError(milliseconds)), milliseconds);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function httpServer(service: ServiceName, config: Config, telemetry: Telemetry): HttpServer {
+  const ports = {
+    scorer: config.http.scorerPort,
+    planner: config.http.plannerPort,
+    executor: config.http.executorPort,
+    ledger: config.http.ledgerPort,
+  };
+  return new HttpServer({
+    address: config.http.address,
+    port: ports[service],
+    portOption: `${service}_port`,
+    log: telemetry.log,
+    metrics: telemetry.metrics,
+  });
+}
+
+/** What a person reads when a process cannot start: one message, what to do, and no stack trace unless it is a defect. */
+export function startupMessage(name: string, error: unknown): string {
+  if (!isKronosError(error)) {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    return `kronos ${name}: unexpected error: ${text}\n`;
+  }
+  const remedy = error.remedy === undefined ? '' : `\n${error.remedy}`;
+  return `kronos ${name}: ${error.message}${remedy}\n`;
+}
