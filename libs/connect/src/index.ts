@@ -1,0 +1,3 @@
+export { callHooks } from './calls.ts';
+export { connectLog, natsOptions } from './nats.ts';
+export { authOptions, type Cloud, openCloud } from './openstack.ts';

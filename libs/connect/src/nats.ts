@@ -1,0 +1,46 @@
+import type { Config } from '@kronos/config';
+import { connectEventLog, type EventLog, type EventLogHooks, type NatsOptions } from '@kronos/eventlog';
+import type { Logger } from '@kronos/telemetry';
+
+/** The `[nats]` section as the event log's options. `name` is the service: it names the connection and its inboxes. */
+export function natsOptions(config: Config, name: string): NatsOptions {
+  const { nats } = config;
+  const tls = nats.tlsCa !== null || nats.tlsCert !== null || nats.tlsHandshakeFirst;
+  return {
+    servers: nats.servers,
+    name,
+    replicas: nats.replicas,
+    requestTimeoutMs: nats.requestTimeout * 1000,
+    ...(nats.user === null ? {} : { user: nats.user }),
+    ...(nats.password === null ? {} : { password: nats.password.reveal() }),
+    ...(nats.nkeySeedFile === null ? {} : { nkeySeedFile: nats.nkeySeedFile }),
+    ...(nats.credentialsFile === null ? {} : { credentialsFile: nats.credentialsFile }),
+    ...(tls
+      ? {
+          tls: {
+            handshakeFirst: nats.tlsHandshakeFirst,
+            ...(nats.tlsCa === null ? {} : { caFile: nats.tlsCa }),
+            ...(nats.tlsCert === null ? {} : { certFile: nats.tlsCert }),
+            ...(nats.tlsKey === null ? {} : { keyFile: nats.tlsKey }),
+          },
+        }
+      : {}),
+  };
+}
+
+/** What the connection reports goes to the process's log. */
+const hooksOf = (logger: Logger): EventLogHooks => ({
+  onStatus: ({ type, detail }) => {
+    const level = type === 'connected' || type === 'reconnected' ? 'info' : 'warn';
+    logger[level]({ component: 'nats', status: type, detail }, `NATS: ${type}`);
+  },
+  onWarning: (warning) => logger.warn({ component: 'eventlog', reason: warning }, warning.text),
+});
+
+/**
+ * Connects to the NATS of the configuration, and stays connected for ever.
+ *
+ * @throws NatsUnreachable, NatsRefused, ServerTooOld on the first connection.
+ */
+export const connectLog = (config: Config, name: string, logger: Logger): Promise<EventLog> =>
+  connectEventLog(natsOptions(config, name), hooksOf(logger));

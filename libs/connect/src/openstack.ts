@@ -1,0 +1,87 @@
+import type { Config } from '@kronos/config';
+import {
+  type AuthOptions,
+  createNova,
+  createPlacement,
+  createSession,
+  loadCloud,
+  type Nova,
+  type Placement,
+  type Session,
+} from '@kronos/openstack';
+import type { Instruments } from '@kronos/telemetry';
+import { callHooks } from './calls.ts';
+
+/** Nova and Placement, under one session with Keystone. */
+export type Cloud = {
+  readonly session: Session;
+  readonly nova: Nova;
+  readonly placement: Placement;
+  readonly close: () => Promise<void>;
+};
+
+const given = <T>(value: T | null): T | undefined => value ?? undefined;
+
+/** The `[nova]` section as Keystone's options; `cloud` takes the place of the authentication options. */
+export function authOptions(config: Config, env: Readonly<Record<string, string | undefined>>): AuthOptions {
+  const { nova } = config;
+  const endpointOverrides = {
+    ...(nova.endpointOverride === null ? {} : { compute: nova.endpointOverride }),
+    ...(nova.placementEndpointOverride === null ? {} : { placement: nova.placementEndpointOverride }),
+  };
+  if (nova.cloud !== null) {
+    const cloud = loadCloud(nova.cloud, nova.cloudsFile === null ? { env } : { env, file: nova.cloudsFile });
+    return { ...cloud, endpointOverrides: { ...cloud.endpointOverrides, ...endpointOverrides } };
+  }
+  return {
+    authType: nova.authType,
+    authUrl: nova.authUrl ?? '',
+    username: given(nova.username),
+    userId: given(nova.userId),
+    password: nova.password?.reveal(),
+    userDomainName: given(nova.userDomainName),
+    userDomainId: given(nova.userDomainId),
+    projectName: given(nova.projectName),
+    projectId: given(nova.projectId),
+    projectDomainName: given(nova.projectDomainName),
+    projectDomainId: given(nova.projectDomainId),
+    applicationCredentialId: given(nova.applicationCredentialId),
+    applicationCredentialName: given(nova.applicationCredentialName),
+    applicationCredentialSecret: nova.applicationCredentialSecret?.reveal(),
+    token: nova.token?.reveal(),
+    regionName: given(nova.regionName),
+    validInterfaces: nova.validInterfaces,
+    endpointOverrides,
+    tls: {
+      caFile: given(nova.cafile),
+      certFile: given(nova.certfile),
+      keyFile: given(nova.keyfile),
+      insecure: nova.insecure,
+    },
+  };
+}
+
+/**
+ * The clients of the `[nova]` section. Nothing is asked yet: the first call authenticates.
+ *
+ * @param metrics counts the calls; absent for commands, which count nothing.
+ * @throws BadAuthOptions
+ */
+export function openCloud(
+  config: Config,
+  env: Readonly<Record<string, string | undefined>>,
+  metrics?: Instruments,
+): Cloud {
+  const { nova: options } = config;
+  const session = createSession({
+    auth: authOptions(config, env),
+    limits: { headersMs: options.timeout * 1000, bodyMs: options.timeout * 1000 },
+    ...callHooks(metrics),
+  });
+  return {
+    session,
+    nova: createNova(session, { pageSize: options.pageSize }),
+    placement: createPlacement(session),
+    close: () => session.close(),
+  };
+}
