@@ -1,3 +1,4 @@
+export { type CommandLine, commandLine, kronosVersion } from './commandLine.ts';
 export { HttpListenError, isKronosError, type KronosError, StopTimeoutError } from './errors.ts';
 export { type Check, type Handler, HttpServer, type Listening, send, sendJson } from './http.ts';
 export { activeCorrelation, createLogger, type Logger, type LogInput, withCorrelation } from './log.ts';

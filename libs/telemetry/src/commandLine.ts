@@ -1,0 +1,54 @@
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
+import manifest from '../../../package.json' with { type: 'json' };
+
+/** The version of Kronos, of every service alike. */
+export const kronosVersion: string = manifest.version;
+
+export interface CommandLine {
+  /** kronos.conf; absent: the default place. */
+  readonly file: string | undefined;
+  /** Values of the service's own options. */
+  readonly values: Readonly<Record<string, string | boolean | (string | boolean)[] | undefined>>;
+}
+
+/**
+ * Reads a service's command line: `--config FILE`, `--version`, `--help` and the options given here. Prints and exits for
+ * the last two, and with status 2 for what it does not know.
+ *
+ * @param help one line per option given here
+ */
+export function commandLine(
+  service: string,
+  own: ParseArgsOptionsConfig = {},
+  help: readonly string[] = [],
+): CommandLine {
+  const usage = [
+    `usage: kronos ${service} [options]`,
+    '  --config FILE    kronos.conf (default /etc/kronos/kronos.conf)',
+    ...help.map((line) => `  ${line}`),
+    '  --version, --help',
+    '',
+  ].join('\n');
+  try {
+    const { values } = parseArgs({
+      options: {
+        config: { type: 'string', short: 'c' },
+        version: { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+        ...own,
+      },
+    });
+    if (values.help === true) {
+      process.stdout.write(usage);
+      process.exit(0);
+    }
+    if (values.version === true) {
+      process.stdout.write(`kronos ${kronosVersion}\n`);
+      process.exit(0);
+    }
+    return { file: typeof values.config === 'string' ? values.config : undefined, values };
+  } catch (error) {
+    process.stderr.write(`kronos ${service}: ${error instanceof Error ? error.message : String(error)}\n${usage}`);
+    process.exit(2);
+  }
+}
