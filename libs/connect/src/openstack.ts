@@ -76,6 +76,10 @@ export function openCloud(
   const session = createSession({
     auth: authOptions(config, env),
     limits: { headersMs: options.timeout * 1000, bodyMs: options.timeout * 1000 },
+    retry: {
+      connection: { retries: options.connectRetries, backoffMs: options.connectRetryDelay * 1000 },
+      status: { retries: options.statusCodeRetries, backoffMs: options.statusCodeRetryDelay * 1000 },
+    },
     ...callHooks(metrics),
   });
   return {
