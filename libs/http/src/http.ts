@@ -16,7 +16,10 @@ export interface TlsOptions {
   readonly keyFile?: string | undefined;
 }
 
-/** Time limits, in milliseconds. The first three hold for each attempt, `totalMs` for the call with all its retries. */
+/**
+ * Time limits, in milliseconds. The first three hold for each attempt and may be overrun by a second (undici's timers are
+ * coarse); `totalMs` holds for the call with all its retries, exactly.
+ */
 export interface TimeLimits {
   readonly connectMs: number;
   readonly headersMs: number;

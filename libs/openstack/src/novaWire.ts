@@ -128,7 +128,7 @@ export const hypervisorsSchema = z.object({
         local_gb: optionalNumber,
         local_gb_used: optionalNumber,
         running_vms: optionalNumber,
-        cpu_info: z.unknown(),
+        cpu_info: z.unknown().optional(),
       })
       .transform(
         (raw): Hypervisor => ({

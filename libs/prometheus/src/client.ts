@@ -92,9 +92,9 @@ const envelopeSchema = z.object({
   error: z.string().optional(),
   warnings: z.array(z.string()).nullish(),
   infos: z.array(z.string()).nullish(),
-  data: z.unknown(),
+  data: z.unknown().optional(),
 });
-const querySchema = z.object({ resultType: z.string(), result: z.unknown() });
+const querySchema = z.object({ resultType: z.string(), result: z.unknown().optional() });
 const runtimeSchema = z.object({ startTime: z.string().optional() });
 
 export function createPrometheus(options: PrometheusOptions): Prometheus {
