@@ -267,6 +267,20 @@ export const metricSpecs = {
     help: 'Decided snapshots by outcome and reason.',
     labels: { aggregate: AGGREGATE, outcome: ['planned', 'quiet', 'gated'], reason: REASON },
   },
+  snapshotsNotDecided: {
+    kind: 'counter',
+    name: 'kronos_snapshots_not_decided_total',
+    unit: '{snapshot}',
+    help: 'Snapshots that this planner left undecided, by reason; lost-race: another planner decided first.',
+    labels: { aggregate: AGGREGATE, reason: REASON },
+  },
+  tasksDispatched: {
+    kind: 'counter',
+    name: 'kronos_tasks_dispatched_total',
+    unit: '{task}',
+    help: 'Tasks that this planner put on the work queue.',
+    labels: { aggregate: AGGREGATE },
+  },
   releases: {
     kind: 'counter',
     name: 'kronos_plans_total',
