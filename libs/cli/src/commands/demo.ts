@@ -1,0 +1,208 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { LogEvent } from '@kronos/contracts';
+import { createPrometheus, type Prometheus } from '@kronos/prometheus';
+import type { Command } from 'commander';
+import { balanceText, draw, moveText } from '../demo/draw.ts';
+import { demoThresholds } from '../demo/files.ts';
+import { balanced, emptyScene, onEvent, type Scene } from '../demo/scene.ts';
+import { openStage, type Stage } from '../demo/stage.ts';
+import { UsageError } from '../errors.ts';
+import { paint, type Terminal } from '../terminal.ts';
+
+/** A demo that is not balanced after this long has failed. */
+const LIMIT_MS = 120_000;
+/** So many quiet decisions in a row show that nothing more is done. */
+const QUIET_CYCLES = 2;
+
+export function demoCommand(program: Command, terminal: Terminal): void {
+  program
+    .command('demo')
+    .description('watch Kronos balance a simulated cloud: its own nats-server, the four services, no set-up')
+    .option('--keep', 'go on after the cloud is balanced, until Ctrl-C')
+    .option('--seed <n>', 'seed of the simulated cloud', '1')
+    .option('--speed <n>', 'how many times faster than real the simulated Nova works', '10')
+    .addHelpText('after', '\nExit status: 0 when the cloud ended balanced, 1 otherwise.')
+    .action(async (options: { keep?: boolean; seed: string; speed: string }) => {
+      process.exitCode = await demo(terminal, {
+        keep: options.keep === true,
+        seed: wholeNumber('--seed', options.seed),
+        speed: wholeNumber('--speed', options.speed),
+      });
+    });
+}
+
+function wholeNumber(option: string, text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new UsageError(`${option} takes a whole number from 1 on, not ${JSON.stringify(text)}`);
+}
+
+type DemoOptions = { readonly keep: boolean; readonly seed: number; readonly speed: number };
+
+async function demo(terminal: Terminal, options: DemoOptions): Promise<number> {
+  const problems: string[] = [];
+  const stage = await openStage({
+    ...options,
+    say: (text) => terminal.out(`${text} ...\n`),
+    onExit: (service, code) => problems.push(`the ${service} ended with status ${code}`),
+  });
+  const stop = new AbortController();
+  process.once('SIGINT', () => stop.abort());
+  process.once('SIGTERM', () => stop.abort());
+  const prometheus = createPrometheus({ url: stage.prometheusUrl, maxRetries: 1 });
+  try {
+    terminal.out(
+      `\nconfiguration: ${stage.configFile} (2 s cycles, short cooldowns; logs in ${stage.directory}/logs)\n\n`,
+    );
+    return await watch(terminal, options, stage, prometheus, problems, stop.signal);
+  } finally {
+    await prometheus.close();
+    await stage.close();
+  }
+}
+
+async function watch(
+  terminal: Terminal,
+  options: DemoOptions,
+  stage: Stage,
+  prometheus: Prometheus,
+  problems: readonly string[],
+  stop: AbortSignal,
+): Promise<number> {
+  const started = performance.now();
+  const elapsed = () => performance.now() - started;
+  let scene = emptyScene(demoThresholds);
+  const screen = createScreen(terminal);
+  let announced = false;
+
+  const follow = async () => {
+    for await (const delivered of stage.log.tail({ families: ['plans', 'results'], since: 'all' })) {
+      if (delivered.problem !== undefined) continue;
+      const event = delivered.message as LogEvent;
+      const before = scene;
+      scene = onEvent(scene, event);
+      screen.event(before, scene, event);
+    }
+  };
+  const following = follow();
+  following.catch(() => {});
+
+  while (!stop.aborted) {
+    scene = await measure(scene, prometheus);
+    screen.refresh(scene, elapsed());
+    if (problems[0] !== undefined) {
+      screen.finish();
+      terminal.err(`\nThe demo failed: ${problems[0]}; see its log in ${stage.directory}/logs (kept with --keep).\n`);
+      return 1;
+    }
+    if (!announced && scene.moves.length > 0 && balanced(scene) && scene.quietCycles >= QUIET_CYCLES) {
+      announced = true;
+      screen.finish();
+      summary(terminal, scene, elapsed());
+      if (!options.keep) return 0;
+      terminal.out('\nIt runs on until Ctrl-C.\n');
+      const url = stage.urls.get('ledger');
+      if (url !== undefined) terminal.out(`console: ${url}/\n`);
+    }
+    if (!announced && elapsed() > LIMIT_MS) {
+      screen.finish();
+      terminal.err(`\nNot balanced after ${LIMIT_MS / 1000} s: ${balanceText(scene)}\n`);
+      return 1;
+    }
+    await delay(500, undefined, { signal: stop }).catch(() => {});
+  }
+  screen.finish();
+  return announced ? 0 : 1;
+}
+
+/** Asks Prometheus what anyone could ask it; keeps the last values when it does not answer. */
+async function measure(scene: Scene, prometheus: Prometheus): Promise<Scene> {
+  try {
+    const timeMs = Date.now();
+    const [cpu, memory, servers] = await Promise.all([
+      prometheus.instant('host_cpu_utilisation', { timeMs }),
+      prometheus.instant('host_mem_utilisation', { timeMs }),
+      prometheus.instant('vm_cpu_cores', { timeMs }),
+    ]);
+    const byHost = (samples: typeof cpu.samples) => new Map(samples.map((s) => [s.labels.host ?? '', s.value]));
+    const serversByHost = new Map<string, number>();
+    for (const { labels } of servers.samples) {
+      const host = labels.host ?? '';
+      serversByHost.set(host, (serversByHost.get(host) ?? 0) + 1);
+    }
+    return {
+      ...scene,
+      load: new Map([
+        ['cpu', byHost(cpu.samples)],
+        ['memory', byHost(memory.samples)],
+      ]),
+      serversByHost,
+    };
+  } catch {
+    return scene;
+  }
+}
+
+function summary(terminal: Terminal, scene: Scene, elapsedMs: number): void {
+  const moved = scene.moves.filter((m) => m.state === 'done').length;
+  const failed = scene.moves.filter((m) => m.state === 'failed').length;
+  terminal.out(
+    `\n${paint(terminal, 'green', 'Balanced')} after ${(elapsedMs / 1000).toFixed(0)} s: ${moved} live migrations${failed > 0 ? `, ${failed} failed` : ''}.\n`,
+  );
+  terminal.out(`${balanceText(scene)}\n`);
+  terminal.out(`Nothing more is done: ${scene.lastDecision?.text ?? ''}\n`);
+}
+
+type Screen = {
+  readonly refresh: (scene: Scene, elapsedMs: number) => void;
+  readonly event: (before: Scene, after: Scene, event: LogEvent) => void;
+  /** Leaves the last picture standing. */
+  readonly finish: () => void;
+};
+
+const createScreen = (terminal: Terminal): Screen => (terminal.live ? liveScreen(terminal) : plainScreen(terminal));
+
+/** Draws the picture anew over the last one. */
+function liveScreen(terminal: Terminal): Screen {
+  let height = 0;
+  return {
+    refresh(scene, elapsedMs) {
+      const lines = draw(scene, terminal, elapsedMs);
+      terminal.out(`${height > 0 ? `\u001b[${height}A` : ''}${lines.map((l) => `\u001b[2K${l}\n`).join('')}\u001b[0J`);
+      height = lines.length;
+    },
+    event() {},
+    finish() {
+      height = 0;
+    },
+  };
+}
+
+/** One line per thing that happened, and the whole picture at the start and at the end. */
+function plainScreen(terminal: Terminal): Screen {
+  let last: { scene: Scene; elapsedMs: number } | null = null;
+  let drawn = false;
+  const picture = () => {
+    if (last !== null) terminal.out(`${draw(last.scene, terminal, last.elapsedMs).join('\n')}\n\n`);
+  };
+  return {
+    refresh(scene, elapsedMs) {
+      last = { scene, elapsedMs };
+      if (!drawn && [...scene.load.values()].every((m) => m.size > 0)) {
+        drawn = true;
+        picture();
+      }
+    },
+    event(before, after, event) {
+      if (event.type === 'cycle.decided') {
+        terminal.out(`decided: ${event.data.reason.text}\n`);
+        if (after.moves.length > before.moves.length)
+          for (const move of after.moves.slice(before.moves.length)) terminal.out(`  ${moveText(move)}\n`);
+        if (event.data.outcome !== 'gated') terminal.out(`  ${balanceText(after)}\n`);
+        return;
+      }
+      const changed = after.moves.find((m, i) => m !== before.moves[i]);
+      if (changed !== undefined) terminal.out(`  ${moveText(changed)}\n`);
+    },
+    finish: picture,
+  };
+}

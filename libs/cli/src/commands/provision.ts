@@ -1,0 +1,39 @@
+import { loadConfig, storageLimits } from '@kronos/config';
+import { connectLog } from '@kronos/connect';
+import { UNASSIGNED } from '@kronos/contracts';
+import { createLogger, kronosVersion } from '@kronos/telemetry';
+import type { Command } from 'commander';
+import type { Terminal } from '../terminal.ts';
+
+export function provisionCommand(program: Command, terminal: Terminal): void {
+  program
+    .command('provision')
+    .description(
+      'create the streams, durables and buckets of Kronos in NATS, or bring them up to date; can be repeated',
+    )
+    .option('-c, --config <file>', 'kronos.conf')
+    .option('--json', 'print what was done as JSON')
+    .action(async (options: { config?: string; json?: boolean }) => {
+      const { config } = loadConfig({ file: options.config, env: process.env, role: 'provision' });
+      const logger = createLogger({ service: 'provision', version: kronosVersion, level: 'silent', format: 'json' });
+      const log = await connectLog(config, 'provision', logger);
+      try {
+        const report = await log.provision({
+          limits: storageLimits(config),
+          replicas: config.nats.replicas,
+          aggregates: [...config.engine.aggregates, ...(config.engine.includeUnassignedHosts ? [UNASSIGNED] : [])],
+          ackWaitSeconds: config.nats.ackWait,
+        });
+        if (options.json === true) {
+          terminal.out(`${JSON.stringify(report, null, 2)}\n`);
+          return;
+        }
+        for (const what of report.created) terminal.out(`created    ${what}\n`);
+        for (const { what, fields } of report.changed) terminal.out(`changed    ${what} (${fields.join(', ')})\n`);
+        for (const what of report.unchanged) terminal.out(`unchanged  ${what}\n`);
+        for (const what of report.extra) terminal.out(`left alone ${what}: no aggregate in scope uses it\n`);
+      } finally {
+        await log.close();
+      }
+    });
+}

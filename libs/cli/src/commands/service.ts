@@ -1,0 +1,30 @@
+import { fileURLToPath } from 'node:url';
+import type { Command } from 'commander';
+
+const services = {
+  scorer: 'observe the cloud and score it',
+  planner: 'decide on each snapshot',
+  executor: 'carry out released moves (--aggregate NAME, repeatable, --unassigned: serve only these)',
+  ledger: 'checkpoints, archive, HTTP, console',
+} as const;
+
+/** The program of a service. It is run as its own main module, never imported. */
+export const serviceMain = (service: keyof typeof services): string =>
+  fileURLToPath(new URL(`../../../../services/${service}/src/main.ts`, import.meta.url));
+
+/** Each service as a subcommand: this process becomes the service. */
+export function serviceCommands(program: Command): void {
+  for (const [name, description] of Object.entries(services)) {
+    program
+      .command(name)
+      .description(description)
+      .helpOption(false)
+      .allowUnknownOption()
+      .argument('[options...]')
+      .action(async (options: string[]) => {
+        const main = serviceMain(name as keyof typeof services);
+        process.argv = [process.argv[0] ?? 'node', main, ...options];
+        await import(main);
+      });
+  }
+}

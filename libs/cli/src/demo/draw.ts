@@ -1,0 +1,96 @@
+import { paint, type Terminal } from '../terminal.ts';
+import { imbalance, type Move, type Scene } from './scene.ts';
+
+const MOVES_SHOWN = 8;
+
+/** The scene as lines: load per host and policy as bars, the imbalance against its threshold, the latest moves. */
+export function draw(scene: Scene, terminal: Terminal, elapsedMs: number): string[] {
+  const policies = [...scene.thresholds.keys()];
+  const hosts = [...new Set([...scene.load.values()].flatMap((m) => [...m.keys()]))].sort(byName);
+  const nameWidth = Math.max(4, ...hosts.map((h) => h.length));
+  const barWidth = Math.max(
+    8,
+    Math.min(24, Math.floor((terminal.columns - nameWidth - 24) / Math.max(1, policies.length)) - 8),
+  );
+  const done = scene.moves.filter((m) => m.state === 'done').length;
+  return [
+    paint(terminal, 'bold', `Kronos demo  ${(elapsedMs / 1000).toFixed(0)} s`) +
+      `   cycle ${scene.cycles}   ${done} of ${scene.moves.length} moves done`,
+    ...hosts.map((host) => hostLine(scene, terminal, host, policies, nameWidth, barWidth)),
+    '',
+    ...policies.map((policy) => imbalanceLine(scene, terminal, policy)),
+    scene.lastDecision === null ? 'no decision yet' : cut(`decided: ${scene.lastDecision.text}`, terminal.columns),
+    '',
+    ...latest(scene.moves).map((move) => cut(moveText(move), terminal.columns)),
+  ];
+}
+
+function hostLine(
+  scene: Scene,
+  terminal: Terminal,
+  host: string,
+  policies: readonly string[],
+  nameWidth: number,
+  barWidth: number,
+): string {
+  const bars = policies.map((policy) => {
+    const value = scene.load.get(policy)?.get(host);
+    if (value === undefined) return `${policy} ${'?'.padEnd(barWidth)}     `;
+    return `${policy} ${bar(terminal, value, barWidth)} ${percent(value)}`;
+  });
+  const servers = `${String(scene.serversByHost.get(host) ?? 0).padStart(3)} VMs`;
+  const note = scene.notes.get(host);
+  return `${host.padEnd(nameWidth)}  ${bars.join('  ')}  ${servers}${note === undefined ? '' : `  ${paint(terminal, 'dim', note)}`}`;
+}
+
+function bar(terminal: Terminal, value: number, width: number): string {
+  const full = Math.max(0, Math.min(width, Math.round(value * width)));
+  const style = value > 0.75 ? 'red' : value > 0.5 ? 'yellow' : 'green';
+  return terminal.colour
+    ? `${paint(terminal, style, '█'.repeat(full))}${paint(terminal, 'dim', '░'.repeat(width - full))}`
+    : `${'#'.repeat(full)}${'.'.repeat(width - full)}`;
+}
+
+const percent = (value: number): string => `${Math.round(value * 100)}%`.padStart(4);
+
+function imbalanceLine(scene: Scene, terminal: Terminal, policy: string): string {
+  const value = imbalance(scene, policy);
+  const threshold = scene.thresholds.get(policy) ?? 0;
+  if (value === null) return `imbalance ${policy}: not measured yet`;
+  const text = `imbalance ${policy}: ${value.toFixed(3)}  (threshold ${threshold.toFixed(3)})`;
+  return value <= threshold ? paint(terminal, 'green', `${text}  balanced`) : paint(terminal, 'yellow', text);
+}
+
+/** Moves under way first, then the ones that ended last. */
+function latest(moves: readonly Move[]): Move[] {
+  const active = moves.filter((m) => m.state === 'migrating' || m.state === 'retrying');
+  const ended = moves.filter((m) => m.state === 'done' || m.state === 'failed');
+  return [...active.slice(0, MOVES_SHOWN), ...ended.slice(-Math.max(0, MOVES_SHOWN - active.length)).reverse()];
+}
+
+const words = {
+  waiting: 'waits',
+  migrating: 'migrating',
+  done: 'moved',
+  retrying: 'tries again',
+  failed: 'failed',
+} as const;
+
+/** One move in one line. */
+export const moveText = (move: Move): string =>
+  `${move.server}  ${move.from} -> ${move.to}  ${words[move.state]}${move.text === '' ? '' : `  ${move.text}`}`;
+
+/** One line on the state of the balance, for a terminal that cannot be drawn over. */
+export function balanceText(scene: Scene): string {
+  const parts = [...scene.thresholds].map(([policy, threshold]) => {
+    const value = imbalance(scene, policy);
+    return `${policy} ${value === null ? '?' : value.toFixed(3)} (threshold ${threshold.toFixed(3)})`;
+  });
+  const done = scene.moves.filter((m) => m.state === 'done').length;
+  return `imbalance ${parts.join(', ')}; ${done} of ${scene.moves.length} moves done`;
+}
+
+const cut = (text: string, columns: number): string =>
+  text.length <= columns ? text : `${text.slice(0, columns - 1)}…`;
+
+const byName = (a: string, b: string): number => a.localeCompare(b, 'en', { numeric: true });

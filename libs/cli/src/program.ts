@@ -1,0 +1,45 @@
+import { isKronosError, kronosVersion } from '@kronos/telemetry';
+import { Command, CommanderError } from 'commander';
+import { configCommands } from './commands/config.ts';
+import { demoCommand } from './commands/demo.ts';
+import { provisionCommand } from './commands/provision.ts';
+import { serviceCommands } from './commands/service.ts';
+import { UsageError } from './errors.ts';
+import type { Terminal } from './terminal.ts';
+
+/** The `kronos` command. */
+export function createProgram(terminal: Terminal): Command {
+  const program = new Command('kronos')
+    .description('Keeps the hosts of an OpenStack cloud balanced, and can explain and replay every move.')
+    .version(`kronos ${kronosVersion}`, '--version')
+    .showHelpAfterError('(kronos --help lists the commands)')
+    .configureOutput({ writeOut: terminal.out, writeErr: terminal.err })
+    .exitOverride();
+  demoCommand(program, terminal);
+  configCommands(program, terminal);
+  provisionCommand(program, terminal);
+  serviceCommands(program);
+  return program;
+}
+
+/**
+ * Runs a command line (without the program's name) and returns the exit status: 0 it worked, 1 it failed, 2 it was not
+ * understood. Errors that are meant for people are printed as one message with the remedy; any other error is a defect and
+ * shows its stack.
+ */
+export async function runProgram(args: readonly string[], terminal: Terminal): Promise<number> {
+  try {
+    await createProgram(terminal).parseAsync(args, { from: 'user' });
+    return typeof process.exitCode === 'number' ? process.exitCode : 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    if (!isKronosError(error)) {
+      terminal.err(
+        `kronos: unexpected error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
+      );
+      return 1;
+    }
+    terminal.err(`kronos: ${error.message}\n${error.remedy === undefined ? '' : `${error.remedy}\n`}`);
+    return error instanceof UsageError ? 2 : 1;
+  }
+}

@@ -1,0 +1,90 @@
+import {
+  type Actor,
+  type CycleDecided,
+  type Decision,
+  type EngineOptions,
+  messageId,
+  type ObjectRef,
+  type PlannerConfigured,
+  type Snapshot,
+  type SnapshotTaken,
+} from '@kronos/contracts';
+
+/** A larger event keeps the reasons of its steps in the details bucket. */
+export const MAX_EVENT_BYTES = 512 * 1024;
+
+/** How a decision's plan begins its life: released with its event, proposed, or recorded only. */
+export function releaseOf(
+  decision: Decision,
+  options: Pick<EngineOptions, 'dryRun' | 'approval'>,
+): CycleDecided['data']['release'] {
+  if (decision.plan === null) return 'none';
+  if (options.dryRun) return 'dryRun';
+  return options.approval === 'manual' ? 'proposed' : 'released';
+}
+
+/** The decision without the reasons of its steps: what stays in an event whose details went to the bucket. */
+export function withoutDetails(decision: Decision): Decision {
+  if (decision.plan === null) return decision;
+  const steps = decision.plan.steps.map(({ why: _, ...step }) => step);
+  return { ...decision, plan: { ...decision.plan, steps } };
+}
+
+export type DecidedContext = {
+  readonly taken: SnapshotTaken;
+  readonly snapshot: Snapshot;
+  readonly basis: number;
+  readonly plannerVersion: string;
+  readonly options: EngineOptions;
+  readonly digests: CycleDecided['data']['digests'];
+  readonly details: ObjectRef | null;
+  readonly by: Actor;
+  readonly nowMs: number;
+};
+
+/** The one event of a decided snapshot. */
+export function decidedEvent(decision: Decision, context: DecidedContext): CycleDecided {
+  const { taken, snapshot, basis, plannerVersion, options, digests, details, by, nowMs } = context;
+  return {
+    type: 'cycle.decided',
+    version: 1,
+    id: messageId.decided(snapshot.id),
+    time: new Date(nowMs).toISOString(),
+    aggregate: snapshot.aggregate,
+    by,
+    correlationId: snapshot.id,
+    causationId: taken.id,
+    data: {
+      ...decision,
+      snapshotId: snapshot.id,
+      snapshotTime: snapshot.time,
+      cycle: snapshot.cycle,
+      basis,
+      release: releaseOf(decision, options),
+      plannerVersion,
+      digests,
+      details,
+    },
+  };
+}
+
+/** The event that puts the options on the log before the first decision that uses them. */
+export const configuredEvent = (
+  aggregate: string,
+  options: EngineOptions,
+  optionsDigest: string,
+  plannerVersion: string,
+  basis: number,
+  by: Actor,
+  nowMs: number,
+): PlannerConfigured => ({
+  type: 'planner.configured',
+  version: 1,
+  id: messageId.configured(aggregate, optionsDigest, basis),
+  time: new Date(nowMs).toISOString(),
+  aggregate,
+  by,
+  correlationId: optionsDigest,
+  causationId: null,
+  data: { plannerVersion, optionsDigest, options },
+});

@@ -1,0 +1,39 @@
+import type { EngineOptions, Reason, SnapshotTaken } from '@kronos/contracts';
+import type { AggregateState } from '@kronos/projections';
+
+/** Whether a snapshot is to be decided; if not, why. `alarm`: the operator has to mend something. */
+export type Eligibility = { ok: true } | { ok: false; alarm: boolean; reason: Reason };
+
+const no = (code: string, text: string, alarm = false): Eligibility => ({ ok: false, alarm, reason: { code, text } });
+
+/**
+ * Only a snapshot that is later than the last decided one and not older than two intervals is decided, and none whose
+ * time differs from the server's stamp by more than `maxClockSkewSeconds`.
+ *
+ * @param storedAtMs the server's stamp of the message
+ * @param nowMs the reader's clock
+ */
+export function eligibility(
+  taken: SnapshotTaken,
+  storedAtMs: number,
+  state: AggregateState,
+  options: Pick<EngineOptions, 'maxClockSkewSeconds'>,
+  nowMs: number,
+): Eligibility {
+  const { snapshotId, purpose, intervalSeconds } = taken.data;
+  if (purpose === 'record') return no('recorded-only', `${snapshotId} was taken to be kept, not to be planned`);
+  const takenMs = Date.parse(taken.time);
+  if (state.decided !== null && takenMs <= state.decided.snapshotMs)
+    return no('already-decided', `${snapshotId} is not later than ${state.decided.snapshotId}, the last one decided`);
+  const skewSeconds = Math.abs(takenMs - storedAtMs) / 1000;
+  if (skewSeconds > options.maxClockSkewSeconds)
+    return no(
+      'clock-skew',
+      `the scorer's clock and the NATS server's differ by ${skewSeconds.toFixed(1)} s, more than max_clock_skew allows`,
+      true,
+    );
+  const ageSeconds = (nowMs - takenMs) / 1000;
+  if (ageSeconds > 2 * intervalSeconds)
+    return no('too-old', `${snapshotId} is ${Math.round(ageSeconds)} s old, more than two intervals`);
+  return { ok: true };
+}

@@ -1,0 +1,76 @@
+import type { SnapshotTaken } from '@kronos/contracts';
+import { type AggregateState, aggregateState, initialLogState } from '@kronos/projections';
+import { describe, expect, it } from 'vitest';
+import { eligibility } from './eligibility.ts';
+
+const at = Date.parse('2026-03-01T12:00:00.000Z');
+const options = { maxClockSkewSeconds: 5 };
+const fresh = aggregateState(initialLogState(), 'gpu');
+
+const taken = (changes: Partial<SnapshotTaken['data']> = {}): SnapshotTaken => ({
+  type: 'snapshot.taken',
+  version: 1,
+  id: 'snapshot.taken:gpu-7',
+  time: new Date(at).toISOString(),
+  aggregate: 'gpu',
+  by: { service: 'scorer', instance: 's1', version: '0.1.0' },
+  correlationId: 'gpu-7',
+  causationId: null,
+  data: {
+    snapshotId: 'gpu-7',
+    purpose: 'cycle',
+    cycle: 7,
+    intervalSeconds: 60,
+    observedFrom: new Date(at - 1000).toISOString(),
+    hosts: 3,
+    servers: 9,
+    combined: 0.1,
+    policies: [],
+    problems: [],
+    body: { bucket: 'b', object: 'o', digest: 'sha256:0', bytes: 1, storedBytes: 1 },
+    ...changes,
+  },
+});
+
+const decidedAt = (snapshotMs: number): AggregateState => ({
+  ...fresh,
+  decided: { sequence: 1, snapshotId: 'gpu-6', snapshotMs, cycle: 6, outcome: 'quiet', release: 'none' },
+});
+
+describe('eligibility of a snapshot', () => {
+  it('decides a fresh one', () => {
+    expect(eligibility(taken(), at + 50, fresh, options, at + 100)).toEqual({ ok: true });
+    expect(eligibility(taken({ purpose: 'command' }), at, decidedAt(at - 1), options, at)).toEqual({ ok: true });
+  });
+
+  it('leaves a recorded one alone', () => {
+    expect(eligibility(taken({ purpose: 'record' }), at, fresh, options, at)).toMatchObject({
+      ok: false,
+      alarm: false,
+      reason: { code: 'recorded-only' },
+    });
+  });
+
+  it.each([at, at + 1])('leaves one alone that is not later than the last decided (%d)', (snapshotMs) => {
+    expect(eligibility(taken(), at, decidedAt(snapshotMs), options, at)).toMatchObject({
+      reason: { code: 'already-decided' },
+    });
+  });
+
+  it('decides one of exactly two intervals, and none that is older', () => {
+    expect(eligibility(taken(), at, fresh, options, at + 120_000)).toEqual({ ok: true });
+    expect(eligibility(taken(), at, fresh, options, at + 120_001)).toMatchObject({ reason: { code: 'too-old' } });
+  });
+
+  it.each([-5001, 5001])('refuses, with an alarm, a time that is %d ms off the server stamp', (skew) => {
+    expect(eligibility(taken(), at + skew, fresh, options, at)).toMatchObject({
+      ok: false,
+      alarm: true,
+      reason: { code: 'clock-skew' },
+    });
+  });
+
+  it('bears a skew of exactly max_clock_skew', () => {
+    expect(eligibility(taken(), at + 5000, fresh, options, at)).toEqual({ ok: true });
+  });
+});

@@ -1,0 +1,35 @@
+import type { Decision } from '@kronos/contracts';
+import type { Instruments } from '@kronos/telemetry';
+
+/** What the planner counts. */
+export type PlannerMeters = {
+  readonly decided: (
+    aggregate: string,
+    decision: Decision,
+    release: 'released' | 'proposed' | 'dryRun' | 'none',
+    ms: number,
+  ) => void;
+};
+
+const phases = ['evacuate', 'affinity', 'spread', 'pack'] as const;
+
+export function plannerMeters(metrics: Instruments): PlannerMeters {
+  return {
+    decided(aggregate, decision, release, ms) {
+      metrics.decideDuration.record(ms / 1000, { aggregate });
+      metrics.decisions.add(1, { aggregate, outcome: decision.outcome, reason: decision.reason.code });
+      for (const [reason, count] of Object.entries(decision.refusals))
+        metrics.refusals.add(count, { aggregate, reason });
+      for (const phase of phases) {
+        metrics.stuck.set(decision.stuck.filter((s) => s.phase === phase).length, { aggregate, phase });
+        const steps = decision.plan?.steps.filter((s) => s.phase === phase).length ?? 0;
+        if (steps > 0) metrics.stepsPlanned.add(steps, { aggregate, phase });
+      }
+      if (decision.plan === null || release === 'none') return;
+      metrics.releases.add(1, { aggregate, release });
+      metrics.candidates.add(decision.plan.candidatesEvaluated, { aggregate });
+    },
+    notDecided: (aggregate, reason) => metrics.snapshotsNotDecided.add(1, { aggregate, reason }),
+    dispatched: (aggregate, tasks) => metrics.tasksDispatched.add(tasks, { aggregate }),
+  };
+}
