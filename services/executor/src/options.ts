@@ -1,0 +1,61 @@
+/** Everything that the life of a task depends on besides the task itself. Durations are milliseconds. */
+export interface TaskOptions {
+  /** Attempts after the first one. */
+  readonly maxRetries: number;
+  /** Wait before the second attempt on the same destination; doubled for each further one. */
+  readonly retryBackoffMs: number;
+  readonly retryBackoffMaxMs: number;
+  readonly pollIntervalMs: number;
+  /** How long a migration may wait in Nova before it runs. */
+  readonly queueTimeoutMs: number;
+  readonly deadlinePerGibMs: number;
+  readonly deadlineMinMs: number;
+  /** A running migration without a new minimum of remaining bytes for so long counts as past its deadline. */
+  readonly noProgressMs: number;
+  readonly onDeadline: 'abort' | 'wait';
+  readonly hardTimeoutMs: number;
+  readonly dryRun: boolean;
+  readonly force: boolean;
+  /** The POST leaves within this time after its started event was begun to be written, or never (spec 7.3). */
+  readonly postWindowMs: number;
+  /** An attempt without a migration in Nova is closed after this time at the earliest (spec 7.3). */
+  readonly takeoverMs: number;
+  /** Facts of a pre-flight are not older than this when the attempt starts. */
+  readonly checkTtlMs: number;
+  /** How long Nova may take, once a migration is over, to agree with itself about the server. */
+  readonly settleMs: number;
+  /** Wait before an abort that Nova refused is asked for again. */
+  readonly abortAgainMs: number;
+  /** Longest wait between two tries while an API does not answer. */
+  readonly blindMaxMs: number;
+  /** How often the reason of a failure is asked for when the API does not answer. */
+  readonly explainTries: number;
+  /** A task delivered more often than this, and more than once per `deliveryEveryMs` of its age, is a dead letter. */
+  readonly deadLetterDeliveries: number;
+  readonly deliveryEveryMs: number;
+}
+
+/** The defaults of the specification and of the option table. */
+export const defaultTaskOptions: TaskOptions = {
+  maxRetries: 3,
+  retryBackoffMs: 30_000,
+  retryBackoffMaxMs: 600_000,
+  pollIntervalMs: 5_000,
+  queueTimeoutMs: 1_800_000,
+  deadlinePerGibMs: 60_000,
+  deadlineMinMs: 600_000,
+  noProgressMs: 600_000,
+  onDeadline: 'abort',
+  hardTimeoutMs: 43_200_000,
+  dryRun: false,
+  force: false,
+  postWindowMs: 10_000,
+  takeoverMs: 60_000,
+  checkTtlMs: 10_000,
+  settleMs: 60_000,
+  abortAgainMs: 30_000,
+  blindMaxMs: 60_000,
+  explainTries: 5,
+  deadLetterDeliveries: 20,
+  deliveryEveryMs: 60_000,
+};

@@ -1,0 +1,345 @@
+/** Pre-flight (spec 7.2): is the move still right, by what the cloud itself says now? The decisions are pure. */
+import { type ErrorType, type Reason, UNASSIGNED } from '@kronos/contracts';
+import {
+  type Aggregate,
+  type ComputeService,
+  type Flavor,
+  flavorResources,
+  type Inventory,
+  MicroversionUnsupported,
+  type Migration,
+  NotFound,
+  type Nova,
+  type Placement,
+  type Server,
+  type ServerGroup,
+} from '@kronos/openstack';
+import { cancelled, type Failure, type Fault, reason } from './failure.ts';
+import type { Task, Verdict } from './task.ts';
+
+/** What of the configuration and of the log a pre-flight depends on. */
+export interface CheckOptions {
+  /** Aggregates in scope: a host in two of them is no destination. */
+  readonly aggregates: readonly string[];
+  readonly optOut: readonly string[];
+  readonly restrictToAz: boolean;
+}
+
+export interface HostFacts {
+  readonly server: Server | 'gone';
+  readonly services: readonly ComputeService[];
+  readonly aggregates: readonly Aggregate[];
+  /** Migrations of the server, the newest ones. */
+  readonly migrations: readonly Pick<Migration, 'id'>[];
+}
+
+/** Another member of one of the server's groups. */
+export interface MemberFacts {
+  readonly id: string;
+  /** Where it is, and where it is going. */
+  readonly hosts: readonly string[];
+}
+
+export interface GroupFacts {
+  readonly group: Pick<ServerGroup, 'id' | 'name' | 'policy' | 'maxServersPerHost'>;
+  readonly others: readonly MemberFacts[];
+}
+
+export interface RoomFacts {
+  readonly groups: readonly GroupFacts[];
+  /** Whether Placement can put the server's resources on the destination. */
+  readonly fits: boolean;
+  readonly resources: Readonly<Record<string, number>>;
+}
+
+/** First half: the server, the services, the aggregate. Null: nothing stands against it so far. */
+export function judgeHosts(task: Task, facts: HostFacts, options: CheckOptions): Verdict | null {
+  const { server } = facts;
+  if (server === 'gone') return no(cancelled('serverGone', 'Nova does not know the server'));
+  if (server.cellDown) return { kind: 'unreachable', text: "the server's cell is down" };
+  const tried = [task.to, ...task.alternates];
+  const reached = tried.slice(0, tried.indexOf(task.destination) + 1);
+  if (server.host !== null && server.host !== task.from && [...reached, task.destination].includes(server.host))
+    return { kind: 'there', host: server.host };
+  if (server.host !== task.from)
+    return no(cancelled('movedByOthers', `the server is on ${server.host ?? 'no host'}: somebody else moved it`));
+  const optedOutBy = optOutOf(server, options.optOut);
+  if (optedOutBy !== null) return no(cancelled('excluded', `the server is opted out by ${optedOutBy}`));
+  if (server.locked) {
+    const why = server.lockedReason === null ? '' : `: ${server.lockedReason}`;
+    return refuse('PreFlightError', 'none', 'serverLocked', `the server is locked${why}`);
+  }
+  if (server.vmState !== 'active' && server.vmState !== 'paused')
+    return refuse('PreFlightError', 'none', 'serverState', `the server is ${server.vmState ?? server.status}`);
+  if (server.taskState !== null)
+    return refuse('PreFlightError', 'infrastructure', 'serverBusy', `the server is busy: ${server.taskState}`);
+
+  const source = serviceOf(facts.services, task.from);
+  if (source === null || source.state !== 'up' || source.forcedDown)
+    return refuse('NovaClientError', 'infrastructure', 'sourceDown', `nova-compute on ${task.from} is not up`);
+  if (source.status !== 'enabled' && task.phase !== 'evacuate')
+    return no(cancelled('sourceDisabled', `nova-compute on ${task.from} was disabled since`));
+
+  const destination = serviceOf(facts.services, task.destination);
+  if (destination === null)
+    return destinationRefused(task, 'destinationUnknown', `Nova has no nova-compute on ${task.destination}`);
+  if (destination.state !== 'up' || destination.forcedDown)
+    return destinationRefused(task, 'destinationDown', `nova-compute on ${task.destination} is not up`);
+  if (destination.status !== 'enabled')
+    return destinationRefused(task, 'destinationDisabled', `nova-compute on ${task.destination} is disabled`);
+
+  const membership = judgeMembership(task, facts.aggregates, options);
+  if (membership !== null) return membership;
+
+  const zone = destination.zone;
+  const pinned = server.pinnedAvailabilityZone ?? null;
+  if (pinned !== null && pinned !== zone)
+    return destinationRefused(
+      task,
+      'zonePinned',
+      `the server is pinned to zone ${pinned}; ${task.destination} is in ${zone}`,
+    );
+  if (options.restrictToAz && server.availabilityZone !== zone)
+    return destinationRefused(
+      task,
+      'otherZone',
+      `the server is in zone ${server.availabilityZone}; ${task.destination} is in ${zone}`,
+    );
+  return null;
+}
+
+function judgeMembership(task: Task, aggregates: readonly Aggregate[], options: CheckOptions): Verdict | null {
+  const { aggregate, from, destination } = task;
+  const holding = (host: string) => aggregates.filter((a) => a.hosts.includes(host)).map((a) => a.name);
+  const ofDestination = holding(destination);
+  if (aggregate === UNASSIGNED) {
+    if (holding(from).length > 0)
+      return no(cancelled('sourceLeft', `${from} is in aggregate ${holding(from).join(', ')} since`));
+    if (ofDestination.length === 0) return null;
+    return destinationRefused(
+      task,
+      'destinationLeft',
+      `${destination} is in aggregate ${ofDestination.join(', ')} since`,
+    );
+  }
+  if (!holding(from).includes(aggregate)) return no(cancelled('sourceLeft', `${from} left aggregate ${aggregate}`));
+  if (!ofDestination.includes(aggregate))
+    return destinationRefused(task, 'destinationLeft', `${destination} left aggregate ${aggregate}`);
+  const other = ofDestination.find((name) => name !== aggregate && options.aggregates.includes(name));
+  if (other === undefined) return null;
+  return destinationRefused(task, 'twoAggregates', `${destination} is in ${aggregate} and in ${other}, both in scope`);
+}
+
+/** Second half: the groups' rules and the room on the destination. */
+export function judgeRoom(task: Task, hosts: HostFacts, room: RoomFacts): Verdict {
+  const inAggregate = new Set(hosts.aggregates.find((a) => a.name === task.aggregate)?.hosts ?? []);
+  const visible = (member: MemberFacts) =>
+    member.hosts.some((host) => task.aggregate === UNASSIGNED || inAggregate.has(host));
+  for (const { group, others } of room.groups) {
+    const there = others.filter((member) => member.hosts.includes(task.destination));
+    const placed = others.filter((member) => member.hosts.length > 0 && visible(member));
+    const name = `server group ${group.name}`;
+    switch (group.policy) {
+      case null:
+        break;
+      case 'anti-affinity':
+      case 'soft-anti-affinity': {
+        const most = group.policy === 'anti-affinity' ? (group.maxServersPerHost ?? 1) : 1;
+        if (there.length >= most)
+          return destinationRefused(
+            task,
+            'groupApart',
+            `${there.length} members of ${name} are on ${task.destination}`,
+            null,
+          );
+        break;
+      }
+      case 'affinity':
+      case 'soft-affinity': {
+        if (group.policy === 'affinity' && placed.every((member) => member.hosts.includes(task.from)))
+          return refuse(
+            'PreFlightError',
+            'none',
+            'groupImmovable',
+            `${name} (affinity) sits wholly on ${task.from}: Nova finds no valid host for a member of such a group`,
+          );
+        const together = task.phase === 'affinity' ? there.length > 0 : there.length === placed.length;
+        if (!together || (group.policy === 'affinity' && there.length === 0))
+          return destinationRefused(
+            task,
+            'groupTogether',
+            `not all members of ${name} are on ${task.destination}`,
+            null,
+          );
+        break;
+      }
+      default:
+        return refuse('PreFlightError', 'none', 'groupPolicy', `${name} has the unknown policy ${group.policy}`);
+    }
+  }
+  if (!room.fits) {
+    const text = `Placement has no room on ${task.destination}`;
+    return destinationRefused(task, 'destinationFull', text, task.destination, { ...room.resources });
+  }
+  return { kind: 'go', newestMigrationId: newestId(hosts.migrations), warnings: [] };
+}
+
+export const newestId = (migrations: readonly Pick<Migration, 'id'>[]): number =>
+  migrations.reduce((newest, { id }) => Math.max(newest, id), 0);
+
+const no = (failure: Failure): Verdict => ({ kind: 'no', failure });
+
+const refuse = (errorType: ErrorType, fault: Fault, code: string, text: string): Verdict =>
+  no({ errorType, reason: reason(code, text), fault, hostAtFault: null });
+
+function destinationRefused(
+  task: Task,
+  code: string,
+  text: string,
+  hostAtFault: string | null = task.destination,
+  detail?: Reason['detail'],
+): Verdict {
+  return no({ errorType: 'PreFlightError', reason: reason(code, text, detail), fault: 'destination', hostAtFault });
+}
+
+/** The nova-compute of a host; null when there is none, or more than one: then nothing certain is known. */
+function serviceOf(services: readonly ComputeService[], host: string): ComputeService | null {
+  const found = services.filter((service) => service.host === host);
+  return found.length === 1 ? (found[0] ?? null) : null;
+}
+
+/** The metadata key or the tag that opts a server out; null when it takes part. */
+export function optOutOf(server: Pick<Server, 'metadata' | 'tags'>, names: readonly string[]): string | null {
+  for (const name of names) {
+    const value = server.metadata[name];
+    if (value !== undefined && value.toLowerCase() !== 'false') return name;
+    if (server.tags.includes(name)) return name;
+  }
+  return null;
+}
+
+/** Traits that a flavor demands (`trait:X=required`) and forbids. */
+export function flavorTraits(flavor: Pick<Flavor, 'extraSpecs'>): { required: string[]; forbidden: string[] } {
+  const named = (wanted: string) =>
+    Object.entries(flavor.extraSpecs)
+      .filter(([key, value]) => /^trait\d*:/.test(key) && value === wanted)
+      .map(([key]) => key.slice(key.indexOf(':') + 1));
+  return { required: named('required'), forbidden: named('forbidden') };
+}
+
+/** Whether resources fit into a provider, as Placement itself would judge it (for Placement below 1.31). */
+export function fitsIn(
+  resources: Readonly<Record<string, number>>,
+  inventories: Readonly<Record<string, Inventory>>,
+  usages: Readonly<Record<string, number>>,
+): boolean {
+  return Object.entries(resources).every(([name, amount]) => {
+    if (amount === 0) return true;
+    const inventory = inventories[name];
+    if (inventory === undefined) return false;
+    const { capacity, minUnit, maxUnit, stepSize } = inventory;
+    const unit = amount >= minUnit && amount <= maxUnit && amount % stepSize === 0;
+    return unit && amount + (usages[name] ?? 0) <= capacity;
+  });
+}
+
+/** Reads the cloud and judges. Throws what the clients throw. */
+export async function preflight(
+  task: Task,
+  cloud: CheckedCloud,
+  options: CheckOptions,
+  signal: AbortSignal,
+): Promise<Verdict> {
+  const { nova } = cloud;
+  const [server, services, aggregates, migrations] = await Promise.all([
+    serverOrGone(nova, task.serverId, signal),
+    nova.listServices({ signal }),
+    nova.listAggregates({ signal }),
+    nova.listMigrations({ serverId: task.serverId, limit: NEWEST }, { signal }),
+  ]);
+  const hosts: HostFacts = { server, services, aggregates, migrations };
+  const first = judgeHosts(task, hosts, options);
+  if (first !== null || server === 'gone') return first ?? no(cancelled('serverGone', 'Nova does not know the server'));
+  const resources = resourcesOf(task, server);
+  const [groups, fits] = await Promise.all([
+    readGroups(task, nova, signal),
+    hasRoom(task, server, resources, cloud, signal),
+  ]);
+  return judgeRoom(task, hosts, { groups, fits, resources });
+}
+
+/** So many migrations of a server are looked at, the newest. */
+export const NEWEST = 20;
+
+export interface CheckedCloud {
+  readonly nova: Nova;
+  readonly placement: Placement;
+  /** Uuid of the resource provider of a service host; null when there is not exactly one. */
+  readonly providerOf: (host: string, signal: AbortSignal) => Promise<string | null>;
+}
+
+export async function serverOrGone(nova: Nova, serverId: string, signal: AbortSignal): Promise<Server | 'gone'> {
+  try {
+    const server = await nova.getServer(serverId, { signal });
+    return server.status === 'DELETED' || server.status === 'SOFT_DELETED' ? 'gone' : server;
+  } catch (error) {
+    if (error instanceof NotFound) return 'gone';
+    throw error;
+  }
+}
+
+const resourcesOf = (task: Task, server: Server): Readonly<Record<string, number>> =>
+  server.flavor === null
+    ? task.resources
+    : flavorResources(server.flavor, {
+        bootFromVolume: server.bootFromVolume,
+        imageProperties: server.imageProperties,
+      });
+
+async function hasRoom(
+  task: Task,
+  server: Server,
+  resources: Readonly<Record<string, number>>,
+  { placement, providerOf }: CheckedCloud,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const provider = await providerOf(task.destination, signal);
+  if (provider === null) return false;
+  const traits = server.flavor === null ? { required: [], forbidden: [] } : flavorTraits(server.flavor);
+  try {
+    const found = await placement.allocationCandidates(
+      { resources, inTree: provider, ...traits, limit: 1 },
+      { signal },
+    );
+    return found.allocationRequestCount > 0;
+  } catch (error) {
+    if (!(error instanceof MicroversionUnsupported)) throw error;
+  }
+  const [inventories, usages] = await Promise.all([
+    placement.getInventories(provider, { signal }),
+    placement.getUsages(provider, { signal }),
+  ]);
+  return fitsIn(resources, inventories, usages);
+}
+
+async function readGroups(task: Task, nova: Nova, signal: AbortSignal): Promise<GroupFacts[]> {
+  if (task.groups.length === 0) return [];
+  const wanted = new Set(task.groups.map((group) => group.id));
+  const groups = (await nova.listServerGroups({ signal })).filter((group) => wanted.has(group.id));
+  return Promise.all(
+    groups.map(async (group) => {
+      const ids = group.memberIds.filter((id) => id !== task.serverId);
+      const others = await Promise.all(ids.map((id) => readMember(id, nova, signal)));
+      return { group, others };
+    }),
+  );
+}
+
+async function readMember(id: string, nova: Nova, signal: AbortSignal): Promise<MemberFacts> {
+  const server = await serverOrGone(nova, id, signal);
+  if (server === 'gone' || server.host === null) return { id, hosts: [] };
+  if (server.taskState === null) return { id, hosts: [server.host] };
+  const [newest] = await nova.listMigrations({ serverId: id, limit: 1 }, { signal });
+  const hosts = [server.host, newest?.sourceCompute ?? null, newest?.destCompute ?? null];
+  return { id, hosts: [...new Set(hosts.filter((host) => host !== null))] };
+}

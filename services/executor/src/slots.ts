@@ -1,0 +1,133 @@
+import type { LogEvent, UnreadableEvent } from '@kronos/contracts';
+import {
+  type AggregateState,
+  type Caps,
+  hostBroken,
+  mayStart,
+  type Slot,
+  type TaskFacts,
+  taskStatus,
+} from '@kronos/projections';
+import { type Failure, reason } from './failure.ts';
+import type { AttemptLog, Task } from './task.ts';
+
+/** A start that this process is about to write: it counts as a slot among its own tasks until the log has it. */
+export interface Tentative {
+  readonly taskId: string;
+  readonly attempt: number;
+  readonly destination: string;
+}
+
+/** May a task start? `end`: never; the failure says whether another attempt may. */
+export type Start =
+  | { readonly kind: 'start' }
+  | { readonly kind: 'wait'; readonly code: string; readonly text: string; readonly untilMs: number | null }
+  | { readonly kind: 'end'; readonly failure: Failure }
+  /** The log has this attempt started or ended: whoever holds the task looks again. */
+  | { readonly kind: 'overtaken' };
+
+/** The start rule of spec 7.1 with what this process is about to start counted in, and the host breaker. */
+export function judgeStart(
+  state: AggregateState,
+  task: Task,
+  tentative: readonly Tentative[],
+  nowMs: number,
+  caps: Caps,
+): Start {
+  if (state.unreadable !== null)
+    return wait('unreadable', `event ${state.unreadable.sequence} of the log needs a newer version to be understood`);
+  const verdict = mayStart(withTentative(state, tentative), task, nowMs, caps);
+  switch (verdict.verdict) {
+    case 'wait':
+      return { kind: 'wait', code: verdict.reason.code, text: verdict.reason.text, untilMs: verdict.untilMs };
+    case 'end':
+      return {
+        kind: 'end',
+        failure: { errorType: verdict.errorType, reason: verdict.reason, fault: 'none', hostAtFault: null },
+      };
+    case 'started':
+    case 'over':
+      return { kind: 'overtaken' };
+    case 'start': {
+      const options = state.configured?.options;
+      const until = options === undefined ? null : hostBroken(state, task.destination, nowMs, options);
+      if (until === null) return { kind: 'start' };
+      const text = `${task.destination} is out as a destination after failures that were its fault`;
+      const detail = { until: new Date(until).toISOString() };
+      return {
+        kind: 'end',
+        failure: {
+          errorType: 'PreFlightError',
+          reason: reason('hostBroken', text, detail),
+          fault: 'destination',
+          hostAtFault: null,
+        },
+      };
+    }
+  }
+}
+
+const wait = (code: string, text: string): Start => ({ kind: 'wait', code, text, untilMs: null });
+
+function withTentative(state: AggregateState, tentative: readonly Tentative[]): AggregateState {
+  if (tentative.length === 0) return state;
+  const tasks = new Map(state.tasks);
+  for (const { taskId, attempt, destination } of tentative) {
+    const facts = tasks.get(taskId);
+    if (facts === undefined || facts.slot !== null) continue;
+    const slot: Slot = {
+      sequence: Number.MAX_SAFE_INTEGER,
+      startedAtMs: 0,
+      executor: '',
+      attempt,
+      from: facts.step.from,
+      destination,
+      groups: facts.step.groups.map((group) => group.id),
+      newestMigrationId: 0,
+      forced: false,
+      ramMb: facts.step.ramMb,
+      diskGb: facts.step.diskGb,
+      migrationId: null,
+      requestId: null,
+    };
+    tasks.set(taskId, { ...facts, slot });
+  }
+  return { ...state, tasks };
+}
+
+/** What the log says about an attempt. */
+export function attemptLog(state: AggregateState, taskId: string, attempt: number): AttemptLog {
+  const standing = taskStatus(state, taskId);
+  if (!standing.known) return { kind: 'unknown' };
+  const { task } = standing;
+  if (task.end !== null) return { kind: 'ended', next: null };
+  if (attempt < task.attempt) return { kind: 'ended', next: announced(task, attempt) };
+  if (attempt > task.attempt) return { kind: 'unknown' };
+  if (task.slot === null) return { kind: 'waiting' };
+  const { newestMigrationId, migrationId, requestId } = task.slot;
+  return { kind: 'started', newestMigrationId, migrationId, requestId };
+}
+
+/** The attempt that the failure of `attempt` announced, while it has not begun. */
+function announced(task: TaskFacts, attempt: number) {
+  if (task.status !== 'retryPending' || task.attempt !== attempt + 1) return null;
+  return { attempt: task.attempt, destination: task.destination, notBeforeMs: task.notBeforeMs };
+}
+
+/** Whether an operator asked for this move to end. */
+export function stopAsked(state: AggregateState, taskId: string): boolean {
+  const task = state.tasks.get(taskId);
+  return task !== undefined && (task.cancelAsked !== null || task.abortAsked !== null);
+}
+
+/** The hosts that an event of the log concerns: a pre-flight of a move between them is no longer fresh. */
+export function hostsOf(event: LogEvent | UnreadableEvent): readonly string[] {
+  switch (event.type) {
+    case 'migration.started':
+    case 'migration.completed':
+    case 'migration.failed':
+      return [event.data.from, event.data.destination];
+    default:
+      return [];
+  }
+}

@@ -1,0 +1,762 @@
+/**
+ * The life of a task, as a pure state machine. `decide` names the one command that a stage asks for, `evolve` takes what came
+ * of it. Nothing here reads a clock, a log or Nova: facts carry their own readings. README.md has the diagram.
+ */
+import type { ErrorType, MigrationRequested, NovaFacts, Reason } from '@kronos/contracts';
+import { type Overdue, overdue, type ProgressFacts, startWatch, type Watch, watched } from './deadline.ts';
+import { cancelled, type Failure, failedMigration, reason, refusedPost, type Story } from './failure.ts';
+import type { TaskOptions } from './options.ts';
+
+/** A task as it was delivered. */
+export type Task = MigrationRequested['data'] & {
+  readonly aggregate: string;
+  /** When this attempt was asked for, ms since the epoch. */
+  readonly requestedMs: number;
+};
+
+/** Two clocks: `mono` never jumps and measures durations, `wall` is ms since the epoch. */
+export interface Reading {
+  readonly mono: number;
+  readonly wall: number;
+}
+
+/** What the log says about one attempt of a task. */
+export type AttemptLog =
+  /** No released plan has it, or an attempt that was never asked for. */
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'waiting' }
+  | {
+      readonly kind: 'started';
+      readonly newestMigrationId: number;
+      readonly migrationId: number | null;
+      readonly requestId: string | null;
+    }
+  /** `next`: a further attempt was announced and has not begun. */
+  | { readonly kind: 'ended'; readonly next: Next | null };
+
+export interface TaskLog {
+  readonly attempt: AttemptLog;
+  /** Last sequence folded on `kronos.results.<agg>`: what the next append there expects. */
+  readonly expected: number;
+}
+
+/** The attempt after a failed one. */
+export interface Next {
+  readonly attempt: number;
+  readonly destination: string;
+  /** ms since the epoch */
+  readonly notBeforeMs: number;
+}
+
+/** Leave to start, as the log stood at `expected`. */
+export interface Grant {
+  readonly expected: number;
+  /** Since the pre-flight, something happened on the log that concerns its hosts or groups. */
+  readonly disturbed: boolean;
+}
+
+/** What pre-flight found. */
+export type Verdict =
+  | { readonly kind: 'go'; readonly newestMigrationId: number; readonly warnings: readonly Reason[] }
+  | { readonly kind: 'there'; readonly host: string }
+  | { readonly kind: 'no'; readonly failure: Failure }
+  /** An API did not answer: nothing is known. */
+  | { readonly kind: 'unreachable'; readonly text: string };
+
+export type PostAnswer =
+  | { readonly kind: 'accepted'; readonly requestId: string | null }
+  | { readonly kind: 'refused'; readonly status: number; readonly text: string }
+  /** It may have reached Nova. */
+  | { readonly kind: 'unknown'; readonly text: string }
+  /** It surely did not reach Nova. */
+  | { readonly kind: 'notSent'; readonly text: string };
+
+export interface ServerFacts {
+  readonly host: string | null;
+  readonly status: string;
+  readonly vmState: string | null;
+  readonly taskState: string | null;
+}
+
+export interface MigrationFacts {
+  readonly id: number;
+  readonly type: string;
+  readonly status: string;
+  readonly sourceCompute: string | null;
+  readonly destCompute: string | null;
+}
+
+/** One look at Nova. The migrations are read before the server, so the server is never older than a status. */
+export interface Look {
+  /** Of this server, the newest ones, in any order. */
+  readonly migrations: readonly MigrationFacts[];
+  /** Null: not read this time. */
+  readonly server: ServerFacts | 'gone' | null;
+  readonly progress: ProgressFacts | null;
+}
+
+/** An attempt that was started. Times are monotonic readings. */
+export interface Run {
+  readonly newestMigrationId: number;
+  readonly requestId: string | null;
+  readonly migrationId: number | null;
+  /** Since when this executor looks for its migration. */
+  readonly since: number;
+  /** When Nova had accepted the POST, if this executor sent it. */
+  readonly acceptedAt: number | null;
+  readonly status: string | null;
+  readonly destCompute: string | null;
+  readonly watch: Watch | null;
+  readonly stop: Stop | null;
+  /** The last abort asked of Nova. */
+  readonly abort: { readonly at: number; readonly status: string; readonly answer: AbortAnswer } | null;
+  /** When the migration was first seen over. */
+  readonly overAt: number | null;
+}
+
+/** Why a migration has to end before its time. */
+export type Stop = { readonly cause: 'operator' } | Overdue;
+
+export type AbortAnswer = 'accepted' | 'refused' | 'unknown';
+
+/** The outcome of an attempt, as it goes onto the log. */
+export type Ended =
+  | {
+      readonly type: 'completed';
+      readonly outcome: 'migrated' | 'alreadyThere';
+      readonly host: string;
+      readonly warnings: readonly Reason[];
+      readonly nova: NovaFacts | null;
+    }
+  | { readonly type: 'skipped'; readonly reason: Reason }
+  | {
+      readonly type: 'failed';
+      readonly errorType: ErrorType;
+      readonly reason: Reason;
+      readonly hostAtFault: string | null;
+      readonly next: Next | null;
+      readonly started: boolean;
+      readonly nova: NovaFacts | null;
+    };
+
+export type Outcome =
+  | { readonly kind: 'done' }
+  | { readonly kind: 'later'; readonly delayMs: number }
+  | { readonly kind: 'handOver' };
+
+export type Stage =
+  | { readonly at: 'received' }
+  | { readonly at: 'waiting'; readonly checked: Checked | null; readonly notBefore: number }
+  | { readonly at: 'checking'; readonly grant: Grant }
+  | { readonly at: 'claiming'; readonly grant: Grant; readonly checked: Checked }
+  | { readonly at: 'posting'; readonly run: Run; readonly by: number }
+  | { readonly at: 'seeking'; readonly run: Run; readonly soon: boolean }
+  | { readonly at: 'noting'; readonly run: Run }
+  | { readonly at: 'following'; readonly run: Run; readonly soon: boolean }
+  | { readonly at: 'aborting'; readonly run: Run; readonly migrationId: number }
+  | { readonly at: 'explaining'; readonly run: Run; readonly server: ServerFacts; readonly tries: number }
+  | { readonly at: 'ending'; readonly ended: Ended; readonly expected: number | null }
+  | { readonly at: 'passing'; readonly next: Next }
+  | { readonly at: 'finished'; readonly outcome: Outcome; readonly why: Reason };
+export type StageName = Stage['at'];
+
+interface Checked {
+  readonly newestMigrationId: number;
+  /** When its reads began. */
+  readonly at: number;
+}
+
+export interface TaskState {
+  readonly task: Task;
+  readonly options: TaskOptions;
+  /** 1 for the first delivery of this message. */
+  readonly deliveries: number;
+  /** How often in a row an API did not answer. */
+  readonly blind: number;
+  readonly stage: Stage;
+}
+
+export type Command =
+  /** Fold the log to its end. */
+  | { readonly do: 'readLog' }
+  /** Wait until the log lets the attempt start, or says that it must not. Not before `notBefore` (monotonic). */
+  | { readonly do: 'awaitStart'; readonly notBefore: number; readonly checkedAt: number | null }
+  | { readonly do: 'check' }
+  | { readonly do: 'appendStarted'; readonly expected: number; readonly newestMigrationId: number }
+  /** Ask Nova; not a byte leaves after `by` (monotonic). */
+  | { readonly do: 'post'; readonly by: number }
+  /** Wait, then read Nova. `migrationId`: the one that is followed; null while it is looked for. */
+  | { readonly do: 'look'; readonly afterMs: number; readonly migrationId: number | null }
+  | { readonly do: 'appendObserved'; readonly migrationId: number; readonly requestId: string | null }
+  | { readonly do: 'abort'; readonly migrationId: number }
+  | { readonly do: 'explain'; readonly afterMs: number; readonly requestId: string | null }
+  | { readonly do: 'appendEnded'; readonly expected: number; readonly ended: Ended }
+  | { readonly do: 'publishNext'; readonly next: Next }
+  | { readonly do: 'finish'; readonly outcome: Outcome; readonly why: Reason };
+
+type FactBody =
+  | { readonly kind: 'log'; readonly log: TaskLog }
+  | { readonly kind: 'mayStart'; readonly grant: Grant }
+  /** It must not start: it ends with this failure. */
+  | { readonly kind: 'mustEnd'; readonly failure: Failure; readonly expected: number }
+  /** The log has the attempt started or ended by another. */
+  | { readonly kind: 'overtaken' }
+  | { readonly kind: 'putOff'; readonly delayMs: number }
+  /** The executor stops. */
+  | { readonly kind: 'draining' }
+  | { readonly kind: 'checked'; readonly verdict: Verdict; readonly began: number }
+  /** It is on the log, and by this append. `began`: when the append was begun. */
+  | { readonly kind: 'appended'; readonly began: number }
+  /** It was not written: the subject has moved on, or the same act is already there. */
+  | { readonly kind: 'conflict' }
+  /** Nobody knows whether it was written. */
+  | { readonly kind: 'lostTrack' }
+  | { readonly kind: 'posted'; readonly answer: PostAnswer }
+  | { readonly kind: 'looked'; readonly look: Look; readonly stopAsked: boolean }
+  /** An API did not answer. */
+  | { readonly kind: 'blind'; readonly text: string }
+  | { readonly kind: 'abortAnswered'; readonly answer: AbortAnswer }
+  | { readonly kind: 'explained'; readonly story: Story | null }
+  | { readonly kind: 'published' };
+export type FactKind = FactBody['kind'];
+export type Fact = FactBody & { readonly at: Reading };
+
+export const initialState = (task: Task, options: TaskOptions, deliveries: number): TaskState => ({
+  task,
+  options,
+  deliveries,
+  blind: 0,
+  stage: { at: 'received' },
+});
+
+/** The command that the stage asks for. */
+export function decide(state: TaskState): Command {
+  const { stage, options } = state;
+  const poll = options.pollIntervalMs;
+  switch (stage.at) {
+    case 'received':
+      return { do: 'readLog' };
+    case 'waiting':
+      return { do: 'awaitStart', notBefore: stage.notBefore, checkedAt: stage.checked?.at ?? null };
+    case 'checking':
+      return { do: 'check' };
+    case 'claiming':
+      return {
+        do: 'appendStarted',
+        expected: stage.grant.expected,
+        newestMigrationId: stage.checked.newestMigrationId,
+      };
+    case 'posting':
+      return { do: 'post', by: stage.by };
+    case 'seeking':
+    case 'following': {
+      const afterMs = stage.soon ? Math.min(poll, 1000) : backoff(state, poll);
+      return { do: 'look', afterMs, migrationId: stage.run.migrationId };
+    }
+    case 'noting':
+      return { do: 'appendObserved', migrationId: stage.run.migrationId ?? 0, requestId: stage.run.requestId };
+    case 'aborting':
+      return { do: 'abort', migrationId: stage.migrationId };
+    case 'explaining':
+      return { do: 'explain', afterMs: stage.tries === 0 ? 0 : poll, requestId: stage.run.requestId };
+    case 'ending':
+      if (stage.expected === null) return { do: 'readLog' };
+      return { do: 'appendEnded', expected: stage.expected, ended: stage.ended };
+    case 'passing':
+      return { do: 'publishNext', next: stage.next };
+    case 'finished':
+      return { do: 'finish', outcome: stage.outcome, why: stage.why };
+  }
+}
+
+/** Waits grow while an API does not answer. */
+function backoff(state: TaskState, base: number): number {
+  return Math.min(base * 2 ** Math.min(state.blind, 20), Math.max(base, state.options.blindMaxMs));
+}
+
+/** The fact does not belong to the stage: a mistake of the shell, never of the world. */
+export class UnexpectedFact extends Error {
+  readonly code = 'KRONOS_EXECUTOR_UNEXPECTED_FACT';
+  constructor(stage: StageName, fact: FactKind) {
+    super(`a task that is ${stage} cannot take the fact ${fact}`);
+    this.name = 'UnexpectedFact';
+  }
+}
+
+/** The state after a fact. Throws UnexpectedFact when the fact is no answer to the stage's command. */
+export function evolve(state: TaskState, fact: Fact): TaskState {
+  const { stage } = state;
+  switch (stage.at) {
+    case 'received':
+      if (fact.kind === 'log') return received(state, fact.log, fact.at);
+      break;
+    case 'waiting':
+      return waiting(state, stage, fact);
+    case 'checking':
+      if (fact.kind === 'checked') return checked(state, stage, fact.verdict, fact.began, fact.at);
+      break;
+    case 'claiming':
+      if (fact.kind === 'appended') {
+        const run = startRun(stage.checked.newestMigrationId, fact.at.mono);
+        return to(state, { at: 'posting', run, by: fact.began + state.options.postWindowMs });
+      }
+      if (fact.kind === 'conflict')
+        return to(state, { at: 'waiting', checked: stage.checked, notBefore: fact.at.mono });
+      if (fact.kind === 'lostTrack') return to(state, { at: 'received' });
+      break;
+    case 'posting':
+      if (fact.kind === 'posted') return posted(state, stage.run, fact.answer, fact.at);
+      break;
+    case 'seeking':
+      if (fact.kind === 'looked') return sought(seeing(state), stage.run, fact.look, fact.stopAsked, fact.at);
+      return unseen(state, fact, { ...stage, soon: false });
+    case 'noting':
+      // When it was not written, the attempt goes on all the same: a successor finds the migration as this one did.
+      if (fact.kind === 'appended' || fact.kind === 'conflict' || fact.kind === 'lostTrack')
+        return to(state, { at: 'following', run: stage.run, soon: true });
+      break;
+    case 'following':
+      if (fact.kind === 'looked') return followed(seeing(state), stage.run, fact.look, fact.stopAsked, fact.at);
+      return unseen(state, fact, { ...stage, soon: false });
+    case 'aborting':
+      if (fact.kind === 'abortAnswered') {
+        const abort = { at: fact.at.mono, status: stage.run.status ?? '', answer: fact.answer };
+        return to(state, { at: 'following', run: { ...stage.run, abort }, soon: true });
+      }
+      break;
+    case 'explaining':
+      return explained(state, stage, fact);
+    case 'ending':
+      return ending(state, stage, fact);
+    case 'passing':
+      if (fact.kind === 'published') return finish(state, 'retryPending', 'the next attempt is on the work queue');
+      if (fact.kind === 'lostTrack') return state;
+      break;
+    case 'finished':
+      break;
+  }
+  throw new UnexpectedFact(stage.at, fact.kind);
+}
+
+const to = (state: TaskState, stage: Stage): TaskState => ({ ...state, stage });
+
+const seeing = (state: TaskState): TaskState => (state.blind === 0 ? state : { ...state, blind: 0 });
+
+const finish = (state: TaskState, code: string, text: string, outcome: Outcome = { kind: 'done' }): TaskState =>
+  to(state, { at: 'finished', outcome, why: reason(code, text) });
+
+const handOver = (state: TaskState): TaskState =>
+  finish(state, 'handedOver', 'this executor stops; another one goes on', { kind: 'handOver' });
+
+const startRun = (newestMigrationId: number, at: number): Run => ({
+  newestMigrationId,
+  requestId: null,
+  migrationId: null,
+  since: at,
+  acceptedAt: null,
+  status: null,
+  destCompute: null,
+  watch: null,
+  stop: null,
+  abort: null,
+  overAt: null,
+});
+
+/** First look at the log: has the attempt begun, has it ended, or is it still to be started? */
+function received(state: TaskState, log: TaskLog, at: Reading): TaskState {
+  const { attempt } = log;
+  switch (attempt.kind) {
+    case 'unknown':
+      return finish(state, 'unknownTask', 'no released plan on the log has this task and attempt');
+    case 'ended':
+      if (attempt.next !== null) return to(state, { at: 'passing', next: attempt.next });
+      return finish(state, 'alreadyEnded', 'the log has the outcome of this attempt');
+    case 'started': {
+      if (poisonous(state, at, 10)) return deadLetter(state, log.expected, true);
+      const { migrationId, requestId } = attempt;
+      const run = { ...startRun(attempt.newestMigrationId, at.mono), migrationId, requestId };
+      return to(state, { at: migrationId === null ? 'seeking' : 'following', run, soon: true });
+    }
+    case 'waiting':
+      if (poisonous(state, at, 1)) return deadLetter(state, log.expected, false);
+      return to(state, { at: 'waiting', checked: null, notBefore: at.mono });
+  }
+}
+
+/** Delivered so often that it must be what ends its executors. */
+function poisonous(state: TaskState, at: Reading, patience: number): boolean {
+  const { deadLetterDeliveries, deliveryEveryMs } = state.options;
+  const byAge = (at.wall - state.task.requestedMs) / deliveryEveryMs;
+  return state.deliveries > patience * Math.max(deadLetterDeliveries, byAge);
+}
+
+function deadLetter(state: TaskState, expected: number, started: boolean): TaskState {
+  const ended: Ended = {
+    type: 'failed',
+    errorType: 'DeadLetter',
+    reason: reason('poisonous', `delivered ${state.deliveries} times and never brought to an end`, {
+      deliveries: state.deliveries,
+    }),
+    hostAtFault: null,
+    next: null,
+    started,
+    nova: null,
+  };
+  return to(state, { at: 'ending', ended, expected });
+}
+
+function waiting(state: TaskState, stage: Stage & { at: 'waiting' }, fact: Fact): TaskState {
+  switch (fact.kind) {
+    case 'mayStart': {
+      const { checked } = stage;
+      const fresh = checked !== null && !fact.grant.disturbed && fact.at.mono - checked.at <= state.options.checkTtlMs;
+      if (fresh) return to(state, { at: 'claiming', grant: fact.grant, checked });
+      return to(state, { at: 'checking', grant: fact.grant });
+    }
+    case 'mustEnd':
+      return fail(state, fact.failure, { started: false, nova: null }, fact.at, fact.expected);
+    case 'overtaken':
+      return to(state, { at: 'received' });
+    case 'putOff':
+      return finish(state, 'putOff', 'it waits on the queue', { kind: 'later', delayMs: fact.delayMs });
+    case 'draining':
+      return handOver(state);
+    default:
+      throw new UnexpectedFact(stage.at, fact.kind);
+  }
+}
+
+function checked(
+  state: TaskState,
+  { grant }: Stage & { at: 'checking' },
+  verdict: Verdict,
+  began: number,
+  at: Reading,
+): TaskState {
+  const { expected } = grant;
+  switch (verdict.kind) {
+    case 'go': {
+      if (state.options.dryRun) {
+        const { from, destination } = state.task;
+        const text = `dry run: pre-flight passed, it would have been migrated from ${from} to ${destination}`;
+        return to(seeing(state), {
+          at: 'ending',
+          ended: { type: 'skipped', reason: reason('dryRun', text) },
+          expected,
+        });
+      }
+      const found = { newestMigrationId: verdict.newestMigrationId, at: began };
+      return to(seeing(state), { at: 'claiming', grant, checked: found });
+    }
+    case 'there':
+      return to(seeing(state), {
+        at: 'ending',
+        ended: { type: 'completed', outcome: 'alreadyThere', host: verdict.host, warnings: [], nova: null },
+        expected,
+      });
+    case 'no':
+      return fail(seeing(state), verdict.failure, { started: false, nova: null }, at, expected);
+    case 'unreachable':
+      // Nothing has begun, so nothing is lost by waiting; `notAfter` ends it.
+      return to(
+        { ...state, blind: state.blind + 1 },
+        { at: 'waiting', checked: null, notBefore: at.mono + backoff(state, state.options.pollIntervalMs) },
+      );
+  }
+}
+
+function posted(state: TaskState, run: Run, answer: PostAnswer, at: Reading): TaskState {
+  const { task } = state;
+  const look = { ...run, since: at.mono };
+  switch (answer.kind) {
+    case 'accepted':
+      return to(state, {
+        at: 'seeking',
+        run: { ...look, requestId: answer.requestId, acceptedAt: at.mono },
+        soon: true,
+      });
+    case 'unknown':
+      return to(state, { at: 'seeking', run: look, soon: true });
+    case 'notSent': {
+      const failure: Failure = {
+        errorType: 'NovaClientError',
+        reason: reason('notSent', `the request was not sent: ${answer.text}`),
+        fault: 'infrastructure',
+        hostAtFault: null,
+      };
+      return fail(state, failure, { started: true, nova: null }, at, null);
+    }
+    case 'refused': {
+      const failure = refusedPost(answer, task);
+      if (failure === 'look') return to(state, { at: 'seeking', run: look, soon: true });
+      return fail(state, failure, { started: true, nova: null }, at, null);
+    }
+  }
+}
+
+/** The answers to a look that are no look. */
+function unseen(state: TaskState, fact: Fact, stage: Stage & { at: 'seeking' | 'following' }): TaskState {
+  if (fact.kind === 'blind') return to({ ...state, blind: state.blind + 1 }, stage);
+  if (fact.kind === 'draining') return handOver(state);
+  throw new UnexpectedFact(stage.at, fact.kind);
+}
+
+/**
+ * The migration of this attempt: a live migration off the source that is newer than what was there before the POST, to this
+ * destination or (until Nova's conductor has chosen) to none. Of several the oldest: while it runs no other can begin.
+ */
+export function ours(
+  migrations: readonly MigrationFacts[],
+  newestMigrationId: number,
+  move: { readonly from: string; readonly destination: string },
+): MigrationFacts | null {
+  let found: MigrationFacts | null = null;
+  for (const m of migrations) {
+    const fits =
+      m.type === 'live-migration' &&
+      m.id > newestMigrationId &&
+      (m.sourceCompute === null || m.sourceCompute === move.from) &&
+      (m.destCompute === null || m.destCompute === move.destination);
+    if (fits && (found === null || m.id < found.id)) found = m;
+  }
+  return found;
+}
+
+function sought(state: TaskState, run: Run, look: Look, stopAsked: boolean, at: Reading): TaskState {
+  const { task, options } = state;
+  const stop: Stop | null = run.stop ?? (stopAsked ? { cause: 'operator' } : null);
+  const found = ours(look.migrations, run.newestMigrationId, task);
+  if (found !== null) {
+    const { id, status, destCompute } = found;
+    return to(state, { at: 'noting', run: { ...run, stop, migrationId: id, status, destCompute } });
+  }
+  const stay = to(state, { at: 'seeking', run: { ...run, stop }, soon: false });
+  const { server } = look;
+  if (server === null) return stay;
+  if (server === 'gone') return gone(state, run, at);
+  // An empty list means nothing for as long as Nova may still be at work.
+  if (at.mono - run.since < options.takeoverMs || server.taskState !== null) return stay;
+  const nova = novaFacts(run, at);
+  if (server.host === task.destination) {
+    const warning = reason(
+      'noMigrationSeen',
+      'the server is on its destination; Nova shows no migration that took it there',
+    );
+    return to(state, { at: 'ending', ended: completed(task.destination, [warning], nova), expected: null });
+  }
+  if (server.host !== task.from) return fail(state, movedByOthers(server.host), { started: true, nova }, at, null);
+  if (stop !== null) return fail(state, operatorStopped(), { started: true, nova }, at, null);
+  const waited = Math.round((at.mono - run.since) / 1000);
+  const failure: Failure = {
+    errorType: 'NovaClientError',
+    reason: reason('noMigration', `Nova shows no migration after ${waited} s; the server is on its source and idle`),
+    fault: 'infrastructure',
+    hostAtFault: null,
+  };
+  return fail(state, failure, { started: true, nova }, at, null);
+}
+
+export const FINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'cancelled']);
+/** Statuses from which Nova lets a live migration be aborted: running, since 2.65 also the two before it. */
+const ABORTABLE: ReadonlySet<string> = new Set(['queued', 'preparing', 'running']);
+
+function followed(state: TaskState, before: Run, look: Look, stopAsked: boolean, at: Reading): TaskState {
+  const { task, options } = state;
+  if (look.server === 'gone') return gone(state, before, at);
+  const row = look.migrations.find((m) => m.id === before.migrationId);
+  let run: Run = row === undefined ? before : { ...before, status: row.status, destCompute: row.destCompute };
+  const status = run.status ?? '';
+  if (row !== undefined && FINAL.has(status)) return over(state, { ...run, overAt: run.overAt ?? at.mono }, look, at);
+  if (status.startsWith('running') && run.watch === null) run = { ...run, watch: startWatch(at.mono) };
+  if (run.watch !== null) run = { ...run, watch: watched(run.watch, look.progress, at.mono) };
+  if (run.stop === null)
+    run = { ...run, stop: stopAsked ? { cause: 'operator' } : overdue(run, task, at.mono, options) };
+  const { abort, stop, migrationId } = run;
+  const again =
+    abort === null ||
+    at.mono - abort.at >= options.abortAgainMs ||
+    (abort.answer !== 'accepted' && abort.status !== status);
+  if (stop !== null && migrationId !== null && ABORTABLE.has(status) && again)
+    return to(state, { at: 'aborting', run, migrationId });
+  return to(state, { at: 'following', run, soon: false });
+}
+
+/** The migration is over by its status: where is the server? Trust the host, not the status. */
+function over(state: TaskState, run: Run, look: Look, at: Reading): TaskState {
+  const { task, options } = state;
+  const { server } = look;
+  const again = to(state, { at: 'following', run, soon: server === null });
+  if (server === null || server === 'gone') return again;
+  const status = run.status ?? '';
+  const nova = novaFacts(run, at);
+  const settled = at.mono - (run.overAt ?? at.mono) >= options.settleMs;
+  if (server.host === task.destination) {
+    const warnings: Reason[] = [];
+    if (status !== 'completed')
+      warnings.push(
+        reason('endedOtherwise', `Nova calls the migration ${status}, and the server is on its destination`, {
+          status,
+        }),
+      );
+    if (!isUp(server)) warnings.push(notUp(server));
+    return to(state, { at: 'ending', ended: completed(task.destination, warnings, nova), expected: null });
+  }
+  if (status === 'completed') {
+    const newer = look.migrations.some((m) => run.migrationId !== null && m.id > run.migrationId);
+    if (newer || (server.host !== task.from && server.host !== null)) {
+      const host = server.host ?? task.destination;
+      const text = `the migration completed, and the server has moved on to ${host} since`;
+      const ended = completed(host, [reason('movedSince', text)], nova);
+      return to(state, { at: 'ending', ended, expected: null });
+    }
+    if (!settled) return again;
+    const failure: Failure = {
+      errorType: 'MigrationFailed',
+      reason: reason('hostDidNotChange', 'Nova calls the migration completed, and the server is still on its source'),
+      fault: 'none',
+      hostAtFault: null,
+    };
+    return fail(state, failure, { started: true, nova }, at, null);
+  }
+  // Nova clears the task state when its roll-back is done.
+  if (server.taskState !== null && !settled) return again;
+  if (server.host !== task.from) return fail(state, movedByOthers(server.host), { started: true, nova }, at, null);
+  const { stop } = run;
+  if (stop?.cause === 'operator') return fail(state, operatorStopped(), { started: true, nova }, at, null);
+  const byUs = run.abort !== null && run.abort.answer !== 'refused';
+  if (stop !== null && (byUs || status === 'cancelled')) {
+    const failure: Failure = {
+      errorType: 'MigrationTimeout',
+      reason: reason(stop.cause, `aborted: ${stop.text}`, { limitMs: stop.limitMs }),
+      fault: stop.cause === 'queue' ? 'infrastructure' : 'none',
+      hostAtFault: null,
+    };
+    return fail(state, failure, { started: true, nova }, at, null);
+  }
+  if (status === 'cancelled')
+    return fail(
+      state,
+      cancelled('abortedByOthers', 'somebody else aborted the migration in Nova'),
+      { started: true, nova },
+      at,
+      null,
+    );
+  return to(state, { at: 'explaining', run, server, tries: 0 });
+}
+
+function explained(state: TaskState, stage: Stage & { at: 'explaining' }, fact: Fact): TaskState {
+  const { run, server, tries } = stage;
+  if (fact.kind === 'draining') return handOver(state);
+  if (fact.kind === 'blind' && tries + 1 < state.options.explainTries) return to(state, { ...stage, tries: tries + 1 });
+  if (fact.kind !== 'explained' && fact.kind !== 'blind') throw new UnexpectedFact(stage.at, fact.kind);
+  const story = fact.kind === 'explained' ? fact.story : null;
+  const seen = {
+    status: run.status ?? 'unknown',
+    destCompute: run.destCompute,
+    serverInError: server.vmState === 'error' || server.status === 'ERROR',
+  };
+  const nova = { ...novaFacts(run, fact.at), reason: story?.text ?? null };
+  return fail(state, failedMigration(seen, story, state.task), { started: true, nova }, fact.at, null);
+}
+
+function ending(state: TaskState, stage: Stage & { at: 'ending' }, fact: Fact): TaskState {
+  const { ended } = stage;
+  switch (fact.kind) {
+    case 'log': {
+      const { attempt, expected } = fact.log;
+      const begun =
+        ended.type === 'failed' ? ended.started : ended.type === 'completed' && ended.outcome === 'migrated';
+      if (attempt.kind === 'waiting' || (attempt.kind === 'started' && begun)) return to(state, { ...stage, expected });
+      // Ended by another, or started by another while this one came to the end that it must not start.
+      return received(state, fact.log, fact.at);
+    }
+    case 'appended':
+      if (ended.type === 'failed' && ended.next !== null) return to(state, { at: 'passing', next: ended.next });
+      return finish(state, 'ended', 'the outcome is on the log');
+    case 'conflict':
+    case 'lostTrack':
+      return to(state, { ...stage, expected: null });
+    default:
+      throw new UnexpectedFact(stage.at, fact.kind);
+  }
+}
+
+const completed = (host: string, warnings: readonly Reason[], nova: NovaFacts): Ended => ({
+  type: 'completed',
+  outcome: 'migrated',
+  host,
+  warnings,
+  nova,
+});
+
+/** Ends the attempt; a further one follows where it can help and may still be made. */
+function fail(
+  state: TaskState,
+  failure: Failure,
+  facts: { readonly started: boolean; readonly nova: NovaFacts | null },
+  at: Reading,
+  expected: number | null,
+): TaskState {
+  const { errorType, hostAtFault } = failure;
+  const next = nextAttempt(state, failure, at);
+  const ended: Ended = { type: 'failed', errorType, reason: failure.reason, hostAtFault, next, ...facts };
+  return to(state, { at: 'ending', ended, expected });
+}
+
+/** The attempt that follows a failure; null when the failure is final. */
+export function nextAttempt(
+  { task, options }: Pick<TaskState, 'task' | 'options'>,
+  failure: Failure,
+  at: Reading,
+): Next | null {
+  const { attempt } = task;
+  if (failure.fault === 'none' || attempt > options.maxRetries) return null;
+  const destination = failure.fault === 'destination' ? nextDestination(task) : task.destination;
+  if (destination === null) return null;
+  const wait = Math.min(options.retryBackoffMs * 2 ** (attempt - 1), options.retryBackoffMaxMs);
+  const notBeforeMs = failure.fault === 'destination' ? at.wall : at.wall + wait;
+  if (notBeforeMs >= Date.parse(task.notAfter)) return null;
+  return { attempt: attempt + 1, destination, notBeforeMs };
+}
+
+/** The destination after the current one in the order of the plan: `to`, then the alternates. */
+function nextDestination(task: Task): string | null {
+  const all = [task.to, ...task.alternates];
+  return all[all.indexOf(task.destination) + 1] ?? null;
+}
+
+function gone(state: TaskState, run: Run, at: Reading): TaskState {
+  const failure = cancelled('serverGone', 'Nova does not know the server any more');
+  return fail(state, failure, { started: true, nova: novaFacts(run, at) }, at, null);
+}
+
+const movedByOthers = (host: string | null): Failure =>
+  cancelled('movedByOthers', `the server is on ${host ?? 'no host'}: somebody else moved it`);
+
+const operatorStopped = (): Failure => cancelled('operator', 'an operator stopped it');
+
+const isUp = (server: ServerFacts): boolean =>
+  server.taskState === null && (server.status === 'ACTIVE' || server.status === 'PAUSED');
+
+const notUp = (server: ServerFacts): Reason =>
+  reason('serverNotUp', `the server is on its destination with status ${server.status}`, {
+    status: server.status,
+    vmState: server.vmState,
+    taskState: server.taskState,
+  });
+
+function novaFacts(run: Run, at: Reading): NovaFacts {
+  const end = run.overAt ?? at.mono;
+  const running = run.watch?.runningSince ?? null;
+  return {
+    migrationId: run.migrationId,
+    requestId: run.requestId,
+    status: run.status,
+    reason: null,
+    queuedMs: run.acceptedAt === null || running === null ? null : Math.round(running - run.acceptedAt),
+    runningMs: running === null ? null : Math.round(end - running),
+    totalMs: run.acceptedAt === null ? null : Math.round(end - run.acceptedAt),
+    memoryBytes: run.watch?.memoryBytes ?? null,
+    diskBytes: run.watch?.diskBytes ?? null,
+  };
+}
