@@ -14,4 +14,5 @@ export {
 } from './options.ts';
 export { type ParsedPolicies, type PoliciesInput, parsePolicies, policyFileSchema } from './policies.ts';
 export { defaultConfig, environmentName, type Role, type Source, secretsOf } from './resolve.ts';
+export { configSample, configurationDoc, generatedFiles, policiesSample } from './sample.ts';
 export { Secret } from './secret.ts';

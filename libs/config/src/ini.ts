@@ -47,14 +47,19 @@ export function parseIni(file: string, text: string): Ini {
     const { option, line, values } = open;
     open = null;
     if (section === null) {
-      problem(line, option, 'stands before the first section', 'Put it below a section such as [engine].');
+      problem(line, shownName(option), 'stands before the first section', 'Put it below a section such as [engine].');
       return;
     }
     const key = JSON.stringify([section, option]);
     const first = seen.get(key);
     if (first !== undefined) {
       const where = `lines ${first} and ${line}`;
-      problem(line, `[${section}] ${option}`, `is given twice, in ${where}`, 'Keep one of the two lines.');
+      problem(
+        line,
+        `[${shownName(section)}] ${shownName(option)}`,
+        `is given twice, in ${where}`,
+        'Keep one of the two lines.',
+      );
       return;
     }
     seen.set(key, line);
@@ -72,7 +77,7 @@ export function parseIni(file: string, text: string): Ini {
       if (open === null) {
         problem(number, null, 'an indented line continues no option', 'Take the indentation away.');
       } else if (/^[#;]/.test(value)) {
-        const what = `an indented comment inside the value of ${open.option}`;
+        const what = `an indented comment inside the value of ${shownName(open.option)}`;
         problem(number, null, what, 'Start the comment in the first column, outside of the value.');
       } else {
         open.values.push(value);
@@ -103,6 +108,13 @@ export function parseIni(file: string, text: string): Ini {
   close();
   return { sections, entries, problems };
 }
+
+/**
+ * A name as problems may show it: one that has the form of an option or a section. Anything else may be a secret that
+ * slipped to the left of a `=`.
+ */
+export const shownName = (name: string): string =>
+  /^[A-Za-z]+([_-][A-Za-z]+)*$/.test(name) ? name : '(not a name of an option)';
 
 /** Takes one pair of quotes off; the quotes of `"a","b"` are two pairs and stay for the list. */
 function unquote(value: string): string {

@@ -107,8 +107,9 @@ export function parseUrl(raw: string, schemes: readonly string[]): Parsed<string
   const url = new URL(raw);
   if (!schemes.includes(url.protocol.slice(0, -1))) return bad('is a URL of another kind', `Write it as ${example}.`);
   if (url.hostname === '') return bad('is a URL without a host', `Write it as ${example}.`);
-  if (url.username !== '' || url.password !== '')
+  if (raw.includes('@'))
     return bad('holds a user or a password', 'Take them out of the URL: there are options of their own for them.');
+  if (url.search !== '' || url.hash !== '') return bad('has a query or a fragment', 'Take off what follows ? or #.');
   return good(raw.replace(/\/+$/, ''));
 }
 
@@ -117,17 +118,15 @@ export function parseList(raw: string): Parsed<readonly string[]> {
   if (raw.trim() === '') return good([]);
   const items: string[] = [];
   const rest = raw.trim().replace(/,$/, '');
-  const item = /\s*(?:"([^"]*)"|'([^']*)'|((?!["'])[^,]*))\s*(,|$)/y;
+  if (rest.trim() === '') return bad('has an empty item', 'Take the extra comma away.');
+  const item = /\s*(?:"([^"]*)"|'([^']*)'|((?!\s*["'])[^,]*))\s*(,|$)/y;
   while (item.lastIndex < rest.length || rest.endsWith(',')) {
     const match = item.exec(rest);
     if (match === null) return bad('has a quote that does not fit', 'Quote whole items: "a, b", c.');
     const value = match[1] ?? match[2] ?? (match[3] ?? '').trim();
     if (value === '') return bad('has an empty item', 'Take the extra comma away.');
     if (value.includes('\n'))
-      return bad(
-        `has no comma after ${quoted(value.split('\n')[0] ?? '')}`,
-        'End each line but the last with a comma.',
-      );
+      return bad('has no comma at the end of a line', 'End each line but the last with a comma.');
     items.push(value);
     if (match[4] === '') break;
   }

@@ -146,7 +146,14 @@ export function parsePolicies({ file, text }: PoliciesInput): ParsedPolicies {
       const pair = node.items.find((p) => keyText(p) === field);
       return pair === undefined ? start : lineAt(keyOffset(pair));
     };
-    const value: unknown = node.toJS(document);
+    let value: unknown;
+    try {
+      value = node.toJS(document);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      add(start, who, `cannot be read: ${why}`, 'Mend the anchors and aliases (& and *).');
+      continue;
+    }
     const parsed = policyFileSchema.safeParse(value);
     if (parsed.success) {
       policies.push(parsed.data);

@@ -1,5 +1,5 @@
 import type { Problem } from './errors.ts';
-import { parseIni } from './ini.ts';
+import { parseIni, shownName } from './ini.ts';
 import type { Parsed } from './kinds.ts';
 import { nearest } from './nearest.ts';
 import { type Config, camel, type Option, options, type Reader, sections } from './options.ts';
@@ -61,7 +61,7 @@ export function resolveConfig(input: ConfigInput): Resolved {
     problems.push({
       file: input.file,
       line,
-      option: `[${name}]`,
+      option: `[${shownName(name)}]`,
       problem: 'is not a section of Kronos',
       remedy: sectionRemedy(name),
     });
@@ -69,7 +69,11 @@ export function resolveConfig(input: ConfigInput): Resolved {
   for (const entry of ini.entries) {
     const section = sections.get(entry.section);
     if (section === undefined) continue;
-    const source: Source = { file: input.file, line: entry.line, option: `[${entry.section}] ${entry.option}` };
+    const source: Source = {
+      file: input.file,
+      line: entry.line,
+      option: `[${entry.section}] ${shownName(entry.option)}`,
+    };
     if (section.has(entry.option)) given.set(keyOf(entry.section, entry.option), { raw: entry.value, source });
     else
       problems.push({

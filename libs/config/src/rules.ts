@@ -23,6 +23,7 @@ export function checkRules(input: RuleInput): Problem[] {
   if (input.reads('inventory', 'enabled')) inventory(rules);
   nats(rules);
   executor(rules);
+  engine(rules);
   return rules.problems;
 }
 
@@ -227,4 +228,10 @@ function executor(rules: Rules): void {
   const { retryBackoff, retryBackoffMax } = rules.config.executor;
   if (retryBackoffMax < retryBackoff)
     rules.problem('executor.retry_backoff_max', `is less than retry_backoff (${retryBackoff})`, 'Write at least that.');
+}
+
+function engine(rules: Rules): void {
+  const seconds = rules.config.engine.instanceQuarantineSeconds;
+  if (seconds < 0 && seconds !== -1)
+    rules.problem('engine.instance_quarantine_seconds', 'is negative and not -1', 'Write -1 for: until released.');
 }

@@ -1,0 +1,182 @@
+import { policySchema } from '@kronos/contracts';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { stringify } from 'yaml';
+import { parsePolicies, policyFileSchema } from './policies.ts';
+
+const told = (text: string): string[] =>
+  parsePolicies({ file: 'policies.yaml', text }).problems.map(
+    (p) => `${p.file}${p.line === null ? '' : `:${p.line}`} ${p.option}: ${p.problem} | ${p.remedy}`,
+  );
+
+const cpu = {
+  name: 'cpu',
+  mode: 'spread',
+  weight: 1,
+  imbalance_query: 'a',
+  vm_profile_query: 'b',
+  vm_profile_label: 'uuid',
+  threshold: 0.2,
+};
+const pack = { ...cpu, mode: 'pack', capacity_query: 'c', capacity_threshold: 0.8 };
+const file = (...policies: object[]) => stringify({ policies });
+
+describe('policies.yaml', () => {
+  it('fills in every default, in the form of the contracts', () => {
+    const { policies, problems } = parsePolicies({ file: 'p', text: file(cpu) });
+    expect(problems).toEqual([]);
+    expect(policies).toEqual([
+      {
+        name: 'cpu',
+        mode: 'spread',
+        weight: 1,
+        imbalanceQuery: 'a',
+        hostLabel: 'host',
+        vmProfileQuery: 'b',
+        vmProfileLabel: 'uuid',
+        vmProfileLabelType: 'nova_instance_uuid',
+        vmProfileFallback: 'skip',
+        threshold: 0.2,
+        capacityQuery: null,
+        capacityThreshold: null,
+        hostSizeQuery: null,
+        maxMigrationsPerCycle: 5,
+        minSustainedCycles: 0,
+        enabled: true,
+      },
+    ]);
+  });
+
+  it('knows every field of the contracts, and no other', () => {
+    const camel = (name: string) => name.replaceAll(/_([a-z])/g, (_, c: string) => c.toUpperCase());
+    expect(Object.keys(policyFileSchema.shape).map(camel).sort()).toEqual(Object.keys(policySchema.shape).sort());
+  });
+
+  it('takes several policies whose weights sum to 1, and does not count the disabled ones', () => {
+    const thirds = ['a', 'b', 'c'].map((name) => ({ ...cpu, name, weight: 0.333333333 }));
+    expect(told(file(...thirds, { ...cpu, name: 'off', weight: 1, enabled: false }))).toEqual([]);
+    expect(told(file(pack))).toEqual([]);
+  });
+
+  it('names line, policy and field of every problem', () => {
+    const text = [
+      'policies:',
+      '  - name: cpu',
+      '    mode: sprad',
+      '    weight: 1.5',
+      '    imbalance_query: ""',
+      '    vm_profile_query: x',
+      '    vm_profile_label: "server uuid"',
+      '    treshold: 0.2',
+      '    max_migrations_per_cycle: 0',
+      '  - name: Bad Name',
+      '    enabled: maybe',
+      '',
+    ].join('\n');
+    const problems = told(text);
+    expect(problems.map((p) => p.slice(0, p.indexOf(': ')))).toEqual([
+      'policies.yaml:2 policies[0] "cpu" threshold',
+      'policies.yaml:3 policies[0] "cpu" mode',
+      'policies.yaml:4 policies[0] "cpu" weight',
+      'policies.yaml:5 policies[0] "cpu" imbalance_query',
+      'policies.yaml:7 policies[0] "cpu" vm_profile_label',
+      'policies.yaml:8 policies[0] "cpu" treshold',
+      'policies.yaml:9 policies[0] "cpu" max_migrations_per_cycle',
+      'policies.yaml:10 policies[1] "Bad Name" name',
+      'policies.yaml:10 policies[1] "Bad Name" mode',
+      'policies.yaml:10 policies[1] "Bad Name" weight',
+      'policies.yaml:10 policies[1] "Bad Name" imbalance_query',
+      'policies.yaml:10 policies[1] "Bad Name" vm_profile_query',
+      'policies.yaml:10 policies[1] "Bad Name" vm_profile_label',
+      'policies.yaml:10 policies[1] "Bad Name" threshold',
+      'policies.yaml:11 policies[1] "Bad Name" enabled',
+    ]);
+    expect(problems[5]).toContain('is not a field of a policy | Did you mean threshold?');
+    expect(problems[1]).toContain('expected one of "spread"|"pack"');
+    expect(problems[0]).toContain('is missing');
+  });
+
+  it('says where the settings of the older form live now', () => {
+    expect(told(file({ ...cpu, aggregate: 'gpu', cooldown: 600 }))).toEqual([
+      expect.stringMatching(
+        /:9 policies\[0\] "cpu" aggregate: is a field of the older form .*kronos\.conf, \[engine\] aggregates/,
+      ),
+      expect.stringMatching(
+        /:10 policies\[0\] "cpu" cooldown: is a field of the older form .*kronos\.conf, \[engine\] cooldown/,
+      ),
+    ]);
+  });
+
+  it('refuses weights that do not sum to 1, and says the sum', () => {
+    expect(told(file({ ...cpu, weight: 0.7 }, { ...cpu, name: 'mem', weight: 0.2 }))).toEqual([
+      'policies.yaml:2 policies weight: the weights of the enabled policies sum to 0.9 (cpu 0.7, mem 0.2) | Make them sum to 1.',
+    ]);
+    expect(told(file({ ...cpu, weight: 0.999998 }))).toHaveLength(1);
+    expect(told(file({ ...cpu, weight: 0.9999995 }))).toHaveLength(0);
+  });
+
+  it('refuses two policies of one name, two modes, and pack without its capacity', () => {
+    const { capacity_query: _, capacity_threshold: __, ...bare } = pack;
+    expect(told(file({ ...cpu, weight: 0.5 }, { ...bare, weight: 0.5 }))).toEqual([
+      'policies.yaml:9 policies[1] "cpu" name: is the name of the policy in line 2 too | Give each policy a name of its own.',
+      expect.stringContaining('policies.yaml:9 policies[1] "cpu" capacity_query: is missing, and mode pack needs it'),
+      expect.stringContaining(
+        'policies.yaml:9 policies[1] "cpu" capacity_threshold: is missing, and mode pack needs it',
+      ),
+      'policies.yaml:10 policies[1] "cpu" mode: is pack, and the policy in line 3 has spread | Run spread and pack as separate deployments, each with its own file.',
+    ]);
+  });
+
+  it('refuses a file in which nothing is enabled', () => {
+    expect(told(file({ ...cpu, enabled: false }))[0]).toContain(
+      'no policy is enabled | Enable one, or set [engine] balance = false',
+    );
+    expect(told('policies: []\n')[0]).toContain('no policy is enabled');
+  });
+
+  it.each([
+    ['', ':1 null: is empty'],
+    ['# nothing\n', ':1 null: is empty'],
+    ['- name: cpu\n', ':1 null: is not a mapping'],
+    ['policies: cpu\n', ':1 policies: is not a list'],
+    ['polices: []\n', ':1 polices: is not a field of the file | Did you mean policies?'],
+    ['policies:\n  - cpu\n', ':2 policies[0]: is not a mapping'],
+    ['policies:\n  - name: [\n', 'is not YAML'],
+    ['policies:\n  - name: a\n    name: b\n', ':3 null: is not YAML: Map keys must be unique'],
+    ['policies:\n  - *x\n', ':2 policies[0]: is not a mapping'],
+    ['policies:\n  - name: *x\n', ':2 policies[0]: cannot be read: Unresolved alias'],
+  ])('refuses %j', (text, expected) => {
+    expect(told(text)[0]).toContain(expected);
+  });
+
+  it('gives either policies or problems, whatever the text', () => {
+    const scalar = fc.oneof(
+      fc.string(),
+      fc.double(),
+      fc.boolean(),
+      fc.constant(null),
+      fc.constant([]),
+      fc.constant({}),
+    );
+    const policy = fc.record(
+      Object.fromEntries(
+        Object.keys(policyFileSchema.shape).map((name) => [
+          name,
+          fc.oneof(fc.constant(Reflect.get(pack, name) ?? 1), scalar),
+        ]),
+      ),
+      { requiredKeys: [] },
+    );
+    const text = fc.oneof(
+      fc.string(),
+      fc.array(fc.oneof(policy, scalar)).map((policies) => stringify({ policies })),
+    );
+    fc.assert(
+      fc.property(text, (given) => {
+        const { policies, problems } = parsePolicies({ file: 'p', text: given });
+        expect(policies.length > 0).toBe(problems.length === 0);
+        for (const p of policies) expect(policySchema.parse(p)).toEqual(p);
+      }),
+    );
+  });
+});
