@@ -1,1 +1,11 @@
-export {};
+export type { Act, ActInput } from './acts.ts';
+export { type Clock, type ManualClock, manualClock, systemClock } from './clock.ts';
+export { Cloud, type CloudOptions } from './cloud.ts';
+export { ActError, NovaRefusal, ScenarioError } from './errors.ts';
+export type { Api, ApiFaultSetting, HostFaultSetting, SeriesFaultSetting, ServerFaultSetting } from './faults.ts';
+export { NOVA_TIMING, type Timing } from './model.ts';
+export { parseScenario, type Scenario, type ScenarioInput } from './scenario.ts';
+export { demoCloud, demoPolicies } from './scenarios/demo.ts';
+export { type GenerateOptions, generate } from './scenarios/generate.ts';
+export { METRICS } from './series.ts';
+export { type CallRecord, type MigrationRecord, type Sim, type SimOptions, type SimUrls, startSim } from './sim.ts';

@@ -1,0 +1,100 @@
+import { z } from 'zod';
+
+const times = z.number().int().positive().optional();
+
+/** What goes wrong when this server is live-migrated. `times`: only the next so many migrations; without it, always. */
+export const serverFaultSchema = z.discriminatedUnion('kind', [
+  /** Copying breaks off and is rolled back: status `failed`, as libvirt does it. */
+  z.strictObject({ kind: z.literal('fail'), times }),
+  /** Copying breaks off and is rolled back with status `error`, as the test cloud's hypervisor does it. */
+  z.strictObject({ kind: z.literal('error'), times }),
+  /** Copying never ends, until it is aborted. */
+  z.strictObject({ kind: z.literal('hang'), times }),
+  /** Copying takes this many cloud seconds. */
+  z.strictObject({ kind: z.literal('slow'), seconds: z.number().positive(), times }),
+  /** The guest arrives, then Nova trips: host = destination, migration `error`, and the server too if `vmError`. */
+  z.strictObject({ kind: z.literal('error-after-switchover'), vmError: z.boolean().default(false), times }),
+  /** The destination's pre-check refuses: with a named host that is NoValidHost. */
+  z.strictObject({ kind: z.literal('pre-check'), times }),
+  /** The conductor takes this many cloud seconds more before the migration's row exists. */
+  z.strictObject({ kind: z.literal('conductor-delay'), seconds: z.number().positive(), times }),
+  /** The request is lost between API and conductor: task_state stays `migrating` and no row ever appears. */
+  z.strictObject({ kind: z.literal('lost'), times }),
+  /** An abort is accepted and does nothing. */
+  z.strictObject({ kind: z.literal('abort-ignored'), times }),
+]);
+export type ServerFaultSetting = z.infer<typeof serverFaultSchema>;
+
+export const hostFaultSchema = z.discriminatedUnion('kind', [
+  /** As destination it refuses every pre-check. */
+  z.strictObject({ kind: z.literal('refuse'), times }),
+  /** Every live migration to it fails while copying. */
+  z.strictObject({ kind: z.literal('fail-inbound'), times }),
+  /** Copying to it takes this many times as long. */
+  z.strictObject({ kind: z.literal('slow-inbound'), factor: z.number().positive(), times }),
+]);
+export type HostFaultSetting = z.infer<typeof hostFaultSchema>;
+
+export const apis = ['identity', 'compute', 'placement', 'prometheus'] as const;
+export type Api = (typeof apis)[number];
+const api = z.enum([...apis, '*']);
+
+/**
+ * What goes wrong with calls. `path` is a regular expression on path and query; `method` a verb; `probability` 0..1;
+ * `times` the number of calls it hits before it goes away. The first rule that applies decides; latency rules add up.
+ */
+export const apiFaultSchema = z.strictObject({
+  api,
+  method: z.string().toUpperCase().optional(),
+  path: z.string().optional(),
+  probability: z.number().min(0).max(1).default(1),
+  times,
+  effect: z.discriminatedUnion('kind', [
+    z.strictObject({
+      kind: z.literal('latency'),
+      ms: z.number().nonnegative(),
+      jitterMs: z.number().nonnegative().default(0),
+    }),
+    /** Answers with this status. `processed`: the call was carried out first (a gateway timeout after the act). */
+    z.strictObject({
+      kind: z.literal('status'),
+      status: z.number().int().min(400).max(599),
+      body: z.string().optional(),
+      processed: z.boolean().default(false),
+    }),
+    /** The connection is cut: before the call is carried out, after it, or in the middle of the answer. */
+    z.strictObject({ kind: z.literal('cut'), when: z.enum(['before', 'after', 'middle']) }),
+    /** No answer ever comes; the call was carried out (`after`) or not (`before`). */
+    z.strictObject({ kind: z.literal('hang'), when: z.enum(['before', 'after']).default('before') }),
+    z.strictObject({ kind: z.literal('unauthorized') }),
+    /** The answer is 200 and not JSON. */
+    z.strictObject({ kind: z.literal('garbage') }),
+  ]),
+});
+export type ApiFault = z.infer<typeof apiFaultSchema>;
+export type ApiFaultSetting = z.input<typeof apiFaultSchema>;
+
+/**
+ * What goes wrong with series, from the moment it is set. `metric` and `labels` are exact; no metric means all.
+ * missing: gone at once, as when a target goes down. stale: the last sample stays, and ages out after 5 minutes.
+ * frozen: new samples with the old value. duplicate: a second series with another `instance`. nan, inf, value: so.
+ */
+export const seriesFaultSchema = z.strictObject({
+  kind: z.enum(['missing', 'stale', 'frozen', 'duplicate', 'nan', 'inf', 'value']),
+  metric: z.string().optional(),
+  labels: z.record(z.string(), z.string()).default({}),
+  value: z.number().optional(),
+});
+export type SeriesFault = z.infer<typeof seriesFaultSchema>;
+export type SeriesFaultSetting = z.input<typeof seriesFaultSchema>;
+
+export interface ActiveSeriesFault extends SeriesFault {
+  readonly id: number;
+  readonly fromMs: number;
+  untilMs: number | null;
+}
+
+export interface ActiveApiFault extends ApiFault {
+  readonly id: number;
+  left: number;
+}

@@ -1,0 +1,232 @@
+import type { Cloud } from '../cloud.ts';
+import type { User } from '../model.ts';
+import { type Random, random } from '../random.ts';
+import { type Call, json, object, parseJson, type Reply, text } from './exchange.ts';
+
+export interface Token {
+  readonly id: string;
+  readonly user: User;
+  readonly projectId: string | null;
+  readonly methods: readonly string[];
+  readonly issuedMs: number;
+  readonly expiresMs: number;
+  readonly auditId: string;
+  readonly parentAuditId: string | null;
+}
+
+/** Service type and name -> URL. */
+export interface CatalogEntry {
+  readonly type: string;
+  readonly name: string;
+  readonly url: string;
+}
+
+/** Keystone v3 as a client of the APIs uses it: tokens, and the catalog in them. */
+export class Identity {
+  readonly tokens = new Map<string, Token>();
+  /** How long a new token lives, seconds. */
+  tokenSeconds: number;
+  readonly #cloud: Cloud;
+  readonly #catalog: () => readonly CatalogEntry[];
+  readonly #random: Random;
+
+  constructor(cloud: Cloud, catalog: () => readonly CatalogEntry[], seed: number) {
+    this.#cloud = cloud;
+    this.#catalog = catalog;
+    this.#random = random(seed);
+    this.tokenSeconds = cloud.scenario.tokenSeconds;
+  }
+
+  /** The token's owner, while it is valid. */
+  check(token: string | undefined, nowMs: number): Token | undefined {
+    const found = token === undefined ? undefined : this.tokens.get(token);
+    return found !== undefined && found.expiresMs > nowMs ? found : undefined;
+  }
+
+  /** Every token issued so far becomes invalid. */
+  revokeAll(): void {
+    this.tokens.clear();
+  }
+
+  answer(call: Call): Reply {
+    const { method, path } = call;
+    if (path === '' || path === '/') return this.#versions(call);
+    if (path === '/v3' || path === '/v3/') return json(200, { version: version(call) }, vary(call));
+    if (path === '/v3/auth/tokens') {
+      if (method === 'POST') return this.#issue(call);
+      const caller = this.check(call.headers['x-auth-token'], call.nowMs);
+      if (caller === undefined) return unauthorized(call);
+      const subject = this.check(call.headers['x-subject-token'], call.nowMs);
+      if (subject === undefined) return failure(call, 404, 'Not Found', 'Could not recognize Fernet token');
+      if (method === 'DELETE') {
+        this.tokens.delete(subject.id);
+        return { status: 204, headers: vary(call), body: '' };
+      }
+      return json(200, { token: this.#view(subject) }, { 'X-Subject-Token': subject.id, ...vary(call) });
+    }
+    if (path === '/v3/auth/catalog') {
+      const caller = this.check(call.headers['x-auth-token'], call.nowMs);
+      return caller === undefined
+        ? unauthorized(call)
+        : json(200, { catalog: this.#view(caller).catalog ?? [], links: {} }, vary(call));
+    }
+    return {
+      status: 404,
+      headers: { 'Content-Type': 'text/html; charset=utf-8', ...vary(call) },
+      body:
+        '<!doctype html>\n<html lang=en>\n<title>404 Not Found</title>\n<h1>Not Found</h1>\n' +
+        '<p>The requested URL was not found on the server. If you entered the URL manually please check your spelling and try again.</p>\n',
+    };
+  }
+
+  #versions(call: Call): Reply {
+    return json(300, { versions: { values: [version(call)] } }, { Location: `${call.base}/v3/`, ...vary(call) });
+  }
+
+  #issue(call: Call): Reply {
+    const body = parseJson(call.body);
+    if (object(body) === undefined)
+      return failure(
+        call,
+        400,
+        'Bad Request',
+        'Expecting to find valid JSON in request body. The server could not comply with the request since it is either ' +
+          'malformed or otherwise incorrect. The client is assumed to be in error.',
+      );
+    const auth = object(object(body)?.auth);
+    const identity = object(auth?.identity);
+    if (identity === undefined)
+      return failure(
+        call,
+        400,
+        'Bad Request',
+        "'identity' is a required property\n\nFailed validating 'required' in schema",
+      );
+    const methods = Array.isArray(identity.methods) ? identity.methods.filter((each) => typeof each === 'string') : [];
+    let user: User | undefined;
+    let projectId: string | null = null;
+    let parent: string | null = null;
+    for (const method of methods) {
+      const given = object(identity[method]);
+      if (method === 'password') {
+        const asked = object(given?.user);
+        const found = [...this.#cloud.users.values()].find(
+          (each) => each.id === asked?.id || (each.name === asked?.name && isDefaultDomain(object(asked?.domain))),
+        );
+        if (found === undefined || found.password !== asked?.password) return unauthorized(call);
+        user = found;
+      } else if (method === 'token') {
+        const former = this.check(text(given?.id), call.nowMs);
+        if (former === undefined) return failure(call, 404, 'Not Found', 'Could not recognize Fernet token');
+        user = former.user;
+        parent = former.auditId;
+      } else if (method === 'application_credential') {
+        const id = text(given?.id);
+        const name = text(given?.name);
+        const owner = object(given?.user);
+        const found = [...this.#cloud.applicationCredentials.values()].find((each) => {
+          if (id !== undefined) return each.id === id;
+          const by = this.#cloud.users.get(each.userId);
+          return each.name === name && (owner?.id === by?.id || owner?.name === by?.name);
+        });
+        if (found === undefined)
+          return failure(call, 404, 'Not Found', `Could not find Application Credential: ${id ?? name ?? ''}.`);
+        if (found.secret !== given?.secret) return unauthorized(call);
+        user = this.#cloud.users.get(found.userId);
+        projectId = user?.projectId ?? null;
+      }
+    }
+    if (user === undefined) return unauthorized(call);
+    const scope = object(auth?.scope);
+    const project = object(scope?.project);
+    if (project !== undefined) {
+      const found = [...this.#cloud.projects.values()].find(
+        (each) => each.id === project.id || (each.name === project.name && isDefaultDomain(object(project.domain))),
+      );
+      if (found === undefined || (found.id !== user.projectId && !user.roles.includes('admin')))
+        return unauthorized(call);
+      projectId = found.id;
+    }
+    const token: Token = {
+      id: `gAAAAAB${this.#random.word(160)}`,
+      user,
+      projectId,
+      methods: methods.length === 0 ? ['password'] : methods,
+      issuedMs: call.nowMs,
+      expiresMs: call.nowMs + this.tokenSeconds * 1000,
+      auditId: this.#random.word(22),
+      parentAuditId: parent,
+    };
+    this.tokens.set(token.id, token);
+    return json(201, { token: this.#view(token) }, { 'X-Subject-Token': token.id, ...vary(call) });
+  }
+
+  #view(token: Token): Record<string, unknown> {
+    const domain = { id: 'default', name: 'Default' };
+    const iso = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}.000000Z`;
+    const view: Record<string, unknown> = {
+      methods: token.methods,
+      user: { domain, id: token.user.id, name: token.user.name, password_expires_at: null },
+      audit_ids: token.parentAuditId === null ? [token.auditId] : [token.auditId, token.parentAuditId],
+      expires_at: iso(token.expiresMs),
+      issued_at: iso(token.issuedMs),
+    };
+    if (token.projectId === null) return view;
+    const project = [...this.#cloud.projects.values()].find((each) => each.id === token.projectId);
+    view.project = { domain, id: token.projectId, name: project?.name ?? '' };
+    view.is_domain = false;
+    view.roles = token.user.roles.map((name) => ({ id: hexOf(name), name }));
+    view.catalog = this.#catalog().map((entry) => ({
+      endpoints: ['public', 'admin', 'internal'].map((face) => ({
+        id: hexOf(`${entry.type}/${face}`),
+        interface: face,
+        region_id: this.#cloud.scenario.region,
+        url: entry.url,
+        region: this.#cloud.scenario.region,
+      })),
+      id: hexOf(entry.type),
+      type: entry.type,
+      name: entry.name,
+    }));
+    return view;
+  }
+}
+
+function hexOf(name: string): string {
+  return Buffer.from(name.padEnd(16, '.')).toString('hex').slice(0, 32);
+}
+
+function isDefaultDomain(domain: Readonly<Record<string, unknown>> | undefined): boolean {
+  return domain?.id === 'default' || domain?.name === 'Default';
+}
+
+function version(call: Call): unknown {
+  return {
+    id: 'v3.14',
+    status: 'stable',
+    updated: '2020-04-07T00:00:00Z',
+    links: [{ rel: 'self', href: `${call.base}/v3/` }],
+    'media-types': [{ base: 'application/json', type: 'application/vnd.openstack.identity-v3+json' }],
+  };
+}
+
+function vary(call: Call): Record<string, string> {
+  return { Vary: 'X-Auth-Token', 'x-openstack-request-id': call.requestId };
+}
+
+function failure(call: Call, code: number, title: string, message: string): Reply {
+  return json(code, { error: { code, message, title } }, vary(call));
+}
+
+function unauthorized(call: Call): Reply {
+  return failure(call, 401, 'Unauthorized', 'The request you have made requires authentication.');
+}
+
+/** What keystonemiddleware answers for Nova and Placement when the token is missing, unknown or expired. */
+export function denied(call: Call, keystone: string): Reply {
+  return json(
+    401,
+    { error: { code: 401, title: 'Unauthorized', message: 'The request you have made requires authentication.' } },
+    { 'WWW-Authenticate': `Keystone uri="${keystone}"`, 'X-Openstack-Request-Id': call.requestId },
+  );
+}

@@ -1,0 +1,127 @@
+import type { Cloud } from '../cloud.ts';
+import { BadQuery, evaluate, parse, type Value } from '../promql.ts';
+import { type Call, json, type Reply } from './exchange.ts';
+
+/** Prometheus' most points of one series in a range query. */
+const MOST_POINTS = 11_000;
+
+/** The part of Prometheus' HTTP API that Kronos uses: query, query_range, status/runtimeinfo, and health. */
+export function prometheus(cloud: Cloud, call: Call): Reply {
+  const form = call.method === 'POST' ? new URLSearchParams(call.body) : new URLSearchParams();
+  const parameter = (name: string): string => form.get(name) ?? call.query.get(name) ?? '';
+  try {
+    switch (call.path) {
+      case '/-/healthy':
+      case '/-/ready':
+        return {
+          status: 200,
+          headers: { 'Content-Type': 'text/plain; charset=utf-8' },
+          body: 'Prometheus Server is Ready.\n',
+        };
+      case '/api/v1/status/runtimeinfo':
+        return success({
+          startTime: new Date(cloud.startMs).toISOString(),
+          CWD: '/',
+          reloadConfigSuccess: true,
+          lastConfigTime: new Date(cloud.startMs).toISOString(),
+          corruptionCount: 0,
+          goroutineCount: 25,
+          GOMAXPROCS: 2,
+          GOMEMLIMIT: 4_294_967_296,
+          GOGC: '75',
+          GODEBUG: '',
+          storageRetention: '15d',
+        });
+      case '/api/v1/query': {
+        const expression = read(parameter('query'));
+        const at = parameter('time') === '' ? call.nowMs : time('time', parameter('time'));
+        const value = evaluate(cloud, expression, at);
+        return success(instantView(value, at));
+      }
+      case '/api/v1/query_range': {
+        const start = time('start', parameter('start'));
+        const end = time('end', parameter('end'));
+        if (end < start) throw new Bad('invalid parameter "end": end timestamp must not be before start time');
+        const step = duration(parameter('step'));
+        if (step <= 0)
+          throw new Bad(
+            'invalid parameter "step": zero or negative query resolution step widths are not accepted. Try a positive integer',
+          );
+        if ((end - start) / step > MOST_POINTS)
+          throw new Bad(
+            'exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)',
+          );
+        const expression = read(parameter('query'));
+        const series = new Map<string, { metric: Readonly<Record<string, string>>; values: [number, string][] }>();
+        for (let at = start; at <= end; at += step) {
+          // Before its start the cloud had no samples; after now it has none yet.
+          if (at > call.nowMs) break;
+          const value = evaluate(cloud, expression, at);
+          const samples = 'scalar' in value ? [{ labels: {}, value: value.scalar }] : value.vector;
+          for (const sample of samples) {
+            const key = JSON.stringify(sample.labels);
+            const entry = series.get(key);
+            const point: [number, string] = [at / 1000, show(sample.value)];
+            if (entry === undefined) series.set(key, { metric: sample.labels, values: [point] });
+            else entry.values.push(point);
+          }
+        }
+        return success({ resultType: 'matrix', result: [...series.values()] });
+      }
+      default:
+        return { status: 404, headers: { 'Content-Type': 'text/plain; charset=utf-8' }, body: '404 page not found\n' };
+    }
+  } catch (error) {
+    if (error instanceof Bad) return bad(error.message);
+    if (error instanceof BadQuery) return bad(`invalid parameter "query": ${error.message}`);
+    throw error;
+  }
+}
+
+class Bad extends Error {}
+
+function read(query: string): ReturnType<typeof parse> {
+  return parse(query);
+}
+
+function bad(error: string): Reply {
+  return json(400, { status: 'error', errorType: 'bad_data', error });
+}
+
+function success(data: unknown): Reply {
+  return json(200, { status: 'success', data });
+}
+
+/** Milliseconds, from seconds or an RFC 3339 time. */
+function time(name: string, given: string): number {
+  const value = /^-?\d+(\.\d+)?$/.test(given) ? Number(given) * 1000 : Date.parse(given);
+  if (given !== '' && !Number.isNaN(value)) return value;
+  const lead = name === 'time' ? `Invalid time value for 'time': ` : '';
+  throw new Bad(`invalid parameter "${name}": ${lead}cannot parse "${given}" to a valid timestamp`);
+}
+
+/** Milliseconds, from seconds or a duration such as `30s`. */
+function duration(given: string): number {
+  const found = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(given);
+  if (found === null) throw new Bad(`invalid parameter "step": cannot parse "${given}" to a valid duration`);
+  const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+  return Number(found[1]) * (units[found[2] ?? 's'] ?? 1000);
+}
+
+function instantView(value: Value, atMs: number): unknown {
+  if ('scalar' in value) return { resultType: 'scalar', result: [atMs / 1000, show(value.scalar)] };
+  return {
+    resultType: 'vector',
+    result: value.vector.map((sample) => ({ metric: sample.labels, value: [atMs / 1000, show(sample.value)] })),
+  };
+}
+
+/** A number as Prometheus writes it: no exponent, `NaN`, `+Inf`, `-Inf`. */
+function show(value: number): string {
+  if (Number.isNaN(value)) return 'NaN';
+  if (value === Number.POSITIVE_INFINITY) return '+Inf';
+  if (value === Number.NEGATIVE_INFINITY) return '-Inf';
+  const plain = String(value);
+  if (!plain.includes('e')) return plain;
+  return value.toFixed(20).replace(/\.?0+$/, '');
+}

@@ -1,0 +1,350 @@
+import { createHash } from 'node:crypto';
+import type { Cloud } from '../cloud.ts';
+import {
+  type Action,
+  type Aggregate,
+  type Group,
+  type Host,
+  IN_PROGRESS,
+  type Migration,
+  type Server,
+} from '../model.ts';
+import { micros, seconds } from './exchange.ts';
+
+/** Nova's objects as JSON, per microversion (`minor` 96 means 2.96). Field order as Nova writes it. */
+
+export function hostId(projectId: string, host: string): string {
+  return host === ''
+    ? ''
+    : createHash('sha224')
+        .update(projectId + host)
+        .digest('hex');
+}
+
+/** nova/api/openstack/common.py _STATE_MAP, as far as the simulated states go. */
+export function statusOf(server: Server): string {
+  if (server.deletedMs !== null) return 'DELETED';
+  switch (server.vmState) {
+    case 'active':
+    case 'paused':
+      if (server.taskState === 'migrating') return 'MIGRATING';
+      if (server.vmState === 'paused') return 'PAUSED';
+      if (server.taskState?.startsWith('resize_') === true) return 'RESIZE';
+      if (server.taskState?.startsWith('reboot') === true)
+        return server.taskState.endsWith('hard') ? 'HARD_REBOOT' : 'REBOOT';
+      if (server.taskState?.startsWith('rebuild') === true) return 'REBUILD';
+      return 'ACTIVE';
+    case 'stopped':
+      return 'SHUTOFF';
+    case 'error':
+      return 'ERROR';
+    case 'resized':
+      return server.taskState === 'resize_reverting' ? 'REVERT_RESIZE' : 'VERIFY_RESIZE';
+    case 'building':
+      return 'BUILD';
+  }
+}
+
+/** nova/compute/api.py get_instance_host_status. */
+export function hostStatus(host: Host | undefined): string {
+  if (host === undefined) return '';
+  if (host.forcedDown) return 'DOWN';
+  if (host.disabled) return 'MAINTENANCE';
+  return host.up ? 'UP' : 'UNKNOWN';
+}
+
+export function serverView(cloud: Cloud, server: Server, minor: number, base: string, show: boolean): string {
+  const key = `${minor}${show ? 's' : ''}`;
+  const cached = server.views.get(key);
+  if (cached !== undefined) return cached;
+  const view = JSON.stringify(serverObject(cloud, server, minor, base, show));
+  server.views.set(key, view);
+  return view;
+}
+
+function serverObject(cloud: Cloud, server: Server, minor: number, base: string, show: boolean): unknown {
+  const host = cloud.hosts.get(server.host);
+  const status = statusOf(server);
+  const { flavor } = server;
+  const image =
+    server.imageId === null
+      ? ''
+      : {
+          id: server.imageId,
+          links: [{ rel: 'bookmark', href: `${base}/images/${server.imageId}` }],
+          ...(minor >= 98 ? { properties: { base_image_ref: server.imageId, min_ram: '0', min_disk: '1' } } : {}),
+        };
+  const view: Record<string, unknown> = {
+    id: server.uuid,
+    name: server.name,
+    status,
+    tenant_id: server.projectId,
+    user_id: server.userId,
+    metadata: server.metadata,
+    hostId: hostId(server.projectId, server.host),
+    image,
+    flavor:
+      minor >= 47
+        ? {
+            vcpus: flavor.vcpus,
+            ram: flavor.memoryMb,
+            disk: flavor.diskGb,
+            ephemeral: 0,
+            swap: 0,
+            original_name: flavor.name,
+            extra_specs: flavor.extraSpecs,
+          }
+        : { id: flavor.id, links: [{ rel: 'bookmark', href: `${base}/flavors/${flavor.id}` }] },
+    created: seconds(server.createdMs),
+    updated: seconds(server.updatedMs),
+    addresses: {},
+    accessIPv4: '',
+    accessIPv6: '',
+    links: [
+      { rel: 'self', href: `${base}/v2.1/servers/${server.uuid}` },
+      { rel: 'bookmark', href: `${base}/servers/${server.uuid}` },
+    ],
+    'OS-DCF:diskConfig': 'MANUAL',
+  };
+  if (server.fault !== null && status === 'ERROR')
+    view.fault = {
+      code: server.fault.code,
+      created: seconds(server.fault.createdMs),
+      message: server.fault.message,
+    };
+  if (['ACTIVE', 'BUILD', 'REBUILD', 'RESIZE', 'VERIFY_RESIZE', 'MIGRATING'].includes(status)) view.progress = 0;
+  view['OS-EXT-AZ:availability_zone'] = host === undefined ? '' : cloud.zoneOf(server.host);
+  if (minor >= 96) view.pinned_availability_zone = server.pinnedZone;
+  if (minor >= 100) {
+    const group = cloud.groupOf.get(server.uuid);
+    view.scheduler_hints = group === undefined ? {} : { group: [group.uuid] };
+  }
+  view.config_drive = server.configDrive ? 'True' : '';
+  view.key_name = null;
+  view['OS-SRV-USG:launched_at'] = server.vmState === 'building' ? null : micros(server.launchedMs);
+  view['OS-SRV-USG:terminated_at'] = null;
+  view['OS-EXT-SRV-ATTR:host'] = server.host === '' ? null : server.host;
+  view['OS-EXT-SRV-ATTR:instance_name'] = `instance-${server.id.toString(16).padStart(8, '0')}`;
+  view['OS-EXT-SRV-ATTR:hypervisor_hostname'] = host?.hypervisorHostname ?? null;
+  if (minor >= 3) {
+    view['OS-EXT-SRV-ATTR:reservation_id'] = server.reservationId;
+    view['OS-EXT-SRV-ATTR:launch_index'] = 0;
+    view['OS-EXT-SRV-ATTR:hostname'] = server.name;
+    view['OS-EXT-SRV-ATTR:kernel_id'] = '';
+    view['OS-EXT-SRV-ATTR:ramdisk_id'] = '';
+    view['OS-EXT-SRV-ATTR:root_device_name'] = '/dev/sda';
+    view['OS-EXT-SRV-ATTR:user_data'] = null;
+  }
+  view['OS-EXT-STS:task_state'] = server.taskState;
+  view['OS-EXT-STS:vm_state'] = server.vmState;
+  view['OS-EXT-STS:power_state'] = server.powerState;
+  view['os-extended-volumes:volumes_attached'] =
+    server.imageId === null
+      ? [minor >= 3 ? { id: server.uuid, delete_on_termination: true } : { id: server.uuid }]
+      : [];
+  if (minor >= 9) view.locked = server.locked;
+  if (minor >= 73) view.locked_reason = server.lockedReason;
+  if (minor >= 19) view.description = null;
+  if (minor >= 26) view.tags = server.tags;
+  if (minor >= 63) view.trusted_image_certificates = null;
+  if (minor >= 16) view.host_status = hostStatus(host);
+  if (show && minor >= 71) {
+    const group = cloud.groupOf.get(server.uuid);
+    view.server_groups = group === undefined ? [] : [group.uuid];
+  }
+  return view;
+}
+
+export function migrationView(migration: Migration, minor: number, base: string): unknown {
+  const view: Record<string, unknown> = { id: migration.id };
+  if (minor >= 59) view.uuid = migration.uuid;
+  const conducted = migration.dest !== null;
+  view.source_compute = migration.source;
+  view.dest_compute = migration.dest;
+  view.source_node = conducted ? migration.sourceNode : null;
+  view.dest_node = conducted ? migration.destNode : null;
+  view.dest_host = null;
+  view.old_instance_type_id = 1;
+  view.new_instance_type_id = 1;
+  view.instance_uuid = migration.serverUuid;
+  view.status = migration.status;
+  if (minor >= 23) view.migration_type = migration.type;
+  if (minor >= 80) {
+    view.user_id = migration.userId;
+    view.project_id = migration.projectId;
+  }
+  view.created_at = micros(migration.createdMs);
+  view.updated_at = migration.updatedMs === null ? null : micros(migration.updatedMs);
+  if (minor >= 23 && migration.type === 'live-migration' && IN_PROGRESS.has(migration.status))
+    view.links = [
+      { rel: 'self', href: `${base}/v2.1/servers/${migration.serverUuid}/migrations/${migration.id}` },
+      { rel: 'bookmark', href: `${base}/servers/${migration.serverUuid}/migrations/${migration.id}` },
+    ];
+  return view;
+}
+
+export function progressView(cloud: Cloud, migration: Migration, minor: number): unknown {
+  const memory = cloud.progress(migration);
+  const view: Record<string, unknown> = {
+    created_at: micros(migration.createdMs),
+    dest_compute: migration.dest,
+    dest_host: null,
+    dest_node: migration.destNode,
+    disk_processed_bytes: memory === null ? null : 0,
+    disk_remaining_bytes: memory === null ? null : 0,
+    disk_total_bytes: memory === null ? null : 0,
+    id: migration.id,
+    memory_processed_bytes: memory?.processed ?? null,
+    memory_remaining_bytes: memory?.remaining ?? null,
+    memory_total_bytes: memory?.total ?? null,
+    server_uuid: migration.serverUuid,
+    source_compute: migration.source,
+    source_node: migration.sourceNode,
+    status: migration.status,
+    updated_at: migration.updatedMs === null ? null : micros(migration.updatedMs),
+  };
+  if (minor >= 59) view.uuid = migration.uuid;
+  if (minor >= 80) {
+    view.user_id = migration.userId;
+    view.project_id = migration.projectId;
+  }
+  return view;
+}
+
+export function actionView(action: Action, minor: number): Record<string, unknown> {
+  const view: Record<string, unknown> = {
+    action: action.action,
+    instance_uuid: action.serverUuid,
+    request_id: action.requestId,
+    user_id: action.userId,
+    project_id: action.projectId,
+    start_time: micros(action.startMs),
+    message: action.message,
+  };
+  if (minor >= 58) view.updated_at = micros(action.updatedMs);
+  return view;
+}
+
+export function eventViews(action: Action, projectId: string, minor: number): unknown[] {
+  return action.events
+    .map((event) => {
+      const view: Record<string, unknown> = {
+        event: event.event,
+        start_time: micros(event.startMs),
+        finish_time: event.finishMs === null ? null : micros(event.finishMs),
+        result: event.result,
+        traceback: event.traceback,
+      };
+      if (minor >= 62) {
+        view.host = event.host;
+        view.hostId = hostId(action.projectId ?? projectId, event.host);
+      }
+      if (minor >= 84) view.details = event.details;
+      return view;
+    })
+    .reverse();
+}
+
+/** What nova-compute reports every so often. */
+const REPORT_MS = 10_000;
+
+export function serviceView(cloud: Cloud, host: Host, minor: number, nowMs: number): unknown {
+  const seenMs = host.up ? Math.floor(nowMs / REPORT_MS) * REPORT_MS : host.lastSeenMs;
+  return {
+    binary: 'nova-compute',
+    host: host.name,
+    id: minor >= 53 ? host.serviceUuid : host.serviceId,
+    zone: cloud.zoneOf(host.name),
+    status: host.disabled ? 'disabled' : 'enabled',
+    state: cloud.isUp(host) ? 'up' : 'down',
+    updated_at: micros(seenMs),
+    disabled_reason: host.disabledReason,
+    ...(minor >= 11 ? { forced_down: host.forcedDown } : {}),
+  };
+}
+
+export function hypervisorView(
+  cloud: Cloud,
+  host: Host,
+  minor: number,
+  detail: boolean,
+  servers: readonly Server[],
+  withServers: boolean,
+): unknown {
+  const uuids = minor >= 53;
+  const view: Record<string, unknown> = {
+    id: uuids ? host.nodeUuid : host.nodeId,
+    hypervisor_hostname: host.hypervisorHostname,
+    state: cloud.isUp(host) ? 'up' : 'down',
+    status: host.disabled ? 'disabled' : 'enabled',
+  };
+  if (detail) {
+    view.hypervisor_type = host.hypervisorType;
+    view.hypervisor_version = host.hypervisorVersion;
+    view.host_ip = host.ip;
+    view.service = {
+      id: uuids ? host.serviceUuid : host.serviceId,
+      host: host.name,
+      disabled_reason: host.disabledReason,
+    };
+    if (minor < 88) {
+      const cpuInfo = {
+        arch: 'x86_64',
+        model: 'Skylake-Server',
+        vendor: 'Intel',
+        features: ['pge', 'clflush', 'avx2'],
+        topology: { cores: 16, threads: 2, sockets: 2 },
+      };
+      view.vcpus = host.total.vcpus;
+      view.memory_mb = host.total.memoryMb;
+      view.local_gb = host.total.diskGb;
+      view.vcpus_used = host.used.vcpus;
+      view.memory_mb_used = host.reserved.memoryMb + host.used.memoryMb;
+      view.local_gb_used = host.used.diskGb;
+      view.free_ram_mb = host.total.memoryMb - host.reserved.memoryMb - host.used.memoryMb;
+      view.free_disk_gb = host.total.diskGb - host.used.diskGb;
+      view.current_workload = 0;
+      view.running_vms = servers.length;
+      view.disk_available_least = 0;
+      view.cpu_info = minor >= 28 ? cpuInfo : JSON.stringify(cpuInfo);
+    } else {
+      view.uptime = cloud.isUp(host) ? ' 10:00:00 up 40 days, 2:00,  1 user,  load average: 4.10, 4.20, 4.00' : null;
+    }
+  }
+  if (withServers && servers.length > 0)
+    view.servers = servers.map((server) => ({
+      name: `instance-${server.id.toString(16).padStart(8, '0')}`,
+      uuid: server.uuid,
+    }));
+  else if (withServers && minor >= 75) view.servers = [];
+  return view;
+}
+
+export function aggregateView(aggregate: Aggregate, minor: number): unknown {
+  return {
+    id: aggregate.id,
+    ...(minor >= 41 ? { uuid: aggregate.uuid } : {}),
+    name: aggregate.name,
+    hosts: aggregate.hosts,
+    metadata: aggregate.metadata,
+    created_at: micros(aggregate.createdMs),
+    updated_at: aggregate.updatedMs === null ? null : micros(aggregate.updatedMs),
+    deleted_at: null,
+    deleted: false,
+    availability_zone: aggregate.availabilityZone,
+  };
+}
+
+export function groupView(group: Group, minor: number): unknown {
+  const rules =
+    group.policy === 'anti-affinity' && group.maxServerPerHost !== null
+      ? { max_server_per_host: group.maxServerPerHost }
+      : {};
+  return {
+    id: group.uuid,
+    name: group.name,
+    ...(minor >= 64 ? { policy: group.policy, rules } : { policies: [group.policy], metadata: {} }),
+    members: group.members,
+    ...(minor >= 13 ? { project_id: group.projectId, user_id: group.userId } : {}),
+  };
+}

@@ -1,0 +1,162 @@
+import type { Cloud } from './cloud.ts';
+import type { Server } from './model.ts';
+
+/** One sample of one series. `atMs`: when it was scraped. */
+export interface Sample {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+  readonly atMs: number;
+}
+
+/** Prometheus keeps a series alive this long after its last sample. */
+export const LOOKBACK_MS = 300_000;
+
+/** The metrics the cloud exports, with the meaning of their values. */
+export const METRICS: Readonly<Record<string, string>> = {
+  host_cpu_utilisation: 'share of the host CPUs in use, 0..1',
+  host_mem_utilisation: 'share of the host memory in use, 0..1',
+  host_cpu_cores: 'CPUs of the host',
+  host_mem_mb: 'memory of the host, MB',
+  vm_cpu_cores: 'cores the VM uses',
+  vm_mem_mb: 'memory the VM uses, MB',
+  up: '1 while the target answers',
+};
+
+const TARGET = { instance: '127.0.0.1:19180', job: 'bed' };
+
+/** The cores that a server uses at `atMs`. */
+export function coresAt(cloud: Cloud, server: Server, atMs: number): number {
+  const { cpuCores, curve } = server.demand;
+  if (curve === undefined) return cpuCores;
+  const turns = cloud.cloudSeconds(atMs) / curve.periodSeconds + curve.phase;
+  return Math.max(0, cpuCores * (1 + curve.amplitude * Math.sin(2 * Math.PI * turns)));
+}
+
+/** Where the guest was at `atMs`; null before it was created and after it was deleted. */
+export function hostAt(server: Server, atMs: number): string | null {
+  let host: string | null = null;
+  for (const placement of server.placements) {
+    if (placement.fromMs > atMs) break;
+    host = placement.host;
+  }
+  return host;
+}
+
+function uses(server: Server): boolean {
+  return server.vmState === 'active' || server.vmState === 'paused' || server.vmState === 'resized';
+}
+
+/** Every exported sample of `metric` as scraped at exactly `atMs`, before faults. */
+function scrape(cloud: Cloud, metric: string, atMs: number): Sample[] {
+  const sample = (labels: Record<string, string>, value: number): Sample => ({
+    labels: { __name__: metric, ...labels, ...TARGET },
+    value,
+    atMs,
+  });
+  const all = (): Server[] => {
+    const gone = [...cloud.deleted.values()].filter((server) => (server.deletedMs ?? 0) > atMs);
+    return [...cloud.servers.values(), ...gone];
+  };
+  switch (metric) {
+    case 'up':
+      return [sample({}, 1)];
+    case 'host_cpu_cores':
+      return [...cloud.hosts.values()].map((host) => sample({ host: host.name }, host.total.vcpus));
+    case 'host_mem_mb':
+      return [...cloud.hosts.values()].map((host) => sample({ host: host.name }, host.total.memoryMb));
+    case 'host_cpu_utilisation':
+    case 'host_mem_utilisation': {
+      const cpu = metric === 'host_cpu_utilisation';
+      const sums = new Map<string, number>();
+      for (const host of cloud.hosts.values()) if (host.up) sums.set(host.name, 0);
+      for (const server of all()) {
+        const host = hostAt(server, atMs);
+        const sum = host === null ? undefined : sums.get(host);
+        if (host === null || sum === undefined) continue;
+        const cores = uses(server) ? coresAt(cloud, server, atMs) : 0;
+        sums.set(host, sum + (cpu ? cores : server.demand.memoryMb));
+      }
+      return [...sums].map(([name, sum]) => {
+        const total = cloud.hosts.get(name)?.total;
+        const size = (cpu ? total?.vcpus : total?.memoryMb) ?? 1;
+        return sample({ host: name }, Math.min(1, sum / size));
+      });
+    }
+    case 'vm_cpu_cores':
+    case 'vm_mem_mb': {
+      const out: Sample[] = [];
+      for (const server of all()) {
+        const host = hostAt(server, atMs);
+        if (host === null || cloud.hosts.get(host)?.up !== true) continue;
+        const cores = uses(server) ? coresAt(cloud, server, atMs) : 0;
+        out.push(
+          sample({ instance_uuid: server.uuid, host }, metric === 'vm_cpu_cores' ? cores : server.demand.memoryMb),
+        );
+      }
+      return out;
+    }
+    default:
+      return [];
+  }
+}
+
+/** The newest sample of every series of `metric` at `atMs`, faults included: an instant selector's answer. */
+export function instant(cloud: Cloud, metric: string, atMs: number): Sample[] {
+  const stepMs = cloud.scenario.scrapeSeconds * 1000;
+  const scraped = Math.floor(atMs / stepMs) * stepMs;
+  if (scraped < cloud.startMs - LOOKBACK_MS * 12) return [];
+  const faults = cloud.seriesFaults.filter(
+    (fault) =>
+      fault.fromMs <= scraped &&
+      (fault.untilMs === null || fault.untilMs > scraped) &&
+      (fault.metric === undefined || fault.metric === metric),
+  );
+  const fresh = scrape(cloud, metric, scraped);
+  if (faults.length === 0) return fresh;
+  const out: Sample[] = [];
+  const before = new Map<number, Map<string, Sample>>();
+  const former = (fromMs: number, key: string): Sample | undefined => {
+    let then = before.get(fromMs);
+    if (then === undefined) {
+      const at = Math.floor(fromMs / stepMs) * stepMs;
+      then = new Map(scrape(cloud, metric, at).map((sample) => [JSON.stringify(sample.labels), sample]));
+      before.set(fromMs, then);
+    }
+    return then.get(key);
+  };
+  for (const sample of fresh) {
+    const fault = faults.findLast((each) =>
+      Object.entries(each.labels).every(([name, value]) => sample.labels[name] === value),
+    );
+    switch (fault?.kind) {
+      case undefined:
+        out.push(sample);
+        break;
+      case 'missing':
+        break;
+      case 'stale': {
+        const last = former(fault.fromMs, JSON.stringify(sample.labels));
+        if (last !== undefined && atMs - last.atMs < LOOKBACK_MS) out.push(last);
+        break;
+      }
+      case 'frozen': {
+        const last = former(fault.fromMs, JSON.stringify(sample.labels));
+        out.push(last === undefined ? sample : { ...last, atMs: sample.atMs });
+        break;
+      }
+      case 'duplicate':
+        out.push(sample, { ...sample, labels: { ...sample.labels, instance: '127.0.0.2:19180' } });
+        break;
+      case 'nan':
+        out.push({ ...sample, value: Number.NaN });
+        break;
+      case 'inf':
+        out.push({ ...sample, value: Number.POSITIVE_INFINITY });
+        break;
+      case 'value':
+        out.push({ ...sample, value: fault.value ?? 0 });
+        break;
+    }
+  }
+  return out;
+}

@@ -1,0 +1,624 @@
+import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { type Act, type ActInput, actSchema } from './acts.ts';
+import { type Clock, systemClock } from './clock.ts';
+import { Cloud } from './cloud.ts';
+import { ActError } from './errors.ts';
+import { type ActiveApiFault, type Api, apis } from './faults.ts';
+import { Compute } from './http/compute.ts';
+import type { Call, Reply } from './http/exchange.ts';
+import { json, parseJson } from './http/exchange.ts';
+import { type CatalogEntry, Identity } from './http/identity.ts';
+import { PlacementApi } from './http/placement.ts';
+import { prometheus } from './http/prometheus.ts';
+import { type Random, random } from './random.ts';
+import { describeIssues, parseScenario, type ScenarioInput } from './scenario.ts';
+
+export interface SimOptions {
+  readonly scenario: ScenarioInput;
+  /** Default: the scenario's. */
+  readonly seed?: number;
+  /** How many times faster than Nova its steps go. Default 1. */
+  readonly speed?: number;
+  /** Default 0: a free one. */
+  readonly port?: number;
+  readonly clock?: Clock;
+}
+
+export interface SimUrls {
+  /** For `auth_url`. */
+  readonly identity: string;
+  readonly compute: string;
+  readonly placement: string;
+  readonly prometheus: string;
+  readonly admin: string;
+}
+
+/** One call that the cloud received: its own record. */
+export interface CallRecord {
+  readonly seq: number;
+  readonly atMs: number;
+  readonly api: Api;
+  readonly method: string;
+  /** Path and query. */
+  readonly path: string;
+  readonly microversion: string | null;
+  readonly requestId: string;
+  readonly body: unknown;
+  /** Null when it got no answer. */
+  status: number | null;
+  /** The fault that hit it, if any. */
+  fault: string | null;
+}
+
+/** A migration with every status it went through: the cloud's own record. */
+export interface MigrationRecord {
+  readonly id: number;
+  readonly uuid: string;
+  readonly server: string;
+  readonly name: string;
+  readonly source: string;
+  readonly dest: string | null;
+  readonly requestedHost: string | null;
+  readonly forced: boolean;
+  readonly requestId: string;
+  readonly user: string;
+  readonly status: string;
+  readonly history: readonly { readonly status: string; readonly atMs: number }[];
+}
+
+/** A simulated cloud that listens. */
+export interface Sim {
+  readonly urls: SimUrls;
+  readonly cloud: Cloud;
+  readonly clock: Clock;
+  /** Brings the cloud to the clock's time; every call does it by itself. */
+  settle(): void;
+  /** Does one thing to the cloud; returns what it made (an id), if anything. Throws ActError. */
+  act(act: ActInput): Readonly<Record<string, unknown>>;
+  /** POST, PUT and DELETE calls since a sequence number, oldest first. */
+  calls(since?: number): readonly CallRecord[];
+  migrations(): readonly MigrationRecord[];
+  /** Calls counted by `METHOD api route`, ids replaced by `{id}`; reads included. */
+  counts(): Readonly<Record<string, number>>;
+  close(): Promise<void>;
+}
+
+const PREFIXES: Readonly<Record<Api, string>> = {
+  identity: '/identity',
+  compute: '/compute',
+  placement: '/placement',
+  prometheus: '/prometheus',
+};
+
+/** Starts a simulated cloud on 127.0.0.1. Throws ScenarioError. */
+export async function startSim(options: SimOptions): Promise<Sim> {
+  const sim = new SimServer(options);
+  await sim.listen(options.port ?? 0);
+  return sim;
+}
+
+class SimServer implements Sim {
+  readonly cloud: Cloud;
+  readonly clock: Clock;
+  readonly #identity: Identity;
+  readonly #compute: Compute;
+  readonly #placement: PlacementApi;
+  readonly #http: HttpServer;
+  readonly #sockets = new Set<Socket>();
+  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #random: Random;
+  readonly #requestIds: Random;
+  readonly #calls: CallRecord[] = [];
+  readonly #counts = new Map<string, number>();
+  readonly #paused = new Map<Api, (() => void)[]>();
+  #faults: ActiveApiFault[] = [];
+  #seq = 0;
+  #faultId = 0;
+  #origin = '';
+
+  constructor(options: SimOptions) {
+    const scenario = parseScenario(options.scenario);
+    this.clock = options.clock ?? systemClock;
+    const seed = options.seed ?? scenario.seed;
+    this.cloud = new Cloud(scenario, {
+      startMs: this.clock.now(),
+      seed,
+      ...(options.speed === undefined ? {} : { speed: options.speed }),
+    });
+    this.#random = random(seed ^ 0x5eed);
+    this.#requestIds = random(seed ^ 0x1d);
+    this.#identity = new Identity(this.cloud, () => this.#catalog(), seed ^ 0x70ce);
+    const keystone = (): string => this.urls.identity;
+    this.#compute = new Compute(this.cloud, this.#identity, keystone);
+    this.#placement = new PlacementApi(this.cloud, this.#identity, keystone);
+    this.#http = createServer((request, response) => this.#receive(request, response));
+    this.#http.keepAliveTimeout = 60_000;
+    this.#http.on('connection', (socket) => {
+      this.#sockets.add(socket);
+      socket.on('close', () => this.#sockets.delete(socket));
+    });
+  }
+
+  async listen(port: number): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#http.once('error', reject);
+      this.#http.listen(port, '127.0.0.1', resolve);
+    });
+    const address = this.#http.address() as AddressInfo;
+    this.#origin = `http://127.0.0.1:${address.port}`;
+  }
+
+  get urls(): SimUrls {
+    const origin = this.#origin;
+    return {
+      identity: `${origin}${PREFIXES.identity}/v3`,
+      compute: `${origin}${PREFIXES.compute}/v2.1`,
+      placement: `${origin}${PREFIXES.placement}`,
+      prometheus: `${origin}${PREFIXES.prometheus}`,
+      admin: `${origin}/_sim`,
+    };
+  }
+
+  #catalog(): CatalogEntry[] {
+    const { identity, compute, placement } = this.urls;
+    return [
+      { type: 'placement', name: 'placement', url: placement },
+      { type: 'compute', name: 'nova', url: compute },
+      { type: 'identity', name: 'keystone', url: identity },
+    ];
+  }
+
+  settle(): void {
+    this.cloud.advance(this.clock.now());
+  }
+
+  // ---------------------------------------------------------------- acts
+
+  act(input: ActInput): Readonly<Record<string, unknown>> {
+    const parsed = actSchema.safeParse(input);
+    if (!parsed.success) throw new ActError(describeIssues(parsed.error));
+    return this.#do(parsed.data);
+  }
+
+  #do(act: Act): Readonly<Record<string, unknown>> {
+    const { cloud } = this;
+    const now = this.clock.now();
+    cloud.advance(now);
+    switch (act.act) {
+      case 'createServer':
+        return { id: cloud.createServer(now, act.server).uuid };
+      case 'deleteServer':
+        cloud.deleteServer(now, act.server);
+        return {};
+      case 'migrateServer': {
+        const { admin } = cloud;
+        const requestId = this.#requestId();
+        const request = { host: act.host, force: false, async: true };
+        cloud.liveMigrate(
+          now,
+          { userId: admin.id, projectId: admin.projectId, requestId },
+          cloud.server(act.server).uuid,
+          request,
+        );
+        return { requestId };
+      }
+      case 'lockServer':
+        cloud.setServer(now, act.server, { locked: true, lockedReason: act.reason });
+        return {};
+      case 'unlockServer':
+        cloud.setServer(now, act.server, { locked: false });
+        return {};
+      case 'setServer': {
+        const { act: _, server, demand, ...change } = act;
+        cloud.setServer(now, server, {
+          ...change,
+          ...(demand === undefined
+            ? {}
+            : { demand: demand as NonNullable<Parameters<Cloud['setServer']>[2]['demand']> }),
+        });
+        return {};
+      }
+      case 'addFlavor':
+        cloud.addFlavor(act.flavor);
+        return {};
+      case 'addHost':
+        cloud.addHost(act.host);
+        return {};
+      case 'setHost': {
+        const { act: _, host, ...change } = act;
+        cloud.setHost(now, host, change);
+        return {};
+      }
+      case 'createGroup':
+        return { id: cloud.addGroup(act.group).uuid };
+      case 'deleteGroup':
+        cloud.removeGroup(act.group);
+        return {};
+      case 'setGroup':
+        cloud.setMembership(act.server, act.group);
+        return {};
+      case 'createAggregate':
+        return { id: cloud.addAggregate(act.aggregate).id };
+      case 'deleteAggregate':
+        cloud.removeAggregate(act.aggregate);
+        return {};
+      case 'setAggregate': {
+        const { act: _, aggregate, ...change } = act;
+        cloud.setAggregate(aggregate, change);
+        return {};
+      }
+      case 'faultServer': {
+        const { uuid } = cloud.server(act.server);
+        if (act.fault === null) cloud.serverFaults.delete(uuid);
+        else cloud.serverFaults.set(uuid, act.fault);
+        return {};
+      }
+      case 'faultHost': {
+        const { name } = cloud.host(act.host);
+        if (act.fault === null) cloud.hostFaults.delete(name);
+        else cloud.hostFaults.set(name, act.fault);
+        return {};
+      }
+      case 'faultApi': {
+        if (act.fault.path !== undefined && !isPattern(act.fault.path))
+          throw new ActError(`fault.path: ${act.fault.path} is no regular expression`);
+        const id = ++this.#faultId;
+        this.#faults.push({ ...act.fault, id, left: act.fault.times ?? Number.POSITIVE_INFINITY });
+        return { id };
+      }
+      case 'mendApi':
+        this.#faults = act.id === undefined ? [] : this.#faults.filter((fault) => fault.id !== act.id);
+        return {};
+      case 'faultSeries':
+        return { id: cloud.faultSeries(now, act.fault) };
+      case 'mendSeries':
+        cloud.clearSeries(now, act.id);
+        return {};
+      case 'pauseApi':
+        for (const api of named(act.api)) if (!this.#paused.has(api)) this.#paused.set(api, []);
+        return {};
+      case 'resumeApi':
+        for (const api of named(act.api)) {
+          const held = this.#paused.get(api) ?? [];
+          this.#paused.delete(api);
+          for (const go of held) go();
+        }
+        return {};
+      case 'revokeTokens':
+        this.#identity.revokeAll();
+        return {};
+      case 'mendAll':
+        this.#faults = [];
+        cloud.serverFaults.clear();
+        cloud.hostFaults.clear();
+        cloud.clearSeries(now);
+        return this.#do({ act: 'resumeApi', api: '*' });
+      case 'setSpeed':
+        cloud.setSpeed(now, act.speed);
+        return {};
+      case 'setTokenSeconds':
+        this.#identity.tokenSeconds = act.seconds;
+        return {};
+    }
+  }
+
+  // ---------------------------------------------------------------- records
+
+  calls(since = 0): readonly CallRecord[] {
+    return this.#calls.filter((call) => call.seq > since);
+  }
+
+  migrations(): readonly MigrationRecord[] {
+    this.settle();
+    const { cloud } = this;
+    return cloud.migrations.map((migration) => ({
+      id: migration.id,
+      uuid: migration.uuid,
+      server: migration.serverUuid,
+      name: (cloud.servers.get(migration.serverUuid) ?? cloud.deleted.get(migration.serverUuid))?.name ?? '',
+      source: migration.source,
+      dest: migration.dest,
+      requestedHost: migration.requestedHost,
+      forced: migration.forced,
+      requestId: migration.requestId,
+      user: cloud.users.get(migration.userId)?.name ?? '',
+      status: migration.status,
+      history: migration.history,
+    }));
+  }
+
+  counts(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#counts);
+  }
+
+  // ---------------------------------------------------------------- HTTP
+
+  #requestId(): string {
+    return `req-${this.#requestIds.uuid()}`;
+  }
+
+  #receive(request: IncomingMessage, response: ServerResponse): void {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('error', () => response.destroy());
+    request.on('end', () => {
+      this.#dispatch(request, response, Buffer.concat(chunks).toString('utf8'));
+    });
+  }
+
+  #dispatch(request: IncomingMessage, response: ServerResponse, body: string): void {
+    const url = request.url ?? '/';
+    const method = request.method ?? 'GET';
+    const mark = url.indexOf('?');
+    const rawPath = mark < 0 ? url : url.slice(0, mark);
+    const rawQuery = mark < 0 ? '' : url.slice(mark + 1);
+    if (rawPath === '/_sim' || rawPath.startsWith('/_sim/')) {
+      send(response, this.#admin(method, rawPath.slice('/_sim'.length), new URLSearchParams(rawQuery), body));
+      return;
+    }
+    const api = apis.find((each) => rawPath === PREFIXES[each] || rawPath.startsWith(`${PREFIXES[each]}/`));
+    if (api === undefined) {
+      send(response, { status: 404, headers: { 'Content-Type': 'text/plain' }, body: 'no such API\n' });
+      return;
+    }
+    const path = rawPath.slice(PREFIXES[api].length);
+    const requestId = this.#requestId();
+    const route = `${method} ${api} ${path.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}|req-[0-9a-f-]+|\/\d+(?=\/|$)/g, (id) => (id.startsWith('/') ? '/{id}' : '{id}'))}`;
+    this.#counts.set(route, (this.#counts.get(route) ?? 0) + 1);
+    const record: CallRecord = {
+      seq: ++this.#seq,
+      atMs: this.clock.now(),
+      api,
+      method,
+      path: rawQuery === '' ? path : `${path}?${rawQuery}`,
+      microversion: headerText(request.headers['openstack-api-version']),
+      requestId,
+      // Secrets stay out of the record.
+      body: api === 'identity' || body === '' ? null : (parseJson(body) ?? body),
+      status: null,
+      fault: null,
+    };
+    if (method !== 'GET' && method !== 'HEAD' && api !== 'prometheus') this.#calls.push(record);
+    const waiting = this.#paused.get(api);
+    const go = (): void => {
+      this.#serve(request, response, record, { api, method, path, rawQuery, body, requestId });
+    };
+    if (waiting !== undefined) waiting.push(go);
+    else go();
+  }
+
+  #serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+    record: CallRecord,
+    given: { api: Api; method: string; path: string; rawQuery: string; body: string; requestId: string },
+  ): void {
+    const { api } = given;
+    const { latencyMs, fault } = this.#faultFor(api, given.method, record.path);
+    if (fault !== undefined) record.fault = fault.effect.kind;
+    const carryOut = (): Reply => {
+      const nowMs = this.clock.now();
+      this.cloud.advance(nowMs);
+      const call: Call = {
+        method: given.method,
+        path: given.path,
+        query: new URLSearchParams(given.rawQuery),
+        rawQuery: given.rawQuery,
+        headers: Object.fromEntries(
+          Object.entries(request.headers).map(([key, value]) => [key, headerText(value) ?? undefined]),
+        ),
+        body: given.body,
+        nowMs,
+        requestId: given.requestId,
+        base: `${this.#origin}${PREFIXES[api]}`,
+      };
+      switch (api) {
+        case 'identity':
+          return this.#identity.answer(call);
+        case 'compute':
+          return this.#compute.answer(call);
+        case 'placement':
+          return this.#placement.answer(call);
+        case 'prometheus':
+          return prometheus(this.cloud, call);
+      }
+    };
+    const finish = (): void => {
+      const effect = fault?.effect;
+      switch (effect?.kind) {
+        case undefined:
+        case 'latency': {
+          const reply = carryOut();
+          record.status = reply.status;
+          send(response, reply);
+          return;
+        }
+        case 'status': {
+          if (effect.processed) carryOut();
+          record.status = effect.status;
+          const text = effect.body ?? `<html><body><h1>${effect.status}</h1></body></html>`;
+          send(response, { status: effect.status, headers: { 'Content-Type': 'text/html' }, body: text });
+          return;
+        }
+        case 'unauthorized':
+          record.status = 401;
+          send(
+            response,
+            json(401, {
+              error: {
+                code: 401,
+                title: 'Unauthorized',
+                message: 'The request you have made requires authentication.',
+              },
+            }),
+          );
+          return;
+        case 'garbage':
+          carryOut();
+          record.status = 200;
+          send(response, { status: 200, headers: { 'Content-Type': 'application/json' }, body: '{"truncat' });
+          return;
+        case 'cut': {
+          if (effect.when === 'before') {
+            response.destroy();
+            return;
+          }
+          const reply = carryOut();
+          if (effect.when === 'middle') {
+            // The length promises more than comes.
+            const whole = Buffer.from(reply.body);
+            response.writeHead(reply.status, { ...reply.headers, 'Content-Length': String(whole.length + 1) });
+            response.write(whole.subarray(0, Math.floor(whole.length / 2)), () => response.destroy());
+            return;
+          }
+          response.destroy();
+          return;
+        }
+        case 'hang':
+          if (effect.when === 'after') carryOut();
+          return;
+      }
+    };
+    if (latencyMs <= 0) {
+      finish();
+      return;
+    }
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      finish();
+    }, latencyMs);
+    this.#timers.add(timer);
+  }
+
+  #faultFor(api: Api, method: string, path: string): { latencyMs: number; fault: ActiveApiFault | undefined } {
+    let latencyMs = 0;
+    let hit: ActiveApiFault | undefined;
+    for (const fault of this.#faults) {
+      if (fault.api !== '*' && fault.api !== api) continue;
+      if (fault.method !== undefined && fault.method !== method) continue;
+      if (fault.path !== undefined && !new RegExp(fault.path).test(path)) continue;
+      if (hit !== undefined && fault.effect.kind !== 'latency') continue;
+      if (fault.probability < 1 && this.#random.next() >= fault.probability) continue;
+      fault.left--;
+      if (fault.effect.kind === 'latency') latencyMs += fault.effect.ms + fault.effect.jitterMs * this.#random.next();
+      else hit = fault;
+    }
+    this.#faults = this.#faults.filter((fault) => fault.left > 0);
+    return { latencyMs, fault: hit };
+  }
+
+  #admin(method: string, path: string, query: URLSearchParams, body: string): Reply {
+    this.settle();
+    const { cloud } = this;
+    if (method === 'POST' && path === '/acts') {
+      const given = parseJson(body);
+      if (given === undefined)
+        return json(400, { code: 'KRONOS_SIM_ACT', message: 'the body must be JSON: one act or a list' });
+      const acts = Array.isArray(given) ? given : [given];
+      const results: unknown[] = [];
+      for (const each of acts) {
+        try {
+          results.push(this.act(each as ActInput));
+        } catch (error) {
+          if (!(error instanceof Error)) throw error;
+          return json(400, { code: 'KRONOS_SIM_ACT', message: `act ${results.length}: ${error.message}`, results });
+        }
+      }
+      return json(200, { results });
+    }
+    if (method !== 'GET') return json(404, { code: 'KRONOS_SIM_ACT', message: `there is no ${method} /_sim${path}` });
+    switch (path) {
+      case '':
+      case '/':
+        return json(200, {
+          scenario: cloud.scenario.name,
+          now: new Date(cloud.nowMs).toISOString(),
+          speed: cloud.speed,
+          urls: this.urls,
+          hosts: cloud.hosts.size,
+          servers: cloud.servers.size,
+          migrations: cloud.migrations.length,
+        });
+      case '/calls':
+        return json(200, { calls: this.calls(Number(query.get('since') ?? 0)) });
+      case '/counts':
+        return json(200, this.counts());
+      case '/migrations':
+        return json(200, { migrations: this.migrations() });
+      case '/faults':
+        return json(200, {
+          api: this.#faults,
+          servers: Object.fromEntries(cloud.serverFaults),
+          hosts: Object.fromEntries(cloud.hostFaults),
+          series: cloud.seriesFaults.filter((fault) => fault.untilMs === null),
+          paused: [...this.#paused.keys()],
+        });
+      case '/servers':
+        return json(200, {
+          servers: cloud.listing().map((server) => ({
+            id: server.uuid,
+            name: server.name,
+            host: server.host,
+            guestHost: server.guestHost,
+            vmState: server.vmState,
+            taskState: server.taskState,
+            locked: server.locked,
+            group: cloud.groupOf.get(server.uuid)?.name ?? null,
+            vcpus: server.flavor.vcpus,
+            memoryMb: server.flavor.memoryMb,
+            demand: server.demand,
+          })),
+        });
+      case '/hosts':
+        return json(200, {
+          hosts: [...cloud.hosts.values()].map((host) => ({
+            name: host.name,
+            up: host.up,
+            disabled: host.disabled,
+            forcedDown: host.forcedDown,
+            cell: host.cell,
+            zone: cloud.zoneOf(host.name),
+            total: host.total,
+            used: host.used,
+          })),
+        });
+      default:
+        return json(404, { code: 'KRONOS_SIM_ACT', message: `there is no GET /_sim${path}` });
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const timer of this.#timers) clearTimeout(timer);
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise<void>((resolve) => this.#http.close(() => resolve()));
+  }
+}
+
+function named(api: Api | '*'): readonly Api[] {
+  return api === '*' ? apis : [api];
+}
+
+function isPattern(text: string): boolean {
+  try {
+    new RegExp(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function headerText(value: string | string[] | undefined): string | null {
+  if (value === undefined) return null;
+  return Array.isArray(value) ? value.join(', ') : value;
+}
+
+function send(response: ServerResponse, reply: Reply): void {
+  if (response.destroyed) return;
+  const headers: Record<string, string | string[]> = {};
+  for (const [name, value] of Object.entries(reply.headers))
+    headers[name] = typeof value === 'string' ? value : [...value];
+  if (reply.status !== 204) headers['Content-Length'] = String(Buffer.byteLength(reply.body));
+  response.writeHead(reply.status, headers);
+  response.end(reply.body);
+}
