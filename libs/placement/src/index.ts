@@ -1,1 +1,8 @@
+export { buildCluster, type Cluster, type ClusterParts } from './cluster.ts';
+export { checkMove, type Refusal } from './constraints.ts';
+export { type DecideInput, decide, RULES_ONLY_BUDGET } from './decide.ts';
 export * from './memory.ts';
+export { type Observed, observe } from './observe.ts';
+export { type ReasonCode, reasonCodes, reasonMeanings } from './reasons.ts';
+export { type ScoreInput, score } from './scoring.ts';
+export { plannerVersion } from './version.ts';

@@ -1,0 +1,134 @@
+import type { Cluster } from './cluster.ts';
+import { codeNumber, codeOfNumber, type ReasonCode } from './reasons.ts';
+
+/** A VM or a destination that is refused, and why. */
+export type Refusal = { readonly code: ReasonCode; readonly detail: Readonly<Record<string, string | number>> };
+
+/**
+ * What is taken on every host: resources and places of server groups. A room is either *cautious*, where departures
+ * free nothing (every set of moves it accepts is legal in any order), or *final*, where they do (the moves need an
+ * order, and maybe do not have one).
+ */
+export class Room {
+  readonly cluster: Cluster;
+  readonly departuresFree: boolean;
+  readonly free: Float64Array;
+  /** Members by host, for each group. */
+  readonly members: Map<number, number>[];
+
+  constructor(cluster: Cluster, departuresFree: boolean, from?: Room) {
+    this.cluster = cluster;
+    this.departuresFree = departuresFree;
+    this.free = Float64Array.from(from?.free ?? cluster.free);
+    this.members =
+      from === undefined ? countMembers(cluster, cluster.vmHost) : from.members.map((counts) => new Map(counts));
+  }
+
+  copy(departuresFree = this.departuresFree): Room {
+    return new Room(this.cluster, departuresFree, this);
+  }
+
+  move(vm: number, from: number, to: number): void {
+    const { R, demand, vmGroups } = this.cluster;
+    const groups = vmGroups[vm] ?? [];
+    for (let r = 0; r < R; r++) {
+      const amount = demand[vm * R + r] ?? 0;
+      this.free[to * R + r] = (this.free[to * R + r] ?? 0) - amount;
+      if (this.departuresFree) this.free[from * R + r] = (this.free[from * R + r] ?? 0) + amount;
+    }
+    for (const g of groups) {
+      const counts = this.members[g];
+      if (counts === undefined) continue;
+      counts.set(to, (counts.get(to) ?? 0) + 1);
+      if (this.departuresFree) counts.set(from, (counts.get(from) ?? 0) - 1);
+    }
+  }
+}
+
+function countMembers(cluster: Cluster, place: Int32Array): Map<number, number>[] {
+  return cluster.groups.map((group) => {
+    const counts = new Map<number, number>();
+    for (const v of group.members)
+      for (const h of [place[v] ?? 0, ...(cluster.alsoOn.get(v) ?? [])]) counts.set(h, (counts.get(h) ?? 0) + 1);
+    return counts;
+  });
+}
+
+/** No group is exempt from its rule. */
+export const NO_REPAIR = -1;
+
+/**
+ * The one checker: may this VM go to this host, given where every VM is and what is taken? Returns 0, or the code
+ * number of the first reason against it. `repairs` names the group that the move repairs (else {@link NO_REPAIR}): that
+ * group's own rule is not asked, which is right only for an affinity group's move to its gathering host. Whether
+ * the VM may move at all is `cluster.vmRefusal`, checked once where VMs are filtered.
+ */
+export function check(
+  cluster: Cluster,
+  place: Int32Array,
+  room: Room,
+  vm: number,
+  host: number,
+  repairs = NO_REPAIR,
+): number {
+  if (place[vm] === host) return codeNumber['host-is-source'];
+  const hostRefusal = cluster.hostRefusal[host] ?? 0;
+  if (hostRefusal !== 0) return hostRefusal;
+  const legal = cluster.keyLegal[(cluster.vmKey[vm] ?? 0) * cluster.classes + (cluster.hostClass[host] ?? 0)] ?? 0;
+  if (legal !== 0) return legal;
+  const { R, demand, units } = cluster;
+  for (let r = 0; r < R; r++) {
+    const amount = demand[vm * R + r] ?? 0;
+    if (amount <= 0) continue;
+    if (amount > (room.free[host * R + r] ?? 0)) return codeNumber.capacity;
+    if (units !== null && !fitsUnits(units, host * R + r, amount)) return codeNumber['unit-limit'];
+  }
+  const groups = cluster.vmGroups[vm];
+  if (groups !== undefined && groups.length > 0)
+    for (const g of groups) {
+      if (g === repairs) continue;
+      const refusal = checkGroup(cluster, place, room, g, vm, host);
+      if (refusal !== 0) return refusal;
+    }
+  return 0;
+}
+
+function fitsUnits(units: NonNullable<Cluster['units']>, i: number, amount: number): boolean {
+  return (
+    amount >= (units.min[i] ?? 0) &&
+    amount <= (units.max[i] ?? Number.POSITIVE_INFINITY) &&
+    amount % (units.step[i] ?? 1) === 0
+  );
+}
+
+function checkGroup(cluster: Cluster, place: Int32Array, room: Room, g: number, vm: number, host: number): number {
+  const group = cluster.groups[g];
+  if (group === undefined) return 0;
+  if (!group.affine) return (room.members[g]?.get(host) ?? 0) >= group.max ? codeNumber['anti-affinity'] : 0;
+  let elsewhere = false;
+  let apart = false;
+  for (const other of group.members) {
+    if (other === vm) continue;
+    if (place[other] !== place[vm]) apart = true;
+    if (place[other] !== host || cluster.alsoOn.has(other)) elsewhere = true;
+  }
+  if (group.hard && !apart) return codeNumber['affinity-gathered'];
+  return elsewhere ? codeNumber.affinity : 0;
+}
+
+/**
+ * May the VM go to the host in the start state of the cluster? For people and for callers outside the planner.
+ *
+ * @throws RangeError when the cluster has no such VM or host.
+ */
+export function checkMove(cluster: Cluster, vmId: string, destination: string): { ok: true } | Refusal {
+  const vm = cluster.vmIndex.get(vmId);
+  const host = cluster.hostIndex.get(destination);
+  if (vm === undefined) throw new RangeError(`no VM ${vmId} in this cluster`);
+  if (host === undefined) throw new RangeError(`no host ${destination} in this cluster`);
+  const detail = { vm: vmId, host: destination };
+  const own = cluster.vmRefusal[vm] ?? 0;
+  if (own !== 0) return { code: codeOfNumber(own), detail };
+  const refusal = check(cluster, cluster.vmHost, new Room(cluster, false), vm, host);
+  return refusal === 0 ? { ok: true } : { code: codeOfNumber(refusal), detail };
+}

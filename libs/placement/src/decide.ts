@@ -1,0 +1,129 @@
+import type { Decision, EngineOptions, PolicyImbalance, Reason, Snapshot } from '@kronos/contracts';
+import { Draft, type Move } from './draft.ts';
+import { gate } from './gate.ts';
+import { allWithin, combinedOf, EPSILON, imbalances, valuesAfter } from './measure.ts';
+import type { Memory } from './memory.ts';
+import { type Observed, observe } from './observe.ts';
+import { arrange } from './order.ts';
+import { spread } from './passes/spread.ts';
+import { type ReasonCode, reasonMeanings } from './reasons.ts';
+import { toSteps } from './steps.ts';
+
+export type DecideInput = {
+  readonly snapshot: Snapshot;
+  readonly memory: Memory;
+  readonly options: EngineOptions;
+};
+
+/** The budget of a cycle when no enabled policy names one (rules-only mode without policies). */
+export const RULES_ONLY_BUDGET = 10;
+
+/** The decision about one snapshot: a pure function of its input, the same bytes every time. */
+export function decide({ snapshot, memory, options }: DecideInput): Decision {
+  const now = Math.max(
+    Date.parse(snapshot.time),
+    memory.lastDecidedTime === null ? Number.NEGATIVE_INFINITY : Date.parse(memory.lastDecidedTime),
+  );
+  const observed = observe(snapshot, memory, options, now);
+  const { cluster, judged } = observed;
+  const imbalance = imbalances(cluster, cluster.score);
+  const before = states(observed, imbalance, (policy, detected) =>
+    detected ? (memory.sustained[policy] ?? 0) + 1 : 0,
+  );
+  const budget = Math.max(0, cycleBudget(snapshot, options) - memory.inFlight.length);
+  const draft = new Draft(cluster, budget);
+
+  const end = (outcome: Decision['outcome'], reason: Reason, plan: Decision['plan'] = null): Decision => ({
+    outcome,
+    reason,
+    before,
+    plan,
+    refusals: draft.refusals.toRecord(),
+    warnings: draft.warnings,
+    stuck: draft.stuck,
+    evacuations: [],
+  });
+
+  const shut = gate(snapshot, memory, options, judged, now);
+  if (shut !== null) return end('gated', shut.reason);
+  for (let v = 0; v < cluster.V; v++) {
+    const refusal = cluster.vmRefusal[v] ?? 0;
+    if (refusal !== 0) draft.refusals.add(refusal);
+  }
+
+  const quiet = quietReason(observed, imbalance, before.policies, options);
+  if (budget > 0 && quiet === null) spread(draft, options);
+
+  if (draft.moves.length === 0) {
+    const code: ReasonCode = budget === 0 ? 'no-budget' : (quiet ?? 'no-improvement');
+    return end('quiet', { code, text: reasonMeanings[code] });
+  }
+
+  const arrangement = arrange(cluster, draft.moves);
+  const steps = toSteps(snapshot.id, draft, draft.moves, arrangement, options, () => true);
+  const last = new Map(draft.moves.map((move): [number, Move] => [move.vm, move]));
+  const place = Int32Array.from(cluster.vmHost, (host, v) => last.get(v)?.to ?? host);
+  const after = imbalances(cluster, valuesAfter(cluster, cluster.score, cluster.vmHost, place));
+  return end(
+    'planned',
+    { code: 'planned', text: `${steps.length} of at most ${budget} moves` },
+    {
+      id: snapshot.id,
+      planner: options.planner,
+      budget,
+      steps,
+      after: states(observed, after, (policy, detected) => (detected ? (memory.sustained[policy] ?? 0) + 1 : 0)),
+      lowerBound: null,
+      shareOfPossible: null,
+      candidatesEvaluated: draft.evaluated,
+    },
+  );
+}
+
+/** The largest `maxMigrationsPerCycle` of the enabled policies. */
+function cycleBudget(snapshot: Snapshot, _options: EngineOptions): number {
+  const enabled = snapshot.policies.filter((policy) => policy.enabled);
+  if (enabled.length === 0) return RULES_ONLY_BUDGET;
+  return Math.max(...enabled.map((policy) => policy.maxMigrationsPerCycle));
+}
+
+/** Why balancing has nothing to do; null when it has. */
+function quietReason(
+  observed: Observed,
+  imbalance: Float64Array,
+  policies: readonly PolicyImbalance[],
+  options: EngineOptions,
+): ReasonCode | null {
+  if (!options.balance) return 'rules-only';
+  const { cluster, judged } = observed;
+  if (cluster.P === 0) return 'nothing-scored';
+  if (allWithin(cluster, imbalance)) return 'balanced';
+  const due = policies.some((state) => {
+    const policy = judged.find((j) => j.policy.name === state.policy)?.policy;
+    return state.detected && state.sustainedCycles >= (policy?.minSustainedCycles ?? 0);
+  });
+  return due ? null : 'not-sustained';
+}
+
+/** The state of every enabled policy for a given imbalance of those that take part. */
+function states(
+  observed: Observed,
+  imbalance: Float64Array,
+  sustained: (policy: string, detected: boolean) => number,
+): Decision['before'] {
+  const { cluster, judged } = observed;
+  const policies = judged.map(({ policy, reason }): PolicyImbalance => {
+    const p = cluster.policies.findIndex((model) => model.name === policy.name);
+    const value = reason === null ? (imbalance[p] ?? 0) : null;
+    const detected = value !== null && value > policy.threshold + EPSILON;
+    return {
+      policy: policy.name,
+      imbalance: value,
+      threshold: policy.threshold,
+      participates: reason === null,
+      detected,
+      sustainedCycles: sustained(policy.name, detected),
+    };
+  });
+  return { combined: cluster.P === 0 ? null : combinedOf(cluster, imbalance), policies };
+}

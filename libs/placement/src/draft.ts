@@ -1,0 +1,72 @@
+import type { Phase, Reason, Stuck } from '@kronos/contracts';
+import type { Cluster } from './cluster.ts';
+import { NO_REPAIR, Room } from './constraints.ts';
+import { shareOn } from './measure.ts';
+import { type ReasonCode, RefusalCounts } from './reasons.ts';
+
+/** One migration of a plan in the making. */
+export type Move = {
+  readonly vm: number;
+  readonly from: number;
+  readonly to: number;
+  readonly phase: Phase;
+  /** First half of a move through a third host. */
+  readonly parking: boolean;
+  readonly why: ReasonCode;
+  /** The affinity group that the move repairs, or NO_REPAIR. */
+  readonly repairs: number;
+};
+
+/** A plan in the making: each pass starts from the state that the former left. */
+export class Draft {
+  readonly cluster: Cluster;
+  readonly place: Int32Array;
+  readonly score: Float64Array;
+  readonly fullness: Float64Array;
+  /** Cautious: what is accepted here is legal in any order. */
+  readonly room: Room;
+  readonly moves: Move[] = [];
+  /** 1 for VMs that the plan moves already. */
+  readonly moved: Uint8Array;
+  budget: number;
+  readonly refusals = new RefusalCounts();
+  evaluated = 0;
+  readonly warnings: Reason[] = [];
+  readonly stuck: Stuck[] = [];
+  lowerBound: number | null = null;
+
+  constructor(cluster: Cluster, budget: number) {
+    this.cluster = cluster;
+    this.budget = budget;
+    this.place = Int32Array.from(cluster.vmHost);
+    this.score = Float64Array.from(cluster.score);
+    this.fullness = Float64Array.from(cluster.fullness);
+    this.room = new Room(cluster, false);
+    this.moved = new Uint8Array(cluster.V);
+  }
+
+  /** True when the VM may move as far as it itself is concerned. */
+  movable(vm: number): boolean {
+    return this.cluster.vmRefusal[vm] === 0 && this.moved[vm] === 0;
+  }
+
+  apply(vm: number, to: number, phase: Phase, why: ReasonCode, repairs = NO_REPAIR, parking = false): void {
+    const from = this.place[vm] ?? 0;
+    this.moves.push({ vm, from, to, phase, parking, why, repairs });
+    this.room.move(vm, from, to);
+    this.place[vm] = to;
+    shift(this.cluster, this.score, vm, from, to);
+    shift(this.cluster, this.fullness, vm, from, to);
+    this.moved[vm] = 1;
+    this.budget -= 1;
+  }
+}
+
+/** Takes a VM's share from one host's values and adds it to another's. */
+export function shift(cluster: Cluster, values: Float64Array, vm: number, from: number, to: number): void {
+  const { P } = cluster;
+  for (let p = 0; p < P; p++) {
+    values[from * P + p] = (values[from * P + p] ?? 0) - shareOn(cluster, vm, from, p);
+    values[to * P + p] = (values[to * P + p] ?? 0) + shareOn(cluster, vm, to, p);
+  }
+}

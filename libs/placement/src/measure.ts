@@ -1,0 +1,154 @@
+import type { Cluster } from './cluster.ts';
+
+/** Differences below this are rounding, not improvement. */
+export const EPSILON = 1e-9;
+
+/** `max - min` over the counted hosts, by policy. */
+export function imbalances(cluster: Cluster, score: Float64Array): Float64Array {
+  const { H, P, counted } = cluster;
+  const out = new Float64Array(P);
+  for (let p = 0; p < P; p++) {
+    let low = Number.POSITIVE_INFINITY;
+    let high = Number.NEGATIVE_INFINITY;
+    for (let h = 0; h < H; h++) {
+      if (counted[h] !== 1) continue;
+      const value = score[h * P + p] ?? 0;
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+    out[p] = high >= low ? high - low : 0;
+  }
+  return out;
+}
+
+/** `sum(weight x imbalance)`. */
+export function combinedOf(cluster: Cluster, imbalance: Float64Array): number {
+  let sum = 0;
+  for (let p = 0; p < cluster.P; p++) sum += (cluster.policies[p]?.weight ?? 0) * (imbalance[p] ?? 0);
+  return sum;
+}
+
+/**
+ * The values of a start state after some VMs changed hosts, summed in the order of VMs: the same for any order in which
+ * the moves were found.
+ */
+export function valuesAfter(cluster: Cluster, start: Float64Array, from: Int32Array, to: Int32Array): Float64Array {
+  const { V, P } = cluster;
+  const values = Float64Array.from(start);
+  for (let v = 0; v < V; v++) {
+    const a = from[v] ?? 0;
+    const b = to[v] ?? 0;
+    if (a === b) continue;
+    for (let p = 0; p < P; p++) {
+      values[a * P + p] = (values[a * P + p] ?? 0) - shareOn(cluster, v, a, p);
+      values[b * P + p] = (values[b * P + p] ?? 0) + shareOn(cluster, v, b, p);
+    }
+  }
+  return values;
+}
+
+/** What a VM adds to a host's value: its load by the size of the host. */
+export const shareOn = (cluster: Cluster, vm: number, host: number, policy: number): number =>
+  (cluster.load[vm * cluster.P + policy] ?? 0) / (cluster.size[host * cluster.P + policy] ?? 1);
+
+/** True when every policy is at or below its threshold. */
+export function allWithin(cluster: Cluster, imbalance: Float64Array): boolean {
+  for (let p = 0; p < cluster.P; p++)
+    if ((imbalance[p] ?? 0) > (cluster.policies[p]?.threshold ?? 0) + EPSILON) return false;
+  return true;
+}
+
+/** The first policy that is worse than before and above its threshold; -1 when there is none. */
+export function worsened(cluster: Cluster, before: Float64Array, after: Float64Array): number {
+  for (let p = 0; p < cluster.P; p++) {
+    const now = after[p] ?? 0;
+    if (now > (cluster.policies[p]?.threshold ?? 0) + EPSILON && now > (before[p] ?? 0) + EPSILON) return p;
+  }
+  return -1;
+}
+
+/** How many extreme hosts are kept per policy and end: enough to look past the two hosts of a move. */
+const KEPT = 3;
+
+/** The highest and lowest counted hosts of each policy, so that the effect of one move is known in O(P). */
+export class Extremes {
+  readonly #cluster: Cluster;
+  readonly #high: Int32Array;
+  readonly #low: Int32Array;
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
+    this.#high = new Int32Array(cluster.P * KEPT);
+    this.#low = new Int32Array(cluster.P * KEPT);
+  }
+
+  update(score: Float64Array): void {
+    const { H, P, counted } = this.#cluster;
+    const high = this.#high;
+    const low = this.#low;
+    high.fill(-1);
+    low.fill(-1);
+    for (let h = 0; h < H; h++) {
+      if (counted[h] !== 1) continue;
+      for (let p = 0; p < P; p++) {
+        const value = score[h * P + p] ?? 0;
+        insert(high, p * KEPT, h, (other) => value > (score[other * P + p] ?? 0));
+        insert(low, p * KEPT, h, (other) => value < (score[other * P + p] ?? 0));
+      }
+    }
+  }
+
+  /** The policy's only highest host; -1 when several share the maximum. */
+  onlyHighest(score: Float64Array, policy: number): number {
+    return only(this.#high, score, policy, this.#cluster.P);
+  }
+
+  /** The policy's only lowest host; -1 when several share the minimum. */
+  onlyLowest(score: Float64Array, policy: number): number {
+    return only(this.#low, score, policy, this.#cluster.P);
+  }
+
+  /** The policy's imbalance after the VM went from `a` to `b`. */
+  after(score: Float64Array, vm: number, a: number, b: number, policy: number): number {
+    const { P, load, size, counted } = this.#cluster;
+    const l = load[vm * P + policy] ?? 0;
+    const atA = (score[a * P + policy] ?? 0) - l / (size[a * P + policy] ?? 1);
+    const atB = (score[b * P + policy] ?? 0) + l / (size[b * P + policy] ?? 1);
+    let high = counted[b] === 1 ? atB : Number.NEGATIVE_INFINITY;
+    let low = counted[b] === 1 ? atB : Number.POSITIVE_INFINITY;
+    if (counted[a] === 1) {
+      if (atA > high) high = atA;
+      if (atA < low) low = atA;
+    }
+    for (let i = policy * KEPT; i < policy * KEPT + KEPT; i++) {
+      const h = this.#high[i] ?? -1;
+      if (h === a || h === b) continue;
+      if (h >= 0) high = Math.max(high, score[h * P + policy] ?? 0);
+      break;
+    }
+    for (let i = policy * KEPT; i < policy * KEPT + KEPT; i++) {
+      const h = this.#low[i] ?? -1;
+      if (h === a || h === b) continue;
+      if (h >= 0) low = Math.min(low, score[h * P + policy] ?? 0);
+      break;
+    }
+    return high >= low ? high - low : 0;
+  }
+}
+
+function insert(list: Int32Array, start: number, host: number, before: (other: number) => boolean): void {
+  for (let i = start; i < start + KEPT; i++) {
+    const other = list[i] ?? -1;
+    if (other >= 0 && !before(other)) continue;
+    for (let j = start + KEPT - 1; j > i; j--) list[j] = list[j - 1] ?? -1;
+    list[i] = host;
+    return;
+  }
+}
+
+function only(list: Int32Array, score: Float64Array, policy: number, P: number): number {
+  const first = list[policy * KEPT] ?? -1;
+  const second = list[policy * KEPT + 1] ?? -1;
+  if (first < 0 || second < 0) return -1;
+  return score[first * P + policy] === score[second * P + policy] ? -1 : first;
+}

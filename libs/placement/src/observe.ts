@@ -1,0 +1,203 @@
+import type { EngineOptions, HostObservation, Reason, ServerObservation, Snapshot } from '@kronos/contracts';
+import { buildCluster, type Cluster, type HostPart, type PolicyModel, type VmPart } from './cluster.ts';
+import { breakerEnd, type Ground, own, remembered, unmovable } from './filter.ts';
+import type { InFlightTask, Memory } from './memory.ts';
+import { profile } from './profiles.ts';
+import type { ReasonCode } from './reasons.ts';
+import { isCounted, type JudgedPolicy, judgePolicies } from './scoring.ts';
+import { sortedBy } from './sort.ts';
+
+/** A snapshot with the past applied to it: the start state of a plan. */
+export type Observed = {
+  /** Enabled policies, by name; the ones that take part are `cluster.policies`, in this order. */
+  readonly judged: readonly JudgedPolicy[];
+  readonly cluster: Cluster;
+  /** Why VMs may not move, with the facts; by server uuid. */
+  readonly vmGrounds: ReadonlyMap<string, Ground>;
+  /** Why hosts are no destination, with the facts; by host name. */
+  readonly hostGrounds: ReadonlyMap<string, Ground>;
+  readonly notes: readonly Reason[];
+};
+
+/**
+ * The cluster of a snapshot: readings judged, profiles filled in, and every released, unfinished move applied to
+ * placements, groups and scores, its capacity counted on both hosts.
+ *
+ * @param now ms since the epoch: the snapshot's time, never less than the last decided one's.
+ */
+export function observe(snapshot: Snapshot, memory: Memory, options: EngineOptions, now: number): Observed {
+  const judged = judgePolicies({ ...snapshot, options });
+  const taking = judged.filter((j) => j.reason === null);
+  const pack = taking.some((j) => j.policy.mode === 'pack');
+  const policies = taking.map(
+    ({ policy }): PolicyModel => ({
+      name: policy.name,
+      weight: policy.weight,
+      threshold: policy.threshold,
+      capacityThreshold: pack ? (policy.capacityThreshold ?? 0) : Number.POSITIVE_INFINITY,
+    }),
+  );
+  const hosts = new Map(snapshot.hosts.map((host) => [host.name, host]));
+  const servers = mergeServers(snapshot.servers, hosts);
+  const tasks = new Map(sortedBy(memory.inFlight, (task) => task.taskId).map((task) => [task.serverId, task]));
+  const migrations = new Map<string, string[]>();
+  for (const m of snapshot.migrations) {
+    const ends = migrations.get(m.serverId) ?? [];
+    for (const host of [m.sourceHost, m.destHost]) if (host !== null) ends.push(host);
+    migrations.set(m.serverId, ends);
+  }
+
+  const profiles = taking.map((j) => profile(j, servers, snapshot.vmReadings));
+  const vmGrounds = new Map<string, Ground>();
+  const shifts: { host: string; policy: number; by: number }[] = [];
+  const claims: { host: string; task: InFlightTask }[] = [];
+  const vms = servers.map((server, i): VmPart => {
+    const host = hosts.get(server.host);
+    const task = tasks.get(server.id);
+    const running = migrations.get(server.id);
+    const ground =
+      (host === undefined ? null : remembered(server.id, memory, options, now)) ??
+      (host === undefined ? null : unmovable(server, host, running !== undefined)) ??
+      missingProfile(taking, profiles, i);
+    if (ground !== null) vmGrounds.set(server.id, ground);
+    let at = server.host;
+    const alsoOn = [...server.alsoOn, ...(running ?? [])];
+    let weight = profiles.map((of) => of[i] ?? 0);
+    if (task !== undefined) {
+      alsoOn.push(task.from, task.destination);
+      if (server.host === task.from && hosts.has(task.destination)) {
+        at = task.destination;
+        const ofTask = taking.map((j) => own(task.weights, j.policy.name) ?? { source: 0, destination: 0 });
+        ofTask.forEach((w, policy) => {
+          shifts.push({ host: task.from, policy, by: -w.source }, { host: at, policy, by: w.destination });
+        });
+        weight = ofTask.map((w) => w.destination);
+        const seen =
+          task.startedAt !== null &&
+          Date.parse(task.startedAt) <= Date.parse(snapshot.observedFrom) &&
+          snapshot.migrations.some((m) => m.serverId === server.id && m.destHost === task.destination);
+        if (!seen) claims.push({ host: at, task });
+      }
+    }
+    return {
+      id: server.id,
+      name: server.name,
+      host: at,
+      alsoOn,
+      weight,
+      resources: resourcesOf(server),
+      refusal: ground?.code ?? null,
+      pin: server.pinnedAvailabilityZone,
+      requiredTraits: traitsOf(server, 'required'),
+      forbiddenTraits: traitsOf(server, 'forbidden'),
+      ramMb: server.ramMb,
+      diskGb: server.diskGb,
+      vcpus: server.vcpus,
+    };
+  });
+
+  const hostGrounds = new Map<string, Ground>();
+  const hostParts = [...hosts.values()].map((host): HostPart => {
+    const ground = hostGround(host, memory, options, now);
+    if (ground !== null) hostGrounds.set(host.name, ground);
+    const { state, status, forcedDown } = host.service;
+    return {
+      name: host.name,
+      zone: host.availabilityZone,
+      cell: host.cell,
+      hypervisorType: host.hypervisorType,
+      hypervisorVersion: host.hypervisorVersion,
+      traits: host.traits,
+      score: taking.map((j, p) => shifted(j.values.get(host.name) ?? 0, host.name, p)),
+      size: taking.map((j) => j.sizes.get(host.name) ?? 1),
+      fullness: taking.map((j, p) => shifted(j.capacities.get(host.name) ?? 0, host.name, p)),
+      counted: isCounted(host),
+      refusal: ground?.code ?? null,
+      leaving: state === 'up' && status === 'disabled' && !forcedDown,
+      inventory: inventoryOf(host),
+    };
+  });
+
+  function shifted(value: number, host: string, policy: number): number {
+    let sum = value;
+    for (const shift of shifts) if (shift.host === host && shift.policy === policy) sum += shift.by;
+    return sum;
+  }
+
+  function inventoryOf(host: HostObservation): HostPart['inventory'] {
+    const here = claims.filter((claim) => claim.host === host.name);
+    if (host.inventory === null || here.length === 0) return host.inventory;
+    return Object.fromEntries(
+      Object.entries(host.inventory).map(([name, item]) => {
+        let used = item.used;
+        for (const { task } of here) used += own(task.resources, name) ?? 0;
+        return [name, { ...item, used }];
+      }),
+    );
+  }
+
+  const cluster = buildCluster({
+    policies,
+    hosts: hostParts,
+    vms,
+    groups: snapshot.serverGroups,
+    restrictToAz: options.restrictToAz,
+  });
+  return { judged, cluster, vmGrounds, hostGrounds, notes: snapshot.notes };
+}
+
+/** One entry per server, by uuid: one that was seen on two hosts is on the first and counts on the other. */
+function mergeServers(
+  servers: readonly ServerObservation[],
+  hosts: ReadonlyMap<string, HostObservation>,
+): ServerObservation[] {
+  const merged = new Map<string, ServerObservation>();
+  const known = servers.filter((server) => hosts.has(server.host));
+  for (const server of sortedBy(known, (s) => `${s.id} ${s.host}`)) {
+    const first = merged.get(server.id);
+    if (first === undefined) merged.set(server.id, server);
+    else merged.set(server.id, { ...first, alsoOn: [...first.alsoOn, ...server.alsoOn, server.host] });
+  }
+  return [...merged.values()];
+}
+
+function missingProfile(
+  taking: readonly JudgedPolicy[],
+  profiles: readonly (readonly (number | null)[])[],
+  i: number,
+): Ground | null {
+  for (const [p, j] of taking.entries())
+    if (profiles[p]?.[i] === null) return { code: 'vm-no-profile', detail: { policy: j.policy.name } };
+  return null;
+}
+
+function hostGround(host: HostObservation, memory: Memory, options: EngineOptions, now: number): Ground | null {
+  const { state, status, forcedDown, disabledReason } = host.service;
+  const is = (code: ReasonCode, detail: Ground['detail'] = {}): Ground => ({ code, detail });
+  if (state === 'unknown' || status === 'unknown') return is('host-unknown', { state, status });
+  if (state !== 'up') return is('host-down');
+  if (forcedDown) return is('host-forced-down');
+  if (status !== 'enabled') return is('host-disabled', disabledReason === null ? {} : { reason: disabledReason });
+  const failures = own(memory.hostFailures, host.name);
+  const end = failures === undefined ? null : breakerEnd(failures, options);
+  if (end !== null && now < end) return is('host-broken', { until: new Date(end).toISOString() });
+  if (host.inventory === null) return is('host-capacity-unknown');
+  return null;
+}
+
+/** What a server claims; from its flavor where Placement's claim is not in the snapshot. */
+function resourcesOf(server: ServerObservation): Readonly<Record<string, number>> {
+  if (Object.keys(server.resources).length > 0) return server.resources;
+  const claim: Record<string, number> = { VCPU: server.vcpus, MEMORY_MB: server.ramMb };
+  if (server.diskGb > 0 && !server.bootFromVolume) claim.DISK_GB = server.diskGb;
+  return claim;
+}
+
+function traitsOf(server: ServerObservation, wanted: 'required' | 'forbidden'): string[] {
+  const traits: string[] = [];
+  for (const [key, value] of Object.entries(server.extraSpecs)) {
+    const trait = /^trait\d*:(.+)$/.exec(key)?.[1];
+    if (trait !== undefined && value === wanted) traits.push(trait);
+  }
+  return traits;
+}

@@ -1,0 +1,38 @@
+import type { ServerObservation, VmReading } from '@kronos/contracts';
+import type { JudgedPolicy } from './scoring.ts';
+
+/**
+ * What each server contributes to its host's value under one policy, as a share of that host, in the order of
+ * `servers`; null where nothing is known and the policy's fallback is `skip`. An answer that failed as a whole counts
+ * as no sample at all; a sample below 0 or above 1 is no share and counts as missing.
+ */
+export function profile(
+  judged: JudgedPolicy,
+  servers: readonly ServerObservation[],
+  readings: readonly VmReading[],
+): (number | null)[] {
+  const { policy, values } = judged;
+  const reading = readings.find(
+    (r) =>
+      r.query === policy.vmProfileQuery &&
+      r.label === policy.vmProfileLabel &&
+      r.labelType === policy.vmProfileLabelType,
+  );
+  const usable = reading !== undefined && reading.health !== 'UNREACHABLE' && reading.health !== 'ERROR';
+  const samples = usable ? reading.values : {};
+  const vcpus = new Map<string, number>();
+  const count = new Map<string, number>();
+  for (const server of servers) {
+    vcpus.set(server.host, (vcpus.get(server.host) ?? 0) + server.vcpus);
+    count.set(server.host, (count.get(server.host) ?? 0) + 1);
+  }
+  return servers.map((server) => {
+    const sample = Object.hasOwn(samples, server.id) ? samples[server.id] : undefined;
+    if (sample !== undefined && sample >= 0 && sample <= 1) return sample;
+    const host = values.get(server.host);
+    if (policy.vmProfileFallback === 'skip' || host === undefined) return null;
+    const all = vcpus.get(server.host) ?? 0;
+    if (policy.vmProfileFallback === 'flavor_vcpu_ratio' && all > 0) return (host * server.vcpus) / all;
+    return host / (count.get(server.host) ?? 1);
+  });
+}

@@ -1,0 +1,138 @@
+/**
+ * Every reason that the planner gives, with its meaning in one line: the one list. A reason's code never changes its
+ * meaning; docs/reasons.md of this package is generated from here and kept equal by a test.
+ */
+export const reasonMeanings = {
+  // Gates: the cycle ended before planning.
+  'record-only': 'The snapshot was taken to be kept and is never planned.',
+  'unreadable-event': 'The log holds an event that this version does not understand.',
+  paused: 'An operator paused the aggregate.',
+  'awaiting-approval': 'A proposed plan waits for an answer.',
+  'snapshot-problems': 'The snapshot names problems that make the aggregate unplannable in this cycle.',
+  'host-in-two-aggregates': 'A host is in more than one aggregate of the configured scope.',
+  settling: 'The snapshot was observed too soon after the end of the last move.',
+  cooldown: 'The aggregate cools down after a release, a rejection or an expiry.',
+  'policies-skipped': 'A policy takes no part and require_all_policies is set.',
+
+  // Outcomes of planning.
+  planned: 'There is a plan.',
+  balanced: 'No policy detects an imbalance and nothing else needs doing.',
+  'not-sustained': 'The imbalance has not been detected in enough evaluations in a row yet.',
+  'no-improvement': 'No legal move improves the placement.',
+  'no-drain': 'No host can be drained.',
+  'no-budget': 'Moves in flight use the whole budget.',
+  'nothing-scored': 'Every policy is skipped, so nothing is balanced.',
+  'rules-only': 'Balancing is off and no rule asks for a move.',
+
+  // A policy takes no part.
+  'policy-not-read': 'The snapshot holds no answer to a query of the policy.',
+  'policy-stale': 'The answer about the hosts is stale.',
+  'policy-partial': 'The answer about the hosts misses hosts that are up.',
+  'policy-unreachable': 'Prometheus did not answer.',
+  'policy-error': 'Prometheus refused the query, or two series claim one host.',
+  'policy-out-of-range': 'A host value is outside [0,1].',
+  'policy-bad-size': 'A host size is not above 0.',
+  'policy-no-destination': 'No host may be a destination, so there is no imbalance to measure.',
+
+  // A VM does not move.
+  'vm-source-down': "The VM's host is down.",
+  'vm-source-unknown': "The state of the VM's host is unknown.",
+  'vm-status': 'The VM is neither ACTIVE nor PAUSED.',
+  'vm-busy': 'The VM has a task state.',
+  'vm-migrating': 'The VM is in a running migration, or was seen on two hosts.',
+  'vm-locked': 'The VM is locked.',
+  'vm-opted-out': 'The VM is opted out by metadata or a tag.',
+  'vm-vtpm': 'Nova cannot live-migrate a VM with a virtual TPM.',
+  'vm-encrypted-memory': 'Nova cannot live-migrate a VM with encrypted memory.',
+  'vm-accelerator': 'Nova cannot live-migrate a VM with an accelerator.',
+  'vm-pci-device': 'Nova cannot be relied on to live-migrate a VM with a PCI device.',
+  'vm-vgpu': 'Nova cannot be relied on to live-migrate a VM with a virtual GPU.',
+  'vm-no-profile': 'A policy whose fallback is skip has no sample of the VM.',
+  'vm-in-flight': 'A released move of the VM has not ended.',
+  'vm-cooling-down': 'The VM was released to be moved a short while ago.',
+  'vm-quarantined': 'The VM is quarantined after a failed move or by an operator.',
+  'vm-in-plan': 'The plan moves the VM already.',
+
+  // A host does not take a VM.
+  'host-is-source': 'The VM is there already.',
+  'host-down': 'nova-compute of the host is not up.',
+  'host-forced-down': 'nova-compute of the host is forced down.',
+  'host-disabled': 'nova-compute of the host is disabled.',
+  'host-unknown': 'The service state of the host is unknown.',
+  'host-broken': 'Too many moves to the host failed within a short time.',
+  'host-capacity-unknown': 'Placement gave no inventory of the host.',
+  'host-draining': 'The host is being drained.',
+  'other-zone': 'The host is in another availability zone.',
+  'pinned-zone': 'The VM is pinned to another availability zone.',
+  'pin-unknown': 'The cloud cannot tell whether the VM is pinned to its availability zone.',
+  'other-cell': 'The host is in another cell.',
+  'other-hypervisor': 'The host runs another type of hypervisor.',
+  'older-hypervisor': "The host's hypervisor is older than the source's.",
+  'missing-trait': 'The host lacks a trait that the flavor requires, or has one that it forbids.',
+  capacity: 'The host has too little free capacity.',
+  'unit-limit': "The amount does not fit the host's min_unit, max_unit or step_size.",
+  'anti-affinity': 'The host holds as many members of the anti-affinity group as it may.',
+  affinity: 'Not every other member of the affinity group is on the host.',
+  'affinity-gathered': 'Nova moves no member of an affinity group that has no other member elsewhere.',
+
+  // A legal move is not taken.
+  'past-threshold': 'The move would worsen a policy and leave it above its threshold.',
+  'no-gain': 'The move gains less than min_gain.',
+  'capacity-threshold': "The host's capacity value would reach the policy's capacity_threshold.",
+  'not-better': 'Other moves do more.',
+
+  // Why a step is taken.
+  'leaves-disabled-host': 'The host is disabled: its VMs leave.',
+  'repairs-anti-affinity': 'Members of an anti-affinity group share a host.',
+  'repairs-affinity': 'Members of an affinity group are spread over hosts.',
+  'lowers-imbalance': 'The move lowers the combined imbalance.',
+  'makes-room': 'The move makes room for another one of the plan.',
+  'drains-host': 'The host is emptied.',
+  'parks-vm': 'The VM waits on a third host until its destination has room.',
+
+  // Ends and warnings.
+  'drain-out-of-reach': "Not all of the host's VMs could leave within pack_reach_cycles budgets.",
+  'drain-headroom': 'Draining the host would leave too little room for the failure of hosts.',
+  'drain-unmovable': 'The host has VMs that cannot move.',
+  'drain-unfinished': 'An earlier drain has to end first.',
+  'repair-impossible': 'No legal move repairs the group.',
+  'no-destination': 'No host takes the VM.',
+  'budget-used': 'The budget of the cycle is used up.',
+  'order-impossible': 'No order of moves keeps every state in between legal.',
+} as const;
+
+export type ReasonCode = keyof typeof reasonMeanings;
+
+/** All codes, in the order of the list. */
+export const reasonCodes = Object.keys(reasonMeanings) as readonly ReasonCode[];
+
+/** A small number for a code, for the checker's hot path: its place in the list plus 1. 0 means no refusal. */
+export const codeNumber: Readonly<Record<ReasonCode, number>> = Object.fromEntries(
+  reasonCodes.map((code, i) => [code, i + 1]),
+) as Record<ReasonCode, number>;
+
+/** The code of a number given by {@link codeNumber}. */
+export function codeOfNumber(number: number): ReasonCode {
+  const code = reasonCodes[number - 1];
+  if (code === undefined) throw new RangeError(`no reason has the number ${number}`);
+  return code;
+}
+
+/** Counts of refusals, by code number. */
+export class RefusalCounts {
+  readonly #counts = new Float64Array(reasonCodes.length + 1);
+
+  add(number: number, times = 1): void {
+    this.#counts[number] = (this.#counts[number] ?? 0) + times;
+  }
+
+  /** By code, sorted by code; only what was counted. */
+  toRecord(): Record<string, number> {
+    const entries: [string, number][] = [];
+    for (const code of [...reasonCodes].sort()) {
+      const count = this.#counts[codeNumber[code]] ?? 0;
+      if (count > 0) entries.push([code, count]);
+    }
+    return Object.fromEntries(entries);
+  }
+}
