@@ -8,13 +8,11 @@ export type WaitingPlan = {
 };
 
 /** The plan that waits for approval at that time, or has expired since the last decision; null when there is none. */
-export function waitingPlan(state: Pick<AggregateState, 'plans'>, nowMs: number): WaitingPlan | null {
-  for (const plan of state.plans.values()) {
-    if (plan.state !== 'proposed') continue;
-    const expiresAtMs = plan.decidedAtMs + (plan.approvalTtlSeconds ?? 0) * 1000;
-    return { plan, expiresAtMs, open: nowMs <= expiresAtMs };
-  }
-  return null;
+export function waitingPlan(state: Pick<AggregateState, 'waiting' | 'plans'>, nowMs: number): WaitingPlan | null {
+  const plan = state.waiting === null ? undefined : state.plans.get(state.waiting);
+  if (plan === undefined) return null;
+  const expiresAtMs = plan.decidedAtMs + (plan.approvalTtlSeconds ?? 0) * 1000;
+  return { plan, expiresAtMs, open: nowMs <= expiresAtMs };
 }
 
 /** Released plans whose dispatch is not on the log, oldest first: their tasks are to be published (again). */

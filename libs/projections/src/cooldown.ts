@@ -14,7 +14,7 @@ export type Cooldown = {
 
 /** The cooldown of the aggregate at that time, or null: since the last release, rejection or expiry of a plan. */
 export function aggregateCooldown(
-  state: Pick<AggregateState, 'lastRelease' | 'lastRefusal' | 'plans'>,
+  state: Pick<AggregateState, 'lastRelease' | 'lastRefusal' | 'waiting' | 'plans'>,
   nowMs: number,
   options: Pick<EngineOptions, 'cooldownSeconds'>,
 ): Cooldown | null {

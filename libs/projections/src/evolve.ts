@@ -121,6 +121,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     const plans = table(f.plans);
     plans.delete(plan.id);
     f.plans = plans;
+    if (f.waiting === plan.id) f.waiting = null;
     if (plan.tasks.length > 0) {
       const tasks = table(f.tasks);
       for (const id of plan.tasks) tasks.delete(id);
@@ -166,6 +167,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     f.tasks = tasks;
     f.vmReleases = vmReleases;
     f.lastRelease = { planId: plan.id, atMs: by.atMs };
+    if (f.waiting === plan.id) f.waiting = null;
     putPlan(f, { ...plan, state: 'released', release: by, proposed: [], tasks: steps.map((s) => s.taskId) });
   }
 
@@ -181,8 +183,8 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     // Only a later snapshot is ever decided: anything else is a second event for the same act.
     if (before !== null && snapshotMs <= before.snapshotMs) return;
     const f = facts(event.aggregate);
-    for (const waiting of f.plans.values()) {
-      if (waiting.state !== 'proposed') continue;
+    const waiting = f.waiting === null ? undefined : f.plans.get(f.waiting);
+    if (waiting !== undefined) {
       const expiresAtMs = waiting.decidedAtMs + (waiting.approvalTtlSeconds ?? 0) * 1000;
       if (snapshotMs > expiresAtMs) refuse(f, waiting, 'expired', expiresAtMs);
       else if (d.plan !== null) close(f, waiting, 'superseded', at);
@@ -217,8 +219,10 @@ export function createFolder(from: LogState = initialLogState()): Folder {
       failed: 0,
       skipped: 0,
     };
-    if (d.release === 'proposed') putPlan(f, plan);
-    else release(f, plan, steps, { sequence, atMs: at, approval: null });
+    if (d.release === 'proposed') {
+      f.waiting = plan.id;
+      putPlan(f, plan);
+    } else release(f, plan, steps, { sequence, atMs: at, approval: null });
   }
 
   /** Drops what mattered last before `limitMs`. */

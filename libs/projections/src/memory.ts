@@ -59,6 +59,9 @@ const isoOrNull = (ms: number | undefined): string | null => (ms === undefined ?
 
 function record<V, R>(map: ReadonlyMap<string, V>, convert: (value: V) => R): Record<string, R> {
   const out: Record<string, R> = {};
-  for (const [key, value] of map) out[key] = convert(value);
+  for (const key of [...map.keys()].sort()) {
+    const value = map.get(key);
+    if (value !== undefined) out[key] = convert(value);
+  }
   return out;
 }

@@ -54,8 +54,11 @@ export type StartVerdict =
   | { readonly verdict: 'end'; readonly errorType: 'Cancelled'; readonly reason: Reason }
   /** This attempt is started on the log, by whom it says: a successor follows it and starts nothing. */
   | { readonly verdict: 'started'; readonly task: TaskFacts }
-  /** This attempt or its task has ended, or was never released: acknowledge and forget. */
-  | { readonly verdict: 'over'; readonly reason: Reason };
+  /**
+   * This attempt or its task has ended, or was never released: nothing is started. Where the task waits for its next
+   * attempt (`retryPending`), that attempt's message may be missing still.
+   */
+  | { readonly verdict: 'over'; readonly task: TaskFacts | null; readonly reason: Reason };
 
 /**
  * The start rule of an attempt: due, dependencies completed, not expired, not paused, not cancelled, not quarantined
@@ -65,11 +68,11 @@ export function mayStart(state: AggregateState, attempt: AttemptToStart, nowMs: 
   const task = state.tasks.get(attempt.taskId);
   const plan = task === undefined ? undefined : state.plans.get(task.planId);
   if (task === undefined || plan === undefined)
-    return over('unknown-task', 'no released, unfinished plan on the log has this task');
-  if (task.end !== null) return over('task-ended', `the task is ${task.status}`);
-  if (attempt.attempt < task.attempt) return over('attempt-ended', `attempt ${task.attempt} is the current one`);
+    return over(null, 'unknown-task', 'no released, unfinished plan on the log has this task');
+  if (task.end !== null) return over(task, 'task-ended', `the task is ${task.status}`);
+  if (attempt.attempt < task.attempt) return over(task, 'attempt-ended', `attempt ${task.attempt} is the current one`);
   if (attempt.attempt > task.attempt)
-    return over('attempt-unknown', `attempt ${task.attempt} is the current one and has not ended`);
+    return over(task, 'attempt-unknown', `attempt ${task.attempt} is the current one and has not ended`);
   if (task.status === 'started') return { verdict: 'started', task };
 
   const asked = task.cancelAsked ?? task.abortAsked;
@@ -123,6 +126,10 @@ const end = (code: string, text: string, detail?: Reason['detail']): StartVerdic
   errorType: 'Cancelled',
   reason: reason(code, text, detail),
 });
-const over = (code: string, text: string): StartVerdict => ({ verdict: 'over', reason: reason(code, text) });
+const over = (task: TaskFacts | null, code: string, text: string): StartVerdict => ({
+  verdict: 'over',
+  task,
+  reason: reason(code, text),
+});
 const reason = (code: string, text: string, detail?: Reason['detail']): Reason =>
   detail === undefined ? { code, text } : { code, text, detail };

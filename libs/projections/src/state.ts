@@ -34,7 +34,9 @@ export type AggregateFacts = ControlFacts & {
   readonly decided: Decided | null;
   /** Policy name -> evaluations in a row in which it was detected, as the last decision counted. */
   readonly sustained: Readonly<Record<string, number>>;
-  /** Plans that wait for approval, and released ones that are not done or not dispatched. By plan id. */
+  /** The plan that waits for approval: at most one. */
+  readonly waiting: string | null;
+  /** The plan that waits for approval, and released ones that are not done or not dispatched. By plan id. */
   readonly plans: ReadonlyMap<string, PlanFacts>;
   /** Every task of the released plans in `plans`, the ended ones too. By task id. */
   readonly tasks: ReadonlyMap<string, TaskFacts>;
@@ -247,6 +249,7 @@ export const initialAggregateFacts: AggregateFacts = {
   configured: null,
   decided: null,
   sustained: {},
+  waiting: null,
   plans: new Map(),
   tasks: new Map(),
   recentPlans: [],

@@ -1,0 +1,140 @@
+import { canonicalJson, controlSchemas, planEventSchemas, resultSchemas } from '@kronos/contracts';
+import {
+  type AggregateFacts,
+  type AllFacts,
+  type ControlFacts,
+  initialAggregateFacts,
+  initialAllFacts,
+  type LogState,
+} from './state.ts';
+
+/** Raised whenever the same events fold to another state, or the form of the state changes. */
+export const FOLD_VERSION = 1;
+
+/** Every `type/version` that this fold understands. A state made by a reader of fewer, or of more, is not this fold's. */
+export const readableEvents: readonly string[] = [...planEventSchemas, ...resultSchemas, ...controlSchemas]
+  .map((schema) => `${schema.shape.type.value}/${schema.shape.version.value}`)
+  .sort();
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+/** One aggregate's part of the state at a log sequence, as JSON. All parts of one sequence together are the state. */
+export type CheckpointPart = {
+  readonly aggregate: string;
+  readonly sequence: number;
+  readonly foldVersion: number;
+  readonly state: Json;
+};
+
+/** The body of a part: what a person reads in a checkpoint. */
+type PartBody = {
+  /** `type/version` of the events that were readable. */
+  reads: readonly string[];
+  /** Every aggregate that has a part at this sequence. */
+  aggregates: readonly string[];
+  /** What holds for all aggregates; the same in every part. */
+  all: Json;
+  /** What holds for this one. */
+  facts: Json;
+};
+
+/** The state in parts, one per aggregate. Without any aggregate there is none: there is nothing to start from yet. */
+export function toParts(state: LogState): CheckpointPart[] {
+  const aggregates = [...state.aggregates.keys()].sort();
+  const all = encode(state.all);
+  return aggregates.map((aggregate) => {
+    const facts = encode(state.aggregates.get(aggregate) ?? initialAggregateFacts);
+    const body: PartBody = { reads: readableEvents, aggregates, all, facts };
+    return { aggregate, sequence: state.sequence, foldVersion: FOLD_VERSION, state: body as unknown as Json };
+  });
+}
+
+export type Restored =
+  | { readonly ok: true; readonly state: LogState }
+  /** Why these parts are no state to start from. */
+  | { readonly ok: false; readonly problem: string };
+
+/** The state that these parts are, all of one sequence. Digests are the caller's to check first. */
+export function fromParts(parts: readonly CheckpointPart[]): Restored {
+  const [one] = parts;
+  if (one === undefined) return no('there is no part');
+  const aggregates = new Map<string, AggregateFacts>();
+  const names = new Set<string>();
+  let all: AllFacts = initialAllFacts;
+  let allText: string | null = null;
+  for (const part of parts) {
+    if (part.foldVersion !== FOLD_VERSION)
+      return no(`${part.aggregate}: fold version ${part.foldVersion}, this one is ${FOLD_VERSION}`);
+    if (part.sequence !== one.sequence)
+      return no(`${part.aggregate} is at sequence ${part.sequence}, ${one.aggregate} at ${one.sequence}`);
+    const body = bodyOf(part.state);
+    if (body === null) return no(`${part.aggregate}: the state has not the form of fold version ${FOLD_VERSION}`);
+    if (canonicalJson(body.reads) !== canonicalJson(readableEvents))
+      return no(`${part.aggregate}: it was folded by a version of Kronos that reads other events`);
+    const text = canonicalJson(body.all);
+    if (allText !== null && text !== allText)
+      return no(`${part.aggregate} and ${one.aggregate} disagree on what holds for all`);
+    allText = text;
+    for (const name of body.aggregates) names.add(name);
+    const facts = decodeFacts(body.facts, initialAggregateFacts);
+    const forAll = decodeFacts(body.all, initialAllFacts);
+    if (facts === null || forAll === null)
+      return no(`${part.aggregate}: the state has not the form of fold version ${FOLD_VERSION}`);
+    all = forAll;
+    aggregates.set(part.aggregate, facts);
+  }
+  for (const name of names) if (!aggregates.has(name)) return no(`the part of ${name} is missing`);
+  return { ok: true, state: { sequence: one.sequence, all, aggregates } };
+}
+
+/** The state as one canonical text: equal states, equal texts, whatever way led to them. */
+export const canonicalState = (state: LogState): string =>
+  canonicalJson({
+    sequence: state.sequence,
+    all: encode(state.all),
+    aggregates: Object.fromEntries([...state.aggregates].map(([name, facts]) => [name, encode(facts)])),
+  });
+
+const no = (problem: string): Restored => ({ ok: false, problem });
+
+/** A table becomes an object, a set an array in its order; everything else is JSON already. */
+function encode(facts: ControlFacts): Json {
+  const out: { [key: string]: Json } = {};
+  for (const [key, value] of Object.entries(facts) as [string, unknown][]) {
+    if (value instanceof Map) out[key] = Object.fromEntries(value) as Json;
+    else if (value instanceof Set) out[key] = [...value] as Json;
+    else out[key] = value as Json;
+  }
+  return out;
+}
+
+/** The inverse of {@link encode}; the form of each field is that of the initial facts. Null: it has another form. */
+function decodeFacts<T extends ControlFacts>(json: Json, form: T): T | null {
+  if (!isObject(json)) return null;
+  const out: { [key: string]: unknown } = {};
+  for (const [key, like] of Object.entries(form) as [string, unknown][]) {
+    const value = json[key];
+    if (value === undefined) return null;
+    if (like instanceof Map) {
+      if (!isObject(value)) return null;
+      out[key] = new Map(Object.entries(value));
+    } else if (like instanceof Set) {
+      if (!Array.isArray(value)) return null;
+      out[key] = new Set(value);
+    } else if (Array.isArray(like) !== Array.isArray(value)) return null;
+    else out[key] = value;
+  }
+  return Object.keys(json).length === Object.keys(form).length ? (out as T) : null;
+}
+
+function bodyOf(state: Json): PartBody | null {
+  if (!isObject(state)) return null;
+  const { reads, aggregates, all, facts } = state;
+  if (!isStrings(reads) || !isStrings(aggregates) || all === undefined || facts === undefined) return null;
+  return { reads, aggregates, all, facts };
+}
+
+const isObject = (value: unknown): value is { [key: string]: Json } =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const isStrings = (value: unknown): value is string[] =>
+  Array.isArray(value) && value.every((item) => typeof item === 'string');
