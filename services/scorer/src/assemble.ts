@@ -1,0 +1,113 @@
+/** The pure middle of the scorer: from what was read to the snapshot of one aggregate. */
+import type { HostObservation, Policy, Reason, Snapshot } from '@kronos/contracts';
+import { score } from '@kronos/placement';
+import type { HostNames, VmNames } from '@kronos/prometheus';
+import type { Capacity, CloudLists, Fate, KnownServer, ObserveOptions } from './cloud.ts';
+import { type MatchedAnswers, readingsFor } from './readings.ts';
+import { note, some } from './reasons.ts';
+import { type ServerIndex, serversOf } from './servers.ts';
+import { hostsOf } from './topology.ts';
+
+/** What makes this snapshot the one it is. */
+export type SnapshotIdentity = Pick<Snapshot, 'id' | 'purpose' | 'cycle' | 'intervalSeconds' | 'observedFrom' | 'time'>;
+
+export interface AssembleInput {
+  readonly identity: SnapshotIdentity;
+  readonly aggregate: string;
+  /** All aggregates in scope. */
+  readonly scope: readonly string[];
+  readonly options: ObserveOptions;
+  /** As they were loaded; empty in the rules-only mode. */
+  readonly policies: readonly Policy[];
+  /** `[engine] balance`. */
+  readonly balance: boolean;
+  readonly lists: CloudLists;
+  /** Of the servers and migrations of `lists`. */
+  readonly index: ServerIndex;
+  readonly capacity: Capacity;
+  readonly answers: MatchedAnswers;
+  readonly known: readonly KnownServer[];
+  readonly fates: ReadonlyMap<string, Fate>;
+}
+
+/** The snapshot of one aggregate. The same input gives the same bytes. */
+export function assemble(input: AssembleInput): Snapshot {
+  const { lists, capacity } = input;
+  const topology = hostsOf(lists, input.aggregate, input.scope, input.options);
+  const hosts = topology.hosts.map((host): HostObservation => {
+    const provider = capacity.providers.get(host.hypervisorId);
+    return {
+      ...host,
+      inventory: provider === undefined ? null : { ...provider.inventory },
+      traits: provider === undefined || provider.traits === null ? null : [...provider.traits],
+    };
+  });
+  const seen = serversOf({
+    lists,
+    index: input.index,
+    hosts: hosts.map(({ name, service }) => ({ name, unsure: service.state === 'unknown' })),
+    unknownHosts: topology.unknownHosts,
+    optOut: input.options.optOut,
+    known: input.known,
+    fates: input.fates,
+  });
+  const readings = readingsFor(input.answers, hosts, seen.servers);
+  const policies = [...input.policies];
+  const hostReadings = [...readings.hostReadings];
+  return {
+    version: 1,
+    ...input.identity,
+    aggregate: input.aggregate,
+    policies,
+    hosts,
+    servers: [...seen.servers],
+    serverGroups: [...seen.serverGroups],
+    migrations: [...seen.migrations],
+    hostReadings,
+    vmReadings: [...readings.vmReadings],
+    problems: [...topology.problems, ...seen.problems],
+    notes: [...topology.notes, ...capacityNotes(hosts, capacity), ...seen.notes, ...readings.notes],
+    scores: score({ policies, hosts, hostReadings, options: { balance: input.balance } }),
+  };
+}
+
+/** Hosts that take nothing for want of knowledge, and why. */
+function capacityNotes(hosts: readonly HostObservation[], capacity: Capacity): Reason[] {
+  const notes: Reason[] = [];
+  const ids = new Map(hosts.map((host) => [host.hypervisorId, host.name]));
+  const reasons = new Set([...capacity.failures].filter(([id]) => ids.has(id)).map(([, text]) => text));
+  const unknown = hosts.filter((host) => host.inventory === null).map((host) => host.name);
+  if (unknown.length > 0) {
+    const why = reasons.size === 0 ? 'Placement has no provider for them' : some([...reasons], 3);
+    notes.push(
+      note('capacity-unknown', `no destination, as their capacity is unknown: ${some(unknown)} (${why})`, {
+        hosts: unknown,
+      }),
+    );
+  }
+  const bare = hosts.filter((host) => host.inventory !== null && host.traits === null).map((host) => host.name);
+  if (bare.length > 0)
+    notes.push(note('traits-unknown', `Placement's traits could not be read for ${some(bare)}`, { hosts: bare }));
+  return notes;
+}
+
+/** Every host of the cloud under both of its names, for the labels of Prometheus. */
+export function hostNamesOf(lists: Pick<CloudLists, 'hypervisors' | 'services'>): HostNames[] {
+  const names: HostNames[] = [];
+  const seen = new Set<string>();
+  for (const { service, hypervisorHostname } of lists.hypervisors.ok ? lists.hypervisors.value : []) {
+    names.push({ serviceHost: service.host, hypervisorHostname });
+    seen.add(service.host);
+  }
+  for (const { host } of lists.services.ok ? lists.services.value : [])
+    if (!seen.has(host)) names.push({ serviceHost: host, hypervisorHostname: host });
+  return names;
+}
+
+/** Every server of the cloud under its three names. */
+export const vmNamesOf = (index: ServerIndex): VmNames[] =>
+  [...index.placed.values()].map(({ server }) => ({
+    uuid: server.id,
+    internalName: server.internalName,
+    displayName: server.name,
+  }));

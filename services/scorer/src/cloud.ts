@@ -1,0 +1,56 @@
+/** What one collect brings back from Nova and Placement: the input of the pure part. */
+import type { Inventory } from '@kronos/contracts';
+import type { Aggregate, ComputeService, Hypervisor, Migration, Server, ServerGroup } from '@kronos/openstack';
+
+/** A part of the cloud, or why it could not be read. A part that could not be read is unknown, never empty. */
+export type Fetched<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly code: string; readonly text: string };
+
+/** The cloud-wide lists of one collect, as Nova gave them. */
+export interface CloudLists {
+  readonly aggregates: Fetched<readonly Aggregate[]>;
+  readonly services: Fetched<readonly ComputeService[]>;
+  readonly hypervisors: Fetched<readonly Hypervisor[]>;
+  readonly servers: Fetched<readonly Server[]>;
+  readonly serverGroups: Fetched<readonly ServerGroup[]>;
+  /** Those that are not over, of any kind and of anyone. */
+  readonly migrations: Fetched<readonly Migration[]>;
+}
+
+/** What Placement says about one hypervisor's provider. */
+export interface ProviderCapacity {
+  readonly inventory: Readonly<Record<string, Inventory>>;
+  /** Null when they could not be read. */
+  readonly traits: readonly string[] | null;
+}
+
+/** Capacity by hypervisor id. A hypervisor that is not in it has unknown capacity. */
+export interface Capacity {
+  readonly providers: ReadonlyMap<string, ProviderCapacity>;
+  /** Why, for those that could not be read. */
+  readonly failures: ReadonlyMap<string, string>;
+}
+
+/** What a targeted read said about a server that a list no longer shows. */
+export type Fate =
+  | { readonly fate: 'deleted' }
+  | { readonly fate: 'exists'; readonly host: string | null }
+  | { readonly fate: 'unknown'; readonly text: string };
+
+/** A server of an earlier snapshot. */
+export interface KnownServer {
+  readonly id: string;
+  readonly name: string;
+  readonly host: string;
+}
+
+/** The settings that the pure part reads. */
+export interface ObserveOptions {
+  /** Hypervisor types that count, compared without case. */
+  readonly hypervisorTypes: readonly string[];
+  /** Metadata keys and tags that opt a server out. */
+  readonly optOut: readonly string[];
+  /** Which cell each host is in; the first pattern that fits counts. */
+  readonly cells: readonly { readonly cell: string; readonly hosts: string }[];
+}

@@ -1,0 +1,212 @@
+/** Reads Nova and Placement. A part that cannot be read is recorded as such; nothing is guessed. */
+import {
+  BadRequest,
+  Forbidden,
+  type Inventory,
+  MicroversionUnsupported,
+  NotFound,
+  type Nova,
+  type Placement,
+  type ProviderSummary,
+  type Server,
+} from '@kronos/openstack';
+import type { Capacity, CloudLists, Fate, Fetched, ProviderCapacity } from './cloud.ts';
+import { createLimiter } from './limit.ts';
+import type { Topology } from './topology.ts';
+
+/** Deleted servers that are confirmed one by one in a cycle; the rest wait for the next one. */
+const MOST_FATES = 200;
+
+/** The part's value, or why it could not be read. Ends with the signal's reason when that aborts. */
+async function fetched<T>(read: () => Promise<T>, signal: AbortSignal): Promise<Fetched<T>> {
+  try {
+    return { ok: true, value: await read() };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { ok: false, code: codeOf(error), text: textOf(error) };
+  }
+}
+
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const codeOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'KRONOS_UNEXPECTED';
+
+export type Part = keyof CloudLists;
+
+/**
+ * The cloud-wide lists, all at once; one that fails leaves the others alone. `timed` is told how long each took.
+ *
+ * @throws the signal's reason when it aborts; nothing else.
+ */
+export async function collectLists(
+  nova: Nova,
+  signal: AbortSignal,
+  timed: (part: Part, ok: boolean, milliseconds: number) => void,
+): Promise<CloudLists> {
+  const read = async <T>(part: Part, call: () => Promise<T>): Promise<Fetched<T>> => {
+    const from = performance.now();
+    const result = await fetched(call, signal);
+    timed(part, result.ok, performance.now() - from);
+    return result;
+  };
+  const [aggregates, services, hypervisors, servers, serverGroups, migrations] = await Promise.all([
+    read('aggregates', () => nova.listAggregates({ signal })),
+    read('services', () => nova.listServices({ signal })),
+    read('hypervisors', () => nova.listHypervisors({ signal })),
+    read('servers', () => nova.listServers({}, { signal })),
+    read('serverGroups', () => nova.listServerGroups({ signal })),
+    read('migrations', () => nova.listUnfinishedMigrations({ signal })),
+  ]);
+  return { aggregates, services, hypervisors, servers, serverGroups, migrations };
+}
+
+/** What became of servers that were known and are not in the list any more: one read each, at most {@link MOST_FATES}. */
+export async function collectFates(
+  nova: Pick<Nova, 'getServer'>,
+  ids: readonly string[],
+  concurrency: number,
+  signal: AbortSignal,
+): Promise<Map<string, Fate>> {
+  const limit = createLimiter(concurrency);
+  const fates = await Promise.all(
+    ids.slice(0, MOST_FATES).map((id) =>
+      limit(async (): Promise<[string, Fate]> => {
+        try {
+          return [id, fateOf(await nova.getServer(id, { signal }))];
+        } catch (error) {
+          signal.throwIfAborted();
+          return [id, error instanceof NotFound ? { fate: 'deleted' } : { fate: 'unknown', text: textOf(error) }];
+        }
+      }),
+    ),
+  );
+  return new Map(fates);
+}
+
+/** Nova keeps a soft-deleted server for a while and shows it to those who ask for it by id. */
+function fateOf(server: Server): Fate {
+  if (server.status === 'DELETED' || server.status === 'SOFT_DELETED') return { fate: 'deleted' };
+  return { fate: 'exists', host: server.host };
+}
+
+/** How long limits of a provider (min_unit, max_unit, step_size) are used before they are read again. */
+const LIMITS_KEPT_MS = 3_600_000;
+
+type Limits = Readonly<Record<string, Inventory>>;
+
+/**
+ * Reads capacity from Placement: one `allocation_candidates` per aggregate gives capacity, use and traits of all its
+ * hosts but full ones. It does not give min_unit, max_unit and step_size: those are read per provider, kept for an hour,
+ * and read again at once when a capacity changed.
+ */
+export class CapacityReader {
+  readonly #placement: Placement;
+  readonly #limit: <T>(job: () => Promise<T>) => Promise<T>;
+  readonly #monotonic: () => number;
+  readonly #limits = new Map<string, { readonly limits: Limits; readonly readAt: number }>();
+
+  constructor(placement: Placement, concurrency: number, monotonic: () => number = () => performance.now()) {
+    this.#placement = placement;
+    this.#limit = createLimiter(concurrency);
+    this.#monotonic = monotonic;
+  }
+
+  /**
+   * The capacity of the hosts of one aggregate. What could not be read is not in the result.
+   *
+   * @throws the signal's reason when it aborts; nothing else.
+   */
+  async read(topology: Pick<Topology, 'hosts' | 'placementAggregate'>, signal: AbortSignal): Promise<Capacity> {
+    const providers = new Map<string, ProviderCapacity>();
+    const failures = new Map<string, string>();
+    const ids = topology.hosts.map((host) => host.hypervisorId);
+    if (ids.length === 0) return { providers, failures };
+
+    let summaries: Readonly<Record<string, ProviderSummary>> = {};
+    try {
+      // Every hypervisor has memory, also one whose CPUs are all pinned; one MB leaves out only the completely full.
+      const request = { resources: { MEMORY_MB: 1 } };
+      const { placementAggregate: uuid } = topology;
+      const candidates = await this.#limit(() =>
+        this.#placement.allocationCandidates(uuid === null ? request : { ...request, memberOf: [uuid] }, { signal }),
+      );
+      summaries = candidates.providers;
+    } catch (error) {
+      signal.throwIfAborted();
+      // Refused: the providers may still be asked one by one. Anything else would only fail once more for each of them.
+      if (!(error instanceof MicroversionUnsupported || error instanceof BadRequest || error instanceof Forbidden)) {
+        for (const id of ids) failures.set(id, textOf(error));
+        return { providers, failures };
+      }
+    }
+    await Promise.all(
+      ids.map(async (id) => {
+        try {
+          const summary = Object.hasOwn(summaries, id) ? summaries[id] : undefined;
+          providers.set(
+            id,
+            await (summary === undefined ? this.#alone(id, signal) : this.#summed(id, summary, signal)),
+          );
+        } catch (error) {
+          signal.throwIfAborted();
+          failures.set(id, error instanceof NotFound ? 'Placement has no provider for it' : textOf(error));
+        }
+      }),
+    );
+    return { providers, failures };
+  }
+
+  /** A provider that is in the summaries. */
+  async #summed(id: string, summary: ProviderSummary, signal: AbortSignal): Promise<ProviderCapacity> {
+    const kept = this.#limits.get(id);
+    const current =
+      kept !== undefined && this.#monotonic() - kept.readAt < LIMITS_KEPT_MS && agrees(kept.limits, summary);
+    const limits = current ? kept.limits : await this.#readLimits(id, signal);
+    const inventory = Object.entries(summary.resources).map(([name, { capacity, used }]) => {
+      const limit = Object.hasOwn(limits, name) ? limits[name] : undefined;
+      return [name, units(limit, capacity, used)];
+    });
+    return { inventory: Object.fromEntries(inventory), traits: [...summary.traits].sort() };
+  }
+
+  /** A provider that is not: full, not mirrored into the Placement aggregate, or without candidates on this cloud. */
+  async #alone(id: string, signal: AbortSignal): Promise<ProviderCapacity> {
+    const [limits, usages, traits] = await Promise.all([
+      this.#readLimits(id, signal),
+      this.#limit(() => this.#placement.getUsages(id, { signal })),
+      fetched(() => this.#limit(() => this.#placement.getTraits(id, { signal })), signal),
+    ]);
+    const inventory = Object.entries(limits).map(([name, limit]) => [
+      name,
+      units(limit, limit.capacity, (Object.hasOwn(usages, name) ? usages[name] : undefined) ?? 0),
+    ]);
+    return { inventory: Object.fromEntries(inventory), traits: traits.ok ? [...traits.value].sort() : null };
+  }
+
+  async #readLimits(id: string, signal: AbortSignal): Promise<Limits> {
+    const limits = await this.#limit(() => this.#placement.getInventories(id, { signal }));
+    this.#limits.set(id, { limits, readAt: this.#monotonic() });
+    return limits;
+  }
+}
+
+const units = (
+  limit: Inventory | undefined,
+  capacity: number,
+  used: number,
+): ProviderCapacity['inventory'][string] => ({
+  capacity,
+  used,
+  minUnit: limit?.minUnit ?? null,
+  maxUnit: limit?.maxUnit ?? null,
+  stepSize: limit?.stepSize ?? null,
+});
+
+/** Whether limits that were read earlier are of the inventory that the summary shows. */
+function agrees(limits: Limits, summary: ProviderSummary): boolean {
+  const names = Object.keys(summary.resources);
+  return (
+    names.length === Object.keys(limits).length &&
+    names.every((name) => Object.hasOwn(limits, name) && limits[name]?.capacity === summary.resources[name]?.capacity)
+  );
+}

@@ -1,0 +1,70 @@
+/** Asks Prometheus: each query once per cycle, whichever policies and aggregates it serves. */
+import { BadQuery, isPlainSelector, type Prometheus, stalenessRange } from '@kronos/prometheus';
+import { createLimiter } from './limit.ts';
+import type { Answer, Question } from './readings.ts';
+
+export interface QueryInput {
+  readonly prometheus: Prometheus;
+  readonly questions: readonly Question[];
+  readonly stalenessMs: number;
+  /** Ms since the epoch. */
+  readonly now: () => number;
+  readonly concurrency: number;
+  /** After so long without an answer Prometheus counts as unreachable. */
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal;
+  /** Runs around each question, for spans and metrics. */
+  readonly around: (question: Question, ask: () => Promise<Answer>) => Promise<Answer>;
+}
+
+/**
+ * The answers to all questions, in their order. An answer that could not be had says why.
+ *
+ * @throws the signal's reason when it aborts; nothing else.
+ */
+export async function askAll(input: QueryInput): Promise<Answer[]> {
+  const limit = createLimiter(input.concurrency);
+  const deadline = AbortSignal.timeout(input.deadlineMs);
+  const signal = AbortSignal.any([input.signal, deadline]);
+  let reachable: Promise<string> | undefined;
+  const reachability = (): Promise<string> => {
+    reachable ??= input.prometheus.runtimeInfo({ signal }).then(
+      () => 'it answers /api/v1/status/runtimeinfo',
+      () => 'nor does it answer /api/v1/status/runtimeinfo',
+    );
+    return reachable;
+  };
+
+  const ask = async ({ query }: Question): Promise<Answer> => {
+    const timeMs = input.now();
+    const plain = isPlainSelector(query);
+    const { prometheus } = input;
+    const [instant, range, timestamps] = await Promise.allSettled([
+      prometheus.instant(query, { timeMs, signal }),
+      prometheus.range(query, stalenessRange(timeMs, input.stalenessMs), { signal }),
+      plain ? prometheus.instant(`timestamp(${query})`, { timeMs, signal }) : undefined,
+    ]);
+    input.signal.throwIfAborted();
+    const failed = [instant, range, timestamps].find((one) => one.status === 'rejected');
+    return {
+      query,
+      timeMs,
+      instant: instant.status === 'fulfilled' ? instant.value.samples : null,
+      range: range.status === 'fulfilled' ? range.value.series : null,
+      timestamps: !plain ? undefined : timestamps.status === 'fulfilled' ? (timestamps.value?.samples ?? null) : null,
+      failure: failed === undefined ? null : await failureOf(failed.reason),
+      warnings: instant.status === 'fulfilled' ? instant.value.warnings : [],
+    };
+  };
+
+  const failureOf = async (error: unknown): Promise<NonNullable<Answer['failure']>> => {
+    if (error instanceof BadQuery) return { kind: 'refused', text: error.message };
+    if (deadline.aborted) {
+      return { kind: 'unreachable', text: `Prometheus did not answer within ${input.deadlineMs / 1000} s` };
+    }
+    const text = error instanceof Error ? error.message : String(error);
+    return { kind: 'unreachable', text: `${text}; ${await reachability()}` };
+  };
+
+  return Promise.all(input.questions.map((question) => limit(() => input.around(question, () => ask(question)))));
+}

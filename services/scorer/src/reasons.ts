@@ -1,0 +1,55 @@
+import type { Reason } from '@kronos/contracts';
+
+/**
+ * Why an aggregate is not planned this cycle (`problems`), and what was seen that hinders nothing (`notes`).
+ * The codes are part of the snapshot's form: people search for them.
+ */
+export const problemCodes = [
+  'aggregates-unknown',
+  'aggregate-not-found',
+  'hypervisors-unknown',
+  'servers-unknown',
+  'server-groups-unknown',
+  'migrations-unknown',
+  'host-in-two-aggregates',
+  'host-with-several-hypervisors',
+  'servers-on-unknown-host',
+  'servers-of-down-cell',
+  'server-vanished',
+  'server-without-flavor',
+  'server-group-policy-unknown',
+] as const;
+export type ProblemCode = (typeof problemCodes)[number];
+
+export const noteCodes = [
+  'aggregate-empty',
+  'capacity-unknown',
+  'host-without-hypervisor',
+  'host-without-service',
+  'hypervisor-type-ignored',
+  'host-label-unmatched',
+  'server-seen-twice',
+  'services-unknown',
+  'traits-unknown',
+  'vm-label-ambiguous',
+  'vm-series-duplicate',
+  'vm-value-out-of-range',
+] as const;
+export type NoteCode = (typeof noteCodes)[number];
+
+type Detail = NonNullable<Reason['detail']>;
+
+const reason = (code: string, text: string, detail?: Detail): Reason =>
+  detail === undefined ? { code, text } : { code, text, detail };
+
+export const problem = (code: ProblemCode, text: string, detail?: Detail): Reason => reason(code, text, detail);
+export const note = (code: NoteCode, text: string, detail?: Detail): Reason => reason(code, text, detail);
+
+/** `a, b and 3 more`. */
+export function some(names: readonly string[], most = 5): string {
+  if (names.length <= most) return names.join(', ');
+  return `${names.slice(0, most).join(', ')} and ${names.length - most} more`;
+}
+
+/** By code unit, so that the order is the same on every machine. */
+export const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

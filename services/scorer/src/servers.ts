@@ -1,0 +1,321 @@
+/** Which servers count on which hosts. Pure. */
+import {
+  type GroupPolicy,
+  groupPolicySchema,
+  type Reason,
+  type RunningMigration,
+  type ServerGroup,
+  type ServerObservation,
+} from '@kronos/contracts';
+import { flavorResources, type Migration, type ServerGroup as NovaGroup, type Server } from '@kronos/openstack';
+import type { CloudLists, Fate, KnownServer } from './cloud.ts';
+import { byText, note, problem, some } from './reasons.ts';
+
+/** A server and every host on which it counts; `host` is where it was seen last. */
+export interface PlacedServer {
+  readonly server: Server;
+  readonly host: string;
+  /** Further hosts: of an earlier sight of it in the same list, and the other end of its running migration. */
+  readonly alsoOn: readonly string[];
+  /** All hosts on which the list showed it. */
+  readonly seenOn: readonly string[];
+}
+
+/** The servers of the whole cloud, by id; made once per collect. */
+export interface ServerIndex {
+  readonly placed: ReadonlyMap<string, PlacedServer>;
+  /** Every id in the list, those without a host too. */
+  readonly listed: ReadonlySet<string>;
+  /** Servers of a cell that is down: Nova does not say where they are. */
+  readonly cellDown: ReadonlyMap<string, Server>;
+  readonly migrations: readonly Migration[];
+}
+
+/**
+ * Reads are not atomic: a server that moves while the list is read may be in it twice. It then counts on both hosts, and
+ * the sight that shows more going on (a task state) is kept.
+ */
+export function indexServers(servers: readonly Server[], migrations: readonly Migration[]): ServerIndex {
+  const listed = new Set<string>();
+  const cellDown = new Map<string, Server>();
+  const sights = new Map<string, { server: Server; host: string; seenOn: string[] }>();
+  for (const server of servers) {
+    listed.add(server.id);
+    if (server.cellDown) cellDown.set(server.id, server);
+    if (server.host === null) continue;
+    const earlier = sights.get(server.id);
+    if (earlier === undefined) {
+      sights.set(server.id, { server, host: server.host, seenOn: [server.host] });
+      continue;
+    }
+    const busy = server.taskState === null && earlier.server.taskState !== null ? earlier.server : server;
+    const seenOn = earlier.seenOn.includes(server.host) ? earlier.seenOn : [...earlier.seenOn, server.host];
+    sights.set(server.id, { server: busy, host: server.host, seenOn });
+  }
+
+  const ends = new Map<string, Set<string>>();
+  for (const one of migrations) {
+    const hosts = ends.get(one.serverId) ?? new Set<string>();
+    for (const end of [one.sourceCompute, one.destCompute]) if (end !== null) hosts.add(end);
+    ends.set(one.serverId, hosts);
+  }
+
+  const placed = new Map<string, PlacedServer>();
+  for (const [id, { server, host, seenOn }] of sights) {
+    const all = new Set([...seenOn, ...(ends.get(id) ?? [])]);
+    all.delete(host);
+    placed.set(id, { server, host, alsoOn: [...all].sort(byText), seenOn });
+  }
+  return { placed, listed, cellDown, migrations };
+}
+
+/** What of the cloud's servers concerns one aggregate. */
+export interface ServersSeen {
+  readonly servers: readonly ServerObservation[];
+  readonly migrations: readonly RunningMigration[];
+  readonly serverGroups: readonly ServerGroup[];
+  readonly problems: readonly Reason[];
+  readonly notes: readonly Reason[];
+}
+
+export interface ServersInput {
+  readonly lists: Pick<CloudLists, 'servers' | 'serverGroups' | 'migrations'>;
+  readonly index: ServerIndex;
+  /** Hosts of the aggregate that count; `unsure` where the service is unknown. */
+  readonly hosts: readonly { readonly name: string; readonly unsure: boolean }[];
+  /** Hosts of the aggregate that do not count for want of knowledge. */
+  readonly unknownHosts: readonly string[];
+  readonly optOut: readonly string[];
+  /** The servers that counted on this aggregate in the snapshot before. */
+  readonly known: readonly KnownServer[];
+  /** What targeted reads said about known servers that the list lacks. */
+  readonly fates: ReadonlyMap<string, Fate>;
+}
+
+/** The servers, groups and running migrations of one aggregate, and what about them forbids planning. */
+export function serversOf(input: ServersInput): ServersSeen {
+  const { lists, index } = input;
+  const problems: Reason[] = [];
+  const notes: Reason[] = [];
+  if (!lists.servers.ok)
+    problems.push(problem('servers-unknown', `Nova's servers could not be read: ${lists.servers.text}`));
+  if (!lists.serverGroups.ok)
+    problems.push(
+      problem('server-groups-unknown', `Nova's server groups could not be read: ${lists.serverGroups.text}`),
+    );
+  if (!lists.migrations.ok)
+    problems.push(
+      problem('migrations-unknown', `Nova's unfinished migrations could not be read: ${lists.migrations.text}`),
+    );
+
+  const hosts = new Set(input.hosts.map((one) => one.name));
+  const unknown = new Set(input.unknownHosts);
+  const here: PlacedServer[] = [];
+  const onUnknown: PlacedServer[] = [];
+  for (const one of index.placed.values()) {
+    const on = [one.host, ...one.alsoOn];
+    if (on.some((host) => hosts.has(host))) here.push(one);
+    else if (on.some((host) => unknown.has(host))) onUnknown.push(one);
+  }
+  here.sort((a, b) => byText(a.server.id, b.server.id));
+
+  if (onUnknown.length > 0) {
+    const busy = [...new Set(onUnknown.flatMap((one) => [one.host, ...one.alsoOn]))].filter((host) =>
+      unknown.has(host),
+    );
+    problems.push(
+      problem(
+        'servers-on-unknown-host',
+        `servers run on hosts of the aggregate that cannot be counted: ${some(busy.sort(byText))}`,
+        { hosts: busy, servers: onUnknown.length },
+      ),
+    );
+  }
+  const twice = here.filter((one) => one.seenOn.length > 1);
+  if (twice.length > 0) {
+    notes.push(
+      note(
+        'server-seen-twice',
+        `seen on more than one host while the list was read, so they stay where they are: ${some(twice.map((one) => one.server.id))}`,
+        { servers: twice.map((one) => one.server.id) },
+      ),
+    );
+  }
+  const withoutFlavor = here.filter((one) => one.server.flavor === null);
+  if (withoutFlavor.length > 0) {
+    problems.push(
+      problem(
+        'server-without-flavor',
+        `Nova shows no flavor for ${some(withoutFlavor.map((one) => one.server.id))}, so what they need is unknown`,
+        { servers: withoutFlavor.map((one) => one.server.id) },
+      ),
+    );
+  }
+  if (lists.servers.ok) problems.push(...vanished(input));
+
+  const ids = new Set(here.map((one) => one.server.id));
+  return {
+    servers: here.map((one) => observeServer(one, input.optOut)),
+    migrations: index.migrations
+      .filter((one) => ids.has(one.serverId))
+      .map(observeMigration)
+      .sort((a, b) => a.id - b.id),
+    serverGroups: lists.serverGroups.ok ? groupsOf(lists.serverGroups.value, ids, problems) : [],
+    problems,
+    notes,
+  };
+}
+
+/**
+ * Known servers that the list lacks without having been deleted, and servers of a cell that is down: the aggregate's load
+ * is then not known.
+ */
+function vanished({ index, hosts, known, fates }: ServersInput): Reason[] {
+  const problems: Reason[] = [];
+  const gone: { one: KnownServer; why: string }[] = [];
+  const down: KnownServer[] = [];
+  for (const one of known) {
+    if (index.cellDown.has(one.id)) down.push(one);
+    if (index.listed.has(one.id)) continue;
+    const fate = fates.get(one.id);
+    if (fate?.fate === 'deleted') continue;
+    const why =
+      fate === undefined
+        ? 'not asked for yet'
+        : fate.fate === 'exists'
+          ? `Nova still has it on ${fate.host ?? 'no host'}`
+          : fate.text;
+    gone.push({ one, why });
+  }
+  if (gone.length > 0) {
+    problems.push(
+      problem(
+        'server-vanished',
+        `missing from Nova's list and not deleted: ${some(gone.map(({ one, why }) => `${one.id} of ${one.host} (${why})`))}`,
+        { servers: gone.map(({ one }) => ({ id: one.id, name: one.name, host: one.host })) },
+      ),
+    );
+  }
+  const unsure = hosts.filter((one) => one.unsure).map((one) => one.name);
+  if (down.length > 0 || (index.cellDown.size > 0 && unsure.length > 0)) {
+    const servers = down.length > 0 ? down.map((one) => one.id) : [...index.cellDown.keys()];
+    problems.push(
+      problem(
+        'servers-of-down-cell',
+        `a cell is down: Nova does not say where ${some(servers)} ${servers.length === 1 ? 'is' : 'are'}`,
+        { servers: down.map((one) => ({ id: one.id, name: one.name, host: one.host })), hosts: unsure },
+      ),
+    );
+  }
+  return problems;
+}
+
+/**
+ * The servers that the next snapshot must find, or find deleted: those of this one, and those that this one missed. Taken
+ * from the snapshot alone, so that any replica can go on from it.
+ */
+export function knownAfter(snapshot: {
+  readonly servers: readonly Pick<ServerObservation, 'id' | 'name' | 'host'>[];
+  readonly problems: readonly Reason[];
+}): KnownServer[] {
+  const known = new Map<string, KnownServer>();
+  for (const { code, detail } of snapshot.problems) {
+    if (code !== 'server-vanished' && code !== 'servers-of-down-cell') continue;
+    const servers = detail?.servers;
+    if (!Array.isArray(servers)) continue;
+    for (const one of servers) {
+      if (typeof one !== 'object' || one === null || Array.isArray(one)) continue;
+      const { id, name, host } = one;
+      if (typeof id === 'string' && typeof name === 'string' && typeof host === 'string')
+        known.set(id, { id, name, host });
+    }
+  }
+  for (const { id, name, host } of snapshot.servers) known.set(id, { id, name, host });
+  return [...known.values()];
+}
+
+function observeServer(placed: PlacedServer, optOut: readonly string[]): ServerObservation {
+  const { server, host, alsoOn } = placed;
+  const { flavor } = server;
+  return {
+    id: server.id,
+    name: server.name ?? '',
+    internalName: server.internalName,
+    projectId: server.projectId,
+    host,
+    alsoOn: [...alsoOn],
+    status: server.status,
+    vmState: server.vmState,
+    taskState: server.taskState,
+    locked: server.locked,
+    createdAt: server.createdAt,
+    vcpus: flavor?.vcpus ?? 0,
+    ramMb: flavor?.ramMb ?? 0,
+    diskGb:
+      flavor === null ? 0 : (server.bootFromVolume ? 0 : flavor.rootGb) + flavor.ephemeralGb + flavor.swapMb / 1024,
+    resources:
+      flavor === null
+        ? {}
+        : flavorResources(flavor, {
+            bootFromVolume: server.bootFromVolume,
+            imageProperties: server.imageProperties,
+          }),
+    flavor: flavor?.name ?? null,
+    extraSpecs: { ...flavor?.extraSpecs },
+    bootFromVolume: server.bootFromVolume,
+    availabilityZone: server.availabilityZone,
+    ...(server.pinnedAvailabilityZone === undefined ? {} : { pinnedAvailabilityZone: server.pinnedAvailabilityZone }),
+    optedOutBy: optedOutBy(server, optOut),
+  };
+}
+
+/** The first of the names that is a metadata key of the server (with any value but false) or one of its tags. */
+export function optedOutBy(server: Pick<Server, 'metadata' | 'tags'>, names: readonly string[]): string | null {
+  for (const name of names) {
+    const value = Object.hasOwn(server.metadata, name) ? server.metadata[name] : undefined;
+    if (value !== undefined && value.trim().toLowerCase() !== 'false') return name;
+    if (server.tags.includes(name)) return name;
+  }
+  return null;
+}
+
+const observeMigration = (one: Migration): RunningMigration => ({
+  id: one.id,
+  uuid: one.uuid,
+  serverId: one.serverId,
+  type: one.type,
+  status: one.status,
+  sourceHost: one.sourceCompute,
+  destHost: one.destCompute,
+});
+
+/** Groups with a member among the servers; a policy that Kronos does not know cannot be kept, so it forbids planning. */
+function groupsOf(groups: readonly NovaGroup[], ids: ReadonlySet<string>, problems: Reason[]): ServerGroup[] {
+  const seen: ServerGroup[] = [];
+  for (const group of groups) {
+    if (!group.memberIds.some((id) => ids.has(id)) || group.policy === null) continue;
+    const policy = groupPolicySchema.safeParse(group.policy);
+    if (!policy.success) {
+      problems.push(
+        problem(
+          'server-group-policy-unknown',
+          `the server group ${JSON.stringify(group.name)} (${group.id}) has the policy ${JSON.stringify(group.policy)}, which Kronos does not know`,
+          { group: group.id },
+        ),
+      );
+      continue;
+    }
+    seen.push({
+      id: group.id,
+      name: group.name,
+      policy: policy.data,
+      maxServerPerHost: maxPerHost(policy.data, group.maxServersPerHost),
+      members: [...group.memberIds].sort(byText),
+    });
+  }
+  return seen.sort((a, b) => byText(a.id, b.id));
+}
+
+/** Only the hard anti-affinity policy may have the rule (Nova's API refuses it for the others). */
+const maxPerHost = (policy: GroupPolicy, rule: number | null): number =>
+  policy === 'anti-affinity' && rule !== null && rule >= 1 ? rule : 1;

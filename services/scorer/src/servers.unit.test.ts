@@ -1,0 +1,301 @@
+import { describe, expect, test } from 'vitest';
+import type { CloudLists, Fate, KnownServer } from './cloud.ts';
+import { indexServers, knownAfter, optedOutBy, serversOf } from './servers.ts';
+import { cloud, flavor, group, indexOf, migration, server, unread } from './testing/given.ts';
+
+const codes = (reasons: readonly { code: string }[]) => reasons.map((one) => one.code);
+
+const observe = (
+  lists: CloudLists,
+  more: {
+    known?: readonly KnownServer[];
+    fates?: ReadonlyMap<string, Fate>;
+    hosts?: readonly string[];
+    unsure?: readonly string[];
+    unknownHosts?: readonly string[];
+  } = {},
+) =>
+  serversOf({
+    lists,
+    index: indexOf(lists),
+    hosts: (more.hosts ?? ['a', 'b', 'c']).map((name) => ({ name, unsure: (more.unsure ?? []).includes(name) })),
+    unknownHosts: more.unknownHosts ?? [],
+    optOut: ['kronos:exclude'],
+    known: more.known ?? [],
+    fates: more.fates ?? new Map(),
+  });
+
+describe('the servers of an aggregate', () => {
+  test('are those on its hosts, by id; those elsewhere and those on no host are not', () => {
+    const servers = [server('2', 'b'), server('1', 'a'), server('3', 'elsewhere'), server('4', null)];
+    const seen = observe(cloud({ servers }));
+    expect(seen.servers.map((one) => [one.id, one.host])).toEqual([
+      ['1', 'a'],
+      ['2', 'b'],
+    ]);
+    expect(seen.problems).toEqual([]);
+    expect(seen.notes).toEqual([]);
+  });
+
+  test('carry what they claim and what a person sees', () => {
+    const { servers } = observe(cloud({ servers: [server('1', 'a', { locked: true, taskState: 'rebuilding' })] }));
+    expect(servers[0]).toEqual({
+      id: '1',
+      name: 'name-of-1',
+      internalName: 'instance-1',
+      projectId: 'project',
+      host: 'a',
+      alsoOn: [],
+      status: 'ACTIVE',
+      vmState: 'active',
+      taskState: 'rebuilding',
+      locked: true,
+      createdAt: '2026-01-01T00:00:00.000Z',
+      vcpus: 2,
+      ramMb: 4096,
+      diskGb: 25.5,
+      resources: { VCPU: 2, MEMORY_MB: 4096, DISK_GB: 26 },
+      flavor: 'm1.small',
+      extraSpecs: {},
+      bootFromVolume: false,
+      availabilityZone: 'nova',
+      pinnedAvailabilityZone: null,
+      optedOutBy: null,
+    });
+  });
+
+  test('booted from a volume claim no root disk', () => {
+    const { servers } = observe(cloud({ servers: [server('1', 'a', { bootFromVolume: true })] }));
+    expect(servers[0]?.diskGb).toBe(5.5);
+    expect(servers[0]?.resources).toEqual({ VCPU: 2, MEMORY_MB: 4096, DISK_GB: 6 });
+  });
+
+  test('of a cloud that cannot tell whether they are pinned say neither', () => {
+    const { servers } = observe(cloud({ servers: [server('1', 'a', { pinnedAvailabilityZone: undefined })] }));
+    expect(servers[0]).not.toHaveProperty('pinnedAvailabilityZone');
+  });
+
+  test('without a flavor make the aggregate unplannable: what they need is unknown', () => {
+    const seen = observe(cloud({ servers: [server('1', 'a', { flavor: null })] }));
+    expect(codes(seen.problems)).toEqual(['server-without-flavor']);
+    expect(seen.servers[0]?.resources).toEqual({});
+  });
+
+  test('on a host that cannot be counted make the aggregate unplannable', () => {
+    const lists = cloud({ servers: [server('1', 'x')] });
+    expect(codes(observe(lists, { unknownHosts: ['x'] }).problems)).toEqual(['servers-on-unknown-host']);
+    expect(observe(lists, { unknownHosts: ['y'] }).problems).toEqual([]);
+  });
+});
+
+describe('a server seen twice', () => {
+  test('counts where it was seen last and also where it was seen before', () => {
+    const seen = observe(cloud({ servers: [server('1', 'a'), server('1', 'b')] }));
+    expect(seen.servers.map((one) => [one.host, one.alsoOn])).toEqual([['b', ['a']]]);
+    expect(codes(seen.notes)).toEqual(['server-seen-twice']);
+  });
+
+  test('shows its task state, whichever sight had one', () => {
+    const servers = [server('1', 'a', { taskState: 'migrating', status: 'MIGRATING' }), server('1', 'b')];
+    const seen = observe(cloud({ servers }));
+    expect(seen.servers[0]).toMatchObject({ host: 'b', alsoOn: ['a'], taskState: 'migrating', status: 'MIGRATING' });
+  });
+
+  test('on the same host is simply seen', () => {
+    const seen = observe(cloud({ servers: [server('1', 'a'), server('1', 'a')] }));
+    expect(seen.servers).toHaveLength(1);
+    expect(seen.servers[0]?.alsoOn).toEqual([]);
+    expect(seen.notes).toEqual([]);
+  });
+
+  test('on hosts of two aggregates is in the snapshots of both', () => {
+    const lists = cloud({ servers: [server('1', 'a'), server('1', 'x')] });
+    for (const hosts of [['a'], ['x']]) {
+      expect(observe(lists, { hosts }).servers).toMatchObject([{ host: 'x', alsoOn: ['a'] }]);
+    }
+  });
+});
+
+describe('a running migration', () => {
+  test('makes its server count at the other end too', () => {
+    const servers = [server('1', 'a'), server('2', 'b')];
+    const migrations = [migration('1', 'a', 'c', { id: 9 }), migration('2', 'a', 'b', { id: 8, type: 'resize' })];
+    const seen = observe(cloud({ servers, migrations }));
+    expect(seen.servers.map((one) => [one.host, one.alsoOn])).toEqual([
+      ['a', ['c']],
+      ['b', ['a']],
+    ]);
+    expect(seen.migrations.map((one) => [one.id, one.sourceHost, one.destHost, one.status])).toEqual([
+      [8, 'a', 'b', 'running'],
+      [9, 'a', 'c', 'running'],
+    ]);
+  });
+
+  test('whose destination is not chosen yet is listed, and adds no host', () => {
+    const seen = observe(cloud({ servers: [server('1', 'a')], migrations: [migration('1', 'a', null)] }));
+    expect(seen.servers[0]?.alsoOn).toEqual([]);
+    expect(seen.migrations).toMatchObject([{ serverId: '1', destHost: null }]);
+  });
+
+  test('towards this aggregate brings its server into the snapshot', () => {
+    const lists = cloud({ servers: [server('1', 'elsewhere')], migrations: [migration('1', 'elsewhere', 'a')] });
+    expect(observe(lists).servers).toMatchObject([{ id: '1', host: 'elsewhere', alsoOn: ['a'] }]);
+  });
+
+  test('of a server that is not there any more is left out', () => {
+    expect(observe(cloud({ migrations: [migration('gone', 'a', 'b')] })).migrations).toEqual([]);
+  });
+});
+
+describe('a server known before and now absent', () => {
+  const known = [{ id: '1', name: 'one', host: 'a' }];
+
+  test('makes the aggregate unplannable while nobody knows what became of it', () => {
+    const seen = observe(cloud(), { known });
+    expect(codes(seen.problems)).toEqual(['server-vanished']);
+    expect(seen.problems[0]?.text).toContain('1 of a');
+  });
+
+  test('is no problem once it is found deleted', () => {
+    expect(observe(cloud(), { known, fates: new Map([['1', { fate: 'deleted' }]]) }).problems).toEqual([]);
+  });
+
+  test('is a problem when Nova still has it', () => {
+    const fates = new Map<string, Fate>([['1', { fate: 'exists', host: 'b' }]]);
+    const seen = observe(cloud(), { known, fates });
+    expect(codes(seen.problems)).toEqual(['server-vanished']);
+    expect(seen.problems[0]?.text).toContain('still has it on b');
+  });
+
+  test('is a problem when the targeted read failed', () => {
+    const fates = new Map<string, Fate>([['1', { fate: 'unknown', text: 'nova did not answer' }]]);
+    expect(observe(cloud(), { known, fates }).problems[0]?.text).toContain('nova did not answer');
+  });
+
+  test('is no problem when it went to another aggregate, or to no host', () => {
+    for (const host of ['elsewhere', null]) {
+      expect(observe(cloud({ servers: [server('1', host)] }), { known }).problems).toEqual([]);
+    }
+  });
+
+  test('is not blamed when the whole list could not be read', () => {
+    const seen = observe({ ...cloud(), servers: unread }, { known });
+    expect(codes(seen.problems)).toEqual(['servers-unknown']);
+  });
+
+  test('stays known after the snapshot that missed it, from the snapshot alone', () => {
+    const seen = observe(cloud({ servers: [server('2', 'b')] }), { known });
+    expect(knownAfter(seen)).toEqual([...known, { id: '2', name: 'name-of-2', host: 'b' }]);
+  });
+
+  test('is forgotten after the snapshot that found it deleted', () => {
+    const seen = observe(cloud(), { known, fates: new Map([['1', { fate: 'deleted' }]]) });
+    expect(knownAfter(seen)).toEqual([]);
+  });
+});
+
+describe('a cell that is down', () => {
+  const down = server('1', null, { cellDown: true, status: 'UNKNOWN', name: null, flavor: null });
+
+  test('makes the aggregate unplannable that knew one of its servers', () => {
+    const known = [{ id: '1', name: 'one', host: 'a' }];
+    const seen = observe(cloud({ servers: [down] }), { known });
+    expect(codes(seen.problems)).toEqual(['servers-of-down-cell']);
+    expect(knownAfter(seen)).toEqual(known);
+  });
+
+  test('makes an aggregate unplannable that has hosts of unknown state, also without knowledge from before', () => {
+    expect(codes(observe(cloud({ servers: [down] }), { unsure: ['b'] }).problems)).toEqual(['servers-of-down-cell']);
+  });
+
+  test('does not touch the other aggregates', () => {
+    expect(observe(cloud({ servers: [down] })).problems).toEqual([]);
+  });
+});
+
+describe('opting out', () => {
+  const names = ['kronos:exclude', 'pet'];
+
+  test('by a metadata key with any value but false', () => {
+    for (const value of ['true', '', 'yes', '0']) {
+      expect(optedOutBy({ metadata: { 'kronos:exclude': value }, tags: [] }, names)).toBe('kronos:exclude');
+    }
+    for (const value of ['false', 'False', ' FALSE ']) {
+      expect(optedOutBy({ metadata: { 'kronos:exclude': value }, tags: [] }, names)).toBeNull();
+    }
+  });
+
+  test('by a tag, of whichever name is configured', () => {
+    expect(optedOutBy({ metadata: {}, tags: ['web', 'pet'] }, names)).toBe('pet');
+    expect(optedOutBy({ metadata: {}, tags: ['pets'] }, names)).toBeNull();
+  });
+
+  test('is recorded on the server', () => {
+    const { servers } = observe(cloud({ servers: [server('1', 'a', { tags: ['kronos:exclude'] })] }));
+    expect(servers[0]?.optedOutBy).toBe('kronos:exclude');
+  });
+
+  test('is not caused by a name that every object has', () => {
+    expect(optedOutBy({ metadata: {}, tags: [] }, ['constructor', 'toString'])).toBeNull();
+  });
+});
+
+describe('server groups', () => {
+  const servers = [server('1', 'a'), server('2', 'b'), server('9', 'elsewhere')];
+
+  test('with a member in the aggregate are kept with all their members, by id', () => {
+    const serverGroups = [
+      group('g2', 'soft-affinity', ['9', '2']),
+      group('g1', 'anti-affinity', ['1', '2']),
+      group('g3', 'affinity', ['9']),
+    ];
+    const seen = observe(cloud({ servers, serverGroups }));
+    expect(seen.serverGroups).toEqual([
+      { id: 'g1', name: 'name-of-g1', policy: 'anti-affinity', maxServerPerHost: 1, members: ['1', '2'] },
+      { id: 'g2', name: 'name-of-g2', policy: 'soft-affinity', maxServerPerHost: 1, members: ['2', '9'] },
+    ]);
+    expect(seen.problems).toEqual([]);
+  });
+
+  test('honour max_server_per_host of anti-affinity, and of nothing else', () => {
+    const serverGroups = [
+      group('g1', 'anti-affinity', ['1'], { maxServersPerHost: 3 }),
+      group('g2', 'soft-anti-affinity', ['1'], { maxServersPerHost: 3 }),
+    ];
+    const seen = observe(cloud({ servers, serverGroups }));
+    expect(seen.serverGroups.map((one) => one.maxServerPerHost)).toEqual([3, 1]);
+  });
+
+  test('without a policy are no rule', () => {
+    const seen = observe(cloud({ servers, serverGroups: [group('g1', null, ['1'])] }));
+    expect(seen.serverGroups).toEqual([]);
+    expect(seen.problems).toEqual([]);
+  });
+
+  test('with an unknown policy make the aggregate unplannable, and only the one that has a member', () => {
+    const serverGroups = [group('g1', 'rack-affinity', ['1']), group('g2', 'rack-affinity', ['9'])];
+    const seen = observe(cloud({ servers, serverGroups }));
+    expect(codes(seen.problems)).toEqual(['server-group-policy-unknown']);
+    expect(seen.problems[0]?.text).toContain('rack-affinity');
+  });
+});
+
+test('each part that could not be read is a problem of its own', () => {
+  const seen = observe({ ...cloud(), servers: unread, serverGroups: unread, migrations: unread });
+  expect(codes(seen.problems)).toEqual(['servers-unknown', 'server-groups-unknown', 'migrations-unknown']);
+  for (const one of seen.problems) expect(one.text).toContain('nova is unreachable');
+});
+
+test('a flavor that claims other resources is recorded with those', () => {
+  const pinned = { ...flavor, extraSpecs: { 'hw:cpu_policy': 'dedicated', 'resources:CUSTOM_X': '3' } };
+  const { servers } = observe(cloud({ servers: [server('1', 'a', { flavor: pinned })] }));
+  expect(servers[0]?.resources).toEqual({ PCPU: 2, CUSTOM_X: 3, MEMORY_MB: 4096, DISK_GB: 26 });
+});
+
+test('an index of ten thousand servers and migrations is made in well under a second', () => {
+  const servers = Array.from({ length: 10_000 }, (_, i) => server(`${i}`, `host-${i % 100}`));
+  const migrations = servers.slice(0, 1000).map((one, i) => migration(one.id, one.host, 'x', { id: i }));
+  const from = performance.now();
+  expect(indexServers(servers, migrations).placed.size).toBe(10_000);
+  expect(performance.now() - from).toBeLessThan(1000);
+});
