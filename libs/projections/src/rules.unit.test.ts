@@ -1,0 +1,423 @@
+import { describe, expect, it } from 'vitest';
+import { notAfterMs, undispatched, waitingPlan } from './approvals.ts';
+import { brokenHosts, hostBroken } from './breaker.ts';
+import { aggregateCooldown, coolingDown } from './cooldown.ts';
+import { inFlight, taskStatus } from './inFlight.ts';
+import { toMemory } from './memory.ts';
+import { quarantined, quarantineTable } from './quarantine.ts';
+import { type Caps, mayStart, slots } from './slots.ts';
+import { TEST_START_MS, testLog } from './testing.ts';
+
+const move = (n: number, more: object = {}) => ({ serverId: `vm${n}`, from: 'h1', to: 'h2', ...more });
+const at = (seconds: number) => TEST_START_MS + seconds * 1000;
+
+describe('the aggregate cooldown', () => {
+  const cooldown = { cooldownSeconds: 600 };
+
+  it('lasts from a release for as long as the given options say', () => {
+    const log = testLog();
+    const plan = log.at(10).released([move(1)]);
+    expect(aggregateCooldown(log.state(), at(609), cooldown)).toEqual({
+      cause: 'released',
+      planId: plan,
+      sinceMs: at(10),
+      untilMs: at(610),
+    });
+    expect(aggregateCooldown(log.state(), at(610), cooldown)).toBeNull();
+    expect(aggregateCooldown(log.state(), at(11), { cooldownSeconds: 0 })).toBeNull();
+  });
+
+  it('lasts from a rejection', () => {
+    const log = testLog();
+    log.configured();
+    const plan = log.proposed([move(1)]);
+    expect(aggregateCooldown(log.state(), at(5), cooldown)).toBeNull();
+    log.at(30).rejected(plan);
+    expect(aggregateCooldown(log.state(), at(31), cooldown)).toMatchObject({ cause: 'rejected', untilMs: at(630) });
+  });
+
+  it('lasts from an expiry, the same before and after a decision has noticed it', () => {
+    const log = testLog();
+    log.configured({ approvalTtlSeconds: 300 });
+    log.proposed([move(1)]);
+    expect(aggregateCooldown(log.state(), at(300), cooldown)).toBeNull();
+    const unnoticed = aggregateCooldown(log.state(), at(360), cooldown);
+    log.at(360).decided('none', [], { outcome: 'gated' });
+    expect(unnoticed).toMatchObject({ cause: 'expired', sinceMs: at(300), untilMs: at(900) });
+    expect(aggregateCooldown(log.state(), at(360), cooldown)).toEqual(unnoticed);
+  });
+
+  it('never began for an aggregate of which the log knows nothing', () => {
+    expect(aggregateCooldown(testLog().state('other'), at(0), cooldown)).toBeNull();
+  });
+});
+
+describe('the instance cooldown', () => {
+  const cooldown = { instanceCooldownSeconds: 100, adaptiveCooldownFactor: 1 };
+
+  it('leaves a released VM alone and no other', () => {
+    const log = testLog();
+    log.at(10).released([move(1)]);
+    expect(coolingDown(log.state(), 'vm1', at(109), cooldown)).toBe(at(110));
+    expect(coolingDown(log.state(), 'vm1', at(110), cooldown)).toBeNull();
+    expect(coolingDown(log.state(), 'vm2', at(11), cooldown)).toBeNull();
+  });
+
+  it('grows with every recent release before the last', () => {
+    const log = testLog();
+    log.at(0).released([move(1)]);
+    log.at(86_000).released([move(1)]);
+    log.at(86_500).released([move(1)]);
+    const adaptive = { ...cooldown, adaptiveCooldownFactor: 2 };
+    // The first is more than a day before the last: one counts.
+    expect(coolingDown(log.state(), 'vm1', at(86_501), adaptive)).toBe(at(86_700));
+  });
+});
+
+describe('the quarantine', () => {
+  const until = { instanceQuarantineSeconds: 3600 };
+  const failed = () => {
+    const log = testLog();
+    const task = `${log.released([move(1)])}-s1`;
+    log.started({ task });
+    log.at(10).failed({ task });
+    return log;
+  };
+
+  it('by a failure lasts as long as the given options say', () => {
+    const state = failed().state();
+    expect(quarantined(state, 'vm1', at(3609), until)).toMatchObject({ cause: 'failure', untilMs: at(3610) });
+    expect(quarantined(state, 'vm1', at(3610), until)).toBeNull();
+    expect(quarantined(state, 'vm1', at(9e6), { instanceQuarantineSeconds: -1 })).toMatchObject({ untilMs: null });
+    expect(quarantined(state, 'vm2', at(11), until)).toBeNull();
+  });
+
+  it('by an operator lasts as long as asked', () => {
+    const log = testLog();
+    log.quarantined('vm1', 60, 'grace');
+    expect(quarantined(log.state(), 'vm1', at(59), until)).toMatchObject({ cause: 'operator', by: 'grace' });
+    expect(quarantined(log.state(), 'vm1', at(60), until)).toBeNull();
+  });
+
+  it('by both lasts as long as the longer', () => {
+    const log = failed();
+    log.at(20).quarantined('vm1', 60);
+    expect(quarantined(log.state(), 'vm1', at(21), until)?.cause).toBe('failure');
+    log.at(30).quarantined('vm1', -1);
+    expect(quarantined(log.state(), 'vm1', at(31), until)).toMatchObject({ cause: 'operator', untilMs: null });
+  });
+
+  it('is a table for people', () => {
+    const log = failed();
+    log.quarantined('vm0', -1);
+    log.quarantined('vm7', 5);
+    expect(quarantineTable(log.state(), at(100), until).map((q) => q.serverId)).toEqual(['vm0', 'vm1']);
+  });
+});
+
+describe('the host breaker', () => {
+  const breaker = { breakerFailures: 2, breakerWindowSeconds: 100, breakerDurationSeconds: 500 };
+  const failures = (...times: number[]) => {
+    const log = testLog();
+    const plan = log.released(times.map((_, i) => move(i + 1)));
+    times.forEach((time, i) => {
+      log.at(time).failed({ task: `${plan}-s${i + 1}`, hostAtFault: 'h2' });
+    });
+    return log.state();
+  };
+
+  it('takes a host out after enough failures within the window', () => {
+    const state = failures(10, 100);
+    expect(hostBroken(state, 'h2', at(101), breaker)).toBe(at(600));
+    expect(hostBroken(state, 'h2', at(600), breaker)).toBeNull();
+    expect(brokenHosts(state, at(101), breaker)).toEqual([{ host: 'h2', untilMs: at(600) }]);
+  });
+
+  it('holds while a later failure alone would not have begun it', () => {
+    expect(hostBroken(failures(10, 20, 300), 'h2', at(310), breaker)).toBe(at(520));
+  });
+
+  it('stays quiet below the count or over a longer time', () => {
+    expect(hostBroken(failures(10), 'h2', at(11), breaker)).toBeNull();
+    expect(hostBroken(failures(10, 111), 'h2', at(112), breaker)).toBeNull();
+    expect(hostBroken(failures(10, 20), 'h3', at(21), breaker)).toBeNull();
+  });
+
+  it('does not mind the order in which clocks put the failures', () => {
+    expect(hostBroken(failures(100, 10), 'h2', at(101), breaker)).toBe(at(600));
+  });
+});
+
+describe('approvals', () => {
+  it('name the plan that waits and until when', () => {
+    const log = testLog();
+    log.configured({ approvalTtlSeconds: 300 });
+    const plan = log.proposed([move(1)]);
+    expect(waitingPlan(log.state(), at(300))).toMatchObject({ plan: { id: plan }, expiresAtMs: at(300), open: true });
+    expect(waitingPlan(log.state(), at(301))).toMatchObject({ open: false });
+    log.approved(plan);
+    expect(waitingPlan(log.state(), at(1))).toBeNull();
+  });
+
+  it('name released plans without a dispatch, oldest first', () => {
+    const log = testLog();
+    log.configured({ planTtlSeconds: 50 });
+    const first = log.at(1).released([move(1)]);
+    const second = log.at(2).released([move(2)]);
+    expect(undispatched(log.state()).map((p) => [p.id, notAfterMs(p)])).toEqual([
+      [first, at(51)],
+      [second, at(52)],
+    ]);
+    log.dispatched(first);
+    expect(undispatched(log.state()).map((p) => p.id)).toEqual([second]);
+  });
+
+  it('leave no time to start what waits', () => {
+    const log = testLog();
+    log.configured();
+    log.proposed([move(1)]);
+    expect([...log.state().plans.values()].map(notAfterMs)).toEqual([null]);
+  });
+});
+
+describe('moves in flight', () => {
+  it('are those that are released and not over, in the order of plans and steps', () => {
+    const log = testLog();
+    const first = log.at(1).released([move(1), move(2)]);
+    const second = log.at(2).released([move(3)]);
+    log.started({ task: `${second}-s1` });
+    log.completed({ task: `${first}-s1` });
+    expect(inFlight(log.state()).map((t) => t.id)).toEqual([`${first}-s2`, `${second}-s1`]);
+    expect(taskStatus(log.state(), `${first}-s1`)).toMatchObject({ known: true, task: { status: 'completed' } });
+    expect(taskStatus(log.state(), 'gpu-0-s1')).toEqual({ known: false });
+  });
+});
+
+describe('slots', () => {
+  it('are started attempts without an end, counted by host and group', () => {
+    const log = testLog();
+    const group = { id: 'g', policy: 'anti-affinity' };
+    const plan = log.released([
+      move(1, { groups: [group] }),
+      move(2, { to: 'h3', groups: [group] }),
+      move(3, { from: 'h4' }),
+      move(4),
+    ]);
+    for (const n of [3, 1, 2]) log.started({ task: `${plan}-s${n}` });
+    log.failed({ task: `${plan}-s3`, retry: {} });
+    const used = slots(log.state());
+    expect(used.total).toBe(2);
+    expect([...used.bySource]).toEqual([['h1', 2]]);
+    expect([...used.byDestination].sort()).toEqual([
+      ['h2', 1],
+      ['h3', 1],
+    ]);
+    expect([...used.byGroup]).toEqual([['g', 2]]);
+    expect(used.tasks.map((t) => t.step.step)).toEqual([1, 2]);
+  });
+});
+
+describe('an attempt may start', () => {
+  const free: Caps = {
+    maxConcurrentMigrations: 9,
+    maxOutboundPerHost: 9,
+    maxInboundPerHost: 9,
+    maxConcurrentPerGroup: 9,
+  };
+  const begin = (moves = [move(1)]) => {
+    const log = testLog();
+    log.configured({ planTtlSeconds: 1000 });
+    const plan = log.released(moves);
+    const ask = (
+      step = 1,
+      seconds = 1,
+      caps: Partial<Caps> = {},
+      attempt: { attempt?: number; destination?: string } = {},
+    ) =>
+      mayStart(log.state(), { taskId: `${plan}-s${step}`, attempt: 1, destination: 'h2', ...attempt }, at(seconds), {
+        ...free,
+        ...caps,
+      });
+    return { log, plan, ask };
+  };
+  const code = (verdict: ReturnType<typeof mayStart>) =>
+    'reason' in verdict ? `${verdict.verdict} ${verdict.reason.code}` : verdict.verdict;
+
+  it('when it is due and nothing is against it', () => {
+    expect(begin().ask()).toEqual({ verdict: 'start' });
+  });
+
+  it('not before its time', () => {
+    const { ask } = begin([move(1, { delaySeconds: 30 })]);
+    expect(ask(1, 29)).toMatchObject({ verdict: 'wait', reason: { code: 'not-due' }, untilMs: at(30) });
+    expect(code(ask(1, 30))).toBe('start');
+  });
+
+  it('only after what it depends on has completed', () => {
+    const { log, plan, ask } = begin([move(1), move(2, { dependsOn: [1] })]);
+    expect(code(ask(2))).toBe('wait dependency');
+    log.started({ task: `${plan}-s1` });
+    expect(code(ask(2))).toBe('wait dependency');
+    log.completed({ task: `${plan}-s1` });
+    expect(code(ask(2))).toBe('start');
+  });
+
+  it('never after a dependency failed or was skipped', () => {
+    const failed = begin([move(1), move(2, { dependsOn: [1] })]);
+    failed.log.failed({ task: `${failed.plan}-s1` });
+    expect(failed.ask(2)).toMatchObject({
+      verdict: 'end',
+      errorType: 'Cancelled',
+      reason: { code: 'dependency-failed' },
+    });
+    const skipped = begin([move(1), move(2, { dependsOn: [1] })]);
+    skipped.log.skipped({ task: `${skipped.plan}-s1` });
+    expect(code(skipped.ask(2))).toBe('end dependency-skipped');
+  });
+
+  it('never after plan_ttl', () => {
+    const { ask } = begin();
+    expect(code(ask(1, 1000))).toBe('start');
+    expect(code(ask(1, 1001))).toBe('end expired');
+  });
+
+  it('never when the log names no options', () => {
+    const log = testLog();
+    const plan = log.released([move(1)]);
+    expect(code(mayStart(log.state(), { taskId: `${plan}-s1`, attempt: 1, destination: 'h2' }, at(1), free))).toBe(
+      'end no-options',
+    );
+  });
+
+  it('not while the aggregate, or everything, is paused', () => {
+    const { log, ask } = begin();
+    log.about('_all_').paused();
+    expect(code(ask())).toBe('wait paused');
+    log.resumed();
+    log.about('gpu').paused();
+    expect(code(ask())).toBe('wait paused');
+    log.resumed();
+    expect(code(ask())).toBe('start');
+  });
+
+  it('never after its cancellation or abortion was asked for', () => {
+    const cancelled = begin();
+    cancelled.log.cancelled(`${cancelled.plan}-s1`);
+    expect(code(cancelled.ask())).toBe('end cancelled');
+    const aborted = begin();
+    aborted.log.started({ task: `${aborted.plan}-s1` });
+    aborted.log.aborted(`${aborted.plan}-s1`);
+    aborted.log.failed({ task: `${aborted.plan}-s1`, retry: {} });
+    expect(code(aborted.ask(1, 2, {}, { attempt: 2 }))).toBe('end cancelled');
+  });
+
+  it('never when its VM was quarantined since', () => {
+    const { log, ask } = begin();
+    log.quarantined('vm1', 5);
+    expect(code(ask(1, 4))).toBe('end quarantined');
+    expect(code(ask(1, 6))).toBe('start');
+  });
+
+  it('not while another move of its VM runs', () => {
+    const { log, plan, ask } = begin([move(1), move(1, { from: 'h2', to: 'h3' })]);
+    log.started({ task: `${plan}-s1` });
+    expect(code(ask(2, 1, {}, { destination: 'h3' }))).toBe('wait server-moving');
+  });
+
+  it('not above the cap of moves at once', () => {
+    const { log, plan, ask } = begin([move(1), move(2)]);
+    log.started({ task: `${plan}-s1` });
+    expect(code(ask(2, 1, { maxConcurrentMigrations: 1 }))).toBe('wait max_concurrent_migrations');
+    log.completed({ task: `${plan}-s1` });
+    expect(code(ask(2, 1, { maxConcurrentMigrations: 1 }))).toBe('start');
+  });
+
+  it('not above the caps per source, destination and group', () => {
+    const group = { id: 'g', policy: 'affinity' };
+    const { log, plan, ask } = begin([move(1, { groups: [group] }), move(2, { groups: [group] })]);
+    log.started({ task: `${plan}-s1` });
+    expect(code(ask(2, 1, { maxOutboundPerHost: 1 }))).toBe('wait max_outbound_per_host');
+    expect(code(ask(2, 1, { maxInboundPerHost: 1 }))).toBe('wait max_inbound_per_host');
+    expect(code(ask(2, 1, { maxInboundPerHost: 1 }, { destination: 'h5' }))).toBe('start');
+    expect(code(ask(2, 1, { maxConcurrentPerGroup: 1 }))).toBe('wait max_concurrent_per_group');
+  });
+
+  it('once: a successor sees that it is started', () => {
+    const { log, plan, ask } = begin();
+    log.started({ task: `${plan}-s1` });
+    expect(ask()).toMatchObject({ verdict: 'started', task: { slot: { executor: 'executor-1' } } });
+  });
+
+  it('never again when it is over, and the retry is named', () => {
+    const { log, plan, ask } = begin([move(1), move(2)]);
+    log.started({ task: `${plan}-s1` });
+    log.failed({ task: `${plan}-s1`, retry: { destination: 'h3' } });
+    expect(ask()).toMatchObject({ verdict: 'over', task: { status: 'retryPending', attempt: 2, destination: 'h3' } });
+    expect(code(ask(1, 1, {}, { attempt: 2, destination: 'h3' }))).toBe('start');
+    log.completed({ task: `${plan}-s1`, attempt: 2, destination: 'h3' });
+    expect(code(ask(1, 1, {}, { attempt: 2 }))).toBe('over task-ended');
+    expect(code(ask(9))).toBe('over unknown-task');
+    expect(code(ask(2, 1, {}, { attempt: 3 }))).toBe('over attempt-unknown');
+  });
+
+  it('never when its plan was only proposed', () => {
+    const log = testLog();
+    log.configured();
+    const plan = log.proposed([move(1)]);
+    expect(code(mayStart(log.state(), { taskId: `${plan}-s1`, attempt: 1, destination: 'h2' }, at(1), free))).toBe(
+      'over unknown-task',
+    );
+  });
+});
+
+describe('the memory of the planner', () => {
+  it('has the facts with their times in ISO-8601', () => {
+    const log = testLog();
+    log.configured();
+    const plan = log.at(60).released([move(1), move(2)]);
+    log.at(70).started({ task: `${plan}-s1` });
+    log.at(80).failed({ task: `${plan}-s1`, hostAtFault: 'h2' });
+    log.at(90).started({ task: `${plan}-s2`, destination: 'h3' });
+    log.at(100).quarantined('vm7', 30);
+    log.at(110).paused('grace');
+    log.unreadable('plan.sung', null);
+    expect(toMemory(log.state())).toMatchObject({
+      paused: { at: '2026-01-05T00:01:50.000Z', by: 'grace' },
+      unreadable: { sequence: 8, type: 'plan.sung', version: null },
+      lastDecidedTime: '2026-01-05T00:01:00.000Z',
+      lastReleaseAt: '2026-01-05T00:01:00.000Z',
+      lastRejectionAt: null,
+      waitingPlan: null,
+      lastMoveEndAt: '2026-01-05T00:01:20.000Z',
+      releases: { vm1: ['2026-01-05T00:01:00.000Z'], vm2: ['2026-01-05T00:01:00.000Z'] },
+      quarantines: {
+        vm1: { cause: 'failure', errorType: 'MigrationFailed', seconds: null },
+        vm7: { cause: 'operator', at: '2026-01-05T00:01:40.000Z', errorType: null, seconds: 30 },
+      },
+      hostFailures: { h2: ['2026-01-05T00:01:20.000Z'] },
+      inFlight: [{ taskId: `${plan}-s2`, destination: 'h3', startedAt: '2026-01-05T00:01:30.000Z' }],
+    });
+  });
+
+  it('has the plan that waits, which is the options to judge', () => {
+    const log = testLog();
+    log.configured();
+    const planId = log.proposed([move(1)]);
+    expect(toMemory(log.state()).waitingPlan).toEqual({ planId, proposedAt: '2026-01-05T00:00:00.000Z' });
+  });
+
+  it('has of two quarantines the longer', () => {
+    const log = testLog();
+    log.configured({ instanceQuarantineSeconds: 100 });
+    const task = `${log.released([move(1)])}-s1`;
+    log.failed({ task });
+    log.quarantined('vm1', 50);
+    expect(toMemory(log.state()).quarantines.vm1?.cause).toBe('failure');
+    log.quarantined('vm1', 200);
+    expect(toMemory(log.state()).quarantines.vm1?.cause).toBe('operator');
+  });
+
+  it('is empty for an aggregate of which the log knows nothing', () => {
+    expect(toMemory(testLog().state('other'))).toMatchObject({ lastReleaseAt: null, inFlight: [], releases: {} });
+  });
+});
