@@ -2,13 +2,14 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { generatedFiles as configurationFiles } from '../libs/config/src/sample.ts';
 import { generatedFiles } from '../libs/contracts/src/generate.ts';
+import { generatedFiles as telemetryFiles } from '../libs/telemetry/src/doc.ts';
 
 const directory = new URL('../libs/contracts/schemas/', import.meta.url);
 rmSync(directory, { recursive: true, force: true });
 mkdirSync(directory, { recursive: true });
 for (const [name, text] of generatedFiles()) writeFileSync(new URL(name, directory), text);
 
-for (const [path, text] of configurationFiles()) {
+for (const [path, text] of [...configurationFiles(), ...telemetryFiles()]) {
   const file = new URL(`../${path}`, import.meta.url);
   mkdirSync(new URL('.', file), { recursive: true });
   writeFileSync(file, text);

@@ -1,12 +1,13 @@
 import { inspect } from 'node:util';
 import { defaultEngineOptions, defaultStorageLimits, taskConsumer } from '@kronos/contracts';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, expectTypeOf, it } from 'vitest';
 import { engineFields, engineOptions, overrideEngineOption, storageLimits } from './engine.ts';
 import { ConfigError, renderProblem } from './errors.ts';
 import { type Config, camel, sections } from './options.ts';
 import { defaultConfig, environmentName, type Role, resolveConfig, secretsOf } from './resolve.ts';
 import { defaultText } from './sample.ts';
+import type { Secret } from './secret.ts';
 
 interface Given {
   readonly text?: string;
@@ -105,6 +106,14 @@ describe('kronos.conf', () => {
       1024 ** 3,
       'json',
     ]);
+  });
+
+  it('has its types from the table', () => {
+    expectTypeOf<Config['engine']['approval']>().toEqualTypeOf<'auto' | 'manual'>();
+    expectTypeOf<Config['engine']['aggregates']>().toEqualTypeOf<readonly string[]>();
+    expectTypeOf<Config['engine']['evaluationInterval']>().toEqualTypeOf<number>();
+    expectTypeOf<Config['nova']['authUrl']>().toEqualTypeOf<string | null>();
+    expectTypeOf<Config['nova']['applicationCredentialSecret']>().toEqualTypeOf<Secret | null>();
   });
 
   it('cannot be changed once it is read', () => {

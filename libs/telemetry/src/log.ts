@@ -1,6 +1,6 @@
 import { context, createContextKey, trace } from '@opentelemetry/api';
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
-import pretty from 'pino-pretty';
+import { prettyFactory } from 'pino-pretty';
 import { createScrub, hideFields, type Scrub } from './scrub.ts';
 
 export type { Logger } from 'pino';
@@ -55,9 +55,7 @@ export function createLogger(input: LogInput): Logger {
   };
   const destination = input.destination ?? pino.destination({ fd: 1, sync: true });
   if (!readable) return pino(options, destination);
-  const stream = pretty({
-    sync: true,
-    destination,
+  const render = prettyFactory({
     colorize: input.terminal ?? process.stdout.isTTY,
     messageKey: 'message',
     timestampKey: 'time',
@@ -65,7 +63,8 @@ export function createLogger(input: LogInput): Logger {
     ignore: 'service,version,trace_id,span_id',
     messageFormat: '{service} {message}',
   });
-  return pino(options, stream);
+  // Rendering takes escapes away, and with them what may have kept a secret from being found.
+  return pino(options, { write: (line: string) => destination.write(scrub(render(line))) });
 }
 
 /** What ties a line to the trace and to the chain of events it belongs to. */

@@ -23,8 +23,10 @@ export function createScrub(secrets: readonly Secret[]): Scrub {
   for (const secret of secrets) {
     const value = secret.reveal();
     if (value.length < SHORTEST) continue;
-    for (const form of [value, JSON.stringify(value).slice(1, -1), encodeURIComponent(value.toWellFormed())])
-      forms.add(form);
+    // A line of JSON may hold JSON as text: the value is escaped once or twice then.
+    const escaped = JSON.stringify(value).slice(1, -1);
+    for (const form of [value, escaped, JSON.stringify(escaped).slice(1, -1)]) forms.add(form);
+    forms.add(encodeURIComponent(value.toWellFormed()));
     forms.add(Buffer.from(value).toString('base64'));
   }
   // The longest first: one secret may be part of another.
