@@ -3,7 +3,6 @@ import type { LogEvent } from '@kronos/contracts';
 import { createPrometheus, type Prometheus } from '@kronos/prometheus';
 import type { Command } from 'commander';
 import { balanceText, draw, moveText } from '../demo/draw.ts';
-import { demoThresholds } from '../demo/files.ts';
 import { balanced, emptyScene, onEvent, type Scene } from '../demo/scene.ts';
 import { openStage, type Stage } from '../demo/stage.ts';
 import { UsageError } from '../errors.ts';
@@ -70,7 +69,7 @@ async function watch(
 ): Promise<number> {
   const started = performance.now();
   const elapsed = () => performance.now() - started;
-  let scene = emptyScene(demoThresholds);
+  let scene = await hosts(emptyScene(stage.thresholds), stage.cloudUrl);
   const screen = createScreen(terminal);
   let announced = false;
 
@@ -112,6 +111,17 @@ async function watch(
   }
   screen.finish();
   return announced ? 0 : 1;
+}
+
+/** Which hosts may be destinations, and what to say beside the others. */
+async function hosts(scene: Scene, cloudUrl: string): Promise<Scene> {
+  const answer = await fetch(`${cloudUrl}/hosts`);
+  const { hosts: list } = (await answer.json()) as { hosts: { name: string; disabled: boolean }[] };
+  return {
+    ...scene,
+    destinations: new Set(list.filter((h) => !h.disabled).map((h) => h.name)),
+    notes: new Map(list.filter((h) => h.disabled).map((h) => [h.name, 'disabled'])),
+  };
 }
 
 /** Asks Prometheus what anyone could ask it; keeps the last values when it does not answer. */

@@ -6,7 +6,8 @@ export type DemoPlaces = {
   readonly policiesFile: string;
 };
 
-export const DEMO_AGGREGATE = 'demo';
+/** The host aggregate of the simulated cloud. */
+export const DEMO_AGGREGATE = 'general';
 
 export const demoConfig = (places: DemoPlaces): string => `# Written by kronos demo.
 [engine]
@@ -17,6 +18,7 @@ evaluation_interval = 2
 cooldown = 4
 instance_cooldown = 10
 settle_seconds = 2.5
+evacuate_disabled_hosts = true
 
 [executor]
 max_concurrent_migrations = 8
@@ -50,33 +52,4 @@ ledger_port = 0
 
 [log]
 format = json
-`;
-
-export const demoThresholds: ReadonlyMap<string, number> = new Map([
-  ['cpu', 0.15],
-  ['memory', 0.15],
-]);
-
-export const demoPolicies = `# Written by kronos demo.
-policies:
-  - name: cpu
-    mode: spread
-    weight: 0.5
-    imbalance_query: host_cpu_utilisation
-    host_label: host
-    vm_profile_query: vm_cpu_cores / 64
-    vm_profile_label: instance_uuid
-    vm_profile_label_type: nova_instance_uuid
-    threshold: ${demoThresholds.get('cpu')}
-    max_migrations_per_cycle: 16
-  - name: memory
-    mode: spread
-    weight: 0.5
-    imbalance_query: host_mem_utilisation
-    host_label: host
-    vm_profile_query: vm_mem_mb / 262144
-    vm_profile_label: instance_uuid
-    vm_profile_label_type: nova_instance_uuid
-    threshold: ${demoThresholds.get('memory')}
-    max_migrations_per_cycle: 16
 `;

@@ -5,13 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { loadConfig, storageLimits } from '@kronos/config';
+import { loadConfig, parsePolicies, storageLimits } from '@kronos/config';
 import { connectLog } from '@kronos/connect';
 import type { EventLog } from '@kronos/eventlog';
 import { startNatsServer } from '@kronos/eventlog/testing';
+import { demoPolicies, type Sim } from '@kronos/simcloud';
 import { createLogger, kronosVersion } from '@kronos/telemetry';
 import { serviceMain } from '../commands/service.ts';
-import { DEMO_AGGREGATE, demoConfig, demoPolicies } from './files.ts';
+import { DEMO_AGGREGATE, demoConfig } from './files.ts';
 
 const services = ['scorer', 'planner', 'executor', 'ledger'] as const;
 export type DemoService = (typeof services)[number];
@@ -21,7 +22,10 @@ export type Stage = {
   readonly directory: string;
   readonly configFile: string;
   readonly prometheusUrl: string;
+  /** The simulated cloud's own record and controls. */
   readonly cloudUrl: string;
+  /** Policy name -> threshold, in the order of the file. */
+  readonly thresholds: ReadonlyMap<string, number>;
   readonly log: EventLog;
   /** Addresses of the services' own HTTP servers, by service, as far as they have said so. */
   readonly urls: ReadonlyMap<DemoService, string>;
@@ -75,6 +79,8 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       ackWaitSeconds: config.nats.ackWait,
     });
 
+    const { policies } = parsePolicies({ file: policiesFile, text: demoPolicies });
+    const thresholds = new Map(policies.map((p) => [p.name, p.threshold]));
     const processes = new Map<DemoService, ChildProcess[]>();
     const urls = new Map<DemoService, string>();
     let closing = false;
@@ -107,6 +113,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       configFile,
       prometheusUrl: cloud.prometheus,
       cloudUrl: cloud.admin,
+      thresholds,
       log,
       urls,
       start,
@@ -122,13 +129,13 @@ export async function openStage(options: StageOptions): Promise<Stage> {
 type SimulatedCloud = { child: ChildProcess; keystone: string; prometheus: string; admin: string };
 
 async function startCloud(directory: string, { seed, speed }: StageOptions): Promise<SimulatedCloud> {
-  const main = fileURLToPath(import.meta.resolve('@kronos/simcloud/main'));
+  const main = fileURLToPath(new URL('main.ts', import.meta.resolve('@kronos/simcloud')));
   const args = ['--scenario', 'demo', '--port', '0', '--speed', String(speed), '--seed', String(seed)];
   const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   child.stderr?.pipe(createWriteStream(join(directory, 'logs', 'simcloud.log')));
   const line = await firstLine(child, 'the simulated cloud');
-  const { keystone, prometheus, admin } = JSON.parse(line) as { keystone: string; prometheus: string; admin: string };
-  return { child, keystone, prometheus, admin };
+  const { urls } = JSON.parse(line) as { urls: Pick<Sim['urls'], 'identity' | 'prometheus' | 'admin'> };
+  return { child, keystone: urls.identity, prometheus: urls.prometheus, admin: urls.admin };
 }
 
 async function firstLine(child: ChildProcess, what: string): Promise<string> {
