@@ -1,7 +1,7 @@
 import { parseAs, safeUrl } from '@kronos/http';
 import { z } from 'zod';
 import { type Api, createApi, type Query } from './api.ts';
-import type { VersionNeed, VersionRange } from './microversion.ts';
+import { atLeast, type VersionNeed, type VersionRange } from './microversion.ts';
 import type { CallOptions } from './nova.ts';
 import type { Session } from './session.ts';
 
@@ -10,13 +10,15 @@ export type Resources = Readonly<Record<string, number>>;
 
 /**
  * The microversions of each call. Source: Placement's REST API version history. 1.17 is Queens, 1.30 Rocky, 1.31 Stein,
- * 1.36 Train. Without nested providers (below 1.29) a request that spans a tree is not answered right, hence the floor.
+ * 1.36 Train.
  */
 export const PLACEMENT_CALLS = {
-  /** 1.17 required traits and traits in the summaries; 1.29 nested providers. */
-  allocationCandidates: { lowest: '1.29', highest: '1.36' },
-  /** 1.31 `in_tree` for candidates. */
-  allocationCandidatesInTree: { lowest: '1.31', highest: '1.36' },
+  /** 1.17 traits; 1.29 nested providers; 1.31 `in_tree` (below it this client picks the tree out of all candidates). */
+  allocationCandidates: { lowest: '1.17', highest: '1.36' },
+  /** 1.21 `member_of`. */
+  allocationCandidatesInAggregate: { lowest: '1.21', highest: '1.36' },
+  /** 1.22 traits that must not be there. */
+  allocationCandidatesWithout: { lowest: '1.22', highest: '1.36' },
   /** 1.14 parent and root ids, `in_tree`. */
   listResourceProviders: { lowest: '1.14', highest: '1.36' },
   getInventories: { lowest: '1.0', highest: '1.36' },
@@ -119,7 +121,8 @@ const candidatesSchema = z.object({
       resources: z.record(z.string(), z.object({ capacity: z.number(), used: z.number() })),
       traits: z.array(z.string()).default([]),
       parent_provider_uuid: z.string().nullish(),
-      root_provider_uuid: z.string(),
+      // Below 1.29 there are no trees: each provider is its own root.
+      root_provider_uuid: z.string().nullish(),
     }),
   ),
 });
@@ -212,32 +215,32 @@ export function createPlacement(session: Session, options: { readonly monotonic?
     versionFor: (call, { signal } = {}) => api.negotiated(call, PLACEMENT_CALLS[call], signal),
 
     async allocationCandidates(request, { signal } = {}) {
-      const call = request.inTree === undefined ? 'allocationCandidates' : 'allocationCandidatesInTree';
+      const call = candidatesCall(request);
+      const inTreeKnown = atLeast(await api.negotiated(call, PLACEMENT_CALLS[call], signal), '1.31');
       const traits = [...(request.required ?? []), ...(request.forbidden ?? []).map((trait) => `!${trait}`)];
       const query = {
         resources: resourcesParameter(request.resources),
-        in_tree: request.inTree,
+        in_tree: inTreeKnown ? request.inTree : undefined,
         member_of: anyOf(request.memberOf),
         required: traits.length === 0 ? undefined : traits.join(','),
-        limit: request.limit,
+        limit: request.inTree === undefined || inTreeKnown ? request.limit : undefined,
       };
       const route = '/allocation_candidates';
       const body = await get(call, candidatesSchema, route, route, query, signal);
+      const wanted = (rootId: string): boolean =>
+        request.inTree === undefined || inTreeKnown || rootId === request.inTree;
       const providers: Record<string, ProviderSummary> = {};
       for (const [id, raw] of Object.entries(body.provider_summaries)) {
-        providers[id] = {
-          id,
-          rootId: raw.root_provider_uuid,
-          parentId: raw.parent_provider_uuid ?? null,
-          resources: raw.resources,
-          traits: raw.traits,
-        };
+        const rootId = raw.root_provider_uuid ?? id;
+        if (!wanted(rootId)) continue;
+        const { resources, traits } = raw;
+        providers[id] = { id, rootId, parentId: raw.parent_provider_uuid ?? null, resources, traits };
       }
-      const roots = new Set<string>();
-      for (const { allocations } of body.allocation_requests) {
-        for (const id of Object.keys(allocations)) roots.add(providers[id]?.rootId ?? id);
-      }
-      return { allocationRequestCount: body.allocation_requests.length, candidateRootIds: [...roots], providers };
+      const requests = body.allocation_requests
+        .map(({ allocations }) => Object.keys(allocations).map((id) => providers[id]?.rootId))
+        .filter((roots) => roots.some((root) => root !== undefined));
+      const roots = new Set(requests.flat().filter((root) => root !== undefined));
+      return { allocationRequestCount: requests.length, candidateRootIds: [...roots], providers };
     },
 
     async listResourceProviders(filter = {}, { signal } = {}) {
@@ -293,6 +296,12 @@ export function createPlacement(session: Session, options: { readonly monotonic?
 
 function byHolder(allocations: Readonly<Record<string, { resources: Resources }>>): Record<string, Resources> {
   return Object.fromEntries(Object.entries(allocations).map(([id, { resources }]) => [id, resources]));
+}
+
+function candidatesCall(request: CandidateRequest): keyof typeof PLACEMENT_CALLS {
+  if (request.forbidden !== undefined && request.forbidden.length > 0) return 'allocationCandidatesWithout';
+  if (request.memberOf !== undefined && request.memberOf.length > 0) return 'allocationCandidatesInAggregate';
+  return 'allocationCandidates';
 }
 
 /** `VCPU:4,MEMORY_MB:8192`; Placement refuses an amount of 0, so such classes are left out. */
