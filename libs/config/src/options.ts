@@ -319,13 +319,13 @@ export const options = {
     deadline_per_gib: seconds(60, {
       min: 0,
       by: EXECUTOR,
-      help: "Deadline of a running migration per GiB of the VM's RAM and of the local disk that is copied. Nova's own is 800.",
+      help: "Deadline of a running migration per GiB of the VM's RAM and of its local disk; one that is on its way at a slower pace gets more, up to hard_timeout. Nova's own is 800.",
     }),
     deadline_min: seconds(600, { min: 1, by: EXECUTOR, help: 'No deadline is shorter than this.' }),
     no_progress_timeout: seconds(600, {
       min: 1,
       by: EXECUTOR,
-      help: 'A running migration whose remaining memory has reached no new minimum for this long counts as past its deadline.',
+      help: 'A running migration whose remaining bytes have reached no new minimum for this long counts as past its deadline.',
     }),
     on_deadline: choice(['abort', 'wait'], 'abort', {
       by: EXECUTOR,
@@ -334,7 +334,7 @@ export const options = {
     hard_timeout: seconds(43200, {
       min: 1,
       by: EXECUTOR,
-      help: 'on_deadline=wait: a migration that runs this long is aborted. A longer deadline takes its place.',
+      help: 'Longest time that a slow pace or on_deadline=wait gives a running migration; then it is aborted. A longer deadline by size takes its place.',
     }),
     breaker_failures: int(3, {
       min: 1,
