@@ -74,7 +74,7 @@ export function deadlineMs(
 }
 
 export type Overdue = {
-  readonly cause: 'queue' | 'deadline' | 'noProgress' | 'hardTimeout';
+  readonly cause: 'queue' | 'deadline' | 'no-progress' | 'hard-timeout';
   /** How long it was allowed, in milliseconds. */
   readonly limitMs: number;
   readonly text: string;
@@ -101,13 +101,13 @@ export function overdue(
   if (options.onDeadline === 'wait') {
     const hardMs = Math.max(options.hardTimeoutMs, limitMs);
     if (elapsed < hardMs) return null;
-    return { cause: 'hardTimeout', limitMs: hardMs, text: `it ran for ${seconds(hardMs)}, the hard limit` };
+    return { cause: 'hard-timeout', limitMs: hardMs, text: `it ran for ${seconds(hardMs)}, the hard limit` };
   }
   if (late)
     return { cause: 'deadline', limitMs, text: `it ran for ${seconds(limitMs)}, the limit for its size and pace` };
   const left = watch.best === null ? '' : `, ${(watch.best.remainingBytes / GIB).toFixed(2)} GiB remaining`;
   return {
-    cause: 'noProgress',
+    cause: 'no-progress',
     limitMs: options.noProgressMs,
     text: `it made no progress for ${seconds(options.noProgressMs)}${left}`,
   };

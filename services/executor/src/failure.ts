@@ -45,7 +45,7 @@ export function refusedPost(
   move: { readonly from: string; readonly destination: string },
 ): Failure | 'look' {
   const { status, text } = answer;
-  const said = reason('novaRefused', `Nova refused the request with ${status}: ${text}`, { status });
+  const said = reason('nova-refused', `Nova refused the request with ${status}: ${text}`, { status });
   const failure = (errorType: ErrorType, fault: Fault, hostAtFault: string | null = null): Failure => ({
     errorType,
     reason: said,
@@ -59,7 +59,7 @@ export function refusedPost(
         return failure('MigrationFailed', 'destination', move.destination);
       return failure('MigrationFailed', 'none');
     case 404:
-      return cancelled('serverGone', 'Nova does not know the server any more');
+      return cancelled('server-gone', 'Nova does not know the server any more');
     case 409:
       if (/task_state migrating/i.test(text)) return 'look';
       if (/vm_state|locked|share/i.test(text)) return failure('MigrationFailed', 'none');
@@ -86,13 +86,13 @@ export function failedMigration(
       event: story?.event ?? null,
     });
   if (seen.serverInError)
-    return { errorType: 'MigrationFailed', reason: said('serverInError'), fault: 'none', hostAtFault: null };
+    return { errorType: 'MigrationFailed', reason: said('server-in-error'), fault: 'none', hostAtFault: null };
   if (story !== null && INFRASTRUCTURE.test(story.text))
-    return { errorType: 'NovaClientError', reason: said('novaInternal'), fault: 'infrastructure', hostAtFault: null };
+    return { errorType: 'NovaClientError', reason: said('nova-internal'), fault: 'infrastructure', hostAtFault: null };
   if (/no valid host/i.test(text))
     return {
       errorType: 'MigrationFailed',
-      reason: said('noValidHost'),
+      reason: said('no-valid-host'),
       fault: 'destination',
       hostAtFault: move.destination,
     };
@@ -103,13 +103,13 @@ export function failedMigration(
   )
     return {
       errorType: 'NovaClientError',
-      reason: said('sourceUnavailable'),
+      reason: said('source-unavailable'),
       fault: 'infrastructure',
       hostAtFault: null,
     };
   return {
     errorType: 'MigrationFailed',
-    reason: said('migrationFailed'),
+    reason: said('migration-failed'),
     fault: 'destination',
     hostAtFault: move.destination,
   };

@@ -1,3 +1,5 @@
+import type { Config } from '@kronos/config';
+
 /** Everything that the life of a task depends on besides the task itself. Durations are milliseconds. */
 export interface TaskOptions {
   /** Attempts after the first one. */
@@ -59,3 +61,24 @@ export const defaultTaskOptions: TaskOptions = {
   deadLetterDeliveries: 20,
   deliveryEveryMs: 60_000,
 };
+
+/** From the configuration. What is no option of kronos.conf keeps its default, whatever is given here. */
+export function taskOptions(config: Config, injected: Partial<TaskOptions> = {}): TaskOptions {
+  const { executor } = config;
+  return {
+    ...defaultTaskOptions,
+    maxRetries: executor.maxRetries,
+    retryBackoffMs: executor.retryBackoff * 1000,
+    retryBackoffMaxMs: executor.retryBackoffMax * 1000,
+    pollIntervalMs: executor.pollInterval * 1000,
+    queueTimeoutMs: executor.queueTimeout * 1000,
+    deadlinePerGibMs: executor.deadlinePerGib * 1000,
+    deadlineMinMs: executor.deadlineMin * 1000,
+    noProgressMs: executor.noProgressTimeout * 1000,
+    onDeadline: executor.onDeadline,
+    hardTimeoutMs: executor.hardTimeout * 1000,
+    dryRun: executor.dryRun,
+    force: executor.force,
+    ...injected,
+  };
+}

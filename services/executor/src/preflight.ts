@@ -2,6 +2,7 @@
 import { type ErrorType, type Reason, UNASSIGNED } from '@kronos/contracts';
 import {
   type Aggregate,
+  atLeast,
   type ComputeService,
   type Flavor,
   flavorResources,
@@ -23,6 +24,7 @@ export interface CheckOptions {
   readonly aggregates: readonly string[];
   readonly optOut: readonly string[];
   readonly restrictToAz: boolean;
+  readonly force: boolean;
 }
 
 export interface HostFacts {
@@ -50,43 +52,45 @@ export interface RoomFacts {
   /** Whether Placement can put the server's resources on the destination. */
   readonly fits: boolean;
   readonly resources: Readonly<Record<string, number>>;
+  /** The scheduler will not be asked: `[executor] force` on a cloud below 2.68. */
+  readonly forced: boolean;
 }
 
 /** First half: the server, the services, the aggregate. Null: nothing stands against it so far. */
 export function judgeHosts(task: Task, facts: HostFacts, options: CheckOptions): Verdict | null {
   const { server } = facts;
-  if (server === 'gone') return no(cancelled('serverGone', 'Nova does not know the server'));
+  if (server === 'gone') return no(cancelled('server-gone', 'Nova does not know the server'));
   if (server.cellDown) return { kind: 'unreachable', text: "the server's cell is down" };
   const tried = [task.to, ...task.alternates];
   const reached = tried.slice(0, tried.indexOf(task.destination) + 1);
   if (server.host !== null && server.host !== task.from && [...reached, task.destination].includes(server.host))
     return { kind: 'there', host: server.host };
   if (server.host !== task.from)
-    return no(cancelled('movedByOthers', `the server is on ${server.host ?? 'no host'}: somebody else moved it`));
+    return no(cancelled('moved-by-others', `the server is on ${server.host ?? 'no host'}: somebody else moved it`));
   const optedOutBy = optOutOf(server, options.optOut);
   if (optedOutBy !== null) return no(cancelled('excluded', `the server is opted out by ${optedOutBy}`));
   if (server.locked) {
     const why = server.lockedReason === null ? '' : `: ${server.lockedReason}`;
-    return refuse('PreFlightError', 'none', 'serverLocked', `the server is locked${why}`);
+    return refuse('PreFlightError', 'none', 'server-locked', `the server is locked${why}`);
   }
   if (server.vmState !== 'active' && server.vmState !== 'paused')
-    return refuse('PreFlightError', 'none', 'serverState', `the server is ${server.vmState ?? server.status}`);
+    return refuse('PreFlightError', 'none', 'server-state', `the server is ${server.vmState ?? server.status}`);
   if (server.taskState !== null)
-    return refuse('PreFlightError', 'infrastructure', 'serverBusy', `the server is busy: ${server.taskState}`);
+    return refuse('PreFlightError', 'infrastructure', 'server-busy', `the server is busy: ${server.taskState}`);
 
   const source = serviceOf(facts.services, task.from);
   if (source === null || source.state !== 'up' || source.forcedDown)
-    return refuse('NovaClientError', 'infrastructure', 'sourceDown', `nova-compute on ${task.from} is not up`);
+    return refuse('NovaClientError', 'infrastructure', 'source-down', `nova-compute on ${task.from} is not up`);
   if (source.status !== 'enabled' && task.phase !== 'evacuate')
-    return no(cancelled('sourceDisabled', `nova-compute on ${task.from} was disabled since`));
+    return no(cancelled('source-disabled', `nova-compute on ${task.from} was disabled since`));
 
   const destination = serviceOf(facts.services, task.destination);
   if (destination === null)
-    return destinationRefused(task, 'destinationUnknown', `Nova has no nova-compute on ${task.destination}`);
+    return destinationRefused(task, 'destination-unknown', `Nova has no nova-compute on ${task.destination}`);
   if (destination.state !== 'up' || destination.forcedDown)
-    return destinationRefused(task, 'destinationDown', `nova-compute on ${task.destination} is not up`);
+    return destinationRefused(task, 'destination-down', `nova-compute on ${task.destination} is not up`);
   if (destination.status !== 'enabled')
-    return destinationRefused(task, 'destinationDisabled', `nova-compute on ${task.destination} is disabled`);
+    return destinationRefused(task, 'destination-disabled', `nova-compute on ${task.destination} is disabled`);
 
   const membership = judgeMembership(task, facts.aggregates, options);
   if (membership !== null) return membership;
@@ -96,13 +100,13 @@ export function judgeHosts(task: Task, facts: HostFacts, options: CheckOptions):
   if (pinned !== null && pinned !== zone)
     return destinationRefused(
       task,
-      'zonePinned',
+      'zone-pinned',
       `the server is pinned to zone ${pinned}; ${task.destination} is in ${zone}`,
     );
   if (options.restrictToAz && server.availabilityZone !== zone)
     return destinationRefused(
       task,
-      'otherZone',
+      'other-zone',
       `the server is in zone ${server.availabilityZone}; ${task.destination} is in ${zone}`,
     );
   return null;
@@ -114,20 +118,20 @@ function judgeMembership(task: Task, aggregates: readonly Aggregate[], options: 
   const ofDestination = holding(destination);
   if (aggregate === UNASSIGNED) {
     if (holding(from).length > 0)
-      return no(cancelled('sourceLeft', `${from} is in aggregate ${holding(from).join(', ')} since`));
+      return no(cancelled('source-left', `${from} is in aggregate ${holding(from).join(', ')} since`));
     if (ofDestination.length === 0) return null;
     return destinationRefused(
       task,
-      'destinationLeft',
+      'destination-left',
       `${destination} is in aggregate ${ofDestination.join(', ')} since`,
     );
   }
-  if (!holding(from).includes(aggregate)) return no(cancelled('sourceLeft', `${from} left aggregate ${aggregate}`));
+  if (!holding(from).includes(aggregate)) return no(cancelled('source-left', `${from} left aggregate ${aggregate}`));
   if (!ofDestination.includes(aggregate))
-    return destinationRefused(task, 'destinationLeft', `${destination} left aggregate ${aggregate}`);
+    return destinationRefused(task, 'destination-left', `${destination} left aggregate ${aggregate}`);
   const other = ofDestination.find((name) => name !== aggregate && options.aggregates.includes(name));
   if (other === undefined) return null;
-  return destinationRefused(task, 'twoAggregates', `${destination} is in ${aggregate} and in ${other}, both in scope`);
+  return destinationRefused(task, 'two-aggregates', `${destination} is in ${aggregate} and in ${other}, both in scope`);
 }
 
 /** Second half: the groups' rules and the room on the destination. */
@@ -148,7 +152,7 @@ export function judgeRoom(task: Task, hosts: HostFacts, room: RoomFacts): Verdic
         if (there.length >= most)
           return destinationRefused(
             task,
-            'groupApart',
+            'group-apart',
             `${there.length} members of ${name} are on ${task.destination}`,
             null,
           );
@@ -160,28 +164,28 @@ export function judgeRoom(task: Task, hosts: HostFacts, room: RoomFacts): Verdic
           return refuse(
             'PreFlightError',
             'none',
-            'groupImmovable',
+            'group-immovable',
             `${name} (affinity) sits wholly on ${task.from}: Nova finds no valid host for a member of such a group`,
           );
         const together = task.phase === 'affinity' ? there.length > 0 : there.length === placed.length;
         if (!together || (group.policy === 'affinity' && there.length === 0))
           return destinationRefused(
             task,
-            'groupTogether',
+            'group-together',
             `not all members of ${name} are on ${task.destination}`,
             null,
           );
         break;
       }
       default:
-        return refuse('PreFlightError', 'none', 'groupPolicy', `${name} has the unknown policy ${group.policy}`);
+        return refuse('PreFlightError', 'none', 'group-policy', `${name} has the unknown policy ${group.policy}`);
     }
   }
   if (!room.fits) {
     const text = `Placement has no room on ${task.destination}`;
-    return destinationRefused(task, 'destinationFull', text, task.destination, { ...room.resources });
+    return destinationRefused(task, 'destination-full', text, task.destination, { ...room.resources });
   }
-  return { kind: 'go', newestMigrationId: newestId(hosts.migrations), warnings: [] };
+  return { kind: 'go', newestMigrationId: newestId(hosts.migrations), forced: room.forced };
 }
 
 export const newestId = (migrations: readonly Pick<Migration, 'id'>[]): number =>
@@ -259,13 +263,15 @@ export async function preflight(
   ]);
   const hosts: HostFacts = { server, services, aggregates, migrations };
   const first = judgeHosts(task, hosts, options);
-  if (first !== null || server === 'gone') return first ?? no(cancelled('serverGone', 'Nova does not know the server'));
+  if (first !== null || server === 'gone')
+    return first ?? no(cancelled('server-gone', 'Nova does not know the server'));
   const resources = resourcesOf(task, server);
-  const [groups, fits] = await Promise.all([
+  const [groups, fits, forced] = await Promise.all([
     readGroups(task, nova, signal),
     hasRoom(task, server, resources, cloud, signal),
+    options.force ? knowsForce(nova, signal) : false,
   ]);
-  return judgeRoom(task, hosts, { groups, fits, resources });
+  return judgeRoom(task, hosts, { groups, fits, resources, forced });
 }
 
 /** So many migrations of a server are looked at, the newest. */
@@ -295,6 +301,10 @@ const resourcesOf = (task: Task, server: Server): Readonly<Record<string, number
         bootFromVolume: server.bootFromVolume,
         imageProperties: server.imageProperties,
       });
+
+/** Whether the cloud is older than the scheduler check that cannot be bypassed (2.68): only there force is obeyed. */
+const knowsForce = async (nova: Nova, signal: AbortSignal): Promise<boolean> =>
+  !atLeast((await nova.versions({ signal })).max, '2.68');
 
 async function hasRoom(
   task: Task,

@@ -58,7 +58,7 @@ export function judgeStart(
         kind: 'end',
         failure: {
           errorType: 'PreFlightError',
-          reason: reason('hostBroken', text, detail),
+          reason: reason('host-broken', text, detail),
           fault: 'destination',
           hostAtFault: null,
         },

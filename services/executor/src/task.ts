@@ -57,7 +57,7 @@ export interface Grant {
 
 /** What pre-flight found. */
 export type Verdict =
-  | { readonly kind: 'go'; readonly newestMigrationId: number; readonly warnings: readonly Reason[] }
+  | { readonly kind: 'go'; readonly newestMigrationId: number; readonly forced: boolean }
   | { readonly kind: 'there'; readonly host: string }
   | { readonly kind: 'no'; readonly failure: Failure }
   /** An API did not answer: nothing is known. */
@@ -149,7 +149,7 @@ export type Stage =
   | { readonly at: 'waiting'; readonly checked: Checked | null; readonly notBefore: number }
   | { readonly at: 'checking'; readonly grant: Grant }
   | { readonly at: 'claiming'; readonly grant: Grant; readonly checked: Checked }
-  | { readonly at: 'posting'; readonly run: Run; readonly by: number }
+  | { readonly at: 'posting'; readonly run: Run; readonly by: number; readonly forced: boolean }
   | { readonly at: 'seeking'; readonly run: Run; readonly soon: boolean }
   | { readonly at: 'noting'; readonly run: Run }
   | { readonly at: 'following'; readonly run: Run; readonly soon: boolean }
@@ -162,6 +162,8 @@ export type StageName = Stage['at'];
 
 interface Checked {
   readonly newestMigrationId: number;
+  /** Nova's scheduler is to be bypassed (`[executor] force`, below 2.68 only). */
+  readonly forced: boolean;
   /** When its reads began. */
   readonly at: number;
 }
@@ -182,9 +184,14 @@ export type Command =
   /** Wait until the log lets the attempt start, or says that it must not. Not before `notBefore` (monotonic). */
   | { readonly do: 'awaitStart'; readonly notBefore: number; readonly checkedAt: number | null }
   | { readonly do: 'check' }
-  | { readonly do: 'appendStarted'; readonly expected: number; readonly newestMigrationId: number }
+  | {
+      readonly do: 'appendStarted';
+      readonly expected: number;
+      readonly newestMigrationId: number;
+      readonly forced: boolean;
+    }
   /** Ask Nova; not a byte leaves after `by` (monotonic). */
-  | { readonly do: 'post'; readonly by: number }
+  | { readonly do: 'post'; readonly by: number; readonly forced: boolean }
   /** Wait, then read Nova. `migrationId`: the one that is followed; null while it is looked for. */
   | { readonly do: 'look'; readonly afterMs: number; readonly migrationId: number | null }
   | { readonly do: 'appendObserved'; readonly migrationId: number; readonly requestId: string | null }
@@ -245,9 +252,10 @@ export function decide(state: TaskState): Command {
         do: 'appendStarted',
         expected: stage.grant.expected,
         newestMigrationId: stage.checked.newestMigrationId,
+        forced: stage.checked.forced,
       };
     case 'posting':
-      return { do: 'post', by: stage.by };
+      return { do: 'post', by: stage.by, forced: stage.forced };
     case 'seeking':
     case 'following': {
       const afterMs = stage.soon ? Math.min(poll, 1000) : backoff(state, poll);
@@ -298,7 +306,8 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
     case 'claiming':
       if (fact.kind === 'appended') {
         const run = startRun(stage.checked.newestMigrationId, fact.at.mono);
-        return to(state, { at: 'posting', run, by: fact.began + state.options.postWindowMs });
+        const by = fact.began + state.options.postWindowMs;
+        return to(state, { at: 'posting', run, by, forced: stage.checked.forced });
       }
       if (fact.kind === 'conflict')
         return to(state, { at: 'waiting', checked: stage.checked, notBefore: fact.at.mono });
@@ -329,7 +338,7 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
     case 'ending':
       return ending(state, stage, fact);
     case 'passing':
-      if (fact.kind === 'published') return finish(state, 'retryPending', 'the next attempt is on the work queue');
+      if (fact.kind === 'published') return finish(state, 'retry-pending', 'the next attempt is on the work queue');
       if (fact.kind === 'lostTrack') return state;
       break;
     case 'finished':
@@ -346,7 +355,7 @@ const finish = (state: TaskState, code: string, text: string, outcome: Outcome =
   to(state, { at: 'finished', outcome, why: reason(code, text) });
 
 const handOver = (state: TaskState): TaskState =>
-  finish(state, 'handedOver', 'this executor stops; another one goes on', { kind: 'handOver' });
+  finish(state, 'handed-over', 'this executor stops; another one goes on', { kind: 'handOver' });
 
 const startRun = (newestMigrationId: number, at: number): Run => ({
   newestMigrationId,
@@ -367,10 +376,10 @@ function received(state: TaskState, log: TaskLog, at: Reading): TaskState {
   const { attempt } = log;
   switch (attempt.kind) {
     case 'unknown':
-      return finish(state, 'unknownTask', 'no released plan on the log has this task and attempt');
+      return finish(state, 'unknown-task', 'no released plan on the log has this task and attempt');
     case 'ended':
       if (attempt.next !== null) return to(state, { at: 'passing', next: attempt.next });
-      return finish(state, 'alreadyEnded', 'the log has the outcome of this attempt');
+      return finish(state, 'already-ended', 'the log has the outcome of this attempt');
     case 'started': {
       if (poisonous(state, at, 10)) return deadLetter(state, log.expected, true);
       const { migrationId, requestId } = attempt;
@@ -418,7 +427,7 @@ function waiting(state: TaskState, stage: Stage & { at: 'waiting' }, fact: Fact)
     case 'overtaken':
       return to(state, { at: 'received' });
     case 'putOff':
-      return finish(state, 'putOff', 'it waits on the queue', { kind: 'later', delayMs: fact.delayMs });
+      return finish(state, 'put-off', 'it waits on the queue', { kind: 'later', delayMs: fact.delayMs });
     case 'draining':
       return handOver(state);
     default:
@@ -441,11 +450,11 @@ function checked(
         const text = `dry run: pre-flight passed, it would have been migrated from ${from} to ${destination}`;
         return to(seeing(state), {
           at: 'ending',
-          ended: { type: 'skipped', reason: reason('dryRun', text) },
+          ended: { type: 'skipped', reason: reason('dry-run', text) },
           expected,
         });
       }
-      const found = { newestMigrationId: verdict.newestMigrationId, at: began };
+      const found = { newestMigrationId: verdict.newestMigrationId, forced: verdict.forced, at: began };
       return to(seeing(state), { at: 'claiming', grant, checked: found });
     }
     case 'there':
@@ -480,7 +489,7 @@ function posted(state: TaskState, run: Run, answer: PostAnswer, at: Reading): Ta
     case 'notSent': {
       const failure: Failure = {
         errorType: 'NovaClientError',
-        reason: reason('notSent', `the request was not sent: ${answer.text}`),
+        reason: reason('not-sent', `the request was not sent: ${answer.text}`),
         fault: 'infrastructure',
         hostAtFault: null,
       };
@@ -539,7 +548,7 @@ function sought(state: TaskState, run: Run, look: Look, stopAsked: boolean, at: 
   const nova = novaFacts(run, at);
   if (server.host === task.destination) {
     const warning = reason(
-      'noMigrationSeen',
+      'no-migration-seen',
       'the server is on its destination; Nova shows no migration that took it there',
     );
     return to(state, { at: 'ending', ended: completed(task.destination, [warning], nova), expected: null });
@@ -549,7 +558,7 @@ function sought(state: TaskState, run: Run, look: Look, stopAsked: boolean, at: 
   const waited = Math.round((at.mono - run.since) / 1000);
   const failure: Failure = {
     errorType: 'NovaClientError',
-    reason: reason('noMigration', `Nova shows no migration after ${waited} s; the server is on its source and idle`),
+    reason: reason('no-migration', `Nova shows no migration after ${waited} s; the server is on its source and idle`),
     fault: 'infrastructure',
     hostAtFault: null,
   };
@@ -594,7 +603,7 @@ function over(state: TaskState, run: Run, look: Look, at: Reading): TaskState {
     const warnings: Reason[] = [];
     if (status !== 'completed')
       warnings.push(
-        reason('endedOtherwise', `Nova calls the migration ${status}, and the server is on its destination`, {
+        reason('ended-otherwise', `Nova calls the migration ${status}, and the server is on its destination`, {
           status,
         }),
       );
@@ -606,13 +615,16 @@ function over(state: TaskState, run: Run, look: Look, at: Reading): TaskState {
     if (newer || (server.host !== task.from && server.host !== null)) {
       const host = server.host ?? task.destination;
       const text = `the migration completed, and the server has moved on to ${host} since`;
-      const ended = completed(host, [reason('movedSince', text)], nova);
+      const ended = completed(host, [reason('moved-since', text)], nova);
       return to(state, { at: 'ending', ended, expected: null });
     }
     if (!settled) return again;
     const failure: Failure = {
       errorType: 'MigrationFailed',
-      reason: reason('hostDidNotChange', 'Nova calls the migration completed, and the server is still on its source'),
+      reason: reason(
+        'host-did-not-change',
+        'Nova calls the migration completed, and the server is still on its source',
+      ),
       fault: 'none',
       hostAtFault: null,
     };
@@ -636,7 +648,7 @@ function over(state: TaskState, run: Run, look: Look, at: Reading): TaskState {
   if (status === 'cancelled')
     return fail(
       state,
-      cancelled('abortedByOthers', 'somebody else aborted the migration in Nova'),
+      cancelled('aborted-by-others', 'somebody else aborted the migration in Nova'),
       { started: true, nova },
       at,
       null,
@@ -726,12 +738,12 @@ function nextDestination(task: Task): string | null {
 }
 
 function gone(state: TaskState, run: Run, at: Reading): TaskState {
-  const failure = cancelled('serverGone', 'Nova does not know the server any more');
+  const failure = cancelled('server-gone', 'Nova does not know the server any more');
   return fail(state, failure, { started: true, nova: novaFacts(run, at) }, at, null);
 }
 
 const movedByOthers = (host: string | null): Failure =>
-  cancelled('movedByOthers', `the server is on ${host ?? 'no host'}: somebody else moved it`);
+  cancelled('moved-by-others', `the server is on ${host ?? 'no host'}: somebody else moved it`);
 
 const operatorStopped = (): Failure => cancelled('operator', 'an operator stopped it');
 
@@ -739,7 +751,7 @@ const isUp = (server: ServerFacts): boolean =>
   server.taskState === null && (server.status === 'ACTIVE' || server.status === 'PAUSED');
 
 const notUp = (server: ServerFacts): Reason =>
-  reason('serverNotUp', `the server is on its destination with status ${server.status}`, {
+  reason('server-not-up', `the server is on its destination with status ${server.status}`, {
     status: server.status,
     vmState: server.vmState,
     taskState: server.taskState,

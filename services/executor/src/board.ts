@@ -1,0 +1,262 @@
+/** Where the tasks of one aggregate wait, in this process, for their start. */
+import type { StoredEvent } from '@kronos/contracts';
+import { type AggregateState, type Caps, type Slots, slots } from '@kronos/projections';
+import type { Clock } from './clock.ts';
+import type { Failure } from './failure.ts';
+import { hostsOf, judgeStart, type Start, type Tentative } from './slots.ts';
+import type { Grant, Task } from './task.ts';
+
+export interface BoardDeps {
+  readonly aggregate: string;
+  /** As folded so far. */
+  readonly state: () => AggregateState;
+  /** Last sequence folded on `kronos.results.<agg>`. */
+  readonly expected: () => number;
+  /** Folds to the end of the log. */
+  readonly refresh: () => Promise<unknown>;
+  readonly caps: Caps;
+  readonly clock: Clock;
+  /** A task waits for a reason that it did not wait for before. */
+  readonly onWait?: (task: Task, code: string, text: string) => void;
+}
+
+/** How a wait ends. */
+export type Leave =
+  | { readonly kind: 'mayStart'; readonly grant: Grant }
+  | { readonly kind: 'mustEnd'; readonly failure: Failure; readonly expected: number }
+  | { readonly kind: 'overtaken' }
+  | { readonly kind: 'putOff' }
+  | { readonly kind: 'draining' };
+
+interface Waiter {
+  readonly task: Task;
+  /** Place in the queue: the sequence of its message. */
+  readonly order: number;
+  /** Not before this reading of the monotonic clock. */
+  readonly notBefore: number;
+  readonly since: number;
+  code: string;
+  readonly wake: (body: 'judge' | 'putOff') => void;
+}
+
+/** Events of which it is remembered what hosts they concerned; a pre-flight older than that is not fresh. */
+const REMEMBERED = 4096;
+/** The longest sleep: durations that the board cannot foresee (a quarantine, a breaker) end within it. */
+const LONGEST_SLEEP_MS = 30_000;
+
+export class StartBoard {
+  readonly #deps: BoardDeps;
+  readonly #waiting: Waiter[] = [];
+  /** Started by tasks of this process and not on the log yet. */
+  readonly #granted = new Map<string, Tentative>();
+  readonly #recent: { readonly sequence: number; readonly hosts: readonly string[] }[] = [];
+  #forgotten = 0;
+  #timer: NodeJS.Timeout | null = null;
+  #pumping = false;
+
+  constructor(deps: BoardDeps) {
+    this.#deps = deps;
+  }
+
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  /**
+   * Waits until the task may start, by the log folded to its end, or must not. `mayStart` holds a place among the caps until
+   * `release`. `checkedAtSequence`: the log as it stood when the task's pre-flight began; null when it has none.
+   */
+  async start(
+    task: Task,
+    wish: { readonly order: number; readonly notBefore: number; readonly checkedAtSequence: number | null },
+    stopping: AbortSignal,
+    lost: AbortSignal,
+  ): Promise<Leave> {
+    this.release(task);
+    for (;;) {
+      const why = await this.#wait(task, wish, stopping, lost);
+      if (why === 'draining') return { kind: 'draining' };
+      if (why === 'putOff') return { kind: 'putOff' };
+      try {
+        await this.#deps.refresh();
+      } catch (error) {
+        this.release(task);
+        throw error;
+      }
+      const expected = this.#deps.expected();
+      const start = this.#judge(task, this.#deps.state());
+      if (start.kind === 'start') {
+        const disturbed = wish.checkedAtSequence !== null && this.#disturbed(task, wish.checkedAtSequence);
+        return { kind: 'mayStart', grant: { expected, disturbed } };
+      }
+      this.release(task);
+      if (start.kind === 'end') return { kind: 'mustEnd', failure: start.failure, expected };
+      if (start.kind === 'overtaken') return { kind: 'overtaken' };
+    }
+  }
+
+  /** Gives the place among the caps back. */
+  release(task: Task): void {
+    const held = this.#granted.get(task.taskId);
+    if (held === undefined || held.attempt !== task.attempt) return;
+    this.#granted.delete(task.taskId);
+    this.pump();
+  }
+
+  /** The log has one more event, of this aggregate or of all. */
+  changed(stored: StoredEvent): void {
+    const hosts = hostsOf(stored.event);
+    if (hosts.length > 0) {
+      this.#recent.push({ sequence: stored.sequence, hosts });
+      if (this.#recent.length > REMEMBERED) this.#forgotten = this.#recent.shift()?.sequence ?? this.#forgotten;
+    }
+    this.pump();
+  }
+
+  /** Sends up to so many of the longest waiting back to the queue, to make room for tasks that may be able to start. */
+  putOff(count: number): void {
+    const longest = [...this.#waiting].sort((a, b) => a.since - b.since).slice(0, count);
+    for (const waiter of longest) waiter.wake('putOff');
+  }
+
+  /** Looks at every waiting task again, soon. */
+  pump(): void {
+    if (this.#pumping) return;
+    this.#pumping = true;
+    setImmediate(() => {
+      this.#pumping = false;
+      this.#pump();
+    });
+  }
+
+  close(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  #disturbed(task: Task, since: number): boolean {
+    if (since < this.#forgotten) return true;
+    return this.#recent.some(
+      ({ sequence, hosts }) => sequence > since && (hosts.includes(task.from) || hosts.includes(task.destination)),
+    );
+  }
+
+  #judge(task: Task, state: AggregateState): Start {
+    const others = [...this.#granted.values()].filter((held) => held.taskId !== task.taskId);
+    return judgeStart(state, task, others, this.#deps.clock.read().wall, this.#deps.caps);
+  }
+
+  #pump(): void {
+    const { state: stateOf, clock, caps, onWait } = this.#deps;
+    if (this.#waiting.length === 0) return;
+    const state = stateOf();
+    const now = clock.read();
+    for (const [taskId, { attempt }] of this.#granted)
+      if (state.tasks.get(taskId)?.slot?.attempt === attempt) this.#granted.delete(taskId);
+    let used = countWith(state, this.#granted);
+    let soonest = now.wall + LONGEST_SLEEP_MS;
+    for (const waiter of [...this.#waiting]) {
+      const { task } = waiter;
+      soonest = Math.min(soonest, Date.parse(task.notAfter) + 1);
+      if (this.#granted.has(task.taskId) || noRoom(state, task, used, caps, now.wall)) {
+        this.#note(waiter, 'caps', 'the caps are reached', onWait);
+        continue;
+      }
+      const start = this.#judge(task, state);
+      if (start.kind === 'wait') {
+        if (start.untilMs !== null) soonest = Math.min(soonest, start.untilMs);
+        this.#note(waiter, start.code, start.text, onWait);
+        continue;
+      }
+      if (start.kind === 'start') {
+        const restMs = waiter.notBefore - now.mono;
+        if (restMs > 0) {
+          soonest = Math.min(soonest, now.wall + restMs);
+          continue;
+        }
+        const { taskId, attempt, destination } = task;
+        this.#granted.set(taskId, { taskId, attempt, destination });
+        used = countWith(state, this.#granted);
+      }
+      waiter.wake('judge');
+    }
+    this.close();
+    this.#timer = setTimeout(() => this.pump(), Math.max(1, soonest - now.wall));
+  }
+
+  #note(waiter: Waiter, code: string, text: string, onWait: BoardDeps['onWait']): void {
+    if (waiter.code === code) return;
+    waiter.code = code;
+    onWait?.(waiter.task, code, text);
+  }
+
+  #wait(
+    task: Task,
+    { order, notBefore }: { readonly order: number; readonly notBefore: number },
+    stopping: AbortSignal,
+    lost: AbortSignal,
+  ): Promise<'judge' | 'putOff' | 'draining'> {
+    if (stopping.aborted || lost.aborted) return Promise.resolve('draining');
+    return new Promise((resolve) => {
+      const leave = (why: 'judge' | 'putOff' | 'draining'): void => {
+        const at = this.#waiting.indexOf(waiter);
+        if (at >= 0) this.#waiting.splice(at, 1);
+        stopping.removeEventListener('abort', drain);
+        lost.removeEventListener('abort', drain);
+        resolve(why);
+      };
+      const drain = (): void => leave('draining');
+      const waiter: Waiter = {
+        task,
+        order,
+        notBefore,
+        since: this.#deps.clock.read().mono,
+        code: '',
+        wake: leave,
+      };
+      stopping.addEventListener('abort', drain, { once: true });
+      lost.addEventListener('abort', drain, { once: true });
+      const at = this.#waiting.findIndex((other) => other.order > order);
+      this.#waiting.splice(at < 0 ? this.#waiting.length : at, 0, waiter);
+      this.pump();
+    });
+  }
+}
+
+/** The slots taken on the log, and those that are about to be. */
+function countWith(state: AggregateState, granted: ReadonlyMap<string, Tentative>): Slots {
+  const used = slots(state);
+  const bySource = new Map(used.bySource);
+  const byDestination = new Map(used.byDestination);
+  let total = used.total;
+  for (const { taskId, destination } of granted.values()) {
+    const task = state.tasks.get(taskId);
+    if (task === undefined || task.slot !== null) continue;
+    total += 1;
+    bySource.set(task.step.from, (bySource.get(task.step.from) ?? 0) + 1);
+    byDestination.set(destination, (byDestination.get(destination) ?? 0) + 1);
+  }
+  return { ...used, total, bySource, byDestination };
+}
+
+/**
+ * A quick no for a task that the caps hold back and for which nothing else has changed, so that a long queue costs little:
+ * the start rule itself is asked only when it could say something else than "wait".
+ */
+function noRoom(state: AggregateState, task: Task, used: Slots, caps: Caps, nowMs: number): boolean {
+  const full =
+    used.total >= caps.maxConcurrentMigrations ||
+    (used.bySource.get(task.from) ?? 0) >= caps.maxOutboundPerHost ||
+    (used.byDestination.get(task.destination) ?? 0) >= caps.maxInboundPerHost;
+  if (!full) return false;
+  const facts = state.tasks.get(task.taskId);
+  return (
+    facts !== undefined &&
+    facts.end === null &&
+    facts.slot === null &&
+    facts.attempt === task.attempt &&
+    facts.cancelAsked === null &&
+    facts.abortAsked === null &&
+    Date.parse(task.notAfter) > nowMs
+  );
+}

@@ -1,0 +1,73 @@
+/** Messages that cannot be read as tasks. */
+import { type Actor, type MigrationFailed, messageId } from '@kronos/contracts';
+import type { AggregateState } from '@kronos/projections';
+import { reason } from './failure.ts';
+
+export interface DeadMessage {
+  readonly aggregate: string;
+  /** Sequence of the message on the work queue. */
+  readonly sequence: number;
+  readonly body: string;
+  /** What is wrong with it. */
+  readonly problem: string;
+}
+
+/**
+ * The final result of a message that cannot be read: of the task that it names, if the log has that task waiting; of the
+ * message itself, if it names none that the log knows. Null: the task has begun or ended, its own result says how.
+ */
+export function deadLetterEvent(
+  dead: DeadMessage,
+  state: AggregateState,
+  origin: { readonly by: Actor; readonly nowMs: number },
+): MigrationFailed | null {
+  const named = namedTask(dead.body);
+  const facts = named === null ? undefined : state.tasks.get(named);
+  if (facts !== undefined && (facts.slot !== null || facts.end !== null)) return null;
+  const taskId = facts?.id ?? `unreadable-${dead.sequence}`;
+  const attempt = facts?.attempt ?? 1;
+  return {
+    type: 'migration.failed',
+    version: 1,
+    id: messageId.ended(taskId, attempt),
+    time: new Date(origin.nowMs).toISOString(),
+    aggregate: dead.aggregate,
+    by: origin.by,
+    correlationId: facts?.planId ?? taskId,
+    causationId: null,
+    data: {
+      taskId,
+      planId: facts?.planId ?? 'unknown',
+      serverId: facts?.step.serverId ?? 'unknown',
+      attempt,
+      from: facts?.step.from ?? 'unknown',
+      destination: facts?.destination ?? 'unknown',
+      errorType: 'DeadLetter',
+      reason: reason('unreadable', `message ${dead.sequence} of the work queue is no task: ${dead.problem}`, {
+        sequence: dead.sequence,
+        body: dead.body.slice(0, 2000),
+      }),
+      retries: attempt - 1,
+      retryPending: false,
+      next: null,
+      hostAtFault: null,
+      started: false,
+      nova: null,
+    },
+  };
+}
+
+/** The `data.taskId` of whatever the body is; null when it has none. */
+function namedTask(body: string): string | null {
+  try {
+    const parsed: unknown = JSON.parse(body);
+    const data = field(parsed, 'data');
+    const id = field(data, 'taskId');
+    return typeof id === 'string' ? id : null;
+  } catch {
+    return null;
+  }
+}
+
+const field = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined;

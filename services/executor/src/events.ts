@@ -1,0 +1,131 @@
+/** What the executor writes, as messages. */
+import {
+  type Actor,
+  type MigrationCompleted,
+  type MigrationFailed,
+  type MigrationObserved,
+  type MigrationRequested,
+  type MigrationSkipped,
+  type MigrationStarted,
+  messageId,
+} from '@kronos/contracts';
+import type { Ended, Next, Task } from './task.ts';
+
+/** Who writes, and on whose behalf. */
+export interface Origin {
+  readonly by: Actor;
+  readonly correlationId: string;
+  /** ms since the epoch */
+  readonly nowMs: number;
+}
+
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+const attemptOf = (task: Task) => ({
+  taskId: task.taskId,
+  planId: task.planId,
+  serverId: task.serverId,
+  attempt: task.attempt,
+  from: task.from,
+  destination: task.destination,
+});
+
+const envelope = (task: Task, { by, correlationId, nowMs }: Origin) => ({
+  version: 1 as const,
+  time: iso(nowMs),
+  aggregate: task.aggregate,
+  by,
+  correlationId,
+});
+
+export const startedEvent = (
+  task: Task,
+  origin: Origin,
+  facts: { readonly newestMigrationId: number; readonly forced: boolean },
+): MigrationStarted => ({
+  type: 'migration.started',
+  ...envelope(task, origin),
+  id: messageId.started(task.taskId, task.attempt),
+  causationId: messageId.requested(task.taskId, task.attempt),
+  data: {
+    ...attemptOf(task),
+    groups: task.groups.map((group) => group.id),
+    newestMigrationId: facts.newestMigrationId,
+    forced: facts.forced,
+    ramMb: task.ramMb,
+    diskGb: task.diskGb,
+  },
+});
+
+export const observedEvent = (
+  task: Task,
+  origin: Origin,
+  facts: { readonly migrationId: number; readonly requestId: string | null },
+): MigrationObserved => ({
+  type: 'migration.observed',
+  ...envelope(task, origin),
+  id: messageId.observed(task.taskId, task.attempt),
+  causationId: messageId.started(task.taskId, task.attempt),
+  data: { ...attemptOf(task), ...facts },
+});
+
+/** The one outcome of an attempt. */
+export function endedEvent(
+  task: Task,
+  origin: Origin,
+  ended: Ended,
+): MigrationCompleted | MigrationFailed | MigrationSkipped {
+  const started = ended.type === 'failed' ? ended.started : ended.type === 'completed' && ended.outcome === 'migrated';
+  const { taskId, attempt } = task;
+  const head = {
+    ...envelope(task, origin),
+    id: messageId.ended(taskId, attempt),
+    causationId: started ? messageId.started(taskId, attempt) : messageId.requested(taskId, attempt),
+  };
+  const retries = attempt - 1;
+  switch (ended.type) {
+    case 'completed': {
+      const { outcome, host, nova, warnings } = ended;
+      return {
+        type: 'migration.completed',
+        ...head,
+        data: { ...attemptOf(task), outcome, host, retries, nova, warnings: [...warnings] },
+      };
+    }
+    case 'skipped':
+      return { type: 'migration.skipped', ...head, data: { ...attemptOf(task), reason: ended.reason } };
+    case 'failed': {
+      const { errorType, reason, hostAtFault, next, nova } = ended;
+      return {
+        type: 'migration.failed',
+        ...head,
+        data: {
+          ...attemptOf(task),
+          errorType,
+          reason,
+          retries,
+          retryPending: next !== null,
+          next:
+            next === null
+              ? null
+              : { attempt: next.attempt, destination: next.destination, notBefore: iso(next.notBeforeMs) },
+          hostAtFault,
+          started: ended.started,
+          nova,
+        },
+      };
+    }
+  }
+}
+
+/** The task of the next attempt. */
+export function nextRequest(task: Task, origin: Origin, next: Next): MigrationRequested {
+  const { aggregate: _, requestedMs: __, ...data } = task;
+  return {
+    type: 'migration.requested',
+    ...envelope(task, origin),
+    id: messageId.requested(task.taskId, next.attempt),
+    causationId: messageId.ended(task.taskId, task.attempt),
+    data: { ...data, attempt: next.attempt, destination: next.destination, notBefore: iso(next.notBeforeMs) },
+  };
+}

@@ -1,0 +1,366 @@
+/** Performs what the state machine decides, for one delivery of one task. */
+import { type Actor, type MigrationRequested, subject } from '@kronos/contracts';
+import { AppendConflict, AppendUnknown, type EventLog, type TaskDelivery, type TaskOutcome } from '@kronos/eventlog';
+import {
+  Forbidden,
+  HttpError,
+  MicroversionUnsupported,
+  type Nova,
+  Timeout,
+  Unauthorized,
+  Unreachable,
+} from '@kronos/openstack';
+import type { AggregateState } from '@kronos/projections';
+import { attributes, type Logger, spans, withSpan } from '@kronos/telemetry';
+import type { Span, Tracer } from '@opentelemetry/api';
+import type { StartBoard } from './board.ts';
+import type { Clock } from './clock.ts';
+import { endedEvent, nextRequest, type Origin, observedEvent, startedEvent } from './events.ts';
+import { reason } from './failure.ts';
+import { explain, look } from './follow.ts';
+import type { TaskMeters } from './meters.ts';
+import type { TaskOptions } from './options.ts';
+import { type CheckedCloud, type CheckOptions, preflight } from './preflight.ts';
+import { attemptLog, stopAsked } from './slots.ts';
+import {
+  type AbortAnswer,
+  type Command,
+  decide,
+  evolve,
+  type Fact,
+  initialState,
+  type PostAnswer,
+  type Task,
+  type TaskLog,
+  type TaskState,
+  type Verdict,
+} from './task.ts';
+
+/** The part of the log's fold that a task needs. */
+export interface LogReader {
+  state(aggregate: string): AggregateState;
+  /** Last sequence folded on a subject. */
+  lastSequenceOf(subject: string): number;
+  refresh(): Promise<number>;
+}
+
+export interface RunDeps {
+  readonly log: Pick<EventLog, 'append'>;
+  readonly reader: LogReader;
+  readonly board: StartBoard;
+  readonly cloud: CheckedCloud;
+  /** As the configuration and the log stand now. */
+  readonly checkOptions: (aggregate: string) => CheckOptions;
+  readonly options: TaskOptions;
+  readonly by: Actor;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly tracer: Tracer;
+  readonly meters: TaskMeters;
+}
+
+export const taskOf = (message: MigrationRequested): Task => ({
+  ...message.data,
+  aggregate: message.aggregate,
+  requestedMs: Date.parse(message.time),
+});
+
+type FactBody = Fact extends infer F ? (F extends { readonly at: unknown } ? Omit<F, 'at'> : never) : never;
+
+/** The delivery was given up: nothing more is done for it. */
+class Lost extends Error {}
+
+/**
+ * Brings one delivered task as far as this executor can, and says what is to become of the delivery. When the delivery is
+ * lost on the way, it stops where it is: the log and Nova say to a successor how far it came.
+ */
+export async function runTask(
+  message: MigrationRequested,
+  delivery: TaskDelivery,
+  deps: RunDeps,
+): Promise<TaskOutcome> {
+  const { board, clock, options, logger, meters } = deps;
+  const task = taskOf(message);
+  const shell = new Shell(task, message, delivery, deps);
+  let state = initialState(task, options, delivery.deliveries);
+  try {
+    for (;;) {
+      const command = decide(state);
+      if (command.do === 'finish') {
+        logger.info({ ...shell.about, why: command.why }, `task ${command.outcome.kind}`);
+        return command.outcome;
+      }
+      const body = await shell.perform(command, state);
+      if (delivery.lost.aborted) throw new Lost();
+      const before = state;
+      state = evolve(state, { ...body, at: clock.read() });
+      logger.debug({ ...shell.about, from: before.stage.at, fact: body.kind, to: state.stage.at }, 'task moves on');
+      meters.moved(task, before, state);
+    }
+  } catch (error) {
+    if (!(error instanceof Lost) && !delivery.lost.aborted) throw error;
+    logger.warn(shell.about, 'the delivery was lost: nothing more is sent for it');
+    return { kind: 'handOver' };
+  } finally {
+    board.release(task);
+  }
+}
+
+class Shell {
+  readonly about: Readonly<Record<string, unknown>>;
+  readonly #task: Task;
+  readonly #message: MigrationRequested;
+  readonly #delivery: TaskDelivery;
+  readonly #deps: RunDeps;
+  readonly #results: string;
+  /** The log's end as it was when the newest pre-flight began. */
+  #checkedAtSequence: number | null = null;
+
+  constructor(task: Task, message: MigrationRequested, delivery: TaskDelivery, deps: RunDeps) {
+    this.#task = task;
+    this.#message = message;
+    this.#delivery = delivery;
+    this.#deps = deps;
+    this.#results = subject('results', task.aggregate);
+    this.about = {
+      aggregate: task.aggregate,
+      taskId: task.taskId,
+      attempt: task.attempt,
+      serverId: task.serverId,
+      from: task.from,
+      destination: task.destination,
+    };
+  }
+
+  async perform(command: Exclude<Command, { do: 'finish' }>, state: TaskState): Promise<FactBody> {
+    const { log, clock, tracer, logger } = this.#deps;
+    const task = this.#task;
+    switch (command.do) {
+      case 'readLog':
+        return { kind: 'log', log: await this.#readLog() };
+      case 'awaitStart':
+        return this.#awaitStart(command.notBefore);
+      case 'check': {
+        const began = clock.read().mono;
+        this.#checkedAtSequence = this.#deps.reader.lastSequenceOf(this.#results);
+        const verdict = await withSpan(tracer, spans.preflight, {}, (span) => this.#check(span));
+        return { kind: 'checked', verdict, began };
+      }
+      case 'appendStarted': {
+        const began = clock.read().mono;
+        const event = startedEvent(task, this.#origin(), command);
+        const options = { expectedLastSequence: command.expected, timeoutMs: this.#deps.options.postWindowMs };
+        const written = await this.#append(() => log.append(event, options));
+        if (written === 'appended') {
+          const text = command.forced ? 'migration started, past the scheduler (force)' : 'migration started';
+          logger[command.forced ? 'warn' : 'info']({ ...this.about, forced: command.forced }, text);
+          return { kind: 'appended', began };
+        }
+        return { kind: written };
+      }
+      case 'post':
+        return {
+          kind: 'posted',
+          answer: await withSpan(tracer, spans.migrate, {}, (span) => this.#post(command, span)),
+        };
+      case 'look':
+        return this.#look(command.afterMs, command.migrationId);
+      case 'appendObserved': {
+        const { migrationId, requestId } = command;
+        const event = observedEvent(task, this.#origin(), { migrationId, requestId });
+        const written = await this.#append(() => log.append(event));
+        logger.info({ ...this.about, migrationId, requestId }, 'Nova runs the migration');
+        return written === 'appended' ? { kind: 'appended', began: clock.read().mono } : { kind: written };
+      }
+      case 'abort':
+        return { kind: 'abortAnswered', answer: await this.#abort(command.migrationId, state) };
+      case 'explain':
+        return this.#explain(command.afterMs, command.requestId);
+      case 'appendEnded': {
+        const event = endedEvent(task, this.#origin(), command.ended);
+        const written = await this.#append(() => log.append(event, { expectedLastSequence: command.expected }));
+        if (written !== 'appended') return { kind: written };
+        const data = event.data;
+        logger.info({ ...this.about, type: event.type, data }, event.type);
+        this.#deps.meters.ended(task, command.ended);
+        return { kind: 'appended', began: clock.read().mono };
+      }
+      case 'publishNext': {
+        const event = nextRequest(task, this.#origin(), command.next);
+        const written = await this.#append(() => log.append(event));
+        // A conflict is the message itself, published before: as good.
+        return written === 'lostTrack' ? { kind: 'lostTrack' } : { kind: 'published' };
+      }
+    }
+  }
+
+  #origin(): Origin {
+    return { by: this.#deps.by, correlationId: this.#message.correlationId, nowMs: this.#deps.clock.read().wall };
+  }
+
+  #log(): TaskLog {
+    const { reader } = this.#deps;
+    const { aggregate, taskId, attempt } = this.#task;
+    return {
+      attempt: attemptLog(reader.state(aggregate), taskId, attempt),
+      expected: reader.lastSequenceOf(this.#results),
+    };
+  }
+
+  async #readLog(): Promise<TaskLog> {
+    await this.#untilAnswered(() => this.#deps.reader.refresh());
+    return this.#log();
+  }
+
+  async #awaitStart(notBefore: number): Promise<FactBody> {
+    const { board, options } = this.#deps;
+    const { stopping, lost, sequence } = this.#delivery;
+    const wish = { order: sequence, notBefore, checkedAtSequence: this.#checkedAtSequence };
+    const leave = await this.#untilAnswered(() => board.start(this.#task, wish, stopping, lost));
+    return leave.kind === 'putOff' ? { kind: 'putOff', delayMs: options.deliveryEveryMs } : leave;
+  }
+
+  /** NATS may be away for minutes: tried again until it answers or the delivery is lost. */
+  async #untilAnswered<T>(ask: () => Promise<T>): Promise<T> {
+    for (let tries = 0; ; tries += 1) {
+      if (this.#delivery.lost.aborted) throw new Lost();
+      try {
+        return await ask();
+      } catch (error) {
+        if (tries % 10 === 0) this.#deps.logger.warn({ ...this.about, err: error }, 'the event log does not answer');
+        await this.#deps.clock.sleep(Math.min(100 * 2 ** tries, 5000), this.#delivery.lost);
+      }
+    }
+  }
+
+  async #append(write: () => Promise<{ readonly duplicate: boolean }>): Promise<'appended' | 'conflict' | 'lostTrack'> {
+    if (this.#delivery.lost.aborted) throw new Lost();
+    try {
+      return (await write()).duplicate ? 'conflict' : 'appended';
+    } catch (error) {
+      if (error instanceof AppendConflict) return 'conflict';
+      if (!(error instanceof AppendUnknown))
+        this.#deps.logger.error({ ...this.about, err: error }, 'the event log did not take an event');
+      await this.#deps.clock.sleep(500, this.#delivery.lost);
+      return 'lostTrack';
+    }
+  }
+
+  async #check(span: Span): Promise<Verdict> {
+    const { cloud, checkOptions, logger } = this.#deps;
+    try {
+      const verdict = await preflight(this.#task, cloud, checkOptions(this.#task.aggregate), this.#delivery.lost);
+      span.setAttribute(attributes.outcome, verdict.kind);
+      if (verdict.kind === 'no') {
+        span.setAttribute(attributes.reason, verdict.failure.reason.code);
+        logger.info({ ...this.about, reason: verdict.failure.reason }, 'pre-flight refuses the move');
+      }
+      return verdict;
+    } catch (error) {
+      if (this.#delivery.lost.aborted) throw new Lost();
+      if (error instanceof Forbidden || error instanceof MicroversionUnsupported) {
+        const failure = {
+          errorType: 'NovaClientError' as const,
+          reason: reason('not-allowed', error.message),
+          fault: 'none' as const,
+          hostAtFault: null,
+        };
+        return { kind: 'no', failure };
+      }
+      logger.warn({ ...this.about, err: error }, 'pre-flight got no answer');
+      return { kind: 'unreachable', text: textOf(error) };
+    }
+  }
+
+  async #post({ by, forced }: { readonly by: number; readonly forced: boolean }, span: Span): Promise<PostAnswer> {
+    const { clock, cloud, logger } = this.#deps;
+    const { serverId, destination } = this.#task;
+    const leftMs = by - clock.read().mono;
+    if (leftMs <= 0) return { kind: 'notSent', text: 'its time had passed' };
+    // What is not on its way by then never leaves: the signal also ends a wait for a token or a connection.
+    const late = AbortSignal.timeout(Math.ceil(leftMs));
+    const signal = AbortSignal.any([late, this.#delivery.lost]);
+    const answer = await postOnce(cloud.nova, { serverId, host: destination, force: forced }, signal);
+    span.setAttribute(attributes.outcome, answer.kind);
+    if (answer.kind === 'accepted' && answer.requestId !== null)
+      span.setAttribute(attributes.novaRequestId, answer.requestId);
+    logger.info({ ...this.about, answer }, `Nova was asked to migrate: ${answer.kind}`);
+    return answer;
+  }
+
+  async #look(afterMs: number, migrationId: number | null): Promise<FactBody> {
+    const { clock, cloud, reader, logger } = this.#deps;
+    const { stopping, lost } = this.#delivery;
+    await clock.sleep(afterMs, stopping, lost);
+    if (lost.aborted) throw new Lost();
+    if (stopping.aborted) return { kind: 'draining' };
+    try {
+      const seen = await look(cloud.nova, this.#task.serverId, migrationId, lost);
+      const { aggregate, taskId } = this.#task;
+      return { kind: 'looked', look: seen, stopAsked: stopAsked(reader.state(aggregate), taskId) };
+    } catch (error) {
+      if (lost.aborted) throw new Lost();
+      logger.warn({ ...this.about, err: error }, 'Nova does not answer; the migration goes on regardless');
+      return { kind: 'blind', text: textOf(error) };
+    }
+  }
+
+  async #abort(migrationId: number, state: TaskState): Promise<AbortAnswer> {
+    const { cloud, logger } = this.#deps;
+    const stop = 'run' in state.stage ? state.stage.run.stop : null;
+    const about = { ...this.about, migrationId, stop };
+    try {
+      const { outcome } = await cloud.nova.abortMigration(
+        { serverId: this.#task.serverId, migrationId },
+        { signal: this.#delivery.lost },
+      );
+      logger.warn(about, `Nova was asked to abort the migration: ${outcome}`);
+      return outcome;
+    } catch (error) {
+      if (this.#delivery.lost.aborted) throw new Lost();
+      const refused = error instanceof HttpError && error.status < 500;
+      if (refused) {
+        logger.error({ ...about, err: error }, 'Nova refuses to abort the migration: it is followed further');
+        this.#deps.meters.abortRefused(this.#task);
+      } else logger.warn({ ...about, err: error }, 'the abort did not reach Nova');
+      return refused ? 'refused' : 'unknown';
+    }
+  }
+
+  async #explain(afterMs: number, requestId: string | null): Promise<FactBody> {
+    const { clock, cloud, logger } = this.#deps;
+    const { stopping, lost } = this.#delivery;
+    await clock.sleep(afterMs, stopping, lost);
+    if (lost.aborted) throw new Lost();
+    if (stopping.aborted) return { kind: 'draining' };
+    try {
+      return { kind: 'explained', story: await explain(cloud.nova, this.#task.serverId, requestId, lost) };
+    } catch (error) {
+      if (lost.aborted) throw new Lost();
+      logger.warn({ ...this.about, err: error }, 'Nova does not say why the migration failed');
+      return { kind: 'blind', text: textOf(error) };
+    }
+  }
+}
+
+const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Sends the one request of an attempt and says what is known of it. */
+export async function postOnce(
+  nova: Pick<Nova, 'liveMigrate'>,
+  request: { readonly serverId: string; readonly host: string; readonly force: boolean },
+  signal: AbortSignal,
+): Promise<PostAnswer> {
+  try {
+    const outcome = await nova.liveMigrate(request, { signal });
+    if (outcome.outcome === 'accepted') return { kind: 'accepted', requestId: outcome.requestId ?? null };
+    return { kind: 'unknown', text: textOf(outcome.error) };
+  } catch (error) {
+    if (error instanceof HttpError) return { kind: 'refused', status: error.status, text: error.reason };
+    if (error instanceof Unauthorized) return { kind: 'refused', status: 401, text: error.message };
+    const unsent = (error instanceof Unreachable || error instanceof Timeout) && !error.maybeSent;
+    if (unsent || error instanceof MicroversionUnsupported || signal.aborted)
+      return { kind: 'notSent', text: signal.aborted ? 'its time had passed' : textOf(error) };
+    return { kind: 'unknown', text: textOf(error) };
+  }
+}

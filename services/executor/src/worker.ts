@@ -1,0 +1,200 @@
+/** Takes tasks from the queue and brings each as far as it can be brought. */
+import { type Actor, type MigrationRequested, type StoredEvent, subject } from '@kronos/contracts';
+import {
+  AppendConflict,
+  contextFrom,
+  type EventLog,
+  type LogView,
+  type TaskDelivery,
+  type TaskOutcome,
+  type TaskWorker,
+} from '@kronos/eventlog';
+import { type AggregateState, aggregateState, type Caps, type Folder } from '@kronos/projections';
+import { attributes, type Logger, spans, withCorrelation, withSpan } from '@kronos/telemetry';
+import { SpanKind, type Tracer } from '@opentelemetry/api';
+import { StartBoard } from './board.ts';
+import type { Clock } from './clock.ts';
+import { deadLetterEvent } from './deadLetter.ts';
+import type { TaskMeters } from './meters.ts';
+import type { TaskOptions } from './options.ts';
+import type { CheckedCloud, CheckOptions } from './preflight.ts';
+import { type LogReader, runTask } from './run.ts';
+
+export interface ExecutorDeps {
+  readonly log: EventLog;
+  readonly view: LogView<Folder>;
+  /** Those that this executor serves. */
+  readonly aggregates: readonly string[];
+  readonly cloud: CheckedCloud;
+  /** All aggregates in scope, and what else pre-flight depends on. */
+  readonly check: Omit<CheckOptions, 'restrictToAz'>;
+  readonly options: TaskOptions;
+  readonly caps: Caps;
+  readonly ackWaitMs: number;
+  /** Tasks held at once, waiting ones included. */
+  readonly concurrency: number;
+  readonly by: Actor;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly tracer: Tracer;
+  readonly meters: TaskMeters;
+}
+
+export interface Executor {
+  /** Tasks held now. */
+  readonly held: number;
+  /** Settles when the log can no longer be followed. */
+  readonly done: Promise<void>;
+  /** Takes no more, hands over what runs. */
+  stop(graceMs?: number): Promise<void>;
+}
+
+/** How often it is checked whether waiting tasks fill the hands of this executor. */
+const ROOM_CHECK_MS = 1000;
+
+export function createExecutor(deps: ExecutorDeps): Executor {
+  const { log, view, logger, clock, options, meters, tracer } = deps;
+  const reader: LogReader = {
+    state: memoised(view),
+    lastSequenceOf: (name) => view.lastSequenceOf(name),
+    refresh: () => view.refresh(),
+  };
+  const boards = new Map(deps.aggregates.map((aggregate) => [aggregate, boardOf(aggregate)]));
+  /** Task and attempt -> held by a handler of this process. */
+  const held = new Set<string>();
+
+  function boardOf(aggregate: string): StartBoard {
+    return new StartBoard({
+      aggregate,
+      state: () => reader.state(aggregate),
+      expected: () => view.lastSequenceOf(subject('results', aggregate)),
+      refresh: () => view.refresh(),
+      caps: deps.caps,
+      clock,
+      onWait(task, code, text) {
+        meters.heldBack(task, code);
+        logger.debug({ aggregate, taskId: task.taskId, code, text }, 'the start of a task is put off');
+      },
+    });
+  }
+
+  const checkOptions = (aggregate: string): CheckOptions => ({
+    ...deps.check,
+    restrictToAz: reader.state(aggregate).configured?.options.restrictToAz ?? false,
+  });
+
+  async function handle(delivery: TaskDelivery): Promise<TaskOutcome> {
+    const { task } = delivery;
+    meters.delivered(delivery.aggregate, delivery.deliveries);
+    delivery.lost.addEventListener('abort', () => meters.lost(delivery.aggregate), { once: true });
+    if ('unreadable' in task) return bury(delivery, task.unreadable, task.body);
+    if (task.aggregate !== delivery.aggregate)
+      return bury(delivery, `it is about aggregate ${task.aggregate}`, JSON.stringify(task));
+    const board = boards.get(delivery.aggregate);
+    if (board === undefined) return { kind: 'handOver' };
+    const key = `${task.data.taskId}/${task.data.attempt}`;
+    // A second message for an attempt that is in good hands here.
+    if (held.has(key)) return { kind: 'done' };
+    held.add(key);
+    try {
+      return await withCorrelation(task.correlationId, () => traced(task, delivery, board));
+    } finally {
+      held.delete(key);
+    }
+  }
+
+  function traced(task: MigrationRequested, delivery: TaskDelivery, board: StartBoard): Promise<TaskOutcome> {
+    const { data } = task;
+    const span = {
+      kind: SpanKind.CONSUMER,
+      parent: contextFrom(delivery.traceparent),
+      attributes: {
+        [attributes.aggregate]: task.aggregate,
+        [attributes.correlationId]: task.correlationId,
+        [attributes.planId]: data.planId,
+        [attributes.taskId]: data.taskId,
+        [attributes.attempt]: data.attempt,
+        [attributes.phase]: data.phase,
+        [attributes.serverId]: data.serverId,
+        [attributes.sourceHost]: data.from,
+        [attributes.destinationHost]: data.destination,
+      },
+    };
+    const { by, cloud } = deps;
+    return withSpan(tracer, spans.task, span, async (active) => {
+      const run = { log, reader, board, cloud, checkOptions, options, by, clock, logger, tracer, meters };
+      const outcome = await runTask(task, delivery, run);
+      active.setAttribute(attributes.outcome, outcome.kind);
+      return outcome;
+    });
+  }
+
+  /** Records that a message is no task; only then it leaves the queue. */
+  async function bury(delivery: TaskDelivery, problem: string, body: string): Promise<TaskOutcome> {
+    const { aggregate, sequence, lost } = delivery;
+    const dead = { aggregate, sequence, body, problem };
+    while (!lost.aborted) {
+      await view.refresh();
+      const origin = { by: deps.by, nowMs: clock.read().wall };
+      const event = deadLetterEvent(dead, reader.state(aggregate), origin);
+      logger.error({ aggregate, sequence, problem, recorded: event?.data.taskId ?? null }, 'a message is no task');
+      if (event === null) return { kind: 'dead' };
+      try {
+        await log.append(event, { expectedLastSequence: view.lastSequenceOf(subject('results', aggregate)) });
+        return { kind: 'dead' };
+      } catch (error) {
+        if (!(error instanceof AppendConflict)) throw error;
+      }
+    }
+    return { kind: 'handOver' };
+  }
+
+  const worker: TaskWorker = log.tasks({
+    aggregates: deps.aggregates,
+    concurrency: deps.concurrency,
+    ackWaitMs: deps.ackWaitMs,
+    handle,
+  });
+
+  /** Waiting tasks must not fill the hands: what they wait for may be a task that is still on the queue. */
+  function makeRoom(): void {
+    if (worker.held < deps.concurrency) return;
+    for (const board of boards.values()) board.putOff(Math.ceil(board.waiting / 4));
+  }
+  const room = setInterval(makeRoom, ROOM_CHECK_MS);
+
+  async function follow(): Promise<void> {
+    for await (const stored of view.changes()) notify(stored);
+  }
+  function notify(stored: StoredEvent): void {
+    const { aggregate } = stored.event;
+    const one = boards.get(aggregate);
+    if (one !== undefined) one.changed(stored);
+    else for (const board of boards.values()) board.changed(stored);
+  }
+
+  return {
+    get held() {
+      return worker.held;
+    },
+    done: follow(),
+    async stop(graceMs) {
+      clearInterval(room);
+      await worker.stop(graceMs);
+      for (const board of boards.values()) board.close();
+    },
+  };
+}
+
+/** The state of an aggregate, made once per sequence of the log. */
+function memoised(view: LogView<Folder>): (aggregate: string) => AggregateState {
+  const made = new Map<string, { readonly sequence: number; readonly state: AggregateState }>();
+  return (aggregate) => {
+    const { sequence } = view;
+    const known = made.get(aggregate);
+    if (known?.sequence === sequence) return known.state;
+    const state = aggregateState(view.state.snapshot(), aggregate);
+    made.set(aggregate, { sequence, state });
+    return state;
+  };
+}
