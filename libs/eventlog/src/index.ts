@@ -1,1 +1,107 @@
-export {};
+import type { Message } from '@kronos/contracts';
+import { familyOf, subject as subjectOf } from '@kronos/contracts';
+import { append, lastMessageOf } from './append.ts';
+import { appendMany } from './appendMany.ts';
+import { capabilitiesOf } from './capabilities.ts';
+import { StreamUnavailable } from './errors.ts';
+import { replay, replaySnapshots, type Scope, snapshots, streamOf, tail } from './iterate.ts';
+import { Link, plainText } from './link.ts';
+import { loadSnapshot, Objects, snapshotTaken, storeSnapshot } from './objects.ts';
+import { provision, verify } from './provision.ts';
+import { Worker } from './tasks.ts';
+import type { AppendOptions, EventLog, EventLogHooks, Health, LogView, NatsOptions } from './types.ts';
+import { streamInfo, View } from './view.ts';
+
+export * from './capabilities.ts';
+export { bucketStream, taskConsumerName } from './definitions.ts';
+export * from './errors.ts';
+export { cloudEvent, contextFrom } from './headers.ts';
+export { inboxPrefixOf } from './link.ts';
+export { digestOf } from './objects.ts';
+export type * from './types.ts';
+
+/**
+ * Connects to NATS and stays connected for ever. Only the first connection is bounded.
+ *
+ * @throws NatsUnreachable, NatsRefused, ServerTooOld
+ */
+export async function connectEventLog(options: NatsOptions, hooks: EventLogHooks = {}): Promise<EventLog> {
+  const link = await Link.open(options, hooks);
+  const workers = new Set<Worker>();
+  const views = new Set<{ healthy(): Health; close(): Promise<void> }>();
+  const ends = new Set<() => void>();
+  const scope: Scope = {
+    add(end) {
+      ends.add(end);
+      return () => ends.delete(end);
+    },
+  };
+  const objects = new Objects(link);
+  let closing: Promise<void> | null = null;
+
+  const log: EventLog = {
+    get server() {
+      return { version: link.version, capabilities: capabilitiesOf(link.version) };
+    },
+    provision: (wanted) => provision(link, wanted),
+    verify: (need) => verify(link, options.replicas, need),
+    append: (message: Message, appendOptions: AppendOptions = {}) =>
+      append(link, streamOf[familyOf(message.type)], message, appendOptions),
+    appendMany: (messages) => appendMany(link, messages),
+    lastSequence: async (stream) => (await streamInfo(link, stream)).state.last_seq,
+    async lastSequenceOf(family, aggregate) {
+      const subject = subjectOf(family, aggregate);
+      try {
+        return (await lastMessageOf(link, streamOf[family], subject))?.sequence ?? 0;
+      } catch (error) {
+        throw link.fatal(error, subject) ?? new StreamUnavailable(`${subject}: ${plainText(error)}`, { cause: error });
+      }
+    },
+    async usage(stream) {
+      const { state, config } = await streamInfo(link, stream);
+      return {
+        messages: state.messages,
+        bytes: state.bytes,
+        maxBytes: config.max_bytes,
+        firstSequence: state.first_seq,
+        lastSequence: state.last_seq,
+      };
+    },
+    replay: (range) => replay(link, scope, range),
+    async view<S>(wanted: Parameters<typeof View.open<S>>[1]): Promise<LogView<S>> {
+      const view: View<S> = await View.open(link, wanted, () => views.delete(view));
+      views.add(view);
+      return view;
+    },
+    snapshots: ({ aggregates }) => snapshots(link, scope, aggregates),
+    replaySnapshots: (range) => replaySnapshots(link, scope, range),
+    tail: (wanted) => tail(link, scope, wanted),
+    tasks(wanted) {
+      const worker: Worker = new Worker(link, wanted, () => workers.delete(worker));
+      workers.add(worker);
+      return worker;
+    },
+    objects,
+    async putSnapshot(snapshot, envelope) {
+      const message = snapshotTaken(snapshot, await storeSnapshot(objects, snapshot), envelope);
+      return { ...(await append(link, streamOf.snapshots, message, {})), message };
+    },
+    getSnapshot: (taken) => loadSnapshot(objects, taken),
+    healthy() {
+      if (link.closed) return { ok: false, detail: 'the connection to NATS is closed' };
+      if (!link.connected) return { ok: false, detail: 'there is no connection to NATS: trying to reconnect' };
+      const ill = [...workers, ...views].map((part) => part.healthy()).find(({ ok }) => !ok);
+      return ill ?? { ok: true, detail: `connected to nats-server ${link.version}` };
+    },
+    close() {
+      closing ??= (async () => {
+        await Promise.all([...workers].map((worker) => worker.stop()));
+        await Promise.all([...views].map((view) => view.close()));
+        for (const end of [...ends]) end();
+        await link.close();
+      })();
+      return closing;
+    },
+  };
+  return log;
+}

@@ -1,0 +1,182 @@
+import { familyOf, type Message, parseMessage, subject as subjectOf } from '@kronos/contracts';
+import { InvalidArgumentError, type MsgHdrs } from '@nats-io/transport-node';
+import {
+  AppendConflict,
+  AppendRefused,
+  AppendUnknown,
+  Closed,
+  InvalidMessage,
+  LogFull,
+  NatsRefused,
+  StreamUnavailable,
+} from './errors.ts';
+import { headersOf } from './headers.ts';
+import { type Link, plainText, type Trouble, troubleOf } from './link.ts';
+import type { Appended, AppendOptions } from './types.ts';
+
+/** JetStream's error codes that an append meets (nats-server, server/errors.json). */
+export const apiCodes = {
+  insufficientResources: 10023,
+  messageNotFound: 10037,
+  memoryExceeded: 10028,
+  storageExceeded: 10047,
+  streamNotFound: 10059,
+  consumerNotFound: 10014,
+  wrongLastSequence: 10071,
+  storeFailed: 10077,
+  duplicateInProcess: 10158,
+  wrongLastSequenceUnknown: 10164,
+  wrongLastSequenceTransient: 10163,
+  tooManyRequests: 10167,
+} as const;
+
+const MSG_ID = 'Nats-Msg-Id';
+const EXPECTED = 'Nats-Expected-Last-Subject-Sequence';
+
+const FULL: readonly number[] = [
+  apiCodes.storeFailed,
+  apiCodes.insufficientResources,
+  apiCodes.memoryExceeded,
+  apiCodes.storageExceeded,
+];
+const TRANSIENT: readonly number[] = [
+  apiCodes.duplicateInProcess,
+  apiCodes.wrongLastSequenceTransient,
+  apiCodes.tooManyRequests,
+];
+
+/** What one attempt brought. `unsure`: it may have been stored. */
+export type Attempt =
+  | { readonly kind: 'stored'; readonly sequence: number; readonly duplicate: boolean }
+  | { readonly kind: 'conflict'; readonly actual: number | null }
+  | { readonly kind: 'full' | 'refused'; readonly text: string }
+  | { readonly kind: 'retry'; readonly unsure: boolean; readonly text: string };
+
+type ApiError = { readonly code?: number; readonly err_code?: number; readonly description?: string };
+type PubAck = { stream?: string; seq?: number; duplicate?: boolean; error?: ApiError };
+
+/** Reads the server's answer to a publish. */
+export function readPubAck(text: string): Attempt {
+  let ack: PubAck;
+  try {
+    ack = JSON.parse(text) as PubAck;
+  } catch {
+    return { kind: 'retry', unsure: true, text: 'the answer is no JSON: does something else listen on this subject?' };
+  }
+  const { error } = ack;
+  if (error === undefined) {
+    if (typeof ack.seq !== 'number' || typeof ack.stream !== 'string')
+      return { kind: 'retry', unsure: true, text: 'the answer names no stream and sequence' };
+    return { kind: 'stored', sequence: ack.seq, duplicate: ack.duplicate === true };
+  }
+  const code = error.err_code ?? 0;
+  const words = `${error.description ?? 'no description'} (${code})`;
+  if (code === apiCodes.wrongLastSequence) {
+    const said = /wrong last sequence: (\d+)/.exec(error.description ?? '');
+    return { kind: 'conflict', actual: said === null ? null : Number(said[1]) };
+  }
+  if (code === apiCodes.wrongLastSequenceUnknown) return { kind: 'conflict', actual: null };
+  if (FULL.includes(code)) return { kind: 'full', text: words };
+  if (TRANSIENT.includes(code) || error.code === 503) return { kind: 'retry', unsure: false, text: words };
+  return { kind: 'refused', text: words };
+}
+
+const TROUBLE_TEXT: Record<Trouble, string> = {
+  timeout: 'no answer in time',
+  noResponders: 'no stream takes this subject, or it has no leader now',
+  notConnected: 'there is no connection to NATS',
+  disconnected: 'the connection was lost',
+  closed: 'the connection is closed',
+  refused: 'refused',
+  other: 'failed',
+};
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Subject and message of the stream's last message on a subject, asked of the leader; null when there is none. */
+export async function lastMessageOf(
+  link: Link,
+  stream: string,
+  subject: string,
+): Promise<{ sequence: number; id: string } | null> {
+  const message = await link.ask(() => link.jsm.streams.getMessage(stream, { last_by_subj: subject }));
+  return message === null ? null : { sequence: message.seq, id: message.header.get(MSG_ID) };
+}
+
+/** The subject of a message: its family, and its aggregate (an inventory's host). */
+export function subjectOfMessage(message: Message): string {
+  const family = familyOf(message.type);
+  return subjectOf(family, message.type === 'inventory.reported' ? message.data.host : message.aggregate);
+}
+
+/** A message as it travels. @throws InvalidMessage */
+export function encodeMessage(message: Message): { subject: string; body: Uint8Array; headers: MsgHdrs } {
+  const checked = parseMessage(message);
+  if (!checked.ok)
+    throw new InvalidMessage(`${message.type} ${message.id} does not fit its schema: ${checked.problem}`);
+  const subject = subjectOfMessage(message);
+  const headers = headersOf(message);
+  headers.set(MSG_ID, message.id);
+  return { subject, body: new TextEncoder().encode(JSON.stringify(message)), headers };
+}
+
+async function attempt(link: Link, subject: string, body: Uint8Array, headers: MsgHdrs, ms: number): Promise<Attempt> {
+  try {
+    return readPubAck((await link.request(subject, body, ms, headers)).string());
+  } catch (error) {
+    if (error instanceof InvalidArgumentError || error instanceof RangeError)
+      return { kind: 'refused', text: plainText(error) };
+    const trouble = troubleOf(error);
+    if (trouble === 'refused')
+      throw new NatsRefused(`${link.name} may not publish on ${subject}: its NATS user lacks the permission`, {
+        cause: error,
+      });
+    if (trouble === 'closed') throw new Closed(`${subject}: the connection to NATS is closed`, { cause: error });
+    if (trouble === 'other') throw error;
+    return { kind: 'retry', unsure: trouble === 'timeout' || trouble === 'disconnected', text: TROUBLE_TEXT[trouble] };
+  }
+}
+
+/**
+ * Appends one message. A timed-out attempt is repeated as it was: the server looks for the id before it looks at the
+ * expected sequence, so that a message that was stored after all is a duplicate and no conflict. Beyond the server's
+ * window of ids a conflict is looked into: when the subject's last message has this id, it was ours.
+ */
+export async function append(link: Link, stream: string, message: Message, options: AppendOptions): Promise<Appended> {
+  const { subject, body, headers } = encodeMessage(message);
+  const expected = options.expectedLastSequence;
+  if (expected !== undefined) headers.set(EXPECTED, String(expected));
+  const until = performance.now() + (options.timeoutMs ?? 30_000);
+  let unsure = false;
+  for (let tries = 0; ; tries++) {
+    const left = until - performance.now();
+    const result: Attempt =
+      left > 0 || tries === 0
+        ? await attempt(link, subject, body, headers, Math.min(link.requestTimeoutMs, Math.max(left, 100)))
+        : { kind: 'retry', unsure: false, text: 'no time left' };
+    switch (result.kind) {
+      case 'stored':
+        return { sequence: result.sequence, duplicate: result.duplicate };
+      case 'full':
+        throw new LogFull(`${subject}: ${result.text}`);
+      case 'refused':
+        throw new AppendRefused(`the server refused ${message.id} on ${subject}: ${result.text}`);
+      case 'conflict': {
+        // Without a number another append was in flight: perhaps this very message, by an earlier attempt.
+        if (result.actual === null && unsure && left > 0) break;
+        const last = await lastMessageOf(link, stream, subject).catch(() => null);
+        if (last !== null && last.id === message.id) return { sequence: last.sequence, duplicate: true };
+        throw new AppendConflict(subject, expected ?? 0, last?.sequence ?? result.actual);
+      }
+      case 'retry': {
+        unsure ||= result.unsure;
+        if (performance.now() < until) break;
+        const text = `${message.id} on ${subject}: ${result.text}`;
+        throw unsure
+          ? new AppendUnknown(`${text}; it may be stored: to append the same message again is safe`)
+          : new StreamUnavailable(`${text}; it was not stored`);
+      }
+    }
+    await sleep(Math.min(1000, 25 * 2 ** tries, Math.max(1, until - performance.now())));
+  }
+}

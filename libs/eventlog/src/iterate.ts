@@ -1,0 +1,263 @@
+import {
+  type Family,
+  familyOf,
+  type Message,
+  type MessageOf,
+  parseMessage,
+  parseSubject,
+  type SnapshotTaken,
+  streamNames,
+  subject as subjectOf,
+} from '@kronos/contracts';
+import { Closed } from './errors.ts';
+import { traceparentOf } from './headers.ts';
+import type { Link } from './link.ts';
+import { Queue } from './queue.ts';
+import { OrderedReader, type RawMessage, type ReaderStart } from './reader.ts';
+import type { Delivered, ReplayedEvent, TailOptions } from './types.ts';
+import { LogParser, streamInfo } from './view.ts';
+
+const decoder = new TextDecoder();
+/** Messages held for an iteration that is slow to take them. */
+const ROOM = 2_000;
+const QUEUE_POLL_MS = 500;
+
+/** The stream on which a family's messages are kept. */
+export const streamOf: Record<Family, string> = {
+  snapshots: streamNames.snapshots,
+  plans: streamNames.log,
+  results: streamNames.log,
+  controls: streamNames.log,
+  migrations: streamNames.migrations,
+  ledger: streamNames.checkpoints,
+  inventory: streamNames.inventory,
+};
+
+type RawOptions = {
+  readonly stream: string;
+  readonly filter?: string;
+  readonly start: ReaderStart;
+  readonly contiguous: boolean;
+  /** Ends after this sequence. */
+  readonly to?: number;
+  /** Ends before the first message for which this holds. */
+  readonly beyond?: (message: RawMessage) => boolean;
+  /** Ends when everything that is on the stream has been read. */
+  readonly endWhenLevel?: boolean;
+};
+
+/** Everything that must end when the event log is closed. */
+export type Scope = { add(end: () => void): () => void };
+
+/** Messages of a stream, in order; holds few of them at a time. */
+function rawMessages(link: Link, scope: Scope, options: RawOptions): Queue<RawMessage> {
+  const { to = Number.POSITIVE_INFINITY } = options;
+  let reader: OrderedReader | null = null;
+  const close = () => {
+    forget();
+    void reader?.stop();
+  };
+  const queue = new Queue<RawMessage>({
+    take: () => {
+      if (queue.length === ROOM / 2) reader?.more();
+    },
+    return: close,
+  });
+  const forget = scope.add(() => queue.end(new Closed('the event log is closed')));
+  reader = new OrderedReader(link, {
+    stream: options.stream,
+    ...(options.filter === undefined ? {} : { filter: options.filter }),
+    start: options.start,
+    contiguous: options.contiguous,
+    room: () => queue.length <= ROOM / 2,
+    onMessage: (raw) => {
+      if (options.beyond?.(raw) === true) queue.end();
+      if (raw.sequence <= to) queue.push(raw);
+      if (raw.sequence >= to) queue.end();
+    },
+    onLevel: () => {
+      if (options.endWhenLevel === true) queue.end();
+    },
+    onFailure: (error) => queue.end(error),
+  });
+  return queue;
+}
+
+export async function* replay(
+  link: Link,
+  scope: Scope,
+  range: { readonly from?: number; readonly to?: number } = {},
+): AsyncGenerator<ReplayedEvent, void, undefined> {
+  const from = range.from ?? 1;
+  const to = range.to ?? (await streamInfo(link, streamNames.log)).state.last_seq;
+  if (from > to) return;
+  const parser = new LogParser();
+  const options = { stream: streamNames.log, start: { at: 'sequence', sequence: from }, contiguous: true, to } as const;
+  for await (const raw of rawMessages(link, scope, options))
+    yield { ...parser.parse(raw), subject: raw.subject, traceparent: traceparentOf(raw.headers) };
+}
+
+/** A message as it came, or what is wrong with it. */
+export function deliver<F extends Family>(raw: RawMessage, wanted: readonly F[]): Delivered<MessageOf<F>> {
+  const about = {
+    subject: raw.subject,
+    sequence: raw.sequence,
+    storedAt: raw.storedAt,
+    traceparent: traceparentOf(raw.headers),
+  };
+  const text = decoder.decode(raw.data);
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    return { ...about, message: text, problem: 'the body is no JSON' };
+  }
+  const parsed = parseMessage(body);
+  if (!parsed.ok) return { ...about, message: body, problem: parsed.problem };
+  const place = parseSubject(raw.subject);
+  const { message } = parsed;
+  const name = message.type === 'inventory.reported' ? message.data.host : message.aggregate;
+  const family = familyOf(message.type);
+  if (place === null || place.family !== family || place.name !== name || !wanted.includes(family as F))
+    return { ...about, message: body, problem: `${message.type} of ${name} does not belong on ${raw.subject}` };
+  return { ...about, message: message as MessageOf<F> };
+}
+
+type Selection = { readonly filter?: string; readonly wanted: (subject: string) => boolean };
+
+/** The narrowest filter that every server takes (one subject, or one family), and what is left to sort out here. */
+export function select(families: readonly Family[], aggregates: readonly string[] | undefined): Selection {
+  const [family] = families;
+  const subjects =
+    aggregates === undefined ? null : new Set(families.flatMap((f) => aggregates.map((a) => subjectOf(f, a))));
+  const wanted = (subject: string): boolean => {
+    if (subjects !== null) return subjects.has(subject);
+    const place = parseSubject(subject);
+    return place !== null && families.includes(place.family);
+  };
+  if (family === undefined || families.length > 1) return { wanted };
+  const only = subjects !== null && subjects.size === 1 ? [...subjects][0] : undefined;
+  return { filter: only ?? `kronos.${family}.*`, wanted };
+}
+
+export async function* snapshots(
+  link: Link,
+  scope: Scope,
+  aggregates: readonly string[],
+): AsyncGenerator<Delivered<SnapshotTaken>, void, undefined> {
+  const { filter, wanted } = select(['snapshots'], aggregates);
+  const options = {
+    stream: streamNames.snapshots,
+    ...(filter === undefined ? {} : { filter }),
+    start: { at: 'lastPerSubject' },
+    contiguous: false,
+  } as const;
+  for await (const raw of rawMessages(link, scope, options))
+    if (wanted(raw.subject)) yield deliver(raw, ['snapshots'] as const);
+}
+
+export async function* replaySnapshots(
+  link: Link,
+  scope: Scope,
+  range: { readonly aggregates?: readonly string[]; readonly since?: Date; readonly until?: Date } = {},
+): AsyncGenerator<Delivered<SnapshotTaken>, void, undefined> {
+  const { filter, wanted } = select(['snapshots'], range.aggregates);
+  const until = range.until?.getTime();
+  const options: RawOptions = {
+    stream: streamNames.snapshots,
+    ...(filter === undefined ? {} : { filter }),
+    start: range.since === undefined ? { at: 'sequence', sequence: 1 } : { at: 'time', time: range.since },
+    contiguous: false,
+    endWhenLevel: true,
+    ...(until === undefined ? {} : { beyond: (raw) => raw.storedAt > until }),
+  };
+  for await (const raw of rawMessages(link, scope, options))
+    if (wanted(raw.subject)) yield deliver(raw, ['snapshots'] as const);
+}
+
+const startOf = (since: TailOptions['since']): ReaderStart => {
+  if (since === undefined || since === 'new') return { at: 'new' };
+  if (since === 'all') return { at: 'sequence', sequence: 1 };
+  return since instanceof Date ? { at: 'time', time: since } : { at: 'sequence', sequence: since };
+};
+
+/** Messages of several families as they come: in order per stream, the streams side by side. */
+export async function* tail(
+  link: Link,
+  scope: Scope,
+  options: TailOptions,
+): AsyncGenerator<Delivered<Message>, void, undefined> {
+  const byStream = Map.groupBy(options.families, (family) => streamOf[family]);
+  const queue = new Queue<Delivered<Message>>();
+  const sources = [...byStream].map(([stream, families]) => {
+    const { filter, wanted } = select(families, options.aggregates);
+    const source =
+      stream === streamNames.migrations
+        ? queuedTasks(link, scope, filter ?? 'kronos.migrations.*', options)
+        : rawMessages(link, scope, {
+            stream,
+            ...(filter === undefined ? {} : { filter }),
+            start: startOf(options.since),
+            contiguous: false,
+            endWhenLevel: options.end === true,
+          });
+    return { source, wanted, families };
+  });
+  let running = sources.length;
+  for (const { source, wanted, families } of sources)
+    void (async () => {
+      for await (const raw of source) if (wanted(raw.subject)) queue.push(deliver(raw, families));
+      running--;
+      if (running === 0) queue.end();
+    })().catch((error: Error) => queue.end(error));
+  try {
+    yield* queue;
+  } finally {
+    await Promise.all(sources.map(({ source }) => source.return()));
+  }
+}
+
+/**
+ * Tasks on the work queue, read without taking them: a work queue allows no reader beside its durables, so the leader
+ * is asked for one message after the other. What is done between two looks is not seen; the log has it.
+ */
+function queuedTasks(link: Link, scope: Scope, filter: string, options: TailOptions): Queue<RawMessage> {
+  const { since } = options;
+  let over = false;
+  const close = () => {
+    over = true;
+    forget();
+  };
+  const queue = new Queue<RawMessage>({ return: close });
+  const forget = scope.add(() => {
+    over = true;
+    queue.end(new Closed('the event log is closed'));
+  });
+  void (async () => {
+    let next = 1;
+    if (typeof since === 'number') next = since;
+    if (since === undefined || since === 'new')
+      next = (await streamInfo(link, streamNames.migrations)).state.last_seq + 1;
+    while (!over) {
+      const query = { seq: next, next_by_subj: filter };
+      const found = await link
+        .ask(() => link.jsm.streams.getMessage(streamNames.migrations, query))
+        .catch((error: unknown) => {
+          const fatal = link.fatal(error, `messages of ${streamNames.migrations}`);
+          if (fatal !== null) throw fatal;
+          return 'again' as const;
+        });
+      if (found === null || found === 'again') {
+        if (found === null && options.end === true) break;
+        await new Promise((resolve) => setTimeout(resolve, QUEUE_POLL_MS));
+        continue;
+      }
+      next = found.seq + 1;
+      const storedAt = found.time.getTime();
+      if (since instanceof Date && storedAt < since.getTime()) continue;
+      queue.push({ subject: found.subject, data: found.data, headers: found.header, sequence: found.seq, storedAt });
+    }
+    queue.end();
+  })().catch((error: Error) => queue.end(error));
+  return queue;
+}

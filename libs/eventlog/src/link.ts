@@ -1,0 +1,345 @@
+import { readFileSync } from 'node:fs';
+import {
+  JetStreamApiError,
+  type JetStreamClient,
+  type JetStreamManager,
+  jetstream,
+  jetstreamManager,
+} from '@nats-io/jetstream';
+import {
+  type Authenticator,
+  AuthorizationError,
+  ClosedConnectionError,
+  connect,
+  createInbox,
+  credsAuthenticator,
+  DrainingConnectionError,
+  deadline,
+  type Msg,
+  type MsgHdrs,
+  type NatsConnection,
+  type NodeConnectionOptions,
+  NoRespondersError,
+  nkeyAuthenticator,
+  PermissionViolationError,
+  RequestError,
+  TimeoutError,
+  UserAuthenticationExpiredError,
+  usernamePasswordAuthenticator,
+} from '@nats-io/transport-node';
+import { judgeServer } from './capabilities.ts';
+import { Closed, EventLogError, NatsRefused, NatsUnreachable, NotProvisioned, ServerTooOld } from './errors.ts';
+import type { EventLogHooks, NatsOptions } from './types.ts';
+
+const DEFAULT_PORT = 4222;
+/** A silent connection is noticed after two of these. The client's default is two minutes. */
+const PING_INTERVAL_MS = 10_000;
+const RECONNECT_WAIT_MS = 500;
+
+/** Why a request brought no usable answer. */
+export type Trouble = 'timeout' | 'noResponders' | 'notConnected' | 'disconnected' | 'closed' | 'refused' | 'other';
+
+/** There was no connection to ask over: nothing was sent. */
+class NotConnected extends Error {
+  constructor() {
+    super('there is no connection to NATS');
+    this.name = 'NotConnected';
+  }
+}
+
+class Disconnected extends Error {
+  constructor() {
+    super('the connection was lost while waiting for the answer');
+    this.name = 'Disconnected';
+  }
+}
+
+const causeOf = (error: unknown): unknown => (error instanceof Error ? error.cause : undefined);
+
+/** What went wrong, by the classes of the client: it wraps some errors in others. */
+export function troubleOf(error: unknown): Trouble {
+  for (let e = error; e !== undefined && e !== null; e = causeOf(e)) {
+    if (e instanceof Disconnected) return 'disconnected';
+    if (e instanceof NotConnected) return 'notConnected';
+    if (e instanceof TimeoutError) return 'timeout';
+    if (e instanceof NoRespondersError) return 'noResponders';
+    if (e instanceof PermissionViolationError || e instanceof NatsRefused) return 'refused';
+    if (e instanceof ClosedConnectionError || e instanceof DrainingConnectionError || e instanceof Closed)
+      return 'closed';
+    if (e instanceof RequestError && e.message === 'connection disconnected') return 'disconnected';
+  }
+  return 'other';
+}
+
+/** The stream or the consumer that was asked for is not there. */
+export const isNotFound = (error: unknown): boolean =>
+  error instanceof JetStreamApiError && (error.code === 10059 || error.code === 10014);
+
+const isRefusal = (error: unknown): boolean =>
+  error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError;
+
+/** The text of an error without what a URL may carry before its `@`. */
+export const plainText = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).replace(/\/\/[^/@\s]*@/g, '//');
+
+/** `host:port` of a server URL; user information is dropped. */
+export function hostPort(server: string): string {
+  const url = new URL(server.includes('://') ? server : `nats://${server}`);
+  return `${url.hostname}:${url.port === '' ? DEFAULT_PORT : url.port}`;
+}
+
+/** The prefix of a connection's reply subjects; what a subject token may not hold becomes `-`. */
+export const inboxPrefixOf = (name: string): string => `_INBOX_${name.replace(/[^A-Za-z0-9_-]/g, '-')}`;
+
+/** Reads a file at each connect, so that a renewed credential is used; while it cannot be read, the last one that could. */
+function rereading(path: string): () => Uint8Array {
+  let last = new Uint8Array(readFileSync(path));
+  return () => {
+    try {
+      last = new Uint8Array(readFileSync(path));
+    } catch {
+      // The server will say whether the old one still serves.
+    }
+    return last;
+  };
+}
+
+function authenticatorOf(options: NatsOptions): Authenticator | undefined {
+  const text = (value: string) => new TextEncoder().encode(value.trim());
+  if (options.credentialsFile !== undefined) return credsAuthenticator(rereading(options.credentialsFile));
+  if (options.credentials !== undefined) return credsAuthenticator(text(options.credentials));
+  if (options.nkeySeedFile !== undefined) {
+    const read = rereading(options.nkeySeedFile);
+    return nkeyAuthenticator(() => text(new TextDecoder().decode(read())));
+  }
+  if (options.nkeySeed !== undefined) return nkeyAuthenticator(text(options.nkeySeed));
+  if (options.user !== undefined) return usernamePasswordAuthenticator(options.user, options.password);
+  return undefined;
+}
+
+/** Connects once: every server of the list is tried until one answers or the time is over. */
+async function firstConnection(options: NatsOptions, client: NodeConnectionOptions): Promise<NatsConnection> {
+  const until = performance.now() + (options.connectTimeoutMs ?? 10_000);
+  for (;;) {
+    const left = until - performance.now();
+    try {
+      return await connect({ ...client, timeout: Math.max(250, left) });
+    } catch (error) {
+      if (isRefusal(error))
+        throw new NatsRefused(`NATS refused the credentials of ${options.name}: ${plainText(error)}`, { cause: error });
+      if (performance.now() + RECONNECT_WAIT_MS >= until)
+        throw new NatsUnreachable(options.servers.map(hostPort), plainText(error), { cause: error });
+      await new Promise((resolve) => setTimeout(resolve, RECONNECT_WAIT_MS));
+    }
+  }
+}
+
+/** One connection to NATS, kept for ever, and what the rest of the library needs to know about it. */
+export class Link {
+  readonly nc: NatsConnection;
+  readonly js: JetStreamClient;
+  readonly jsm: JetStreamManager;
+  readonly requestTimeoutMs: number;
+  readonly name: string;
+  readonly hooks: EventLogHooks;
+  #connected = true;
+  #closing = false;
+  /** Requests that wait for an answer: told when the connection is lost. */
+  readonly #waiting = new Set<(error: Error) => void>();
+  #back = Promise.withResolvers<void>();
+  readonly #inboxPrefix: string;
+  readonly #onReconnect = new Set<() => void>();
+  readonly #onDisconnect = new Set<() => void>();
+
+  private constructor(nc: NatsConnection, jsm: JetStreamManager, options: NatsOptions, hooks: EventLogHooks) {
+    this.nc = nc;
+    this.requestTimeoutMs = options.requestTimeoutMs ?? 10_000;
+    this.js = jetstream(nc, { timeout: this.requestTimeoutMs, checkAPI: false });
+    this.jsm = jsm;
+    this.name = options.name;
+    this.#inboxPrefix = options.inboxPrefix ?? inboxPrefixOf(options.name);
+    this.hooks = hooks;
+    this.#back.resolve();
+  }
+
+  /** @throws NatsUnreachable, NatsRefused, ServerTooOld */
+  static async open(options: NatsOptions, hooks: EventLogHooks = {}): Promise<Link> {
+    if (options.servers.length === 0) throw new NatsUnreachable([], 'the list of servers is empty');
+    const { tls } = options;
+    const authenticator = authenticatorOf(options);
+    const nc = await firstConnection(options, {
+      servers: [...options.servers],
+      name: `kronos-${options.name}`,
+      inboxPrefix: options.inboxPrefix ?? inboxPrefixOf(options.name),
+      ...(authenticator === undefined ? {} : { authenticator }),
+      ...(tls === undefined ? {} : { tls: { ...tls } }),
+      // The defaults give up after ten attempts, and after the second refusal in a row.
+      maxReconnectAttempts: -1,
+      ignoreAuthErrorAbort: true,
+      reconnectTimeWait: RECONNECT_WAIT_MS,
+      reconnectJitter: RECONNECT_WAIT_MS,
+      pingInterval: PING_INTERVAL_MS,
+    });
+    const jsm = await jetstreamManager(nc, { timeout: options.requestTimeoutMs ?? 10_000, checkAPI: false });
+    const link = new Link(nc, jsm, options, hooks);
+    const { verdict, text } = judgeServer(link.version, options.replicas ?? 1);
+    if (verdict === 'refuse') {
+      await nc.close();
+      throw new ServerTooOld(text);
+    }
+    if (verdict === 'warn') hooks.onWarning?.({ code: 'nats_server_version', text });
+    link.#restorePool(options.servers);
+    void link.#watch();
+    return link;
+  }
+
+  /** A new reply subject under this connection's own prefix. */
+  inbox(): string {
+    return createInbox(this.#inboxPrefix);
+  }
+
+  get version(): string {
+    return this.nc.info?.version ?? '0.0.0';
+  }
+
+  get connected(): boolean {
+    return this.#connected && !this.nc.isClosed();
+  }
+
+  get closed(): boolean {
+    return this.nc.isClosed();
+  }
+
+  /** The client forgets servers that did not answer the very first attempt; they may come later. */
+  #restorePool(servers: readonly string[]): void {
+    const pool = this.nc.getServers().map((s) => s.listen);
+    const missing = servers.filter((s) => !pool.includes(hostPort(s)));
+    if (missing.length > 0) this.nc.setServers([...pool, ...missing]);
+  }
+
+  async #watch(): Promise<void> {
+    const say = (type: string, detail: string) => this.hooks.onStatus?.({ type, detail });
+    for await (const status of this.nc.status()) {
+      switch (status.type) {
+        case 'disconnect':
+          this.#connected = false;
+          this.#back = Promise.withResolvers<void>();
+          this.#back.promise.catch(() => undefined);
+          this.#giveUpWaiting(new Disconnected());
+          for (const tell of [...this.#onDisconnect]) tell();
+          say('disconnected', plainText(status.server));
+          break;
+        case 'reconnect':
+          this.#connected = true;
+          this.#back.resolve();
+          for (const tell of [...this.#onReconnect]) tell();
+          say('reconnected', plainText(status.server));
+          break;
+        case 'error':
+          say('error', plainText(status.error));
+          break;
+        case 'slowConsumer':
+          say('slow', `${status.pending} messages wait to be read`);
+          break;
+        default:
+      }
+    }
+    this.#connected = false;
+    this.#giveUpWaiting(new Closed('the connection to NATS is closed'));
+    this.#back.reject(new Closed('the connection to NATS is closed'));
+    if (!this.#closing)
+      this.hooks.onWarning?.({ code: 'nats_closed', text: 'the connection to NATS was closed for good' });
+    say('closed', '');
+  }
+
+  /** Called after each reconnect, until the returned function is called. */
+  onReconnect(tell: () => void): () => void {
+    this.#onReconnect.add(tell);
+    return () => this.#onReconnect.delete(tell);
+  }
+
+  onDisconnect(tell: () => void): () => void {
+    this.#onDisconnect.add(tell);
+    return () => this.#onDisconnect.delete(tell);
+  }
+
+  /** Waits for the connection. @throws NotConnected, Closed */
+  async ready(timeoutMs: number): Promise<void> {
+    if (this.nc.isClosed()) throw new Closed('the connection to NATS is closed');
+    if (this.#connected) return;
+    try {
+      await deadline(this.#back.promise, Math.max(1, timeoutMs));
+    } catch (error) {
+      throw error instanceof TimeoutError ? new NotConnected() : error;
+    }
+  }
+
+  /**
+   * Runs a request and stops waiting for its answer when the connection is lost. What is asked while there is no
+   * connection would only be thrown away by the client, so this waits for one first.
+   */
+  async ask<T>(act: () => Promise<T>, timeoutMs: number = this.requestTimeoutMs): Promise<T> {
+    await this.ready(timeoutMs);
+    const answer = Promise.withResolvers<T>();
+    this.#waiting.add(answer.reject);
+    act().then(answer.resolve, answer.reject);
+    try {
+      return await answer.promise;
+    } finally {
+      this.#waiting.delete(answer.reject);
+    }
+  }
+
+  #giveUpWaiting(error: Error): void {
+    for (const reject of [...this.#waiting]) reject(error);
+  }
+
+  /** @param timeoutMs for the answer, at least 1 */
+  request(subject: string, body: Uint8Array | string, timeoutMs: number, headers?: MsgHdrs): Promise<Msg> {
+    return this.ask(
+      () =>
+        this.nc.request(subject, body, {
+          timeout: Math.max(1, timeoutMs),
+          ...(headers === undefined ? {} : { headers }),
+        }),
+      timeoutMs,
+    );
+  }
+
+  /** The error to throw when asking again is of no use; null when it may help. */
+  fatal(error: unknown, what: string): Error | null {
+    if (error instanceof EventLogError) return error;
+    switch (troubleOf(error)) {
+      case 'refused':
+        return new NatsRefused(`${this.name} may not ask for ${what}: its NATS user lacks the permission`, {
+          cause: error,
+        });
+      case 'closed':
+        return new Closed(`${what}: the connection to NATS is closed`, { cause: error });
+      case 'other':
+        if (isNotFound(error)) return new NotProvisioned([`${what}: ${plainText(error)}`]);
+        if (error instanceof JetStreamApiError && error.status >= 500) return null;
+        return error instanceof Error ? error : new Error(String(error));
+      default:
+        return null;
+    }
+  }
+
+  warn(code: string, text: string): void {
+    this.hooks.onWarning?.({ code, text });
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    if (this.nc.isClosed()) return;
+    if (!this.#connected) {
+      await this.nc.close();
+      return;
+    }
+    try {
+      await deadline(this.nc.drain(), 5_000);
+    } catch {
+      await this.nc.close();
+    }
+  }
+}

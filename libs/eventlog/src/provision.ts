@@ -1,0 +1,158 @@
+import { bucketDefinitions, defaultStorageLimits, type StorageLimits, streamDefinitions } from '@kronos/contracts';
+import { type ConsumerConfig, JetStreamApiError, type StreamConfig } from '@nats-io/jetstream';
+import { judgeServer } from './capabilities.ts';
+import {
+  bucketConfig,
+  compare,
+  type Difference,
+  LIMIT_FIELDS,
+  render,
+  streamConfig,
+  TASK_STREAM,
+  taskConsumerConfig,
+  taskConsumerName,
+} from './definitions.ts';
+import { NotProvisioned, ProvisionRefused, ServerTooOld, StreamUnavailable } from './errors.ts';
+import { isNotFound, type Link, plainText } from './link.ts';
+import type { Need, ProvisionOptions, ProvisionReport } from './types.ts';
+
+type StreamWanted = { readonly what: string; readonly config: Partial<StreamConfig> & { readonly name: string } };
+
+const streamsWanted = (limits: StorageLimits, replicas: number): StreamWanted[] => [
+  ...streamDefinitions(limits).map((d) => ({ what: `stream ${d.name}`, config: streamConfig(d, replicas) })),
+  ...bucketDefinitions(limits).map((d) => ({ what: `bucket ${d.name}`, config: bucketConfig(d, replicas) })),
+];
+
+const consumerWhat = (aggregate: string) => `consumer ${TASK_STREAM}/${taskConsumerName(aggregate)}`;
+
+/** One request of provisioning or checking; null when the thing asked for is not there. */
+async function get<T>(link: Link, what: string, act: () => Promise<T>): Promise<T | null> {
+  const until = performance.now() + link.requestTimeoutMs;
+  for (let tries = 0; ; tries++) {
+    try {
+      return await link.ask(act);
+    } catch (error) {
+      if (isNotFound(error)) return null;
+      const fatal = link.fatal(error, what);
+      if (fatal instanceof JetStreamApiError) throw new ProvisionRefused(refusal(what, fatal), { cause: error });
+      if (fatal !== null) throw fatal;
+      if (performance.now() > until) throw new StreamUnavailable(`${what}: ${plainText(error)}`, { cause: error });
+      await new Promise((resolve) => setTimeout(resolve, Math.min(500, 25 * 2 ** tries)));
+    }
+  }
+}
+
+/** The server's own words, and what to do for the refusals that people meet. */
+function refusal(what: string, error: JetStreamApiError): string {
+  const remedies: Record<number, string> = {
+    10005: 'fewer servers take part than there shall be replicas: lower [nats] replicas or add servers',
+    10023: 'the server has not enough room: raise max_file of its JetStream, or lower the limits in [nats]',
+    10028: 'the server has not enough memory for JetStream: raise max_mem',
+    10047:
+      'the server has not enough room: raise max_file of its JetStream, or lower log_max_bytes and snapshot_max_bytes in [nats]',
+    10052: 'this cannot be changed on what exists: make a backup, delete it and provision again',
+    10065: 'another stream takes these subjects already: remove it, or use an account of its own for Kronos',
+    10074: 'more replicas are asked for than this server or cluster has: lower [nats] replicas',
+  };
+  const remedy = remedies[error.code];
+  return `${what}: ${plainText(error)} (${error.code})${remedy === undefined ? '' : `; ${remedy}`}`;
+}
+
+const must = <T>(value: T | null, what: string): T => {
+  if (value === null) throw new ProvisionRefused(`${what}: the server does not know it right after it was made`);
+  return value;
+};
+
+/** Fails when the server's answer is not what was asked: older servers drop fields they do not know without a word. */
+function agree(what: string, want: object, have: object): void {
+  const differences = compare({ ...want }, { ...have });
+  if (differences.length > 0)
+    throw new ProvisionRefused(
+      `the server accepted the request and did something else:\n${differences.map((d) => `  ${render(what, d)}`).join('\n')}`,
+    );
+}
+
+export async function provision(link: Link, options: ProvisionOptions): Promise<ProvisionReport> {
+  const { verdict, text } = judgeServer(link.version, options.replicas);
+  if (verdict === 'refuse') throw new ServerTooOld(text);
+  const created: string[] = [];
+  const unchanged: string[] = [];
+  const changed: { what: string; fields: string[] }[] = [];
+  const note = (what: string, differences: Difference[]) => {
+    if (differences.length === 0) unchanged.push(what);
+    else changed.push({ what, fields: differences.map((d) => d.field) });
+  };
+  const { streams, consumers } = link.jsm;
+
+  for (const { what, config } of streamsWanted(options.limits, options.replicas)) {
+    const found = await get(link, what, () => streams.info(config.name));
+    const differences = found === null ? [] : compare(config, { ...found.config });
+    if (found === null) {
+      const made = must(await get(link, what, () => streams.add(config)), what);
+      agree(what, config, made.config);
+      created.push(what);
+      continue;
+    }
+    if (differences.length > 0) {
+      const made = must(await get(link, what, () => streams.update(config.name, config)), what);
+      agree(what, config, made.config);
+    }
+    note(what, differences);
+  }
+
+  const { aggregates, replicas, ackWaitSeconds } = options;
+  for (const aggregate of aggregates) {
+    const what = consumerWhat(aggregate);
+    const config: Partial<ConsumerConfig> & { readonly durable_name: string } = taskConsumerConfig(
+      aggregate,
+      replicas,
+      ackWaitSeconds,
+    );
+    const found = await get(link, what, () => consumers.info(TASK_STREAM, config.durable_name));
+    const differences = found === null ? [] : compare(config, { ...found.config });
+    if (found !== null && differences.length > 0) {
+      const made = must(await get(link, what, () => consumers.update(TASK_STREAM, config.durable_name, config)), what);
+      agree(what, config, made.config);
+    }
+    if (found === null) {
+      const made = must(await get(link, what, () => consumers.add(TASK_STREAM, config)), what);
+      agree(what, config, made.config);
+      created.push(what);
+    } else note(what, differences);
+  }
+
+  const wanted = new Set(aggregates.map(taskConsumerName));
+  const extra: string[] = [];
+  for await (const { name } of consumers.list(TASK_STREAM))
+    if (!wanted.has(name)) extra.push(`consumer ${TASK_STREAM}/${name}`);
+  return { created, changed, unchanged, extra };
+}
+
+/** @throws NotProvisioned with every difference */
+export async function verify(link: Link, replicas: number | undefined, need: Need): Promise<void> {
+  const differences: string[] = [];
+  const ignore = [
+    ...(need.limits === undefined ? LIMIT_FIELDS : ['description']),
+    ...(replicas === undefined ? ['num_replicas'] : []),
+  ];
+  const known = streamsWanted(need.limits ?? defaultStorageLimits, replicas ?? 1);
+  const names = [...need.streams.map((name) => `stream ${name}`), ...need.buckets.map((name) => `bucket ${name}`)];
+  for (const what of names) {
+    const wanted = known.find((k) => k.what === what);
+    if (wanted === undefined) throw new RangeError(`Kronos has no ${what}`);
+    const found = await get(link, what, () => link.jsm.streams.info(wanted.config.name));
+    if (found === null) differences.push(`${what} is missing`);
+    else differences.push(...compare(wanted.config, { ...found.config }, ignore).map((d) => render(what, d)));
+  }
+  for (const aggregate of need.taskConsumers) {
+    const what = consumerWhat(aggregate);
+    const found = await get(link, what, () => link.jsm.consumers.info(TASK_STREAM, taskConsumerName(aggregate)));
+    if (found === null) {
+      differences.push(`${what} is missing (the tasks of aggregate ${JSON.stringify(aggregate)})`);
+      continue;
+    }
+    const config = taskConsumerConfig(aggregate, replicas ?? 1, need.ackWaitSeconds);
+    differences.push(...compare(config, { ...found.config }, ignore).map((d) => render(what, d)));
+  }
+  if (differences.length > 0) throw new NotProvisioned(differences);
+}

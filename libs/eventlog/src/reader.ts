@@ -1,0 +1,352 @@
+import { type ConsumerConfig, JetStreamApiError } from '@nats-io/jetstream';
+import { type Msg, type MsgHdrs, nanos, nuid, type Subscription } from '@nats-io/transport-node';
+import { apiCodes } from './append.ts';
+import { LogGap, NatsRefused } from './errors.ts';
+import { type Link, plainText, troubleOf } from './link.ts';
+import type { Health } from './types.ts';
+
+/** Messages asked for at once, and the bytes at which the server ends such a request: its buffer per client is limited. */
+const BATCH = 4096;
+const BATCH_BYTES = 8 * 1024 ** 2;
+const LOW_WATER = BATCH / 2;
+const EXPIRES_MS = 30_000;
+const HEARTBEAT_MS = 5_000;
+/** A server that is silent for longer than two heartbeats has lost the consumer, or itself. */
+const SILENCE_MS = 2 * HEARTBEAT_MS + 1_000;
+/** The server forgets an unused consumer after this; readers never delete, so that they need no right to. */
+const INACTIVE_MS = 120_000;
+
+/** What the reply subject of a delivered message says. */
+export type DeliveryInfo = {
+  readonly deliveries: number;
+  readonly streamSequence: number;
+  readonly consumerSequence: number;
+  /** ms since the epoch */
+  readonly storedAt: number;
+  /** Messages of the consumer that are still to come. */
+  readonly pending: number;
+};
+
+/**
+ * Reads `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<ns>.<pending>`, or the longer form with
+ * domain and account hash before the stream (ADR-15). Null for any other subject.
+ */
+export function parseDelivery(reply: string): DeliveryInfo | null {
+  const t = reply.split('.');
+  if (t[0] !== '$JS' || t[1] !== 'ACK') return null;
+  const at = t.length === 9 ? 4 : t.length >= 11 ? 6 : -1;
+  if (at < 0) return null;
+  const stamp = t[at + 3] ?? '';
+  return {
+    deliveries: Number(t[at]),
+    streamSequence: Number(t[at + 1]),
+    consumerSequence: Number(t[at + 2]),
+    storedAt: Number(stamp.slice(0, -6)),
+    pending: Number(t[at + 4]),
+  };
+}
+
+export type RawMessage = {
+  readonly subject: string;
+  readonly data: Uint8Array;
+  readonly headers: MsgHdrs | undefined;
+  readonly sequence: number;
+  readonly storedAt: number;
+};
+
+export type ReaderStart =
+  | { readonly at: 'sequence'; readonly sequence: number }
+  | { readonly at: 'time'; readonly time: Date }
+  | { readonly at: 'new' }
+  | { readonly at: 'lastPerSubject' };
+
+export type ReaderOptions = {
+  readonly stream: string;
+  /** One subject or wildcard; absent: everything. */
+  readonly filter?: string;
+  readonly start: ReaderStart;
+  /** Every stream sequence must follow the one before: for an unfiltered stream from which nothing is ever removed. */
+  readonly contiguous: boolean;
+  /** Called in order, once per message. An error it throws ends the reader. */
+  readonly onMessage: (message: RawMessage) => void;
+  /** The reader has, at this moment, everything that the stream has. */
+  readonly onLevel?: () => void;
+  /** The reader has ended and will bring nothing more. */
+  readonly onFailure: (error: Error) => void;
+  /** False: ask for no more until {@link OrderedReader.more}. */
+  readonly room?: () => boolean;
+};
+
+type Ending = 'lost' | 'stopped' | 'gap' | 'refused';
+
+/**
+ * An ordered reader of a stream: an ephemeral pull consumer without acks, made anew from the next message whenever there
+ * is a doubt (reconnect, silence, a delivery out of order). Each message is handed over once and in order.
+ */
+export class OrderedReader {
+  readonly #link: Link;
+  readonly #options: ReaderOptions;
+  readonly #prefix = nuid.next();
+  /** Sequence of the last message handed over; 0 before the first. */
+  #last = 0;
+  #serial = 0;
+  #session: Session | null = null;
+  #stopped = false;
+  #trouble: string | null = 'not started';
+  readonly #done: Promise<void>;
+
+  constructor(link: Link, options: ReaderOptions) {
+    this.#link = link;
+    this.#options = options;
+    if (options.start.at === 'sequence') this.#last = options.start.sequence - 1;
+    this.#done = this.#run();
+  }
+
+  healthy(): Health {
+    return this.#trouble === null
+      ? { ok: true, detail: `reading ${this.#options.stream}` }
+      : { ok: false, detail: `${this.#options.stream}: ${this.#trouble}` };
+  }
+
+  /** There is room again. */
+  more(): void {
+    this.#session?.pullMore();
+  }
+
+  /** Makes the consumer anew if nothing has come for `idleMs`. */
+  nudge(idleMs: number): void {
+    this.#session?.doubt(idleMs);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#session?.end('stopped');
+    await this.#done;
+  }
+
+  #config(): Partial<ConsumerConfig> {
+    const { start, filter } = this.#options;
+    const base = {
+      name: `${this.#prefix}-${this.#serial}`,
+      ack_policy: 'none' as const,
+      replay_policy: 'instant' as const,
+      max_deliver: 1,
+      mem_storage: true,
+      num_replicas: 1,
+      inactive_threshold: nanos(INACTIVE_MS),
+      ...(filter === undefined ? {} : { filter_subject: filter }),
+    };
+    if (this.#last > 0 || start.at === 'sequence')
+      return { ...base, deliver_policy: 'by_start_sequence', opt_start_seq: this.#last + 1 };
+    switch (start.at) {
+      case 'time':
+        return { ...base, deliver_policy: 'by_start_time', opt_start_time: start.time.toISOString() };
+      case 'new':
+        return { ...base, deliver_policy: 'new' };
+      case 'lastPerSubject':
+        // Refused without a filter.
+        return { ...base, deliver_policy: 'last_per_subject', filter_subject: filter ?? '>' };
+    }
+  }
+
+  async #run(): Promise<void> {
+    let failures = 0;
+    let gapAt = -1;
+    const pause = () => new Promise((resolve) => setTimeout(resolve, Math.min(2_000, 25 * 2 ** failures++)));
+    while (!this.#stopped) {
+      try {
+        this.#serial++;
+        const info = await this.#link.ask(() => this.#link.jsm.consumers.add(this.#options.stream, this.#config()));
+        if (this.#stopped) return;
+        // A later attempt must not skip what comes between this one and its first message.
+        if (this.#last === 0 && this.#options.start.at === 'new') this.#last = info.delivered.stream_seq;
+        this.#trouble = null;
+        if (info.num_pending === 0) this.#options.onLevel?.();
+        const session = new Session(this.#link, this.#options, info.name, this.#last, (sequence) => {
+          this.#last = sequence;
+        });
+        this.#session = session;
+        const ending = await session.ended;
+        this.#session = null;
+        if (session.received > 0) failures = 0;
+        else if (ending !== 'stopped') await pause();
+        if (ending === 'refused') {
+          this.#fail(this.#refusal());
+          return;
+        }
+        if (ending === 'gap') {
+          if (gapAt === this.#last) {
+            this.#fail(
+              new LogGap(
+                `${this.#options.stream}: after sequence ${this.#last} comes ${session.gapTo}: messages are missing. Restore the stream from a backup or an archive.`,
+              ),
+            );
+            return;
+          }
+          gapAt = this.#last;
+        }
+        if (!this.#stopped) this.#trouble = 'the consumer is being made anew';
+      } catch (error) {
+        if (this.#stopped) return;
+        const trouble = troubleOf(error);
+        if (trouble === 'closed') {
+          this.#fail(error instanceof Error ? error : new Error(String(error)));
+          return;
+        }
+        if (trouble === 'refused') {
+          this.#fail(this.#refusal());
+          return;
+        }
+        if (!(error instanceof JetStreamApiError) && trouble === 'other') {
+          this.#fail(error instanceof Error ? error : new Error(String(error)));
+          return;
+        }
+        this.#trouble = plainText(error);
+        if (failures === 3)
+          this.#link.warn('reader_waits', `cannot read ${this.#options.stream}: ${plainText(error)}; trying on`);
+        await pause();
+      }
+    }
+  }
+
+  #refusal(): NatsRefused {
+    return new NatsRefused(
+      `${this.#link.name} may not read ${this.#options.stream}: its NATS user lacks the permission`,
+    );
+  }
+
+  #fail(error: Error): void {
+    this.#stopped = true;
+    this.#trouble = plainText(error);
+    this.#options.onFailure(error);
+  }
+}
+
+/** One consumer's life. */
+class Session {
+  readonly ended: Promise<Ending>;
+  gapTo = 0;
+  received = 0;
+  readonly #link: Link;
+  readonly #options: ReaderOptions;
+  readonly #nextSubject: string;
+  readonly #inbox: string;
+  readonly #sub: Subscription;
+  readonly #watch: NodeJS.Timeout;
+  readonly #unhook: () => void;
+  readonly #moved: (sequence: number) => void;
+  readonly #end: (ending: Ending) => void;
+  #over = false;
+  #last: number;
+  #consumerSequence = 0;
+  #outstanding = 0;
+  #heard = performance.now();
+
+  constructor(link: Link, options: ReaderOptions, consumer: string, last: number, moved: (sequence: number) => void) {
+    const { promise, resolve } = Promise.withResolvers<Ending>();
+    this.ended = promise;
+    this.#end = resolve;
+    this.#link = link;
+    this.#options = options;
+    this.#last = last;
+    this.#moved = moved;
+    this.#nextSubject = `$JS.API.CONSUMER.MSG.NEXT.${options.stream}.${consumer}`;
+    this.#inbox = link.inbox();
+    this.#sub = link.nc.subscribe(this.#inbox, {
+      callback: (error, message) => {
+        if (error !== null) this.end(troubleOf(error) === 'refused' ? 'refused' : 'lost');
+        else this.#receive(message);
+      },
+    });
+    this.#unhook = link.onDisconnect(() => this.end('lost'));
+    this.#watch = setInterval(() => {
+      if (this.#outstanding > 0) this.doubt(SILENCE_MS);
+    }, 1_000);
+    this.pullMore();
+  }
+
+  end(ending: Ending): void {
+    if (this.#over) return;
+    this.#over = true;
+    clearInterval(this.#watch);
+    this.#unhook();
+    if (!this.#link.closed) this.#sub.unsubscribe();
+    this.#end(ending);
+  }
+
+  doubt(idleMs: number): void {
+    if (performance.now() - this.#heard > idleMs) this.end('lost');
+  }
+
+  pullMore(): void {
+    if (this.#over || this.#outstanding > LOW_WATER || this.#options.room?.() === false) return;
+    const batch = BATCH - this.#outstanding;
+    if (this.#outstanding === 0) this.#heard = performance.now();
+    this.#outstanding += batch;
+    this.#link.nc.publish(
+      this.#nextSubject,
+      JSON.stringify({
+        batch,
+        max_bytes: BATCH_BYTES,
+        expires: nanos(EXPIRES_MS),
+        idle_heartbeat: nanos(HEARTBEAT_MS),
+      }),
+      { reply: this.#inbox },
+    );
+  }
+
+  #receive(message: Msg): void {
+    if (this.#over) return;
+    this.#heard = performance.now();
+    const info = message.reply === undefined || message.reply === '' ? null : parseDelivery(message.reply);
+    if (info === null) {
+      this.#status(message);
+      return;
+    }
+    if (info.consumerSequence !== this.#consumerSequence + 1) {
+      this.end('lost');
+      return;
+    }
+    const sequence = info.streamSequence;
+    if (this.#options.contiguous && sequence !== this.#last + 1) {
+      this.gapTo = sequence;
+      this.end('gap');
+      return;
+    }
+    this.received++;
+    this.#consumerSequence++;
+    this.#outstanding--;
+    this.#last = sequence;
+    this.#moved(sequence);
+    this.#options.onMessage({
+      subject: message.subject,
+      data: message.data,
+      headers: message.headers,
+      sequence,
+      storedAt: info.storedAt,
+    });
+    if (info.pending === 0) this.#options.onLevel?.();
+    this.pullMore();
+  }
+
+  /** Heartbeats, and the ends of pull requests, which say how much of them was left. */
+  #status(message: Msg): void {
+    const code = message.headers?.code ?? 0;
+    if (code === 100) {
+      this.#options.onLevel?.();
+      return;
+    }
+    const left = message.headers?.get('Nats-Pending-Messages');
+    if ((code === 408 || code === 409) && left !== undefined && left !== '') {
+      this.#outstanding = Math.max(0, this.#outstanding - Number(left));
+      this.pullMore();
+      return;
+    }
+    // Deleted, another leader, no responders, or a refused request.
+    this.end('lost');
+  }
+}
+
+/** True when the stream itself is not there. */
+export const isStreamMissing = (error: unknown): boolean =>
+  error instanceof JetStreamApiError && error.code === apiCodes.streamNotFound;

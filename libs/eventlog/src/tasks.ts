@@ -1,0 +1,294 @@
+import { type MigrationRequested, parseMessage, subject as subjectOf } from '@kronos/contracts';
+import { type Msg, nanos, type Subscription } from '@nats-io/transport-node';
+import { TASK_STREAM, taskConsumerName } from './definitions.ts';
+import { traceparentOf } from './headers.ts';
+import { Held, type Settlement } from './held.ts';
+import { type Link, plainText, troubleOf } from './link.ts';
+import { parseDelivery } from './reader.ts';
+import type { Health, TaskDelivery, TaskOutcome, TaskWorker, TaskWorkerOptions, UnreadableTask } from './types.ts';
+
+const LONG_POLL_MS = 5_000;
+/** How often an empty durable is looked at while there are fewer free slots than durables. */
+const SWEEP_MS = 500;
+const TROUBLE_WAIT_MS = 2_000;
+const GRACE_MS = 3_000;
+const HANDLER_FAILED_DELAY_MS = 5_000;
+
+/** A task message, or what is wrong with it. */
+export function readTask(message: Msg, aggregate: string): MigrationRequested | UnreadableTask {
+  const body = message.string();
+  let json: unknown;
+  try {
+    json = JSON.parse(body);
+  } catch {
+    return { unreadable: 'the body is no JSON', body };
+  }
+  const parsed = parseMessage(json);
+  if (!parsed.ok) return { unreadable: parsed.problem, body };
+  if (parsed.message.type !== 'migration.requested') return { unreadable: `${parsed.message.type} is no task`, body };
+  if (parsed.message.aggregate !== aggregate)
+    return { unreadable: `the body names the aggregate ${JSON.stringify(parsed.message.aggregate)}`, body };
+  return parsed.message;
+}
+
+const settlementOf = (outcome: TaskOutcome): Settlement =>
+  outcome.kind === 'later' ? { delayMs: outcome.delayMs } : outcome.kind;
+
+type Pulled =
+  | { readonly kind: 'message'; readonly message: Msg; readonly askedAt: number }
+  | { readonly kind: 'empty' | 'disconnected' | 'silent' }
+  | { readonly kind: 'trouble'; readonly text: string };
+
+/** One request for one message. */
+class Pull {
+  readonly result: Promise<Pulled>;
+  readonly long: boolean;
+  readonly #resolve: (pulled: Pulled) => void;
+  readonly #sub: Subscription;
+  readonly #timer: NodeJS.Timeout;
+  readonly #unhook: () => void;
+  #over = false;
+
+  /** @param waitMs how long the server shall wait for a message; 0: not at all */
+  constructor(link: Link, durable: string, waitMs: number) {
+    const { promise, resolve } = Promise.withResolvers<Pulled>();
+    this.result = promise;
+    this.long = waitMs > 0;
+    this.#resolve = resolve;
+    const inbox = link.inbox();
+    // Not before now can the message be delivered: its ack clock is at most as old as this.
+    const askedAt = performance.now();
+    this.#sub = link.nc.subscribe(inbox, {
+      callback: (error, message) => {
+        if (error !== null) this.#end({ kind: 'trouble', text: plainText(error) });
+        else this.#receive(message, askedAt);
+      },
+    });
+    this.#timer = setTimeout(() => this.#end({ kind: 'silent' }), waitMs + TROUBLE_WAIT_MS);
+    this.#unhook = link.onDisconnect(() => this.#end({ kind: 'disconnected' }));
+    link.nc.publish(
+      `$JS.API.CONSUMER.MSG.NEXT.${TASK_STREAM}.${durable}`,
+      JSON.stringify(this.long ? { batch: 1, expires: nanos(waitMs) } : { batch: 1, no_wait: true }),
+      { reply: inbox },
+    );
+  }
+
+  #receive(message: Msg, askedAt: number): void {
+    if (message.reply?.startsWith('$JS.ACK.')) {
+      this.#end({ kind: 'message', message, askedAt });
+      return;
+    }
+    const code = message.headers?.code ?? 0;
+    if (code === 404 || code === 408) this.#end({ kind: 'empty' });
+    else if (code === 503) this.#end({ kind: 'silent' });
+    else if (code !== 100)
+      this.#end({ kind: 'trouble', text: `${message.headers?.description ?? 'unknown answer'} (${code})` });
+  }
+
+  #end(pulled: Pulled): void {
+    if (this.#over) return;
+    this.#over = true;
+    clearTimeout(this.#timer);
+    this.#unhook();
+    if (!this.#sub.isClosed()) this.#sub.unsubscribe();
+    this.#resolve(pulled);
+  }
+
+  /** Takes the request back; a message that is under way is still taken. */
+  async cancel(): Promise<void> {
+    if (this.#over) return;
+    await this.#sub.drain().catch(() => undefined);
+    this.#end({ kind: 'empty' });
+  }
+}
+
+/** Pulls tasks one by one, each into a free slot, and holds them while they are handled. */
+export class Worker implements TaskWorker {
+  readonly #link: Link;
+  readonly #options: TaskWorkerOptions;
+  readonly #stopping = new AbortController();
+  readonly #unhook: () => void;
+  readonly #onStop: () => void;
+  /** Aggregates that wait to be asked for, the longest waiting first: none can starve another. */
+  readonly #waiting: string[];
+  readonly #pulls = new Set<Pull>();
+  readonly #handling = new Map<Held, Promise<void>>();
+  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #trouble = new Map<string, string>();
+  #stopped: Promise<void> | null = null;
+
+  constructor(link: Link, options: TaskWorkerOptions, onStop: () => void = () => undefined) {
+    if (!(options.concurrency >= 1)) throw new RangeError('concurrency must be at least 1');
+    if (!(options.ackWaitMs >= 100)) throw new RangeError('ackWaitMs must be at least 100');
+    this.#link = link;
+    this.#options = options;
+    this.#onStop = onStop;
+    this.#waiting = [...new Set(options.aggregates)];
+    this.#unhook = link.onReconnect(() => this.#fill());
+    this.#fill();
+  }
+
+  get held(): number {
+    return this.#handling.size;
+  }
+
+  healthy(): Health {
+    if (this.#stopping.signal.aborted) return { ok: false, detail: 'the worker is stopped' };
+    if (!this.#link.connected) return { ok: false, detail: 'there is no connection to NATS' };
+    if (this.#trouble.size > 0) return { ok: false, detail: [...this.#trouble.values()].join('; ') };
+    return { ok: true, detail: `${this.held} tasks held` };
+  }
+
+  #fill(): void {
+    while (!this.#stopping.signal.aborted && this.#link.connected) {
+      const free = this.#options.concurrency - this.held - this.#pulls.size;
+      const aggregate = this.#waiting[0];
+      if (aggregate === undefined) return;
+      if (free <= 0) {
+        // The slots that idle long polls reserve are needed now.
+        for (const pull of this.#pulls) if (pull.long) void pull.cancel();
+        return;
+      }
+      this.#waiting.shift();
+      const enough = this.#options.concurrency - this.held >= this.#options.aggregates.length;
+      void this.#serve(aggregate, enough ? Math.min(LONG_POLL_MS, this.#options.ackWaitMs / 3) : 0);
+    }
+  }
+
+  async #serve(aggregate: string, waitMs: number): Promise<void> {
+    const pull = new Pull(this.#link, taskConsumerName(aggregate), waitMs);
+    this.#pulls.add(pull);
+    const pulled = await pull.result;
+    this.#pulls.delete(pull);
+    switch (pulled.kind) {
+      case 'message':
+        this.#trouble.delete(aggregate);
+        this.#take(aggregate, pulled.message, pulled.askedAt);
+        this.#again(aggregate, 0);
+        return;
+      case 'empty':
+        this.#trouble.delete(aggregate);
+        this.#again(aggregate, waitMs > 0 ? 0 : SWEEP_MS);
+        return;
+      case 'disconnected':
+        this.#again(aggregate, 0);
+        return;
+      case 'trouble':
+        this.#say(aggregate, pulled.text);
+        this.#again(aggregate, TROUBLE_WAIT_MS);
+        return;
+      case 'silent':
+        await this.#inquire(aggregate);
+        this.#again(aggregate, this.#trouble.has(aggregate) ? TROUBLE_WAIT_MS : 0);
+    }
+  }
+
+  #again(aggregate: string, delayMs: number): void {
+    if (delayMs === 0) {
+      this.#waiting.push(aggregate);
+      this.#fill();
+      return;
+    }
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      this.#again(aggregate, 0);
+    }, delayMs);
+    this.#timers.add(timer);
+  }
+
+  #say(aggregate: string, text: string): void {
+    const words = `tasks of ${aggregate}: ${text}`;
+    if (this.#trouble.get(aggregate) !== words) this.#link.warn('task_consumer', words);
+    this.#trouble.set(aggregate, words);
+  }
+
+  /** A request without any answer: older servers say nothing when the durable is gone. */
+  async #inquire(aggregate: string): Promise<void> {
+    try {
+      await this.#link.ask(
+        () => this.#link.jsm.consumers.info(TASK_STREAM, taskConsumerName(aggregate)),
+        TROUBLE_WAIT_MS,
+      );
+      this.#trouble.delete(aggregate);
+    } catch (error) {
+      if (this.#stopping.signal.aborted || troubleOf(error) === 'disconnected') return;
+      this.#say(
+        aggregate,
+        this.#link.fatal(error, `durable ${taskConsumerName(aggregate)}`)?.message ?? plainText(error),
+      );
+    }
+  }
+
+  #take(aggregate: string, message: Msg, askedAt: number): void {
+    const held = new Held(this.#link, message.reply ?? '', this.#options.ackWaitMs, askedAt);
+    const handled = (
+      this.#stopping.signal.aborted
+        ? held.settle('handOver').then(() => undefined)
+        : this.#handle(aggregate, message, held)
+    ).finally(() => {
+      this.#handling.delete(held);
+      this.#fill();
+    });
+    this.#handling.set(held, handled);
+  }
+
+  async #handle(aggregate: string, message: Msg, held: Held): Promise<void> {
+    // Came too late to be surely ours: another worker has it, or will.
+    if (held.lost.aborted) return;
+    const info = parseDelivery(message.reply ?? '');
+    const delivery: TaskDelivery = {
+      task: readTask(message, aggregate),
+      aggregate,
+      subject: message.subject,
+      sequence: info?.streamSequence ?? 0,
+      deliveries: info?.deliveries ?? 1,
+      traceparent: traceparentOf(message.headers),
+      lost: held.lost,
+      stopping: this.#stopping.signal,
+    };
+    let outcome: TaskOutcome;
+    try {
+      outcome = await this.#options.handle(delivery);
+    } catch (error) {
+      this.#link.warn(
+        'task_handler',
+        `the handler of ${delivery.subject} ${delivery.sequence} failed: ${plainText(error)}`,
+      );
+      outcome = { kind: 'later', delayMs: HANDLER_FAILED_DELAY_MS };
+    }
+    const confirmed = await held.settle(settlementOf(outcome));
+    if (!confirmed && outcome.kind === 'done')
+      this.#link.warn(
+        'task_lost',
+        `${delivery.subject} ${delivery.sequence} was done, but the delivery was lost: it comes again`,
+      );
+  }
+
+  stop(graceMs = GRACE_MS): Promise<void> {
+    this.#stopped ??= this.#stop(graceMs);
+    return this.#stopped;
+  }
+
+  async #stop(graceMs: number): Promise<void> {
+    this.#stopping.abort();
+    this.#unhook();
+    for (const timer of this.#timers) clearTimeout(timer);
+    await Promise.all([...this.#pulls].map((pull) => (this.#link.connected ? pull.cancel() : undefined)));
+    let timer: NodeJS.Timeout | undefined;
+    const grace = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, graceMs);
+    });
+    await Promise.race([Promise.allSettled(this.#handling.values()), grace]);
+    clearTimeout(timer);
+    await Promise.all(
+      [...this.#handling.keys()].map(async (held) => {
+        if (this.#link.connected) await held.settle('handOver');
+        held.giveUp();
+      }),
+    );
+    this.#onStop();
+  }
+}
+
+/** The subject of an aggregate's tasks. */
+export const taskSubject = (aggregate: string): string => subjectOf('migrations', aggregate);

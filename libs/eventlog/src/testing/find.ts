@@ -1,0 +1,199 @@
+import { execFile } from 'node:child_process';
+import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+import { atLeast, parseVersion } from '../capabilities.ts';
+import { ServerNotFound } from '../errors.ts';
+
+const run = promisify(execFile);
+
+/** `any`: the first that is found, 2.9 or newer. `newest`: of the current series, fetched if need be. */
+export type WantedVersion = 'any' | 'newest';
+export type FoundServer = { readonly path: string; readonly version: string; readonly from: string };
+
+/** What counts as current: the oldest series that still gets fixes. */
+const CURRENT = '2.12.0';
+const OLDEST = '2.9.0';
+const HINT =
+  'install nats-server (Debian and Ubuntu: apt-get install nats-server; macOS: brew install nats-server; with Go: go install github.com/nats-io/nats-server/v2@latest), or set KRONOS_NATS_SERVER to its path';
+
+/** Where fetched servers are kept: `${XDG_CACHE_HOME:-~/.cache}/kronos`. */
+export const cacheDir = (env: NodeJS.ProcessEnv = process.env): string =>
+  join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kronos');
+
+const isExecutable = (path: string): boolean => {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** The version that `nats-server --version` prints; null when it does not run. */
+export async function serverVersion(path: string): Promise<string | null> {
+  try {
+    const { stdout } = await run(path, ['--version'], { timeout: 10_000 });
+    const version = /v?(\d+\.\d+\.\d+\S*)/.exec(stdout)?.[1];
+    return version !== undefined && parseVersion(version) !== null ? version : null;
+  } catch {
+    return null;
+  }
+}
+
+async function known(path: string, from: string): Promise<FoundServer | null> {
+  if (!isExecutable(path)) return null;
+  const version = await serverVersion(path);
+  return version === null ? null : { path, version, from };
+}
+
+const onPath = (name: string, env: NodeJS.ProcessEnv, more: readonly string[] = []): string | null =>
+  [...(env.PATH ?? '').split(delimiter), ...more].map((dir) => join(dir, name)).find((path) => isExecutable(path)) ??
+  null;
+
+/** Servers in the cache, as `<cache>/nats-server-<how>/.../nats-server`. */
+function cached(env: NodeJS.ProcessEnv): string[] {
+  const dir = cacheDir(env);
+  if (!existsSync(dir)) return [];
+  return readdirSync(dir)
+    .filter((entry) => entry.startsWith('nats-server-'))
+    .flatMap((entry) => ['nats-server', 'usr/sbin/nats-server', 'usr/bin/nats-server'].map((p) => join(dir, entry, p)))
+    .filter((path) => isExecutable(path));
+}
+
+/** Fills a directory of the cache in one step: two processes may do so at once, and one may be killed. */
+async function intoCache(env: NodeJS.ProcessEnv, name: string, fill: (dir: string) => Promise<void>): Promise<string> {
+  const target = join(cacheDir(env), name);
+  mkdirSync(cacheDir(env), { recursive: true });
+  const draft = mkdtempSync(join(cacheDir(env), `draft-${name}-`));
+  try {
+    await fill(draft);
+    rmSync(target, { recursive: true, force: true });
+    renameSync(draft, target);
+  } catch (error) {
+    rmSync(draft, { recursive: true, force: true });
+    throw error;
+  }
+  return target;
+}
+
+/** Fetches and unpacks the distribution's package: needs no root, installs nothing, starts no service. */
+async function fromDebian(env: NodeJS.ProcessEnv): Promise<FoundServer | null> {
+  if (onPath('apt-get', env) === null || onPath('dpkg-deb', env) === null) return null;
+  const dir = await intoCache(env, 'nats-server-debian', async (draft) => {
+    const download = () => run('apt-get', ['download', 'nats-server'], { cwd: draft, timeout: 120_000 });
+    try {
+      await download();
+    } catch {
+      // A fresh machine knows no packages yet: keep the lists of the fetch to ourselves.
+      const lists = mkdtempSync(join(tmpdir(), 'kronos-apt-'));
+      const options = [
+        '-o',
+        `Dir::State::lists=${lists}`,
+        '-o',
+        `Dir::Cache=${lists}`,
+        '-o',
+        'Debug::NoLocking=1',
+        '-o',
+        'APT::Sandbox::User=',
+      ];
+      try {
+        await run('apt-get', [...options, 'update'], { timeout: 180_000 });
+        await run('apt-get', [...options, 'download', 'nats-server'], { cwd: draft, timeout: 120_000 });
+      } finally {
+        rmSync(lists, { recursive: true, force: true });
+      }
+    }
+    const [deb] = readdirSync(draft).filter((file) => file.endsWith('.deb'));
+    if (deb === undefined) throw new Error('apt-get download left no package');
+    await run('dpkg-deb', ['-x', join(draft, deb), draft], { timeout: 60_000 });
+    rmSync(join(draft, deb));
+  });
+  return (
+    (await known(join(dir, 'usr/sbin/nats-server'), 'the package of the distribution')) ??
+    (await known(join(dir, 'usr/bin/nats-server'), 'the package of the distribution'))
+  );
+}
+
+async function fromGo(env: NodeJS.ProcessEnv): Promise<FoundServer | null> {
+  const go = onPath('go', env, ['/usr/local/go/bin']);
+  if (go === null) return null;
+  const dir = await intoCache(env, 'nats-server-go', async (draft) => {
+    await run(go, ['install', 'github.com/nats-io/nats-server/v2@latest'], {
+      cwd: draft,
+      timeout: 600_000,
+      env: { ...env, GOBIN: draft, GOFLAGS: '-modcacherw' },
+    });
+  });
+  return await known(join(dir, 'nats-server'), 'go install');
+}
+
+const attempts = new Map<WantedVersion, Promise<FoundServer>>();
+
+/**
+ * A nats-server to run: `KRONOS_NATS_SERVER`, the PATH and /usr/sbin, the cache, the package manager, `go install`, in
+ * this order; for `newest` the first of them that has a current one, with `go install` before the package.
+ *
+ * @throws ServerNotFound
+ */
+export function findNatsServer(
+  version: WantedVersion = 'any',
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<FoundServer> {
+  if (env !== process.env) return find(version, env);
+  let attempt = attempts.get(version);
+  if (attempt === undefined) {
+    attempt = find(version, env);
+    attempts.set(version, attempt);
+  }
+  return attempt;
+}
+
+async function find(version: WantedVersion, env: NodeJS.ProcessEnv): Promise<FoundServer> {
+  const minimum = version === 'any' ? OLDEST : CURRENT;
+  const seen: string[] = [];
+  const fits = (found: FoundServer): boolean => {
+    seen.push(`${found.path} (${found.version})`);
+    return atLeast(found.version, minimum);
+  };
+
+  const named = env.KRONOS_NATS_SERVER;
+  if (named !== undefined && named !== '') {
+    const found = await known(named, 'KRONOS_NATS_SERVER');
+    if (found === null) throw new ServerNotFound(`KRONOS_NATS_SERVER is ${named}, which is no nats-server that runs`);
+    if (fits(found)) return found;
+    if (version === 'any')
+      throw new ServerNotFound(`KRONOS_NATS_SERVER is nats-server ${found.version}; ${OLDEST} is needed`);
+  }
+  const installed = onPath('nats-server', env, ['/usr/sbin', '/usr/local/sbin', '/usr/local/bin', '/opt/homebrew/bin']);
+  const candidates = [...(installed === null ? [] : [installed]), ...cached(env)];
+  for (const path of candidates) {
+    const found = await known(path, path === installed ? 'the PATH' : 'the cache');
+    if (found !== null && fits(found)) return found;
+  }
+  const problems: string[] = [];
+  for (const fetch of version === 'any' ? [fromDebian, fromGo] : [fromGo, fromDebian])
+    try {
+      const found = await fetch(env);
+      if (found !== null && fits(found)) return found;
+    } catch (error) {
+      problems.push(error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error));
+    }
+  const what =
+    version === 'any' ? `no nats-server of ${OLDEST} or newer` : `no current nats-server (${CURRENT} or newer)`;
+  const had = seen.length === 0 ? '' : `; seen: ${[...new Set(seen)].join(', ')}`;
+  const failed = problems.length === 0 ? '' : `; fetching failed: ${problems.join('; ')}`;
+  throw new ServerNotFound(`${what} could be found${had}${failed}: ${HINT}`);
+}
+
+/** The servers that tests run on: any, and a current one when it is another and can be had. */
+export async function availableServers(): Promise<{ servers: FoundServer[]; missing: string | null }> {
+  const any = await findNatsServer('any');
+  try {
+    const newest = await findNatsServer('newest');
+    return { servers: newest.version === any.version ? [any] : [any, newest], missing: null };
+  } catch (error) {
+    return { servers: [any], missing: error instanceof Error ? error.message : String(error) };
+  }
+}

@@ -1,0 +1,247 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect } from '@nats-io/transport-node';
+import { type FoundServer, findNatsServer, type WantedVersion } from './find.ts';
+
+const START_MS = 20_000;
+const STOP_MS = 10_000;
+
+/** A free TCP port of the loopback interface; of several asked for at once, all differ. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
+  const ports = await Promise.all(
+    servers.map(
+      (server) =>
+        new Promise<number>((resolve, reject) => {
+          server.once('error', reject);
+          server.listen(0, '127.0.0.1', () => {
+            const address = server.address();
+            if (address === null || typeof address === 'string') reject(new Error('no port'));
+            else resolve(address.port);
+          });
+        }),
+    ),
+  );
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
+
+export type ServerOptions = {
+  readonly version?: WantedVersion;
+  /** A server that was found already; wins over `version`. */
+  readonly server?: FoundServer;
+  /** More lines for the server's configuration: accounts, max_payload. */
+  readonly config?: string;
+  /** Environment for `$NAMES` in the configuration. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Where the store is; default: a directory of its own that is removed at the end. */
+  readonly storeDir?: string;
+  readonly port?: number;
+};
+
+export interface NatsServer {
+  readonly url: string;
+  readonly port: number;
+  readonly version: string;
+  readonly binary: string;
+  readonly storeDir: string;
+  readonly pid: number | null;
+  /** What the server has written so far. */
+  logText(): string;
+  /** SIGTERM, and removes the store if it is the server's own. */
+  stop(): Promise<void>;
+  /** SIGKILL: no goodbye. The store stays; restart brings it back. */
+  kill(): Promise<void>;
+  /** Stopped (if it runs) and started again on the same port and store. */
+  restart(): Promise<void>;
+  /** SIGSTOP and SIGCONT. */
+  pause(): void;
+  resume(): void;
+}
+
+const ended = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null;
+
+async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (ended(child)) return;
+  const gone = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGCONT');
+  child.kill(signal);
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
+  await gone;
+  clearTimeout(timer);
+}
+
+/** Children that a test run which dies must not leave behind. */
+const children = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of children) child.kill('SIGKILL');
+});
+
+class Process implements NatsServer {
+  readonly port: number;
+  readonly version: string;
+  readonly binary: string;
+  readonly storeDir: string;
+  readonly #dir: string;
+  readonly #env: Readonly<Record<string, string>>;
+  #child: ChildProcess | null = null;
+
+  constructor(found: FoundServer, port: number, dir: string, storeDir: string, env: Readonly<Record<string, string>>) {
+    this.binary = found.path;
+    this.version = found.version;
+    this.port = port;
+    this.storeDir = storeDir;
+    this.#dir = dir;
+    this.#env = env;
+  }
+
+  get url(): string {
+    return `nats://127.0.0.1:${this.port}`;
+  }
+
+  get pid(): number | null {
+    return this.#child?.pid ?? null;
+  }
+
+  get #log(): string {
+    return join(this.#dir, 'server.log');
+  }
+
+  logText(): string {
+    try {
+      return readFileSync(this.#log, 'utf8');
+    } catch {
+      return '';
+    }
+  }
+
+  async start(): Promise<void> {
+    writeFileSync(this.#log, '');
+    const child = spawn(this.binary, ['-c', join(this.#dir, 'nats.conf'), '-l', this.#log], {
+      stdio: 'ignore',
+      env: { ...process.env, ...this.#env },
+    });
+    this.#child = child;
+    children.add(child);
+    child.once('exit', () => children.delete(child));
+    const failed = new Promise<never>((_, reject) => child.once('error', reject));
+    failed.catch(() => undefined);
+    const until = performance.now() + START_MS;
+    while (!/Server is ready/.test(this.logText())) {
+      if (ended(child)) throw new Error(`nats-server ended at once:\n${this.logText()}`);
+      if (performance.now() > until) {
+        await end(child, 'SIGKILL');
+        throw new Error(`nats-server was not ready in ${START_MS} ms:\n${this.logText()}`);
+      }
+      await Promise.race([new Promise((resolve) => setTimeout(resolve, 20)), failed]);
+    }
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child !== null) await end(this.#child, 'SIGTERM');
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+
+  async kill(): Promise<void> {
+    if (this.#child !== null) await end(this.#child, 'SIGKILL');
+  }
+
+  async restart(): Promise<void> {
+    if (this.#child !== null) await end(this.#child, 'SIGTERM');
+    await this.start();
+  }
+
+  pause(): void {
+    this.#child?.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.#child?.kill('SIGCONT');
+  }
+}
+
+type Place = { readonly found: FoundServer; readonly port: number; readonly name: string; readonly cluster?: string };
+
+async function launch(place: Place, options: ServerOptions): Promise<Process> {
+  const dir = mkdtempSync(join(tmpdir(), 'kronos-nats-'));
+  const storeDir = options.storeDir ?? join(dir, 'store');
+  writeFileSync(
+    join(dir, 'nats.conf'),
+    [
+      `server_name: "${place.name}"`,
+      `host: "127.0.0.1"`,
+      `port: ${place.port}`,
+      `jetstream { store_dir: ${JSON.stringify(storeDir)}, max_mem: 268435456, max_file: 107374182400 }`,
+      place.cluster ?? '',
+      options.config ?? '',
+      '',
+    ].join('\n'),
+  );
+  const server = new Process(place.found, place.port, dir, storeDir, options.env ?? {});
+  try {
+    await server.start();
+  } catch (error) {
+    rmSync(dir, { recursive: true, force: true });
+    throw error;
+  }
+  return server;
+}
+
+/**
+ * Starts a nats-server with JetStream on a free port of the loopback interface, with a store of its own.
+ *
+ * @throws ServerNotFound when there is none and none can be fetched
+ */
+export async function startNatsServer(options: ServerOptions = {}): Promise<NatsServer> {
+  const found = options.server ?? (await findNatsServer(options.version ?? 'any'));
+  const [port = 0] = options.port === undefined ? await freePorts(1) : [options.port];
+  return await launch({ found, port, name: `kronos-${port}` }, options);
+}
+
+export interface NatsCluster {
+  readonly servers: readonly NatsServer[];
+  readonly urls: readonly string[];
+  stop(): Promise<void>;
+}
+
+/** Starts a cluster and waits until JetStream has a leader there. */
+export async function startNatsCluster(size: number, options: ServerOptions = {}): Promise<NatsCluster> {
+  const found = options.server ?? (await findNatsServer(options.version ?? 'any'));
+  const ports = await freePorts(size * 2);
+  const routes = ports.slice(size).map((port) => `nats://127.0.0.1:${port}`);
+  const servers = await Promise.all(
+    ports.slice(0, size).map((port, i) =>
+      launch(
+        {
+          found,
+          port,
+          name: `kronos-${port}`,
+          cluster: `cluster { name: "kronos", listen: "127.0.0.1:${ports[size + i]}", routes: ${JSON.stringify(routes)} }`,
+        },
+        options,
+      ),
+    ),
+  );
+  const cluster = {
+    servers,
+    urls: servers.map((server) => server.url),
+    stop: async () => {
+      await Promise.all(servers.map((server) => server.stop()));
+    },
+  };
+  const until = performance.now() + START_MS;
+  while (!servers.some((server) => /JetStream cluster new metadata leader/.test(server.logText()))) {
+    if (performance.now() > until) {
+      await cluster.stop();
+      throw new Error('the cluster found no leader');
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return cluster;
+}
+
+/** A bare connection to a server, for tests that look past the library. */
+export const bareConnection = (url: string) => connect({ servers: url });

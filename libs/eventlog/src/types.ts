@@ -1,0 +1,253 @@
+import type {
+  Actor,
+  Family,
+  Message,
+  MigrationRequested,
+  ObjectRef,
+  Reason,
+  Snapshot,
+  SnapshotTaken,
+  StorageLimits,
+  StoredEvent,
+} from '@kronos/contracts';
+import type { Capabilities } from './capabilities.ts';
+
+export type NatsOptions = {
+  readonly servers: readonly string[];
+  /** The connection's name: the service, as the server shows it. */
+  readonly name: string;
+  readonly user?: string;
+  readonly password?: string;
+  /** The seed itself (`SU...`), or the file that holds it; a file is read again at each reconnect. */
+  readonly nkeySeed?: string;
+  readonly nkeySeedFile?: string;
+  /** The text of a credentials file (JWT and seed), or its path; a file is read again at each reconnect. */
+  readonly credentials?: string;
+  readonly credentialsFile?: string;
+  /** Present: TLS is required. */
+  readonly tls?: {
+    readonly caFile?: string;
+    readonly certFile?: string;
+    readonly keyFile?: string;
+    readonly handshakeFirst?: boolean;
+  };
+  /** Default `_INBOX_<name>`: replies to one service cannot be read by another's user. */
+  readonly inboxPrefix?: string;
+  /** Copies of each stream in this installation; above 1 old servers are refused. Default 1. */
+  readonly replicas?: number;
+  /** Limit of one request. Default 10 000 ms. */
+  readonly requestTimeoutMs?: number;
+  /** How long the first connection may take. Default 10 000 ms. Later ones are retried for ever. */
+  readonly connectTimeoutMs?: number;
+};
+
+export type EventLogHooks = {
+  /** `type`: connected, disconnected, reconnected, closed, error, slow. */
+  readonly onStatus?: (status: { type: string; detail: string }) => void;
+  readonly onWarning?: (warning: Reason) => void;
+};
+
+export type Health = { readonly ok: boolean; readonly detail: string };
+
+export type ProvisionOptions = {
+  readonly limits: StorageLimits;
+  readonly replicas: number;
+  /** Aggregates in scope (`UNASSIGNED` for the pool): one durable each. */
+  readonly aggregates: readonly string[];
+  /** `[nats] ack_wait`; default of the contract: 30 s. */
+  readonly ackWaitSeconds?: number;
+};
+
+export type ProvisionReport = {
+  /** `stream KRONOS_LOG`, `consumer KRONOS_MIGRATIONS/tasks-gpu`, `bucket kronos-snapshots`. */
+  readonly created: readonly string[];
+  readonly changed: readonly { readonly what: string; readonly fields: readonly string[] }[];
+  readonly unchanged: readonly string[];
+  /** Durables on the work queue that no aggregate in scope has; left as they are. */
+  readonly extra: readonly string[];
+};
+
+export type Need = {
+  readonly streams: readonly string[];
+  readonly buckets: readonly string[];
+  /** Aggregates whose durable is needed. */
+  readonly taskConsumers: readonly string[];
+  /** When given, sizes and ages are compared too. */
+  readonly limits?: StorageLimits;
+  /** When given, the durables' ack wait is compared with it instead of the contract's. */
+  readonly ackWaitSeconds?: number;
+};
+
+export type AppendOptions = {
+  /** Last sequence of that exact subject; 0: the subject must be empty. Absent: no check. */
+  readonly expectedLastSequence?: number;
+  /** How long it is tried, over all retries. Default 30 000 ms. */
+  readonly timeoutMs?: number;
+};
+/** `duplicate`: the same message (by id) was stored before, at `sequence`. */
+export type Appended = { readonly sequence: number; readonly duplicate: boolean };
+
+export type ReplayedEvent = StoredEvent & { readonly subject: string; readonly traceparent: string | null };
+
+export type Delivery = {
+  readonly subject: string;
+  /** Stream sequence. */
+  readonly sequence: number;
+  /** The server's stamp, ms since the epoch. */
+  readonly storedAt: number;
+  readonly traceparent: string | null;
+};
+/** A message that fits its schema, or what came instead (parsed JSON, or text that is no JSON) and what is wrong with it. */
+export type Delivered<M> = Delivery &
+  (
+    | { readonly message: M; readonly problem?: undefined }
+    | {
+        readonly message: unknown;
+        readonly problem: string;
+      }
+  );
+
+export interface LogView<S> {
+  readonly state: S;
+  /** Folded up to this sequence of KRONOS_LOG. */
+  readonly sequence: number;
+  /** Last sequence folded on that exact subject; 0 if none. */
+  lastSequenceOf(subject: string): number;
+  /**
+   * Asks the leader for the log's last sequence, waits until folded that far, and returns it: the `basis` of a decision.
+   *
+   * @throws LogGap when the log lost events or was replaced; StreamUnavailable when the leader does not answer; Closed.
+   */
+  refresh(): Promise<number>;
+  /** Waits until folded up to `sequence`. Rejects as refresh does. */
+  upTo(sequence: number): Promise<void>;
+  /** Each event after it was folded, from now on. Ends with the view. */
+  changes(): AsyncIterable<StoredEvent>;
+  /** Milliseconds since the view was last known to be level with the log. */
+  readonly lagMs: number;
+  healthy(): Health;
+  close(): Promise<void>;
+}
+
+export type ViewOptions<S> = {
+  readonly initial: S;
+  /** First sequence to fold; default: the first event of the log. */
+  readonly from?: number;
+  readonly evolve: (state: S, stored: StoredEvent) => S;
+};
+
+export type UnreadableTask = { readonly unreadable: string; readonly body: string };
+
+export interface TaskDelivery {
+  /** A message that fails its schema is delivered as such: the executor records DeadLetter. */
+  readonly task: MigrationRequested | UnreadableTask;
+  readonly aggregate: string;
+  readonly subject: string;
+  readonly sequence: number;
+  /** 1 for the first delivery. */
+  readonly deliveries: number;
+  readonly traceparent: string | null;
+  /** Aborted when the delivery was given up: from then on nothing is sent for it, whatever the handler returns. */
+  readonly lost: AbortSignal;
+  /** Aborted when the worker is asked to stop: return `handOver` soon. */
+  readonly stopping: AbortSignal;
+}
+/** done: ackAck. later: nak with a delay (a hint). handOver: nak now. dead: term, only after the final result is on the log. */
+export type TaskOutcome =
+  | { readonly kind: 'done' }
+  | { readonly kind: 'later'; readonly delayMs: number }
+  | { readonly kind: 'handOver' }
+  | { readonly kind: 'dead' };
+
+export interface TaskWorkerOptions {
+  /** One durable each. */
+  readonly aggregates: readonly string[];
+  /** Deliveries held at once, over all aggregates. */
+  readonly concurrency: number;
+  /** The durables' ack wait; without a confirmed answer for so long a delivery is given up. */
+  readonly ackWaitMs: number;
+  /** A handler that throws counts as `later`, with a warning. */
+  readonly handle: (delivery: TaskDelivery) => Promise<TaskOutcome>;
+}
+
+/** Works from its creation until stop. */
+export interface TaskWorker {
+  /** Deliveries held now. */
+  readonly held: number;
+  healthy(): Health;
+  /** Takes no more, asks the running handlers to hand over, hands over for those that do not within `graceMs` (3000). */
+  stop(graceMs?: number): Promise<void>;
+}
+
+export type TailOptions = {
+  readonly families: readonly Family[];
+  readonly aggregates?: readonly string[];
+  /** A time, a sequence (one family's stream), only new messages, or all. Default `new`. */
+  readonly since?: Date | number | 'new' | 'all';
+  /** End when everything that was there at the start has been delivered. Default false: follow. */
+  readonly end?: boolean;
+};
+
+export type StreamUsage = {
+  readonly messages: number;
+  readonly bytes: number;
+  /** -1: no limit. */
+  readonly maxBytes: number;
+  readonly firstSequence: number;
+  readonly lastSequence: number;
+};
+
+export type ObjectStore = {
+  /**
+   * Stores gzip of `body` under its digest, which makes it idempotent. `label` is for people only.
+   *
+   * @throws LogFull, StreamUnavailable
+   */
+  put(bucket: string, label: string, body: Uint8Array): Promise<ObjectRef>;
+  /** @throws MissingObject, BadObject, StreamUnavailable */
+  get(ref: ObjectRef): Promise<Uint8Array>;
+};
+
+export type SnapshotEnvelope = {
+  readonly by: Actor;
+  readonly correlationId?: string;
+  readonly causationId: string | null;
+};
+
+export interface EventLog {
+  /** Of the server connected to now. */
+  readonly server: { readonly version: string; readonly capabilities: Capabilities };
+  /** @throws ProvisionRefused, NatsRefused, StreamUnavailable */
+  provision(options: ProvisionOptions): Promise<ProvisionReport>;
+  /** @throws NotProvisioned with every difference */
+  verify(need: Need): Promise<void>;
+  /** @throws AppendConflict, LogFull, AppendRefused, AppendUnknown, StreamUnavailable, NatsRefused, InvalidMessage */
+  append(message: Message, options?: AppendOptions): Promise<Appended>;
+  /** Many messages in order, without expectations, many in flight at once; for restores and benchmarks. */
+  appendMany(messages: Iterable<Message> | AsyncIterable<Message>): Promise<{ appended: number; duplicates: number }>;
+  /** The stream's last sequence, asked of its leader. */
+  lastSequence(stream: string): Promise<number>;
+  /** Last sequence of one subject, asked of the leader; 0: none. */
+  lastSequenceOf(family: Family, aggregate: string): Promise<number>;
+  usage(stream: string): Promise<StreamUsage>;
+  /** KRONOS_LOG in order; ends at `to` (default: the last sequence at the start). @throws LogGap */
+  replay(options?: { readonly from?: number; readonly to?: number }): AsyncIterable<ReplayedEvent>;
+  view<S>(options: ViewOptions<S>): Promise<LogView<S>>;
+  /** The newest of each aggregate, then every new one, in order. */
+  snapshots(options: { readonly aggregates: readonly string[] }): AsyncIterable<Delivered<SnapshotTaken>>;
+  replaySnapshots(options?: {
+    readonly aggregates?: readonly string[];
+    readonly since?: Date;
+    readonly until?: Date;
+  }): AsyncIterable<Delivered<SnapshotTaken>>;
+  tail(options: TailOptions): AsyncIterable<Delivered<Message>>;
+  tasks(options: TaskWorkerOptions): TaskWorker;
+  readonly objects: ObjectStore;
+  /** The object first, the message second. */
+  putSnapshot(snapshot: Snapshot, envelope: SnapshotEnvelope): Promise<Appended & { readonly message: SnapshotTaken }>;
+  /** @throws MissingObject, BadObject (also when the body is no snapshot) */
+  getSnapshot(taken: SnapshotTaken): Promise<Snapshot>;
+  healthy(): Health;
+  /** Stops workers (which hand over), ends views and iterations, drains. */
+  close(): Promise<void>;
+}

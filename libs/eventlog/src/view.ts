@@ -1,0 +1,243 @@
+import { parseSubject, readLogEvent, type StoredEvent, streamNames } from '@kronos/contracts';
+import type { StreamInfo } from '@nats-io/jetstream';
+import { lastMessageOf } from './append.ts';
+import { Closed, LogGap, StreamUnavailable } from './errors.ts';
+import { type Link, plainText } from './link.ts';
+import { Queue } from './queue.ts';
+import { OrderedReader, type RawMessage } from './reader.ts';
+import type { Health, LogView, ViewOptions } from './types.ts';
+
+const decoder = new TextDecoder();
+const LOG = streamNames.log;
+/** While someone waits for the view and nothing comes for this long, its consumer is made anew. */
+const STALL_MS = 1_500;
+
+/** Parses bodies of the log. What is no JSON, or does not fit, becomes an event that says so. */
+export class LogParser {
+  /** By subject: there are as many as aggregates, times three. */
+  readonly #aggregates = new Map<string, string>();
+
+  parse(raw: RawMessage): StoredEvent {
+    let aggregate = this.#aggregates.get(raw.subject);
+    if (aggregate === undefined) {
+      aggregate = parseSubject(raw.subject)?.name ?? raw.subject;
+      this.#aggregates.set(raw.subject, aggregate);
+    }
+    return { sequence: raw.sequence, storedAt: raw.storedAt, event: this.#event(raw.data, aggregate) };
+  }
+
+  #event(data: Uint8Array, aggregate: string): StoredEvent['event'] {
+    let body: unknown;
+    try {
+      body = JSON.parse(decoder.decode(data));
+    } catch {
+      return {
+        type: 'unreadable',
+        aggregate,
+        claimedType: 'unknown',
+        claimedVersion: null,
+        problem: 'the body is no JSON',
+      };
+    }
+    const event = readLogEvent(body, aggregate);
+    // Who appends under one aggregate's subject and another's name would be folded into the wrong state.
+    if (event.type !== 'unreadable' && event.aggregate !== aggregate)
+      return {
+        type: 'unreadable',
+        aggregate,
+        claimedType: event.type,
+        claimedVersion: event.version,
+        problem: `the body names the aggregate ${JSON.stringify(event.aggregate)}`,
+      };
+    return event;
+  }
+}
+
+/** The leader's word on a stream. @throws StreamUnavailable, NatsRefused */
+export async function streamInfo(link: Link, stream: string, subjects?: string): Promise<StreamInfo> {
+  const until = performance.now() + link.requestTimeoutMs;
+  for (let tries = 0; ; tries++) {
+    try {
+      return await link.ask(
+        () => link.jsm.streams.info(stream, subjects === undefined ? undefined : { subjects_filter: subjects }),
+        Math.max(100, until - performance.now()),
+      );
+    } catch (error) {
+      const fatal = link.fatal(error, `STREAM.INFO of ${stream}`);
+      if (fatal !== null) throw fatal;
+      if (performance.now() + 50 >= until)
+        throw new StreamUnavailable(`${stream}: ${plainText(error)}`, { cause: error });
+      await new Promise((resolve) => setTimeout(resolve, Math.min(500, 25 * 2 ** tries)));
+    }
+  }
+}
+
+type Waiter = { readonly sequence: number; readonly resolve: () => void; readonly reject: (error: Error) => void };
+
+export class View<S> implements LogView<S> {
+  readonly #link: Link;
+  readonly #evolve: ViewOptions<S>['evolve'];
+  readonly #parser = new LogParser();
+  readonly #lastBySubject = new Map<string, number>();
+  readonly #listeners = new Set<Queue<StoredEvent>>();
+  #reader: OrderedReader | null = null;
+  #waiters: Waiter[] = [];
+  /** The smallest sequence that anyone waits for. */
+  #next = Number.POSITIVE_INFINITY;
+  #state: S;
+  #sequence: number;
+  #levelAt: number;
+  #failure: Error | null = null;
+  #created: string | null = null;
+  readonly #onClose: () => void;
+
+  private constructor(link: Link, options: ViewOptions<S>, onClose: () => void) {
+    this.#link = link;
+    this.#onClose = onClose;
+    this.#evolve = options.evolve;
+    this.#state = options.initial;
+    this.#sequence = (options.from ?? 1) - 1;
+    this.#levelAt = performance.now();
+  }
+
+  /** Folded up to the log's last sequence at the call. @throws LogGap, StreamUnavailable, NatsRefused */
+  static async open<S>(link: Link, options: ViewOptions<S>, onClose: () => void = () => undefined): Promise<View<S>> {
+    const view = new View(link, options, onClose);
+    try {
+      await view.#start(options.from);
+      await view.refresh();
+    } catch (error) {
+      await view.close();
+      throw error;
+    }
+    return view;
+  }
+
+  async #start(from: number | undefined): Promise<void> {
+    const first = from ?? 1;
+    const info = await streamInfo(this.#link, LOG, first > 1 ? '>' : undefined);
+    this.#created = info.created;
+    if (first > info.state.last_seq + 1)
+      throw new LogGap(
+        `${LOG} ends at ${info.state.last_seq}, before the event ${first} to start from: is it another log?`,
+      );
+    // Subjects that were not written to since `from` have a last sequence too.
+    await Promise.all(
+      Object.keys(info.state.subjects ?? {}).map(async (subject) => {
+        const last = await lastMessageOf(this.#link, LOG, subject);
+        if (last !== null && last.sequence < first) this.#lastBySubject.set(subject, last.sequence);
+      }),
+    );
+    this.#reader = new OrderedReader(this.#link, {
+      stream: LOG,
+      start: { at: 'sequence', sequence: first },
+      contiguous: true,
+      onMessage: (raw) => this.#fold(raw),
+      onLevel: () => {
+        this.#levelAt = performance.now();
+      },
+      onFailure: (error) => this.#fail(error),
+    });
+  }
+
+  get state(): S {
+    return this.#state;
+  }
+
+  get sequence(): number {
+    return this.#sequence;
+  }
+
+  get lagMs(): number {
+    return performance.now() - this.#levelAt;
+  }
+
+  lastSequenceOf(subject: string): number {
+    return this.#lastBySubject.get(subject) ?? 0;
+  }
+
+  #fold(raw: RawMessage): void {
+    if (this.#failure !== null) return;
+    const stored = this.#parser.parse(raw);
+    try {
+      this.#state = this.#evolve(this.#state, stored);
+    } catch (error) {
+      this.#fail(error instanceof Error ? error : new Error(String(error)));
+      return;
+    }
+    this.#sequence = raw.sequence;
+    this.#lastBySubject.set(raw.subject, raw.sequence);
+    for (const listener of this.#listeners) listener.push(stored);
+    if (raw.sequence >= this.#next) this.#wake();
+  }
+
+  #wake(): void {
+    const ready = this.#waiters.filter((w) => w.sequence <= this.#sequence);
+    this.#waiters = this.#waiters.filter((w) => w.sequence > this.#sequence);
+    this.#next = this.#waiters.reduce((least, w) => Math.min(least, w.sequence), Number.POSITIVE_INFINITY);
+    for (const waiter of ready) waiter.resolve();
+  }
+
+  #fail(error: Error): void {
+    if (this.#failure !== null) return;
+    this.#failure = error;
+    const waiters = this.#waiters;
+    this.#waiters = [];
+    this.#next = Number.POSITIVE_INFINITY;
+    for (const waiter of waiters) waiter.reject(error);
+    for (const listener of this.#listeners) this.#endListener(listener, error);
+    if (!(error instanceof Closed)) this.#link.warn('log_view', plainText(error));
+  }
+
+  async refresh(): Promise<number> {
+    if (this.#failure !== null) throw this.#failure;
+    const info = await streamInfo(this.#link, LOG);
+    const last = info.state.last_seq;
+    if (info.created !== this.#created || last < this.#sequence) {
+      const error = new LogGap(
+        `${LOG} is another log than the one that was read: it ends at ${last} and was created at ${info.created}`,
+      );
+      this.#fail(error);
+      throw error;
+    }
+    await this.upTo(last);
+    return last;
+  }
+
+  async upTo(sequence: number): Promise<void> {
+    if (this.#failure !== null) throw this.#failure;
+    if (this.#sequence >= sequence) return;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#waiters.push({ sequence, resolve, reject });
+    this.#next = Math.min(this.#next, sequence);
+    const stall = setInterval(() => this.#reader?.nudge(STALL_MS), STALL_MS);
+    try {
+      await promise;
+    } finally {
+      clearInterval(stall);
+    }
+  }
+
+  changes(): AsyncIterable<StoredEvent> {
+    const queue: Queue<StoredEvent> = new Queue({ return: () => this.#listeners.delete(queue) });
+    this.#listeners.add(queue);
+    if (this.#failure !== null) this.#endListener(queue, this.#failure);
+    return queue;
+  }
+
+  #endListener(listener: Queue<StoredEvent>, error: Error): void {
+    if (error instanceof Closed) listener.end();
+    else listener.end(error);
+  }
+
+  healthy(): Health {
+    if (this.#failure !== null) return { ok: false, detail: plainText(this.#failure) };
+    return this.#reader?.healthy() ?? { ok: false, detail: `${LOG}: not started` };
+  }
+
+  async close(): Promise<void> {
+    this.#fail(new Closed('the view of the log is closed'));
+    this.#onClose();
+    await this.#reader?.stop();
+  }
+}
