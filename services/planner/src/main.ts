@@ -8,62 +8,64 @@ import { plannerMeters } from './meters.ts';
 
 const { file } = commandLine('planner');
 
-process.exitCode = await runService(
-  {
-    name: 'planner',
-    version,
-    async start({ config, log: logger, metrics, http, instance, tracer, onScrape }) {
-      const aggregates = [...config.engine.aggregates, ...(config.engine.includeUnassignedHosts ? [UNASSIGNED] : [])];
-      const log = await connectLog(config, 'planner', logger);
-      await log.verify({
-        streams: [streamNames.log, streamNames.snapshots, streamNames.migrations],
-        buckets: [bucketNames.snapshots, bucketNames.details],
-        taskConsumers: aggregates,
-        limits: storageLimits(config),
-        ackWaitSeconds: config.nats.ackWait,
-      });
-      const view = await log.view<Folder>({
-        initial: createFolder(),
-        evolve: (folder, stored) => folder.apply(stored),
-      });
-      await view.refresh();
-      const planner = createPlanner({
-        log,
-        view,
-        aggregates,
-        options: engineOptions(config),
-        by: { service: 'planner', instance, version },
-        logger,
-        tracer,
-        meters: plannerMeters(metrics),
-        clock: Date.now,
-      });
-      http.check('nats', () => toCheck(log.healthy()));
-      http.check('log', () => toCheck(view.healthy()));
-      http.check('clock', () =>
-        toCheck({
-          ok: planner.skewed().length === 0,
-          detail: `clock skew beyond max_clock_skew: ${planner.skewed().join(', ')}`,
-        }),
-      );
-      onScrape(async () => {
-        metrics.foldSequence.set(view.sequence, {});
-        const usage = await log.usage(streamNames.log);
-        metrics.foldLag.set(usage.lastSequence - view.sequence, {});
-        metrics.logBytes.set(usage.bytes, {});
-        metrics.logMaxBytes.set(usage.maxBytes, {});
-      });
-      return {
-        done: planner.run(),
-        async stop() {
-          await planner.stop();
-          await view.close();
-          await log.close();
-        },
-      };
-    },
-  },
-  { file, env: process.env },
-);
-
 const toCheck = ({ ok, detail }: { ok: boolean; detail: string }) => (ok ? ({ ok } as const) : { ok, reason: detail });
+
+process.exit(
+  await runService(
+    {
+      name: 'planner',
+      version,
+      async start({ config, log: logger, metrics, http, instance, tracer, onScrape }) {
+        const aggregates = [...config.engine.aggregates, ...(config.engine.includeUnassignedHosts ? [UNASSIGNED] : [])];
+        const log = await connectLog(config, 'planner', logger);
+        await log.verify({
+          streams: [streamNames.log, streamNames.snapshots, streamNames.migrations],
+          buckets: [bucketNames.snapshots, bucketNames.details],
+          taskConsumers: aggregates,
+          limits: storageLimits(config),
+          ackWaitSeconds: config.nats.ackWait,
+        });
+        const view = await log.view<Folder>({
+          initial: createFolder(),
+          evolve: (folder, stored) => folder.apply(stored),
+        });
+        await view.refresh();
+        const planner = createPlanner({
+          log,
+          view,
+          aggregates,
+          options: engineOptions(config),
+          by: { service: 'planner', instance, version },
+          logger,
+          tracer,
+          meters: plannerMeters(metrics),
+          clock: Date.now,
+        });
+        http.check('nats', () => toCheck(log.healthy()));
+        http.check('log', () => toCheck(view.healthy()));
+        http.check('clock', () =>
+          toCheck({
+            ok: planner.skewed().length === 0,
+            detail: `clock skew beyond max_clock_skew: ${planner.skewed().join(', ')}`,
+          }),
+        );
+        onScrape(async () => {
+          metrics.foldSequence.set(view.sequence, {});
+          const usage = await log.usage(streamNames.log);
+          metrics.foldLag.set(usage.lastSequence - view.sequence, {});
+          metrics.logBytes.set(usage.bytes, {});
+          metrics.logMaxBytes.set(usage.maxBytes, {});
+        });
+        return {
+          done: planner.run(),
+          async stop() {
+            await planner.stop();
+            await view.close();
+            await log.close();
+          },
+        };
+      },
+    },
+    { file, env: process.env },
+  ),
+);

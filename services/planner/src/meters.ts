@@ -9,6 +9,8 @@ export type PlannerMeters = {
     release: 'released' | 'proposed' | 'dryRun' | 'none',
     ms: number,
   ) => void;
+  readonly notDecided: (aggregate: string, reason: string) => void;
+  readonly dispatched: (aggregate: string, tasks: number) => void;
 };
 
 const phases = ['evacuate', 'affinity', 'spread', 'pack'] as const;

@@ -18,7 +18,7 @@ export function demoCommand(program: Command, terminal: Terminal): void {
     .command('demo')
     .description('watch Kronos balance a simulated cloud: its own nats-server, the four services, no set-up')
     .option('--keep', 'go on after the cloud is balanced, until Ctrl-C')
-    .option('--seed <n>', 'seed of the simulated cloud', '1')
+    .option('--seed <n>', 'seed of the simulated cloud', '7')
     .option('--speed <n>', 'how many times faster than real the simulated Nova works', '10')
     .addHelpText('after', '\nExit status: 0 when the cloud ended balanced, 1 otherwise.')
     .action(async (options: { keep?: boolean; seed: string; speed: string }) => {

@@ -42,6 +42,8 @@ export type StageOptions = {
   /** Called once when a service ends although nobody asked it to. */
   readonly onExit: (service: DemoService, code: number | null) => void;
   readonly say: (text: string) => void;
+  /** Overrides of options for the services, as oslo.config takes them from the environment. */
+  readonly env?: Readonly<Record<string, string>>;
 };
 
 /** Builds it all, in an own directory under the system's temporary one and on free ports. */
@@ -87,6 +89,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     const start = (service: DemoService): ChildProcess => {
       const child = spawn(process.execPath, [serviceMain(service), '--config', configFile], {
         stdio: ['ignore', 'pipe', 'pipe'],
+        env: { ...process.env, ...options.env },
       });
       const file = createWriteStream(join(directory, 'logs', `${service}.log`), { flags: 'a' });
       child.stderr?.pipe(file, { end: false });

@@ -1,0 +1,24 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { openWorld, type World } from './world.ts';
+
+describe('a default installation (dry_run)', () => {
+  let world: World | null = null;
+  afterEach(async () => {
+    await world?.close();
+    world = null;
+  });
+
+  it('records a complete plan every cycle and moves nothing', async () => {
+    world = await openWorld({ env: { OS_ENGINE__DRY_RUN: 'true' } });
+    await world.until('four decisions', (events) => events.filter((e) => e.type === 'cycle.decided').length >= 4);
+    const decisions = world.events.filter((e) => e.type === 'cycle.decided');
+    for (const { data } of decisions) {
+      expect(data.outcome).toBe('planned');
+      expect(data.release).toBe('dryRun');
+      expect(data.plan?.steps.length).toBeGreaterThan(0);
+      expect(data.plan?.after.combined).toBeLessThan(data.before.combined ?? 0);
+    }
+    expect(world.events.filter((e) => e.type.startsWith('migration.'))).toEqual([]);
+    expect(await world.migrations()).toEqual([]);
+  }, 90_000);
+});
