@@ -29,18 +29,23 @@ export class Room {
   }
 
   move(vm: number, from: number, to: number): void {
+    this.#shift(vm, to, 1);
+    if (this.departuresFree) this.#shift(vm, from, -1);
+  }
+
+  /** Takes back a move that was the last of its VM. */
+  undo(vm: number, from: number, to: number): void {
+    this.#shift(vm, to, -1);
+    if (this.departuresFree) this.#shift(vm, from, 1);
+  }
+
+  #shift(vm: number, host: number, sign: 1 | -1): void {
     const { R, demand, vmGroups } = this.cluster;
-    const groups = vmGroups[vm] ?? [];
-    for (let r = 0; r < R; r++) {
-      const amount = demand[vm * R + r] ?? 0;
-      this.free[to * R + r] = (this.free[to * R + r] ?? 0) - amount;
-      if (this.departuresFree) this.free[from * R + r] = (this.free[from * R + r] ?? 0) + amount;
-    }
-    for (const g of groups) {
+    for (let r = 0; r < R; r++)
+      this.free[host * R + r] = (this.free[host * R + r] ?? 0) - sign * (demand[vm * R + r] ?? 0);
+    for (const g of vmGroups[vm] ?? []) {
       const counts = this.members[g];
-      if (counts === undefined) continue;
-      counts.set(to, (counts.get(to) ?? 0) + 1);
-      if (this.departuresFree) counts.set(from, (counts.get(from) ?? 0) - 1);
+      if (counts !== undefined) counts.set(host, (counts.get(host) ?? 0) + sign);
     }
   }
 }

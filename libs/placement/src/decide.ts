@@ -1,13 +1,15 @@
-import type { Decision, EngineOptions, PolicyImbalance, Reason, Snapshot } from '@kronos/contracts';
-import { Draft, type Move } from './draft.ts';
+import type { Decision, EngineOptions, Policy, PolicyImbalance, Reason, Snapshot } from '@kronos/contracts';
+import { Draft } from './draft.ts';
 import { gate } from './gate.ts';
-import { allWithin, combinedOf, EPSILON, imbalances, valuesAfter } from './measure.ts';
+import { allWithin, combinedOf, EPSILON, imbalances } from './measure.ts';
 import type { Memory } from './memory.ts';
 import { type Observed, observe } from './observe.ts';
-import { arrange } from './order.ts';
+import { enforceAffinity } from './passes/affinity.ts';
+import { evacuate, evacuationEnds } from './passes/evacuate.ts';
+import { type Drain, pack } from './passes/pack.ts';
 import { spread } from './passes/spread.ts';
+import { complete } from './plan.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
-import { toSteps } from './steps.ts';
 
 export type DecideInput = {
   readonly snapshot: Snapshot;
@@ -30,10 +32,16 @@ export function decide({ snapshot, memory, options }: DecideInput): Decision {
   const before = states(observed, imbalance, (policy, detected) =>
     detected ? (memory.sustained[policy] ?? 0) + 1 : 0,
   );
-  const budget = Math.max(0, cycleBudget(snapshot, options) - memory.inFlight.length);
+  const fullBudget = cycleBudget(snapshot);
+  const budget = Math.max(0, fullBudget - memory.inFlight.length);
   const draft = new Draft(cluster, budget);
 
-  const end = (outcome: Decision['outcome'], reason: Reason, plan: Decision['plan'] = null): Decision => ({
+  const end = (
+    outcome: Decision['outcome'],
+    reason: Reason,
+    plan: Decision['plan'] = null,
+    evacuations: Decision['evacuations'] = [],
+  ): Decision => ({
     outcome,
     reason,
     before,
@@ -41,29 +49,38 @@ export function decide({ snapshot, memory, options }: DecideInput): Decision {
     refusals: draft.refusals.toRecord(),
     warnings: draft.warnings,
     stuck: draft.stuck,
-    evacuations: [],
+    evacuations,
   });
 
   const shut = gate(snapshot, memory, options, judged, now);
-  if (shut !== null) return end('gated', shut.reason);
+  const onlyEvacuation = shut?.passable === true && options.evacuateDisabledHosts && options.evacuationIgnoresCooldown;
+  if (shut !== null && !onlyEvacuation) return end('gated', shut.reason);
+
   for (let v = 0; v < cluster.V; v++) {
     const refusal = cluster.vmRefusal[v] ?? 0;
     if (refusal !== 0) draft.refusals.add(refusal);
   }
-
-  const quiet = quietReason(observed, imbalance, before.policies, options);
-  if (budget > 0 && quiet === null) spread(draft, options);
+  if (options.evacuateDisabledHosts) evacuate(draft);
+  let nothing: ReasonCode = 'balanced';
+  let drains: readonly Drain[] = [];
+  if (!onlyEvacuation) {
+    enforceAffinity(draft, options);
+    const mode = judged[0]?.policy.mode ?? 'spread';
+    const quiet = quietReason(observed, mode, imbalances(cluster, draft.score), before.policies, options);
+    nothing = quiet ?? (mode === 'pack' ? 'no-drain' : 'no-improvement');
+    if (quiet === null && draft.budget > 0)
+      if (mode === 'pack') drains = pack(draft, fullBudget, options);
+      else spread(draft, options);
+  }
+  const evacuations = options.evacuateDisabledHosts ? evacuationEnds(draft) : [];
 
   if (draft.moves.length === 0) {
-    const code: ReasonCode = budget === 0 ? 'no-budget' : (quiet ?? 'no-improvement');
-    return end('quiet', { code, text: reasonMeanings[code] });
+    if (shut !== null) return end('gated', shut.reason, null, evacuations);
+    const code: ReasonCode = budget === 0 ? 'no-budget' : nothing;
+    return end('quiet', { code, text: reasonMeanings[code] }, null, evacuations);
   }
 
-  const arrangement = arrange(cluster, draft.moves);
-  const steps = toSteps(snapshot.id, draft, draft.moves, arrangement, options, () => true);
-  const last = new Map(draft.moves.map((move): [number, Move] => [move.vm, move]));
-  const place = Int32Array.from(cluster.vmHost, (host, v) => last.get(v)?.to ?? host);
-  const after = imbalances(cluster, valuesAfter(cluster, cluster.score, cluster.vmHost, place));
+  const { steps, after } = complete(snapshot.id, draft, drains, options);
   return end(
     'planned',
     { code: 'planned', text: `${steps.length} of at most ${budget} moves` },
@@ -77,11 +94,12 @@ export function decide({ snapshot, memory, options }: DecideInput): Decision {
       shareOfPossible: null,
       candidatesEvaluated: draft.evaluated,
     },
+    evacuations,
   );
 }
 
 /** The largest `maxMigrationsPerCycle` of the enabled policies. */
-function cycleBudget(snapshot: Snapshot, _options: EngineOptions): number {
+function cycleBudget(snapshot: Snapshot): number {
   const enabled = snapshot.policies.filter((policy) => policy.enabled);
   if (enabled.length === 0) return RULES_ONLY_BUDGET;
   return Math.max(...enabled.map((policy) => policy.maxMigrationsPerCycle));
@@ -90,6 +108,7 @@ function cycleBudget(snapshot: Snapshot, _options: EngineOptions): number {
 /** Why balancing has nothing to do; null when it has. */
 function quietReason(
   observed: Observed,
+  mode: Policy['mode'],
   imbalance: Float64Array,
   policies: readonly PolicyImbalance[],
   options: EngineOptions,
@@ -97,6 +116,7 @@ function quietReason(
   if (!options.balance) return 'rules-only';
   const { cluster, judged } = observed;
   if (cluster.P === 0) return 'nothing-scored';
+  if (mode === 'pack') return null;
   if (allWithin(cluster, imbalance)) return 'balanced';
   const due = policies.some((state) => {
     const policy = judged.find((j) => j.policy.name === state.policy)?.policy;

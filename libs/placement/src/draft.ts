@@ -35,6 +35,12 @@ export class Draft {
   readonly stuck: Stuck[] = [];
   lowerBound: number | null = null;
 
+  readonly #undo: {
+    readonly values: readonly number[];
+    readonly fullness: readonly number[];
+    readonly moved: number;
+  }[] = [];
+
   constructor(cluster: Cluster, budget: number) {
     this.cluster = cluster;
     this.budget = budget;
@@ -53,12 +59,44 @@ export class Draft {
   apply(vm: number, to: number, phase: Phase, why: ReasonCode, repairs = NO_REPAIR, parking = false): void {
     const from = this.place[vm] ?? 0;
     this.moves.push({ vm, from, to, phase, parking, why, repairs });
+    this.#undo.push({
+      values: this.#pair(this.score, from, to),
+      fullness: this.#pair(this.fullness, from, to),
+      moved: this.moved[vm] ?? 0,
+    });
     this.room.move(vm, from, to);
     this.place[vm] = to;
     shift(this.cluster, this.score, vm, from, to);
     shift(this.cluster, this.fullness, vm, from, to);
     this.moved[vm] = 1;
     this.budget -= 1;
+  }
+
+  /** Takes back the moves after the first `length`, to the same bits as before. */
+  rollback(length: number): void {
+    while (this.moves.length > length) {
+      const move = this.moves.pop();
+      const saved = this.#undo.pop();
+      if (move === undefined || saved === undefined) return;
+      const { vm, from, to } = move;
+      this.room.undo(vm, from, to);
+      this.place[vm] = from;
+      this.#restore(this.score, from, to, saved.values);
+      this.#restore(this.fullness, from, to, saved.fullness);
+      this.moved[vm] = saved.moved;
+      this.budget += 1;
+    }
+  }
+
+  #pair(values: Float64Array, from: number, to: number): number[] {
+    const { P } = this.cluster;
+    return [...values.subarray(from * P, from * P + P), ...values.subarray(to * P, to * P + P)];
+  }
+
+  #restore(values: Float64Array, from: number, to: number, saved: readonly number[]): void {
+    const { P } = this.cluster;
+    values.set(saved.slice(0, P), from * P);
+    values.set(saved.slice(P), to * P);
   }
 }
 

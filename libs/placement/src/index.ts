@@ -1,6 +1,17 @@
 export { buildCluster, type Cluster, type ClusterParts } from './cluster.ts';
+export {
+  type ClusterFile,
+  clusterOf,
+  type PlanClusterOptions,
+  type PlannedCluster,
+  type PlannedMove,
+  parseClusterFile,
+  planCluster,
+  planParsed,
+} from './clusterFile.ts';
 export { checkMove, type Refusal } from './constraints.ts';
 export { type DecideInput, decide, RULES_ONLY_BUDGET } from './decide.ts';
+export { ClusterFileError } from './errors.ts';
 export * from './memory.ts';
 export { type Observed, observe } from './observe.ts';
 export { type ReasonCode, reasonCodes, reasonMeanings } from './reasons.ts';

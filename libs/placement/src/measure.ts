@@ -108,6 +108,20 @@ export class Extremes {
     return only(this.#low, score, policy, this.#cluster.P);
   }
 
+  /** The policy's imbalance after the VM left `a`, wherever it went: no destination but an only lowest host does better. */
+  afterLeaving(score: Float64Array, vm: number, a: number, policy: number): number {
+    const { P, load, size, counted } = this.#cluster;
+    const at = (score[a * P + policy] ?? 0) - (load[vm * P + policy] ?? 0) / (size[a * P + policy] ?? 1);
+    let high = counted[a] === 1 ? at : Number.NEGATIVE_INFINITY;
+    let low = counted[a] === 1 ? at : Number.POSITIVE_INFINITY;
+    const start = policy * KEPT;
+    const h = this.#high[start] === a ? this.#high[start + 1] : this.#high[start];
+    const l = this.#low[start] === a ? this.#low[start + 1] : this.#low[start];
+    if (h !== undefined && h >= 0) high = Math.max(high, score[h * P + policy] ?? 0);
+    if (l !== undefined && l >= 0) low = Math.min(low, score[l * P + policy] ?? 0);
+    return high >= low ? high - low : 0;
+  }
+
   /** The policy's imbalance after the VM went from `a` to `b`. */
   after(score: Float64Array, vm: number, a: number, b: number, policy: number): number {
     const { P, load, size, counted } = this.#cluster;

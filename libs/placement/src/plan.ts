@@ -1,0 +1,40 @@
+import type { EngineOptions, Step } from '@kronos/contracts';
+import type { Draft, Move } from './draft.ts';
+import { EPSILON, Extremes, imbalances, valuesAfter } from './measure.ts';
+import { arrange } from './order.ts';
+import { type Drain, staysBelow } from './passes/pack.ts';
+import { toSteps } from './steps.ts';
+
+/** The draft's moves as ordered steps, and the imbalance of each policy when all are done. */
+export function complete(
+  planId: string,
+  draft: Draft,
+  drains: readonly Drain[],
+  options: Pick<EngineOptions, 'alternates' | 'staggerSeconds'>,
+): { steps: Step[]; after: Float64Array } {
+  const { cluster, moves } = draft;
+  const arrangement = arrange(cluster, moves);
+  const steps = toSteps(planId, draft, moves, arrangement, options, alternateRule(draft, drains));
+  const after = imbalances(cluster, valuesAfter(cluster, cluster.score, cluster.vmHost, draft.place));
+  return { steps, after };
+}
+
+/** Which legal hosts may stand in for a step's destination, by the rule of its pass. */
+function alternateRule(draft: Draft, drains: readonly Drain[]): (move: Move, host: number) => boolean {
+  const { cluster, score, fullness, place } = draft;
+  const before = imbalances(cluster, cluster.score);
+  const closed = new Set(drains.filter((drain) => drain.refusal === null).map((drain) => drain.host));
+  const used = new Uint8Array(cluster.H);
+  for (const host of [...cluster.vmHost, ...place]) used[host] = 1;
+  const extremes = new Extremes(cluster);
+  extremes.update(score);
+  return (move, host) => {
+    if (move.phase === 'pack')
+      return !closed.has(host) && used[host] === 1 && staysBelow(cluster, fullness, move.vm, host);
+    for (let p = 0; p < cluster.P; p++) {
+      const after = extremes.after(score, move.vm, move.to, host, p);
+      if (after > (cluster.policies[p]?.threshold ?? 0) + EPSILON && after > (before[p] ?? 0) + EPSILON) return false;
+    }
+    return true;
+  };
+}

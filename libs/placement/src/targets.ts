@@ -1,0 +1,137 @@
+import type { Cluster } from './cluster.ts';
+import { check, NO_REPAIR } from './constraints.ts';
+import type { Draft } from './draft.ts';
+import { EPSILON, Extremes, imbalances } from './measure.ts';
+import { codeNumber, codeOfNumber, type ReasonCode } from './reasons.ts';
+
+/** The best destination of a VM, and what it leads to. */
+export type Target = {
+  readonly vm: number;
+  readonly to: number;
+  readonly combined: number;
+  /** Among equals the lower one is better: load of the destination, or what share of it is used where nothing is scored. */
+  readonly rank: number;
+};
+
+/**
+ * Finds destinations by the rule that evacuation and repair share: legal, pushes no policy past its threshold, leaves
+ * the combined imbalance lowest; among equals the least loaded host, by free capacity where nothing is scored.
+ */
+export class Targets {
+  readonly #draft: Draft;
+  readonly #extremes: Extremes;
+  #imbalance: Float64Array;
+  /** Destinations, least loaded first. */
+  #hosts: number[] = [];
+  /** The only lowest hosts of the policies: only these can make up for more than the VM's leaving does. */
+  #cold: number[] = [];
+  readonly #loads: Float64Array;
+
+  constructor(draft: Draft) {
+    this.#draft = draft;
+    this.#extremes = new Extremes(draft.cluster);
+    this.#imbalance = new Float64Array(draft.cluster.P);
+    this.#loads = new Float64Array(draft.cluster.H);
+    this.refresh();
+  }
+
+  /** To be called after the draft has changed. */
+  refresh(): void {
+    const { cluster, score } = this.#draft;
+    const { H, P, policies } = cluster;
+    this.#imbalance = imbalances(cluster, score);
+    this.#extremes.update(score);
+    const hosts: number[] = [];
+    const loads = this.#loads;
+    for (let h = 0; h < H; h++) {
+      let load = 0;
+      for (let p = 0; p < P; p++) load += (policies[p]?.weight ?? 0) * (score[h * P + p] ?? 0);
+      loads[h] = load;
+      if (cluster.hostRefusal[h] === 0) hosts.push(h);
+    }
+    this.#hosts = hosts.sort((a, b) => (loads[a] ?? 0) - (loads[b] ?? 0) || a - b);
+    this.#cold = policies.map((_, p) => this.#extremes.onlyLowest(score, p)).filter((h) => h >= 0);
+  }
+
+  /** The best of the VM's destinations, or of those in `only`; null when there is none. */
+  of(vm: number, repairs = NO_REPAIR, only?: readonly number[]): Target | null {
+    const { cluster, place, score } = this.#draft;
+    const from = place[vm] ?? 0;
+    let enough = 0;
+    for (let p = 0; p < cluster.P; p++)
+      enough += (cluster.policies[p]?.weight ?? 0) * this.#extremes.afterLeaving(score, vm, from, p);
+    let best: Target | null = null;
+    for (const to of only ?? this.#cold) best = this.#better(best, vm, to, repairs);
+    if (only !== undefined) return best;
+    for (const to of this.#hosts) {
+      best = this.#better(best, vm, to, repairs);
+      // The hosts come least loaded first: a later one can be no better than this.
+      if (cluster.P > 0 && best?.to === to && best.combined <= enough + EPSILON) break;
+    }
+    return best;
+  }
+
+  /** Why no destination takes the VM: the reason that most hosts give, and how many hosts give which. */
+  whyNot(vm: number, repairs = NO_REPAIR): { code: ReasonCode; counts: Record<string, number> } {
+    const { cluster, place, room } = this.#draft;
+    const counts: Record<string, number> = {};
+    let code: ReasonCode = 'no-destination';
+    for (let h = 0; h < cluster.H; h++) {
+      if (h === place[vm]) continue;
+      let refusal = check(cluster, place, room, vm, h, repairs);
+      if (refusal === 0 && this.#combinedAfter(vm, h) === null) refusal = codeNumber['past-threshold'];
+      if (refusal === 0) continue;
+      const reason = codeOfNumber(refusal);
+      counts[reason] = (counts[reason] ?? 0) + 1;
+      if (code === 'no-destination' || (counts[reason] ?? 0) > (counts[code] ?? 0)) code = reason;
+    }
+    return { code, counts };
+  }
+
+  #better(best: Target | null, vm: number, to: number, repairs: number): Target | null {
+    const { cluster, place, room, refusals } = this.#draft;
+    if (place[vm] === to) return best;
+    this.#draft.evaluated++;
+    const combined = this.#combinedAfter(vm, to);
+    if (combined === null) {
+      refusals.add(codeNumber['past-threshold']);
+      return best;
+    }
+    const rank = cluster.P > 0 ? (this.#loads[to] ?? 0) : usedShareAfter(cluster, room.free, vm, to);
+    if (best !== null && !isLower(combined, rank, best)) return best;
+    const refusal = check(cluster, place, room, vm, to, repairs);
+    if (refusal === 0) return { vm, to, combined, rank };
+    refusals.add(refusal);
+    return best;
+  }
+
+  /** Combined imbalance after the move; null when it pushes a policy past its threshold. */
+  #combinedAfter(vm: number, to: number): number | null {
+    const { cluster, place, score } = this.#draft;
+    const from = place[vm] ?? 0;
+    let combined = 0;
+    for (let p = 0; p < cluster.P; p++) {
+      const policy = cluster.policies[p];
+      const after = this.#extremes.after(score, vm, from, to, p);
+      if (after > (policy?.threshold ?? 0) + EPSILON && after > (this.#imbalance[p] ?? 0) + EPSILON) return null;
+      combined += (policy?.weight ?? 0) * after;
+    }
+    return combined;
+  }
+}
+
+/** True when a result is lower than a target: by combined imbalance, then by rank. */
+export const isLower = (combined: number, rank: number, than: Target): boolean =>
+  combined < than.combined - EPSILON || (combined <= than.combined + EPSILON && rank < than.rank - EPSILON);
+
+/** The largest share of a resource class that is used on a host when the VM has come. */
+function usedShareAfter(cluster: Cluster, free: Float64Array, vm: number, host: number): number {
+  let most = 0;
+  for (let r = 0; r < cluster.R; r++) {
+    const amount = cluster.demand[vm * cluster.R + r] ?? 0;
+    const capacity = cluster.capacity[host * cluster.R + r] ?? 0;
+    if (amount <= 0 || !Number.isFinite(capacity)) continue;
+    most = Math.max(most, 1 - ((free[host * cluster.R + r] ?? 0) - amount) / Math.max(capacity, 1));
+  }
+  return most;
+}
