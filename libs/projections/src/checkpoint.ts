@@ -1,4 +1,4 @@
-import { canonicalJson, controlSchemas, planEventSchemas, resultSchemas } from '@kronos/contracts';
+import { canonicalJson, controlSchemas, planEventSchemas, resultSchemas, type StoredEvent } from '@kronos/contracts';
 import {
   type AggregateFacts,
   type AllFacts,
@@ -28,6 +28,8 @@ export type CheckpointPart = {
 
 /** The body of a part: what a person reads in a checkpoint. */
 type PartBody = {
+  /** Which event `sequence` is, so that a checkpoint of another log is known for what it is. */
+  anchor: string;
   /** `type/version` of the events that were readable. */
   reads: readonly string[];
   /** Every aggregate that has a part at this sequence. */
@@ -38,19 +40,27 @@ type PartBody = {
   facts: Json;
 };
 
-/** The state in parts, one per aggregate. Without any aggregate there is none: there is nothing to start from yet. */
-export function toParts(state: LogState): CheckpointPart[] {
+/** What names an event of the log: its id, or for one that cannot be read what it claims to be. */
+export const anchorOf = ({ event }: StoredEvent): string =>
+  event.type === 'unreadable' ? `${event.claimedType}/${event.claimedVersion ?? '?'}` : event.id;
+
+/**
+ * The state in parts, one per aggregate. Without any aggregate there is none: there is nothing to start from yet.
+ *
+ * @param anchor {@link anchorOf} the event at the state's sequence
+ */
+export function toParts(state: LogState, anchor: string): CheckpointPart[] {
   const aggregates = [...state.aggregates.keys()].sort();
   const all = encode(state.all);
   return aggregates.map((aggregate) => {
     const facts = encode(state.aggregates.get(aggregate) ?? initialAggregateFacts);
-    const body: PartBody = { reads: readableEvents, aggregates, all, facts };
+    const body: PartBody = { anchor, reads: readableEvents, aggregates, all, facts };
     return { aggregate, sequence: state.sequence, foldVersion: FOLD_VERSION, state: body as unknown as Json };
   });
 }
 
 export type Restored =
-  | { readonly ok: true; readonly state: LogState }
+  | { readonly ok: true; readonly state: LogState; readonly anchor: string }
   /** Why these parts are no state to start from. */
   | { readonly ok: false; readonly problem: string };
 
@@ -61,7 +71,8 @@ export function fromParts(parts: readonly CheckpointPart[]): Restored {
   const aggregates = new Map<string, AggregateFacts>();
   const names = new Set<string>();
   let all: AllFacts = initialAllFacts;
-  let allText: string | null = null;
+  let common: string | null = null;
+  let anchor = '';
   for (const part of parts) {
     if (part.foldVersion !== FOLD_VERSION)
       return no(`${part.aggregate}: fold version ${part.foldVersion}, this one is ${FOLD_VERSION}`);
@@ -71,10 +82,11 @@ export function fromParts(parts: readonly CheckpointPart[]): Restored {
     if (body === null) return no(`${part.aggregate}: the state has not the form of fold version ${FOLD_VERSION}`);
     if (canonicalJson(body.reads) !== canonicalJson(readableEvents))
       return no(`${part.aggregate}: it was folded by a version of Kronos that reads other events`);
-    const text = canonicalJson(body.all);
-    if (allText !== null && text !== allText)
+    const text = canonicalJson([body.anchor, body.all]);
+    if (common !== null && text !== common)
       return no(`${part.aggregate} and ${one.aggregate} disagree on what holds for all`);
-    allText = text;
+    common = text;
+    anchor = body.anchor;
     for (const name of body.aggregates) names.add(name);
     const facts = decodeFacts(body.facts, initialAggregateFacts);
     const forAll = decodeFacts(body.all, initialAllFacts);
@@ -84,7 +96,7 @@ export function fromParts(parts: readonly CheckpointPart[]): Restored {
     aggregates.set(part.aggregate, facts);
   }
   for (const name of names) if (!aggregates.has(name)) return no(`the part of ${name} is missing`);
-  return { ok: true, state: { sequence: one.sequence, all, aggregates } };
+  return { ok: true, state: { sequence: one.sequence, all, aggregates }, anchor };
 }
 
 /** The state as one canonical text: equal states, equal texts, whatever way led to them. */
@@ -129,9 +141,9 @@ function decodeFacts<T extends ControlFacts>(json: Json, form: T): T | null {
 
 function bodyOf(state: Json): PartBody | null {
   if (!isObject(state)) return null;
-  const { reads, aggregates, all, facts } = state;
-  if (!isStrings(reads) || !isStrings(aggregates) || all === undefined || facts === undefined) return null;
-  return { reads, aggregates, all, facts };
+  const { anchor, reads, aggregates, all, facts } = state;
+  if (typeof anchor !== 'string' || !isStrings(reads) || !isStrings(aggregates)) return null;
+  return all === undefined || facts === undefined ? null : { anchor, reads, aggregates, all, facts };
 }
 
 const isObject = (value: unknown): value is { [key: string]: Json } =>

@@ -1,6 +1,14 @@
 import { ALL } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
-import { type CheckpointPart, canonicalState, FOLD_VERSION, fromParts, type Json, toParts } from './checkpoint.ts';
+import {
+  anchorOf,
+  type CheckpointPart,
+  canonicalState,
+  FOLD_VERSION,
+  fromParts,
+  type Json,
+  toParts,
+} from './checkpoint.ts';
 import { fold } from './evolve.ts';
 import { randomHistory, testLog } from './testing.ts';
 
@@ -20,7 +28,7 @@ describe('a checkpoint', () => {
     log.released([{ serverId: 'vm1', from: 'h1', to: 'h2' }]);
     log.about('other').decided();
     log.about(ALL).paused('grace');
-    const parts = toParts(log.fold());
+    const parts = toParts(log.fold(), 'anchor');
     expect(parts.map((p) => [p.aggregate, p.sequence, p.foldVersion])).toEqual([
       ['gpu', 3, FOLD_VERSION],
       ['other', 3, FOLD_VERSION],
@@ -29,59 +37,67 @@ describe('a checkpoint', () => {
   });
 
   it('restores the very state', () => {
-    const restored = fromParts(wire(toParts(state)));
-    expect(restored).toEqual({ ok: true, state });
+    const restored = fromParts(wire(toParts(state, 'anchor')));
+    expect(restored).toEqual({ ok: true, state, anchor: 'anchor' });
     expect(restored.ok && canonicalState(restored.state)).toBe(canonicalState(state));
   });
 
   it('does not care in which order its parts come', () => {
-    expect(fromParts(wire(toParts(state)).reverse())).toEqual({ ok: true, state });
+    expect(fromParts(wire(toParts(state, 'anchor')).reverse())).toEqual({ ok: true, state, anchor: 'anchor' });
   });
 
   it('has no part before the first event', () => {
-    expect(toParts(fold([]))).toEqual([]);
+    expect(toParts(fold([]), 'none')).toEqual([]);
     expect(problemOf([])).toMatch(/no part/);
   });
 
   it('is passed over when a part is missing', () => {
-    expect(problemOf(wire(toParts(state)).slice(1))).toMatch(/the part of .* is missing/);
+    expect(problemOf(wire(toParts(state, 'anchor')).slice(1))).toMatch(/the part of .* is missing/);
   });
 
   it('is passed over when its parts are of different sequences', () => {
-    const [first, ...rest] = wire(toParts(state));
+    const [first, ...rest] = wire(toParts(state, 'anchor'));
     expect(first && problemOf([{ ...first, sequence: 3 }, ...rest])).toMatch(/is at sequence/);
   });
 
   it('is passed over when another fold version wrote it', () => {
-    expect(problemOf(wire(toParts(state)).map((p) => ({ ...p, foldVersion: FOLD_VERSION + 1 })))).toMatch(
+    expect(problemOf(wire(toParts(state, 'anchor')).map((p) => ({ ...p, foldVersion: FOLD_VERSION + 1 })))).toMatch(
       /fold version/,
     );
   });
 
   it('is passed over when its writer read other events', () => {
-    const parts = wire(toParts(state));
+    const parts = wire(toParts(state, 'anchor'));
     for (const part of parts) body(part).reads = ['cycle.decided/1'];
     expect(problemOf(parts)).toMatch(/reads other events/);
   });
 
   it('is passed over when its parts disagree on what holds for all', () => {
-    const parts = wire(toParts(state));
+    const parts = wire(toParts(state, 'anchor'));
     const [first] = parts;
     if (first !== undefined) (body(first).all as { [key: string]: Json }).seen = ['foreign'];
     expect(problemOf(parts)).toMatch(/disagree/);
   });
 
+  it('names the event that it reaches, also one that cannot be read', () => {
+    const log = testLog();
+    const paused = log.paused();
+    log.unreadable('migration.teleported', 7);
+    log.unreadable('noise', null);
+    expect(log.events.map(anchorOf)).toEqual([paused.id, 'migration.teleported/7', 'noise/?']);
+  });
+
   it.each([
     ['no object', 'text'],
-    ['no facts', { reads: [], aggregates: [], all: {} }],
-    ['a list in place of a name', { reads: [], aggregates: 'gpu', all: {}, facts: {} }],
+    ['no facts', { anchor: 'a', reads: [], aggregates: [], all: {} }],
+    ['a list in place of a name', { anchor: 'a', reads: [], aggregates: 'gpu', all: {}, facts: {} }],
   ])('is passed over when its state is %s', (_, foreign) => {
-    const parts = wire(toParts(state)).map((p) => ({ ...p, state: foreign as Json }));
+    const parts = wire(toParts(state, 'anchor')).map((p) => ({ ...p, state: foreign as Json }));
     expect(problemOf(parts)).toMatch(/form/);
   });
 
   it.each(['plans', 'seen', 'recentPlans', 'extra'])('is passed over when %s has another form', (field) => {
-    const parts = wire(toParts(state));
+    const parts = wire(toParts(state, 'anchor'));
     for (const part of parts) (body(part).facts as { [key: string]: Json })[field] = 'another';
     expect(problemOf(parts)).toMatch(/form/);
   });

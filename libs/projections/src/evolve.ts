@@ -197,6 +197,8 @@ export function createFolder(from: LogState = initialLogState()): Folder {
       cycle: d.cycle,
       outcome: d.outcome,
       release: d.release,
+      reason: d.reason,
+      before: d.before,
     };
     const sustained: Record<string, number> = {};
     for (const p of d.before.policies) if (p.sustainedCycles > 0) sustained[p.policy] = p.sustainedCycles;

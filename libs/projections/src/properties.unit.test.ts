@@ -27,7 +27,7 @@ function take(events: Iterable<StoredEvent>, most: number): StoredEvent[] {
 
 /** The state after the first `cut` events, through a checkpoint, then the rest. */
 function throughCheckpoint(history: readonly StoredEvent[], cut: number): LogState {
-  const parts = toParts(fold(history.slice(0, cut)));
+  const parts = toParts(fold(history.slice(0, cut)), 'anchor');
   if (parts.length === 0) return fold(history);
   const restored = fromParts(JSON.parse(JSON.stringify(parts)));
   if (!restored.ok) throw new Error(restored.problem);

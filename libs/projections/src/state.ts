@@ -1,4 +1,4 @@
-import type { EngineOptions, Reason, Step } from '@kronos/contracts';
+import type { EngineOptions, PolicyImbalance, Reason, Step } from '@kronos/contracts';
 
 /**
  * What the event log says, folded: facts and their times, never deadlines. Times are milliseconds since the epoch,
@@ -92,6 +92,9 @@ export type Decided = {
   readonly cycle: number;
   readonly outcome: 'planned' | 'quiet' | 'gated';
   readonly release: 'released' | 'proposed' | 'dryRun' | 'none';
+  readonly reason: Reason;
+  /** Imbalances that it found. */
+  readonly before: { readonly combined: number | null; readonly policies: readonly PolicyImbalance[] };
 };
 
 /** A step without its explanation, which stays in the plan's event. */
