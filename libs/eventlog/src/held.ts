@@ -10,7 +10,7 @@ const bodyOf = (settlement: Settlement): string => {
   // Without a reason: servers before 2.10.4 ignore a term that has one.
   if (settlement === 'dead') return '+TERM';
   if (settlement === 'handOver' || settlement.delayMs <= 0) return '-NAK';
-  return `-NAK ${JSON.stringify({ delay: nanos(settlement.delayMs) })}`;
+  return `-NAK ${JSON.stringify({ delay: nanos(Math.ceil(settlement.delayMs)) })}`;
 };
 
 /**

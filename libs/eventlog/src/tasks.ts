@@ -151,7 +151,7 @@ export class Worker implements TaskWorker {
       }
       this.#waiting.shift();
       const enough = this.#options.concurrency - this.held >= this.#options.aggregates.length;
-      void this.#serve(aggregate, enough ? Math.min(LONG_POLL_MS, this.#options.ackWaitMs / 3) : 0);
+      void this.#serve(aggregate, enough ? Math.min(LONG_POLL_MS, Math.floor(this.#options.ackWaitMs / 3)) : 0);
     }
   }
 
