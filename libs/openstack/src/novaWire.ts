@@ -50,6 +50,16 @@ const enabledDisabled = z
     value === 'enabled' || value === 'disabled' ? value : 'unknown',
   );
 
+/** Reads by `first` what `test` picks and by `second` the rest, with the errors of that one schema (a union would hide them). */
+function either<A extends z.ZodType, B extends z.ZodType>(test: (raw: unknown) => boolean, first: A, second: B) {
+  return z.unknown().transform((raw, context): z.output<A> | z.output<B> => {
+    const result = test(raw) ? first.safeParse(raw) : second.safeParse(raw);
+    if (result.success) return result.data;
+    for (const { path, message } of result.error.issues) context.addIssue({ code: 'custom', path, message });
+    return z.NEVER;
+  });
+}
+
 export const aggregatesSchema = z.object({
   aggregates: z.array(
     z
@@ -181,11 +191,12 @@ const flavorSchema = z
     }),
   );
 
+const lostFlavor = z.object({}).transform(() => null);
+
 const cellDownServer = z
   .object({
     id: z.string(),
     status: z.literal('UNKNOWN'),
-    name: z.undefined(),
     tenant_id: z.string(),
     created: time,
   })
@@ -241,7 +252,7 @@ const fullServer = z
       z.object({ id: z.string(), properties: z.record(z.string(), z.unknown()).optional() }),
     ]),
     // Nova answers {} for a flavor that it has lost.
-    flavor: z.union([z.strictObject({}).transform(() => null), flavorSchema]),
+    flavor: either((raw) => isRecord(raw) && Object.keys(raw).length === 0, lostFlavor, flavorSchema),
     created: time,
     updated: optionalTime,
     locked: z.boolean(),
@@ -305,14 +316,11 @@ const fullServer = z
   );
 
 /** A server of a cell that is down has no name (2.69); every other must be complete. */
-const serverSchema = z.unknown().transform((raw, context): Server => {
-  const down = isRecord(raw) && raw.status === 'UNKNOWN' && raw.name === undefined;
-  const result = (down ? cellDownServer : fullServer).safeParse(raw);
-  if (result.success) return result.data;
-  for (const issue of result.error.issues)
-    context.addIssue({ code: 'custom', path: issue.path, message: issue.message });
-  return z.NEVER;
-});
+const serverSchema = either(
+  (raw) => isRecord(raw) && raw.status === 'UNKNOWN' && raw.name === undefined,
+  cellDownServer,
+  fullServer,
+);
 
 export const serversSchema = z.object({ servers: z.array(serverSchema), servers_links: linksSchema });
 export const oneServerSchema = z.object({ server: serverSchema });
