@@ -36,6 +36,7 @@ export const attributes = {
   attempt: 'kronos.task.attempt',
   phase: 'kronos.step.phase',
   policy: 'kronos.policy',
+  query: 'db.query.text',
   outcome: 'kronos.outcome',
   reason: 'kronos.reason.code',
   basis: 'kronos.log.basis',
@@ -142,6 +143,24 @@ export const metricSpecs = {
     unit: 's',
     help: 'Time from the start of an observation to its snapshot on the stream.',
     labels: { aggregate: AGGREGATE },
+    buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300],
+  },
+  cyclesSkipped: {
+    kind: 'counter',
+    name: 'kronos_cycles_skipped_total',
+    unit: '{cycle}',
+    help: 'Cycles without an observation, because the one before took longer than evaluation_interval.',
+    labels: {},
+  },
+  collectDuration: {
+    kind: 'histogram',
+    name: 'kronos_collect_duration_seconds',
+    unit: 's',
+    help: 'Time to read one part of the cloud, retries and pages included.',
+    labels: {
+      part: ['aggregates', 'services', 'hypervisors', 'servers', 'server_groups', 'migrations', 'capacity'],
+      outcome: ['read', 'failed'],
+    },
     buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300],
   },
   snapshots: {

@@ -1,1 +1,89 @@
-export {};
+import { storageLimits } from '@kronos/config';
+import { connectLog, openCloud, openPrometheus } from '@kronos/connect';
+import { bucketNames, streamNames, UNASSIGNED } from '@kronos/contracts';
+import { commandLine, runService, kronosVersion as version } from '@kronos/telemetry';
+import { createCycle } from './cycle.ts';
+import { createScorer } from './scorer.ts';
+import { Seen } from './seen.ts';
+
+const { file } = commandLine('scorer');
+
+/** Calls to OpenStack, and queries of Prometheus, at a time. */
+const CONCURRENCY = 8;
+
+process.exitCode = await runService(
+  {
+    name: 'scorer',
+    version,
+    async start({ config, policies, log: logger, metrics, http, instance, tracer, stopping }) {
+      const {
+        engine,
+        nova,
+        prometheus: { stalenessThreshold, timeout },
+      } = config;
+      const scope = [...engine.aggregates, ...(engine.includeUnassignedHosts ? [UNASSIGNED] : [])];
+      const intervalMs = engine.evaluationInterval * 1000;
+      const log = await connectLog(config, 'scorer', logger);
+      await log.verify({
+        streams: [streamNames.snapshots, streamNames.log],
+        buckets: [bucketNames.snapshots],
+        taskConsumers: [],
+        limits: storageLimits(config),
+      });
+      const cloud = openCloud(config, process.env, metrics);
+      const prometheus = engine.balance ? openPrometheus(config) : null;
+      const seen = new Seen();
+      const clock = Date.now;
+      const scorer = createScorer({
+        log,
+        nova: cloud.nova,
+        placement: cloud.placement,
+        prometheus,
+        seen,
+        settings: {
+          scope,
+          policies,
+          balance: engine.balance,
+          intervalMs,
+          stalenessMs: stalenessThreshold * 1000,
+          queryDeadlineMs: Math.max(intervalMs, timeout * 1000),
+          concurrency: CONCURRENCY,
+          observe: { hypervisorTypes: nova.hypervisorTypes, optOut: engine.optOut, cells: nova.cells },
+        },
+        by: { service: 'scorer', instance, version },
+        clock,
+        logger,
+        tracer,
+        metrics,
+      });
+      const cycle = createCycle({
+        log,
+        scorer,
+        seen,
+        scope,
+        intervalMs,
+        clock,
+        maxClockSkewMs: engine.maxClockSkew * 1000,
+        instance,
+        logger,
+        metrics,
+        signal: stopping,
+      });
+      http.check('nats', () => {
+        const { ok, detail } = log.healthy();
+        return ok ? { ok } : { ok, reason: detail };
+      });
+      http.check('snapshots', () => cycle.current());
+      http.check('clock', () => cycle.clockRight());
+      const done = cycle.run();
+      return {
+        done,
+        async stop() {
+          await done.catch(() => undefined);
+          await Promise.all([log.close(), cloud.close(), prometheus?.close()]);
+        },
+      };
+    },
+  },
+  { file, env: process.env },
+);

@@ -166,6 +166,9 @@ export function serversOf(input: ServersInput): ServersSeen {
   };
 }
 
+/** Servers that a problem carries on to the next snapshot; more would not fit into a message. */
+const MOST_CARRIED = 2000;
+
 /**
  * Known servers that the list lacks without having been deleted, and servers of a cell that is down: the aggregate's load
  * is then not known.
@@ -192,7 +195,7 @@ function vanished({ index, hosts, known, fates }: ServersInput): Reason[] {
       problem(
         'server-vanished',
         `missing from Nova's list and not deleted: ${some(gone.map(({ one, why }) => `${one.id} of ${one.host} (${why})`))}`,
-        { servers: gone.map(({ one }) => ({ id: one.id, name: one.name, host: one.host })) },
+        { servers: gone.slice(0, MOST_CARRIED).map(({ one }) => ({ ...one })), missing: gone.length },
       ),
     );
   }
@@ -203,7 +206,7 @@ function vanished({ index, hosts, known, fates }: ServersInput): Reason[] {
       problem(
         'servers-of-down-cell',
         `a cell is down: Nova does not say where ${some(servers)} ${servers.length === 1 ? 'is' : 'are'}`,
-        { servers: down.map((one) => ({ id: one.id, name: one.name, host: one.host })), hosts: unsure },
+        { servers: down.slice(0, MOST_CARRIED).map((one) => ({ ...one })), missing: down.length, hosts: unsure },
       ),
     );
   }
@@ -231,6 +234,18 @@ export function knownAfter(snapshot: {
     }
   }
   for (const { id, name, host } of snapshot.servers) known.set(id, { id, name, host });
+  return [...known.values()];
+}
+
+/** {@link knownAfter}, and what this process knew before and has not seen to be gone. */
+export function stillKnown(
+  snapshot: Parameters<typeof knownAfter>[0],
+  before: readonly KnownServer[],
+  index: Pick<ServerIndex, 'listed'>,
+  fates: ReadonlyMap<string, Fate>,
+): KnownServer[] {
+  const missed = before.filter((one) => !index.listed.has(one.id) && fates.get(one.id)?.fate !== 'deleted');
+  const known = new Map([...missed, ...knownAfter(snapshot)].map((one) => [one.id, one]));
   return [...known.values()];
 }
 

@@ -1,0 +1,188 @@
+/** The scorer's life: a snapshot of every aggregate each interval, and whenever an operator asks for one. */
+import { ALL, type Control, type SnapshotTaken, subject } from '@kronos/contracts';
+import type { Delivered, EventLog } from '@kronos/eventlog';
+import type { Instruments, Logger } from '@kronos/telemetry';
+import { commandRequests, cycleRequest, type SnapshotRequest } from './requests.ts';
+import { due } from './schedule.ts';
+import type { Scorer } from './scorer.ts';
+import type { Seen } from './seen.ts';
+
+export interface CycleDeps {
+  readonly log: Pick<EventLog, 'snapshots' | 'replaySnapshots' | 'tail' | 'lastSequenceOf'>;
+  readonly scorer: Scorer;
+  readonly seen: Seen;
+  readonly scope: readonly string[];
+  readonly intervalMs: number;
+  /** Ms since the epoch. */
+  readonly clock: () => number;
+  readonly maxClockSkewMs: number;
+  /** The name of this process in what it writes. */
+  readonly instance: string;
+  readonly logger: Logger;
+  readonly metrics: Instruments;
+  /** Ends it. */
+  readonly signal: AbortSignal;
+}
+
+export interface Cycle {
+  /** Runs until the signal; rejects when the streams can no longer be read. */
+  run(): Promise<void>;
+  /** Whether every aggregate has had a snapshot of late, whoever took it. */
+  current(): { readonly ok: true } | { readonly ok: false; readonly reason: string };
+  /** Whether this process's clock agrees with the server's. */
+  clockRight(): { readonly ok: true } | { readonly ok: false; readonly reason: string };
+}
+
+/** A request that is older is not answered: whoever asked has stopped waiting. */
+const REQUEST_KEPT_MS = 120_000;
+/** After so many intervals without a snapshot the scorer is not ready. */
+const MISSED_INTERVALS = 3;
+
+export function createCycle(deps: CycleDeps): Cycle {
+  const { log, scorer, seen, scope, intervalMs, clock, logger, metrics, signal } = deps;
+  const startedMs = clock();
+  const newestMs = new Map<string, number>();
+  const waiting = new Map<string, SnapshotRequest>();
+  const bell = new Bell();
+  let skewMs = 0;
+
+  function note(delivered: Delivered<SnapshotTaken>): void {
+    if (delivered.problem !== undefined) {
+      logger.warn({ sequence: delivered.sequence, problem: delivered.problem }, 'a snapshot message cannot be read');
+      return;
+    }
+    const { message, sequence, storedAt } = delivered;
+    seen.note(message, sequence);
+    newestMs.set(message.aggregate, clock());
+    if (message.by.instance === deps.instance) {
+      skewMs = Date.parse(message.time) - storedAt;
+      metrics.clockSkew.set(skewMs / 1000, {});
+    }
+    bell.ring();
+  }
+
+  /** Follows the snapshot stream; `level` is called once it has delivered what was there at the start. */
+  async function follow(level: () => void): Promise<void> {
+    const missing = new Map<string, number>();
+    for (const aggregate of scope) {
+      const sequence = await log.lastSequenceOf('snapshots', aggregate);
+      if (sequence > 0) missing.set(subject('snapshots', aggregate), sequence);
+    }
+    const since = new Date(clock() - Math.max(REQUEST_KEPT_MS, 2 * intervalMs));
+    for await (const one of log.replaySnapshots({ aggregates: scope, since })) note(one);
+    if (missing.size === 0) level();
+    for await (const one of log.snapshots({ aggregates: scope })) {
+      note(one);
+      if (one.sequence >= (missing.get(one.subject) ?? Number.POSITIVE_INFINITY)) missing.delete(one.subject);
+      if (missing.size === 0) level();
+    }
+  }
+
+  /** Follows the operators' requests, those of a short while before the start too. */
+  async function listen(): Promise<void> {
+    const since = new Date(clock() - REQUEST_KEPT_MS);
+    for await (const one of log.tail({ families: ['controls'], aggregates: [...scope, ALL], since })) {
+      if (one.problem !== undefined) continue;
+      for (const request of commandRequests(one.message as Control, one.traceparent, scope)) {
+        if (!seen.has(request.aggregate, request.id)) waiting.set(request.id, request);
+      }
+      if (waiting.size > 0) bell.ring();
+    }
+  }
+
+  async function attempt(requests: readonly SnapshotRequest[]): Promise<boolean> {
+    try {
+      const { published, duplicates } = await scorer.take(requests, signal);
+      return published === 0 && duplicates > 0;
+    } catch (error) {
+      signal.throwIfAborted();
+      logger.error({ err: error }, 'no snapshot could be taken');
+      return false;
+    }
+  }
+
+  async function work(): Promise<void> {
+    let last: number | null = null;
+    let standby = false;
+    let tookMs = 0;
+    for (;;) {
+      signal.throwIfAborted();
+      const asked = [...waiting.values()].filter((one) => !seen.has(one.aggregate, one.id));
+      waiting.clear();
+      if (asked.length > 0) {
+        await attempt(asked);
+        continue;
+      }
+      const nowMs = clock();
+      const next = due({ nowMs, intervalMs, last, standby, scope, seen: (aggregate) => seen.cycle(aggregate) });
+      if (next.do === 'wait') {
+        await bell.wait(next.milliseconds, signal);
+        continue;
+      }
+      last = next.cycle;
+      if (next.do === 'nothing') continue;
+      if (next.skipped > 0) {
+        metrics.cyclesSkipped.add(next.skipped, {});
+        logger.warn(
+          { cycle: next.cycle, skipped: next.skipped, tookMs },
+          `${next.skipped} cycles were skipped: the one before took ${(tookMs / 1000).toFixed(1)} s, and evaluation_interval is ${intervalMs / 1000} s`,
+        );
+      }
+      const lost = await attempt(next.aggregates.map((aggregate) => cycleRequest(aggregate, next.cycle)));
+      tookMs = clock() - nowMs;
+      if (lost !== standby) logger.info(lost ? 'another scorer was first: standing by' : 'no longer standing by');
+      standby = lost;
+    }
+  }
+
+  return {
+    async run() {
+      const { promise: level, resolve } = Promise.withResolvers<void>();
+      const following = follow(resolve);
+      try {
+        await Promise.race([level, following]);
+        await Promise.race([work(), following, listen()]);
+      } catch (error) {
+        if (!signal.aborted) throw error;
+      }
+    },
+    current() {
+      const late = scope.filter((aggregate) => {
+        const at = newestMs.get(aggregate) ?? startedMs;
+        return clock() - at > MISSED_INTERVALS * intervalMs;
+      });
+      return late.length === 0 ? { ok: true } : { ok: false, reason: `no snapshot of late: ${late.join(', ')}` };
+    },
+    clockRight() {
+      if (Math.abs(skewMs) <= deps.maxClockSkewMs) return { ok: true };
+      return {
+        ok: false,
+        reason: `this clock and the NATS server's differ by ${(skewMs / 1000).toFixed(1)} s, more than max_clock_skew`,
+      };
+    },
+  };
+}
+
+/** Wakes one waiter; a ring while nobody waits wakes the next one at once. */
+class Bell {
+  #wake: (() => void) | null = null;
+  #rung = false;
+
+  ring(): void {
+    this.#rung = true;
+    this.#wake?.();
+  }
+
+  async wait(milliseconds: number, signal: AbortSignal): Promise<void> {
+    if (!this.#rung && !signal.aborted) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, milliseconds);
+      signal.addEventListener('abort', () => resolve(), { once: true });
+      this.#wake = resolve;
+      await promise;
+      clearTimeout(timer);
+      this.#wake = null;
+    }
+    this.#rung = false;
+  }
+}

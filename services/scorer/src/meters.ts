@@ -1,0 +1,80 @@
+/** What a snapshot shows of itself in metrics and in the log. */
+import type { Snapshot } from '@kronos/contracts';
+import type { Instruments, Logger } from '@kronos/telemetry';
+import type { QueryUse } from './readings.ts';
+
+/** Sets the figures of one snapshot. */
+export function measure(metrics: Instruments, snapshot: Snapshot): void {
+  const { aggregate, scores, hosts } = snapshot;
+  for (const { policy, participates, imbalance, threshold } of scores.policies) {
+    metrics.policyParticipates.set(participates ? 1 : 0, { aggregate, policy });
+    metrics.threshold.set(threshold, { aggregate, policy });
+    // NaN: an old figure must not stand for one that is not known.
+    metrics.imbalance.set(imbalance ?? Number.NaN, { aggregate, policy });
+  }
+  metrics.combinedImbalance.set(scores.combined ?? Number.NaN, { aggregate });
+  for (const state of ['up', 'disabled', 'down', 'unknown'] as const) {
+    metrics.hosts.set(hosts.filter((host) => stateOf(host.service) === state).length, { aggregate, state });
+  }
+  metrics.servers.set(snapshot.servers.length, { aggregate });
+  for (const { code } of snapshot.problems) metrics.observationProblems.add(1, { aggregate, reason: code });
+
+  const unmatched = (counts: readonly number[]): number => Math.max(0, ...counts);
+  metrics.unmatchedLabels.set(unmatched(snapshot.hostReadings.map((one) => one.unmatchedLabels.length)), {
+    aggregate,
+    kind: 'host',
+  });
+  metrics.unmatchedLabels.set(unmatched(snapshot.vmReadings.map((one) => one.unmatchedLabels)), {
+    aggregate,
+    kind: 'vm',
+  });
+  metrics.unmatchedLabels.set(unmatched(snapshot.vmReadings.map((one) => one.ambiguousLabels)), {
+    aggregate,
+    kind: 'vm_ambiguous',
+  });
+  for (const policy of snapshot.policies.filter((one) => one.enabled)) {
+    const host = (use: QueryUse, query: string | null): void => {
+      const reading = snapshot.hostReadings.find((one) => one.query === query && one.label === policy.hostLabel);
+      if (reading !== undefined) metrics.answers.add(1, { policy: policy.name, query: use, health: reading.health });
+    };
+    host('imbalance', policy.imbalanceQuery);
+    host('capacity', policy.capacityQuery);
+    host('host_size', policy.hostSizeQuery);
+    const vm = snapshot.vmReadings.find(
+      (one) =>
+        one.query === policy.vmProfileQuery &&
+        one.label === policy.vmProfileLabel &&
+        one.labelType === policy.vmProfileLabelType,
+    );
+    if (vm !== undefined) metrics.answers.add(1, { policy: policy.name, query: 'vm_profile', health: vm.health });
+  }
+}
+
+function stateOf(service: Snapshot['hosts'][number]['service']): 'up' | 'disabled' | 'down' | 'unknown' {
+  if (service.state === 'unknown' || service.status === 'unknown') return 'unknown';
+  if (service.state === 'down' || service.forcedDown) return 'down';
+  return service.status === 'disabled' ? 'disabled' : 'up';
+}
+
+/** One line per snapshot; its problems and the policies that take no part as lines of their own. */
+export function logSnapshot(log: Logger, snapshot: Snapshot, outcome: 'published' | 'duplicate'): void {
+  const { aggregate, id: snapshotId, scores, problems, notes } = snapshot;
+  for (const reason of problems) log.warn({ aggregate, snapshotId, reason }, `not to be planned: ${reason.text}`);
+  for (const { policy, reason } of scores.policies) {
+    if (reason !== null) log.warn({ aggregate, snapshotId, policy, reason }, `${policy} takes no part: ${reason.text}`);
+  }
+  for (const reason of notes) log.debug({ aggregate, snapshotId, reason }, reason.text);
+  log.info(
+    {
+      aggregate,
+      snapshotId,
+      purpose: snapshot.purpose,
+      hosts: snapshot.hosts.length,
+      servers: snapshot.servers.length,
+      combined: scores.combined,
+      detected: scores.policies.filter((one) => one.detected).map((one) => one.policy),
+      problems: problems.map((one) => one.code),
+    },
+    outcome === 'published' ? 'snapshot taken' : 'snapshot was there already',
+  );
+}

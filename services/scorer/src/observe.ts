@@ -1,0 +1,136 @@
+/** One observation of the cloud, shared by the snapshots that are taken from it. */
+import type { Policy } from '@kronos/contracts';
+import type { Nova } from '@kronos/openstack';
+import type { Prometheus } from '@kronos/prometheus';
+import { attributes, type Instruments, type SpanName, spans } from '@kronos/telemetry';
+import type { Attributes } from '@opentelemetry/api';
+import { hostNamesOf, vmNamesOf } from './assemble.ts';
+import type { CloudLists, Fate, KnownServer } from './cloud.ts';
+import { collectFates, collectLists, type Part } from './collect.ts';
+import { askAll } from './query.ts';
+import { type Answer, type MatchedAnswers, matchAnswers, type Question, questionsOf } from './readings.ts';
+import { indexServers, type ServerIndex } from './servers.ts';
+
+/** A piece of shared work, to be shown in the trace of every snapshot that it served. */
+export interface Piece {
+  readonly name: SpanName;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly attributes: Attributes;
+  /** What went wrong; null when nothing did. */
+  readonly failure: string | null;
+}
+
+export interface Observation {
+  /** When the first read began, ms since the epoch. */
+  readonly fromMs: number;
+  readonly lists: CloudLists;
+  readonly index: ServerIndex;
+  readonly answers: MatchedAnswers;
+  readonly fates: ReadonlyMap<string, Fate>;
+  readonly pieces: readonly Piece[];
+}
+
+export interface ObserveInput {
+  readonly nova: Nova;
+  /** Null in the rules-only mode: nothing is asked. */
+  readonly prometheus: Prometheus | null;
+  readonly policies: readonly Policy[];
+  readonly stalenessMs: number;
+  /** After so long without an answer Prometheus counts as unreachable. */
+  readonly queryDeadlineMs: number;
+  readonly concurrency: number;
+  /** The servers that must be found, or found deleted. */
+  readonly known: readonly KnownServer[];
+  readonly clock: () => number;
+  readonly metrics: Instruments;
+  readonly signal: AbortSignal;
+}
+
+const partLabels = {
+  aggregates: 'aggregates',
+  services: 'services',
+  hypervisors: 'hypervisors',
+  servers: 'servers',
+  serverGroups: 'server_groups',
+  migrations: 'migrations',
+} as const satisfies Record<Part, string>;
+
+/**
+ * Reads Nova's lists and asks Prometheus, at the same time.
+ *
+ * @throws the signal's reason when it aborts; nothing else: what could not be read is part of the observation.
+ */
+export async function observe(input: ObserveInput): Promise<Observation> {
+  const { nova, clock, metrics, signal } = input;
+  const pieces: Piece[] = [];
+  const fromMs = clock();
+
+  const collect = async (): Promise<Pick<Observation, 'lists' | 'index' | 'fates'>> => {
+    const lists = await collectLists(nova, signal, (part, ok, milliseconds) => {
+      metrics.collectDuration.record(milliseconds / 1000, {
+        part: partLabels[part],
+        outcome: ok ? 'read' : 'failed',
+      });
+    });
+    const index = indexServers(
+      lists.servers.ok ? lists.servers.value : [],
+      lists.migrations.ok ? lists.migrations.value : [],
+    );
+    const absent = lists.servers.ok ? input.known.map((one) => one.id).filter((id) => !index.listed.has(id)) : [];
+    const fates = await collectFates(nova, [...new Set(absent)], input.concurrency, signal);
+    const unread = Object.entries(lists).filter(([, part]: [string, CloudLists[Part]]) => !part.ok);
+    pieces.push({
+      name: spans.observe,
+      fromMs,
+      toMs: clock(),
+      attributes: { [attributes.servers]: index.placed.size },
+      failure: unread.length === 0 ? null : `not read: ${unread.map(([part]) => part).join(', ')}`,
+    });
+    return { lists, index, fates };
+  };
+
+  const around = async (question: Question, ask: () => Promise<Answer>): Promise<Answer> => {
+    const from = clock();
+    const answer = await ask();
+    const toMs = clock();
+    const use = question.uses[0]?.use ?? 'imbalance';
+    metrics.queryDuration.record((toMs - from) / 1000, { query: use });
+    pieces.push({
+      name: spans.query,
+      fromMs: from,
+      toMs,
+      attributes: {
+        [attributes.policy]: [...new Set(question.uses.map((one) => one.policy))],
+        [attributes.query]: question.query,
+      },
+      failure: answer.failure?.text ?? null,
+    });
+    return answer;
+  };
+
+  const questions = input.prometheus === null ? [] : questionsOf(input.policies);
+  const [cloud, answers] = await Promise.all([
+    collect(),
+    input.prometheus === null || questions.length === 0
+      ? []
+      : askAll({
+          prometheus: input.prometheus,
+          questions,
+          stalenessMs: input.stalenessMs,
+          now: clock,
+          concurrency: input.concurrency,
+          deadlineMs: input.queryDeadlineMs,
+          signal,
+          around,
+        }),
+  ]);
+  const matched = matchAnswers({
+    policies: input.prometheus === null ? [] : input.policies,
+    answers,
+    stalenessMs: input.stalenessMs,
+    hosts: hostNamesOf(cloud.lists),
+    vms: vmNamesOf(cloud.index),
+  });
+  return { fromMs, ...cloud, answers: matched, pieces };
+}

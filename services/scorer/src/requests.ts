@@ -1,0 +1,39 @@
+/** Which snapshots are asked for. Pure. */
+import { ALL, type Control, commandSnapshotId, cycleSnapshotId, type Snapshot } from '@kronos/contracts';
+
+/** One snapshot to be taken. */
+export interface SnapshotRequest {
+  readonly aggregate: string;
+  readonly id: string;
+  readonly purpose: Snapshot['purpose'];
+  /** Groups what the snapshot leads to: its own id, or the command's. */
+  readonly correlationId: string;
+  /** The command's message; null for a cycle. */
+  readonly causationId: string | null;
+  /** Trace context of the command. */
+  readonly traceparent: string | null;
+}
+
+/** The snapshot of a cycle. */
+export function cycleRequest(aggregate: string, cycle: number): SnapshotRequest {
+  const id = cycleSnapshotId(aggregate, cycle);
+  return { aggregate, id, purpose: 'cycle', correlationId: id, causationId: null, traceparent: null };
+}
+
+/** The snapshots that a command asks for: of its aggregate, or of every one in scope; none for any other command. */
+export function commandRequests(
+  control: Control,
+  traceparent: string | null,
+  scope: readonly string[],
+): SnapshotRequest[] {
+  if (control.type !== 'evaluation.requested') return [];
+  const aggregates = control.aggregate === ALL ? scope : scope.filter((one) => one === control.aggregate);
+  return aggregates.map((aggregate) => ({
+    aggregate,
+    id: commandSnapshotId(aggregate, control.data.commandId),
+    purpose: control.data.purpose === 'record' ? 'record' : 'command',
+    correlationId: control.correlationId,
+    causationId: control.id,
+    traceparent,
+  }));
+}

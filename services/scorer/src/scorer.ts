@@ -1,0 +1,251 @@
+/** Takes snapshots: observe once, then for each aggregate read its capacity, assemble, publish. */
+import type { Actor, Policy, Snapshot } from '@kronos/contracts';
+import { contextFrom, type EventLog } from '@kronos/eventlog';
+import type { Nova, Placement } from '@kronos/openstack';
+import type { Prometheus } from '@kronos/prometheus';
+import {
+  attributes,
+  failSpan,
+  type Instruments,
+  type Logger,
+  spans,
+  withCorrelation,
+  withSpan,
+} from '@kronos/telemetry';
+import { context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
+import { assemble } from './assemble.ts';
+import type { KnownServer, ObserveOptions } from './cloud.ts';
+import { CapacityReader } from './collect.ts';
+import { createLimiter } from './limit.ts';
+import { logSnapshot, measure } from './meters.ts';
+import { type Observation, observe, type Piece } from './observe.ts';
+import type { SnapshotRequest } from './requests.ts';
+import { cycleAt } from './schedule.ts';
+import type { Seen } from './seen.ts';
+import { knownAfter, stillKnown } from './servers.ts';
+import { hostsOf } from './topology.ts';
+
+export interface ScorerDeps {
+  readonly log: Pick<EventLog, 'putSnapshot' | 'getSnapshot'>;
+  readonly nova: Nova;
+  readonly placement: Placement;
+  /** Null in the rules-only mode. */
+  readonly prometheus: Prometheus | null;
+  readonly seen: Seen;
+  readonly settings: ScorerSettings;
+  readonly by: Actor;
+  /** Ms since the epoch. */
+  readonly clock: () => number;
+  readonly logger: Logger;
+  readonly tracer: Tracer;
+  readonly metrics: Instruments;
+}
+
+export interface ScorerSettings {
+  /** All aggregates in scope, the pool of unassigned hosts by its name on the wire. */
+  readonly scope: readonly string[];
+  readonly policies: readonly Policy[];
+  readonly balance: boolean;
+  readonly intervalMs: number;
+  readonly stalenessMs: number;
+  readonly queryDeadlineMs: number;
+  /** Calls to OpenStack, and queries of Prometheus, at a time. */
+  readonly concurrency: number;
+  readonly observe: ObserveOptions;
+}
+
+/** How many snapshots were written, were there already, and could not be taken. */
+export interface Taken {
+  readonly published: number;
+  readonly duplicates: number;
+  readonly failed: number;
+}
+
+export interface Scorer {
+  /**
+   * Takes snapshots from one observation. An aggregate that fails is logged and leaves the others alone.
+   *
+   * @throws the signal's reason when it aborts before they are taken.
+   */
+  take(requests: readonly SnapshotRequest[], signal: AbortSignal): Promise<Taken>;
+}
+
+/** Aggregates whose snapshots are assembled and published at the same time. */
+const AGGREGATES_AT_ONCE = 4;
+
+export function createScorer(deps: ScorerDeps): Scorer {
+  const { log, seen, settings, clock, logger, tracer, metrics } = deps;
+  const capacityReader = new CapacityReader(deps.placement, settings.concurrency);
+  /** What this process knows of the aggregate's servers, and the snapshot it knows it from. */
+  const memory = new Map<string, { readonly snapshotId: string; readonly known: readonly KnownServer[] }>();
+
+  /** The servers that the next snapshot must find: of the newest snapshot, whoever took it. */
+  async function knownServers(aggregate: string): Promise<readonly KnownServer[]> {
+    const own = memory.get(aggregate);
+    const newest = seen.newest(aggregate);
+    if (newest === null || newest.data.snapshotId === own?.snapshotId) return own?.known ?? [];
+    try {
+      const known = knownAfter(await log.getSnapshot(newest));
+      memory.set(aggregate, { snapshotId: newest.data.snapshotId, known });
+      return known;
+    } catch (error) {
+      logger.warn(
+        { aggregate, snapshotId: newest.data.snapshotId, err: error },
+        'the snapshot before cannot be read, so servers that vanished since are not noticed',
+      );
+      return own?.known ?? [];
+    }
+  }
+
+  async function finish(request: SnapshotRequest, observation: Observation, signal: AbortSignal): Promise<Outcome> {
+    const { aggregate } = request;
+    const topology = hostsOf(observation.lists, aggregate, settings.scope, settings.observe);
+    const readFrom = clock();
+    const capacity = await capacityReader.read(topology, signal);
+    metrics.collectDuration.record((clock() - readFrom) / 1000, {
+      part: 'capacity',
+      outcome: capacity.failures.size === 0 ? 'read' : 'failed',
+    });
+    const known = memory.get(aggregate)?.known ?? [];
+    const snapshot = assemble({
+      identity: {
+        id: request.id,
+        purpose: request.purpose,
+        cycle: cycleAt(observation.fromMs, settings.intervalMs),
+        intervalSeconds: settings.intervalMs / 1000,
+        observedFrom: new Date(observation.fromMs).toISOString(),
+        time: new Date(clock()).toISOString(),
+      },
+      aggregate,
+      scope: settings.scope,
+      options: settings.observe,
+      policies: settings.policies,
+      balance: settings.balance,
+      lists: observation.lists,
+      index: observation.index,
+      capacity,
+      answers: observation.answers,
+      known,
+      fates: observation.fates,
+    });
+    const published = await publish(request, snapshot);
+    memory.set(aggregate, {
+      snapshotId: snapshot.id,
+      known: stillKnown(snapshot, known, observation.index, observation.fates),
+    });
+    measure(metrics, snapshot);
+    metrics.cycleDuration.record((clock() - observation.fromMs) / 1000, { aggregate });
+    logSnapshot(logger, snapshot, published);
+    return { snapshot, published };
+  }
+
+  const publish = (request: SnapshotRequest, snapshot: Snapshot): Promise<Outcome['published']> =>
+    withSpan(tracer, spans.snapshotTaken, { kind: SpanKind.PRODUCER }, async (span) => {
+      const { by } = deps;
+      const { correlationId, causationId } = request;
+      const put = await log.putSnapshot(snapshot, { by, correlationId, causationId });
+      span.setAttribute(attributes.sequence, put.sequence);
+      metrics.snapshotBytes.set(put.message.data.body.bytes, { aggregate: snapshot.aggregate });
+      // A duplicate was written by somebody else, whose message the stream has; it is noted when it is read there.
+      if (!put.duplicate) seen.note(put.message, put.sequence);
+      return put.duplicate ? 'duplicate' : 'published';
+    });
+
+  return {
+    async take(requests, signal) {
+      const roots = requests.map((request) => ({ request, span: rootSpan(tracer, request) }));
+      const [first] = roots;
+      if (first === undefined) return { published: 0, duplicates: 0, failed: 0 };
+      const inside = (span: Span) => trace.setSpan(ROOT_CONTEXT, span);
+      let observation: Observation;
+      try {
+        const known = (await Promise.all(requests.map((one) => knownServers(one.aggregate)))).flat();
+        // The reads serve all of the snapshots, and travel in the trace of the first.
+        observation = await context.with(inside(first.span), () =>
+          observe({
+            nova: deps.nova,
+            prometheus: deps.prometheus,
+            policies: settings.policies,
+            stalenessMs: settings.stalenessMs,
+            queryDeadlineMs: settings.queryDeadlineMs,
+            concurrency: settings.concurrency,
+            known,
+            clock,
+            metrics,
+            signal,
+          }),
+        );
+      } catch (error) {
+        for (const { span } of roots) {
+          failSpan(span, error);
+          span.end();
+        }
+        throw error;
+      }
+      const limit = createLimiter(AGGREGATES_AT_ONCE);
+      const outcomes = await Promise.all(
+        roots.map(({ request, span }) =>
+          limit(() =>
+            context.with(inside(span), () =>
+              withCorrelation(request.correlationId, async (): Promise<keyof Taken> => {
+                const { aggregate } = request;
+                for (const piece of observation.pieces) showPiece(tracer, piece);
+                try {
+                  const { snapshot, published } = await finish(request, observation, signal);
+                  span.setAttributes({
+                    [attributes.hosts]: snapshot.hosts.length,
+                    [attributes.servers]: snapshot.servers.length,
+                    [attributes.outcome]: published,
+                  });
+                  metrics.snapshots.add(1, { aggregate, outcome: published });
+                  return published === 'published' ? 'published' : 'duplicates';
+                } catch (error) {
+                  failSpan(span, error);
+                  signal.throwIfAborted();
+                  metrics.snapshots.add(1, { aggregate, outcome: 'failed' });
+                  logger.error({ aggregate, snapshotId: request.id, err: error }, 'this snapshot could not be taken');
+                  return 'failed';
+                } finally {
+                  span.end();
+                }
+              }),
+            ),
+          ),
+        ),
+      );
+      const count = (outcome: keyof Taken) => outcomes.filter((one) => one === outcome).length;
+      return { published: count('published'), duplicates: count('duplicates'), failed: count('failed') };
+    },
+  };
+}
+
+interface Outcome {
+  readonly snapshot: Snapshot;
+  readonly published: 'published' | 'duplicate';
+}
+
+/** One trace per snapshot; that of a command links to the command's own. */
+function rootSpan(tracer: Tracer, request: SnapshotRequest): Span {
+  const cause = trace.getSpanContext(contextFrom(request.traceparent));
+  return tracer.startSpan(
+    spans.cycle,
+    {
+      root: true,
+      attributes: {
+        [attributes.aggregate]: request.aggregate,
+        [attributes.snapshotId]: request.id,
+        [attributes.purpose]: request.purpose,
+        [attributes.correlationId]: request.correlationId,
+      },
+      links: cause === undefined ? [] : [{ context: cause }],
+    },
+    ROOT_CONTEXT,
+  );
+}
+
+/** Shows work that is over as a child of the active span. */
+function showPiece(tracer: Tracer, piece: Piece): void {
+  const span = tracer.startSpan(piece.name, { startTime: piece.fromMs, attributes: piece.attributes });
+  if (piece.failure !== null) span.setStatus({ code: SpanStatusCode.ERROR, message: piece.failure });
+  span.end(piece.toMs);
+}
