@@ -1,0 +1,332 @@
+import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createPrometheus, type Prometheus, type PrometheusOptions, parseValue } from './client.ts';
+import {
+  BadAnswer,
+  BadPrometheusOptions,
+  BadQuery,
+  ServerError,
+  Timeout,
+  Unauthorized,
+  Unreachable,
+} from './errors.ts';
+
+interface Seen {
+  readonly method: string;
+  readonly path: string;
+  readonly query: Record<string, string>;
+  readonly authorization: string | undefined;
+}
+type Answer = { status?: number; body?: unknown; headers?: Record<string, string> } | 'hang' | 'break';
+
+const closing: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+/** A real server that plays Prometheus, and a client of it. */
+async function play(
+  answer: (seen: Seen, number: number) => Answer,
+  options: Partial<PrometheusOptions> = {},
+): Promise<{ prometheus: Prometheus; seen: Seen[]; url: string }> {
+  const seen: Seen[] = [];
+  const server = createServer(async (request: IncomingMessage, response) => {
+    let body = '';
+    for await (const chunk of request.setEncoding('utf8')) body += chunk;
+    const url = new URL(request.url ?? '/', 'http://x');
+    const one = {
+      method: request.method ?? '',
+      path: url.pathname,
+      query: Object.fromEntries(request.method === 'POST' ? new URLSearchParams(body) : url.searchParams),
+      authorization: request.headers.authorization,
+    };
+    seen.push(one);
+    const said = answer(one, seen.length);
+    if (said === 'hang') return;
+    if (said === 'break') {
+      response.socket?.destroy();
+      return;
+    }
+    const text = typeof said.body === 'string' ? said.body : JSON.stringify(said.body ?? null);
+    response.writeHead(said.status ?? 200, { 'content-type': 'application/json', ...said.headers }).end(text);
+  }).listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  const address = server.address();
+  const url = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
+  closing.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const prometheus = createPrometheus({ url, sleep: async () => {}, ...options });
+  closing.push(() => prometheus.close());
+  return { prometheus, seen, url };
+}
+
+const vector = (result: readonly unknown[], more = {}): Answer => ({
+  body: { status: 'success', data: { resultType: 'vector', result }, ...more },
+});
+const failure = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => new Error('it did not fail'),
+    (error: unknown) => error,
+  );
+
+describe('instant', () => {
+  it('posts the query as a form and reads the samples, NaN and Inf among them', async () => {
+    const { prometheus, seen } = await play(
+      () =>
+        vector(
+          [
+            { metric: { __name__: 'load', host: 'a' }, value: [1767225600.5, '0'] },
+            { metric: { host: 'b' }, value: [1767225600, 'NaN'] },
+            { metric: { host: 'c' }, value: [1767225600, '+Inf'] },
+          ],
+          { warnings: ['partial'], infos: ['not a counter'] },
+        ),
+      { timeoutMs: 30_000 },
+    );
+    expect(await prometheus.instant('load{a="b & c"}', { timeMs: 1767225600500 })).toEqual({
+      samples: [
+        { labels: { __name__: 'load', host: 'a' }, timeMs: 1767225600500, value: 0 },
+        { labels: { host: 'b' }, timeMs: 1767225600000, value: Number.NaN },
+        { labels: { host: 'c' }, timeMs: 1767225600000, value: Number.POSITIVE_INFINITY },
+      ],
+      warnings: ['partial'],
+      infos: ['not a counter'],
+    });
+    expect(seen).toEqual([
+      {
+        method: 'POST',
+        path: '/api/v1/query',
+        query: { query: 'load{a="b & c"}', time: '1767225600.500', timeout: '30000ms' },
+        authorization: undefined,
+      },
+    ]);
+  });
+
+  it('asks by GET where POST is not allowed, and keeps to it', async () => {
+    const { prometheus, seen } = await play((one) => (one.method === 'POST' ? { status: 405 } : vector([])));
+    await prometheus.instant('up');
+    await prometheus.instant('up');
+    expect(seen.map((one) => one.method)).toEqual(['POST', 'GET', 'GET']);
+    expect(seen[1]?.query).toMatchObject({ query: 'up' });
+  });
+
+  it.each([
+    [400, 'bad_data', '1:5: parse error: unclosed left parenthesis'],
+    [422, 'execution', 'many-to-many matching not allowed'],
+  ])(
+    'that Prometheus refuses with %i is BadQuery with its words, and not asked again',
+    async (status, errorType, error) => {
+      const { prometheus, seen } = await play(() => ({ status, body: { status: 'error', errorType, error } }));
+      const caught = await failure(prometheus.instant('sum('));
+      expect(caught).toBeInstanceOf(BadQuery);
+      expect(caught).toMatchObject({ code: 'KRONOS_PROMETHEUS_BAD_QUERY', query: 'sum(', errorType, reason: error });
+      expect(seen).toHaveLength(1);
+    },
+  );
+
+  it('that gives no vector is BadQuery', async () => {
+    const { prometheus } = await play(() => ({
+      body: { status: 'success', data: { resultType: 'scalar', result: [1, '1'] } },
+    }));
+    expect(await failure(prometheus.instant('1'))).toMatchObject({
+      errorType: 'result_type',
+      reason: 'it gives a scalar, a vector is needed',
+    });
+  });
+
+  it.each([401, 403])('answered with %i is Unauthorized, says what was sent and never the secret', async (status) => {
+    const { prometheus } = await play(() => ({ status, body: 'denied' }), { username: 'kronos', password: 'hunter2' });
+    const caught = await failure(prometheus.instant('up'));
+    expect(caught).toBeInstanceOf(Unauthorized);
+    expect(String(caught)).toContain('basic authentication as kronos');
+    expect(String(caught)).not.toContain('hunter2');
+  });
+
+  it('answered with a server error is tried again, then ServerError', async () => {
+    const down = { status: 503, body: { status: 'error', errorType: 'unavailable', error: 'starting' } };
+    const once = await play((_, number) => (number === 1 ? down : vector([])));
+    expect(await once.prometheus.instant('up')).toMatchObject({ samples: [] });
+    const always = await play(() => down, { maxRetries: 2 });
+    const caught = await failure(always.prometheus.instant('up'));
+    expect(caught).toBeInstanceOf(ServerError);
+    expect(caught).toMatchObject({ status: 503, reason: 'starting' });
+    expect(always.seen).toHaveLength(3);
+  });
+
+  it('that Prometheus itself breaks off for its time is Timeout', async () => {
+    const { prometheus } = await play(
+      () => ({ status: 503, body: { status: 'error', errorType: 'timeout', error: 'query timed out' } }),
+      { maxRetries: 0 },
+    );
+    expect(await failure(prometheus.instant('up'))).toBeInstanceOf(Timeout);
+  });
+
+  it('without an answer is Timeout or Unreachable', async () => {
+    const hanging = await play(() => 'hang', { timeoutMs: 100, maxRetries: 0 });
+    expect(await failure(hanging.prometheus.instant('up'))).toBeInstanceOf(Timeout);
+    const broken = await play(() => 'break', { maxRetries: 1 });
+    expect(await failure(broken.prometheus.instant('up'))).toBeInstanceOf(Unreachable);
+    expect(broken.seen).toHaveLength(2);
+  });
+
+  it('waits between attempts as retryBackoff says', async () => {
+    const waits: number[] = [];
+    const { prometheus } = await play(() => ({ status: 503 }), {
+      maxRetries: 3,
+      retryBackoffMs: 1000,
+      random: () => 0.5,
+      sleep: async (ms) => void waits.push(ms),
+    });
+    await failure(prometheus.instant('up'));
+    expect(waits).toEqual([500, 1000, 2000]);
+  });
+
+  it.each([
+    ['<html>', undefined],
+    [{ status: 'success' }, 'data'],
+    [{ status: 'success', data: { resultType: 'vector' } }, 'data.result.'],
+    [{ status: 'success', data: { resultType: 'vector', result: [{ metric: {} }] } }, 'data.result.0.value'],
+    [
+      { status: 'success', data: { resultType: 'vector', result: [{ metric: {}, value: [1, 'much'] }] } },
+      'data.result.0.value',
+    ],
+    [{ result: [] }, 'status'],
+  ])('with the body %j is BadAnswer that names the field', async (body, field) => {
+    const { prometheus } = await play(() => ({ body }));
+    const caught = await failure(prometheus.instant('up'));
+    expect(caught).toBeInstanceOf(BadAnswer);
+    expect(caught).toMatchObject({ field });
+  });
+
+  it('stops with the reason of the caller signal', async () => {
+    const controller = new AbortController();
+    const reason = new Error('going down');
+    const { prometheus } = await play(() => {
+      controller.abort(reason);
+      return 'hang';
+    });
+    expect(await failure(prometheus.instant('up', { signal: controller.signal }))).toBe(reason);
+  });
+});
+
+describe('range', () => {
+  it('reads the series', async () => {
+    const result = [
+      {
+        metric: { host: 'a' },
+        values: [
+          [10, '1'],
+          [20, 'NaN'],
+        ],
+      },
+    ];
+    const { prometheus, seen } = await play(() => ({
+      body: { status: 'success', data: { resultType: 'matrix', result } },
+    }));
+    expect(await prometheus.range('up', { startMs: 10_000, endMs: 20_000, stepMs: 1500 })).toEqual({
+      series: [
+        {
+          labels: { host: 'a' },
+          samples: [
+            { timeMs: 10_000, value: 1 },
+            { timeMs: 20_000, value: Number.NaN },
+          ],
+        },
+      ],
+      warnings: [],
+      infos: [],
+    });
+    expect(seen[0]).toMatchObject({
+      path: '/api/v1/query_range',
+      query: { start: '10.000', end: '20.000', step: '1.500' },
+    });
+  });
+});
+
+describe('runtimeInfo', () => {
+  it('tells that it answers, also where the page does not exist', async () => {
+    const real = await play(() => ({
+      body: { status: 'success', data: { startTime: '2026-01-01T00:00:00Z', CWD: '/' } },
+    }));
+    expect(await real.prometheus.runtimeInfo()).toEqual({ startedAt: '2026-01-01T00:00:00Z' });
+    expect(real.seen[0]?.path).toBe('/api/v1/status/runtimeinfo');
+    const other = await play(() => ({ status: 404, body: 'not found' }));
+    expect(await other.prometheus.runtimeInfo()).toEqual({ startedAt: undefined });
+  });
+
+  it('fails as the queries do', async () => {
+    const { prometheus } = await play(() => ({ status: 401 }));
+    expect(await failure(prometheus.runtimeInfo())).toBeInstanceOf(Unauthorized);
+  });
+});
+
+describe('options', () => {
+  it('keep the path of the URL', async () => {
+    const { url } = await play(() => vector([]));
+    const seen: string[] = [];
+    const prometheus = createPrometheus({
+      url: `${url}/prometheus/`,
+      onCall: (report) => seen.push(report.route),
+      maxRetries: 0,
+    });
+    closing.push(() => prometheus.close());
+    await prometheus.instant('up');
+    expect(seen).toEqual(['/api/v1/query']);
+  });
+
+  it('send a bearer token, or basic authentication', async () => {
+    const bearer = await play(() => vector([]), { bearerToken: 'abc' });
+    await bearer.prometheus.instant('up');
+    expect(bearer.seen[0]?.authorization).toBe('Bearer abc');
+    const basic = await play(() => vector([]), { username: 'u', password: 'p:q' });
+    await basic.prometheus.instant('up');
+    expect(basic.seen[0]?.authorization).toBe(`Basic ${Buffer.from('u:p:q').toString('base64')}`);
+  });
+
+  it('read the token file again when it changes', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'kronos-prometheus-'));
+    closing.push(() => rmSync(directory, { recursive: true, force: true }));
+    const file = join(directory, 'token');
+    writeFileSync(file, 'one\n');
+    const { prometheus, seen } = await play(() => vector([]), { bearerTokenFile: file });
+    await prometheus.instant('up');
+    writeFileSync(file, 'two\n');
+    utimesSync(file, new Date(0), new Date(0));
+    await prometheus.instant('up');
+    rmSync(file);
+    expect(await failure(prometheus.instant('up'))).toBeInstanceOf(BadPrometheusOptions);
+    expect(seen.map((one) => one.authorization)).toEqual(['Bearer one', 'Bearer two']);
+  });
+
+  it.each([
+    [{ url: 'prometheus:9090' }, 'url'],
+    [{ url: 'localhost' }, 'url'],
+    [{ url: 'http://u:p@host' }, 'url'],
+    [{ bearerToken: 'a', username: 'b' }, 'bearer_token'],
+    [{ bearerTokenFile: '/nowhere/token' }, 'bearer_token_file'],
+    [{ username: 'a:b' }, 'username'],
+  ])('%j are refused by name', (options, option) => {
+    expect(() => createPrometheus({ url: 'http://host', ...options })).toThrow(
+      expect.objectContaining({ code: 'KRONOS_PROMETHEUS_OPTIONS', option }),
+    );
+  });
+});
+
+describe('parseValue', () => {
+  it.each([
+    ['0', 0],
+    ['-1.5e-3', -0.0015],
+    ['+Inf', Number.POSITIVE_INFINITY],
+    ['-Inf', Number.NEGATIVE_INFINITY],
+    ['NaN', Number.NaN],
+    ['', undefined],
+    ['much', undefined],
+  ])('of %j is %j', (text, value) => {
+    expect(parseValue(text)).toEqual(value);
+  });
+});
