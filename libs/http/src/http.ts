@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, request as send } from 'undici';
 import { BadAnswer, BadHttpOptions, type CallPlace, Timeout, Unreachable } from './errors.ts';
-import { DEFAULT_RETRY, parseRetryAfter, RETRIED_STATUSES, type RetryPolicy, retryDelayMs } from './retry.ts';
+import { parseRetryAfter, RETRIED_STATUSES, type RetryOptions, retryDelayMs, retryPolicy } from './retry.ts';
 import { safeUrl } from './url.ts';
 
 /** TLS of one client. Files are PEM and are read when the client is made. */
@@ -48,7 +48,7 @@ export interface CallReport {
 export interface HttpOptions {
   readonly tls?: TlsOptions;
   readonly limits?: Partial<TimeLimits>;
-  readonly retry?: Partial<RetryPolicy>;
+  readonly retry?: RetryOptions;
   /** Connections per origin (default 8). */
   readonly connections?: number;
   /** Largest answer that is read (default 64 MiB). */
@@ -102,22 +102,13 @@ export interface Http {
    * @throws Unreachable, Timeout, BadAnswer (too large), or the reason of the caller's signal.
    */
   call(call: HttpCall): Promise<HttpAnswer>;
+  /** Breaks off what is under way. */
   close(): Promise<void>;
 }
 
-/** Codes of errors that are raised before any byte of the request is written. */
+/** Codes of errors that are raised before a byte of the request is written: no connection, or a certificate that is refused. */
 const NOT_SENT = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EAI_FAIL',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'EADDRNOTAVAIL',
-  'EACCES',
   'UND_ERR_CONNECT_TIMEOUT',
-  'UND_ERR_DESTROYED',
-  'UND_ERR_CLOSED',
   'UND_ERR_INVALID_ARG',
   'SELF_SIGNED_CERT_IN_CHAIN',
   'DEPTH_ZERO_SELF_SIGNED_CERT',
@@ -127,13 +118,12 @@ const NOT_SENT = new Set([
   'CERT_HAS_EXPIRED',
   'CERT_NOT_YET_VALID',
   'ERR_TLS_CERT_ALTNAME_INVALID',
-  'EPROTO',
 ]);
 
 /** A client over undici, with connections of its own. */
 export function createHttp(options: HttpOptions = {}): Http {
   const limits: TimeLimits = { ...DEFAULT_LIMITS, ...options.limits };
-  const retry: RetryPolicy = { ...DEFAULT_RETRY, ...options.retry };
+  const retry = retryPolicy(options.retry);
   const maxBodyBytes = options.maxBodyBytes ?? 64 * 1024 * 1024;
   const now = options.now ?? Date.now;
   const monotonic = options.monotonic ?? (() => performance.now());
@@ -149,6 +139,8 @@ export function createHttp(options: HttpOptions = {}): Http {
   const pool = new Agent({ ...common, connections: options.connections ?? 8, pipelining: 1 });
   // No keep-alive: a call that is sent once starts on a fresh connection.
   const once = new Agent({ ...common, pipelining: 0 });
+
+  let closed = false;
 
   async function attempt(call: HttpCall, number: number, total: AbortSignal): Promise<HttpAnswer> {
     const place: CallPlace = { service: call.service, method: call.method, url: safeUrl(call.url) };
@@ -204,6 +196,10 @@ export function createHttp(options: HttpOptions = {}): Http {
   return {
     async call(call) {
       call.signal?.throwIfAborted();
+      if (closed) {
+        const place = { service: call.service, method: call.method, url: safeUrl(call.url) };
+        throw new Unreachable(place, 'this client is closed', false);
+      }
       const total = new AbortController();
       const timer = setTimeout(() => total.abort(), limits.totalMs);
       const started = monotonic();
@@ -216,7 +212,8 @@ export function createHttp(options: HttpOptions = {}): Http {
             answer = await attempt(call, number, total.signal);
             if (!RETRIED_STATUSES.has(answer.status)) return answer;
           } catch (error) {
-            if (!(error instanceof Unreachable || error instanceof Timeout) || total.signal.aborted) throw error;
+            if (!(error instanceof Unreachable || error instanceof Timeout) || total.signal.aborted || closed)
+              throw error;
             failure = error;
           }
           const kind = answer === undefined ? 'connection' : 'status';
@@ -242,6 +239,7 @@ export function createHttp(options: HttpOptions = {}): Http {
       }
     },
     async close() {
+      closed = true;
       await Promise.all([pool.destroy(), once.destroy()]);
     },
   };
@@ -291,7 +289,14 @@ function explain(
       return new BadAnswer(place, `the answer is larger than ${maxBodyBytes} bytes`, undefined, cause);
   }
   const reason = cause instanceof Error && cause.message !== '' ? cause.message : code;
-  return new Unreachable(place, reason, !NOT_SENT.has(code), cause);
+  return new Unreachable(place, reason, !(NOT_SENT.has(code) || whileConnecting(cause)), cause);
+}
+
+/** Whether the system refused to resolve the name or to connect. The same codes (EHOSTUNREACH) may come later, too. */
+function whileConnecting(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.every(whileConnecting);
+  const syscall = error instanceof Error && 'syscall' in error ? error.syscall : undefined;
+  return syscall === 'connect' || syscall === 'getaddrinfo';
 }
 
 /** Code of an error of undici or of Node; an AggregateError (several addresses tried) has its first error's. */

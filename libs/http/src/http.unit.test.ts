@@ -191,12 +191,33 @@ describe('a call that is not idempotent', () => {
     expect(server.connections()).toBe(4);
   });
 
+  it('for a host that does not exist was certainly not sent', async () => {
+    const error = await failed(client().call(post('http://nowhere.invalid/')));
+    expect(error).toMatchObject({ maybeSent: false });
+  });
+
   it('that found no listener was certainly not sent', async () => {
     const server = await serve((_, response) => void response.end());
     await server.close();
     const error = await failed(client().call(post(server.url)));
     expect(error).toBeInstanceOf(Unreachable);
     expect(error).toMatchObject({ maybeSent: false, url: `${server.url}/` });
+  });
+});
+
+describe('closing', () => {
+  it('breaks off what is under way, which may have arrived; afterwards nothing is sent', async () => {
+    const http = client();
+    const server = await play(() => void http.close());
+    expect(await failed(http.call(post(server.url)))).toMatchObject({
+      code: 'KRONOS_HTTP_UNREACHABLE',
+      maybeSent: true,
+    });
+    expect(await failed(http.call(post(server.url)))).toMatchObject({
+      code: 'KRONOS_HTTP_UNREACHABLE',
+      maybeSent: false,
+    });
+    expect(server.seen).toHaveLength(1);
   });
 });
 

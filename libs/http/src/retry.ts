@@ -16,12 +16,29 @@ export interface RetryPolicy {
   readonly retryAfterMaxMs: number;
 }
 
+/** A policy whose gaps the defaults fill. */
+export interface RetryOptions {
+  readonly connection?: Partial<RetryBudget>;
+  readonly status?: Partial<RetryBudget>;
+  readonly backoffMaxMs?: number;
+  readonly retryAfterMaxMs?: number;
+}
+
 export const DEFAULT_RETRY: RetryPolicy = {
   connection: { retries: 3, backoffMs: 500 },
   status: { retries: 3, backoffMs: 1_000 },
   backoffMaxMs: 10_000,
   retryAfterMaxMs: 30_000,
 };
+
+export function retryPolicy(options: RetryOptions = {}): RetryPolicy {
+  return {
+    ...DEFAULT_RETRY,
+    ...options,
+    connection: { ...DEFAULT_RETRY.connection, ...options.connection },
+    status: { ...DEFAULT_RETRY.status, ...options.status },
+  };
+}
 
 /** Statuses that another attempt may cure. */
 export const RETRIED_STATUSES: ReadonlySet<number> = new Set([429, 502, 503, 504]);
