@@ -30,7 +30,7 @@ export const apiCodes = {
   tooManyRequests: 10167,
 } as const;
 
-const MSG_ID = 'Nats-Msg-Id';
+export const MSG_ID = 'Nats-Msg-Id';
 const EXPECTED = 'Nats-Expected-Last-Subject-Sequence';
 
 const FULL: readonly number[] = [
@@ -93,15 +93,18 @@ const TROUBLE_TEXT: Record<Trouble, string> = {
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Subject and message of the stream's last message on a subject, asked of the leader; null when there is none. */
-export async function lastMessageOf(
-  link: Link,
-  stream: string,
-  subject: string,
-): Promise<{ sequence: number; id: string } | null> {
-  const message = await link.ask(() => link.jsm.streams.getMessage(stream, { last_by_subj: subject }));
+type Stored = { readonly sequence: number; readonly id: string };
+type Query = { readonly last_by_subj: string } | { readonly seq: number; readonly next_by_subj: string };
+
+/** Sequence and id of one message, asked of the stream's leader; null when there is none. */
+async function storedMessage(link: Link, stream: string, query: Query): Promise<Stored | null> {
+  const message = await link.ask(() => link.jsm.streams.getMessage(stream, query));
   return message === null ? null : { sequence: message.seq, id: message.header.get(MSG_ID) };
 }
+
+/** The last message on a subject. */
+export const lastMessageOf = (link: Link, stream: string, subject: string): Promise<Stored | null> =>
+  storedMessage(link, stream, { last_by_subj: subject });
 
 /** The subject of a message: its family, and its aggregate (an inventory's host). */
 export function subjectOfMessage(message: Message): string {
@@ -138,9 +141,10 @@ async function attempt(link: Link, subject: string, body: Uint8Array, headers: M
 }
 
 /**
- * Appends one message. A timed-out attempt is repeated as it was: the server looks for the id before it looks at the
- * expected sequence, so that a message that was stored after all is a duplicate and no conflict. Beyond the server's
- * window of ids a conflict is looked into: when the subject's last message has this id, it was ours.
+ * Appends one message. An attempt without an answer is repeated as it was. If it was stored after all, the server either
+ * knows the id (within its window of ids) and says duplicate, or says conflict: a single server of the 2.15 series looks at
+ * the expected sequence before it looks at the id, older ones and clusters after it. So a conflict is looked into: what
+ * was stored with this expectation is the first message of the subject after it.
  */
 export async function append(link: Link, stream: string, message: Message, options: AppendOptions): Promise<Appended> {
   const { subject, body, headers } = encodeMessage(message);
@@ -164,9 +168,11 @@ export async function append(link: Link, stream: string, message: Message, optio
       case 'conflict': {
         // Without a number another append was in flight: perhaps this very message, by an earlier attempt.
         if (result.actual === null && unsure && left > 0) break;
-        const last = await lastMessageOf(link, stream, subject).catch(() => null);
-        if (last !== null && last.id === message.id) return { sequence: last.sequence, duplicate: true };
-        throw new AppendConflict(subject, expected ?? 0, last?.sequence ?? result.actual);
+        // What was stored with this expectation is the first message after it: perhaps this one, by an earlier attempt.
+        const query = { seq: (expected ?? 0) + 1, next_by_subj: subject };
+        const next = await storedMessage(link, stream, query).catch(() => null);
+        if (next !== null && next.id === message.id) return { sequence: next.sequence, duplicate: true };
+        throw new AppendConflict(subject, expected ?? 0, result.actual);
       }
       case 'retry': {
         unsure ||= result.unsure;

@@ -1,12 +1,14 @@
 import { familyOf, type Message } from '@kronos/contracts';
 import type { MsgHdrs } from '@nats-io/transport-node';
-import { type Attempt, encodeMessage, readPubAck } from './append.ts';
+import { type Attempt, encodeMessage, MSG_ID, readPubAck } from './append.ts';
 import { AppendRefused, AppendUnknown, Closed, LogFull } from './errors.ts';
 import { streamOf } from './iterate.ts';
 import type { Link } from './link.ts';
 import { streamInfo } from './view.ts';
 
 const WINDOW = 1024;
+/** After trouble: a message that does not follow the one before it makes all behind it fail. */
+const SMALL_WINDOW = 8;
 const EXPECTED_SEQUENCE = 'Nats-Expected-Last-Sequence';
 /** Without a message stored for so long it is given up. */
 const PATIENCE_MS = 30_000;
@@ -52,6 +54,87 @@ async function publishWindow(link: Link, window: readonly Encoded[], last: numbe
   return results;
 }
 
+/** Ids of the messages from one sequence to another, asked of the leader. */
+async function idsBetween(link: Link, stream: string, from: number, to: number): Promise<Set<string>> {
+  const ids = new Set<string>();
+  for (let sequence = from; sequence <= to; sequence++) {
+    const message = await link.ask(() => link.jsm.streams.getMessage(stream, { seq: sequence }));
+    if (message !== null) ids.add(message.header.get(MSG_ID));
+  }
+  return ids;
+}
+
+/** Messages of one stream on their way. */
+class Window {
+  readonly #link: Link;
+  readonly #stream: string;
+  /** Last sequence of the stream, as far as known; null: to be asked for. */
+  #last: number | null = null;
+  #size = WINDOW;
+  #waiting: Encoded[] = [];
+  appended = 0;
+  duplicates = 0;
+
+  constructor(link: Link, stream: string) {
+    this.#link = link;
+    this.#stream = stream;
+  }
+
+  async push(message: Encoded): Promise<void> {
+    this.#waiting.push(message);
+    if (this.#waiting.length >= WINDOW) await this.flush();
+  }
+
+  async flush(): Promise<void> {
+    let until = performance.now() + PATIENCE_MS;
+    while (this.#waiting.length > 0) {
+      const before = this.#waiting.length;
+      await this.#round();
+      if (this.#waiting.length < before) until = performance.now() + PATIENCE_MS;
+      else if (this.#link.closed) throw new Closed('the connection to NATS is closed');
+      else if (performance.now() > until)
+        throw new AppendUnknown(`${this.#stream} does not answer: ${before} messages may be stored or not`);
+      else await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+
+  async #round(): Promise<void> {
+    const last = this.#last ?? (await streamInfo(this.#link, this.#stream)).state.last_seq;
+    this.#last = last;
+    const sent = this.#waiting.slice(0, this.#size);
+    const results = await publishWindow(this.#link, sent, last);
+    const left: Encoded[] = [];
+    let silent = false;
+    for (const [index, message] of sent.entries()) {
+      const result = results[index] ?? null;
+      if (result?.kind === 'full') throw new LogFull(`${message.subject}: ${result.text}`);
+      if (result?.kind === 'refused')
+        throw new AppendRefused(`the server refused ${message.id} on ${message.subject}: ${result.text}`);
+      if (result?.kind !== 'stored') {
+        left.push(message);
+        silent ||= result === null || (result.kind === 'retry' && result.unsure);
+      } else if (result.duplicate) this.duplicates++;
+      else {
+        this.appended++;
+        this.#last = result.sequence;
+      }
+    }
+    this.#waiting = [...left, ...this.#waiting.slice(sent.length)];
+    this.#size = left.length === 0 ? Math.min(WINDOW, this.#size * 2) : SMALL_WINDOW;
+    if (left.length > 0) this.#last = null;
+    if (silent) await this.#sort(last + 1, left);
+  }
+
+  /** Some answers never came: looks which of the messages are stored all the same. */
+  async #sort(from: number, left: readonly Encoded[]): Promise<void> {
+    const now = (await streamInfo(this.#link, this.#stream)).state.last_seq;
+    const stored = await idsBetween(this.#link, this.#stream, from, now);
+    const ours = new Set(left.filter((message) => stored.has(message.id)));
+    this.appended += ours.size;
+    this.#waiting = this.#waiting.filter((message) => !ours.has(message));
+  }
+}
+
 /**
  * Appends messages of one stream in their order, a window of them in flight at once. Each message expects the stream
  * sequence of the one before it: when one is lost on the way, none after it can take its place.
@@ -60,49 +143,15 @@ export async function appendMany(
   link: Link,
   messages: Iterable<Message> | AsyncIterable<Message>,
 ): Promise<{ appended: number; duplicates: number }> {
-  let appended = 0;
-  let duplicates = 0;
   let stream: string | null = null;
-  let last: number | null = null;
-  let window: Encoded[] = [];
-
-  const flush = async (target: string) => {
-    let until = performance.now() + PATIENCE_MS;
-    while (window.length > 0) {
-      last ??= (await streamInfo(link, target)).state.last_seq;
-      const results = await publishWindow(link, window, last);
-      const left: Encoded[] = [];
-      for (const [index, result] of results.entries()) {
-        const message = window[index];
-        if (message === undefined) continue;
-        if (result?.kind === 'full') throw new LogFull(`${message.subject}: ${result.text}`);
-        if (result?.kind === 'refused')
-          throw new AppendRefused(`the server refused ${message.id} on ${message.subject}: ${result.text}`);
-        if (result?.kind !== 'stored') {
-          left.push(message);
-          last = null;
-        } else if (result.duplicate) duplicates++;
-        else {
-          appended++;
-          if (last !== null) last = result.sequence;
-        }
-      }
-      if (left.length < window.length) until = performance.now() + PATIENCE_MS;
-      else if (link.closed) throw new Closed('the connection to NATS is closed');
-      else if (performance.now() > until)
-        throw new AppendUnknown(`${target} does not answer: ${left.length} messages may be stored or not`);
-      else await new Promise((resolve) => setTimeout(resolve, 100));
-      window = left;
-    }
-  };
-
+  let window: Window | null = null;
   for await (const message of messages) {
     const target = streamOf[familyOf(message.type)];
     stream ??= target;
     if (target !== stream) throw new RangeError(`messages of ${stream} and of ${target} cannot be appended together`);
-    window.push({ id: message.id, ...encodeMessage(message) });
-    if (window.length >= WINDOW) await flush(stream);
+    window ??= new Window(link, stream);
+    await window.push({ id: message.id, ...encodeMessage(message) });
   }
-  if (stream !== null) await flush(stream);
-  return { appended, duplicates };
+  await window?.flush();
+  return { appended: window?.appended ?? 0, duplicates: window?.duplicates ?? 0 };
 }
