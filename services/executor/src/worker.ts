@@ -88,8 +88,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     meters.delivered(delivery.aggregate, delivery.deliveries);
     delivery.lost.addEventListener('abort', () => meters.lost(delivery.aggregate), { once: true });
     if ('unreadable' in task) return bury(delivery, task.unreadable, task.body);
-    if (task.aggregate !== delivery.aggregate)
-      return bury(delivery, `it is about aggregate ${task.aggregate}`, JSON.stringify(task));
     const board = boards.get(delivery.aggregate);
     if (board === undefined) return { kind: 'handOver' };
     const key = `${task.data.taskId}/${task.data.attempt}`;
