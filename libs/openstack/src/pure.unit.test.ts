@@ -94,6 +94,18 @@ describe('flavorResources', () => {
     expect(claim(specs)).toEqual(expected);
   });
 
+  it('claims what Nova 31 itself computed for these', () => {
+    const cases: {
+      flavor: Flavor;
+      bootFromVolume: boolean;
+      imageProperties: Record<string, string>;
+      claims: object;
+    }[] = JSON.parse(readFileSync(new URL('flavor.golden.json', import.meta.url), 'utf8'));
+    expect(cases).toHaveLength(60);
+    for (const { flavor: one, claims, ...options } of cases)
+      expect(flavorResources(one, options), JSON.stringify(one)).toEqual(claims);
+  });
+
   it('never claims more or less CPUs than the flavor has, whatever is pinned', () => {
     const masks = fc.uniqueArray(fc.integer({ min: 0, max: 7 }), { minLength: 1, maxLength: 7 });
     fc.assert(
