@@ -1,5 +1,5 @@
 import { familyOf, type Message, parseMessage, subject as subjectOf } from '@kronos/contracts';
-import { InvalidArgumentError, type MsgHdrs } from '@nats-io/transport-node';
+import { InvalidArgumentError, type MsgHdrs, headers as noHeaders } from '@nats-io/transport-node';
 import {
   AppendConflict,
   AppendRefused,
@@ -91,6 +91,9 @@ const TROUBLE_TEXT: Record<Trouble, string> = {
   other: 'failed',
 };
 
+/** How long an append is tried, over all attempts. */
+const PATIENCE_MS = 30_000;
+
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 type Stored = { readonly sequence: number; readonly id: string };
@@ -150,7 +153,7 @@ export async function append(link: Link, stream: string, message: Message, optio
   const { subject, body, headers } = encodeMessage(message);
   const expected = options.expectedLastSequence;
   if (expected !== undefined) headers.set(EXPECTED, String(expected));
-  const until = performance.now() + (options.timeoutMs ?? 30_000);
+  const until = performance.now() + (options.timeoutMs ?? PATIENCE_MS);
   let unsure = false;
   for (let tries = 0; ; tries++) {
     const left = until - performance.now();
@@ -184,5 +187,23 @@ export async function append(link: Link, stream: string, message: Message, optio
       }
     }
     await sleep(Math.min(1000, 25 * 2 ** tries, Math.max(1, until - performance.now())));
+  }
+}
+
+/** Publishes one message without id or expectation, for bodies whose repetition does no harm. @throws as append does */
+export async function publish(
+  link: Link,
+  subject: string,
+  body: Uint8Array,
+  headers: MsgHdrs = noHeaders(),
+): Promise<void> {
+  const until = performance.now() + PATIENCE_MS;
+  for (let tries = 0; ; tries++) {
+    const result = await attempt(link, subject, body, headers, link.requestTimeoutMs);
+    if (result.kind === 'stored') return;
+    if (result.kind === 'full') throw new LogFull(`${subject}: ${result.text}`);
+    if (result.kind !== 'retry') throw new AppendRefused(`the server refused a message on ${subject}`);
+    if (performance.now() > until) throw new StreamUnavailable(`${subject}: ${result.text}`);
+    await sleep(Math.min(1000, 25 * 2 ** tries));
   }
 }

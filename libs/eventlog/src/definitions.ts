@@ -37,7 +37,10 @@ export const streamConfig = (definition: StreamDefinition, replicas: number) =>
 
 export const bucketStream = (bucket: string): string => `OBJ_${bucket}`;
 
-/** The stream behind an object store bucket, as the object store of the client and of the `nats` tool expect it. */
+/**
+ * The stream behind an object store bucket, as clients and the `nats` tool expect it. Where objects age, the oldest go
+ * first when it is full; what is to be kept as long as the log is never dropped.
+ */
 export const bucketConfig = (definition: BucketDefinition, replicas: number) =>
   ({
     name: bucketStream(definition.name),
@@ -45,7 +48,7 @@ export const bucketConfig = (definition: BucketDefinition, replicas: number) =>
     subjects: [`$O.${definition.name}.C.>`, `$O.${definition.name}.M.>`],
     retention: 'limits',
     storage: 'file',
-    discard: 'new',
+    discard: definition.maxAgeSeconds > 0 ? 'old' : 'new',
     max_age: seconds(definition.maxAgeSeconds),
     max_bytes: definition.maxBytes,
     num_replicas: replicas,

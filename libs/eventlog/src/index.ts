@@ -36,7 +36,7 @@ export async function connectEventLog(options: NatsOptions, hooks: EventLogHooks
       return () => ends.delete(end);
     },
   };
-  const objects = new Objects(link);
+  const objects = new Objects(link, scope);
   let closing: Promise<void> | null = null;
 
   const log: EventLog = {

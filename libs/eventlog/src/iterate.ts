@@ -50,7 +50,7 @@ type RawOptions = {
 export type Scope = { add(end: () => void): () => void };
 
 /** Messages of a stream, in order; holds few of them at a time. */
-function rawMessages(link: Link, scope: Scope, options: RawOptions): Queue<RawMessage> {
+export function rawMessages(link: Link, scope: Scope, options: RawOptions): Queue<RawMessage> {
   const { to = Number.POSITIVE_INFINITY } = options;
   let reader: OrderedReader | null = null;
   const close = () => {

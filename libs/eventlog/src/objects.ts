@@ -9,106 +9,148 @@ import {
   type SnapshotTaken,
   snapshotSchema,
 } from '@kronos/contracts';
-import { JetStreamApiError } from '@nats-io/jetstream';
-import { type ObjectStore as NatsObjectStore, Objm } from '@nats-io/obj';
-import { deadline } from '@nats-io/transport-node';
-import { readPubAck } from './append.ts';
-import { BadObject, LogFull, MissingObject, StreamUnavailable } from './errors.ts';
+import { headers, nuid } from '@nats-io/transport-node';
+import { z } from 'zod';
+import { publish } from './append.ts';
+import { bucketStream } from './definitions.ts';
+import { BadObject, MissingObject, StreamUnavailable } from './errors.ts';
+import { rawMessages, type Scope } from './iterate.ts';
 import { type Link, plainText } from './link.ts';
 import type { ObjectStore, SnapshotEnvelope } from './types.ts';
+
+/**
+ * Objects in the form of the NATS object store (ADR-20), which the `nats` tool and every client read. Written here
+ * rather than with the client's own object store, because that one needs the right to purge, hides why a put failed
+ * when it lacks it, and waits for ever for a chunk that is gone.
+ */
 
 const zip = promisify(gzip);
 const unzip = promisify(gunzip);
 
+const CHUNK_BYTES = 128 * 1024;
 /** An object that is younger than this is not stored again; an older one is, so that it outlives the new reference to it. */
 const FRESH_MS = 3_600_000;
-/** Between two chunks of an object; a chunk that was lost never comes. */
-const CHUNK_MS = 10_000;
-/** An object that would unpack to more than it claims is not unpacked. */
+/** An object that claims more than this is not unpacked. */
 const MAX_BYTES = 1024 ** 3;
 
 export const digestOf = (bytes: Uint8Array): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 
+/** The store's own digest, of the bytes as they are stored. */
+const storeDigest = (bytes: Uint8Array): string =>
+  `SHA-256=${padded(createHash('sha256').update(bytes).digest('base64url'))}`;
+const padded = (text: string): string => text + '='.repeat((4 - (text.length % 4)) % 4);
+
+const metaSubject = (bucket: string, name: string): string =>
+  `$O.${bucket}.M.${padded(Buffer.from(name, 'utf8').toString('base64url'))}`;
+const chunkSubject = (bucket: string, id: string): string => `$O.${bucket}.C.${id}`;
+
+const metaSchema = z.object({
+  name: z.string(),
+  nuid: z.string(),
+  size: z.int().min(0),
+  chunks: z.int().min(0),
+  digest: z.string().optional(),
+  mtime: z.string().optional(),
+  deleted: z.boolean().optional(),
+});
+type Meta = z.infer<typeof metaSchema> & { readonly storedAt: number };
+
 export class Objects implements ObjectStore {
   readonly #link: Link;
-  readonly #manager: Objm;
-  readonly #buckets = new Map<string, Promise<NatsObjectStore>>();
+  readonly #scope: Scope;
 
-  constructor(link: Link) {
+  constructor(link: Link, scope: Scope) {
     this.#link = link;
-    this.#manager = new Objm(link.js);
-  }
-
-  #bucket(name: string): Promise<NatsObjectStore> {
-    let bucket = this.#buckets.get(name);
-    if (bucket === undefined) {
-      bucket = this.#manager.open(name, false);
-      this.#buckets.set(name, bucket);
-    }
-    return bucket;
-  }
-
-  #trouble(error: unknown, what: string): Error {
-    if (error instanceof JetStreamApiError) {
-      const { code, description } = error.apiError();
-      const attempt = readPubAck(JSON.stringify({ error: { code, err_code: error.code, description } }));
-      if (attempt.kind === 'full') return new LogFull(`${what}: ${attempt.text}`);
-    }
-    return this.#link.fatal(error, what) ?? new StreamUnavailable(`${what}: ${plainText(error)}`, { cause: error });
+    this.#scope = scope;
   }
 
   async put(bucket: string, label: string, body: Uint8Array): Promise<ObjectRef> {
     const digest = digestOf(body);
-    const what = `object ${digest} of bucket ${bucket}`;
-    try {
-      const store = await this.#bucket(bucket);
-      const known = await this.#link.ask(() => store.info(digest));
-      const fresh = known !== null && !known.deleted && Date.now() - Date.parse(known.mtime) < FRESH_MS;
-      if (fresh) return { bucket, object: digest, digest, bytes: body.length, storedBytes: known.size };
-      const packed = await zip(body);
-      const description = label.slice(0, 200);
-      await this.#link.ask(() => store.putBlob({ name: digest, description }, packed), 30_000);
-      return { bucket, object: digest, digest, bytes: body.length, storedBytes: packed.length };
-    } catch (error) {
-      throw this.#trouble(error, what);
+    const known = await this.#meta(bucket, digest, `object ${digest} of bucket ${bucket}`).catch((error: unknown) => {
+      if (error instanceof BadObject) return null;
+      throw error;
+    });
+    const ref = { bucket, object: digest, digest, bytes: body.length };
+    if (known !== null && Date.now() - known.storedAt < FRESH_MS) return { ...ref, storedBytes: known.size };
+    const packed = await zip(body);
+    const id = nuid.next();
+    let chunks = 0;
+    for (let at = 0; at < packed.length; at += CHUNK_BYTES) {
+      await publish(this.#link, chunkSubject(bucket, id), packed.subarray(at, at + CHUNK_BYTES));
+      chunks++;
     }
+    const meta = {
+      name: digest,
+      description: label.slice(0, 200),
+      options: { max_chunk_size: CHUNK_BYTES },
+      bucket,
+      nuid: id,
+      size: packed.length,
+      chunks,
+      digest: storeDigest(packed),
+    };
+    const rollup = headers();
+    rollup.set('Nats-Rollup', 'sub');
+    await publish(this.#link, metaSubject(bucket, digest), new TextEncoder().encode(JSON.stringify(meta)), rollup);
+    return { ...ref, storedBytes: packed.length };
   }
 
   async get(ref: ObjectRef): Promise<Uint8Array> {
     const what = `object ${ref.object} of bucket ${ref.bucket}`;
-    const packed = await this.#stored(ref, what);
     if (ref.bytes > MAX_BYTES) throw new BadObject(`${what} claims ${ref.bytes} bytes`);
+    const meta = await this.#meta(ref.bucket, ref.object, what);
+    if (meta === null) throw new MissingObject(`${what} is not there (any more)`);
+    const packed = await this.#chunks(ref.bucket, meta, what);
     const body = await unzip(packed, { maxOutputLength: Math.max(1, ref.bytes) }).catch((error: unknown) => {
-      throw new BadObject(`${what} cannot be unpacked: ${plainText(error)}`, { cause: error });
+      throw new BadObject(`${what} cannot be unpacked to ${ref.bytes} bytes: ${plainText(error)}`, { cause: error });
     });
     const digest = digestOf(body);
     if (digest !== ref.digest) throw new BadObject(`${what} has the digest ${digest}, but ${ref.digest} was promised`);
     return body;
   }
 
-  async #stored(ref: ObjectRef, what: string): Promise<Uint8Array> {
-    let reader: ReadableStreamDefaultReader<Uint8Array> | null = null;
+  /** What the bucket says about an object; null when it has none, or a deleted one. */
+  async #meta(bucket: string, name: string, what: string): Promise<Meta | null> {
+    const query = { last_by_subj: metaSubject(bucket, name) };
+    const found = await this.#link
+      .ask(() => this.#link.jsm.streams.getMessage(bucketStream(bucket), query))
+      .catch((error: unknown) => {
+        throw this.#link.fatal(error, what) ?? new StreamUnavailable(`${what}: ${plainText(error)}`, { cause: error });
+      });
+    if (found === null) return null;
+    let json: unknown;
     try {
-      const store = await this.#bucket(ref.bucket);
-      const found = await this.#link.ask(() => store.get(ref.object));
-      if (found === null) throw new MissingObject(`${what} is not there (any more)`);
-      found.error.catch(() => undefined);
-      const chunks: Uint8Array[] = [];
-      reader = found.data.getReader();
-      for (;;) {
-        const next = reader;
-        const { done, value } = await this.#link.ask(() => deadline(next.read(), CHUNK_MS));
-        if (done) return Buffer.concat(chunks);
-        chunks.push(value);
-      }
+      json = JSON.parse(found.string());
     } catch (error) {
-      await reader?.cancel().catch(() => undefined);
-      if (error instanceof Error && error.message.startsWith('received a corrupt object'))
-        throw new BadObject(`${what} is corrupt`, { cause: error });
-      if (reader !== null && error instanceof Error && error.name === 'TimeoutError' && this.#link.connected)
-        throw new BadObject(`${what} is not complete`, { cause: error });
-      throw this.#trouble(error, what);
+      throw new BadObject(`what the bucket says about ${what} is no JSON`, { cause: error });
     }
+    const meta = metaSchema.safeParse(json);
+    if (!meta.success) throw new BadObject(`what the bucket says about ${what} cannot be read`);
+    return meta.data.deleted === true ? null : { ...meta.data, storedAt: found.time.getTime() };
+  }
+
+  async #chunks(bucket: string, meta: Meta, what: string): Promise<Uint8Array> {
+    if (meta.size > MAX_BYTES) throw new BadObject(`${what} is ${meta.size} bytes long`);
+    const parts: Uint8Array[] = [];
+    let size = 0;
+    const chunks = rawMessages(this.#link, this.#scope, {
+      stream: bucketStream(bucket),
+      filter: chunkSubject(bucket, meta.nuid),
+      start: { at: 'sequence', sequence: 1 },
+      contiguous: false,
+      endWhenLevel: true,
+    });
+    for await (const { data } of chunks) {
+      parts.push(data);
+      size += data.length;
+      if (parts.length === meta.chunks || size > meta.size) break;
+    }
+    if (parts.length < meta.chunks)
+      throw new MissingObject(
+        `${what} has ${parts.length} of ${meta.chunks} parts left: its bucket drops the oldest first`,
+      );
+    if (size !== meta.size) throw new BadObject(`${what} is ${size} bytes long, but ${meta.size} were stored`);
+    return Buffer.concat(parts);
   }
 }
 
@@ -150,20 +192,19 @@ export const storeSnapshot = (objects: ObjectStore, snapshot: Snapshot): Promise
 /** @throws MissingObject, BadObject */
 export async function loadSnapshot(objects: ObjectStore, taken: SnapshotTaken): Promise<Snapshot> {
   const body = await objects.get(taken.data.body);
+  const what = `the body of snapshot ${taken.data.snapshotId}`;
   let json: unknown;
   try {
     json = JSON.parse(new TextDecoder().decode(body));
   } catch (error) {
-    throw new BadObject(`the body of snapshot ${taken.data.snapshotId} is no JSON`, { cause: error });
+    throw new BadObject(`${what} is no JSON`, { cause: error });
   }
   const parsed = snapshotSchema.safeParse(json);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
-    throw new BadObject(
-      `the body of snapshot ${taken.data.snapshotId} is no snapshot: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`,
-    );
+    throw new BadObject(`${what} is no snapshot: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`);
   }
   if (parsed.data.id !== taken.data.snapshotId || parsed.data.aggregate !== taken.aggregate)
-    throw new BadObject(`the body of snapshot ${taken.data.snapshotId} is that of ${parsed.data.id}`);
+    throw new BadObject(`${what} is that of ${parsed.data.id} of ${parsed.data.aggregate}`);
   return parsed.data;
 }
