@@ -1,0 +1,155 @@
+/** For tests of the scorer: a simulated cloud with its Prometheus, a real NATS server, and scorers against both. */
+import { defaultConfig, parsePolicies } from '@kronos/config';
+import type { Policy, Snapshot, SnapshotTaken } from '@kronos/contracts';
+import { connectEventLog, type EventLog } from '@kronos/eventlog';
+import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { createNova, createPlacement, createSession, type Nova, type Placement, type Session } from '@kronos/openstack';
+import { createPrometheus, type Prometheus } from '@kronos/prometheus';
+import { type Clock, demoPolicies, type ScenarioInput, type Sim, startSim } from '@kronos/simcloud';
+import { createMetrics, type Logger, type Metrics } from '@kronos/telemetry';
+import { type Tracer, trace } from '@opentelemetry/api';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { pino } from 'pino';
+import { cycleRequest, type SnapshotRequest } from '../requests.ts';
+import { createScorer, type Scorer, type ScorerDeps, type ScorerSettings, type Taken } from '../scorer.ts';
+import { Seen } from '../seen.ts';
+
+/** The demo's two policies, CPU and memory. */
+export const policies: readonly Policy[] = parsePolicies({ file: 'policies.yaml', text: demoPolicies }).policies;
+
+export interface BedOptions {
+  readonly scenario: ScenarioInput;
+  readonly scope: readonly string[];
+  /** Time of the cloud and of the scorers; default: the real one. */
+  readonly clock?: Clock;
+}
+
+/** One scorer with clients of its own, as a process would have. */
+export interface BedScorer extends Scorer {
+  readonly seen: Seen;
+  readonly metrics: Metrics;
+  /** Takes the snapshots of one cycle of these aggregates (default: all in scope). */
+  cycle(number: number, aggregates?: readonly string[]): Promise<Taken>;
+}
+
+export interface ScorerOptions extends Partial<ScorerSettings> {
+  readonly name?: string;
+  readonly nova?: (nova: Nova) => Nova;
+  readonly log?: ScorerDeps['log'];
+  readonly logger?: Logger;
+  readonly tracer?: Tracer;
+  readonly pageSize?: number;
+  readonly seen?: Seen;
+}
+
+export interface Bed {
+  readonly sim: Sim;
+  readonly nats: NatsServer;
+  readonly log: EventLog;
+  readonly settings: ScorerSettings;
+  /** A logger that writes nothing. */
+  readonly silent: Logger;
+  scorer(options?: ScorerOptions): BedScorer;
+  /** All messages on the snapshot stream, oldest first. */
+  taken(): Promise<SnapshotTaken[]>;
+  /** The newest snapshot of an aggregate. */
+  newest(aggregate: string): Promise<Snapshot>;
+  close(): Promise<void>;
+}
+
+export async function openBed({ scenario, scope, clock = { now: Date.now } }: BedOptions): Promise<Bed> {
+  const sim = await startSim({ scenario, clock });
+  const nats = await startNatsServer();
+  const log = await connectEventLog({ servers: [nats.url], name: 'scorer' });
+  await log.provision({
+    limits: { snapshotMaxAgeSeconds: 3600, snapshotMaxBytes: 64 * 1024 ** 2, logMaxBytes: 64 * 1024 ** 2 },
+    replicas: 1,
+    aggregates: scope,
+  });
+  const opened: (Session | Prometheus)[] = [];
+  const silent = pino({ level: 'silent' });
+  const settings: ScorerSettings = {
+    scope,
+    policies,
+    balance: true,
+    intervalMs: 60_000,
+    stalenessMs: 300_000,
+    queryDeadlineMs: 5_000,
+    concurrency: 8,
+    observe: {
+      hypervisorTypes: defaultConfig.nova.hypervisorTypes,
+      optOut: defaultConfig.engine.optOut,
+      cells: [],
+    },
+  };
+  const bed: Bed = {
+    sim,
+    nats,
+    log,
+    settings,
+    silent,
+    scorer(options = {}) {
+      const session = createSession({
+        auth: {
+          authUrl: sim.urls.identity,
+          username: 'admin',
+          password: 'secret',
+          projectName: 'admin',
+          userDomainId: 'default',
+          projectDomainId: 'default',
+        },
+        retry: { connection: { retries: 0, backoffMs: 0 }, status: { retries: 0, backoffMs: 0 } },
+      });
+      const prometheus = createPrometheus({ url: sim.urls.prometheus, maxRetries: 0, timeoutMs: 5_000 });
+      opened.push(session, prometheus);
+      const nova = createNova(session, { pageSize: options.pageSize ?? 1000 });
+      const placement: Placement = createPlacement(session);
+      const metrics = createMetrics(resourceFromAttributes({}));
+      const seen = options.seen ?? new Seen();
+      const { name = 'scorer-1', nova: change = (one: Nova) => one, ...changes } = options;
+      const scorer = createScorer({
+        log: options.log ?? log,
+        nova: change(nova),
+        placement,
+        prometheus: (changes.balance ?? settings.balance) ? prometheus : null,
+        seen,
+        settings: { ...settings, ...changes },
+        by: { service: 'scorer', instance: name, version: '0' },
+        clock: () => clock.now(),
+        logger: options.logger ?? silent,
+        tracer: options.tracer ?? trace.getTracer('test'),
+        metrics: metrics.instruments,
+      });
+      return {
+        ...scorer,
+        seen,
+        metrics,
+        cycle: (number, aggregates = scope) =>
+          scorer.take(
+            aggregates.map((aggregate): SnapshotRequest => cycleRequest(aggregate, number)),
+            new AbortController().signal,
+          ),
+      };
+    },
+    async taken() {
+      const found: SnapshotTaken[] = [];
+      for await (const { message, problem } of log.replaySnapshots()) {
+        if (problem !== undefined) throw new Error(problem);
+        found.push(message as SnapshotTaken);
+      }
+      return found;
+    },
+    async newest(aggregate) {
+      const message = (await bed.taken()).findLast((one) => one.aggregate === aggregate);
+      if (message === undefined) throw new Error(`no snapshot of ${aggregate}`);
+      return log.getSnapshot(message);
+    },
+    async close() {
+      await log.close();
+      await Promise.all(opened.map((one) => one.close()));
+      await sim.close();
+      await nats.stop();
+    },
+  };
+  return bed;
+}
