@@ -54,15 +54,14 @@ export function createApi(session: Session, api: ApiDescription, monotonic: () =
   async function versions(signal?: AbortSignal): Promise<VersionRange> {
     if (known !== undefined && monotonic() < known.until) return known.range;
     const url = `${await root(signal)}/`;
-    const answer = await session.call({
-      service: api.service,
-      method: 'GET',
-      url,
-      route: '/',
-      expect: [200, 300],
-      signal,
-    });
-    const place = { service: api.service, method: 'GET', url: safeUrl(url) };
+    const place = { service: api.service, method: 'GET', url: safeUrl(url) } as const;
+    const answer = await session.call({ ...place, url, route: '/', expect: [200, 300, 404], signal });
+    if (answer.status === 404) {
+      throw new BadAnswer(
+        place,
+        `status 404: this is not ${api.service}; check the catalog or set an endpoint override`,
+      );
+    }
     const offered = parseAs(place, versionsSchema, answer.text).find((one) => api.versionId.test(one.id));
     const max = offered?.version || offered?.max_version;
     const min = offered?.min_version;

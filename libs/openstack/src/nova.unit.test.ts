@@ -121,6 +121,8 @@ describe('microversions', () => {
   it('that are not Nova own are an error', async () => {
     cloud.on({ 'GET /v2.1/': () => ({ body: { versions: [{ id: 'v3', status: 'stable' }] } }) });
     expect(await failure(nova.versions())).toBeInstanceOf(BadAnswer);
+    cloud.on({ 'GET /v2.1/': () => ({ status: 404, body: 'page not found' }) });
+    expect(await failure(nova.versions())).toHaveProperty('message', expect.stringContaining('this is not nova'));
   });
 
   it('are asked for again after an hour, since a cloud may be upgraded', async () => {

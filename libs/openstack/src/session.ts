@@ -88,7 +88,12 @@ export function createSession(options: SessionOptions): Session {
       json: body,
       idempotent: true,
     });
-    if (answer.status === 401) {
+    // Keystone answers 404 to a token that it does not know.
+    const unknownToken = answer.status === 404 && /^\s*\{\s*"error"/.test(answer.text);
+    if (answer.status === 404 && !unknownToken) {
+      throw new BadAnswer(place, 'status 404: this is not the v3 API of Keystone; check auth_url');
+    }
+    if (answer.status === 401 || unknownToken) {
       throw new Unauthorized('keystone', identity.authUrl, identity.user, faultText(answer.text), requestIdOf(answer));
     }
     if (answer.status !== 201 && answer.status !== 200) throw httpError(place, answer, now());

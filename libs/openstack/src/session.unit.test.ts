@@ -145,6 +145,19 @@ describe('other answers of Keystone', () => {
     expect(await failure(cloud.session().token())).toMatchObject({ field: 'token.expires_at' });
   });
 
+  it('that do not know the token refuse it with 404; any other 404 is not Keystone', async () => {
+    const auth = { authType: 'v3token', token: 'hunter2' };
+    cloud.on({
+      [TOKENS]: () => ({ status: 404, body: { error: { code: 404, message: 'Could not recognize Fernet token' } } }),
+    });
+    expect(await failure(cloud.session({ auth }).token())).toBeInstanceOf(Unauthorized);
+    cloud.on({ [TOKENS]: () => ({ status: 404, body: 'page not found' }) });
+    expect(await failure(cloud.session({ auth }).token())).toHaveProperty(
+      'message',
+      expect.stringContaining('check auth_url'),
+    );
+  });
+
   it('that redirect are errors that say where to', async () => {
     cloud.on({ [TOKENS]: () => ({ status: 302, headers: { location: 'https://keystone/v3' } }) });
     expect(await failure(cloud.session().token())).toHaveProperty(
