@@ -1,21 +1,27 @@
-import { createHash } from 'node:crypto';
 import {
   type Actor,
   bucketNames,
   type CycleDecided,
-  canonicalJson,
   type Decision,
   type EngineOptions,
   type Snapshot,
   type SnapshotTaken,
   subject,
 } from '@kronos/contracts';
+import {
+  configuredEvent,
+  decidedEvent,
+  digest,
+  MAX_EVENT_BYTES,
+  releaseOf,
+  runCycle,
+  withoutDetails,
+} from '@kronos/cycle';
 import { AppendConflict, contextFrom, type Delivered, type EventLog, LogFull, type LogView } from '@kronos/eventlog';
-import { decide, plannerVersion } from '@kronos/placement';
-import { type AggregateState, aggregateState, type Folder, toMemory } from '@kronos/projections';
+import { plannerVersion } from '@kronos/placement';
+import { type AggregateState, aggregateState, type Folder } from '@kronos/projections';
 import { attributes, type Logger, spans, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
-import { configuredEvent, decidedEvent, MAX_EVENT_BYTES, releaseOf, withoutDetails } from './decided.ts';
 import { eligibility } from './eligibility.ts';
 import type { PlannerMeters } from './meters.ts';
 import { dispatchedEvent, overdueResults, requests, undispatched } from './tasks.ts';
@@ -43,8 +49,6 @@ export type Planner = {
 
 /** Tasks published at once. */
 const PUBLISH_WINDOW = 64;
-
-const digest = (value: unknown): string => `sha256:${createHash('sha256').update(canonicalJson(value)).digest('hex')}`;
 
 /**
  * Reads the newest snapshot of each aggregate, folds the log, decides, appends. Aggregates never wait for each other, and
@@ -145,24 +149,17 @@ export function createPlanner(deps: PlannerDeps): Planner {
 
   async function decideOn(aggregate: string, taken: SnapshotTaken, snapshot: Snapshot): Promise<CycleDecided> {
     const basis = view.sequence;
-    const memory = toMemory(stateOf(aggregate));
+    const state = stateOf(aggregate);
     const started = performance.now();
-    const decision = decide({ snapshot, memory, options });
+    const { decision, digests } = runCycle({ snapshot, state, options });
     meters.decided(aggregate, decision, releaseOf(decision, options), performance.now() - started);
     const { kept, details } = await shorten(snapshot.id, decision);
     const event = decidedEvent(kept, {
-      taken,
       snapshot,
       basis,
       plannerVersion,
       options,
-      digests: {
-        snapshot: taken.data.body.digest,
-        policies: digest(snapshot.policies),
-        state: digest(memory),
-        options: optionsDigest,
-        decision: digest(decision),
-      },
+      digests: { snapshot: taken.data.body.digest, ...digests },
       details,
       by,
       nowMs: clock(),

@@ -2,12 +2,12 @@ import {
   type Actor,
   type CycleDecided,
   type Decision,
+  decisionSchema,
   type EngineOptions,
   messageId,
   type ObjectRef,
   type PlannerConfigured,
   type Snapshot,
-  type SnapshotTaken,
 } from '@kronos/contracts';
 
 /** A larger event keeps the reasons of its steps in the details bucket. */
@@ -30,8 +30,10 @@ export function withoutDetails(decision: Decision): Decision {
   return { ...decision, plan: { ...decision.plan, steps } };
 }
 
+/** The decision as its event holds it: without the reasons of its steps where those are kept in the bucket. */
+export const decisionOf = (data: CycleDecided['data']): Decision => decisionSchema.parse(data);
+
 export type DecidedContext = {
-  readonly taken: SnapshotTaken;
   readonly snapshot: Snapshot;
   readonly basis: number;
   readonly plannerVersion: string;
@@ -44,7 +46,7 @@ export type DecidedContext = {
 
 /** The one event of a decided snapshot. */
 export function decidedEvent(decision: Decision, context: DecidedContext): CycleDecided {
-  const { taken, snapshot, basis, plannerVersion, options, digests, details, by, nowMs } = context;
+  const { snapshot, basis, plannerVersion, options, digests, details, by, nowMs } = context;
   return {
     type: 'cycle.decided',
     version: 1,
@@ -53,7 +55,7 @@ export function decidedEvent(decision: Decision, context: DecidedContext): Cycle
     aggregate: snapshot.aggregate,
     by,
     correlationId: snapshot.id,
-    causationId: taken.id,
+    causationId: messageId.snapshot(snapshot.id),
     data: {
       ...decision,
       snapshotId: snapshot.id,

@@ -1,0 +1,37 @@
+import { createHash } from 'node:crypto';
+import { type CycleDecided, canonicalJson, type Decision, type EngineOptions, type Snapshot } from '@kronos/contracts';
+import { decide } from '@kronos/placement';
+import { type AggregateState, toMemory } from '@kronos/projections';
+
+/** `sha256:<hex>` of the value's canonical JSON. @throws TypeError for what JSON cannot hold */
+export const digest = (value: unknown): string =>
+  `sha256:${createHash('sha256').update(canonicalJson(value)).digest('hex')}`;
+
+/** Everything that a decision is made of. The planner's version is the code's. */
+export type CycleInput = {
+  readonly snapshot: Snapshot;
+  /** The log up to the decision's `basis`. */
+  readonly state: AggregateState;
+  readonly options: EngineOptions;
+};
+
+export type Cycle = {
+  readonly decision: Decision;
+  /** Of all that it was made of but the snapshot, whose digest is that of its stored bytes. */
+  readonly digests: Omit<CycleDecided['data']['digests'], 'snapshot'>;
+};
+
+/** Decides one snapshot: the same input gives the same bytes, in the planner and in a replay. */
+export function runCycle({ snapshot, state, options }: CycleInput): Cycle {
+  const memory = toMemory(state);
+  const decision = decide({ snapshot, memory, options });
+  return {
+    decision,
+    digests: {
+      policies: digest(snapshot.policies),
+      state: digest(memory),
+      options: digest(options),
+      decision: digest(decision),
+    },
+  };
+}

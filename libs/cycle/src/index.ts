@@ -1,0 +1,2 @@
+export * from './cycle.ts';
+export * from './events.ts';
