@@ -88,7 +88,10 @@ export async function startBed(
     nats,
     log,
     uuid: (server) => sim.cloud.server(server).uuid,
-    async release(moves, { planTtlSeconds = 3600, aggregate = AGGREGATE, edit = (message: MigrationRequested) => message } = {}) {
+    async release(
+      moves,
+      { planTtlSeconds = 3600, aggregate = AGGREGATE, edit = (message: MigrationRequested) => message } = {},
+    ) {
       plans += 1;
       // Each plan is decided on a snapshot a minute later than the one before it.
       const draft = testLog(aggregate, Date.now() + plans * 60_000);

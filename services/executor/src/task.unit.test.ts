@@ -1,0 +1,839 @@
+import { describe, expect, it } from 'vitest';
+import type { Failure } from './failure.ts';
+import { defaultTaskOptions, type TaskOptions } from './options.ts';
+import {
+  decide,
+  type Ended,
+  evolve,
+  type Fact,
+  initialState,
+  type Look,
+  type MigrationFacts,
+  type ServerFacts,
+  type Task,
+  type TaskLog,
+  type TaskState,
+  UnexpectedFact,
+} from './task.ts';
+
+const T0 = Date.parse('2026-03-01T12:00:00.000Z');
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+
+const task: Task = {
+  step: 1,
+  taskId: 'p-s1',
+  planId: 'p',
+  phase: 'spread',
+  parking: false,
+  serverId: 'vm',
+  serverName: 'vm',
+  from: 'h1',
+  to: 'h2',
+  alternates: ['h3', 'h4'],
+  dependsOn: [],
+  groups: [],
+  resources: { VCPU: 2 },
+  ramMb: 4096,
+  diskGb: 0,
+  weights: {},
+  attempt: 1,
+  destination: 'h2',
+  notBefore: new Date(T0).toISOString(),
+  notAfter: new Date(T0 + 60 * MINUTE).toISOString(),
+  aggregate: 'gpu',
+  requestedMs: T0,
+};
+
+type Body = Fact extends infer F ? (F extends { readonly at: unknown } ? Omit<F, 'at'> : never) : never;
+
+/** A task's life, told fact by fact. Time goes by only where it is said. */
+class Life {
+  state: TaskState;
+  #elapsed = 0;
+
+  constructor(options: Partial<TaskOptions> = {}, changes: Partial<Task> = {}, deliveries = 1) {
+    this.state = initialState({ ...task, ...changes }, { ...defaultTaskOptions, ...options }, deliveries);
+  }
+
+  get mono(): number {
+    return 500 + this.#elapsed;
+  }
+
+  pass(ms: number): this {
+    this.#elapsed += ms;
+    return this;
+  }
+
+  when(...facts: Body[]): this {
+    for (const fact of facts)
+      this.state = evolve(this.state, { ...fact, at: { mono: this.mono, wall: T0 + this.#elapsed } });
+    return this;
+  }
+
+  get command() {
+    return decide(this.state);
+  }
+
+  get stage(): string {
+    return this.state.stage.at;
+  }
+
+  /** The outcome that is about to be written. */
+  get ended(): Ended {
+    const { stage } = this.state;
+    if (stage.at !== 'ending') throw new Error(`it is ${stage.at}, not ending`);
+    return stage.ended;
+  }
+
+  /** Writes the outcome as it stands. */
+  written(): this {
+    if (this.command.do === 'readLog') this.when(logSays({ kind: 'started', ...nothingSeen }));
+    return this.when({ kind: 'appended', began: this.mono });
+  }
+}
+
+const nothingSeen = { newestMigrationId: 7, migrationId: null, requestId: null };
+const logSays = (attempt: TaskLog['attempt'], expected = 40): Body => ({ kind: 'log', log: { attempt, expected } });
+const waiting = logSays({ kind: 'waiting' });
+const mayStart: Body = { kind: 'mayStart', grant: { expected: 41, disturbed: false } };
+const go: Body = { kind: 'checked', verdict: { kind: 'go', newestMigrationId: 7, forced: false }, began: 500 };
+const refusedBy = (failure: Partial<Failure>): Body => ({
+  kind: 'checked',
+  began: 500,
+  verdict: {
+    kind: 'no',
+    failure: {
+      errorType: 'PreFlightError',
+      reason: { code: 'test', text: 'test' },
+      fault: 'none',
+      hostAtFault: null,
+      ...failure,
+    },
+  },
+});
+const accepted: Body = { kind: 'posted', answer: { kind: 'accepted', requestId: 'req-1' } };
+const unknown: Body = { kind: 'posted', answer: { kind: 'unknown', text: 'cut off' } };
+const refused = (status: number, text: string): Body => ({ kind: 'posted', answer: { kind: 'refused', status, text } });
+
+const row = (status: string, changes: Partial<MigrationFacts> = {}): MigrationFacts => ({
+  id: 8,
+  type: 'live-migration',
+  status,
+  sourceCompute: 'h1',
+  destCompute: 'h2',
+  ...changes,
+});
+const on = (host: string, changes: Partial<ServerFacts> = {}): ServerFacts => ({
+  host,
+  status: 'ACTIVE',
+  vmState: 'active',
+  taskState: null,
+  ...changes,
+});
+const seen = (
+  migrations: readonly MigrationFacts[],
+  server: Look['server'] = null,
+  more: { readonly stopAsked?: boolean; readonly remaining?: number } = {},
+): Body => ({
+  kind: 'looked',
+  stopAsked: more.stopAsked ?? false,
+  look: {
+    migrations,
+    server,
+    progress:
+      more.remaining === undefined
+        ? null
+        : {
+            memoryTotalBytes: 1000,
+            memoryProcessedBytes: 1000 - more.remaining,
+            memoryRemainingBytes: more.remaining,
+            diskTotalBytes: 0,
+            diskProcessedBytes: 0,
+            diskRemainingBytes: 0,
+          },
+  },
+});
+
+const claimed = (life = new Life()) => life.when(waiting, mayStart, go, { kind: 'appended', began: life.mono });
+const posted = (life = new Life()) => claimed(life).when(accepted);
+const running = (life = new Life()) =>
+  posted(life).when(seen([row('accepted')]), { kind: 'appended', began: life.mono }, seen([row('running')]));
+
+describe('a move that goes well', () => {
+  it('reads the log, waits for its start, checks, claims, asks Nova, follows, and ends with the host', () => {
+    const life = new Life();
+    const commands: string[] = [];
+    const facts: Body[] = [
+      waiting,
+      mayStart,
+      go,
+      { kind: 'appended', began: 500 },
+      accepted,
+      seen([]),
+      seen([row('accepted', { destCompute: null })]),
+      { kind: 'appended', began: 500 },
+      seen([row('running')]),
+      seen([row('completed')], on('h2')),
+      logSays({ kind: 'started', ...nothingSeen }),
+      { kind: 'appended', began: 500 },
+    ];
+    for (const fact of facts) {
+      commands.push(life.command.do);
+      life.when(fact);
+    }
+    expect(commands).toEqual([
+      'readLog',
+      'awaitStart',
+      'check',
+      'appendStarted',
+      'post',
+      'look',
+      'look',
+      'appendObserved',
+      'look',
+      'look',
+      'readLog',
+      'appendEnded',
+    ]);
+    expect(life.command).toMatchObject({ do: 'finish', outcome: { kind: 'done' } });
+  });
+
+  it('claims with the sequence that the log was folded to, and the newest migration known', () => {
+    const life = new Life().when(waiting, mayStart, go);
+    expect(life.command).toEqual({ do: 'appendStarted', expected: 41, newestMigrationId: 7, forced: false });
+  });
+
+  it('says how long it waited and ran, and what was copied', () => {
+    const life = posted();
+    life.pass(4 * SECOND).when(seen([row('queued')]), { kind: 'appended', began: 0 });
+    life.pass(5 * SECOND).when(seen([row('running')], null, { remaining: 400 }));
+    life.pass(20 * SECOND).when(seen([row('completed')], on('h2')));
+    expect(life.ended).toMatchObject({
+      type: 'completed',
+      outcome: 'migrated',
+      host: 'h2',
+      warnings: [],
+      nova: {
+        migrationId: 8,
+        requestId: 'req-1',
+        status: 'completed',
+        queuedMs: 9000,
+        runningMs: 20000,
+        totalMs: 29000,
+        memoryBytes: 600,
+      },
+    });
+  });
+
+  it('keeps a paused server: PAUSED on the destination is as well as ACTIVE', () => {
+    const life = running().when(seen([row('completed')], on('h2', { status: 'PAUSED', vmState: 'paused' })));
+    expect(life.ended).toMatchObject({ type: 'completed', warnings: [] });
+  });
+
+  it('calls nothing when the server is on its destination already', () => {
+    const life = new Life().when(waiting, mayStart, {
+      kind: 'checked',
+      began: 0,
+      verdict: { kind: 'there', host: 'h2' },
+    });
+    expect(life.ended).toMatchObject({ type: 'completed', outcome: 'alreadyThere', host: 'h2', nova: null });
+  });
+});
+
+describe('what the log says first', () => {
+  it('leaves a task alone that no released plan has', () => {
+    expect(new Life().when(logSays({ kind: 'unknown' })).command).toMatchObject({
+      do: 'finish',
+      outcome: { kind: 'done' },
+      why: { code: 'unknown-task' },
+    });
+  });
+
+  it('acknowledges an attempt that has ended', () => {
+    expect(new Life().when(logSays({ kind: 'ended', next: null })).command).toMatchObject({
+      do: 'finish',
+      outcome: { kind: 'done' },
+      why: { code: 'already-ended' },
+    });
+  });
+
+  it('publishes the next attempt that a predecessor announced and did not publish, then acknowledges', () => {
+    const next = { attempt: 2, destination: 'h3', notBeforeMs: T0 };
+    const life = new Life().when(logSays({ kind: 'ended', next }));
+    expect(life.command).toEqual({ do: 'publishNext', next });
+    expect(life.when({ kind: 'lostTrack' }).command).toEqual({ do: 'publishNext', next });
+    expect(life.when({ kind: 'published' }).command).toMatchObject({ do: 'finish', outcome: { kind: 'done' } });
+  });
+
+  it('looks again when another has begun the attempt while it waited', () => {
+    expect(new Life().when(waiting, { kind: 'overtaken' }).command).toEqual({ do: 'readLog' });
+  });
+
+  it('ends without a start what must not start', () => {
+    const failure: Failure = {
+      errorType: 'Cancelled',
+      reason: { code: 'expired', text: 'too late' },
+      fault: 'none',
+      hostAtFault: null,
+    };
+    const life = new Life().when(waiting, { kind: 'mustEnd', failure, expected: 55 });
+    expect(life.command).toMatchObject({ do: 'appendEnded', expected: 55 });
+    expect(life.ended).toMatchObject({ type: 'failed', errorType: 'Cancelled', started: false, next: null });
+  });
+
+  it('goes back to the queue when it is put off, and to another when the executor stops', () => {
+    expect(new Life().when(waiting, { kind: 'putOff', delayMs: 60 }).command).toMatchObject({
+      do: 'finish',
+      outcome: { kind: 'later', delayMs: 60 },
+    });
+    expect(new Life().when(waiting, { kind: 'draining' }).command).toMatchObject({
+      do: 'finish',
+      outcome: { kind: 'handOver' },
+    });
+  });
+});
+
+describe('the start', () => {
+  it('decides again after a conflict, without a second pre-flight while the first is fresh', () => {
+    const life = new Life().when(waiting, mayStart, go, { kind: 'conflict' });
+    expect(life.command.do).toBe('awaitStart');
+    life.when({ kind: 'mayStart', grant: { expected: 44, disturbed: false } });
+    expect(life.command).toMatchObject({ do: 'appendStarted', expected: 44 });
+  });
+
+  it('checks again when the pre-flight is too old', () => {
+    const life = new Life().when(waiting, mayStart, go, { kind: 'conflict' }).pass(10 * SECOND + 1);
+    expect(life.when(mayStart).command.do).toBe('check');
+  });
+
+  it('checks again when its hosts were touched meanwhile', () => {
+    const life = new Life().when(waiting, mayStart, go, { kind: 'conflict' });
+    expect(life.when({ kind: 'mayStart', grant: { expected: 44, disturbed: true } }).command.do).toBe('check');
+  });
+
+  it('asks the log when nobody knows whether the start was written, and never asks Nova on a guess', () => {
+    const life = new Life().when(waiting, mayStart, go, { kind: 'lostTrack' });
+    expect(life.command.do).toBe('readLog');
+    expect(life.when(logSays({ kind: 'started', ...nothingSeen })).command.do).toBe('look');
+  });
+
+  it('asks Nova within 10 s of the moment at which the start was begun to be written', () => {
+    const life = new Life().when(waiting, mayStart, go);
+    const began = life.mono;
+    life.pass(3 * SECOND).when({ kind: 'appended', began });
+    expect(life.command).toEqual({ do: 'post', by: began + 10 * SECOND, forced: false });
+  });
+
+  it('waits, longer each time, while an API does not answer pre-flight, and spends no attempt on it', () => {
+    const unreachable: Body = { kind: 'checked', began: 0, verdict: { kind: 'unreachable', text: 'down' } };
+    const life = new Life().when(waiting);
+    const waits: number[] = [];
+    for (let i = 0; i < 6; i += 1) {
+      life.when(mayStart, unreachable);
+      const { command } = life;
+      if (command.do === 'awaitStart') waits.push(command.notBefore - life.mono);
+    }
+    expect(waits).toEqual([5000, 10000, 20000, 40000, 60000, 60000]);
+  });
+
+  it('only says what it would have done in a dry run', () => {
+    const life = new Life({ dryRun: true }).when(waiting, mayStart, go);
+    expect(life.command).toMatchObject({ do: 'appendEnded', ended: { type: 'skipped' } });
+    expect(life.when({ kind: 'appended', began: 0 }).command).toMatchObject({
+      do: 'finish',
+      outcome: { kind: 'done' },
+    });
+  });
+
+  it('carries a forced move from pre-flight to the event and the request', () => {
+    const forced: Body = { kind: 'checked', began: 500, verdict: { kind: 'go', newestMigrationId: 7, forced: true } };
+    const life = new Life().when(waiting, mayStart, forced);
+    expect(life.command).toMatchObject({ do: 'appendStarted', forced: true });
+    expect(life.when({ kind: 'appended', began: 0 }).command).toMatchObject({ do: 'post', forced: true });
+  });
+});
+
+describe('the next attempt', () => {
+  it('goes to the next alternate at once when the destination was at fault', () => {
+    const life = new Life().when(waiting, mayStart, refusedBy({ fault: 'destination', hostAtFault: 'h2' }));
+    expect(life.ended).toMatchObject({
+      errorType: 'PreFlightError',
+      hostAtFault: 'h2',
+      started: false,
+      next: { attempt: 2, destination: 'h3', notBeforeMs: T0 },
+    });
+    life.when({ kind: 'appended', began: 0 });
+    expect(life.command).toMatchObject({ do: 'publishNext', next: { attempt: 2, destination: 'h3' } });
+  });
+
+  it('goes to the same destination after a growing wait when the infrastructure was at fault', () => {
+    const waits = [1, 2, 3].map((attempt) => {
+      const life = new Life({}, { attempt }).when(waiting, mayStart, refusedBy({ fault: 'infrastructure' }));
+      const { ended } = life;
+      return ended.type === 'failed' && ended.next !== null
+        ? [ended.next.destination, ended.next.notBeforeMs - T0]
+        : null;
+    });
+    expect(waits).toEqual([
+      ['h2', 30000],
+      ['h2', 60000],
+      ['h2', 120000],
+    ]);
+  });
+
+  it('does not follow the last one allowed', () => {
+    const life = new Life({}, { attempt: 4 }).when(waiting, mayStart, refusedBy({ fault: 'infrastructure' }));
+    expect(life.ended).toMatchObject({ next: null });
+  });
+
+  it('does not follow when there is no further alternate', () => {
+    const last = { attempt: 3, destination: 'h4' };
+    const life = new Life({}, last).when(waiting, mayStart, refusedBy({ fault: 'destination' }));
+    expect(life.ended).toMatchObject({ next: null });
+  });
+
+  it('does not follow what no attempt can cure', () => {
+    expect(new Life().when(waiting, mayStart, refusedBy({ fault: 'none' })).ended).toMatchObject({ next: null });
+  });
+
+  it('does not follow when it could not start before the plan expires', () => {
+    const late = { notAfter: new Date(T0 + 20 * SECOND).toISOString() };
+    const life = new Life({}, late).when(waiting, mayStart, refusedBy({ fault: 'infrastructure' }));
+    expect(life.ended).toMatchObject({ next: null });
+  });
+});
+
+describe('the answer to the request', () => {
+  it('closes the attempt when the request surely did not reach Nova', () => {
+    const life = claimed().when({ kind: 'posted', answer: { kind: 'notSent', text: 'refused connection' } });
+    expect(life.ended).toMatchObject({
+      errorType: 'NovaClientError',
+      started: true,
+      next: { attempt: 2, destination: 'h2' },
+    });
+  });
+
+  it('looks for the migration when nobody knows whether the request arrived', () => {
+    expect(claimed().when(unknown).command.do).toBe('look');
+  });
+
+  it.each([
+    [400, 'Compute host h2 could not be found.', 'MigrationFailed', 'h3'],
+    [400, 'Migration pre-check error: CPU does not match', 'MigrationFailed', 'h3'],
+    [400, 'Additional properties are not allowed', 'NovaClientError', null],
+    [400, 'Instance vm with vTPM cannot be migrated', 'MigrationFailed', null],
+    [403, 'Policy does not allow it', 'NovaClientError', null],
+    [404, 'Instance vm could not be found.', 'Cancelled', null],
+    [409, "Cannot 'os-migrateLive' instance vm while it is in vm_state stopped", 'MigrationFailed', null],
+    [409, "Cannot 'os-migrateLive' instance vm while it is in task_state image_snapshot", 'NovaClientError', 'h2'],
+    [429, 'Too many requests', 'NovaClientError', 'h2'],
+  ])('takes %i %s as %s, next to %s', (status, text, errorType, next) => {
+    const { ended } = claimed().when(refused(status, text));
+    expect(ended).toMatchObject({ type: 'failed', errorType, started: true });
+    expect(ended.type === 'failed' ? (ended.next?.destination ?? null) : undefined).toBe(next);
+  });
+
+  it('looks when Nova says that the server is migrating: it may be this very request, sent twice by a proxy', () => {
+    const life = claimed().when(
+      refused(409, "Cannot 'os-migrateLive' instance vm while it is in task_state migrating"),
+    );
+    expect(life.command.do).toBe('look');
+    life.when(seen([row('running')]));
+    expect(life.command).toMatchObject({ do: 'appendObserved', migrationId: 8 });
+  });
+});
+
+describe('which migration is ours', () => {
+  it('is none that was there before the request, however complete it looks', () => {
+    const life = posted().when(seen([row('completed', { id: 7 })], on('h1', { taskState: 'migrating' })));
+    expect(life.stage).toBe('seeking');
+  });
+
+  it('is none of another type, source or destination', () => {
+    const others = [
+      row('running', { id: 9, type: 'resize' }),
+      row('running', { id: 10, sourceCompute: 'h9' }),
+      row('running', { id: 11, destCompute: 'h9' }),
+    ];
+    expect(posted().when(seen(others, on('h1', { taskState: 'migrating' }))).stage).toBe('seeking');
+  });
+
+  it('is a newer one off the source whose destination is not chosen yet', () => {
+    expect(posted().when(seen([row('accepted', { id: 12, destCompute: null })])).command).toMatchObject({
+      do: 'appendObserved',
+      migrationId: 12,
+      requestId: 'req-1',
+    });
+  });
+
+  it('is the oldest of several', () => {
+    expect(posted().when(seen([row('running', { id: 14 }), row('error', { id: 13 })])).command).toMatchObject({
+      migrationId: 13,
+    });
+  });
+
+  it('may take its time: an empty list is not an end, whatever the server shows', () => {
+    const life = posted();
+    for (let i = 0; i < 11; i += 1) life.pass(5 * SECOND).when(seen([], on('h1')));
+    expect(life.stage).toBe('seeking');
+  });
+
+  it('does not exist when after 60 s there is none, and the server is idle on its source', () => {
+    const life = posted()
+      .pass(60 * SECOND)
+      .when(seen([], on('h1')));
+    expect(life.ended).toMatchObject({
+      errorType: 'NovaClientError',
+      reason: { code: 'no-migration' },
+      started: true,
+      next: { attempt: 2, destination: 'h2' },
+    });
+  });
+
+  it('is still to come while Nova has the server in hand', () => {
+    const life = posted()
+      .pass(10 * MINUTE)
+      .when(seen([], on('h1', { taskState: 'migrating' })));
+    expect(life.stage).toBe('seeking');
+  });
+
+  it('is not needed when the server has arrived all the same', () => {
+    const life = posted()
+      .pass(60 * SECOND)
+      .when(seen([], on('h2')));
+    expect(life.ended).toMatchObject({ type: 'completed', host: 'h2', warnings: [{ code: 'no-migration-seen' }] });
+  });
+
+  it('was somebody else’s when the server is elsewhere', () => {
+    const life = posted()
+      .pass(60 * SECOND)
+      .when(seen([], on('h9')));
+    expect(life.ended).toMatchObject({ errorType: 'Cancelled', reason: { code: 'moved-by-others' }, next: null });
+  });
+
+  it('ends with the server', () => {
+    expect(posted().when(seen([], 'gone')).ended).toMatchObject({ errorType: 'Cancelled', next: null });
+    expect(running().when(seen([], 'gone')).ended).toMatchObject({ reason: { code: 'server-gone' } });
+  });
+});
+
+describe('a successor', () => {
+  it('asks nothing of Nova for an attempt that has begun: it looks', () => {
+    const life = new Life({}, {}, 2).when(logSays({ kind: 'started', ...nothingSeen }));
+    expect(life.command).toMatchObject({ do: 'look', migrationId: null });
+  });
+
+  it('follows the migration that its predecessor had found', () => {
+    const life = new Life({}, {}, 2).when(
+      logSays({ kind: 'started', newestMigrationId: 7, migrationId: 8, requestId: 'req-1' }),
+    );
+    expect(life.command).toMatchObject({ do: 'look', migrationId: 8 });
+    expect(life.when(seen([row('completed')], on('h2'))).ended).toMatchObject({ type: 'completed' });
+  });
+
+  it('closes the attempt after 60 s of its own, when Nova has nothing', () => {
+    const life = new Life({}, {}, 2).pass(30 * MINUTE).when(logSays({ kind: 'started', ...nothingSeen }));
+    expect(life.pass(59 * SECOND).when(seen([], on('h1'))).stage).toBe('seeking');
+    expect(life.pass(1 * SECOND).when(seen([], on('h1'))).ended).toMatchObject({
+      errorType: 'NovaClientError',
+      next: { attempt: 2 },
+    });
+  });
+
+  it('hands over in its turn when the executor stops', () => {
+    expect(running().when({ kind: 'draining' }).command).toMatchObject({ outcome: { kind: 'handOver' } });
+    expect(posted().when({ kind: 'draining' }).command).toMatchObject({ outcome: { kind: 'handOver' } });
+  });
+});
+
+describe('the end of a migration', () => {
+  it('is not the absence of it from a list', () => {
+    expect(running().when(seen([], on('h2'))).stage).toBe('following');
+  });
+
+  it('is not an unknown status', () => {
+    expect(running().when(seen([row('thinking')])).stage).toBe('following');
+  });
+
+  it('is not an API that does not answer; the looks become rarer', () => {
+    const life = running();
+    const waits: number[] = [];
+    for (let i = 0; i < 5; i += 1) {
+      life.when({ kind: 'blind', text: 'down' });
+      const { command } = life;
+      if (command.do === 'look') waits.push(command.afterMs);
+    }
+    expect(waits).toEqual([10000, 20000, 40000, 60000, 60000]);
+    expect(life.when(seen([row('running')])).command).toMatchObject({ do: 'look', afterMs: 5000 });
+  });
+
+  it('needs the server, too', () => {
+    expect(running().when(seen([row('completed')])).command).toMatchObject({ do: 'look', afterMs: 1000 });
+  });
+
+  it('trusts the host and not the status: error after the switch-over is a move done, with a warning', () => {
+    const life = running().when(seen([row('error')], on('h2', { status: 'ERROR', vmState: 'error' })));
+    expect(life.ended).toMatchObject({
+      type: 'completed',
+      host: 'h2',
+      warnings: [{ code: 'ended-otherwise' }, { code: 'server-not-up' }],
+    });
+  });
+
+  it('waits for Nova to agree with itself when completed and host differ, then says so', () => {
+    const life = running().when(seen([row('completed')], on('h1')));
+    expect(life.stage).toBe('following');
+    life.pass(60 * SECOND).when(seen([row('completed')], on('h1')));
+    expect(life.ended).toMatchObject({
+      errorType: 'MigrationFailed',
+      reason: { code: 'host-did-not-change' },
+      next: null,
+    });
+  });
+
+  it('is a completed move when the server was moved on by somebody since', () => {
+    const life = running().when(seen([row('running', { id: 9 }), row('completed')], on('h1')));
+    expect(life.ended).toMatchObject({ type: 'completed', host: 'h1', warnings: [{ code: 'moved-since' }] });
+  });
+
+  it('waits for the roll-back to end', () => {
+    const life = running().when(seen([row('error')], on('h1', { taskState: 'migrating' })));
+    expect(life.stage).toBe('following');
+    expect(life.when(seen([row('error')], on('h1'))).stage).toBe('explaining');
+  });
+
+  it('was somebody’s doing when it is cancelled and nobody here asked for it', () => {
+    expect(running().when(seen([row('cancelled')], on('h1'))).ended).toMatchObject({
+      errorType: 'Cancelled',
+      reason: { code: 'aborted-by-others' },
+      next: null,
+    });
+  });
+
+  it('is nothing of ours when the server is on a third host', () => {
+    expect(running().when(seen([row('failed')], on('h9'))).ended).toMatchObject({
+      errorType: 'Cancelled',
+      reason: { code: 'moved-by-others' },
+    });
+  });
+});
+
+describe('why a migration failed', () => {
+  const failed = (text: string, event: string | null, life = running()): Ended =>
+    life.when(seen([row('failed')], on('h1')), { kind: 'explained', story: { text, event, host: null } }).ended;
+
+  it('is the destination’s fault when the hypervisor failed: the next alternate at once', () => {
+    expect(failed('Live migration failed.', 'compute_live_migration')).toMatchObject({
+      errorType: 'MigrationFailed',
+      hostAtFault: 'h2',
+      nova: { reason: 'Live migration failed.' },
+      next: { destination: 'h3', notBeforeMs: T0 },
+    });
+  });
+
+  it('is the destination’s fault when the scheduler refused it', () => {
+    expect(failed('No valid host was found.', 'conductor_live_migrate_instance')).toMatchObject({
+      reason: { code: 'no-valid-host' },
+      hostAtFault: 'h2',
+      next: { destination: 'h3' },
+    });
+  });
+
+  it('is the infrastructure’s when Nova lost its message bus: the same destination, later', () => {
+    expect(failed('Timed out waiting for a reply to message ID 1', 'conductor_live_migrate_instance')).toMatchObject({
+      errorType: 'NovaClientError',
+      hostAtFault: null,
+      next: { destination: 'h2', notBeforeMs: T0 + 30000 },
+    });
+  });
+
+  it('is final when the server went to ERROR on its source', () => {
+    const life = running().when(seen([row('error')], on('h1', { status: 'ERROR', vmState: 'error' })));
+    life.when({ kind: 'explained', story: null });
+    expect(life.ended).toMatchObject({ errorType: 'MigrationFailed', reason: { code: 'server-in-error' }, next: null });
+  });
+
+  it('is asked for a few times, and goes without an answer in the end', () => {
+    const life = running().when(seen([row('failed')], on('h1')));
+    for (let i = 0; i < 4; i += 1) life.when({ kind: 'blind', text: 'down' });
+    expect(life.command).toMatchObject({ do: 'explain', afterMs: 5000 });
+    expect(life.when({ kind: 'blind', text: 'down' }).ended).toMatchObject({ reason: { code: 'migration-failed' } });
+  });
+});
+
+describe('deadlines', () => {
+  it('count from running, not from the request', () => {
+    const life = posted();
+    life.pass(20 * MINUTE).when(seen([row('queued')]), { kind: 'appended', began: 0 });
+    life.pass(5 * MINUTE).when(seen([row('running')]));
+    expect(life.pass(10 * MINUTE - 1).when(seen([row('running')])).stage).toBe('following');
+    expect(life.pass(1).when(seen([row('running')])).command).toEqual({ do: 'abort', migrationId: 8 });
+  });
+
+  it('grow with the memory and the local disk', () => {
+    const life = running(new Life({}, { ramMb: 20 * 1024, diskGb: 10 }));
+    expect(life.pass(30 * MINUTE - 1).when(seen([row('running')])).stage).toBe('following');
+    expect(life.pass(1).when(seen([row('running')])).command.do).toBe('abort');
+  });
+
+  it('grow when the bytes come slowly and steadily', () => {
+    const life = running();
+    for (let minute = 1; minute <= 15; minute += 1)
+      life.pass(MINUTE).when(seen([row('running')], null, { remaining: 1000 - minute * 40 }));
+    expect(life.stage).toBe('following');
+  });
+
+  it('have one of their own for Nova’s queue: ended there, the same destination later', () => {
+    const life = posted().when(seen([row('queued')]), { kind: 'appended', began: 0 });
+    life.pass(30 * MINUTE).when(seen([row('queued')]));
+    expect(life.command.do).toBe('abort');
+    life.when({ kind: 'abortAnswered', answer: 'accepted' }, seen([row('cancelled')], on('h1')));
+    expect(life.ended).toMatchObject({
+      errorType: 'MigrationTimeout',
+      reason: { code: 'queue' },
+      next: { destination: 'h2' },
+    });
+  });
+
+  it('are past when nothing is copied any more', () => {
+    const life = running().when(seen([row('running')], null, { remaining: 500 }));
+    life.pass(5 * MINUTE).when(seen([row('running')], null, { remaining: 400 }));
+    life.pass(9 * MINUTE).when(seen([row('running')], null, { remaining: 450 }));
+    expect(life.stage).toBe('following');
+    expect(life.pass(MINUTE).when(seen([row('running')], null, { remaining: 400 })).command.do).toBe('abort');
+  });
+
+  it('are waited out up to the hard limit with on_deadline=wait', () => {
+    const life = running(new Life({ onDeadline: 'wait' }));
+    expect(life.pass(719 * MINUTE).when(seen([row('running')])).stage).toBe('following');
+    expect(life.pass(MINUTE).when(seen([row('running')])).command.do).toBe('abort');
+  });
+
+  it('end as MigrationTimeout, for good, once the move is seen ended', () => {
+    const life = running()
+      .pass(10 * MINUTE)
+      .when(seen([row('running')]), { kind: 'abortAnswered', answer: 'accepted' });
+    expect(life.stage).toBe('following');
+    expect(life.when(seen([row('cancelled')], on('h1'))).ended).toMatchObject({
+      errorType: 'MigrationTimeout',
+      reason: { code: 'deadline' },
+      next: null,
+    });
+  });
+
+  it('lose to a migration that completes first', () => {
+    const life = running()
+      .pass(10 * MINUTE)
+      .when(seen([row('running')]), { kind: 'abortAnswered', answer: 'accepted' });
+    expect(life.when(seen([row('completed')], on('h2'))).ended).toMatchObject({ type: 'completed', warnings: [] });
+  });
+});
+
+describe('an abort', () => {
+  const stopped = (status = 'running') =>
+    posted().when(seen([row(status)], null, { stopAsked: true }), { kind: 'appended', began: 0 });
+
+  it('is asked of Nova when an operator asks for it', () => {
+    expect(stopped().when(seen([row('running')], null, { stopAsked: true })).command).toEqual({
+      do: 'abort',
+      migrationId: 8,
+    });
+  });
+
+  it.each(['queued', 'preparing', 'running'])('can be asked for while Nova says %s', (status) => {
+    expect(stopped().when(seen([row(status)])).command.do).toBe('abort');
+  });
+
+  it.each(['accepted', 'running (post-copy)'])('waits while Nova says %s, which cannot be aborted', (status) => {
+    expect(stopped().when(seen([row(status)])).command.do).toBe('look');
+  });
+
+  it('that Nova refuses does not end the following', () => {
+    const life = stopped().when(seen([row('running')]), { kind: 'abortAnswered', answer: 'refused' });
+    expect(life.when(seen([row('running')])).command.do).toBe('look');
+    life.when(seen([row('completed')], on('h2')));
+    expect(life.ended).toMatchObject({ type: 'completed' });
+  });
+
+  it('that Nova refused is asked for again when the status has changed, or after a while', () => {
+    const life = stopped('queued').when(seen([row('queued')]), { kind: 'abortAnswered', answer: 'refused' });
+    expect(life.when(seen([row('queued')])).command.do).toBe('look');
+    expect(life.when(seen([row('running')])).command.do).toBe('abort');
+    life.when({ kind: 'abortAnswered', answer: 'accepted' });
+    expect(life.when(seen([row('running')])).command.do).toBe('look');
+    expect(life.pass(30 * SECOND).when(seen([row('running')])).command.do).toBe('abort');
+  });
+
+  it('by an operator ends as Cancelled, without a further attempt', () => {
+    const life = stopped().when(seen([row('running')]), { kind: 'abortAnswered', answer: 'accepted' });
+    expect(life.when(seen([row('cancelled')], on('h1'))).ended).toMatchObject({
+      errorType: 'Cancelled',
+      reason: { code: 'operator' },
+      next: null,
+    });
+  });
+
+  it('of a move that fails by itself meanwhile ends as Cancelled too', () => {
+    expect(stopped().when(seen([row('failed')], on('h1'))).ended).toMatchObject({ errorType: 'Cancelled', next: null });
+  });
+
+  it('of an attempt that Nova never made into a migration ends it without a further one', () => {
+    const life = posted()
+      .pass(60 * SECOND)
+      .when(seen([], on('h1'), { stopAsked: true }));
+    expect(life.ended).toMatchObject({ errorType: 'Cancelled', next: null });
+  });
+});
+
+describe('writing the outcome', () => {
+  const done = () => running().when(seen([row('completed')], on('h2')));
+
+  it('expects the sequence of the log as it stands, and reads again after a conflict', () => {
+    const life = done().when(logSays({ kind: 'started', ...nothingSeen }, 60));
+    expect(life.command).toMatchObject({ do: 'appendEnded', expected: 60 });
+    expect(life.when({ kind: 'conflict' }).command.do).toBe('readLog');
+    expect(life.when(logSays({ kind: 'started', ...nothingSeen }, 63)).command).toMatchObject({ expected: 63 });
+  });
+
+  it('reads again when nobody knows whether it was written, and is content when it was', () => {
+    const life = done().when(logSays({ kind: 'started', ...nothingSeen }), { kind: 'lostTrack' });
+    expect(life.when(logSays({ kind: 'ended', next: null })).command).toMatchObject({
+      do: 'finish',
+      why: { code: 'already-ended' },
+    });
+  });
+
+  it('does not end without a start what another has started since', () => {
+    const life = new Life().when(waiting, mayStart, refusedBy({ fault: 'none' }), { kind: 'conflict' });
+    life.when(logSays({ kind: 'started', ...nothingSeen }));
+    expect(life.command.do).toBe('look');
+  });
+
+  it('publishes what another announced, when the other was first', () => {
+    const next = { attempt: 2, destination: 'h3', notBeforeMs: T0 };
+    expect(done().when(logSays({ kind: 'ended', next })).command).toEqual({ do: 'publishNext', next });
+  });
+});
+
+describe('a dead letter', () => {
+  it('is a task that was delivered again and again and never came to its start', () => {
+    const life = new Life({}, {}, 21).when(waiting);
+    expect(life.ended).toMatchObject({ type: 'failed', errorType: 'DeadLetter', started: false, next: null });
+  });
+
+  it('is none that was delivered often because it is old', () => {
+    expect(new Life({}, {}, 59).pass(60 * MINUTE).when(waiting).stage).toBe('waiting');
+  });
+
+  it('is none that is under way, unless it comes far more often still', () => {
+    const started = logSays({ kind: 'started', ...nothingSeen });
+    expect(new Life({}, {}, 200).when(started).stage).toBe('seeking');
+    expect(new Life({}, {}, 201).when(started).ended).toMatchObject({ errorType: 'DeadLetter', started: true });
+  });
+});
+
+it('a fact that answers another question is a mistake of the shell', () => {
+  expect(() => new Life().when(accepted)).toThrow(UnexpectedFact);
+  expect(() => running().when(go)).toThrow('a task that is following cannot take the fact checked');
+});
