@@ -30,6 +30,13 @@ export interface TimeLimits {
 
 export const DEFAULT_LIMITS: TimeLimits = { connectMs: 5_000, headersMs: 60_000, bodyMs: 30_000, totalMs: 180_000 };
 
+/** The defaults fill the gaps; a total that is not given leaves room for two attempts at least. */
+export function timeLimits(options: Partial<TimeLimits> = {}): TimeLimits {
+  const limits = { ...DEFAULT_LIMITS, ...options };
+  const attemptMs = limits.connectMs + limits.headersMs + limits.bodyMs;
+  return { ...limits, totalMs: options.totalMs ?? Math.max(DEFAULT_LIMITS.totalMs, 2 * attemptMs) };
+}
+
 /** One attempt on the wire, as metrics and traces see it. */
 export interface CallReport {
   readonly service: string;
@@ -122,7 +129,7 @@ const NOT_SENT = new Set([
 
 /** A client over undici, with connections of its own. */
 export function createHttp(options: HttpOptions = {}): Http {
-  const limits: TimeLimits = { ...DEFAULT_LIMITS, ...options.limits };
+  const limits = timeLimits(options.limits);
   const retry = retryPolicy(options.retry);
   const maxBodyBytes = options.maxBodyBytes ?? 64 * 1024 * 1024;
   const now = options.now ?? Date.now;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { BadAnswer, BadHttpOptions, Timeout, Unreachable } from './errors.ts';
-import { type CallReport, createHttp, type Http, type HttpCall, type HttpOptions } from './http.ts';
+import { type CallReport, createHttp, type Http, type HttpCall, type HttpOptions, timeLimits } from './http.ts';
 import { type Play, type Played, selfSigned, serve } from './testkit.ts';
 
 const closing: (() => Promise<void> | void)[] = [];
@@ -244,6 +244,13 @@ describe('time limits', () => {
     const port = typeof address === 'object' && address !== null ? address.port : 0;
     const error = await failed(client({ limits: { connectMs: 100 } }).call(post(`https://127.0.0.1:${port}/`)));
     expect(error).toMatchObject({ phase: 'connect', maybeSent: false });
+  });
+
+  it('leave room for two attempts when only their own limit is given', () => {
+    expect(timeLimits()).toMatchObject({ headersMs: 60_000, totalMs: 190_000 });
+    expect(timeLimits({ headersMs: 1_000 }).totalMs).toBe(180_000);
+    expect(timeLimits({ headersMs: 600_000 }).totalMs).toBeGreaterThanOrEqual(1_200_000);
+    expect(timeLimits({ headersMs: 600_000, totalMs: 5_000 }).totalMs).toBe(5_000);
   });
 
   it('end a call with all its retries', async () => {
