@@ -1,6 +1,6 @@
 /** For tests of the scorer: a simulated cloud with its Prometheus, a real NATS server, and scorers against both. */
 import { defaultConfig, parsePolicies } from '@kronos/config';
-import type { Policy, Snapshot, SnapshotTaken } from '@kronos/contracts';
+import { messageId, type Policy, type Snapshot, type SnapshotTaken } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { createNova, createPlacement, createSession, type Nova, type Placement, type Session } from '@kronos/openstack';
@@ -54,6 +54,14 @@ export interface Bed {
   taken(): Promise<SnapshotTaken[]>;
   /** The newest snapshot of an aggregate. */
   newest(aggregate: string): Promise<Snapshot>;
+  /** Waits until the messages on the snapshot stream fulfil a condition; fails after `withinMs`. */
+  until(
+    what: string,
+    condition: (taken: readonly SnapshotTaken[]) => boolean,
+    withinMs?: number,
+  ): Promise<SnapshotTaken[]>;
+  /** An operator's request for a snapshot, of one aggregate or of all. */
+  request(aggregate: string, purpose: 'evaluate' | 'record', commandId: string): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -143,6 +151,41 @@ export async function openBed({ scenario, scope, clock = { now: Date.now } }: Be
       const message = (await bed.taken()).findLast((one) => one.aggregate === aggregate);
       if (message === undefined) throw new Error(`no snapshot of ${aggregate}`);
       return log.getSnapshot(message);
+    },
+    async until(what, condition, withinMs = 15_000) {
+      const timeout = AbortSignal.timeout(withinMs);
+      const found: SnapshotTaken[] = [];
+      const late = new Promise<never>((_, reject) => {
+        timeout.addEventListener('abort', () =>
+          reject(
+            new Error(`waited ${withinMs} ms for ${what}; seen: ${found.map((one) => one.data.snapshotId).join(', ')}`),
+          ),
+        );
+      });
+      const messages = log.tail({ families: ['snapshots'], since: 'all' })[Symbol.asyncIterator]();
+      try {
+        for (;;) {
+          const next = await Promise.race([messages.next(), late]);
+          if (next.done === true) throw new Error('the stream ended');
+          found.push(next.value.message as SnapshotTaken);
+          if (condition(found)) return found;
+        }
+      } finally {
+        void messages.return?.();
+      }
+    },
+    async request(aggregate, purpose, commandId) {
+      await log.append({
+        type: 'evaluation.requested',
+        version: 1,
+        id: messageId.control(commandId),
+        time: new Date().toISOString(),
+        aggregate,
+        by: { service: 'operator', instance: 'ada', version: '0' },
+        correlationId: commandId,
+        causationId: null,
+        data: { commandId, comment: null, purpose },
+      });
     },
     async close() {
       await log.close();

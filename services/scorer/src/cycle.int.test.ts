@@ -1,0 +1,202 @@
+import { ALL, type SnapshotTaken } from '@kronos/contracts';
+import { demoCloud } from '@kronos/simcloud';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Cycle, createCycle } from './cycle.ts';
+import { type Bed, type BedScorer, openBed, type ScorerOptions } from './testing/bed.ts';
+
+let bed: Bed;
+beforeAll(async () => {
+  bed = await openBed({ scenario: demoCloud(), scope: ['general'] });
+});
+afterAll(() => bed.close());
+
+interface Running extends Cycle {
+  readonly scorer: BedScorer;
+  /** Requests of each observation so far. */
+  readonly takes: (readonly string[])[];
+  stop(): Promise<void>;
+}
+const running: Running[] = [];
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((one) => one.stop()));
+});
+
+const start = (options: ScorerOptions & { readonly intervalMs: number }): Running => {
+  const { name = 'scorer-1' } = options;
+  const scorer = bed.scorer(options);
+  const takes: (readonly string[])[] = [];
+  const ending = new AbortController();
+  const cycle = createCycle({
+    log: bed.log,
+    scorer: {
+      take: (requests, signal) => {
+        takes.push(requests.map((one) => one.id));
+        return scorer.take(requests, signal);
+      },
+    },
+    seen: scorer.seen,
+    scope: ['general'],
+    intervalMs: options.intervalMs,
+    clock: Date.now,
+    maxClockSkewMs: 5000,
+    instance: name,
+    logger: options.logger ?? bed.silent,
+    metrics: scorer.metrics.instruments,
+    signal: ending.signal,
+  });
+  const done = cycle.run();
+  const one: Running = {
+    ...cycle,
+    scorer,
+    takes,
+    async stop() {
+      ending.abort();
+      await done;
+    },
+  };
+  running.push(one);
+  return one;
+};
+
+const cycles = (taken: readonly SnapshotTaken[], intervalSeconds: number): number[] =>
+  taken
+    .filter((one) => one.data.purpose === 'cycle' && one.data.intervalSeconds === intervalSeconds)
+    .map((one) => one.data.cycle);
+
+describe('the cycle', () => {
+  test('takes a snapshot as each cycle begins, named by the clock', async () => {
+    const one = start({ intervalMs: 700 });
+    const taken = await bed.until('four cycles', (all) => cycles(all, 0.7).length >= 4);
+    const numbers = cycles(taken, 0.7);
+    expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
+    for (const { data, time, aggregate } of taken) {
+      expect(data.cycle).toBe(Math.floor(Date.parse(data.observedFrom) / 700));
+      expect(data.snapshotId).toBe(`${aggregate}-${data.cycle}`);
+      expect(Date.parse(time)).toBeGreaterThanOrEqual(Date.parse(data.observedFrom));
+    }
+    expect(one.current()).toEqual({ ok: true });
+    expect(one.clockRight()).toEqual({ ok: true });
+  });
+
+  test('that overran leaves out the cycles that went by, and counts them', async () => {
+    bed.sim.act({
+      act: 'faultApi',
+      fault: { api: 'compute', path: '/servers/detail', times: 1, effect: { kind: 'latency', ms: 1500 } },
+    });
+    const one = start({ intervalMs: 400 });
+    const numbers = cycles(await bed.until('three cycles', (all) => cycles(all, 0.4).length >= 3), 0.4);
+    expect((numbers[1] ?? 0) - (numbers[0] ?? 0)).toBeGreaterThan(2);
+    expect(await one.scorer.metrics.scrape()).toMatch(/kronos_cycles_skipped_total [1-9]/);
+  });
+
+  test('ends at once when it is told to, also in the middle of an observation', async () => {
+    bed.sim.act({ act: 'pauseApi', api: 'compute' });
+    try {
+      const one = start({ intervalMs: 60_000 });
+      await expect.poll(() => one.takes.length).toBe(1);
+      const from = performance.now();
+      await one.stop();
+      expect(performance.now() - from).toBeLessThan(1000);
+    } finally {
+      bed.sim.act({ act: 'resumeApi', api: 'compute' });
+    }
+  });
+
+  test('goes on after a cycle in which nothing could be taken', async () => {
+    let broken = true;
+    const { log } = bed;
+    start({
+      intervalMs: 300,
+      log: {
+        getSnapshot: (taken) => log.getSnapshot(taken),
+        putSnapshot: (snapshot, envelope) => {
+          if (!broken) return log.putSnapshot(snapshot, envelope);
+          broken = false;
+          throw new Error('no room');
+        },
+      },
+    });
+    await bed.until('a snapshot', (all) => cycles(all, 0.3).length >= 2);
+    expect(broken).toBe(false);
+  });
+});
+
+describe('two scorers', () => {
+  test('are harmless: one snapshot per cycle, and one of them stands by', async () => {
+    const intervalMs = 800;
+    const both = [start({ name: 'one', intervalMs }), start({ name: 'two', intervalMs })];
+    await bed.until('six cycles', (all) => cycles(all, 0.8).length >= 6);
+    const numbers = cycles(await bed.taken(), 0.8);
+    expect(numbers).toEqual([...new Set(numbers)]);
+    // The one that stands by finds the snapshots there and asks nobody.
+    const takes = both.map((one) => one.takes.length).sort((a, b) => a - b);
+    expect(takes[0]).toBeLessThanOrEqual(2);
+    expect(takes[1]).toBeGreaterThanOrEqual(5);
+  });
+
+  test('one takes over within half a cycle when the other one ends', async () => {
+    const intervalMs = 1000;
+    const first = start({ name: 'first', intervalMs });
+    await bed.until('a cycle', (all) => cycles(all, 1).length >= 1);
+    const second = start({ name: 'second', intervalMs });
+    await bed.until('a cycle with two scorers', (all) => cycles(all, 1).length >= 3);
+    await first.stop();
+    const before = cycles(await bed.taken(), 1).length;
+    const taken = await bed.until('cycles of the second', (all) => cycles(all, 1).length >= before + 3);
+    const numbers = cycles(taken, 1);
+    expect(numbers).toEqual([...new Set(numbers)]);
+    expect(second.takes.length).toBeGreaterThanOrEqual(2);
+    const last = numbers.at(-1) ?? 0;
+    expect(last - (numbers[0] ?? 0)).toBe(numbers.length - 1);
+  });
+});
+
+describe("an operator's request", () => {
+  const byId = (all: readonly SnapshotTaken[], id: string) => all.filter((one) => one.data.snapshotId === id);
+
+  test('is answered at once, between two cycles', async () => {
+    const one = start({ intervalMs: 3_600_000 });
+    await expect.poll(() => one.takes.length).toBe(1);
+    await bed.request('general', 'evaluate', 'ask-1');
+    const taken = await bed.until('the snapshot asked for', (all) => byId(all, 'general-c-ask-1').length > 0);
+    expect(byId(taken, 'general-c-ask-1')[0]).toMatchObject({
+      correlationId: 'ask-1',
+      data: { purpose: 'command' },
+    });
+    expect(byId(taken, 'general-c-ask-1')[0]?.causationId).toContain('ask-1');
+  });
+
+  test('to record gives a snapshot that is never planned; one of all aggregates is of each', async () => {
+    const one = start({ intervalMs: 3_600_000 });
+    await bed.request(ALL, 'record', 'ask-2');
+    const taken = await bed.until('the snapshot asked for', (all) => byId(all, 'general-c-ask-2').length > 0);
+    expect(byId(taken, 'general-c-ask-2')[0]?.data.purpose).toBe('record');
+    expect(one.takes.flat().filter((id) => id === 'general-c-ask-2')).toHaveLength(1);
+  });
+
+  test('is answered once by two scorers', async () => {
+    const both = ['one', 'two'].map((name) => start({ name, intervalMs: 3_600_000 }));
+    await bed.request('general', 'record', 'ask-3');
+    await expect.poll(() => both.map((one) => one.scorer.seen.has('general', 'general-c-ask-3'))).toEqual([true, true]);
+    expect(byId(await bed.taken(), 'general-c-ask-3')).toHaveLength(1);
+  });
+
+  test('that was asked while no scorer ran is answered at the start, and not again at the next one', async () => {
+    await bed.request('general', 'record', 'ask-4');
+    const first = start({ intervalMs: 3_600_000 });
+    await bed.until('the snapshot asked for', (all) => byId(all, 'general-c-ask-4').length > 0);
+    await first.stop();
+    const second = start({ name: 'second', intervalMs: 3_600_000 });
+    await bed.request('general', 'record', 'ask-5');
+    await bed.until('the next one', (all) => byId(all, 'general-c-ask-5').length > 0);
+    expect(second.takes.flat().filter((id) => id.includes('-c-'))).toEqual(['general-c-ask-5']);
+  });
+
+  test('of an aggregate out of scope is left alone', async () => {
+    const one = start({ intervalMs: 3_600_000 });
+    await bed.request('elsewhere', 'record', 'ask-6');
+    await bed.request('general', 'record', 'ask-7');
+    await bed.until('the snapshot asked for', (all) => byId(all, 'general-c-ask-7').length > 0);
+    expect(one.takes.flat().filter((id) => id.includes('ask-6'))).toEqual([]);
+  });
+});
