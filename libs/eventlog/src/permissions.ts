@@ -1,0 +1,120 @@
+import { bucketNames, families, streamNames } from '@kronos/contracts';
+import { z } from 'zod';
+import table from '../../../deploy/nats/accounts.json' with { type: 'json' };
+import { bucketStream, TASK_STREAM } from './definitions.ts';
+import { streamOf } from './iterate.ts';
+import { inboxPrefixOf } from './link.ts';
+
+/** What one NATS user may do, in Kronos's own words. `deploy/nats/accounts.json` holds one per user. */
+const rightsSchema = z.strictObject({
+  /** Families whose subjects it may publish on. */
+  appends: z.array(z.enum(families)),
+  /** Streams it may read. */
+  reads: z.array(z.enum(Object.values(streamNames))),
+  /** Buckets it may write to, and read from. */
+  puts: z.array(z.enum(Object.values(bucketNames))),
+  gets: z.array(z.enum(Object.values(bucketNames))),
+  /** The durables of the work queue: to look whether they are there, or to take tasks and answer. */
+  tasks: z.enum(['none', 'check', 'serve']),
+  /** To make and change streams, durables and buckets. */
+  provisions: z.boolean().optional(),
+});
+export type Rights = z.infer<typeof rightsSchema>;
+export type Permissions = { readonly publish: readonly string[]; readonly subscribe: readonly string[] };
+
+/** The users of an installation. A service connects under its own name, which gives it the inbox that its user may read. */
+export const users = z.record(z.string(), rightsSchema).parse(table);
+
+const unique = (subjects: readonly string[]): string[] => [...new Set(subjects)];
+
+const look = (stream: string): string => `$JS.API.STREAM.INFO.${stream}`;
+
+/** To read a stream through consumers of one's own, which servers forget; a work queue only message by message. */
+const read = (stream: string): string[] => [
+  look(stream),
+  `$JS.API.STREAM.MSG.GET.${stream}`,
+  ...(stream === TASK_STREAM ? [] : [`$JS.API.CONSUMER.CREATE.${stream}.>`, `$JS.API.CONSUMER.MSG.NEXT.${stream}.*`]),
+];
+
+const tasks = (right: Rights['tasks']): string[] => {
+  if (right === 'none') return [];
+  const check = [look(TASK_STREAM), `$JS.API.CONSUMER.INFO.${TASK_STREAM}.*`];
+  if (right === 'check') return check;
+  return [
+    ...check,
+    `$JS.API.CONSUMER.MSG.NEXT.${TASK_STREAM}.*`,
+    `$JS.ACK.${TASK_STREAM}.*.>`,
+    // With domain and account before the stream: what newer servers can be told to use, and will use by default.
+    `$JS.ACK.*.*.${TASK_STREAM}.*.>`,
+  ];
+};
+
+const PROVISION = [
+  '$JS.API.INFO',
+  ...['CREATE', 'UPDATE', 'INFO'].flatMap((act) => [`$JS.API.STREAM.${act}.*`]),
+  '$JS.API.STREAM.NAMES',
+  '$JS.API.STREAM.LIST',
+  `$JS.API.CONSUMER.CREATE.${TASK_STREAM}.>`,
+  `$JS.API.CONSUMER.INFO.${TASK_STREAM}.*`,
+  `$JS.API.CONSUMER.LIST.${TASK_STREAM}`,
+];
+
+/** The subjects behind a user's rights. */
+export function permissionsOf(user: string, rights: Rights): Permissions {
+  const publish = [
+    ...rights.appends.flatMap((family) => [`kronos.${family}.*`, look(streamOf[family])]),
+    ...rights.reads.flatMap(read),
+    ...rights.puts.flatMap((bucket) => [
+      `$O.${bucket}.C.*`,
+      `$O.${bucket}.M.*`,
+      look(bucketStream(bucket)),
+      `$JS.API.STREAM.MSG.GET.${bucketStream(bucket)}`,
+    ]),
+    ...rights.gets.flatMap((bucket) => read(bucketStream(bucket))),
+    ...tasks(rights.tasks),
+    ...(rights.provisions === true ? PROVISION : []),
+  ];
+  return { publish: unique(publish), subscribe: [`${inboxPrefixOf(user)}.>`] };
+}
+
+/** How users prove who they are: by what the environment of the server holds for each. */
+export type Login = 'password' | 'nkey';
+
+export const loginVariable = (user: string, login: Login): string =>
+  `KRONOS_NATS_${user.toUpperCase()}_${login.toUpperCase()}`;
+
+const quoted = (subjects: readonly string[], indent: string): string =>
+  `[\n${subjects.map((subject) => `${indent}  "${subject}"\n`).join('')}${indent}]`;
+
+/** The accounts of a server: one for Kronos with its users, and the system's. */
+export function accountsConfiguration(login: Login): string {
+  const entries = Object.entries(users).map(([user, rights]) => {
+    const { publish, subscribe } = permissionsOf(user, rights);
+    const proof =
+      login === 'password'
+        ? `user: "${user}", password: $${loginVariable(user, login)}`
+        : `nkey: $${loginVariable(user, login)}`;
+    return [
+      `      # ${user}`,
+      `      { ${proof}`,
+      '        permissions: {',
+      `          publish: ${quoted(publish, '          ')}`,
+      `          subscribe: ${quoted(subscribe, '          ')}`,
+      '        }',
+      '      }',
+    ].join('\n');
+  });
+  return [
+    'accounts {',
+    '  KRONOS {',
+    '    jetstream: enabled',
+    '    users: [',
+    entries.join('\n'),
+    '    ]',
+    '  }',
+    '  SYS { }',
+    '}',
+    'system_account: SYS',
+    '',
+  ].join('\n');
+}
