@@ -479,6 +479,13 @@ export const metricSpecs = {
     help: 'Log sequence that the last checkpoint reaches.',
     labels: { aggregate: AGGREGATE },
   },
+  checkpointsPassedOver: {
+    kind: 'counter',
+    name: 'kronos_checkpoints_passed_over_total',
+    unit: '{checkpoint}',
+    help: 'Checkpoints found at the start that could not be trusted; the log has the reason.',
+    labels: {},
+  },
   archiveSequence: {
     kind: 'gauge',
     name: 'kronos_archive_sequence',
