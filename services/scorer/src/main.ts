@@ -11,7 +11,7 @@ const { file } = commandLine('scorer');
 /** Calls to OpenStack, and queries of Prometheus, at a time. */
 const CONCURRENCY = 8;
 
-process.exitCode = await runService(
+const code = await runService(
   {
     name: 'scorer',
     version,
@@ -23,7 +23,10 @@ process.exitCode = await runService(
       } = config;
       const scope = [...engine.aggregates, ...(engine.includeUnassignedHosts ? [UNASSIGNED] : [])];
       const intervalMs = engine.evaluationInterval * 1000;
+      // What was opened is closed again, also when the start fails half-way.
+      await using opened = new AsyncDisposableStack();
       const log = await connectLog(config, 'scorer', logger);
+      opened.defer(() => log.close());
       await log.verify({
         streams: [streamNames.snapshots, streamNames.log],
         buckets: [bucketNames.snapshots],
@@ -31,7 +34,9 @@ process.exitCode = await runService(
         limits: storageLimits(config),
       });
       const cloud = openCloud(config, process.env, metrics);
+      opened.defer(() => cloud.close());
       const prometheus = engine.balance ? openPrometheus(config) : null;
+      opened.defer(async () => prometheus?.close());
       const seen = new Seen();
       const clock = Date.now;
       const scorer = createScorer({
@@ -76,14 +81,17 @@ process.exitCode = await runService(
       http.check('snapshots', () => cycle.current());
       http.check('clock', () => cycle.clockRight());
       const done = cycle.run();
+      const all = opened.move();
       return {
         done,
         async stop() {
           await done.catch(() => undefined);
-          await Promise.all([log.close(), cloud.close(), prometheus?.close()]);
+          await all.disposeAsync();
         },
       };
     },
   },
   { file, env: process.env },
 );
+// What was left open by a library does not keep the process.
+process.exit(code);

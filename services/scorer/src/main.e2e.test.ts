@@ -1,0 +1,170 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { demoCloud, demoPolicies } from '@kronos/simcloud';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Bed, openBed } from './testing/bed.ts';
+
+let bed: Bed;
+let directory = '';
+beforeAll(async () => {
+  bed = await openBed({ scenario: demoCloud(), scope: ['general'] });
+  directory = mkdtempSync(join(tmpdir(), 'kronos-scorer-'));
+  writeFileSync(join(directory, 'policies.yaml'), demoPolicies);
+});
+afterAll(async () => {
+  await bed.close();
+  rmSync(directory, { recursive: true });
+});
+
+interface Process {
+  readonly child: ChildProcess;
+  /** Both outputs so far. */
+  output(): string;
+  /** Waits until the output fits the pattern, and gives what its first group found. */
+  says(pattern: RegExp): Promise<string>;
+  /** The exit code. */
+  readonly ended: Promise<number | null>;
+}
+
+const children: Process[] = [];
+afterAll(() => {
+  for (const { child } of children) child.kill('SIGKILL');
+});
+
+function scorer(options: Readonly<Record<string, string>> = {}): Process {
+  const file = join(directory, `kronos-${children.length}.conf`);
+  writeFileSync(
+    file,
+    [
+      '[engine]',
+      'aggregates = general',
+      `evaluation_interval = ${options.interval ?? '1'}`,
+      `policies_file = ${join(directory, 'policies.yaml')}`,
+      '[nova]',
+      `auth_url = ${bed.sim.urls.identity}`,
+      'username = admin',
+      `password = ${options.password ?? 'secret'}`,
+      'project_name = admin',
+      'user_domain_id = default',
+      'project_domain_id = default',
+      'status_code_retries = 0',
+      'connect_retries = 0',
+      '[prometheus]',
+      `url = ${bed.sim.urls.prometheus}`,
+      '[nats]',
+      `servers = ${options.nats ?? bed.nats.url}`,
+      // The limits that the bed was provisioned with.
+      'snapshot_max_age = 3600',
+      'snapshot_max_bytes = 64MiB',
+      'log_max_bytes = 64MiB',
+      '[http]',
+      'scorer_port = 0',
+      '[log]',
+      'format = json',
+    ].join('\n'),
+  );
+  const main = fileURLToPath(new URL('main.ts', import.meta.url));
+  const child = spawn(process.execPath, [main, '--config', file], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let text = '';
+  const looks = new Set<() => void>();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (part: string) => {
+      text += part;
+      for (const look of looks) look();
+    });
+  }
+  const ended = new Promise<number | null>((resolve) => child.once('close', (code) => resolve(code)));
+  const one: Process = {
+    child,
+    output: () => text,
+    says: async (pattern) => {
+      const { promise, resolve } = Promise.withResolvers<string>();
+      const look = (): void => {
+        const found = pattern.exec(text);
+        if (found !== null) resolve(found[1] ?? found[0]);
+      };
+      looks.add(look);
+      look();
+      const over = ended.then((code) => {
+        throw new Error(`ended with ${code} before it said ${pattern}: ${text}`);
+      });
+      return Promise.race([promise, over]);
+    },
+    ended,
+  };
+  children.push(one);
+  return one;
+}
+
+describe('the scorer as a process', () => {
+  test('takes snapshots, is ready, shows its figures, and ends with 0 on SIGTERM', async () => {
+    const one = scorer();
+    const url = await one.says(/"url":"([^"]+)"/);
+    const [taken] = await bed.until('two snapshots', (all) => all.length >= 2);
+    expect(taken?.by).toMatchObject({ service: 'scorer' });
+    expect(taken?.data).toMatchObject({ hosts: 12, servers: 150, problems: [] });
+    const ready = await fetch(`${url}/readyz`);
+    expect([ready.status, await ready.text()]).toEqual([200, expect.stringContaining('"ready":true')]);
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    expect(metrics).toMatch(/kronos_snapshots_total\{[^}]*outcome="published"[^}]*\} [1-9]/);
+    expect(metrics).toMatch(/kronos_imbalance_ratio\{[^}]*policy="cpu"[^}]*\} 0\.7/);
+    expect(metrics).toMatch(/kronos_openstack_requests_total\{[^}]*api="nova"/);
+    expect(metrics).toMatch(/kronos_hosts\{[^}]*state="disabled"[^}]*\} 1/);
+    one.child.kill('SIGTERM');
+    expect(await one.ended).toBe(0);
+    expect(one.output()).not.toContain('secret');
+  });
+
+  test('killed while it works leaves nothing that hinders its successor', async () => {
+    const first = scorer();
+    await first.says(/snapshot taken/);
+    first.child.kill('SIGKILL');
+    await first.ended;
+    const before = (await bed.taken()).length;
+    const second = scorer();
+    const taken = await bed.until('snapshots of the second', (all) => all.length >= before + 2);
+    expect(taken.map((one) => one.data.snapshotId)).toEqual([...new Set(taken.map((one) => one.data.snapshotId))]);
+    second.child.kill('SIGINT');
+    expect(await second.ended).toBe(0);
+  });
+
+  test('with wrong credentials goes on, and says in each snapshot what it cannot see', async () => {
+    const before = (await bed.taken()).length;
+    const one = scorer({ password: 'guessed' });
+    const taken = await bed.until('a snapshot', (all) => all.length > before);
+    expect(taken.at(-1)?.data.problems.map((problem) => problem.code)).toContain('aggregates-unknown');
+    expect(taken.at(-1)?.data.problems[0]?.text).toContain('user admin');
+    one.child.kill('SIGTERM');
+    expect(await one.ended).toBe(0);
+    expect(one.output()).not.toContain('guessed');
+  });
+});
+
+describe('a start that cannot be', () => {
+  test('without a NATS server says where none answers', async () => {
+    const one = scorer({ nats: 'nats://127.0.0.1:9' });
+    expect(await one.ended).toBe(1);
+    expect(one.output()).toMatch(/no NATS server answers at \S*127\.0\.0\.1:9/);
+  });
+
+  test('on streams that were not made says who makes them', async () => {
+    const empty: NatsServer = await startNatsServer();
+    try {
+      const one = scorer({ nats: empty.url });
+      expect(await one.ended).toBe(1);
+      expect(one.output()).toContain('kronos provision');
+    } finally {
+      await empty.stop();
+    }
+  });
+
+  test('with a configuration that is wrong names file, line and option', async () => {
+    const one = scorer({ interval: 'often' });
+    expect(await one.ended).toBe(1);
+    expect(one.output()).toMatch(/kronos-\d+\.conf:3: \[engine\] evaluation_interval: "often"/);
+  });
+});
