@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs';
+import { random } from '@kronos/projections/testing';
+import { expect, it } from 'vitest';
+import { defaultTaskOptions } from './options.ts';
+import type { Task } from './task.ts';
+import { runWorld } from './world.ts';
+
+const T0 = Date.parse('2026-03-01T12:00:00.000Z');
+const task = {
+  taskId: 'p-s1',
+  from: 'h1',
+  to: 'h2',
+  alternates: ['h3'],
+  attempt: 1,
+  destination: 'h2',
+  ramMb: 2048,
+  diskGb: 0,
+  notAfter: new Date(T0 + 3_600_000).toISOString(),
+  requestedMs: T0,
+} as unknown as Task;
+
+it('the diagram of the README has every transition that the state machine makes, and no other', () => {
+  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+  const drawn = [...readme.matchAll(/^ {4}(\w+) --> (\w+)/gm)].map(([, from, to]) => `${from} --> ${to}`);
+  const made = new Set<string>();
+  for (let seed = 0; seed < 3000; seed += 1) {
+    // Every other world has a short patience with tasks that come again and again.
+    const options = { ...defaultTaskOptions, deadlineMinMs: 90_000, deadlinePerGibMs: 0 };
+    const poison = seed % 4 === 0 ? { deadLetterDeliveries: 0, deliveryEveryMs: 1e9 } : {};
+    const { edges } = runWorld(task, { ...options, ...poison, dryRun: seed % 5 === 0 }, random(seed));
+    for (const edge of edges) made.add(edge);
+  }
+  expect([...made].sort()).toEqual([...new Set(drawn)].sort());
+});
