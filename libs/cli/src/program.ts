@@ -2,13 +2,15 @@ import { isKronosError, kronosVersion } from '@kronos/telemetry';
 import { Command, CommanderError } from 'commander';
 import { configCommands } from './commands/config.ts';
 import { demoCommand } from './commands/demo.ts';
+import { operatorCommands } from './commands/operator.ts';
 import { provisionCommand } from './commands/provision.ts';
 import { serviceCommands } from './commands/service.ts';
 import { UsageError } from './errors.ts';
-import type { Terminal } from './terminal.ts';
+import type { Shell } from './shell.ts';
 
 /** The `kronos` command. */
-export function createProgram(terminal: Terminal): Command {
+export function createProgram(shell: Shell): Command {
+  const { terminal } = shell;
   const program = new Command('kronos')
     .description('Keeps the hosts of an OpenStack cloud balanced, and can explain and replay every move.')
     .version(`kronos ${kronosVersion}`, '--version')
@@ -16,6 +18,7 @@ export function createProgram(terminal: Terminal): Command {
     .configureOutput({ writeOut: terminal.out, writeErr: terminal.err })
     .exitOverride();
   demoCommand(program, terminal);
+  operatorCommands(program, shell);
   configCommands(program, terminal);
   provisionCommand(program, terminal);
   serviceCommands(program);
@@ -27,9 +30,10 @@ export function createProgram(terminal: Terminal): Command {
  * understood. Errors that are meant for people are printed as one message with the remedy; any other error is a defect and
  * shows its stack.
  */
-export async function runProgram(args: readonly string[], terminal: Terminal): Promise<number> {
+export async function runProgram(args: readonly string[], shell: Shell): Promise<number> {
+  const { terminal } = shell;
   try {
-    await createProgram(terminal).parseAsync(args, { from: 'user' });
+    await createProgram(shell).parseAsync(args, { from: 'user' });
     return typeof process.exitCode === 'number' ? process.exitCode : 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;

@@ -7,7 +7,7 @@ export interface Terminal {
   readonly colour: boolean;
   /** Characters per line; 80 where there is no terminal. */
   readonly columns: number;
-  /** Whether a person watches: then lines may be drawn over. */
+  /** Whether a person watches: then lines may be drawn over, and tables are cut to fit. */
   readonly live: boolean;
 }
 
@@ -23,20 +23,77 @@ export function processTerminal(): Terminal {
   };
 }
 
-type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan' | 'magenta' | 'blue';
+export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan' | 'magenta' | 'blue';
 
 /** Text in a style, where the terminal has styles. */
 export const paint = (terminal: Terminal, style: Style, text: string): string =>
   terminal.colour ? styleText(style, text, { validateStream: false }) : text;
 
-/** Columns padded to their widest cell; two spaces between. Cells hold no styles. */
-export function table(rows: readonly (readonly string[])[]): string[] {
-  const widths: number[] = [];
-  for (const row of rows) for (const [i, cell] of row.entries()) widths[i] = Math.max(widths[i] ?? 0, cell.length);
-  return rows.map((row) =>
-    row
-      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
+/** One cell of a table: its text, or its text and a style. */
+export type Cell = string | { readonly text: string; readonly style: Style };
+
+/** A heading; `right` aligns numbers, `flex` may be cut where the terminal is too narrow. */
+export type Column = { readonly head: string; readonly right?: boolean; readonly flex?: boolean };
+
+const textOf = (cell: Cell): string => (typeof cell === 'string' ? cell : cell.text);
+const LEAST_FLEX = 8;
+const GAP = 2;
+
+/**
+ * A table with a heading, as wide as its cells. On a terminal the widest flexible columns are cut until it fits; into a
+ * file or a pipe everything is written whole.
+ */
+export function table(terminal: Terminal, columns: readonly Column[], rows: readonly (readonly Cell[])[]): string {
+  const widths = columns.map(({ head }, i) => Math.max(head.length, ...rows.map((row) => textOf(row[i] ?? '').length)));
+  const total = () => widths.reduce((sum, width) => sum + width, GAP * (columns.length - 1));
+  while (terminal.live && total() > terminal.columns) {
+    let widest = -1;
+    for (const [i, { flex }] of columns.entries())
+      if (flex === true && (widths[i] ?? 0) > LEAST_FLEX && (widths[i] ?? 0) > (widths[widest] ?? 0)) widest = i;
+    if (widest < 0) break;
+    widths[widest] = (widths[widest] ?? 0) - 1;
+  }
+  const line = (cells: readonly Cell[]): string =>
+    columns
+      .map(({ right }, i) => {
+        const cell = cells[i] ?? '';
+        const width = widths[i] ?? 0;
+        const text = cut(textOf(cell), width);
+        const blank = ' '.repeat(width - text.length);
+        const shown = typeof cell === 'string' || text === '' ? text : paint(terminal, cell.style, text);
+        return right === true ? blank + shown : shown + blank;
+      })
+      .join(' '.repeat(GAP))
+      .trimEnd();
+  const head = line(columns.map(({ head: text }): Cell => ({ text, style: 'dim' })));
+  return `${[head, ...rows.map(line)].join('\n')}\n`;
 }
+
+/** A text of at most so many characters; what is cut off shows as `…`. */
+export const cut = (text: string, width: number): string =>
+  text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
+
+/** Sentences broken into lines that fit the terminal, every line after the first indented. */
+export function wrap(terminal: Terminal, text: string, indent = 0): string {
+  if (!terminal.live) return text;
+  const lines: string[] = [];
+  for (const paragraph of text.split('\n')) {
+    let line = '';
+    for (const word of paragraph.split(' ')) {
+      const room = terminal.columns - (lines.length === 0 ? 0 : indent);
+      if (line !== '' && line.length + 1 + word.length > room) {
+        lines.push(line);
+        line = word;
+      } else line = line === '' ? word : `${line} ${word}`;
+    }
+    lines.push(line);
+  }
+  return lines.map((line, i) => (i === 0 ? line : ' '.repeat(indent) + line)).join('\n');
+}
+
+/** A number for people: at most so many decimals, none that are 0. */
+export const figure = (value: number | null, decimals = 3): string =>
+  value === null ? '-' : String(Number(value.toFixed(decimals)));
+
+/** `1 move`, `3 moves`. */
+export const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;

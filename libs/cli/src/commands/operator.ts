@@ -1,0 +1,184 @@
+import type { Control } from '@kronos/contracts';
+import type { LogState } from '@kronos/projections';
+import type { Command } from 'commander';
+import { UsageError } from '../errors.ts';
+import { type ConfigOption, type Session, withConfig, withSession } from '../open.ts';
+import { act } from '../operator/act.ts';
+import { aggregateOfTask, choosePlan } from '../operator/ask.ts';
+import { type Asking, control } from '../operator/control.ts';
+import { type Outcome, outcomeOf } from '../operator/outcome.ts';
+import { aggregateText, chooseAddress } from '../scope.ts';
+import type { Shell } from '../shell.ts';
+import { paint } from '../terminal.ts';
+import { span } from '../times.ts';
+import { examples, printJson } from './help.ts';
+
+/** What every command of a person takes. */
+export type OperatorOptions = ConfigOption & { readonly comment?: string; readonly json?: boolean };
+
+export const operatorCommand = (command: Command): Command =>
+  withConfig(command)
+    .option('-m, --comment <text>', 'why, for those who read the log later')
+    .option('--json', 'print the outcome as JSON');
+
+/** One command's outcome, as `--json` prints it. */
+export type Told = Outcome & {
+  readonly command: Control['type'];
+  readonly commandId: string;
+  readonly aggregate: string;
+  readonly sequence: number;
+  readonly by: string;
+  readonly time: string;
+};
+
+const askingOf = (shell: Shell, options: OperatorOptions): Asking => ({
+  commandId: shell.newId(),
+  person: shell.person,
+  nowMs: shell.now(),
+  comment: options.comment ?? null,
+});
+
+/** Appends a command of this person, and gives what the log says it did. */
+export async function give(
+  shell: Shell,
+  session: Session,
+  options: OperatorOptions,
+  ask: (state: LogState, asking: Asking) => Control,
+): Promise<Told> {
+  const asking = askingOf(shell, options);
+  const { event, sequence, storedAt, before, after } = await act(session.log, (state) => ask(state, asking));
+  const skewMs = Math.abs(Date.parse(event.time) - storedAt);
+  if (skewMs > session.config.engine.maxClockSkew * 1000)
+    shell.terminal.err(
+      `kronos: the clock of this machine and the NATS server's differ by ${span(skewMs)}: deadlines are judged by the time that the command states\n`,
+    );
+  const outcome = outcomeOf(event, before, after);
+  return {
+    command: event.type,
+    commandId: asking.commandId,
+    aggregate: event.aggregate,
+    sequence,
+    by: asking.person,
+    time: event.time,
+    ...outcome,
+  };
+}
+
+const styles = { done: 'green', unchanged: 'yellow', refused: 'red' } as const;
+
+/** Prints outcomes. Status 1 when the log refused one. */
+export function tell(shell: Shell, options: OperatorOptions, told: readonly Told[]): void {
+  const { terminal } = shell;
+  if (options.json === true) printJson(terminal, told.length === 1 ? told[0] : told);
+  else
+    for (const { aggregate, effect, text } of told)
+      terminal.out(`${aggregateText(aggregate)}: ${paint(terminal, styles[effect], text)}\n`);
+  if (told.some(({ effect }) => effect === 'refused')) process.exitCode = 1;
+}
+
+type Target = OperatorOptions & { readonly all?: boolean };
+
+const wholeNumbers = (value: string, previous: readonly number[] = []): number[] => [
+  ...previous,
+  ...value.split(',').map((text) => {
+    if (/^[1-9]\d{0,6}$/.test(text.trim())) return Number(text);
+    throw new UsageError(
+      `--step takes numbers of steps, not ${JSON.stringify(value)}`,
+      'Write --step 2 or --step 1,3.',
+    );
+  }),
+];
+
+/** pause, resume, approve, reject, cancel, abort. */
+export function operatorCommands(program: Command, shell: Shell): void {
+  const pauses = [
+    ['pause', 'aggregate.paused', 'plan nothing and start no move; moves that Nova runs go on'],
+    ['resume', 'aggregate.resumed', 'lift a pause'],
+  ] as const;
+  for (const [name, type, description] of pauses)
+    operatorCommand(program.command(name))
+      .description(description)
+      .argument('[aggregate]', 'the aggregate; may be left out when only one is in scope')
+      .option('--all', 'all aggregates at once, those to come too')
+      .addHelpText(
+        'after',
+        examples(
+          [`kronos ${name}`, 'the only aggregate in scope'],
+          [`kronos ${name} gpu -m "change 4711"`, 'one aggregate, and why'],
+          [`kronos ${name} --all`, 'every aggregate: a pause of all is lifted by a resume of all'],
+        ),
+      )
+      .action(async (aggregate: string | undefined, options: Target) => {
+        await withSession(shell, options, async (session) => {
+          const address = chooseAddress(session.scope, aggregate, options.all === true, name);
+          const told = await give(shell, session, options, (_, asking) => control(type, address, {}, asking));
+          tell(shell, options, [told]);
+        });
+      });
+
+  const answers = [
+    [
+      'approve',
+      'plan.approved',
+      'release a plan that waits for approval, whole or in part',
+      'what it depends on is approved with it',
+    ],
+    [
+      'reject',
+      'plan.rejected',
+      'turn down a plan that waits for approval, whole or in part',
+      'what depends on it is rejected with it',
+    ],
+  ] as const;
+  for (const [name, type, description, also] of answers)
+    operatorCommand(program.command(name))
+      .description(description)
+      .argument('[plan]', 'id of the plan; may be left out when only one waits')
+      .option('--step <numbers>', `only these steps, e.g. 1,3; ${also}`, wholeNumbers)
+      .addHelpText(
+        'after',
+        `${examples(
+          ['kronos plans', 'which plans wait'],
+          [`kronos ${name}`, 'the only one that waits'],
+          [`kronos ${name} gpu-29537 --step 1,3`, 'two steps of it'],
+        )}\nThe first answer on the log counts. Exit status 1: too late, or nothing of it waits any more.`,
+      )
+      .action(async (planId: string | undefined, options: OperatorOptions & { step?: number[] }) => {
+        await withSession(shell, options, async (session) => {
+          const steps = options.step ?? null;
+          const told = await give(shell, session, options, (state, asking) => {
+            const plan = choosePlan(state, session.scope, asking.nowMs, { planId, steps });
+            return control(type, plan.aggregate, { planId: plan.planId, steps }, asking);
+          });
+          tell(shell, options, [told]);
+        });
+      });
+
+  const stops = [
+    ['cancel', 'migration.cancelled', 'take back released moves: those that run are aborted'],
+    ['abort', 'migration.aborted', 'have Nova abort moves that run; those that have not started are cancelled'],
+  ] as const;
+  for (const [name, type, description] of stops)
+    operatorCommand(program.command(name))
+      .description(description)
+      .argument('<task...>', 'ids of tasks, as kronos status shows them')
+      .addHelpText(
+        'after',
+        `${examples(
+          ['kronos status', 'which tasks are in flight'],
+          [`kronos ${name} gpu-29537-s2`, 'one move'],
+        )}\nExit status 1: too late, the move has ended.`,
+      )
+      .action(async (tasks: string[], options: OperatorOptions) => {
+        await withSession(shell, options, async (session) => {
+          const told: Told[] = [];
+          for (const taskId of tasks)
+            told.push(
+              await give(shell, session, options, (state, asking) =>
+                control(type, aggregateOfTask(state, session.scope, taskId), { taskId }, asking),
+              ),
+            );
+          tell(shell, options, told);
+        });
+      });
+}

@@ -1,0 +1,67 @@
+import { type Config, DEFAULT_CONFIG_FILE, loadConfig } from '@kronos/config';
+import { connectLog } from '@kronos/connect';
+import { streamNames, UNASSIGNED } from '@kronos/contracts';
+import type { EventLog } from '@kronos/eventlog';
+import { createFolder, type Folder, type LogState } from '@kronos/projections';
+import { createLogger, kronosVersion } from '@kronos/telemetry';
+import type { Command } from 'commander';
+import type { Shell } from './shell.ts';
+
+/** What every command that reads the configuration takes. */
+export type ConfigOption = { readonly config?: string };
+
+/** Where kronos.conf is when `--config` does not say. */
+const CONFIG_VARIABLE = 'KRONOS_CONFIG';
+
+export const withConfig = (command: Command): Command =>
+  command.option('-c, --config <file>', `kronos.conf (default: $${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG_FILE})`);
+
+export const configFile = (shell: Shell, { config }: ConfigOption): string | undefined =>
+  config ?? (shell.env[CONFIG_VARIABLE] || undefined);
+
+/** The configuration and the event log, as commands use them. */
+export type Session = {
+  readonly config: Config;
+  readonly log: EventLog;
+  /** Aggregates in scope, `_unassigned_` for the pool. */
+  readonly scope: readonly string[];
+};
+
+export const scopeOf = ({ engine }: Config): string[] => [
+  ...engine.aggregates,
+  ...(engine.includeUnassignedHosts ? [UNASSIGNED] : []),
+];
+
+/** A logger for connections of commands: people are told by the commands themselves. */
+export const quiet = () => createLogger({ service: 'cli', version: kronosVersion, level: 'silent', format: 'json' });
+
+/**
+ * Runs a command on the event log, under the CLI's own NATS user.
+ *
+ * @throws ConfigError, NatsUnreachable, NatsRefused, NotProvisioned
+ */
+export async function withSession<T>(
+  shell: Shell,
+  options: ConfigOption,
+  run: (session: Session) => Promise<T>,
+): Promise<T> {
+  const { config } = loadConfig({ file: configFile(shell, options), env: shell.env, role: 'cli' });
+  const log = await connectLog(config, 'cli', quiet());
+  try {
+    await log.verify({ streams: [streamNames.log], buckets: [], taskConsumers: [] });
+    return await run({ config, log, scope: scopeOf(config) });
+  } finally {
+    await log.close();
+  }
+}
+
+/** The log folded up to its last event. */
+export async function currentState(log: EventLog): Promise<LogState> {
+  const view = await log.view<Folder>({ initial: createFolder(), evolve: (folder, stored) => folder.apply(stored) });
+  try {
+    await view.refresh();
+    return view.state.snapshot();
+  } finally {
+    await view.close();
+  }
+}

@@ -1,0 +1,50 @@
+import type { Control } from '@kronos/contracts';
+import type { EventLog } from '@kronos/eventlog';
+import { createFolder, type Folder, type LogState } from '@kronos/projections';
+
+/** A command on the log, with the state just before and just after it. */
+export type Acted<C extends Control> = {
+  readonly event: C;
+  readonly sequence: number;
+  /** The server's stamp, ms since the epoch. */
+  readonly storedAt: number;
+  readonly before: LogState;
+  readonly after: LogState;
+};
+
+/**
+ * Appends a command and folds the log around it: what it did is read from the log itself.
+ *
+ * @param ask makes the command from the state before; throws where it cannot mean anything
+ * @throws what `ask` throws, and the errors of append
+ */
+export async function act<C extends Control>(
+  log: Pick<EventLog, 'view' | 'append'>,
+  ask: (state: LogState) => C,
+): Promise<Acted<C>> {
+  let awaited: { readonly id: string; readonly found: (acted: Omit<Acted<C>, 'event'>) => void } | null = null;
+  const view = await log.view<Folder>({
+    initial: createFolder(),
+    evolve(folder, stored) {
+      if (awaited === null || stored.event.type === 'unreadable' || stored.event.id !== awaited.id)
+        return folder.apply(stored);
+      const before = folder.snapshot();
+      const after = folder.apply(stored).snapshot();
+      awaited.found({ sequence: stored.sequence, storedAt: stored.storedAt, before, after });
+      awaited = null;
+      return folder;
+    },
+  });
+  try {
+    await view.refresh();
+    const event = ask(view.state.snapshot());
+    const folded = new Promise<Omit<Acted<C>, 'event'>>((found) => {
+      awaited = { id: event.id, found };
+    });
+    const { sequence } = await log.append(event);
+    await view.upTo(sequence);
+    return { event, ...(await folded) };
+  } finally {
+    await view.close();
+  }
+}

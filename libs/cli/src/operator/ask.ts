@@ -1,0 +1,74 @@
+import { ALL, type EngineOptions } from '@kronos/contracts';
+import { aggregateState, type LogState, type PlanFacts, waitingPlan } from '@kronos/projections';
+import { UsageError } from '../errors.ts';
+import { count } from '../terminal.ts';
+import { when } from '../times.ts';
+import { findPlan, findTask } from './outcome.ts';
+
+/** Plans of these aggregates that wait for an answer, expired ones too while no decision has closed them. */
+export function waitingPlans(
+  state: LogState,
+  scope: readonly string[],
+  nowMs: number,
+): { aggregate: string; plan: PlanFacts; expiresAtMs: number; open: boolean }[] {
+  return scope.flatMap((aggregate) => {
+    const waiting = waitingPlan(aggregateState(state, aggregate), nowMs);
+    return waiting === null ? [] : [{ aggregate, ...waiting }];
+  });
+}
+
+/**
+ * The plan that an answer is about: the one that was named, or the only one that waits.
+ *
+ * @throws UsageError that lists the plans that wait, or the steps that the plan has
+ */
+export function choosePlan(
+  state: LogState,
+  scope: readonly string[],
+  nowMs: number,
+  wanted: { readonly planId: string | undefined; readonly steps: readonly number[] | null },
+): { readonly aggregate: string; readonly planId: string } {
+  const waiting = waitingPlans(state, scope, nowMs);
+  const list = (): string =>
+    waiting.length === 0
+      ? 'No plan waits for approval. kronos plans lists the recent ones.'
+      : `Waiting: ${waiting.map(({ plan, aggregate, expiresAtMs }) => `${plan.id} (${aggregate}, ${count(plan.proposed.length, 'step')}, until ${when(expiresAtMs, nowMs)})`).join('; ')}`;
+  const { planId } = wanted;
+  let aggregate: string;
+  let plan: PlanFacts | null;
+  if (planId === undefined) {
+    const [only, ...others] = waiting;
+    if (only === undefined) throw new UsageError('there is no plan to answer', list());
+    if (others.length > 0) throw new UsageError('which plan? Several wait', list());
+    ({ aggregate, plan } = only);
+  } else {
+    const found = findPlan(state, ALL, planId);
+    if (found === null) throw new UsageError(`the log knows no plan ${JSON.stringify(planId)} that waits`, list());
+    ({ aggregate, plan } = found);
+  }
+  const known = new Set(plan?.proposed.map((s) => s.step));
+  const strange = (wanted.steps ?? []).filter((step) => plan !== null && plan.release === null && !known.has(step));
+  if (strange.length > 0)
+    throw new UsageError(
+      `the plan has no step ${strange.join(', ')} that waits`,
+      `These wait: ${[...known].join(', ')}. kronos plan show ${plan?.id ?? planId} shows them.`,
+    );
+  return { aggregate, planId: plan?.id ?? planId ?? '' };
+}
+
+/** The aggregate of a task in flight. @throws UsageError that lists what is in flight */
+export function aggregateOfTask(state: LogState, scope: readonly string[], taskId: string): string {
+  for (const aggregate of scope) if (findTask(state, aggregate, taskId) !== null) return aggregate;
+  const tasks = scope.flatMap((aggregate) => [...aggregateState(state, aggregate).tasks.values()]);
+  const open = tasks.filter((task) => task.end === null);
+  throw new UsageError(
+    `no task ${JSON.stringify(taskId)} is in flight`,
+    open.length === 0
+      ? 'Nothing is in flight.'
+      : `In flight: ${open.map((t) => `${t.id} (${t.step.serverName}, ${t.step.from} -> ${t.destination}, ${t.status})`).join('; ')}`,
+  );
+}
+
+/** The options in force for an aggregate, as its planner wrote them; null before it has. */
+export const optionsInForce = (state: LogState, aggregate: string): EngineOptions | null =>
+  aggregateState(state, aggregate).configured?.options ?? null;

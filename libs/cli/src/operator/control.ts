@@ -1,0 +1,38 @@
+import { type Actor, type Control, messageId, parseMessage } from '@kronos/contracts';
+import { kronosVersion } from '@kronos/telemetry';
+
+/** Who asks, when, and under which id: what every command of a person states. */
+export type Asking = {
+  readonly commandId: string;
+  readonly person: string;
+  /** Milliseconds since the epoch. */
+  readonly nowMs: number;
+  readonly comment: string | null;
+};
+
+export type ControlType = Control['type'];
+/** What a command says beside who asks. */
+export type ControlData<T extends ControlType> = Omit<Extract<Control, { type: T }>['data'], 'commandId' | 'comment'>;
+
+/** A command of a person as the event that they asked. @throws RangeError when the data do not fit the type */
+export function control<T extends ControlType>(
+  type: T,
+  aggregate: string,
+  data: ControlData<T>,
+  { commandId, person, nowMs, comment }: Asking,
+): Control {
+  const by: Actor = { service: 'operator', instance: person, version: kronosVersion };
+  const parsed = parseMessage({
+    type,
+    version: 1,
+    id: messageId.control(commandId),
+    time: new Date(nowMs).toISOString(),
+    aggregate,
+    by,
+    correlationId: commandId,
+    causationId: null,
+    data: { commandId, comment, ...data },
+  });
+  if (!parsed.ok) throw new RangeError(`${type}: ${parsed.problem}`);
+  return parsed.message as Control;
+}

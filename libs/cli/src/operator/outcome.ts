@@ -1,0 +1,190 @@
+import { ALL, type Control, type LogEventOf } from '@kronos/contracts';
+import {
+  type AggregateFacts,
+  aggregateState,
+  type LogState,
+  type PlanFacts,
+  slots,
+  type TaskFacts,
+} from '@kronos/projections';
+import { count } from '../terminal.ts';
+import { when } from '../times.ts';
+
+/**
+ * What a command did, by the log: it took effect, things were so already, or the log refused it (too late, too little
+ * known). The text is for the person who gave it.
+ */
+export type Outcome = { readonly effect: 'done' | 'unchanged' | 'refused'; readonly text: string };
+
+const done = (text: string): Outcome => ({ effect: 'done', text });
+const unchanged = (text: string): Outcome => ({ effect: 'unchanged', text });
+const refused = (text: string): Outcome => ({ effect: 'refused', text });
+
+/** The outcome of a command, from the states just before and just after it. */
+export function outcomeOf(event: Control, before: LogState, after: LogState): Outcome {
+  switch (event.type) {
+    case 'aggregate.paused':
+    case 'aggregate.resumed':
+      return pauseOutcome(event, before, after);
+    case 'plan.approved':
+      return approvalOutcome(event, before, after);
+    case 'plan.rejected':
+      return rejectionOutcome(event, before, after);
+    case 'instance.quarantined':
+      return quarantineOutcome(event);
+    case 'instance.unquarantined':
+      return releaseOutcome(event, before);
+    case 'migration.cancelled':
+    case 'migration.aborted':
+      return taskOutcome(event, before);
+    case 'evaluation.requested':
+      return done(
+        event.data.purpose === 'record' ? 'asked the scorer for a snapshot to keep' : 'asked for an evaluation',
+      );
+  }
+}
+
+const timeOf = (event: Control): number => Date.parse(event.time);
+
+function pauseOutcome(
+  event: LogEventOf<'aggregate.paused' | 'aggregate.resumed'>,
+  before: LogState,
+  after: LogState,
+): Outcome {
+  const at = timeOf(event);
+  const all = event.aggregate === ALL;
+  const was = all ? before.all.paused : aggregateState(before, event.aggregate).paused.here;
+  const since = was === null ? '' : `by ${was.by} at ${when(was.atMs, at)}`;
+  if (event.type === 'aggregate.paused') {
+    if (was !== null) return unchanged(`it was paused already, ${since}`);
+    const running = [...after.aggregates.keys()]
+      .filter((name) => all || name === event.aggregate)
+      .reduce((sum, name) => sum + slots(aggregateState(after, name)).total, 0);
+    return done(
+      `paused: nothing is planned and no move is started${running > 0 ? `; ${count(running, 'move')} that Nova runs ${running === 1 ? 'goes' : 'go'} on` : ''}`,
+    );
+  }
+  const everywhere = all ? null : after.all.paused;
+  const still =
+    everywhere === null
+      ? ''
+      : `; still paused for all aggregates by ${everywhere.by} at ${when(everywhere.atMs, at)}: kronos resume --all`;
+  const own = all ? [...after.aggregates].filter(([, facts]) => facts.paused !== null).map(([name]) => name) : [];
+  const others = own.length === 0 ? '' : `; still paused by a command of their own: ${own.join(', ')}`;
+  if (was === null) return unchanged(`it was not paused${all ? ' for all aggregates at once' : ''}${still}${others}`);
+  return done(`resumed: it had been paused ${since}${still}${others}`);
+}
+
+/** A plan and the facts of the aggregate that it belongs to; null where no aggregate that was addressed has it. */
+export function findPlan(
+  state: LogState,
+  address: string,
+  planId: string,
+): { readonly aggregate: string; readonly facts: AggregateFacts; readonly plan: PlanFacts | null } | null {
+  for (const [aggregate, facts] of state.aggregates) {
+    if (address !== ALL && address !== aggregate) continue;
+    const plan = facts.plans.get(planId) ?? null;
+    if (plan !== null || facts.recentPlans.some((p) => p.id === planId)) return { aggregate, facts, plan };
+  }
+  return null;
+}
+
+const expiryOf = (plan: PlanFacts): number | null =>
+  plan.approvalTtlSeconds === null ? null : plan.decidedAtMs + plan.approvalTtlSeconds * 1000;
+
+/** Why a plan could not be answered any more; null where it could. */
+function tooLate(state: LogState, event: LogEventOf<'plan.approved' | 'plan.rejected'>): string | null {
+  const { planId } = event.data;
+  const at = timeOf(event);
+  const found = findPlan(state, event.aggregate, planId);
+  if (found === null) return `the log knows no plan ${planId} that waits`;
+  const { facts, plan } = found;
+  if (plan === null) {
+    const finished = facts.recentPlans.findLast((p) => p.id === planId);
+    if (finished === undefined) return `the log knows no plan ${planId} that waits`;
+    const { outcome, endedAtMs, releasedAtMs } = finished;
+    if (releasedAtMs !== null) return `too late: the plan was released at ${when(releasedAtMs, at)} and is done`;
+    const words = { done: 'done', rejected: 'rejected', expired: 'expired', superseded: 'replaced by a newer plan' };
+    return `too late: the plan was ${words[outcome]} at ${when(endedAtMs, at)}`.replace('was expired', 'expired');
+  }
+  if (plan.release !== null) {
+    const { approval, atMs } = plan.release;
+    const by = approval === null ? 'without an approval' : `by ${approval.by}`;
+    return `too late: the plan was released ${by} at ${when(atMs, at)}`;
+  }
+  const expiry = expiryOf(plan);
+  if (expiry === null)
+    return 'the log names no options for this plan, so nobody knows how long it waits: it cannot be answered';
+  if (at > expiry) return `too late: the plan expired at ${when(expiry, at)}`;
+  return null;
+}
+
+function approvalOutcome(event: LogEventOf<'plan.approved'>, before: LogState, after: LogState): Outcome {
+  const late = tooLate(before, event);
+  if (late !== null) return refused(late);
+  const was = findPlan(before, event.aggregate, event.data.planId)?.plan ?? null;
+  const is = findPlan(after, event.aggregate, event.data.planId)?.plan ?? null;
+  if (was === null || is === null || is.release === null)
+    return refused(`none of the steps ${event.data.steps?.join(', ') ?? ''} can be approved (any more)`);
+  const left = was.proposed.length - is.tasks.length;
+  const added = event.data.steps === null ? 0 : is.tasks.length - event.data.steps.length;
+  return done(
+    [
+      `approved: ${count(is.tasks.length, 'task')} released`,
+      ...(added > 0 ? [`${added} of them because others depend on them`] : []),
+      ...(left > 0 ? [`${count(left, 'step')} let go: the next cycle plans afresh`] : []),
+    ].join('; '),
+  );
+}
+
+function rejectionOutcome(event: LogEventOf<'plan.rejected'>, before: LogState, after: LogState): Outcome {
+  const late = tooLate(before, event);
+  if (late !== null) return refused(late);
+  const was = findPlan(before, event.aggregate, event.data.planId)?.plan ?? null;
+  const is = findPlan(after, event.aggregate, event.data.planId)?.plan ?? null;
+  if (was === null) return refused(`the log knows no plan ${event.data.planId} that waits`);
+  if (is === null) return done(`rejected: the plan is gone, and the aggregate cools down`);
+  const gone = was.proposed.length - is.proposed.length;
+  if (gone === 0) return refused(`none of the steps ${event.data.steps?.join(', ') ?? ''} waits (any more)`);
+  const asked = event.data.steps?.length ?? gone;
+  const dependents = gone > asked ? `, ${gone - asked} of them because they depend on others` : '';
+  return done(`rejected: ${count(gone, 'step')}${dependents}; ${count(is.proposed.length, 'step')} still waiting`);
+}
+
+function quarantineOutcome(event: LogEventOf<'instance.quarantined'>): Outcome {
+  const { serverId, seconds } = event.data;
+  const at = timeOf(event);
+  return done(
+    `${serverId} is left alone ${seconds < 0 ? 'until it is released' : `until ${when(at + seconds * 1000, at)}`}`,
+  );
+}
+
+function releaseOutcome(event: LogEventOf<'instance.unquarantined'>, before: LogState): Outcome {
+  const { serverId } = event.data;
+  const was =
+    before.all.operatorQuarantines.has(serverId) ||
+    [...before.aggregates.values()].some((f) => f.operatorQuarantines.has(serverId) || f.vmFailures.has(serverId));
+  return was ? done(`${serverId} is released from quarantine`) : unchanged(`${serverId} was not in quarantine`);
+}
+
+/** A task that some aggregate's state holds. */
+export function findTask(state: LogState, address: string, taskId: string): TaskFacts | null {
+  for (const [aggregate, { tasks }] of state.aggregates) {
+    if (address !== ALL && address !== aggregate) continue;
+    const task = tasks.get(taskId);
+    if (task !== undefined) return task;
+  }
+  return null;
+}
+
+function taskOutcome(event: LogEventOf<'migration.cancelled' | 'migration.aborted'>, before: LogState): Outcome {
+  const at = timeOf(event);
+  const task = findTask(before, event.aggregate, event.data.taskId);
+  if (task === null) return refused(`no task ${event.data.taskId} is in flight: it was never released, or is done`);
+  const name = `${task.step.serverName} (${task.step.from} -> ${task.destination})`;
+  if (task.end !== null) return refused(`too late: the move of ${name} ${task.status} at ${when(task.end.atMs, at)}`);
+  const asked = event.type === 'migration.cancelled' ? task.cancelAsked : task.abortAsked;
+  if (asked !== null) return unchanged(`${asked.by} asked for that already at ${when(asked.atMs, at)}`);
+  if (task.slot === null) return done(`the move of ${name} is cancelled before its start`);
+  return done(`the move of ${name} runs in Nova, which the executor now asks to abort it`);
+}

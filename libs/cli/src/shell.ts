@@ -1,0 +1,42 @@
+import { randomUUID } from 'node:crypto';
+import { hostname, userInfo } from 'node:os';
+import { processTerminal, type Terminal } from './terminal.ts';
+
+/** Everything that a command takes from outside. */
+export interface Shell {
+  readonly terminal: Terminal;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** A new id for a command. */
+  readonly newId: () => string;
+  /** Who gives the command: `user@host`. */
+  readonly person: string;
+  /** Aborted when the person wants an end (Ctrl-C); asked for by commands that run on. */
+  readonly interrupted: () => AbortSignal;
+}
+
+/** The process's own shell. */
+export const processShell = (): Shell => ({
+  terminal: processTerminal(),
+  env: process.env,
+  now: Date.now,
+  newId: randomUUID,
+  person: `${userName(process.env)}@${hostname()}`,
+  interrupted: () => {
+    const stop = new AbortController();
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+    return stop.signal;
+  },
+});
+
+/** The person at the keyboard, not the user that sudo made of them. A process without an account has only its number. */
+function userName(env: Shell['env']): string {
+  const { SUDO_USER } = env;
+  if (SUDO_USER !== undefined && SUDO_USER !== '') return SUDO_USER;
+  try {
+    return userInfo().username;
+  } catch {
+    return `uid-${process.getuid?.() ?? '?'}`;
+  }
+}
