@@ -32,68 +32,70 @@ function served(config: Config): string[] {
   return named.length === 0 ? scope : [...new Set(named)];
 }
 
-process.exitCode = await runService(
-  {
-    name: 'executor',
-    version,
-    async start({ config, log: logger, metrics, http, instance, tracer, onScrape }) {
-      const aggregates = served(config);
-      const log = await connectLog(config, 'executor', logger);
-      await log.verify({
-        streams: [streamNames.log, streamNames.migrations],
-        buckets: [],
-        taskConsumers: aggregates,
-        limits: storageLimits(config),
-        ackWaitSeconds: config.nats.ackWait,
-      });
-      const view = await log.view<Folder>({
-        initial: createFolder(),
-        evolve: (folder, stored) => folder.apply(stored),
-      });
-      await view.refresh();
-      const cloud = openCloud(config, process.env, metrics);
-      const executor = createExecutor({
-        log,
-        view,
-        aggregates,
-        cloud: { ...cloud, providerOf: providers(cloud.nova, systemClock) },
-        check: { aggregates: config.engine.aggregates, optOut: config.engine.optOut, force: config.executor.force },
-        options: taskOptions(config),
-        caps: {
-          maxConcurrentMigrations: config.executor.maxConcurrentMigrations,
-          maxOutboundPerHost: config.executor.maxOutboundPerHost,
-          maxInboundPerHost: config.executor.maxInboundPerHost,
-          maxConcurrentPerGroup: config.executor.maxConcurrentPerGroup,
-        },
-        ackWaitMs: config.nats.ackWait * 1000,
-        concurrency: CONCURRENCY,
-        by: { service: 'executor', instance, version },
-        clock: systemClock,
-        logger,
-        tracer,
-        meters: taskMeters(metrics),
-      });
-      logger.info({ aggregates, dryRun: config.executor.dryRun, force: config.executor.force }, 'serving');
-      http.check('nats', () => toCheck(log.healthy()));
-      http.check('log', () => toCheck(view.healthy()));
-      onScrape(() => {
-        metrics.foldSequence.set(view.sequence, {});
-        const state = view.state.snapshot();
-        for (const aggregate of aggregates)
-          metrics.migrationsInFlight.set(slots(aggregateState(state, aggregate)).total, { aggregate });
-      });
-      return {
-        done: executor.done,
-        async stop() {
-          await executor.stop();
-          await view.close();
-          await log.close();
-          await cloud.close();
-        },
-      };
-    },
-  },
-  { file, env: process.env },
-);
-
 const toCheck = ({ ok, detail }: { ok: boolean; detail: string }) => (ok ? ({ ok } as const) : { ok, reason: detail });
+
+process.exit(
+  await runService(
+    {
+      name: 'executor',
+      version,
+      async start({ config, log: logger, metrics, http, instance, tracer, onScrape }) {
+        const aggregates = served(config);
+        const log = await connectLog(config, 'executor', logger);
+        await log.verify({
+          streams: [streamNames.log, streamNames.migrations],
+          buckets: [],
+          taskConsumers: aggregates,
+          limits: storageLimits(config),
+          ackWaitSeconds: config.nats.ackWait,
+        });
+        const view = await log.view<Folder>({
+          initial: createFolder(),
+          evolve: (folder, stored) => folder.apply(stored),
+        });
+        await view.refresh();
+        const cloud = openCloud(config, process.env, metrics);
+        const executor = createExecutor({
+          log,
+          view,
+          aggregates,
+          cloud: { ...cloud, providerOf: providers(cloud.nova, systemClock) },
+          check: { aggregates: config.engine.aggregates, optOut: config.engine.optOut, force: config.executor.force },
+          options: taskOptions(config),
+          caps: {
+            maxConcurrentMigrations: config.executor.maxConcurrentMigrations,
+            maxOutboundPerHost: config.executor.maxOutboundPerHost,
+            maxInboundPerHost: config.executor.maxInboundPerHost,
+            maxConcurrentPerGroup: config.executor.maxConcurrentPerGroup,
+          },
+          ackWaitMs: config.nats.ackWait * 1000,
+          concurrency: CONCURRENCY,
+          by: { service: 'executor', instance, version },
+          clock: systemClock,
+          logger,
+          tracer,
+          meters: taskMeters(metrics),
+        });
+        logger.info({ aggregates, dryRun: config.executor.dryRun, force: config.executor.force }, 'serving');
+        http.check('nats', () => toCheck(log.healthy()));
+        http.check('log', () => toCheck(view.healthy()));
+        onScrape(() => {
+          metrics.foldSequence.set(view.sequence, {});
+          const state = view.state.snapshot();
+          for (const aggregate of aggregates)
+            metrics.migrationsInFlight.set(slots(aggregateState(state, aggregate)).total, { aggregate });
+        });
+        return {
+          done: executor.done,
+          async stop() {
+            await executor.stop();
+            await view.close();
+            await log.close();
+            await cloud.close();
+          },
+        };
+      },
+    },
+    { file, env: process.env },
+  ),
+);
