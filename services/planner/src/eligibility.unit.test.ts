@@ -34,7 +34,16 @@ const taken = (changes: Partial<SnapshotTaken['data']> = {}): SnapshotTaken => (
 
 const decidedAt = (snapshotMs: number): AggregateState => ({
   ...fresh,
-  decided: { sequence: 1, snapshotId: 'gpu-6', snapshotMs, cycle: 6, outcome: 'quiet', release: 'none' },
+  decided: {
+    sequence: 1,
+    snapshotId: 'gpu-6',
+    snapshotMs,
+    cycle: 6,
+    outcome: 'quiet',
+    release: 'none',
+    reason: { code: 'balanced', text: 'balanced' },
+    before: { combined: 0, policies: [] },
+  },
 });
 
 describe('eligibility of a snapshot', () => {

@@ -1,0 +1,139 @@
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { startNatsServer } from '@kronos/eventlog/testing';
+import { demoCloud, demoPolicies, startSim } from '@kronos/simcloud';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { DEMO_AGGREGATE, demoConfig } from '../../libs/cli/src/demo/files.ts';
+
+const kronos = fileURLToPath(new URL('../../libs/cli/src/main.ts', import.meta.url));
+const PASSWORD = 'wrong-horse-battery';
+
+type Outcome = { status: number | null; text: string };
+
+/** Runs the command as a person would, with nothing on standard input. */
+const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Outcome> =>
+  new Promise((resolve) => {
+    const child = spawn(process.execPath, [kronos, ...args], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...env },
+    });
+    let text = '';
+    child.stdout.on('data', (chunk) => (text += chunk));
+    child.stderr.on('data', (chunk) => (text += chunk));
+    child.on('close', (status) => resolve({ status, text }));
+  });
+
+describe('what goes wrong at the start gives one clear error', () => {
+  let directory: string;
+  let file: string;
+  let nats: Awaited<ReturnType<typeof startNatsServer>>;
+  let sim: Awaited<ReturnType<typeof startSim>>;
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'kronos-errors-'));
+    nats = await startNatsServer();
+    sim = await startSim({ scenario: demoCloud() });
+    const policiesFile = join(directory, 'policies.yaml');
+    file = join(directory, 'kronos.conf');
+    await writeFile(policiesFile, demoPolicies);
+    await writeFile(
+      file,
+      demoConfig({
+        natsUrl: nats.url,
+        keystoneUrl: sim.urls.identity,
+        prometheusUrl: sim.urls.prometheus,
+        policiesFile,
+      }),
+    );
+  });
+  afterAll(async () => {
+    await sim.close();
+    await nats.stop();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  /** One message, the place, the remedy; no stack trace, no secret. */
+  const isClear = ({ status, text }: Outcome, ...parts: (string | RegExp)[]) => {
+    expect(status, text).toBe(1);
+    for (const part of parts) expect(text).toMatch(part);
+    expect(text).not.toMatch(/^\s+at .*\(?(file:|node:|\/)/m);
+    expect(text).not.toContain(PASSWORD);
+    expect(text).not.toContain('secret');
+  };
+
+  it('services refuse to start on streams that are not provisioned, and say how to mend it', async () => {
+    for (const service of ['scorer', 'planner', 'executor', 'ledger'])
+      isClear(await run([service, '--config', file]), 'KRONOS_LOG', 'kronos provision');
+  }, 60_000);
+
+  it('config check reports what is not provisioned', async () => {
+    isClear(await run(['config', 'check', '--config', file]), /failed +NATS/, 'kronos provision');
+  });
+
+  describe('once provisioned', () => {
+    beforeAll(async () => {
+      expect((await run(['provision', '--config', file])).status).toBe(0);
+    });
+
+    it('config check passes, and says what each query returned', async () => {
+      const { status, text } = await run(['config', 'check', '--config', file]);
+      expect(status, text).toBe(0);
+      expect(text).toContain('policy cpu imbalance_query: 12 series');
+      expect(text).toContain(`aggregate ${DEMO_AGGREGATE}: 12 hosts`);
+    });
+
+    it('an option that does not exist: file, line, and the nearest name', async () => {
+      const bad = join(directory, 'bad.conf');
+      await writeFile(bad, '[engine]\naggregates = general\ncooldwon = 5\n');
+      isClear(await run(['planner', '--config', bad]), /bad\.conf:3/, 'cooldwon', 'cooldown');
+    });
+
+    it('no scope: both options are named', async () => {
+      const bad = join(directory, 'noscope.conf');
+      await writeFile(bad, '[engine]\ndry_run = true\n');
+      isClear(await run(['planner', '--config', bad]), 'aggregates', 'include_unassigned_hosts');
+    });
+
+    it('wrong policies: file, line, policy and field', async () => {
+      const bad = join(directory, 'bad.yaml');
+      await writeFile(bad, demoPolicies.replace('threshold: 0.2\n', 'threshold: high\n'));
+      isClear(
+        await run(['scorer', '--config', file], { OS_ENGINE__POLICIES_FILE: bad }),
+        /bad\.yaml:\d+/,
+        'cpu',
+        'threshold',
+      );
+    });
+
+    it('NATS that does not answer', async () => {
+      for (const service of ['scorer', 'planner', 'executor', 'ledger'])
+        isClear(
+          await run([service, '--config', file], { OS_NATS__SERVERS: 'nats://127.0.0.1:9' }),
+          'no NATS server answers at 127.0.0.1:9',
+          /\[nats\] servers/,
+        );
+    }, 120_000);
+
+    it.each([
+      [
+        'Prometheus that does not answer',
+        { OS_PROMETHEUS__URL: 'http://127.0.0.1:9', OS_PROMETHEUS__MAX_RETRIES: '0' },
+        /failed +Prometheus/,
+        /127\.0\.0\.1:9/,
+      ],
+      [
+        'Keystone that does not answer',
+        { OS_NOVA__AUTH_URL: 'http://127.0.0.1:9/v3', OS_NOVA__CONNECT_RETRIES: '0' },
+        /failed +Keystone/,
+        /127\.0\.0\.1:9/,
+      ],
+      ['a wrong password', { OS_NOVA__PASSWORD: PASSWORD }, /failed +Keystone/, /user admin/],
+      ['an unknown aggregate', { OS_ENGINE__AGGREGATES: 'generol' }, /failed +aggregate generol/, /general/],
+    ])('config check: %s', async (_, env, ...parts) => {
+      isClear(await run(['config', 'check', '--config', file], env as Record<string, string>), ...(parts as RegExp[]));
+    });
+  });
+});
