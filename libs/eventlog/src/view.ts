@@ -191,9 +191,11 @@ export class View<S> implements LogView<S> {
 
   async refresh(): Promise<number> {
     if (this.#failure !== null) throw this.#failure;
+    // What is folded while the question is on its way may be newer than the answer.
+    const before = this.#sequence;
     const info = await streamInfo(this.#link, LOG);
     const last = info.state.last_seq;
-    if (info.created !== this.#created || last < this.#sequence) {
+    if (info.created !== this.#created || last < before) {
       const error = new LogGap(
         `${LOG} is another log than the one that was read: it ends at ${last} and was created at ${info.created}`,
       );
