@@ -102,6 +102,19 @@ describe('the cycle', () => {
     }
   });
 
+  test('outlives a NATS server that goes away and comes back', async () => {
+    const one = start({ intervalMs: 450 });
+    const before = cycles(await bed.until('two cycles', (all) => cycles(all, 0.45).length >= 2), 0.45).length;
+    await bed.nats.kill();
+    await bed.nats.restart();
+    await bed.until('cycles after the restart', (all) => cycles(all, 0.45).length >= before + 3, 25_000);
+    await bed.request('general', 'record', 'after-restart');
+    await bed.until('the snapshot asked for', (all) =>
+      all.some((taken) => taken.data.snapshotId === 'general-c-after-restart'),
+    );
+    expect(one.current()).toEqual({ ok: true });
+  });
+
   test('goes on after a cycle in which nothing could be taken', async () => {
     let broken = true;
     const { log } = bed;
@@ -123,27 +136,27 @@ describe('the cycle', () => {
 
 describe('two scorers', () => {
   test('are harmless: one snapshot per cycle, and one of them stands by', async () => {
-    const intervalMs = 800;
+    const intervalMs = 1500;
     const both = [start({ name: 'one', intervalMs }), start({ name: 'two', intervalMs })];
-    await bed.until('six cycles', (all) => cycles(all, 0.8).length >= 6);
-    const numbers = cycles(await bed.taken(), 0.8);
+    await bed.until('five cycles', (all) => cycles(all, 1.5).length >= 5);
+    const numbers = cycles(await bed.taken(), 1.5);
     expect(numbers).toEqual([...new Set(numbers)]);
     // The one that stands by finds the snapshots there and asks nobody.
     const takes = both.map((one) => one.takes.length).sort((a, b) => a - b);
     expect(takes[0]).toBeLessThanOrEqual(2);
-    expect(takes[1]).toBeGreaterThanOrEqual(5);
+    expect(takes[1]).toBeGreaterThanOrEqual(4);
   });
 
   test('one takes over within half a cycle when the other one ends', async () => {
-    const intervalMs = 1000;
+    const intervalMs = 1400;
     const first = start({ name: 'first', intervalMs });
-    await bed.until('a cycle', (all) => cycles(all, 1).length >= 1);
+    await bed.until('a cycle', (all) => cycles(all, 1.4).length >= 1);
     const second = start({ name: 'second', intervalMs });
-    await bed.until('a cycle with two scorers', (all) => cycles(all, 1).length >= 3);
+    await bed.until('a cycle with two scorers', (all) => cycles(all, 1.4).length >= 3);
     await first.stop();
-    const before = cycles(await bed.taken(), 1).length;
-    const taken = await bed.until('cycles of the second', (all) => cycles(all, 1).length >= before + 3);
-    const numbers = cycles(taken, 1);
+    const before = cycles(await bed.taken(), 1.4).length;
+    const taken = await bed.until('cycles of the second', (all) => cycles(all, 1.4).length >= before + 3);
+    const numbers = cycles(taken, 1.4);
     expect(numbers).toEqual([...new Set(numbers)]);
     expect(second.takes.length).toBeGreaterThanOrEqual(2);
     const last = numbers.at(-1) ?? 0;

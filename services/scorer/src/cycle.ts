@@ -1,7 +1,7 @@
 /** The scorer's life: a snapshot of every aggregate each interval, and whenever an operator asks for one. */
 import { ALL, type Control, type SnapshotTaken, subject } from '@kronos/contracts';
 import type { Delivered, EventLog } from '@kronos/eventlog';
-import type { Instruments, Logger } from '@kronos/telemetry';
+import type { Check, Instruments, Logger } from '@kronos/telemetry';
 import { commandRequests, cycleRequest, type SnapshotRequest } from './requests.ts';
 import { due } from './schedule.ts';
 import type { Scorer } from './scorer.ts';
@@ -9,7 +9,7 @@ import type { Seen } from './seen.ts';
 
 export interface CycleDeps {
   readonly log: Pick<EventLog, 'snapshots' | 'replaySnapshots' | 'tail' | 'lastSequenceOf'>;
-  readonly scorer: Scorer;
+  readonly scorer: Pick<Scorer, 'take'>;
   readonly seen: Seen;
   readonly scope: readonly string[];
   readonly intervalMs: number;
@@ -28,9 +28,9 @@ export interface Cycle {
   /** Runs until the signal; rejects when the streams can no longer be read. */
   run(): Promise<void>;
   /** Whether every aggregate has had a snapshot of late, whoever took it. */
-  current(): { readonly ok: true } | { readonly ok: false; readonly reason: string };
+  current(): Check;
   /** Whether this process's clock agrees with the server's. */
-  clockRight(): { readonly ok: true } | { readonly ok: false; readonly reason: string };
+  clockRight(): Check;
 }
 
 /** A request that is older is not answered: whoever asked has stopped waiting. */
@@ -41,6 +41,7 @@ const MISSED_INTERVALS = 3;
 export function createCycle(deps: CycleDeps): Cycle {
   const { log, scorer, seen, scope, intervalMs, clock, logger, metrics, signal } = deps;
   const startedMs = clock();
+  /** The server's stamp of the newest snapshot. */
   const newestMs = new Map<string, number>();
   const waiting = new Map<string, SnapshotRequest>();
   const bell = new Bell();
@@ -53,7 +54,7 @@ export function createCycle(deps: CycleDeps): Cycle {
     }
     const { message, sequence, storedAt } = delivered;
     seen.note(message, sequence);
-    newestMs.set(message.aggregate, clock());
+    newestMs.set(message.aggregate, storedAt);
     if (message.by.instance === deps.instance) {
       skewMs = Date.parse(message.time) - storedAt;
       metrics.clockSkew.set(skewMs / 1000, {});
@@ -90,14 +91,21 @@ export function createCycle(deps: CycleDeps): Cycle {
     }
   }
 
+  /** True when somebody else's snapshots were first, all of them. */
   async function attempt(requests: readonly SnapshotRequest[]): Promise<boolean> {
+    // Of its own, so that what listens to it goes away with it.
+    const ending = new AbortController();
+    const end = (): void => ending.abort(signal.reason);
+    signal.addEventListener('abort', end);
     try {
-      const { published, duplicates } = await scorer.take(requests, signal);
+      const { published, duplicates } = await scorer.take(requests, ending.signal);
       return published === 0 && duplicates > 0;
     } catch (error) {
       signal.throwIfAborted();
       logger.error({ err: error }, 'no snapshot could be taken');
       return false;
+    } finally {
+      signal.removeEventListener('abort', end);
     }
   }
 
@@ -148,7 +156,7 @@ export function createCycle(deps: CycleDeps): Cycle {
     },
     current() {
       const late = scope.filter((aggregate) => {
-        const at = newestMs.get(aggregate) ?? startedMs;
+        const at = Math.max(startedMs, newestMs.get(aggregate) ?? 0);
         return clock() - at > MISSED_INTERVALS * intervalMs;
       });
       return late.length === 0 ? { ok: true } : { ok: false, reason: `no snapshot of late: ${late.join(', ')}` };
@@ -157,7 +165,7 @@ export function createCycle(deps: CycleDeps): Cycle {
       if (Math.abs(skewMs) <= deps.maxClockSkewMs) return { ok: true };
       return {
         ok: false,
-        reason: `this clock and the NATS server's differ by ${(skewMs / 1000).toFixed(1)} s, more than max_clock_skew`,
+        reason: `the last snapshot's time and the NATS server's stamp differ by ${(skewMs / 1000).toFixed(1)} s, more than max_clock_skew: set the clocks right`,
       };
     },
   };
@@ -176,11 +184,13 @@ class Bell {
   async wait(milliseconds: number, signal: AbortSignal): Promise<void> {
     if (!this.#rung && !signal.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, milliseconds);
-      signal.addEventListener('abort', () => resolve(), { once: true });
-      this.#wake = resolve;
+      const wake = (): void => resolve();
+      const timer = setTimeout(wake, milliseconds);
+      signal.addEventListener('abort', wake);
+      this.#wake = wake;
       await promise;
       clearTimeout(timer);
+      signal.removeEventListener('abort', wake);
       this.#wake = null;
     }
     this.#rung = false;

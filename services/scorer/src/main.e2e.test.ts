@@ -1,8 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import type { SnapshotTaken } from '@kronos/contracts';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { demoCloud, demoPolicies } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -65,6 +69,7 @@ function scorer(options: Readonly<Record<string, string>> = {}): Process {
       'scorer_port = 0',
       '[log]',
       'format = json',
+      ...(options.otlp === undefined ? [] : ['[telemetry]', `otlp_endpoint = ${options.otlp}`]),
     ].join('\n'),
   );
   const main = fileURLToPath(new URL('main.ts', import.meta.url));
@@ -142,6 +147,63 @@ describe('the scorer as a process', () => {
     expect(await one.ended).toBe(0);
     expect(one.output()).not.toContain('guessed');
   });
+});
+
+interface SentSpan {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly name: string;
+  /** 4: producer (opentelemetry-proto, trace.proto, SpanKind). */
+  readonly kind: number;
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+  readonly attributes: readonly { readonly key: string; readonly value: { readonly stringValue?: string } }[];
+}
+
+test('each snapshot is a trace of its own: its root, what was read for it, and the publish that its message names', async () => {
+  const spans: SentSpan[] = [];
+  const receiver = createServer(async (request, response) => {
+    const body: { resourceSpans: { scopeSpans: { spans: SentSpan[] }[] }[] } = JSON.parse(await readText(request));
+    spans.push(...body.resourceSpans.flatMap((one) => one.scopeSpans).flatMap((one) => one.spans));
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+  });
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+  try {
+    const one = scorer({ otlp: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}` });
+    await one.says(/snapshot taken/);
+    // What is left is sent before the process ends.
+    one.child.kill('SIGTERM');
+    expect(await one.ended).toBe(0);
+    const root = spans.find((span) => span.name === 'scorer.cycle');
+    if (root === undefined) throw new Error(`no root span among ${spans.map((span) => span.name).join(', ')}`);
+    expect(root.parentSpanId ?? '').toBe('');
+    const inside = spans.filter((span) => span.traceId === root.traceId && span !== root);
+    expect(inside.map((span) => span.name).sort()).toEqual([
+      'scorer.observe',
+      'scorer.query',
+      'scorer.query',
+      'scorer.query',
+      'scorer.query',
+      'scorer.snapshot',
+    ]);
+    for (const span of inside) {
+      expect(span.parentSpanId).toBe(root.spanId);
+      expect(BigInt(span.startTimeUnixNano)).toBeGreaterThanOrEqual(BigInt(root.startTimeUnixNano) - 5_000_000n);
+      expect(BigInt(span.endTimeUnixNano)).toBeLessThanOrEqual(BigInt(root.endTimeUnixNano) + 5_000_000n);
+    }
+    const publish = inside.find((span) => span.name === 'scorer.snapshot');
+    expect(publish?.kind).toBe(4);
+    const id = root.attributes.find(({ key }) => key === 'kronos.snapshot.id')?.value.stringValue;
+    const messages = bed.log.tail({ families: ['snapshots'], since: 'all', end: true });
+    const traceparents: (string | null)[] = [];
+    for await (const { message, traceparent } of messages) {
+      if ((message as SnapshotTaken).data.snapshotId === id) traceparents.push(traceparent);
+    }
+    expect(traceparents).toEqual([`00-${root.traceId}-${publish?.spanId}-01`]);
+  } finally {
+    receiver.close();
+  }
 });
 
 describe('a start that cannot be', () => {

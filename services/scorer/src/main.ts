@@ -78,6 +78,8 @@ const code = await runService(
         const { ok, detail } = log.healthy();
         return ok ? { ok } : { ok, reason: detail };
       });
+      http.check('openstack', () => scorer.openstack());
+      http.check('prometheus', () => scorer.prometheus());
       http.check('snapshots', () => cycle.current());
       http.check('clock', () => cycle.clockRight());
       const done = cycle.run();

@@ -6,6 +6,8 @@ export interface SnapshotRequest {
   readonly aggregate: string;
   readonly id: string;
   readonly purpose: Snapshot['purpose'];
+  /** The cycle that its id names; null for a command's: the cycle in which it is observed. */
+  readonly cycle: number | null;
   /** Groups what the snapshot leads to: its own id, or the command's. */
   readonly correlationId: string;
   /** The command's message; null for a cycle. */
@@ -17,7 +19,7 @@ export interface SnapshotRequest {
 /** The snapshot of a cycle. */
 export function cycleRequest(aggregate: string, cycle: number): SnapshotRequest {
   const id = cycleSnapshotId(aggregate, cycle);
-  return { aggregate, id, purpose: 'cycle', correlationId: id, causationId: null, traceparent: null };
+  return { aggregate, id, purpose: 'cycle', cycle, correlationId: id, causationId: null, traceparent: null };
 }
 
 /** The snapshots that a command asks for: of its aggregate, or of every one in scope; none for any other command. */
@@ -32,6 +34,7 @@ export function commandRequests(
     aggregate,
     id: commandSnapshotId(aggregate, control.data.commandId),
     purpose: control.data.purpose === 'record' ? 'record' : 'command',
+    cycle: null,
     correlationId: control.correlationId,
     causationId: control.id,
     traceparent,

@@ -281,7 +281,11 @@ describe('when a part of the cloud does not answer', () => {
   });
 
   test('Nova: the snapshot says so, and forbids planning', async () => {
-    const snapshot = await take([broken('compute')]);
+    const scorer = bed.scorer();
+    expect(scorer.openstack()).toEqual({ ok: true });
+    const snapshot = await take([broken('compute')], scorer);
+    expect(scorer.openstack()).toMatchObject({ ok: false, reason: expect.stringContaining('servers: ') });
+    expect(scorer.prometheus()).toEqual({ ok: true });
     expect(codes(snapshot.problems)).toEqual([
       'aggregates-unknown',
       'servers-unknown',
@@ -357,7 +361,10 @@ describe('when a part of the cloud does not answer', () => {
   });
 
   test('Prometheus: the policies take no part, and the rest is as ever', async () => {
-    const snapshot = await take([broken('prometheus')]);
+    const scorer = bed.scorer();
+    const snapshot = await take([broken('prometheus')], scorer);
+    expect(scorer.prometheus()).toMatchObject({ ok: false, reason: expect.stringContaining('503') });
+    expect(scorer.openstack()).toEqual({ ok: true });
     expect(snapshot.hostReadings.map((one) => one.health)).toEqual(['UNREACHABLE', 'UNREACHABLE']);
     expect(snapshot.hostReadings[0]?.text).toContain('503');
     expect(snapshot.hostReadings[0]?.text).toContain('nor does it answer /api/v1/status/runtimeinfo');

@@ -5,6 +5,7 @@ import type { Nova, Placement } from '@kronos/openstack';
 import type { Prometheus } from '@kronos/prometheus';
 import {
   attributes,
+  type Check,
   failSpan,
   type Instruments,
   type Logger,
@@ -14,7 +15,7 @@ import {
 } from '@kronos/telemetry';
 import { context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
 import { assemble } from './assemble.ts';
-import type { KnownServer, ObserveOptions } from './cloud.ts';
+import type { Fetched, KnownServer, ObserveOptions } from './cloud.ts';
 import { CapacityReader } from './collect.ts';
 import { createLimiter } from './limit.ts';
 import { logSnapshot, measure } from './meters.ts';
@@ -68,6 +69,9 @@ export interface Scorer {
    * @throws the signal's reason when it aborts before they are taken.
    */
   take(requests: readonly SnapshotRequest[], signal: AbortSignal): Promise<Taken>;
+  /** What the last observation could not read; ok before the first. */
+  readonly openstack: () => Check;
+  readonly prometheus: () => Check;
 }
 
 /** Aggregates whose snapshots are assembled and published at the same time. */
@@ -76,6 +80,7 @@ const AGGREGATES_AT_ONCE = 4;
 export function createScorer(deps: ScorerDeps): Scorer {
   const { log, seen, settings, clock, logger, tracer, metrics } = deps;
   const capacityReader = new CapacityReader(deps.placement, settings.concurrency);
+  let last: Observation | null = null;
   /** What this process knows of the aggregate's servers, and the snapshot it knows it from. */
   const memory = new Map<string, { readonly snapshotId: string; readonly known: readonly KnownServer[] }>();
 
@@ -111,7 +116,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
       identity: {
         id: request.id,
         purpose: request.purpose,
-        cycle: cycleAt(observation.fromMs, settings.intervalMs),
+        cycle: request.cycle ?? cycleAt(observation.fromMs, settings.intervalMs),
         intervalSeconds: settings.intervalMs / 1000,
         observedFrom: new Date(observation.fromMs).toISOString(),
         time: new Date(clock()).toISOString(),
@@ -182,6 +187,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
         }
         throw error;
       }
+      last = observation;
       const limit = createLimiter(AGGREGATES_AT_ONCE);
       const outcomes = await Promise.all(
         roots.map(({ request, span }) =>
@@ -215,6 +221,16 @@ export function createScorer(deps: ScorerDeps): Scorer {
       );
       const count = (outcome: keyof Taken) => outcomes.filter((one) => one === outcome).length;
       return { published: count('published'), duplicates: count('duplicates'), failed: count('failed') };
+    },
+    openstack() {
+      const unread = Object.entries(last?.lists ?? {}).flatMap(([part, list]: [string, Fetched<unknown>]) =>
+        list.ok ? [] : [`${part}: ${list.text}`],
+      );
+      return unread.length === 0 ? { ok: true } : { ok: false, reason: `not read: ${unread.join('; ')}` };
+    },
+    prometheus() {
+      const failed = (last?.pieces ?? []).find((piece) => piece.name === spans.query && piece.failure !== null);
+      return failed === undefined ? { ok: true } : { ok: false, reason: failed.failure ?? '' };
     },
   };
 }

@@ -155,7 +155,7 @@ export function serversOf(input: ServersInput): ServersSeen {
 
   const ids = new Set(here.map((one) => one.server.id));
   return {
-    servers: here.map((one) => observeServer(one, input.optOut)),
+    servers: here.map((one) => observeServer(seenFrom(one, hosts), input.optOut)),
     migrations: index.migrations
       .filter((one) => ids.has(one.serverId))
       .map(observeMigration)
@@ -247,6 +247,18 @@ export function stillKnown(
   const missed = before.filter((one) => !index.listed.has(one.id) && fates.get(one.id)?.fate !== 'deleted');
   const known = new Map([...missed, ...knownAfter(snapshot)].map((one) => [one.id, one]));
   return [...known.values()];
+}
+
+/**
+ * A server as an aggregate with these hosts sees it: one that comes from elsewhere, or was seen elsewhere last, counts on
+ * the host that is here.
+ */
+function seenFrom(placed: PlacedServer, hosts: ReadonlySet<string>): PlacedServer {
+  if (hosts.has(placed.host)) return placed;
+  const here = placed.alsoOn.find((host) => hosts.has(host));
+  if (here === undefined) return placed;
+  const others = [placed.host, ...placed.alsoOn].filter((host) => host !== here).sort(byText);
+  return { ...placed, host: here, alsoOn: others };
 }
 
 function observeServer(placed: PlacedServer, optOut: readonly string[]): ServerObservation {

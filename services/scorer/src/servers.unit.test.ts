@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
-import { indexServers, knownAfter, optedOutBy, serversOf } from './servers.ts';
+import { knownAfter, optedOutBy, serversOf } from './servers.ts';
 import { cloud, flavor, group, indexOf, migration, server, unread } from './testing/given.ts';
 
 const codes = (reasons: readonly { code: string }[]) => reasons.map((one) => one.code);
@@ -110,9 +110,8 @@ describe('a server seen twice', () => {
 
   test('on hosts of two aggregates is in the snapshots of both', () => {
     const lists = cloud({ servers: [server('1', 'a'), server('1', 'x')] });
-    for (const hosts of [['a'], ['x']]) {
-      expect(observe(lists, { hosts }).servers).toMatchObject([{ host: 'x', alsoOn: ['a'] }]);
-    }
+    expect(observe(lists, { hosts: ['a'] }).servers).toMatchObject([{ host: 'a', alsoOn: ['x'] }]);
+    expect(observe(lists, { hosts: ['x'] }).servers).toMatchObject([{ host: 'x', alsoOn: ['a'] }]);
   });
 });
 
@@ -137,9 +136,9 @@ describe('a running migration', () => {
     expect(seen.migrations).toMatchObject([{ serverId: '1', destHost: null }]);
   });
 
-  test('towards this aggregate brings its server into the snapshot', () => {
+  test('towards this aggregate brings its server into the snapshot, on the host where it will be', () => {
     const lists = cloud({ servers: [server('1', 'elsewhere')], migrations: [migration('1', 'elsewhere', 'a')] });
-    expect(observe(lists).servers).toMatchObject([{ id: '1', host: 'elsewhere', alsoOn: ['a'] }]);
+    expect(observe(lists).servers).toMatchObject([{ id: '1', host: 'a', alsoOn: ['elsewhere'] }]);
   });
 
   test('of a server that is not there any more is left out', () => {
@@ -290,12 +289,4 @@ test('a flavor that claims other resources is recorded with those', () => {
   const pinned = { ...flavor, extraSpecs: { 'hw:cpu_policy': 'dedicated', 'resources:CUSTOM_X': '3' } };
   const { servers } = observe(cloud({ servers: [server('1', 'a', { flavor: pinned })] }));
   expect(servers[0]?.resources).toEqual({ PCPU: 2, CUSTOM_X: 3, MEMORY_MB: 4096, DISK_GB: 26 });
-});
-
-test('an index of ten thousand servers and migrations is made in well under a second', () => {
-  const servers = Array.from({ length: 10_000 }, (_, i) => server(`${i}`, `host-${i % 100}`));
-  const migrations = servers.slice(0, 1000).map((one, i) => migration(one.id, one.host, 'x', { id: i }));
-  const from = performance.now();
-  expect(indexServers(servers, migrations).placed.size).toBe(10_000);
-  expect(performance.now() - from).toBeLessThan(1000);
 });
