@@ -126,7 +126,7 @@ export const vmReadingSchema = z.object({
   health: healthSchema,
   text: z.string(),
   values: z.record(z.string(), z.number()),
-  /** How many labels match no VM of the aggregate. */
+  /** How many labels match no VM of the cloud. */
   unmatchedLabels: z.int(),
   /** How many labels fit several VMs, which is no data for all of them. */
   ambiguousLabels: z.int(),
