@@ -55,21 +55,20 @@ function most(a: number | null, b: number | null): number | null {
 const GIB = 1024 ** 3;
 
 /**
- * How long a migration may run, in milliseconds: by the size of the server, or twice what its bytes need at the pace seen so
- * far if that is more, but then no longer than `hardTimeoutMs`.
+ * How long a migration may run, in milliseconds: by the size of the server, or twice what all its bytes need at the pace at
+ * which it came to its least remaining bytes, if that is more, but then no longer than `hardTimeoutMs`.
  */
 export function deadlineMs(
   size: { readonly ramMb: number; readonly diskGb: number },
-  watch: Watch,
-  at: number,
+  { runningSince, best, totalBytes }: Watch,
   options: TaskOptions,
 ): number {
   const gib = size.ramMb / 1024 + size.diskGb;
   const bySize = Math.max(options.deadlineMinMs, gib * options.deadlinePerGibMs);
-  const processed = (watch.memoryBytes ?? 0) + (watch.diskBytes ?? 0);
-  const elapsed = at - watch.runningSince;
-  if (watch.totalBytes === null || processed <= 0 || elapsed <= 0) return bySize;
-  const byPace = (2 * watch.totalBytes * elapsed) / processed;
+  if (best === null || totalBytes === null) return bySize;
+  const copied = totalBytes - best.remainingBytes;
+  if (copied <= 0) return bySize;
+  const byPace = (2 * totalBytes * (best.at - runningSince)) / copied;
   return Math.max(bySize, Math.min(byPace, options.hardTimeoutMs));
 }
 
@@ -94,7 +93,7 @@ export function overdue(
     return { cause: 'queue', limitMs, text: `it waited in Nova for ${seconds(limitMs)} without running` };
   }
   const elapsed = at - watch.runningSince;
-  const limitMs = deadlineMs(size, watch, at, options);
+  const limitMs = deadlineMs(size, watch, options);
   const late = elapsed >= limitMs;
   const stuck = watch.best !== null && at - watch.best.at >= options.noProgressMs;
   if (!late && !stuck) return null;

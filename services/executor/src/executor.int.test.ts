@@ -1,15 +1,20 @@
-import { connectEventLog, type EventLog } from '@kronos/eventlog';
-import { createNova, createPlacement, createSession } from '@kronos/openstack';
-import { createFolder, type Folder } from '@kronos/projections';
+import { streamNames, subject } from '@kronos/contracts';
+import { connectEventLog, contextFrom, type EventLog } from '@kronos/eventlog';
+import { bareConnection } from '@kronos/eventlog/testing';
+import { createNova, createPlacement, createSession, type Nova } from '@kronos/openstack';
+import { type Caps, createFolder, type Folder } from '@kronos/projections';
+import type { ApiFaultSetting } from '@kronos/simcloud';
 import { createLogger, createMetrics } from '@kronos/telemetry';
-import { trace } from '@opentelemetry/api';
+import { context, propagation, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { resourceFromAttributes } from '@opentelemetry/resources';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from './clock.ts';
 import { taskMeters } from './meters.ts';
 import { defaultTaskOptions, type TaskOptions } from './options.ts';
 import { providers } from './providers.ts';
-import { AGGREGATE, type Bed, breaches, smallCloud, startBed } from './testing.ts';
+import { AGGREGATE, type Bed, breaches, type Result, smallCloud, startBed } from './testing.ts';
 import { createExecutor, type Executor } from './worker.ts';
 
 const caps = { maxConcurrentMigrations: 4, maxOutboundPerHost: 1, maxInboundPerHost: 2, maxConcurrentPerGroup: 1 };
@@ -27,22 +32,24 @@ const scaled: TaskOptions = {
   blindMaxMs: 500,
 };
 
-const closing: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
+context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+propagation.setGlobalPropagator(new W3CTraceContextPropagator());
+
+/** Closed in reverse order when the running test is over. */
+const closing = (close: () => Promise<void>): void => onTestFinished(close);
 
 async function bedWith(...given: Parameters<typeof startBed>): Promise<Bed> {
   const bed = await startBed(...given);
-  closing.push(() => bed.close());
+  closing(() => bed.close());
   return bed;
 }
 
 async function executorOn(
   bed: Bed,
   options: Partial<TaskOptions> = {},
+  limits: Caps = caps,
   name = 'executor',
-): Promise<{ executor: Executor; log: EventLog }> {
+): Promise<{ executor: Executor; log: EventLog; nova: Nova }> {
   const log = await connectEventLog({ servers: [bed.nats.url], name });
   const view = await log.view<Folder>({ initial: createFolder(), evolve: (folder, stored) => folder.apply(stored) });
   await view.refresh();
@@ -67,7 +74,7 @@ async function executorOn(
     cloud: { nova, placement: createPlacement(session), providerOf: providers(nova, systemClock) },
     check: { aggregates: [AGGREGATE], optOut: ['kronos:exclude'], force: options.force ?? false },
     options: { ...scaled, ...options },
-    caps,
+    caps: limits,
     ackWaitMs: 1000,
     concurrency: 100,
     by: { service: 'executor', instance: name, version: '0' },
@@ -76,18 +83,40 @@ async function executorOn(
     tracer: trace.getTracer('test'),
     meters: taskMeters(metrics.instruments),
   });
-  closing.push(async () => {
+  executor.done.catch(() => undefined);
+  closing(async () => {
     await executor.stop();
     await view.close();
     await log.close();
     await session.close();
     await metrics.shutdown();
   });
-  return { executor, log };
+  return { executor, log, nova };
 }
 
-describe('the executor on a simulated cloud', () => {
-  it('migrates a server and says so when Nova has said so', async () => {
+const types = (results: readonly Result[]): readonly string[] => results.map(({ event }) => event.type);
+
+/** What happened to a task, one word per attempt: where it went and how it ended. */
+const attempts = (results: readonly Result[]): readonly string[] =>
+  results.flatMap(({ event }) => {
+    if (event.type === 'migration.started' || event.type === 'migration.observed') return [];
+    const { destination } = event.data;
+    if (event.type === 'migration.failed') return [`${destination} ${event.data.errorType} ${event.data.reason.code}`];
+    return [`${destination} ${event.type.replace('migration.', '')}`];
+  });
+
+async function until(condition: () => boolean | Promise<boolean>, withinMs = 10_000): Promise<void> {
+  const end = performance.now() + withinMs;
+  while (!(await condition())) {
+    if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${condition}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+const isRunning = (bed: Bed) => (): boolean => bed.sim.migrations().some((m) => m.status === 'running');
+
+describe('a move on a simulated cloud', () => {
+  it('ends when Nova has said so', async () => {
     const bed = await bedWith(smallCloud());
     await executorOn(bed);
     const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
@@ -103,11 +132,548 @@ describe('the executor on a simulated cloud', () => {
       },
     });
     const results = await bed.results();
-    expect(results.map(({ event }) => event.type)).toEqual([
-      'migration.started',
-      'migration.observed',
-      'migration.completed',
-    ]);
+    expect(types(results)).toEqual(['migration.started', 'migration.observed', 'migration.completed']);
     expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
+  });
+
+  it('of a server that has been migrated before is not taken for that former move', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'migrateServer', server: 'h1-1', host: 'h3' });
+    await until(() => bed.sim.migrations()[0]?.status === 'completed');
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h3', to: 'h2' }]);
+    const [final] = await bed.finals(tasks);
+    expect(final).toMatchObject({ data: { host: 'h2', nova: { migrationId: 2 } } });
+  });
+
+  it.each(['fail', 'error'] as const)(
+    'that the hypervisor breaks off (%s) goes to the next alternate',
+    async (kind) => {
+      const bed = await bedWith(smallCloud());
+      bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind, times: 1 } });
+      await executorOn(bed);
+      const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
+      const [final] = await bed.finals(tasks);
+      const results = await bed.results();
+      expect(attempts(results)).toEqual(['h2 MigrationFailed migration-failed', 'h3 completed']);
+      expect(final).toMatchObject({ data: { retries: 1, host: 'h3' } });
+      const failed = results.find(({ event }) => event.type === 'migration.failed')?.event.data;
+      expect(failed).toMatchObject({ hostAtFault: 'h2', nova: { status: kind === 'fail' ? 'failed' : 'error' } });
+      expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
+    },
+  );
+
+  it('that hangs is aborted at its deadline, and is a MigrationTimeout once Nova has ended it', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
+    await executorOn(bed, { deadlineMinMs: 400, deadlinePerGibMs: 0 });
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
+    await bed.finals(tasks);
+    const results = await bed.results();
+    expect(attempts(results)).toEqual(['h2 MigrationTimeout deadline']);
+    expect(bed.sim.migrations()).toMatchObject([{ status: 'cancelled' }]);
+    expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
+  });
+
+  it('whose bytes stand still is aborted before its deadline', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
+    await executorOn(bed, { noProgressMs: 400 });
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 MigrationTimeout no-progress']);
+  });
+
+  it('whose abort Nova refuses is asked for again, and followed to its end', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'slow', seconds: 40 } });
+    const refusal = { api: 'compute', method: 'DELETE', effect: { kind: 'status', status: 400 } } as const;
+    bed.sim.act({ act: 'faultApi', fault: refusal });
+    await executorOn(bed, { deadlineMinMs: 100, deadlinePerGibMs: 0, hardTimeoutMs: 100 });
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 completed']);
+    expect(bed.sim.calls().filter((call) => call.method === 'DELETE').length).toBeGreaterThan(1);
+  });
+
+  it('with errors after the switch-over is a move done, with warnings', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'error-after-switchover', vmError: true } });
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
+    const [final] = await bed.finals(tasks);
+    expect(final).toMatchObject({
+      type: 'migration.completed',
+      data: { host: 'h2', warnings: [{ code: 'ended-otherwise' }, { code: 'server-not-up' }] },
+    });
+  });
+
+  it('for which the scheduler finds no host shows Nova’s reason and goes to the alternate', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultHost', host: 'h2', fault: { kind: 'refuse' } });
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
+    await bed.finals(tasks);
+    const results = await bed.results();
+    expect(attempts(results)[1]).toBe('h3 completed');
+    const failed = results.find(({ event }) => event.type === 'migration.failed')?.event.data;
+    expect(failed).toMatchObject({
+      nova: { reason: expect.stringMatching(/pre-check|No valid host/) },
+      hostAtFault: 'h2',
+    });
+  });
+
+  it('waits in Nova’s queue behind another off the same source', async () => {
+    const bed = await bedWith(smallCloud());
+    await executorOn(bed, {}, { ...caps, maxOutboundPerHost: 2 });
+    const tasks = await bed.release([
+      { server: 'h1-1', from: 'h1', to: 'h2' },
+      { server: 'h1-2', from: 'h1', to: 'h3' },
+    ]);
+    const finals = await bed.finals(tasks);
+    expect(finals.map((final) => final.type)).toEqual(['migration.completed', 'migration.completed']);
+    expect(bed.sim.migrations().some((m) => m.history.some(({ status }) => status === 'queued'))).toBe(true);
+  });
+
+  it('of a server that disappears on the way is Cancelled', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'slow', seconds: 60 } });
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await until(isRunning(bed));
+    bed.sim.act({ act: 'deleteServer', server: 'h1-1' });
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 Cancelled server-gone']);
+  });
+
+  it('that an operator aborts is Cancelled once Nova has ended it', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
+    await until(isRunning(bed));
+    await bed.command('migration.aborted', tasks[0] ?? '');
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 Cancelled operator']);
+    expect(bed.sim.migrations()).toMatchObject([{ status: 'cancelled' }]);
+  });
+
+  it('that somebody else aborts is Cancelled', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
+    const { nova } = await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
+    await until(isRunning(bed));
+    await nova.abortMigration({ serverId: bed.uuid('h1-1'), migrationId: 1 });
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 Cancelled aborted-by-others']);
+  });
+
+  it('carries the trace of its task to its results', async () => {
+    const bed = await bedWith(smallCloud());
+    await executorOn(bed);
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    const parent = contextFrom(traceparent);
+    const tasks = await context.with(parent, () => bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]));
+    await bed.finals(tasks);
+    const traced: (string | null)[] = [];
+    for await (const { event, traceparent: found } of bed.log.replay())
+      if (event.type === 'migration.completed') traced.push(found);
+    expect(traced).toEqual([expect.stringContaining('0af7651916cd43dd8448eb211c80319c')]);
+  });
+});
+
+describe('a task that finds the cloud otherwise than planned', () => {
+  const cases: readonly [string, (bed: Bed) => void, readonly string[]][] = [
+    [
+      'the destination disabled: the alternate',
+      (bed) => bed.sim.act({ act: 'setHost', host: 'h2', disabled: true }),
+      ['h2 PreFlightError destination-disabled', 'h3 completed'],
+    ],
+    [
+      'the destination down: the alternate',
+      (bed) => bed.sim.act({ act: 'setHost', host: 'h2', up: false }),
+      ['h2 PreFlightError destination-down', 'h3 completed'],
+    ],
+    [
+      'the destination full: the alternate',
+      (bed) => bed.sim.act({ act: 'setHost', host: 'h2', full: true }),
+      ['h2 PreFlightError destination-full', 'h3 completed'],
+    ],
+    [
+      'the destination out of the aggregate: the alternate',
+      (bed) => bed.sim.act({ act: 'setAggregate', aggregate: AGGREGATE, hosts: ['h1', 'h3', 'h4'] }),
+      ['h2 PreFlightError destination-left', 'h3 completed'],
+    ],
+    [
+      'the source disabled, and it is no evacuation',
+      (bed) => bed.sim.act({ act: 'setHost', host: 'h1', disabled: true }),
+      ['h2 Cancelled source-disabled'],
+    ],
+    [
+      'the server locked',
+      (bed) => bed.sim.act({ act: 'lockServer', server: 'h1-1' }),
+      ['h2 PreFlightError server-locked'],
+    ],
+    ['the server gone', (bed) => bed.sim.act({ act: 'deleteServer', server: 'h1-1' }), ['h2 Cancelled server-gone']],
+    [
+      'the server stopped',
+      (bed) => bed.sim.act({ act: 'setServer', server: 'h1-1', vmState: 'stopped' }),
+      ['h2 PreFlightError server-state'],
+    ],
+    [
+      'the server opted out by its metadata',
+      (bed) => bed.sim.act({ act: 'setServer', server: 'h1-1', metadata: { 'kronos:exclude': 'yes' } }),
+      ['h2 Cancelled excluded'],
+    ],
+  ];
+  it.each(cases)('%s', async (_, change, expected) => {
+    const bed = await bedWith(smallCloud());
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
+    change(bed);
+    await executorOn(bed);
+    await bed.finals(tasks);
+    const results = await bed.results();
+    expect(attempts(results)).toEqual(expected);
+    expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
+  });
+
+  it('the server moved by somebody else', async () => {
+    const bed = await bedWith(smallCloud());
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    bed.sim.act({ act: 'migrateServer', server: 'h1-1', host: 'h4' });
+    await until(() => bed.sim.migrations()[0]?.status === 'completed');
+    await executorOn(bed);
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 Cancelled moved-by-others']);
+  });
+
+  it('the server on its destination already: done, and nothing is called', async () => {
+    const bed = await bedWith(smallCloud());
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    bed.sim.act({ act: 'migrateServer', server: 'h1-1', host: 'h2' });
+    await until(() => bed.sim.migrations()[0]?.status === 'completed');
+    await executorOn(bed);
+    const [final] = await bed.finals(tasks);
+    expect(final).toMatchObject({ type: 'migration.completed', data: { outcome: 'alreadyThere', host: 'h2' } });
+    expect(bed.sim.calls().filter((call) => call.path.endsWith('/action'))).toEqual([]);
+  });
+
+  it('an evacuation tolerates the disabled source: that is why it exists', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'setHost', host: 'h1', disabled: true });
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', phase: 'evacuate' }]);
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 completed']);
+  });
+
+  it('a lone member of a hard-affinity group is refused at once, and Nova is not asked', async () => {
+    const bed = await bedWith(smallCloud(4, 3, { groups: [{ name: 'pair', policy: 'affinity' }] }));
+    bed.sim.act({ act: 'setGroup', server: 'h1-1', group: 'pair' });
+    const [group] = bed.sim.cloud.groups.keys();
+    await executorOn(bed);
+    const groups = [{ id: group ?? '', policy: 'affinity' as const }];
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'], groups }]);
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 PreFlightError group-immovable']);
+    expect(bed.sim.migrations()).toEqual([]);
+  });
+
+  it('an anti-affinity member whose destination got another member goes to the alternate', async () => {
+    const bed = await bedWith(smallCloud(4, 3, { groups: [{ name: 'apart', policy: 'anti-affinity' }] }));
+    bed.sim.act({ act: 'setGroup', server: 'h1-1', group: 'apart' });
+    bed.sim.act({ act: 'setGroup', server: 'h2-1', group: 'apart' });
+    const [group] = bed.sim.cloud.groups.keys();
+    await executorOn(bed);
+    const groups = [{ id: group ?? '', policy: 'anti-affinity' as const }];
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'], groups }]);
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 PreFlightError group-apart', 'h3 completed']);
+  });
+});
+
+describe('an API that does not do as it should', () => {
+  const post = { api: 'compute', method: 'POST', path: '/action$', times: 1 } as const;
+  const broken: readonly [string, ApiFaultSetting, readonly string[]][] = [
+    [
+      'cuts the POST off before Nova has it',
+      { ...post, effect: { kind: 'cut', when: 'before' } },
+      ['h2 NovaClientError no-migration', 'h2 completed'],
+    ],
+    ['cuts the answer off after the act', { ...post, effect: { kind: 'cut', when: 'after' } }, ['h2 completed']],
+    ['cuts the answer off in the middle', { ...post, effect: { kind: 'cut', when: 'middle' } }, ['h2 completed']],
+    [
+      'answers 504 after the act',
+      { ...post, effect: { kind: 'status', status: 504, processed: true } },
+      ['h2 completed'],
+    ],
+    [
+      'answers 503 and does nothing',
+      { ...post, effect: { kind: 'status', status: 503 } },
+      ['h2 NovaClientError no-migration', 'h2 completed'],
+    ],
+    ['never answers the POST, and has acted', { ...post, effect: { kind: 'hang', when: 'after' } }, ['h2 completed']],
+    ['refuses the token of the POST once', { ...post, effect: { kind: 'unauthorized' } }, ['h2 completed']],
+    [
+      'answers 429',
+      { ...post, effect: { kind: 'status', status: 429 } },
+      ['h2 NovaClientError nova-refused', 'h2 completed'],
+    ],
+    [
+      'answers 403: final at once',
+      { ...post, effect: { kind: 'status', status: 403 } },
+      ['h2 NovaClientError nova-refused'],
+    ],
+    [
+      'gives garbage while it is polled',
+      { api: 'compute', method: 'GET', path: 'os-migrations', times: 12, effect: { kind: 'garbage' } },
+      ['h2 completed'],
+    ],
+    ['is slow', { api: '*', effect: { kind: 'latency', ms: 30, jitterMs: 60 } }, ['h2 completed']],
+  ];
+  it.each(broken)('%s', async (_, fault, expected) => {
+    const bed = await bedWith(smallCloud());
+    await executorOn(bed);
+    bed.sim.act({ act: 'faultApi', fault });
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] }]);
+    await bed.finals(tasks);
+    const results = await bed.results();
+    expect(attempts(results)).toEqual(expected);
+    expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
+  });
+
+  it('is down for a while before the start: the task waits and spends no attempt', async () => {
+    const bed = await bedWith(smallCloud());
+    const { id } = bed.sim.act({ act: 'faultApi', fault: { api: 'compute', effect: { kind: 'status', status: 503 } } });
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    expect(await bed.results()).toEqual([]);
+    bed.sim.act({ act: 'mendApi', id: Number(id) });
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 completed']);
+  });
+
+  it('is down while a migration runs: it is followed on', async () => {
+    const bed = await bedWith(smallCloud());
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await until(isRunning(bed));
+    bed.sim.act({ act: 'faultApi', fault: { api: '*', effect: { kind: 'status', status: 503 } } });
+    bed.sim.act({ act: 'revokeTokens' });
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    bed.sim.act({ act: 'mendApi' });
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 completed']);
+  });
+
+  it('loses the request behind its answer: the attempt is closed when Nova has let go of the server', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'lost', times: 1 } });
+    await executorOn(bed, { takeoverMs: 1000 });
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    expect(attempts(await bed.results())).toEqual([]);
+    bed.sim.act({ act: 'setServer', server: 'h1-1', taskState: null });
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 NovaClientError no-migration', 'h2 completed']);
+  });
+
+  it('is of an old cloud: compute 2.60 and Placement 1.17', async () => {
+    const bed = await bedWith(smallCloud(4, 3, { compute: '2.60', placement: '1.17' }));
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 completed']);
+  });
+});
+
+describe('force', () => {
+  it('goes past the scheduler below 2.68, and every such move is recorded', async () => {
+    const bed = await bedWith(smallCloud(4, 3, { compute: '2.60' }));
+    await executorOn(bed, { force: true });
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await bed.finals(tasks);
+    const results = await bed.results();
+    expect(results[0]?.event).toMatchObject({ type: 'migration.started', data: { forced: true } });
+    expect(bed.sim.migrations()).toMatchObject([{ forced: true, status: 'completed' }]);
+  });
+
+  it('is not obeyed by Kronos where Nova verifies every destination', async () => {
+    const bed = await bedWith(smallCloud());
+    await executorOn(bed, { force: true });
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await bed.finals(tasks);
+    expect((await bed.results())[0]?.event).toMatchObject({ data: { forced: false } });
+    expect(bed.sim.migrations()).toMatchObject([{ forced: false }]);
+  });
+});
+
+describe('the rules of starting', () => {
+  it('a dry run checks for real, asks nothing of Nova, and says what it would have done', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'setHost', host: 'h3', disabled: true });
+    await executorOn(bed, { dryRun: true, maxRetries: 0 });
+    const tasks = await bed.release([
+      { server: 'h1-1', from: 'h1', to: 'h2' },
+      { server: 'h1-2', from: 'h1', to: 'h3' },
+    ]);
+    await bed.finals(tasks);
+    expect([...attempts(await bed.results())].sort()).toEqual(['h2 skipped', 'h3 PreFlightError destination-disabled']);
+    expect(bed.sim.calls().filter((call) => call.path.endsWith('/action'))).toEqual([]);
+  });
+
+  it('a step waits for what it depends on, and is Cancelled when that has failed', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'lockServer', server: 'h3-1' });
+    await executorOn(bed);
+    const tasks = await bed.release([
+      { server: 'h1-1', from: 'h1', to: 'h2' },
+      { server: 'h2-1', from: 'h2', to: 'h1', dependsOn: [1] },
+      { server: 'h3-1', from: 'h3', to: 'h4' },
+      { server: 'h4-1', from: 'h4', to: 'h3', dependsOn: [3] },
+    ]);
+    const finals = await bed.finals(tasks);
+    expect(finals.map((final) => final.type)).toEqual([
+      'migration.completed',
+      'migration.completed',
+      'migration.failed',
+      'migration.failed',
+    ]);
+    expect(finals[3]).toMatchObject({ data: { errorType: 'Cancelled', reason: { code: 'dependency-failed' } } });
+    const order = (await bed.results()).filter(({ event }) => event.type !== 'migration.observed');
+    const ended = order.findIndex(
+      ({ event }) => event.type === 'migration.completed' && event.data.taskId === tasks[0],
+    );
+    const began = order.findIndex(({ event }) => event.type === 'migration.started' && event.data.taskId === tasks[1]);
+    expect(began).toBeGreaterThan(ended);
+  });
+
+  it('a pause holds starts back and leaves running moves alone', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'slow', seconds: 20 } });
+    await executorOn(bed);
+    const tasks = await bed.release([
+      { server: 'h1-1', from: 'h1', to: 'h2' },
+      { server: 'h1-2', from: 'h1', to: 'h3' },
+    ]);
+    await until(isRunning(bed));
+    await bed.pause(true);
+    await bed.finals(tasks.slice(0, 1));
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(attempts(await bed.results())).toEqual(['h2 completed']);
+    await bed.pause(false);
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 completed', 'h3 completed']);
+  });
+
+  it('a task that an operator cancels while it waits is never started', async () => {
+    const bed = await bedWith(smallCloud());
+    await bed.pause(true);
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await bed.command('migration.cancelled', tasks[0] ?? '');
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 Cancelled cancelled']);
+  });
+
+  it('a task past its time is Cancelled, though paused', async () => {
+    const bed = await bedWith(smallCloud());
+    await bed.pause(true);
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }], { planTtlSeconds: 1 });
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 Cancelled expired']);
+  });
+
+  it('a step that is not due yet waits until it is', async () => {
+    const bed = await bedWith(smallCloud());
+    await executorOn(bed);
+    const began = Date.now();
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2', delaySeconds: 2 }]);
+    await bed.finals(tasks);
+    const [started] = await bed.results();
+    expect((started?.storedAt ?? 0) - began).toBeGreaterThanOrEqual(2000);
+  });
+
+  it('a message that is no task is recorded as a dead letter and leaves the queue', async () => {
+    const bed = await bedWith(smallCloud());
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    const raw = await bareConnection(bed.nats.url);
+    const known = JSON.stringify({ type: 'migration.requested', version: 1, data: { taskId: tasks[0] } });
+    for (const body of ['not JSON', '{"type":"migration.requested","version":1}', known])
+      await raw.request(subject('migrations', AGGREGATE), body);
+    await raw.close();
+    const lag = await bed.log.usage(streamNames.migrations);
+    expect(lag.messages).toBe(4);
+    await bed.pause(true);
+    await executorOn(bed);
+    await until(async () => (await bed.log.usage(streamNames.migrations)).messages === 0);
+    const results = await bed.results();
+    expect(results.map(({ event }) => event.data.taskId).sort()).toEqual([tasks[0], 'unreadable-2', 'unreadable-3']);
+    for (const { event } of results) expect(event.data).toMatchObject({ errorType: 'DeadLetter', retryPending: false });
+  });
+
+  it('a task of no released plan is acknowledged and leaves no trace', async () => {
+    const bed = await bedWith(smallCloud());
+    await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }], {
+      edit: (message) => ({ ...message, id: 'x', data: { ...message.data, taskId: 'forged-s1', planId: 'forged' } }),
+    });
+    await executorOn(bed);
+    await until(async () => (await bed.log.usage(streamNames.migrations)).messages === 0);
+    expect(await bed.results()).toEqual([]);
+    expect(bed.sim.migrations()).toEqual([]);
+  });
+
+  it('a host that failed too often is out as a destination: the alternate is taken', async () => {
+    const bed = await bedWith(smallCloud(4, 6));
+    bed.sim.act({ act: 'faultHost', host: 'h2', fault: { kind: 'fail-inbound' } });
+    await executorOn(bed, { maxRetries: 1 });
+    const moves = ['h1-1', 'h1-2', 'h1-3', 'h1-4'].map((server) => ({
+      server,
+      from: 'h1',
+      to: 'h2',
+      alternates: ['h3'],
+    }));
+    const tasks = await bed.release(moves);
+    await bed.finals(tasks);
+    const codes = attempts(await bed.results()).filter((text) => text.startsWith('h2'));
+    expect(codes.filter((text) => text.endsWith('migration-failed'))).toHaveLength(3);
+    expect(codes.filter((text) => text.endsWith('host-broken'))).toHaveLength(1);
+  });
+});
+
+describe('three replicas', () => {
+  it('never exceed a cap, start nothing twice, and end every task once', async () => {
+    const bed = await bedWith(smallCloud(6, 6));
+    for (const name of ['a', 'b', 'c']) await executorOn(bed, {}, caps, name);
+    const hosts = ['h1', 'h2', 'h3', 'h4', 'h5', 'h6'];
+    const moves = hosts.flatMap((from, i) =>
+      [1, 2, 3, 4].map((n) => ({ server: `${from}-${n}`, from, to: hosts[(i + n) % hosts.length] ?? '' })),
+    );
+    const tasks = await bed.release(moves);
+    await bed.finals(tasks, 60_000);
+    const results = await bed.results();
+    expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
+    const starters = new Set(
+      results.map(({ event }) => (event.type === 'migration.started' ? event.by.instance : 'a')),
+    );
+    expect(starters.size).toBeGreaterThan(1);
+  });
+
+  it('hand a running move over when one of them stops', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'slow', seconds: 40 } });
+    const first = await executorOn(bed, {}, caps, 'a');
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await until(isRunning(bed));
+    const began = performance.now();
+    await first.executor.stop();
+    expect(performance.now() - began).toBeLessThan(1000);
+    await executorOn(bed, {}, caps, 'b');
+    const [final] = await bed.finals(tasks);
+    expect(final).toMatchObject({ type: 'migration.completed', by: { instance: 'b' } });
+    expect(bed.sim.migrations()).toHaveLength(1);
   });
 });

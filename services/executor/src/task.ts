@@ -454,8 +454,9 @@ function checked(
           expected,
         });
       }
+      // The log went on while the cloud was read: fold and decide again before the claim.
       const found = { newestMigrationId: verdict.newestMigrationId, forced: verdict.forced, at: began };
-      return to(seeing(state), { at: 'claiming', grant, checked: found });
+      return to(seeing(state), { at: 'waiting', checked: found, notBefore: at.mono });
     }
     case 'there':
       return to(seeing(state), {

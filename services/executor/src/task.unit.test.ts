@@ -155,7 +155,8 @@ const seen = (
   },
 });
 
-const claimed = (life = new Life()) => life.when(waiting, mayStart, go, { kind: 'appended', began: life.mono });
+const claimed = (life = new Life()) =>
+  life.when(waiting, mayStart, go, mayStart, { kind: 'appended', began: life.mono });
 const posted = (life = new Life()) => claimed(life).when(accepted);
 const running = (life = new Life()) =>
   posted(life).when(seen([row('accepted')]), { kind: 'appended', began: life.mono }, seen([row('running')]));
@@ -168,6 +169,7 @@ describe('a move that goes well', () => {
       waiting,
       mayStart,
       go,
+      mayStart,
       { kind: 'appended', began: 500 },
       accepted,
       seen([]),
@@ -186,6 +188,7 @@ describe('a move that goes well', () => {
       'readLog',
       'awaitStart',
       'check',
+      'awaitStart',
       'appendStarted',
       'post',
       'look',
@@ -200,7 +203,7 @@ describe('a move that goes well', () => {
   });
 
   it('claims with the sequence that the log was folded to, and the newest migration known', () => {
-    const life = new Life().when(waiting, mayStart, go);
+    const life = new Life().when(waiting, mayStart, go, mayStart);
     expect(life.command).toEqual({ do: 'appendStarted', expected: 41, newestMigrationId: 7, forced: false });
   });
 
@@ -296,30 +299,30 @@ describe('what the log says first', () => {
 
 describe('the start', () => {
   it('decides again after a conflict, without a second pre-flight while the first is fresh', () => {
-    const life = new Life().when(waiting, mayStart, go, { kind: 'conflict' });
+    const life = new Life().when(waiting, mayStart, go, mayStart, { kind: 'conflict' });
     expect(life.command.do).toBe('awaitStart');
     life.when({ kind: 'mayStart', grant: { expected: 44, disturbed: false } });
     expect(life.command).toMatchObject({ do: 'appendStarted', expected: 44 });
   });
 
   it('checks again when the pre-flight is too old', () => {
-    const life = new Life().when(waiting, mayStart, go, { kind: 'conflict' }).pass(10 * SECOND + 1);
+    const life = new Life().when(waiting, mayStart, go, mayStart, { kind: 'conflict' }).pass(10 * SECOND + 1);
     expect(life.when(mayStart).command.do).toBe('check');
   });
 
   it('checks again when its hosts were touched meanwhile', () => {
-    const life = new Life().when(waiting, mayStart, go, { kind: 'conflict' });
+    const life = new Life().when(waiting, mayStart, go, mayStart, { kind: 'conflict' });
     expect(life.when({ kind: 'mayStart', grant: { expected: 44, disturbed: true } }).command.do).toBe('check');
   });
 
   it('asks the log when nobody knows whether the start was written, and never asks Nova on a guess', () => {
-    const life = new Life().when(waiting, mayStart, go, { kind: 'lostTrack' });
+    const life = new Life().when(waiting, mayStart, go, mayStart, { kind: 'lostTrack' });
     expect(life.command.do).toBe('readLog');
     expect(life.when(logSays({ kind: 'started', ...nothingSeen })).command.do).toBe('look');
   });
 
   it('asks Nova within 10 s of the moment at which the start was begun to be written', () => {
-    const life = new Life().when(waiting, mayStart, go);
+    const life = new Life().when(waiting, mayStart, go, mayStart);
     const began = life.mono;
     life.pass(3 * SECOND).when({ kind: 'appended', began });
     expect(life.command).toEqual({ do: 'post', by: began + 10 * SECOND, forced: false });
@@ -348,7 +351,7 @@ describe('the start', () => {
 
   it('carries a forced move from pre-flight to the event and the request', () => {
     const forced: Body = { kind: 'checked', began: 500, verdict: { kind: 'go', newestMigrationId: 7, forced: true } };
-    const life = new Life().when(waiting, mayStart, forced);
+    const life = new Life().when(waiting, mayStart, forced, mayStart);
     expect(life.command).toMatchObject({ do: 'appendStarted', forced: true });
     expect(life.when({ kind: 'appended', began: 0 }).command).toMatchObject({ do: 'post', forced: true });
   });
