@@ -6,11 +6,12 @@ import { demoCloud } from './scenarios/demo.ts';
 import { generate } from './scenarios/generate.ts';
 import { startSim } from './sim.ts';
 
-const USAGE = `node libs/simcloud/src/main.ts [--scenario demo|HOSTSxVMS|FILE.json] [--port N] [--speed N] [--seed N]
+const USAGE = `node libs/simcloud/src/main.ts [--scenario demo|HOSTSxVMS|FILE.json] [--port N] [--host NAME] [--speed N] [--seed N]
 
-Starts a simulated OpenStack cloud with its Prometheus on 127.0.0.1 and prints one line of JSON: its URLs.
+Starts a simulated OpenStack cloud with its Prometheus and prints one line of JSON: its URLs.
   --scenario  demo (default), a generated one such as 100x2000, or a file (libs/simcloud/README.md tells its form)
   --port      default 0: a free one
+  --host      the name by which others reach it, when they are not on this machine: it then listens on every interface
   --speed     how many times faster than Nova its steps go; default 1
   --seed      default: the scenario's
 It ends on SIGTERM or SIGINT.
@@ -48,6 +49,7 @@ try {
     options: {
       scenario: { type: 'string', default: 'demo' },
       port: { type: 'string' },
+      host: { type: 'string' },
       speed: { type: 'string' },
       seed: { type: 'string' },
       help: { type: 'boolean', default: false },
@@ -65,6 +67,7 @@ try {
     ...(seed === undefined ? {} : { seed }),
     ...(speed === undefined ? {} : { speed }),
     ...(port === undefined ? {} : { port }),
+    ...(values.host === undefined ? {} : { host: values.host }),
   });
   process.stdout.write(
     `${JSON.stringify({ urls: sim.urls, username: 'admin', password: 'secret', project: 'admin' })}\n`,

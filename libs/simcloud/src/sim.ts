@@ -22,6 +22,11 @@ export interface SimOptions {
   readonly speed?: number;
   /** Default 0: a free one. */
   readonly port?: number;
+  /**
+   * The name by which others reach it: it then listens on every interface, and its URLs carry this name. Default: it
+   * listens on 127.0.0.1 alone.
+   */
+  readonly host?: string;
   readonly clock?: Clock;
 }
 
@@ -84,6 +89,8 @@ export interface Sim {
   close(): Promise<void>;
 }
 
+const LOOPBACK = '127.0.0.1';
+
 const PREFIXES: Readonly<Record<Api, string>> = {
   identity: '/identity',
   compute: '/compute',
@@ -91,10 +98,10 @@ const PREFIXES: Readonly<Record<Api, string>> = {
   prometheus: '/prometheus',
 };
 
-/** Starts a simulated cloud on 127.0.0.1. Throws ScenarioError. */
+/** Starts a simulated cloud. Throws ScenarioError. */
 export async function startSim(options: SimOptions): Promise<Sim> {
   const sim = new SimServer(options);
-  await sim.listen(options.port ?? 0);
+  await sim.listen(options.port ?? 0, options.host ?? null);
   return sim;
 }
 
@@ -140,13 +147,13 @@ class SimServer implements Sim {
     });
   }
 
-  async listen(port: number): Promise<void> {
+  async listen(port: number, host: string | null): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.#http.once('error', reject);
-      this.#http.listen(port, '127.0.0.1', resolve);
+      this.#http.listen(port, host === null ? LOOPBACK : '0.0.0.0', resolve);
     });
     const address = this.#http.address() as AddressInfo;
-    this.#origin = `http://127.0.0.1:${address.port}`;
+    this.#origin = `http://${host ?? LOOPBACK}:${address.port}`;
   }
 
   get urls(): SimUrls {
