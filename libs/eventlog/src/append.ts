@@ -1,5 +1,6 @@
 import { familyOf, type Message, parseMessage, subject as subjectOf } from '@kronos/contracts';
 import { InvalidArgumentError, type MsgHdrs, headers as noHeaders } from '@nats-io/transport-node';
+import { apiCodes, fullCodes, transientCodes } from './codes.ts';
 import {
   AppendConflict,
   AppendRefused,
@@ -14,36 +15,8 @@ import { headersOf } from './headers.ts';
 import { type Link, plainText, type Trouble, troubleOf } from './link.ts';
 import type { Appended, AppendOptions } from './types.ts';
 
-/** JetStream's error codes that an append meets (nats-server, server/errors.json). */
-export const apiCodes = {
-  insufficientResources: 10023,
-  messageNotFound: 10037,
-  memoryExceeded: 10028,
-  storageExceeded: 10047,
-  streamNotFound: 10059,
-  consumerNotFound: 10014,
-  wrongLastSequence: 10071,
-  storeFailed: 10077,
-  duplicateInProcess: 10158,
-  wrongLastSequenceUnknown: 10164,
-  wrongLastSequenceTransient: 10163,
-  tooManyRequests: 10167,
-} as const;
-
 export const MSG_ID = 'Nats-Msg-Id';
 const EXPECTED = 'Nats-Expected-Last-Subject-Sequence';
-
-const FULL: readonly number[] = [
-  apiCodes.storeFailed,
-  apiCodes.insufficientResources,
-  apiCodes.memoryExceeded,
-  apiCodes.storageExceeded,
-];
-const TRANSIENT: readonly number[] = [
-  apiCodes.duplicateInProcess,
-  apiCodes.wrongLastSequenceTransient,
-  apiCodes.tooManyRequests,
-];
 
 /** What one attempt brought. `unsure`: it may have been stored. */
 export type Attempt =
@@ -75,9 +48,9 @@ export function readPubAck(text: string): Attempt {
     const said = /wrong last sequence: (\d+)/.exec(error.description ?? '');
     return { kind: 'conflict', actual: said === null ? null : Number(said[1]) };
   }
-  if (code === apiCodes.wrongLastSequenceUnknown) return { kind: 'conflict', actual: null };
-  if (FULL.includes(code)) return { kind: 'full', text: words };
-  if (TRANSIENT.includes(code) || error.code === 503) return { kind: 'retry', unsure: false, text: words };
+  if (code === apiCodes.wrongLastSequenceInFlight) return { kind: 'conflict', actual: null };
+  if (fullCodes.includes(code)) return { kind: 'full', text: words };
+  if (transientCodes.includes(code) || error.code === 503) return { kind: 'retry', unsure: false, text: words };
   return { kind: 'refused', text: words };
 }
 
@@ -101,7 +74,7 @@ type Query = { readonly last_by_subj: string } | { readonly seq: number; readonl
 
 /** Sequence and id of one message, asked of the stream's leader; null when there is none. */
 async function storedMessage(link: Link, stream: string, query: Query): Promise<Stored | null> {
-  const message = await link.ask(() => link.jsm.streams.getMessage(stream, query));
+  const message = await link.insist(() => link.jsm.streams.getMessage(stream, query), `messages of ${stream}`);
   return message === null ? null : { sequence: message.seq, id: message.header.get(MSG_ID) };
 }
 

@@ -58,7 +58,7 @@ async function publishWindow(link: Link, window: readonly Encoded[], last: numbe
 async function idsBetween(link: Link, stream: string, from: number, to: number): Promise<Set<string>> {
   const ids = new Set<string>();
   for (let sequence = from; sequence <= to; sequence++) {
-    const message = await link.ask(() => link.jsm.streams.getMessage(stream, { seq: sequence }));
+    const message = await link.insist(() => link.jsm.streams.getMessage(stream, { seq: sequence }), stream);
     if (message !== null) ids.add(message.header.get(MSG_ID));
   }
   return ids;

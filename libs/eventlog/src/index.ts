@@ -3,9 +3,8 @@ import { familyOf, subject as subjectOf } from '@kronos/contracts';
 import { append, lastMessageOf } from './append.ts';
 import { appendMany } from './appendMany.ts';
 import { capabilitiesOf } from './capabilities.ts';
-import { StreamUnavailable } from './errors.ts';
 import { replay, replaySnapshots, type Scope, snapshots, streamOf, tail } from './iterate.ts';
-import { Link, plainText } from './link.ts';
+import { Link } from './link.ts';
 import { loadSnapshot, Objects, snapshotTaken, storeSnapshot } from './objects.ts';
 import { provision, verify } from './provision.ts';
 import { Worker } from './tasks.ts';
@@ -49,14 +48,8 @@ export async function connectEventLog(options: NatsOptions, hooks: EventLogHooks
       append(link, streamOf[familyOf(message.type)], message, appendOptions),
     appendMany: (messages) => appendMany(link, messages),
     lastSequence: async (stream) => (await streamInfo(link, stream)).state.last_seq,
-    async lastSequenceOf(family, aggregate) {
-      const subject = subjectOf(family, aggregate);
-      try {
-        return (await lastMessageOf(link, streamOf[family], subject))?.sequence ?? 0;
-      } catch (error) {
-        throw link.fatal(error, subject) ?? new StreamUnavailable(`${subject}: ${plainText(error)}`, { cause: error });
-      }
-    },
+    lastSequenceOf: async (family, aggregate) =>
+      (await lastMessageOf(link, streamOf[family], subjectOf(family, aggregate)))?.sequence ?? 0,
     async usage(stream) {
       const { state, config } = await streamInfo(link, stream);
       return {

@@ -28,7 +28,16 @@ import {
   usernamePasswordAuthenticator,
 } from '@nats-io/transport-node';
 import { judgeServer } from './capabilities.ts';
-import { Closed, EventLogError, NatsRefused, NatsUnreachable, NotProvisioned, ServerTooOld } from './errors.ts';
+import { apiCodes, transientCodes } from './codes.ts';
+import {
+  Closed,
+  EventLogError,
+  NatsRefused,
+  NatsUnreachable,
+  NotProvisioned,
+  ServerTooOld,
+  StreamUnavailable,
+} from './errors.ts';
 import type { EventLogHooks, NatsOptions } from './types.ts';
 
 const DEFAULT_PORT = 4222;
@@ -73,7 +82,8 @@ export function troubleOf(error: unknown): Trouble {
 
 /** The stream or the consumer that was asked for is not there. */
 export const isNotFound = (error: unknown): boolean =>
-  error instanceof JetStreamApiError && (error.code === 10059 || error.code === 10014);
+  error instanceof JetStreamApiError &&
+  (error.code === apiCodes.streamNotFound || error.code === apiCodes.consumerNotFound);
 
 const isRefusal = (error: unknown): boolean =>
   error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError;
@@ -290,6 +300,26 @@ export class Link {
     }
   }
 
+  /**
+   * Asks until there is an answer, while asking again is of use and there is time.
+   *
+   * @throws StreamUnavailable, or what {@link fatal} makes of the server's answer
+   */
+  async insist<T>(act: () => Promise<T>, what: string): Promise<T> {
+    const until = performance.now() + this.requestTimeoutMs;
+    for (let tries = 0; ; tries++) {
+      try {
+        return await this.ask(act, Math.max(100, until - performance.now()));
+      } catch (error) {
+        const fatal = this.fatal(error, what);
+        if (fatal !== null) throw fatal;
+        if (performance.now() + 50 >= until)
+          throw new StreamUnavailable(`${what}: ${plainText(error)}`, { cause: error });
+        await new Promise((resolve) => setTimeout(resolve, Math.min(500, 25 * 2 ** tries)));
+      }
+    }
+  }
+
   #giveUpWaiting(error: Error): void {
     for (const reject of [...this.#waiting]) reject(error);
   }
@@ -318,7 +348,7 @@ export class Link {
         return new Closed(`${what}: the connection to NATS is closed`, { cause: error });
       case 'other':
         if (isNotFound(error)) return new NotProvisioned([`${what}: ${plainText(error)}`]);
-        if (error instanceof JetStreamApiError && error.status >= 500) return null;
+        if (error instanceof JetStreamApiError && transientCodes.includes(error.code)) return null;
         return error instanceof Error ? error : new Error(String(error));
       default:
         return null;

@@ -13,7 +13,7 @@ import { headers, nuid } from '@nats-io/transport-node';
 import { z } from 'zod';
 import { publish } from './append.ts';
 import { bucketStream } from './definitions.ts';
-import { BadObject, MissingObject, StreamUnavailable } from './errors.ts';
+import { BadObject, MissingObject } from './errors.ts';
 import { rawMessages, type Scope } from './iterate.ts';
 import { type Link, plainText } from './link.ts';
 import type { ObjectStore, SnapshotEnvelope } from './types.ts';
@@ -112,11 +112,7 @@ export class Objects implements ObjectStore {
   /** What the bucket says about an object; null when it has none, or a deleted one. */
   async #meta(bucket: string, name: string, what: string): Promise<Meta | null> {
     const query = { last_by_subj: metaSubject(bucket, name) };
-    const found = await this.#link
-      .ask(() => this.#link.jsm.streams.getMessage(bucketStream(bucket), query))
-      .catch((error: unknown) => {
-        throw this.#link.fatal(error, what) ?? new StreamUnavailable(`${what}: ${plainText(error)}`, { cause: error });
-      });
+    const found = await this.#link.insist(() => this.#link.jsm.streams.getMessage(bucketStream(bucket), query), what);
     if (found === null) return null;
     let json: unknown;
     try {

@@ -12,7 +12,7 @@ import {
   taskConsumerConfig,
   taskConsumerName,
 } from './definitions.ts';
-import { NotProvisioned, ProvisionRefused, ServerTooOld, StreamUnavailable } from './errors.ts';
+import { NotProvisioned, ProvisionRefused, ServerTooOld } from './errors.ts';
 import { isNotFound, type Link, plainText } from './link.ts';
 import type { Need, ProvisionOptions, ProvisionReport } from './types.ts';
 
@@ -27,32 +27,32 @@ const consumerWhat = (aggregate: string) => `consumer ${TASK_STREAM}/${taskConsu
 
 /** One request of provisioning or checking; null when the thing asked for is not there. */
 async function get<T>(link: Link, what: string, act: () => Promise<T>): Promise<T | null> {
-  const until = performance.now() + link.requestTimeoutMs;
-  for (let tries = 0; ; tries++) {
-    try {
-      return await link.ask(act);
-    } catch (error) {
-      if (isNotFound(error)) return null;
-      const fatal = link.fatal(error, what);
-      if (fatal instanceof JetStreamApiError) throw new ProvisionRefused(refusal(what, fatal), { cause: error });
-      if (fatal !== null) throw fatal;
-      if (performance.now() > until) throw new StreamUnavailable(`${what}: ${plainText(error)}`, { cause: error });
-      await new Promise((resolve) => setTimeout(resolve, Math.min(500, 25 * 2 ** tries)));
-    }
+  try {
+    return await link.insist(async () => {
+      try {
+        return await act();
+      } catch (error) {
+        if (isNotFound(error)) return null;
+        throw error;
+      }
+    }, what);
+  } catch (error) {
+    if (error instanceof JetStreamApiError) throw new ProvisionRefused(refusal(what, error), { cause: error });
+    throw error;
   }
 }
 
 /** The server's own words, and what to do for the refusals that people meet. */
 function refusal(what: string, error: JetStreamApiError): string {
   const remedies: Record<number, string> = {
-    10005: 'fewer servers take part than there shall be replicas: lower [nats] replicas or add servers',
+    10005: 'too few servers for so many replicas: add servers, or lower [nats] replicas',
     10023: 'the server has not enough room: raise max_file of its JetStream, or lower the limits in [nats]',
     10028: 'the server has not enough memory for JetStream: raise max_mem',
     10047:
       'the server has not enough room: raise max_file of its JetStream, or lower log_max_bytes and snapshot_max_bytes in [nats]',
     10052: 'this cannot be changed on what exists: make a backup, delete it and provision again',
     10065: 'another stream takes these subjects already: remove it, or use an account of its own for Kronos',
-    10074: 'more replicas are asked for than this server or cluster has: lower [nats] replicas',
+    10074: 'a single server keeps one copy: use a cluster, or set [nats] replicas = 1',
   };
   const remedy = remedies[error.code];
   return `${what}: ${plainText(error)} (${error.code})${remedy === undefined ? '' : `; ${remedy}`}`;

@@ -1,6 +1,5 @@
 import { type ConsumerConfig, JetStreamApiError } from '@nats-io/jetstream';
 import { type Msg, type MsgHdrs, nanos, nuid, type Subscription } from '@nats-io/transport-node';
-import { apiCodes } from './append.ts';
 import { LogGap, NatsRefused } from './errors.ts';
 import { type Link, plainText, troubleOf } from './link.ts';
 import type { Health } from './types.ts';
@@ -346,7 +345,3 @@ class Session {
     this.end('lost');
   }
 }
-
-/** True when the stream itself is not there. */
-export const isStreamMissing = (error: unknown): boolean =>
-  error instanceof JetStreamApiError && error.code === apiCodes.streamNotFound;

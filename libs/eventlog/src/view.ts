@@ -1,7 +1,7 @@
 import { parseSubject, readLogEvent, type StoredEvent, streamNames } from '@kronos/contracts';
 import type { StreamInfo } from '@nats-io/jetstream';
 import { lastMessageOf } from './append.ts';
-import { Closed, LogGap, StreamUnavailable } from './errors.ts';
+import { Closed, LogGap } from './errors.ts';
 import { type Link, plainText } from './link.ts';
 import { Queue } from './queue.ts';
 import { OrderedReader, type RawMessage } from './reader.ts';
@@ -53,24 +53,12 @@ export class LogParser {
   }
 }
 
-/** The leader's word on a stream. @throws StreamUnavailable, NatsRefused */
-export async function streamInfo(link: Link, stream: string, subjects?: string): Promise<StreamInfo> {
-  const until = performance.now() + link.requestTimeoutMs;
-  for (let tries = 0; ; tries++) {
-    try {
-      return await link.ask(
-        () => link.jsm.streams.info(stream, subjects === undefined ? undefined : { subjects_filter: subjects }),
-        Math.max(100, until - performance.now()),
-      );
-    } catch (error) {
-      const fatal = link.fatal(error, `STREAM.INFO of ${stream}`);
-      if (fatal !== null) throw fatal;
-      if (performance.now() + 50 >= until)
-        throw new StreamUnavailable(`${stream}: ${plainText(error)}`, { cause: error });
-      await new Promise((resolve) => setTimeout(resolve, Math.min(500, 25 * 2 ** tries)));
-    }
-  }
-}
+/** The leader's word on a stream. @throws StreamUnavailable, NatsRefused, NotProvisioned */
+export const streamInfo = (link: Link, stream: string, subjects?: string): Promise<StreamInfo> =>
+  link.insist(
+    () => link.jsm.streams.info(stream, subjects === undefined ? undefined : { subjects_filter: subjects }),
+    `stream ${stream}`,
+  );
 
 type Waiter = { readonly sequence: number; readonly resolve: () => void; readonly reject: (error: Error) => void };
 

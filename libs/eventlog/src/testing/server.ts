@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connect } from '@nats-io/transport-node';
+import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { type FoundServer, findNatsServer, type WantedVersion } from './find.ts';
 
 const START_MS = 20_000;
@@ -119,11 +119,12 @@ class Process implements NatsServer {
   }
 
   async start(): Promise<void> {
-    writeFileSync(this.#log, '');
-    const child = spawn(this.binary, ['-c', join(this.#dir, 'nats.conf'), '-l', this.#log], {
-      stdio: 'ignore',
+    const output = openSync(this.#log, 'w');
+    const child = spawn(this.binary, ['-c', join(this.#dir, 'nats.conf')], {
+      stdio: ['ignore', output, output],
       env: { ...process.env, ...this.#env },
     });
+    closeSync(output);
     this.#child = child;
     children.add(child);
     child.once('exit', () => children.delete(child));
@@ -243,5 +244,5 @@ export async function startNatsCluster(size: number, options: ServerOptions = {}
   return cluster;
 }
 
-/** A bare connection to a server, for tests that look past the library. */
-export const bareConnection = (url: string) => connect({ servers: url });
+/** A connection to a server that bypasses the library, for tests that look past it. */
+export const bareConnection = (url: string): Promise<NatsConnection> => connect({ servers: url });

@@ -1,0 +1,270 @@
+import { streamNames } from '@kronos/contracts';
+import { headers } from '@nats-io/transport-node';
+import { context, propagation, ROOT_CONTEXT, type TextMapPropagator, trace } from '@opentelemetry/api';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { AppendConflict, AppendRefused, AppendUnknown, InvalidMessage, LogFull, StreamUnavailable } from './errors.ts';
+import { contextFrom } from './headers.ts';
+import { failure, until } from './testing/async.ts';
+import { pausedEvent, startedEvent, taskMessage } from './testing/messages.ts';
+import { startProxy } from './testing/proxy.ts';
+import { onEachServer } from './testing/suite.ts';
+
+const SUBJECT = 'kronos.controls.gpu';
+
+/** The W3C propagator in short: what the SDK brings in services. */
+const w3c: TextMapPropagator = {
+  inject: (c, carrier, setter) => {
+    const span = trace.getSpanContext(c);
+    if (span !== undefined) setter.set(carrier, 'traceparent', `00-${span.traceId}-${span.spanId}-01`);
+  },
+  extract: (c, carrier, getter) => {
+    const text = getter.get(carrier, 'traceparent');
+    const [, traceId, spanId] = /^00-(\w{32})-(\w{16})-/.exec(String(text)) ?? [];
+    if (traceId === undefined || spanId === undefined) return c;
+    return trace.setSpanContext(c, { traceId, spanId, traceFlags: 1, isRemote: true });
+  },
+  fields: () => ['traceparent'],
+};
+beforeAll(() => {
+  propagation.setGlobalPropagator(w3c);
+});
+afterAll(() => propagation.disable());
+
+onEachServer('append', (bench) => {
+  test('expects the last sequence of the exact subject; the loser learns what it is', async () => {
+    const { log } = await bench.provisioned(['gpu', 'cpu']);
+    expect(await log.append(pausedEvent('1'), { expectedLastSequence: 0 })).toEqual({ sequence: 1, duplicate: false });
+    expect(await log.append(pausedEvent('2', 'cpu'), { expectedLastSequence: 0 })).toMatchObject({ sequence: 2 });
+    expect(await log.append(pausedEvent('3'), { expectedLastSequence: 1 })).toMatchObject({ sequence: 3 });
+    const error = await failure(log.append(pausedEvent('4'), { expectedLastSequence: 1 }));
+    expect(error).toBeInstanceOf(AppendConflict);
+    expect(error).toMatchObject({ code: 'KRONOS_APPEND_CONFLICT', subject: SUBJECT, expected: 1, actual: 3 });
+    expect(await log.lastSequenceOf('controls', 'gpu')).toBe(3);
+    expect(await log.lastSequenceOf('plans', 'gpu')).toBe(0);
+    expect(await log.lastSequence(streamNames.log)).toBe(3);
+  });
+
+  test('repeating a successful append is a duplicate, also after others appended', async () => {
+    const { log } = await bench.provisioned();
+    await log.append(pausedEvent('1'), { expectedLastSequence: 0 });
+    expect(await log.append(pausedEvent('1'), { expectedLastSequence: 0 })).toEqual({ sequence: 1, duplicate: true });
+    await log.append(pausedEvent('2'), { expectedLastSequence: 1 });
+    await log.append(pausedEvent('3'), { expectedLastSequence: 2 });
+    expect(await log.append(pausedEvent('2'), { expectedLastSequence: 1 })).toEqual({ sequence: 2, duplicate: true });
+    expect(await log.append(pausedEvent('1'))).toEqual({ sequence: 1, duplicate: true });
+    expect(await log.lastSequence(streamNames.log)).toBe(3);
+  });
+
+  test('the order in which the server looks at id and expectation differs by series: either way it is no conflict', async () => {
+    const { server, log } = await bench.provisioned();
+    const { nc } = await bench.bare(server);
+    const publish = async (id: string, expected: number) => {
+      const h = headers();
+      h.set('Nats-Msg-Id', id);
+      h.set('Nats-Expected-Last-Subject-Sequence', String(expected));
+      return (await nc.request(SUBJECT, JSON.stringify(pausedEvent(id)), { headers: h, timeout: 2_000 })).json();
+    };
+    await publish('a', 0);
+    await publish('b', 1);
+    const again = await publish('a', 0);
+    if (bench.found.version.startsWith('2.9.')) expect(again).toMatchObject({ seq: 1, duplicate: true });
+    else expect(again).toMatchObject({ error: { err_code: 10071 } });
+    expect(await log.lastSequence(streamNames.log)).toBe(2);
+  });
+
+  test('beyond the window of ids it is still a duplicate', async () => {
+    const { server, log } = await bench.provisioned();
+    const { jsm } = await bench.bare(server);
+    await jsm.streams.update(streamNames.log, { duplicate_window: 100_000_000 });
+    await log.append(pausedEvent('1'), { expectedLastSequence: 0 });
+    await log.append(pausedEvent('2'), { expectedLastSequence: 1 });
+    await new Promise((resolve) => setTimeout(resolve, 400));
+    expect(await log.append(pausedEvent('1'), { expectedLastSequence: 0 })).toEqual({ sequence: 1, duplicate: true });
+    expect(await log.append(pausedEvent('2'), { expectedLastSequence: 1 })).toEqual({ sequence: 2, duplicate: true });
+    expect(await log.lastSequence(streamNames.log)).toBe(2);
+  });
+
+  test('a refused append does not use up its id', async () => {
+    const { log } = await bench.provisioned();
+    await log.append(pausedEvent('1'));
+    expect(await failure(log.append(pausedEvent('2'), { expectedLastSequence: 0 }))).toBeInstanceOf(AppendConflict);
+    expect(await log.append(pausedEvent('2'), { expectedLastSequence: 1 })).toEqual({ sequence: 2, duplicate: false });
+  });
+
+  test('of twelve racing appenders exactly one wins each round', async () => {
+    const { server, log } = await bench.provisioned();
+    const racers = await Promise.all(
+      Array.from({ length: 12 }, (_, i) => bench.connect(server, { name: `racer-${i}` })),
+    );
+    for (let round = 0; round < 15; round++) {
+      const expectedLastSequence = await log.lastSequenceOf('controls', 'gpu');
+      const results = await Promise.allSettled(
+        racers.map((racer, i) => racer.append(pausedEvent(`${round}-${i}`), { expectedLastSequence })),
+      );
+      expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+      for (const result of results)
+        if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(AppendConflict);
+    }
+    expect(await log.lastSequence(streamNames.log)).toBe(15);
+  });
+
+  test('a server that does not answer for a while: stored once', async () => {
+    const { server } = await bench.provisioned();
+    const log = await bench.connect(server, { requestTimeoutMs: 200 });
+    server.pause();
+    const appending = log.append(pausedEvent('1'), { expectedLastSequence: 0 });
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    server.resume();
+    expect((await appending).sequence).toBe(1);
+    expect(await log.lastSequence(streamNames.log)).toBe(1);
+  });
+
+  test('an answer that is lost on the way: stored once', async () => {
+    const { server } = await bench.provisioned();
+    const proxy = bench.closing.add(await startProxy(server.port));
+    const log = await bench.connect(proxy, { requestTimeoutMs: 300 });
+    const other = await bench.connect(server);
+    for (let i = 0; i < 5; i++) {
+      const appending = log.append(pausedEvent(`${i}`), { expectedLastSequence: i });
+      // The message is on its way; its answer is not heard, and the connection breaks.
+      await until(async () => (await other.lastSequence(streamNames.log)) >= i || i === 0);
+      proxy.reset();
+      expect((await appending).sequence).toBe(i + 1);
+    }
+    expect(await other.lastSequence(streamNames.log)).toBe(5);
+  });
+
+  test('appends go on over kills of the server, each stored once and in order', async () => {
+    const { server, log } = await bench.provisioned();
+    const appending = (async () => {
+      for (let i = 0; i < 300; i++) await log.append(startedEvent(i), { expectedLastSequence: i });
+    })();
+    for (let kills = 0; kills < 2; kills++) {
+      await new Promise((resolve) => setTimeout(resolve, 60));
+      await server.kill();
+      await server.restart();
+    }
+    await appending;
+    expect(await log.lastSequence(streamNames.log)).toBe(300);
+  });
+
+  test('no answer within the limit: unknown, and the same message may be appended again', async () => {
+    const { server, log } = await bench.provisioned();
+    const proxy = bench.closing.add(await startProxy(server.port));
+    const slow = await bench.connect(proxy, { requestTimeoutMs: 200 });
+    proxy.cut();
+    expect(await failure(slow.append(pausedEvent('1'), { timeoutMs: 600 }))).toBeInstanceOf(AppendUnknown);
+    proxy.heal();
+    await slow.append(pausedEvent('1'));
+    expect(await log.lastSequence(streamNames.log)).toBe(1);
+  });
+
+  test('without a connection nothing is sent, and that is said', async () => {
+    const { server, log } = await bench.provisioned();
+    await server.kill();
+    await until(() => !log.healthy().ok);
+    expect(await failure(log.append(pausedEvent('1'), { timeoutMs: 300 }))).toBeInstanceOf(StreamUnavailable);
+    await server.restart();
+    expect(await log.append(pausedEvent('2'))).toMatchObject({ sequence: 1 });
+  });
+
+  test('without a stream: unavailable', async () => {
+    const log = await bench.connect(await bench.server());
+    expect(await failure(log.append(pausedEvent('1'), { timeoutMs: 300 }))).toBeInstanceOf(StreamUnavailable);
+    expect(await failure(log.lastSequence(streamNames.log))).toMatchObject({ code: 'KRONOS_NOT_PROVISIONED' });
+  });
+
+  test('a full log stores nothing, says so, and keeps what it has', async () => {
+    const { log } = await bench.provisioned(['gpu'], { logMaxBytes: 20_000 });
+    const fill = async () => {
+      for (let i = 0; ; i++) await log.append(pausedEvent(`${i}`, 'gpu', 'x'.repeat(2_000)));
+    };
+    expect(await failure(fill())).toBeInstanceOf(LogFull);
+    const { messages, bytes, maxBytes, lastSequence } = await log.usage(streamNames.log);
+    expect([maxBytes, messages]).toEqual([20_000, lastSequence]);
+    expect(bytes).toBeGreaterThan(15_000);
+  });
+
+  test('a message the server will never take is refused, with the reason', async () => {
+    const { log } = await bench.provisioned();
+    const tooLong = log.append(pausedEvent('1', 'gpu', 'x'.repeat(2 * 1024 ** 2)));
+    expect(await failure(tooLong)).toBeInstanceOf(AppendRefused);
+    const overLimit = await failure(log.append(pausedEvent('2', 'gpu', 'x'.repeat(1024 ** 2 - 500))));
+    expect(overLimit).toBeInstanceOf(AppendRefused);
+    const manyHeaders = await failure(log.append({ ...pausedEvent('3'), correlationId: 'c'.repeat(70_000) }));
+    expect(manyHeaders).toBeInstanceOf(AppendRefused);
+    expect(await log.lastSequence(streamNames.log)).toBe(0);
+  });
+
+  test('a message that does not fit its schema never leaves', async () => {
+    const { log } = await bench.provisioned();
+    const bad = { ...pausedEvent('1'), time: 'yesterday' };
+    expect(await failure(log.append(bad))).toBeInstanceOf(InvalidMessage);
+    expect(await log.lastSequence(streamNames.log)).toBe(0);
+  });
+
+  test('headers: the id, CloudEvents attributes, and the active trace', async () => {
+    const { server, log } = await bench.provisioned(['größe']);
+    const { jsm } = await bench.bare(server);
+    const span = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', traceFlags: 1 };
+    // Without a context manager `with` does not carry over an await, so the append begins inside of it.
+    const active = trace.setSpanContext(ROOT_CONTEXT, span);
+    const manager = {
+      active: () => active,
+      with: <T>(_: unknown, f: () => T) => f(),
+      bind: <T>(_: unknown, t: T) => t,
+      enable: () => manager,
+      disable: () => manager,
+    };
+    context.setGlobalContextManager(manager as never);
+    await log.append(pausedEvent('1', 'größe'));
+    context.disable();
+    const stored = await jsm.streams.getMessage(streamNames.log, { seq: 1 });
+    const value = (name: string) => stored?.header.get(name);
+    expect(value('Nats-Msg-Id')).toBe('control:1');
+    expect(value('ce-type')).toBe('kronos.aggregate.paused.v1');
+    expect(value('ce-subject')).toBe('gr%C3%B6%C3%9Fe');
+    expect(value('traceparent')).toBe('00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01');
+    expect(stored?.json()).toEqual(pausedEvent('1', 'größe'));
+    const replayed = [];
+    for await (const event of log.replay()) replayed.push(event);
+    expect(replayed[0]?.traceparent).toBe(value('traceparent'));
+    expect(trace.getSpanContext(contextFrom(replayed[0]?.traceparent ?? null))).toMatchObject({
+      traceId: span.traceId,
+      spanId: span.spanId,
+    });
+    expect(contextFrom(null)).toBe(ROOT_CONTEXT);
+  });
+
+  test('a wildcard for the expected sequence is for servers that have it: others check the exact subject, silently', async () => {
+    const { server, log } = await bench.provisioned(['gpu', 'cpu']);
+    const { nc } = await bench.bare(server);
+    await log.append(pausedEvent('1', 'cpu'));
+    const h = headers();
+    h.set('Nats-Expected-Last-Subject-Sequence', '0');
+    h.set('Nats-Expected-Last-Subject-Sequence-Subject', 'kronos.controls.*');
+    const answer = (await nc.request(SUBJECT, '{}', { headers: h, timeout: 2_000 })).json();
+    if (log.server.capabilities.expectedSubjectFilter) expect(answer).toHaveProperty('error');
+    else expect(answer).toMatchObject({ seq: 2 });
+  });
+
+  test('many at once: in order, none twice, over broken connections', async () => {
+    const { server, log } = await bench.provisioned();
+    const proxy = bench.closing.add(await startProxy(server.port));
+    const writer = await bench.connect(proxy, { requestTimeoutMs: 1_000 });
+    const events = Array.from({ length: 6_000 }, (_, i) => startedEvent(i));
+    const breaking = setInterval(() => proxy.reset(), 150);
+    const done = await writer.appendMany(events);
+    clearInterval(breaking);
+    expect(done.appended + done.duplicates).toBe(6_000);
+    const ids = [];
+    for await (const { event } of log.replay()) ids.push('id' in event ? event.id : null);
+    expect(ids).toEqual(events.map(({ id }) => id));
+    expect(await log.appendMany(events.slice(-40))).toEqual({ appended: 0, duplicates: 40 });
+  });
+
+  test('many at once take messages of one stream only', async () => {
+    const { log } = await bench.provisioned();
+    expect(await failure(log.appendMany([pausedEvent('1'), taskMessage(1)]))).toBeInstanceOf(RangeError);
+  });
+});

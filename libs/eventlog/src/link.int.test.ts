@@ -1,0 +1,162 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect, nkeys } from '@nats-io/transport-node';
+import { afterAll, expect, test } from 'vitest';
+import { NatsRefused, NatsUnreachable, ServerTooOld } from './errors.ts';
+import { connectEventLog } from './index.ts';
+import { failure, until } from './testing/async.ts';
+import { pausedEvent, testLimits } from './testing/messages.ts';
+import { freePorts, startNatsServer } from './testing/server.ts';
+import { onEachServer } from './testing/suite.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'kronos-link-'));
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+const hasOpenssl = (() => {
+  try {
+    execFileSync('openssl', ['version']);
+    return true;
+  } catch {
+    return false;
+  }
+})();
+
+onEachServer('the connection', (bench) => {
+  test('no server: one clear error within the limit, with the servers and without the password', async () => {
+    const [port] = await freePorts(1);
+    const began = performance.now();
+    const error = await failure(
+      connectEventLog({
+        servers: [`nats://me:hidden@127.0.0.1:${port}`],
+        name: 'test',
+        user: 'me',
+        password: 'hidden',
+        connectTimeoutMs: 700,
+      }),
+    );
+    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(error).toBeInstanceOf(NatsUnreachable);
+    expect(error).toMatchObject({ code: 'KRONOS_NATS_UNREACHABLE', servers: [`127.0.0.1:${port}`] });
+    expect(String(error)).toContain(`127.0.0.1:${port}`);
+    expect(String(error)).not.toContain('hidden');
+  });
+
+  test('a server that comes up within the limit is found', async () => {
+    const [port = 0] = await freePorts(1);
+    const connecting = connectEventLog({ servers: [`127.0.0.1:${port}`], name: 'test', connectTimeoutMs: 20_000 });
+    bench.closing.add(await startNatsServer({ server: bench.found, port }));
+    const log = bench.closing.add(await connecting);
+    expect(log.healthy().ok).toBe(true);
+  });
+
+  test('wrong credentials: refused at once, without the password', async () => {
+    const server = await bench.server({ config: 'authorization { user: me, password: right }' });
+    const began = performance.now();
+    const error = await failure(
+      bench.connect(server, { user: 'me', password: 'wrong-secret', connectTimeoutMs: 20_000 }),
+    );
+    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(error).toBeInstanceOf(NatsRefused);
+    expect(String(error)).not.toContain('wrong-secret');
+    expect((await bench.connect(server, { user: 'me', password: 'right' })).healthy().ok).toBe(true);
+  });
+
+  test('an nkey, from a file that is read again at each connect', async () => {
+    const [first, second] = [nkeys.createUser(), nkeys.createUser()];
+    const seed = (pair: typeof first) => new TextDecoder().decode(pair.getSeed());
+    const file = join(dir, `seed-${bench.found.version}`);
+    writeFileSync(file, `${seed(first)}\n`);
+    const users = (pair: typeof first) => `authorization { users: [ { nkey: ${pair.getPublicKey()} } ] }`;
+    const server = await bench.server({ config: users(first) });
+    const log = await bench.connect(server, { nkeySeedFile: file });
+    const fromText = await bench.connect(server, { nkeySeed: seed(first) });
+    expect(fromText.healthy().ok).toBe(true);
+    await fromText.close();
+    // The key is changed at both ends.
+    writeFileSync(file, seed(second));
+    await server.kill();
+    const renewed = bench.closing.add(
+      await startNatsServer({ server: bench.found, port: server.port, config: users(second) }),
+    );
+    await until(() => log.healthy().ok, 15_000);
+    expect(renewed.logText()).not.toContain('authentication error');
+  });
+
+  test('it never gives up: the client by itself closes for good after its attempts', async () => {
+    const { server, log } = await bench.provisioned();
+    const bare = await connect({
+      servers: server.url,
+      maxReconnectAttempts: 2,
+      reconnectTimeWait: 50,
+      reconnectJitter: 0,
+    });
+    const gone = bare.closed();
+    await server.kill();
+    await gone;
+    expect(bare.isClosed()).toBe(true);
+    await until(() => !log.healthy().ok);
+    // Longer than ten attempts of ours.
+    await new Promise((resolve) => setTimeout(resolve, 7_000));
+    await server.restart();
+    await until(() => log.healthy().ok, 10_000);
+    expect(await log.append(pausedEvent('back'))).toEqual({ sequence: 1, duplicate: false });
+  });
+
+  test('a server that refuses the credentials for a while is tried on', async () => {
+    const config = (password: string) => `authorization { user: me, password: ${password} }`;
+    const server = await bench.server({ config: config('right') });
+    const seen: string[] = [];
+    const log = await bench.connect(
+      server,
+      { user: 'me', password: 'right' },
+      { onStatus: ({ type, detail }) => seen.push(`${type} ${detail}`) },
+    );
+    await server.kill();
+    const other = await startNatsServer({ server: bench.found, port: server.port, config: config('changed') });
+    const refusals = () => seen.filter((s) => /authorization violation/i.test(s)).length;
+    await until(() => refusals() >= 3, 15_000);
+    await other.stop();
+    expect(log.healthy().ok).toBe(false);
+    await server.restart();
+    await until(() => log.healthy().ok, 10_000);
+    expect(seen.join('\n')).not.toContain('right');
+  });
+
+  test('a server of the list that was down at first is known later', async () => {
+    const [late = 0] = await freePorts(1);
+    const first = await bench.server();
+    const log = bench.closing.add(await connectEventLog({ servers: [`127.0.0.1:${late}`, first.url], name: 'test' }));
+    const second = bench.closing.add(await startNatsServer({ server: bench.found, port: late }));
+    await first.kill();
+    await until(() => log.healthy().ok && /\[INF\]|Server is ready/.test(second.logText()), 15_000);
+  });
+
+  test.runIf(hasOpenssl)('TLS with an authority of our own, and only with it', async () => {
+    const at = (name: string) => join(dir, name);
+    execFileSync('openssl', [
+      ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost'],
+      ...['-addext', 'subjectAltName=DNS:localhost', '-keyout', at('key.pem'), '-out', at('cert.pem')],
+    ]);
+    const config = `tls { cert_file: "${at('cert.pem')}", key_file: "${at('key.pem')}" }`;
+    const server = await bench.server({ config });
+    const named = { url: `localhost:${server.port}` };
+    const log = await bench.connect(named, { tls: { caFile: at('cert.pem') } });
+    expect(log.healthy().ok).toBe(true);
+    expect(await failure(bench.connect(named, { tls: {}, connectTimeoutMs: 1_000 }))).toBeInstanceOf(NatsUnreachable);
+  });
+
+  test('three replicas refuse an old server, before anything is done', async () => {
+    const server = await bench.server();
+    const old = bench.found.version.startsWith('2.9.');
+    const attempt = bench.connect(server, { replicas: 3 });
+    if (old) expect(await failure(attempt)).toBeInstanceOf(ServerTooOld);
+    else expect((await attempt).server.capabilities.replicas).toBe(true);
+    const log = await bench.connect(server);
+    const wanted = { limits: testLimits, replicas: 3, aggregates: [] };
+    expect(await failure(log.provision(wanted))).toMatchObject({
+      code: old ? 'KRONOS_SERVER_TOO_OLD' : 'KRONOS_PROVISION_REFUSED',
+    });
+  });
+});

@@ -1,0 +1,150 @@
+import { bucketNames, defaultStorageLimits, streamNames, UNASSIGNED } from '@kronos/contracts';
+import { expect, test } from 'vitest';
+import { compare } from './definitions.ts';
+import { NotProvisioned, ProvisionRefused } from './errors.ts';
+import { failure } from './testing/async.ts';
+import { pausedEvent, testLimits } from './testing/messages.ts';
+import { onEachServer } from './testing/suite.ts';
+
+const aggregates = ['gpu', UNASSIGNED, 'Größe 1 / "*>"', 'x'.repeat(255)];
+const wanted = { limits: testLimits, replicas: 1, aggregates };
+const everything = {
+  streams: Object.values(streamNames),
+  buckets: Object.values(bucketNames),
+  taskConsumers: aggregates,
+  limits: testLimits,
+};
+
+onEachServer('provisioning', (bench) => {
+  test('makes everything once, and finds nothing to do the second time', async () => {
+    const log = await bench.connect(await bench.server());
+    const first = await log.provision(wanted);
+    expect(first.created).toHaveLength(5 + 3 + aggregates.length);
+    const second = await log.provision(wanted);
+    expect(second).toEqual({ created: [], changed: [], extra: [], unchanged: first.created });
+    await log.verify(everything);
+  });
+
+  test('changes what may change, and names durables that no aggregate has any more', async () => {
+    const { log } = await bench.provisioned(aggregates);
+    const limits = { ...testLimits, logMaxBytes: testLimits.logMaxBytes / 2, snapshotMaxAgeSeconds: 1800 };
+    const report = await log.provision({ limits, replicas: 1, aggregates: ['gpu'], ackWaitSeconds: 12 });
+    expect(report.created).toEqual([]);
+    expect(report.changed).toContainEqual({ what: 'stream KRONOS_LOG', fields: ['max_bytes'] });
+    expect(report.changed).toContainEqual({ what: 'consumer KRONOS_MIGRATIONS/tasks-gpu', fields: ['ack_wait'] });
+    expect(report.extra).toHaveLength(aggregates.length - 1);
+    await log.verify({ ...everything, taskConsumers: ['gpu'], limits, ackWaitSeconds: 12 });
+  });
+
+  test('verify names every difference at once, and the remedy', async () => {
+    const { server, log } = await bench.provisioned(['gpu']);
+    const { jsm } = await bench.bare(server);
+    await jsm.streams.update('KRONOS_SNAPSHOTS', { discard: 'new' });
+    await jsm.streams.delete('OBJ_kronos-details');
+    await jsm.consumers.delete('KRONOS_MIGRATIONS', 'tasks-gpu');
+    const error = await failure(log.verify({ ...everything, taskConsumers: ['gpu', 'new one'] }));
+    expect(error).toBeInstanceOf(NotProvisioned);
+    expect((error as NotProvisioned).differences).toEqual([
+      'stream KRONOS_SNAPSHOTS: discard is "new", and must be "old"',
+      'bucket kronos-details is missing',
+      'consumer KRONOS_MIGRATIONS/tasks-gpu is missing (the tasks of aggregate "gpu")',
+      'consumer KRONOS_MIGRATIONS/tasks-new=20one is missing (the tasks of aggregate "new one")',
+    ]);
+    expect(String(error)).toContain('kronos provision');
+    await log.provision({ ...wanted, aggregates: ['gpu', 'new one'] });
+    await log.verify({ ...everything, taskConsumers: ['gpu', 'new one'] });
+  });
+
+  test('a service need not know the sizes of the installation', async () => {
+    const { log } = await bench.provisioned(['gpu']);
+    await log.verify({ streams: ['KRONOS_LOG'], buckets: ['kronos-snapshots'], taskConsumers: ['gpu'] });
+    const error = await failure(
+      log.verify({ streams: ['KRONOS_LOG'], buckets: [], taskConsumers: [], limits: defaultStorageLimits }),
+    );
+    expect(String(error)).toContain('max_bytes');
+  });
+
+  test('what cannot be changed is an error that says so', async () => {
+    const server = await bench.server();
+    const { jsm } = await bench.bare(server);
+    await jsm.streams.add({ name: 'KRONOS_MIGRATIONS', subjects: ['kronos.migrations.*'], retention: 'limits' });
+    const error = await failure((await bench.connect(server)).provision(wanted));
+    expect(error).toBeInstanceOf(ProvisionRefused);
+    expect(String(error)).toMatch(/KRONOS_MIGRATIONS.*retention.*; this cannot be changed/);
+  });
+
+  test('subjects that another stream takes are an error that says so', async () => {
+    const server = await bench.server();
+    const { jsm } = await bench.bare(server);
+    await jsm.streams.add({ name: 'OTHER', subjects: ['kronos.>'] });
+    expect(String(await failure((await bench.connect(server)).provision(wanted)))).toMatch(/another stream takes/);
+  });
+
+  test('a server without the room is an error that names the limits', async () => {
+    const server = await bench.server({ config: 'jetstream { max_file: 100MB }' });
+    expect(String(await failure((await bench.connect(server)).provision(wanted)))).toMatch(/max_file/);
+  });
+
+  test('a work queue takes no second consumer of the same subject, so two durables cannot share a task', async () => {
+    const { server, log } = await bench.provisioned(['gpu']);
+    const { jsm } = await bench.bare(server);
+    const add = (config: object) =>
+      failure(jsm.consumers.add('KRONOS_MIGRATIONS', { ack_policy: 'explicit', ...config }));
+    expect(await add({ durable_name: 'rival', filter_subject: 'kronos.migrations.gpu' })).toMatchObject({
+      code: 10100,
+    });
+    expect(await add({ durable_name: 'all' })).toMatchObject({ code: 10099 });
+    expect(
+      await add({ durable_name: 'none', ack_policy: 'none', filter_subject: 'kronos.migrations.x' }),
+    ).toMatchObject({
+      code: 10084,
+    });
+    // Somebody else's consumer in the way of ours.
+    await jsm.consumers.add('KRONOS_MIGRATIONS', {
+      durable_name: 'rival',
+      ack_policy: 'explicit',
+      filter_subject: 'kronos.migrations.new',
+    });
+    expect(String(await failure(log.provision({ ...wanted, aggregates: ['gpu', 'new'] })))).toContain('10100');
+  });
+
+  test('the log can be neither purged nor thinned out', async () => {
+    const { server, log } = await bench.provisioned();
+    const { sequence } = await log.append(pausedEvent('1'));
+    const { jsm } = await bench.bare(server);
+    expect(await failure(jsm.streams.purge('KRONOS_LOG'))).toMatchObject({ code: 10110 });
+    expect(await failure(jsm.streams.deleteMessage('KRONOS_LOG', sequence))).toMatchObject({ code: 10057 });
+    expect(await failure(jsm.streams.update('KRONOS_LOG', { deny_purge: false }))).toMatchObject({ status: 500 });
+  });
+
+  test('a field that the server drops without a word is found by comparing its answer', async () => {
+    const server = await bench.server();
+    const { jsm } = await bench.bare(server);
+    const config = { name: 'TTL', subjects: ['ttl.*'], allow_msg_ttl: true };
+    const made = await jsm.streams.add(config);
+    const { messageTtl } = (await bench.connect(server)).server.capabilities;
+    expect(compare(config, { ...made.config })).toEqual(
+      messageTtl ? [] : [{ field: 'allow_msg_ttl', want: true, have: undefined }],
+    );
+  });
+
+  test('making a durable again with another configuration changes it on old servers and is refused by new ones', async () => {
+    const { server } = await bench.provisioned(['gpu']);
+    const { jsm } = await bench.bare(server);
+    const again = jsm.consumers.add('KRONOS_MIGRATIONS', {
+      durable_name: 'tasks-gpu',
+      ack_policy: 'explicit',
+      filter_subject: 'kronos.migrations.gpu',
+      max_ack_pending: 7,
+    });
+    if (bench.found.version.startsWith('2.9.')) expect((await again).config.max_ack_pending).toBe(7);
+    else expect(await failure(again)).toMatchObject({ code: 10148 });
+  });
+
+  test('sync_interval is for servers that have it', async () => {
+    const config = 'jetstream { sync_interval: always }';
+    const { syncInterval } = (await bench.connect(await bench.server())).server.capabilities;
+    if (syncInterval) expect((await bench.server({ config })).pid).not.toBeNull();
+    else expect(String(await failure(bench.server({ config })))).toContain('sync_interval');
+  });
+});

@@ -1,0 +1,242 @@
+import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { readPubAck } from './append.ts';
+import { atLeast, capabilitiesOf, judgeServer } from './capabilities.ts';
+import { compare, taskConsumerName } from './definitions.ts';
+import { generatedFiles } from './deploy.ts';
+import * as errors from './errors.ts';
+import { cloudEvent, headerValue } from './headers.ts';
+import { hostPort, inboxPrefixOf, plainText } from './link.ts';
+import { permissionsOf, users } from './permissions.ts';
+import { Queue } from './queue.ts';
+import { parseDelivery } from './reader.ts';
+import { all } from './testing/async.ts';
+import { pausedEvent } from './testing/messages.ts';
+
+describe('capabilities', () => {
+  test('versions compare by their numbers, and text that is no version has nothing', () => {
+    expect(atLeast('2.10.0', '2.9.10')).toBe(true);
+    expect(atLeast('2.9.10', '2.9.9')).toBe(true);
+    expect(atLeast('2.9.10', '2.10.0')).toBe(false);
+    expect(atLeast('2.12.3-RC.1', '2.12.3')).toBe(true);
+    expect(atLeast('master', '2.9.0')).toBe(false);
+  });
+
+  test('2.9 has no reasons for term, no sync_interval and no exact checks over replicas', () => {
+    const old = capabilitiesOf('2.9.10');
+    expect(old.namedConsumers).toBe(true);
+    expect([old.termReason, old.syncInterval, old.filterSubjects, old.replicas, old.expectedSubjectFilter]).toEqual([
+      false,
+      false,
+      false,
+      false,
+      false,
+    ]);
+    expect(Object.values(capabilitiesOf('2.14.0')).every(Boolean)).toBe(true);
+  });
+
+  test.each([
+    ['2.8.4', 1, 'refuse'],
+    ['2.9.10', 1, 'fine'],
+    ['2.9.10', 3, 'refuse'],
+    ['2.10.29', 3, 'refuse'],
+    ['2.11.0', 3, 'warn'],
+    ['2.12.2', 3, 'warn'],
+    ['2.12.3', 3, 'fine'],
+    ['2.14.5', 3, 'fine'],
+  ] as const)('nats-server %s with %i replicas: %s', (version, replicas, verdict) => {
+    expect(judgeServer(version, replicas).verdict).toBe(verdict);
+  });
+});
+
+describe('names of durables', () => {
+  test('stay below the limit of JetStream, hold no forbidden character, and no two aggregates share one', () => {
+    const name = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 255 }).filter((s) => s.isWellFormed());
+    fc.assert(
+      fc.property(name, name, (a, b) => {
+        const durable = taskConsumerName(a);
+        expect(durable.length).toBeLessThanOrEqual(255);
+        expect(durable).toMatch(/^[A-Za-z0-9_=-]+$/);
+        if (a !== b) expect(taskConsumerName(b)).not.toBe(durable);
+      }),
+    );
+  });
+
+  test('a long name is cut, keeps its beginning and gets a hash', () => {
+    const long = taskConsumerName('ä'.repeat(250));
+    expect(long).toMatch(/^tasks-(=C3=A4)+.*=sha256-[0-9a-f]{64}$/);
+    expect(long).not.toBe(taskConsumerName(`${'ä'.repeat(249)}b`));
+  });
+});
+
+describe('comparing configurations', () => {
+  test('zero, false and absent are one; other fields must be equal; what is not asked for is not looked at', () => {
+    expect(compare({ max_age: 0, deny_purge: false, a: 1 }, { a: 1, b: 2 })).toEqual([]);
+    expect(compare({ subjects: ['a', 'b'], a: 1 }, { subjects: ['a'], a: 2 }, ['a'])).toEqual([
+      { field: 'subjects', want: ['a', 'b'], have: ['a'] },
+    ]);
+    expect(compare({ allow_msg_ttl: true }, {})).toEqual([{ field: 'allow_msg_ttl', want: true, have: undefined }]);
+  });
+});
+
+describe('the answer to a publish', () => {
+  test.each([
+    ['{"stream":"S","seq":7}', { kind: 'stored', sequence: 7, duplicate: false }],
+    ['{"stream":"S","seq":7,"duplicate":true}', { kind: 'stored', sequence: 7, duplicate: true }],
+    [
+      '{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 12"}}',
+      { kind: 'conflict', actual: 12 },
+    ],
+    ['{"error":{"code":400,"err_code":10164,"description":"wrong last sequence"}}', { kind: 'conflict', actual: null }],
+    [
+      '{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"}}',
+      { kind: 'full', text: 'maximum bytes exceeded (10077)' },
+    ],
+    [
+      '{"error":{"code":503,"err_code":10163,"description":"transient"}}',
+      { kind: 'retry', unsure: false, text: 'transient (10163)' },
+    ],
+    [
+      '{"error":{"code":409,"err_code":10158,"description":"in process"}}',
+      { kind: 'retry', unsure: false, text: 'in process (10158)' },
+    ],
+    [
+      '{"error":{"code":400,"err_code":10054,"description":"too large"}}',
+      { kind: 'refused', text: 'too large (10054)' },
+    ],
+    ['{}', { kind: 'retry', unsure: true, text: 'the answer names no stream and sequence' }],
+  ] as const)('%s', (text, attempt) => {
+    expect(readPubAck(text)).toEqual(attempt);
+  });
+
+  test('an answer that is no JSON leaves it open whether the message was stored', () => {
+    expect(readPubAck('hello')).toMatchObject({ kind: 'retry', unsure: true });
+  });
+});
+
+describe('headers', () => {
+  test('are printable ASCII, whatever the names, and percent-decoding gives the text back', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'grapheme' }).filter((s) => s.isWellFormed()),
+        (text) => {
+          const value = headerValue(text);
+          expect(value).toMatch(/^[!-~]*$/);
+          expect(decodeURIComponent(value)).toBe(text);
+        },
+      ),
+    );
+  });
+
+  test('a message is a CloudEvent', () => {
+    expect(cloudEvent(pausedEvent('c1', 'größe 1'))).toEqual({
+      specversion: '1.0',
+      id: 'control:c1',
+      source: '/kronos/operator/test-1',
+      type: 'kronos.aggregate.paused.v1',
+      time: '2026-01-02T03:04:05.678Z',
+      subject: 'größe 1',
+      datacontenttype: 'application/json',
+      correlationid: 'c1',
+    });
+  });
+});
+
+describe('reply subjects of deliveries', () => {
+  const said = { deliveries: 2, streamSequence: 30, consumerSequence: 4, storedAt: 1795187740071, pending: 5 };
+  test('are read in the short and in the long form', () => {
+    expect(parseDelivery('$JS.ACK.KRONOS_LOG.c1.2.30.4.1795187740071881218.5')).toEqual(said);
+    expect(parseDelivery('$JS.ACK.hub.AbCdEf.KRONOS_LOG.c1.2.30.4.1795187740071881218.5')).toEqual(said);
+    expect(parseDelivery('$JS.ACK.hub.AbCdEf.KRONOS_LOG.c1.2.30.4.1795187740071881218.5.rnd')).toEqual(said);
+  });
+
+  test('other subjects are none', () => {
+    expect(parseDelivery('_INBOX.abc')).toBeNull();
+    expect(parseDelivery('$JS.ACK.short')).toBeNull();
+  });
+});
+
+describe('the queue', () => {
+  test('gives what was pushed, in order, then ends', async () => {
+    const queue = new Queue<number>();
+    for (let i = 0; i < 5000; i++) queue.push(i);
+    const taken = all(queue);
+    queue.push(5000);
+    queue.end();
+    queue.push(9);
+    expect(await taken).toEqual(Array.from({ length: 5001 }, (_, i) => i));
+  });
+
+  test('throws its error after the last item, once, and says that it was left', async () => {
+    let left = 0;
+    const queue = new Queue<number>({ return: () => left++ });
+    queue.push(1);
+    queue.end(new Error('broken'));
+    expect(await queue.next()).toEqual({ value: 1, done: false });
+    await expect(queue.next()).rejects.toThrow('broken');
+    expect(await queue.next()).toEqual({ value: undefined, done: true });
+    expect(left).toBeGreaterThan(0);
+  });
+
+  test('wakes every waiting reader', async () => {
+    const queue = new Queue<number>();
+    const waiting = [queue.next(), queue.next(), queue.next()];
+    queue.push(1);
+    queue.push(2);
+    queue.end();
+    expect((await Promise.all(waiting)).map(({ value }) => value)).toEqual([1, 2, undefined]);
+  });
+});
+
+describe('texts', () => {
+  test('no password of a URL gets into a message', () => {
+    expect(plainText(new Error('cannot reach nats://me:secret@host:4222'))).not.toContain('secret');
+    expect(hostPort('nats://me:secret@host')).toBe('host:4222');
+    expect(new errors.NatsUnreachable(['host:4222'], 'refused').message).toContain('host:4222');
+  });
+
+  test('an inbox prefix is one token', () => {
+    expect(inboxPrefixOf('my service.1')).toBe('_INBOX_my-service-1');
+  });
+});
+
+test('README.md lists every error with its code, and no other', () => {
+  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+  const listed = [...readme.matchAll(/^\| `(KRONOS_[A-Z_]+)` +\| `(\w+)`/gm)].map(
+    ([, code, name]) => `${name} ${code}`,
+  );
+  const source = readFileSync(new URL('./errors.ts', import.meta.url), 'utf8');
+  const classes = [...source.matchAll(/class (\w+) extends EventLogError \{\n {2}readonly code = '(\w+)'/g)];
+  expect(listed.sort()).toEqual(classes.map(([, name, code]) => `${name} ${code}`).sort());
+  expect(classes.length).toBe(Object.values(errors).length - 1);
+});
+
+describe('permissions', () => {
+  test('the files in deploy/nats are what the table says', () => {
+    for (const [path, text] of generatedFiles())
+      expect(readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8'), path).toBe(text);
+  });
+
+  test('each family has the writers it must have, and no more', () => {
+    const writers = (family: string) =>
+      Object.entries(users)
+        .filter(([user, rights]) => permissionsOf(user, rights).publish.includes(`kronos.${family}.*`))
+        .map(([user]) => user);
+    expect(writers('snapshots')).toEqual(['scorer']);
+    expect(writers('inventory')).toEqual(['scorer']);
+    expect(writers('plans')).toEqual(['planner']);
+    expect(writers('migrations')).toEqual(['planner', 'executor']);
+    expect(writers('results')).toEqual(['planner', 'executor']);
+    expect(writers('controls')).toEqual(['operator']);
+    expect(writers('ledger')).toEqual(['ledger']);
+  });
+
+  test('nobody may delete or purge, publish everything, or read anything but its own inbox', () => {
+    for (const [user, rights] of Object.entries(users)) {
+      const { publish, subscribe } = permissionsOf(user, rights);
+      expect(publish.filter((s) => /DELETE|PURGE|^>|^kronos\.>|^\$JS\.API\.>|^\$JS\.>/.test(s))).toEqual([]);
+      expect(subscribe).toEqual([`_INBOX_${user}.>`]);
+    }
+  });
+});

@@ -1,0 +1,79 @@
+import { createServer, type Server, type Socket, connect as tcpConnect } from 'node:net';
+
+/** A TCP relay in front of a server, for tests of what happens on bad networks and of what a client really sends. */
+export interface Proxy {
+  readonly url: string;
+  /** From now on nothing gets through, in either direction, and nobody is told. What is sent meanwhile waits. */
+  cut(): void;
+  heal(): void;
+  /** Breaks the connections. */
+  reset(): void;
+  /** What the client has sent since the moment (ms of `performance.now()`), as text. */
+  sentSince(moment: number): string;
+  close(): Promise<void>;
+}
+
+/** @param target port on the loopback interface */
+export async function startProxy(target: number): Promise<Proxy> {
+  let isCut = false;
+  const pairs = new Set<{ client: Socket; server: Socket; flush: () => void }>();
+  const sent: { at: number; data: Buffer }[] = [];
+  const relay: Server = createServer((client) => {
+    const server = tcpConnect(target, '127.0.0.1');
+    const toServer: Buffer[] = [];
+    const toClient: Buffer[] = [];
+    const flush = () => {
+      for (const data of toServer.splice(0)) server.write(data);
+      for (const data of toClient.splice(0)) client.write(data);
+    };
+    const pair = { client, server, flush };
+    pairs.add(pair);
+    client.on('data', (data) => {
+      sent.push({ at: performance.now(), data });
+      if (isCut) toServer.push(data);
+      else server.write(data);
+    });
+    server.on('data', (data) => {
+      if (isCut) toClient.push(data);
+      else client.write(data);
+    });
+    const close = () => {
+      pairs.delete(pair);
+      client.destroy();
+      server.destroy();
+    };
+    for (const socket of [client, server]) {
+      socket.on('error', close);
+      socket.on('close', close);
+      socket.setNoDelay(true);
+    }
+  });
+  await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve));
+  const address = relay.address();
+  if (address === null || typeof address === 'string') throw new Error('the relay has no port');
+  return {
+    url: `nats://127.0.0.1:${address.port}`,
+    cut: () => {
+      isCut = true;
+    },
+    heal: () => {
+      isCut = false;
+      for (const { flush } of pairs) flush();
+    },
+    reset: () => {
+      for (const { client, server } of pairs) {
+        client.destroy();
+        server.destroy();
+      }
+    },
+    sentSince: (moment) =>
+      Buffer.concat(sent.filter(({ at }) => at >= moment).map(({ data }) => data)).toString('latin1'),
+    close: async () => {
+      for (const { client, server } of pairs) {
+        client.destroy();
+        server.destroy();
+      }
+      await new Promise((resolve) => relay.close(resolve));
+    },
+  };
+}
