@@ -2,7 +2,6 @@
 import {
   BadRequest,
   Forbidden,
-  type Inventory,
   MicroversionUnsupported,
   NotFound,
   type Nova,
@@ -11,6 +10,7 @@ import {
   type Server,
 } from '@kronos/openstack';
 import type { Capacity, CloudLists, Fate, Fetched, ProviderCapacity } from './cloud.ts';
+import { inventoryOf, type Limits, limitsHold } from './inventoryOf.ts';
 import { createLimiter } from './limit.ts';
 import type { Topology } from './topology.ts';
 
@@ -92,8 +92,6 @@ function fateOf(server: Server): Fate {
 /** How long limits of a provider (min_unit, max_unit, step_size) are used before they are read again. */
 const LIMITS_KEPT_MS = 3_600_000;
 
-type Limits = Readonly<Record<string, Inventory>>;
-
 /**
  * Reads capacity from Placement: one `allocation_candidates` per aggregate gives capacity, use and traits of all its
  * hosts but full ones. It does not give min_unit, max_unit and step_size: those are read per provider, kept for an hour,
@@ -160,13 +158,9 @@ export class CapacityReader {
   async #summed(id: string, summary: ProviderSummary, signal: AbortSignal): Promise<ProviderCapacity> {
     const kept = this.#limits.get(id);
     const current =
-      kept !== undefined && this.#monotonic() - kept.readAt < LIMITS_KEPT_MS && agrees(kept.limits, summary);
+      kept !== undefined && this.#monotonic() - kept.readAt < LIMITS_KEPT_MS && limitsHold(kept.limits, summary);
     const limits = current ? kept.limits : await this.#readLimits(id, signal);
-    const inventory = Object.entries(summary.resources).map(([name, { capacity, used }]) => {
-      const limit = Object.hasOwn(limits, name) ? limits[name] : undefined;
-      return [name, units(limit, capacity, used)];
-    });
-    return { inventory: Object.fromEntries(inventory), traits: [...summary.traits].sort() };
+    return { inventory: inventoryOf(limits, summary.resources), traits: [...summary.traits].sort() };
   }
 
   /** A provider that is not: full, not mirrored into the Placement aggregate, or without candidates on this cloud. */
@@ -176,11 +170,12 @@ export class CapacityReader {
       this.#limit(() => this.#placement.getUsages(id, { signal })),
       fetched(() => this.#limit(() => this.#placement.getTraits(id, { signal })), signal),
     ]);
-    const inventory = Object.entries(limits).map(([name, limit]) => [
+    const amounts = Object.entries(limits).map(([name, { capacity }]) => [
       name,
-      units(limit, limit.capacity, (Object.hasOwn(usages, name) ? usages[name] : undefined) ?? 0),
+      { capacity, used: (Object.hasOwn(usages, name) ? usages[name] : undefined) ?? 0 },
     ]);
-    return { inventory: Object.fromEntries(inventory), traits: traits.ok ? [...traits.value].sort() : null };
+    const inventory = inventoryOf(limits, Object.fromEntries(amounts));
+    return { inventory, traits: traits.ok ? [...traits.value].sort() : null };
   }
 
   async #readLimits(id: string, signal: AbortSignal): Promise<Limits> {
@@ -188,25 +183,4 @@ export class CapacityReader {
     this.#limits.set(id, { limits, readAt: this.#monotonic() });
     return limits;
   }
-}
-
-const units = (
-  limit: Inventory | undefined,
-  capacity: number,
-  used: number,
-): ProviderCapacity['inventory'][string] => ({
-  capacity,
-  used,
-  minUnit: limit?.minUnit ?? null,
-  maxUnit: limit?.maxUnit ?? null,
-  stepSize: limit?.stepSize ?? null,
-});
-
-/** Whether limits that were read earlier are of the inventory that the summary shows. */
-function agrees(limits: Limits, summary: ProviderSummary): boolean {
-  const names = Object.keys(summary.resources);
-  return (
-    names.length === Object.keys(limits).length &&
-    names.every((name) => Object.hasOwn(limits, name) && limits[name]?.capacity === summary.resources[name]?.capacity)
-  );
 }

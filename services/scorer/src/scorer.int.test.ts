@@ -114,6 +114,32 @@ describe('a snapshot of the demo cloud', () => {
   });
 });
 
+test('pack mode: what the capacity and size queries say is in the snapshot too', async () => {
+  const bed = await openBed({ scenario: demoCloud(), scope: ['general'] });
+  try {
+    const packing = policies.map((one) => ({
+      ...one,
+      mode: 'pack' as const,
+      capacityQuery: 'max_over_time(host_mem_utilisation[5m])',
+      capacityThreshold: 0.8,
+      hostSizeQuery: 'host_cpu_cores',
+    }));
+    await bed.scorer({ policies: packing }).cycle(1);
+    const snapshot = await bed.newest('general');
+    expect(snapshot.policies).toEqual(packing);
+    expect(snapshot.hostReadings.map((one) => [one.query, one.health])).toEqual([
+      ['host_cpu_utilisation', 'HEALTHY'],
+      ['max_over_time(host_mem_utilisation[5m])', 'HEALTHY'],
+      ['host_cpu_cores', 'HEALTHY'],
+      ['host_mem_utilisation', 'HEALTHY'],
+    ]);
+    expect(snapshot.hostReadings[2]?.values['compute-01']).toBe(64);
+    expect(snapshot.scores.policies.every((one) => one.participates)).toBe(true);
+  } finally {
+    await bed.close();
+  }
+});
+
 describe('the number of calls', () => {
   const callsFor = async (vms: number, pageSize: number): Promise<Record<string, number>> => {
     const bed = await openBed({ scenario: generate({ hosts: 6, vms }), scope: ['aggregate-1'] });
@@ -248,7 +274,7 @@ describe('two aggregates and the pool', () => {
         listServers: async (...call) => (await nova.listServers(...call)).filter((one) => one.name !== hidden),
       }),
     });
-    for (const taken of await bed.taken()) other.seen.note(taken, Number.MAX_SAFE_INTEGER);
+    for (const [place, taken] of (await bed.taken()).entries()) other.seen.note(taken, place + 1);
     await other.cycle(4);
     expect(codes((await of('left')).problems)).toEqual(['server-vanished']);
 
@@ -256,6 +282,38 @@ describe('two aggregates and the pool', () => {
     await scorer.cycle(5);
     expect((await of('left')).problems).toEqual([]);
     expect((await of('left')).servers.map((one) => one.name)).toEqual(['vm-a2']);
+  });
+});
+
+describe('clouds of other ages', () => {
+  const takeOn = async (versions: Pick<ScenarioInput, 'compute' | 'placement'>) => {
+    const bed = await openBed({ scenario: { ...demoCloud(), ...versions }, scope: ['general'] });
+    try {
+      await bed.scorer().cycle(1);
+      return { snapshot: await bed.newest('general'), counts: bed.sim.counts() };
+    } finally {
+      await bed.close();
+    }
+  };
+
+  test('Queens: the snapshot is the same, but for what that Nova cannot tell', async () => {
+    const { snapshot, counts } = await takeOn({ compute: '2.60', placement: '1.17' });
+    expect(snapshot.problems).toEqual([]);
+    expect(snapshot.notes).toEqual([]);
+    expect(snapshot.servers).toHaveLength(150);
+    expect(snapshot.servers.every((one) => !('pinnedAvailabilityZone' in one))).toBe(true);
+    expect(snapshot.serverGroups).toHaveLength(4);
+    expect(snapshot.servers.filter((one) => one.optedOutBy !== null)).toHaveLength(2);
+    // That Placement has no candidates of nested providers: each provider is asked by itself.
+    expect(snapshot.hosts.every((one) => one.inventory?.VCPU?.maxUnit === 64 && one.traits !== null)).toBe(true);
+    expect(counts['GET placement /resource_providers/{id}/usages']).toBe(12);
+  });
+
+  test('today: pinned zones are known, and capacity takes one call', async () => {
+    const { snapshot, counts } = await takeOn({ compute: '2.100', placement: '1.39' });
+    expect(snapshot.servers.filter((one) => one.pinnedAvailabilityZone === 'az-a')).toHaveLength(1);
+    expect(counts['GET placement /allocation_candidates']).toBe(1);
+    expect(counts['GET placement /resource_providers/{id}/usages']).toBeUndefined();
   });
 });
 
