@@ -22,10 +22,10 @@ const caps = { maxConcurrentMigrations: 4, maxOutboundPerHost: 1, maxInboundPerH
 /** The waits of the specification, at the pace of the simulated cloud. */
 const scaled: TaskOptions = {
   ...defaultTaskOptions,
-  pollIntervalMs: 50,
+  pollIntervalMs: 25,
   retryBackoffMs: 100,
   retryBackoffMaxMs: 1000,
-  takeoverMs: 3000,
+  takeoverMs: 1500,
   postWindowMs: 1000,
   abortAgainMs: 500,
   settleMs: 3000,
@@ -186,7 +186,7 @@ describe('a move on a simulated cloud', () => {
 
   it('whose abort Nova refuses is asked for again, and followed to its end', async () => {
     const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'slow', seconds: 40 } });
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'slow', seconds: 120 } });
     const refusal = { api: 'compute', method: 'DELETE', effect: { kind: 'status', status: 400 } } as const;
     bed.sim.act({ act: 'faultApi', fault: refusal });
     await executorOn(bed, { deadlineMinMs: 100, deadlinePerGibMs: 0, hardTimeoutMs: 100 });
@@ -237,7 +237,7 @@ describe('a move on a simulated cloud', () => {
 
   it('of a server that disappears on the way is Cancelled', async () => {
     const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'slow', seconds: 60 } });
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'slow', seconds: 180 } });
     await executorOn(bed);
     const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
     await until(isRunning(bed));
@@ -552,7 +552,7 @@ describe('the rules of starting', () => {
 
   it('a pause holds starts back and leaves running moves alone', async () => {
     const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'slow', seconds: 20 } });
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'slow', seconds: 60 } });
     await executorOn(bed);
     const tasks = await bed.release([
       { server: 'h1-1', from: 'h1', to: 'h2' },
@@ -664,7 +664,7 @@ describe('three replicas', () => {
 
   it('hand a running move over when one of them stops', async () => {
     const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'slow', seconds: 40 } });
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'slow', seconds: 120 } });
     const first = await executorOn(bed, {}, caps, 'a');
     const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
     await until(isRunning(bed));

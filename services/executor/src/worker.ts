@@ -95,7 +95,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     if (held.has(key)) return { kind: 'done' };
     held.add(key);
     try {
-      return await withCorrelation(task.correlationId, () => traced(task, delivery, board));
+      return await traced(task, delivery, board);
     } finally {
       held.delete(key);
     }
@@ -121,7 +121,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const { by, cloud } = deps;
     return withSpan(tracer, spans.task, span, async (active) => {
       const run = { log, reader, board, cloud, checkOptions, options, by, clock, logger, tracer, meters };
-      const outcome = await runTask(task, delivery, run);
+      const outcome = await withCorrelation(task.correlationId, () => runTask(task, delivery, run));
       active.setAttribute(attributes.outcome, outcome.kind);
       return outcome;
     });

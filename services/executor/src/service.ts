@@ -1,0 +1,90 @@
+import { type Config, storageLimits } from '@kronos/config';
+import { connectLog, openCloud } from '@kronos/connect';
+import { streamNames, UNASSIGNED } from '@kronos/contracts';
+import { aggregateState, createFolder, type Folder, slots } from '@kronos/projections';
+import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
+import { systemClock } from './clock.ts';
+import { UnknownAggregate } from './errors.ts';
+import { taskMeters } from './meters.ts';
+import { taskOptions } from './options.ts';
+import { providers } from './providers.ts';
+import { createExecutor } from './worker.ts';
+
+/** Tasks held at once, the waiting ones included. */
+const CONCURRENCY = 2000;
+
+/**
+ * The aggregates that an executor serves: those named on its command line, else all in scope.
+ *
+ * @throws UnknownAggregate
+ */
+export function servedAggregates(config: Pick<Config, 'engine'>, named: readonly string[]): string[] {
+  const scope = [...config.engine.aggregates, ...(config.engine.includeUnassignedHosts ? [UNASSIGNED] : [])];
+  const unknown = named.find((name) => !scope.includes(name));
+  if (unknown !== undefined) throw new UnknownAggregate(unknown, scope);
+  return named.length === 0 ? scope : [...new Set(named)];
+}
+
+/** The executor as a service; `named`: the aggregates of its command line. */
+export const executorService = (named: readonly string[]): ServiceDefinition => ({
+  name: 'executor',
+  version,
+  async start({ config, log: logger, metrics, http, instance, tracer, onScrape }) {
+    const aggregates = servedAggregates(config, named);
+    const log = await connectLog(config, 'executor', logger);
+    await log.verify({
+      streams: [streamNames.log, streamNames.migrations],
+      buckets: [],
+      taskConsumers: aggregates,
+      limits: storageLimits(config),
+      ackWaitSeconds: config.nats.ackWait,
+    });
+    const view = await log.view<Folder>({
+      initial: createFolder(),
+      evolve: (folder, stored) => folder.apply(stored),
+    });
+    const cloud = openCloud(config, process.env, metrics);
+    const { executor: options } = config;
+    const executor = createExecutor({
+      log,
+      view,
+      aggregates,
+      cloud: { ...cloud, providerOf: providers(cloud.nova, systemClock) },
+      check: { aggregates: config.engine.aggregates, optOut: config.engine.optOut, force: options.force },
+      options: taskOptions(config),
+      caps: {
+        maxConcurrentMigrations: options.maxConcurrentMigrations,
+        maxOutboundPerHost: options.maxOutboundPerHost,
+        maxInboundPerHost: options.maxInboundPerHost,
+        maxConcurrentPerGroup: options.maxConcurrentPerGroup,
+      },
+      ackWaitMs: config.nats.ackWait * 1000,
+      concurrency: CONCURRENCY,
+      by: { service: 'executor', instance, version },
+      clock: systemClock,
+      logger,
+      tracer,
+      meters: taskMeters(metrics),
+    });
+    logger.info({ aggregates, dryRun: options.dryRun, force: options.force }, 'serving');
+    http.check('nats', () => toCheck(log.healthy()));
+    http.check('log', () => toCheck(view.healthy()));
+    onScrape(() => {
+      metrics.foldSequence.set(view.sequence, {});
+      const state = view.state.snapshot();
+      for (const aggregate of aggregates)
+        metrics.migrationsInFlight.set(slots(aggregateState(state, aggregate)).total, { aggregate });
+    });
+    return {
+      done: executor.done,
+      async stop() {
+        await executor.stop();
+        await view.close();
+        await log.close();
+        await cloud.close();
+      },
+    };
+  },
+});
+
+const toCheck = ({ ok, detail }: { ok: boolean; detail: string }) => (ok ? ({ ok } as const) : { ok, reason: detail });
