@@ -62,7 +62,7 @@ export async function connectEventLog(options: NatsOptions, hooks: EventLogHooks
     },
     replay: (range) => replay(link, scope, range),
     async view<S>(wanted: Parameters<typeof View.open<S>>[1]): Promise<LogView<S>> {
-      const view: View<S> = await View.open(link, wanted, () => views.delete(view));
+      const view = await View.open(link, wanted, (closed) => views.delete(closed));
       views.add(view);
       return view;
     },
@@ -70,7 +70,7 @@ export async function connectEventLog(options: NatsOptions, hooks: EventLogHooks
     replaySnapshots: (range) => replaySnapshots(link, scope, range),
     tail: (wanted) => tail(link, scope, wanted),
     tasks(wanted) {
-      const worker: Worker = new Worker(link, wanted, () => workers.delete(worker));
+      const worker = new Worker(link, wanted, (stopped) => workers.delete(stopped));
       workers.add(worker);
       return worker;
     },

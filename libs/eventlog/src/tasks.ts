@@ -108,7 +108,7 @@ export class Worker implements TaskWorker {
   readonly #options: TaskWorkerOptions;
   readonly #stopping = new AbortController();
   readonly #unhook: () => void;
-  readonly #onStop: () => void;
+  readonly #onStop: (worker: Worker) => void;
   /** Aggregates that wait to be asked for, the longest waiting first: none can starve another. */
   readonly #waiting: string[];
   readonly #pulls = new Set<Pull>();
@@ -117,7 +117,7 @@ export class Worker implements TaskWorker {
   readonly #trouble = new Map<string, string>();
   #stopped: Promise<void> | null = null;
 
-  constructor(link: Link, options: TaskWorkerOptions, onStop: () => void = () => undefined) {
+  constructor(link: Link, options: TaskWorkerOptions, onStop: (worker: Worker) => void = () => undefined) {
     if (!(options.concurrency >= 1)) throw new RangeError('concurrency must be at least 1');
     if (!(options.ackWaitMs >= 100)) throw new RangeError('ackWaitMs must be at least 100');
     this.#link = link;
@@ -286,7 +286,7 @@ export class Worker implements TaskWorker {
         held.giveUp();
       }),
     );
-    this.#onStop();
+    this.#onStop(this);
   }
 }
 

@@ -77,9 +77,9 @@ export class View<S> implements LogView<S> {
   #levelAt: number;
   #failure: Error | null = null;
   #created: string | null = null;
-  readonly #onClose: () => void;
+  readonly #onClose: (view: View<S>) => void;
 
-  private constructor(link: Link, options: ViewOptions<S>, onClose: () => void) {
+  private constructor(link: Link, options: ViewOptions<S>, onClose: (view: View<S>) => void) {
     this.#link = link;
     this.#onClose = onClose;
     this.#evolve = options.evolve;
@@ -89,7 +89,11 @@ export class View<S> implements LogView<S> {
   }
 
   /** Folded up to the log's last sequence at the call. @throws LogGap, StreamUnavailable, NatsRefused */
-  static async open<S>(link: Link, options: ViewOptions<S>, onClose: () => void = () => undefined): Promise<View<S>> {
+  static async open<S>(
+    link: Link,
+    options: ViewOptions<S>,
+    onClose: (view: View<S>) => void = () => undefined,
+  ): Promise<View<S>> {
     const view = new View(link, options, onClose);
     try {
       await view.#start(options.from);
@@ -227,7 +231,7 @@ export class View<S> implements LogView<S> {
 
   async close(): Promise<void> {
     this.#fail(new Closed('the view of the log is closed'));
-    this.#onClose();
+    this.#onClose(this);
     await this.#reader?.stop();
   }
 }

@@ -1,0 +1,317 @@
+import { type StoredEvent, streamNames, subject } from '@kronos/contracts';
+import { headers } from '@nats-io/transport-node';
+import { expect, test } from 'vitest';
+import { Closed, LogGap } from './errors.ts';
+import { all, failure, take, until } from './testing/async.ts';
+import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage } from './testing/messages.ts';
+import { startProxy } from './testing/proxy.ts';
+import { onEachServer } from './testing/suite.ts';
+
+const LOG = streamNames.log;
+/** A fold that keeps what it saw. */
+const collect = {
+  initial: [] as readonly StoredEvent[],
+  evolve: (seen: readonly StoredEvent[], e: StoredEvent) => [...seen, e],
+};
+/** A fold that is fast: counts, and keeps a running digest of the ids in their order. */
+const digest = {
+  initial: { count: 0, hash: 7 },
+  evolve: ({ count, hash }: { count: number; hash: number }, { event, sequence }: StoredEvent) => {
+    const text = `${sequence}:${'id' in event ? event.id : event.type}`;
+    let h = hash;
+    for (let i = 0; i < text.length; i++) h = (Math.imul(h, 31) + text.charCodeAt(i)) | 0;
+    return { count: count + 1, hash: h };
+  },
+};
+
+onEachServer('views', (bench) => {
+  test('fold the whole log in order, refresh to what the leader has, and tell of changes', async () => {
+    const { log } = await bench.provisioned(['gpu', 'cpu']);
+    for (let i = 1; i <= 5; i++) await log.append(pausedEvent(`${i}`, i % 2 === 0 ? 'cpu' : 'gpu'));
+    const view = await log.view(collect);
+    expect(view.sequence).toBe(5);
+    expect(view.state.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5]);
+    expect(view.state[0]?.event).toEqual(pausedEvent('1'));
+    expect(Math.abs((view.state[0]?.storedAt ?? 0) - Date.now())).toBeLessThan(60_000);
+    expect(view.lastSequenceOf(subject('controls', 'gpu'))).toBe(5);
+    expect(view.lastSequenceOf(subject('controls', 'cpu'))).toBe(4);
+    expect(view.lastSequenceOf(subject('plans', 'gpu'))).toBe(0);
+    const changes = view.changes();
+    await log.append(pausedEvent('6'));
+    expect(await view.refresh()).toBe(6);
+    expect(view.state).toHaveLength(6);
+    expect((await take(changes, 1))[0]?.sequence).toBe(6);
+    expect(view.lagMs).toBeLessThan(6_000);
+    expect(view.healthy().ok).toBe(true);
+    await view.close();
+    expect(await failure(view.refresh())).toBeInstanceOf(Closed);
+    expect(log.healthy().ok).toBe(true);
+  });
+
+  test('of an empty log are level at once', async () => {
+    const { log } = await bench.provisioned();
+    const view = await log.view(collect);
+    expect([view.sequence, await view.refresh()]).toEqual([0, 0]);
+    await log.append(pausedEvent('1'));
+    expect(await view.refresh()).toBe(1);
+  });
+
+  test('from a later event on know the last sequence of every subject, also of those that are quiet since', async () => {
+    const { log } = await bench.provisioned(['gpu', 'cpu']);
+    await log.append(pausedEvent('1', 'cpu'));
+    for (let i = 2; i <= 5; i++) await log.append(pausedEvent(`${i}`));
+    const view = await log.view({ ...collect, from: 4 });
+    expect(view.state.map(({ sequence }) => sequence)).toEqual([4, 5]);
+    expect(view.lastSequenceOf(subject('controls', 'cpu'))).toBe(1);
+    expect(view.lastSequenceOf(subject('controls', 'gpu'))).toBe(5);
+    const atEnd = await log.view({ ...collect, from: 6 });
+    expect([atEnd.sequence, atEnd.state.length, atEnd.lastSequenceOf(subject('controls', 'gpu'))]).toEqual([5, 0, 5]);
+    expect(await failure(log.view({ ...collect, from: 7 }))).toBeInstanceOf(LogGap);
+  });
+
+  test('keep what they cannot read as an event that says so', async () => {
+    const { server, log } = await bench.provisioned();
+    const { js } = await bench.bare(server);
+    const on = (body: string) => js.publish('kronos.controls.gpu', body);
+    await on('no json');
+    await on('{"type":"from.the.future","version":1}');
+    await on(JSON.stringify({ ...pausedEvent('3'), version: 2 }));
+    await on(JSON.stringify({ ...pausedEvent('4'), data: { commandId: 4 } }));
+    await on(JSON.stringify(pausedEvent('5', 'other')));
+    await on(JSON.stringify(taskMessage(6)));
+    await on(JSON.stringify({ ...pausedEvent('7'), more: 'of a later minor version' }));
+    const view = await log.view(collect);
+    const events = view.state.map(({ event }) => event);
+    expect(events.slice(0, 6).map(({ type }) => type)).toEqual(Array(6).fill('unreadable'));
+    expect(events[2]).toMatchObject({ aggregate: 'gpu', claimedType: 'aggregate.paused', claimedVersion: 2 });
+    expect(events[4]).toMatchObject({ aggregate: 'gpu', problem: expect.stringContaining('other') });
+    expect(events[6]).toEqual(pausedEvent('7'));
+  });
+
+  test('no event is missed and none folded twice, over kills, broken connections and deleted consumers', async () => {
+    const { server, log } = await bench.provisioned();
+    const proxy = bench.closing.add(await startProxy(server.port));
+    const reader = await bench.connect(proxy);
+    const view = await reader.view(digest);
+    const total = 2_500;
+    const writing = (async () => {
+      for (let at = 0; at < total; at += 50)
+        await log.appendMany(Array.from({ length: 50 }, (_, i) => startedEvent(at + i)));
+    })();
+    for (let round = 0; round < 3; round++) {
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      proxy.reset();
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      const { jsm } = await bench.bare(server);
+      for await (const { name } of jsm.consumers.list(LOG)) await jsm.consumers.delete(LOG, name);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      await server.kill();
+      await server.restart();
+    }
+    await writing;
+    expect(await view.refresh()).toBe(total);
+    let expected = digest.initial;
+    for (let i = 0; i < total; i++)
+      expected = digest.evolve(expected, { sequence: i + 1, storedAt: 0, event: startedEvent(i) });
+    expect(view.state).toEqual(expected);
+    expect(view.healthy().ok).toBe(true);
+  }, 60_000);
+
+  test('a cut in the network that nobody reports is noticed, and the view goes on', async () => {
+    const { server, log } = await bench.provisioned();
+    const proxy = bench.closing.add(await startProxy(server.port));
+    const reader = await bench.connect(proxy, { requestTimeoutMs: 1_000 });
+    const view = await reader.view(collect);
+    proxy.cut();
+    await log.append(pausedEvent('1'));
+    expect(await failure(view.refresh())).toMatchObject({ code: 'KRONOS_STREAM_UNAVAILABLE' });
+    proxy.heal();
+    expect(await view.refresh()).toBe(1);
+    expect(view.state).toHaveLength(1);
+  });
+
+  test('events that are gone end the view for good', async () => {
+    const { server } = await bench.provisioned();
+    const { jsm, js } = await bench.bare(server);
+    await jsm.streams.delete(LOG);
+    await jsm.streams.add({ name: LOG, subjects: ['kronos.plans.*', 'kronos.results.*', 'kronos.controls.*'] });
+    for (let i = 1; i <= 4; i++) await js.publish('kronos.controls.gpu', JSON.stringify(pausedEvent(`${i}`)));
+    await jsm.streams.deleteMessage(LOG, 3);
+    const warnings: string[] = [];
+    const log = await bench.connect(server, {}, { onWarning: ({ text }) => warnings.push(text) });
+    const error = await failure(log.view(collect));
+    expect(error).toBeInstanceOf(LogGap);
+    expect(String(error)).toContain('after sequence 2 comes 4');
+    expect(await failure(all(log.replay()))).toBeInstanceOf(LogGap);
+    await jsm.streams.deleteMessage(LOG, 1);
+    expect(await failure(log.view(collect))).toBeInstanceOf(LogGap);
+    expect(warnings.join()).toContain('missing');
+  });
+
+  test('another log in place of the one that was read ends the view for good', async () => {
+    const { server, log } = await bench.provisioned();
+    for (let i = 1; i <= 3; i++) await log.append(pausedEvent(`${i}`));
+    const view = await log.view(collect);
+    const { jsm, js } = await bench.bare(server);
+    const { config } = await jsm.streams.info(LOG);
+    await jsm.streams.delete(LOG);
+    await jsm.streams.add(config);
+    for (let i = 1; i <= 5; i++) await js.publish('kronos.controls.gpu', JSON.stringify(pausedEvent(`n${i}`)));
+    expect(await failure(view.refresh())).toBeInstanceOf(LogGap);
+    expect(await failure(view.refresh())).toBeInstanceOf(LogGap);
+    expect(view.state).toHaveLength(3);
+    expect(log.healthy().ok).toBe(false);
+  });
+
+  test('a fold that throws ends the view with its error', async () => {
+    const { log } = await bench.provisioned();
+    const view = await log.view({
+      initial: 0,
+      evolve: (n) => {
+        if (n === 1) throw new Error('cannot fold this');
+        return n + 1;
+      },
+    });
+    const changes = view.changes();
+    await log.append(pausedEvent('1'));
+    await log.append(pausedEvent('2'));
+    expect(await failure(view.refresh())).toMatchObject({ message: 'cannot fold this' });
+    expect(await failure(all(changes))).toMatchObject({ message: 'cannot fold this' });
+  });
+
+  test('large events in numbers do not make the server drop the reader as too slow', async () => {
+    const { server, log } = await bench.provisioned();
+    const comment = 'x'.repeat(900 * 1024);
+    for (let i = 0; i < 100; i++) await log.append(pausedEvent(`${i}`, 'gpu', comment));
+    const statuses: string[] = [];
+    const reader = await bench.connect(server, {}, { onStatus: ({ type }) => statuses.push(type) });
+    expect((await reader.view(digest)).state.count).toBe(100);
+    let count = 0;
+    for await (const _ of reader.replay()) count++;
+    expect(count).toBe(100);
+    expect(statuses).toEqual([]);
+  });
+});
+
+onEachServer('replay, snapshots and tail', (bench) => {
+  test('replay gives a range, in order, and ends', async () => {
+    const { log } = await bench.provisioned();
+    expect(await all(log.replay())).toEqual([]);
+    await log.appendMany(Array.from({ length: 12_000 }, (_, i) => startedEvent(i)));
+    const sequences = (await all(log.replay({ from: 3, to: 11_000 }))).map(({ sequence }) => sequence);
+    expect(sequences).toEqual(Array.from({ length: 10_998 }, (_, i) => i + 3));
+    expect(await all(log.replay({ from: 20_000 }))).toEqual([]);
+    const [first] = await take(log.replay(), 1);
+    expect(first).toMatchObject({ sequence: 1, subject: 'kronos.results.gpu', traceparent: null });
+    const waiting = all(log.replay({ from: 12_001, to: 12_002 }));
+    await log.append(pausedEvent('1'));
+    await log.append(pausedEvent('2'));
+    expect(await waiting).toHaveLength(2);
+  });
+
+  test('snapshots: the newest of each aggregate first, then each new one, over a restart', async () => {
+    const { server, log } = await bench.provisioned(['gpu', 'cpu']);
+    const put = (id: string, aggregate: string) =>
+      log.putSnapshot(emptySnapshot(id, aggregate), { by: { ...actor, service: 'scorer' }, causationId: null });
+    await put('gpu-1', 'gpu');
+    await put('cpu-1', 'cpu');
+    await put('gpu-2', 'gpu');
+    await put('other-1', 'other');
+    const seen: string[] = [];
+    const reading = (async () => {
+      for await (const { message, problem } of log.snapshots({ aggregates: ['gpu', 'cpu'] })) {
+        if (problem === undefined) seen.push(message.data.snapshotId);
+        if (seen.length === 4) break;
+      }
+    })();
+    await until(() => seen.length === 2);
+    await put('gpu-3', 'gpu');
+    await until(() => seen.length === 3);
+    await server.restart();
+    await put('other-2', 'other');
+    await put('cpu-2', 'cpu');
+    await reading;
+    expect(seen).toEqual(['cpu-1', 'gpu-2', 'gpu-3', 'cpu-2']);
+    const replayed = await all(log.replaySnapshots({ aggregates: ['gpu'] }));
+    expect(replayed.map(({ sequence }) => sequence)).toEqual([1, 3, 5]);
+    const middle = replayed[1]?.storedAt ?? 0;
+    const since = new Date(middle);
+    expect((await all(log.replaySnapshots({ since, until: since }))).map(({ sequence }) => sequence)).toEqual([3]);
+    expect(await all(log.replaySnapshots({ aggregates: ['nobody'] }))).toEqual([]);
+  });
+
+  test('a bad message among the snapshots is described and does not stop the rest', async () => {
+    const { server, log } = await bench.provisioned();
+    const { js } = await bench.bare(server);
+    await js.publish('kronos.snapshots.gpu', '{"type":"snapshot.taken"');
+    const puts = () =>
+      log.putSnapshot(emptySnapshot('gpu-1'), { by: { ...actor, service: 'scorer' }, causationId: null });
+    const bodies = await puts();
+    await js.publish('kronos.snapshots.other', JSON.stringify(bodies.message));
+    const [bad, good, astray] = await all(log.replaySnapshots());
+    expect(bad).toMatchObject({ problem: 'the body is no JSON', message: '{"type":"snapshot.taken"' });
+    expect(good?.problem).toBeUndefined();
+    expect(astray?.problem).toContain('does not belong on kronos.snapshots.other');
+  });
+
+  test('tail: several families and streams, the work queue without taking from it, from the start or only what is new', async () => {
+    const { server, log } = await bench.provisioned(['gpu', 'cpu']);
+    await log.append(pausedEvent('1'));
+    await log.append(startedEvent(1, 'cpu'));
+    await log.append(taskMessage(1));
+    await log.append(taskMessage(2, 'cpu'));
+    const families = ['controls', 'results', 'migrations', 'snapshots'] as const;
+    const was = await all(log.tail({ families, since: 'all', end: true }));
+    expect(was.map(({ subject: s }) => s).sort()).toEqual([
+      'kronos.controls.gpu',
+      'kronos.migrations.cpu',
+      'kronos.migrations.gpu',
+      'kronos.results.cpu',
+    ]);
+    const gpu = await all(log.tail({ families, aggregates: ['gpu'], since: 'all', end: true }));
+    expect(gpu.map(({ subject: s }) => s).sort()).toEqual(['kronos.controls.gpu', 'kronos.migrations.gpu']);
+    expect(await all(log.tail({ families, since: new Date(Date.now() + 60_000), end: true }))).toEqual([]);
+    const { jsm } = await bench.bare(server);
+    expect((await jsm.streams.info(streamNames.migrations)).state.messages).toBe(2);
+    const news = take(log.tail({ families }), 2);
+    // What is new is what comes after the readers are there.
+    await until(async () => (await jsm.streams.info(LOG)).state.consumer_count > 0);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    await log.append(pausedEvent('2'));
+    await log.append(taskMessage(3));
+    expect((await news).map(({ message }) => (message as { type: string }).type).sort()).toEqual([
+      'aggregate.paused',
+      'migration.requested',
+    ]);
+  });
+
+  test('closing the log ends every iteration', async () => {
+    const { server } = await bench.provisioned();
+    const log = await bench.connect(server);
+    const iterations = [
+      all(log.snapshots({ aggregates: ['gpu'] })),
+      all(log.tail({ families: ['controls', 'migrations'] })),
+      all(log.replay({ to: 10 })),
+    ].map(failure);
+    const view = await log.view(collect);
+    const changes = all(view.changes());
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    await log.close();
+    for (const error of await Promise.all(iterations)) expect(error).toBeInstanceOf(Closed);
+    expect(await changes).toEqual([]);
+    expect(await failure(log.append(pausedEvent('1')))).toBeInstanceOf(Closed);
+    expect(log.healthy().ok).toBe(false);
+  });
+
+  test('a traceparent of a message comes with it', async () => {
+    const { server, log } = await bench.provisioned();
+    const { nc } = await bench.bare(server);
+    const h = headers();
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    h.set('traceparent', traceparent);
+    await nc.request('kronos.controls.gpu', JSON.stringify(pausedEvent('1')), { headers: h, timeout: 2_000 });
+    expect((await all(log.replay()))[0]?.traceparent).toBe(traceparent);
+    const [delivered] = await all(log.tail({ families: ['controls'], since: 'all', end: true }));
+    expect(delivered?.traceparent).toBe(traceparent);
+  });
+});
