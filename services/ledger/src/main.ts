@@ -1,1 +1,42 @@
-export {};
+import { storageLimits } from '@kronos/config';
+import { connectLog } from '@kronos/connect';
+import { bucketNames, streamNames, UNASSIGNED } from '@kronos/contracts';
+import { commandLine, runService, kronosVersion as version } from '@kronos/telemetry';
+import { startLedger } from './ledger.ts';
+
+const { file } = commandLine('ledger');
+
+process.exitCode = await runService(
+  {
+    name: 'ledger',
+    version,
+    async start({ config, log: logger, metrics, http, instance, tracer, onScrape }) {
+      const { engine, ledger } = config;
+      const log = await connectLog(config, 'ledger', logger);
+      await log.verify({
+        streams: [streamNames.log, streamNames.checkpoints],
+        buckets: [bucketNames.checkpoints],
+        taskConsumers: [],
+        limits: storageLimits(config),
+      });
+      return await startLedger({
+        log,
+        options: {
+          scope: [...engine.aggregates, ...(engine.includeUnassignedHosts ? [UNASSIGNED] : [])],
+          checkpointIntervalSeconds: ledger.checkpointInterval,
+          checkpointEvents: ledger.checkpointEvents,
+          maxClockSkewSeconds: engine.maxClockSkew,
+          console: ledger.console,
+        },
+        by: { service: 'ledger', instance, version },
+        logger,
+        metrics,
+        onScrape,
+        http,
+        tracer,
+        clock: Date.now,
+      });
+    },
+  },
+  { file, env: process.env },
+);

@@ -1,0 +1,117 @@
+import {
+  type Actor,
+  bucketNames,
+  canonicalJson,
+  type Family,
+  messageId,
+  type StateCheckpointed,
+  streamNames,
+} from '@kronos/contracts';
+import { BadObject, digestOf, type EventLog, MissingObject } from '@kronos/eventlog';
+import { anchorOf, type CheckpointPart, fromParts, type Json, type LogState, toParts } from '@kronos/projections';
+
+/** States above this go to the object store; the message names them. */
+const MAX_INLINE_BYTES = 256 * 1024;
+const LEDGER: Family = 'ledger';
+
+/** A checkpoint that was not used, and why. */
+export type PassedOver = { readonly sequence: number; readonly problem: string };
+
+/** Messages of one log sequence, or what is wrong with one of them. */
+type Found = { readonly messages: StateCheckpointed[]; problem: string | null };
+
+/**
+ * The state of the newest checkpoint that can be trusted, or null: then the fold starts from the first event. Trusted is
+ * one whose parts are all there, have the digests they name, are of this fold and of this log.
+ */
+export async function newestCheckpoint(
+  log: Pick<EventLog, 'tail' | 'objects' | 'replay' | 'lastSequence'>,
+  onPassedOver: (passed: PassedOver) => void,
+): Promise<LogState | null> {
+  const bySequence = new Map<number, Found>();
+  for await (const delivered of log.tail({ families: [LEDGER], since: 'all', end: true })) {
+    if (delivered.problem !== undefined) {
+      onPassedOver({ sequence: delivered.sequence, problem: `${delivered.subject}: ${delivered.problem}` });
+      continue;
+    }
+    if (delivered.message.type !== 'state.checkpointed') continue;
+    const { sequence } = delivered.message.data;
+    const found = bySequence.get(sequence) ?? { messages: [], problem: null };
+    found.messages.push(delivered.message);
+    bySequence.set(sequence, found);
+  }
+  const last = await log.lastSequence(streamNames.log);
+  for (const [sequence, { messages }] of [...bySequence].sort(([a], [b]) => b - a)) {
+    const problem = sequence > last ? `the log ends at ${last}` : null;
+    const tried = problem === null ? await restore(log, messages) : problem;
+    if (typeof tried !== 'string') return tried;
+    onPassedOver({ sequence, problem: tried });
+  }
+  return null;
+}
+
+/** The state that these messages hold, or what is wrong with them. */
+async function restore(
+  log: Pick<EventLog, 'objects' | 'replay'>,
+  messages: readonly StateCheckpointed[],
+): Promise<LogState | string> {
+  const parts = new Map<string, CheckpointPart>();
+  for (const { aggregate, data } of messages) {
+    let state: Json;
+    try {
+      state = data.body === null ? (data.state as Json) : await stateOf(log, data.body);
+    } catch (error) {
+      if (error instanceof MissingObject || error instanceof BadObject) return `${aggregate}: ${error.message}`;
+      throw error;
+    }
+    if (digestOfState(canonicalJson(state)) !== data.digest)
+      return `${aggregate}: the state has not the digest that it names`;
+    parts.set(aggregate, { aggregate, sequence: data.sequence, foldVersion: data.foldVersion, state });
+  }
+  const restored = fromParts([...parts.values()]);
+  if (!restored.ok) return restored.problem;
+  const { sequence } = restored.state;
+  for await (const stored of log.replay({ from: sequence, to: sequence }))
+    if (anchorOf(stored) === restored.anchor) return restored.state;
+  return `it is of another log: there event ${sequence} was ${restored.anchor}`;
+}
+
+async function stateOf(log: Pick<EventLog, 'objects'>, ref: Parameters<EventLog['objects']['get']>[0]): Promise<Json> {
+  const text = new TextDecoder().decode(await log.objects.get(ref));
+  try {
+    return JSON.parse(text) as Json;
+  } catch (cause) {
+    throw new BadObject(`${ref.object} in ${ref.bucket} is no JSON`, { cause });
+  }
+}
+
+const digestOfState = (text: string): string => digestOf(new TextEncoder().encode(text));
+
+/** Writes the state, one message per aggregate. Written again, or by another ledger, it is the same messages. */
+export async function writeCheckpoint(
+  log: Pick<EventLog, 'append' | 'objects'>,
+  state: LogState,
+  anchor: string,
+  by: Actor,
+  nowMs: number,
+): Promise<void> {
+  for (const part of toParts(state, anchor)) {
+    const { aggregate, sequence, foldVersion } = part;
+    const text = canonicalJson(part.state);
+    const bytes = new TextEncoder().encode(text);
+    const large = bytes.byteLength > MAX_INLINE_BYTES;
+    const body = large ? await log.objects.put(bucketNames.checkpoints, `${aggregate} at ${sequence}`, bytes) : null;
+    const id = messageId.checkpoint(aggregate, sequence);
+    await log.append({
+      type: 'state.checkpointed',
+      version: 1,
+      id,
+      time: new Date(nowMs).toISOString(),
+      aggregate,
+      by,
+      correlationId: id,
+      causationId: null,
+      data: { sequence, foldVersion, digest: digestOf(bytes), state: large ? null : part.state, body },
+    });
+  }
+}

@@ -1,0 +1,101 @@
+import type { LogEventOf, Reason, StoredEvent } from '@kronos/contracts';
+
+/** Events kept in memory, over all aggregates. */
+export const RECENT_EVENTS = 10_000;
+/** Decisions kept in memory per aggregate: two days of a cycle a minute. */
+export const RECENT_DECISIONS = 2_880;
+
+/** One decision as the chart of the console needs it. */
+export type DecisionPoint = {
+  readonly sequence: number;
+  readonly time: string;
+  readonly snapshotId: string;
+  readonly outcome: 'planned' | 'quiet' | 'gated';
+  readonly release: 'released' | 'proposed' | 'dryRun' | 'none';
+  readonly reason: Reason;
+  /** Steps of its plan; 0 without one. */
+  readonly steps: number;
+  readonly combined: number | null;
+  readonly combinedAfter: number | null;
+  readonly policies: readonly {
+    readonly policy: string;
+    readonly imbalance: number | null;
+    readonly threshold: number;
+    readonly detected: boolean;
+  }[];
+};
+
+/** The latest events, for people. What is older is on the log. */
+export type History = {
+  add(stored: StoredEvent): void;
+  /** The oldest event in memory; null when there is none. */
+  readonly oldest: StoredEvent | null;
+  /** Newest first. */
+  events(): Iterable<StoredEvent>;
+  /** Oldest first. */
+  decisions(aggregate: string): readonly DecisionPoint[];
+  /** Sequence of the decision that made a plan; null when it is older than what is kept. */
+  planSequence(planId: string): number | null;
+};
+
+export function history(limits = { events: RECENT_EVENTS, decisions: RECENT_DECISIONS }): History {
+  const ring: StoredEvent[] = [];
+  let next = 0;
+  const points = new Map<string, DecisionPoint[]>();
+  const plans = new Map<string, number>();
+
+  function decided({ sequence }: StoredEvent, event: LogEventOf<'cycle.decided'>): void {
+    const of = points.get(event.aggregate) ?? [];
+    points.set(event.aggregate, of);
+    of.push(pointOf(sequence, event));
+    // Cut in larger pieces: cheap, and never more than a quarter above the limit.
+    if (of.length > limits.decisions * 1.25) of.splice(0, of.length - limits.decisions);
+    if (event.data.plan === null) return;
+    plans.set(event.data.plan.id, sequence);
+    for (const id of plans.keys()) {
+      if (plans.size <= limits.events) break;
+      plans.delete(id);
+    }
+  }
+
+  return {
+    add(stored) {
+      if (ring.length < limits.events) ring.push(stored);
+      else ring[next] = stored;
+      next = (next + 1) % limits.events;
+      if (stored.event.type === 'cycle.decided') decided(stored, stored.event);
+    },
+    get oldest() {
+      return ring[ring.length < limits.events ? 0 : next] ?? null;
+    },
+    *events() {
+      for (let back = 1; back <= ring.length; back++) {
+        const stored = ring[(next - back + limits.events) % limits.events];
+        if (stored !== undefined) yield stored;
+      }
+    },
+    decisions: (aggregate) => (points.get(aggregate) ?? []).slice(-limits.decisions),
+    planSequence: (planId) => plans.get(planId) ?? null,
+  };
+}
+
+/** What the chart needs of a decision. */
+export function pointOf(sequence: number, { data }: LogEventOf<'cycle.decided'>): DecisionPoint {
+  return {
+    sequence,
+    time: data.snapshotTime,
+    snapshotId: data.snapshotId,
+    outcome: data.outcome,
+    release: data.release,
+    reason: data.reason,
+    steps: data.plan?.steps.length ?? 0,
+    combined: data.before.combined,
+    combinedAfter: data.plan?.after.combined ?? null,
+    policies: data.before.policies.map(({ policy, imbalance, threshold, detected }) => ({
+      policy,
+      imbalance,
+      threshold,
+      detected,
+    })),
+  };
+}

@@ -1,0 +1,45 @@
+import { testLog } from '@kronos/projections/testing';
+import { describe, expect, it } from 'vitest';
+import { history } from './history.ts';
+
+describe('the history in memory', () => {
+  const filled = (count: number, limits = { events: 5, decisions: 4 }) => {
+    const log = testLog();
+    const plans: string[] = [];
+    for (let i = 0; i < count; i++) plans.push(log.pass(60).released([{ serverId: 'vm1', from: 'h1', to: 'h2' }]));
+    const seen = history(limits);
+    for (const stored of log.events) seen.add(stored);
+    return { seen, plans };
+  };
+  const sequences = (seen: ReturnType<typeof history>) => [...seen.events()].map((e) => e.sequence);
+
+  it('gives the latest events, newest first', () => {
+    expect(sequences(filled(3).seen)).toEqual([3, 2, 1]);
+    expect(sequences(filled(12).seen)).toEqual([12, 11, 10, 9, 8]);
+  });
+
+  it('knows the oldest that it holds', () => {
+    expect(history().oldest).toBeNull();
+    expect(filled(3).seen.oldest?.sequence).toBe(1);
+    expect(filled(5).seen.oldest?.sequence).toBe(1);
+    expect(filled(12).seen.oldest?.sequence).toBe(8);
+  });
+
+  it('gives the latest decisions of an aggregate, oldest first', () => {
+    const { seen } = filled(9);
+    expect(seen.decisions('gpu').map((d) => d.sequence)).toEqual([6, 7, 8, 9]);
+    expect(seen.decisions('gpu').at(-1)).toMatchObject({
+      steps: 1,
+      release: 'released',
+      combined: 0.3,
+      combinedAfter: 0.1,
+    });
+    expect(seen.decisions('other')).toEqual([]);
+  });
+
+  it('finds the event of a recent plan, and no longer that of an old one', () => {
+    const { seen, plans } = filled(9);
+    expect(plans.map((id) => seen.planSequence(id))).toEqual([null, null, null, null, 5, 6, 7, 8, 9]);
+    expect(seen.planSequence('gpu-0')).toBeNull();
+  });
+});

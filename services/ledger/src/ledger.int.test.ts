@@ -1,0 +1,306 @@
+import { ALL, messageId, type StateCheckpointed, type StoredEvent } from '@kronos/contracts';
+import { canonicalState, fold } from '@kronos/projections';
+import { randomHistory, testLog } from '@kronos/projections/testing';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { newestCheckpoint } from './checkpoint.ts';
+import { ledgerBed } from './testing.ts';
+
+let bed: Awaited<ReturnType<typeof ledgerBed>>;
+beforeEach(async () => {
+  bed = await ledgerBed();
+});
+afterEach(async () => {
+  await bed.close();
+});
+
+/** What is on the log, as it is read back. */
+async function stored(): Promise<StoredEvent[]> {
+  const events: StoredEvent[] = [];
+  for await (const { sequence, storedAt, event } of bed.log.replay()) events.push({ sequence, storedAt, event });
+  return events;
+}
+const passedOver = () => {
+  const problems: string[] = [];
+  return { problems, note: ({ problem }: { problem: string }) => void problems.push(problem) };
+};
+
+describe('the ledger', () => {
+  it('starts from the first event, checkpoints at its end, and goes on from there to the very same state', async () => {
+    await bed.append(randomHistory({ seed: 1, cycles: 60 }));
+    const first = await bed.start();
+    const sequence = (await bed.log.lastSequence('KRONOS_LOG')) as number;
+    expect((await first.get('/api/v1')).body).toMatchObject({ sequence });
+    await first.stop();
+
+    const { problems, note } = passedOver();
+    const restored = await newestCheckpoint(bed.log, note);
+    expect(problems).toEqual([]);
+    expect(restored && canonicalState(restored)).toBe(canonicalState(fold(await stored())));
+
+    await bed.append([...randomHistory({ seed: 2, cycles: 20, startMs: Date.now() })]);
+    const second = await bed.start();
+    expect(second.lines).toContainEqual(
+      expect.objectContaining({ message: 'folding the log from a checkpoint', sequence }),
+    );
+    await second.stop();
+    const again = await newestCheckpoint(bed.log, note);
+    expect(again && canonicalState(again)).toBe(canonicalState(fold(await stored())));
+  });
+
+  it('keeps a state that is too large for a message in the object store', async () => {
+    const log = testLog('gpu', Date.now());
+    log.configured();
+    log.released(Array.from({ length: 600 }, (_, i) => ({ serverId: `vm${i}`, from: 'h1', to: 'h2' })));
+    await bed.append(log.events);
+    const ledger = await bed.start();
+    await ledger.stop();
+    const checkpoints: StateCheckpointed[] = [];
+    for await (const { message, problem } of bed.log.tail({ families: ['ledger'], since: 'all', end: true }))
+      if (problem === undefined && message.type === 'state.checkpointed') checkpoints.push(message);
+    expect(checkpoints.map((c) => [c.data.state === null, c.data.body?.bucket])).toEqual([
+      [true, 'kronos-checkpoints'],
+    ]);
+    const restored = await newestCheckpoint(bed.log, () => {});
+    expect(restored && canonicalState(restored)).toBe(canonicalState(fold(await stored())));
+  });
+
+  it('writes a checkpoint after so many events', async () => {
+    const ledger = await bed.start({ checkpointEvents: 10 });
+    await bed.append(randomHistory({ seed: 4, cycles: 10 }));
+    for await (const { message } of bed.log.tail({ families: ['ledger'], since: 'all' })) {
+      expect((message as StateCheckpointed).data.sequence).toBeGreaterThanOrEqual(10);
+      break;
+    }
+    expect(await ledger.text('/metrics')).toMatch(/kronos_checkpoint_sequence\{aggregate="gpu"\} \d+/);
+  });
+
+  it('shows events as they come', async () => {
+    const ledger = await bed.start();
+    const log = testLog('gpu', Date.now());
+    log.configured();
+    const planId = log.released([{ serverId: 'vm1', from: 'h1', to: 'h2' }]);
+    log.started({ task: `${planId}-s1` });
+    await bed.append(log.events);
+    await expect
+      .poll(async () => (await ledger.get('/api/v1/aggregates')).body)
+      .toMatchObject({ aggregates: [{ name: 'gpu', standing: 'moving', slots: 1, inScope: true }] });
+  });
+});
+
+describe('a checkpoint that cannot be trusted is noticed and passed over:', () => {
+  /** A log with two good checkpoints; the second one is then spoilt. */
+  async function spoil(change: (good: StateCheckpointed) => StateCheckpointed['data']): Promise<string[]> {
+    await bed.append(randomHistory({ seed: 5, cycles: 30, aggregates: ['gpu'] }));
+    await (await bed.start()).stop();
+    const sequence = await bed.log.lastSequence('KRONOS_LOG');
+    let good: StateCheckpointed | null = null;
+    for await (const { message } of bed.log.tail({ families: ['ledger'], since: 'all', end: true }))
+      good = message as StateCheckpointed;
+    if (good === null) throw new Error('no checkpoint was written');
+    await bed.append(randomHistory({ seed: 6, cycles: 30, aggregates: ['gpu'], startMs: Date.now() }));
+    const data = change(good);
+    await bed.log.append({ ...good, id: messageId.checkpoint('gpu', data.sequence), data });
+    const ledger = await bed.start();
+    expect(ledger.lines).toContainEqual(
+      expect.objectContaining({ message: 'folding the log from a checkpoint', sequence }),
+    );
+    expect(await ledger.text('/metrics')).toContain('kronos_checkpoints_passed_over_total 1');
+    const warnings = ledger.lines.filter((line) => line.message === 'a checkpoint is passed over');
+    return warnings.map((line) => String(line.problem));
+  }
+
+  it('one whose state has another digest', async () => {
+    expect(await spoil(({ data }) => ({ ...data, sequence: data.sequence + 1, digest: 'sha256:00' }))).toEqual([
+      expect.stringMatching(/digest/),
+    ]);
+  });
+
+  it('one that reaches beyond the log', async () => {
+    expect(await spoil(({ data }) => ({ ...data, sequence: 1_000_000 }))).toEqual([
+      expect.stringMatching(/log ends at/),
+    ]);
+  });
+
+  it('one of another fold version', async () => {
+    expect(await spoil(({ data }) => ({ ...data, sequence: data.sequence + 1, foldVersion: 999 }))).toEqual([
+      expect.stringMatching(/fold version/),
+    ]);
+  });
+
+  it('one of another log', async () => {
+    expect(await spoil(({ data }) => ({ ...data, sequence: data.sequence + 1 }))).toEqual([
+      expect.stringMatching(/another log/),
+    ]);
+  });
+
+  it('one whose object is gone', async () => {
+    const body = {
+      bucket: 'kronos-checkpoints',
+      object: 'sha256:gone',
+      digest: 'sha256:gone',
+      bytes: 1,
+      storedBytes: 1,
+    };
+    expect(await spoil(({ data }) => ({ ...data, sequence: data.sequence + 1, state: null, body }))).toHaveLength(1);
+  });
+});
+
+describe('the ledger warns', () => {
+  it('of a writer whose clock is wrong, and is not ready until that writer is right again', async () => {
+    const ledger = await bed.start();
+    const log = testLog('gpu', Date.now() - 60_000);
+    log.configured();
+    await bed.append(log.events.splice(0));
+    await expect.poll(async () => (await ledger.get('/readyz')).status).toBe(503);
+    expect((await ledger.get('/readyz')).body).toMatchObject({ checks: { clock: { ok: false } } });
+    expect(ledger.lines).toContainEqual(expect.objectContaining({ writer: 'planner planner-1' }));
+    log.pass((Date.now() - log.nowMs) / 1000).decided();
+    await bed.append(log.events);
+    await expect.poll(async () => (await ledger.get('/readyz')).status).toBe(200);
+  });
+
+  it('of an event that it cannot read, and shows its aggregate as unplannable', async () => {
+    const ledger = await bed.start();
+    const event = { ...testLog('gpu', Date.now()).paused(), type: 'aggregate.exploded' };
+    const { bareConnection } = await import('@kronos/eventlog/testing');
+    const connection = await bareConnection(bed.server.url);
+    connection.publish('kronos.controls.gpu', JSON.stringify(event));
+    await connection.drain();
+    await expect
+      .poll(async () => (await ledger.get('/api/v1/aggregates')).body)
+      .toMatchObject({ aggregates: [{ standing: 'unplannable', unreadable: { claimedType: 'aggregate.exploded' } }] });
+    await expect
+      .poll(async () => await ledger.text('/metrics'))
+      .toContain('kronos_log_unreadable_total{family="controls"} 1');
+  });
+});
+
+describe('the JSON interface', () => {
+  async function shown() {
+    const log = testLog('gpu', Date.now() - 100_000);
+    log.configured({ approval: 'manual', approvalTtlSeconds: 900 });
+    const done = log.at(1).released([{ serverId: 'vm1', from: 'h1', to: 'h2' }]);
+    log.at(2).dispatched(done);
+    log.at(3).started({ task: `${done}-s1` });
+    log.at(4).completed({ task: `${done}-s1` });
+    const plan = log.at(61).released([
+      { serverId: 'vm2', from: 'h1', to: 'h2' },
+      { serverId: 'vm3', from: 'h1', to: 'h3' },
+    ]);
+    log.at(62).started({ task: `${plan}-s1` });
+    log.at(63).failed({ task: `${plan}-s1`, hostAtFault: 'h2' });
+    const waiting = log.at(65).proposed([{ serverId: 'vm4', from: 'h1', to: 'h3' }]);
+    log.about(ALL).at(66).quarantined('vm9', -1, 'grace');
+    await bed.append(log.events);
+    return { done, plan, waiting, ledger: await bed.start({ scope: ['gpu', 'idle one'] }) };
+  }
+
+  it('lists aggregates of the configuration and of the log', async () => {
+    const { ledger, waiting } = await shown();
+    expect((await ledger.get('/api/v1/aggregates')).body).toMatchObject({
+      sequence: 10,
+      aggregates: [
+        {
+          name: 'gpu',
+          standing: 'waitingForApproval',
+          waitingPlan: { planId: waiting, steps: 1 },
+          movesInFlight: 1,
+          quarantined: 2,
+          cooldown: { cause: 'released' },
+          lastDecision: { release: 'proposed' },
+        },
+        { name: 'idle one', standing: 'unknown' },
+      ],
+    });
+    expect((await ledger.get('/api/v1/aggregates/idle%20one')).body).toMatchObject({ name: 'idle one', moves: [] });
+    expect((await ledger.get('/api/v1/aggregates/gpu')).body).toMatchObject({ moves: [{ serverId: 'vm3' }] });
+  });
+
+  it('shows plans and one plan with the decision that made it', async () => {
+    const { ledger, done, plan, waiting } = await shown();
+    expect((await ledger.get('/api/v1/plans?aggregate=gpu&limit=2')).body).toMatchObject({
+      plans: [
+        { id: waiting, state: 'proposed' },
+        { id: plan, state: 'released', failed: 1 },
+      ],
+    });
+    expect((await ledger.get(`/api/v1/plans/${done}`)).body).toMatchObject({
+      plan: { state: 'done', completed: 1 },
+      decision: { type: 'cycle.decided', data: { plan: { id: done, steps: [{ why: { code: 'gain' } }] } } },
+      events: [{ type: 'cycle.decided' }, { type: 'plan.dispatched' }, {}, { type: 'migration.completed' }],
+    });
+  });
+
+  it('shows tasks, VMs, hosts and the quarantine', async () => {
+    const { ledger, plan, done } = await shown();
+    expect((await ledger.get(`/api/v1/tasks/${plan}-s1`)).body).toMatchObject({
+      task: { status: 'failed', lastFailure: { errorType: 'MigrationFailed', final: true } },
+    });
+    expect((await ledger.get(`/api/v1/tasks/${done}-s1`)).body).toMatchObject({ task: null, events: [{}, {}] });
+    expect((await ledger.get('/api/v1/vms/vm2')).body).toMatchObject({
+      aggregates: [{ aggregate: 'gpu', quarantine: { cause: 'failure' }, moves: [{ status: 'failed' }] }],
+    });
+    expect((await ledger.get('/api/v1/hosts/h2')).body).toMatchObject({
+      aggregates: [{ failures: [expect.any(String)], brokenUntil: null }],
+    });
+    expect((await ledger.get('/api/v1/quarantine?aggregate=gpu')).body).toMatchObject({
+      quarantine: [
+        { serverId: 'vm2', cause: 'failure' },
+        { serverId: 'vm9', cause: 'operator', until: null, by: 'grace' },
+      ],
+    });
+  });
+
+  it('shows decisions and history, by sequence and by time', async () => {
+    const { ledger } = await shown();
+    expect((await ledger.get('/api/v1/decisions?aggregate=gpu')).body).toMatchObject({
+      decisions: [{ steps: 1 }, { steps: 2 }, { steps: 1, release: 'proposed' }],
+    });
+    const all = (await ledger.get('/api/v1/history')).body as unknown as { events: { sequence: number }[] };
+    expect(all.events.map((e) => e.sequence)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect((await ledger.get('/api/v1/history?since=9')).body).toMatchObject({
+      events: [{ sequence: 9 }, { sequence: 10 }],
+    });
+    expect(
+      (await ledger.get(`/api/v1/history?since=${new Date(Date.now() + 60_000).toISOString()}`)).body,
+    ).toMatchObject({
+      events: [],
+    });
+    expect((await ledger.get('/api/v1/history?limit=2&aggregate=_all_')).body).toMatchObject({
+      events: [{ text: 'quarantined vm9 until it is released', by: 'operator grace' }],
+    });
+  });
+
+  it.each([
+    ['/api/v1/nothing', 404],
+    ['/api/v1/aggregates/other', 404],
+    ['/api/v1/plans/none', 404],
+    ['/api/v1/plans?limit=0', 400],
+    ['/api/v1/plans?aggregate=other', 404],
+    ['/api/v1/tasks/none', 404],
+    ['/api/v1/vms/none', 404],
+    ['/api/v1/hosts/none', 404],
+    ['/api/v1/history?since=yesterday', 400],
+    ['/api/v1/decisions', 400],
+    ['/api/v1/aggregates/%E0%A4%A', 400],
+    ['/nothing', 404],
+  ])('refuses %s with %i and a reason', async (path, status) => {
+    const ledger = await bed.start();
+    expect(await ledger.get(path)).toEqual({ status, body: { error: expect.any(String) } });
+  });
+
+  it('serves the console, which loads nothing from elsewhere', async () => {
+    const ledger = await bed.start();
+    const page = await fetch(ledger.url);
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'self'");
+    const html = await page.text();
+    for (const [, path] of html.matchAll(/(?:src|href)="(\/[^"]+)"/g))
+      expect((await fetch(`${ledger.url}${path}`)).status, path).toBe(200);
+    expect(html).not.toMatch(/https?:\/\//);
+  });
+
+  it('serves no console when that is off', async () => {
+    const ledger = await bed.start({ console: false });
+    expect((await ledger.get('/')).status).toBe(404);
+  });
+});

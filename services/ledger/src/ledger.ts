@@ -1,0 +1,216 @@
+import { type Actor, parseSubject, type StoredEvent, streamNames } from '@kronos/contracts';
+import type { EventLog, LogView, ReplayedEvent } from '@kronos/eventlog';
+import {
+  aggregateCooldown,
+  anchorOf,
+  brokenHosts,
+  createFolder,
+  type Folder,
+  type LogState,
+  quarantineTable,
+} from '@kronos/projections';
+import {
+  attributes,
+  type HttpServer,
+  type Instruments,
+  type Logger,
+  type RunningService,
+  spans,
+  withSpan,
+} from '@kronos/telemetry';
+import type { Tracer } from '@opentelemetry/api';
+import { statesOf } from './api/pages.ts';
+import { addRoutes } from './api/routes.ts';
+import { newestCheckpoint, writeCheckpoint } from './checkpoint.ts';
+import { addConsole } from './console.ts';
+import { history, RECENT_EVENTS } from './history.ts';
+import { skewWatch } from './skew.ts';
+import { traceArrival } from './spans.ts';
+
+export type LedgerOptions = {
+  /** Aggregates of the configuration. */
+  readonly scope: readonly string[];
+  readonly checkpointIntervalSeconds: number;
+  readonly checkpointEvents: number;
+  readonly maxClockSkewSeconds: number;
+  readonly console: boolean;
+};
+
+export type LedgerInput = {
+  readonly log: EventLog;
+  readonly options: LedgerOptions;
+  readonly by: Actor;
+  readonly logger: Logger;
+  readonly metrics: Instruments;
+  readonly onScrape: (fn: () => void) => void;
+  readonly http: HttpServer;
+  readonly tracer: Tracer;
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number;
+};
+
+/** How often it is looked whether a checkpoint is due. */
+const LOOK_MS = 1000;
+/** How often the server is asked how full the log is. */
+const MEASURE_MS = 15_000;
+/** Share of the log's bytes from which people are warned: at all of them nothing is planned. */
+const ALMOST_FULL = 0.8;
+
+/** Folds the log, keeps checkpoints of it, and shows it to people. */
+export async function startLedger(input: LedgerInput): Promise<RunningService> {
+  const { log, options, by, logger, metrics, http, tracer, clock } = input;
+  const seen = history();
+  const skew = skewWatch(options.maxClockSkewSeconds);
+
+  const checkpoint = await newestCheckpoint(log, ({ sequence, problem }) => {
+    metrics.checkpointsPassedOver.add(1, {});
+    logger.warn({ sequence, problem }, 'a checkpoint is passed over');
+  });
+  const from = checkpoint === null ? 1 : checkpoint.sequence + 1;
+  logger.info(
+    { sequence: checkpoint?.sequence ?? 0 },
+    checkpoint === null ? 'folding the log from its first event' : 'folding the log from a checkpoint',
+  );
+  // People also want to see what came before the checkpoint.
+  for await (const stored of log.replay({ from: Math.max(1, from - RECENT_EVENTS), to: from - 1 })) seen.add(stored);
+
+  const folder = checkpoint === null ? createFolder() : createFolder(checkpoint);
+  let last: StoredEvent | null = null;
+  const view: LogView<Folder> = await log.view<Folder>({
+    initial: folder,
+    from,
+    evolve(state, stored) {
+      state.apply(stored);
+      last = stored;
+      seen.add(stored);
+      const wrong = skew.see(stored, clock());
+      if (wrong !== null)
+        logger.warn(
+          { writer: wrong.writer, seconds: wrong.seconds, sequence: stored.sequence },
+          "a writer's clock and the NATS server's differ by more than max_clock_skew",
+        );
+      return state;
+    },
+  });
+  const state = (): LogState => view.state.snapshot();
+
+  let written = checkpoint?.sequence ?? 0;
+  let writtenAtMs = clock();
+  let writing: Promise<void> | null = null;
+  let almostFull = false;
+
+  /** Writes a checkpoint of what is folded now, unless nothing came since the last one. */
+  async function checkpointNow(): Promise<void> {
+    const now = state();
+    if (last === null || now.sequence <= written || now.aggregates.size === 0) return;
+    const anchor = anchorOf(last);
+    await withSpan(tracer, spans.checkpoint, { attributes: { [attributes.sequence]: now.sequence } }, () =>
+      writeCheckpoint(log, now, anchor, by, clock()),
+    );
+    written = now.sequence;
+    for (const aggregate of now.aggregates.keys()) metrics.checkpointSequence.set(written, { aggregate });
+    logger.debug({ sequence: written }, 'checkpoint written');
+  }
+
+  function checkpointSafely(): Promise<void> {
+    writing ??= checkpointNow()
+      .catch((error: unknown) =>
+        logger.warn({ err: error }, 'the checkpoint could not be written; the next one is tried'),
+      )
+      .finally(() => {
+        writing = null;
+        writtenAtMs = clock();
+      });
+    return writing;
+  }
+
+  function look(): void {
+    const events = view.sequence - written;
+    const due = clock() - writtenAtMs >= options.checkpointIntervalSeconds * 1000;
+    if (events > 0 && (due || events >= options.checkpointEvents)) void checkpointSafely();
+  }
+  const timer = setInterval(look, LOOK_MS);
+
+  async function measure(): Promise<void> {
+    const usage = await log.usage(streamNames.log);
+    metrics.foldLag.set(Math.max(0, usage.lastSequence - view.sequence), {});
+    metrics.logBytes.set(usage.bytes, {});
+    metrics.logMaxBytes.set(usage.maxBytes, {});
+    const full = usage.maxBytes > 0 && usage.bytes >= ALMOST_FULL * usage.maxBytes;
+    if (full && !almostFull)
+      logger.warn(
+        { bytes: usage.bytes, maxBytes: usage.maxBytes },
+        'the event log is almost full: raise [nats] log_max_bytes and run kronos provision, or nothing is planned soon',
+      );
+    almostFull = full;
+  }
+  const measureSafely = () =>
+    void measure().catch((error: unknown) => logger.debug({ err: error }, 'the size of the log could not be asked'));
+  measureSafely();
+  const measuring = setInterval(measureSafely, MEASURE_MS);
+
+  let stopping = false;
+  // The view knows no trace contexts, so the arrivals are read beside it, from here on.
+  async function trace(from: number): Promise<void> {
+    try {
+      for await (const event of log.replay({ from, to: Number.MAX_SAFE_INTEGER })) arrived(event);
+    } catch (error) {
+      // It ends with the connection.
+      if (!stopping) throw error;
+    }
+  }
+
+  function arrived(event: ReplayedEvent): void {
+    if (event.event.type === 'unreadable') {
+      metrics.foldUnreadable.add(1, { family: parseSubject(event.subject)?.family ?? 'controls' });
+      logger.error(
+        { sequence: event.sequence, subject: event.subject, problem: event.event.problem },
+        'an event cannot be read: its aggregate is not planned until a version of Kronos that can is installed',
+      );
+    }
+    traceArrival(tracer, event);
+  }
+
+  http.check('nats', () => toCheck(log.healthy()));
+  http.check('log', () => toCheck(view.healthy()));
+  http.check('clock', () => {
+    const wrong = skew.skewed(clock()).map(({ writer, seconds }) => `${writer} (${seconds.toFixed(1)} s)`);
+    return wrong.length === 0
+      ? { ok: true }
+      : { ok: false, reason: `clocks differ from the NATS server's by more than max_clock_skew: ${wrong.join(', ')}` };
+  });
+  addRoutes(http, { state, history: seen, log, scope: options.scope, version: by.version, clock });
+  if (options.console) await addConsole(http);
+
+  input.onScrape(() => {
+    const nowMs = clock();
+    for (const one of statesOf(options.scope, state())) {
+      const { aggregate, configured } = one;
+      const engine = configured?.options;
+      metrics.paused.set((one.paused.here ?? one.paused.everywhere) ? 1 : 0, { aggregate });
+      if (engine === undefined) continue;
+      const cooldown = aggregateCooldown(one, nowMs, engine);
+      metrics.aggregateCooldown.set(cooldown === null ? 0 : (cooldown.untilMs - nowMs) / 1000, { aggregate });
+      metrics.quarantined.set(quarantineTable(one, nowMs, engine).length, { aggregate });
+      metrics.brokenHosts.set(brokenHosts(one, nowMs, engine).length, { aggregate });
+    }
+    metrics.clockSkew.set(skew.largest(nowMs), {});
+    metrics.foldSequence.set(view.sequence, {});
+  });
+
+  logger.info({ sequence: view.sequence, url: `/api/v1` }, 'folded');
+  return {
+    done: trace(view.sequence + 1),
+    async stop() {
+      clearInterval(timer);
+      clearInterval(measuring);
+      stopping = true;
+      await writing;
+      await checkpointSafely();
+      await view.close();
+      await log.close();
+    },
+  };
+}
+
+const toCheck = ({ ok, detail }: { ok: boolean; detail: string }) => (ok ? ({ ok } as const) : { ok, reason: detail });

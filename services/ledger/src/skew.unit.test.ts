@@ -1,0 +1,58 @@
+import type { StoredEvent } from '@kronos/contracts';
+import { testLog } from '@kronos/projections/testing';
+import { describe, expect, it } from 'vitest';
+import { skewWatch } from './skew.ts';
+
+const NOW = 1_800_000_000_000;
+
+/** An event of the planner whose own time differs by so many seconds from the server's stamp. */
+function event(seconds: number, storedAt = NOW): StoredEvent {
+  const log = testLog('gpu', storedAt + seconds * 1000);
+  log.decided();
+  const [stored] = log.events;
+  if (stored === undefined) throw new Error('no event');
+  return { ...stored, storedAt };
+}
+
+describe('the watch of clocks', () => {
+  it('names a writer whose time differs too much, in either direction, once', () => {
+    const watch = skewWatch(5);
+    expect(watch.see(event(-6), NOW)).toEqual({ writer: 'planner planner-1', seconds: -6, atMs: NOW });
+    expect(watch.see(event(-7), NOW)).toBeNull();
+    expect(watch.skewed(NOW)).toMatchObject([{ seconds: -7 }]);
+    expect(watch.largest(NOW)).toBe(7);
+    expect(skewWatch(5).see(event(6), NOW)?.seconds).toBe(6);
+  });
+
+  it('stays quiet below the limit', () => {
+    const watch = skewWatch(5);
+    expect(watch.see(event(4.9), NOW)).toBeNull();
+    expect(watch.skewed(NOW)).toEqual([]);
+    expect(watch.largest(NOW)).toBe(4.9);
+  });
+
+  it('forgives a writer whose next event is right, and names it again when it is wrong again', () => {
+    const watch = skewWatch(5);
+    watch.see(event(9), NOW);
+    watch.see(event(0), NOW);
+    expect(watch.skewed(NOW)).toEqual([]);
+    expect(watch.see(event(9), NOW)).not.toBeNull();
+  });
+
+  it('forgets a writer that is silent for a quarter of an hour', () => {
+    const watch = skewWatch(5);
+    watch.see(event(9), NOW);
+    expect(watch.skewed(NOW + 15 * 60_000)).toHaveLength(1);
+    expect(watch.skewed(NOW + 15 * 60_000 + 1)).toEqual([]);
+    expect(watch.largest(NOW + 15 * 60_000 + 1)).toBe(0);
+  });
+
+  it('does not judge by old events or by those that cannot be read', () => {
+    const watch = skewWatch(5);
+    expect(watch.see(event(9, NOW - 16 * 60_000), NOW)).toBeNull();
+    const log = testLog();
+    log.unreadable();
+    for (const stored of log.events) expect(watch.see({ ...stored, storedAt: NOW }, NOW)).toBeNull();
+    expect(watch.largest(NOW)).toBe(0);
+  });
+});
