@@ -1,0 +1,47 @@
+import type { CycleDecided, ObjectRef, Snapshot, StoredEvent } from '@kronos/contracts';
+
+/** One recorded snapshot: what is known without its body, and the body on demand. */
+export type SnapshotEntry = {
+  readonly id: string;
+  readonly aggregate: string;
+  readonly timeMs: number;
+  readonly purpose: Snapshot['purpose'];
+  /** @throws MissingObject, BadObject, RecordingInvalid */
+  readonly load: () => Promise<{
+    readonly snapshot: Snapshot;
+    /** `sha256:<hex>` of the body as it is stored; null where that is not the body it was recorded with. */
+    readonly digest: string | null;
+  }>;
+};
+
+/** Part of a history, by the time of snapshots (ms since the epoch, both ends included) and by aggregate. */
+export type Range = {
+  readonly sinceMs?: number;
+  readonly untilMs?: number;
+  /** Default: all. */
+  readonly aggregates?: readonly string[];
+};
+
+/** A decision and its place on the log. */
+export type StoredDecision = { readonly sequence: number; readonly event: CycleDecided };
+
+/** What can be replayed: a log and the snapshots that its decisions name. A running system and a recorded directory are both. */
+export interface History {
+  /** For people: the servers, or the directory. */
+  readonly name: string;
+  /** Names were replaced: digests and texts are not what they were. */
+  readonly anonymized: boolean;
+  /** The log from its first event, in order, up to a sequence. It can be read again and again. */
+  events(to?: number): AsyncIterable<StoredEvent>;
+  /** Decisions about snapshots of the range, in the order of the log. */
+  decisions(range: Range): AsyncIterable<StoredDecision>;
+  /** Snapshots of the range, those of one aggregate in the order of their times. */
+  snapshots(range: Range): AsyncIterable<SnapshotEntry>;
+  /** @throws MissingObject, BadObject, RecordingInvalid */
+  details(ref: ObjectRef): Promise<Uint8Array>;
+}
+
+export const inRange = (range: Range, aggregate: string, timeMs: number): boolean =>
+  timeMs >= (range.sinceMs ?? Number.NEGATIVE_INFINITY) &&
+  timeMs <= (range.untilMs ?? Number.POSITIVE_INFINITY) &&
+  (range.aggregates?.includes(aggregate) ?? true);

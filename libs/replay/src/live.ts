@@ -1,0 +1,47 @@
+import type { EventLog } from '@kronos/eventlog';
+import { type History, inRange, type Range } from './history.ts';
+
+/** Stamps of the server and times of snapshots may differ by so much and still belong together. */
+const SLACK_MS = 60_000;
+
+const sinceOf = ({ sinceMs }: Range): Date | 'all' => (sinceMs === undefined ? 'all' : new Date(sinceMs - SLACK_MS));
+
+/** The history of a running system: its log and the snapshots that it still keeps. */
+export const liveHistory = (log: EventLog, name: string): History => ({
+  name,
+  anonymized: false,
+  events: (to) => log.replay(to === undefined ? {} : { to }),
+  async *decisions(range) {
+    const aggregates = range.aggregates === undefined ? {} : { aggregates: range.aggregates };
+    for await (const { message, problem, sequence } of log.tail({
+      families: ['plans'],
+      ...aggregates,
+      since: sinceOf(range),
+      end: true,
+    })) {
+      if (problem !== undefined || message.type !== 'cycle.decided') continue;
+      if (inRange(range, message.aggregate, Date.parse(message.data.snapshotTime))) yield { sequence, event: message };
+    }
+  },
+  async *snapshots(range) {
+    const since = sinceOf(range);
+    for await (const { message, problem } of log.replaySnapshots({
+      ...(range.aggregates === undefined ? {} : { aggregates: range.aggregates }),
+      ...(since === 'all' ? {} : { since }),
+      ...(range.untilMs === undefined ? {} : { until: new Date(range.untilMs + SLACK_MS) }),
+    })) {
+      if (problem !== undefined) continue;
+      const { data, aggregate, time } = message;
+      const timeMs = Date.parse(time);
+      if (!inRange(range, aggregate, timeMs)) continue;
+      yield {
+        id: data.snapshotId,
+        aggregate,
+        timeMs,
+        purpose: data.purpose,
+        load: async () => ({ snapshot: await log.getSnapshot(message), digest: data.body.digest }),
+      };
+    }
+  },
+  details: (ref) => log.objects.get(ref),
+});

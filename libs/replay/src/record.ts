@@ -1,0 +1,151 @@
+import { ALL, type LogEvent, type SnapshotTaken, type StoredEvent } from '@kronos/contracts';
+import type { EventLog } from '@kronos/eventlog';
+import { aggregateState, createFolder } from '@kronos/projections';
+import { type Anonymizer, anonymizer } from './anonymize.ts';
+import { NothingRecorded } from './errors.ts';
+import type { History, Range, SnapshotEntry } from './history.ts';
+import { createRecording } from './recording.ts';
+import { type Progress, recordedDecision } from './verify.ts';
+
+export type RecordOptions = {
+  readonly range: Range;
+  readonly anonymize: boolean;
+  /** The version of Kronos that records. */
+  readonly madeBy: string;
+  /** Milliseconds since the epoch. */
+  readonly nowMs: number;
+  readonly onProgress?: Progress;
+};
+
+export type Recorded = {
+  readonly directory: string;
+  readonly snapshots: number;
+  readonly events: number;
+  readonly aggregates: readonly string[];
+  /** Snapshots that the stream named and whose bodies were gone. */
+  readonly missing: readonly string[];
+};
+
+/**
+ * Copies part of a history into a directory: its snapshots and, so that their decisions can be run again, the log of their
+ * aggregates from its first event.
+ *
+ * @throws RecordingExists, NothingRecorded
+ */
+export async function recordRange(history: History, directory: string, options: RecordOptions): Promise<Recorded> {
+  const { range, onProgress = () => {} } = options;
+  const entries: SnapshotEntry[] = [];
+  for await (const entry of history.snapshots(range)) entries.push(entry);
+  if (entries.length === 0)
+    throw new NothingRecorded(
+      `${history.name} holds no snapshot in that range`,
+      'Give a longer range (--since), or take a snapshot now: kronos record DIRECTORY without --since.',
+    );
+  const aggregates = [...new Set(entries.map((entry) => entry.aggregate))].sort();
+  const concerns = ({ event, storedAt }: StoredEvent): boolean =>
+    (event.aggregate === ALL || aggregates.includes(event.aggregate)) &&
+    storedAt <= (range.untilMs ?? Number.POSITIVE_INFINITY);
+
+  const names: Anonymizer | null = options.anonymize ? anonymizer() : null;
+  if (names !== null) {
+    for (const entry of entries) {
+      const loaded = await loadOrNull(entry);
+      if (loaded !== null) names.learnSnapshot(loaded);
+    }
+    for await (const stored of history.events()) if (concerns(stored)) names.learnEvent(stored.event);
+    names.settle();
+  }
+
+  const writer = await createRecording(directory);
+  const missing: string[] = [];
+  let snapshots = 0;
+  for (const [i, entry] of entries.entries()) {
+    onProgress(i, entries.length);
+    const snapshot = await loadOrNull(entry);
+    if (snapshot === null) missing.push(entry.id);
+    else {
+      await writer.snapshot(names === null ? snapshot : names.snapshot(snapshot));
+      snapshots += 1;
+    }
+  }
+  onProgress(entries.length, entries.length);
+  const folder = createFolder();
+  let events = 0;
+  for await (const stored of history.events()) {
+    if (!concerns(stored)) continue;
+    folder.apply(stored);
+    events += 1;
+    await writer.event({ ...stored, event: await whole(history, stored.event, names, writer.details) });
+  }
+  const state = folder.snapshot();
+  const inForce = aggregates.flatMap((name) => {
+    const configured = aggregateState(state, name).configured;
+    return configured === null ? [] : [[names?.aggregate(name) ?? name, configured.options] as const];
+  });
+  await writer.close({
+    madeBy: options.madeBy,
+    madeAt: new Date(options.nowMs).toISOString(),
+    anonymized: options.anonymize,
+    aggregates: aggregates.map((name) => names?.aggregate(name) ?? name),
+    options: Object.fromEntries(inForce),
+  });
+  return { directory, snapshots, events, aggregates, missing };
+}
+
+async function loadOrNull(entry: SnapshotEntry) {
+  try {
+    return (await entry.load()).snapshot;
+  } catch {
+    return null;
+  }
+}
+
+/** An event as it is recorded: with its names replaced, and the details of its decision beside it. */
+async function whole(
+  history: History,
+  event: StoredEvent['event'],
+  names: Anonymizer | null,
+  keep: (
+    ref: NonNullable<Extract<LogEvent, { type: 'cycle.decided' }>['data']['details']>,
+    body: Uint8Array,
+  ) => Promise<void>,
+): Promise<StoredEvent['event']> {
+  if (event.type === 'cycle.decided' && event.data.details !== null) {
+    if (names === null) await keep(event.data.details, await history.details(event.data.details));
+    else {
+      // Under other names the digest would lead nowhere: the decision goes into its event whole.
+      const decision = await recordedDecision(history, event.data);
+      return names.event({ ...event, data: { ...event.data, ...decision, details: null } });
+    }
+  }
+  return names === null ? event : names.event(event);
+}
+
+/** Waits for snapshots by their ids, from a sequence of KRONOS_SNAPSHOTS on; gives what came until all are there or the signal is aborted. */
+export async function awaitSnapshots(
+  log: Pick<EventLog, 'tail'>,
+  wanted: { readonly ids: readonly string[]; readonly aggregates: readonly string[]; readonly from: number },
+  signal: AbortSignal,
+): Promise<SnapshotTaken[]> {
+  const found: SnapshotTaken[] = [];
+  const missing = new Set(wanted.ids);
+  const messages = log
+    .tail({ families: ['snapshots'], aggregates: wanted.aggregates, since: wanted.from })
+    [Symbol.asyncIterator]();
+  const aborted = new Promise<null>((resolve) => {
+    if (signal.aborted) resolve(null);
+    signal.addEventListener('abort', () => resolve(null), { once: true });
+  });
+  try {
+    while (missing.size > 0) {
+      const next = await Promise.race([messages.next(), aborted]);
+      if (next === null || next.done === true) break;
+      const { message, problem } = next.value;
+      if (problem !== undefined || message.type !== 'snapshot.taken') continue;
+      if (missing.delete(message.data.snapshotId)) found.push(message);
+    }
+    return found;
+  } finally {
+    void messages.return?.();
+  }
+}

@@ -1,0 +1,255 @@
+import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import {
+  type EngineOptions,
+  encodeToken,
+  engineOptionsSchema,
+  type ObjectRef,
+  readLogEvent,
+  type Snapshot,
+  type StoredEvent,
+  snapshotSchema,
+} from '@kronos/contracts';
+import { digestOf } from '@kronos/eventlog';
+import { type Cooldowns, emptyCooldowns, readCooldowns } from '@kronos/projections';
+import { z } from 'zod';
+import { RecordingExists, RecordingInvalid } from './errors.ts';
+import { type History, inRange, type SnapshotEntry } from './history.ts';
+
+/** The form of a recorded directory. A later version reads every earlier one. */
+const FORM = 1;
+const ABOUT = 'recording.json';
+const LOG = 'log.jsonl';
+const COOLDOWNS = 'cooldowns.json';
+
+const aboutSchema = z.object({
+  form: z.literal(FORM),
+  madeBy: z.string(),
+  madeAt: z.iso.datetime(),
+  anonymized: z.boolean(),
+  aggregates: z.array(z.string()),
+  /** The options in force at the end, by aggregate; for what-ifs where the log names none. */
+  options: z.record(z.string(), engineOptionsSchema),
+});
+/** What a recorded directory says of itself. */
+export type About = z.infer<typeof aboutSchema>;
+
+const README = `A recording of Kronos.
+
+  recording.json   what this is, and the engine options that were in force
+  snapshots/       what was seen: one file per snapshot, by aggregate, in the order of time
+  log.jsonl        the event log from its first event: one event per line, with its sequence and the server's time
+  details/         details of large decisions, by digest
+  cooldowns.json   what a what-if remembers at its start beside the log: seconds that remain (quarantines: -1 for ever)
+
+  kronos replay DIRECTORY                            run every recorded decision again and compare
+  kronos replay DIRECTORY --set engine.cooldown=0    what would have been
+
+All files may be edited; a decision whose snapshot was edited is reported as such.
+`;
+
+/** \`2026-03-01T120000.123Z-gpu-29537.json\`: names sort by time, and hold the id. */
+const fileOf = (snapshot: Snapshot): string => `${snapshot.time.replaceAll(':', '')}-${snapshot.id}.json`;
+const FILE = /^(\d{4}-\d{2}-\d{2}T)(\d{2})(\d{2})(\d{2}(?:\.\d+)?Z)-(.+)\.json$/;
+
+/** A directory that is being recorded into. */
+export type RecordingWriter = {
+  readonly snapshot: (snapshot: Snapshot) => Promise<void>;
+  readonly event: (stored: StoredEvent) => Promise<void>;
+  readonly details: (ref: ObjectRef, body: Uint8Array) => Promise<void>;
+  readonly close: (about: Omit<About, 'form'>) => Promise<void>;
+};
+
+/** Begins a recording in a directory that is empty or not there. @throws RecordingExists */
+export async function createRecording(directory: string): Promise<RecordingWriter> {
+  await mkdir(directory, { recursive: true });
+  if ((await readdir(directory)).length > 0) throw new RecordingExists(directory);
+  await writeFile(join(directory, 'README.txt'), README);
+  await writeFile(join(directory, COOLDOWNS), json(emptyCooldowns));
+  await mkdir(join(directory, 'snapshots'));
+  const log = await open(join(directory, LOG), 'w');
+  return {
+    async snapshot(snapshot) {
+      const folder = join(directory, 'snapshots', encodeToken(snapshot.aggregate));
+      await mkdir(folder, { recursive: true });
+      await writeFile(join(folder, fileOf(snapshot)), json(snapshot));
+    },
+    async event({ sequence, storedAt, event }) {
+      await log.appendFile(`${JSON.stringify({ sequence, storedAt: new Date(storedAt).toISOString(), event })}\n`);
+    },
+    async details(ref, body) {
+      await mkdir(join(directory, 'details'), { recursive: true });
+      await writeFile(join(directory, 'details', detailsFile(ref)), json(JSON.parse(new TextDecoder().decode(body))));
+    },
+    async close(about) {
+      await log.close();
+      await writeFile(join(directory, ABOUT), json({ form: FORM, ...about }));
+    },
+  };
+}
+
+const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
+const detailsFile = (ref: ObjectRef): string => `${ref.digest.replace(/^sha256:/, '')}.json`;
+
+/** A recorded directory, to be replayed. */
+export type Recording = {
+  readonly history: History;
+  readonly about: About;
+  readonly cooldowns: Cooldowns;
+};
+
+/** @throws RecordingInvalid, CooldownsInvalid */
+export async function readRecording(directory: string): Promise<Recording> {
+  const about = aboutSchema.safeParse(
+    await readJson(join(directory, ABOUT), 'It is written last: is this a whole recording?'),
+  );
+  if (!about.success) throw invalid(join(directory, ABOUT), about.error);
+  const cooldownsFile = await readJson(join(directory, COOLDOWNS)).catch((error: unknown) => {
+    // It may be deleted: then nothing is remembered beside the log.
+    if (error instanceof RecordingInvalid && isMissing(error.cause)) return emptyCooldowns;
+    throw error;
+  });
+  const entries = await snapshotEntries(directory);
+  return {
+    about: about.data,
+    cooldowns: readCooldowns(cooldownsFile),
+    history: {
+      name: directory,
+      anonymized: about.data.anonymized,
+      events: (to) => eventsOf(directory, to),
+      async *decisions(range) {
+        for await (const { sequence, event } of eventsOf(directory))
+          if (event.type === 'cycle.decided' && inRange(range, event.aggregate, Date.parse(event.data.snapshotTime)))
+            yield { sequence, event };
+      },
+      async *snapshots(range) {
+        for (const entry of entries) if (inRange(range, entry.aggregate, entry.timeMs)) yield entry;
+      },
+      details: async (ref) => {
+        const value = await readJson(join(directory, 'details', detailsFile(ref)));
+        return new TextEncoder().encode(JSON.stringify(value));
+      },
+    },
+  };
+}
+
+async function snapshotEntries(directory: string): Promise<SnapshotEntry[]> {
+  const root = join(directory, 'snapshots');
+  const entries: SnapshotEntry[] = [];
+  const folders = await readdir(root, { withFileTypes: true }).catch((cause: unknown) => {
+    throw new RecordingInvalid(root, 'cannot be read', 'A recording has its snapshots there.', { cause });
+  });
+  for (const folder of folders.filter((entry) => entry.isDirectory()).map((entry) => join(root, entry.name)))
+    for (const name of await readdir(folder)) {
+      const parts = FILE.exec(name);
+      if (parts === null) continue;
+      const [, day, hours, minutes, seconds, id] = parts;
+      const file = join(folder, name);
+      const { aggregate, purpose } = await headOf(file);
+      entries.push({
+        id: id ?? '',
+        aggregate,
+        purpose,
+        timeMs: Date.parse(`${day}${hours}:${minutes}:${seconds}`),
+        load: () => loadSnapshot(file),
+      });
+    }
+  return entries.sort((a, b) => a.timeMs - b.timeMs || (a.id < b.id ? -1 : 1));
+}
+
+const headSchema = z.object({ aggregate: z.string(), purpose: snapshotSchema.shape.purpose });
+
+/** What stands at the top of a snapshot's file, without reading the rest of it. */
+async function headOf(file: string): Promise<z.infer<typeof headSchema>> {
+  const handle = await open(file);
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(4096), 0, 4096, 0);
+    const text = buffer.toString('utf8', 0, bytesRead);
+    const field = (name: string): unknown => {
+      const found = new RegExp(`^  "${name}": (".*"),?$`, 'm').exec(text)?.[1];
+      return found === undefined ? undefined : JSON.parse(found);
+    };
+    const head = headSchema.safeParse({ aggregate: field('aggregate'), purpose: field('purpose') });
+    // Written by another hand, it may have any order.
+    return head.success ? head.data : (await loadSnapshot(file)).snapshot;
+  } finally {
+    await handle.close();
+  }
+}
+
+async function loadSnapshot(file: string): Promise<{ snapshot: Snapshot; digest: string }> {
+  const value = await readJson(file);
+  const parsed = snapshotSchema.safeParse(value);
+  if (!parsed.success) throw invalid(file, parsed.error);
+  return { snapshot: parsed.data, digest: digestOf(new TextEncoder().encode(JSON.stringify(value))) };
+}
+
+const lineSchema = z.object({ sequence: z.int().min(1), storedAt: z.iso.datetime(), event: z.unknown() });
+const unreadableSchema = z.object({
+  type: z.literal('unreadable'),
+  aggregate: z.string(),
+  claimedType: z.string(),
+  claimedVersion: z.number().nullable(),
+  problem: z.string(),
+});
+const addressSchema = z.object({ aggregate: z.string() });
+
+async function* eventsOf(
+  directory: string,
+  to = Number.POSITIVE_INFINITY,
+): AsyncGenerator<StoredEvent, void, undefined> {
+  const file = join(directory, LOG);
+  const handle = await open(file).catch((cause: unknown) => {
+    if (isMissing(cause)) return null;
+    throw new RecordingInvalid(file, 'cannot be read', undefined, { cause });
+  });
+  if (handle === null) return;
+  try {
+    let number = 0;
+    for await (const text of createInterface({ input: handle.createReadStream({ autoClose: false }) })) {
+      number += 1;
+      if (text.trim() === '') continue;
+      const at = `${basename(directory)}/${LOG}:${number}`;
+      const line = lineSchema.safeParse(parse(text, at));
+      if (!line.success) throw invalid(at, line.error);
+      const { sequence, storedAt, event: body } = line.data;
+      if (sequence > to) return;
+      const unreadable = unreadableSchema.safeParse(body);
+      const aggregate = addressSchema.safeParse(body).data?.aggregate ?? '';
+      const event = unreadable.success ? unreadable.data : readLogEvent(body, aggregate);
+      yield { sequence, storedAt: Date.parse(storedAt), event };
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+function parse(text: string, at: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new RecordingInvalid(at, 'is no JSON', undefined, { cause });
+  }
+}
+
+async function readJson(file: string, remedy?: string): Promise<unknown> {
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (cause) {
+    throw new RecordingInvalid(file, isMissing(cause) ? 'is not there' : 'cannot be read', remedy, { cause });
+  }
+  return parse(text, file);
+}
+
+const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';
+
+function invalid(file: string, error: z.ZodError): RecordingInvalid {
+  const [issue] = error.issues;
+  return new RecordingInvalid(file, `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'has another form'}`);
+}
+
+/** The options of a recorded aggregate; undefined where the recording names none. */
+export const recordedOptions = (about: About, aggregate: string): EngineOptions | undefined =>
+  Object.hasOwn(about.options, aggregate) ? about.options[aggregate] : undefined;

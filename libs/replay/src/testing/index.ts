@@ -1,0 +1,3 @@
+/** Histories for tests: kept in memory, and a simulated operation that writes one. */
+export * from './memory.ts';
+export * from './operation.ts';

@@ -1,0 +1,432 @@
+import {
+  type Actor,
+  ALL,
+  type CycleDecided,
+  cycleSnapshotId,
+  type Decision,
+  defaultEngineOptions,
+  type EngineOptions,
+  type LogEvent,
+  messageId,
+  parseMessage,
+  type Snapshot,
+  type StoredEvent,
+} from '@kronos/contracts';
+import { configuredEvent, decidedEvent, digest, runCycle } from '@kronos/cycle';
+import { plannerVersion } from '@kronos/placement';
+import { type SketchVm, snapshotOf } from '@kronos/placement/testing';
+import {
+  type AggregateState,
+  aggregateState,
+  createFolder,
+  type LogState,
+  mayStart,
+  type TaskFacts,
+  undispatched,
+  waitingPlan,
+} from '@kronos/projections';
+import { random } from '@kronos/projections/testing';
+import { storedDigest } from './memory.ts';
+
+export type OperationOptions = {
+  readonly seed: number;
+  /** Cycles of a minute. */
+  readonly cycles: number;
+  readonly aggregates?: readonly string[];
+  readonly hosts?: number;
+  readonly vmsPerHost?: number;
+  /** From this cycle on the planner is the one under test; before, an older version that plans otherwise. */
+  readonly upgradeAt?: number;
+  /** Share of attempts that fail. */
+  readonly failures?: number;
+  /** Share of cycles in which an operator does something. */
+  readonly commands?: number;
+  readonly startMs?: number;
+};
+
+export type Operation = {
+  readonly events: readonly StoredEvent[];
+  readonly snapshots: readonly Snapshot[];
+  readonly end: LogState;
+};
+
+/** 2026-01-05T00:00:00Z. */
+const START_MS = 1_767_571_200_000;
+const CAPS = { maxConcurrentMigrations: 4, maxOutboundPerHost: 1, maxInboundPerHost: 2, maxConcurrentPerGroup: 1 };
+export const OLDER_PLANNER = '0';
+
+type Vm = {
+  readonly id: string;
+  readonly name: string;
+  host: string;
+  readonly cpu: number;
+  readonly memory: number;
+  phase: number;
+};
+
+type Lane = {
+  readonly aggregate: string;
+  readonly hosts: readonly string[];
+  readonly vms: Vm[];
+  options: EngineOptions;
+  version: string;
+};
+
+/**
+ * A day, or less, in the life of Kronos, in one process and without real time: several aggregates whose loads go up and
+ * down, decided by the planner's own cycle, moves started by the executor's own rule and ended well or badly, plans that
+ * people approve, reject or forget, their other commands, a changed configuration and a planner upgrade.
+ */
+export function operate(options: OperationOptions): Operation {
+  const {
+    seed,
+    cycles,
+    aggregates = ['gpu', 'general', 'web eu/1'],
+    hosts = 6,
+    vmsPerHost = 6,
+    upgradeAt = 0,
+    failures = 0.15,
+    commands = 0.03,
+    startMs = START_MS,
+  } = options;
+  const uniform = random(seed);
+  const chance = (p: number) => uniform() < p;
+  const int = (n: number) => Math.floor(uniform() * n);
+  const folder = createFolder();
+  const events: StoredEvent[] = [];
+  const snapshots: Snapshot[] = [];
+  let nowMs = startMs;
+  let commandCount = 0;
+
+  const planner: Actor = { service: 'planner', instance: 'planner-1', version: '0.1.0' };
+  const executors = ['executor-1', 'executor-2'];
+  const people = ['ada@desk', 'grace@desk'];
+
+  function push(event: LogEvent): void {
+    const parsed = parseMessage(event);
+    if (!parsed.ok) throw new Error(`${event.type}: ${parsed.problem}`);
+    const stored: StoredEvent = { sequence: events.length + 1, storedAt: nowMs + 2, event: parsed.message as LogEvent };
+    events.push(stored);
+    folder.apply(stored);
+    nowMs += 1;
+  }
+  const state = (lane: Lane): AggregateState => aggregateState(folder.snapshot(), lane.aggregate);
+
+  const lanes = aggregates.map((aggregate, a): Lane => {
+    const names = Array.from({ length: hosts }, (_, h) => `${aggregate.replaceAll(/\W/g, '')}-compute-${h + 1}`);
+    const vms = names.flatMap((host, h) =>
+      Array.from({ length: vmsPerHost }, (_, v): Vm => {
+        const n = h * vmsPerHost + v;
+        return {
+          id: `${a}0000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
+          name: `vm-${a}-${n}`,
+          host,
+          cpu: Math.round((0.02 + uniform() * 0.1) * 1000) / 1000,
+          memory: Math.round((0.02 + uniform() * 0.08) * 1000) / 1000,
+          phase: int(24),
+        };
+      }),
+    );
+    const engine: EngineOptions = {
+      ...defaultEngineOptions,
+      dryRun: false,
+      approval: a === 1 ? 'manual' : 'auto',
+      settleSeconds: 60,
+      searchWorkLimit: 200_000,
+      cooldownSeconds: 600,
+    };
+    return { aggregate, hosts: names, vms, options: engine, version: upgradeAt > 0 ? OLDER_PLANNER : plannerVersion };
+  });
+
+  for (let cycle = 0; cycle < cycles; cycle++) {
+    const cycleMs = startMs + cycle * 60_000;
+    for (const [i, lane] of lanes.entries()) {
+      nowMs = cycleMs + i * 5000;
+      if (cycle === upgradeAt) lane.version = plannerVersion;
+      if (cycle === Math.floor(cycles / 2) && i === 0) lane.options = { ...lane.options, cooldownSeconds: 300 };
+      configure(lane);
+      const snapshot = observe(lane, cycle);
+      snapshots.push(snapshot);
+      nowMs += 1500;
+      decideOn(lane, snapshot);
+      dispatch(lane);
+    }
+    for (const [i, lane] of lanes.entries()) {
+      nowMs = cycleMs + 20_000 + i * 10_000;
+      answer(lane);
+      dispatch(lane);
+      if (chance(commands)) command(lane);
+      if (chance(0.2)) resume(lane);
+      execute(lane);
+    }
+  }
+  return { events, snapshots, end: folder.snapshot() };
+
+  function configure(lane: Lane): void {
+    const optionsDigest = digest(lane.options);
+    const { configured } = state(lane);
+    if (configured?.optionsDigest === optionsDigest && configured.plannerVersion === lane.version) return;
+    push(configuredEvent(lane.aggregate, lane.options, optionsDigest, lane.version, folder.sequence, planner, nowMs));
+  }
+
+  function observe(lane: Lane, cycle: number): Snapshot {
+    const time = new Date(nowMs).toISOString();
+    const moving = new Map(
+      [...state(lane).tasks.values()].filter((t) => t.slot !== null).map((t) => [t.step.serverId, t]),
+    );
+    const vms = lane.vms.map((vm): [string, SketchVm] => {
+      const away = moving.get(vm.id);
+      const set = { name: vm.name, projectId: 'project-1', flavor: 'm1.small' };
+      return [
+        vm.id,
+        {
+          host: vm.host,
+          w: { cpu: load(vm, cycle, vm.cpu), memory: vm.memory },
+          set: away === undefined ? set : { ...set, status: 'MIGRATING', taskState: 'migrating' },
+        },
+      ];
+    });
+    const members = (from: number, n: number) => lane.vms.slice(from, from + n).map((vm) => vm.id);
+    const snapshot = snapshotOf({
+      time,
+      policies: {
+        cpu: { threshold: 0.09, weight: 0.6, maxMigrationsPerCycle: 4 },
+        memory: { threshold: 0.12, weight: 0.4, maxMigrationsPerCycle: 4 },
+      },
+      hosts: Object.fromEntries(lane.hosts.map((name) => [name, {}])),
+      vms: Object.fromEntries(vms),
+      groups: {
+        spread: { policy: 'soft-anti-affinity', maxServerPerHost: 1, members: members(0, 3) },
+        together: { policy: 'anti-affinity', maxServerPerHost: 2, members: members(4, 5) },
+      },
+      migrations: [...moving.values()].map((task) => ({
+        serverId: task.step.serverId,
+        sourceHost: task.step.from,
+        destHost: task.destination,
+      })),
+      snapshot: {
+        id: cycleSnapshotId(lane.aggregate, Math.floor(nowMs / 60_000)),
+        aggregate: lane.aggregate,
+        cycle: Math.floor(nowMs / 60_000),
+      },
+    });
+    return snapshot;
+  }
+
+  function decideOn(lane: Lane, snapshot: Snapshot): void {
+    const basis = folder.sequence;
+    const cycle = runCycle({ snapshot, state: state(lane), options: lane.options });
+    const decision = lane.version === OLDER_PLANNER ? planOlder(cycle.decision) : cycle.decision;
+    // What comes between the basis and the decision is no part of it.
+    if (chance(0.05)) execute(lane);
+    if (chance(0.02)) command(lane);
+    if (chance(0.1)) execute(lanes[int(lanes.length)] ?? lane);
+    push(
+      decidedEvent(decision, {
+        snapshot,
+        basis,
+        plannerVersion: lane.version,
+        options: lane.options,
+        digests: { ...cycle.digests, snapshot: storedDigest(snapshot), decision: digest(decision) },
+        details: null,
+        by: planner,
+        nowMs,
+      }),
+    );
+  }
+
+  function dispatch(lane: Lane): void {
+    for (const plan of undispatched(state(lane))) {
+      if (chance(0.05)) continue;
+      push({
+        type: 'plan.dispatched',
+        version: 1,
+        id: messageId.dispatched(plan.id),
+        time: iso(nowMs),
+        aggregate: lane.aggregate,
+        by: planner,
+        correlationId: plan.id,
+        causationId: messageId.decided(plan.id),
+        data: { planId: plan.id, tasks: plan.tasks.length },
+      });
+    }
+  }
+
+  function answer(lane: Lane): void {
+    const waiting = waitingPlan(state(lane), nowMs);
+    if (waiting === null || !waiting.open || !chance(0.3)) return;
+    const { plan } = waiting;
+    const steps = chance(0.3) ? [plan.proposed[0]?.step ?? 1] : null;
+    ask(chance(0.7) ? 'plan.approved' : 'plan.rejected', lane.aggregate, { planId: plan.id, steps });
+  }
+
+  function command(lane: Lane): void {
+    const vm = lane.vms[int(lane.vms.length)];
+    const task = [...state(lane).tasks.values()].find((t) => t.end === null);
+    const address = chance(0.2) ? ALL : lane.aggregate;
+    const kind = int(8);
+    if (kind === 0) ask('aggregate.paused', address, {});
+    else if (kind < 3)
+      ask('instance.quarantined', lane.aggregate, { serverId: vm?.id ?? '', seconds: chance(0.3) ? -1 : 3600 });
+    else if (kind === 3) ask('instance.unquarantined', address, { serverId: vm?.id ?? '' });
+    else if (kind === 4) ask('evaluation.requested', address, { purpose: chance(0.5) ? 'evaluate' : 'record' });
+    else if (task !== undefined)
+      ask(chance(0.5) ? 'migration.cancelled' : 'migration.aborted', lane.aggregate, { taskId: task.id });
+  }
+
+  /** Nobody leaves a pause for long. */
+  function resume(lane: Lane): void {
+    const { here, everywhere } = state(lane).paused;
+    if (here !== null) ask('aggregate.resumed', lane.aggregate, {});
+    if (everywhere !== null) ask('aggregate.resumed', ALL, {});
+  }
+
+  function ask(type: LogEvent['type'], aggregate: string, data: object): void {
+    commandCount += 1;
+    const commandId = `00000000-0000-4000-9000-${String(commandCount).padStart(12, '0')}`;
+    push({
+      type,
+      version: 1,
+      id: messageId.control(commandId),
+      time: iso(nowMs),
+      aggregate,
+      by: { service: 'operator', instance: people[int(people.length)] ?? '', version: '0.1.0' },
+      correlationId: commandId,
+      causationId: null,
+      data: { commandId, comment: null, ...data },
+    } as LogEvent);
+  }
+
+  /** Every task of the aggregate a step further, by the rule that executors start moves by. */
+  function execute(lane: Lane): void {
+    for (const { id } of [...state(lane).tasks.values()]) {
+      const now = state(lane);
+      const task = now.tasks.get(id);
+      if (task === undefined || task.end !== null) continue;
+      if (task.slot !== null) {
+        if (nowMs - task.slot.startedAtMs > 30_000 || task.abortAsked !== null || task.cancelAsked !== null)
+          end(lane, task);
+        continue;
+      }
+      const attempt = { taskId: id, attempt: task.attempt, destination: task.destination };
+      const may = mayStart(now, attempt, nowMs, CAPS);
+      if (may.verdict === 'end') fail(lane, task, 'Cancelled', may.reason.text, false, false);
+      if (may.verdict !== 'start') continue;
+      const vm = lane.vms.find((candidate) => candidate.id === task.step.serverId);
+      if (vm?.host !== task.step.from) {
+        fail(lane, task, 'Cancelled', 'the server was moved by others', false, false);
+        continue;
+      }
+      if (chance(failures / 4)) {
+        fail(lane, task, 'PreFlightError', 'the destination has no room', false, false);
+        continue;
+      }
+      push({
+        ...envelope(lane, task, messageId.started(task.id, task.attempt)),
+        type: 'migration.started',
+        data: {
+          ...about(task),
+          groups: task.step.groups.map((g) => g.id),
+          newestMigrationId: events.length,
+          forced: false,
+          ramMb: task.step.ramMb,
+          diskGb: task.step.diskGb,
+        },
+      });
+      if (chance(0.8))
+        push({
+          ...envelope(lane, task, messageId.observed(task.id, task.attempt)),
+          type: 'migration.observed',
+          data: { ...about(task), migrationId: events.length, requestId: `req-${events.length}` },
+        });
+    }
+  }
+
+  function end(lane: Lane, task: TaskFacts): void {
+    if (task.abortAsked !== null || task.cancelAsked !== null)
+      fail(lane, task, 'Cancelled', 'aborted by an operator', true, false);
+    else if (chance(failures)) {
+      const type = ['MigrationFailed', 'MigrationTimeout', 'NovaClientError'][int(3)] ?? 'MigrationFailed';
+      fail(lane, task, type, `${type} of the simulation`, true, task.attempt < 3 && chance(0.6));
+    } else complete(lane, task);
+  }
+
+  function complete(lane: Lane, task: TaskFacts): void {
+    const vm = lane.vms.find((candidate) => candidate.id === task.step.serverId);
+    if (vm !== undefined) vm.host = task.destination;
+    push({
+      ...envelope(lane, task, messageId.ended(task.id, task.attempt)),
+      type: 'migration.completed',
+      data: {
+        ...about(task),
+        outcome: 'migrated',
+        host: task.destination,
+        retries: task.attempt - 1,
+        nova: null,
+        warnings: [],
+      },
+    });
+  }
+
+  function fail(lane: Lane, task: TaskFacts, errorType: string, text: string, started: boolean, retry: boolean): void {
+    const destination = task.step.alternates[0] ?? task.destination;
+    push({
+      ...envelope(lane, task, messageId.ended(task.id, task.attempt)),
+      type: 'migration.failed',
+      data: {
+        ...about(task),
+        errorType,
+        reason: { code: 'simulated', text },
+        retries: task.attempt - 1,
+        retryPending: retry,
+        next: retry ? { attempt: task.attempt + 1, destination, notBefore: iso(nowMs + 30_000) } : null,
+        hostAtFault: errorType === 'MigrationFailed' ? task.destination : null,
+        started,
+        nova: null,
+      },
+    });
+  }
+
+  function envelope(lane: Lane, task: TaskFacts, id: string) {
+    return {
+      version: 1 as const,
+      id,
+      time: iso(nowMs),
+      aggregate: lane.aggregate,
+      by: { service: 'executor' as const, instance: executors[int(2)] ?? '', version: '0.1.0' },
+      correlationId: task.planId,
+      causationId: messageId.requested(task.id, task.attempt),
+    };
+  }
+}
+
+/** Load of a VM: a wave over the day, so that balance does not last. */
+const load = (vm: Vm, cycle: number, base: number): number =>
+  Math.round(base * (0.4 + 1.2 * Math.sin((Math.PI * (cycle / 60 + vm.phase)) / 8) ** 2) * 10_000) / 10_000;
+
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+const about = (task: TaskFacts) => ({
+  taskId: task.id,
+  planId: task.planId,
+  serverId: task.step.serverId,
+  attempt: task.attempt,
+  from: task.step.from,
+  destination: task.destination,
+});
+
+/** What the older planner would have decided: the same, but for alternates, which it did not know. */
+function planOlder(decision: Decision): Decision {
+  if (decision.plan === null) return decision;
+  return { ...decision, plan: { ...decision.plan, steps: decision.plan.steps.map((s) => ({ ...s, alternates: [] })) } };
+}
+
+/** A planted difference: the decision at this place of the log with one step sent elsewhere. */
+export function tamper(events: readonly StoredEvent[], sequence: number): StoredEvent[] {
+  return events.map((stored) => {
+    const { event } = stored;
+    if (stored.sequence !== sequence || event.type !== 'cycle.decided') return stored;
+    const data: CycleDecided['data'] = { ...event.data, refusals: { ...event.data.refusals, planted: 1 } };
+    return { ...stored, event: { ...event, data } };
+  });
+}

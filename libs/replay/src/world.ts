@@ -1,0 +1,90 @@
+import type { LogEvent, Snapshot } from '@kronos/contracts';
+import type { Overlay } from './overlay.ts';
+
+/** One try of Kronos to move a VM, as the recorded log has it. */
+export type Attempt = {
+  readonly serverId: string;
+  readonly from: string;
+  readonly destination: string;
+  readonly startedMs: number;
+  /** Null while it had not ended. */
+  endedMs: number | null;
+  completed: boolean;
+};
+
+/** The recorded attempts of one aggregate, by server, in the order of the log. */
+export function attemptsOf(events: Iterable<LogEvent>): Map<string, Attempt[]> {
+  const byServer = new Map<string, Attempt[]>();
+  for (const event of events) {
+    if (event.type === 'migration.started') {
+      const { serverId, from, destination } = event.data;
+      const attempts = byServer.get(serverId) ?? [];
+      byServer.set(serverId, attempts);
+      attempts.push({
+        serverId,
+        from,
+        destination,
+        startedMs: Date.parse(event.time),
+        endedMs: null,
+        completed: false,
+      });
+    } else if (event.type === 'migration.completed' || event.type === 'migration.failed') {
+      const open = byServer.get(event.data.serverId)?.findLast((a) => a.endedMs === null);
+      if (open === undefined) continue;
+      open.endedMs = Date.parse(event.time);
+      open.completed = event.type === 'migration.completed';
+    }
+  }
+  return byServer;
+}
+
+/**
+ * Where every VM is in a what-if's world. It begins as recorded; the what-if's own moves are done at once; what the recorded
+ * Kronos moved stays where it was; what anyone else moved, made or deleted happens here too.
+ */
+export class World {
+  readonly #attempts: ReadonlyMap<string, readonly Attempt[]>;
+  readonly #start: ReadonlyMap<string, string>;
+  readonly #here = new Map<string, string>();
+  readonly #recorded = new Map<string, string>();
+  #lastMs = Number.NEGATIVE_INFINITY;
+
+  /** @param start server uuid -> where it is at the start, for those whose move was under way then */
+  constructor(attempts: ReadonlyMap<string, readonly Attempt[]>, start: ReadonlyMap<string, string>) {
+    this.#attempts = attempts;
+    this.#start = start;
+  }
+
+  /** Takes in the next recorded snapshot, and gives what is laid over it. */
+  next(snapshot: Snapshot): Overlay {
+    const nowMs = Date.parse(snapshot.time);
+    const hosts = new Map<string, string>();
+    const still = new Set<string>();
+    const seen = new Set<string>();
+    for (const { id, host } of snapshot.servers) {
+      seen.add(id);
+      const before = this.#recorded.get(id);
+      const attempts = this.#attempts.get(id) ?? [];
+      const ofKronos = attempts.filter((a) => a.startedMs <= nowMs);
+      if (ofKronos.some((a) => a.endedMs === null || a.endedMs > nowMs)) still.add(id);
+      const moved = ofKronos.some((a) => a.destination === host && (a.endedMs === null || a.endedMs > this.#lastMs));
+      if (before === undefined) this.#here.set(id, this.#start.get(id) ?? host);
+      else if (before !== host && !moved) this.#here.set(id, host);
+      const here = this.#here.get(id) ?? host;
+      if (here !== host) hosts.set(id, here);
+      this.#recorded.set(id, host);
+    }
+    for (const id of [...this.#recorded.keys()])
+      if (!seen.has(id)) {
+        this.#recorded.delete(id);
+        this.#here.delete(id);
+      }
+    this.#lastMs = nowMs;
+    return { hosts, still };
+  }
+
+  /** One of the what-if's own moves, done at once. */
+  move(serverId: string, to: string): void {
+    this.#here.set(serverId, to);
+  }
+}
