@@ -71,7 +71,9 @@ describe('the ledger', () => {
       expect((message as StateCheckpointed).data.sequence).toBeGreaterThanOrEqual(10);
       break;
     }
-    expect(await ledger.text('/metrics')).toMatch(/kronos_checkpoint_sequence\{aggregate="gpu"\} \d+/);
+    await expect
+      .poll(async () => await ledger.text('/metrics'))
+      .toMatch(/kronos_checkpoint_sequence\{aggregate="gpu"\} \d+/);
   });
 
   it('shows events as they come', async () => {
