@@ -48,14 +48,16 @@ async function demo(terminal: Terminal, options: DemoOptions): Promise<number> {
   process.once('SIGINT', () => stop.abort());
   process.once('SIGTERM', () => stop.abort());
   const prometheus = createPrometheus({ url: stage.prometheusUrl, maxRetries: 1 });
+  let code = 1;
   try {
     terminal.out(
       `\nconfiguration: ${stage.configFile} (2 s cycles, short cooldowns; logs in ${stage.directory}/logs)\n\n`,
     );
-    return await watch(terminal, options, stage, prometheus, problems, stop.signal);
+    code = await watch(terminal, options, stage, prometheus, problems, stop.signal);
+    return code;
   } finally {
     await prometheus.close();
-    await stage.close();
+    await stage.close({ keepFiles: code !== 0 });
   }
 }
 
@@ -90,7 +92,7 @@ async function watch(
     screen.refresh(scene, elapsed());
     if (problems[0] !== undefined) {
       screen.finish();
-      terminal.err(`\nThe demo failed: ${problems[0]}; see its log in ${stage.directory}/logs (kept with --keep).\n`);
+      terminal.err(`\nThe demo failed: ${problems[0]}; see its log in ${stage.directory}/logs.\n`);
       return 1;
     }
     if (!announced && scene.moves.length > 0 && balanced(scene) && scene.quietCycles >= QUIET_CYCLES) {

@@ -18,7 +18,6 @@ evaluation_interval = 2
 cooldown = 4
 instance_cooldown = 10
 settle_seconds = 2.5
-evacuate_disabled_hosts = true
 
 [executor]
 max_concurrent_migrations = 8

@@ -32,7 +32,8 @@ export type Stage = {
   /** Starts a service again (or one more replica of it) and gives its process. */
   readonly start: (service: DemoService) => ChildProcess;
   readonly processes: ReadonlyMap<DemoService, readonly ChildProcess[]>;
-  readonly close: () => Promise<void>;
+  /** Ends everything; `keepFiles` leaves the directory with the logs. */
+  readonly close: (options?: { readonly keepFiles?: boolean }) => Promise<void>;
 };
 
 export type StageOptions = {
@@ -49,9 +50,10 @@ export type StageOptions = {
 /** Builds it all, in an own directory under the system's temporary one and on free ports. */
 export async function openStage(options: StageOptions): Promise<Stage> {
   const directory = await mkdtemp(join(tmpdir(), 'kronos-demo-'));
-  const undo: (() => Promise<unknown>)[] = [() => rm(directory, { recursive: true, force: true })];
-  const close = async () => {
+  const undo: (() => Promise<unknown>)[] = [];
+  const close = async ({ keepFiles = false } = {}) => {
     for (const step of undo.splice(0).reverse()) await step().catch(() => {});
+    if (!keepFiles) await rm(directory, { recursive: true, force: true });
   };
   try {
     await mkdir(join(directory, 'logs'));
