@@ -5,6 +5,7 @@ import {
   type MigrationRequested,
   messageId,
   type StoredEvent,
+  streamNames,
   taskId,
 } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
@@ -18,12 +19,17 @@ export const AGGREGATE = 'gpu';
 export const SPEED = 60;
 
 /** A cloud of a few hosts in one aggregate, `vms` servers on each, named h1-1, h1-2, h2-1 and so on. */
-export function smallCloud(hosts = 4, vms = 3, more: Partial<ScenarioInput> = {}): ScenarioInput {
+export function smallCloud(
+  hosts = 4,
+  vms = 3,
+  more: Partial<ScenarioInput> = {},
+  aggregate: string = AGGREGATE,
+): ScenarioInput {
   const names = Array.from({ length: hosts }, (_, i) => `h${i + 1}`);
   return {
     name: 'small',
     hosts: names.map((name) => ({ name, vcpus: 32, memoryMb: 65_536, diskGb: 1000 })),
-    aggregates: [{ name: AGGREGATE, hosts: names }],
+    aggregates: [{ name: aggregate, hosts: names }],
     flavors: [{ name: 'm1', vcpus: 2, memoryMb: 2048, diskGb: 10 }],
     servers: names.flatMap((host) =>
       Array.from({ length: vms }, (_, i) => ({ name: `${host}-${i + 1}`, host, flavor: 'm1' })),
@@ -55,7 +61,6 @@ export interface Bed {
 
 export interface ReleaseOptions {
   readonly planTtlSeconds?: number;
-  readonly aggregate?: string;
   /** Changes a task's message before it is published. */
   readonly edit?: (message: MigrationRequested) => MigrationRequested;
 }
@@ -67,31 +72,34 @@ export type Result = StoredEvent & {
 };
 export type Final = LogEventOf<'migration.completed' | 'migration.failed' | 'migration.skipped'>;
 
-/** A bed on servers of its own; `reuse` takes what another bed has started. */
+/** A bed on servers of its own; `nats` takes a server that runs already, which then needs an aggregate of its own. */
 export async function startBed(
   scenario: ScenarioInput,
-  reuse: { readonly nats?: NatsServer; readonly ackWaitSeconds?: number; readonly aggregates?: readonly string[] } = {},
+  reuse: {
+    readonly nats?: NatsServer;
+    readonly ackWaitSeconds?: number;
+    readonly aggregate?: string;
+    readonly speed?: number;
+  } = {},
 ): Promise<Bed> {
-  const sim = await startSim({ scenario, speed: SPEED });
+  const sim = await startSim({ scenario, speed: reuse.speed ?? SPEED });
   const nats = reuse.nats ?? (await startNatsServer());
   const log = await connectEventLog({ servers: [nats.url], name: 'bed' });
-  const aggregates = reuse.aggregates ?? [AGGREGATE];
+  const aggregate = reuse.aggregate ?? AGGREGATE;
   await log.provision({
     limits: { snapshotMaxAgeSeconds: 3600, snapshotMaxBytes: 1024 ** 2, logMaxBytes: 256 * 1024 ** 2 },
     replicas: 1,
-    aggregates,
+    aggregates: [aggregate],
     ackWaitSeconds: reuse.ackWaitSeconds ?? 1,
   });
+  const first = (await log.lastSequence(streamNames.log)) + 1;
   let plans = 0;
   const bed: Bed = {
     sim,
     nats,
     log,
     uuid: (server) => sim.cloud.server(server).uuid,
-    async release(
-      moves,
-      { planTtlSeconds = 3600, aggregate = AGGREGATE, edit = (message: MigrationRequested) => message } = {},
-    ) {
+    async release(moves, { planTtlSeconds = 3600, edit = (message: MigrationRequested) => message } = {}) {
       plans += 1;
       // Each plan is decided on a snapshot a minute later than the one before it.
       const draft = testLog(aggregate, Date.now() + plans * 60_000);
@@ -131,15 +139,16 @@ export async function startBed(
       return ids;
     },
     async command(type, task) {
-      await control(log, type, { taskId: task });
+      await control(log, aggregate, type, { taskId: task });
     },
     async pause(paused) {
-      await control(log, paused ? 'aggregate.paused' : 'aggregate.resumed', {});
+      await control(log, aggregate, paused ? 'aggregate.paused' : 'aggregate.resumed', {});
     },
     async results() {
       const found: Result[] = [];
-      for await (const stored of log.replay()) {
+      for await (const stored of log.replay({ from: first })) {
         const { event } = stored;
+        if (event.aggregate !== aggregate) continue;
         switch (event.type) {
           case 'migration.started':
           case 'migration.observed':
@@ -154,12 +163,14 @@ export async function startBed(
     async finals(tasks, withinMs = 20_000) {
       const until = performance.now() + withinMs;
       for (;;) {
-        const finals = (await bed.results()).map(({ event }) => event).filter(isFinal);
+        // The server may be away: that is what some tests are about.
+        const seen = await bed.results().catch(() => []);
+        const finals = seen.map(({ event }) => event).filter(isFinal);
         const found = tasks.map((id) => finals.find((event) => event.data.taskId === id));
         if (found.every((event) => event !== undefined)) return found;
         if (performance.now() > until) {
           const missing = tasks.filter((_, i) => found[i] === undefined);
-          const last = (await bed.results()).map(({ event }) => `${event.type} ${event.data.taskId}`);
+          const last = seen.map(({ event }) => `${event.type} ${event.data.taskId}/${event.data.attempt}`);
           throw new Error(`no final result in ${withinMs} ms: ${missing.join(', ')}; on the log: ${last.join('; ')}`);
         }
         await new Promise((resolve) => setTimeout(resolve, 40));
@@ -183,6 +194,7 @@ let commands = 0;
 
 async function control(
   log: EventLog,
+  aggregate: string,
   type: 'migration.cancelled' | 'migration.aborted' | 'aggregate.paused' | 'aggregate.resumed',
   data: object,
 ) {
@@ -193,7 +205,7 @@ async function control(
     version: 1,
     id: messageId.control(commandId),
     time: new Date().toISOString(),
-    aggregate: AGGREGATE,
+    aggregate,
     by: { service: 'operator', instance: 'ada', version: '0' },
     correlationId: commandId,
     causationId: null,

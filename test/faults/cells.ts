@@ -1,0 +1,333 @@
+/** The fault matrix: every fault, at every point of a task's life, with one executor and with three. */
+import { streamNames } from '@kronos/contracts';
+import type { NatsServer } from '@kronos/eventlog/testing';
+import { bareConnection } from '@kronos/eventlog/testing';
+import type { TaskOptions } from '@kronos/executor';
+import { type Bed, breaches, type Move, smallCloud, startBed } from '@kronos/executor/testing';
+import type { ActInput } from '@kronos/simcloud';
+import type { ExecutorProcess, Fleet } from './fleet.ts';
+import type { StartOrder } from './process.ts';
+
+/** Nova's pace, and the waits that belong to it: 60 s are 1.5 s. */
+const SPEED = 40;
+export const ACK_WAIT_MS = 1000;
+
+export const caps = {
+  maxConcurrentMigrations: 2,
+  maxOutboundPerHost: 1,
+  maxInboundPerHost: 1,
+  maxConcurrentPerGroup: 1,
+};
+
+export const scaledOptions: Partial<TaskOptions> = {
+  maxRetries: 6,
+  pollIntervalMs: 50,
+  retryBackoffMs: 100,
+  retryBackoffMaxMs: 400,
+  takeoverMs: 1500,
+  postWindowMs: 400,
+  checkTtlMs: 1000,
+  abortAgainMs: 300,
+  settleMs: 1500,
+  blindMaxMs: 300,
+  deliveryEveryMs: 500,
+  deadLetterDeliveries: 200,
+};
+
+/** A point of the life: where the executor stands still while the fault comes about. */
+interface Point {
+  /** The stage whose beginning it is; `running`: following, and Nova copies; `inPost`: Nova has the request in hand. */
+  readonly stage: string;
+  /** Done to the cloud beforehand, so that the task comes there. */
+  readonly prepare?: readonly ActInput[];
+  readonly options?: Partial<TaskOptions>;
+  /** What the task ends as. */
+  readonly ends: 'migration.completed' | 'MigrationTimeout';
+}
+
+const fail: ActInput = { act: 'faultServer', server: 'h1-1', fault: { kind: 'fail', times: 1 } };
+const slow: ActInput = { act: 'faultServer', server: 'h1-1', fault: { kind: 'slow', seconds: 60, times: 1 } };
+const hang: ActInput = { act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } };
+const slowPost: ActInput = {
+  act: 'faultApi',
+  fault: { api: 'compute', method: 'POST', path: '/action$', effect: { kind: 'latency', ms: 250 } },
+};
+
+export const points: Readonly<Record<string, Point>> = {
+  waiting: { stage: 'waiting', ends: 'migration.completed' },
+  checking: { stage: 'checking', ends: 'migration.completed' },
+  claiming: { stage: 'claiming', ends: 'migration.completed' },
+  'before POST': { stage: 'posting', ends: 'migration.completed' },
+  'in POST': { stage: 'inPost', prepare: [slowPost], ends: 'migration.completed' },
+  'after POST': { stage: 'seeking', ends: 'migration.completed' },
+  noting: { stage: 'noting', ends: 'migration.completed' },
+  running: { stage: 'running', prepare: [slow], ends: 'migration.completed' },
+  aborting: {
+    stage: 'aborting',
+    prepare: [hang],
+    options: { deadlineMinMs: 300, deadlinePerGibMs: 0, hardTimeoutMs: 300 },
+    ends: 'MigrationTimeout',
+  },
+  explaining: { stage: 'explaining', prepare: [fail], ends: 'migration.completed' },
+  'before result': { stage: 'ending', ends: 'migration.completed' },
+  'before next attempt': { stage: 'passing', prepare: [fail], ends: 'migration.completed' },
+  'before ack': { stage: 'finished', ends: 'migration.completed' },
+};
+
+/** What a fault can lay hands on. */
+interface Scene {
+  readonly bed: Bed;
+  readonly nats: NatsServer;
+  readonly aggregate: string;
+  /** The process that stands at the point. */
+  readonly target: ExecutorProcess;
+  readonly all: readonly ExecutorProcess[];
+  /** The first task's message, to be sent again. */
+  readonly message: string;
+  /** Another executor, as whatever supervises them would start it. */
+  readonly replace: () => void;
+  /** Lets the target go on. */
+  readonly go: () => void;
+}
+
+type Fault = (scene: Scene) => Promise<void>;
+
+const after = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Something that is wrong with the APIs for a while. */
+const outage =
+  (ms: number, ...acts: readonly ActInput[]): Fault =>
+  async ({ bed, go }) => {
+    for (const act of acts) bed.sim.act(act);
+    go();
+    await after(ms);
+    bed.sim.act({ act: 'mendApi' });
+    bed.sim.act({ act: 'resumeApi', api: '*' });
+  };
+
+const unavailable = (api: 'compute' | 'identity' | 'placement'): ActInput => ({
+  act: 'faultApi',
+  fault: { api, effect: { kind: 'status', status: 503 } },
+});
+const cutting = (when: 'before' | 'after' | 'middle', probability: number): ActInput => ({
+  act: 'faultApi',
+  fault: { api: '*', probability, effect: { kind: 'cut', when } },
+});
+
+export const faults: Readonly<Record<string, Fault>> = {
+  'executor killed': async ({ target, replace }) => {
+    await target.kill();
+    replace();
+  },
+  'every executor killed': async ({ all, replace }) => {
+    await Promise.all(all.map((process) => process.kill()));
+    replace();
+  },
+  'executor stops on SIGTERM': async ({ target, replace, go }) => {
+    target.signal('SIGTERM');
+    go();
+    replace();
+  },
+  'executor paused past its ack wait': async ({ target, replace, go }) => {
+    target.signal('SIGSTOP');
+    replace();
+    await after(ACK_WAIT_MS * 3);
+    go();
+    target.signal('SIGCONT');
+  },
+  'executor paused for a moment': async ({ target, go }) => {
+    target.signal('SIGSTOP');
+    await after(ACK_WAIT_MS / 2);
+    go();
+    target.signal('SIGCONT');
+  },
+  'nats-server killed and restarted': async ({ nats, go }) => {
+    await nats.kill();
+    go();
+    await nats.restart();
+  },
+  'NATS away for longer than the ack wait': async ({ nats, go }) => {
+    await nats.kill();
+    go();
+    await after(ACK_WAIT_MS * 2.5);
+    await nats.restart();
+  },
+  'NATS silent for longer than the ack wait': async ({ nats, go }) => {
+    nats.pause();
+    go();
+    await after(ACK_WAIT_MS * 2.5);
+    nats.resume();
+  },
+  'executor and nats-server killed': async ({ nats, target, replace }) => {
+    await Promise.all([target.kill(), nats.kill()]);
+    await nats.restart();
+    replace();
+  },
+  'Nova down': outage(1500, unavailable('compute'), unavailable('placement')),
+  'Nova silent': outage(1500, { act: 'pauseApi', api: 'compute' }),
+  'Keystone down, every token revoked': outage(1500, unavailable('identity'), { act: 'revokeTokens' }),
+  'every token revoked': async ({ bed, go }) => {
+    bed.sim.act({ act: 'revokeTokens' });
+    go();
+  },
+  'answers slow': outage(3000, {
+    act: 'faultApi',
+    fault: { api: '*', effect: { kind: 'latency', ms: 50, jitterMs: 250 } },
+  }),
+  'requests cut off': outage(1500, cutting('before', 0.4)),
+  'answers cut off': outage(1500, cutting('after', 0.3), cutting('middle', 0.3)),
+  'the task published twice': async ({ nats, aggregate, message, go }) => {
+    const raw = await bareConnection(nats.url);
+    await raw.request(`kronos.migrations.${aggregate}`, message);
+    await raw.close();
+    go();
+  },
+};
+
+export interface Cell {
+  readonly name: string;
+  readonly fault: string;
+  readonly point: string;
+  readonly replicas: 1 | 3;
+}
+
+/** All of them, in an order that has every fault and every point early. */
+export function allCells(): readonly Cell[] {
+  const names = { faults: Object.keys(faults), points: Object.keys(points) };
+  const cells: Cell[] = [];
+  for (let shift = 0; shift < names.points.length; shift += 1)
+    for (const replicas of [3, 1] as const)
+      for (const [i, fault] of names.faults.entries()) {
+        const point = names.points[(i + shift + (replicas === 1 ? 6 : 0)) % names.points.length] ?? '';
+        cells.push({
+          name: `${fault}, ${point}, ${replicas} executor${replicas === 1 ? '' : 's'}`,
+          fault,
+          point,
+          replicas,
+        });
+      }
+  return cells;
+}
+
+const moves: readonly Move[] = [
+  { server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] },
+  { server: 'h3-1', from: 'h3', to: 'h4' },
+  { server: 'h1-2', from: 'h1', to: 'h4' },
+];
+
+export interface CellResult {
+  /** In words; empty when everything held. */
+  readonly breaches: readonly string[];
+  readonly ms: number;
+}
+
+let cellsRun = 0;
+
+/** Runs one cell on a nats-server that other cells have used, with processes of the fleet. */
+export async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promise<CellResult> {
+  const began = performance.now();
+  const point = points[cell.point];
+  const fault = faults[cell.fault];
+  if (point === undefined || fault === undefined) throw new RangeError(`no cell ${cell.name}`);
+  cellsRun += 1;
+  const aggregate = `cell-${process.pid}-${cellsRun}`;
+  const bed = await startBed(smallCloud(4, 2, {}, aggregate), { nats, aggregate, speed: SPEED });
+  const used: ExecutorProcess[] = [];
+  const start = (hold: StartOrder['hold']): ExecutorProcess => {
+    const taken = fleet.take();
+    taken.start({
+      do: 'start',
+      natsUrl: nats.url,
+      authUrl: bed.sim.urls.identity,
+      aggregate,
+      instance: `${aggregate}-${used.length + 1}`,
+      caps,
+      options: { ...scaledOptions, ...point.options },
+      ackWaitMs: ACK_WAIT_MS,
+      concurrency: 50,
+      hold,
+    });
+    used.push(taken);
+    return taken;
+  };
+  let failed = true;
+  try {
+    for (const act of point.prepare ?? []) bed.sim.act(act);
+    const hold = point.stage === 'inPost' ? null : { point: point.stage, serverId: bed.uuid('h1-1') };
+    const replicas = Array.from({ length: cell.replicas }, () => start(hold));
+    for (const replica of replicas)
+      if ((await replica.report('started', 15_000)) === null) throw new Error('an executor did not start');
+    let message = '';
+    const tasks = await bed.release(moves, {
+      edit: (each) => {
+        if (message === '') message = JSON.stringify(each);
+        return each;
+      },
+    });
+    const target = hold === null ? await posting(bed, replicas) : await standing(replicas);
+    for (const replica of replicas) if (replica !== target) replica.go();
+    const replace = (): void => {
+      if (cell.replicas === 1 || cell.fault === 'every executor killed') start(null);
+    };
+    await fault({ bed, nats, aggregate, target, all: replicas, message, replace, go: () => target.go() });
+    const finals = await bed.finals(tasks, 40_000);
+    const found: string[] = [];
+    const queue = await emptied(bed, 15_000);
+    if (queue > 0) found.push(`${queue} messages are left on the work queue`);
+    found.push(...breaches(bed.sim, await bed.results(), tasks, caps));
+    for (const [i, final] of finals.entries()) {
+      const expected = i === 0 ? point.ends : 'migration.completed';
+      const is = final.type === 'migration.failed' ? final.data.errorType : final.type;
+      const why = final.type === 'migration.failed' ? ` (${final.data.reason.code}: ${final.data.reason.text})` : '';
+      if (is !== expected) found.push(`task ${i + 1} ended as ${is}${why}, expected ${expected}`);
+    }
+    failed = found.length > 0;
+    return { breaches: found, ms: performance.now() - began };
+  } finally {
+    nats.resume();
+    if (failed) for (const each of used) process.stderr.write(each.output);
+    for (const each of used) each.signal('SIGCONT');
+    for (const each of used) each.go();
+    await Promise.all(used.map((each) => (failed ? each.kill() : fleet.giveBack(each))));
+    await bed.close();
+  }
+}
+
+/** The replica that stands at the point. */
+async function standing(replicas: readonly ExecutorProcess[]): Promise<ExecutorProcess> {
+  const first = await Promise.race(
+    replicas.map(async (replica) => ((await replica.report('holding', 20_000)) === null ? null : replica)),
+  );
+  if (first === null) throw new Error('no task came to the point');
+  return first;
+}
+
+/** Waits until the cloud has a request to migrate in hand that it has not answered; any replica may have sent it. */
+async function posting(bed: Bed, replicas: readonly ExecutorProcess[]): Promise<ExecutorProcess> {
+  const until = performance.now() + 20_000;
+  const path = `/servers/${bed.uuid('h1-1')}/action`;
+  while (!bed.sim.calls().some((call) => call.path.endsWith(path) && call.status === null)) {
+    if (performance.now() > until) throw new Error('no request came');
+    await after(5);
+  }
+  const started = (await bed.results()).find(
+    ({ event }) => event.type === 'migration.started' && event.data.serverId === bed.uuid('h1-1'),
+  );
+  const number = Number(started?.event.by.instance.split('-').at(-1));
+  const sender = replicas[number - 1];
+  if (sender === undefined) throw new Error('nobody has started the task');
+  return sender;
+}
+
+/** Waits until the work queue is empty; gives what is left. */
+async function emptied(bed: Bed, withinMs: number): Promise<number> {
+  const until = performance.now() + withinMs;
+  for (;;) {
+    const left = await bed.log.usage(streamNames.migrations).then(
+      (usage) => usage.messages,
+      () => 1,
+    );
+    if (left === 0 || performance.now() > until) return left;
+    await after(50);
+  }
+}

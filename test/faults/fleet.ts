@@ -1,0 +1,136 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import type { Order, Report, StartOrder } from './process.ts';
+
+const ENTRY = fileURLToPath(new URL('process.ts', import.meta.url));
+
+/** One executor process. After `stop` it can be started again for another test. */
+export class ExecutorProcess {
+  readonly #child: ChildProcess;
+  readonly #reports: Report[] = [];
+  #wake: () => void = () => undefined;
+  #text = '';
+  /** Standard output and error, for the report of a test that failed. */
+  output = '';
+
+  constructor() {
+    this.#child = spawn(process.execPath, [ENTRY], { stdio: ['pipe', 'pipe', 'pipe', 'pipe', 'pipe'] });
+    const collect = (chunk: Buffer): void => {
+      this.output += chunk.toString();
+    };
+    this.#child.stdout?.on('data', collect);
+    this.#child.stderr?.on('data', collect);
+    this.#child.stdin?.on('error', () => undefined);
+    (this.#child.stdio[4] as Writable).on('error', () => undefined);
+    (this.#child.stdio[3] as Readable).on('data', (chunk: Buffer) => {
+      this.#text += chunk.toString();
+      for (let end = this.#text.indexOf('\n'); end >= 0; end = this.#text.indexOf('\n')) {
+        this.#reports.push(JSON.parse(this.#text.slice(0, end)) as Report);
+        this.#text = this.#text.slice(end + 1);
+      }
+      this.#wake();
+    });
+    this.#child.once('exit', () => this.#wake());
+  }
+
+  get alive(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** Waits for a report; null when the process has ended or the time has passed. */
+  async report(is: Report['is'], withinMs: number): Promise<Report | null> {
+    const until = performance.now() + withinMs;
+    for (;;) {
+      const at = this.#reports.findIndex((each) => each.is === is);
+      if (at >= 0) return this.#reports.splice(at, 1)[0] ?? null;
+      const left = until - performance.now();
+      if (!this.alive || left <= 0) return null;
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, left);
+        this.#wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+  }
+
+  #order(order: Order): void {
+    this.#child.stdin?.write(`${JSON.stringify(order)}\n`);
+  }
+
+  start(order: StartOrder): void {
+    this.output = '';
+    this.#order(order);
+  }
+
+  /** Lets it go on from where it stands still, now or later: the byte waits for it. */
+  go(): void {
+    (this.#child.stdio[4] as Writable).write('g');
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  async kill(): Promise<void> {
+    if (!this.alive) return;
+    const gone = new Promise((resolve) => this.#child.once('exit', resolve));
+    this.#child.kill('SIGCONT');
+    this.#child.kill('SIGKILL');
+    await gone;
+  }
+
+  /** Ends its executor; false when it did not, and the process is of no further use. */
+  async reusable(): Promise<boolean> {
+    if (!this.alive) return false;
+    this.#order({ do: 'stop' });
+    const stopped = (await this.report('stopped', 5000)) !== null;
+    this.#reports.length = 0;
+    return stopped;
+  }
+}
+
+/** Processes that wait for work: a process that was killed is replaced by one that was started in time. */
+export class Fleet {
+  readonly #idle: ExecutorProcess[] = [];
+  readonly #all = new Set<ExecutorProcess>();
+  readonly #spare: number;
+
+  constructor(spare: number) {
+    this.#spare = spare;
+    this.#fill();
+  }
+
+  #fill(): void {
+    while (this.#idle.length < this.#spare) this.#idle.push(this.#make());
+  }
+
+  #make(): ExecutorProcess {
+    const made = new ExecutorProcess();
+    this.#all.add(made);
+    return made;
+  }
+
+  take(): ExecutorProcess {
+    const taken = this.#idle.shift() ?? this.#make();
+    this.#fill();
+    return taken;
+  }
+
+  /** Takes a process back: for the next test if it still obeys, else for good. */
+  async giveBack(process: ExecutorProcess): Promise<void> {
+    if (await process.reusable()) {
+      this.#idle.push(process);
+      return;
+    }
+    await process.kill();
+    this.#all.delete(process);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#all].map((process) => process.kill()));
+    this.#all.clear();
+  }
+}

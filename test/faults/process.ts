@@ -1,0 +1,162 @@
+/**
+ * An executor as a process of its own, for tests that kill it. It waits for lines of JSON on standard input:
+ * `{"do":"start", ...}` composes an executor with scaled waits, `{"do":"stop"}` ends it and makes the process ready for the
+ * next. It reports on descriptor 3. When a task comes to the point named by `hold`, it reports that and stands still, with
+ * everything in it, until it reads a byte from descriptor 4: what the test does meanwhile happens exactly there.
+ */
+import { readSync, writeSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { connectEventLog, type EventLog, type LogView } from '@kronos/eventlog';
+import {
+  createExecutor,
+  defaultTaskOptions,
+  type Executor,
+  providers,
+  systemClock,
+  type Task,
+  type TaskMeters,
+  type TaskOptions,
+  type TaskState,
+  taskMeters,
+} from '@kronos/executor';
+import { createNova, createPlacement, createSession, type Session } from '@kronos/openstack';
+import { type Caps, createFolder, type Folder } from '@kronos/projections';
+import { createLogger, createMetrics } from '@kronos/telemetry';
+import { trace } from '@opentelemetry/api';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+
+export interface StartOrder {
+  readonly do: 'start';
+  readonly natsUrl: string;
+  readonly authUrl: string;
+  readonly aggregate: string;
+  readonly instance: string;
+  readonly caps: Caps;
+  readonly options: Partial<TaskOptions>;
+  readonly ackWaitMs: number;
+  readonly concurrency: number;
+  /** Where to stand still, once: the stage, and the server of the task. */
+  readonly hold: { readonly point: string; readonly serverId: string } | null;
+}
+export type Order = StartOrder | { readonly do: 'stop' };
+export type Report =
+  | { readonly is: 'ready' }
+  | { readonly is: 'started' }
+  | { readonly is: 'holding'; readonly point: string }
+  | { readonly is: 'stopped' };
+
+const report = (what: Report): void => {
+  writeSync(3, `${JSON.stringify(what)}\n`);
+};
+
+/** Stands still until the test says go. */
+function holdHere(point: string): void {
+  report({ is: 'holding', point });
+  const byte = Buffer.alloc(1);
+  for (;;) {
+    try {
+      if (readSync(4, byte, 0, 1, null) > 0) return;
+      process.exit(0);
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+    }
+  }
+}
+
+/** The name of the point that a task has come to. */
+function pointOf({ stage }: TaskState): string {
+  return stage.at === 'following' && stage.run.status === 'running' ? 'running' : stage.at;
+}
+
+/** Counts nothing, and stands still at the point. */
+function holding(meters: TaskMeters, hold: StartOrder['hold']): TaskMeters {
+  let armed = hold !== null;
+  return {
+    ...meters,
+    moved(task: Task, before: TaskState, after: TaskState) {
+      meters.moved(task, before, after);
+      if (!armed || hold === null || task.serverId !== hold.serverId || pointOf(after) !== hold.point) return;
+      armed = false;
+      holdHere(hold.point);
+    },
+  };
+}
+
+interface Parts {
+  readonly log: EventLog;
+  readonly view: LogView<Folder>;
+  readonly session: Session;
+  readonly executor: Executor;
+}
+
+async function start(order: StartOrder): Promise<Parts> {
+  const log = await connectEventLog({ servers: [order.natsUrl], name: order.instance });
+  const view = await log.view<Folder>({ initial: createFolder(), evolve: (folder, stored) => folder.apply(stored) });
+  const session = createSession({
+    auth: {
+      authType: 'password',
+      authUrl: order.authUrl,
+      username: 'admin',
+      password: 'secret',
+      projectName: 'admin',
+      userDomainName: 'Default',
+      projectDomainName: 'Default',
+    },
+    limits: { connectMs: 1000, headersMs: 3000, bodyMs: 3000, totalMs: 6000 },
+    retry: { connection: { retries: 1, backoffMs: 20 }, status: { retries: 1, backoffMs: 20 } },
+  });
+  const nova = createNova(session);
+  const metrics = createMetrics(resourceFromAttributes({}));
+  const level = process.env.KRONOS_FAULT_LOG ?? 'silent';
+  const executor = createExecutor({
+    log,
+    view,
+    aggregates: [order.aggregate],
+    cloud: { nova, placement: createPlacement(session), providerOf: providers(nova, systemClock) },
+    check: { aggregates: [order.aggregate], optOut: ['kronos:exclude'], force: false },
+    options: { ...defaultTaskOptions, ...order.options },
+    caps: order.caps,
+    ackWaitMs: order.ackWaitMs,
+    concurrency: order.concurrency,
+    by: { service: 'executor', instance: order.instance, version: '0' },
+    clock: systemClock,
+    logger: createLogger({ service: order.instance, version: '0', level, format: 'json' }),
+    tracer: trace.getTracer('faults'),
+    meters: holding(taskMeters(metrics.instruments), order.hold),
+  });
+  executor.done.catch((error: unknown) => {
+    process.stderr.write(`${order.instance}: ${error instanceof Error ? error.stack : error}\n`);
+    process.exit(1);
+  });
+  return { log, view, session, executor };
+}
+
+let parts: Parts | null = null;
+
+async function stop(): Promise<void> {
+  const running = parts;
+  parts = null;
+  if (running === null) return;
+  await running.executor.stop(1000);
+  await running.view.close();
+  await running.log.close();
+  await running.session.close();
+}
+
+process.on('SIGTERM', () => {
+  void stop().then(() => process.exit(0));
+});
+
+report({ is: 'ready' });
+for await (const line of createInterface({ input: process.stdin })) {
+  const order = JSON.parse(line) as Order;
+  if (order.do === 'start') {
+    parts = await start(order);
+    report({ is: 'started' });
+  } else {
+    await stop();
+    report({ is: 'stopped' });
+  }
+}
+process.exit(0);
