@@ -6,37 +6,39 @@ import { startLedger } from './ledger.ts';
 
 const { file } = commandLine('ledger');
 
-process.exitCode = await runService(
-  {
-    name: 'ledger',
-    version,
-    async start({ config, log: logger, metrics, http, instance, tracer, onScrape }) {
-      const { engine, ledger } = config;
-      const log = await connectLog(config, 'ledger', logger);
-      await log.verify({
-        streams: [streamNames.log, streamNames.checkpoints],
-        buckets: [bucketNames.checkpoints],
-        taskConsumers: [],
-        limits: storageLimits(config),
-      });
-      return await startLedger({
-        log,
-        options: {
-          scope: [...engine.aggregates, ...(engine.includeUnassignedHosts ? [UNASSIGNED] : [])],
-          checkpointIntervalSeconds: ledger.checkpointInterval,
-          checkpointEvents: ledger.checkpointEvents,
-          maxClockSkewSeconds: engine.maxClockSkew,
-          console: ledger.console,
-        },
-        by: { service: 'ledger', instance, version },
-        logger,
-        metrics,
-        onScrape,
-        http,
-        tracer,
-        clock: Date.now,
-      });
+process.exit(
+  await runService(
+    {
+      name: 'ledger',
+      version,
+      async start({ config, log: logger, metrics, http, instance, tracer, onScrape }) {
+        const { engine, ledger } = config;
+        const log = await connectLog(config, 'ledger', logger);
+        await log.verify({
+          streams: [streamNames.log, streamNames.checkpoints],
+          buckets: [bucketNames.checkpoints],
+          taskConsumers: [],
+          limits: storageLimits(config),
+        });
+        return await startLedger({
+          log,
+          options: {
+            scope: [...engine.aggregates, ...(engine.includeUnassignedHosts ? [UNASSIGNED] : [])],
+            checkpointIntervalSeconds: ledger.checkpointInterval,
+            checkpointEvents: ledger.checkpointEvents,
+            maxClockSkewSeconds: engine.maxClockSkew,
+            console: ledger.console,
+          },
+          by: { service: 'ledger', instance, version },
+          logger,
+          metrics,
+          onScrape,
+          http,
+          tracer,
+          clock: Date.now,
+        });
+      },
     },
-  },
-  { file, env: process.env },
+    { file, env: process.env },
+  ),
 );
