@@ -1,0 +1,33 @@
+/** A cloud that the contract suite can be run against: what it needs besides the cloud's own APIs. */
+export interface CloudUnderTest {
+  readonly name: string;
+  /** `http://.../v3` */
+  readonly identity: string;
+  readonly prometheus: string;
+  readonly username: string;
+  readonly password: string;
+  readonly project: string;
+  /** Service hosts of one cell, enabled and up, at least four. */
+  readonly hosts: readonly [string, string, string, string, ...string[]];
+  /** A host of another cell; null when there is one cell only. */
+  readonly foreignHost: string | null;
+  readonly imageRef: string;
+  /** A flavor of 2 vCPUs, 4096 MB and 1 GB of disk. */
+  readonly flavorRef: string;
+  /** How long a thing that comes by itself may take, milliseconds. */
+  readonly patienceMs: number;
+  readonly applicationCredential: { readonly id: string; readonly secret: string };
+  /** See the faults of `test/openstack/bed`; null mends. */
+  fault(server: string, fault: Fault | null): Promise<void>;
+  /** As destination the host refuses every pre-check. */
+  refuse(host: string, refuses: boolean): Promise<void>;
+  /** Its nova-compute stops, or goes on, reporting; returns once Nova has noticed. */
+  stop(host: string, stopped: boolean): Promise<void>;
+  /** Takes all that is left of the host in Placement, or gives it back. */
+  fill(host: string, full: boolean): Promise<void>;
+  /** No servers, groups, aggregates and faults; all hosts enabled and up. */
+  reset(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export type Fault = 'fail' | 'error' | 'hang' | 'refuse' | 'break';

@@ -1,0 +1,630 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import type { CloudUnderTest } from './cloud.ts';
+import { messageOf } from './reads.ts';
+import { actionForms, migrationForms, progressForms } from './shapes.ts';
+import { ENDED, type Look, NEWEST, Wire } from './wire.ts';
+
+const NO_HOST = 'No valid host was found. There are not enough hosts available.';
+/** The order in which a live migration's statuses come; a look may miss some of them. */
+const ORDER = ['accepted', 'queued', 'preparing', 'running', 'completed'];
+
+/** Live migration: how it starts, what is to be seen when, how it ends, what refuses it, how it is aborted. */
+export function liveMigrationContract(cloud: () => CloudUnderTest): void {
+  describe('Nova, live migration', () => {
+    let wire: Wire;
+    let a: string;
+    let b: string;
+    let c: string;
+    beforeEach(async () => {
+      await cloud().reset();
+      wire = await Wire.connect(cloud());
+      [a, b, c] = cloud().hosts;
+    });
+
+    describe('the request', () => {
+      test('is answered 202 with an empty body and a request id, and the server is migrating from then on', async () => {
+        const id = await wire.bootOne(a);
+        const answer = await wire.liveMigrate(id, b);
+        expect(answer.status, answer.text).toBe(202);
+        expect(answer.text).toBe('');
+        expect(answer.headers.get('x-openstack-request-id')).toMatch(/^req-/);
+        const server = await wire.server(id);
+        expect([server.status, server['OS-EXT-STS:task_state'], server['OS-EXT-SRV-ATTR:host']]).toEqual([
+          'MIGRATING',
+          'migrating',
+          a,
+        ]);
+        const again = await wire.liveMigrate(id, b);
+        expect(again.status).toBe(409);
+        expect(messageOf(again.body, 'conflictingRequest')).toBe(
+          `Cannot 'os-migrateLive' instance ${id} while it is in task_state migrating`,
+        );
+        const { row } = await wire.follow(id);
+        expect(row.status).toBe('completed');
+        expect((await wire.rows(id)).length).toBe(1);
+      });
+
+      test('is refused at once, and changes nothing, when the body or the host is wrong', async () => {
+        const id = await wire.bootOne(a);
+        const auto = { host: b, block_migration: 'auto' };
+        const choices =
+          "[True, 'True', 'TRUE', 'true', '1', 'ON', 'On', 'on', 'YES', 'Yes', 'yes', " +
+          "False, 'False', 'FALSE', 'false', '0', 'OFF', 'Off', 'off', 'NO', 'No', 'no'";
+        const cases: [string, unknown, string][] = [
+          [NEWEST, { 'os-migrateLive': { ...auto, host: 'nobody' } }, 'Compute host nobody could not be found.'],
+          [
+            NEWEST,
+            { 'os-migrateLive': { ...auto, force: true } },
+            'Invalid input for field/attribute os-migrateLive. Value: ' +
+              `{'host': '${b}', 'block_migration': 'auto', 'force': True}. ` +
+              "Additional properties are not allowed ('force' was unexpected)",
+          ],
+          [
+            NEWEST,
+            { 'os-migrateLive': { host: b } },
+            `Invalid input for field/attribute os-migrateLive. Value: {'host': '${b}'}. 'block_migration' is a required property`,
+          ],
+          [
+            NEWEST,
+            { 'os-migrateLive': {} },
+            "Invalid input for field/attribute os-migrateLive. Value: {}. 'block_migration' is a required property",
+          ],
+          [
+            NEWEST,
+            { 'os-migrateLive': { ...auto, block_migration: 'foo' } },
+            `Invalid input for field/attribute block_migration. Value: foo. 'foo' is not one of ${choices}, 'auto']`,
+          ],
+          [
+            NEWEST,
+            { 'os-migrateLive': { ...auto, host: 5 } },
+            "Invalid input for field/attribute host. Value: 5. 5 is not of type 'string', 'null'",
+          ],
+          [
+            NEWEST,
+            { 'os-migrateLive': null },
+            "Invalid input for field/attribute os-migrateLive. Value: None. None is not of type 'object'",
+          ],
+          [
+            '2.24',
+            { 'os-migrateLive': auto },
+            `Invalid input for field/attribute block_migration. Value: auto. 'auto' is not one of ${choices}]`,
+          ],
+          [
+            '2.25',
+            { 'os-migrateLive': { ...auto, disk_over_commit: false } },
+            'Invalid input for field/attribute os-migrateLive. Value: ' +
+              `{'host': '${b}', 'block_migration': 'auto', 'disk_over_commit': False}. ` +
+              "Additional properties are not allowed ('disk_over_commit' was unexpected)",
+          ],
+          [
+            '2.30',
+            { 'os-migrateLive': { host: null, block_migration: 'auto', force: true } },
+            "Can't force to a non-provided destination",
+          ],
+          [NEWEST, { foo: {} }, 'There is no such action: foo'],
+          [NEWEST, {}, 'Malformed request body'],
+          [NEWEST, 'xx', 'Malformed request body'],
+        ];
+        const foreign = cloud().foreignHost;
+        if (foreign !== null)
+          cases.push([
+            NEWEST,
+            { 'os-migrateLive': { ...auto, host: foreign } },
+            `Compute host ${foreign} could not be found.`,
+          ]);
+        for (const [version, body, message] of cases) {
+          const answer = await wire.nova('POST', `/servers/${id}/action`, version, body);
+          expect(answer.status, message).toBe(400);
+          expect(messageOf(answer.body, 'badRequest')).toBe(message);
+        }
+        const nobody = '41414141-5f4e-424a-97e1-ee7f57d32c2f';
+        const unknown = await wire.liveMigrate(nobody, b);
+        expect([unknown.status, messageOf(unknown.body, 'itemNotFound')]).toEqual([
+          404,
+          `Instance ${nobody} could not be found.`,
+        ]);
+        const server = await wire.server(id);
+        expect([server.status, server['OS-EXT-STS:task_state']]).toEqual(['ACTIVE', null]);
+        expect(await wire.rows(id)).toEqual([]);
+      });
+
+      test('is refused 409 for a server that is neither active nor paused', async () => {
+        const id = await wire.bootOne(a);
+        expect((await wire.nova('POST', `/servers/${id}/action`, NEWEST, { 'os-stop': null })).status).toBe(202);
+        await wire.until('SHUTOFF', async () => (await wire.server(id)).status === 'SHUTOFF');
+        const answer = await wire.liveMigrate(id, b);
+        expect(answer.status).toBe(409);
+        expect(messageOf(answer.body, 'conflictingRequest')).toBe(
+          `Cannot 'os-migrateLive' instance ${id} while it is in vm_state stopped`,
+        );
+      });
+
+      test('before 2.34 waits for the pre-checks, and their refusal comes back as 400', async () => {
+        const id = await wire.bootOne(a);
+        await cloud().refuse(b, true);
+        const answer = await wire.liveMigrate(id, b, '2.30');
+        expect(answer.status, answer.text).toBe(400);
+        expect(messageOf(answer.body, 'badRequest')).toBe(NO_HOST);
+        const server = await wire.server(id);
+        expect([server.status, server['OS-EXT-STS:task_state']]).toEqual(['ACTIVE', null]);
+        await cloud().refuse(b, false);
+        expect((await wire.liveMigrate(id, b, '2.30')).status).toBe(202);
+        expect((await wire.follow(id)).row.status).toBe('completed');
+      });
+
+      test('with force at 2.30 by-passes the scheduler: a group can be broken', async () => {
+        const group = await wire.group('affinity');
+        const id = await wire.bootOne(a, { group });
+        const body = { 'os-migrateLive': { host: b, block_migration: 'auto', force: true } };
+        const answer = await wire.nova('POST', `/servers/${id}/action`, '2.30', body);
+        expect(answer.status, answer.text).toBe(202);
+        const { row } = await wire.follow(id);
+        expect([row.status, row.dest_compute]).toEqual(['completed', b]);
+        const action = await wire.action(id, answer.headers.get('x-openstack-request-id') ?? '');
+        expect(action.events.map((each) => each.event)).toContain('conductor_migrate_server');
+      });
+    });
+
+    describe('a move that succeeds', () => {
+      test('goes through its statuses in order; host and task_state change before it is completed', async () => {
+        const id = await wire.bootOne(a);
+        const [from, to] = [await wire.provider(a), await wire.provider(b)];
+        const requestId = await wire.start(id, b);
+        let doubled = false;
+        const looks = await wire.watch(
+          id,
+          (look) => look.row !== null && ENDED.includes(look.row.status),
+          async (look) => {
+            if (doubled || look.row?.status !== 'running' || look.host !== a) return;
+            // While it runs the source is held by the migration's uuid and the destination by the server's own.
+            const [held, own] = [await wire.allocations(look.row.uuid), await wire.allocations(id)];
+            if (Object.keys(held).length === 0) return;
+            expect(Object.keys(held)).toEqual([from]);
+            expect(Object.keys(own)).toEqual([to]);
+            const rows = z.object({ migrations: z.array(z.unknown()) });
+            for (const [version, form] of Object.entries(migrationForms)) {
+              const { migrations } = rows.parse(await wire.get(`/os-migrations?instance_uuid=${id}`, version));
+              for (const row of migrations) form.parse(row);
+            }
+            for (const [version, form] of Object.entries(progressForms)) {
+              const { migrations } = rows.parse(await wire.get(`/servers/${id}/migrations`, version));
+              for (const row of migrations) form.parse(row);
+            }
+            const one = await wire.nova('GET', `/servers/${id}/migrations/${look.row.id}`);
+            if (one.status === 200)
+              progressForms['2.80']?.parse(z.object({ migration: z.unknown() }).parse(one.body).migration);
+            doubled = true;
+          },
+        );
+        expect(doubled, 'the move was never seen running').toBe(true);
+        expectOrder(looks);
+        for (const look of looks) {
+          const { row } = look;
+          if (row === null) continue;
+          if (row.dest_compute !== null) expect(row.dest_compute).toBe(b);
+          // The row was read before the server: once it is completed, the server has arrived.
+          if (row.status === 'completed') expect([look.host, look.taskState, look.status]).toEqual([b, null, 'ACTIVE']);
+          if (look.host === a) expect([look.taskState, look.status]).toEqual(['migrating', 'MIGRATING']);
+          for (const status of look.inProgress) expect(['queued', 'preparing', 'running']).toContain(status);
+        }
+        expect(
+          looks.some((look) => look.row?.status === 'running' && look.host === b && look.taskState === null),
+          'host and task_state were never seen ahead of the status',
+        ).toBe(true);
+        const last = looks.at(-1)?.row;
+        expect(last).toMatchObject({ status: 'completed', source_compute: a, dest_compute: b });
+        migrationForms['2.80']?.parse(last);
+        expect(await wire.get(`/servers/${id}/migrations`)).toEqual({ migrations: [] });
+        const gone = await wire.nova('GET', `/servers/${id}/migrations/${last?.id}`);
+        expect([gone.status, messageOf(gone.body, 'itemNotFound')]).toEqual([
+          404,
+          `Live migration ${last?.id} for server ${id} is not in progress.`,
+        ]);
+        await wire.until(
+          'the source given back',
+          async () => Object.keys(await wire.allocations(last?.uuid ?? '')).length === 0,
+        );
+        expect(Object.keys(await wire.allocations(id))).toEqual([to]);
+
+        const action = await wire.action(id, requestId);
+        expect(action).toMatchObject({ action: 'live-migration', message: null });
+        expect(action.events.map((each) => [each.event, each.result, each.host]).sort()).toEqual(
+          [
+            ['conductor_live_migrate_instance', 'Success', expect.any(String)],
+            ['compute_check_can_live_migrate_destination', 'Success', b],
+            ['compute_check_can_live_migrate_source', 'Success', a],
+            ['compute_live_migration', 'Success', a],
+            ['compute_pre_live_migration', 'Success', b],
+            ['compute_post_live_migration_at_destination', 'Success', b],
+          ].sort(),
+        );
+        for (const [version, form] of Object.entries(actionForms)) {
+          const body = await wire.get(`/servers/${id}/os-instance-actions/${requestId}`, version);
+          form.parse(z.object({ instanceAction: z.unknown() }).parse(body).instanceAction);
+        }
+      });
+
+      test('is followed by another one: the former row is shown as newest until the new one exists', async () => {
+        const id = await wire.bootOne(a);
+        await wire.start(id, b);
+        const { row: former } = await wire.follow(id);
+        await wire.start(id, a);
+        const { looks, row } = await wire.follow(id, former.id);
+        expect(row.id).toBeGreaterThan(former.id);
+        expect([row.status, row.source_compute, row.dest_compute]).toEqual(['completed', b, a]);
+        for (const look of looks) if (look.row?.id === former.id) expect(look.row.status).toBe('completed');
+        const rows = await wire.rows(id);
+        expect(rows.map((each) => each.id)).toEqual([row.id, former.id]);
+        const listed = z.object({
+          migrations: z.array(z.object({ id: z.number(), uuid: z.string() })),
+          migrations_links: z.array(z.object({ rel: z.string(), href: z.string() })).optional(),
+        });
+        const first = listed.parse(await wire.get(`/os-migrations?instance_uuid=${id}&limit=1`));
+        expect(first.migrations.map((each) => each.id)).toEqual([row.id]);
+        expect(first.migrations_links?.[0]?.href).toContain(`marker=${row.uuid}`);
+        const second = listed.parse(await wire.get(`/os-migrations?instance_uuid=${id}&limit=1&marker=${row.uuid}`));
+        expect(second.migrations.map((each) => each.id)).toEqual([former.id]);
+        const filtered = async (query: string): Promise<number[]> =>
+          listed.parse(await wire.get(`/os-migrations?instance_uuid=${id}&${query}`)).migrations.map((each) => each.id);
+        expect(await filtered(`source_compute=${a}`)).toEqual([former.id]);
+        expect(await filtered(`host=${a}`)).toEqual([row.id, former.id]);
+        expect(await filtered(`host=${c}`)).toEqual([]);
+        expect(await filtered('status=completed')).toEqual([row.id, former.id]);
+        expect(await filtered('status=running')).toEqual([]);
+        expect(await filtered('migration_type=evacuation')).toEqual([]);
+        const actions = z
+          .object({ instanceActions: z.array(z.object({ action: z.string() })) })
+          .parse(await wire.get(`/servers/${id}/os-instance-actions`)).instanceActions;
+        expect(actions.map((each) => each.action)).toEqual(['live-migration', 'live-migration', 'create']);
+      });
+
+      test('leaves the choice to the scheduler when no host is named', async () => {
+        const id = await wire.bootOne(a);
+        await wire.start(id, null);
+        const { row } = await wire.follow(id);
+        expect(row.status).toBe('completed');
+        expect(row.dest_compute).not.toBe(a);
+        expect((await wire.server(id))['OS-EXT-SRV-ATTR:host']).toBe(row.dest_compute);
+      });
+
+      test('keeps a paused server paused', async () => {
+        const id = await wire.bootOne(a);
+        expect((await wire.nova('POST', `/servers/${id}/action`, NEWEST, { pause: null })).status).toBe(202);
+        await wire.until('PAUSED', async () => (await wire.server(id)).status === 'PAUSED');
+        await wire.start(id, b);
+        const { row } = await wire.follow(id);
+        expect(row.status).toBe('completed');
+        const server = await wire.server(id);
+        expect([server.status, server['OS-EXT-STS:vm_state'], server['OS-EXT-SRV-ATTR:host']]).toEqual([
+          'PAUSED',
+          'paused',
+          b,
+        ]);
+      });
+
+      test('is not stopped by a lock when an admin asks', async () => {
+        const id = await wire.bootOne(a);
+        expect((await wire.nova('POST', `/servers/${id}/action`, NEWEST, { lock: null })).status).toBe(202);
+        await wire.start(id, b);
+        expect((await wire.follow(id)).row.status).toBe('completed');
+      });
+
+      test('can leave a disabled host', async () => {
+        const id = await wire.bootOne(a);
+        await wire.nova('PUT', `/os-services/${await wire.serviceId(a)}`, NEWEST, { status: 'disabled' });
+        await wire.start(id, b);
+        expect((await wire.follow(id)).row.status).toBe('completed');
+      });
+
+      test('takes its load along', async () => {
+        const id = await wire.bootOne(a, { metadata: { cpu: '2', mem: '1000' } });
+        const where = async (): Promise<string[]> => {
+          const answer = await wire.prometheus('/api/v1/query', { query: `vm_cpu_cores{instance_uuid="${id}"}` });
+          return z
+            .object({ data: z.object({ result: z.array(z.object({ metric: z.record(z.string(), z.string()) })) }) })
+            .parse(answer.body)
+            .data.result.map((each) => each.metric.host ?? '');
+        };
+        await wire.until('its load on the source', async () => (await where()).join() === a);
+        await wire.start(id, b);
+        await wire.follow(id);
+        await wire.until('its load on the destination', async () => (await where()).join() === b);
+      });
+    });
+
+    describe('several moves', () => {
+      test('off one source run one at a time: the others wait in queued', async () => {
+        const ids = await wire.boot(3, a);
+        for (const id of ids) await wire.start(id, b);
+        const statuses = z.object({ migrations: z.array(z.object({ status: z.string(), instance_uuid: z.string() })) });
+        let queued = 0;
+        await wire.until('all completed', async () => {
+          const { migrations } = statuses.parse(await wire.get(`/os-migrations?source_compute=${a}&limit=50`));
+          const mine = migrations.filter((each) => ids.includes(each.instance_uuid));
+          const busy = mine.filter((each) => each.status === 'preparing' || each.status === 'running');
+          expect(busy.length).toBeLessThanOrEqual(1);
+          if (busy.length === 1 && mine.some((each) => each.status === 'queued')) queued++;
+          return mine.length === 3 && mine.every((each) => each.status === 'completed');
+        });
+        expect(queued, 'none was seen waiting').toBeGreaterThan(0);
+      });
+    });
+
+    describe('a move that fails', () => {
+      test('while copying ends failed; the server stays, free and active, and its claim is taken back', async () => {
+        const id = await wire.bootOne(a);
+        const [from] = [await wire.provider(a)];
+        await cloud().fault(id, 'fail');
+        const requestId = await wire.start(id, b);
+        const { looks, row } = await wire.follow(id);
+        expectOrder(looks);
+        expect([row.status, row.dest_compute]).toEqual(['failed', b]);
+        for (const look of looks) {
+          expect(look.host).toBe(a);
+          if (look.row?.status === 'failed') expect([look.taskState, look.status]).toEqual([null, 'ACTIVE']);
+        }
+        expect(Object.keys(await wire.allocations(id))).toEqual([from]);
+        expect(await wire.allocations(row.uuid)).toEqual({});
+        const action = await wire.action(id, requestId);
+        expect(action.events.every((each) => each.result === 'Success')).toBe(true);
+        await cloud().fault(id, null);
+        await wire.start(id, b);
+        expect((await wire.follow(id, row.id)).row.status).toBe('completed');
+      });
+
+      test('may end error instead, the server still free and active on its source', async () => {
+        const id = await wire.bootOne(a);
+        await cloud().fault(id, 'error');
+        await wire.start(id, b);
+        const { row } = await wire.follow(id);
+        expect([row.status, row.dest_compute]).toEqual(['error', b]);
+        const server = await wire.server(id);
+        expect([server.status, server['OS-EXT-SRV-ATTR:host']]).toEqual(['ACTIVE', a]);
+      });
+
+      test('after the switch-over ends error, with the server on the destination and in ERROR', async () => {
+        const id = await wire.bootOne(a);
+        await cloud().fault(id, 'break');
+        await wire.start(id, b);
+        const looks = await wire.watch(id, (look) => look.status === 'ERROR');
+        const last = looks.at(-1);
+        expect([last?.row?.status, last?.host, last?.taskState]).toEqual(['error', b, null]);
+        const { server } = z.object({ server: z.unknown() }).parse(await wire.get(`/servers/${id}`));
+        expect(server).toMatchObject({ fault: { code: 500, message: expect.any(String) } });
+      });
+
+      const refusals: [string, (id: () => Promise<string>) => Promise<string>][] = [
+        ['a lone member of an affinity group', async () => wire.bootOne(a, { group: await wire.group('affinity') })],
+        [
+          'a member of an affinity group that sits wholly on one host',
+          async () => (await wire.boot(2, a, { group: await wire.group('affinity') }))[0] ?? '',
+        ],
+        [
+          'a member of an anti-affinity group, onto a host that has one',
+          async () => {
+            const group = await wire.group('anti-affinity');
+            await wire.bootOne(b, { group });
+            return wire.bootOne(a, { group });
+          },
+        ],
+        [
+          'onto a disabled host',
+          async (boot) => {
+            const id = await boot();
+            await wire.nova('PUT', `/os-services/${await wire.serviceId(b)}`, NEWEST, { status: 'disabled' });
+            return id;
+          },
+        ],
+        [
+          'onto a host that is forced down',
+          async (boot) => {
+            const id = await boot();
+            await wire.nova('PUT', `/os-services/${await wire.serviceId(b)}`, NEWEST, { forced_down: true });
+            return id;
+          },
+        ],
+        [
+          'onto a host that is full',
+          async (boot) => {
+            const id = await boot();
+            await cloud().fill(b, true);
+            return id;
+          },
+        ],
+        [
+          'onto a host whose pre-check refuses',
+          async (boot) => {
+            const id = await boot();
+            await cloud().refuse(b, true);
+            return id;
+          },
+        ],
+      ];
+      test.each(refusals)('%s: 202, then error without destination, NoValidHost in the event', async (_, prepare) => {
+        const id = await prepare(() => wire.bootOne(a));
+        const requestId = await wire.start(id, b);
+        const { looks, row } = await wire.follow(id);
+        expect([row.status, row.dest_compute, row.source_compute]).toEqual(['error', null, a]);
+        for (const look of looks) expect(look.inProgress).toEqual([]);
+        const server = await wire.server(id);
+        expect([server.status, server['OS-EXT-STS:task_state'], server['OS-EXT-SRV-ATTR:host']]).toEqual([
+          'ACTIVE',
+          null,
+          a,
+        ]);
+        const action = await wire.action(id, requestId);
+        expect(action.message).toBe('Error');
+        const event = action.events.find((each) => each.event === 'conductor_live_migrate_instance');
+        expect(event).toMatchObject({ result: 'Error', details: NO_HOST });
+        expect(Object.keys(await wire.allocations(id))).toEqual([await wire.provider(a)]);
+      });
+
+      test('from a host that is down: error, and the event says which service', async () => {
+        const id = await wire.bootOne(a);
+        await wire.nova('PUT', `/os-services/${await wire.serviceId(a)}`, NEWEST, { forced_down: true });
+        const requestId = await wire.start(id, b);
+        const { row } = await wire.follow(id);
+        expect([row.status, row.dest_compute]).toEqual(['error', null]);
+        const action = await wire.action(id, requestId);
+        expect(action.events.find((each) => each.event === 'conductor_live_migrate_instance')).toMatchObject({
+          result: 'Error',
+          details: `Compute service of ${a} is unavailable at this time.`,
+        });
+      });
+    });
+
+    describe('groups', () => {
+      test('soft-anti-affinity does not stop a move onto a host with a member', async () => {
+        const group = await wire.group('soft-anti-affinity');
+        await wire.bootOne(b, { group });
+        const id = await wire.bootOne(a, { group });
+        await wire.start(id, b);
+        const { row } = await wire.follow(id);
+        expect([row.status, row.dest_compute]).toEqual(['completed', b]);
+      });
+
+      test('anti-affinity with max_server_per_host 2 lets the second member in and not the third', async () => {
+        const group = await wire.group('anti-affinity', 2);
+        await wire.bootOne(b, { group });
+        const [second, third] = await wire.boot(2, a, { group });
+        await wire.start(second ?? '', b);
+        expect((await wire.follow(second ?? '')).row.status).toBe('completed');
+        await wire.start(third ?? '', b);
+        expect((await wire.follow(third ?? '')).row).toMatchObject({ status: 'error', dest_compute: null });
+      });
+
+      test('a split affinity group can be gathered on the host of a member', async () => {
+        const group = await wire.group('affinity');
+        const [first, second] = await wire.boot(2, a, { group });
+        // Split it the way it happens: by a move that by-passes the scheduler.
+        const body = { 'os-migrateLive': { host: b, block_migration: 'auto', force: true } };
+        expect((await wire.nova('POST', `/servers/${first}/action`, '2.30', body)).status).toBe(202);
+        await wire.follow(first ?? '');
+        await wire.start(second ?? '', c);
+        const { row: refused } = await wire.follow(second ?? '');
+        expect([refused.status, refused.dest_compute]).toEqual(['error', null]);
+        await wire.start(second ?? '', b);
+        expect((await wire.follow(second ?? '', refused.id)).row).toMatchObject({
+          status: 'completed',
+          dest_compute: b,
+        });
+      });
+    });
+
+    describe('an abort', () => {
+      const abort = (id: string, mid: number | string, version = NEWEST) =>
+        wire.nova('DELETE', `/servers/${id}/migrations/${mid}`, version);
+      const running = async (id: string): Promise<Look> => {
+        const looks = await wire.watch(
+          id,
+          (look) => look.row?.status === 'running' && look.inProgress.includes('running'),
+        );
+        const last = looks.at(-1);
+        if (last === undefined) throw new Error('no look');
+        return last;
+      };
+
+      test('of a running move: 202, then cancelled, the server free and active on its source', async () => {
+        const id = await wire.bootOne(a);
+        await cloud().fault(id, 'hang');
+        await wire.start(id, b);
+        const { row } = await running(id);
+        const mid = row?.id ?? 0;
+        expect((await abort(id, mid, '2.23')).status).toBe(404);
+        const answer = await abort(id, mid, '2.24');
+        expect([answer.status, answer.text]).toEqual([202, '']);
+        const { looks, row: last } = await wire.follow(id);
+        expect([last.id, last.status]).toEqual([mid, 'cancelled']);
+        for (const look of looks) {
+          expect(look.host).toBe(a);
+          if (look.row?.status === 'cancelled') expect([look.taskState, look.status]).toEqual([null, 'ACTIVE']);
+        }
+        expect(Object.keys(await wire.allocations(id))).toEqual([await wire.provider(a)]);
+        const actions = z
+          .object({ instanceActions: z.array(z.object({ action: z.string() })) })
+          .parse(await wire.get(`/servers/${id}/os-instance-actions`)).instanceActions;
+        expect(actions.map((each) => each.action)).toEqual(['live_migration_cancel', 'live-migration', 'create']);
+        const late = await abort(id, mid);
+        expect([late.status, messageOf(late.body, 'conflictingRequest')]).toEqual([
+          409,
+          `Instance ${id} is in an invalid state for 'abort live migration'`,
+        ]);
+      });
+
+      test('of a queued move: 400 before 2.65, 202 from then on', async () => {
+        const [first, second] = await wire.boot(2, a);
+        await cloud().fault(first ?? '', 'hang');
+        await wire.start(first ?? '', b);
+        const { row: busy } = await running(first ?? '');
+        await wire.start(second ?? '', b);
+        const looks = await wire.watch(second ?? '', (look) => look.row?.status === 'queued');
+        const mid = looks.at(-1)?.row?.id ?? 0;
+        const early = await abort(second ?? '', mid, '2.64');
+        expect([early.status, messageOf(early.body, 'badRequest')]).toEqual([
+          400,
+          `Migration ${mid} state of instance ${second} is queued. Cannot abort live migration while the migration is in this state.`,
+        ]);
+        const wrong = await abort(second ?? '', busy?.id ?? 0);
+        expect([wrong.status, messageOf(wrong.body, 'itemNotFound')]).toEqual([
+          404,
+          `Migration ${busy?.id} not found for instance ${second}`,
+        ]);
+        expect((await abort(second ?? '', mid, '2.65')).status).toBe(202);
+        expect((await wire.follow(second ?? '')).row).toMatchObject({ id: mid, status: 'cancelled' });
+        expect(Object.keys(await wire.allocations(second ?? ''))).toEqual([await wire.provider(a)]);
+        expect((await abort(first ?? '', busy?.id ?? 0)).status).toBe(202);
+        expect((await wire.follow(first ?? '')).row.status).toBe('cancelled');
+      });
+
+      test('of a server that is not migrating is 409, of an unknown server 404', async () => {
+        const id = await wire.bootOne(a);
+        const idle = await abort(id, 99);
+        expect([idle.status, messageOf(idle.body, 'conflictingRequest')]).toEqual([
+          409,
+          `Instance ${id} is in an invalid state for 'abort live migration'`,
+        ]);
+        const nobody = '41414141-5f4e-424a-97e1-ee7f57d32c2f';
+        expect((await abort(nobody, 1)).status).toBe(404);
+      });
+    });
+
+    test('a server deleted while it migrates is gone, and its migration ends', async () => {
+      const id = await wire.bootOne(a);
+      await cloud().fault(id, 'hang');
+      await wire.start(id, b);
+      await wire.watch(id, (look) => look.inProgress.includes('running'));
+      expect((await wire.nova('DELETE', `/servers/${id}`)).status).toBe(204);
+      await wire.until('the server gone', async () => (await wire.nova('GET', `/servers/${id}`)).status === 404);
+      await cloud().fault(id, null);
+      await wire.until('the migration ended', async () => {
+        const [row] = await wire.rows(id);
+        return row !== undefined && ENDED.includes(row.status);
+      });
+    });
+
+    test('a compute that stops reporting is down after a while, and its servers tell', async () => {
+      const id = await wire.bootOne(a);
+      await cloud().stop(a, true);
+      const service = await wire.get(`/os-services?binary=nova-compute&host=${a}`);
+      expect(service).toMatchObject({ services: [{ state: 'down', status: 'enabled', forced_down: false }] });
+      expect(await wire.get(`/servers/${id}`)).toMatchObject({ server: { host_status: 'UNKNOWN', status: 'ACTIVE' } });
+      await cloud().stop(a, false);
+      expect(await wire.get(`/os-services?binary=nova-compute&host=${a}`)).toMatchObject({
+        services: [{ state: 'up' }],
+      });
+    });
+  });
+}
+
+/** The statuses seen never go backwards. */
+function expectOrder(looks: readonly Look[]): void {
+  const seen = looks.flatMap((look) => (look.row === null ? [] : [look.row.status]));
+  let place = -1;
+  for (const status of seen) {
+    const now = ENDED.includes(status) ? ORDER.length : ORDER.indexOf(status);
+    expect(now, `unknown status ${status}`).toBeGreaterThanOrEqual(0);
+    expect(now, `${seen.join(' ')}`).toBeGreaterThanOrEqual(place);
+    place = now;
+  }
+}

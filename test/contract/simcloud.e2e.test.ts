@@ -1,0 +1,63 @@
+import { startSim } from '@kronos/simcloud';
+import { cloudContract } from './index.ts';
+
+const SPEED = 20;
+
+cloudContract('the simulated cloud', async () => {
+  const hosts = ['cmp1', 'cmp2', 'cmp3', 'cmp4', 'cmp5', 'cmp6'];
+  const sim = await startSim({
+    speed: SPEED,
+    scenario: {
+      name: 'contract',
+      hosts: [...hosts.map((name) => ({ name })), { name: 'cmp101', cell: 'cell2' }],
+      flavors: [{ name: 'bed.small', vcpus: 2, memoryMb: 4096, diskGb: 1 }],
+      scrapeSeconds: 0.1,
+      applicationCredentials: [{ id: 'contract', name: 'contract', secret: 'hidden' }],
+    },
+  });
+  return {
+    name: 'simcloud',
+    identity: sim.urls.identity,
+    prometheus: sim.urls.prometheus,
+    username: 'admin',
+    password: 'secret',
+    project: 'admin',
+    hosts: ['cmp1', 'cmp2', 'cmp3', 'cmp4', 'cmp5', 'cmp6'],
+    foreignHost: 'cmp101',
+    imageRef: sim.cloud.imageId,
+    flavorRef: '1',
+    patienceMs: 15_000,
+    applicationCredential: { id: 'contract', secret: 'hidden' },
+    fault: async (server, fault) => {
+      const kinds = {
+        fail: 'fail',
+        error: 'error',
+        hang: 'hang',
+        refuse: 'pre-check',
+        break: 'error-after-switchover',
+      } as const;
+      // A server that is gone has no faults left to mend.
+      if (fault === null && !sim.cloud.servers.has(server)) return;
+      sim.act({ act: 'faultServer', server, fault: fault === null ? null : { kind: kinds[fault] } });
+    },
+    refuse: async (host, refuses) => {
+      sim.act({ act: 'faultHost', host, fault: refuses ? { kind: 'refuse' } : null });
+    },
+    stop: async (host, stopped) => {
+      sim.act({ act: 'setHost', host, up: !stopped });
+    },
+    fill: async (host, full) => {
+      sim.act({ act: 'setHost', host, full });
+    },
+    reset: async () => {
+      sim.act({ act: 'mendAll' });
+      for (const server of [...sim.cloud.servers.keys()]) sim.act({ act: 'deleteServer', server });
+      for (const group of [...sim.cloud.groups.keys()]) sim.act({ act: 'deleteGroup', group });
+      for (const aggregate of [...sim.cloud.aggregates.values()])
+        sim.act({ act: 'deleteAggregate', aggregate: aggregate.name });
+      for (const host of [...sim.cloud.hosts.keys()])
+        sim.act({ act: 'setHost', host, disabled: false, forcedDown: false, up: true, full: false });
+    },
+    close: () => sim.close(),
+  };
+});
