@@ -7,7 +7,11 @@ import { type Link, plainText, troubleOf } from './link.ts';
 import { parseDelivery } from './reader.ts';
 import type { Health, TaskDelivery, TaskOutcome, TaskWorker, TaskWorkerOptions, UnreadableTask } from './types.ts';
 
-const LONG_POLL_MS = 5_000;
+/**
+ * How long the server holds a request that finds no task. Short, as a request cannot be taken back: one whose subscriber is
+ * gone makes servers of the 2.9 series deliver another task twice and forget a nak until the ack wait is over.
+ */
+const POLL_MS = 1_000;
 /** How often an empty durable is looked at while there are fewer free slots than durables. */
 const SWEEP_MS = 500;
 const TROUBLE_WAIT_MS = 2_000;
@@ -42,7 +46,6 @@ type Pulled =
 /** One request for one message. */
 class Pull {
   readonly result: Promise<Pulled>;
-  readonly long: boolean;
   readonly #resolve: (pulled: Pulled) => void;
   readonly #sub: Subscription;
   readonly #timer: NodeJS.Timeout;
@@ -53,7 +56,6 @@ class Pull {
   constructor(link: Link, durable: string, waitMs: number) {
     const { promise, resolve } = Promise.withResolvers<Pulled>();
     this.result = promise;
-    this.long = waitMs > 0;
     this.#resolve = resolve;
     const inbox = link.inbox();
     // Not before now can the message be delivered: its ack clock is at most as old as this.
@@ -68,7 +70,7 @@ class Pull {
     this.#unhook = link.onDisconnect(() => this.#end({ kind: 'disconnected' }));
     link.nc.publish(
       `$JS.API.CONSUMER.MSG.NEXT.${TASK_STREAM}.${durable}`,
-      JSON.stringify(this.long ? { batch: 1, expires: nanos(waitMs) } : { batch: 1, no_wait: true }),
+      JSON.stringify(waitMs > 0 ? { batch: 1, expires: nanos(waitMs) } : { batch: 1, no_wait: true }),
       { reply: inbox },
     );
   }
@@ -93,13 +95,6 @@ class Pull {
     if (!this.#sub.isClosed()) this.#sub.unsubscribe();
     this.#resolve(pulled);
   }
-
-  /** Takes the request back; a message that is under way is still taken. */
-  async cancel(): Promise<void> {
-    if (this.#over) return;
-    await this.#sub.drain().catch(() => undefined);
-    this.#end({ kind: 'empty' });
-  }
 }
 
 /** Pulls tasks one by one, each into a free slot, and holds them while they are handled. */
@@ -115,6 +110,7 @@ export class Worker implements TaskWorker {
   readonly #handling = new Map<Held, Promise<void>>();
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #trouble = new Map<string, string>();
+  #closing = false;
   #stopped: Promise<void> | null = null;
 
   constructor(link: Link, options: TaskWorkerOptions, onStop: (worker: Worker) => void = () => undefined) {
@@ -133,25 +129,21 @@ export class Worker implements TaskWorker {
   }
 
   healthy(): Health {
-    if (this.#stopping.signal.aborted) return { ok: false, detail: 'the worker is stopped' };
+    if (this.#closing) return { ok: false, detail: 'the worker is stopped' };
     if (!this.#link.connected) return { ok: false, detail: 'there is no connection to NATS' };
     if (this.#trouble.size > 0) return { ok: false, detail: [...this.#trouble.values()].join('; ') };
     return { ok: true, detail: `${this.held} tasks held` };
   }
 
   #fill(): void {
-    while (!this.#stopping.signal.aborted && this.#link.connected) {
+    while (!this.#closing && this.#link.connected) {
       const free = this.#options.concurrency - this.held - this.#pulls.size;
       const aggregate = this.#waiting[0];
       if (aggregate === undefined) return;
-      if (free <= 0) {
-        // The slots that idle long polls reserve are needed now.
-        for (const pull of this.#pulls) if (pull.long) void pull.cancel();
-        return;
-      }
+      if (free <= 0) return;
       this.#waiting.shift();
       const enough = this.#options.concurrency - this.held >= this.#options.aggregates.length;
-      void this.#serve(aggregate, enough ? Math.min(LONG_POLL_MS, Math.floor(this.#options.ackWaitMs / 3)) : 0);
+      void this.#serve(aggregate, enough ? Math.min(POLL_MS, Math.floor(this.#options.ackWaitMs / 3)) : 0);
     }
   }
 
@@ -211,7 +203,7 @@ export class Worker implements TaskWorker {
       );
       this.#trouble.delete(aggregate);
     } catch (error) {
-      if (this.#stopping.signal.aborted || troubleOf(error) === 'disconnected') return;
+      if (this.#closing || troubleOf(error) === 'disconnected') return;
       this.#say(
         aggregate,
         this.#link.fatal(error, `durable ${taskConsumerName(aggregate)}`)?.message ?? plainText(error),
@@ -222,9 +214,7 @@ export class Worker implements TaskWorker {
   #take(aggregate: string, message: Msg, askedAt: number): void {
     const held = new Held(this.#link, message.reply ?? '', this.#options.ackWaitMs, askedAt);
     const handled = (
-      this.#stopping.signal.aborted
-        ? held.settle('handOver').then(() => undefined)
-        : this.#handle(aggregate, message, held)
+      this.#closing ? held.settle('handOver').then(() => undefined) : this.#handle(aggregate, message, held)
     ).finally(() => {
       this.#handling.delete(held);
       this.#fill();
@@ -270,10 +260,12 @@ export class Worker implements TaskWorker {
   }
 
   async #stop(graceMs: number): Promise<void> {
-    this.#stopping.abort();
+    this.#closing = true;
     this.#unhook();
     for (const timer of this.#timers) clearTimeout(timer);
-    await Promise.all([...this.#pulls].map((pull) => (this.#link.connected ? pull.cancel() : undefined)));
+    // First the requests end, so that what is handed over next does not come back here.
+    await Promise.all([...this.#pulls].map((pull) => pull.result));
+    this.#stopping.abort();
     let timer: NodeJS.Timeout | undefined;
     const grace = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, graceMs);

@@ -1,0 +1,455 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { streamNames } from '@kronos/contracts';
+import { expect, test } from 'vitest';
+import { taskConsumerName } from './definitions.ts';
+import { Held } from './held.ts';
+import { Link } from './link.ts';
+import { failure, until } from './testing/async.ts';
+import { taskMessage } from './testing/messages.ts';
+import { startProxy } from './testing/proxy.ts';
+import { type Bench, onEachServer } from './testing/suite.ts';
+import type { EventLog, TaskDelivery, TaskOutcome, TaskWorkerOptions } from './types.ts';
+
+const QUEUE = streamNames.migrations;
+const ACK_WAIT_SECONDS = 1;
+const ACK_WAIT_MS = ACK_WAIT_SECONDS * 1000;
+
+const idOf = ({ task }: TaskDelivery): string => ('unreadable' in task ? task.unreadable : task.id);
+
+/** A worker whose handler the test writes, with a record of what it was given. */
+function work(
+  log: EventLog,
+  handle: (d: TaskDelivery) => TaskOutcome | Promise<TaskOutcome>,
+  more: Partial<TaskWorkerOptions> = {},
+) {
+  const given: TaskDelivery[] = [];
+  const worker = log.tasks({
+    aggregates: ['gpu'],
+    concurrency: 4,
+    ackWaitMs: ACK_WAIT_MS,
+    ...more,
+    handle: async (delivery) => {
+      given.push(delivery);
+      return await handle(delivery);
+    },
+  });
+  return { worker, given };
+}
+
+const aborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve());
+  });
+
+const left = async (bench: Bench, server: { url: string }) => {
+  const { jsm } = await bench.bare(server);
+  return async () => (await jsm.streams.info(QUEUE)).state.messages;
+};
+
+onEachServer('tasks', (bench) => {
+  const provisioned = (aggregates: readonly string[] = ['gpu']) =>
+    bench.provisioned(aggregates, { ackWaitSeconds: ACK_WAIT_SECONDS });
+
+  test('done, dead: gone for good; later, handOver: they come again; a handler that throws counts as later', async () => {
+    const { server, log } = await provisioned();
+    const messages = await left(bench, server);
+    for (let i = 1; i <= 4; i++) await log.append(taskMessage(i));
+    const outcomes: Record<string, TaskOutcome[]> = {
+      'migration.requested:gpu-1-s1:1': [{ kind: 'done' }],
+      'migration.requested:gpu-2-s1:1': [{ kind: 'dead' }],
+      'migration.requested:gpu-3-s1:1': [{ kind: 'later', delayMs: 300 }, { kind: 'done' }],
+      'migration.requested:gpu-4-s1:1': [{ kind: 'handOver' }, { kind: 'handOver' }, { kind: 'done' }],
+    };
+    const at: number[] = [];
+    const { given, worker } = work(log, (d) => {
+      if (idOf(d).includes('gpu-3')) at.push(performance.now());
+      return outcomes[idOf(d)]?.shift() ?? { kind: 'done' };
+    });
+    await until(async () => (await messages()) === 0);
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    expect(given.map((d) => `${d.sequence}/${d.deliveries}`).sort()).toEqual([
+      '1/1',
+      '2/1',
+      '3/1',
+      '3/2',
+      '4/1',
+      '4/2',
+      '4/3',
+    ]);
+    expect((at[1] ?? 0) - (at[0] ?? 0)).toBeGreaterThan(290);
+    expect(given[0]).toMatchObject({ subject: 'kronos.migrations.gpu', aggregate: 'gpu', traceparent: null });
+    expect(given[0]?.task).toEqual(taskMessage(1));
+    expect(worker.held).toBe(0);
+  });
+
+  test('a handler that throws counts as later, with a warning', async () => {
+    const { server, log } = await provisioned();
+    const warnings: string[] = [];
+    const own = await bench.connect(server, {}, { onWarning: ({ text }) => warnings.push(text) });
+    await log.append(taskMessage(1));
+    const { given } = work(own, () => {
+      throw new Error('the handler broke');
+    });
+    await until(() => warnings.length > 0);
+    expect(warnings[0]).toContain('the handler broke');
+    await new Promise((resolve) => setTimeout(resolve, ACK_WAIT_MS + 500));
+    expect(given).toHaveLength(1);
+  });
+
+  test('what is no task is delivered as such', async () => {
+    const { server, log } = await provisioned();
+    const { js } = await bench.bare(server);
+    await js.publish('kronos.migrations.gpu', 'no json');
+    await js.publish('kronos.migrations.gpu', JSON.stringify({ ...taskMessage(1), version: 9 }));
+    await js.publish('kronos.migrations.gpu', JSON.stringify(taskMessage(2, 'cpu')));
+    const { given } = work(log, () => ({ kind: 'dead' }));
+    await until(() => given.length === 3);
+    expect(given[0]?.task).toEqual({ unreadable: 'the body is no JSON', body: 'no json' });
+    expect(given[1]?.task).toHaveProperty('unreadable');
+    expect(given[2]?.task).toMatchObject({ unreadable: 'the body names the aggregate "cpu"' });
+  });
+
+  test('putting a task off any number of times never ends it', async () => {
+    const { log } = await provisioned();
+    await log.append(taskMessage(1));
+    const { given } = work(log, (d) => (d.deliveries < 25 ? { kind: 'later', delayMs: 5 } : { kind: 'done' }));
+    await until(() => given.length === 25);
+  });
+
+  test('a job that takes many ack waits is not given to another', async () => {
+    const { server, log } = await provisioned();
+    const messages = await left(bench, server);
+    await log.append(taskMessage(1));
+    const slow = async (): Promise<TaskOutcome> => {
+      await new Promise((resolve) => setTimeout(resolve, 4 * ACK_WAIT_MS));
+      return { kind: 'done' };
+    };
+    const workers = [work(log, slow), work(await bench.connect(server, { name: 'other' }), slow)];
+    await until(async () => (await messages()) === 0);
+    expect(workers.flatMap(({ given }) => given)).toHaveLength(1);
+    expect(workers.flatMap(({ given }) => given.map(({ lost }) => lost.aborted))).toEqual([false]);
+  });
+
+  test('a server that restarts within the ack wait: the job goes on and is acked', async () => {
+    const { server, log } = await bench.provisioned(['gpu'], { ackWaitSeconds: 6 });
+    const messages = await left(bench, server);
+    await log.append(taskMessage(1));
+    const { given } = work(
+      log,
+      async () => {
+        await server.restart();
+        await new Promise((resolve) => setTimeout(resolve, 3_000));
+        return { kind: 'done' };
+      },
+      { ackWaitMs: 6_000 },
+    );
+    await until(async () => (await messages().catch(() => 1)) === 0, 15_000);
+    expect(given.map(({ deliveries, lost }) => [deliveries, lost.aborted])).toEqual([[1, false]]);
+  });
+
+  test('cut off for the ack wait: the delivery is lost, another worker has it, and nothing is ever sent for it', async () => {
+    const { server, log } = await provisioned();
+    const proxy = bench.closing.add(await startProxy(server.port));
+    const cutOff = await bench.connect(proxy, { name: 'cut-off' });
+    for (let i = 1; i <= 4; i++) await log.append(taskMessage(i));
+    // Each would answer in its own way once it is too late.
+    const answers: TaskOutcome[] = [
+      { kind: 'done' },
+      { kind: 'later', delayMs: 1 },
+      { kind: 'handOver' },
+      { kind: 'dead' },
+    ];
+    const first = work(cutOff, async (d) => {
+      await aborted(d.lost);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      return answers[d.sequence - 1] ?? { kind: 'done' };
+    });
+    await until(() => first.given.length === 4);
+    await new Promise((resolve) => setTimeout(resolve, ACK_WAIT_MS / 2));
+    const cutAt = performance.now();
+    proxy.cut();
+    await Promise.all(first.given.map(({ lost }) => aborted(lost)));
+    const lostAt = performance.now();
+    expect(lostAt - cutAt).toBeLessThan(ACK_WAIT_MS + 300);
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const second = work(log, async () => {
+      await released;
+      return { kind: 'done' };
+    });
+    await until(() => second.given.length === 4);
+    expect(second.given.map(({ deliveries }) => deliveries)).toEqual([2, 2, 2, 2]);
+    proxy.heal();
+    await until(() => first.worker.held === 0);
+    await new Promise((resolve) => setTimeout(resolve, 2 * ACK_WAIT_MS));
+    expect(proxy.sentSince(lostAt)).not.toContain('$JS.ACK.');
+    release();
+    const messages = await left(bench, server);
+    await until(async () => (await messages()) === 0);
+    expect(second.given).toHaveLength(4);
+  });
+
+  test('a late answer of a former holder would count, which is why none is sent', async () => {
+    const { server, log } = await provisioned();
+    const { nc } = await bench.bare(server);
+    await log.append(taskMessage(1));
+    const next = async () => {
+      const inbox = `_INBOX.${Math.random().toString(36).slice(2)}`;
+      const sub = nc.subscribe(inbox, { max: 1 });
+      const subject = `$JS.API.CONSUMER.MSG.NEXT.${QUEUE}.${taskConsumerName('gpu')}`;
+      nc.publish(subject, JSON.stringify({ batch: 1, expires: 5_000_000_000 }), { reply: inbox });
+      for await (const message of sub) return message;
+      throw new Error('nothing came');
+    };
+    const first = await next();
+    const second = await next();
+    expect(second.reply).toContain('.2.1.2.');
+    nc.publish(first.reply ?? '', '-NAK');
+    const third = await next();
+    expect(third.reply).toContain('.3.1.3.');
+    nc.publish(first.reply ?? '', '+TERM');
+    await nc.flush();
+    const messages = await left(bench, server);
+    await until(async () => (await messages()) === 0);
+  });
+
+  test('term with a reason is ignored by old servers, so none is given', async () => {
+    const { server, log } = await provisioned();
+    const { nc } = await bench.bare(server);
+    await log.append(taskMessage(1));
+    const sub = nc.subscribe('_INBOX.reason', { max: 1 });
+    const subject = `$JS.API.CONSUMER.MSG.NEXT.${QUEUE}.${taskConsumerName('gpu')}`;
+    nc.publish(subject, JSON.stringify({ batch: 1, expires: 5_000_000_000 }), { reply: '_INBOX.reason' });
+    for await (const message of sub) nc.publish(message.reply ?? '', '+TERM because');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const messages = await left(bench, server);
+    expect(await messages()).toBe(log.server.capabilities.termReason ? 0 : 1);
+  });
+
+  test('a message that reaches a worker too late to be surely its own is left alone', async () => {
+    const { server } = await provisioned();
+    const link = await Link.open({ servers: [server.url], name: 'late' });
+    const held = new Held(link, '$JS.ACK.X.Y.1.1.1.1.1', 1_000, performance.now() - 1_001);
+    expect(held.lost.aborted).toBe(true);
+    expect(await held.settle('done')).toBe(false);
+    await link.close();
+  });
+
+  test('a process that was stopped for longer than the ack wait finds out and sends nothing', async () => {
+    const { server, log } = await provisioned();
+    const proxy = bench.closing.add(await startProxy(server.port));
+    const child = startProcess(proxy.url);
+    bench.closing.add(child);
+    await log.append(taskMessage(1));
+    await child.said('taken');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    child.process.kill('SIGSTOP');
+    const { given } = work(log, async () => {
+      await new Promise((resolve) => setTimeout(resolve, 2 * ACK_WAIT_MS));
+      return { kind: 'done' };
+    });
+    await until(() => given.length === 1);
+    expect(given[0]?.deliveries).toBe(2);
+    const wokenAt = performance.now();
+    child.process.kill('SIGCONT');
+    await child.said('lost');
+    const messages = await left(bench, server);
+    await until(async () => (await messages()) === 0);
+    expect(proxy.sentSince(wokenAt)).not.toContain('$JS.ACK.');
+    expect(given).toHaveLength(1);
+  });
+
+  test('a process that is killed: its task comes again after the ack wait', async () => {
+    const { server, log } = await provisioned();
+    const child = startProcess(server.url);
+    bench.closing.add(child);
+    await log.append(taskMessage(1));
+    await child.said('taken');
+    const killedAt = performance.now();
+    child.process.kill('SIGKILL');
+    const { given } = work(log, () => ({ kind: 'done' }));
+    await until(() => given.length === 1);
+    expect(performance.now() - killedAt).toBeLessThan(2 * ACK_WAIT_MS + 500);
+  });
+
+  test('a process that is asked to end hands over and is gone within seconds', async () => {
+    const { server, log } = await bench.provisioned(['gpu'], { ackWaitSeconds: 30 });
+    const child = startProcess(server.url, 30_000);
+    bench.closing.add(child);
+    await log.append(taskMessage(1));
+    await child.said('taken');
+    const { given } = work(log, () => ({ kind: 'done' }), { ackWaitMs: 30_000 });
+    const askedAt = performance.now();
+    child.process.kill('SIGTERM');
+    await until(() => given.length === 1);
+    expect(performance.now() - askedAt).toBeLessThan(2_500);
+    await child.said('closed');
+  });
+
+  test('stop: no new task, running handlers are asked, those that do not listen are handed over for', async () => {
+    const { server, log } = await bench.provisioned(['gpu'], { ackWaitSeconds: 30 });
+    const own = await bench.connect(server, { name: 'stopping' });
+    for (let i = 1; i <= 2; i++) await log.append(taskMessage(i));
+    const { worker, given } = work(
+      own,
+      async (d) => {
+        // One listens, the other never returns.
+        await aborted(d.sequence === 1 ? d.stopping : new AbortController().signal);
+        return { kind: 'handOver' };
+      },
+      { ackWaitMs: 30_000 },
+    );
+    await until(() => given.length === 2);
+    const began = performance.now();
+    await worker.stop(300);
+    expect(performance.now() - began).toBeLessThan(3_000);
+    expect(given[1]?.lost.aborted).toBe(true);
+    expect(own.healthy().ok).toBe(true);
+    await log.append(taskMessage(3));
+    const other = work(log, () => ({ kind: 'done' }), { ackWaitMs: 30_000 });
+    await until(() => other.given.length === 3);
+    expect(other.given.map((d) => `${d.sequence}/${d.deliveries}`).sort()).toEqual(['1/2', '2/2', '3/1']);
+    expect(given).toHaveLength(2);
+  });
+
+  test('closing answers for the running handlers before the connection goes', async () => {
+    const { server, log } = await bench.provisioned(['gpu'], { ackWaitSeconds: 30 });
+    const own = await bench.connect(server, { name: 'closing' });
+    await log.append(taskMessage(1));
+    const { given } = work(
+      own,
+      async ({ stopping }) => {
+        await aborted(stopping);
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        return { kind: 'done' };
+      },
+      { ackWaitMs: 30_000 },
+    );
+    await until(() => given.length === 1);
+    await own.close();
+    expect(await (await left(bench, server))()).toBe(0);
+  });
+
+  test('a durable that is gone shows, and work goes on when it is back', async () => {
+    const { server, log } = await provisioned(['gpu', 'cpu']);
+    const { jsm } = await bench.bare(server);
+    const { worker, given } = work(log, () => ({ kind: 'done' }), { aggregates: ['gpu', 'cpu'] });
+    expect(worker.healthy().ok).toBe(true);
+    await jsm.consumers.delete(QUEUE, taskConsumerName('gpu'));
+    await until(() => !worker.healthy().ok, 15_000);
+    expect(log.healthy().detail).toContain('gpu');
+    await log.append(taskMessage(1, 'cpu'));
+    await until(() => given.length === 1);
+    const { limits } = {
+      limits: { snapshotMaxAgeSeconds: 3600, snapshotMaxBytes: 64 * 1024 ** 2, logMaxBytes: 1024 ** 3 },
+    };
+    await log.provision({ limits, replicas: 1, aggregates: ['gpu', 'cpu'], ackWaitSeconds: ACK_WAIT_SECONDS });
+    await log.append(taskMessage(2));
+    await until(() => given.length === 2, 15_000);
+    await until(() => worker.healthy().ok);
+  });
+
+  test('a missing durable is named from the start', async () => {
+    const { server } = await provisioned(['gpu']);
+    const own = await bench.connect(server);
+    const { worker } = work(own, () => ({ kind: 'done' }), { aggregates: ['nobody'] });
+    await until(() => !worker.healthy().ok, 15_000);
+    expect(worker.healthy().detail).toMatch(/tasks-nobody|nobody/);
+  });
+
+  test('no more is held than there are slots, however long the queue', async () => {
+    const { server, log } = await provisioned();
+    await log.appendMany(Array.from({ length: 1_000 }, (_, i) => taskMessage(i)));
+    const { jsm } = await bench.bare(server);
+    let running = 0;
+    let most = 0;
+    const { worker, given } = work(
+      log,
+      async () => {
+        running++;
+        most = Math.max(most, running);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        running--;
+        return { kind: 'done' };
+      },
+      { concurrency: 3 },
+    );
+    await until(async () => {
+      expect(worker.held).toBeLessThanOrEqual(3);
+      const { num_ack_pending } = await jsm.consumers.info(QUEUE, taskConsumerName('gpu'));
+      expect(num_ack_pending).toBeLessThanOrEqual(4);
+      return given.length >= 300;
+    }, 20_000);
+    expect(most).toBeLessThanOrEqual(3);
+    await worker.stop();
+    expect(running).toBe(0);
+  });
+
+  test('a long queue of one aggregate does not keep the others waiting, with fewer slots than aggregates', async () => {
+    const others = Array.from({ length: 12 }, (_, i) => `agg-${i}`);
+    const { log } = await provisioned(['gpu', ...others]);
+    await log.appendMany(Array.from({ length: 600 }, (_, i) => taskMessage(i)));
+    await log.appendMany(others.map((aggregate) => taskMessage(1, aggregate)));
+    const { worker, given } = work(
+      log,
+      async () => {
+        await new Promise((resolve) => setTimeout(resolve, 2));
+        return { kind: 'done' };
+      },
+      { aggregates: ['gpu', ...others], concurrency: 2 },
+    );
+    const rest = () => given.filter(({ aggregate }) => aggregate !== 'gpu');
+    await until(() => rest().length === others.length, 20_000);
+    expect(given.length).toBeLessThan(150);
+    await worker.stop();
+  });
+
+  test('a task is taken at once also while every slot but one waits for other aggregates', async () => {
+    const { log } = await provisioned(['gpu', 'cpu', 'tpu']);
+    const { given } = work(
+      log,
+      async () => {
+        await new Promise((resolve) => setTimeout(resolve, 400));
+        return { kind: 'done' };
+      },
+      { aggregates: ['gpu', 'cpu', 'tpu'], concurrency: 3 },
+    );
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const began = performance.now();
+    for (let i = 1; i <= 3; i++) await log.append(taskMessage(i));
+    await until(() => given.length === 3);
+    expect(performance.now() - began).toBeLessThan(2_500);
+  });
+
+  test('a worker needs a slot', async () => {
+    const { log } = await provisioned();
+    expect(await failure((async () => work(log, () => ({ kind: 'done' }), { concurrency: 0 }))())).toBeInstanceOf(
+      RangeError,
+    );
+  });
+});
+
+function startProcess(url: string, ackWaitMs = ACK_WAIT_MS) {
+  const script = fileURLToPath(new URL('./testing/workerProcess.ts', import.meta.url));
+  const child: ChildProcess = spawn(process.execPath, [script, url, 'gpu', String(ackWaitMs)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const lines: { what: string }[] = [];
+  if (child.stdout !== null)
+    createInterface({ input: child.stdout }).on('line', (line) => lines.push(JSON.parse(line) as { what: string }));
+  return {
+    process: child,
+    said: (what: string) => until(() => lines.some((line) => line.what === what), 15_000),
+    stop: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const gone = new Promise((resolve) => child.once('exit', resolve));
+      child.kill('SIGKILL');
+      await gone;
+    },
+  };
+}
