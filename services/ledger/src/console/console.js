@@ -13,7 +13,10 @@ const standings = {
   idle: ['good', 'Nothing to do'],
   unknown: ['dim', 'Nothing decided yet'],
 };
-const releases = { released: 'released', proposed: 'waits for approval', dryRun: 'dry run', none: '' };
+const releases = { released: 'released', proposed: 'proposed', dryRun: 'dry run', none: '' };
+/** The chart begins with the first decision there is, but is never narrower than this. */
+const LEAST_SPAN_MS = 300_000;
+const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 
 /** An element with text or elements in it; text is never taken as HTML. */
 function el(name, attributes = {}, ...children) {
@@ -77,7 +80,7 @@ function showSummary(page, nowMs) {
   if (paused !== null)
     details.push(` by ${paused.by}, `, when(paused.at, nowMs), page.paused.here === null ? ' (all aggregates)' : '');
   else if (page.waitingPlan !== null)
-    details.push(`: ${page.waitingPlan.steps} moves, expires `, when(page.waitingPlan.expiresAt, nowMs));
+    details.push(`: ${count(page.waitingPlan.steps, 'move')}, expires `, when(page.waitingPlan.expiresAt, nowMs));
   else if (page.standing === 'moving')
     details.push(`: ${page.movesInFlight} in flight, ${page.slots} under way in Nova`);
   else if (page.cooldown !== null) details.push(`, planned again `, when(page.cooldown.until, nowMs));
@@ -88,7 +91,7 @@ function showSummary(page, nowMs) {
     ['Combined imbalance', page.lastDecision === null ? 'unknown' : figure(page.lastDecision.combined)],
     ['Last decision', page.lastDecision === null ? 'none' : when(page.lastDecision.time, nowMs)],
     ['Last release', page.lastRelease === null ? 'never' : when(page.lastRelease.at, nowMs)],
-    ['In quarantine', `${page.quarantined} VMs`],
+    ['In quarantine', count(page.quarantined, 'VM')],
     [
       'Hosts out as destinations',
       page.brokenHosts.length === 0 ? 'none' : page.brokenHosts.map((b) => b.host).join(', '),
@@ -102,9 +105,10 @@ function showSummary(page, nowMs) {
 }
 
 function showChart(decisions, nowMs) {
-  const seconds = Number($('span').value);
   const names = policiesOf(decisions);
-  $('chart').replaceChildren(chart(decisions, nowMs - seconds * 1000, nowMs));
+  const first = decisions.length === 0 ? nowMs : Date.parse(decisions[0].time);
+  const fromMs = Math.max(nowMs - Number($('span').value) * 1000, Math.min(first, nowMs - LEAST_SPAN_MS));
+  $('chart').replaceChildren(chart(decisions, fromMs, nowMs, Math.max(300, $('chart').clientWidth)));
   $('legend').replaceChildren(
     ...names.map((policy, i) => el('span', { class: `k${i % 6}` }, policy)),
     el('span', { class: 'combined' }, 'combined'),
@@ -131,7 +135,7 @@ function showDecisions(decisions, nowMs) {
     .map((d) => [
       [when(d.time, nowMs), 'when'],
       [d.outcome],
-      [d.steps === 0 ? '' : `${d.steps} moves, ${releases[d.release]}`],
+      [d.steps === 0 ? '' : `${count(d.steps, 'move')}, ${releases[d.release]}`],
       [d.combinedAfter === null ? figure(d.combined) : `${figure(d.combined)} → ${figure(d.combinedAfter)}`, 'number'],
       [el('span', {}, d.reason.text, ' ', el('code', { class: 'dim' }, d.reason.code))],
     ]);
@@ -174,12 +178,12 @@ async function refresh() {
     ]);
     // Ages are told by the ledger's clock: the browser's may differ.
     const nowMs = Date.parse(time);
+    $('main').hidden = false;
     showSummary(page, nowMs);
     showChart(decisions, nowMs);
     showMoves(page.moves, nowMs);
     showDecisions(decisions, nowMs);
     showEvents(events, nowMs);
-    $('main').hidden = false;
     fresh(`log sequence ${sequence}, ${new Date(time).toLocaleTimeString()}`);
   } catch (error) {
     fresh(`the ledger does not answer (${error.message}); trying again`, true);
