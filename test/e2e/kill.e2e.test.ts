@@ -1,12 +1,12 @@
 import type { LogEvent } from '@kronos/contracts';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type DemoService, ended, openWorld, released, settled, type World } from './world.ts';
+import { ended, openWorld, released, type ServiceName, settled, type World } from './world.ts';
 
 const count = (type: LogEvent['type']) => (events: readonly LogEvent[]) => events.filter((e) => e.type === type).length;
 const atLeast = (type: LogEvent['type'], n: number) => (events: readonly LogEvent[]) => count(type)(events) >= n;
 
 /** A service is killed each time the log shows that the moment has come, and started again at once. */
-const cases: readonly [DemoService, readonly [string, (events: readonly LogEvent[]) => boolean][]][] = [
+const cases: readonly [ServiceName, readonly [string, (events: readonly LogEvent[]) => boolean][]][] = [
   [
     'scorer',
     [

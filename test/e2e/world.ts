@@ -2,13 +2,13 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogEvent } from '@kronos/contracts';
 import type { MigrationRecord } from '@kronos/simcloud';
-import { type DemoService, openStage, type Stage } from '../../libs/cli/src/demo/stage.ts';
+import type { Installation, ServiceName } from '../../libs/cli/src/demo/installation.ts';
+import { openStage, type Stage } from '../../libs/cli/src/demo/stage.ts';
 
-export type { DemoService, Stage };
+export type { ServiceName };
 
-/** A demo's world whose log is followed, for tests that wait for what happens in it. */
-export type World = {
-  readonly stage: Stage;
+/** What the log of an installation says, for tests that wait for something to happen in it. */
+export type Watch = {
   /** Every event so far, in order. */
   readonly events: readonly LogEvent[];
   /** Waits until the events fulfil a condition; fails after `limitMs`, with the services' last words. */
@@ -17,6 +17,46 @@ export type World = {
     condition: (events: readonly LogEvent[]) => boolean,
     limitMs?: number,
   ) => Promise<void>;
+};
+
+/** Follows the log of an installation from its first event. */
+export function watch(installation: Installation): Watch {
+  const events: LogEvent[] = [];
+  const waiting = new Set<() => void>();
+  const follow = async () => {
+    const families = ['plans', 'results', 'controls'] as const;
+    for await (const { message, problem } of installation.log.tail({ families, since: 'all' })) {
+      if (problem === undefined) events.push(message as LogEvent);
+      for (const look of waiting) look();
+    }
+  };
+  follow().catch(() => {});
+  return {
+    events,
+    async until(what, condition, limitMs = 60_000) {
+      const met = await new Promise<boolean>((resolve) => {
+        const timer = setTimeout(() => finish(false), limitMs);
+        const look = () => {
+          if (condition(events)) finish(true);
+        };
+        const finish = (ok: boolean) => {
+          clearTimeout(timer);
+          waiting.delete(look);
+          resolve(ok);
+        };
+        waiting.add(look);
+        look();
+      });
+      if (met) return;
+      const words = await lastWords(installation);
+      throw new Error(`waited ${limitMs} ms for ${what}; last events:\n${lastEvents(events)}\n${words}`);
+    },
+  };
+}
+
+/** The demo's world under watch. */
+export type World = Watch & {
+  readonly stage: Stage;
   /** Every migration that the cloud has seen. */
   readonly migrations: () => Promise<readonly MigrationRecord[]>;
   readonly close: () => Promise<void>;
@@ -32,45 +72,14 @@ export async function openWorld({
   env?: Readonly<Record<string, string>>;
 } = {}): Promise<World> {
   const stage = await openStage({ seed, speed, env, say: () => {}, onExit: () => {} });
-  const events: LogEvent[] = [];
-  const waiting = new Set<() => void>();
-  const follow = async () => {
-    for await (const { message, problem } of stage.log.tail({
-      families: ['plans', 'results', 'controls'],
-      since: 'all',
-    })) {
-      if (problem === undefined) events.push(message as LogEvent);
-      for (const look of waiting) look();
-    }
-  };
-  follow().catch(() => {});
   return {
+    ...watch(stage),
     stage,
-    events,
-    async until(what, condition, limitMs = 60_000) {
-      if (condition(events)) return;
-      let look = () => {};
-      const met = new Promise<boolean>((resolve) => {
-        const timer = setTimeout(() => resolve(false), limitMs);
-        look = () => {
-          if (!condition(events)) return;
-          clearTimeout(timer);
-          resolve(true);
-        };
-        waiting.add(look);
-      });
-      const ok = await met;
-      waiting.delete(look);
-      if (!ok)
-        throw new Error(
-          `waited ${limitMs} ms for ${what}; last events: ${lastEvents(events)}\n${await lastWords(stage)}`,
-        );
-    },
     async migrations() {
       const answer = await fetch(`${stage.cloudUrl}/migrations`);
       return ((await answer.json()) as { migrations: MigrationRecord[] }).migrations;
     },
-    close: stage.close,
+    close: () => stage.close(),
   };
 }
 
@@ -80,9 +89,9 @@ const lastEvents = (events: readonly LogEvent[]): string =>
     .map((e) => JSON.stringify(e).slice(0, 300))
     .join('\n');
 
-async function lastWords(stage: Stage): Promise<string> {
+async function lastWords(installation: Installation): Promise<string> {
   const words = ['scorer', 'planner', 'executor', 'ledger'].map(async (service) => {
-    const text = await readFile(join(stage.directory, 'logs', `${service}.log`), 'utf8').catch(() => '');
+    const text = await readFile(join(installation.directory, 'logs', `${service}.log`), 'utf8').catch(() => '');
     return `${service}: ${text.trimEnd().split('\n').slice(-3).join('\n  ')}`;
   });
   return (await Promise.all(words)).join('\n');

@@ -1,0 +1,119 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createWriteStream } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { loadConfig, parsePolicies, storageLimits } from '@kronos/config';
+import { connectLog } from '@kronos/connect';
+import type { EventLog } from '@kronos/eventlog';
+import { startNatsServer } from '@kronos/eventlog/testing';
+import { createLogger, kronosVersion } from '@kronos/telemetry';
+import { serviceMain } from '../commands/service.ts';
+
+const services = ['scorer', 'planner', 'executor', 'ledger'] as const;
+export type ServiceName = (typeof services)[number];
+
+/** An own nats-server and the four services, each a process of its own, in a directory of their own. */
+export type Installation = {
+  readonly directory: string;
+  readonly configFile: string;
+  readonly log: EventLog;
+  /** Policy name -> threshold, in the order of the file. */
+  readonly thresholds: ReadonlyMap<string, number>;
+  /** Addresses of the services' own HTTP servers, by service, as far as they have said so. */
+  readonly urls: ReadonlyMap<ServiceName, string>;
+  /** Starts a service again (or one more replica of it) and gives its process. */
+  readonly start: (service: ServiceName) => ChildProcess;
+  readonly processes: ReadonlyMap<ServiceName, readonly ChildProcess[]>;
+  /** Ends everything; `keepFiles` leaves the directory with the logs. */
+  readonly close: (options?: { readonly keepFiles?: boolean }) => Promise<void>;
+};
+
+export type InstallationOptions = {
+  /** The text of kronos.conf. */
+  readonly config: (places: { readonly natsUrl: string; readonly policiesFile: string }) => string;
+  /** The text of policies.yaml. */
+  readonly policies: string;
+  /** Overrides of options for the services, as oslo.config takes them from the environment. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Called when a service ends although nobody asked it to. */
+  readonly onExit: (service: ServiceName, code: number | null) => void;
+  readonly say: (text: string) => void;
+};
+
+/** Builds it in a directory under the system's temporary one and on free ports, and starts the services. */
+export async function openInstallation(options: InstallationOptions): Promise<Installation> {
+  const directory = await mkdtemp(join(tmpdir(), 'kronos-'));
+  const undo: (() => Promise<unknown>)[] = [];
+  const close = async ({ keepFiles = false } = {}) => {
+    for (const step of undo.splice(0).reverse()) await step().catch(() => {});
+    if (!keepFiles) await rm(directory, { recursive: true, force: true });
+  };
+  try {
+    await mkdir(join(directory, 'logs'));
+    options.say('starting nats-server');
+    const nats = await startNatsServer();
+    undo.push(() => nats.stop());
+    const policiesFile = join(directory, 'policies.yaml');
+    const configFile = join(directory, 'kronos.conf');
+    await writeFile(policiesFile, options.policies);
+    await writeFile(configFile, options.config({ natsUrl: nats.url, policiesFile }));
+
+    const { config } = loadConfig({ file: configFile, env: {}, role: 'provision' });
+    const quiet = createLogger({ service: 'demo', version: kronosVersion, level: 'silent', format: 'json' });
+    const log = await connectLog(config, 'demo', quiet);
+    undo.push(() => log.close());
+    await log.provision({
+      limits: storageLimits(config),
+      replicas: config.nats.replicas,
+      aggregates: config.engine.aggregates,
+      ackWaitSeconds: config.nats.ackWait,
+    });
+
+    const { policies } = parsePolicies({ file: policiesFile, text: options.policies });
+    const thresholds = new Map(policies.map((p) => [p.name, p.threshold]));
+    const processes = new Map<ServiceName, ChildProcess[]>();
+    const urls = new Map<ServiceName, string>();
+    let closing = false;
+    const start = (service: ServiceName): ChildProcess => {
+      const child = spawn(process.execPath, [serviceMain(service), '--config', configFile], {
+        stdio: ['ignore', 'pipe', 'pipe'],
+        env: { ...process.env, ...options.env },
+      });
+      const file = createWriteStream(join(directory, 'logs', `${service}.log`), { flags: 'a' });
+      child.stderr.pipe(file, { end: false });
+      createInterface({ input: child.stdout }).on('line', (line) => {
+        file.write(`${line}\n`);
+        const url = /"url":"(http[^"]+)"/.exec(line)?.[1];
+        if (url !== undefined && !urls.has(service)) urls.set(service, url);
+      });
+      child.on('close', (code, signal) => {
+        file.end();
+        if (!closing && signal === null) options.onExit(service, code);
+      });
+      processes.set(service, [...(processes.get(service) ?? []), child]);
+      return child;
+    };
+    options.say(`starting ${services.join(', ')}`);
+    for (const service of services) start(service);
+    undo.push(async () => {
+      closing = true;
+      await Promise.all([...processes.values()].flat().map(endProcess));
+    });
+    return { directory, configFile, log, thresholds, urls, start, processes, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Asks a process to stop, and waits until it has; a process that does not is killed after 12 s. */
+export async function endProcess(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), 12_000);
+  await exited;
+  clearTimeout(timer);
+}
