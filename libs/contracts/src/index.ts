@@ -6,6 +6,7 @@ export * from './messages.ts';
 export * from './names.ts';
 export * from './plans.ts';
 export * from './policy.ts';
+export * from './sentence.ts';
 export * from './snapshot.ts';
 export * from './streams.ts';
 export * from './tasks.ts';

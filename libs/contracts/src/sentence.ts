@@ -1,0 +1,80 @@
+import type { Message } from './messages.ts';
+
+/**
+ * What a message says, in one sentence.
+ *
+ * @param nameOf gives the name of a server for its uuid, where it is known
+ */
+export function sentence(event: Message, nameOf: (serverId: string) => string = (id) => id): string {
+  switch (event.type) {
+    case 'snapshot.taken': {
+      const { hosts, servers, policies, combined, purpose, problems } = event.data;
+      const above = policies.filter((p) => p.detected).map((p) => p.policy);
+      const state =
+        problems[0]?.text ?? (above.length === 0 ? 'within thresholds' : `above threshold: ${above.join(', ')}`);
+      const kept = purpose === 'record' ? ', to be kept' : purpose === 'command' ? ', asked for' : '';
+      return `saw ${count(hosts, 'host')} and ${count(servers, 'VM')}${kept}: ${state}${combined === null ? '' : `, combined imbalance ${combined.toFixed(3)}`}`;
+    }
+    case 'migration.requested':
+      return `task ${event.data.taskId}, attempt ${event.data.attempt}: ${event.data.serverName} from ${event.data.from} to ${event.data.destination}`;
+    case 'state.checkpointed':
+      return `checkpoint of the log up to ${event.data.sequence}`;
+    case 'inventory.reported':
+      return `${event.data.host} has ${count(event.data.instances.length, 'instance')} (${event.data.cause})`;
+    case 'cycle.decided': {
+      const { plan, release, reason, outcome } = event.data;
+      if (plan === null) return `${outcome}: ${reason.text}`;
+      const what = { released: 'released', proposed: 'waits for approval', dryRun: 'dry run', none: 'not released' }[
+        release
+      ];
+      return `planned ${count(plan.steps.length, 'move')}, ${what}: ${reason.text}`;
+    }
+    case 'plan.dispatched':
+      return `${count(event.data.tasks, 'task')} of ${event.data.planId} on the work queue`;
+    case 'planner.configured':
+      return `planner ${event.data.plannerVersion} decides from now on with options ${event.data.optionsDigest}`;
+    case 'migration.started':
+      return `attempt ${event.data.attempt}: ${move(event, nameOf)} started${event.data.forced ? ', forced past the scheduler' : ''}`;
+    case 'migration.observed':
+      return `Nova calls it migration ${event.data.migrationId ?? '(unknown)'}, request ${event.data.requestId ?? '(unknown)'}`;
+    case 'migration.completed':
+      return event.data.outcome === 'alreadyThere'
+        ? `${nameOf(event.data.serverId)} was on ${event.data.host} already`
+        : `${move(event, nameOf)} completed${took(event.data.nova?.totalMs)}`;
+    case 'migration.failed':
+      return `attempt ${event.data.attempt}: ${move(event, nameOf)} failed, ${event.data.errorType}: ${event.data.reason.text}${
+        event.data.next === null ? '' : `; next on ${event.data.next.destination}`
+      }`;
+    case 'migration.skipped':
+      return `${move(event, nameOf)} skipped: ${event.data.reason.text}`;
+    case 'aggregate.paused':
+      return `paused${comment(event)}`;
+    case 'aggregate.resumed':
+      return `resumed${comment(event)}`;
+    case 'plan.approved':
+      return `approved ${steps(event.data.steps)} of ${event.data.planId}${comment(event)}`;
+    case 'plan.rejected':
+      return `rejected ${steps(event.data.steps)} of ${event.data.planId}${comment(event)}`;
+    case 'instance.quarantined':
+      return `quarantined ${nameOf(event.data.serverId)} ${event.data.seconds < 0 ? 'until it is released' : `for ${event.data.seconds} s`}${comment(event)}`;
+    case 'instance.unquarantined':
+      return `released ${nameOf(event.data.serverId)} from quarantine${comment(event)}`;
+    case 'migration.cancelled':
+      return `asked to cancel ${event.data.taskId}${comment(event)}`;
+    case 'migration.aborted':
+      return `asked to abort ${event.data.taskId}${comment(event)}`;
+    case 'evaluation.requested':
+      return `asked for ${event.data.purpose === 'record' ? 'a recording' : 'an evaluation'} now${comment(event)}`;
+  }
+}
+
+type Moved = { readonly serverId: string; readonly from: string; readonly destination: string };
+const move = ({ data }: { readonly data: Moved }, nameOf: (serverId: string) => string): string =>
+  `${nameOf(data.serverId)} from ${data.from} to ${data.destination}`;
+const took = (ms: number | null | undefined): string =>
+  ms === null || ms === undefined ? '' : ` after ${(ms / 1000).toFixed(1)} s`;
+const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;
+const steps = (numbers: readonly number[] | null): string =>
+  numbers === null ? 'all steps' : `step${numbers.length === 1 ? '' : 's'} ${numbers.join(', ')}`;
+const comment = ({ data }: { data: { comment: string | null } }): string =>
+  data.comment === null ? '' : ` (${data.comment})`;
