@@ -1,5 +1,4 @@
-import { ALL, type LogEvent, type SnapshotTaken, type StoredEvent } from '@kronos/contracts';
-import type { EventLog } from '@kronos/eventlog';
+import { ALL, type LogEvent, type StoredEvent } from '@kronos/contracts';
 import { aggregateState, createFolder } from '@kronos/projections';
 import { type Anonymizer, anonymizer } from './anonymize.ts';
 import { NothingRecorded } from './errors.ts';
@@ -9,6 +8,8 @@ import { type Progress, recordedDecision } from './verify.ts';
 
 export type RecordOptions = {
   readonly range: Range;
+  /** Only these of its snapshots, by id. Default: all. */
+  readonly only?: readonly string[];
   readonly anonymize: boolean;
   /** The version of Kronos that records. */
   readonly madeBy: string;
@@ -35,7 +36,8 @@ export type Recorded = {
 export async function recordRange(history: History, directory: string, options: RecordOptions): Promise<Recorded> {
   const { range, onProgress = () => {} } = options;
   const entries: SnapshotEntry[] = [];
-  for await (const entry of history.snapshots(range)) entries.push(entry);
+  for await (const entry of history.snapshots(range))
+    if (options.only?.includes(entry.id) ?? true) entries.push(entry);
   if (entries.length === 0)
     throw new NothingRecorded(
       `${history.name} holds no snapshot in that range`,
@@ -119,33 +121,4 @@ async function whole(
     }
   }
   return names === null ? event : names.event(event);
-}
-
-/** Waits for snapshots by their ids, from a sequence of KRONOS_SNAPSHOTS on; gives what came until all are there or the signal is aborted. */
-export async function awaitSnapshots(
-  log: Pick<EventLog, 'tail'>,
-  wanted: { readonly ids: readonly string[]; readonly aggregates: readonly string[]; readonly from: number },
-  signal: AbortSignal,
-): Promise<SnapshotTaken[]> {
-  const found: SnapshotTaken[] = [];
-  const missing = new Set(wanted.ids);
-  const messages = log
-    .tail({ families: ['snapshots'], aggregates: wanted.aggregates, since: wanted.from })
-    [Symbol.asyncIterator]();
-  const aborted = new Promise<null>((resolve) => {
-    if (signal.aborted) resolve(null);
-    signal.addEventListener('abort', () => resolve(null), { once: true });
-  });
-  try {
-    while (missing.size > 0) {
-      const next = await Promise.race([messages.next(), aborted]);
-      if (next === null || next.done === true) break;
-      const { message, problem } = next.value;
-      if (problem !== undefined || message.type !== 'snapshot.taken') continue;
-      if (missing.delete(message.data.snapshotId)) found.push(message);
-    }
-    return found;
-  } finally {
-    void messages.return?.();
-  }
 }
