@@ -44,6 +44,7 @@ const DEFAULT_PORT = 4222;
 /** A silent connection is noticed after two of these. The client's default is two minutes. */
 const PING_INTERVAL_MS = 10_000;
 const RECONNECT_WAIT_MS = 500;
+const MAX_REFUSED = 1_000;
 
 /** Why a request brought no usable answer. */
 export type Trouble = 'timeout' | 'noResponders' | 'notConnected' | 'disconnected' | 'closed' | 'refused' | 'other';
@@ -158,6 +159,8 @@ export class Link {
   readonly #waiting = new Set<(error: Error) => void>();
   #back = Promise.withResolvers<void>();
   readonly #inboxPrefix: string;
+  /** Subjects on which this user was refused since the last {@link wasRefused} of each. */
+  readonly #refused = new Set<string>();
   readonly #onReconnect = new Set<() => void>();
   readonly #onDisconnect = new Set<() => void>();
 
@@ -208,6 +211,11 @@ export class Link {
     return createInbox(this.#inboxPrefix);
   }
 
+  /** True when a publish on the subject was refused since it was asked last: servers do not answer such a publish. */
+  wasRefused(subject: string): boolean {
+    return this.#refused.delete(subject);
+  }
+
   get version(): string {
     return this.nc.info?.version ?? '0.0.0';
   }
@@ -246,6 +254,8 @@ export class Link {
           say('reconnected', plainText(status.server));
           break;
         case 'error':
+          if (status.error instanceof PermissionViolationError && this.#refused.size < MAX_REFUSED)
+            this.#refused.add(status.error.subject);
           say('error', plainText(status.error));
           break;
         case 'slowConsumer':

@@ -152,7 +152,8 @@ export async function verify(link: Link, replicas: number | undefined, need: Nee
       continue;
     }
     const config = taskConsumerConfig(aggregate, replicas ?? 1, need.ackWaitSeconds);
-    differences.push(...compare(config, { ...found.config }, ignore).map((d) => render(what, d)));
+    const unasked = need.ackWaitSeconds === undefined ? [...ignore, 'ack_wait'] : ignore;
+    differences.push(...compare(config, { ...found.config }, unasked).map((d) => render(what, d)));
   }
   if (differences.length > 0) throw new NotProvisioned(differences);
 }

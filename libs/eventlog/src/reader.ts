@@ -169,7 +169,7 @@ export class OrderedReader {
         this.#session = null;
         if (session.received > 0) failures = 0;
         else if (ending !== 'stopped') await pause();
-        if (ending === 'refused') {
+        if (ending === 'refused' || (ending === 'lost' && this.#link.wasRefused(session.nextSubject))) {
           this.#fail(this.#refusal());
           return;
         }
@@ -228,7 +228,7 @@ class Session {
   received = 0;
   readonly #link: Link;
   readonly #options: ReaderOptions;
-  readonly #nextSubject: string;
+  readonly nextSubject: string;
   readonly #inbox: string;
   readonly #sub: Subscription;
   readonly #watch: NodeJS.Timeout;
@@ -249,7 +249,7 @@ class Session {
     this.#options = options;
     this.#last = last;
     this.#moved = moved;
-    this.#nextSubject = `$JS.API.CONSUMER.MSG.NEXT.${options.stream}.${consumer}`;
+    this.nextSubject = `$JS.API.CONSUMER.MSG.NEXT.${options.stream}.${consumer}`;
     this.#inbox = link.inbox();
     this.#sub = link.nc.subscribe(this.#inbox, {
       callback: (error, message) => {
@@ -283,7 +283,7 @@ class Session {
     if (this.#outstanding === 0) this.#heard = performance.now();
     this.#outstanding += batch;
     this.#link.nc.publish(
-      this.#nextSubject,
+      this.nextSubject,
       JSON.stringify({
         batch,
         max_bytes: BATCH_BYTES,

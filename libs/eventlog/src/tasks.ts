@@ -1,4 +1,4 @@
-import { type MigrationRequested, parseMessage, subject as subjectOf } from '@kronos/contracts';
+import { type MigrationRequested, parseMessage } from '@kronos/contracts';
 import { type Msg, nanos, type Subscription } from '@nats-io/transport-node';
 import { TASK_STREAM, taskConsumerName } from './definitions.ts';
 import { traceparentOf } from './headers.ts';
@@ -43,6 +43,9 @@ type Pulled =
   | { readonly kind: 'empty' | 'disconnected' | 'silent' }
   | { readonly kind: 'trouble'; readonly text: string };
 
+const nextSubject = (aggregate: string): string =>
+  `$JS.API.CONSUMER.MSG.NEXT.${TASK_STREAM}.${taskConsumerName(aggregate)}`;
+
 /** One request for one message. */
 class Pull {
   readonly result: Promise<Pulled>;
@@ -53,7 +56,7 @@ class Pull {
   #over = false;
 
   /** @param waitMs how long the server shall wait for a message; 0: not at all */
-  constructor(link: Link, durable: string, waitMs: number) {
+  constructor(link: Link, subject: string, waitMs: number) {
     const { promise, resolve } = Promise.withResolvers<Pulled>();
     this.result = promise;
     this.#resolve = resolve;
@@ -69,7 +72,7 @@ class Pull {
     this.#timer = setTimeout(() => this.#end({ kind: 'silent' }), waitMs + TROUBLE_WAIT_MS);
     this.#unhook = link.onDisconnect(() => this.#end({ kind: 'disconnected' }));
     link.nc.publish(
-      `$JS.API.CONSUMER.MSG.NEXT.${TASK_STREAM}.${durable}`,
+      subject,
       JSON.stringify(waitMs > 0 ? { batch: 1, expires: nanos(waitMs) } : { batch: 1, no_wait: true }),
       { reply: inbox },
     );
@@ -148,7 +151,7 @@ export class Worker implements TaskWorker {
   }
 
   async #serve(aggregate: string, waitMs: number): Promise<void> {
-    const pull = new Pull(this.#link, taskConsumerName(aggregate), waitMs);
+    const pull = new Pull(this.#link, nextSubject(aggregate), waitMs);
     this.#pulls.add(pull);
     const pulled = await pull.result;
     this.#pulls.delete(pull);
@@ -196,6 +199,10 @@ export class Worker implements TaskWorker {
 
   /** A request without any answer: older servers say nothing when the durable is gone. */
   async #inquire(aggregate: string): Promise<void> {
+    if (this.#link.wasRefused(nextSubject(aggregate))) {
+      this.#say(aggregate, `${this.#link.name} may not take tasks: its NATS user lacks the permission`);
+      return;
+    }
     try {
       await this.#link.ask(
         () => this.#link.jsm.consumers.info(TASK_STREAM, taskConsumerName(aggregate)),
@@ -281,6 +288,3 @@ export class Worker implements TaskWorker {
     this.#onStop(this);
   }
 }
-
-/** The subject of an aggregate's tasks. */
-export const taskSubject = (aggregate: string): string => subjectOf('migrations', aggregate);

@@ -74,7 +74,7 @@ export type Need = {
   readonly taskConsumers: readonly string[];
   /** When given, sizes and ages are compared too. */
   readonly limits?: StorageLimits;
-  /** When given, the durables' ack wait is compared with it instead of the contract's. */
+  /** When given, the durables' ack wait is compared with it: for who takes tasks. */
   readonly ackWaitSeconds?: number;
 };
 

@@ -1,0 +1,237 @@
+import { bucketNames, families, streamNames, subject } from '@kronos/contracts';
+import { connect, PermissionViolationError } from '@nats-io/transport-node';
+import { expect, test } from 'vitest';
+import { bucketStream } from './definitions.ts';
+import { NatsRefused } from './errors.ts';
+import type { EventLog } from './index.ts';
+import { accountsConfiguration, loginVariable, users } from './permissions.ts';
+import { all, failure, take, until } from './testing/async.ts';
+import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage, testLimits } from './testing/messages.ts';
+import type { NatsServer } from './testing/server.ts';
+import { onEachServer } from './testing/suite.ts';
+
+const names = Object.keys(users);
+const password = (user: string) => `"secret ${user}"`;
+const env = Object.fromEntries(names.map((user) => [loginVariable(user, 'password'), password(user)]));
+const login = (user: string) => ({ user, password: `secret ${user}` });
+
+type Act = { readonly publish: string } | { readonly subscribe: string };
+
+/** Which of the acts the server lets this user do. */
+async function allowed(server: NatsServer, user: string, acts: readonly Act[]): Promise<Set<Act>> {
+  const { user: name, password: pass } = login(user);
+  const nc = await connect({ servers: server.url, user: name, pass });
+  const refused: string[] = [];
+  const watching = (async () => {
+    for await (const status of nc.status())
+      if (status.type === 'error' && status.error instanceof PermissionViolationError)
+        refused.push(`${status.error.operation} ${status.error.subject}`);
+  })();
+  for (const act of acts)
+    if ('publish' in act) nc.publish(act.publish, '{}');
+    else nc.subscribe(act.subscribe, { callback: () => undefined });
+  await nc.flush();
+  await nc.close();
+  await watching;
+  const said = (act: Act) => ('publish' in act ? `publish ${act.publish}` : `subscription ${act.subscribe}`);
+  return new Set(acts.filter((act) => !refused.includes(said(act))));
+}
+
+const publish = (s: string): Act => ({ publish: s });
+const everyStream = [...Object.values(streamNames), ...Object.values(bucketNames).map(bucketStream)];
+
+/** Everything that somebody may do, and what nobody may. */
+const acts = {
+  append: new Map(families.map((family) => [family, publish(subject(family, 'gpu'))])),
+  object: new Map(Object.values(bucketNames).map((bucket) => [bucket, publish(`$O.${bucket}.C.x`)])),
+  consume: new Map(everyStream.map((s) => [s, publish(`$JS.API.CONSUMER.CREATE.${s}.x`)])),
+  message: new Map(everyStream.map((s) => [s, publish(`$JS.API.STREAM.MSG.GET.${s}`)])),
+  next: publish(`$JS.API.CONSUMER.MSG.NEXT.${streamNames.migrations}.tasks-gpu`),
+  ack: publish(`$JS.ACK.${streamNames.migrations}.tasks-gpu.1.1.1.1.0`),
+  ackV2: publish(`$JS.ACK.hub.AbC.${streamNames.migrations}.tasks-gpu.1.1.1.1.0`),
+  durable: publish(`$JS.API.CONSUMER.INFO.${streamNames.migrations}.tasks-gpu`),
+  create: publish(`$JS.API.STREAM.CREATE.${streamNames.log}`),
+};
+const never: Act[] = [
+  ...everyStream.flatMap((s) => [
+    publish(`$JS.API.STREAM.DELETE.${s}`),
+    publish(`$JS.API.STREAM.PURGE.${s}`),
+    publish(`$JS.API.STREAM.MSG.DELETE.${s}`),
+    publish(`$JS.API.CONSUMER.DELETE.${s}.x`),
+    publish(`$JS.API.STREAM.RESTORE.${s}`),
+    publish(`$JS.API.STREAM.SNAPSHOT.${s}`),
+  ]),
+  publish('kronos.other.gpu'),
+  publish('kronos.results.gpu.more'),
+  publish('$SYS.REQ.SERVER.PING'),
+  { subscribe: 'kronos.>' },
+  { subscribe: '>' },
+  { subscribe: '$JS.>' },
+  { subscribe: '_INBOX.>' },
+];
+
+onEachServer('permissions', (bench) => {
+  const started = async (more = '') => {
+    const server = await bench.server({ config: `${accountsConfiguration('password')}\n${more}`, env });
+    const as = (user: string) => bench.connect(server, { name: user, ...login(user) });
+    const provisioner = await as('provisioner');
+    await provisioner.provision({ limits: testLimits, replicas: 1, aggregates: ['gpu'], ackWaitSeconds: 2 });
+    return { server, as, provisioner };
+  };
+
+  test('each user may do what its row says, and nothing else', async () => {
+    const { server } = await started();
+    for (const [user, rights] of Object.entries(users)) {
+      const others = names.filter((n) => n !== user).map((n): Act => ({ subscribe: `_INBOX_${n}.>` }));
+      const own: Act = { subscribe: `_INBOX_${user}.>` };
+      const wanted = new Set<Act | undefined>([
+        own,
+        ...rights.appends.map((family) => acts.append.get(family)),
+        ...rights.puts.map((bucket) => acts.object.get(bucket)),
+        ...[...rights.reads, ...rights.gets.map(bucketStream)].flatMap((s) => [
+          acts.message.get(s),
+          ...(s === streamNames.migrations ? [] : [acts.consume.get(s)]),
+        ]),
+        ...rights.puts.map((bucket) => acts.message.get(bucketStream(bucket))),
+        ...(rights.tasks === 'none' ? [] : [acts.durable]),
+        ...(rights.tasks === 'serve' ? [acts.next, acts.ack, acts.ackV2] : []),
+        ...(rights.provisions === true ? [acts.create, acts.consume.get(streamNames.migrations)] : []),
+      ]);
+      const tried = [
+        own,
+        ...others,
+        ...never,
+        ...[acts.append, acts.object, acts.consume, acts.message].flatMap((group) => [...group.values()]),
+        ...[acts.next, acts.ack, acts.ackV2, acts.durable, acts.create],
+      ];
+      const may = await allowed(server, user, tried);
+      expect([...may].map((act) => JSON.stringify(act)).sort(), user).toEqual(
+        [...wanted].map((act) => JSON.stringify(act)).sort(),
+      );
+    }
+  });
+
+  const roles: Record<string, (log: EventLog) => Promise<void>> = {
+    scorer: async (log) => {
+      await log.verify({
+        streams: [streamNames.snapshots, streamNames.log, streamNames.inventory],
+        buckets: [bucketNames.snapshots],
+        taskConsumers: [],
+      });
+      const taken = await log.putSnapshot(emptySnapshot('gpu-1'), {
+        by: { ...actor, service: 'scorer' },
+        causationId: null,
+      });
+      expect(await log.getSnapshot(taken.message)).toEqual(emptySnapshot('gpu-1'));
+      expect(await log.lastSequenceOf('snapshots', 'gpu')).toBe(1);
+      expect(await all(log.tail({ families: ['controls', 'inventory'], since: 'all', end: true }))).toEqual([]);
+    },
+    planner: async (log) => {
+      await log.verify({
+        streams: [streamNames.log, streamNames.snapshots, streamNames.migrations],
+        buckets: [bucketNames.snapshots, bucketNames.details],
+        taskConsumers: ['gpu'],
+      });
+      const [delivered] = await take(log.snapshots({ aggregates: ['gpu'] }), 1);
+      if (delivered?.problem === undefined && delivered !== undefined) await log.getSnapshot(delivered.message);
+      const view = await log.view({ initial: 0, evolve: (n) => n + 1 });
+      await log.append(startedEvent(1), { expectedLastSequence: view.lastSequenceOf(subject('results', 'gpu')) });
+      await log.append(startedEvent(2), { expectedLastSequence: 0 }).catch(() => undefined);
+      await view.refresh();
+      await log.append(taskMessage(1));
+      const ref = await log.objects.put(bucketNames.details, 'why', new TextEncoder().encode('because'));
+      await log.objects.get(ref);
+      expect((await log.usage(streamNames.log)).maxBytes).toBe(testLimits.logMaxBytes);
+    },
+    executor: async (log) => {
+      await log.verify({
+        streams: [streamNames.log, streamNames.migrations],
+        buckets: [],
+        taskConsumers: ['gpu'],
+        ackWaitSeconds: 2,
+      });
+      const view = await log.view({ initial: 0, evolve: (n) => n + 1 });
+      let done = 0;
+      const worker = log.tasks({
+        aggregates: ['gpu'],
+        concurrency: 1,
+        ackWaitMs: 2_000,
+        handle: async ({ deliveries, lost }) => {
+          // Longer than the ack wait: the heartbeats are heard.
+          if (deliveries === 2) await new Promise((resolve) => setTimeout(resolve, 2_500));
+          expect(lost.aborted).toBe(false);
+          if (deliveries === 1) return { kind: 'later', delayMs: 10 };
+          done++;
+          return { kind: 'done' };
+        },
+      });
+      await until(() => done === 1);
+      expect(worker.healthy().ok).toBe(true);
+      await log.append(startedEvent(3), { expectedLastSequence: view.lastSequenceOf(subject('results', 'gpu')) });
+      await log.append(taskMessage(2));
+      await worker.stop();
+    },
+    ledger: async (log) => {
+      expect((await all(log.replay())).length).toBeGreaterThan(0);
+      await log.objects.put(bucketNames.checkpoints, 'state', new TextEncoder().encode('{}'));
+      await all(log.tail({ families: [...families], since: 'all', end: true }));
+    },
+    operator: async (log) => {
+      await log.append(pausedEvent('1'));
+      expect((await all(log.tail({ families: [...families], since: 'all', end: true }))).length).toBeGreaterThan(0);
+    },
+    viewer: async (log) => {
+      expect((await all(log.tail({ families: [...families], since: 'all', end: true }))).length).toBeGreaterThan(0);
+      const error = await failure(log.append(pausedEvent('2')));
+      expect(error).toBeInstanceOf(NatsRefused);
+      expect(String(error)).toContain('viewer may not publish on kronos.controls.gpu');
+      expect(await failure(log.objects.put(bucketNames.details, 'x', new Uint8Array(1)))).toBeInstanceOf(NatsRefused);
+      const limits = { limits: testLimits, replicas: 1, aggregates: ['more'] };
+      expect(await failure(log.provision(limits))).toBeInstanceOf(NatsRefused);
+    },
+  };
+
+  const serve = async (as: (user: string) => Promise<EventLog>, server: NatsServer) => {
+    for (const [user, role] of Object.entries(roles)) {
+      const seen = server.logText().length;
+      const log = await as(user);
+      await role(log);
+      await log.close();
+      if (user !== 'viewer') expect(server.logText().slice(seen), user).not.toMatch(/Violation/i);
+    }
+  };
+
+  test('each service can do its work under its own user', async () => {
+    const { server, as } = await started();
+    await serve(as, server);
+  });
+
+  test.runIf(Number(bench.found.version.split('.')[1]) >= 14)(
+    'also when acks take the longer form of subjects',
+    async () => {
+      const { server, as } = await started('feature_flags { js_ack_fc_v2: true }');
+      await serve(as, server);
+    },
+  );
+
+  test('a durable that one may not pull from shows', async () => {
+    const { as } = await started();
+    const log = await as('planner');
+    const worker = log.tasks({
+      aggregates: ['gpu'],
+      concurrency: 1,
+      ackWaitMs: 2_000,
+      handle: async () => ({ kind: 'done' }),
+    });
+    await until(() => !worker.healthy().ok, 20_000);
+    expect(worker.healthy().detail).toContain('planner may not take tasks');
+  });
+
+  test('a stream that one may not read ends the reading with a clear error', async () => {
+    const { as } = await started();
+    const log = await as('executor');
+    expect(await failure(all(log.tail({ families: ['snapshots'], since: 'all', end: true })))).toBeInstanceOf(
+      NatsRefused,
+    );
+  });
+});
