@@ -51,7 +51,8 @@ type StepKind =
   | 'rollback'
   | 'settle'
   | 'abort'
-  | 'build';
+  | 'build'
+  | 'trip';
 
 interface Step {
   atMs: number;
@@ -230,6 +231,10 @@ export class Cloud {
     if (kind !== 'abort') this.#next.set(migration, seq);
     const base = { atMs: this.#nowMs + afterMs, seq, kind, migration, server: '' };
     this.#agenda.push(status === undefined ? base : { ...base, status });
+  }
+
+  #later(kind: 'build' | 'trip', server: string, afterMs: number): void {
+    this.#agenda.push({ atMs: this.#nowMs + afterMs, seq: ++this.#seq, kind, migration: 0, server });
   }
 
   // ---------------------------------------------------------------- people and things
@@ -543,13 +548,7 @@ export class Cloud {
     server.taskState = 'spawning';
     server.powerState = 0;
     server.updatedMs = this.#nowMs;
-    this.#agenda.push({
-      atMs: this.#nowMs + this.#wait(this.timing.buildMs),
-      seq: ++this.#seq,
-      kind: 'build',
-      migration: 0,
-      server: server.uuid,
-    });
+    this.#later('build', server.uuid, this.#wait(this.timing.buildMs));
     return server;
   }
 
@@ -724,8 +723,9 @@ export class Cloud {
         throw new NovaRefusal(400, `Compute host ${request.host} could not be found.`);
     }
     if (!request.async) {
-      const why = this.#verdict(server, request.host, request.force);
-      if (typeof why === 'string') throw new NovaRefusal(400, why);
+      const verdict = this.#verdict(server, request.host, request.force);
+      const why = typeof verdict === 'string' ? verdict : this.#refuses(server, verdict) ? NO_HOST : null;
+      if (why !== null) throw new NovaRefusal(400, why);
     }
     server.taskState = 'migrating';
     this.#touch(server);
@@ -865,6 +865,16 @@ export class Cloud {
     return there.length < (group.maxServerPerHost ?? 1);
   }
 
+  /** What the destination's own check finds. */
+  #refuses(server: Server, dest: Host): boolean {
+    return (
+      this.#serverFault(server.uuid, 'pre-check') !== undefined ||
+      this.#hostFault(dest.name, 'refuse') !== undefined ||
+      !this.isUp(dest) ||
+      !this.#groupAllows(server, dest, true)
+    );
+  }
+
   #perform(step: Step): void {
     if (step.kind === 'conduct') {
       if (step.request !== undefined) this.#conduct(step.server, step.request);
@@ -877,6 +887,14 @@ export class Cloud {
       server.taskState = null;
       server.powerState = 1;
       server.launchedMs = this.#nowMs;
+      this.#touch(server);
+      return;
+    }
+    if (step.kind === 'trip') {
+      const server = this.servers.get(step.server);
+      if (server === undefined) return;
+      server.vmState = 'error';
+      server.fault = { code: 500, message: 'Unexpected error after switch-over', createdMs: this.#nowMs };
       this.#touch(server);
       return;
     }
@@ -907,11 +925,7 @@ export class Cloud {
       }
       case 'check': {
         const dest = this.host(migration.destNode ?? migration.source);
-        const refused =
-          this.#serverFault(server.uuid, 'pre-check') !== undefined ||
-          this.#hostFault(dest.name, 'refuse') !== undefined ||
-          !this.isUp(dest) ||
-          !this.#groupAllows(server, dest, true);
+        const refused = this.#refuses(server, dest);
         this.#finish(migration, 'compute_check_can_live_migrate_source');
         if (refused) {
           this.#finish(migration, 'compute_check_can_live_migrate_destination', 'Migration pre-check error');
@@ -975,12 +989,9 @@ export class Cloud {
         server.taskState = null;
         if (fault !== undefined) {
           this.#finish(migration, 'compute_post_live_migration_at_destination', 'Unexpected error after switch-over');
-          if (fault.vmError) {
-            server.vmState = 'error';
-            server.fault = { code: 500, message: 'Unexpected error after switch-over', createdMs: this.#nowMs };
-          }
           this.#touch(server);
           this.#end(migration, 'error');
+          if (fault.vmError) this.#later('trip', server.uuid, this.#wait(timing.failedMs));
           return;
         }
         this.#touch(server);

@@ -12,8 +12,8 @@ export const serverFaultSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('hang'), times }),
   /** Copying takes this many cloud seconds. */
   z.strictObject({ kind: z.literal('slow'), seconds: z.number().positive(), times }),
-  /** The guest arrives, then Nova trips: host = destination, migration `error`, and the server too if `vmError`. */
-  z.strictObject({ kind: z.literal('error-after-switchover'), vmError: z.boolean().default(false), times }),
+  /** The guest arrives, then Nova trips: host = destination, migration `error`, then (unless told not to) vm_state error. */
+  z.strictObject({ kind: z.literal('error-after-switchover'), vmError: z.boolean().default(true), times }),
   /** The destination's pre-check refuses: with a named host that is NoValidHost. */
   z.strictObject({ kind: z.literal('pre-check'), times }),
   /** The conductor takes this many cloud seconds more before the migration's row exists. */

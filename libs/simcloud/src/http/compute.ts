@@ -556,6 +556,23 @@ export class Compute {
         this.#server(uuid);
         this.#cloud.setServer(call.nowMs, uuid, { locked: false });
         return empty(scope, 202);
+      case 'os-stop':
+      case 'os-start': {
+        const server = this.#server(uuid);
+        const [from, to] = action === 'os-stop' ? (['active', 'stopped'] as const) : (['stopped', 'active'] as const);
+        if (server.vmState !== from)
+          throw new NovaRefusal(
+            409,
+            `Cannot '${action.slice(3)}' instance ${uuid} while it is in vm_state ${server.vmState}`,
+          );
+        if (server.taskState !== null)
+          throw new NovaRefusal(
+            409,
+            `Cannot '${action.slice(3)}' instance ${uuid} while it is in task_state ${server.taskState}`,
+          );
+        this.#cloud.setServer(call.nowMs, uuid, { vmState: to });
+        return empty(scope, 202);
+      }
       case 'pause':
       case 'unpause': {
         const server = this.#server(uuid);
@@ -906,31 +923,27 @@ function liveMigrationBody(given: unknown, minor: number): { host: string | null
   const body = object(given);
   if (body === undefined) throw invalid('os-migrateLive', given, `${python(given)} is not of type 'object'`);
   const fields = ['block_migration', 'host'];
-  if (minor < 25) fields.unshift('disk_over_commit');
-  const allowed = minor >= 30 && minor < 68 ? [...fields, 'force'] : fields;
-  for (const key of Object.keys(body))
-    if (!allowed.includes(key))
-      throw invalid('os-migrateLive', given, `Additional properties are not allowed ('${key}' was unexpected)`);
-  for (const key of fields)
-    if (!(key in body)) throw invalid('os-migrateLive', given, `'${key}' is a required property`);
-  const host = body.host;
+  if (minor < 25) fields.splice(1, 0, 'disk_over_commit');
+  const booleans: unknown[] = [...TRUTHS, ...LIES];
+  // In the order of Nova's validator: values, what is missing, what is too much.
+  const oneOf = (key: string, choices: readonly unknown[]): void => {
+    const value = body[key];
+    if (key in body && !choices.includes(value))
+      throw invalid(key, value, `${python(value)} is not one of ${python(choices)}`);
+  };
+  oneOf('block_migration', minor >= 25 ? [...booleans, 'auto'] : booleans);
+  if (minor < 25) oneOf('disk_over_commit', booleans);
+  const host = body.host ?? null;
   if (host !== null && typeof host !== 'string')
     throw invalid('host', host, `${python(host)} is not of type 'string', 'null'`);
-  const booleans: unknown[] = [...TRUTHS, ...LIES];
-  const choices = minor >= 25 ? [...booleans, 'auto'] : booleans;
-  const block = body.block_migration;
-  if (!choices.includes(block))
-    throw invalid('block_migration', block, `${python(block)} is not one of ${python(choices)}`);
-  if (minor < 25 && !booleans.includes(body.disk_over_commit))
-    throw invalid(
-      'disk_over_commit',
-      body.disk_over_commit,
-      `${python(body.disk_over_commit)} is not one of ${python(booleans)}`,
-    );
-  const force = minor >= 30 && minor < 68 ? body.force : undefined;
-  if (force !== undefined && !booleans.includes(force))
-    throw invalid('force', force, `${python(force)} is not one of ${python(booleans)}`);
-  const forced = force !== undefined && (TRUTHS as unknown[]).includes(force);
+  const takesForce = minor >= 30 && minor < 68;
+  if (takesForce) oneOf('force', booleans);
+  for (const key of fields)
+    if (!(key in body)) throw invalid('os-migrateLive', given, `'${key}' is a required property`);
+  for (const key of Object.keys(body))
+    if (!fields.includes(key) && !(takesForce && key === 'force'))
+      throw invalid('os-migrateLive', given, `Additional properties are not allowed ('${key}' was unexpected)`);
+  const forced = takesForce && TRUTHS.includes(body.force as string | boolean);
   if (forced && host === null) throw new NovaRefusal(400, "Can't force to a non-provided destination");
   // Before 2.30 a named host by-passes the scheduler.
   return { host, force: forced || (minor < 30 && host !== null), async: minor >= 34 };

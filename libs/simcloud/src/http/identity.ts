@@ -12,6 +12,7 @@ export interface Token {
   readonly expiresMs: number;
   readonly auditId: string;
   readonly parentAuditId: string | null;
+  readonly credential: { readonly id: string; readonly name: string } | null;
 }
 
 /** Service type and name -> URL. */
@@ -106,6 +107,7 @@ export class Identity {
     let user: User | undefined;
     let projectId: string | null = null;
     let parent: string | null = null;
+    let credential: Token['credential'] = null;
     for (const method of methods) {
       const given = object(identity[method]);
       if (method === 'password') {
@@ -134,6 +136,7 @@ export class Identity {
         if (found.secret !== given?.secret) return unauthorized(call);
         user = this.#cloud.users.get(found.userId);
         projectId = user?.projectId ?? null;
+        credential = { id: found.id, name: found.name };
       }
     }
     if (user === undefined) return unauthorized(call);
@@ -156,6 +159,7 @@ export class Identity {
       expiresMs: call.nowMs + this.tokenSeconds * 1000,
       auditId: this.#random.word(22),
       parentAuditId: parent,
+      credential,
     };
     this.tokens.set(token.id, token);
     return json(201, { token: this.#view(token) }, { 'X-Subject-Token': token.id, ...vary(call) });
@@ -188,6 +192,7 @@ export class Identity {
       type: entry.type,
       name: entry.name,
     }));
+    if (token.credential !== null) view.application_credential = { ...token.credential, restricted: true };
     return view;
   }
 }
