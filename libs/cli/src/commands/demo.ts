@@ -35,9 +35,10 @@ function wholeNumber(option: string, text: string): number {
   throw new UsageError(`${option} takes a whole number from 1 on, not ${JSON.stringify(text)}`);
 }
 
-type DemoOptions = { readonly keep: boolean; readonly seed: number; readonly speed: number };
+export type DemoOptions = { readonly keep: boolean; readonly seed: number; readonly speed: number };
 
-async function demo(terminal: Terminal, options: DemoOptions): Promise<number> {
+/** Runs the demo on a terminal; the exit status. */
+export async function demo(terminal: Terminal, options: DemoOptions): Promise<number> {
   const problems: string[] = [];
   const stage = await openStage({
     ...options,
