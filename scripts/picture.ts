@@ -69,10 +69,7 @@ const terminal: Terminal = {
       if (frames.length > 0) tail += text;
       return;
     }
-    last = text
-      .replaceAll(/\u001b\[(?:\d*A|2K|0J)/g, '')
-      .split('\n')
-      .slice(0, -1);
+    last = text.replaceAll(MOVEMENT, '').split('\n').slice(0, -1);
     if (performance.now() - keptMs < FRAME_EVERY_MS) return;
     keptMs = performance.now();
     frames.push(last);
