@@ -2,9 +2,15 @@ import { isKronosError, kronosVersion } from '@kronos/telemetry';
 import { Command, CommanderError } from 'commander';
 import { configCommands } from './commands/config.ts';
 import { demoCommand } from './commands/demo.ts';
+import { evaluateCommand } from './commands/evaluate.ts';
 import { operatorCommands } from './commands/operator.ts';
 import { provisionCommand } from './commands/provision.ts';
+import { quarantineCommands } from './commands/quarantine.ts';
+import { recordCommand } from './commands/record.ts';
+import { replayCommand } from './commands/replay.ts';
 import { serviceCommands } from './commands/service.ts';
+import { statusCommand } from './commands/status.ts';
+import { tapCommand } from './commands/tap.ts';
 import { UsageError } from './errors.ts';
 import type { Shell } from './shell.ts';
 
@@ -17,10 +23,22 @@ export function createProgram(shell: Shell): Command {
     .showHelpAfterError('(kronos --help lists the commands)')
     .configureOutput({ writeOut: terminal.out, writeErr: terminal.err })
     .exitOverride();
+  program.commandsGroup('Try it:');
   demoCommand(program, terminal);
+  program.commandsGroup('See:');
+  statusCommand(program, shell);
+  tapCommand(program, shell);
+  program.commandsGroup('Understand:');
+  replayCommand(program, shell);
+  recordCommand(program, shell);
+  program.commandsGroup('Act:');
   operatorCommands(program, shell);
+  evaluateCommand(program, shell);
+  quarantineCommands(program, shell);
+  program.commandsGroup('Set up:');
   configCommands(program, terminal);
   provisionCommand(program, terminal);
+  program.commandsGroup('Services:');
   serviceCommands(program);
   return program;
 }

@@ -36,8 +36,7 @@ export type Recorded = {
 export async function recordRange(history: History, directory: string, options: RecordOptions): Promise<Recorded> {
   const { range, onProgress = () => {} } = options;
   const entries: SnapshotEntry[] = [];
-  for await (const entry of history.snapshots(range))
-    if (options.only?.includes(entry.id) ?? true) entries.push(entry);
+  for await (const entry of history.snapshots(range)) if (options.only?.includes(entry.id) ?? true) entries.push(entry);
   if (entries.length === 0)
     throw new NothingRecorded(
       `${history.name} holds no snapshot in that range`,

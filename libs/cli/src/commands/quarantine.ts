@@ -39,7 +39,7 @@ export function quarantineCommands(program: Command, shell: Shell): void {
             ...q,
           }));
         });
-        if (options.json === true) printJson(shell.terminal, rows.map(toJson));
+        if (options.json === true) printJson(shell.terminal, rows);
         else print(shell, rows);
       });
     });
@@ -114,14 +114,6 @@ async function locate(
 }
 
 type Row = Quarantine & { readonly aggregate: string };
-
-const iso = (ms: number): string => new Date(ms).toISOString();
-
-const toJson = ({ sinceMs, untilMs, ...row }: Row): object => ({
-  ...row,
-  since: iso(sinceMs),
-  until: untilMs === null ? null : iso(untilMs),
-});
 
 function print({ terminal, now }: Shell, rows: readonly Row[]): void {
   if (rows.length === 0) {

@@ -1,0 +1,133 @@
+import { ALL, commandSnapshotId, streamNames } from '@kronos/contracts';
+import { collect, liveHistory, recordRange } from '@kronos/replay';
+import { kronosVersion } from '@kronos/telemetry';
+import type { Command } from 'commander';
+import { UsageError } from '../errors.ts';
+import { type Session, withSession } from '../open.ts';
+import { control } from '../operator/control.ts';
+import { progressBar } from '../progress.ts';
+import { chooseAggregates } from '../scope.ts';
+import type { Shell } from '../shell.ts';
+import { count } from '../terminal.ts';
+import { parseDuration, parseTime, span } from '../times.ts';
+import { examples, printJson } from './help.ts';
+import { give, type OperatorOptions, operatorCommand } from './operator.ts';
+
+type RecordOptions = OperatorOptions & {
+  readonly to?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly anonymize?: boolean;
+  readonly wait: string;
+};
+
+export function recordCommand(program: Command, shell: Shell): void {
+  operatorCommand(program.command('record'))
+    .description('keep what is seen now, to be replayed and never planned; or copy a range into a directory')
+    .argument('[aggregate]', 'only this aggregate (default: all in scope)')
+    .option('--to <directory>', 'write into a directory of readable files, with the log of the aggregates')
+    .option('-s, --since <time>', 'with --to: copy the snapshots since then instead of taking one now: 2h, 12:30, all')
+    .option('-u, --until <time>', 'with --since: copy up to then')
+    .option('--anonymize', 'with --to: replace names and ids by made-up ones, the same everywhere')
+    .option('--wait <duration>', 'how long to wait for the snapshot', '60s')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos record', 'take a snapshot of every aggregate now, onto the stream'],
+        ['kronos record gpu --to case', 'one of gpu, into the directory case'],
+        ['kronos record --to case --since 2h --anonymize', 'the last two hours, to hand in'],
+        ['kronos replay case', 'run its decisions again'],
+      )}\nA recording holds no secret. It needs the scorer for a snapshot now, and nobody for a range.`,
+    )
+    .action(async (aggregate: string | undefined, options: RecordOptions) => {
+      if (options.to === undefined)
+        for (const name of ['since', 'until', 'anonymize'] as const)
+          if (options[name] !== undefined)
+            throw new UsageError(`--${name} is for recordings into a directory`, 'Name it: --to DIRECTORY.');
+      if (options.until !== undefined && options.since === undefined)
+        throw new UsageError('--until needs --since', 'Say where the range begins: --since 2h, or --since all.');
+      await withSession(shell, options, async (session) => {
+        const aggregates =
+          aggregate === undefined ? session.scope : chooseAggregates(session.scope, aggregate, false, 'record');
+        const ids = options.since === undefined ? await takeNow(shell, session, aggregates, options) : null;
+        if (ids !== null && ids.length === 0) {
+          process.exitCode = 1;
+          return;
+        }
+        if (options.to !== undefined) await writeDirectory(shell, session, aggregates, options, options.to, ids);
+        else if (options.json === true) printJson(shell.terminal, { snapshots: ids });
+        else for (const id of ids ?? []) shell.terminal.out(`recorded ${id}\n`);
+      });
+    });
+}
+
+/** Asks the scorer for snapshots to keep, and waits for them. Gives the ids of those that came. */
+async function takeNow(
+  shell: Shell,
+  session: Session,
+  aggregates: readonly string[],
+  options: RecordOptions,
+): Promise<string[]> {
+  const waitMs = parseDuration('--wait', options.wait) * 1000;
+  const since = (await session.log.lastSequence(streamNames.snapshots)) + 1;
+  const [only] = aggregates;
+  const address = aggregates.length === 1 && only !== undefined ? only : ALL;
+  const { commandId } = await give(shell, session, options, (_, asking) =>
+    control('evaluation.requested', address, { purpose: 'record' }, asking),
+  );
+  const wanted = new Map(aggregates.map((name) => [commandSnapshotId(name, commandId), name]));
+  const ids = await collect(
+    session.log.tail({ families: ['snapshots'], aggregates, since }),
+    (message) =>
+      message.type === 'snapshot.taken' && wanted.has(message.data.snapshotId) ? message.data.snapshotId : null,
+    wanted.size,
+    AbortSignal.timeout(waitMs),
+  );
+  const late = [...wanted].filter(([id]) => !ids.includes(id)).map(([, name]) => name);
+  if (late.length > 0)
+    shell.terminal.err(
+      `kronos: no snapshot of ${late.join(', ')} within ${span(waitMs)}. Is the scorer running? kronos status says.\n`,
+    );
+  return ids;
+}
+
+async function writeDirectory(
+  shell: Shell,
+  { log, config }: Session,
+  aggregates: readonly string[],
+  options: RecordOptions,
+  directory: string,
+  ids: readonly string[] | null,
+): Promise<void> {
+  const { terminal } = shell;
+  const time = (name: 'since' | 'until') => {
+    const text = options[name];
+    return text === undefined || text === 'all' ? null : parseTime(`--${name}`, text, shell.now());
+  };
+  const sinceMs = time('since');
+  const untilMs = time('until');
+  const progress = progressBar(terminal, 'recording', shell.now);
+  const recorded = await recordRange(liveHistory(log, config.nats.servers.join(', ')), directory, {
+    range: {
+      aggregates,
+      ...(sinceMs === null ? {} : { sinceMs }),
+      ...(untilMs === null ? {} : { untilMs }),
+    },
+    ...(ids === null ? {} : { only: ids }),
+    anonymize: options.anonymize === true,
+    madeBy: `kronos ${kronosVersion}`,
+    nowMs: shell.now(),
+    onProgress: progress.update,
+  }).finally(progress.end);
+  if (options.json === true) {
+    printJson(terminal, recorded);
+    return;
+  }
+  const { snapshots, events, missing } = recorded;
+  terminal.out(`recorded ${count(snapshots, 'snapshot')} and ${count(events, 'event')} of the log into ${directory}\n`);
+  if (missing.length > 0)
+    terminal.err(
+      `kronos: the bodies of ${count(missing.length, 'snapshot')} are gone: ${missing.slice(0, 5).join(', ')}\n`,
+    );
+  terminal.out(`kronos replay ${directory} runs its decisions again.\n`);
+}

@@ -1,0 +1,364 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { ConfigError, overrideEngineOption, parsePolicies } from '@kronos/config';
+import { defaultEngineOptions, type EngineOptions, type Policy } from '@kronos/contracts';
+import { type Cooldowns, readCooldowns } from '@kronos/projections';
+import {
+  allBreaks,
+  type History,
+  liveHistory,
+  NothingRecorded,
+  type Range,
+  readRecording,
+  type VerifiedCycle,
+  verify,
+  verifyTotals,
+  type WhatIfCycle,
+  whatIf,
+  whatIfChart,
+  whatIfTotals,
+} from '@kronos/replay';
+import type { Command } from 'commander';
+import { UsageError } from '../errors.ts';
+import { type ConfigOption, withConfig, withSession } from '../open.ts';
+import { progressBar } from '../progress.ts';
+import type { Shell } from '../shell.ts';
+import { type Cell, count, figure, paint, table } from '../terminal.ts';
+import { absolute, parseTime, span } from '../times.ts';
+import { examples, printJson } from './help.ts';
+
+type ReplayOptions = ConfigOption & {
+  readonly since?: string;
+  readonly until?: string;
+  readonly aggregate?: string[];
+  readonly strict?: boolean;
+  readonly policies?: string;
+  readonly set?: string[];
+  readonly planner?: string;
+  readonly cooldowns?: string;
+  readonly whatIf?: boolean;
+  readonly moves?: boolean;
+  readonly chart?: string;
+  readonly json?: boolean;
+};
+
+const repeated = (value: string, previous: readonly string[] = []): string[] => [...previous, value];
+
+/** Decisions that differ and are shown in full; the JSON has all of them. */
+const SHOWN = 10;
+
+export function replayCommand(program: Command, shell: Shell): void {
+  withConfig(program.command('replay'))
+    .description('run recorded decisions again and compare them, or see what would have been')
+    .argument('[directory]', 'a recorded directory (default: the running system)')
+    .option('-s, --since <time>', 'from this snapshot on: 2h, 12:30, 2026-03-01T12:30Z (default: as far back as kept)')
+    .option('-u, --until <time>', 'up to this snapshot')
+    .option('-a, --aggregate <name>', 'only this aggregate; repeatable', repeated)
+    .option('--strict', 'another planner version and what cannot be run again are failures too')
+    .option('--set <option=value>', 'what if an option had been another: engine.cooldown=0; repeatable', repeated)
+    .option('--planner <name>', 'what if the planner had been search, or greedy')
+    .option('--policies <file>', 'what if these had been the policies (a policies.yaml)')
+    .option('--cooldowns <file>', 'what is remembered at the start (default: cooldowns.json of the directory)')
+    .option('--what-if', 'what if every plan had been carried out at once, and nothing else otherwise')
+    .option('--moves', 'list every simulated move')
+    .option('--chart <file>', 'draw imbalance and moves over time, as recorded and as simulated, into an SVG file')
+    .option('--json', 'print everything as JSON')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos replay --since 1d', 'is every decision of a day what the log says?'],
+        ['kronos replay case', 'the same for a recorded directory'],
+        ['kronos replay --since 1d --set engine.cooldown=0 --chart a.svg', 'what if there were no cooldown?'],
+        ['kronos replay case --policies other.yaml --planner greedy', 'other thresholds, another planner'],
+      )}\nExit status: 0 every decision is identical (what-if: it ran), 1 one differs, 2 the command was not understood.`,
+    )
+    .action(async (directory: string | undefined, options: ReplayOptions) => {
+      if (directory !== undefined) {
+        const { history, about, cooldowns } = await readRecording(directory);
+        const [first] = Object.values(about.options);
+        const edited = Object.values(cooldowns).some((section) => Object.keys(section).length > 0);
+        await replay(shell, options, history, first ?? defaultEngineOptions, edited ? cooldowns : undefined);
+        return;
+      }
+      await withSession(shell, options, async ({ log, config }) => {
+        await replay(shell, options, liveHistory(log, config.nats.servers.join(', ')), defaultEngineOptions, undefined);
+      });
+    });
+}
+
+async function replay(
+  shell: Shell,
+  options: ReplayOptions,
+  history: History,
+  defaults: EngineOptions,
+  seeded: Cooldowns | undefined,
+): Promise<void> {
+  const at = (name: 'since' | 'until') => {
+    const text = options[name];
+    return text === undefined || text === 'all' ? null : parseTime(`--${name}`, text, shell.now());
+  };
+  const sinceMs = at('since');
+  const untilMs = at('until');
+  const range: Range = {
+    ...(sinceMs === null ? {} : { sinceMs }),
+    ...(untilMs === null ? {} : { untilMs }),
+    ...(options.aggregate === undefined ? {} : { aggregates: options.aggregate }),
+  };
+  const sets = [
+    ...(options.set ?? []),
+    ...(options.planner === undefined ? [] : [`engine.planner=${options.planner}`]),
+  ];
+  const policies = options.policies === undefined ? undefined : readPolicies(options.policies);
+  const cooldowns = options.cooldowns === undefined ? seeded : readCooldownsFile(options.cooldowns);
+  const change = changeOf(sets);
+  const asked = sets.length > 0 || policies !== undefined || cooldowns !== undefined || options.whatIf === true;
+  if (!asked) {
+    for (const name of ['chart', 'moves'] as const)
+      if (options[name] !== undefined)
+        throw new UsageError(
+          `--${name} is for a what-if`,
+          'Say what is otherwise: --set, --planner, --policies or --what-if.',
+        );
+    await runVerify(shell, options, history, range);
+    return;
+  }
+  if (options.strict === true) throw new UsageError('--strict compares recorded decisions, and a what-if has others');
+  const title = [
+    ...sets,
+    ...(options.policies === undefined ? [] : [`policies of ${options.policies}`]),
+    ...(cooldowns === undefined ? [] : [`cooldowns of ${options.cooldowns ?? 'the recording'}`]),
+  ];
+  const progress = progressBar(shell.terminal, 'simulating', shell.now);
+  const cycles = await Array.fromAsync(
+    whatIf(
+      history,
+      range,
+      {
+        defaults,
+        options: change,
+        ...(policies === undefined ? {} : { policies }),
+        ...(cooldowns === undefined ? {} : { cooldowns }),
+      },
+      progress.update,
+    ),
+  ).finally(progress.end);
+  const name = title.length === 0 ? 'every plan carried out at once' : title.join(', ');
+  if (options.chart !== undefined) writeFileSync(options.chart, whatIfChart(cycles, name));
+  if (options.json === true) printJson(shell.terminal, whatIfJson(name, cycles));
+  else printWhatIf(shell, options, name, cycles);
+}
+
+/** Options with the given ones set. @throws UsageError */
+function changeOf(sets: readonly string[]): (options: EngineOptions) => EngineOptions {
+  const pairs = sets.map((text) => {
+    const at = text.indexOf('=');
+    if (at < 1)
+      throw new UsageError(
+        `--set takes OPTION=VALUE, not ${JSON.stringify(text)}`,
+        'For example: --set engine.cooldown=0',
+      );
+    return [text.slice(0, at), text.slice(at + 1)] as const;
+  });
+  const apply = (options: EngineOptions): EngineOptions =>
+    pairs.reduce((current, [name, value]) => {
+      const set = overrideEngineOption(current, name, value);
+      if (!set.ok) throw new UsageError(set.problem, set.remedy);
+      return set.options;
+    }, options);
+  // Mistakes show before anything is read.
+  apply(defaultEngineOptions);
+  return apply;
+}
+
+function readPolicies(file: string): readonly Policy[] {
+  const { policies, problems } = parsePolicies({ file, text: readText('--policies', file) });
+  if (problems.length > 0) throw new ConfigError(problems);
+  return policies;
+}
+
+function readCooldownsFile(file: string): Cooldowns {
+  let json: unknown;
+  const text = readText('--cooldowns', file);
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw new UsageError(`${file} is no JSON`);
+  }
+  return readCooldowns(json);
+}
+
+export function readText(option: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const why = error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason';
+    throw new UsageError(`${option} ${file} cannot be read (${why})`);
+  }
+}
+
+async function runVerify(shell: Shell, options: ReplayOptions, history: History, range: Range): Promise<void> {
+  const { terminal } = shell;
+  const progress = progressBar(terminal, 'replaying', shell.now);
+  const cycles = await Array.fromAsync(verify(history, range, progress.update)).finally(progress.end);
+  if (cycles.length === 0)
+    throw new NothingRecorded(
+      `${history.name} holds no decision in that range`,
+      'Give another range; or ask what would have been: --what-if, --set, --policies.',
+    );
+  const strict = options.strict === true;
+  const totals = verifyTotals(cycles, { strict });
+  if (options.json === true) printJson(terminal, { mode: 'verify', strict, totals, cycles });
+  else printVerify(shell, cycles, totals, strict);
+  if (!totals.ok) process.exitCode = 1;
+}
+
+const verdictWords = {
+  identical: 'identical',
+  different: 'different',
+  otherVersion: 'decided otherwise by another planner version',
+  notReplayed: 'not run again',
+} as const;
+
+function printVerify(
+  shell: Shell,
+  cycles: readonly VerifiedCycle[],
+  totals: ReturnType<typeof verifyTotals>,
+  strict: boolean,
+): void {
+  const { terminal } = shell;
+  const times = cycles.map((cycle) => cycle.snapshotTimeMs);
+  terminal.out(
+    `${count(cycles.length, 'decision')} run again, ${absolute(Math.min(...times), shell.now())} to ${absolute(Math.max(...times), shell.now())}\n\n`,
+  );
+  const rows = [...Map.groupBy(cycles, (cycle) => cycle.aggregate)].map(([aggregate, own]) => {
+    const of = verifyTotals(own);
+    const number = (n: number, style: 'red' | 'yellow'): Cell => (n === 0 ? '0' : { text: String(n), style });
+    return [
+      aggregate,
+      String(of.decisions),
+      String(of.identical),
+      number(of.different, 'red'),
+      number(of.otherVersion, 'yellow'),
+      number(of.notReplayed, 'yellow'),
+      `${percent(of.identicalShare)}`,
+    ];
+  });
+  terminal.out(
+    table(
+      terminal,
+      [
+        { head: 'aggregate', flex: true },
+        ...['decisions', 'identical', 'different', 'other version', 'not run', 'share'].map((head) => ({
+          head,
+          right: true,
+        })),
+      ],
+      rows,
+    ),
+  );
+  const others = cycles.filter((cycle) => cycle.verdict !== 'identical');
+  const order = { different: 0, notReplayed: 1, otherVersion: 2, identical: 3 } as const;
+  const shown = others.toSorted((a, b) => order[a.verdict] - order[b.verdict]).slice(0, SHOWN);
+  for (const cycle of shown) terminal.out(`\n${describeVerified(shell, cycle)}`);
+  if (others.length > shown.length) terminal.out(`\n${others.length - shown.length} more: --json has all of them.\n`);
+  const verdict = totals.ok
+    ? totals.identical === totals.decisions
+      ? 'Every decision is identical.'
+      : 'Every decision of this planner version that could be run again is identical.'
+    : strict && totals.different === 0
+      ? 'Not every decision is identical (--strict).'
+      : `${count(totals.different, 'decision')} ${totals.different === 1 ? 'differs' : 'differ'}.`;
+  terminal.out(`\n${paint(terminal, totals.ok ? 'green' : 'red', verdict)}\n`);
+}
+
+/** Never 100 % when one is missing. */
+const percent = (share: number): string => `${(Math.floor(share * 1000) / 10).toFixed(1)} %`;
+
+function describeVerified(shell: Shell, cycle: VerifiedCycle): string {
+  const { terminal } = shell;
+  const head = `${cycle.snapshotId} (${cycle.aggregate}, ${absolute(cycle.snapshotTimeMs, shell.now())}, event ${cycle.sequence}): `;
+  const style = cycle.verdict === 'different' ? 'red' : 'yellow';
+  const lines = [`${head}${paint(terminal, style, verdictWords[cycle.verdict])}`];
+  if (cycle.verdict === 'notReplayed') lines.push(`  ${cycle.reason}`);
+  if (cycle.verdict === 'different' || cycle.verdict === 'otherVersion') {
+    if (cycle.verdict === 'otherVersion') lines.push(`  the recorded one is of version ${cycle.plannerVersion}`);
+    for (const cause of cycle.causes) lines.push(`  ${cause}`);
+    for (const { path, recorded, replayed } of cycle.differences) {
+      lines.push(`  ${path}`);
+      lines.push(`    ${paint(terminal, 'red', `- ${shortJson(recorded)}`)}`);
+      lines.push(`    ${paint(terminal, 'green', `+ ${shortJson(replayed)}`)}`);
+    }
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+const LONG = 160;
+function shortJson(value: unknown): string {
+  if (value === undefined) return '(nothing)';
+  const text = JSON.stringify(value);
+  return text.length > LONG ? `${text.slice(0, LONG)}…` : text;
+}
+
+function whatIfJson(change: string, cycles: readonly WhatIfCycle[]): object {
+  return {
+    mode: 'whatIf',
+    simulated: true,
+    change,
+    totals: whatIfTotals(cycles),
+    cycles: cycles.map(({ simulated: { decision, ...simulated }, ...cycle }) => ({
+      ...cycle,
+      simulated: {
+        ...simulated,
+        plan: (decision.plan?.steps ?? []).map(({ serverId, serverName, from, to, phase }) => ({
+          serverId,
+          serverName,
+          from,
+          to,
+          phase,
+        })),
+      },
+    })),
+  };
+}
+
+function printWhatIf(shell: Shell, options: ReplayOptions, change: string, cycles: readonly WhatIfCycle[]): void {
+  const { terminal } = shell;
+  const totals = whatIfTotals(cycles);
+  const since = Math.min(...totals.map((t) => t.sinceMs));
+  const until = Math.max(...totals.map((t) => t.untilMs));
+  terminal.out(
+    `${paint(terminal, 'bold', 'Simulated')}: ${change}\n${count(cycles.length, 'snapshot')}, ${absolute(since, shell.now())} to ${absolute(until, shell.now())} (${span(until - since)})\n\n`,
+  );
+  const rows = totals.flatMap((of): Cell[][] =>
+    (['recorded', 'simulated'] as const).map((world) => [
+      world === 'recorded' ? of.aggregate : '',
+      world,
+      String(of[world].moves),
+      figure(of[world].meanImbalance),
+      figure(of[world].maxImbalance),
+      figure(of[world].lastImbalance),
+      String(allBreaks(of[world].ruleBreaks)),
+    ]),
+  );
+  terminal.out(
+    table(
+      terminal,
+      [
+        { head: 'aggregate', flex: true },
+        { head: '' },
+        ...['moves', 'mean imbalance', 'highest', 'at the end', 'rule breaks'].map((head) => ({ head, right: true })),
+      ],
+      rows,
+    ),
+  );
+  if (options.moves === true)
+    for (const { aggregate, timeMs, simulated } of cycles) {
+      if (simulated.decision.plan === null) continue;
+      terminal.out(`\n${absolute(timeMs, shell.now())}  ${aggregate}: ${simulated.reason}\n`);
+      for (const { serverName, from, to, phase } of simulated.decision.plan.steps)
+        terminal.out(`  ${serverName}  ${from} -> ${to}  (${phase})\n`);
+    }
+  terminal.out(
+    '\nEvery plan was carried out at once, also where the real one was a dry run or waited for approval; rule breaks are of\nserver groups, at the end. Nothing was moved.\n',
+  );
+  if (options.chart !== undefined) terminal.out(`The chart is in ${options.chart}\n`);
+}

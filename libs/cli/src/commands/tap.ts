@@ -1,0 +1,146 @@
+import { type Family, families, type Message, parseSubject, sentence } from '@kronos/contracts';
+import type { Delivered } from '@kronos/eventlog';
+import type { Command } from 'commander';
+import { UsageError } from '../errors.ts';
+import { type ConfigOption, withConfig, withSession } from '../open.ts';
+import { chooseAggregates } from '../scope.ts';
+import type { Shell } from '../shell.ts';
+import { cut, paint, type Style } from '../terminal.ts';
+import { parseTime } from '../times.ts';
+import { examples } from './help.ts';
+
+type TapOptions = ConfigOption & {
+  readonly aggregate?: string;
+  readonly type?: string[];
+  readonly vm?: string;
+  readonly since?: string;
+  readonly end?: boolean;
+  readonly raw?: boolean;
+};
+
+/** What is shown when no family is named: what was seen, decided, done and asked. */
+const DEFAULT: readonly Family[] = ['snapshots', 'plans', 'results', 'controls'];
+
+export function tapCommand(program: Command, shell: Shell): void {
+  withConfig(program.command('tap'))
+    .description('follow what happens, as it happens: what was seen, decided, done and asked')
+    .argument('[families...]', `which subjects: ${families.join(', ')} (default: ${DEFAULT.join(', ')})`)
+    .option('-a, --aggregate <name>', 'only this aggregate')
+    .option('-t, --type <types...>', 'only messages of these types; a part of the name will do')
+    .option('--vm <text>', 'only messages about this VM: its uuid, its name, or part of them')
+    .option('-s, --since <time>', 'begin in the past: 10m, 2h, 12:30, 2026-03-01T12:30Z, or all')
+    .option('--end', 'end when everything that is there has been shown')
+    .option('--raw', 'whole messages as JSON, one per line')
+    .addHelpText(
+      'after',
+      examples(
+        ['kronos tap', 'follow from now on, until Ctrl-C'],
+        ['kronos tap --since 1h --end', 'what happened in the last hour'],
+        ['kronos tap results --type failed --since 1d --end', 'failed migrations of a day'],
+        ['kronos tap --vm db-7 --since all --end', 'everything that ever happened to a VM'],
+        ['kronos tap plans --raw | jq .data.reason.text', 'for scripts'],
+      ),
+    )
+    .action(async (wanted: string[], options: TapOptions) => {
+      const chosen = wanted.length === 0 ? DEFAULT : wanted.map(familyOfText);
+      const since =
+        options.since === undefined
+          ? 'new'
+          : options.since === 'all'
+            ? 'all'
+            : new Date(parseTime('--since', options.since, shell.now()));
+      const stop = options.end === true ? null : shell.interrupted();
+      await withSession(shell, options, async ({ log, scope }) => {
+        const aggregates =
+          options.aggregate === undefined
+            ? {}
+            : { aggregates: chooseAggregates(scope, options.aggregate, false, 'tap -a') };
+        const messages = log.tail({ families: chosen, ...aggregates, since, end: options.end === true });
+        const source = messages[Symbol.asyncIterator]();
+        const stopped = new Promise<null>((resolve) =>
+          stop?.addEventListener('abort', () => resolve(null), { once: true }),
+        );
+        const names = new Map<string, string>();
+        for (;;) {
+          const next = await Promise.race([source.next(), stopped]);
+          if (next === null || next.done === true) return;
+          learnNames(names, next.value);
+          if (matches(options, names, next.value)) shell.terminal.out(`${render(shell, options, names, next.value)}\n`);
+        }
+      });
+    });
+}
+
+function familyOfText(text: string): Family {
+  const name = text.replace(/^kronos\./, '').replace(/\..*$/, '');
+  const found = families.find((family) => family === name || family === `${name}s`);
+  if (found !== undefined) return found;
+  throw new UsageError(`there are no messages called ${JSON.stringify(text)}`, `There are: ${families.join(', ')}.`);
+}
+
+/** Plans and tasks name the servers that results only have the uuids of. */
+function learnNames(names: Map<string, string>, { message, problem }: Delivered<Message>): void {
+  if (problem !== undefined) return;
+  if (message.type === 'migration.requested') names.set(message.data.serverId, message.data.serverName);
+  if (message.type === 'cycle.decided')
+    for (const { serverId, serverName } of message.data.plan?.steps ?? []) names.set(serverId, serverName);
+}
+
+function matches({ type, vm }: TapOptions, names: ReadonlyMap<string, string>, delivered: Delivered<Message>): boolean {
+  const { message, problem } = delivered;
+  if (problem !== undefined) return type === undefined && vm === undefined;
+  if (type !== undefined && !type.some((part) => message.type.includes(part))) return false;
+  if (vm === undefined) return true;
+  const about = (id: string): boolean => id.includes(vm) || (names.get(id)?.includes(vm) ?? false);
+  const { data } = message;
+  if ('serverId' in data) return about(data.serverId);
+  if (message.type === 'cycle.decided')
+    return [...(message.data.plan?.steps ?? []), ...message.data.stuck].some((entry) => about(entry.serverId));
+  if ('taskId' in data) return data.taskId.includes(vm);
+  return false;
+}
+
+const styles: Readonly<Record<string, Style>> = {
+  'migration.failed': 'red',
+  'migration.completed': 'green',
+  'migration.started': 'cyan',
+  'snapshot.taken': 'dim',
+};
+
+function render(
+  { terminal, now }: Shell,
+  options: TapOptions,
+  names: ReadonlyMap<string, string>,
+  delivered: Delivered<Message>,
+): string {
+  const { message, problem, subject, sequence, storedAt } = delivered;
+  if (options.raw === true)
+    return JSON.stringify(
+      problem === undefined
+        ? { subject, sequence, storedAt: new Date(storedAt).toISOString(), ...message }
+        : { subject, sequence, storedAt: new Date(storedAt).toISOString(), problem, body: message },
+    );
+  const place = parseSubject(subject)?.name ?? subject;
+  const stamp = stampOf(problem === undefined ? Date.parse(message.time) : storedAt, now());
+  if (problem !== undefined) return `${stamp}  ${place}  ${paint(terminal, 'red', `cannot be read: ${problem}`)}`;
+  const by = message.by.service === 'operator' ? message.by.instance : message.by.service;
+  const head = `${stamp}  ${place}  ${by}: `;
+  const text = sentence(message, (id) => names.get(id) ?? id);
+  const room = terminal.live ? Math.max(20, terminal.columns - head.length) : Number.POSITIVE_INFINITY;
+  const style = styles[message.type] ?? (message.by.service === 'operator' ? 'magenta' : null);
+  const shown = cut(text, room);
+  const steps =
+    message.type === 'cycle.decided'
+      ? (message.data.plan?.steps ?? []).map(
+          (s) => `\n  ${s.step}. ${s.serverName}  ${s.from} -> ${s.to}  (${s.phase})`,
+        )
+      : [];
+  return `${head}${style === null ? shown : paint(terminal, style, shown)}${steps.join('')}`;
+}
+
+/** The time of day, to the second, and the day where it is another one. */
+function stampOf(ms: number, nowMs: number): string {
+  const iso = new Date(ms).toISOString();
+  const today = iso.slice(0, 10) === new Date(nowMs).toISOString().slice(0, 10);
+  return today ? iso.slice(11, 19) : `${iso.slice(0, 10)} ${iso.slice(11, 19)}`;
+}
