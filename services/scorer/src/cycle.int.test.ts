@@ -16,6 +16,9 @@ interface Running extends Cycle {
   readonly takes: (readonly string[])[];
   stop(): Promise<void>;
 }
+/** For conditions that come soon, on a machine that may be busy. */
+const patient = { timeout: 20_000 };
+
 const running: Running[] = [];
 afterEach(async () => {
   await Promise.all(running.splice(0).map((one) => one.stop()));
@@ -93,7 +96,7 @@ describe('the cycle', () => {
     bed.sim.act({ act: 'pauseApi', api: 'compute' });
     try {
       const one = start({ intervalMs: 60_000 });
-      await expect.poll(() => one.takes.length).toBe(1);
+      await expect.poll(() => one.takes.length, patient).toBe(1);
       const from = performance.now();
       await one.stop();
       expect(performance.now() - from).toBeLessThan(1000);
@@ -169,7 +172,7 @@ describe("an operator's request", () => {
 
   test('is answered at once, between two cycles', async () => {
     const one = start({ intervalMs: 3_600_000 });
-    await expect.poll(() => one.takes.length).toBe(1);
+    await expect.poll(() => one.takes.length, patient).toBe(1);
     await bed.request('general', 'evaluate', 'ask-1');
     const taken = await bed.until('the snapshot asked for', (all) => byId(all, 'general-c-ask-1').length > 0);
     expect(byId(taken, 'general-c-ask-1')[0]).toMatchObject({
@@ -190,7 +193,9 @@ describe("an operator's request", () => {
   test('is answered once by two scorers', async () => {
     const both = ['one', 'two'].map((name) => start({ name, intervalMs: 3_600_000 }));
     await bed.request('general', 'record', 'ask-3');
-    await expect.poll(() => both.map((one) => one.scorer.seen.has('general', 'general-c-ask-3'))).toEqual([true, true]);
+    await expect
+      .poll(() => both.map((one) => one.scorer.seen.has('general', 'general-c-ask-3')), patient)
+      .toEqual([true, true]);
     expect(byId(await bed.taken(), 'general-c-ask-3')).toHaveLength(1);
   });
 

@@ -17,6 +17,15 @@ import { Seen } from '../seen.ts';
 /** The demo's two policies, CPU and memory. */
 export const policies: readonly Policy[] = parsePolicies({ file: 'policies.yaml', text: demoPolicies }).policies;
 
+export interface StandOptions {
+  readonly scope: readonly string[];
+  /** Keystone, with the user admin / secret, and Prometheus. */
+  readonly urls: { readonly identity: string; readonly prometheus: string };
+  readonly policies?: readonly Policy[];
+  /** Time of the scorers; default: the real one. */
+  readonly clock?: Clock;
+}
+
 export interface BedOptions {
   readonly scenario: ScenarioInput;
   readonly scope: readonly string[];
@@ -42,8 +51,8 @@ export interface ScorerOptions extends Partial<ScorerSettings> {
   readonly seen?: Seen;
 }
 
-export interface Bed {
-  readonly sim: Sim;
+/** A NATS server that is set up, and scorers against a cloud. */
+export interface Stand {
   readonly nats: NatsServer;
   readonly log: EventLog;
   readonly settings: ScorerSettings;
@@ -65,8 +74,26 @@ export interface Bed {
   close(): Promise<void>;
 }
 
+/** A stand whose cloud is simulated. */
+export interface Bed extends Stand {
+  readonly sim: Sim;
+}
+
 export async function openBed({ scenario, scope, clock = { now: Date.now } }: BedOptions): Promise<Bed> {
   const sim = await startSim({ scenario, clock });
+  const stand = await openStand({ scope, urls: sim.urls, clock });
+  return {
+    ...stand,
+    sim,
+    async close() {
+      await stand.close();
+      await sim.close();
+    },
+  };
+}
+
+export async function openStand(options: StandOptions): Promise<Stand> {
+  const { scope, urls, clock = { now: Date.now } } = options;
   const nats = await startNatsServer();
   const log = await connectEventLog({ servers: [nats.url], name: 'scorer' });
   await log.provision({
@@ -78,7 +105,7 @@ export async function openBed({ scenario, scope, clock = { now: Date.now } }: Be
   const silent = pino({ level: 'silent' });
   const settings: ScorerSettings = {
     scope,
-    policies,
+    policies: options.policies ?? policies,
     balance: true,
     intervalMs: 60_000,
     stalenessMs: 300_000,
@@ -90,8 +117,7 @@ export async function openBed({ scenario, scope, clock = { now: Date.now } }: Be
       cells: [],
     },
   };
-  const bed: Bed = {
-    sim,
+  const stand: Stand = {
     nats,
     log,
     settings,
@@ -99,7 +125,7 @@ export async function openBed({ scenario, scope, clock = { now: Date.now } }: Be
     scorer(options = {}) {
       const session = createSession({
         auth: {
-          authUrl: sim.urls.identity,
+          authUrl: urls.identity,
           username: 'admin',
           password: 'secret',
           projectName: 'admin',
@@ -108,7 +134,7 @@ export async function openBed({ scenario, scope, clock = { now: Date.now } }: Be
         },
         retry: { connection: { retries: 0, backoffMs: 0 }, status: { retries: 0, backoffMs: 0 } },
       });
-      const prometheus = createPrometheus({ url: sim.urls.prometheus, maxRetries: 0, timeoutMs: 5_000 });
+      const prometheus = createPrometheus({ url: urls.prometheus, maxRetries: 0, timeoutMs: 5_000 });
       opened.push(session, prometheus);
       const nova = createNova(session, { pageSize: options.pageSize ?? 1000 });
       const placement: Placement = createPlacement(session);
@@ -148,7 +174,7 @@ export async function openBed({ scenario, scope, clock = { now: Date.now } }: Be
       return found;
     },
     async newest(aggregate) {
-      const message = (await bed.taken()).findLast((one) => one.aggregate === aggregate);
+      const message = (await stand.taken()).findLast((one) => one.aggregate === aggregate);
       if (message === undefined) throw new Error(`no snapshot of ${aggregate}`);
       return log.getSnapshot(message);
     },
@@ -190,9 +216,8 @@ export async function openBed({ scenario, scope, clock = { now: Date.now } }: Be
     async close() {
       await log.close();
       await Promise.all(opened.map((one) => one.close()));
-      await sim.close();
       await nats.stop();
     },
   };
-  return bed;
+  return stand;
 }
