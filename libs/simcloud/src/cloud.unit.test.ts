@@ -1,0 +1,336 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { Cloud, capacity } from './cloud.ts';
+import { NovaRefusal } from './errors.ts';
+import { ENDED, type Migration } from './model.ts';
+import { parseScenario, type ScenarioInput } from './scenario.ts';
+
+const START = Date.UTC(2026, 0, 1);
+
+function scenario(more: Partial<ScenarioInput> = {}): ReturnType<typeof parseScenario> {
+  return parseScenario({
+    hosts: [{ name: 'h1' }, { name: 'h2' }, { name: 'h3' }, { name: 'other', cell: 'cell2' }],
+    flavors: [{ name: 'small', vcpus: 2, memoryMb: 4096, diskGb: 10 }],
+    timing: { jitter: 0 },
+    servers: ['v1', 'v2', 'v3'].map((name) => ({ name, host: 'h1', flavor: 'small' })),
+    ...more,
+  });
+}
+
+function cloudOf(more: Partial<ScenarioInput> = {}): Cloud {
+  return new Cloud(scenario(more), { startMs: START });
+}
+
+let requests = 0;
+function migrate(cloud: Cloud, nowMs: number, name: string, host: string | null, more: object = {}): void {
+  const { admin } = cloud;
+  const caller = { userId: admin.id, projectId: admin.projectId, requestId: `req-${++requests}` };
+  const request = { host, force: false, async: true, ...more };
+  cloud.liveMigrate(nowMs, caller, cloud.server(name).uuid, request);
+}
+
+function statuses(migration: Migration | undefined): string[] {
+  return migration?.history.map((each) => each.status) ?? [];
+}
+
+const ALWAYS = START + 10 * 60_000;
+
+describe('a live migration', () => {
+  test('goes through its statuses, and the guest arrives before Nova says completed', () => {
+    const cloud = cloudOf();
+    const { v1, seen } = { v1: cloud.server('v1'), seen: [] as string[] };
+    migrate(cloud, START, 'v1', 'h2');
+    expect([v1.taskState, cloud.migrations.length]).toEqual(['migrating', 0]);
+    for (let at = START; at < START + 60_000; at += 50) {
+      cloud.advance(at);
+      const line = `${cloud.migrations[0]?.status ?? '-'} ${v1.host} ${v1.guestHost} ${v1.taskState}`;
+      if (seen.at(-1) !== line) seen.push(line);
+    }
+    expect(seen).toEqual([
+      '- h1 h1 migrating',
+      'accepted h1 h1 migrating',
+      'queued h1 h1 migrating',
+      'preparing h1 h1 migrating',
+      'running h1 h1 migrating',
+      'running h1 h2 migrating',
+      'running h2 h2 null',
+      'completed h2 h2 null',
+    ]);
+  });
+
+  test('off one source runs one at a time', () => {
+    const cloud = cloudOf();
+    for (const name of ['v1', 'v2', 'v3']) migrate(cloud, START, name, 'h2');
+    let most = 0;
+    for (let at = START; at < START + 120_000; at += 100) {
+      cloud.advance(at);
+      most = Math.max(most, cloud.migrations.filter((each) => ['preparing', 'running'].includes(each.status)).length);
+    }
+    expect(most).toBe(1);
+    expect(cloud.migrations.map((each) => each.status)).toEqual(['completed', 'completed', 'completed']);
+  });
+
+  test('twenty times as fast takes a twentieth of the time', () => {
+    const ended = (speed: number): number => {
+      const cloud = new Cloud(scenario(), { startMs: START, speed });
+      migrate(cloud, START, 'v1', 'h2');
+      cloud.advance(ALWAYS);
+      return (cloud.migrations[0]?.history.at(-1)?.atMs ?? 0) - START;
+    };
+    expect(ended(1) / ended(20)).toBeCloseTo(20, 5);
+  });
+
+  test('a change of speed keeps the share that is done', () => {
+    const cloud = cloudOf();
+    cloud.serverFaults.set(cloud.server('v1').uuid, { kind: 'slow', seconds: 100 });
+    migrate(cloud, START, 'v1', 'h2');
+    cloud.advance(START + 20_000);
+    const [migration] = cloud.migrations;
+    expect(migration?.status).toBe('running');
+    const before = migration === undefined ? null : cloud.progress(migration);
+    cloud.setSpeed(START + 20_000, 10);
+    expect(migration === undefined ? null : cloud.progress(migration)).toEqual(before);
+    cloud.advance(START + 32_000);
+    expect(migration?.status).toBe('completed');
+  });
+
+  test('a request lost on its way leaves the server migrating for ever', () => {
+    const cloud = cloudOf();
+    cloud.serverFaults.set(cloud.server('v1').uuid, { kind: 'lost' });
+    migrate(cloud, START, 'v1', 'h2');
+    cloud.advance(ALWAYS);
+    expect([cloud.migrations.length, cloud.server('v1').taskState]).toEqual([0, 'migrating']);
+  });
+
+  test('a late conductor makes the row late', () => {
+    const cloud = cloudOf();
+    cloud.serverFaults.set(cloud.server('v1').uuid, { kind: 'conductor-delay', seconds: 30 });
+    migrate(cloud, START, 'v1', 'h2');
+    cloud.advance(START + 30_000);
+    expect(cloud.migrations.length).toBe(0);
+    cloud.advance(START + 32_000);
+    expect(cloud.migrations.length).toBe(1);
+  });
+
+  test('a fault with times goes away by itself', () => {
+    const cloud = cloudOf();
+    cloud.serverFaults.set(cloud.server('v1').uuid, { kind: 'fail', times: 1 });
+    migrate(cloud, START, 'v1', 'h2');
+    cloud.advance(ALWAYS);
+    migrate(cloud, ALWAYS, 'v1', 'h2');
+    cloud.advance(2 * ALWAYS - START);
+    expect(cloud.migrations.map((each) => each.status)).toEqual(['failed', 'completed']);
+  });
+
+  test('an abort after the switch-over comes too late', () => {
+    const cloud = cloudOf();
+    migrate(cloud, START, 'v1', 'h2');
+    const [v1] = [cloud.server('v1')];
+    let at = START;
+    while (v1.guestHost === 'h1') {
+      at += 20;
+      cloud.advance(at);
+    }
+    const { admin } = cloud;
+    const caller = { userId: admin.id, projectId: admin.projectId, requestId: 'req-abort' };
+    cloud.abort(at, caller, v1.uuid, '1', true);
+    cloud.advance(ALWAYS);
+    expect([cloud.migrations[0]?.status, v1.host]).toEqual(['completed', 'h2']);
+  });
+
+  test('an abort that is ignored leaves a hanging move where it is', () => {
+    const cloud = cloudOf();
+    const v1 = cloud.server('v1');
+    cloud.serverFaults.set(v1.uuid, { kind: 'hang' });
+    migrate(cloud, START, 'v1', 'h2');
+    cloud.advance(START + 60_000);
+    cloud.serverFaults.set(v1.uuid, { kind: 'abort-ignored' });
+    const { admin } = cloud;
+    cloud.abort(START + 60_000, { userId: admin.id, projectId: admin.projectId, requestId: 'req' }, v1.uuid, '1', true);
+    cloud.advance(ALWAYS);
+    expect(cloud.migrations[0]?.status).toBe('running');
+  });
+
+  test('two members of an anti-affinity group that swap: the second is refused by the compute', () => {
+    const cloud = cloudOf({
+      groups: [{ name: 'g', policy: 'anti-affinity' }],
+      servers: [
+        { name: 'v1', host: 'h1', flavor: 'small', group: 'g' },
+        { name: 'v2', host: 'h2', flavor: 'small', group: 'g' },
+      ],
+    });
+    migrate(cloud, START, 'v1', 'h3');
+    // v1 is on its way to h3 and still counted on h1.
+    migrate(cloud, START, 'v2', 'h1');
+    cloud.advance(ALWAYS);
+    expect(cloud.migrations.map((each) => [each.status, each.dest])).toEqual([
+      ['completed', 'h3'],
+      ['error', null],
+    ]);
+  });
+
+  test('a pinned zone, an older hypervisor and another type of it are never a destination', () => {
+    const cloud = cloudOf({
+      hosts: [
+        { name: 'h1' },
+        { name: 'h2' },
+        { name: 'old', hypervisorVersion: 1 },
+        { name: 'metal', hypervisorType: 'ironic' },
+      ],
+      aggregates: [{ name: 'a', hosts: ['h1', 'old'], availabilityZone: 'az-a' }],
+      servers: [
+        { name: 'pinned', host: 'h1', flavor: 'small', pinnedZone: 'az-a' },
+        { name: 'free', host: 'h1', flavor: 'small' },
+      ],
+    });
+    const tries: [string, string][] = [
+      ['pinned', 'h2'],
+      ['free', 'old'],
+      ['free', 'metal'],
+    ];
+    let at = START;
+    for (const [name, host] of tries) {
+      migrate(cloud, at, name, host);
+      at += 60_000;
+      cloud.advance(at);
+    }
+    expect(cloud.migrations.map((each) => each.status)).toEqual(['error', 'error', 'error']);
+  });
+
+  test('what Nova cannot move at all is refused at once', () => {
+    const cloud = cloudOf({
+      flavors: [
+        { name: 'small', vcpus: 2, memoryMb: 4096, extraSpecs: { 'hw:tpm_version': '2.0' } },
+        { name: 'sev', vcpus: 2, memoryMb: 4096, extraSpecs: { 'hw:mem_encryption': 'true' } },
+      ],
+      servers: [
+        { name: 'v1', host: 'h1', flavor: 'small' },
+        { name: 'v2', host: 'h1', flavor: 'sev' },
+      ],
+    });
+    expect(() => migrate(cloud, START, 'v1', 'h2')).toThrow(/vTPM-enabled/);
+    expect(() => migrate(cloud, START, 'v2', 'h2')).toThrow(/SEV-enabled/);
+    expect(() => migrate(cloud, START, 'v1', 'other')).toThrow(NovaRefusal);
+  });
+});
+
+/** One random thing done to a random cloud. */
+const step = fc.record({
+  what: fc.constantFrom('migrate', 'abort', 'delete', 'fault', 'down', 'up', 'disable', 'enable', 'speed'),
+  server: fc.nat(5),
+  host: fc.nat(3),
+  fault: fc.constantFrom('fail', 'error', 'hang', 'slow', 'error-after-switchover', 'pre-check', 'lost'),
+  afterMs: fc.nat(9000),
+});
+type RandomStep = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+function play(steps: readonly RandomStep[], seed: number, check?: (cloud: Cloud) => void): Cloud {
+  const cloud = new Cloud(
+    scenario({
+      timing: {},
+      groups: [{ name: 'g', policy: 'anti-affinity' }],
+      servers: Array.from({ length: 6 }, (_, index) => ({
+        name: `v${index}`,
+        id: `00000000-0000-4000-8000-00000000000${index}`,
+        host: `h${(index % 3) + 1}`,
+        flavor: 'small',
+        ...(index < 2 ? { group: 'g' } : {}),
+      })),
+    }),
+    { startMs: START, seed },
+  );
+  let at = START;
+  const hosts = [...cloud.hosts.keys()];
+  for (const [index, each] of steps.entries()) {
+    at += each.afterMs;
+    const name = `v${each.server}`;
+    const host = hosts[each.host] ?? 'h1';
+    const { admin } = cloud;
+    const caller = { userId: admin.id, projectId: admin.projectId, requestId: `req-${index}` };
+    const uuid = `00000000-0000-4000-8000-00000000000${each.server}`;
+    try {
+      if (each.what === 'migrate') cloud.liveMigrate(at, caller, uuid, { host, force: false, async: true });
+      if (each.what === 'abort')
+        cloud.abort(at, caller, uuid, String(cloud.migrationsByServer.get(uuid)?.at(-1)?.id ?? 0), true);
+      if (each.what === 'delete' && cloud.servers.has(uuid)) cloud.deleteServer(at, name);
+      if (each.what === 'fault') {
+        const fault = each.fault === 'slow' ? { kind: each.fault, seconds: 20 } : { kind: each.fault };
+        cloud.serverFaults.set(uuid, { vmError: true, ...fault } as never);
+      }
+      if (each.what === 'down' || each.what === 'up') cloud.setHost(at, host, { up: each.what === 'up' });
+      if (each.what === 'disable' || each.what === 'enable')
+        cloud.setHost(at, host, { disabled: each.what === 'disable' });
+      if (each.what === 'speed') cloud.setSpeed(at, 1 + each.host);
+    } catch (error) {
+      if (!(error instanceof NovaRefusal)) throw error;
+    }
+    cloud.advance(at);
+    check?.(cloud);
+  }
+  return cloud;
+}
+
+/** The cloud's own account of itself: what must hold at every moment. */
+function consistent(cloud: Cloud): void {
+  for (const host of cloud.hosts.values()) {
+    const used = [...host.consumers.values()].reduce((sum, each) => sum + each.vcpus, 0);
+    expect(host.used.vcpus).toBe(used);
+    expect(host.used.vcpus).toBeLessThanOrEqual(capacity(host, 'vcpus'));
+  }
+  for (const [consumer, { host }] of cloud.allocations)
+    expect(cloud.hosts.get(host)?.consumers.has(consumer)).toBe(true);
+  const busy = new Map<string, number>();
+  for (const migration of cloud.migrations) {
+    if (['preparing', 'running'].includes(migration.status))
+      busy.set(migration.source, (busy.get(migration.source) ?? 0) + 1);
+    if (ENDED.has(migration.status)) expect(cloud.allocations.has(migration.uuid)).toBe(false);
+    const order = ['accepted', 'queued', 'preparing', 'running'];
+    const went = statuses(migration).filter((each) => !ENDED.has(each));
+    expect(went).toEqual(order.slice(0, went.length));
+    expect(statuses(migration).filter((each) => ENDED.has(each)).length).toBeLessThanOrEqual(1);
+  }
+  for (const count of busy.values()) expect(count).toBeLessThanOrEqual(1);
+  for (const server of cloud.servers.values()) {
+    const open = cloud.migrationsByServer.get(server.uuid)?.filter((each) => !ENDED.has(each.status)) ?? [];
+    expect(open.length).toBeLessThanOrEqual(1);
+    if (open.length === 0) expect(cloud.allocations.get(server.uuid)?.host).toBe(server.host);
+    if (server.taskState === null && open.length === 0) expect(server.guestHost).toBe(server.host);
+  }
+}
+
+describe('always', () => {
+  test('every server has its one place and its one claim, and every source one move at a time', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), fc.nat(1000), (steps, seed) => {
+        play(steps, seed, consistent);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('every migration ends once nothing is broken any more', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 25 }), fc.nat(1000), (steps, seed) => {
+        const cloud = play(steps, seed);
+        const at = cloud.nowMs + 3_600_000;
+        cloud.serverFaults.clear();
+        cloud.advance(at);
+        for (const migration of cloud.migrations)
+          if (migration.copyMs !== Number.POSITIVE_INFINITY && statuses(migration).includes('running'))
+            expect(ENDED.has(migration.status)).toBe(true);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test('the same seed, calls and times give the same record', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 25 }), fc.nat(1000), (steps, seed) => {
+        const record = (cloud: Cloud): unknown =>
+          cloud.migrations.map((each) => [each.uuid, each.source, each.dest, each.history]);
+        expect(record(play(steps, seed))).toEqual(record(play(steps, seed)));
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
