@@ -89,7 +89,8 @@ async function watch(
   following.catch(() => {});
 
   while (!stop.aborted) {
-    scene = await measure(scene, prometheus);
+    const measured = await measure(prometheus);
+    scene = { ...scene, ...measured };
     screen.refresh(scene, elapsed());
     if (problems[0] !== undefined) {
       screen.finish();
@@ -127,8 +128,8 @@ async function hosts(scene: Scene, cloudUrl: string): Promise<Scene> {
   };
 }
 
-/** Asks Prometheus what anyone could ask it; keeps the last values when it does not answer. */
-async function measure(scene: Scene, prometheus: Prometheus): Promise<Scene> {
+/** Asks Prometheus what anyone could ask it; nothing when it does not answer. */
+async function measure(prometheus: Prometheus): Promise<Partial<Scene>> {
   try {
     const timeMs = Date.now();
     const [cpu, memory, servers] = await Promise.all([
@@ -143,7 +144,6 @@ async function measure(scene: Scene, prometheus: Prometheus): Promise<Scene> {
       serversByHost.set(host, (serversByHost.get(host) ?? 0) + 1);
     }
     return {
-      ...scene,
       load: new Map([
         ['cpu', byHost(cpu.samples)],
         ['memory', byHost(memory.samples)],
@@ -151,7 +151,7 @@ async function measure(scene: Scene, prometheus: Prometheus): Promise<Scene> {
       serversByHost,
     };
   } catch {
-    return scene;
+    return {};
   }
 }
 
