@@ -210,6 +210,24 @@ describe("an operator's request", () => {
     expect(second.takes.flat().filter((id) => id.includes('-c-'))).toEqual(['general-c-ask-5']);
   });
 
+  test('whose snapshot could not be taken is tried again', async () => {
+    const { log } = bed;
+    let broken = 1;
+    start({
+      intervalMs: 3_600_000,
+      log: {
+        getSnapshot: (taken) => log.getSnapshot(taken),
+        putSnapshot: (snapshot, envelope) => {
+          if (snapshot.purpose === 'cycle' || broken-- <= 0) return log.putSnapshot(snapshot, envelope);
+          throw new Error('no room');
+        },
+      },
+    });
+    await bed.request('general', 'record', 'ask-8');
+    await bed.until('the snapshot asked for', (all) => byId(all, 'general-c-ask-8').length > 0);
+    expect(broken).toBeLessThan(1);
+  });
+
   test('of an aggregate out of scope is left alone', async () => {
     const one = start({ intervalMs: 3_600_000 });
     await bed.request('elsewhere', 'record', 'ask-6');

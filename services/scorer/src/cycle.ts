@@ -1,10 +1,12 @@
 /** The scorer's life: a snapshot of every aggregate each interval, and whenever an operator asks for one. */
+import { setTimeout as startTimer } from 'node:timers';
+import { setTimeout } from 'node:timers/promises';
 import { ALL, type Control, type SnapshotTaken, subject } from '@kronos/contracts';
 import type { Delivered, EventLog } from '@kronos/eventlog';
 import type { Check, Instruments, Logger } from '@kronos/telemetry';
 import { commandRequests, cycleRequest, type SnapshotRequest } from './requests.ts';
 import { due } from './schedule.ts';
-import type { Scorer } from './scorer.ts';
+import type { Scorer, Taken } from './scorer.ts';
 import type { Seen } from './seen.ts';
 
 export interface CycleDeps {
@@ -35,6 +37,10 @@ export interface Cycle {
 
 /** A request that is older is not answered: whoever asked has stopped waiting. */
 const REQUEST_KEPT_MS = 120_000;
+/** A request whose snapshot could not be taken is tried again after this long. */
+const REQUEST_AGAIN_MS = 5_000;
+/** What is on the snapshot stream is waited for no longer than this at the start. */
+const LEVEL_WITHIN_MS = 10_000;
 /** After so many intervals without a snapshot the scorer is not ready. */
 const MISSED_INTERVALS = 3;
 
@@ -43,7 +49,7 @@ export function createCycle(deps: CycleDeps): Cycle {
   const startedMs = clock();
   /** The server's stamp of the newest snapshot. */
   const newestMs = new Map<string, number>();
-  const waiting = new Map<string, SnapshotRequest>();
+  const waiting = new Map<string, { readonly request: SnapshotRequest; readonly untilMs: number }>();
   const bell = new Bell();
   let skewMs = 0;
 
@@ -85,46 +91,56 @@ export function createCycle(deps: CycleDeps): Cycle {
     for await (const one of log.tail({ families: ['controls'], aggregates: [...scope, ALL], since })) {
       if (one.problem !== undefined) continue;
       for (const request of commandRequests(one.message as Control, one.traceparent, scope)) {
-        if (!seen.has(request.aggregate, request.id)) waiting.set(request.id, request);
+        const untilMs = one.storedAt + REQUEST_KEPT_MS;
+        if (!seen.has(request.aggregate, request.id)) waiting.set(request.id, { request, untilMs });
       }
       if (waiting.size > 0) bell.ring();
     }
   }
 
-  /** True when somebody else's snapshots were first, all of them. */
-  async function attempt(requests: readonly SnapshotRequest[]): Promise<boolean> {
+  async function attempt(requests: readonly SnapshotRequest[]): Promise<Taken> {
     // Of its own, so that what listens to it goes away with it.
     const ending = new AbortController();
     const end = (): void => ending.abort(signal.reason);
     signal.addEventListener('abort', end);
     try {
-      const { published, duplicates } = await scorer.take(requests, ending.signal);
-      return published === 0 && duplicates > 0;
+      return await scorer.take(requests, ending.signal);
     } catch (error) {
       signal.throwIfAborted();
       logger.error({ err: error }, 'no snapshot could be taken');
-      return false;
+      return { published: 0, duplicates: 0, failed: requests.length };
     } finally {
       signal.removeEventListener('abort', end);
     }
+  }
+
+  /** The requests that still want an answer. */
+  function asked(nowMs: number): SnapshotRequest[] {
+    for (const [id, { request, untilMs }] of waiting) {
+      if (nowMs > untilMs || seen.has(request.aggregate, id)) waiting.delete(id);
+    }
+    return [...waiting.values()].map((one) => one.request);
   }
 
   async function work(): Promise<void> {
     let last: number | null = null;
     let standby = false;
     let tookMs = 0;
+    let askAgainMs = 0;
     for (;;) {
       signal.throwIfAborted();
-      const asked = [...waiting.values()].filter((one) => !seen.has(one.aggregate, one.id));
-      waiting.clear();
-      if (asked.length > 0) {
-        await attempt(asked);
+      const nowMs = clock();
+      const requests = nowMs < askAgainMs ? [] : asked(nowMs);
+      if (requests.length > 0) {
+        const { failed } = await attempt(requests);
+        if (failed === 0) for (const { id } of requests) waiting.delete(id);
+        else askAgainMs = clock() + REQUEST_AGAIN_MS;
         continue;
       }
-      const nowMs = clock();
       const next = due({ nowMs, intervalMs, last, standby, scope, seen: (aggregate) => seen.cycle(aggregate) });
       if (next.do === 'wait') {
-        await bell.wait(next.milliseconds, signal);
+        const again = waiting.size > 0 ? Math.max(0, askAgainMs - nowMs) : Number.POSITIVE_INFINITY;
+        await bell.wait(Math.min(next.milliseconds, again), signal);
         continue;
       }
       last = next.cycle;
@@ -136,7 +152,9 @@ export function createCycle(deps: CycleDeps): Cycle {
           `${next.skipped} cycles were skipped: the one before took ${(tookMs / 1000).toFixed(1)} s, and evaluation_interval is ${intervalMs / 1000} s`,
         );
       }
-      const lost = await attempt(next.aggregates.map((aggregate) => cycleRequest(aggregate, next.cycle)));
+      const taken = await attempt(next.aggregates.map((aggregate) => cycleRequest(aggregate, next.cycle)));
+      // Somebody else's snapshots were first, all of them.
+      const lost = taken.published === 0 && taken.duplicates > 0;
       tookMs = clock() - nowMs;
       if (lost !== standby) logger.info(lost ? 'another scorer was first: standing by' : 'no longer standing by');
       standby = lost;
@@ -148,7 +166,7 @@ export function createCycle(deps: CycleDeps): Cycle {
       const { promise: level, resolve } = Promise.withResolvers<void>();
       const following = follow(resolve);
       try {
-        await Promise.race([level, following]);
+        await Promise.race([level, following, setTimeout(LEVEL_WITHIN_MS, undefined, { signal, ref: false })]);
         await Promise.race([work(), following, listen()]);
       } catch (error) {
         if (!signal.aborted) throw error;
@@ -185,7 +203,7 @@ class Bell {
     if (!this.#rung && !signal.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>();
       const wake = (): void => resolve();
-      const timer = setTimeout(wake, milliseconds);
+      const timer = startTimer(wake, milliseconds);
       signal.addEventListener('abort', wake);
       this.#wake = wake;
       await promise;
