@@ -178,7 +178,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
 
   function decided(event: LogEventOf<'cycle.decided'>, at: number): void {
     const d = event.data;
-    const snapshotMs = Date.parse(d.snapshotTime);
+    const snapshotMs = ms(d.snapshotTime);
     const before = aggregates.get(event.aggregate)?.decided ?? null;
     // Only a later snapshot is ever decided: anything else is a second event for the same act.
     if (before !== null && snapshotMs <= before.snapshotMs) return;
@@ -330,7 +330,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
             slot: null,
             attempt: Math.max(next.attempt, d.attempt + 1),
             destination: next.destination,
-            notBeforeMs: Date.parse(next.notBefore),
+            notBeforeMs: ms(next.notBefore),
             lastFailure,
           });
           return;
@@ -473,7 +473,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
   }
 
   function one(event: LogEvent): void {
-    const at = Date.parse(event.time);
+    const at = ms(event.time);
     switch (event.type) {
       case 'cycle.decided':
         decided(event, at);
@@ -573,10 +573,46 @@ const day = (ms: number): number => Math.floor(ms / 86_400_000);
 const append = (times: readonly number[] | undefined, at: number, limit: number): readonly number[] =>
   times === undefined ? [at] : [...times.slice(-(limit - 1)), at];
 
-function withoutWhy(step: StepFacts & { why?: unknown }): StepFacts {
-  if (step.why === undefined) return step;
-  const { why: _, ...facts } = step;
-  return facts;
+/** Named one by one, which is several times faster than leaving one out; the type says when one is missing. */
+const withoutWhy = (s: Required<StepFacts>): StepFacts => ({
+  step: s.step,
+  taskId: s.taskId,
+  phase: s.phase,
+  parking: s.parking,
+  serverId: s.serverId,
+  serverName: s.serverName,
+  from: s.from,
+  to: s.to,
+  alternates: s.alternates,
+  dependsOn: s.dependsOn,
+  delaySeconds: s.delaySeconds,
+  groups: s.groups,
+  resources: s.resources,
+  ramMb: s.ramMb,
+  diskGb: s.diskGb,
+  weights: s.weights,
+});
+
+/**
+ * Milliseconds since the epoch of an ISO-8601 time. The usual form, `YYYY-MM-DDTHH:MM:SS.mmmZ`, is read digit by digit:
+ * a log has one per event.
+ */
+function ms(time: string): number {
+  if (time.length !== 24) return Date.parse(time);
+  const digits = (from: number, to: number): number => {
+    let value = 0;
+    for (let i = from; i < to; i++) value = value * 10 + time.charCodeAt(i) - 48;
+    return value;
+  };
+  return Date.UTC(
+    digits(0, 4),
+    digits(5, 7) - 1,
+    digits(8, 10),
+    digits(11, 13),
+    digits(14, 16),
+    digits(17, 19),
+    digits(20, 23),
+  );
 }
 
 /** The wanted steps and everything that they depend on, in step order. Steps that were rejected are not there to choose. */

@@ -28,6 +28,20 @@ describe('a decision', () => {
     expect(log.state().tasks.get(`${plan}-s1`)?.step).not.toHaveProperty('why');
   });
 
+  it.each([
+    '2026-02-28T23:59:59.999Z',
+    '2024-02-29T00:00:00.001Z',
+    '1999-12-31T12:34:56Z',
+    '2026-01-05T00:00:00.123456Z',
+  ])('at %s is taken to be at that time', (time) => {
+    const log = testLog();
+    log.decided();
+    const [stored] = log.events;
+    if (stored?.event.type !== 'cycle.decided') throw new Error('no decision');
+    stored.event.data.snapshotTime = time;
+    expect(log.state().decided?.snapshotMs).toBe(Date.parse(time));
+  });
+
   it('of a dry run begins nothing', () => {
     const log = testLog();
     log.decided('dryRun', [move(1)]);

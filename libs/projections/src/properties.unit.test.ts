@@ -48,7 +48,7 @@ describe('the fold', () => {
         for (let cut = 0; cut <= history.length; cut++)
           if (canonicalState(throughCheckpoint(history, cut)) !== whole) throw new Error(`differs when cut at ${cut}`);
       }),
-      { numRuns: 25 },
+      { numRuns: 8 },
     );
   });
 
