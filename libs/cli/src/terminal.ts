@@ -14,6 +14,8 @@ export interface Terminal {
 /** The process's own terminal. Colours only on a terminal, and never with NO_COLOR. */
 export function processTerminal(): Terminal {
   const live = process.stdout.isTTY === true && process.env.TERM !== 'dumb';
+  // Who reads a pipe may have seen enough: kronos tap | head.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   return {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),

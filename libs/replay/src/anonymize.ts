@@ -325,6 +325,7 @@ export function anonymizer(): Anonymizer {
 
   /** What an event says, by the meaning of its fields; every type has some of them. */
   function dataOf(event: LogEvent): object {
+    if (event.type === 'planner.configured') return event.data;
     return Object.fromEntries(Object.entries(event.data).map(([key, value]) => [key, field(key, value)]));
   }
 

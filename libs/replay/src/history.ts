@@ -1,4 +1,4 @@
-import type { CycleDecided, ObjectRef, Snapshot, StoredEvent } from '@kronos/contracts';
+import { type CycleDecided, type ObjectRef, type Snapshot, type StoredEvent, snapshotSchema } from '@kronos/contracts';
 
 /** One recorded snapshot: what is known without its body, and the body on demand. */
 export type SnapshotEntry = {
@@ -7,12 +7,27 @@ export type SnapshotEntry = {
   readonly timeMs: number;
   readonly purpose: Snapshot['purpose'];
   /** @throws MissingObject, BadObject, RecordingInvalid */
-  readonly load: () => Promise<{
-    readonly snapshot: Snapshot;
-    /** `sha256:<hex>` of the body as it is stored; null where that is not the body it was recorded with. */
-    readonly digest: string | null;
-  }>;
+  readonly load: () => Promise<LoadedSnapshot>;
 };
+
+export type LoadedSnapshot = {
+  readonly snapshot: Snapshot;
+  /** The body as it is stored: later versions may have put more into it. */
+  readonly body: unknown;
+  /** `sha256:<hex>` of the body's bytes. */
+  readonly digest: string;
+};
+
+/** A stored body as a snapshot, or what is wrong with it. */
+export function readSnapshot(
+  body: unknown,
+  digest: string,
+): { readonly ok: true; readonly loaded: LoadedSnapshot } | { readonly ok: false; readonly problem: string } {
+  const parsed = snapshotSchema.safeParse(body);
+  if (parsed.success) return { ok: true, loaded: { snapshot: parsed.data, body, digest } };
+  const [issue] = parsed.error.issues;
+  return { ok: false, problem: `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'it is no snapshot'}` };
+}
 
 /** Part of a history, by the time of snapshots (ms since the epoch, both ends included) and by aggregate. */
 export type Range = {

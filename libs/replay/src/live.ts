@@ -1,5 +1,6 @@
-import type { EventLog } from '@kronos/eventlog';
-import { type History, inRange, type Range } from './history.ts';
+import type { SnapshotTaken } from '@kronos/contracts';
+import { BadObject, type EventLog } from '@kronos/eventlog';
+import { type History, inRange, type LoadedSnapshot, type Range, readSnapshot } from './history.ts';
 
 /** Stamps of the server and times of snapshots may differ by so much and still belong together. */
 const SLACK_MS = 60_000;
@@ -39,9 +40,16 @@ export const liveHistory = (log: EventLog, name: string): History => ({
         aggregate,
         timeMs,
         purpose: data.purpose,
-        load: async () => ({ snapshot: await log.getSnapshot(message), digest: data.body.digest }),
+        load: () => load(log, message),
       };
     }
   },
   details: (ref) => log.objects.get(ref),
 });
+
+async function load(log: Pick<EventLog, 'objects'>, { data }: SnapshotTaken): Promise<LoadedSnapshot> {
+  const text = new TextDecoder().decode(await log.objects.get(data.body));
+  const read = readSnapshot(JSON.parse(text), data.body.digest);
+  if (!read.ok) throw new BadObject(`the body of snapshot ${data.snapshotId} is no snapshot: ${read.problem}`);
+  return read.loaded;
+}

@@ -2,7 +2,7 @@ import { ALL, type LogEvent, type StoredEvent } from '@kronos/contracts';
 import { aggregateState, createFolder } from '@kronos/projections';
 import { type Anonymizer, anonymizer } from './anonymize.ts';
 import { NothingRecorded } from './errors.ts';
-import type { History, Range, SnapshotEntry } from './history.ts';
+import type { History, LoadedSnapshot, Range, SnapshotEntry } from './history.ts';
 import { createRecording } from './recording.ts';
 import { type Progress, recordedDecision } from './verify.ts';
 
@@ -42,7 +42,8 @@ export async function recordRange(history: History, directory: string, options: 
       `${history.name} holds no snapshot in that range`,
       'Give a longer range (--since), or take a snapshot now: kronos record DIRECTORY without --since.',
     );
-  const aggregates = [...new Set(entries.map((entry) => entry.aggregate))].sort();
+  const newest = new Map(entries.map((entry) => [entry.aggregate, entry.timeMs]));
+  const aggregates = [...newest.keys()].sort();
   const concerns = ({ event, storedAt }: StoredEvent): boolean =>
     (event.aggregate === ALL || aggregates.includes(event.aggregate)) &&
     storedAt <= (range.untilMs ?? Number.POSITIVE_INFINITY);
@@ -51,7 +52,7 @@ export async function recordRange(history: History, directory: string, options: 
   if (names !== null) {
     for (const entry of entries) {
       const loaded = await loadOrNull(entry);
-      if (loaded !== null) names.learnSnapshot(loaded);
+      if (loaded !== null) names.learnSnapshot(loaded.snapshot);
     }
     for await (const stored of history.events()) if (concerns(stored)) names.learnEvent(stored.event);
     names.settle();
@@ -62,10 +63,12 @@ export async function recordRange(history: History, directory: string, options: 
   let snapshots = 0;
   for (const [i, entry] of entries.entries()) {
     onProgress(i, entries.length);
-    const snapshot = await loadOrNull(entry);
-    if (snapshot === null) missing.push(entry.id);
+    const loaded = await loadOrNull(entry);
+    if (loaded === null) missing.push(entry.id);
     else {
-      await writer.snapshot(names === null ? snapshot : names.snapshot(snapshot));
+      await (names === null
+        ? writer.snapshot(loaded.snapshot, loaded.body)
+        : writer.snapshot(names.snapshot(loaded.snapshot)));
       snapshots += 1;
     }
   }
@@ -74,9 +77,13 @@ export async function recordRange(history: History, directory: string, options: 
   let events = 0;
   for await (const stored of history.events()) {
     if (!concerns(stored)) continue;
+    // The system runs on while it is recorded: the log ends where a decision names a snapshot that came too late.
+    const { event } = stored;
+    const seenMs = newest.get(event.aggregate) ?? Number.POSITIVE_INFINITY;
+    if (event.type === 'cycle.decided' && Date.parse(event.data.snapshotTime) > seenMs) break;
     folder.apply(stored);
     events += 1;
-    await writer.event({ ...stored, event: await whole(history, stored.event, names, writer.details) });
+    await writer.event({ ...stored, event: await whole(history, event, names, writer.details) });
   }
   const state = folder.snapshot();
   const inForce = aggregates.flatMap((name) => {
@@ -93,9 +100,9 @@ export async function recordRange(history: History, directory: string, options: 
   return { directory, snapshots, events, aggregates, missing };
 }
 
-async function loadOrNull(entry: SnapshotEntry) {
+async function loadOrNull(entry: SnapshotEntry): Promise<LoadedSnapshot | null> {
   try {
-    return (await entry.load()).snapshot;
+    return await entry.load();
   } catch {
     return null;
   }

@@ -15,7 +15,7 @@ import { digestOf } from '@kronos/eventlog';
 import { type Cooldowns, emptyCooldowns, readCooldowns } from '@kronos/projections';
 import { z } from 'zod';
 import { RecordingExists, RecordingInvalid } from './errors.ts';
-import { type History, inRange, type SnapshotEntry } from './history.ts';
+import { type History, inRange, type LoadedSnapshot, readSnapshot, type SnapshotEntry } from './history.ts';
 
 /** The form of a recorded directory. A later version reads every earlier one. */
 const FORM = 1;
@@ -55,7 +55,8 @@ const FILE = /^(\d{4}-\d{2}-\d{2}T)(\d{2})(\d{2})(\d{2}(?:\.\d+)?Z)-(.+)\.json$/
 
 /** A directory that is being recorded into. */
 export type RecordingWriter = {
-  readonly snapshot: (snapshot: Snapshot) => Promise<void>;
+  /** @param body what is written, where that is not the snapshot itself */
+  readonly snapshot: (snapshot: Snapshot, body?: unknown) => Promise<void>;
   readonly event: (stored: StoredEvent) => Promise<void>;
   readonly details: (ref: ObjectRef, body: Uint8Array) => Promise<void>;
   readonly close: (about: Omit<About, 'form'>) => Promise<void>;
@@ -70,10 +71,10 @@ export async function createRecording(directory: string): Promise<RecordingWrite
   await mkdir(join(directory, 'snapshots'));
   const log = await open(join(directory, LOG), 'w');
   return {
-    async snapshot(snapshot) {
+    async snapshot(snapshot, body = snapshot) {
       const folder = join(directory, 'snapshots', encodeToken(snapshot.aggregate));
       await mkdir(folder, { recursive: true });
-      await writeFile(join(folder, fileOf(snapshot)), json(snapshot));
+      await writeFile(join(folder, fileOf(snapshot)), json(body));
     },
     async event({ sequence, storedAt, event }) {
       await log.appendFile(`${JSON.stringify({ sequence, storedAt: new Date(storedAt).toISOString(), event })}\n`);
@@ -178,11 +179,11 @@ async function headOf(file: string): Promise<z.infer<typeof headSchema>> {
   }
 }
 
-async function loadSnapshot(file: string): Promise<{ snapshot: Snapshot; digest: string }> {
-  const value = await readJson(file);
-  const parsed = snapshotSchema.safeParse(value);
-  if (!parsed.success) throw invalid(file, parsed.error);
-  return { snapshot: parsed.data, digest: digestOf(new TextEncoder().encode(JSON.stringify(value))) };
+async function loadSnapshot(file: string): Promise<LoadedSnapshot> {
+  const body = await readJson(file);
+  const read = readSnapshot(body, digestOf(new TextEncoder().encode(JSON.stringify(body))));
+  if (!read.ok) throw new RecordingInvalid(file, read.problem);
+  return read.loaded;
 }
 
 const lineSchema = z.object({ sequence: z.int().min(1), storedAt: z.iso.datetime(), event: z.unknown() });

@@ -127,7 +127,7 @@ function compare(
   history: History,
   data: CycleDecided['data'],
   recorded: Decision,
-  made: { readonly snapshot: Snapshot; readonly stored: string | null; readonly state: AggregateState },
+  made: { readonly snapshot: Snapshot; readonly stored: string; readonly state: AggregateState },
 ): Verdict {
   const { snapshot, stored, state } = made;
   const options = state.configured?.options;
@@ -137,8 +137,7 @@ function compare(
   if (!history.anonymized) {
     const now = { ...digests, snapshot: stored };
     for (const part of ['snapshot', 'policies', 'state', 'options'] as const)
-      if (now[part] !== null && now[part] !== data.digests[part])
-        causes.push(`its ${part} is not the one that it was made of`);
+      if (now[part] !== data.digests[part]) causes.push(`its ${part} is not the one that it was made of`);
     if (digest(recorded) !== data.digests.decision)
       causes.push('the recorded decision is not the one it has the digest of');
     const held = data.details === null ? recorded : withoutDetails(recorded);

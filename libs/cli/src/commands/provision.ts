@@ -1,6 +1,5 @@
-import { loadConfig, storageLimits } from '@kronos/config';
+import { loadConfig, scopeOf, storageLimits } from '@kronos/config';
 import { connectLog } from '@kronos/connect';
-import { UNASSIGNED } from '@kronos/contracts';
 import { createLogger, kronosVersion } from '@kronos/telemetry';
 import type { Command } from 'commander';
 import type { Terminal } from '../terminal.ts';
@@ -21,7 +20,7 @@ export function provisionCommand(program: Command, terminal: Terminal): void {
         const report = await log.provision({
           limits: storageLimits(config),
           replicas: config.nats.replicas,
-          aggregates: [...config.engine.aggregates, ...(config.engine.includeUnassignedHosts ? [UNASSIGNED] : [])],
+          aggregates: scopeOf(config),
           ackWaitSeconds: config.nats.ackWait,
         });
         if (options.json === true) {

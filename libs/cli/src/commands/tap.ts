@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Family, families, type Message, parseSubject, sentence } from '@kronos/contracts';
 import type { Delivered } from '@kronos/eventlog';
 import type { Command } from 'commander';
@@ -56,19 +57,48 @@ export function tapCommand(program: Command, shell: Shell): void {
             ? {}
             : { aggregates: chooseAggregates(scope, options.aggregate, false, 'tap -a') };
         const messages = log.tail({ families: chosen, ...aggregates, since, end: options.end === true });
-        const source = messages[Symbol.asyncIterator]();
-        const stopped = new Promise<null>((resolve) =>
-          stop?.addEventListener('abort', () => resolve(null), { once: true }),
-        );
         const names = new Map<string, string>();
-        for (;;) {
-          const next = await Promise.race([source.next(), stopped]);
-          if (next === null || next.done === true) return;
-          learnNames(names, next.value);
-          if (matches(options, names, next.value)) shell.terminal.out(`${render(shell, options, names, next.value)}\n`);
+        for await (const delivered of inOrder(messages, stop)) {
+          learnNames(names, delivered);
+          if (matches(options, names, delivered)) shell.terminal.out(`${render(shell, options, names, delivered)}\n`);
         }
       });
     });
+}
+
+/** Messages of the streams side by side are put in order of time as long as they come in one go. */
+const QUIET_MS = 100;
+const HELD = 10_000;
+
+async function* inOrder(
+  messages: AsyncIterable<Delivered<Message>>,
+  stop: AbortSignal | null,
+): AsyncGenerator<Delivered<Message>, void, undefined> {
+  const source = messages[Symbol.asyncIterator]();
+  const stopped = new Promise<'stopped'>((resolve) =>
+    stop?.addEventListener('abort', () => resolve('stopped'), { once: true }),
+  );
+  let held: Delivered<Message>[] = [];
+  let next = source.next();
+  for (;;) {
+    const quiet = new AbortController();
+    const came = await Promise.race([
+      next,
+      stopped,
+      ...(held.length === 0 ? [] : [delay(QUIET_MS, 'quiet' as const, { signal: quiet.signal })]),
+    ]).finally(() => quiet.abort());
+    const over = came === 'stopped' || (came !== 'quiet' && came.done === true);
+    if (came !== 'quiet' && came !== 'stopped' && came.done !== true) {
+      held.push(came.value);
+      next = source.next();
+    }
+    if (!over && came !== 'quiet' && held.length < HELD) continue;
+    held.sort((a, b) => a.storedAt - b.storedAt);
+    const ready = over || came === 'quiet' ? held.length : HELD / 2;
+    yield* held.slice(0, ready);
+    held = held.slice(ready);
+    if (over) return;
+  }
 }
 
 function familyOfText(text: string): Family {
