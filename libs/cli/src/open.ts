@@ -1,6 +1,6 @@
-import { type Config, DEFAULT_CONFIG_FILE, loadConfig } from '@kronos/config';
+import { type Config, DEFAULT_CONFIG_FILE, loadConfig, scopeOf } from '@kronos/config';
 import { connectLog } from '@kronos/connect';
-import { streamNames, UNASSIGNED } from '@kronos/contracts';
+import { streamNames } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import { createFolder, type Folder, type LogState } from '@kronos/projections';
 import { createLogger, kronosVersion } from '@kronos/telemetry';
@@ -26,11 +26,6 @@ export type Session = {
   /** Aggregates in scope, `_unassigned_` for the pool. */
   readonly scope: readonly string[];
 };
-
-export const scopeOf = ({ engine }: Config): string[] => [
-  ...engine.aggregates,
-  ...(engine.includeUnassignedHosts ? [UNASSIGNED] : []),
-];
 
 /** A logger for connections of commands: people are told by the commands themselves. */
 export const quiet = () => createLogger({ service: 'cli', version: kronosVersion, level: 'silent', format: 'json' });

@@ -1,4 +1,4 @@
 export { callHooks } from './calls.ts';
-export { connectLog, natsOptions } from './nats.ts';
+export { connectLog, healthCheck, natsOptions } from './nats.ts';
 export { authOptions, type Cloud, openCloud } from './openstack.ts';
 export { openPrometheus } from './prometheus.ts';

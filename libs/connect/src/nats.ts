@@ -1,6 +1,6 @@
 import type { Config } from '@kronos/config';
 import { connectEventLog, type EventLog, type EventLogHooks, type NatsOptions } from '@kronos/eventlog';
-import type { Logger } from '@kronos/telemetry';
+import type { Check, Logger } from '@kronos/telemetry';
 
 /** The `[nats]` section as the event log's options. `name` is the service: it names the connection and its inboxes. */
 export function natsOptions(config: Config, name: string): NatsOptions {
@@ -27,6 +27,10 @@ export function natsOptions(config: Config, name: string): NatsOptions {
       : {}),
   };
 }
+
+/** What a part of the event log says of itself, as a readiness check. */
+export const healthCheck = ({ ok, detail }: { readonly ok: boolean; readonly detail: string }): Check =>
+  ok ? { ok } : { ok, reason: detail };
 
 /** What the connection reports goes to the process's log. */
 const hooksOf = (logger: Logger): EventLogHooks => ({

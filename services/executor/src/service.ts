@@ -1,6 +1,6 @@
-import { type Config, storageLimits } from '@kronos/config';
-import { connectLog, openCloud } from '@kronos/connect';
-import { streamNames, UNASSIGNED } from '@kronos/contracts';
+import { type Config, scopeOf, storageLimits } from '@kronos/config';
+import { connectLog, healthCheck, openCloud } from '@kronos/connect';
+import { streamNames } from '@kronos/contracts';
 import { aggregateState, createFolder, type Folder, slots } from '@kronos/projections';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { systemClock } from './clock.ts';
@@ -19,7 +19,7 @@ const CONCURRENCY = 2000;
  * @throws UnknownAggregate
  */
 export function servedAggregates(config: Pick<Config, 'engine'>, named: readonly string[]): string[] {
-  const scope = [...config.engine.aggregates, ...(config.engine.includeUnassignedHosts ? [UNASSIGNED] : [])];
+  const scope = scopeOf(config);
   const unknown = named.find((name) => !scope.includes(name));
   if (unknown !== undefined) throw new UnknownAggregate(unknown, scope);
   return named.length === 0 ? scope : [...new Set(named)];
@@ -67,8 +67,8 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
       meters: taskMeters(metrics),
     });
     logger.info({ aggregates, dryRun: options.dryRun, force: options.force }, 'serving');
-    http.check('nats', () => toCheck(log.healthy()));
-    http.check('log', () => toCheck(view.healthy()));
+    http.check('nats', () => healthCheck(log.healthy()));
+    http.check('log', () => healthCheck(view.healthy()));
     onScrape(() => {
       metrics.foldSequence.set(view.sequence, {});
       const state = view.state.snapshot();
@@ -86,5 +86,3 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
     };
   },
 });
-
-const toCheck = ({ ok, detail }: { ok: boolean; detail: string }) => (ok ? ({ ok } as const) : { ok, reason: detail });

@@ -1,3 +1,4 @@
+import { healthCheck } from '@kronos/connect';
 import { type Actor, parseSubject, type StoredEvent, streamNames } from '@kronos/contracts';
 import type { EventLog, LogView, ReplayedEvent } from '@kronos/eventlog';
 import {
@@ -171,8 +172,8 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
     traceArrival(tracer, event);
   }
 
-  http.check('nats', () => toCheck(log.healthy()));
-  http.check('log', () => toCheck(view.healthy()));
+  http.check('nats', () => healthCheck(log.healthy()));
+  http.check('log', () => healthCheck(view.healthy()));
   http.check('clock', () => {
     const wrong = skew.skewed(clock()).map(({ writer, seconds }) => `${writer} (${seconds.toFixed(1)} s)`);
     return wrong.length === 0
@@ -212,5 +213,3 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
     },
   };
 }
-
-const toCheck = ({ ok, detail }: { ok: boolean; detail: string }) => (ok ? ({ ok } as const) : { ok, reason: detail });

@@ -1,6 +1,6 @@
-import { storageLimits } from '@kronos/config';
+import { scopeOf, storageLimits } from '@kronos/config';
 import { connectLog } from '@kronos/connect';
-import { bucketNames, streamNames, UNASSIGNED } from '@kronos/contracts';
+import { bucketNames, streamNames } from '@kronos/contracts';
 import { commandLine, runService, kronosVersion as version } from '@kronos/telemetry';
 import { startLedger } from './ledger.ts';
 
@@ -23,7 +23,7 @@ process.exit(
         return await startLedger({
           log,
           options: {
-            scope: [...engine.aggregates, ...(engine.includeUnassignedHosts ? [UNASSIGNED] : [])],
+            scope: scopeOf(config),
             checkpointIntervalSeconds: ledger.checkpointInterval,
             checkpointEvents: ledger.checkpointEvents,
             maxClockSkewSeconds: engine.maxClockSkew,

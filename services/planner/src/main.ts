@@ -1,6 +1,6 @@
-import { engineOptions, storageLimits } from '@kronos/config';
-import { connectLog } from '@kronos/connect';
-import { bucketNames, streamNames, UNASSIGNED } from '@kronos/contracts';
+import { engineOptions, scopeOf, storageLimits } from '@kronos/config';
+import { connectLog, healthCheck } from '@kronos/connect';
+import { bucketNames, streamNames } from '@kronos/contracts';
 import { createFolder, type Folder } from '@kronos/projections';
 import { commandLine, runService, kronosVersion as version } from '@kronos/telemetry';
 import { createPlanner } from './loop.ts';
@@ -8,15 +8,13 @@ import { plannerMeters } from './meters.ts';
 
 const { file } = commandLine('planner');
 
-const toCheck = ({ ok, detail }: { ok: boolean; detail: string }) => (ok ? ({ ok } as const) : { ok, reason: detail });
-
 process.exit(
   await runService(
     {
       name: 'planner',
       version,
       async start({ config, log: logger, metrics, http, instance, tracer, onScrape }) {
-        const aggregates = [...config.engine.aggregates, ...(config.engine.includeUnassignedHosts ? [UNASSIGNED] : [])];
+        const aggregates = scopeOf(config);
         const log = await connectLog(config, 'planner', logger);
         await log.verify({
           streams: [streamNames.log, streamNames.snapshots, streamNames.migrations],
@@ -41,10 +39,10 @@ process.exit(
           meters: plannerMeters(metrics),
           clock: Date.now,
         });
-        http.check('nats', () => toCheck(log.healthy()));
-        http.check('log', () => toCheck(view.healthy()));
+        http.check('nats', () => healthCheck(log.healthy()));
+        http.check('log', () => healthCheck(view.healthy()));
         http.check('clock', () =>
-          toCheck({
+          healthCheck({
             ok: planner.skewed().length === 0,
             detail: `clock skew beyond max_clock_skew: ${planner.skewed().join(', ')}`,
           }),

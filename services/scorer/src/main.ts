@@ -1,6 +1,6 @@
-import { storageLimits } from '@kronos/config';
+import { scopeOf, storageLimits } from '@kronos/config';
 import { connectLog, openCloud, openPrometheus } from '@kronos/connect';
-import { bucketNames, streamNames, UNASSIGNED } from '@kronos/contracts';
+import { bucketNames, streamNames } from '@kronos/contracts';
 import { commandLine, runService, kronosVersion as version } from '@kronos/telemetry';
 import { createCycle } from './cycle.ts';
 import { createScorer } from './scorer.ts';
@@ -21,7 +21,7 @@ const code = await runService(
         nova,
         prometheus: { stalenessThreshold, timeout },
       } = config;
-      const scope = [...engine.aggregates, ...(engine.includeUnassignedHosts ? [UNASSIGNED] : [])];
+      const scope = scopeOf(config);
       const intervalMs = engine.evaluationInterval * 1000;
       // What was opened is closed again, also when the start fails half-way.
       await using opened = new AsyncDisposableStack();

@@ -5,6 +5,7 @@ import {
   loadConfig,
   policiesSample,
   renderProblem,
+  scopeOf,
   storageLimits,
 } from '@kronos/config';
 import { connectLog, openCloud, openPrometheus } from '@kronos/connect';
@@ -96,11 +97,6 @@ export async function check(
   await checkPrometheus(config, active, hosts, report);
 }
 
-const scope = (config: Config): string[] => [
-  ...config.engine.aggregates,
-  ...(config.engine.includeUnassignedHosts ? [UNASSIGNED] : []),
-];
-
 async function checkNats(config: Config, report: (finding: Finding) => void): Promise<void> {
   const what = 'NATS';
   try {
@@ -113,7 +109,7 @@ async function checkNats(config: Config, report: (finding: Finding) => void): Pr
       await log.verify({
         streams: Object.values(streamNames),
         buckets: Object.values(bucketNames),
-        taskConsumers: scope(config),
+        taskConsumers: scopeOf(config),
         limits: storageLimits(config),
         ackWaitSeconds: config.nats.ackWait,
       });
@@ -176,7 +172,7 @@ function checkAggregates(
   const found = new Map<string, { hypervisors: Hypervisor[]; up: string[] }>();
   const claimed = new Map<string, string[]>();
   const assigned = new Set(aggregates.flatMap((a) => a.hosts));
-  for (const name of scope(config)) {
+  for (const name of scopeOf(config)) {
     const what = `aggregate ${name}`;
     const aggregate = aggregates.find((a) => a.name === name);
     if (name !== UNASSIGNED && aggregate === undefined) {
