@@ -1,4 +1,5 @@
 import type { GroupPolicy } from '@kronos/contracts';
+import { onGrid } from './grid.ts';
 import { codeNumber, type ReasonCode } from './reasons.ts';
 import { byText, sortedBy } from './sort.ts';
 
@@ -23,6 +24,8 @@ export type Cluster = {
   readonly score: Float64Array;
   /** Relative size by policy; 1 where hosts are alike. */
   readonly size: Float64Array;
+  /** True when every host has size 1. */
+  readonly alike: boolean;
   /** Capacity value by policy (pack mode) in the start state; 0 in spread mode. */
   readonly fullness: Float64Array;
   /** 1 for hosts that take part in the imbalance: up, enabled, not forced down. */
@@ -57,8 +60,14 @@ export type Cluster = {
   /** What the VM claims, as it was given. */
   readonly vmResources: readonly Readonly<Record<string, number>>[];
 
-  /** Compatibility: `keyLegal[vmKey * classes + hostClass]` is 0 or the code number of the refusal. */
+  /**
+   * Compatibility: `keyLegal[vmKey * classes + hostClass]` is 0 or the code number of the refusal. A VM's key is its kind
+   * (pin, traits) and the source kind of the host it is on: `vmKind * sources + hostSource`.
+   */
+  readonly vmKind: Int32Array;
   readonly vmKey: Int32Array;
+  readonly hostSource: Int32Array;
+  readonly sources: number;
   readonly hostClass: Int32Array;
   readonly classes: number;
   readonly keyLegal: Int32Array;
@@ -70,6 +79,12 @@ export type Cluster = {
   readonly hostIndex: ReadonlyMap<string, number>;
   readonly vmIndex: ReadonlyMap<string, number>;
 };
+
+/** What a VM adds to a host's value: its load by the size of the host. */
+export function shareOn(cluster: Cluster, vm: number, host: number, policy: number): number {
+  const load = cluster.load[vm * cluster.P + policy] as number;
+  return cluster.alike ? load : onGrid(load / (cluster.size[host * cluster.P + policy] as number));
+}
 
 export type PolicyModel = {
   readonly name: string;
@@ -188,9 +203,9 @@ export function buildCluster(parts: ClusterParts): Cluster {
   let unitsMatter = false;
   hosts.forEach((host, h) => {
     for (let p = 0; p < P; p++) {
-      score[h * P + p] = host.score[p] ?? 0;
+      score[h * P + p] = onGrid(host.score[p] ?? 0);
       size[h * P + p] = host.size[p] ?? 1;
-      fullness[h * P + p] = host.fullness[p] ?? 0;
+      fullness[h * P + p] = onGrid(host.fullness[p] ?? 0);
     }
     resourceClasses.forEach((name, r) => {
       const item = host.inventory !== null && Object.hasOwn(host.inventory, name) ? host.inventory[name] : undefined;
@@ -216,8 +231,8 @@ export function buildCluster(parts: ClusterParts): Cluster {
     const host = hostIndex.get(vm.host) ?? 0;
     vmHost[v] = host;
     for (let p = 0; p < P; p++) {
-      weight[v * P + p] = vm.weight[p] ?? 0;
-      load[v * P + p] = (vm.weight[p] ?? 0) * (size[host * P + p] ?? 1);
+      weight[v * P + p] = onGrid(vm.weight[p] ?? 0);
+      load[v * P + p] = onGrid((vm.weight[p] ?? 0) * (size[host * P + p] ?? 1));
     }
     for (const name of Object.keys(vm.resources)) demand[v * R + (classIndex.get(name) ?? 0)] = vm.resources[name] ?? 0;
     if (vm.alsoOn.length > 0) {
@@ -265,6 +280,7 @@ export function buildCluster(parts: ClusterParts): Cluster {
     hostZone: hosts.map((host) => host.zone),
     score,
     size,
+    alike: size.every((x) => x === 1),
     fullness,
     counted: Uint8Array.from(hosts, (host) => (host.counted ? 1 : 0)),
     hostRefusal: Int32Array.from(hosts, (host) => refusalNumber(host)),
@@ -303,7 +319,7 @@ function compatibility(
   vms: readonly VmPart[],
   vmHost: Int32Array,
   restrictToAz: boolean,
-): Pick<Cluster, 'vmKey' | 'hostClass' | 'classes' | 'keyLegal'> {
+): Pick<Cluster, 'vmKind' | 'vmKey' | 'hostSource' | 'sources' | 'hostClass' | 'classes' | 'keyLegal'> {
   const asked = new Set<string>();
   for (const vm of vms) for (const trait of [...vm.requiredTraits, ...vm.forbiddenTraits]) asked.add(trait);
   const number = (seen: Map<string, number>, text: string): number => {
@@ -313,47 +329,54 @@ function compatibility(
     return seen.size - 1;
   };
 
+  const sourceOf = new Map<string, number>();
+  const sourceHosts: HostPart[] = [];
+  const hostSource = new Int32Array(hosts.length);
   const classOf = new Map<string, number>();
   const classHosts: HostPart[] = [];
-  const sourceOf = new Map<string, number>();
-  const hostSource = new Int32Array(hosts.length);
   const hostClass = Int32Array.from(hosts, (host, h) => {
     const kind = [host.zone, host.cell, host.hypervisorType, host.hypervisorVersion];
-    hostSource[h] = number(sourceOf, JSON.stringify(kind));
+    const s = number(sourceOf, JSON.stringify(kind));
+    hostSource[h] = s;
+    sourceHosts[s] ??= host;
     const traits = asked.size === 0 ? null : (host.traits?.filter((trait) => asked.has(trait)).sort(byText) ?? '?');
     const c = number(classOf, JSON.stringify([kind, traits]));
     classHosts[c] ??= host;
     return c;
   });
   const classes = classHosts.length;
+  const sources = sourceHosts.length;
 
-  const keyOf = new Map<string, number>();
-  const keyVms: { vm: VmPart; source: HostPart }[] = [];
-  const plain = new Int32Array(sourceOf.size).fill(-1);
-  const vmKey = Int32Array.from(vms, (vm, v) => {
-    const h = vmHost[v] ?? 0;
-    const source = hosts[h];
-    if (source === undefined) return 0;
-    const s = hostSource[h] ?? 0;
+  const kindOf = new Map<string, number>();
+  const kindVms: VmPart[] = [];
+  let plain = -1;
+  const vmKind = Int32Array.from(vms, (vm) => {
     const isPlain = vm.pin === null && vm.requiredTraits.length === 0 && vm.forbiddenTraits.length === 0;
-    const known = isPlain ? (plain[s] ?? -1) : -1;
-    if (known >= 0) return known;
+    if (isPlain && plain >= 0) return plain;
     const pin = vm.pin === undefined ? 0 : [vm.pin];
     const traits = [[...vm.requiredTraits].sort(byText), [...vm.forbiddenTraits].sort(byText)];
-    const k = number(keyOf, JSON.stringify([s, pin, traits]));
-    keyVms[k] ??= { vm, source };
-    if (isPlain) plain[s] = k;
+    const k = number(kindOf, JSON.stringify([pin, traits]));
+    kindVms[k] ??= vm;
+    if (isPlain) plain = k;
     return k;
   });
 
-  const keyLegal = new Int32Array(keyVms.length * classes);
-  keyVms.forEach(({ vm, source }, k) => {
-    classHosts.forEach((host, c) => {
-      const refusal = incompatible(vm, source, host, restrictToAz);
-      keyLegal[k * classes + c] = refusal === null ? 0 : codeNumber[refusal];
+  const keyLegal = new Int32Array(kindVms.length * sources * classes);
+  kindVms.forEach((vm, k) => {
+    sourceHosts.forEach((source, s) => {
+      classHosts.forEach((host, c) => {
+        const refusal = incompatible(vm, source, host, restrictToAz);
+        keyLegal[(k * sources + s) * classes + c] = refusal === null ? 0 : codeNumber[refusal];
+      });
     });
   });
-  return { vmKey, hostClass, classes, keyLegal };
+  const vmKey = keysAt(vmKind, hostSource, sources, vmHost);
+  return { vmKind, vmKey, hostSource, sources, hostClass, classes, keyLegal };
+}
+
+/** The compatibility keys of VMs that are on these hosts. */
+export function keysAt(vmKind: Int32Array, hostSource: Int32Array, sources: number, place: Int32Array): Int32Array {
+  return vmKind.map((kind, v) => kind * sources + (hostSource[place[v] as number] as number));
 }
 
 function incompatible(vm: VmPart, from: Compatibility, to: Compatibility, restrictToAz: boolean): ReasonCode | null {

@@ -6,8 +6,9 @@ import { combinedOf, imbalances } from './measure.ts';
 import { enforceAffinity } from './passes/affinity.ts';
 import { evacuate } from './passes/evacuate.ts';
 import { type Drain, pack } from './passes/pack.ts';
+import type { SearchEnd } from './passes/search/search.ts';
 import { spread } from './passes/spread.ts';
-import { complete } from './plan.ts';
+import { complete, quality } from './plan.ts';
 import type { ReasonCode } from './reasons.ts';
 
 /** A cluster as `kronos plan --cluster` reads it. Unknown fields are errors. */
@@ -76,7 +77,12 @@ export type PlannedCluster = {
   /** No plan with this budget can bring the combined imbalance below this; null where none is known. */
   readonly lowerBound: number | null;
   readonly shareOfPossible: number | null;
-  readonly stats: { readonly candidatesEvaluated: number; readonly refusals: Readonly<Record<string, number>> };
+  readonly stats: {
+    readonly candidatesEvaluated: number;
+    readonly refusals: Readonly<Record<string, number>>;
+    /** `done`: nothing more was found. `budget`, `work`: more moves, or more work, might have found more. */
+    readonly endedBy: SearchEnd;
+  };
 };
 
 /**
@@ -94,12 +100,19 @@ export function planParsed(cluster: Cluster, options: PlanClusterOptions): Plann
   const settings: EngineOptions = { ...defaultEngineOptions, minGain: 0, ...options };
   const draft = new Draft(cluster, options.maxMigrations);
   let drains: readonly Drain[] = [];
+  let endedBy: SearchEnd = 'done';
   if (settings.evacuateDisabledHosts) evacuate(draft);
   enforceAffinity(draft, settings);
   if (draft.budget > 0)
     if (options.mode === 'pack') drains = pack(draft, options.maxMigrations, settings);
-    else spread(draft, settings);
+    else endedBy = spread(draft, options.maxMigrations, settings);
   const { steps, after } = complete('plan', draft, drains, settings);
+  const before = scoresOf(cluster, imbalances(cluster, cluster.score));
+  const reached = scoresOf(cluster, after);
+  const { lowerBound, shareOfPossible } =
+    options.mode === 'pack'
+      ? { lowerBound: null, shareOfPossible: null }
+      : quality(cluster, options.maxMigrations, before.combined, reached.combined);
   const number = new Map(steps.map((step) => [step.taskId, step.step]));
   return {
     moves: steps.map((step) => ({
@@ -112,11 +125,11 @@ export function planParsed(cluster: Cluster, options: PlanClusterOptions): Plann
       alternates: step.alternates,
       dependsOn: step.dependsOn.map((task) => number.get(task) ?? 0),
     })),
-    before: scoresOf(cluster, imbalances(cluster, cluster.score)),
-    after: scoresOf(cluster, after),
-    lowerBound: draft.lowerBound,
-    shareOfPossible: null,
-    stats: { candidatesEvaluated: draft.evaluated, refusals: draft.refusals.toRecord() },
+    before,
+    after: reached,
+    lowerBound,
+    shareOfPossible,
+    stats: { candidatesEvaluated: draft.evaluated, refusals: draft.refusals.toRecord(), endedBy },
   };
 }
 

@@ -39,6 +39,30 @@ export class Room {
     if (this.departuresFree) this.#shift(vm, from, 1);
   }
 
+  /** True when amounts and anti-affinity groups let the VM come: all that can be against its return to its home. */
+  holds(vm: number, host: number): boolean {
+    const { R, demand, groups, vmGroups } = this.cluster;
+    for (let r = 0; r < R; r++) {
+      const amount = demand[vm * R + r] ?? 0;
+      if (amount > 0 && amount > (this.free[host * R + r] ?? 0)) return false;
+    }
+    for (const g of vmGroups[vm] ?? []) {
+      const group = groups[g];
+      if (group !== undefined && !group.affine && (this.members[g]?.get(host) ?? 0) >= group.max) return false;
+    }
+    return true;
+  }
+
+  /** The VM takes its place on a host. */
+  arrive(vm: number, host: number): void {
+    this.#shift(vm, host, 1);
+  }
+
+  /** The VM gives up its place on a host. */
+  depart(vm: number, host: number): void {
+    this.#shift(vm, host, -1);
+  }
+
   #shift(vm: number, host: number, sign: 1 | -1): void {
     const { R, demand, vmGroups } = this.cluster;
     for (let r = 0; r < R; r++)

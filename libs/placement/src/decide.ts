@@ -1,5 +1,6 @@
 import type { Decision, EngineOptions, Policy, PolicyImbalance, Reason, Snapshot } from '@kronos/contracts';
 import { Draft } from './draft.ts';
+import { own } from './filter.ts';
 import { gate } from './gate.ts';
 import { allWithin, combinedOf, EPSILON, imbalances } from './measure.ts';
 import type { Memory } from './memory.ts';
@@ -8,7 +9,7 @@ import { enforceAffinity } from './passes/affinity.ts';
 import { evacuate, evacuationEnds } from './passes/evacuate.ts';
 import { type Drain, pack } from './passes/pack.ts';
 import { spread } from './passes/spread.ts';
-import { complete } from './plan.ts';
+import { complete, quality } from './plan.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
 
 export type DecideInput = {
@@ -29,9 +30,10 @@ export function decide({ snapshot, memory, options }: DecideInput): Decision {
   const observed = observe(snapshot, memory, options, now);
   const { cluster, judged } = observed;
   const imbalance = imbalances(cluster, cluster.score);
-  const before = states(observed, imbalance, (policy, detected) =>
-    detected ? (memory.sustained[policy] ?? 0) + 1 : 0,
-  );
+  const sustained = (policy: string, detected: boolean): number =>
+    detected ? (own(memory.sustained, policy) ?? 0) + 1 : 0;
+  const before = states(observed, imbalance, sustained);
+  const mode = judged[0]?.policy.mode ?? 'spread';
   const fullBudget = cycleBudget(snapshot);
   const budget = Math.max(0, fullBudget - memory.inFlight.length);
   const draft = new Draft(cluster, budget);
@@ -65,12 +67,11 @@ export function decide({ snapshot, memory, options }: DecideInput): Decision {
   let drains: readonly Drain[] = [];
   if (!onlyEvacuation) {
     enforceAffinity(draft, options);
-    const mode = judged[0]?.policy.mode ?? 'spread';
     const quiet = quietReason(observed, mode, imbalances(cluster, draft.score), before.policies, options);
     nothing = quiet ?? (mode === 'pack' ? 'no-drain' : 'no-improvement');
     if (quiet === null && draft.budget > 0)
       if (mode === 'pack') drains = pack(draft, fullBudget, options);
-      else spread(draft, options);
+      else spread(draft, fullBudget, options);
   }
   const evacuations = options.evacuateDisabledHosts ? evacuationEnds(draft) : [];
 
@@ -81,6 +82,11 @@ export function decide({ snapshot, memory, options }: DecideInput): Decision {
   }
 
   const { steps, after } = complete(snapshot.id, draft, drains, options);
+  const reached = states(observed, after, sustained);
+  const { lowerBound, shareOfPossible } =
+    mode === 'spread' && before.combined !== null && reached.combined !== null
+      ? quality(cluster, budget, before.combined, reached.combined)
+      : { lowerBound: null, shareOfPossible: null };
   return end(
     'planned',
     { code: 'planned', text: `${steps.length} of at most ${budget} moves` },
@@ -89,9 +95,9 @@ export function decide({ snapshot, memory, options }: DecideInput): Decision {
       planner: options.planner,
       budget,
       steps,
-      after: states(observed, after, (policy, detected) => (detected ? (memory.sustained[policy] ?? 0) + 1 : 0)),
-      lowerBound: null,
-      shareOfPossible: null,
+      after: reached,
+      lowerBound,
+      shareOfPossible,
       candidatesEvaluated: draft.evaluated,
     },
     evacuations,

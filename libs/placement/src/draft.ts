@@ -1,7 +1,6 @@
 import type { Phase, Reason, Stuck } from '@kronos/contracts';
-import type { Cluster } from './cluster.ts';
+import { type Cluster, shareOn } from './cluster.ts';
 import { NO_REPAIR, Room } from './constraints.ts';
-import { shareOn } from './measure.ts';
 import { type ReasonCode, RefusalCounts } from './reasons.ts';
 
 /** One migration of a plan in the making. */
@@ -33,7 +32,6 @@ export class Draft {
   evaluated = 0;
   readonly warnings: Reason[] = [];
   readonly stuck: Stuck[] = [];
-  lowerBound: number | null = null;
 
   readonly #undo: {
     readonly values: readonly number[];

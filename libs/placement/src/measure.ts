@@ -1,4 +1,4 @@
-import type { Cluster } from './cluster.ts';
+import { type Cluster, shareOn } from './cluster.ts';
 
 /** Differences below this are rounding, not improvement. */
 export const EPSILON = 1e-9;
@@ -47,10 +47,6 @@ export function valuesAfter(cluster: Cluster, start: Float64Array, from: Int32Ar
   return values;
 }
 
-/** What a VM adds to a host's value: its load by the size of the host. */
-export const shareOn = (cluster: Cluster, vm: number, host: number, policy: number): number =>
-  (cluster.load[vm * cluster.P + policy] ?? 0) / (cluster.size[host * cluster.P + policy] ?? 1);
-
 /** True when every policy is at or below its threshold. */
 export function allWithin(cluster: Cluster, imbalance: Float64Array): boolean {
   for (let p = 0; p < cluster.P; p++)
@@ -88,12 +84,35 @@ export class Extremes {
     const low = this.#low;
     high.fill(-1);
     low.fill(-1);
-    for (let h = 0; h < H; h++) {
-      if (counted[h] !== 1) continue;
-      for (let p = 0; p < P; p++) {
-        const value = score[h * P + p] ?? 0;
-        insert(high, p * KEPT, h, (other) => value > (score[other * P + p] ?? 0));
-        insert(low, p * KEPT, h, (other) => value < (score[other * P + p] ?? 0));
+    for (let p = 0; p < P; p++) {
+      const at = p * KEPT;
+      let leastHigh = Number.NEGATIVE_INFINITY;
+      let mostLow = Number.POSITIVE_INFINITY;
+      for (let h = 0; h < H; h++) {
+        if (counted[h] !== 1) continue;
+        const value = score[h * P + p] as number;
+        if (value > leastHigh) {
+          let i = KEPT - 1;
+          for (; i > 0; i--) {
+            const other = high[at + i - 1] as number;
+            if (other >= 0 && (score[other * P + p] as number) >= value) break;
+            high[at + i] = other;
+          }
+          high[at + i] = h;
+          const last = high[at + KEPT - 1] as number;
+          if (last >= 0) leastHigh = score[last * P + p] as number;
+        }
+        if (value < mostLow) {
+          let i = KEPT - 1;
+          for (; i > 0; i--) {
+            const other = low[at + i - 1] as number;
+            if (other >= 0 && (score[other * P + p] as number) <= value) break;
+            low[at + i] = other;
+          }
+          low[at + i] = h;
+          const last = low[at + KEPT - 1] as number;
+          if (last >= 0) mostLow = score[last * P + p] as number;
+        }
       }
     }
   }
@@ -108,10 +127,18 @@ export class Extremes {
     return only(this.#low, score, policy, this.#cluster.P);
   }
 
+  /** How far the second lowest host is above the lowest. */
+  gapAboveLowest(score: Float64Array, policy: number): number {
+    const { P } = this.#cluster;
+    const first = this.#low[policy * KEPT] ?? -1;
+    const second = this.#low[policy * KEPT + 1] ?? -1;
+    return second < 0 ? 0 : (score[second * P + policy] ?? 0) - (score[first * P + policy] ?? 0);
+  }
+
   /** The policy's imbalance after the VM left `a`, wherever it went: no destination but an only lowest host does better. */
   afterLeaving(score: Float64Array, vm: number, a: number, policy: number): number {
-    const { P, load, size, counted } = this.#cluster;
-    const at = (score[a * P + policy] ?? 0) - (load[vm * P + policy] ?? 0) / (size[a * P + policy] ?? 1);
+    const { P, counted } = this.#cluster;
+    const at = (score[a * P + policy] ?? 0) - shareOn(this.#cluster, vm, a, policy);
     let high = counted[a] === 1 ? at : Number.NEGATIVE_INFINITY;
     let low = counted[a] === 1 ? at : Number.POSITIVE_INFINITY;
     const start = policy * KEPT;
@@ -124,10 +151,9 @@ export class Extremes {
 
   /** The policy's imbalance after the VM went from `a` to `b`. */
   after(score: Float64Array, vm: number, a: number, b: number, policy: number): number {
-    const { P, load, size, counted } = this.#cluster;
-    const l = load[vm * P + policy] ?? 0;
-    const atA = (score[a * P + policy] ?? 0) - l / (size[a * P + policy] ?? 1);
-    const atB = (score[b * P + policy] ?? 0) + l / (size[b * P + policy] ?? 1);
+    const { P, counted } = this.#cluster;
+    const atA = (score[a * P + policy] ?? 0) - shareOn(this.#cluster, vm, a, policy);
+    const atB = (score[b * P + policy] ?? 0) + shareOn(this.#cluster, vm, b, policy);
     let high = counted[b] === 1 ? atB : Number.NEGATIVE_INFINITY;
     let low = counted[b] === 1 ? atB : Number.POSITIVE_INFINITY;
     if (counted[a] === 1) {
@@ -147,16 +173,6 @@ export class Extremes {
       break;
     }
     return high >= low ? high - low : 0;
-  }
-}
-
-function insert(list: Int32Array, start: number, host: number, before: (other: number) => boolean): void {
-  for (let i = start; i < start + KEPT; i++) {
-    const other = list[i] ?? -1;
-    if (other >= 0 && !before(other)) continue;
-    for (let j = start + KEPT - 1; j > i; j--) list[j] = list[j - 1] ?? -1;
-    list[i] = host;
-    return;
   }
 }
 

@@ -1,8 +1,10 @@
 import type { EngineOptions, Step } from '@kronos/contracts';
+import type { Cluster } from './cluster.ts';
 import type { Draft, Move } from './draft.ts';
 import { EPSILON, Extremes, imbalances, valuesAfter } from './measure.ts';
 import { arrange } from './order.ts';
 import { type Drain, staysBelow } from './passes/pack.ts';
+import { bound } from './passes/search/bound.ts';
 import { toSteps } from './steps.ts';
 
 /** The draft's moves as ordered steps, and the imbalance of each policy when all are done. */
@@ -17,6 +19,25 @@ export function complete(
   const steps = toSteps(planId, draft, moves, arrangement, options, alternateRule(draft, drains));
   const after = imbalances(cluster, valuesAfter(cluster, cluster.score, cluster.vmHost, draft.place));
   return { steps, after };
+}
+
+/**
+ * How good a spread plan is: the least combined imbalance that any plan with the budget could reach, and what share of the
+ * reduction that this leaves possible has been reached.
+ */
+export function quality(
+  cluster: Cluster,
+  budget: number,
+  before: number,
+  after: number,
+): { lowerBound: number | null; shareOfPossible: number | null } {
+  if (cluster.P === 0) return { lowerBound: null, shareOfPossible: null };
+  const movable = Uint8Array.from(cluster.vmRefusal, (refusal) => (refusal === 0 ? 1 : 0));
+  const { combined } = bound({ cluster, place: cluster.vmHost, score: cluster.score, movable, budget });
+  const lowerBound = Math.min(combined, after);
+  const possible = before - lowerBound;
+  if (possible <= EPSILON) return { lowerBound, shareOfPossible: null };
+  return { lowerBound, shareOfPossible: Math.min(1, Math.max(0, (before - after) / possible)) };
 }
 
 /** Which legal hosts may stand in for a step's destination, by the rule of its pass. */

@@ -1,8 +1,8 @@
 import { type EngineOptions, type Step, taskId } from '@kronos/contracts';
-import type { Cluster } from './cluster.ts';
+import { type Cluster, shareOn } from './cluster.ts';
 import { check, Room } from './constraints.ts';
 import type { Draft, Move } from './draft.ts';
-import { EPSILON, Extremes, shareOn } from './measure.ts';
+import { EPSILON, Extremes } from './measure.ts';
 import type { Arrangement } from './order.ts';
 import { reasonMeanings } from './reasons.ts';
 
@@ -68,7 +68,7 @@ function whyDetail(cluster: Cluster, move: Move): Record<string, string> {
 
 /**
  * Further legal destinations of a step, best first: those that leave the combined imbalance lowest, all other moves of
- * the plan done. Legal beside all arrivals of the plan, no departure counted.
+ * the plan done, then the least loaded. Legal beside all arrivals of the plan, no departure counted.
  */
 class Alternates {
   readonly #draft: Draft;
@@ -76,46 +76,69 @@ class Alternates {
   readonly #allowed: (move: Move, host: number) => boolean;
   readonly #room: Room;
   readonly #extremes: Extremes;
-  readonly #destinations: number[] = [];
-  readonly #halves: ReadonlySet<number>;
+  readonly #loads: Float64Array;
+  /** Destinations, least loaded first. */
+  readonly #destinations: readonly number[];
+  /** Only lowest hosts: only these can do better than the other destinations. */
+  readonly #cold: readonly number[];
+  readonly #parked: ReadonlySet<number>;
 
   constructor(draft: Draft, moves: readonly Move[], count: number, allowed: (move: Move, host: number) => boolean) {
-    const { cluster } = draft;
+    const { cluster, score } = draft;
+    const { H, P, policies } = cluster;
     this.#draft = draft;
     this.#count = count;
     this.#allowed = allowed;
     this.#room = new Room(cluster, false);
     for (const move of moves) this.#room.move(move.vm, move.from, move.to);
     this.#extremes = new Extremes(cluster);
-    this.#extremes.update(draft.score);
-    for (let h = 0; h < cluster.H; h++) if (cluster.hostRefusal[h] === 0) this.#destinations.push(h);
-    this.#halves = new Set(moves.filter((move) => move.parking).map((move) => move.vm));
+    this.#extremes.update(score);
+    const loads = new Float64Array(H);
+    const destinations: number[] = [];
+    for (let h = 0; h < H; h++) {
+      for (let p = 0; p < P; p++) loads[h] = (loads[h] ?? 0) + (policies[p]?.weight ?? 0) * (score[h * P + p] ?? 0);
+      if (cluster.hostRefusal[h] === 0) destinations.push(h);
+    }
+    this.#loads = loads;
+    this.#destinations = destinations.sort((a, b) => (loads[a] ?? 0) - (loads[b] ?? 0) || a - b);
+    this.#cold = policies.map((_, p) => this.#extremes.onlyLowest(score, p)).filter((h) => destinations.includes(h));
+    this.#parked = new Set(moves.filter((move) => move.parking).map((move) => move.vm));
   }
 
   of(move: Move): number[] {
-    if (this.#count === 0 || this.#halves.has(move.vm)) return [];
-    const { cluster, score, place } = this.#draft;
-    const { P, policies } = cluster;
-    const best: { host: number; combined: number; sum: number }[] = [];
+    if (this.#count === 0 || this.#parked.has(move.vm)) return [];
+    const { cluster, score } = this.#draft;
+    let enough = 0;
+    for (let p = 0; p < cluster.P; p++)
+      enough += (cluster.policies[p]?.weight ?? 0) * this.#extremes.afterLeaving(score, move.vm, move.to, p);
+    const best: Alternate[] = [];
+    for (const host of this.#cold) this.#offer(best, move, host);
     for (const host of this.#destinations) {
-      if (host === move.to || host === move.from) continue;
-      let combined = 0;
-      let sum = 0;
-      for (let p = 0; p < P; p++) {
-        const weight = policies[p]?.weight ?? 0;
-        combined += weight * this.#extremes.after(score, move.vm, move.to, host, p);
-        sum += weight * ((score[host * P + p] ?? 0) + shareOn(cluster, move.vm, host, p));
-      }
       const last = best[this.#count - 1];
-      if (last !== undefined && !lower({ combined, sum }, last)) continue;
-      if (check(cluster, place, this.#room, move.vm, host) !== 0 || !this.#allowed(move, host)) continue;
-      const at = best.findIndex((other) => lower({ combined, sum }, other));
-      best.splice(at < 0 ? best.length : at, 0, { host, combined, sum });
-      if (best.length > this.#count) best.pop();
+      // The rest is more loaded, and nothing that leaves the combined imbalance lower is left.
+      if (cluster.P > 0 && last !== undefined && last.combined <= enough + EPSILON) break;
+      this.#offer(best, move, host);
     }
     return best.map(({ host }) => host);
   }
+
+  #offer(best: Alternate[], move: Move, host: number): void {
+    if (host === move.to || host === move.from || best.some((other) => other.host === host)) return;
+    const { cluster, score, place } = this.#draft;
+    let combined = 0;
+    for (let p = 0; p < cluster.P; p++)
+      combined += (cluster.policies[p]?.weight ?? 0) * this.#extremes.after(score, move.vm, move.to, host, p);
+    const candidate = { host, combined, load: this.#loads[host] ?? 0 };
+    const last = best[this.#count - 1];
+    if (last !== undefined && !isBetter(candidate, last)) return;
+    if (check(cluster, place, this.#room, move.vm, host) !== 0 || !this.#allowed(move, host)) return;
+    const at = best.findIndex((other) => isBetter(candidate, other));
+    best.splice(at < 0 ? best.length : at, 0, candidate);
+    if (best.length > this.#count) best.pop();
+  }
 }
 
-const lower = (a: { combined: number; sum: number }, b: { combined: number; sum: number }): boolean =>
-  a.combined < b.combined - EPSILON || (a.combined <= b.combined + EPSILON && a.sum < b.sum - EPSILON);
+type Alternate = { readonly host: number; readonly combined: number; readonly load: number };
+
+const isBetter = (a: Alternate, b: Alternate): boolean =>
+  a.combined < b.combined - EPSILON || (a.combined <= b.combined + EPSILON && a.load < b.load - EPSILON);

@@ -1,4 +1,4 @@
-import { check, type Room } from '../constraints.ts';
+import { check } from '../constraints.ts';
 import { type Draft, shift } from '../draft.ts';
 import { allWithin, EPSILON, Extremes, imbalances } from '../measure.ts';
 import { codeNumber } from '../reasons.ts';
@@ -9,78 +9,157 @@ export type Pick = { readonly vm: number; readonly to: number };
 /**
  * `planner=greedy`: each round takes the legal move with the largest combined improvement (then least memory, then
  * lowest VM and host) that worsens no policy which is above its threshold afterwards, until every policy is within its
- * threshold, the budget is used or no move gains `minGain`. Only moves off a policy's only highest host or onto its
- * only lowest one can lower an imbalance, so only these are looked at.
+ * threshold, the budget is used or no move gains `minGain`.
+ *
+ * Every pair of VM and destination is considered, but most need no look: only moves off a policy's only highest host or
+ * onto its only lowest one can lower an imbalance, and off such a host all destinations gain the same that become
+ * neither a new highest host nor were an only lowest one.
  */
 export function greedy(draft: Draft, minGain: number): Pick[] {
-  const { cluster, refusals } = draft;
-  const { H, V, P, vmRefusal } = cluster;
-  const place = Int32Array.from(draft.place);
-  const score = Float64Array.from(draft.score);
-  const moved = Uint8Array.from(draft.moved);
-  const room: Room = draft.room.copy();
-  const weights = cluster.policies.map((policy) => policy.weight);
-  const thresholds = cluster.policies.map((policy) => policy.threshold);
-  const extremes = new Extremes(cluster);
+  const rounds = new Rounds(draft, Math.max(minGain, EPSILON));
   const picks: Pick[] = [];
-  const hot = new Uint8Array(H);
-  const floor = Math.max(minGain, EPSILON);
-  const destinations: number[] = [];
-  for (let h = 0; h < H; h++) if (cluster.hostRefusal[h] === 0) destinations.push(h);
-
   while (picks.length < draft.budget) {
-    const now = imbalances(cluster, score);
-    if (allWithin(cluster, now)) break;
-    extremes.update(score);
-    hot.fill(0);
-    const cold = new Set<number>();
-    for (let p = 0; p < P; p++) {
-      const a = extremes.onlyHighest(score, p);
-      const b = extremes.onlyLowest(score, p);
-      if (a >= 0) hot[a] = 1;
-      if (b >= 0 && cluster.hostRefusal[b] === 0) cold.add(b);
-    }
-    const coldHosts = [...cold].sort((a, b) => a - b);
-    let best: Pick | null = null;
-    let bestGain = floor;
-    let bestRam = Number.POSITIVE_INFINITY;
-    for (let vm = 0; vm < V; vm++) {
-      if (vmRefusal[vm] !== 0 || moved[vm] === 1) continue;
-      const a = place[vm] ?? 0;
-      const ram = cluster.ramMb[vm] ?? 0;
-      for (const b of hot[a] === 1 ? destinations : coldHosts) {
-        if (b === a) continue;
-        draft.evaluated++;
-        let gain = 0;
-        let refused = false;
-        for (let p = 0; p < P; p++) {
-          const after = extremes.after(score, vm, a, b, p);
-          const before = now[p] ?? 0;
-          gain += (weights[p] ?? 0) * (before - after);
-          if (after > (thresholds[p] ?? 0) + EPSILON && after > before + EPSILON) refused = true;
-        }
-        if (gain < floor || gain < bestGain - EPSILON || (gain <= bestGain + EPSILON && ram >= bestRam)) continue;
-        if (refused) {
-          refusals.add(codeNumber['past-threshold']);
-          continue;
-        }
-        const refusal = check(cluster, place, room, vm, b);
-        if (refusal !== 0) {
-          refusals.add(refusal);
-          continue;
-        }
-        best = { vm, to: b };
-        bestGain = Math.max(gain, bestGain);
-        bestRam = ram;
-      }
-    }
-    if (best === null) break;
-    const from = place[best.vm] ?? 0;
-    picks.push(best);
-    room.move(best.vm, from, best.to);
-    shift(cluster, score, best.vm, from, best.to);
-    place[best.vm] = best.to;
-    moved[best.vm] = 1;
+    const pick = rounds.next();
+    if (pick === null) break;
+    picks.push(pick);
   }
   return picks;
+}
+
+class Rounds {
+  readonly #draft: Draft;
+  readonly #floor: number;
+  readonly #place: Int32Array;
+  readonly #score: Float64Array;
+  readonly #room: Draft['room'];
+  readonly #extremes: Extremes;
+  readonly #destinations: number[] = [];
+  /** Movable VMs, least memory first: of equal gains the first one counts. */
+  readonly #byRam: number[] = [];
+  readonly #moved: Uint8Array;
+  #now: Float64Array;
+  #best: Pick | null = null;
+  #bestGain = 0;
+  #bestRam = 0;
+  #coldHosts: number[] = [];
+
+  constructor(draft: Draft, floor: number) {
+    const { cluster } = draft;
+    this.#draft = draft;
+    this.#floor = floor;
+    this.#place = Int32Array.from(draft.place);
+    this.#score = Float64Array.from(draft.score);
+    this.#room = draft.room.copy();
+    this.#moved = Uint8Array.from(draft.moved);
+    this.#extremes = new Extremes(cluster);
+    this.#now = new Float64Array(cluster.P);
+    for (let h = 0; h < cluster.H; h++) if (cluster.hostRefusal[h] === 0) this.#destinations.push(h);
+    for (let v = 0; v < cluster.V; v++) if (draft.movable(v)) this.#byRam.push(v);
+    const ram = (v: number): number => cluster.ramMb[v] ?? 0;
+    this.#byRam.sort((a, b) => ram(a) - ram(b) || a - b);
+  }
+
+  /** Finds the best move and makes it. */
+  next(): Pick | null {
+    const { cluster } = this.#draft;
+    const { P } = cluster;
+    const score = this.#score;
+    const place = this.#place;
+    this.#now = imbalances(cluster, score);
+    if (allWithin(cluster, this.#now)) return null;
+    this.#extremes.update(score);
+    this.#best = null;
+    this.#bestGain = this.#floor;
+    this.#bestRam = Number.POSITIVE_INFINITY;
+    const hot = new Set<number>();
+    const cold = new Set<number>();
+    for (let p = 0; p < P; p++) {
+      const a = this.#extremes.onlyHighest(score, p);
+      const b = this.#extremes.onlyLowest(score, p);
+      if (a >= 0) hot.add(a);
+      if (b >= 0 && cluster.hostRefusal[b] === 0) cold.add(b);
+    }
+    this.#coldHosts = [...cold].sort((a, b) => a - b);
+    for (const vm of this.#byRam) if (this.#moved[vm] === 0 && hot.has(place[vm] ?? 0)) this.#fromHot(vm);
+    for (const b of this.#coldHosts) this.#toCold(b, hot);
+    const best = this.#best as Pick | null;
+    if (best === null) return null;
+    const from = place[best.vm] ?? 0;
+    this.#room.move(best.vm, from, best.to);
+    shift(cluster, score, best.vm, from, best.to);
+    place[best.vm] = best.to;
+    this.#moved[best.vm] = 1;
+    return best;
+  }
+
+  #fromHot(vm: number): void {
+    const { cluster } = this.#draft;
+    const a = this.#place[vm] ?? 0;
+    // Once a destination reaches this, no other one but an only lowest host does better.
+    let most = 0;
+    for (let p = 0; p < cluster.P; p++)
+      most +=
+        (cluster.policies[p]?.weight ?? 0) * ((this.#now[p] ?? 0) - this.#extremes.afterLeaving(this.#score, vm, a, p));
+    for (const b of this.#coldHosts) this.#consider(vm, a, b);
+    if (most < this.#bestGain - EPSILON) return;
+    for (const b of this.#destinations) {
+      if (this.#consider(vm, a, b) >= most - EPSILON) return;
+    }
+  }
+
+  #toCold(b: number, hot: ReadonlySet<number>): void {
+    const { cluster } = this.#draft;
+    // No VM can raise an only lowest host's policies by more than to the next lowest host.
+    let most = 0;
+    for (let p = 0; p < cluster.P; p++)
+      if (this.#extremes.onlyLowest(this.#score, p) === b)
+        most += (cluster.policies[p]?.weight ?? 0) * this.#extremes.gapAboveLowest(this.#score, p);
+    for (const vm of this.#byRam) {
+      if (most < this.#bestGain - EPSILON) return;
+      const ram = cluster.ramMb[vm] ?? 0;
+      if (most <= this.#bestGain + EPSILON && ram > this.#bestRam) return;
+      const a = this.#place[vm] ?? 0;
+      if (this.#moved[vm] === 1 || hot.has(a)) continue;
+      this.#consider(vm, a, b);
+    }
+  }
+
+  /** Keeps the move if it is the best so far; returns its gain if it could be made, else minus infinity. */
+  #consider(vm: number, a: number, b: number): number {
+    if (a === b) return Number.NEGATIVE_INFINITY;
+    const { cluster, refusals } = this.#draft;
+    const { P, policies } = cluster;
+    this.#draft.evaluated++;
+    let gain = 0;
+    let worsens = false;
+    for (let p = 0; p < P; p++) {
+      const after = this.#extremes.after(this.#score, vm, a, b, p);
+      const before = this.#now[p] as number;
+      gain += (policies[p]?.weight as number) * (before - after);
+      if (after > (policies[p]?.threshold as number) + EPSILON && after > before + EPSILON) worsens = true;
+    }
+    if (gain < this.#floor || gain < this.#bestGain - EPSILON) return gain;
+    const ram = cluster.ramMb[vm] as number;
+    if (gain <= this.#bestGain + EPSILON && !this.#comesFirst(ram, vm, b)) return gain;
+    if (worsens) {
+      refusals.add(codeNumber['past-threshold']);
+      return Number.NEGATIVE_INFINITY;
+    }
+    const refusal = check(cluster, this.#place, this.#room, vm, b);
+    if (refusal !== 0) {
+      refusals.add(refusal);
+      return Number.NEGATIVE_INFINITY;
+    }
+    this.#best = { vm, to: b };
+    this.#bestGain = Math.max(gain, this.#bestGain);
+    this.#bestRam = ram;
+    return gain;
+  }
+
+  /** Order among equal gains: least memory, then lowest VM, then lowest host. */
+  #comesFirst(ram: number, vm: number, to: number): boolean {
+    const best = this.#best;
+    if (best === null || ram !== this.#bestRam) return ram < this.#bestRam;
+    return vm !== best.vm ? vm < best.vm : to < best.to;
+  }
 }

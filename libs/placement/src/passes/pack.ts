@@ -1,8 +1,7 @@
 import type { EngineOptions } from '@kronos/contracts';
-import type { Cluster } from '../cluster.ts';
+import { type Cluster, shareOn } from '../cluster.ts';
 import { check, NO_REPAIR } from '../constraints.ts';
 import type { Draft } from '../draft.ts';
-import { shareOn } from '../measure.ts';
 import { codeNumber, type ReasonCode } from '../reasons.ts';
 
 /** What became of a host in the drain order. */

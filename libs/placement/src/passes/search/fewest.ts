@@ -1,0 +1,87 @@
+import { EPSILON } from '../../measure.ts';
+import type { Field } from './field.ts';
+
+/** What it takes at least to bring one policy within its threshold. */
+export type Fewest = {
+  /** No fewer moves than this do it; infinite when no number does. */
+  readonly moves: number;
+  /** The upper end of the band, as wide as the threshold, for which so few may do. */
+  readonly high: number;
+};
+
+/**
+ * The fewest moves that can bring a policy within its threshold, rules and capacity left aside: for a band of that width, at
+ * least as many VMs must leave the hosts above it (largest first) and arrive on those below it (the largest of all),
+ * whichever is more; the band lies where that is least.
+ */
+export function fewestMoves(field: Field, p: number): Fewest {
+  const { H, P, cluster, score, start, vmsOf } = field;
+  const threshold = (field.thresholds[p] as number) + EPSILON;
+  const hosts: number[] = [];
+  for (let h = 0; h < H; h++) if (cluster.counted[h] === 1) hosts.push(h);
+  const value = (h: number): number => score[h * P + p] as number;
+  const sizeOf = (h: number): number => cluster.size[h * P + p] as number;
+  const loadOf = (v: number): number => cluster.load[v * P + p] as number;
+  const descending = (vms: ArrayLike<number>): Float64Array => Float64Array.from(vms, loadOf).sort().reverse();
+  const all = descending(vmsOf);
+  const sums = new Float64Array(all.length + 1);
+  all.forEach((l, i) => {
+    sums[i + 1] = (sums[i] as number) + l;
+  });
+  const own = new Map<number, Float64Array>();
+
+  const leaving = (high: number): number => {
+    let count = 0;
+    for (const h of hosts) {
+      let over = (value(h) - high) * sizeOf(h);
+      if (over <= 0) continue;
+      let loads = own.get(h);
+      if (loads === undefined) {
+        loads = descending(vmsOf.subarray(start[h] as number, start[h + 1] as number));
+        own.set(h, loads);
+      }
+      for (let i = 0; over > 0; i++) {
+        const l = loads[i];
+        if (l === undefined || l <= 0) return Number.POSITIVE_INFINITY;
+        over -= l;
+        count++;
+      }
+    }
+    return count;
+  };
+  const arriving = (low: number): number => {
+    let count = 0;
+    for (const h of hosts) {
+      const under = (low - value(h)) * sizeOf(h);
+      if (under <= 0) continue;
+      let n = 1;
+      while (n < sums.length && (sums[n] as number) < under) n++;
+      if (n === sums.length) return Number.POSITIVE_INFINITY;
+      count += n;
+    }
+    return count;
+  };
+
+  // As the band rises fewer must leave and more must arrive: the crossing is where the larger of both is least.
+  let below = Number.POSITIVE_INFINITY;
+  let above = Number.NEGATIVE_INFINITY;
+  for (const h of hosts) {
+    below = Math.min(below, value(h));
+    above = Math.max(above, value(h));
+  }
+  let best: Fewest = { moves: Number.POSITIVE_INFINITY, high: above };
+  const look = (high: number): boolean => {
+    const out = leaving(high);
+    const into = arriving(high - threshold);
+    if (Math.max(out, into) < best.moves) best = { moves: Math.max(out, into), high };
+    return out > into;
+  };
+  look(below);
+  look(above);
+  for (let i = 0; i < 50 && above - below > 1e-9; i++) {
+    const middle = (below + above) / 2;
+    if (look(middle)) below = middle;
+    else above = middle;
+  }
+  return best;
+}

@@ -1,0 +1,315 @@
+import type { Draft } from '../../draft.ts';
+import { EPSILON, imbalances } from '../../measure.ts';
+import { greedy } from '../greedy.ts';
+import { anneal } from './anneal.ts';
+import { type Bound, bound } from './bound.ts';
+import { fewestMoves } from './fewest.ts';
+import { type Field, fieldOf } from './field.ts';
+import { followGuide, type GuideShape } from './guide.ts';
+import { Ranges } from './ranges.ts';
+import { blockedMoves } from './sequence.ts';
+import { compare, judge, type Solution } from './solution.ts';
+
+export type SearchSettings = {
+  readonly minGain: number;
+  /** Candidates that may be evaluated. */
+  readonly workLimit: number;
+  /** What may be used of it already. */
+  readonly spent: number;
+};
+
+/**
+ * What ended the search: nothing more was found; all moves of the budget are used (or a better plan would need more); or
+ * the work limit.
+ */
+export type SearchEnd = 'done' | 'budget' | 'work';
+
+export type Found = {
+  readonly field: Field;
+  readonly solution: Solution;
+  readonly end: SearchEnd;
+  readonly work: number;
+};
+
+/** A proposal of the local search costs as much time as so many candidates of the guides. */
+const PROPOSAL_COST = 10;
+/** No guide may use more than this part of the work limit. */
+const GUIDE_SHARE = 16;
+
+/**
+ * `planner=search`: the best of greedy, of several guides, and of a local search that starts from the best of them, by the
+ * order of aims.
+ */
+export function search(draft: Draft, settings: SearchSettings): Found {
+  return new Search(draft, settings).run();
+}
+
+class Search {
+  readonly #draft: Draft;
+  readonly #settings: SearchSettings;
+  readonly #field: Field;
+  #best: Solution;
+  #work: number;
+  #cut = false;
+  /** Some candidate was refused for what VMs that leave would free. */
+  #tight = false;
+
+  constructor(draft: Draft, settings: SearchSettings) {
+    this.#draft = draft;
+    this.#settings = settings;
+    this.#work = settings.spent;
+    this.#field = fieldOf(draft, imbalances(draft.cluster, draft.score));
+    this.#best = judge(this.#field, this.#field.home);
+  }
+
+  run(): Found {
+    const field = this.#field;
+    const { cluster, home, score, movable, budget } = field;
+    const limits = bound({ cluster, place: home, score, movable, budget });
+    const evaluated = this.#draft.evaluated;
+    const picks = greedy(this.#draft, this.#settings.minGain);
+    this.#work += this.#draft.evaluated - evaluated;
+    const greedyPlace = Int32Array.from(home);
+    for (const { vm, to } of picks) greedyPlace[vm] = to;
+    const greedySolution = judge(field, greedyPlace);
+    this.#offer(greedyPlace);
+
+    const fewest = field.thresholds.map((_, p) => fewestMoves(field, p).moves);
+    let least = 1;
+    for (const moves of fewest) least = Math.max(least, moves);
+    const reachable = least <= budget;
+    for (const shape of this.#shapes(limits, reachable)) {
+      if (this.#best.within && this.#best.moves <= least) break;
+      this.#guided(shape);
+    }
+    if (!this.#best.within && reachable) this.#reach(budget);
+    if (this.#best.within) this.#reduce(least);
+    else this.#minimise();
+    this.#best = this.#pruned(this.#best);
+    if (greedySolution.acceptable && compare(greedySolution, this.#best) < 0) this.#best = greedySolution;
+    this.#draft.evaluated = evaluated + this.#work - this.#settings.spent;
+    let end: SearchEnd = 'done';
+    if (!this.#best.within) end = this.#best.moves >= budget ? 'budget' : this.#cut ? 'work' : 'done';
+    return { field, solution: this.#best, end, work: this.#work };
+  }
+
+  /** Guides by power, and by bands between what the bound says and where the hosts are. */
+  #shapes(limits: Bound, reachable: boolean): GuideShape[] {
+    const field = this.#field;
+    const { H, P, cluster, score } = field;
+    const mean = new Float64Array(P);
+    const most = new Float64Array(P).fill(Number.NEGATIVE_INFINITY);
+    const least = new Float64Array(P).fill(Number.POSITIVE_INFINITY);
+    let hosts = 0;
+    for (let h = 0; h < H; h++) {
+      if (cluster.counted[h] !== 1) continue;
+      hosts++;
+      for (let p = 0; p < P; p++) {
+        const x = score[h * P + p] as number;
+        mean[p] = (mean[p] as number) + x;
+        if (x > (most[p] as number)) most[p] = x;
+        if (x < (least[p] as number)) least[p] = x;
+      }
+    }
+    for (let p = 0; p < P; p++) mean[p] = (mean[p] as number) / Math.max(1, hosts);
+    const band = (x: number): GuideShape => ({
+      low: limits.low.map((l, p) => l + ((least[p] as number) - l) * x),
+      high: limits.high.map((h, p) => h + ((most[p] as number) - h) * x),
+      power: 2,
+      slope: 0,
+    });
+    const power = (of: 2 | 4 | 8): GuideShape => ({ low: mean, high: mean, power: of, slope: 0 });
+    const shapes = [power(2), band(0), band(0.05), band(0.1), power(8), power(4), band(0.02)];
+    if (!reachable) return shapes;
+    // Bands as wide as the thresholds, where the fewest moves may do, and around the means.
+    const high = field.thresholds.map((_, p) => fewestMoves(field, p).high);
+    const low = high.map((h, p) => h - (field.thresholds[p] as number));
+    const around = (sign: 1 | -1): Float64Array => mean.map((m, p) => m + (sign * (field.thresholds[p] as number)) / 2);
+    return [{ low, high, power: 2, slope: 0 }, { low: around(-1), high: around(1), power: 2, slope: 0 }, ...shapes];
+  }
+
+  #guided(shape: GuideShape): void {
+    const { budget, home } = this.#field;
+    const trail = followGuide(this.#field, shape, budget, this.#settings.workLimit / GUIDE_SHARE, this.#draft.refusals);
+    this.#work += trail.evaluated;
+    if (trail.tight) this.#tight = true;
+    const place = Int32Array.from(home);
+    for (let i = 0; i < trail.best; i++) place[trail.vms[i] as number] = trail.hosts[i] as number;
+    this.#offer(place);
+  }
+
+  /** Keeps a placement that can be reached and is better than the best so far. */
+  #offer(place: Int32Array): boolean {
+    const solution = judge(this.#field, place);
+    if (!solution.acceptable || solution.moves > this.#field.budget || compare(solution, this.#best) >= 0) return false;
+    this.#best = solution;
+    return true;
+  }
+
+  /** The same for a placement whose moves need an order: what has no place in any order stays at home. */
+  #offerOrdered(place: Int32Array): boolean {
+    const possible = Int32Array.from(place);
+    for (const move of blockedMoves(this.#draft, this.#field, place)) {
+      if (move.phase !== 'spread') return false;
+      possible[move.vm] = move.from;
+    }
+    return this.#offer(possible);
+  }
+
+  /** Proposals that each of `runs` runs may make when the search wants so many; remembers when the limit cuts them. */
+  #steps(runs: number, wanted: number): number {
+    const left = Math.max(0, Math.floor((this.#settings.workLimit - this.#work) / PROPOSAL_COST / runs));
+    if (left < wanted) this.#cut = true;
+    return Math.min(wanted, left);
+  }
+
+  /** One annealing run; returns true when it found something better. */
+  #anneal(run: AnnealRun): boolean {
+    if (run.steps <= 0) return false;
+    const field = this.#field;
+    const { H, P, weights, imbalance } = field;
+    let scale = 0;
+    for (let p = 0; p < P; p++) scale += (weights[p] as number) * (imbalance[p] as number);
+    const result = anneal(field, run.start, field.room.copy(run.departuresFree), {
+      budget: run.budget,
+      seed: run.seed,
+      steps: run.steps,
+      hot: run.ramCost > 0 ? 0.02 : (0.25 * scale) / H,
+      cold: run.ramCost > 0 ? 0.0002 : (0.005 * scale) / H,
+      free: run.free,
+      stopAtFree: run.ramCost === 0,
+      ramCost: run.ramCost,
+      refusals: this.#draft.refusals,
+    });
+    this.#work += result.steps * PROPOSAL_COST;
+    if (result.tight) this.#tight = true;
+    return run.departuresFree ? this.#offerOrdered(result.place) : this.#offer(result.place);
+  }
+
+  get #wanted(): number {
+    return Math.max(100_000, 2000 * this.#field.vmsOf.length);
+  }
+
+  /** Lowest combined imbalance. */
+  #minimise(): void {
+    const { H, P, budget, home } = this.#field;
+    const free = new Float64Array(P);
+    const runs = H <= 16 ? 4 : 2;
+    const steps = this.#steps(runs * (this.#tight ? 2 : 1), this.#wanted);
+    const run = { free, budget, steps, ramCost: 0 };
+    for (let i = 0; i < runs; i++)
+      this.#anneal({ ...run, start: i % 2 === 0 ? this.#best.place : home, seed: i + 1, departuresFree: false });
+    if (!this.#tight) return;
+    const relaxed = this.#steps(runs, this.#wanted);
+    for (let i = 0; i < runs; i++)
+      this.#anneal({
+        ...run,
+        steps: relaxed,
+        start: i % 2 === 0 ? this.#best.place : home,
+        seed: i + 1,
+        departuresFree: true,
+      });
+  }
+
+  /** Tries to bring every policy within its threshold. */
+  #reach(budget: number): boolean {
+    const free = this.#field.thresholds;
+    const steps = this.#steps(4, this.#wanted);
+    for (const [seed, departuresFree] of [
+      [1, false],
+      [2, true],
+    ] as const) {
+      this.#anneal({ free, budget, steps, ramCost: 0, start: this.#best.place, seed, departuresFree });
+      if (this.#best.within) return true;
+    }
+    return false;
+  }
+
+  /** Fewer moves, then less memory, with every policy within its threshold. */
+  #reduce(least: number): void {
+    const free = this.#field.thresholds;
+    this.#best = this.#pruned(this.#best);
+    const wanted = Math.max(20_000, 200 * this.#field.vmsOf.length);
+    while (this.#best.moves > least) {
+      const budget = this.#best.moves - 1;
+      const start = this.#withoutOne(this.#best);
+      let better = false;
+      for (const departuresFree of this.#tight ? [false, true] : [false]) {
+        const steps = this.#steps(1, wanted);
+        better = this.#anneal({ free, budget, steps, ramCost: 0, start, seed: budget, departuresFree });
+        if (better) break;
+      }
+      if (!better) break;
+    }
+    const { ramMb, moves, place } = this.#best;
+    if (ramMb > 0) {
+      const steps = this.#steps(1, wanted);
+      this.#anneal({ free, budget: moves, steps, ramCost: 1 / ramMb, start: place, seed: 1, departuresFree: false });
+    }
+  }
+
+  /** The placement without the move that it misses least. */
+  #withoutOne(solution: Solution): Int32Array {
+    const { home, V } = this.#field;
+    let best: Solution | null = null;
+    for (let v = 0; v < V; v++) {
+      if (solution.place[v] === home[v]) continue;
+      const place = Int32Array.from(solution.place);
+      place[v] = home[v] as number;
+      const rest = judge(this.#field, place);
+      if (best === null || rest.combined < best.combined) best = rest;
+    }
+    return best?.place ?? solution.place;
+  }
+
+  /**
+   * The solution without needless moves: those without which every policy is still within its threshold, or (where that
+   * is out of reach) which gain less than `minGain`. Largest memory first.
+   */
+  #pruned(solution: Solution): Solution {
+    const field = this.#field;
+    const { home, V, cluster } = field;
+    const floor = Math.max(this.#settings.minGain, EPSILON);
+    let best = solution;
+    const away: number[] = [];
+    for (let v = 0; v < V; v++) if (solution.place[v] !== home[v]) away.push(v);
+    away.sort((a, b) => (cluster.ramMb[b] as number) - (cluster.ramMb[a] as number) || a - b);
+    const place = Int32Array.from(solution.place);
+    const trial = new Ranges(field, field.score);
+    const score = Float64Array.from(field.score);
+    for (const v of away) trial.shift(score, v, home[v] as number, place[v] as number);
+    let combined = trial.combined();
+    let removed = 0;
+    for (let again = true; again; ) {
+      again = false;
+      for (const v of away) {
+        const to = place[v] as number;
+        const from = home[v] as number;
+        if (to === from) continue;
+        trial.shift(score, v, to, from);
+        const without = trial.combined();
+        const needless = solution.within ? trial.within() : without < combined + floor - EPSILON / 2;
+        if (needless && trial.acceptable()) {
+          place[v] = from;
+          combined = without;
+          removed++;
+          again = true;
+        } else trial.shift(score, v, from, to);
+      }
+    }
+    if (removed === 0) return best;
+    best = judge(field, place);
+    // Who stays at home gives no room to others: the order has to be found anew.
+    return blockedMoves(this.#draft, field, best.place).length === 0 ? best : solution;
+  }
+}
+
+type AnnealRun = {
+  readonly free: Float64Array;
+  readonly budget: number;
+  readonly steps: number;
+  readonly ramCost: number;
+  readonly start: Int32Array;
+  readonly seed: number;
+  readonly departuresFree: boolean;
+};

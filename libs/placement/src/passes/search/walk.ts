@@ -1,0 +1,341 @@
+import { shareOn } from '../../cluster.ts';
+import { check, type Room } from '../../constraints.ts';
+import type { Random } from '../../random.ts';
+import { codeNumber, type RefusalCounts } from '../../reasons.ts';
+import type { Field } from './field.ts';
+
+/** The most hosts and VMs that one proposal touches. */
+const HOSTS = 6;
+const VMS = 3;
+
+/**
+ * A placement under change by local search: which VMs are away from home, and where. A proposal is built with
+ * {@link add}, judged by the values it would lead to ({@link touched}, {@link value}), and taken with {@link commit},
+ * which refuses what is illegal.
+ */
+export class Walk {
+  readonly field: Field;
+  readonly place: Int32Array;
+  readonly score: Float64Array;
+  readonly budget: number;
+  /** The first `count` are the VMs away from home. */
+  readonly away: Int32Array;
+  count = 0;
+  ramMb = 0;
+
+  /** The hosts of the current proposal and their values after it. */
+  readonly touched = new Int32Array(HOSTS);
+  readonly value: Float64Array;
+  touchedCount = 0;
+  readonly #vms = new Int32Array(VMS);
+  readonly #hosts = new Int32Array(VMS);
+  readonly #was = new Int32Array(VMS);
+  #size = 0;
+
+  readonly #room: Room;
+  readonly #refusals: RefusalCounts;
+  /** Some proposal was refused for want of room that departures would make. */
+  tight = false;
+  readonly #awayAt: Int32Array;
+  readonly #arrivals: number[][];
+  readonly #departures: number[][];
+
+  /** @param room as it was when the pass began; `departuresFree` says whether departures make room. */
+  constructor(field: Field, start: Int32Array, room: Room, budget: number, refusals: RefusalCounts) {
+    const { H, V, P } = field;
+    this.field = field;
+    this.budget = budget;
+    this.place = Int32Array.from(field.home);
+    this.score = Float64Array.from(field.score);
+    this.away = new Int32Array(V);
+    this.value = new Float64Array(HOSTS * P);
+    this.#room = room;
+    this.#refusals = refusals;
+    this.#awayAt = new Int32Array(V).fill(-1);
+    this.#arrivals = Array.from({ length: H }, () => []);
+    this.#departures = Array.from({ length: H }, () => []);
+    for (let v = 0; v < V; v++) {
+      const b = start[v] as number;
+      if (b === field.home[v]) continue;
+      this.#leaveRoom(v, field.home[v] as number);
+      this.#settle(v, b);
+      this.#enterRoom(v, b);
+    }
+  }
+
+  isHome(vm: number): boolean {
+    return this.place[vm] === this.field.home[vm];
+  }
+
+  /** Starts a new proposal. */
+  reset(): void {
+    this.#size = 0;
+    this.touchedCount = 0;
+  }
+
+  /** Adds a VM's change of host to the proposal; no VM may be added twice. */
+  add(vm: number, to: number): void {
+    const { P, cluster } = this.field;
+    const from = this.place[vm] as number;
+    const i = this.#touch(from) * P;
+    const j = this.#touch(to) * P;
+    const value = this.value;
+    if (cluster.alike) {
+      const load = cluster.load;
+      for (let p = 0; p < P; p++) {
+        const l = load[vm * P + p] as number;
+        value[i + p] = (value[i + p] as number) - l;
+        value[j + p] = (value[j + p] as number) + l;
+      }
+    } else
+      for (let p = 0; p < P; p++) {
+        value[i + p] = (value[i + p] as number) - shareOn(cluster, vm, from, p);
+        value[j + p] = (value[j + p] as number) + shareOn(cluster, vm, to, p);
+      }
+    this.#vms[this.#size] = vm;
+    this.#hosts[this.#size++] = to;
+  }
+
+  /** Carries the proposal out if it is legal. */
+  commit(): boolean {
+    const { cluster, home } = this.field;
+    const place = this.place;
+    const room = this.#room;
+    const n = this.#size;
+    for (let i = 0; i < n; i++) {
+      const v = this.#vms[i] as number;
+      this.#was[i] = place[v] as number;
+      this.#leaveRoom(v, place[v] as number);
+      place[v] = -1;
+    }
+    let done = 0;
+    for (; done < n; done++) {
+      const v = this.#vms[done] as number;
+      const b = this.#hosts[done] as number;
+      let refusal: number;
+      if (b === home[v]) refusal = room.departuresFree && !room.holds(v, b) ? codeNumber.capacity : 0;
+      else refusal = check(cluster, place, room, v, b);
+      if (refusal !== 0) {
+        this.#refusals.add(refusal);
+        if (refusal === codeNumber.capacity || refusal === codeNumber['anti-affinity']) this.tight = true;
+        break;
+      }
+      this.#enterRoom(v, b);
+      place[v] = b;
+    }
+    for (let i = 0; i < n; i++) place[this.#vms[i] as number] = this.#was[i] as number;
+    if (done < n) {
+      for (let i = 0; i < done; i++) this.#leaveRoom(this.#vms[i] as number, this.#hosts[i] as number);
+      for (let i = 0; i < n; i++) this.#enterRoom(this.#vms[i] as number, this.#was[i] as number);
+      return false;
+    }
+    for (let i = 0; i < n; i++) this.#settle(this.#vms[i] as number, this.#hosts[i] as number);
+    return true;
+  }
+
+  /** How many more VMs would be away after the proposal. */
+  growth(): number {
+    const { home } = this.field;
+    let sum = 0;
+    for (let i = 0; i < this.#size; i++) {
+      const v = this.#vms[i] as number;
+      if (this.place[v] === home[v]) sum++;
+      if (this.#hosts[i] === home[v]) sum--;
+    }
+    return sum;
+  }
+
+  /** How much more memory would be away after the proposal. */
+  ramGrowth(): number {
+    const { home, cluster } = this.field;
+    let sum = 0;
+    for (let i = 0; i < this.#size; i++) {
+      const v = this.#vms[i] as number;
+      if (this.place[v] === home[v]) sum += cluster.ramMb[v] as number;
+      if (this.#hosts[i] === home[v]) sum -= cluster.ramMb[v] as number;
+    }
+    return sum;
+  }
+
+  /** Which VMs are away and where, to come back to with {@link goTo}. */
+  save(): { vms: Int32Array; hosts: Int32Array } {
+    const vms = this.away.slice(0, this.count);
+    return { vms, hosts: vms.map((v) => this.place[v] as number) };
+  }
+
+  /** Goes back to a saved placement. */
+  goTo(saved: { vms: Int32Array; hosts: Int32Array }): void {
+    const { home } = this.field;
+    for (const v of this.away.slice(0, this.count)) {
+      this.#leaveRoom(v, this.place[v] as number);
+      this.#settle(v, home[v] as number);
+      this.#enterRoom(v, home[v] as number);
+    }
+    saved.vms.forEach((v, i) => {
+      this.#leaveRoom(v, home[v] as number);
+      this.#settle(v, saved.hosts[i] as number);
+      this.#enterRoom(v, saved.hosts[i] as number);
+    });
+  }
+
+  /** Any change at all. False when the dice gave none. */
+  drawAny(random: Random): boolean {
+    const { home, vmsOf, destinations } = this.field;
+    const { count, away, place, budget } = this;
+    this.reset();
+    const kind = random.below(8);
+    const v = kind < 3 && count > 0 ? away[random.below(count)] : vmsOf[random.below(vmsOf.length)];
+    if (v === undefined) return false;
+    const a = place[v] as number;
+    if (kind === 7 && count > 0) {
+      const u = away[random.below(count)] as number;
+      return u !== v && this.#exchange(v, u);
+    }
+    let b: number;
+    if (a !== home[v] && random.below(4) === 0) b = home[v] as number;
+    else b = destinations[random.below(destinations.length)] as number;
+    if (a === home[v] && count > 0 && (count >= budget || random.below(4) === 0)) {
+      const u = away[random.below(count)] as number;
+      // Half of the time the newcomer takes the place of the one that goes home.
+      if (random.below(2) === 0) b = place[u] as number;
+      if (b === a) return false;
+      this.add(v, b);
+      this.add(u, home[u] as number);
+      return true;
+    }
+    if (b === a || (a === home[v] && count >= budget)) return false;
+    this.add(v, b);
+    return true;
+  }
+
+  /** A change that makes host `a` lighter (`down`) or heavier. False when the dice gave none. */
+  drawAt(random: Random, a: number, down: boolean): boolean {
+    const { H, home, destinations } = this.field;
+    const { count, away, place } = this;
+    this.reset();
+    const arrived = this.#arrivals[a] as number[];
+    const departed = this.#departures[a] as number[];
+    const kind = random.below(8);
+    if (kind < 3) {
+      // One VM leaves or comes.
+      let v: number;
+      let b = a;
+      if (down) {
+        v = random.below(2) === 0 ? any(random, arrived) : this.#native(random, a);
+        b = destinations[random.below(destinations.length)] as number;
+        if (v >= 0 && place[v] !== home[v] && random.below(6) === 0) b = home[v] as number;
+      } else if (random.below(2) === 0) v = count > 0 ? (away[random.below(count)] as number) : -1;
+      else v = random.below(3) === 0 ? any(random, departed) : this.#native(random, random.below(H));
+      if (v < 0 || place[v] === b) return false;
+      return this.#paid(random, v, b);
+    }
+    if (kind < 5 && arrived.length > 0) {
+      // Another VM of the same home comes instead.
+      const u = any(random, arrived);
+      const w = this.#native(random, home[u] as number);
+      if (w < 0) return false;
+      this.add(u, home[u] as number);
+      this.add(w, a);
+      return true;
+    }
+    if (kind < 6 && departed.length > 0) {
+      // Another VM of this host leaves instead.
+      const u = any(random, departed);
+      const w = this.#native(random, a);
+      if (w < 0) return false;
+      this.add(w, place[u] as number);
+      this.add(u, a);
+      return true;
+    }
+    const v = random.below(3) > 0 ? any(random, arrived) : this.#native(random, a);
+    if (v < 0) return false;
+    let u: number;
+    if (random.below(3) > 0) u = count > 0 ? (away[random.below(count)] as number) : -1;
+    else u = this.#native(random, destinations[random.below(destinations.length)] as number);
+    return u >= 0 && u !== v && this.#exchange(v, u);
+  }
+
+  /** Adds a move, and one that goes home if the budget has nothing left for it. */
+  #paid(random: Random, v: number, b: number): boolean {
+    this.add(v, b);
+    if (this.place[v] !== this.field.home[v] || this.count < this.budget) return true;
+    if (this.count === 0) return false;
+    const u = this.away[random.below(this.count)] as number;
+    this.add(u, this.field.home[u] as number);
+    return true;
+  }
+
+  /** Two VMs exchange their hosts, if the budget allows. */
+  #exchange(v: number, u: number): boolean {
+    const a = this.place[v] as number;
+    const b = this.place[u] as number;
+    if (a === b) return false;
+    this.add(v, b);
+    this.add(u, a);
+    return this.count + this.growth() <= this.budget;
+  }
+
+  /** A VM at home on its own host; -1 when the dice hit one that is away. */
+  #native(random: Random, h: number): number {
+    const { start, vmsOf } = this.field;
+    const from = start[h] as number;
+    const n = (start[h + 1] as number) - from;
+    if (n === 0) return -1;
+    const v = vmsOf[from + random.below(n)] as number;
+    return this.place[v] === h ? v : -1;
+  }
+
+  #touch(h: number): number {
+    const n = this.touchedCount;
+    for (let i = 0; i < n; i++) if (this.touched[i] === h) return i;
+    const { P } = this.field;
+    this.touched[n] = h;
+    for (let p = 0; p < P; p++) this.value[n * P + p] = this.score[h * P + p] as number;
+    this.touchedCount = n + 1;
+    return n;
+  }
+
+  #leaveRoom(v: number, h: number): void {
+    if (h !== this.field.home[v] || this.#room.departuresFree) this.#room.depart(v, h);
+  }
+
+  #enterRoom(v: number, h: number): void {
+    if (h !== this.field.home[v] || this.#room.departuresFree) this.#room.arrive(v, h);
+  }
+
+  #settle(v: number, b: number): void {
+    const { P, cluster, home } = this.field;
+    const a = this.place[v] as number;
+    const h = home[v] as number;
+    for (let p = 0; p < P; p++) {
+      this.score[a * P + p] = (this.score[a * P + p] as number) - shareOn(cluster, v, a, p);
+      this.score[b * P + p] = (this.score[b * P + p] as number) + shareOn(cluster, v, b, p);
+    }
+    if (a === h) (this.#departures[h] as number[]).push(v);
+    else drop(this.#arrivals[a] as number[], v);
+    if (b === h) drop(this.#departures[h] as number[], v);
+    else (this.#arrivals[b] as number[]).push(v);
+    this.place[v] = b;
+    const at = this.#awayAt[v] as number;
+    if (b === h && at >= 0) {
+      this.count--;
+      const last = this.away[this.count] as number;
+      this.away[at] = last;
+      this.#awayAt[last] = at;
+      this.#awayAt[v] = -1;
+      this.ramMb -= cluster.ramMb[v] as number;
+    } else if (b !== h && at < 0) {
+      this.#awayAt[v] = this.count;
+      this.away[this.count++] = v;
+      this.ramMb += cluster.ramMb[v] as number;
+    }
+  }
+}
+
+const any = (random: Random, list: readonly number[]): number =>
+  list.length === 0 ? -1 : (list[random.below(list.length)] as number);
+
+function drop(list: number[], v: number): void {
+  const last = list.pop() as number;
+  if (last !== v) list[list.indexOf(v)] = last;
+}
