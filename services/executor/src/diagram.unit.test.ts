@@ -2,22 +2,10 @@ import { readFileSync } from 'node:fs';
 import { random } from '@kronos/projections/testing';
 import { expect, it } from 'vitest';
 import { defaultTaskOptions } from './options.ts';
-import type { Task } from './task.ts';
+import { sampleTask } from './sample.ts';
 import { runWorld } from './world.ts';
 
-const T0 = Date.parse('2026-03-01T12:00:00.000Z');
-const task = {
-  taskId: 'p-s1',
-  from: 'h1',
-  to: 'h2',
-  alternates: ['h3'],
-  attempt: 1,
-  destination: 'h2',
-  ramMb: 2048,
-  diskGb: 0,
-  notAfter: new Date(T0 + 3_600_000).toISOString(),
-  requestedMs: T0,
-} as unknown as Task;
+const task = sampleTask({ ramMb: 2048 });
 
 it('the diagram of the README has every transition that the state machine makes, and no other', () => {
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');

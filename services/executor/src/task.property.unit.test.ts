@@ -2,35 +2,10 @@ import { random } from '@kronos/projections/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { defaultTaskOptions } from './options.ts';
-import type { Task } from './task.ts';
+import { sampleTask } from './sample.ts';
 import { runWorld, type WorldReport } from './world.ts';
 
-const T0 = Date.parse('2026-03-01T12:00:00.000Z');
-const task: Task = {
-  step: 1,
-  taskId: 'p-s1',
-  planId: 'p',
-  phase: 'spread',
-  parking: false,
-  serverId: 'vm',
-  serverName: 'vm',
-  from: 'h1',
-  to: 'h2',
-  alternates: ['h3', 'h4'],
-  dependsOn: [],
-  groups: [],
-  resources: {},
-  ramMb: 2048,
-  diskGb: 0,
-  weights: {},
-  attempt: 1,
-  destination: 'h2',
-  notBefore: new Date(T0).toISOString(),
-  notAfter: new Date(T0 + 3_600_000).toISOString(),
-  aggregate: 'gpu',
-  requestedMs: T0,
-};
-
+const task = sampleTask({ ramMb: 2048 });
 const options = { ...defaultTaskOptions, deadlineMinMs: 90_000, deadlinePerGibMs: 0 };
 
 const safe = (holds: (report: WorldReport) => void): void => {

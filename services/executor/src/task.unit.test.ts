@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Failure } from './failure.ts';
 import { defaultTaskOptions, type TaskOptions } from './options.ts';
+import { SAMPLE_MS, sampleTask } from './sample.ts';
 import {
   decide,
   type Ended,
@@ -16,34 +17,9 @@ import {
   UnexpectedFact,
 } from './task.ts';
 
-const T0 = Date.parse('2026-03-01T12:00:00.000Z');
+const T0 = SAMPLE_MS;
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-
-const task: Task = {
-  step: 1,
-  taskId: 'p-s1',
-  planId: 'p',
-  phase: 'spread',
-  parking: false,
-  serverId: 'vm',
-  serverName: 'vm',
-  from: 'h1',
-  to: 'h2',
-  alternates: ['h3', 'h4'],
-  dependsOn: [],
-  groups: [],
-  resources: { VCPU: 2 },
-  ramMb: 4096,
-  diskGb: 0,
-  weights: {},
-  attempt: 1,
-  destination: 'h2',
-  notBefore: new Date(T0).toISOString(),
-  notAfter: new Date(T0 + 60 * MINUTE).toISOString(),
-  aggregate: 'gpu',
-  requestedMs: T0,
-};
 
 type Body = Fact extends infer F ? (F extends { readonly at: unknown } ? Omit<F, 'at'> : never) : never;
 
@@ -53,7 +29,7 @@ class Life {
   #elapsed = 0;
 
   constructor(options: Partial<TaskOptions> = {}, changes: Partial<Task> = {}, deliveries = 1) {
-    this.state = initialState({ ...task, ...changes }, { ...defaultTaskOptions, ...options }, deliveries);
+    this.state = initialState(sampleTask(changes), { ...defaultTaskOptions, ...options }, deliveries);
   }
 
   get mono(): number {

@@ -1,0 +1,173 @@
+import type { StoredEvent } from '@kronos/contracts';
+import type { Caps } from '@kronos/projections';
+import { type StepInput, testLog } from '@kronos/projections/testing';
+import { describe, expect, it } from 'vitest';
+import { type Leave, StartBoard } from './board.ts';
+import { sampleTask } from './sample.ts';
+import type { Task } from './task.ts';
+
+const roomy: Caps = {
+  maxConcurrentMigrations: 10,
+  maxOutboundPerHost: 10,
+  maxInboundPerHost: 10,
+  maxConcurrentPerGroup: 10,
+};
+
+/** A board over a log that the test writes. */
+function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
+  const log = testLog('gpu', Date.now());
+  log.configured();
+  const planId = log.released(moves);
+  const held: string[] = [];
+  const board = new StartBoard({
+    aggregate: 'gpu',
+    state: () => log.state(),
+    expected: () => log.events.length,
+    refresh: async () => undefined,
+    caps: { ...roomy, ...caps },
+    clock: { read: () => ({ mono: performance.now(), wall: log.nowMs }), sleep: async () => undefined },
+    onWait: (task, code) => held.push(`${task.taskId.split('-').at(-1)} ${code}`),
+  });
+  const never = new AbortController().signal;
+  const task = (step: number): Task => {
+    const facts = log.state().tasks.get(`${planId}-s${step}`)?.step;
+    if (facts === undefined) throw new Error('no such step');
+    const { delaySeconds: _, ...known } = facts;
+    const notAfter = new Date(log.nowMs + 3_600_000).toISOString();
+    return sampleTask({ ...known, planId, destination: facts.to, aggregate: 'gpu', notAfter });
+  };
+  const wait = (
+    step: number,
+    more: { notBefore?: number; checked?: number; stopping?: AbortSignal } = {},
+  ): Promise<Leave> =>
+    board.start(
+      task(step),
+      { order: step, notBefore: more.notBefore ?? 0, checkedAtSequence: more.checked ?? null },
+      more.stopping ?? never,
+      never,
+    );
+  /** Says that the log went on, and lets the board look. */
+  const noticed = async (): Promise<void> => {
+    const last = log.events.at(-1);
+    if (last !== undefined) board.changed(last as StoredEvent);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  };
+  const open = async (waiting: Promise<Leave>): Promise<boolean> =>
+    (await Promise.race([waiting, new Promise((resolve) => setTimeout(() => resolve('open'), 20))])) === 'open';
+  return { log, board, task, wait, noticed, open, held, id: (step: number) => `${planId}-s${step}` };
+}
+
+const two: readonly StepInput[] = [
+  { serverId: 'a', from: 'h1', to: 'h2' },
+  { serverId: 'b', from: 'h1', to: 'h3' },
+];
+
+describe('the board of an aggregate', () => {
+  it('lets a task start, with the sequence of the log as it stands', async () => {
+    const { wait, log, board } = setUp(two);
+    expect(await wait(1)).toEqual({ kind: 'mayStart', grant: { expected: log.events.length, disturbed: false } });
+    board.close();
+  });
+
+  it('grants no more than the caps, the log and its own grants together', async () => {
+    const { wait, board, open, task, held } = setUp(two, { maxOutboundPerHost: 1 });
+    expect((await wait(1)).kind).toBe('mayStart');
+    const second = wait(2);
+    expect(await open(second)).toBe(true);
+    expect(held).toEqual(['s2 caps']);
+    board.release(task(1));
+    expect((await second).kind).toBe('mayStart');
+    board.close();
+  });
+
+  it('keeps a grant until the log has the start, and then counts that', async () => {
+    const { wait, board, open, log, id, noticed } = setUp(two, { maxOutboundPerHost: 1 });
+    await wait(1);
+    const second = wait(2);
+    log.started({ task: id(1) });
+    await noticed();
+    expect(await open(second)).toBe(true);
+    log.completed({ task: id(1) });
+    await noticed();
+    expect((await second).kind).toBe('mayStart');
+    board.close();
+  });
+
+  it('goes by the order of the queue', async () => {
+    const { wait, board, log, noticed, open } = setUp(two, { maxConcurrentMigrations: 1 });
+    log.paused();
+    const later = wait(2);
+    const earlier = wait(1);
+    log.resumed();
+    await noticed();
+    expect((await earlier).kind).toBe('mayStart');
+    expect(await open(later)).toBe(true);
+    board.close();
+  });
+
+  it('wakes for what a person says, whatever the caps', async () => {
+    const { wait, board, log, id, noticed } = setUp(two, { maxOutboundPerHost: 1 });
+    await wait(1);
+    const second = wait(2);
+    log.cancelled(id(2));
+    await noticed();
+    expect(await second).toMatchObject({ kind: 'mustEnd', failure: { reason: { code: 'cancelled' } } });
+    board.close();
+  });
+
+  it('wakes when another has started the attempt', async () => {
+    const { wait, board, log, id, noticed } = setUp(two);
+    log.paused();
+    const waiting = wait(1);
+    await noticed();
+    log.started({ task: id(1) });
+    await noticed();
+    expect(await waiting).toEqual({ kind: 'overtaken' });
+    board.close();
+  });
+
+  it('does not start before its time by the monotonic clock', async () => {
+    const { wait, board, open } = setUp(two);
+    const soon = performance.now() + 60;
+    const waiting = wait(1, { notBefore: soon });
+    expect(await open(waiting)).toBe(true);
+    await waiting;
+    expect(performance.now()).toBeGreaterThanOrEqual(soon);
+    board.close();
+  });
+
+  it('says when something happened to the hosts of a task since its pre-flight', async () => {
+    const { wait, board, log, id, noticed } = setUp([...two, { serverId: 'c', from: 'h7', to: 'h8' }]);
+    const checked = log.events.length;
+    log.started({ task: id(1) });
+    await noticed();
+    expect(await wait(2, { checked })).toMatchObject({ grant: { disturbed: true } });
+    expect(await wait(3, { checked })).toMatchObject({ grant: { disturbed: false } });
+    expect(await wait(2, { checked: log.events.length })).toMatchObject({ grant: { disturbed: false } });
+    board.close();
+  });
+
+  it('sends the longest waiting back to make room', async () => {
+    const { wait, board, log, open } = setUp(two);
+    log.paused();
+    const first = wait(1);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    const second = wait(2);
+    board.putOff(1);
+    expect(await first).toEqual({ kind: 'putOff' });
+    expect(await open(second)).toBe(true);
+    expect(board.waiting).toBe(1);
+    board.close();
+  });
+
+  it('lets everything go when the executor stops', async () => {
+    const { wait, board, log } = setUp(two);
+    log.paused();
+    const stopping = new AbortController();
+    const waiting = wait(1, { stopping: stopping.signal });
+    stopping.abort();
+    expect(await waiting).toEqual({ kind: 'draining' });
+    expect(board.waiting).toBe(0);
+    board.close();
+  });
+});

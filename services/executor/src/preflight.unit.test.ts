@@ -1,0 +1,304 @@
+import { UNASSIGNED } from '@kronos/contracts';
+import type { Aggregate, ComputeService, Inventory, Server } from '@kronos/openstack';
+import { describe, expect, it } from 'vitest';
+import {
+  type CheckOptions,
+  fitsIn,
+  flavorTraits,
+  type GroupFacts,
+  type HostFacts,
+  judgeHosts,
+  judgeRoom,
+  newestId,
+  optOutOf,
+} from './preflight.ts';
+import { sampleTask } from './sample.ts';
+import type { Task, Verdict } from './task.ts';
+
+const server = (changes: Partial<Server> = {}): Server => ({
+  id: 'vm',
+  name: 'vm',
+  internalName: null,
+  status: 'ACTIVE',
+  cellDown: false,
+  vmState: 'active',
+  taskState: null,
+  powerState: 1,
+  host: 'h1',
+  hypervisorHostname: 'h1',
+  hostStatus: 'UP',
+  projectId: 'p',
+  userId: null,
+  flavor: null,
+  imageId: null,
+  imageProperties: undefined,
+  bootFromVolume: false,
+  volumeIds: [],
+  configDrive: false,
+  metadata: {},
+  tags: [],
+  locked: false,
+  lockedReason: null,
+  availabilityZone: 'az1',
+  pinnedAvailabilityZone: null,
+  schedulerHints: undefined,
+  createdAt: '2026-01-01T00:00:00Z',
+  updatedAt: null,
+  launchedAt: null,
+  fault: null,
+  ...changes,
+});
+
+const service = (host: string, changes: Partial<ComputeService> = {}): ComputeService => ({
+  id: host,
+  host,
+  binary: 'nova-compute',
+  zone: 'az1',
+  status: 'enabled',
+  state: 'up',
+  forcedDown: false,
+  disabledReason: null,
+  updatedAt: null,
+  ...changes,
+});
+
+const aggregate = (name: string, ...hosts: string[]): Aggregate => ({
+  id: 1,
+  uuid: name,
+  name,
+  availabilityZone: null,
+  hosts,
+  metadata: {},
+});
+
+const facts = (changes: Partial<HostFacts> = {}): HostFacts => ({
+  server: server(),
+  services: ['h1', 'h2', 'h3'].map((host) => service(host)),
+  aggregates: [aggregate('gpu', 'h1', 'h2', 'h3')],
+  migrations: [{ id: 4 }, { id: 9 }, { id: 7 }],
+  ...changes,
+});
+const options: CheckOptions = { aggregates: ['gpu'], optOut: ['kronos:exclude'], restrictToAz: false, force: false };
+const task = (changes: Partial<Task> = {}): Task => sampleTask({ to: 'h2', alternates: ['h3'], ...changes });
+
+/** A verdict in a few words: code, type, who is to blame, and the host for the breaker. */
+const words = (verdict: Verdict | null): string => {
+  if (verdict === null) return 'nothing against it';
+  if (verdict.kind !== 'no') return verdict.kind;
+  const { reason, errorType, fault, hostAtFault } = verdict.failure;
+  return `${reason.code} ${errorType} ${fault}${hostAtFault === null ? '' : ` ${hostAtFault}`}`;
+};
+const judge = (changes: Partial<HostFacts>, of: Partial<Task> = {}, how: Partial<CheckOptions> = {}): string =>
+  words(judgeHosts(task(of), facts(changes), { ...options, ...how }));
+const withService = (host: string, changes: Partial<ComputeService>): Partial<HostFacts> => ({
+  services: ['h1', 'h2', 'h3'].map((each) => service(each, each === host ? changes : {})),
+});
+
+describe('the server', () => {
+  it.each<[string, Partial<HostFacts>, string]>([
+    ['as planned', {}, 'nothing against it'],
+    ['paused', { server: server({ vmState: 'paused', status: 'PAUSED' }) }, 'nothing against it'],
+    ['gone', { server: 'gone' }, 'server-gone Cancelled none'],
+    ['in a cell that is down', { server: server({ cellDown: true }) }, 'unreachable'],
+    ['on its destination', { server: server({ host: 'h2' }) }, 'there'],
+    ['on a third host', { server: server({ host: 'h9' }) }, 'moved-by-others Cancelled none'],
+    ['on an alternate that was not tried', { server: server({ host: 'h3' }) }, 'moved-by-others Cancelled none'],
+    ['on no host', { server: server({ host: null }) }, 'moved-by-others Cancelled none'],
+    ['opted out by a tag', { server: server({ tags: ['kronos:exclude'] }) }, 'excluded Cancelled none'],
+    ['locked', { server: server({ locked: true }) }, 'server-locked PreFlightError none'],
+    ['stopped', { server: server({ vmState: 'stopped' }) }, 'server-state PreFlightError none'],
+    ['busy', { server: server({ taskState: 'image_snapshot' }) }, 'server-busy PreFlightError infrastructure'],
+  ])('%s: %s', (_, changes, expected) => {
+    expect(judge(changes)).toBe(expected);
+  });
+
+  it('on a destination of an earlier attempt has arrived after all', () => {
+    expect(judge({ server: server({ host: 'h2' }) }, { destination: 'h3', attempt: 2 })).toBe('there');
+  });
+});
+
+describe('the services', () => {
+  it.each<[string, string, Partial<ComputeService>, string]>([
+    ['source down', 'h1', { state: 'down' }, 'source-down NovaClientError infrastructure'],
+    ['source forced down', 'h1', { forcedDown: true }, 'source-down NovaClientError infrastructure'],
+    ['source unknown', 'h1', { state: 'unknown' }, 'source-down NovaClientError infrastructure'],
+    ['source disabled', 'h1', { status: 'disabled' }, 'source-disabled Cancelled none'],
+    ['destination down', 'h2', { state: 'down' }, 'destination-down PreFlightError destination h2'],
+    ['destination unknown', 'h2', { state: 'unknown' }, 'destination-down PreFlightError destination h2'],
+    ['destination forced down', 'h2', { forcedDown: true }, 'destination-down PreFlightError destination h2'],
+    ['destination disabled', 'h2', { status: 'disabled' }, 'destination-disabled PreFlightError destination h2'],
+    ['destination gone', 'h2', { host: 'h8' }, 'destination-unknown PreFlightError destination h2'],
+  ])('%s', (_, host, changes, expected) => {
+    expect(judge(withService(host, changes))).toBe(expected);
+  });
+
+  it('an evacuation tolerates a disabled source, and no source that is down', () => {
+    expect(judge(withService('h1', { status: 'disabled' }), { phase: 'evacuate' })).toBe('nothing against it');
+    expect(judge(withService('h1', { state: 'down' }), { phase: 'evacuate' })).toContain('source-down');
+  });
+
+  it('two services of one name are no certain knowledge', () => {
+    expect(judge({ services: [service('h1'), service('h2'), service('h2')] })).toContain('destination-unknown');
+  });
+});
+
+describe('aggregate and zone', () => {
+  it.each<[string, Partial<HostFacts>, Partial<Task>, Partial<CheckOptions>, string]>([
+    [
+      'destination out of the aggregate',
+      { aggregates: [aggregate('gpu', 'h1', 'h3')] },
+      {},
+      {},
+      'destination-left PreFlightError destination h2',
+    ],
+    ['source out of the aggregate', { aggregates: [aggregate('gpu', 'h2')] }, {}, {}, 'source-left Cancelled none'],
+    [
+      'destination in a second aggregate in scope',
+      { aggregates: [aggregate('gpu', 'h1', 'h2'), aggregate('web', 'h2')] },
+      {},
+      { aggregates: ['gpu', 'web'] },
+      'two-aggregates PreFlightError destination h2',
+    ],
+    [
+      'destination in a second aggregate out of scope',
+      { aggregates: [aggregate('gpu', 'h1', 'h2'), aggregate('ssd', 'h2')] },
+      {},
+      {},
+      'nothing against it',
+    ],
+    ['pool, both in no aggregate', { aggregates: [] }, { aggregate: UNASSIGNED }, {}, 'nothing against it'],
+    [
+      'pool, destination joined an aggregate',
+      { aggregates: [aggregate('new', 'h2')] },
+      { aggregate: UNASSIGNED },
+      {},
+      'destination-left PreFlightError destination h2',
+    ],
+    [
+      'pool, source joined an aggregate',
+      { aggregates: [aggregate('new', 'h1')] },
+      { aggregate: UNASSIGNED },
+      {},
+      'source-left Cancelled none',
+    ],
+    [
+      'pinned to another zone',
+      { server: server({ pinnedAvailabilityZone: 'az2' }) },
+      {},
+      {},
+      'zone-pinned PreFlightError destination h2',
+    ],
+    ['another zone, not restricted', withService('h2', { zone: 'az2' }), {}, {}, 'nothing against it'],
+    [
+      'another zone, restricted',
+      withService('h2', { zone: 'az2' }),
+      {},
+      { restrictToAz: true },
+      'other-zone PreFlightError destination h2',
+    ],
+  ])('%s', (_, changes, of, how, expected) => {
+    expect(judge(changes, of, how)).toBe(expected);
+  });
+});
+
+describe('server groups', () => {
+  const member = (id: string, ...hosts: string[]) => ({ id, hosts });
+  const group = (policy: string | null, others: GroupFacts['others'], max: number | null = null): GroupFacts => ({
+    group: { id: 'g', name: 'g', policy, maxServersPerHost: max },
+    others,
+  });
+  const room = (of: GroupFacts, changes: Partial<Task> = {}): string =>
+    words(judgeRoom(task(changes), facts(), { groups: [of], fits: true, resources: {}, forced: false }));
+  const apart = 'group-apart PreFlightError destination';
+  const together = 'group-together PreFlightError destination';
+  const immovable = 'group-immovable PreFlightError none';
+
+  it.each<[string, GroupFacts, string]>([
+    ['anti-affinity, nobody there', group('anti-affinity', [member('a', 'h3')]), 'go'],
+    ['anti-affinity, one there', group('anti-affinity', [member('a', 'h2')]), apart],
+    ['anti-affinity, one on its way there', group('anti-affinity', [member('a', 'h3', 'h2')]), apart],
+    ['anti-affinity, one there and two allowed', group('anti-affinity', [member('a', 'h2')], 2), 'go'],
+    ['soft-anti-affinity, one there', group('soft-anti-affinity', [member('a', 'h2')]), apart],
+    ['affinity, alone', group('affinity', []), immovable],
+    ['affinity, all on the source', group('affinity', [member('a', 'h1')]), immovable],
+    ['affinity, all others there', group('affinity', [member('a', 'h2'), member('b', 'h2')]), 'go'],
+    ['affinity, some there', group('affinity', [member('a', 'h2'), member('b', 'h3')]), together],
+    ['affinity, one is not placed', group('affinity', [member('a', 'h2'), member('b')]), 'go'],
+    ['affinity, one is out of the aggregate', group('affinity', [member('a', 'h2'), member('b', 'x9')]), 'go'],
+    ['soft-affinity, alone', group('soft-affinity', []), 'go'],
+    ['soft-affinity, some there', group('soft-affinity', [member('a', 'h2'), member('b', 'h3')]), together],
+    ['no policy', group(null, [member('a', 'h2')]), 'go'],
+    ['a policy of a later Nova', group('weather', []), 'group-policy PreFlightError none'],
+  ])('%s', (_, of, expected) => {
+    expect(room(of)).toBe(expected);
+  });
+
+  it('a repair gathers a split group on a host that has members', () => {
+    const split = group('affinity', [member('a', 'h2'), member('b', 'h3')]);
+    expect(room(split, { phase: 'affinity' })).toBe('go');
+    expect(room(group('soft-affinity', [member('b', 'h3')]), { phase: 'affinity' })).toBe(together);
+  });
+});
+
+describe('room on the destination', () => {
+  it('is what Placement says', () => {
+    const verdict = judgeRoom(task(), facts(), { groups: [], fits: false, resources: { VCPU: 2 }, forced: false });
+    expect(words(verdict)).toBe('destination-full PreFlightError destination h2');
+  });
+
+  it('lets the move go, with the newest migration known', () => {
+    expect(judgeRoom(task(), facts(), { groups: [], fits: true, resources: {}, forced: false })).toEqual({
+      kind: 'go',
+      newestMigrationId: 9,
+      forced: false,
+    });
+    expect(newestId([])).toBe(0);
+  });
+
+  const inventory = (changes: Partial<Inventory> = {}): Inventory => ({
+    total: 100,
+    reserved: 0,
+    allocationRatio: 1,
+    minUnit: 1,
+    maxUnit: 50,
+    stepSize: 5,
+    capacity: 100,
+    ...changes,
+  });
+  it.each<[string, number, Partial<Inventory>, number, boolean]>([
+    ['fits', 10, {}, 90, true],
+    ['does not fit', 10, {}, 91, false],
+    ['larger than one may be', 55, {}, 0, false],
+    ['smaller than one may be', 5, { minUnit: 10 }, 0, false],
+    ['out of step', 12, {}, 0, false],
+    ['nothing is asked', 0, { capacity: 0 }, 0, true],
+  ])('counts for itself where Placement is too old: %s', (_, amount, changes, used, expected) => {
+    expect(fitsIn({ VCPU: amount }, { VCPU: inventory(changes) }, { VCPU: used })).toBe(expected);
+  });
+
+  it('does not fit into a provider without that class', () => {
+    expect(fitsIn({ PCPU: 1 }, { VCPU: inventory() }, {})).toBe(false);
+  });
+
+  it('asks for the traits of the flavor', () => {
+    const extraSpecs = {
+      'trait:HW_A': 'required',
+      'trait1:HW_B': 'required',
+      'trait:HW_C': 'forbidden',
+      other: 'required',
+    };
+    expect(flavorTraits({ extraSpecs })).toEqual({ required: ['HW_A', 'HW_B'], forbidden: ['HW_C'] });
+  });
+});
+
+describe('opting out', () => {
+  it.each([
+    [{ metadata: { 'kronos:exclude': 'true' }, tags: [] }, 'kronos:exclude'],
+    [{ metadata: { 'kronos:exclude': '' }, tags: [] }, 'kronos:exclude'],
+    [{ metadata: { 'kronos:exclude': 'False' }, tags: [] }, null],
+    [{ metadata: {}, tags: ['kronos:exclude'] }, 'kronos:exclude'],
+    [{ metadata: {}, tags: ['other'] }, null],
+  ])('%j: %s', (of, expected) => {
+    expect(optOutOf(of, ['kronos:exclude'])).toBe(expected);
+  });
+});

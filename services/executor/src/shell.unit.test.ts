@@ -1,0 +1,191 @@
+import { parseMessage } from '@kronos/contracts';
+import {
+  BadRequest,
+  Conflict,
+  HttpError,
+  MicroversionUnsupported,
+  Timeout,
+  Unauthorized,
+  Unreachable,
+} from '@kronos/openstack';
+import { aggregateState, fold, initialLogState } from '@kronos/projections';
+import { testLog } from '@kronos/projections/testing';
+import { describe, expect, it } from 'vitest';
+import { deadLetterEvent } from './deadLetter.ts';
+import { endedEvent, nextRequest, observedEvent, startedEvent } from './events.ts';
+import { providers } from './providers.ts';
+import { postOnce } from './run.ts';
+import { SAMPLE_MS, sampleTask } from './sample.ts';
+import { servedAggregates } from './service.ts';
+import type { Ended } from './task.ts';
+
+const by = { service: 'executor' as const, instance: 'e1', version: '1' };
+const origin = { by, correlationId: 'p', nowMs: SAMPLE_MS };
+
+describe('the one request of an attempt', () => {
+  const place = { service: 'nova', method: 'POST', url: 'http://nova/servers/vm/action' };
+  const never = new AbortController().signal;
+  const answerTo = (thrown: unknown, signal = never) =>
+    postOnce(
+      {
+        liveMigrate: () => {
+          throw thrown;
+        },
+      },
+      { serverId: 'vm', host: 'h2', force: false },
+      signal,
+    );
+
+  it.each<[string, unknown, object]>([
+    ['a refusal', new BadRequest(place, 400, 'no'), { kind: 'refused', status: 400, text: 'no' }],
+    ['a conflict', new Conflict(place, 409, 'busy'), { kind: 'refused', status: 409 }],
+    ['too many requests', new HttpError(place, 429, 'slow down'), { kind: 'refused', status: 429 }],
+    ['credentials refused', new Unauthorized('nova', 'u', 'admin', 'no'), { kind: 'refused', status: 401 }],
+    ['no connection', new Unreachable(place, 'refused', false), { kind: 'notSent' }],
+    ['no connection in time', new Timeout(place, 'connect', 5, false), { kind: 'notSent' }],
+    ['too old a cloud', new MicroversionUnsupported('nova', 'liveMigrate', '2.34', '2.1'), { kind: 'notSent' }],
+    ['whatever else', new Error('a defect'), { kind: 'unknown' }],
+  ])('%s', async (_, thrown, expected) => {
+    expect(await answerTo(thrown)).toMatchObject(expected);
+  });
+
+  it('that its time has passed before it was sent', async () => {
+    expect(await answerTo(new Error('aborted'), AbortSignal.abort())).toMatchObject({ kind: 'notSent' });
+  });
+
+  it('that may have arrived is not known', async () => {
+    const answer = await postOnce(
+      { liveMigrate: async () => ({ outcome: 'unknown', error: new Error('cut') }) },
+      { serverId: 'vm', host: 'h2', force: false },
+      never,
+    );
+    expect(answer).toEqual({ kind: 'unknown', text: 'cut' });
+  });
+});
+
+describe('what the executor writes', () => {
+  const task = sampleTask({ groups: [{ id: 'g', policy: 'affinity' }] });
+  const ends: readonly Ended[] = [
+    { type: 'completed', outcome: 'migrated', host: 'h2', warnings: [], nova: null },
+    { type: 'completed', outcome: 'alreadyThere', host: 'h2', warnings: [{ code: 'x', text: 'y' }], nova: null },
+    { type: 'skipped', reason: { code: 'dry-run', text: 'dry run' } },
+    {
+      type: 'failed',
+      errorType: 'MigrationFailed',
+      reason: { code: 'x', text: 'y' },
+      hostAtFault: 'h2',
+      next: { attempt: 2, destination: 'h3', notBeforeMs: SAMPLE_MS },
+      started: true,
+      nova: null,
+    },
+  ];
+
+  it('fits the contracts, under ids that name task and attempt', () => {
+    const messages = [
+      startedEvent(task, origin, { newestMigrationId: 7, forced: false }),
+      observedEvent(task, origin, { migrationId: 8, requestId: null }),
+      ...ends.map((ended) => endedEvent(task, origin, ended)),
+      nextRequest(task, origin, { attempt: 2, destination: 'h3', notBeforeMs: SAMPLE_MS }),
+    ];
+    for (const message of messages)
+      expect(parseMessage(JSON.parse(JSON.stringify(message)))).toEqual({ ok: true, message });
+    expect(messages.map(({ id }) => id)).toEqual([
+      'migration.started:p-s1:1',
+      'migration.observed:p-s1:1',
+      'migration.ended:p-s1:1',
+      'migration.ended:p-s1:1',
+      'migration.ended:p-s1:1',
+      'migration.ended:p-s1:1',
+      'migration.requested:p-s1:2',
+    ]);
+  });
+
+  it('asks for the next attempt with everything of the step, and its cause', () => {
+    const next = nextRequest(task, origin, { attempt: 2, destination: 'h3', notBeforeMs: SAMPLE_MS + 500 });
+    expect(next).toMatchObject({
+      causationId: 'migration.ended:p-s1:1',
+      data: { attempt: 2, destination: 'h3', to: 'h2', alternates: ['h3', 'h4'], notAfter: task.notAfter },
+    });
+    expect(next.data.notBefore).toBe(new Date(SAMPLE_MS + 500).toISOString());
+    expect(next.data).not.toHaveProperty('requestedMs');
+  });
+});
+
+describe('a message that is no task', () => {
+  const empty = aggregateState(initialLogState(), 'gpu');
+  const dead = (body: string) => ({ aggregate: 'gpu', sequence: 12, body, problem: 'no schema' });
+  const at = { by, nowMs: SAMPLE_MS };
+
+  it('is recorded as itself when it names no task that the log knows', () => {
+    for (const body of ['', 'no JSON', 'null', '{"data":{"taskId":"unknown-s1"}}', '{"data":{"taskId":7}}']) {
+      const event = deadLetterEvent(dead(body), empty, at);
+      expect(event).toMatchObject({ data: { taskId: 'unreadable-12', errorType: 'DeadLetter', retryPending: false } });
+      expect(parseMessage(JSON.parse(JSON.stringify(event))).ok).toBe(true);
+    }
+  });
+
+  it('ends the task that it names while that waits, and leaves one alone that has begun', () => {
+    const log = testLog('gpu');
+    log.configured();
+    const planId = log.released([{ serverId: 'a', from: 'h1', to: 'h2' }]);
+    const named = dead(JSON.stringify({ data: { taskId: `${planId}-s1` } }));
+    const event = deadLetterEvent(named, log.state(), at);
+    expect(event).toMatchObject({ data: { taskId: `${planId}-s1`, serverId: 'a', from: 'h1', started: false } });
+    log.started({ task: `${planId}-s1` });
+    expect(deadLetterEvent(named, aggregateState(fold(log.events), 'gpu'), at)).toBeNull();
+  });
+
+  it('carries no more of the message than a person needs', () => {
+    const event = deadLetterEvent(dead('x'.repeat(100_000)), empty, at);
+    expect(JSON.stringify(event).length).toBeLessThan(4000);
+  });
+});
+
+describe('the resource provider of a host', () => {
+  const hypervisor = (host: string, id: string) => ({ id, service: { host } });
+  const cloud = (lists: ReturnType<typeof hypervisor>[][]) => {
+    let calls = 0;
+    let mono = 0;
+    const nova = {
+      listHypervisors: async () => lists[Math.min(calls++, lists.length - 1)] ?? [],
+    } as unknown as Parameters<typeof providers>[0];
+    const clock = { read: () => ({ mono, wall: 0 }), sleep: async () => undefined };
+    return { of: providers(nova, clock), calls: () => calls, pass: (ms: number) => (mono += ms) };
+  };
+  const never = new AbortController().signal;
+
+  it('is read once for all hosts, also when many ask at once', async () => {
+    const { of, calls } = cloud([[hypervisor('h1', 'u1'), hypervisor('h2', 'u2')]]);
+    expect(await Promise.all([of('h1', never), of('h2', never), of('h1', never)])).toEqual(['u1', 'u2', 'u1']);
+    expect(calls()).toBe(1);
+  });
+
+  it('is read again for a host that is new, and after ten minutes', async () => {
+    const { of, calls, pass } = cloud([[hypervisor('h1', 'u1')], [hypervisor('h1', 'u1'), hypervisor('h2', 'u2')]]);
+    expect(await of('h2', never)).toBeNull();
+    expect(await of('h2', never)).toBe('u2');
+    pass(600_001);
+    await of('h1', never);
+    expect(calls()).toBe(3);
+  });
+
+  it('is none where a host has several', async () => {
+    const { of } = cloud([[hypervisor('h1', 'u1'), hypervisor('h1', 'u2')]]);
+    expect(await of('h1', never)).toBeNull();
+  });
+});
+
+describe('what an executor serves', () => {
+  const config = { engine: { aggregates: ['gpu', 'web'], includeUnassignedHosts: true } } as unknown as Parameters<
+    typeof servedAggregates
+  >[0];
+
+  it('is all in scope unless its command line says otherwise', () => {
+    expect(servedAggregates(config, [])).toEqual(['gpu', 'web', '_unassigned_']);
+    expect(servedAggregates(config, ['web', 'web'])).toEqual(['web']);
+  });
+
+  it('is nothing out of scope', () => {
+    expect(() => servedAggregates(config, ['cpu'])).toThrow('the aggregate cpu is not in scope');
+  });
+});
