@@ -4,6 +4,7 @@ import { configCommands } from './commands/config.ts';
 import { demoCommand } from './commands/demo.ts';
 import { evaluateCommand } from './commands/evaluate.ts';
 import { operatorCommands } from './commands/operator.ts';
+import { planCommands } from './commands/plan.ts';
 import { provisionCommand } from './commands/provision.ts';
 import { quarantineCommands } from './commands/quarantine.ts';
 import { recordCommand } from './commands/record.ts';
@@ -27,6 +28,7 @@ export function createProgram(shell: Shell): Command {
   demoCommand(program, terminal);
   program.commandsGroup('See:');
   statusCommand(program, shell);
+  planCommands(program, shell);
   tapCommand(program, shell);
   program.commandsGroup('Understand:');
   replayCommand(program, shell);

@@ -7,6 +7,7 @@ export * from './history.ts';
 export * from './live.ts';
 export * from './newest.ts';
 export * from './overlay.ts';
+export * from './plans.ts';
 export * from './record.ts';
 export * from './recording.ts';
 export * from './rules.ts';

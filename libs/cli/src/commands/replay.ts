@@ -1,7 +1,7 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { ConfigError, overrideEngineOption, parsePolicies } from '@kronos/config';
 import { defaultEngineOptions, type EngineOptions, type Policy } from '@kronos/contracts';
-import { type Cooldowns, readCooldowns } from '@kronos/projections';
+import type { Cooldowns } from '@kronos/projections';
 import {
   allBreaks,
   type History,
@@ -25,6 +25,7 @@ import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, table } from '../terminal.ts';
 import { absolute, parseTime, span } from '../times.ts';
 import { examples, printJson } from './help.ts';
+import { readCooldownsFile, readText, repeated } from './inputs.ts';
 
 type ReplayOptions = ConfigOption & {
   readonly since?: string;
@@ -40,8 +41,6 @@ type ReplayOptions = ConfigOption & {
   readonly chart?: string;
   readonly json?: boolean;
 };
-
-const repeated = (value: string, previous: readonly string[] = []): string[] => [...previous, value];
 
 /** Decisions that differ and are shown in full; the JSON has all of them. */
 const SHOWN = 10;
@@ -173,26 +172,6 @@ function readPolicies(file: string): readonly Policy[] {
   const { policies, problems } = parsePolicies({ file, text: readText('--policies', file) });
   if (problems.length > 0) throw new ConfigError(problems);
   return policies;
-}
-
-function readCooldownsFile(file: string): Cooldowns {
-  let json: unknown;
-  const text = readText('--cooldowns', file);
-  try {
-    json = JSON.parse(text);
-  } catch {
-    throw new UsageError(`${file} is no JSON`);
-  }
-  return readCooldowns(json);
-}
-
-export function readText(option: string, file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    const why = error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason';
-    throw new UsageError(`${option} ${file} cannot be read (${why})`);
-  }
 }
 
 async function runVerify(shell: Shell, options: ReplayOptions, history: History, range: Range): Promise<void> {

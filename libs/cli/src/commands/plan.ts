@@ -1,0 +1,378 @@
+import { engineFields, overrideEngineOption } from '@kronos/config';
+import {
+  type Decision,
+  defaultEngineOptions,
+  type EngineOptions,
+  type Snapshot,
+  type Step,
+  snapshotSchema,
+} from '@kronos/contracts';
+import { runCycle } from '@kronos/cycle';
+import { type PlannedCluster, planCluster, reasonMeanings } from '@kronos/placement';
+import { aggregateState, initialLogState, seed } from '@kronos/projections';
+import { liveHistory, NotOnTheLog, type PlanRecord, plansOf, type StepRecord } from '@kronos/replay';
+import { type Command, Option } from 'commander';
+import { UsageError } from '../errors.ts';
+import { type ConfigOption, withConfig, withSession } from '../open.ts';
+import { chooseAggregates } from '../scope.ts';
+import type { Shell } from '../shell.ts';
+import { type Cell, count, figure, paint, type Style, type Terminal, table } from '../terminal.ts';
+import { parseTime, relative, when } from '../times.ts';
+import { examples, printJson } from './help.ts';
+import { readCooldownsFile, readText, repeated } from './inputs.ts';
+
+type PlanOptions = {
+  readonly cluster?: string;
+  readonly snapshot?: string;
+  readonly maxMigrations?: number;
+  readonly mode?: 'spread' | 'pack';
+  readonly planner?: string;
+  readonly set?: string[];
+  readonly cooldowns?: string;
+  readonly json?: boolean;
+};
+
+export function planCommands(program: Command, shell: Shell): void {
+  withConfig(program.command('plans'))
+    .description('recent plans, and what became of them')
+    .option('-s, --since <time>', 'how far back: 1d, 2h, 12:30, all', '1d')
+    .option('-a, --aggregate <name>', 'only this aggregate')
+    .option('--json', 'print them as JSON, with every step')
+    .addHelpText(
+      'after',
+      examples(['kronos plans', 'of the last day'], ['kronos plans --since all', 'all there ever were']),
+    )
+    .action(async (options: ConfigOption & { since: string; aggregate?: string; json?: boolean }) => {
+      const sinceMs = options.since === 'all' ? null : parseTime('--since', options.since, shell.now());
+      await withSession(shell, options, async ({ log, scope }) => {
+        const aggregates =
+          options.aggregate === undefined ? scope : chooseAggregates(scope, options.aggregate, false, 'plans -a');
+        const plans = await plansOf(liveHistory(log, '').events(), {
+          aggregates,
+          ...(sinceMs === null ? {} : { sinceMs }),
+        });
+        if (options.json === true) printJson(shell.terminal, plans);
+        else shell.terminal.out(renderPlans(shell, plans));
+      });
+    });
+
+  const plan = program
+    .command('plan')
+    .description('plan offline on a file of yours; or, with show, one plan and its steps')
+    .option('--cluster <file>', 'a cluster file: policies, hosts, VMs and groups as JSON (docs/cli.md)')
+    .option('--snapshot <file>', 'a recorded snapshot')
+    .option('-k, --max-migrations <n>', 'the budget; needed with --cluster', budget)
+    .addOption(
+      new Option('--mode <mode>', 'spread the load, or pack it on few hosts (--cluster)').choices(['spread', 'pack']),
+    )
+    .addOption(new Option('--planner <name>', 'which planner (default: search)').choices(['search', 'greedy']))
+    .option('--set <option=value>', 'any option that decisions read, as in kronos.conf; repeatable', repeated)
+    .option('--cooldowns <file>', 'a cooldowns.json to start from (--snapshot)')
+    .option('--json', 'print the plan as JSON')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos plan --cluster mine.json -k 20', 'what Kronos would move'],
+        ['kronos plan --cluster mine.json -k 20 --mode pack --json', 'empty hosts instead'],
+        ['kronos plan --snapshot case/snapshots/gpu/FILE.json', 'decide on one recorded snapshot'],
+        ['kronos plan show', 'the newest plan'],
+        ['kronos plan show gpu-29537', 'this plan'],
+      )}\nNothing is read but the file and nothing is moved: it needs no configuration and no NATS.`,
+    )
+    .action((options: PlanOptions) => {
+      if ((options.cluster === undefined) === (options.snapshot === undefined))
+        throw new UsageError(
+          'give --cluster FILE or --snapshot FILE',
+          'kronos plan --help has examples; kronos plan show prints a plan of the log.',
+        );
+      if (options.cluster !== undefined) planClusterFile(shell, options, options.cluster);
+      else if (options.snapshot !== undefined) planSnapshotFile(shell, options, options.snapshot);
+    });
+
+  withConfig(plan.command('show'))
+    .description('one plan: its steps, why each, and what became of it')
+    .argument('[plan]', 'id of the plan (default: the newest)')
+    .option('--json', 'print it as JSON')
+    .addHelpText('after', examples(['kronos plan show', 'the newest plan'], ['kronos plan show gpu-29537', 'this one']))
+    .action(async (id: string | undefined, options: ConfigOption & { json?: boolean }) => {
+      await withSession(shell, options, async ({ log, scope }) => {
+        const plans = await plansOf(
+          liveHistory(log, '').events(),
+          { aggregates: scope },
+          (planId) => id === undefined || planId === id,
+        );
+        const record = plans.at(-1);
+        if (record === undefined)
+          throw new NotOnTheLog(
+            id === undefined ? 'the log has no plan yet' : `the log has no plan ${JSON.stringify(id)}`,
+            'kronos plans --since all lists every plan; kronos explain cycle says why there is none.',
+          );
+        if (options.json === true) printJson(shell.terminal, record);
+        else shell.terminal.out(renderPlan(shell, record));
+      });
+    });
+}
+
+function budget(text: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new UsageError(`--max-migrations takes a whole number, not ${JSON.stringify(text)}`);
+}
+
+/** The options that were set, and only those. @throws UsageError */
+function settings({ set = [], planner }: PlanOptions): Partial<EngineOptions> {
+  let options = defaultEngineOptions;
+  const fields = new Set<string>();
+  for (const text of planner === undefined ? set : [...set, `engine.planner=${planner}`]) {
+    const [name = '', ...value] = text.split('=');
+    const changed = overrideEngineOption(options, name, value.join('='));
+    if (!changed.ok) throw new UsageError(changed.problem, changed.remedy);
+    options = changed.options;
+    for (const [field, path] of Object.entries(engineFields)) if (path === name) fields.add(field);
+  }
+  return Object.fromEntries(Object.entries(options).filter(([field]) => fields.has(field)));
+}
+
+function parseJson(file: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`${file} is no JSON: ${error instanceof Error ? error.message : ''}`);
+  }
+}
+
+function planClusterFile(shell: Shell, options: PlanOptions, file: string): void {
+  if (options.maxMigrations === undefined)
+    throw new UsageError('--cluster needs --max-migrations', 'Say how many moves the plan may have: -k 20.');
+  const cluster = parseJson(file, readText('--cluster', file));
+  const started = performance.now();
+  const planned = planCluster(cluster, {
+    maxMigrations: options.maxMigrations,
+    ...(options.mode === undefined ? {} : { mode: options.mode }),
+    ...settings(options),
+  });
+  const planMs = Math.round((performance.now() - started) * 10) / 10;
+  if (options.json === true) printJson(shell.terminal, { ...planned, stats: { planMs, ...planned.stats } });
+  else shell.terminal.out(renderCluster(shell.terminal, planned, planMs));
+}
+
+function renderCluster(terminal: Terminal, planned: PlannedCluster, planMs: number): string {
+  const { moves, before, after } = planned;
+  const lines = [
+    `${count(moves.length, 'move')}, planned in ${figure(planMs, 1)} ms; combined imbalance ${figure(before.combined)} -> ${figure(after.combined)}${possible(planned)}`,
+    `by policy: ${Object.entries(before.perPolicy)
+      .map(([name, value]) => `${name} ${figure(value)} -> ${figure(after.perPolicy[name] ?? null)}`)
+      .join(', ')}`,
+  ];
+  if (moves.length === 0) return `${lines.join('\n')}\n`;
+  const rows = moves.map((move): Cell[] => [
+    String(move.step),
+    move.vm,
+    move.from,
+    move.to,
+    move.parking ? `${move.phase}, parks` : move.phase,
+    move.dependsOn.join(', '),
+    move.alternates.join(', '),
+  ]);
+  return `${lines.join('\n')}\n\n${table(
+    terminal,
+    [
+      { head: 'step', right: true },
+      { head: 'vm', flex: true },
+      { head: 'from', flex: true },
+      { head: 'to', flex: true },
+      { head: 'phase' },
+      { head: 'after' },
+      { head: 'or to', flex: true },
+    ],
+    rows,
+  )}`;
+}
+
+const possible = ({
+  lowerBound,
+  shareOfPossible,
+}: {
+  lowerBound: number | null;
+  shareOfPossible: number | null;
+}): string =>
+  shareOfPossible === null
+    ? ''
+    : `, ${Math.floor(shareOfPossible * 100)} % of what is possible${lowerBound === null ? '' : ` (bound ${figure(lowerBound)})`}`;
+
+function planSnapshotFile(shell: Shell, options: PlanOptions, file: string): void {
+  const parsed = snapshotSchema.safeParse(parseJson(file, readText('--snapshot', file)));
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw new UsageError(
+      `${file} is no snapshot: ${issue?.path.join('.')}: ${issue?.message}`,
+      'kronos record --to DIRECTORY writes snapshots.',
+    );
+  }
+  const snapshot: Snapshot = {
+    ...parsed.data,
+    purpose: 'command',
+    policies: parsed.data.policies.map((policy) =>
+      options.maxMigrations === undefined ? policy : { ...policy, maxMigrationsPerCycle: options.maxMigrations },
+    ),
+  };
+  const engine: EngineOptions = { ...defaultEngineOptions, ...settings(options) };
+  const nowMs = Date.parse(snapshot.time);
+  const cooldowns = options.cooldowns === undefined ? null : readCooldownsFile(options.cooldowns);
+  const start = initialLogState();
+  const state =
+    cooldowns === null ? start : seed(start, cooldowns, { nowMs, aggregates: [snapshot.aggregate], options: engine });
+  const { decision } = runCycle({ snapshot, state: aggregateState(state, snapshot.aggregate), options: engine });
+  if (options.json === true) printJson(shell.terminal, decision);
+  else shell.terminal.out(renderDecision(shell.terminal, decision));
+}
+
+/** A decision that was made here and now. */
+function renderDecision(terminal: Terminal, decision: Decision): string {
+  const { plan, before } = decision;
+  const head = `${decision.outcome}: ${decision.reason.text}\ncombined imbalance ${figure(before.combined)}${
+    plan === null ? '' : ` -> ${figure(plan.after.combined)}${possible(plan)}`
+  }\n`;
+  const stuck = decision.stuck.map((s) => `${s.serverName} cannot leave ${s.host}: ${s.reason.text}\n`).join('');
+  const warnings = decision.warnings.map((warning) => `${warning.text}\n`).join('');
+  return `${head}${plan === null ? '' : `\n${stepsTable(terminal, plan.steps)}`}${stuck}${warnings}${refusals(decision.refusals)}`;
+}
+
+/** Why candidates were refused, the most frequent first. */
+export function refusals(counts: Readonly<Record<string, number>>): string {
+  const entries = Object.entries(counts).sort(([, a], [, b]) => b - a);
+  if (entries.length === 0) return '';
+  const meanings: Readonly<Record<string, string>> = reasonMeanings;
+  return `\nrefused:\n${entries.map(([code, n]) => `  ${String(n).padStart(7)}  ${meanings[code] ?? code}\n`).join('')}`;
+}
+
+const stepsTable = (terminal: Terminal, steps: readonly Step[]): string =>
+  table(
+    terminal,
+    [
+      { head: 'step', right: true },
+      { head: 'vm', flex: true },
+      { head: 'from', flex: true },
+      { head: 'to', flex: true },
+      { head: 'phase' },
+      { head: 'why', flex: true },
+    ],
+    steps.map((step) => [String(step.step), step.serverName, step.from, step.to, step.phase, step.why?.text ?? '']),
+  );
+
+const outcomeStyles: Readonly<Record<PlanRecord['outcome'], Style>> = {
+  dryRun: 'dim',
+  waiting: 'yellow',
+  running: 'cyan',
+  done: 'green',
+  rejected: 'red',
+  expired: 'yellow',
+  superseded: 'dim',
+};
+const outcomeWords: Readonly<Record<PlanRecord['outcome'], string>> = {
+  dryRun: 'dry run',
+  waiting: 'waits for approval',
+  running: 'running',
+  done: 'done',
+  rejected: 'rejected',
+  expired: 'expired',
+  superseded: 'replaced',
+};
+
+function renderPlans({ terminal, now }: Shell, plans: readonly PlanRecord[]): string {
+  if (plans.length === 0) return 'No plan in that time. kronos explain cycle says why.\n';
+  return table(
+    terminal,
+    [
+      { head: 'plan' },
+      { head: 'aggregate', flex: true },
+      { head: 'decided' },
+      { head: 'outcome' },
+      { head: 'moves', right: true },
+      { head: 'failed', right: true },
+      { head: 'imbalance', right: true },
+      { head: 'of possible', right: true },
+    ],
+    plans.map((plan) => {
+      const completed = plan.steps.filter((s) => s.state === 'completed').length;
+      const failed = plan.steps.filter((s) => s.state === 'failed').length;
+      return [
+        plan.id,
+        plan.aggregate,
+        when(plan.decidedAtMs, now()),
+        { text: outcomeWords[plan.outcome], style: outcomeStyles[plan.outcome] },
+        plan.releasedAtMs === null ? String(plan.steps.length) : `${completed} of ${plan.steps.length}`,
+        failed === 0 ? '' : { text: String(failed), style: 'red' },
+        `${figure(plan.combinedBefore)} -> ${figure(plan.combinedAfter)}`,
+        plan.shareOfPossible === null ? '' : `${Math.floor(plan.shareOfPossible * 100)} %`,
+      ];
+    }),
+  );
+}
+
+const stepStyles: Readonly<Partial<Record<StepRecord['state'], Style>>> = {
+  completed: 'green',
+  failed: 'red',
+  migrating: 'cyan',
+  retrying: 'yellow',
+  proposed: 'yellow',
+};
+const stepWords: Readonly<Record<StepRecord['state'], string>> = {
+  dryRun: 'dry run',
+  proposed: 'proposed',
+  rejected: 'rejected',
+  letGo: 'let go',
+  waiting: 'waits',
+  migrating: 'migrating',
+  retrying: 'tries again',
+  completed: 'moved',
+  failed: 'failed',
+  skipped: 'skipped',
+};
+
+function renderPlan({ terminal, now }: Shell, plan: PlanRecord): string {
+  const nowMs = now();
+  const outcome = paint(terminal, outcomeStyles[plan.outcome], outcomeWords[plan.outcome]);
+  const times = [
+    `decided ${when(plan.decidedAtMs, nowMs)}`,
+    ...(plan.releasedAtMs === null || plan.releasedAtMs === plan.decidedAtMs
+      ? []
+      : [`released ${relative(plan.releasedAtMs, nowMs)}`]),
+    ...(plan.endedAtMs === null ? [] : [`ended ${relative(plan.endedAtMs, nowMs)}`]),
+  ];
+  const head = [
+    `${paint(terminal, 'bold', plan.id)} of ${plan.aggregate}: ${outcome}`,
+    times.join(', '),
+    `planner ${plan.planner}, version ${plan.plannerVersion}; combined imbalance ${figure(plan.combinedBefore)} -> ${figure(plan.combinedAfter)}${possible(plan)}`,
+  ];
+  const rows = plan.steps.map((step): Cell[] => {
+    const style = stepStyles[step.state];
+    const state = stepWords[step.state];
+    const after = step.dependsOn.map((id) => id.replace(/^.*-s/, '')).join(', ');
+    return [
+      String(step.step),
+      step.serverName,
+      step.from,
+      step.to,
+      step.phase,
+      after,
+      style === undefined ? state : { text: state, style },
+      step.note,
+      step.why?.text ?? '',
+    ];
+  });
+  return `${head.join('\n')}\n\n${table(
+    terminal,
+    [
+      { head: 'step', right: true },
+      { head: 'vm', flex: true },
+      { head: 'from', flex: true },
+      { head: 'to', flex: true },
+      { head: 'phase' },
+      { head: 'after' },
+      { head: 'state' },
+      { head: 'what happened', flex: true },
+      { head: 'why', flex: true },
+    ],
+    rows,
+  )}`;
+}

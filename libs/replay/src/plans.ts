@@ -1,0 +1,170 @@
+import type { CycleDecided, LogEvent, Step, StoredEvent } from '@kronos/contracts';
+import { createFolder, type FinishedPlan, type LogState, type PlanFacts } from '@kronos/projections';
+import { inRange, type Range } from './history.ts';
+
+/** What became of a step. */
+export type StepState =
+  | 'dryRun'
+  | 'proposed'
+  | 'rejected'
+  /** The plan ended without it: other steps were approved, or none. */
+  | 'letGo'
+  | 'waiting'
+  | 'migrating'
+  | 'retrying'
+  | 'completed'
+  | 'failed'
+  | 'skipped';
+
+export type StepRecord = Step & {
+  readonly state: StepState;
+  /** What its last event says beyond the state. */
+  readonly note: string;
+};
+
+/** A plan and what became of it, by the log. */
+export type PlanRecord = {
+  readonly id: string;
+  readonly aggregate: string;
+  /** Of its decision on the log. */
+  readonly sequence: number;
+  readonly decidedAtMs: number;
+  readonly outcome: 'dryRun' | 'waiting' | 'running' | FinishedPlan['outcome'];
+  readonly releasedAtMs: number | null;
+  readonly endedAtMs: number | null;
+  readonly steps: readonly StepRecord[];
+  readonly planner: string;
+  readonly plannerVersion: string;
+  readonly combinedBefore: number | null;
+  readonly combinedAfter: number | null;
+  readonly lowerBound: number | null;
+  readonly shareOfPossible: number | null;
+};
+
+type Tracked = {
+  readonly sequence: number;
+  readonly event: CycleDecided;
+  /** Until it is over. */
+  open: boolean;
+  facts: PlanFacts | null;
+  finished: FinishedPlan | null;
+  /** The last event about each task. */
+  readonly last: Map<string, LogEvent>;
+};
+
+const TOUCHES: ReadonlySet<string> = new Set([
+  'cycle.decided',
+  'plan.approved',
+  'plan.rejected',
+  'plan.dispatched',
+  'migration.completed',
+  'migration.failed',
+  'migration.skipped',
+]);
+
+/** The plans of a range and what became of each, oldest first; read from the log's first event. */
+export async function plansOf(
+  events: AsyncIterable<StoredEvent>,
+  range: Range,
+  wanted: (planId: string) => boolean = () => true,
+): Promise<PlanRecord[]> {
+  const tracked = new Map<string, Tracked>();
+  const open = new Set<string>();
+  const folder = createFolder();
+  for await (const stored of events) {
+    folder.apply(stored);
+    const { event, sequence } = stored;
+    if (event.type === 'unreadable') continue;
+    if (event.type === 'cycle.decided' && event.data.plan !== null && wanted(event.data.plan.id)) {
+      const { plan, release } = event.data;
+      if (inRange(range, event.aggregate, Date.parse(event.data.snapshotTime)) && !tracked.has(plan.id)) {
+        tracked.set(plan.id, {
+          sequence,
+          event,
+          open: release !== 'dryRun',
+          facts: null,
+          finished: null,
+          last: new Map(),
+        });
+        if (release !== 'dryRun') open.add(plan.id);
+      }
+    }
+    if ('taskId' in event.data) note(tracked, event, event.data.taskId);
+    if (open.size > 0 && TOUCHES.has(event.type)) follow(tracked, open, folder.snapshot());
+  }
+  const end = folder.snapshot();
+  return [...tracked.values()].map((plan) => recordOf(plan, end));
+}
+
+function note(tracked: ReadonlyMap<string, Tracked>, event: LogEvent, taskId: string): void {
+  const plan = 'planId' in event.data ? event.data.planId : taskId.replace(/-s\d+$/, '');
+  tracked.get(plan)?.last.set(taskId, event);
+}
+
+/** Keeps the last facts of plans that are open, and how those ended that are not. */
+function follow(tracked: ReadonlyMap<string, Tracked>, open: Set<string>, state: LogState): void {
+  for (const id of open) {
+    const plan = tracked.get(id);
+    const facts = plan === undefined ? undefined : state.aggregates.get(plan.event.aggregate);
+    if (plan === undefined || facts === undefined) continue;
+    plan.facts = facts.plans.get(id) ?? plan.facts;
+    plan.finished = facts.plans.has(id) ? null : (facts.recentPlans.findLast((p) => p.id === id) ?? null);
+    if (plan.finished !== null) open.delete(id);
+  }
+}
+
+function recordOf({ sequence, event, facts, finished, last }: Tracked, end: LogState): PlanRecord {
+  const { data } = event;
+  const tasks = end.aggregates.get(event.aggregate)?.tasks;
+  const outcome =
+    data.release === 'dryRun' ? 'dryRun' : (finished?.outcome ?? (facts?.state === 'proposed' ? 'waiting' : 'running'));
+  const released = new Set(facts?.tasks);
+  const steps = (data.plan?.steps ?? []).map((step): StepRecord => {
+    const event = last.get(step.taskId);
+    const text = noteOf(event);
+    const as = (state: StepState, note = ''): StepRecord => ({ ...step, state, note });
+    if (outcome === 'dryRun') return as('dryRun');
+    if (facts?.rejected.includes(step.step)) return as('rejected');
+    if (!released.has(step.taskId))
+      return as(outcome === 'waiting' ? 'proposed' : outcome === 'rejected' ? 'rejected' : 'letGo');
+    const task = tasks?.get(step.taskId);
+    if (task !== undefined && task.end === null)
+      return as(task.slot !== null ? 'migrating' : task.status === 'retryPending' ? 'retrying' : 'waiting', text);
+    if (event?.type === 'migration.completed') return as('completed', text);
+    if (event?.type === 'migration.skipped') return as('skipped', text);
+    return as(event?.type === 'migration.failed' ? 'failed' : 'waiting', text);
+  });
+  return {
+    id: data.plan?.id ?? data.snapshotId,
+    aggregate: event.aggregate,
+    sequence,
+    decidedAtMs: Date.parse(event.time),
+    outcome,
+    releasedAtMs: finished?.releasedAtMs ?? facts?.release?.atMs ?? null,
+    endedAtMs: finished?.endedAtMs ?? null,
+    steps,
+    planner: data.plan?.planner ?? '',
+    plannerVersion: data.plannerVersion,
+    combinedBefore: data.before.combined,
+    combinedAfter: data.plan?.after.combined ?? null,
+    lowerBound: data.plan?.lowerBound ?? null,
+    shareOfPossible: data.plan?.shareOfPossible ?? null,
+  };
+}
+
+function noteOf(event: LogEvent | undefined): string {
+  switch (event?.type) {
+    case 'migration.started':
+      return `attempt ${event.data.attempt} to ${event.data.destination}`;
+    case 'migration.completed': {
+      const ms = event.data.nova?.totalMs ?? null;
+      return `on ${event.data.host}${ms === null ? '' : ` after ${(ms / 1000).toFixed(1)} s`}`;
+    }
+    case 'migration.failed':
+      return `${event.data.errorType}: ${event.data.reason.text}`;
+    case 'migration.skipped':
+      return event.data.reason.text;
+    default:
+      return '';
+  }
+}
