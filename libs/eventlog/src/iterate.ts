@@ -94,7 +94,13 @@ export async function* replay(
   const parser = new LogParser();
   const options = { stream: streamNames.log, start: { at: 'sequence', sequence: from }, contiguous: true, to } as const;
   for await (const raw of rawMessages(link, scope, options))
-    yield { ...parser.parse(raw), subject: raw.subject, traceparent: traceparentOf(raw.headers) };
+    yield {
+      ...parser.parse(raw),
+      subject: raw.subject,
+      get traceparent() {
+        return traceparentOf(raw.headers());
+      },
+    };
 }
 
 /** A message as it came, or what is wrong with it. */
@@ -103,7 +109,7 @@ export function deliver<F extends Family>(raw: RawMessage, wanted: readonly F[])
     subject: raw.subject,
     sequence: raw.sequence,
     storedAt: raw.storedAt,
-    traceparent: traceparentOf(raw.headers),
+    traceparent: traceparentOf(raw.headers()),
   };
   const text = decoder.decode(raw.data);
   let body: unknown;
@@ -255,7 +261,13 @@ function queuedTasks(link: Link, scope: Scope, filter: string, options: TailOpti
       next = found.seq + 1;
       const storedAt = found.time.getTime();
       if (since instanceof Date && storedAt < since.getTime()) continue;
-      queue.push({ subject: found.subject, data: found.data, headers: found.header, sequence: found.seq, storedAt });
+      queue.push({
+        subject: found.subject,
+        data: found.data,
+        headers: () => found.header,
+        sequence: found.seq,
+        storedAt,
+      });
     }
     queue.end();
   })().catch((error: Error) => queue.end(error));

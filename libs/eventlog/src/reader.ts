@@ -31,24 +31,32 @@ export type DeliveryInfo = {
  * domain and account hash before the stream (ADR-15). Null for any other subject.
  */
 export function parseDelivery(reply: string): DeliveryInfo | null {
-  const t = reply.split('.');
-  if (t[0] !== '$JS' || t[1] !== 'ACK') return null;
-  const at = t.length === 9 ? 4 : t.length >= 11 ? 6 : -1;
-  if (at < 0) return null;
-  const stamp = t[at + 3] ?? '';
+  if (!reply.startsWith('$JS.ACK.')) return null;
+  let tokens = 1;
+  for (let dot = reply.indexOf('.'); dot >= 0; dot = reply.indexOf('.', dot + 1)) tokens++;
+  if (tokens !== 9 && tokens < 11) return null;
+  let at = 0;
+  for (let skip = tokens === 9 ? 4 : 6; skip > 0; skip--) at = reply.indexOf('.', at) + 1;
+  const next = (): string => {
+    const end = reply.indexOf('.', at);
+    const token = end < 0 ? reply.slice(at) : reply.slice(at, end);
+    at += token.length + 1;
+    return token;
+  };
   return {
-    deliveries: Number(t[at]),
-    streamSequence: Number(t[at + 1]),
-    consumerSequence: Number(t[at + 2]),
-    storedAt: Number(stamp.slice(0, -6)),
-    pending: Number(t[at + 4]),
+    deliveries: Number(next()),
+    streamSequence: Number(next()),
+    consumerSequence: Number(next()),
+    storedAt: Number(next().slice(0, -6)),
+    pending: Number(next()),
   };
 }
 
 export type RawMessage = {
   readonly subject: string;
   readonly data: Uint8Array;
-  readonly headers: MsgHdrs | undefined;
+  /** Decoded when asked for: that costs more than all the rest. */
+  readonly headers: () => MsgHdrs | undefined;
   readonly sequence: number;
   readonly storedAt: number;
 };
@@ -66,6 +74,8 @@ export type ReaderOptions = {
   readonly start: ReaderStart;
   /** Every stream sequence must follow the one before: for an unfiltered stream from which nothing is ever removed. */
   readonly contiguous: boolean;
+  /** When the stream was created: one that was created at another time is another stream. Absent: not checked. */
+  readonly created?: string;
   /** Called in order, once per message. An error it throws ends the reader. */
   readonly onMessage: (message: RawMessage) => void;
   /** The reader has, at this moment, everything that the stream has. */
@@ -156,6 +166,15 @@ export class OrderedReader {
       try {
         this.#serial++;
         const info = await this.#link.ask(() => this.#link.jsm.consumers.add(this.#options.stream, this.#config()));
+        const { created } = this.#options;
+        if (created !== undefined) {
+          // Asked after the consumer was made: it is on this stream, or the answer is of one that came later.
+          const now = await this.#link.ask(() => this.#link.jsm.streams.info(this.#options.stream));
+          if (now.created !== created) {
+            this.#fail(new LogGap(`${this.#options.stream} was created anew at ${now.created}: it is another log`));
+            return;
+          }
+        }
         if (this.#stopped) return;
         // A later attempt must not skip what comes between this one and its first message.
         if (this.#last === 0 && this.#options.start.at === 'new') this.#last = info.delivered.stream_seq;
@@ -297,7 +316,8 @@ class Session {
   #receive(message: Msg): void {
     if (this.#over) return;
     this.#heard = performance.now();
-    const info = message.reply === undefined || message.reply === '' ? null : parseDelivery(message.reply);
+    const { reply } = message;
+    const info = reply === undefined || reply === '' ? null : parseDelivery(reply);
     if (info === null) {
       this.#status(message);
       return;
@@ -320,7 +340,7 @@ class Session {
     this.#options.onMessage({
       subject: message.subject,
       data: message.data,
-      headers: message.headers,
+      headers: () => message.headers,
       sequence,
       storedAt: info.storedAt,
     });

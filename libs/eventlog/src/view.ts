@@ -124,6 +124,7 @@ export class View<S> implements LogView<S> {
       stream: LOG,
       start: { at: 'sequence', sequence: first },
       contiguous: true,
+      created: info.created,
       onMessage: (raw) => this.#fold(raw),
       onLevel: () => {
         this.#levelAt = performance.now();
