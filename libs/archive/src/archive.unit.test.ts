@@ -1,0 +1,226 @@
+import { appendFile, mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openArchive, type RawEvent, readArchive, verifyArchive } from './index.ts';
+
+let dir: string;
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'kronos-archive-'));
+});
+afterEach(async () => {
+  await rm(dir, { recursive: true });
+});
+
+const event = (sequence: number, body = `{"n":${sequence},"text":"Größe"}`): RawEvent => ({
+  sequence,
+  storedAt: 1_767_571_200_000 + sequence,
+  subject: 'kronos.results.gpu',
+  headers: { 'Nats-Msg-Id': `id-${sequence}`, traceparent: '00-1-2-01' },
+  data: new TextEncoder().encode(body),
+});
+const events = (from: number, to: number): RawEvent[] =>
+  Array.from({ length: to - from + 1 }, (_, i) => event(from + i));
+
+async function write(from: number, to: number, maxFileBytes = 1000): Promise<void> {
+  const archive = await openArchive(dir, { maxFileBytes });
+  for (const one of events(from, to)) await archive.write([one]);
+  await archive.close();
+}
+async function readAll(): Promise<RawEvent[]> {
+  const all: RawEvent[] = [];
+  for await (const one of readArchive(dir)) all.push(one);
+  return all;
+}
+const names = async () => (await readdir(dir)).sort();
+/** Changes the content of a closed file. */
+async function tamper(name: string, change: (text: string) => string): Promise<void> {
+  const path = join(dir, name);
+  await writeFile(path, gzipSync(change(gunzipSync(await readFile(path)).toString())));
+}
+
+describe('an archive', () => {
+  it('gives back every event as it was', async () => {
+    await write(1, 30);
+    expect(await readAll()).toEqual(events(1, 30));
+    expect(await verifyArchive(dir)).toMatchObject({ events: 30, first: 1, last: 30 });
+  });
+
+  it('closes and compresses a file that has reached its size', async () => {
+    await write(1, 30);
+    const files = await names();
+    expect(files.length).toBeGreaterThan(3);
+    expect(files.slice(0, -1).every((name) => name.endsWith('.jsonl.gz'))).toBe(true);
+    expect(files.at(-1)).toMatch(/\.jsonl$/);
+  });
+
+  it('is readable by people', async () => {
+    await write(1, 1);
+    const text = await readFile(join(dir, 'events-0000000000000001.jsonl'), 'utf8');
+    expect(text.split('\n')[0]).toBe('{"kronosArchive":1,"stream":"KRONOS_LOG","first":1,"previous":null}');
+    expect(text).toContain('"subject":"kronos.results.gpu"');
+    expect(text).toContain('Größe');
+  });
+
+  it('keeps bodies that are no text', async () => {
+    const archive = await openArchive(dir, { maxFileBytes: 1000 });
+    const data = new Uint8Array([0xff, 0xfe, 0, 10, 13]);
+    await archive.write([{ ...event(1), data }]);
+    await archive.close();
+    expect((await readAll())[0]?.data).toEqual(data);
+  });
+
+  it('goes on where it ended, in the open file or in a new one', async () => {
+    for (let from = 1; from <= 30; from += 3) await write(from, from + 2);
+    expect(await readAll()).toEqual(events(1, 30));
+    const archive = await openArchive(dir, { maxFileBytes: 1000 });
+    expect([archive.next, archive.last]).toEqual([31, event(30)]);
+    await archive.close();
+  });
+
+  it('refuses events that do not follow', async () => {
+    const archive = await openArchive(dir, { maxFileBytes: 1000 });
+    await archive.write(events(1, 2));
+    await expect(archive.write([event(4)])).rejects.toMatchObject({ code: 'KRONOS_ARCHIVE_GAP' });
+    await expect(archive.write([event(2)])).rejects.toMatchObject({ code: 'KRONOS_ARCHIVE_GAP' });
+    await archive.write([event(3)]);
+    await archive.close();
+    expect(await readAll()).toEqual(events(1, 3));
+  });
+
+  it('is empty before the first event', async () => {
+    expect(await verifyArchive(dir)).toEqual({ files: 0, events: 0, first: null, last: null });
+  });
+
+  it('notices a second writer', async () => {
+    const archive = await openArchive(dir, { maxFileBytes: 1000 });
+    await archive.write([event(1)]);
+    await write(2, 2);
+    await expect(archive.write([event(2)])).rejects.toMatchObject({ code: 'KRONOS_ARCHIVE_TAKEN' });
+    await archive.close();
+    expect(await readAll()).toEqual(events(1, 2));
+  });
+});
+
+describe('after a crash', () => {
+  it('at any byte of the open file the archive goes on after the last whole event', async () => {
+    await write(1, 12);
+    const [open] = (await names()).filter((name) => name.endsWith('.jsonl'));
+    const path = join(dir, open ?? '');
+    const whole = await readFile(path);
+    for (let length = 0; length <= whole.length; length++) {
+      await writeFile(path, whole);
+      await truncate(path, length);
+      const archive = await openArchive(dir, { maxFileBytes: 1000 });
+      const { next } = archive;
+      await archive.write(events(next, 13));
+      await archive.close();
+      expect((await verifyArchive(dir)).last, `cut at ${length}`).toBe(13);
+      for (const name of await names()) if (name.endsWith('.jsonl')) await rm(join(dir, name));
+    }
+  });
+
+  it('between compressing a file and removing it there is one of it', async () => {
+    await write(1, 12);
+    const [closed] = await names();
+    const text = gunzipSync(await readFile(join(dir, closed ?? '')));
+    await writeFile(join(dir, (closed ?? '').replace('.gz', '')), text);
+    expect((await verifyArchive(dir)).last).toBe(12);
+    await write(13, 14);
+    expect(await readAll()).toEqual(events(1, 14));
+    expect((await names()).filter((name) => !name.endsWith('.gz'))).toHaveLength(1);
+  });
+
+  it('in the middle of compressing the file is compressed again', async () => {
+    await write(1, 4, 400);
+    await writeFile(join(dir, 'events-0000000000000003.jsonl.gz.part'), 'half');
+    await write(5, 12, 400);
+    expect(await readAll()).toEqual(events(1, 12));
+  });
+});
+
+describe('a change of the archive is found:', () => {
+  const broken = async (what: RegExp) => {
+    await expect(verifyArchive(dir)).rejects.toMatchObject({
+      code: 'KRONOS_ARCHIVE_BROKEN',
+      message: expect.stringMatching(what),
+    });
+  };
+
+  it('an event with another body', async () => {
+    await write(1, 30);
+    const [first] = await names();
+    await tamper(first ?? '', (text) => text.replace('\\"n\\":2', '\\"n\\":3'));
+    await broken(/one of the two was changed/);
+  });
+
+  it('a file that is missing', async () => {
+    await write(1, 30);
+    await rm(join(dir, (await names())[1] ?? ''));
+    await broken(/a file is missing/);
+  });
+
+  it('an event that is missing', async () => {
+    await write(1, 30);
+    await tamper((await names())[0] ?? '', (text) =>
+      text
+        .split('\n')
+        .filter((_, i) => i !== 2)
+        .join('\n'),
+    );
+    await broken(/event 2 was expected/);
+  });
+
+  it('a line that is none', async () => {
+    await write(1, 3, 1e6);
+    await appendFile(join(dir, 'events-0000000000000001.jsonl'), 'noise\n');
+    await broken(/line 5 is no JSON object/);
+  });
+
+  it('a closed file that is cut', async () => {
+    await write(1, 30);
+    const path = join(dir, (await names())[0] ?? '');
+    const whole = await readFile(path);
+    await truncate(path, whole.length - 20);
+    await broken(/cannot be read|middle of a line/);
+  });
+
+  it('a head of something else', async () => {
+    await writeFile(join(dir, 'events-0000000000000001.jsonl'), '{"kronosArchive":2}\n');
+    await broken(/no archive of this version/);
+  });
+});
+
+describe('safety', () => {
+  it('whatever is written in whatever pieces is read back, and any single changed byte of a closed file is found', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.array(fc.string(), { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 8 }),
+        fc.integer({ min: 200, max: 2000 }),
+        fc.nat(),
+        async (pieces, maxFileBytes, place) => {
+          for (const name of await names()) await rm(join(dir, name));
+          const written: RawEvent[] = [];
+          for (const piece of pieces) {
+            const archive = await openArchive(dir, { maxFileBytes });
+            const batch = piece.map((text, i) => event(written.length + i + 1, text));
+            await archive.write(batch);
+            written.push(...batch);
+            await archive.close();
+          }
+          expect(await readAll()).toEqual(written);
+          const [closed] = (await names()).filter((name) => name.endsWith('.gz'));
+          if (closed === undefined) return;
+          const bytes = gunzipSync(await readFile(join(dir, closed)));
+          const at = place % bytes.length;
+          bytes[at] = (bytes[at] ?? 0) ^ 1;
+          await writeFile(join(dir, closed), gzipSync(bytes));
+          await expect(verifyArchive(dir)).rejects.toMatchObject({ code: 'KRONOS_ARCHIVE_BROKEN' });
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+});
