@@ -1,5 +1,6 @@
 import { isKronosError, kronosVersion } from '@kronos/telemetry';
 import { Command, CommanderError } from 'commander';
+import { completionCommand } from './commands/completion.ts';
 import { configCommands } from './commands/config.ts';
 import { demoCommand } from './commands/demo.ts';
 import { evaluateCommand } from './commands/evaluate.ts';
@@ -40,6 +41,7 @@ export function createProgram(shell: Shell): Command {
   program.commandsGroup('Set up:');
   configCommands(program, terminal);
   provisionCommand(program, terminal);
+  completionCommand(program, shell);
   program.commandsGroup('Services:');
   serviceCommands(program);
   return program;

@@ -17,7 +17,7 @@ import {
   whatIfChart,
   whatIfTotals,
 } from '@kronos/replay';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { UsageError } from '../errors.ts';
 import { type ConfigOption, withConfig, withSession } from '../open.ts';
 import { progressBar } from '../progress.ts';
@@ -54,7 +54,7 @@ export function replayCommand(program: Command, shell: Shell): void {
     .option('-a, --aggregate <name>', 'only this aggregate; repeatable', repeated)
     .option('--strict', 'another planner version and what cannot be run again are failures too')
     .option('--set <option=value>', 'what if an option had been another: engine.cooldown=0; repeatable', repeated)
-    .option('--planner <name>', 'what if the planner had been search, or greedy')
+    .addOption(new Option('--planner <name>', 'what if this had been the planner').choices(['search', 'greedy']))
     .option('--policies <file>', 'what if these had been the policies (a policies.yaml)')
     .option('--cooldowns <file>', 'what is remembered at the start (default: cooldowns.json of the directory)')
     .option('--what-if', 'what if every plan had been carried out at once, and nothing else otherwise')

@@ -1,0 +1,145 @@
+import { Argument, type Command } from 'commander';
+import type { Shell } from '../shell.ts';
+import { examples } from './help.ts';
+
+export function completionCommand(program: Command, shell: Shell): void {
+  program
+    .command('completion')
+    .description('print what makes the shell complete kronos commands and options')
+    .addArgument(new Argument('<shell>', 'which shell').choices(['bash', 'zsh']))
+    .addHelpText(
+      'after',
+      examples(
+        ['source <(kronos completion bash)', 'now, or in ~/.bashrc'],
+        ['kronos completion bash > /etc/bash_completion.d/kronos', 'for everyone'],
+        ['source <(kronos completion zsh)', 'in ~/.zshrc, after compinit'],
+      ),
+    )
+    .action((name: 'bash' | 'zsh') => {
+      shell.terminal.out(name === 'bash' ? bashCompletion(program) : zshCompletion(program));
+    });
+}
+
+/** One place of the command tree: what can come next. */
+type Place = {
+  /** `` for kronos itself, ` plan show` for a subcommand. */
+  readonly path: string;
+  readonly commands: readonly { readonly name: string; readonly text: string }[];
+  readonly options: readonly { readonly name: string; readonly text: string }[];
+  /** Options that take a value: its choices, or null where any will do. */
+  readonly values: readonly { readonly names: readonly string[]; readonly choices: readonly string[] | null }[];
+  /** Choices of the first argument. */
+  readonly choices: readonly string[];
+};
+
+function places(program: Command): Place[] {
+  const found: Place[] = [];
+  const visit = (command: Command, path: string): void => {
+    const help = program.createHelp();
+    const commands = help.visibleCommands(command).filter((sub) => sub.name() !== 'help');
+    const options = help.visibleOptions(command);
+    found.push({
+      path,
+      commands: commands.map((sub) => ({ name: sub.name(), text: sub.description() })),
+      options: options.flatMap((option) =>
+        [option.long ?? option.short ?? ''].map((name) => ({ name, text: option.description })),
+      ),
+      values: options
+        .filter((option) => option.required || option.optional)
+        .map((option) => ({
+          names: [option.short, option.long].filter((name) => name !== undefined),
+          choices: option.argChoices ?? null,
+        })),
+      choices: command.registeredArguments[0]?.argChoices ?? [],
+    });
+    for (const sub of commands) visit(sub, `${path} ${sub.name()}`);
+  };
+  visit(program, '');
+  return found;
+}
+
+/** The words between the program's name and the one that is typed. */
+const BASH_WORDS = `"\${COMP_WORDS[@]:1:COMP_CWORD-1}"`;
+const ZSH_WORDS = `"\${(@)words[2,CURRENT-1]}"`;
+
+/** The way down the tree that the words so far have taken. */
+const descend = (all: readonly Place[], words: string): string =>
+  [
+    `  for word in ${words}; do`,
+    '    case "$at $word" in',
+    `      ${all
+      .filter(({ path }) => path !== '')
+      .map(({ path }) => quote(path))
+      .join('|')}) at="$at $word" ;;`,
+    '    esac',
+    '  done',
+  ].join('\n');
+
+const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+export function bashCompletion(program: Command): string {
+  const all = places(program);
+  const value = ({ path, values }: Place): string[] =>
+    values.map(
+      ({ names, choices }) =>
+        `    ${names.map((name) => quote(`${path}:${name}`)).join('|')}) ${choices === null ? '' : `COMPREPLY=($(compgen -W ${quote(choices.join(' '))} -- "$cur")); `}return ;;`,
+    );
+  return `# Completion of kronos for bash: source <(kronos completion bash)
+_kronos() {
+  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} at='' word
+  COMPREPLY=()
+${descend(all, BASH_WORDS)}
+  # The value of an option: one of its choices, else a file.
+  case "$at:$prev" in
+${all.flatMap(value).join('\n')}
+  esac
+  case "$at" in
+${all
+  .map(
+    ({ path, commands, options, choices }) =>
+      `    ${quote(path)}) if [[ $cur == -* ]]; then word=${quote(options.map((o) => o.name).join(' '))}; else word=${quote([...commands.map((c) => c.name), ...choices].join(' '))}; fi ;;`,
+  )
+  .join('\n')}
+  esac
+  COMPREPLY=($(compgen -W "$word" -- "$cur"))
+}
+complete -o default -F _kronos kronos
+`;
+}
+
+export function zshCompletion(program: Command): string {
+  const all = places(program);
+  const described = (items: readonly { name: string; text: string }[]): string =>
+    items.map(({ name, text }) => quote(`${name.replaceAll(':', '\\:')}:${text}`)).join(' ');
+  return `#compdef kronos
+# Completion of kronos for zsh: source <(kronos completion zsh)
+_kronos() {
+  local at='' word
+  local -a commands options
+${descend(all, ZSH_WORDS)}
+  case "$at:\${words[CURRENT-1]}" in
+${all
+  .flatMap(({ path, values }) =>
+    values.map(
+      ({ names, choices }) =>
+        `    ${names.map((name) => quote(`${path}:${name}`)).join('|')}) ${choices === null ? '_files' : `compadd -- ${choices.map(quote).join(' ')}`}; return ;;`,
+    ),
+  )
+  .join('\n')}
+  esac
+  case "$at" in
+${all
+  .map(
+    ({ path, commands, options, choices }) =>
+      `    ${quote(path)}) commands=(${described([...commands, ...choices.map((name) => ({ name, text: '' }))])}) options=(${described(options)}) ;;`,
+  )
+  .join('\n')}
+  esac
+  if [[ $PREFIX == -* ]]; then _describe option options
+  elif (( \${#commands} )); then _describe command commands
+  else _files
+  fi
+}
+compdef _kronos kronos
+`;
+}
