@@ -40,6 +40,7 @@ staleness_threshold = 10
 
 [nats]
 servers = ${places.natsUrl}
+ack_wait = 4
 log_max_bytes = 64MiB
 snapshot_max_bytes = 256MiB
 
