@@ -65,7 +65,7 @@ async function idsBetween(link: Link, stream: string, from: number, to: number):
 }
 
 /** Messages of one stream on their way. */
-class Window {
+export class Window {
   readonly #link: Link;
   readonly #stream: string;
   /** Last sequence of the stream, as far as known; null: to be asked for. */

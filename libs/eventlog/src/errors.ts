@@ -101,6 +101,11 @@ export class LogGap extends EventLogError {
   readonly code = 'KRONOS_LOG_GAP';
 }
 
+/** A copy cannot be restored onto this log. */
+export class RestoreRefused extends EventLogError {
+  readonly code = 'KRONOS_RESTORE_REFUSED';
+}
+
 /** A message refers to an object that the bucket does not hold (any more). */
 export class MissingObject extends EventLogError {
   readonly code = 'KRONOS_MISSING_OBJECT';

@@ -3,6 +3,7 @@ import { familyOf, subject as subjectOf } from '@kronos/contracts';
 import { append, lastMessageOf } from './append.ts';
 import { appendMany } from './appendMany.ts';
 import { capabilitiesOf } from './capabilities.ts';
+import { copy, restore } from './copy.ts';
 import { replay, replaySnapshots, type Scope, snapshots, streamOf, tail } from './iterate.ts';
 import { Link } from './link.ts';
 import { loadSnapshot, Objects, snapshotTaken, storeSnapshot } from './objects.ts';
@@ -61,6 +62,8 @@ export async function connectEventLog(options: NatsOptions, hooks: EventLogHooks
       };
     },
     replay: (range) => replay(link, scope, range),
+    copy: (range) => copy(link, scope, range),
+    restore: (events) => restore(link, events),
     async view<S>(wanted: Parameters<typeof View.open<S>>[1]): Promise<LogView<S>> {
       const view = await View.open(link, wanted, (closed) => views.delete(closed));
       views.add(view);

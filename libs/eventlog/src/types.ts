@@ -97,6 +97,17 @@ export type Delivery = {
   readonly storedAt: number;
   readonly traceparent: string | null;
 };
+/** An event as the stream holds it. */
+export type RawEvent = {
+  /** Stream sequence in KRONOS_LOG. */
+  readonly sequence: number;
+  /** The server's stamp, ms since the epoch. */
+  readonly storedAt: number;
+  readonly subject: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly data: Uint8Array;
+};
+
 /** A message that fits its schema, or what came instead (parsed JSON, or text that is no JSON) and what is wrong with it. */
 export type Delivered<M> = Delivery &
   (
@@ -232,6 +243,10 @@ export interface EventLog {
   usage(stream: string): Promise<StreamUsage>;
   /** KRONOS_LOG in order; ends at `to` (default: the last sequence at the start). @throws LogGap */
   replay(options?: { readonly from?: number; readonly to?: number }): AsyncIterable<ReplayedEvent>;
+  /** KRONOS_LOG as it is stored, for an independent copy; ends at `to` (default: the last sequence at the start). @throws LogGap */
+  copy(options?: { readonly from?: number; readonly to?: number }): AsyncIterable<RawEvent>;
+  /** Publishes a copy again, each event with the sequence it had. Goes on after an interruption. @throws RestoreRefused */
+  restore(events: Iterable<RawEvent> | AsyncIterable<RawEvent>): Promise<{ restored: number; skipped: number }>;
   view<S>(options: ViewOptions<S>): Promise<LogView<S>>;
   /** The newest of each aggregate, then every new one, in order. */
   snapshots(options: { readonly aggregates: readonly string[] }): AsyncIterable<Delivered<SnapshotTaken>>;
