@@ -1,0 +1,86 @@
+import { parseSubject, streamNames } from '@kronos/contracts';
+import { headers as noHeaders } from '@nats-io/transport-node';
+import { MSG_ID } from './append.ts';
+import { Window } from './appendMany.ts';
+import { RestoreRefused } from './errors.ts';
+import { rawMessages, type Scope } from './iterate.ts';
+import type { Link } from './link.ts';
+import type { RawEvent } from './types.ts';
+import { streamInfo } from './view.ts';
+
+const LOG = streamNames.log;
+/** What a publisher asked of the server, which stores it all the same. */
+const isExpectation = (header: string): boolean => header.toLowerCase().startsWith('nats-expected-');
+
+/** KRONOS_LOG as it is stored, headers and bodies untouched but for what publishers expected. */
+export async function* copy(
+  link: Link,
+  scope: Scope,
+  range: { readonly from?: number; readonly to?: number } = {},
+): AsyncGenerator<RawEvent, void, undefined> {
+  const from = range.from ?? 1;
+  const to = range.to ?? (await streamInfo(link, LOG)).state.last_seq;
+  if (from > to) return;
+  const options = { stream: LOG, start: { at: 'sequence', sequence: from }, contiguous: true, to } as const;
+  for await (const raw of rawMessages(link, scope, options)) {
+    const headers: Record<string, string> = {};
+    const stored = raw.headers();
+    for (const key of stored?.keys() ?? []) if (!isExpectation(key)) headers[key] = stored?.get(key) ?? '';
+    yield { sequence: raw.sequence, storedAt: raw.storedAt, subject: raw.subject, headers, data: raw.data };
+  }
+}
+
+/**
+ * Publishes a copy of KRONOS_LOG again, so that each event has the sequence that it had. Goes on where an interrupted
+ * restore stopped. The server's stamps are new ones.
+ *
+ * @throws RestoreRefused when the log holds something else, or the copy does not begin where the log ends
+ */
+export async function restore(
+  link: Link,
+  events: Iterable<RawEvent> | AsyncIterable<RawEvent>,
+): Promise<{ restored: number; skipped: number }> {
+  const last = (await streamInfo(link, LOG)).state.last_seq;
+  const window = new Window(link, LOG);
+  const ids = new Set<string>();
+  let next = 1;
+  let skipped = 0;
+  for await (const event of events) {
+    if (event.sequence !== next) throw new RestoreRefused(`event ${next} is missing in the copy`);
+    next++;
+    const id = event.headers[MSG_ID] ?? '';
+    // A second message with the same id would be taken for a retry and not be stored: then all that follow would move up.
+    const own = id === '' || ids.has(id) ? `${id}#${event.sequence}` : id;
+    ids.add(id);
+    if (event.sequence <= last) {
+      if (event.sequence === last) await compare(link, event);
+      skipped++;
+      continue;
+    }
+    const family = parseSubject(event.subject)?.family;
+    if (family !== 'plans' && family !== 'results' && family !== 'controls')
+      throw new RestoreRefused(`event ${event.sequence} is on ${event.subject}, which ${LOG} does not hold`);
+    const headers = noHeaders();
+    for (const [key, value] of Object.entries(event.headers)) if (!isExpectation(key)) headers.set(key, value);
+    headers.set(MSG_ID, own);
+    await window.push({ id: own, subject: event.subject, body: event.data, headers });
+  }
+  await window.flush();
+  const now = (await streamInfo(link, LOG)).state.last_seq;
+  if (now !== Math.max(last, next - 1) || skipped < last)
+    throw new RestoreRefused(
+      `${LOG} ends at event ${now}, and the copy at ${next - 1}: the log holds more, or somebody else writes to it. Stop every service and restore onto an empty server.`,
+    );
+  return { restored: window.appended, skipped };
+}
+
+/** The log's last event must be the copy's of the same sequence. */
+async function compare(link: Link, event: RawEvent): Promise<void> {
+  const stored = await link.insist(() => link.jsm.streams.getMessage(LOG, { seq: event.sequence }), LOG);
+  const same =
+    stored !== null && stored.subject === event.subject && Buffer.compare(Buffer.from(stored.data), event.data) === 0;
+  if (!same)
+    throw new RestoreRefused(
+      `event ${event.sequence} on ${LOG} is not that of the copy: it is another log. Restore onto an empty server.`,
+    );
+}
