@@ -40,7 +40,7 @@ export type PlannerDeps = {
 };
 
 export type Planner = {
-  /** Runs until {@link Planner.stop}; rejects when the log can no longer be read. */
+  /** Runs until it was stopped and the log is closed; rejects when the log can no longer be read. */
   readonly run: () => Promise<void>;
   readonly stop: () => Promise<void>;
   /** Aggregates whose newest snapshot has a time that cannot be trusted. */
@@ -231,7 +231,12 @@ export function createPlanner(deps: PlannerDeps): Planner {
         fail = reject;
       });
       for (const aggregate of deps.aggregates) wake(aggregate);
-      await Promise.race([Promise.all([readSnapshots(), readApprovals()]), failed]);
+      try {
+        await Promise.race([Promise.all([readSnapshots(), readApprovals()]), failed]);
+      } catch (error) {
+        // The connection is closed after a stop: that ends the reading, and is no failure.
+        if (!stopped) throw error;
+      }
     },
     async stop() {
       stopped = true;
