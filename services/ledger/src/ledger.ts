@@ -22,6 +22,7 @@ import {
 import type { Tracer } from '@opentelemetry/api';
 import { statesOf } from './api/pages.ts';
 import { addRoutes } from './api/routes.ts';
+import { type ArchiveOptions, startArchiver } from './archive.ts';
 import { newestCheckpoint, writeCheckpoint } from './checkpoint.ts';
 import { addConsole } from './console.ts';
 import { history, RECENT_EVENTS } from './history.ts';
@@ -35,6 +36,8 @@ export type LedgerOptions = {
   readonly checkpointEvents: number;
   readonly maxClockSkewSeconds: number;
   readonly console: boolean;
+  /** Where the log is copied to; null: nowhere. */
+  readonly archive: ArchiveOptions | null;
 };
 
 export type LedgerInput = {
@@ -94,6 +97,15 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
     },
   });
   const state = (): LogState => view.state.snapshot();
+  const level = view.sequence;
+
+  const archiver =
+    options.archive === null
+      ? null
+      : await startArchiver(log, options.archive, {
+          onWritten: (sequence) => metrics.archiveSequence.set(sequence, {}),
+          onTrouble: (error) => logger.error({ err: error }, 'the archive cannot be written; it is tried again'),
+        });
 
   let written = checkpoint?.sequence ?? 0;
   let writtenAtMs = clock();
@@ -180,6 +192,8 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
       ? { ok: true }
       : { ok: false, reason: `clocks differ from the NATS server's by more than max_clock_skew: ${wrong.join(', ')}` };
   });
+  if (archiver !== null)
+    http.check('archive', () => (archiver.trouble === null ? { ok: true } : { ok: false, reason: archiver.trouble }));
   addRoutes(http, { state, history: seen, log, scope: options.scope, version: by.version, clock });
   if (options.console) await addConsole(http);
 
@@ -199,14 +213,15 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
     metrics.foldSequence.set(view.sequence, {});
   });
 
-  logger.info({ sequence: view.sequence, url: `/api/v1` }, 'folded');
+  logger.info({ sequence: level }, 'folded');
   return {
-    done: trace(view.sequence + 1),
+    done: Promise.all([trace(level + 1), archiver?.done]).then(() => undefined),
     async stop() {
       clearInterval(timer);
       clearInterval(measuring);
       stopping = true;
       await writing;
+      await archiver?.stop();
       await checkpointSafely();
       await view.close();
       await log.close();

@@ -28,6 +28,8 @@ process.exit(
             checkpointEvents: ledger.checkpointEvents,
             maxClockSkewSeconds: engine.maxClockSkew,
             console: ledger.console,
+            archive:
+              ledger.archiveDir === null ? null : { dir: ledger.archiveDir, maxFileBytes: ledger.archiveMaxFileBytes },
           },
           by: { service: 'ledger', instance, version },
           logger,

@@ -65,6 +65,7 @@ export async function ledgerBed() {
           checkpointEvents: 1_000_000,
           maxClockSkewSeconds: 5,
           console: true,
+          archive: null,
           ...options,
         },
         by,

@@ -1,0 +1,99 @@
+import { mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readArchive, verifyArchive } from '@kronos/archive';
+import type { EventLog } from '@kronos/eventlog';
+import { canonicalState, createFolder } from '@kronos/projections';
+import { randomHistory, testLog } from '@kronos/projections/testing';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ledgerBed } from './testing.ts';
+
+let dir: string;
+let bed: Awaited<ReturnType<typeof ledgerBed>>;
+const beds = new Set<typeof bed>();
+async function openBed() {
+  const opened = await ledgerBed();
+  beds.add(opened);
+  return opened;
+}
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'kronos-ledger-'));
+  bed = await openBed();
+});
+afterEach(async () => {
+  for (const one of beds) await one.close();
+  beds.clear();
+  await rm(dir, { recursive: true });
+});
+
+const archive = () => ({ dir, maxFileBytes: 50_000 });
+const lastArchived = async () => (await verifyArchive(dir)).last;
+
+async function folded(log: EventLog): Promise<string> {
+  const folder = createFolder();
+  for await (const stored of log.replay()) folder.apply(stored);
+  return canonicalState(folder.snapshot());
+}
+
+describe('the archive of the ledger', () => {
+  it('follows the log, over restarts, and its last words are in it', async () => {
+    await bed.append(randomHistory({ seed: 1, cycles: 60 }));
+    const first = await bed.start({ archive: archive() });
+    const before = await bed.log.lastSequence('KRONOS_LOG');
+    await expect.poll(lastArchived).toBe(before);
+    expect(await first.text('/metrics')).toContain(`kronos_archive_sequence ${before}`);
+    await first.stop();
+
+    await bed.append(randomHistory({ seed: 2, cycles: 30, startMs: Date.now() }));
+    const second = await bed.start({ archive: archive() });
+    await expect.poll(lastArchived).toBe(await bed.log.lastSequence('KRONOS_LOG'));
+    const log = testLog('gpu', Date.now());
+    log.decided();
+    await bed.append(log.events);
+    await expect.poll(lastArchived).toBe(await bed.log.lastSequence('KRONOS_LOG'));
+    expect((await second.get('/readyz')).body).toMatchObject({ checks: { archive: { ok: true } } });
+  });
+
+  it('restored onto an empty server is the same log and leads to the same state, and the archive goes on there', async () => {
+    await bed.append(randomHistory({ seed: 3, cycles: 80, repeats: 0 }));
+    await (await bed.start({ archive: archive() })).stop();
+    const other = await openBed();
+    const last = await bed.log.lastSequence('KRONOS_LOG');
+    await expect.poll(lastArchived).toBe(last);
+    expect(await other.log.restore(readArchive(dir))).toEqual({ restored: last, skipped: 0 });
+    expect(await folded(other.log)).toBe(await folded(bed.log));
+
+    const ledger = await other.start({ archive: archive() });
+    const log = testLog('gpu', Date.now());
+    log.decided();
+    await other.append(log.events);
+    await expect.poll(lastArchived).toBe((last ?? 0) + 1);
+    await expect.poll(async () => (await ledger.get('/api/v1')).body).toMatchObject({ sequence: (last ?? 0) + 1 });
+  });
+
+  it('is not written over by that of another log', async () => {
+    await bed.append(randomHistory({ seed: 4, cycles: 10, repeats: 0 }));
+    await (await bed.start({ archive: archive() })).stop();
+    const archived = await verifyArchive(dir);
+
+    const shorter = await openBed();
+    await expect(shorter.start({ archive: archive() })).rejects.toMatchObject({ code: 'KRONOS_ARCHIVE_FOREIGN' });
+    const other = await openBed();
+    await other.append(randomHistory({ seed: 5, cycles: 20, repeats: 0 }));
+    await expect(other.start({ archive: archive() })).rejects.toMatchObject({ code: 'KRONOS_ARCHIVE_FOREIGN' });
+    expect(await verifyArchive(dir)).toEqual(archived);
+  });
+
+  it('that cannot be written makes the ledger not ready, and is caught up later', async () => {
+    const ledger = await bed.start({ archive: archive() });
+    const obstacle = join(dir, 'events-0000000000000001.jsonl');
+    await mkdir(obstacle);
+    await bed.append(randomHistory({ seed: 6, cycles: 5, startMs: Date.now() }));
+    await expect
+      .poll(async () => (await ledger.get('/readyz')).body)
+      .toMatchObject({ checks: { archive: { ok: false } } });
+    await rmdir(obstacle);
+    await expect.poll(lastArchived, { timeout: 15_000 }).toBe(await bed.log.lastSequence('KRONOS_LOG'));
+    expect((await ledger.get('/readyz')).body).toMatchObject({ checks: { archive: { ok: true } } });
+  });
+});
