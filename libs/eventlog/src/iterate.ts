@@ -63,7 +63,10 @@ export function rawMessages(link: Link, scope: Scope, options: RawOptions): Queu
     },
     return: close,
   });
-  const forget = scope.add(() => queue.end(new Closed('the event log is closed')));
+  const forget = scope.add(() => {
+    queue.end(new Closed('the event log is closed'));
+    void reader?.stop();
+  });
   reader = new OrderedReader(link, {
     stream: options.stream,
     ...(options.filter === undefined ? {} : { filter: options.filter }),

@@ -84,6 +84,21 @@ onEachServer('the connection', (bench) => {
     expect(renewed.logText()).not.toContain('authentication error');
   });
 
+  test('credentials that cannot be used are named before anything is tried, without what they hold', async () => {
+    const server = await bench.server();
+    const seed = 'SUNOTASEEDBUTASECRET';
+    for (const bad of [
+      { nkeySeed: seed },
+      { nkeySeedFile: join(dir, 'not-there') },
+      { credentials: 'no credentials' },
+      { credentialsFile: join(dir, 'not-there') },
+    ]) {
+      const error = await failure(bench.connect(server, bad));
+      expect(error).toBeInstanceOf(NatsRefused);
+      expect(String(error)).not.toContain(seed);
+    }
+  });
+
   test('it never gives up: the client by itself closes for good after its attempts', async () => {
     const { server, log } = await bench.provisioned();
     const bare = await connect({

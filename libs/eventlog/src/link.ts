@@ -103,11 +103,11 @@ export function hostPort(server: string): string {
 export const inboxPrefixOf = (name: string): string => `_INBOX_${name.replace(/[^A-Za-z0-9_-]/g, '-')}`;
 
 /** Reads a file at each connect, so that a renewed credential is used; while it cannot be read, the last one that could. */
-function rereading(path: string): () => Uint8Array {
-  let last = new Uint8Array(readFileSync(path));
+function rereading(path: string): () => string {
+  let last = readFileSync(path, 'utf8');
   return () => {
     try {
-      last = new Uint8Array(readFileSync(path));
+      last = readFileSync(path, 'utf8');
     } catch {
       // The server will say whether the old one still serves.
     }
@@ -116,16 +116,27 @@ function rereading(path: string): () => Uint8Array {
 }
 
 function authenticatorOf(options: NatsOptions): Authenticator | undefined {
-  const text = (value: string) => new TextEncoder().encode(value.trim());
-  if (options.credentialsFile !== undefined) return credsAuthenticator(rereading(options.credentialsFile));
-  if (options.credentials !== undefined) return credsAuthenticator(text(options.credentials));
-  if (options.nkeySeedFile !== undefined) {
-    const read = rereading(options.nkeySeedFile);
-    return nkeyAuthenticator(() => text(new TextDecoder().decode(read())));
-  }
-  if (options.nkeySeed !== undefined) return nkeyAuthenticator(text(options.nkeySeed));
+  const source = (text: string | undefined, file: string | undefined): (() => Uint8Array) | undefined => {
+    const read = file === undefined ? text && (() => text) : rereading(file);
+    return read ? () => new TextEncoder().encode(read().trim()) : undefined;
+  };
+  const credentials = source(options.credentials, options.credentialsFile);
+  if (credentials !== undefined) return credsAuthenticator(credentials);
+  const seed = source(options.nkeySeed, options.nkeySeedFile);
+  if (seed !== undefined) return nkeyAuthenticator(seed);
   if (options.user !== undefined) return usernamePasswordAuthenticator(options.user, options.password);
   return undefined;
+}
+
+/** The authenticator, tried once, so that a file that is missing or holds something else is said at once. */
+function checkedAuthenticator(options: NatsOptions): Authenticator | undefined {
+  try {
+    const authenticator = authenticatorOf(options);
+    authenticator?.('nonce');
+    return authenticator;
+  } catch (error) {
+    throw new NatsRefused(`the NATS credentials of ${options.name} cannot be used: ${plainText(error)}`);
+  }
 }
 
 /** Connects once: every server of the list is tried until one answers or the time is over. */
@@ -179,7 +190,7 @@ export class Link {
   static async open(options: NatsOptions, hooks: EventLogHooks = {}): Promise<Link> {
     if (options.servers.length === 0) throw new NatsUnreachable([], 'the list of servers is empty');
     const { tls } = options;
-    const authenticator = authenticatorOf(options);
+    const authenticator = checkedAuthenticator(options);
     const nc = await firstConnection(options, {
       servers: [...options.servers],
       name: `kronos-${options.name}`,
@@ -203,6 +214,7 @@ export class Link {
     if (verdict === 'warn') hooks.onWarning?.({ code: 'nats_server_version', text });
     link.#restorePool(options.servers);
     void link.#watch();
+    hooks.onStatus?.({ type: 'connected', detail: nc.getServer() });
     return link;
   }
 

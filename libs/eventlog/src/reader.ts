@@ -301,16 +301,18 @@ class Session {
     const batch = BATCH - this.#outstanding;
     if (this.#outstanding === 0) this.#heard = performance.now();
     this.#outstanding += batch;
-    this.#link.nc.publish(
-      this.nextSubject,
-      JSON.stringify({
-        batch,
-        max_bytes: BATCH_BYTES,
-        expires: nanos(EXPIRES_MS),
-        idle_heartbeat: nanos(HEARTBEAT_MS),
-      }),
-      { reply: this.#inbox },
-    );
+    const request = JSON.stringify({
+      batch,
+      max_bytes: BATCH_BYTES,
+      expires: nanos(EXPIRES_MS),
+      idle_heartbeat: nanos(HEARTBEAT_MS),
+    });
+    try {
+      this.#link.nc.publish(this.nextSubject, request, { reply: this.#inbox });
+    } catch {
+      // The connection is being closed.
+      this.end('lost');
+    }
   }
 
   #receive(message: Msg): void {
