@@ -93,8 +93,8 @@ const groups = frames.map((lines, i) => {
 });
 writeFileSync(
   file,
-  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="${FONT}" fill="#c9d1d9" xml:space="preserve">
-<style>@keyframes show{0%,${share.toFixed(2)}%{visibility:visible}${(share + 0.01).toFixed(2)}%,100%{visibility:hidden}}.f{visibility:hidden;animation:show ${total.toFixed(1)}s step-end infinite}${styles}</style>
+  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="${FONT}" fill="#c9d1d9">
+<style>text{white-space:pre}@keyframes show{0%,${share.toFixed(2)}%{visibility:visible}${(share + 0.01).toFixed(2)}%,100%{visibility:hidden}}.f{visibility:hidden;animation:show ${total.toFixed(1)}s step-end infinite}${styles}</style>
 <rect width="100%" height="100%" rx="6" fill="#0d1117"/>
 ${groups.join('\n')}
 </svg>
