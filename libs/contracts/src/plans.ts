@@ -60,6 +60,8 @@ export const planSchema = z.object({
   /** Reduction reached / reduction that the bound leaves possible, 0..1; null where there is nothing to reduce. */
   shareOfPossible: z.number().nullable(),
   candidatesEvaluated: z.int().min(0),
+  /** What ended the search: nothing more was found, or more moves (more work) might have found more. */
+  endedBy: z.enum(['done', 'budget', 'work']).optional(),
 });
 export type Plan = z.infer<typeof planSchema>;
 
