@@ -8,6 +8,7 @@ import { type Observed, observe } from './observe.ts';
 import { enforceAffinity } from './passes/affinity.ts';
 import { evacuate, evacuationEnds } from './passes/evacuate.ts';
 import { type Drain, pack } from './passes/pack.ts';
+import type { SearchEnd } from './passes/search/search.ts';
 import { spread } from './passes/spread.ts';
 import { complete, quality } from './plan.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
@@ -65,13 +66,14 @@ export function decide({ snapshot, memory, options }: DecideInput): Decision {
   if (options.evacuateDisabledHosts) evacuate(draft);
   let nothing: ReasonCode = 'balanced';
   let drains: readonly Drain[] = [];
+  let endedBy: SearchEnd | null = null;
   if (!onlyEvacuation) {
     enforceAffinity(draft, options);
     const quiet = quietReason(observed, mode, imbalances(cluster, draft.score), before.policies, options);
     nothing = quiet ?? (mode === 'pack' ? 'no-drain' : 'no-improvement');
     if (quiet === null && draft.budget > 0)
       if (mode === 'pack') drains = pack(draft, fullBudget, options);
-      else spread(draft, fullBudget, options);
+      else endedBy = spread(draft, fullBudget, options);
   }
   const evacuations = options.evacuateDisabledHosts ? evacuationEnds(draft) : [];
 
@@ -99,6 +101,7 @@ export function decide({ snapshot, memory, options }: DecideInput): Decision {
       lowerBound,
       shareOfPossible,
       candidatesEvaluated: draft.evaluated,
+      ...(endedBy === null ? {} : { endedBy }),
     },
     evacuations,
   );

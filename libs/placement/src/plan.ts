@@ -5,6 +5,7 @@ import { EPSILON, Extremes, imbalances, valuesAfter } from './measure.ts';
 import { arrange } from './order.ts';
 import { type Drain, staysBelow } from './passes/pack.ts';
 import { bound } from './passes/search/bound.ts';
+import { reasonMeanings } from './reasons.ts';
 import { toSteps } from './steps.ts';
 
 /** The draft's moves as ordered steps, and the imbalance of each policy when all are done. */
@@ -17,7 +18,17 @@ export function complete(
   const { cluster, moves } = draft;
   const arrangement = arrange(cluster, moves);
   const steps = toSteps(planId, draft, moves, arrangement, options, alternateRule(draft, drains));
-  const after = imbalances(cluster, valuesAfter(cluster, cluster.score, cluster.vmHost, draft.place));
+  const place = Int32Array.from(cluster.vmHost);
+  for (const i of arrangement.order) {
+    const move = moves[i];
+    if (move !== undefined) place[move.vm] = move.to;
+  }
+  const after = imbalances(cluster, valuesAfter(cluster, cluster.score, cluster.vmHost, place));
+  for (const i of arrangement.blocked) {
+    const vm = moves[i]?.vm ?? 0;
+    const code = 'order-impossible';
+    draft.warnings.push({ code, text: reasonMeanings[code], detail: { server: cluster.vmIds[vm] ?? '' } });
+  }
   return { steps, after };
 }
 

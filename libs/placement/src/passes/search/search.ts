@@ -183,11 +183,12 @@ class Search {
     });
     this.#work += result.steps * PROPOSAL_COST;
     if (result.tight) this.#tight = true;
-    return run.departuresFree ? this.#offerOrdered(result.place) : this.#offer(result.place);
+    return this.#offerOrdered(result.place);
   }
 
   get #wanted(): number {
-    return Math.max(100_000, 2000 * this.#field.vmsOf.length);
+    const movable = this.#field.vmsOf.length;
+    return 2000 * movable + Math.min(60_000, 3000 * movable);
   }
 
   /** Lowest combined imbalance. */
@@ -229,7 +230,7 @@ class Search {
   #reduce(least: number): void {
     const free = this.#field.thresholds;
     this.#best = this.#pruned(this.#best);
-    const wanted = Math.max(20_000, 200 * this.#field.vmsOf.length);
+    const wanted = Math.ceil(this.#wanted / 4);
     while (this.#best.moves > least) {
       const budget = this.#best.moves - 1;
       const start = this.#withoutOne(this.#best);

@@ -1,0 +1,239 @@
+import type { EngineOptions, GroupPolicy, Policy } from '@kronos/contracts';
+import type { InFlightTask, Memory } from '@kronos/placement';
+import { decideInput, SKETCH_TIME, type Sketch, type SketchHost, type SketchVm } from '@kronos/placement/testing';
+import fc from 'fast-check';
+import type { Case } from './verifier.ts';
+
+/** How much of the search a case may use: enough for small clusters to find exchanges, little enough for thousands of cases. */
+export const WORK = 60_000;
+
+const seconds = (ago: number): string => new Date(Date.parse(SKETCH_TIME) - 1000 * ago).toISOString();
+
+const share = (most: number) => fc.integer({ min: 0, max: most }).map((n) => n / 100);
+
+const zone = fc.constantFrom<string | null>('z1', 'z1', 'z1', 'z2');
+
+const hostArb: fc.Arbitrary<SketchHost> = fc
+  .record({
+    zone,
+    kind: fc.integer({ min: 0, max: 29 }),
+    free: fc.constantFrom(0, 1024, 2048, 4096, 1_000_000, 1_000_000),
+    size: fc.constantFrom(1, 1, 1, 2),
+    version: fc.constantFrom(8, 8, 8, 8, 8, 9),
+  })
+  .map(({ zone: z, kind, free, size, version }) => ({
+    zone: z,
+    free: { MEMORY_MB: free },
+    ...(kind === 0 ? { down: true } : {}),
+    ...(kind === 1 || kind === 2 ? { disabled: true } : {}),
+    sizeDrawn: size,
+    set: {
+      hypervisorVersion: version,
+      ...(kind === 3 ? { inventory: null } : {}),
+      ...(kind === 4
+        ? { service: { status: 'unknown', state: 'unknown', forcedDown: false, disabledReason: null } }
+        : {}),
+      ...(kind === 5 ? { service: { status: 'enabled', state: 'up', forcedDown: true, disabledReason: null } } : {}),
+    },
+  }));
+
+const vmArb = (hosts: number, policies: number): fc.Arbitrary<SketchVm & { kind: number }> =>
+  fc.record({
+    host: fc.integer({ min: 0, max: hosts - 1 }).map((h) => `h${h}`),
+    w: fc
+      .array(share(25), { minLength: policies, maxLength: policies })
+      .chain((w) =>
+        fc
+          .integer({ min: 0, max: 19 })
+          .map((lost) => Object.fromEntries(w.flatMap((x, p) => (lost === p ? [] : [[`p${p}`, x] as const])))),
+      ),
+    ramMb: fc.constantFrom(512, 1024, 2048),
+    vcpus: fc.integer({ min: 1, max: 4 }),
+    kind: fc.integer({ min: 0, max: 79 }),
+  });
+
+function vmSet(kind: number): NonNullable<SketchVm['set']> {
+  switch (kind) {
+    case 0:
+      return { locked: true };
+    case 1:
+      return { status: 'SHUTOFF', vmState: 'stopped' };
+    case 2:
+      return { taskState: 'resize_prep' };
+    case 3:
+      return { optedOutBy: 'kronos:exclude' };
+    case 4:
+      return { extraSpecs: { 'hw:tpm_model': 'tpm-crb' } };
+    case 5:
+      return { pinnedAvailabilityZone: 'z1' };
+    case 6:
+      return { pinnedAvailabilityZone: undefined };
+    case 7:
+      return { status: 'PAUSED' };
+    case 8:
+      return { alsoOn: ['h0'] };
+    default:
+      return {};
+  }
+}
+
+export type CaseShape = {
+  /** What the drawn policies are for; `any` draws it. */
+  readonly mode?: Policy['mode'];
+  readonly options?: Partial<EngineOptions>;
+  /** Only hosts and VMs that nothing is wrong with, and no past. */
+  readonly plain?: boolean;
+};
+
+/** A small aggregate with everything in it that a rule is about, its past, and options. */
+export function caseArb(shape: CaseShape = {}): fc.Arbitrary<Case> {
+  const plain = shape.plain === true;
+  return fc
+    .record({
+      hosts: fc.array(hostArb, { minLength: 2, maxLength: 6 }),
+      policies: fc.integer({ min: 1, max: 3 }),
+      sized: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
+    })
+    .chain(({ hosts, policies, sized }) =>
+      fc
+        .record({
+          vms: fc.array(vmArb(hosts.length, policies), { minLength: 1, maxLength: 14 }),
+          thresholds: fc.array(fc.constantFrom(0, 0, 0.05, 0.1, 0.3), { minLength: policies, maxLength: policies }),
+          weights: fc.array(fc.integer({ min: 1, max: 4 }), { minLength: policies, maxLength: policies }),
+          budget: fc.constantFrom(0, 1, 2, 3, 4, 5, 6, 8, 8, 8),
+          fallback: fc.constantFrom<Policy['vmProfileFallback'][]>('skip', 'flavor_vcpu_ratio', 'host_average'),
+          groups: fc.array(
+            fc.record({
+              policy: fc.constantFrom<GroupPolicy[]>(
+                'affinity',
+                'anti-affinity',
+                'soft-affinity',
+                'soft-anti-affinity',
+              ),
+              max: fc.constantFrom(1, 1, 2),
+              size: fc.integer({ min: 1, max: 4 }),
+            }),
+            { maxLength: 3 },
+          ),
+          sick: fc.integer({ min: 0, max: 19 }),
+          capacityThreshold: fc.constantFrom(0.5, 0.8, 1),
+          past: pastArb(hosts.length),
+          options: optionsArb,
+        })
+        .map((drawn): Case => {
+          const total = drawn.weights.reduce((a, b) => a + b, 0);
+          const mode = shape.mode ?? 'spread';
+          const names = hosts.map((_, h) => `h${h}`);
+          const vms: Record<string, SketchVm> = {};
+          drawn.vms.forEach(({ kind, ...vm }, v) => {
+            vms[`v${String(v).padStart(2, '0')}`] = { ...vm, set: plain ? {} : vmSet(kind) };
+          });
+          const ids = Object.keys(vms);
+          let next = 0;
+          const sketch: Sketch = {
+            policies: Object.fromEntries(
+              drawn.thresholds.map((threshold, p) => [
+                `p${p}`,
+                {
+                  mode,
+                  threshold,
+                  weight: (drawn.weights[p] ?? 1) / total,
+                  maxMigrationsPerCycle: drawn.budget,
+                  vmProfileFallback: drawn.fallback,
+                  ...(mode === 'pack' ? { capacityThreshold: drawn.capacityThreshold } : {}),
+                },
+              ]),
+            ),
+            hosts: Object.fromEntries(
+              hosts.map((host, h) => {
+                const { sizeDrawn, ...rest } = host as SketchHost & { sizeDrawn: number };
+                const one: SketchHost = plain ? { zone: 'z1', free: rest.free ?? {} } : rest;
+                return [names[h], sized ? { ...one, size: sizeDrawn } : one];
+              }),
+            ),
+            vms,
+            groups: Object.fromEntries(
+              drawn.groups.map(({ policy, max, size }, g) => {
+                const members = ids.slice(next, next + size);
+                next += size;
+                return [`g${g}`, { policy, maxServerPerHost: policy.endsWith('anti-affinity') ? max : 1, members }];
+              }),
+            ),
+            memory: plain ? {} : drawn.past,
+            options: { searchWorkLimit: WORK, ...(plain ? {} : drawn.options), ...shape.options },
+          };
+          const input = decideInput(sketch);
+          for (const reading of input.snapshot.hostReadings) {
+            // Sums of weights may leave [0,1] where sizes differ.
+            for (const host of Object.keys(reading.values))
+              if (!reading.query.endsWith('_size')) reading.values[host] = Math.min(1, reading.values[host] ?? 0);
+          }
+          const first = input.snapshot.hostReadings[0];
+          if (!plain && first !== undefined) {
+            if (drawn.sick === 0) first.health = 'STALE';
+            if (drawn.sick === 1) delete first.values[names[0] ?? ''];
+            if (drawn.sick === 2) first.values[names[0] ?? ''] = 1.5;
+            if (drawn.sick === 3) first.health = 'UNREACHABLE';
+          }
+          return input;
+        }),
+    );
+}
+
+const optionsArb: fc.Arbitrary<Partial<EngineOptions>> = fc.record({
+  evacuateDisabledHosts: fc.boolean(),
+  enforceHardAffinity: fc.boolean(),
+  enforceSoftAffinity: fc.boolean(),
+  restrictToAz: fc.boolean(),
+  allowParking: fc.boolean(),
+  balance: fc.integer({ min: 0, max: 9 }).map((n) => n > 0),
+  requireAllPolicies: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
+  minGain: fc.constantFrom(0, 0.001, 0.02),
+  alternates: fc.integer({ min: 0, max: 2 }),
+  packHeadroomHosts: fc.constantFrom(0, 0, 1),
+  packReachCycles: fc.integer({ min: 1, max: 3 }),
+});
+
+/** Moves in flight, quarantines, cooldowns and failures of hosts. */
+function pastArb(hosts: number): fc.Arbitrary<Partial<Memory>> {
+  const vm = fc.integer({ min: 0, max: 13 }).map((v) => `v${String(v).padStart(2, '0')}`);
+  const host = fc.integer({ min: 0, max: hosts - 1 }).map((h) => `h${h}`);
+  return fc.record({
+    inFlight: fc.array(fc.record({ vm, from: host, to: host, started: fc.boolean() }), { maxLength: 2 }).map((tasks) =>
+      tasks
+        .filter((task, i) => task.from !== task.to && tasks.findIndex((t) => t.vm === task.vm) === i)
+        .map(
+          (task, i): InFlightTask => ({
+            taskId: `old-s${i}`,
+            serverId: task.vm,
+            from: task.from,
+            destination: task.to,
+            resources: { VCPU: 1, MEMORY_MB: 1024 },
+            weights: { p0: { source: 0.1, destination: 0.1 }, p1: { source: 0.05, destination: 0.05 } },
+            ramMb: 1024,
+            startedAt: task.started ? seconds(300) : null,
+          }),
+        ),
+    ),
+    quarantines: fc
+      .array(fc.record({ vm, ago: fc.constantFrom(60, 3000, 9000), forever: fc.boolean() }), { maxLength: 2 })
+      .map((facts) =>
+        Object.fromEntries(
+          facts.map(({ vm: id, ago, forever }) => [
+            id,
+            { cause: 'operator' as const, at: seconds(ago), errorType: null, seconds: forever ? -1 : 3600 },
+          ]),
+        ),
+      ),
+    releases: fc
+      .array(fc.record({ vm, ago: fc.constantFrom(700, 3000) }), { maxLength: 2 })
+      .map((facts) => Object.fromEntries(facts.map(({ vm: id, ago }) => [id, [seconds(ago)]]))),
+    hostFailures: fc
+      .array(fc.record({ host, count: fc.integer({ min: 1, max: 4 }) }), { maxLength: 1 })
+      .map((facts) =>
+        Object.fromEntries(
+          facts.map(({ host: name, count }) => [name, Array.from({ length: count }, (_, i) => seconds(100 + 60 * i))]),
+        ),
+      ),
+  });
+}

@@ -1,0 +1,206 @@
+import { type Decision, decisionSchema, type EngineOptions, type Snapshot } from '@kronos/contracts';
+import { decide } from '@kronos/placement';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { caseArb } from './arbitraries.ts';
+import { type Case, illegal, sampledMoments, scores, verify, verifyTransit } from './verifier.ts';
+
+/** Cases per property; PROPERTY_RUNS sets another number. */
+const RUNS = Number(process.env.PROPERTY_RUNS ?? 300);
+
+const holds = (arb: fc.Arbitrary<Case>, property: (input: Case) => void, runs = RUNS): void => {
+  fc.assert(fc.property(arb, property), { numRuns: runs, seed: Number(process.env.PROPERTY_SEED ?? 7) });
+};
+
+const sound = (input: Case): void => {
+  const decision = decide(input);
+  expect(decisionSchema.safeParse(decision).success).toBe(true);
+  expect(verify(input, decision)).toEqual([]);
+  expect(decision.warnings.filter((warning) => warning.code === 'order-impossible')).toEqual([]);
+};
+
+describe('whatever the cluster', () => {
+  for (const planner of ['greedy', 'search'] as const)
+    it(`a ${planner} plan breaks no rule at its start, in transit or at its end, and states its scores rightly`, () => {
+      holds(caseArb({ options: { planner } }), sound);
+    });
+
+  it('a pack plan breaks no rule at its start, in transit or at its end, and states its scores rightly', () => {
+    holds(caseArb({ mode: 'pack' }), sound);
+  });
+
+  it('a plan for tight hosts breaks no rule in transit', () => {
+    holds(caseArb({ plain: true, options: { allowParking: true, searchWorkLimit: 400_000 } }), sound, RUNS / 5);
+  });
+
+  it('the same input gives the same bytes', () => {
+    holds(caseArb(), (input) => {
+      expect(JSON.stringify(decide(structuredClone(input)))).toBe(JSON.stringify(decide(input)));
+    });
+  });
+
+  it('the order of the input is irrelevant', () => {
+    holds(caseArb(), (input) => {
+      expect(JSON.stringify(decide(reversed(input)))).toBe(JSON.stringify(decide(input)));
+    });
+  });
+
+  it('a search plan is never worse than the greedy one in the order of aims', () => {
+    holds(caseArb(), (input) => {
+      const search = aims(input, { planner: 'search' });
+      const greedy = aims(input, { planner: 'greedy' });
+      if (search === null || greedy === null) return;
+      if (search.within !== greedy.within) expect(search.within).toBe(true);
+      else if (search.within) {
+        expect(search.moves).toBeLessThanOrEqual(greedy.moves);
+        if (search.moves === greedy.moves) expect(search.ramMb).toBeLessThanOrEqual(greedy.ramMb);
+      } else expect(search.combined).toBeLessThanOrEqual(greedy.combined + 1e-8);
+    });
+  });
+
+  it('when every policy is skipped, nothing is balanced', () => {
+    holds(caseArb(), (input) => {
+      const readings = input.snapshot.hostReadings.map((reading) => ({ ...reading, health: 'STALE' as const }));
+      const decision = decide({ ...input, snapshot: { ...input.snapshot, hostReadings: readings } });
+      expect(decision.before.combined).toBeNull();
+      for (const step of decision.plan?.steps ?? []) expect(['evacuate', 'affinity']).toContain(step.phase);
+    });
+  });
+
+  it('without a fact about the past that allows it, a paused or waiting aggregate is not planned', () => {
+    holds(caseArb(), (input) => {
+      const paused = { ...input.memory, paused: { at: input.snapshot.time, by: 'someone' } };
+      expect(decide({ ...input, memory: paused }).outcome).toBe('gated');
+      const waiting = { ...input.memory, waitingPlan: { planId: 'agg-1', proposedAt: input.snapshot.time } };
+      expect(decide({ ...input, memory: waiting }).outcome).toBe('gated');
+    });
+  });
+});
+
+describe('the search', () => {
+  it('finds nothing on its own outcome, unless the budget or the work limit ended it', () => {
+    let checked = 0;
+    holds(
+      caseArb({ plain: true, options: { searchWorkLimit: 20_000_000 } }),
+      (input) => {
+        const first = decide(input);
+        if (first.plan?.endedBy !== 'done') return;
+        checked++;
+        const second = decide({ ...input, snapshot: outcome(input, first) });
+        expect(second.plan?.steps ?? []).toEqual([]);
+      },
+      RUNS / 5,
+    );
+    expect(checked).toBeGreaterThan(RUNS / 30);
+  });
+});
+
+describe('the verifier', () => {
+  it('finds the fault when the dependencies of an exchange are taken away', () => {
+    let found = 0;
+    holds(
+      caseArb({ plain: true, options: { searchWorkLimit: 400_000 } }),
+      (input) => {
+        const decision = decide(input);
+        const plan = decision.plan;
+        if (plan === null || plan.steps.every((step) => step.dependsOn.length === 0)) return;
+        found++;
+        const steps = plan.steps.map((step) => ({ ...step, dependsOn: [] }));
+        expect(verifyTransit(input, { ...decision, plan: { ...plan, steps } })).not.toEqual([]);
+      },
+      RUNS / 2,
+    );
+    expect(found).toBeGreaterThan(RUNS / 60);
+  });
+
+  it('agrees with a thousand random executions about every plan', () => {
+    holds(
+      caseArb({ plain: true, options: { searchWorkLimit: 400_000, allowParking: true } }),
+      (input) => {
+        const decision = decide(input);
+        const steps = decision.plan?.steps ?? [];
+        for (const moment of sampledMoments(steps, 1000, 3)) expect(illegal(input, moment)).toEqual([]);
+      },
+      RUNS / 30,
+    );
+  });
+});
+
+/** The snapshot that the next cycle would take if nothing but the plan had happened. */
+function outcome({ snapshot }: Case, decision: Decision): Snapshot {
+  const steps = decision.plan?.steps ?? [];
+  const next = structuredClone(snapshot);
+  next.id = `${snapshot.id}-next`;
+  for (const step of steps) {
+    const server = next.servers.find((s) => s.id === step.serverId);
+    if (server === undefined) continue;
+    server.host = step.to;
+    for (const host of next.hosts)
+      for (const [resource, amount] of Object.entries(server.resources)) {
+        const item = host.inventory?.[resource];
+        if (item === undefined) continue;
+        if (host.name === step.from) item.used -= amount;
+        if (host.name === step.to) item.used += amount;
+      }
+    for (const policy of next.policies) {
+      const weights = step.weights[policy.name];
+      if (weights === undefined) continue;
+      for (const query of [policy.imbalanceQuery, policy.capacityQuery]) {
+        const reading = next.hostReadings.find((r) => r.query === query);
+        if (reading === undefined) continue;
+        reading.values[step.from] = (reading.values[step.from] ?? 0) - weights.source;
+        reading.values[step.to] = (reading.values[step.to] ?? 0) + weights.destination;
+      }
+      const vms = next.vmReadings.find((r) => r.query === policy.vmProfileQuery);
+      if (vms?.values[step.serverId] !== undefined) vms.values[step.serverId] = weights.destination;
+    }
+  }
+  return next;
+}
+
+/** What the spread pass reaches, where it alone made the plan; null where other passes had a part in it. */
+function aims(
+  input: Case,
+  options: Partial<EngineOptions>,
+): { within: boolean; moves: number; ramMb: number; combined: number } | null {
+  const decision = decide({
+    ...input,
+    options: {
+      ...input.options,
+      ...options,
+      evacuateDisabledHosts: false,
+      enforceHardAffinity: false,
+      enforceSoftAffinity: false,
+    },
+  });
+  const steps = decision.plan?.steps ?? [];
+  const { combined, policies } = scores(input, steps);
+  if (combined === null) return null;
+  const within = input.snapshot.policies.every((p) => (policies.get(p.name) ?? 0) <= p.threshold + 1e-8);
+  return { within, moves: steps.length, ramMb: steps.reduce((sum, step) => sum + step.ramMb, 0), combined };
+}
+
+/** The same facts, every list in another order. */
+function reversed(input: Case): Case {
+  const { snapshot, memory } = input;
+  const turn = <T>(items: readonly T[]): T[] => [...items].reverse();
+  const turnKeys = <T>(record: Readonly<Record<string, T>>): Record<string, T> =>
+    Object.fromEntries(turn(Object.entries(record)));
+  return {
+    ...input,
+    snapshot: {
+      ...snapshot,
+      policies: turn(snapshot.policies),
+      hosts: turn(snapshot.hosts).map((host) => ({
+        ...host,
+        inventory: host.inventory === null ? null : turnKeys(host.inventory),
+      })),
+      servers: turn(snapshot.servers),
+      serverGroups: turn(snapshot.serverGroups).map((group) => ({ ...group, members: turn(group.members) })),
+      migrations: turn(snapshot.migrations),
+      hostReadings: turn(snapshot.hostReadings).map((reading) => ({ ...reading, values: turnKeys(reading.values) })),
+      vmReadings: turn(snapshot.vmReadings).map((reading) => ({ ...reading, values: turnKeys(reading.values) })),
+    },
+    memory: { ...memory, inFlight: turn(memory.inFlight), quarantines: turnKeys(memory.quarantines) },
+  };
+}

@@ -1,0 +1,477 @@
+import type { Decision, EngineOptions, HostObservation, ServerObservation, Snapshot, Step } from '@kronos/contracts';
+import type { Memory } from '@kronos/placement';
+
+/**
+ * A second opinion on plans, written from the specification and sharing no code with the planner: it knows only the
+ * snapshot, the memory, the options and the decision. Every function returns what is wrong, in words; nothing is wrong when
+ * the list is empty.
+ */
+export type Case = {
+  readonly snapshot: Snapshot;
+  readonly memory: Memory;
+  readonly options: EngineOptions;
+};
+
+const SMALL = 1e-7;
+
+/** Everything that must hold of any decision. */
+export function verify(input: Case, decision: Decision): string[] {
+  return [
+    ...verifyShape(input, decision),
+    ...verifyServers(input, decision),
+    ...verifyDestinations(input, decision),
+    ...verifyTransit(input, decision),
+    ...verifyScores(input, decision),
+  ];
+}
+
+const stepsOf = (decision: Decision): readonly Step[] => decision.plan?.steps ?? [];
+
+/** Budget, numbers, dependencies, no VM twice but for declared parking moves, each step from where its VM is. */
+export function verifyShape({ snapshot, memory }: Case, decision: Decision): string[] {
+  const wrong: string[] = [];
+  const steps = stepsOf(decision);
+  const enabled = snapshot.policies.filter((policy) => policy.enabled);
+  let budget = enabled.length === 0 ? 10 : 0;
+  for (const policy of enabled) budget = Math.max(budget, policy.maxMigrationsPerCycle);
+  budget = Math.max(0, budget - memory.inFlight.length);
+  if (steps.length > budget) wrong.push(`${steps.length} steps with a budget of ${budget}`);
+  if (decision.plan !== null && decision.plan.budget !== budget)
+    wrong.push(`the plan names a budget of ${decision.plan.budget}, not ${budget}`);
+  if ((decision.outcome === 'planned') !== (decision.plan !== null)) wrong.push('outcome and plan disagree');
+  const at = new Map(snapshot.servers.map((server) => [server.id, server.host]));
+  const movedBy = new Map<string, Step>();
+  const tasks = new Set<string>();
+  steps.forEach((step, i) => {
+    if (step.step !== i + 1) wrong.push(`step ${i + 1} is called ${step.step}`);
+    if (step.taskId !== `${snapshot.id}-s${step.step}`) wrong.push(`${step.taskId} is no task of the snapshot`);
+    for (const task of step.dependsOn)
+      if (!tasks.has(task)) wrong.push(`step ${step.step} waits for ${task}, which does not come before it`);
+    tasks.add(step.taskId);
+    const before = movedBy.get(step.serverId);
+    if (before !== undefined) {
+      if (!before.parking || step.parking) wrong.push(`${step.serverId} moves twice`);
+      else if (!step.dependsOn.includes(before.taskId))
+        wrong.push(`${step.serverId} does not wait for its own parking`);
+    }
+    movedBy.set(step.serverId, step);
+    if (at.get(step.serverId) !== step.from)
+      wrong.push(`step ${step.step} is from ${step.from}, but ${step.serverId} is on ${at.get(step.serverId)}`);
+    if (step.to === step.from) wrong.push(`step ${step.step} goes nowhere`);
+    at.set(step.serverId, step.to);
+    const places = [step.to, step.from, ...step.alternates];
+    if (new Set(places).size !== places.length) wrong.push(`step ${step.step} names a host twice`);
+  });
+  for (const [id, step] of movedBy) if (step.parking) wrong.push(`${id} stays parked`);
+  return wrong;
+}
+
+/** The VM itself may be moved: by Nova, by its owner, by what is remembered of it, and by its profile. */
+export function verifyServers({ snapshot, memory, options }: Case, decision: Decision): string[] {
+  const wrong: string[] = [];
+  let now = Date.parse(snapshot.time);
+  if (memory.lastDecidedTime !== null) now = Math.max(now, Date.parse(memory.lastDecidedTime));
+  for (const step of stepsOf(decision)) {
+    const no = (why: string): void => {
+      wrong.push(`${step.serverId} moves although ${why}`);
+    };
+    const rows = snapshot.servers.filter((server) => server.id === step.serverId);
+    const server = rows[0];
+    if (server === undefined) {
+      no('it is not in the snapshot');
+      continue;
+    }
+    if (rows.length > 1 || server.alsoOn.length > 0) no('it was seen on two hosts');
+    if (!['ACTIVE', 'PAUSED'].includes(server.status)) no(`it is ${server.status}`);
+    if (server.taskState !== null) no(`its task state is ${server.taskState}`);
+    if (server.locked) no('it is locked');
+    if (server.optedOutBy !== null) no('it is opted out');
+    if (snapshot.migrations.some((migration) => migration.serverId === server.id)) no('it is migrating');
+    if (memory.inFlight.some((task) => task.serverId === server.id)) no('it is in flight');
+    const fact = Object.hasOwn(memory.quarantines, server.id) ? memory.quarantines[server.id] : undefined;
+    if (fact !== undefined) {
+      const seconds = fact.seconds ?? options.instanceQuarantineSeconds;
+      if (seconds < 0 || now < Date.parse(fact.at) + 1000 * seconds) no('it is quarantined');
+    }
+    const releases = Object.hasOwn(memory.releases, server.id) ? (memory.releases[server.id] ?? []) : [];
+    for (const at of releases)
+      if (now < Date.parse(at) + 1000 * options.instanceCooldownSeconds) no('it is cooling down');
+    const bad = Object.entries(server.extraSpecs).find(
+      ([key]) =>
+        key.startsWith('hw:tpm_model') ||
+        key === 'hw:mem_encryption' ||
+        key === 'accel:device_profile' ||
+        key === 'pci_passthrough:alias',
+    );
+    if (bad !== undefined) no(`its flavor has ${bad[0]}`);
+    const host = snapshot.hosts.find((h) => h.name === server.host);
+    if (
+      host === undefined ||
+      host.service.state !== 'up' ||
+      host.service.forcedDown ||
+      host.service.status === 'unknown'
+    )
+      no('its host is not up');
+    if (options.balance)
+      for (const policy of snapshot.policies) {
+        if (!policy.enabled || !takesPart(snapshot, policy.name) || policy.vmProfileFallback !== 'skip') continue;
+        if (sampleOf(snapshot, policy.name, server.id) === null) no(`${policy.name} has no sample of it`);
+      }
+  }
+  return wrong;
+}
+
+/** The destination may take it, for reasons that do not depend on other moves; alternates too. */
+export function verifyDestinations({ snapshot, memory, options }: Case, decision: Decision): string[] {
+  const wrong: string[] = [];
+  let now = Date.parse(snapshot.time);
+  if (memory.lastDecidedTime !== null) now = Math.max(now, Date.parse(memory.lastDecidedTime));
+  const hosts = new Map(snapshot.hosts.map((host) => [host.name, host]));
+  for (const step of stepsOf(decision)) {
+    const server = snapshot.servers.find((s) => s.id === step.serverId);
+    const source = hosts.get(step.from);
+    if (server === undefined || source === undefined) continue;
+    for (const name of [step.to, ...step.alternates]) {
+      const no = (why: string): void => {
+        wrong.push(`${step.serverId} to ${name} although ${why}`);
+      };
+      const host = hosts.get(name);
+      if (host === undefined) {
+        no('it is no host of the aggregate');
+        continue;
+      }
+      const { state, status, forcedDown } = host.service;
+      if (state !== 'up' || status !== 'enabled' || forcedDown) no('its service is not up and enabled');
+      if (options.restrictToAz && host.availabilityZone !== source.availabilityZone) no('it is in another zone');
+      const pin = server.pinnedAvailabilityZone;
+      if (typeof pin === 'string' && pin !== host.availabilityZone) no(`the VM is pinned to ${pin}`);
+      if (pin === undefined && host.availabilityZone !== source.availabilityZone) no('the pin is unknown');
+      if (host.cell !== source.cell) no('it is in another cell');
+      if (host.hypervisorType !== source.hypervisorType) no('its hypervisor is of another type');
+      if (host.hypervisorVersion < source.hypervisorVersion) no('its hypervisor is older');
+      if (isBroken(memory, options, name, now)) no('its breaker is open');
+      if (host.inventory === null) no('its capacity is unknown');
+      for (const [resource, amount] of Object.entries(server.resources)) {
+        const item = host.inventory?.[resource];
+        if (amount === 0) continue;
+        if (item === undefined) no(`it has no ${resource}`);
+        else if (
+          amount > (item.maxUnit ?? amount) ||
+          amount < (item.minUnit ?? amount) ||
+          amount % (item.stepSize ?? 1) !== 0
+        )
+          no(`${amount} ${resource} is no amount it takes`);
+      }
+    }
+  }
+  return wrong;
+}
+
+function isBroken(memory: Memory, options: EngineOptions, host: string, now: number): boolean {
+  const times = (Object.hasOwn(memory.hostFailures, host) ? (memory.hostFailures[host] ?? []) : []).map(Date.parse);
+  return times.some((last) => {
+    const within = times.filter((at) => at <= last && at >= last - 1000 * options.breakerWindowSeconds).length;
+    return within >= options.breakerFailures && now < last + 1000 * options.breakerDurationSeconds;
+  });
+}
+
+/** One point in the life of a plan: which steps have completed and which are running. */
+type Moment = { readonly done: ReadonlySet<Step>; readonly running: ReadonlySet<Step> };
+
+/** Every state in between is legal: for few steps all of them are looked at, for many the worst case of each host. */
+export function verifyTransit(input: Case, decision: Decision): string[] {
+  const steps = stepsOf(decision);
+  const wrong = new Set<string>();
+  if (steps.length <= 9) for (const moment of allMoments(steps)) for (const w of illegal(input, moment)) wrong.add(w);
+  else {
+    for (const moment of worstMoments(steps)) for (const w of illegal(input, moment)) wrong.add(w);
+    for (const moment of sampledMoments(steps, 200, 1)) for (const w of illegal(input, moment)) wrong.add(w);
+  }
+  for (const w of verifyAffinity(input, decision)) wrong.add(w);
+  return [...wrong];
+}
+
+/** All sets of completed steps that respect the dependencies, each with everything running that could. */
+export function* allMoments(steps: readonly Step[]): Generator<Moment> {
+  for (let bits = 0; bits < 2 ** steps.length; bits++) {
+    const done = new Set(steps.filter((_, i) => (bits >> i) & 1));
+    if (isClosed(steps, done)) yield { done, running: startable(steps, done) };
+  }
+}
+
+/** For each host: all arrivals running or done, and only those steps done that they depend on. */
+export function* worstMoments(steps: readonly Step[]): Generator<Moment> {
+  for (const host of new Set(steps.map((step) => step.to))) {
+    const done = new Set<Step>();
+    const add = (task: string): void => {
+      const step = steps.find((s) => s.taskId === task);
+      if (step === undefined || done.has(step)) return;
+      done.add(step);
+      step.dependsOn.forEach(add);
+    };
+    for (const step of steps) if (step.to === host) step.dependsOn.forEach(add);
+    yield { done, running: startable(steps, done) };
+  }
+}
+
+/** Points of random executions: steps complete in random order, some never. */
+export function* sampledMoments(steps: readonly Step[], count: number, seed: number): Generator<Moment> {
+  let state = seed;
+  const random = (): number => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+  for (let run = 0; run < count; run++) {
+    const done = new Set<Step>();
+    const end = Math.floor(random() * (steps.length + 1));
+    while (done.size < end) {
+      const open = [...startable(steps, done)];
+      const next = open[Math.floor(random() * open.length)];
+      if (next === undefined) break;
+      done.add(next);
+      yield { done: new Set(done), running: new Set([...startable(steps, done)].filter(() => random() < 0.7)) };
+    }
+  }
+}
+
+const isClosed = (steps: readonly Step[], done: ReadonlySet<Step>): boolean => {
+  const tasks = new Set([...done].map((step) => step.taskId));
+  return steps.every((step) => !done.has(step) || step.dependsOn.every((task) => tasks.has(task)));
+};
+
+const startable = (steps: readonly Step[], done: ReadonlySet<Step>): Set<Step> => {
+  const tasks = new Set([...done].map((step) => step.taskId));
+  return new Set(steps.filter((step) => !done.has(step) && step.dependsOn.every((task) => tasks.has(task))));
+};
+
+/** What is illegal at a moment: capacity or an anti-affinity group broken by an arrival of the plan. */
+export function illegal({ snapshot, memory }: Case, { done, running }: Moment): string[] {
+  const wrong: string[] = [];
+  const arrivals = [...done, ...running];
+  const hosts = new Map(snapshot.hosts.map((host) => [host.name, host]));
+  const servers = new Map(snapshot.servers.map((server) => [server.id, server]));
+
+  for (const name of new Set(arrivals.map((step) => step.to))) {
+    const host = hosts.get(name);
+    const arrived = arrivals.filter((step) => step.to === name);
+    for (const [resource, item] of Object.entries(host?.inventory ?? {})) {
+      const claim = (step: Step): number => servers.get(step.serverId)?.resources[resource] ?? 0;
+      if (!arrived.some((step) => claim(step) > 0)) continue;
+      let used = item.used + unclaimed(snapshot, memory, name, resource);
+      for (const step of arrived) used += claim(step);
+      for (const step of done) if (step.from === name) used -= claim(step);
+      if (used > item.capacity + SMALL) wrong.push(`${name} holds ${used} ${resource} of ${item.capacity}`);
+    }
+  }
+
+  const presence = (id: string): Set<string> => {
+    const server = servers.get(id);
+    if (server === undefined) return new Set();
+    const places = new Set([server.host, ...server.alsoOn]);
+    for (const m of snapshot.migrations)
+      if (m.serverId === id) for (const end of [m.sourceHost, m.destHost]) if (end !== null) places.add(end);
+    for (const task of memory.inFlight)
+      if (task.serverId === id) for (const end of [task.from, task.destination]) places.add(end);
+    for (const step of done) if (step.serverId === id) places.delete(step.from);
+    for (const step of arrivals) if (step.serverId === id) places.add(step.to);
+    // The second half of a parked VM's way leaves the third host.
+    for (const step of done) if (step.serverId === id && !step.parking) places.delete(step.from);
+    return places;
+  };
+  for (const group of snapshot.serverGroups) {
+    if (!group.policy.endsWith('anti-affinity')) continue;
+    for (const step of arrivals) {
+      if (!group.members.includes(step.serverId)) continue;
+      let count = 0;
+      for (const id of new Set(group.members)) if (presence(id).has(step.to)) count++;
+      // A VM that only passed through the host is gone from it.
+      if (done.has(step) && !presence(step.serverId).has(step.to)) continue;
+      if (count > group.maxServerPerHost)
+        wrong.push(`${step.to} holds ${count} members of ${group.id}, which allows ${group.maxServerPerHost}`);
+    }
+  }
+  return wrong;
+}
+
+/** What released moves to the host will claim that Nova had not claimed yet when the snapshot was taken. */
+function unclaimed(snapshot: Snapshot, memory: Memory, host: string, resource: string): number {
+  let sum = 0;
+  for (const task of memory.inFlight) {
+    if (task.destination !== host) continue;
+    const server = snapshot.servers.find((s) => s.id === task.serverId);
+    if (server === undefined || server.host !== task.from) continue;
+    const seen =
+      task.startedAt !== null &&
+      Date.parse(task.startedAt) <= Date.parse(snapshot.observedFrom) &&
+      snapshot.migrations.some((m) => m.serverId === task.serverId && m.destHost === host);
+    if (!seen) sum += task.resources[resource] ?? 0;
+  }
+  return sum;
+}
+
+/** Members of affinity groups move only to where all the others are, or to gather. */
+function verifyAffinity({ snapshot, memory, options }: Case, decision: Decision): string[] {
+  const wrong: string[] = [];
+  const steps = stepsOf(decision);
+  const servers = new Map(snapshot.servers.map((server) => [server.id, server]));
+  const inFlight = new Map(memory.inFlight.map((task) => [task.serverId, task]));
+  for (const group of snapshot.serverGroups) {
+    if (group.policy !== 'affinity' && group.policy !== 'soft-affinity') continue;
+    const members = [...new Set(group.members)].filter((id) => servers.has(id));
+    const at = (id: string): string => {
+      const task = inFlight.get(id);
+      const host = servers.get(id)?.host ?? '';
+      return task !== undefined && task.from === host ? task.destination : host;
+    };
+    for (const step of steps) {
+      if (!members.includes(step.serverId)) continue;
+      const others = members.filter((id) => id !== step.serverId);
+      if (step.phase === 'affinity') {
+        const allowed = group.policy === 'affinity' ? options.enforceHardAffinity : options.enforceSoftAffinity;
+        if (!allowed) wrong.push(`${group.id} is repaired although nobody asked`);
+        const here = members.filter((id) => at(id) === step.to).length;
+        const counts = members.map((id) => members.filter((other) => at(other) === at(id)).length);
+        if (here === 0) wrong.push(`${group.id} gathers on ${step.to}, where no member is`);
+        if (here < 1 || here > Math.max(...counts)) wrong.push(`${group.id} gathers on an odd host`);
+        for (const other of steps)
+          if (members.includes(other.serverId) && other.to !== step.to) wrong.push(`${group.id} is parted by the plan`);
+        continue;
+      }
+      if (group.policy === 'affinity' && !others.some((id) => at(id) === step.to))
+        wrong.push(`Nova would refuse ${step.serverId}: no other member of ${group.id} is on ${step.to}`);
+      for (const id of others) {
+        if (at(id) !== step.to) wrong.push(`${id} of ${group.id} is not on ${step.to}`);
+        if (steps.some((other) => other.serverId === id)) wrong.push(`${id} of ${group.id} moves too`);
+      }
+    }
+  }
+  return wrong;
+}
+
+/** The scores that the decision states are those of its start and of its end, and no policy gets worse past its threshold. */
+export function verifyScores(input: Case, decision: Decision): string[] {
+  const wrong: string[] = [];
+  const { snapshot } = input;
+  const steps = stepsOf(decision);
+  const start = scores(input, []);
+  const end = scores(input, steps);
+  const close = (a: number | null, b: number | null): boolean =>
+    a === null || b === null ? a === b : Math.abs(a - b) <= SMALL;
+  for (const [when, stated, found] of [
+    ['before', decision.before, start],
+    ['after', decision.plan?.after ?? null, end],
+  ] as const) {
+    if (stated === null) continue;
+    if (!close(stated.combined, found.combined))
+      wrong.push(`combined ${when}: ${stated.combined}, not ${found.combined}`);
+    for (const state of stated.policies) {
+      const value = found.policies.get(state.policy) ?? null;
+      if (!close(state.imbalance, value)) wrong.push(`${state.policy} ${when}: ${state.imbalance}, not ${value}`);
+    }
+  }
+  const packed = steps.some((step) => step.phase === 'pack');
+  for (const policy of snapshot.policies) {
+    const before = start.policies.get(policy.name);
+    const after = end.policies.get(policy.name);
+    if (before === undefined || after === undefined || packed) continue;
+    if (after > policy.threshold + SMALL && after > before + SMALL)
+      wrong.push(`${policy.name} ends at ${after}: worse than ${before} and above ${policy.threshold}`);
+  }
+  if (start.combined === null && steps.some((step) => step.phase === 'spread' || step.phase === 'pack'))
+    wrong.push('balanced without any score');
+  const plan = decision.plan;
+  if (plan !== null && plan.lowerBound !== null && plan.after.combined !== null)
+    if (plan.lowerBound > plan.after.combined + SMALL) wrong.push('the plan is better than its lower bound');
+  return wrong;
+}
+
+/** Imbalance of each policy that takes part, after released moves and the given steps. */
+export function scores(
+  { snapshot, memory, options }: Case,
+  steps: readonly Step[],
+): { combined: number | null; policies: Map<string, number> } {
+  const policies = new Map<string, number>();
+  let combined: number | null = null;
+  for (const policy of snapshot.policies) {
+    if (!options.balance || !policy.enabled || !takesPart(snapshot, policy.name)) continue;
+    const values = new Map<string, number>();
+    const reading = snapshot.hostReadings.find(
+      (r) => r.query === policy.imbalanceQuery && r.label === policy.hostLabel,
+    );
+    for (const host of snapshot.hosts) values.set(host.name, reading?.values[host.name] ?? 0);
+    const add = (host: string, by: number): void => {
+      if (values.has(host)) values.set(host, (values.get(host) ?? 0) + by);
+    };
+    for (const task of memory.inFlight) {
+      const server = snapshot.servers.find((s) => s.id === task.serverId);
+      if (server?.host !== task.from || !values.has(task.destination)) continue;
+      add(task.from, -(task.weights[policy.name]?.source ?? 0));
+      add(task.destination, task.weights[policy.name]?.destination ?? 0);
+    }
+    for (const step of steps) {
+      const server = snapshot.servers.find((s) => s.id === step.serverId);
+      if (server === undefined) continue;
+      const share = shareOf(snapshot, policy.name, server) * sizeOf(snapshot, policy.name, server.host);
+      add(step.from, -share / sizeOf(snapshot, policy.name, step.from));
+      add(step.to, share / sizeOf(snapshot, policy.name, step.to));
+    }
+    const counted = snapshot.hosts.filter(isCounted).map((host) => values.get(host.name) ?? 0);
+    const imbalance = Math.max(...counted) - Math.min(...counted);
+    policies.set(policy.name, imbalance);
+    combined = (combined ?? 0) + policy.weight * imbalance;
+  }
+  return { combined, policies };
+}
+
+const isCounted = (host: HostObservation): boolean =>
+  host.service.state === 'up' && host.service.status === 'enabled' && !host.service.forcedDown;
+
+/** A policy takes part when its answers are healthy, complete and within [0,1], and some host may be a destination. */
+export function takesPart(snapshot: Snapshot, name: string): boolean {
+  const policy = snapshot.policies.find((p) => p.name === name);
+  if (policy === undefined || !snapshot.hosts.some(isCounted)) return false;
+  const fine = (query: string | null, share: boolean): boolean => {
+    if (query === null) return true;
+    const reading = snapshot.hostReadings.find((r) => r.query === query && r.label === policy.hostLabel);
+    if (reading?.health !== 'HEALTHY') return false;
+    return snapshot.hosts.every((host) => {
+      const value = reading.values[host.name];
+      if (value === undefined) return host.service.state === 'down';
+      return share ? value >= 0 && value <= 1 : value > 0;
+    });
+  };
+  return (
+    fine(policy.imbalanceQuery, true) &&
+    fine(policy.hostSizeQuery, false) &&
+    (policy.mode === 'spread' || fine(policy.capacityQuery, true))
+  );
+}
+
+function sizeOf(snapshot: Snapshot, name: string, host: string): number {
+  const policy = snapshot.policies.find((p) => p.name === name);
+  if (policy?.hostSizeQuery == null) return 1;
+  return snapshot.hostReadings.find((r) => r.query === policy.hostSizeQuery)?.values[host] ?? 1;
+}
+
+function sampleOf(snapshot: Snapshot, name: string, id: string): number | null {
+  const policy = snapshot.policies.find((p) => p.name === name);
+  const reading = snapshot.vmReadings.find((r) => r.query === policy?.vmProfileQuery);
+  if (reading === undefined || reading.health === 'UNREACHABLE' || reading.health === 'ERROR') return null;
+  const value = reading.values[id];
+  return value === undefined || value < 0 || value > 1 ? null : value;
+}
+
+/** A VM's share of its own host: its sample, or what the policy's fallback gives it. */
+function shareOf(snapshot: Snapshot, name: string, server: ServerObservation): number {
+  const sample = sampleOf(snapshot, name, server.id);
+  if (sample !== null) return sample;
+  const policy = snapshot.policies.find((p) => p.name === name);
+  const reading = snapshot.hostReadings.find((r) => r.query === policy?.imbalanceQuery);
+  const value = reading?.values[server.host] ?? 0;
+  const neighbours = snapshot.servers.filter((s) => s.host === server.host);
+  if (policy?.vmProfileFallback === 'host_average') return value / neighbours.length;
+  if (policy?.vmProfileFallback !== 'flavor_vcpu_ratio') return 0;
+  let vcpus = 0;
+  for (const s of neighbours) vcpus += s.vcpus;
+  return vcpus > 0 ? (value * server.vcpus) / vcpus : value / neighbours.length;
+}
