@@ -28,6 +28,8 @@ export type DecisionPoint = {
 /** The latest events, for people. What is older is on the log. */
 export type History = {
   add(stored: StoredEvent): void;
+  /** Puts events that are older than all in memory before them, as far as there is room. */
+  prepend(older: readonly StoredEvent[]): void;
   /** The oldest event in memory; null when there is none. */
   readonly oldest: StoredEvent | null;
   /** Newest first. */
@@ -39,7 +41,7 @@ export type History = {
 };
 
 export function history(limits = { events: RECENT_EVENTS, decisions: RECENT_DECISIONS }): History {
-  const ring: StoredEvent[] = [];
+  let ring: StoredEvent[] = [];
   let next = 0;
   const points = new Map<string, DecisionPoint[]>();
   const plans = new Map<string, number>();
@@ -58,12 +60,24 @@ export function history(limits = { events: RECENT_EVENTS, decisions: RECENT_DECI
     }
   }
 
+  function add(stored: StoredEvent): void {
+    if (ring.length < limits.events) ring.push(stored);
+    else ring[next] = stored;
+    next = (next + 1) % limits.events;
+    if (stored.event.type === 'cycle.decided') decided(stored, stored.event);
+  }
+
   return {
-    add(stored) {
-      if (ring.length < limits.events) ring.push(stored);
-      else ring[next] = stored;
-      next = (next + 1) % limits.events;
-      if (stored.event.type === 'cycle.decided') decided(stored, stored.event);
+    add,
+    prepend(older) {
+      const room = limits.events - ring.length;
+      if (room === 0) return;
+      const events = [...older.slice(-room), ...ring];
+      ring = [];
+      next = 0;
+      points.clear();
+      plans.clear();
+      for (const stored of events) add(stored);
     },
     get oldest() {
       return ring[ring.length < limits.events ? 0 : next] ?? null;

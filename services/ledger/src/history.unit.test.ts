@@ -37,6 +37,20 @@ describe('the history in memory', () => {
     expect(seen.decisions('other')).toEqual([]);
   });
 
+  it('takes older events in front as far as there is room', () => {
+    const { seen } = filled(9, { events: 20, decisions: 20 });
+    const younger = history({ events: 6, decisions: 20 });
+    const all = [...seen.events()].reverse();
+    for (const stored of all.slice(6)) younger.add(stored);
+    younger.prepend(all.slice(0, 6));
+    expect(sequences(younger)).toEqual([9, 8, 7, 6, 5, 4]);
+    expect(younger.decisions('gpu').map((d) => d.sequence)).toEqual([4, 5, 6, 7, 8, 9]);
+    younger.prepend(all.slice(0, 3));
+    expect(sequences(younger)).toEqual([9, 8, 7, 6, 5, 4]);
+    for (const stored of all.slice(0, 1)) younger.add({ ...stored, sequence: 10 });
+    expect(sequences(younger)).toEqual([10, 9, 8, 7, 6, 5]);
+  });
+
   it('finds the event of a recent plan, and no longer that of an old one', () => {
     const { seen, plans } = filled(9);
     expect(plans.map((id) => seen.planSequence(id))).toEqual([null, null, null, null, 5, 6, 7, 8, 9]);

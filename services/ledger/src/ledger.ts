@@ -75,9 +75,6 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
     { sequence: checkpoint?.sequence ?? 0 },
     checkpoint === null ? 'folding the log from its first event' : 'folding the log from a checkpoint',
   );
-  // People also want to see what came before the checkpoint.
-  for await (const stored of log.replay({ from: Math.max(1, from - RECENT_EVENTS), to: from - 1 })) seen.add(stored);
-
   const folder = checkpoint === null ? createFolder() : createFolder(checkpoint);
   let last: StoredEvent | null = null;
   const view: LogView<Folder> = await log.view<Folder>({
@@ -98,6 +95,15 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   });
   const state = (): LogState => view.state.snapshot();
   const level = view.sequence;
+
+  /** People also want to see what came before the checkpoint. */
+  async function lookBack(): Promise<void> {
+    const older: StoredEvent[] = [];
+    const first = Math.max(1, level - RECENT_EVENTS + 1);
+    for await (const stored of log.replay({ from: first, to: from - 1 })) older.push(stored);
+    seen.prepend(older);
+  }
+  lookBack().catch((error: unknown) => logger.debug({ err: error }, 'older events are not in memory'));
 
   const archiver =
     options.archive === null
