@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe } from 'vitest';
 import type { CloudUnderTest } from './cloud.ts';
-import { liveMigrationContract } from './moves.ts';
+import { coldMigrationContract, liveMigrationContract } from './moves.ts';
 import { computeReadContract, identityContract, placementContract, prometheusContract } from './reads.ts';
 
 export type { CloudUnderTest, Fault } from './cloud.ts';
@@ -24,5 +24,6 @@ export function cloudContract(name: string, start: () => Promise<CloudUnderTest>
     placementContract(get);
     prometheusContract(get);
     liveMigrationContract(get);
+    coldMigrationContract(get);
   });
 }

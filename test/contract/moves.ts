@@ -5,7 +5,9 @@ import { messageOf } from './reads.ts';
 import { actionForms, migrationForms, progressForms } from './shapes.ts';
 import { ENDED, type Look, NEWEST, Wire } from './wire.ts';
 
+/** What the event says when the scheduler's filters left no host, and when Placement already had none. */
 const NO_HOST = 'No valid host was found. There are not enough hosts available.';
+const NO_ROOM = 'No valid host was found. ';
 /** The order in which a live migration's statuses come; a look may miss some of them. */
 const ORDER = ['accepted', 'queued', 'preparing', 'running', 'completed'];
 
@@ -394,14 +396,20 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
         expect(server).toMatchObject({ fault: { code: 500, message: expect.any(String) } });
       });
 
-      const refusals: [string, (id: () => Promise<string>) => Promise<string>][] = [
-        ['a lone member of an affinity group', async () => wire.bootOne(a, { group: await wire.group('affinity') })],
+      const refusals: [string, string, (boot: () => Promise<string>) => Promise<string>][] = [
+        [
+          'a lone member of an affinity group',
+          NO_HOST,
+          async () => wire.bootOne(a, { group: await wire.group('affinity') }),
+        ],
         [
           'a member of an affinity group that sits wholly on one host',
+          NO_HOST,
           async () => (await wire.boot(2, a, { group: await wire.group('affinity') }))[0] ?? '',
         ],
         [
           'a member of an anti-affinity group, onto a host that has one',
+          NO_HOST,
           async () => {
             const group = await wire.group('anti-affinity');
             await wire.bootOne(b, { group });
@@ -410,6 +418,7 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
         ],
         [
           'onto a disabled host',
+          NO_ROOM,
           async (boot) => {
             const id = await boot();
             await wire.nova('PUT', `/os-services/${await wire.serviceId(b)}`, NEWEST, { status: 'disabled' });
@@ -418,6 +427,7 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
         ],
         [
           'onto a host that is forced down',
+          NO_HOST,
           async (boot) => {
             const id = await boot();
             await wire.nova('PUT', `/os-services/${await wire.serviceId(b)}`, NEWEST, { forced_down: true });
@@ -426,6 +436,7 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
         ],
         [
           'onto a host that is full',
+          NO_ROOM,
           async (boot) => {
             const id = await boot();
             await cloud().fill(b, true);
@@ -434,6 +445,7 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
         ],
         [
           'onto a host whose pre-check refuses',
+          NO_HOST,
           async (boot) => {
             const id = await boot();
             await cloud().refuse(b, true);
@@ -441,24 +453,27 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
           },
         ],
       ];
-      test.each(refusals)('%s: 202, then error without destination, NoValidHost in the event', async (_, prepare) => {
-        const id = await prepare(() => wire.bootOne(a));
-        const requestId = await wire.start(id, b);
-        const { looks, row } = await wire.follow(id);
-        expect([row.status, row.dest_compute, row.source_compute]).toEqual(['error', null, a]);
-        for (const look of looks) expect(look.inProgress).toEqual([]);
-        const server = await wire.server(id);
-        expect([server.status, server['OS-EXT-STS:task_state'], server['OS-EXT-SRV-ATTR:host']]).toEqual([
-          'ACTIVE',
-          null,
-          a,
-        ]);
-        const action = await wire.action(id, requestId);
-        expect(action.message).toBe('Error');
-        const event = action.events.find((each) => each.event === 'conductor_live_migrate_instance');
-        expect(event).toMatchObject({ result: 'Error', details: NO_HOST });
-        expect(Object.keys(await wire.allocations(id))).toEqual([await wire.provider(a)]);
-      });
+      test.each(refusals)(
+        '%s: 202, then error without destination, NoValidHost in the event',
+        async (_, details, prepare) => {
+          const id = await prepare(() => wire.bootOne(a));
+          const requestId = await wire.start(id, b);
+          const { looks, row } = await wire.follow(id);
+          expect([row.status, row.dest_compute, row.source_compute]).toEqual(['error', null, a]);
+          for (const look of looks) expect(look.inProgress).toEqual([]);
+          const server = await wire.server(id);
+          expect([server.status, server['OS-EXT-STS:task_state'], server['OS-EXT-SRV-ATTR:host']]).toEqual([
+            'ACTIVE',
+            null,
+            a,
+          ]);
+          const action = await wire.action(id, requestId);
+          expect(action.message).toBe('Error');
+          const event = action.events.find((each) => each.event === 'conductor_live_migrate_instance');
+          expect(event).toMatchObject({ result: 'Error', details });
+          expect(Object.keys(await wire.allocations(id))).toEqual([await wire.provider(a)]);
+        },
+      );
 
       test('from a host that is down: error, and the event says which service', async () => {
         const id = await wire.bootOne(a);
@@ -494,21 +509,40 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
         expect((await wire.follow(third ?? '')).row).toMatchObject({ status: 'error', dest_compute: null });
       });
 
-      test('a split affinity group can be gathered on the host of a member', async () => {
+      test('a second member on its way to the same host is refused while the first one is still moving', async () => {
+        const group = await wire.group('anti-affinity');
+        const first = await wire.bootOne(a, { group });
+        const second = await wire.bootOne(b, { group });
+        await cloud().fault(first, 'hang');
+        await wire.start(first, c);
+        await wire.watch(first, (look) => look.inProgress.includes('running'));
+        await wire.start(second, c);
+        expect((await wire.follow(second)).row).toMatchObject({ status: 'error', dest_compute: null });
+        expect((await wire.server(second)).status).toBe('ACTIVE');
+      });
+
+      test('force does not by-pass the compute: it refuses, and Nova puts the server into ERROR', async () => {
         const group = await wire.group('affinity');
         const [first, second] = await wire.boot(2, a, { group });
-        // Split it the way it happens: by a move that by-passes the scheduler.
-        const body = { 'os-migrateLive': { host: b, block_migration: 'auto', force: true } };
-        expect((await wire.nova('POST', `/servers/${first}/action`, '2.30', body)).status).toBe(202);
-        await wire.follow(first ?? '');
-        await wire.start(second ?? '', c);
-        const { row: refused } = await wire.follow(second ?? '');
-        expect([refused.status, refused.dest_compute]).toEqual(['error', null]);
-        await wire.start(second ?? '', b);
-        expect((await wire.follow(second ?? '', refused.id)).row).toMatchObject({
-          status: 'completed',
-          dest_compute: b,
-        });
+        const force = (id: string, version: string) =>
+          wire.nova('POST', `/servers/${id}/action`, version, {
+            'os-migrateLive': { host: b, block_migration: 'auto', force: true },
+          });
+        const answer = await force(first ?? '', '2.67');
+        expect(answer.status, answer.text).toBe(202);
+        await wire.watch(first ?? '', (look) => look.status === 'ERROR');
+        const { row } = await wire.follow(first ?? '');
+        // Forced, the destination is in the row from its beginning.
+        expect([row.status, row.dest_compute]).toEqual(['error', b]);
+        const server = await wire.server(first ?? '');
+        expect([server['OS-EXT-SRV-ATTR:host'], server['OS-EXT-STS:task_state']]).toEqual([a, null]);
+        expect(server).toMatchObject({ fault: { code: 500, message: 'Affinity instance group policy was violated' } });
+        const action = await wire.action(first ?? '', answer.headers.get('x-openstack-request-id') ?? '');
+        const event = action.events.find((each) => each.event === 'conductor_live_migrate_instance');
+        expect(event?.details).toMatch(/^Migration error: Affinity instance group policy was violated/);
+        const waited = await force(second ?? '', '2.30');
+        expect(waited.status).toBe(500);
+        expect(messageOf(waited.body, 'computeFault')).toMatch(/^Unexpected API Error\. .*MigrationError_Remote'>$/s);
       });
     });
 
@@ -589,18 +623,20 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
       });
     });
 
-    test('a server deleted while it migrates is gone, and its migration ends', async () => {
+    test('a server deleted while it migrates is gone, and its migrations are not listed any more', async () => {
       const id = await wire.bootOne(a);
       await cloud().fault(id, 'hang');
       await wire.start(id, b);
       await wire.watch(id, (look) => look.inProgress.includes('running'));
       expect((await wire.nova('DELETE', `/servers/${id}`)).status).toBe(204);
       await wire.until('the server gone', async () => (await wire.nova('GET', `/servers/${id}`)).status === 404);
+      // Its rows are gone with it: whoever follows the migration sees neither of them any more.
+      await wire.until('the rows gone', async () => (await wire.rows(id)).length === 0);
+      const { instanceActions } = z
+        .object({ instanceActions: z.array(z.object({ action: z.string() })) })
+        .parse(await wire.get(`/servers/${id}/os-instance-actions`));
+      expect(instanceActions.map((each) => each.action)).toEqual(['delete', 'live-migration', 'create']);
       await cloud().fault(id, null);
-      await wire.until('the migration ended', async () => {
-        const [row] = await wire.rows(id);
-        return row !== undefined && ENDED.includes(row.status);
-      });
     });
 
     test('a compute that stops reporting is down after a while, and its servers tell', async () => {
@@ -613,6 +649,111 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
       expect(await wire.get(`/os-services?binary=nova-compute&host=${a}`)).toMatchObject({
         services: [{ state: 'up' }],
       });
+    });
+  });
+}
+
+/** Cold migration, as the way from one cell to another needs it: move, verify, confirm or revert. */
+export function coldMigrationContract(cloud: () => CloudUnderTest): void {
+  describe('Nova, cold migration', () => {
+    let wire: Wire;
+    beforeEach(async () => {
+      await cloud().reset();
+      wire = await Wire.connect(cloud());
+    });
+    const act = (id: string, body: unknown) => wire.nova('POST', `/servers/${id}/action`, NEWEST, body);
+    const newest = async (id: string) => {
+      const body = await wire.get(`/os-migrations?instance_uuid=${id}&limit=1`);
+      return z
+        .object({
+          migrations: z.array(
+            z.looseObject({ status: z.string(), migration_type: z.string(), dest_compute: z.string().nullable() }),
+          ),
+        })
+        .parse(body).migrations[0];
+    };
+    const move = async (id: string, host: string): Promise<string[]> => {
+      const answer = await act(id, { migrate: { host } });
+      expect([answer.status, answer.text]).toEqual([202, '']);
+      const seen: string[] = [];
+      await wire.until('VERIFY_RESIZE', async () => {
+        const server = await wire.server(id);
+        const line = `${server.status} ${server['OS-EXT-STS:task_state']}`;
+        if (seen.at(-1) !== line) seen.push(line);
+        return server.status === 'VERIFY_RESIZE';
+      });
+      return seen;
+    };
+    const ways: [string, (hosts: readonly string[], foreign: string | null) => string | null][] = [
+      ['to another host of the cell', (hosts) => hosts[1] ?? null],
+      ['to a host of another cell', (_, foreign) => foreign],
+    ];
+
+    test.each(ways)('%s waits in VERIFY_RESIZE on the new host; confirmed, it is ACTIVE there', async (_, choose) => {
+      const to = choose(cloud().hosts, cloud().foreignHost);
+      if (to === null) return;
+      const id = await wire.bootOne(cloud().hosts[0]);
+      const seen = await move(id, to);
+      const order = ['RESIZE resize_prep', 'RESIZE resize_migrating', 'RESIZE resize_migrated', 'RESIZE resize_finish'];
+      for (const line of seen.slice(0, -1)) expect(order).toContain(line);
+      expect([...seen].sort((x, y) => order.indexOf(x) - order.indexOf(y)).slice(1)).toEqual(seen.slice(0, -1));
+      const moved = await wire.server(id);
+      expect([moved['OS-EXT-SRV-ATTR:host'], moved['OS-EXT-STS:vm_state'], moved['OS-EXT-STS:task_state']]).toEqual([
+        to,
+        'resized',
+        null,
+      ]);
+      await wire.until('finished', async () => (await newest(id))?.status === 'finished');
+      expect(await newest(id)).toMatchObject({ migration_type: 'migration', dest_compute: to });
+      const answer = await act(id, { confirmResize: null });
+      expect([answer.status, answer.text]).toEqual([204, '']);
+      await wire.until('ACTIVE', async () => (await wire.server(id)).status === 'ACTIVE');
+      expect((await wire.server(id))['OS-EXT-SRV-ATTR:host']).toBe(to);
+      await wire.until('confirmed', async () => (await newest(id))?.status === 'confirmed');
+    });
+
+    test.each(ways)('%s can be reverted: the server is ACTIVE where it was', async (_, choose) => {
+      const to = choose(cloud().hosts, cloud().foreignHost);
+      if (to === null) return;
+      const id = await wire.bootOne(cloud().hosts[0]);
+      await move(id, to);
+      const answer = await act(id, { revertResize: null });
+      expect([answer.status, answer.text]).toEqual([202, '']);
+      await wire.until('ACTIVE', async () => {
+        const server = await wire.server(id);
+        return server.status === 'ACTIVE' && server['OS-EXT-STS:task_state'] === null;
+      });
+      expect((await wire.server(id))['OS-EXT-SRV-ATTR:host']).toBe(cloud().hosts[0]);
+      await wire.until('reverted', async () => (await newest(id))?.status === 'reverted');
+    });
+
+    test('is refused at once to its own host, to an unknown one, and when there is nothing to confirm', async () => {
+      const id = await wire.bootOne(cloud().hosts[0]);
+      const cases: [unknown, number, string, string][] = [
+        [
+          { migrate: { host: cloud().hosts[0] } },
+          400,
+          'badRequest',
+          'Cannot migrate to the host where the server exists.',
+        ],
+        [{ migrate: { host: 'nobody' } }, 400, 'badRequest', 'Compute host nobody could not be found.'],
+        [
+          { confirmResize: null },
+          409,
+          'conflictingRequest',
+          `Cannot 'confirmResize' instance ${id} while it is in vm_state active`,
+        ],
+        [
+          { revertResize: null },
+          409,
+          'conflictingRequest',
+          `Cannot 'revertResize' instance ${id} while it is in vm_state active`,
+        ],
+      ];
+      for (const [body, status, kind, message] of cases) {
+        const answer = await act(id, body);
+        expect([answer.status, messageOf(answer.body, kind)]).toEqual([status, message]);
+      }
     });
   });
 }

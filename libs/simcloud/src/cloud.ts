@@ -52,7 +52,16 @@ type StepKind =
   | 'settle'
   | 'abort'
   | 'build'
-  | 'trip';
+  | 'trip'
+  | 'cold-conduct'
+  | 'cold-schedule'
+  | 'cold-move'
+  | 'cold-moved'
+  | 'cold-finish'
+  | 'cold-verify'
+  | 'confirm'
+  | 'revert'
+  | 'reverted';
 
 interface Step {
   atMs: number;
@@ -73,7 +82,9 @@ interface Pending {
   readonly async: boolean;
 }
 
+/** What the scheduler says when its filters left no host, and when Placement already had none. */
 const NO_HOST = 'No valid host was found. There are not enough hosts available.';
+const NO_ROOM = 'No valid host was found. ';
 /** Where the conductor says it runs, in events. */
 const CONDUCTOR = 'controller';
 
@@ -141,7 +152,6 @@ export class Cloud {
   #ids = { server: 0, host: 0, group: 0, aggregate: 0, migration: 0, fault: 0 };
   #order: Server[] | null = null;
   #position = new Map<string, number>();
-  #appears = new Map<string, Pending>();
 
   constructor(scenario: Scenario, options: CloudOptions) {
     this.scenario = scenario;
@@ -233,7 +243,7 @@ export class Cloud {
     this.#agenda.push(status === undefined ? base : { ...base, status });
   }
 
-  #later(kind: 'build' | 'trip', server: string, afterMs: number): void {
+  #later(kind: 'build' | 'trip' | 'reverted', server: string, afterMs: number): void {
     this.#agenda.push({ atMs: this.#nowMs + afterMs, seq: ++this.#seq, kind, migration: 0, server });
   }
 
@@ -428,7 +438,7 @@ export class Cloud {
   }
 
   traitsOf(host: Host): readonly string[] {
-    return host.disabled || host.forcedDown ? [...host.traits, 'COMPUTE_STATUS_DISABLED'] : host.traits;
+    return host.disabled ? [...host.traits, 'COMPUTE_STATUS_DISABLED'] : host.traits;
   }
 
   isUp(host: Host): boolean {
@@ -557,7 +567,8 @@ export class Cloud {
     this.advance(nowMs);
     const server = this.server(idOrName);
     const migration = this.#current(server.uuid);
-    if (migration !== undefined) this.#end(migration, migration.switched ? 'completed' : 'cancelled');
+    if (migration !== undefined)
+      this.#end(migration, migration.switched || migration.status === 'finished' ? 'completed' : 'cancelled');
     this.#release(server.uuid);
     this.setMembership(server.uuid, null);
     server.deletedMs = this.#nowMs;
@@ -722,19 +733,17 @@ export class Cloud {
       if (host === undefined || host.cell !== this.host(server.host).cell)
         throw new NovaRefusal(400, `Compute host ${request.host} could not be found.`);
     }
-    if (!request.async) {
-      const verdict = this.#verdict(server, request.host, request.force);
-      const why = typeof verdict === 'string' ? verdict : this.#refuses(server, verdict) ? NO_HOST : null;
-      if (why !== null) throw new NovaRefusal(400, why);
-    }
     server.taskState = 'migrating';
     this.#touch(server);
     this.#action(server, 'live-migration', caller, this.#nowMs);
     const pending = { caller, requestedHost: request.host, forced: request.force, async: request.async };
     const fault = this.#serverFault(uuid, 'lost', 'conductor-delay');
     if (fault?.kind === 'lost') return;
+    if (!request.async) {
+      this.#conductAtOnce(server, pending);
+      return;
+    }
     const extra = fault?.kind === 'conductor-delay' ? (fault.seconds * 1000) / this.#speed : 0;
-    this.#appears.set(uuid, pending);
     this.#agenda.push({
       atMs: this.#nowMs + this.#wait(this.timing.conductorMs) + extra,
       seq: ++this.#seq,
@@ -743,6 +752,27 @@ export class Cloud {
       server: uuid,
       request: pending,
     });
+  }
+
+  /** Before 2.34 the API waits for the conductor, and its refusal is the answer. */
+  #conductAtOnce(server: Server, pending: Pending): void {
+    this.#conduct(server.uuid, pending);
+    const migration = this.#current(server.uuid);
+    for (const kind of ['schedule', 'check'] as const) {
+      const seq = migration === undefined ? undefined : this.#next.get(migration.id);
+      if (migration === undefined || seq === undefined) break;
+      this.#perform({ atMs: this.#nowMs, seq, kind, migration: migration.id, server: '' });
+    }
+    const last = this.migrationsByServer.get(server.uuid)?.at(-1);
+    if (last?.status !== 'error') return;
+    if (server.vmState === 'error')
+      throw new NovaRefusal(
+        500,
+        'Unexpected API Error. Please report this at http://bugs.launchpad.net/nova/ and attach the Nova API log if ' +
+          "possible.\n<class 'nova.exception_Remote.MigrationError_Remote'>",
+      );
+    const event = this.#actionOf(last)?.events.find((each) => each.event === conductorEvent(last));
+    throw new NovaRefusal(400, event?.details ?? NO_HOST);
   }
 
   /** DELETE /servers/{id}/migrations/{mid}. `queuedToo`: from 2.65 on. Throws NovaRefusal as Nova would. */
@@ -786,6 +816,136 @@ export class Cloud {
     if (!migration.switched) this.#schedule('switchover', migration.id, 100 / this.#speed);
   }
 
+  // ---------------------------------------------------------------- cold migration
+
+  /** POST /servers/{id}/action migrate: to another host, of another cell too. Throws NovaRefusal as Nova would. */
+  coldMigrate(nowMs: number, caller: Caller, uuid: string, requestedHost: string | null): void {
+    this.advance(nowMs);
+    const server = this.servers.get(uuid);
+    if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
+    if (server.vmState !== 'active' && server.vmState !== 'stopped')
+      throw conflict('migrate', uuid, 'vm_state', server.vmState);
+    if (server.taskState !== null) throw conflict('migrate', uuid, 'task_state', server.taskState);
+    if (requestedHost !== null && !this.hosts.has(requestedHost))
+      throw new NovaRefusal(400, `Compute host ${requestedHost} could not be found.`);
+    if (requestedHost === server.host)
+      throw new NovaRefusal(400, 'Cannot migrate to the host where the server exists.');
+    server.taskState = 'resize_prep';
+    this.#touch(server);
+    this.#action(server, 'migrate', caller, this.#nowMs);
+    this.#agenda.push({
+      atMs: this.#nowMs + this.#wait(this.timing.conductorMs),
+      seq: ++this.#seq,
+      kind: 'cold-conduct',
+      migration: 0,
+      server: uuid,
+      request: { caller, requestedHost, forced: false, async: true },
+    });
+  }
+
+  /** Ends a cold migration that waits in VERIFY_RESIZE, one way or the other. Throws NovaRefusal as Nova would. */
+  finishCold(nowMs: number, caller: Caller, uuid: string, action: 'confirmResize' | 'revertResize'): void {
+    this.advance(nowMs);
+    const server = this.servers.get(uuid);
+    if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
+    if (server.vmState !== 'resized') throw conflict(action, uuid, 'vm_state', server.vmState);
+    if (server.taskState !== null) throw conflict(action, uuid, 'task_state', server.taskState);
+    const migration = this.#current(uuid);
+    if (migration === undefined) throw new NovaRefusal(400, 'Instance has not been resized.');
+    this.#action(server, action, caller, this.#nowMs);
+    if (action === 'revertResize') {
+      server.taskState = 'resize_reverting';
+      this.#touch(server);
+    }
+    this.#status(migration, action === 'confirmResize' ? 'confirming' : 'reverting');
+    this.#schedule(action === 'confirmResize' ? 'confirm' : 'revert', migration.id, this.#wait(this.timing.coldMs));
+  }
+
+  #coldConduct(uuid: string, request: Pending): void {
+    const server = this.servers.get(uuid);
+    if (server === undefined) return;
+    const migration = this.#record(server, request, 'migration', 'pre-migrating');
+    this.#event(migration, 'conductor_migrate_server', CONDUCTOR);
+    this.#event(migration, 'cold_migrate', CONDUCTOR);
+    const held = this.allocations.get(uuid)?.resources ?? this.#held(server);
+    this.#release(uuid);
+    this.#allocate(migration.uuid, this.host(server.host), held);
+    this.#schedule('cold-schedule', migration.id, this.#wait(this.timing.schedulerMs));
+  }
+
+  #cold(migration: Migration, server: Server, kind: StepKind): void {
+    const { timing } = this;
+    const next = (then: StepKind): void => this.#schedule(then, migration.id, this.#wait(timing.coldMs));
+    const source = this.host(migration.source);
+    switch (kind) {
+      case 'cold-schedule': {
+        const verdict = this.#verdict(server, migration.requestedHost, false, true);
+        if (typeof verdict === 'string') {
+          this.#finish(migration, 'cold_migrate', 'No valid host was found. No valid host found for cold migrate');
+          this.#refuse(migration, server, 'No valid host was found. No valid host found for cold migrate');
+          return;
+        }
+        this.#allocate(server.uuid, verdict, this.#held(server));
+        migration.chosen = verdict.name;
+        migration.dest = verdict.name;
+        migration.destNode = verdict.hypervisorHostname;
+        this.#event(migration, 'compute_prep_resize', verdict.name);
+        next('cold-move');
+        return;
+      }
+      case 'cold-move':
+        this.#finish(migration, 'compute_prep_resize');
+        this.#event(migration, 'compute_resize_instance', source.name);
+        server.taskState = 'resize_migrating';
+        this.#status(migration, 'migrating');
+        this.#touch(server);
+        next('cold-moved');
+        return;
+      case 'cold-moved':
+        this.#finish(migration, 'compute_resize_instance');
+        server.taskState = 'resize_migrated';
+        this.#status(migration, 'post-migrating');
+        // Within a cell the host changes here; across cells only with the last step.
+        if (this.host(migration.dest ?? '').cell === source.cell) server.host = migration.dest ?? server.host;
+        this.#event(migration, 'compute_finish_resize', migration.dest ?? '');
+        this.#touch(server);
+        next('cold-finish');
+        return;
+      case 'cold-finish':
+        server.taskState = 'resize_finish';
+        this.#status(migration, 'finished');
+        this.#touch(server);
+        next('cold-verify');
+        return;
+      case 'cold-verify':
+        this.#finish(migration, 'compute_finish_resize');
+        this.#finish(migration, 'cold_migrate');
+        this.#finish(migration, 'conductor_migrate_server');
+        this.#settleOn(server, migration.dest ?? server.host);
+        server.vmState = 'resized';
+        server.taskState = null;
+        this.#touch(server);
+        return;
+      case 'confirm':
+        server.vmState = 'active';
+        this.#touch(server);
+        this.#end(migration, 'confirmed');
+        return;
+      case 'revert':
+        this.#giveBack(migration, server);
+        this.#settleOn(server, migration.source);
+        this.#end(migration, 'reverted');
+        this.#later('reverted', server.uuid, this.#wait(timing.coldMs));
+        return;
+    }
+  }
+
+  #settleOn(server: Server, host: string): void {
+    server.host = host;
+    if (server.guestHost !== host) server.placements.push({ fromMs: this.#nowMs, host });
+    server.guestHost = host;
+  }
+
   /** The setting for this server if it is one of these kinds; one of `times` is used up. */
   #serverFault<K extends ServerFaultSetting['kind']>(
     uuid: string,
@@ -819,7 +979,7 @@ export class Cloud {
   }
 
   /** The scheduler's answer: the host it chose, or the sentence with which it gives up. */
-  #verdict(server: Server, requested: string | null, forced: boolean): Host | string {
+  #verdict(server: Server, requested: string | null, forced: boolean, crossCell = false): Host | string {
     const source = this.host(server.host);
     if (!this.isUp(source)) return `Compute service of ${source.name} is unavailable at this time.`;
     const wanted = this.#held(server);
@@ -835,49 +995,85 @@ export class Cloud {
       return dest;
     }
     const candidates: Host[] = [];
+    let room = false;
     for (const host of requested === null ? this.hosts.values() : [this.host(requested)]) {
-      if (host === source || host.cell !== source.cell || !this.isUp(host) || host.disabled) continue;
+      if (!crossCell && host.cell !== source.cell) continue;
+      // Placement's part: capacity, disabled services and availability zones.
+      if (host.disabled || !this.fits(host, wanted)) continue;
       if (server.pinnedZone !== null && this.zoneOf(host.name) !== server.pinnedZone) continue;
-      if (!this.fits(host, wanted) || !this.#groupAllows(server, host, false)) continue;
+      room = true;
+      // The filters' part.
+      if (host === source || !this.isUp(host) || !this.#groupAllows(server, host, this.scenario.schedulers === 1))
+        continue;
       // The conductor's own comparison: a host that fails it is skipped, and with it the last one may be gone.
       if (host.hypervisorType !== source.hypervisorType || host.hypervisorVersion < source.hypervisorVersion) continue;
       candidates.push(host);
     }
     // Nova's RAM weigher: most free memory first.
     candidates.sort((a, b) => capacity(b, 'memoryMb') - b.used.memoryMb - (capacity(a, 'memoryMb') - a.used.memoryMb));
-    return candidates[0] ?? NO_HOST;
+    return candidates[0] ?? (room ? NO_HOST : NO_ROOM);
   }
 
-  /** `arriving`: the compute's own check, which counts migrations under way as well. */
-  #groupAllows(server: Server, dest: Host, arriving: boolean): boolean {
+  /**
+   * The scheduler's group filters. `arrivals`: it also knows of the moves under way, because it chose them itself; of
+   * several schedulers none knows what the others chose.
+   */
+  #groupAllows(server: Server, dest: Host, arrivals: boolean): boolean {
     const group = this.groupOf.get(server.uuid);
     if (group === undefined) return true;
     const others = group.members.filter((member) => member !== server.uuid);
-    if (group.policy === 'affinity' && !arriving)
-      return others.some((member) => this.servers.get(member)?.host === dest.name);
+    if (group.policy === 'affinity') return others.some((member) => this.servers.get(member)?.host === dest.name);
     if (group.policy !== 'anti-affinity') return true;
     const there = others.filter((member) => {
       if (this.servers.get(member)?.host === dest.name) return true;
-      if (!arriving) return false;
-      const migration = this.#current(member);
-      return migration !== undefined && (migration.dest === dest.name || migration.source === dest.name);
+      return arrivals && this.#current(member)?.chosen === dest.name;
     });
     return there.length < (group.maxServerPerHost ?? 1);
   }
 
-  /** What the destination's own check finds. */
+  /** The compute's own look at the group, which counts every move to or from it (nova/compute/manager.py). */
+  #groupViolated(server: Server, dest: Host): string | null {
+    const group = this.groupOf.get(server.uuid);
+    const others = group?.members.filter((member) => member !== server.uuid) ?? [];
+    if (group?.policy === 'affinity') {
+      const hosts = others.flatMap((member) => this.servers.get(member)?.host ?? []);
+      return hosts.length > 0 && !hosts.includes(dest.name) ? 'Affinity' : null;
+    }
+    if (group?.policy !== 'anti-affinity') return null;
+    const there = others.filter((member) => {
+      const move = this.#current(member);
+      return (
+        this.servers.get(member)?.host === dest.name ||
+        (move !== undefined && (move.dest === dest.name || move.source === dest.name))
+      );
+    });
+    return there.length < (group.maxServerPerHost ?? 1) ? null : 'Anti-affinity';
+  }
+
+  /** Whether the destination's hypervisor refuses, so that the conductor looks for another host. */
   #refuses(server: Server, dest: Host): boolean {
     return (
       this.#serverFault(server.uuid, 'pre-check') !== undefined ||
       this.#hostFault(dest.name, 'refuse') !== undefined ||
-      !this.isUp(dest) ||
-      !this.#groupAllows(server, dest, true)
+      !this.isUp(dest)
     );
   }
 
   #perform(step: Step): void {
     if (step.kind === 'conduct') {
       if (step.request !== undefined) this.#conduct(step.server, step.request);
+      return;
+    }
+    if (step.kind === 'cold-conduct') {
+      if (step.request !== undefined) this.#coldConduct(step.server, step.request);
+      return;
+    }
+    if (step.kind === 'reverted') {
+      const server = this.servers.get(step.server);
+      if (server === undefined) return;
+      server.vmState = 'active';
+      server.taskState = null;
+      this.#touch(server);
       return;
     }
     if (step.kind === 'build') {
@@ -917,19 +1113,23 @@ export class Cloud {
           return;
         }
         this.#allocate(server.uuid, verdict, this.#held(server));
-        migration.destNode = verdict.name;
+        migration.chosen = verdict.name;
         const sign = this.#event(migration, 'compute_check_can_live_migrate_destination', verdict.name);
         if (sign !== undefined) this.#event(migration, 'compute_check_can_live_migrate_source', migration.source);
         this.#schedule('check', migration.id, this.#wait(timing.checkMs));
         return;
       }
       case 'check': {
-        const dest = this.host(migration.destNode ?? migration.source);
+        const dest = this.host(migration.chosen ?? migration.source);
+        const violated = this.#groupViolated(server, dest);
+        if (violated !== null) {
+          this.#explode(migration, server, `${violated} instance group policy was violated`);
+          return;
+        }
         const refused = this.#refuses(server, dest);
         this.#finish(migration, 'compute_check_can_live_migrate_source');
         if (refused) {
           this.#finish(migration, 'compute_check_can_live_migrate_destination', 'Migration pre-check error');
-          migration.destNode = null;
           this.#refuse(migration, server, NO_HOST);
           return;
         }
@@ -1014,25 +1214,26 @@ export class Cloud {
         this.#end(migration, step.status ?? 'failed');
         return;
       }
+      default:
+        this.#cold(migration, server, step.kind);
+        return;
     }
   }
 
-  #conduct(uuid: string, request: Pending): void {
-    this.#appears.delete(uuid);
-    const server = this.servers.get(uuid);
-    if (server === undefined) return;
+  #record(server: Server, request: Pending, type: Migration['type'], status: MigrationStatus): Migration {
     const source = this.host(server.host);
     const id = ++this.#ids.migration;
     const migration: Migration = {
       id,
       uuid: this.#random.uuid(),
-      serverUuid: uuid,
-      type: 'live-migration',
+      serverUuid: server.uuid,
+      type,
       source: source.name,
       sourceNode: source.hypervisorHostname,
       dest: request.forced ? request.requestedHost : null,
       destNode: null,
-      status: 'accepted',
+      chosen: null,
+      status,
       requestedHost: request.requestedHost,
       forced: request.forced,
       synchronous: !request.async,
@@ -1041,16 +1242,24 @@ export class Cloud {
       projectId: request.caller.projectId,
       createdMs: this.#nowMs,
       updatedMs: null,
-      history: [{ status: 'accepted', atMs: this.#nowMs }],
+      history: [{ status, atMs: this.#nowMs }],
       copyFromMs: null,
       copyMs: 0,
       abortRequested: false,
       switched: false,
     };
     this.migrations.push(migration);
-    const list = this.migrationsByServer.get(uuid);
-    if (list === undefined) this.migrationsByServer.set(uuid, [migration]);
+    const list = this.migrationsByServer.get(server.uuid);
+    if (list === undefined) this.migrationsByServer.set(server.uuid, [migration]);
     else list.push(migration);
+    return migration;
+  }
+
+  #conduct(uuid: string, request: Pending): void {
+    const server = this.servers.get(uuid);
+    if (server === undefined) return;
+    const source = this.host(server.host);
+    const migration = this.#record(server, request, 'live-migration', 'accepted');
     this.#event(migration, conductorEvent(migration), CONDUCTOR);
     if (!this.isUp(source)) {
       this.#refuse(migration, server, `Compute service of ${source.name} is unavailable at this time.`);
@@ -1060,7 +1269,7 @@ export class Cloud {
     const held = this.allocations.get(uuid)?.resources ?? this.#held(server);
     this.#release(uuid);
     this.#allocate(migration.uuid, source, held);
-    this.#schedule('schedule', id, this.#wait(this.timing.schedulerMs));
+    this.#schedule('schedule', migration.id, this.#wait(this.timing.schedulerMs));
   }
 
   /** Starts the next of a source's waiting migrations if there is room. */
@@ -1128,6 +1337,15 @@ export class Cloud {
     const action = this.#actionOf(migration);
     if (action !== undefined) action.message = 'Error';
     this.#end(migration, 'error');
+  }
+
+  /** What the conductor did not expect: the server itself goes to ERROR, though its guest runs on (its own Nova bug). */
+  #explode(migration: Migration, server: Server, details: string): void {
+    this.#finish(migration, 'compute_check_can_live_migrate_destination', details);
+    this.#refuse(migration, server, `Migration error: ${details}`);
+    server.vmState = 'error';
+    server.fault = { code: 500, message: details, createdMs: this.#nowMs };
+    this.#touch(server);
   }
 
   /** The destination's claim goes, and the source is held by the server itself again. */
@@ -1231,7 +1449,9 @@ export class Cloud {
 }
 
 function conductorEvent(migration: Migration): string {
-  return migration.synchronous ? 'conductor_migrate_server' : 'conductor_live_migrate_instance';
+  return migration.synchronous || migration.type === 'migration'
+    ? 'conductor_migrate_server'
+    : 'conductor_live_migrate_instance';
 }
 
 function conflict(action: string, uuid: string, attribute: string, state: string): NovaRefusal {

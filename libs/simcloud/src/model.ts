@@ -135,6 +135,7 @@ export type MigrationStatus =
   | 'error'
   | 'cancelled'
   | 'pre-migrating'
+  | 'migrating'
   | 'post-migrating'
   | 'finished'
   | 'confirming'
@@ -144,8 +145,15 @@ export type MigrationStatus =
 
 /** Statuses that `GET /servers/{id}/migrations` shows (nova/api/openstack/compute/server_migrations.py). */
 export const IN_PROGRESS: ReadonlySet<string> = new Set(['queued', 'preparing', 'running', 'post-migrating']);
-/** Statuses after which nothing more happens to a live migration. */
-export const ENDED: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'cancelled']);
+/** Statuses after which nothing more happens to a migration. */
+export const ENDED: ReadonlySet<string> = new Set([
+  'completed',
+  'failed',
+  'error',
+  'cancelled',
+  'confirmed',
+  'reverted',
+]);
 
 export interface Migration {
   readonly id: number;
@@ -156,6 +164,8 @@ export interface Migration {
   readonly sourceNode: string;
   dest: string | null;
   destNode: string | null;
+  /** The host that the scheduler chose and claimed; `dest` follows once the computes have agreed. */
+  chosen: string | null;
   status: MigrationStatus;
   /** The host named in the request, if any; `forced` when the scheduler is by-passed. */
   readonly requestedHost: string | null;
@@ -251,6 +261,8 @@ export interface Timing {
   readonly failedMs: number;
   /** DELETE answered -> the compute acts on it. */
   readonly abortMs: number;
+  /** Each step of a cold migration: prepare, copy, finish, confirm, revert. */
+  readonly coldMs: number;
   /** POST /servers -> ACTIVE. */
   readonly buildMs: number;
   readonly jitter: number;
@@ -270,6 +282,7 @@ export const NOVA_TIMING: Timing = {
   rollbackMs: 1000,
   failedMs: 500,
   abortMs: 300,
+  coldMs: 2000,
   buildMs: 4000,
   jitter: 0.2,
 };

@@ -104,6 +104,8 @@ export const scenarioSchema = z.strictObject({
   timing: timingSchema.partial().default({}),
   /** Live migrations that may leave one host at once (nova.conf max_concurrent_live_migrations). */
   maxConcurrentLiveMigrations: z.number().int().positive().default(1),
+  /** nova-scheduler workers: with more than one, none knows which moves the others have just admitted. */
+  schedulers: z.number().int().positive().default(1),
   /** The most items of one page (nova.conf [api] max_limit). */
   maxLimit: z.number().int().positive().default(1000),
   tokenSeconds: z.number().positive().default(3600),

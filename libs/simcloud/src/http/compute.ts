@@ -546,6 +546,15 @@ export class Compute {
         this.#cloud.liveMigrate(call.nowMs, caller(scope), uuid, request);
         return empty(scope, 202);
       }
+      case 'migrate': {
+        const wanted = minor >= 56 ? (text(object(given)?.host) ?? null) : null;
+        this.#cloud.coldMigrate(call.nowMs, caller(scope), uuid, wanted);
+        return empty(scope, 202);
+      }
+      case 'confirmResize':
+      case 'revertResize':
+        this.#cloud.finishCold(call.nowMs, caller(scope), uuid, action);
+        return empty(scope, action === 'confirmResize' ? 204 : 202);
       case 'lock': {
         this.#server(uuid);
         const reason = minor >= 73 ? (text(object(given)?.locked_reason) ?? null) : null;
@@ -645,6 +654,8 @@ export class Compute {
       test('user_id', (migration, value) => migration.userId === value);
       test('project_id', (migration, value) => migration.projectId === value);
     }
+    // The rows of a deleted server are gone with it.
+    tests.push((migration) => this.#cloud.servers.has(migration.serverUuid));
     const uuid = query.get('instance_uuid');
     const pool = uuid === null ? this.#cloud.migrations : (this.#cloud.migrationsByServer.get(uuid) ?? []);
     if (minor < 59) {
@@ -656,7 +667,8 @@ export class Compute {
     let below = Number.POSITIVE_INFINITY;
     if (marker !== null) {
       const found = this.#cloud.migrations.find((each) => each.uuid === marker);
-      if (found === undefined) throw new NovaRefusal(400, `Marker ${marker} could not be found.`);
+      if (found === undefined || !this.#cloud.servers.has(found.serverUuid))
+        throw new NovaRefusal(400, `Marker ${marker} could not be found.`);
       below = found.id;
     }
     const page: Migration[] = [];

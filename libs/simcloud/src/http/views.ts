@@ -163,7 +163,7 @@ export function migrationView(migration: Migration, minor: number, base: string)
   view.dest_compute = migration.dest;
   view.source_node = conducted ? migration.sourceNode : null;
   view.dest_node = conducted ? migration.destNode : null;
-  view.dest_host = null;
+  view.dest_host = migration.type === 'migration' && migration.dest !== null ? '10.0.0.1' : null;
   view.old_instance_type_id = 1;
   view.new_instance_type_id = 1;
   view.instance_uuid = migration.serverUuid;
