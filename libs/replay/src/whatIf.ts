@@ -104,13 +104,19 @@ async function hasDecisions(history: History, range: Range): Promise<boolean> {
 /** What the recorded log says about one aggregate: its state at the start, and what happened since. */
 type Past = { readonly folder: Folder; readonly events: LogEvent[] };
 
-async function pastOf(history: History, aggregate: string, startMs: number): Promise<Past> {
+/**
+ * The log up to what the first snapshot was decided on; where it was not decided, up to the snapshot's time.
+ */
+async function pastOf(history: History, { aggregate, id, timeMs }: SnapshotEntry): Promise<Past> {
+  let basis: number | null = null;
+  for await (const { event } of history.decisions({ aggregates: [aggregate], sinceMs: timeMs, untilMs: timeMs }))
+    if (event.data.snapshotId === id) basis = event.data.basis;
   const folder = createFolder();
   const events: LogEvent[] = [];
   for await (const stored of history.events()) {
-    const { event } = stored;
+    const { event, sequence, storedAt } = stored;
     if (event.aggregate !== aggregate && event.aggregate !== ALL) continue;
-    if (stored.storedAt <= startMs) folder.apply(stored);
+    if (basis === null ? storedAt <= timeMs : sequence <= basis) folder.apply(stored);
     else if (event.type !== 'unreadable') events.push(event);
   }
   return { folder, events };
@@ -129,8 +135,10 @@ async function* lane(
   entries: readonly SnapshotEntry[],
   change: Change,
 ): AsyncGenerator<WhatIfCycle, void, undefined> {
-  const startMs = entries[0]?.timeMs ?? 0;
-  const past = await pastOf(history, aggregate, startMs);
+  const [first] = entries;
+  if (first === undefined) return;
+  const startMs = first.timeMs;
+  const past = await pastOf(history, first);
   const before = past.folder.snapshot();
   const recordedOptions = aggregateState(before, aggregate).configured?.options ?? change.defaults;
   // Whether people answer, and whether it was a dry run, is of the recording: here every plan is carried out.

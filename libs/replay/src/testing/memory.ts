@@ -28,7 +28,7 @@ export const memoryHistory = (events: readonly StoredEvent[], snapshots: readonl
         aggregate,
         purpose,
         timeMs,
-        load: async () => ({ snapshot: structuredClone(snapshot), body: snapshot, digest: storedDigest(snapshot) }),
+        load: async () => ({ snapshot, body: snapshot, digest: storedDigest(snapshot) }),
       };
     }
   },

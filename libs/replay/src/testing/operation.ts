@@ -118,7 +118,7 @@ export function operate(options: OperationOptions): Operation {
       Array.from({ length: vmsPerHost }, (_, v): Vm => {
         const n = h * vmsPerHost + v;
         return {
-          id: `${a}0000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
+          id: `d${a}000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
           name: `vm-${a}-${n}`,
           host,
           cpu: Math.round((0.02 + uniform() * 0.1) * 1000) / 1000,
@@ -132,7 +132,8 @@ export function operate(options: OperationOptions): Operation {
       dryRun: false,
       approval: a === 1 ? 'manual' : 'auto',
       settleSeconds: 60,
-      searchWorkLimit: 200_000,
+      planner: a === 0 ? 'search' : 'greedy',
+      searchWorkLimit: 5000,
       cooldownSeconds: 600,
     };
     return { aggregate, hosts: names, vms, options: engine, version: upgradeAt > 0 ? OLDER_PLANNER : plannerVersion };
@@ -176,7 +177,7 @@ export function operate(options: OperationOptions): Operation {
     );
     const vms = lane.vms.map((vm): [string, SketchVm] => {
       const away = moving.get(vm.id);
-      const set = { name: vm.name, projectId: 'project-1', flavor: 'm1.small' };
+      const set = { name: vm.name, projectId: 'acme', flavor: 'm1.small' };
       return [
         vm.id,
         {
@@ -196,8 +197,8 @@ export function operate(options: OperationOptions): Operation {
       hosts: Object.fromEntries(lane.hosts.map((name) => [name, {}])),
       vms: Object.fromEntries(vms),
       groups: {
-        spread: { policy: 'soft-anti-affinity', maxServerPerHost: 1, members: members(0, 3) },
-        together: { policy: 'anti-affinity', maxServerPerHost: 2, members: members(4, 5) },
+        apart: { policy: 'soft-anti-affinity', maxServerPerHost: 1, members: members(0, 3) },
+        few: { policy: 'anti-affinity', maxServerPerHost: 2, members: members(4, 5) },
       },
       migrations: [...moving.values()].map((task) => ({
         serverId: task.step.serverId,
@@ -337,7 +338,7 @@ export function operate(options: OperationOptions): Operation {
         push({
           ...envelope(lane, task, messageId.observed(task.id, task.attempt)),
           type: 'migration.observed',
-          data: { ...about(task), migrationId: events.length, requestId: `req-${events.length}` },
+          data: { ...about(task), migrationId: events.length, requestId: `req-nova-${events.length}` },
         });
     }
   }

@@ -1,0 +1,79 @@
+import type { Decision, EngineOptions } from '@kronos/contracts';
+import { BadObject, MissingObject } from '@kronos/eventlog';
+import { type AggregateState, aggregateState, createFolder } from '@kronos/projections';
+import { NotOnTheLog, RecordingInvalid } from './errors.ts';
+import type { History, LoadedSnapshot, StoredDecision } from './history.ts';
+import { recordedDecision } from './verify.ts';
+
+/** A recorded decision with everything that it was made of, as far as that is kept. */
+export type FoundDecision = StoredDecision & {
+  readonly decision: Decision;
+  /** The log folded to its basis. */
+  readonly state: AggregateState;
+  /** In force then; null where the log names none. */
+  readonly options: EngineOptions | null;
+  /** Null: `missing` says why. */
+  readonly snapshot: LoadedSnapshot['snapshot'] | null;
+  readonly missing: string | null;
+};
+
+export type Wanted = {
+  readonly aggregates: readonly string[];
+  /** The last decision about a snapshot of this time or earlier. Default: the newest. */
+  readonly atMs?: number;
+  /** The decision that made this plan. */
+  readonly planId?: string;
+};
+
+/** The last decision of one of the aggregates, or the one of a plan. @throws NotOnTheLog */
+export async function findDecision(history: History, wanted: Wanted): Promise<FoundDecision> {
+  const found = await lastDecision(history, wanted);
+  if (found === null) {
+    if (wanted.planId !== undefined)
+      throw new NotOnTheLog(
+        `the log has no plan ${JSON.stringify(wanted.planId)}`,
+        'kronos plans --since all lists every plan.',
+      );
+    const when = wanted.atMs === undefined ? 'yet' : `up to ${new Date(wanted.atMs).toISOString()}`;
+    throw new NotOnTheLog(
+      `the log has no decision about ${wanted.aggregates.join(', ')} ${when}`,
+      'kronos status says whether the scorer and the planner run.',
+    );
+  }
+  const { event } = found;
+  const folder = createFolder();
+  for await (const stored of history.events(event.data.basis)) folder.apply(stored);
+  const state = aggregateState(folder.snapshot(), event.aggregate);
+  const loaded = await snapshotOf(history, found);
+  return {
+    ...found,
+    decision: await recordedDecision(history, event.data),
+    state,
+    options: state.configured?.options ?? null,
+    ...loaded,
+  };
+}
+
+async function lastDecision(history: History, { aggregates, atMs, planId }: Wanted): Promise<StoredDecision | null> {
+  let last: StoredDecision | null = null;
+  for await (const stored of history.decisions({ aggregates, ...(atMs === undefined ? {} : { untilMs: atMs }) }))
+    if (planId === undefined || stored.event.data.plan?.id === planId) last = stored;
+  return last;
+}
+
+async function snapshotOf(
+  history: History,
+  { event }: StoredDecision,
+): Promise<Pick<FoundDecision, 'snapshot' | 'missing'>> {
+  const timeMs = Date.parse(event.data.snapshotTime);
+  for await (const entry of history.snapshots({ aggregates: [event.aggregate], sinceMs: timeMs, untilMs: timeMs }))
+    if (entry.id === event.data.snapshotId)
+      try {
+        return { snapshot: (await entry.load()).snapshot, missing: null };
+      } catch (error) {
+        if (error instanceof MissingObject || error instanceof BadObject || error instanceof RecordingInvalid)
+          return { snapshot: null, missing: error.message };
+        throw error;
+      }
+  return { snapshot: null, missing: `the snapshot ${event.data.snapshotId} is not kept (any more)` };
+}

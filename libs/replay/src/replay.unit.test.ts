@@ -1,0 +1,227 @@
+import { defaultEngineOptions, type StoredEvent } from '@kronos/contracts';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { PolicyNotRecorded } from './errors.ts';
+import { findDecision } from './find.ts';
+import { plansOf } from './plans.ts';
+import { memoryHistory, type Operation, operate, tamper } from './testing/index.ts';
+import { verify, verifyTotals } from './verify.ts';
+import { type WhatIfCycle, whatIf, whatIfTotals } from './whatIf.ts';
+
+const hours = (n: number, more = {}): Operation => operate({ seed: 5, cycles: n * 60, commands: 0.1, ...more });
+const day = hours(3);
+const historyOf = (op: Operation, events: readonly StoredEvent[] = op.events) => memoryHistory(events, op.snapshots);
+const decided = day.events.filter(({ event }) => event.type === 'cycle.decided');
+
+describe('running decisions again', () => {
+  it('finds every decision of an operation identical', async () => {
+    const cycles = await Array.fromAsync(verify(historyOf(day), {}));
+    expect(verifyTotals(cycles)).toMatchObject({ decisions: decided.length, identical: decided.length, ok: true });
+    expect(decided.length).toBe(3 * 60 * 3);
+  });
+
+  it('finds a planted difference, wherever it is planted, and only that', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(decided.length - 1), async (i) => {
+        const { sequence = 0 } = decided[i] ?? {};
+        const cycles = await Array.fromAsync(verify(historyOf(day, tamper(day.events, sequence)), {}));
+        const others = cycles.filter((cycle) => cycle.verdict !== 'identical');
+        expect(others).toHaveLength(1);
+        expect(others[0]).toMatchObject({
+          sequence,
+          verdict: 'different',
+          differences: [{ path: 'refusals.planted', recorded: 1 }],
+        });
+        expect(verifyTotals(cycles).ok).toBe(false);
+      }),
+      { numRuns: 4 },
+    );
+  });
+
+  it('finds a change of the past that decisions were made of', async () => {
+    const first = day.events.findIndex(({ event }) => event.type === 'migration.completed');
+    const without = day.events.filter((_, i) => i !== first);
+    const cycles = await Array.fromAsync(verify(historyOf(day, without), {}));
+    const different = cycles.filter((cycle) => cycle.verdict === 'different');
+    expect(different.length).toBeGreaterThan(0);
+    expect(different[0]).toMatchObject({ causes: ['its state is not the one that it was made of'] });
+  });
+
+  it('finds an edited snapshot', async () => {
+    const [first, ...rest] = day.snapshots;
+    const edited = { ...first, notes: [{ code: 'edited', text: 'by hand' }] } as NonNullable<typeof first>;
+    const cycles = await Array.fromAsync(verify(memoryHistory(day.events, [edited, ...rest]), {}));
+    expect(cycles.filter((cycle) => cycle.verdict === 'different')).toMatchObject([
+      { snapshotId: first?.id, causes: ['its snapshot is not the one that it was made of'], differences: [] },
+    ]);
+  });
+
+  it('says which decisions cannot be run again', async () => {
+    const cycles = await Array.fromAsync(verify(memoryHistory(day.events, day.snapshots.slice(3)), {}));
+    expect(verifyTotals(cycles)).toMatchObject({ notReplayed: 3, ok: true });
+    expect(verifyTotals(cycles, { strict: true }).ok).toBe(false);
+  });
+
+  it('reports what an older planner decided otherwise, which fails only when strict', async () => {
+    const upgraded = hours(2, { upgradeAt: 60 });
+    const cycles = await Array.fromAsync(verify(historyOf(upgraded), {}));
+    const totals = verifyTotals(cycles);
+    expect(totals.otherVersion).toBeGreaterThan(0);
+    expect(totals).toMatchObject({ different: 0, ok: true });
+    expect(verifyTotals(cycles, { strict: true }).ok).toBe(false);
+    expect(cycles.every((c) => c.verdict === 'identical' || c.plannerVersion === '0')).toBe(true);
+  });
+
+  it('keeps to the range', async () => {
+    const times = day.snapshots.map((snapshot) => Date.parse(snapshot.time)).toSorted((a, b) => a - b);
+    const range = { sinceMs: times[30] ?? 0, untilMs: times[59] ?? 0, aggregates: ['gpu'] };
+    const cycles = await Array.fromAsync(verify(historyOf(day), range));
+    expect(cycles).toHaveLength(10);
+    expect(cycles.every((cycle) => cycle.aggregate === 'gpu' && cycle.verdict === 'identical')).toBe(true);
+  });
+
+  it('tells how far it is', async () => {
+    const seen: number[] = [];
+    await Array.fromAsync(verify(historyOf(day), { aggregates: ['gpu'] }, (done, total) => seen.push(done / total)));
+    expect(seen[0]).toBe(0);
+    expect(seen.at(-1)).toBe(1);
+    expect(seen).toEqual(seen.toSorted((a, b) => a - b));
+  });
+});
+
+const simulate = (change: Partial<Parameters<typeof whatIf>[2]>, op = day, aggregates = ['gpu']) =>
+  Array.fromAsync(whatIf(historyOf(op), { aggregates }, { defaults: defaultEngineOptions, ...change }));
+
+const plans = (cycles: readonly WhatIfCycle[]) => cycles.filter((cycle) => cycle.simulated.decision.plan !== null);
+
+describe('a what-if', () => {
+  it('decides the first snapshot as it was decided, when nothing is otherwise', async () => {
+    const [first] = await simulate({});
+    const recorded = decided.find(({ event }) => event.aggregate === 'gpu')?.event;
+    expect(recorded?.type === 'cycle.decided' && recorded.data.plan).toEqual(first?.simulated.decision.plan);
+  });
+
+  it('is the same twice', async () => {
+    expect(JSON.stringify(await simulate({}))).toBe(JSON.stringify(await simulate({})));
+  });
+
+  it('plans within what was the cooldown when there is none', async () => {
+    const without = plans(await simulate({ options: (options) => ({ ...options, cooldownSeconds: 0 }) }));
+    const gaps = without.slice(1).map((cycle, i) => cycle.timeMs - (without[i]?.timeMs ?? 0));
+    expect(Math.min(...gaps)).toBeLessThan(600_000);
+  });
+
+  it('moves nothing under a threshold that nothing exceeds', async () => {
+    const policies = day.snapshots[0]?.policies.map((policy) => ({ ...policy, threshold: 1 })) ?? [];
+    expect(plans(await simulate({ policies }))).toEqual([]);
+  });
+
+  it('carries dry runs and proposals out', async () => {
+    const cycles = await simulate({ options: (options) => ({ ...options, dryRun: true, approval: 'manual' }) });
+    expect(plans(cycles).length).toBeGreaterThan(0);
+    expect(cycles.some((cycle) => cycle.simulated.elsewhere > 0)).toBe(true);
+  });
+
+  it('never finds its own moves undone', async () => {
+    const cycles = await simulate({ options: (options) => ({ ...options, cooldownSeconds: 0 }) });
+    const moved = plans(cycles).flatMap((cycle) => cycle.simulated.decision.plan?.steps ?? []);
+    const last = new Map(moved.map((step) => [step.serverId, step.to]));
+    for (const step of moved) {
+      const later = moved.slice(moved.indexOf(step) + 1).find((other) => other.serverId === step.serverId);
+      if (later !== undefined) expect(later.from).toBe(step.to);
+    }
+    expect(last.size).toBeGreaterThan(0);
+  });
+
+  it('honours cooldowns that it is given', async () => {
+    const cooldowns = { aggregate_cooldowns: { gpu: 600 }, instance_cooldowns: {}, instance_quarantines: {} };
+    const cycles = await simulate({ cooldowns });
+    const start = cycles[0]?.timeMs ?? 0;
+    const during = cycles.filter((cycle) => cycle.timeMs < start + 600_000);
+    expect(during.map((cycle) => cycle.simulated.outcome)).toEqual(during.map(() => 'gated'));
+  });
+
+  it('leaves a VM alone that is quarantined for ever', async () => {
+    const [first] = await simulate({});
+    const serverId = first?.simulated.decision.plan?.steps[0]?.serverId ?? '';
+    const cooldowns = { aggregate_cooldowns: {}, instance_cooldowns: {}, instance_quarantines: { [serverId]: -1 } };
+    const cycles = await simulate({ cooldowns });
+    const moved = plans(cycles).flatMap((cycle) => cycle.simulated.decision.plan?.steps ?? []);
+    const released = day.events.some(({ event }) => event.type === 'instance.unquarantined');
+    if (!released) expect(moved.some((step) => step.serverId === serverId)).toBe(false);
+    expect(cycles[0]?.simulated.decision.plan?.steps.some((step) => step.serverId === serverId)).toBe(false);
+  });
+
+  it('refuses a policy that nobody asked Prometheus for, by name', async () => {
+    const policies = day.snapshots[0]?.policies.map((p) => ({ ...p, imbalanceQuery: `other_${p.name}` })) ?? [];
+    const error = await simulate({ policies }).catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(PolicyNotRecorded);
+    expect((error as PolicyNotRecorded).message).toContain('policy cpu: the snapshot');
+    expect((error as PolicyNotRecorded).remedy).toContain('"cpu_used"');
+  });
+
+  it('counts what the recording did beside what it does itself', async () => {
+    const cycles = await simulate({}, day, ['gpu', 'general']);
+    const totals = whatIfTotals(cycles);
+    expect(totals.map((total) => total.aggregate)).toEqual(['general', 'gpu']);
+    for (const { aggregate, recorded, snapshots } of totals) {
+      const last = cycles.filter((cycle) => cycle.aggregate === aggregate).at(-1)?.timeMs ?? 0;
+      const completed = day.events.filter(
+        ({ event }) =>
+          event.type === 'migration.completed' && event.aggregate === aggregate && Date.parse(event.time) <= last,
+      );
+      expect(recorded.moves).toBe(completed.length);
+      expect(snapshots).toBe(180);
+    }
+  });
+});
+
+describe('plans and what became of them', () => {
+  it('has every plan of the log once, with the outcome that the fold knows', async () => {
+    const records = await plansOf(historyOf(day).events(), {});
+    const onLog = decided.filter(({ event }) => event.type === 'cycle.decided' && event.data.plan !== null);
+    expect(records.map((record) => record.sequence)).toEqual(onLog.map(({ sequence }) => sequence));
+    for (const record of records) {
+      const facts = day.end.aggregates.get(record.aggregate);
+      const finished = facts?.recentPlans.findLast((plan) => plan.id === record.id);
+      if (finished === undefined) expect(['running', 'waiting']).toContain(record.outcome);
+      else {
+        expect(record.outcome).toBe(finished.outcome);
+        const counted = (state: string) => record.steps.filter((step) => step.state === state).length;
+        expect([counted('completed'), counted('failed')]).toEqual([finished.completed, finished.failed]);
+      }
+    }
+    expect(new Set(records.map((record) => record.outcome))).toContain('done');
+  });
+});
+
+describe('finding a decision', () => {
+  const last = decided.findLast(({ event }) => event.aggregate === 'gpu');
+
+  it('gives the newest one with all that it was made of', async () => {
+    const found = await findDecision(historyOf(day), { aggregates: ['gpu'] });
+    expect(found.sequence).toBe(last?.sequence);
+    expect(found.snapshot?.id).toBe(found.event.data.snapshotId);
+    expect(found.options).toMatchObject({ dryRun: false });
+    expect(found.state.decided?.snapshotId).not.toBe(found.event.data.snapshotId);
+  });
+
+  it('gives the last one before a time', async () => {
+    const wanted = decided[100]?.event;
+    const atMs = wanted?.type === 'cycle.decided' ? Date.parse(wanted.data.snapshotTime) : 0;
+    const found = await findDecision(historyOf(day), { aggregates: [wanted?.aggregate ?? ''], atMs });
+    expect(found.sequence).toBe(decided[100]?.sequence);
+  });
+
+  it('says so when the snapshot is not kept', async () => {
+    const found = await findDecision(memoryHistory(day.events, []), { aggregates: ['gpu'] });
+    expect(found).toMatchObject({ snapshot: null, missing: expect.stringContaining('not kept') });
+  });
+
+  it('says so when there is none', async () => {
+    await expect(findDecision(historyOf(day), { aggregates: ['gpu'], planId: 'nope' })).rejects.toThrow(
+      'has no plan "nope"',
+    );
+    await expect(findDecision(historyOf(day), { aggregates: ['other'] })).rejects.toThrow('no decision about other');
+  });
+});
