@@ -1,5 +1,15 @@
 import { execFile } from 'node:child_process';
-import { accessSync, constants, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -78,42 +88,54 @@ async function intoCache(env: NodeJS.ProcessEnv, name: string, fill: (dir: strin
   return target;
 }
 
-/** Fetches and unpacks the distribution's package: needs no root, installs nothing, starts no service. */
-async function fromDebian(env: NodeJS.ProcessEnv): Promise<FoundServer | null> {
+/** Options with which apt-get keeps what it fetches to itself: it needs no root then and changes nothing of the machine. */
+const privately = (state: string): string[] =>
+  [`Dir::State::lists=${state}`, `Dir::Cache=${state}`, 'Debug::NoLocking=1', 'APT::Sandbox::User='].flatMap(
+    (option) => ['-o', option],
+  );
+
+/** Fetches and unpacks the package: installs nothing, starts no service. `sources`: other package lists than the machine's. */
+async function fromPackage(env: NodeJS.ProcessEnv, name: string, sources: string | null): Promise<FoundServer | null> {
   if (onPath('apt-get', env) === null || onPath('dpkg-deb', env) === null) return null;
-  const dir = await intoCache(env, 'nats-server-debian', async (draft) => {
-    const download = () => run('apt-get', ['download', 'nats-server'], { cwd: draft, timeout: 120_000 });
-    try {
-      await download();
-    } catch {
-      // A fresh machine knows no packages yet: keep the lists of the fetch to ourselves.
-      const lists = mkdtempSync(join(tmpdir(), 'kronos-apt-'));
-      const options = [
-        '-o',
-        `Dir::State::lists=${lists}`,
-        '-o',
-        `Dir::Cache=${lists}`,
-        '-o',
-        'Debug::NoLocking=1',
-        '-o',
-        'APT::Sandbox::User=',
-      ];
+  const dir = await intoCache(env, name, async (draft) => {
+    const download = (options: readonly string[]) =>
+      run('apt-get', [...options, 'download', 'nats-server'], { cwd: draft, timeout: 120_000 });
+    const updated = async () => {
+      const state = mkdtempSync(join(tmpdir(), 'kronos-apt-'));
       try {
+        const list = join(state, 'sources.list');
+        if (sources !== null) writeFileSync(list, `${sources}\n`);
+        const from = ['-o', `Dir::Etc::sourcelist=${list}`, '-o', 'Dir::Etc::sourceparts=-'];
+        mkdirSync(join(state, 'apt'));
+        const options = [...privately(join(state, 'apt')), ...(sources === null ? [] : from)];
         await run('apt-get', [...options, 'update'], { timeout: 180_000 });
-        await run('apt-get', [...options, 'download', 'nats-server'], { cwd: draft, timeout: 120_000 });
+        await download(options);
       } finally {
-        rmSync(lists, { recursive: true, force: true });
+        rmSync(state, { recursive: true, force: true });
       }
-    }
+    };
+    // A fresh machine knows no packages yet.
+    if (sources === null) await download([]).catch(updated);
+    else await updated();
     const [deb] = readdirSync(draft).filter((file) => file.endsWith('.deb'));
     if (deb === undefined) throw new Error('apt-get download left no package');
     await run('dpkg-deb', ['-x', join(draft, deb), draft], { timeout: 60_000 });
     rmSync(join(draft, deb));
   });
+  const from = sources === null ? "the distribution's package" : 'the package of a newer distribution';
   return (
-    (await known(join(dir, 'usr/sbin/nats-server'), 'the package of the distribution')) ??
-    (await known(join(dir, 'usr/bin/nats-server'), 'the package of the distribution'))
+    (await known(join(dir, 'usr/sbin/nats-server'), from)) ?? (await known(join(dir, 'usr/bin/nats-server'), from))
   );
+}
+
+const fromDebian = (env: NodeJS.ProcessEnv) => fromPackage(env, 'nats-server-debian', null);
+
+/** Debian's next release, from the mirror that this machine uses for its own. */
+async function fromNewerDebian(env: NodeJS.ProcessEnv): Promise<FoundServer | null> {
+  if (onPath('apt-get', env) === null) return null;
+  const { stdout } = await run('apt-get', ['indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages']);
+  const mirror = stdout.split('\n').find((uri) => /\/debian\/?$/.test(uri));
+  return mirror === undefined ? null : await fromPackage(env, 'nats-server-newer-debian', `deb ${mirror} sid main`);
 }
 
 async function fromGo(env: NodeJS.ProcessEnv): Promise<FoundServer | null> {
@@ -133,7 +155,7 @@ const attempts = new Map<WantedVersion, Promise<FoundServer>>();
 
 /**
  * A nats-server to run: `KRONOS_NATS_SERVER`, the PATH and /usr/sbin, the cache, the package manager, `go install`, in
- * this order; for `newest` the first of them that has a current one, with `go install` before the package.
+ * this order; for `newest` the first of them that has a current one, with `go install` before the package of a newer Debian.
  *
  * @throws ServerNotFound
  */
@@ -173,7 +195,7 @@ async function find(version: WantedVersion, env: NodeJS.ProcessEnv): Promise<Fou
     if (found !== null && fits(found)) return found;
   }
   const problems: string[] = [];
-  for (const fetch of version === 'any' ? [fromDebian, fromGo] : [fromGo, fromDebian])
+  for (const fetch of version === 'any' ? [fromDebian, fromGo] : [fromGo, fromNewerDebian])
     try {
       const found = await fetch(env);
       if (found !== null && fits(found)) return found;
