@@ -1,0 +1,28 @@
+import type { StoredEvent } from '@kronos/contracts';
+import { aggregateState, fold, toMemory } from '@kronos/projections';
+
+/** What a log says at its end, apart from the form in which this version keeps it. */
+export function factsOf(events: readonly StoredEvent[]): unknown {
+  const state = fold(events);
+  const facts = [...state.aggregates.keys()].sort().map((name) => {
+    const of = aggregateState(state, name);
+    return [
+      name,
+      {
+        remembered: toMemory(of),
+        decided: of.decided?.snapshotId ?? null,
+        plannerVersion: of.configured?.plannerVersion ?? null,
+        plans: of.recentPlans.map(({ id, outcome, tasks, completed, failed, skipped }) => ({
+          id,
+          outcome,
+          tasks,
+          completed,
+          failed,
+          skipped,
+        })),
+        open: [...of.plans.keys()],
+      },
+    ];
+  });
+  return JSON.parse(JSON.stringify({ sequence: state.sequence, aggregates: Object.fromEntries(facts) }));
+}

@@ -1,0 +1,32 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { plannerVersion } from '@kronos/placement';
+import { readRecording, verify } from '@kronos/replay';
+import { describe, expect, it } from 'vitest';
+import { factsOf } from './facts.ts';
+
+const root = join(import.meta.dirname, '../histories');
+const versions = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+
+describe.each(versions.map((entry) => entry.name))('the history that version %s wrote', (version) => {
+  it('is read whole, and folds to the facts that it folded to then', async () => {
+    const { history } = await readRecording(join(root, version));
+    const events = await Array.fromAsync(history.events());
+    expect(events.filter(({ event }) => event.type === 'unreadable')).toEqual([]);
+    expect(factsOf(events)).toEqual(JSON.parse(readFileSync(join(root, version, 'facts.json'), 'utf8')));
+  });
+
+  it('has snapshots that can be decided again, from the state that they were decided on', async () => {
+    const { history } = await readRecording(join(root, version));
+    const cycles = await Array.fromAsync(verify(history, {}));
+    const run = cycles.filter((cycle) => cycle.verdict !== 'notReplayed');
+    expect(run.length).toBeGreaterThan(0);
+    for (const cycle of run) {
+      // Another planner may remember and decide otherwise; the same one is given what it was given then.
+      if (cycle.plannerVersion !== plannerVersion) expect(cycle.verdict).not.toBe('different');
+      else expect('causes' in cycle ? cycle.causes : []).toEqual([]);
+    }
+  });
+});
+
+it('there is a history', () => expect(versions.length).toBeGreaterThan(0));

@@ -1,0 +1,33 @@
+/** Writes the history of this version of Kronos: node test/replay/writeHistory.ts VERSION */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { recordRange } from '@kronos/replay';
+import { memoryHistory, operate } from '@kronos/replay/testing';
+import { factsOf } from './facts.ts';
+
+const version = process.argv[2];
+if (version === undefined) throw new Error('usage: node test/replay/writeHistory.ts VERSION');
+const directory = join(import.meta.dirname, '../histories', version);
+const { events, snapshots } = operate({
+  seed: 1,
+  cycles: 45,
+  aggregates: ['gpu', 'general', 'web eu/1'],
+  hosts: 4,
+  vmsPerHost: 4,
+  failures: 0.3,
+  commands: 0.3,
+});
+// Every decision stays on the log; of the snapshots the first of each aggregate and those with a plan are enough.
+const planned = new Set(
+  events.flatMap(({ event }) =>
+    event.type === 'cycle.decided' && event.data.plan !== null ? [event.data.snapshotId] : [],
+  ),
+);
+const kept = snapshots.filter((snapshot, i) => i < 3 || i >= snapshots.length - 3 || planned.has(snapshot.id));
+await recordRange(memoryHistory(events, kept), directory, {
+  range: {},
+  anonymize: false,
+  madeBy: `kronos ${version}`,
+  nowMs: events.at(-1)?.storedAt ?? 0,
+});
+await writeFile(join(directory, 'facts.json'), `${JSON.stringify(factsOf(events), null, 2)}\n`);
