@@ -1,11 +1,11 @@
 /** The fault matrix: every fault, at every point of a task's life, with one executor and with three. */
 import { streamNames } from '@kronos/contracts';
-import type { NatsServer } from '@kronos/eventlog/testing';
-import { bareConnection } from '@kronos/eventlog/testing';
+import { taskConsumerName } from '@kronos/eventlog';
+import { bareConnection, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import type { TaskOptions } from '@kronos/executor';
 import { type Bed, breaches, type Move, smallCloud, startBed } from '@kronos/executor/testing';
 import type { ActInput } from '@kronos/simcloud';
-import type { ExecutorProcess, Fleet } from './fleet.ts';
+import { type ExecutorProcess, Fleet } from './fleet.ts';
 import type { StartOrder } from './process.ts';
 
 /** Nova's pace, and the waits that belong to it: 60 s are 1.5 s. */
@@ -209,6 +209,44 @@ export function allCells(): readonly Cell[] {
   return cells;
 }
 
+/** `all`, a number of cells, or a part of their names. */
+export function choose(wanted: string): readonly Cell[] {
+  const cells = allCells();
+  if (wanted === 'all') return cells;
+  if (/^\d+$/.test(wanted)) return cells.slice(0, Number(wanted));
+  return cells.filter((cell) => cell.name.includes(wanted));
+}
+
+/**
+ * Runs cells side by side, as they mostly wait. Each lane has a nats-server of its own, which its cells share and kill; the
+ * executor processes are shared by all.
+ */
+export async function runCells(
+  cells: readonly Cell[],
+  lanes: number,
+  onDone: (cell: Cell, result: CellResult) => void,
+): Promise<void> {
+  const fleet = new Fleet(lanes + 2);
+  const servers = await Promise.all(Array.from({ length: lanes }, () => startNatsServer()));
+  const waiting = [...cells];
+  const lane = async (nats: NatsServer): Promise<void> => {
+    for (let cell = waiting.shift(); cell !== undefined; cell = waiting.shift()) {
+      const began = performance.now();
+      const result = await runCell(cell, nats, fleet).catch((error: unknown) => ({
+        breaches: [error instanceof Error ? error.message : String(error)],
+        ms: performance.now() - began,
+      }));
+      onDone(cell, result);
+    }
+  };
+  try {
+    await Promise.all(servers.map(lane));
+  } finally {
+    await fleet.close();
+    await Promise.all(servers.map((server) => server.stop()));
+  }
+}
+
 const moves: readonly Move[] = [
   { server: 'h1-1', from: 'h1', to: 'h2', alternates: ['h3'] },
   { server: 'h3-1', from: 'h3', to: 'h4' },
@@ -256,7 +294,7 @@ export async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promi
     const hold = point.stage === 'inPost' ? null : { point: point.stage, serverId: bed.uuid('h1-1') };
     const replicas = Array.from({ length: cell.replicas }, () => start(hold));
     for (const replica of replicas)
-      if ((await replica.report('started', 15_000)) === null) throw new Error('an executor did not start');
+      if ((await replica.report('started', 60_000)) === null) throw new Error('an executor did not start');
     let message = '';
     const tasks = await bed.release(moves, {
       edit: (each) => {
@@ -272,8 +310,8 @@ export async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promi
     await fault({ bed, nats, aggregate, target, all: replicas, message, replace, go: () => target.go() });
     const finals = await bed.finals(tasks, 40_000);
     const found: string[] = [];
-    const queue = await emptied(bed, 15_000);
-    if (queue > 0) found.push(`${queue} messages are left on the work queue`);
+    const left = await emptied(nats, aggregate, 15_000);
+    if (left !== null) found.push(left);
     found.push(...breaches(bed.sim, await bed.results(), tasks, caps));
     for (const [i, final] of finals.entries()) {
       const expected = i === 0 ? point.ends : 'migration.completed';
@@ -319,15 +357,24 @@ async function posting(bed: Bed, replicas: readonly ExecutorProcess[]): Promise<
   return sender;
 }
 
-/** Waits until the work queue is empty; gives what is left. */
-async function emptied(bed: Bed, withinMs: number): Promise<number> {
+/** Waits until the work queue has no message of the aggregate; gives what is left. */
+async function emptied(nats: NatsServer, aggregate: string, withinMs: number): Promise<string | null> {
   const until = performance.now() + withinMs;
-  for (;;) {
-    const left = await bed.log.usage(streamNames.migrations).then(
-      (usage) => usage.messages,
-      () => 1,
-    );
-    if (left === 0 || performance.now() > until) return left;
-    await after(50);
+  const raw = await bareConnection(nats.url);
+  try {
+    for (;;) {
+      const answer = await raw.request(
+        `$JS.API.CONSUMER.INFO.${streamNames.migrations}.${taskConsumerName(aggregate)}`,
+      );
+      const { num_pending: pending, num_ack_pending: held } = answer.json<{
+        num_pending: number;
+        num_ack_pending: number;
+      }>();
+      if (pending === 0 && held === 0) return null;
+      if (performance.now() > until) return `${pending} messages are left on the work queue, ${held} are held`;
+      await after(50);
+    }
+  } finally {
+    await raw.close();
   }
 }

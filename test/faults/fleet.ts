@@ -1,4 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { Order, Report, StartOrder } from './process.ts';
@@ -15,7 +17,11 @@ export class ExecutorProcess {
   output = '';
 
   constructor() {
-    this.#child = spawn(process.execPath, [ENTRY], { stdio: ['pipe', 'pipe', 'pipe', 'pipe', 'pipe'] });
+    this.#child = spawn(process.execPath, [ENTRY], {
+      stdio: ['pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
+      // Many processes of the same code: only the first one compiles it.
+      env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), 'kronos-faults-cache') },
+    });
     const collect = (chunk: Buffer): void => {
       this.output += chunk.toString();
     };

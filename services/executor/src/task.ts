@@ -84,6 +84,9 @@ export interface MigrationFacts {
   readonly status: string;
   readonly sourceCompute: string | null;
   readonly destCompute: string | null;
+  /** ISO-8601, by Nova's clock. */
+  readonly createdAt: string;
+  readonly updatedAt: string | null;
 }
 
 /** One look at Nova. The migrations are read before the server, so the server is never older than a status. */
@@ -100,6 +103,8 @@ export interface Run {
   readonly newestMigrationId: number;
   readonly requestId: string | null;
   readonly migrationId: number | null;
+  /** Begun by another executor, which may have asked Nova to abort it: only the log and Nova say so. */
+  readonly inherited: boolean;
   /** Since when this executor looks for its migration. */
   readonly since: number;
   /** When Nova had accepted the POST, if this executor sent it. */
@@ -305,7 +310,7 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
       break;
     case 'claiming':
       if (fact.kind === 'appended') {
-        const run = startRun(stage.checked.newestMigrationId, fact.at.mono);
+        const run = startRun(stage.checked.newestMigrationId, fact.at.mono, false);
         const by = fact.began + state.options.postWindowMs;
         return to(state, { at: 'posting', run, by, forced: stage.checked.forced });
       }
@@ -357,8 +362,9 @@ const finish = (state: TaskState, code: string, text: string, outcome: Outcome =
 const handOver = (state: TaskState): TaskState =>
   finish(state, 'handed-over', 'this executor stops; another one goes on', { kind: 'handOver' });
 
-const startRun = (newestMigrationId: number, at: number): Run => ({
+const startRun = (newestMigrationId: number, at: number, inherited: boolean): Run => ({
   newestMigrationId,
+  inherited,
   requestId: null,
   migrationId: null,
   since: at,
@@ -383,7 +389,7 @@ function received(state: TaskState, log: TaskLog, at: Reading): TaskState {
     case 'started': {
       if (poisonous(state, at, 10)) return deadLetter(state, log.expected, true);
       const { migrationId, requestId } = attempt;
-      const run = { ...startRun(attempt.newestMigrationId, at.mono), migrationId, requestId };
+      const run = { ...startRun(attempt.newestMigrationId, at.mono, true), migrationId, requestId };
       return to(state, { at: migrationId === null ? 'seeking' : 'following', run, soon: true });
     }
     case 'waiting':
@@ -646,14 +652,12 @@ function over(state: TaskState, run: Run, look: Look, at: Reading): TaskState {
     };
     return fail(state, failure, { started: true, nova }, at, null);
   }
-  if (status === 'cancelled')
-    return fail(
-      state,
-      cancelled('aborted-by-others', 'somebody else aborted the migration in Nova'),
-      { started: true, nova },
-      at,
-      null,
-    );
+  if (status === 'cancelled') {
+    const row = look.migrations.find((m) => m.id === run.migrationId);
+    const failure =
+      run.inherited && row !== undefined && outlived(row, options) ? abortedBefore(row) : abortedByOthers();
+    return fail(state, failure, { started: true, nova }, at, null);
+  }
   return to(state, { at: 'explaining', run, server, tries: 0 });
 }
 
@@ -745,6 +749,24 @@ function gone(state: TaskState, run: Run, at: Reading): TaskState {
 
 const movedByOthers = (host: string | null): Failure =>
   cancelled('moved-by-others', `the server is on ${host ?? 'no host'}: somebody else moved it`);
+
+const abortedByOthers = (): Failure => cancelled('aborted-by-others', 'somebody else aborted the migration in Nova');
+
+/** How long Nova had a migration, in milliseconds, by its own clock. */
+const lifeOf = ({ createdAt, updatedAt }: MigrationFacts): number =>
+  Date.parse(updatedAt ?? createdAt) - Date.parse(createdAt);
+
+/** Whether a migration has lasted so long that an executor may have aborted it. */
+const outlived = (row: MigrationFacts, options: TaskOptions): boolean =>
+  lifeOf(row) >= Math.min(options.deadlineMinMs, options.noProgressMs, options.queueTimeoutMs);
+
+/** A cancelled migration that was begun by an executor which is gone: it lasted long enough to have been aborted by it. */
+const abortedBefore = (row: MigrationFacts): Failure => ({
+  errorType: 'MigrationTimeout',
+  reason: reason('deadline', `aborted after ${Math.round(lifeOf(row) / 1000)} s, past its limit`),
+  fault: 'none',
+  hostAtFault: null,
+});
 
 const operatorStopped = (): Failure => cancelled('operator', 'an operator stopped it');
 

@@ -98,6 +98,8 @@ const row = (status: string, changes: Partial<MigrationFacts> = {}): MigrationFa
   status,
   sourceCompute: 'h1',
   destCompute: 'h2',
+  createdAt: '2026-03-01T12:00:00Z',
+  updatedAt: '2026-03-01T12:01:00Z',
   ...changes,
 });
 const on = (host: string, changes: Partial<ServerFacts> = {}): ServerFacts => ({
@@ -518,6 +520,17 @@ describe('a successor', () => {
       errorType: 'NovaClientError',
       next: { attempt: 2 },
     });
+  });
+
+  it('takes a migration that was cancelled past its limit for one that its predecessor aborted', () => {
+    const taken = () =>
+      new Life({}, {}, 2).when(logSays({ kind: 'started', newestMigrationId: 7, migrationId: 8, requestId: null }));
+    const late = row('cancelled', { updatedAt: '2026-03-01T12:10:01Z' });
+    expect(taken().when(seen([late], on('h1'))).ended).toMatchObject({ errorType: 'MigrationTimeout', next: null });
+    expect(taken().when(seen([row('cancelled')], on('h1'))).ended).toMatchObject({
+      reason: { code: 'aborted-by-others' },
+    });
+    expect(running().when(seen([late], on('h1'))).ended).toMatchObject({ reason: { code: 'aborted-by-others' } });
   });
 
   it('hands over in its turn when the executor stops', () => {

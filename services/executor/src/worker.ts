@@ -60,8 +60,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     refresh: () => view.refresh(),
   };
   const boards = new Map(deps.aggregates.map((aggregate) => [aggregate, boardOf(aggregate)]));
-  /** Task and attempt -> held by a handler of this process. */
-  const held = new Set<string>();
+  /** Task and attempt -> what this process does for it. */
+  const held = new Map<string, Promise<void>>();
 
   function boardOf(aggregate: string): StartBoard {
     return new StartBoard({
@@ -90,14 +90,19 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     if ('unreadable' in task) return bury(delivery, task.unreadable, task.body);
     const board = boards.get(delivery.aggregate);
     if (board === undefined) return { kind: 'handOver' };
+    // Another message for the same attempt, or this one again after its delivery was lost: one after the other.
     const key = `${task.data.taskId}/${task.data.attempt}`;
-    // A second message for an attempt that is in good hands here.
-    if (held.has(key)) return { kind: 'done' };
-    held.add(key);
+    const before = held.get(key) ?? Promise.resolve();
+    const work = before.then(() => traced(task, delivery, board));
+    const settled = work.then(
+      () => undefined,
+      () => undefined,
+    );
+    held.set(key, settled);
     try {
-      return await traced(task, delivery, board);
+      return await work;
     } finally {
-      held.delete(key);
+      if (held.get(key) === settled) held.delete(key);
     }
   }
 
@@ -119,6 +124,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       },
     };
     const { by, cloud } = deps;
+    if (delivery.lost.aborted || delivery.stopping.aborted) return Promise.resolve({ kind: 'handOver' });
     return withSpan(tracer, spans.task, span, async (active) => {
       const run = { log, reader, board, cloud, checkOptions, options, by, clock, logger, tracer, meters };
       const outcome = await withCorrelation(task.correlationId, () => runTask(task, delivery, run));

@@ -292,6 +292,8 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
             status: m.status,
             sourceCompute: task.from,
             destCompute: flip(0.1) && m.status === 'accepted' ? null : m.destination,
+            createdAt: new Date(task.requestedMs + m.visibleAt).toISOString(),
+            updatedAt: new Date(task.requestedMs + now).toISOString(),
           }));
         const facts = { host: server.host, status: 'ACTIVE', vmState: 'active', taskState: server.taskState };
         const look = { migrations: rows, server: facts, progress: null };
