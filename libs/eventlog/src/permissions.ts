@@ -18,6 +18,8 @@ const rightsSchema = z.strictObject({
   tasks: z.enum(['none', 'check', 'serve']),
   /** To make and change streams, durables and buckets. */
   provisions: z.boolean().optional(),
+  /** The name that the `kronos` command connects under as this user; a service connects under the user's own. */
+  connectsAs: z.string().optional(),
 });
 export type Rights = z.infer<typeof rightsSchema>;
 export type Permissions = { readonly publish: readonly string[]; readonly subscribe: readonly string[] };
@@ -74,7 +76,8 @@ export function permissionsOf(user: string, rights: Rights): Permissions {
     ...tasks(rights.tasks),
     ...(rights.provisions === true ? PROVISION : []),
   ];
-  return { publish: unique(publish), subscribe: [`${inboxPrefixOf(user)}.>`] };
+  const names = [user, ...(rights.connectsAs === undefined ? [] : [rights.connectsAs])];
+  return { publish: unique(publish), subscribe: names.map((name) => `${inboxPrefixOf(name)}.>`) };
 }
 
 /** How users prove who they are: by what the environment of the server holds for each. */

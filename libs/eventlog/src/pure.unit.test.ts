@@ -236,7 +236,9 @@ describe('permissions', () => {
     for (const [user, rights] of Object.entries(users)) {
       const { publish, subscribe } = permissionsOf(user, rights);
       expect(publish.filter((s) => /DELETE|PURGE|^>|^kronos\.>|^\$JS\.API\.>|^\$JS\.>/.test(s))).toEqual([]);
-      expect(subscribe).toEqual([`_INBOX_${user}.>`]);
+      // The command's inbox beside its own; a service has its own alone.
+      const command = { operator: 'cli', viewer: 'cli', provisioner: 'provision' }[user];
+      expect(subscribe).toEqual([user, command].flatMap((name) => (name === undefined ? [] : [`_INBOX_${name}.>`])));
     }
   });
 });
