@@ -189,7 +189,7 @@ onEachServer('views', (bench) => {
     let count = 0;
     for await (const _ of reader.replay()) count++;
     expect(count).toBe(100);
-    expect(statuses).toEqual([]);
+    expect(statuses).toEqual(['connected']);
   });
 });
 
