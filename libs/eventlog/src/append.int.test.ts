@@ -1,6 +1,13 @@
 import { streamNames } from '@kronos/contracts';
 import { headers } from '@nats-io/transport-node';
-import { context, propagation, ROOT_CONTEXT, type TextMapPropagator, trace } from '@opentelemetry/api';
+import {
+  type ContextManager,
+  context,
+  propagation,
+  ROOT_CONTEXT,
+  type TextMapPropagator,
+  trace,
+} from '@opentelemetry/api';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { AppendConflict, AppendRefused, AppendUnknown, InvalidMessage, LogFull, StreamUnavailable } from './errors.ts';
 import { contextFrom } from './headers.ts';
@@ -207,16 +214,15 @@ onEachServer('append', (bench) => {
     const { server, log } = await bench.provisioned(['größe']);
     const { jsm } = await bench.bare(server);
     const span = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', traceFlags: 1 };
-    // Without a context manager `with` does not carry over an await, so the append begins inside of it.
     const active = trace.setSpanContext(ROOT_CONTEXT, span);
-    const manager = {
+    const manager: ContextManager = {
       active: () => active,
-      with: <T>(_: unknown, f: () => T) => f(),
-      bind: <T>(_: unknown, t: T) => t,
+      with: (_, f, self, ...args) => f.call(self, ...args),
+      bind: (_, target) => target,
       enable: () => manager,
       disable: () => manager,
     };
-    context.setGlobalContextManager(manager as never);
+    context.setGlobalContextManager(manager);
     await log.append(pausedEvent('1', 'größe'));
     context.disable();
     const stored = await jsm.streams.getMessage(streamNames.log, { seq: 1 });

@@ -74,10 +74,12 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Children that a test run which dies must not leave behind. */
+/** Servers, and their directories, that a run which ends before it stopped them must not leave behind. */
 const children = new Set<ChildProcess>();
+const directories = new Set<string>();
 process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL');
+  for (const dir of directories) rmSync(dir, { recursive: true, force: true, maxRetries: 2 });
 });
 
 class Process implements NatsServer {
@@ -144,6 +146,7 @@ class Process implements NatsServer {
   async stop(): Promise<void> {
     if (this.#child !== null) await end(this.#child, 'SIGTERM');
     rmSync(this.#dir, { recursive: true, force: true });
+    directories.delete(this.#dir);
   }
 
   async kill(): Promise<void> {
@@ -168,6 +171,7 @@ type Place = { readonly found: FoundServer; readonly port: number; readonly name
 
 async function launch(place: Place, options: ServerOptions): Promise<Process> {
   const dir = mkdtempSync(join(tmpdir(), 'kronos-nats-'));
+  directories.add(dir);
   const storeDir = options.storeDir ?? join(dir, 'store');
   writeFileSync(
     join(dir, 'nats.conf'),
