@@ -47,12 +47,16 @@ process.exit(
             detail: `clock skew beyond max_clock_skew: ${planner.skewed().join(', ')}`,
           }),
         );
-        onScrape(async () => {
-          metrics.foldSequence.set(view.sequence, {});
+        const measure = async () => {
           const usage = await log.usage(streamNames.log);
-          metrics.foldLag.set(usage.lastSequence - view.sequence, {});
+          metrics.foldLag.set(Math.max(0, usage.lastSequence - view.sequence), {});
           metrics.logBytes.set(usage.bytes, {});
           metrics.logMaxBytes.set(usage.maxBytes, {});
+        };
+        onScrape(() => {
+          metrics.foldSequence.set(view.sequence, {});
+          // What the server has to be asked is in the next scrape; while it does not answer the last figures stand.
+          measure().catch((error: unknown) => logger.debug({ err: error }, 'the size of the log could not be asked'));
         });
         return {
           done: planner.run(),
