@@ -151,7 +151,7 @@ describe('a live migration', () => {
     expect(cloud.migrations[0]?.status).toBe('running');
   });
 
-  test('two members of an anti-affinity group that swap: the second is refused by the compute', () => {
+  test('two members of an anti-affinity group that follow each other: the one that leaves still counts', () => {
     const cloud = cloudOf({
       groups: [{ name: 'g', policy: 'anti-affinity' }],
       servers: [
@@ -166,6 +166,45 @@ describe('a live migration', () => {
     expect(cloud.migrations.map((each) => [each.status, each.dest])).toEqual([
       ['completed', 'h3'],
       ['error', null],
+    ]);
+  });
+
+  test('of two schedulers none knows the moves of the other: the compute refuses, and Nova puts the server into ERROR', () => {
+    const both = (schedulers: number): Cloud => {
+      const cloud = cloudOf({
+        schedulers,
+        groups: [{ name: 'g', policy: 'anti-affinity' }],
+        servers: [
+          { name: 'v1', host: 'h1', flavor: 'small', group: 'g' },
+          { name: 'v2', host: 'h2', flavor: 'small', group: 'g' },
+        ],
+      });
+      cloud.serverFaults.set(cloud.server('v1').uuid, { kind: 'hang' });
+      migrate(cloud, START, 'v1', 'h3');
+      cloud.advance(START + 30_000);
+      migrate(cloud, START + 30_000, 'v2', 'h3');
+      cloud.advance(ALWAYS);
+      return cloud;
+    };
+    expect([both(1).migrations[1]?.status, both(1).server('v2').vmState]).toEqual(['error', 'active']);
+    expect([both(2).migrations[1]?.status, both(2).server('v2').vmState]).toEqual(['error', 'error']);
+  });
+
+  test('a split affinity group can be gathered on the host of a member, and nowhere else', () => {
+    const cloud = cloudOf({
+      groups: [{ name: 'g', policy: 'affinity' }],
+      servers: [
+        { name: 'v1', host: 'h1', flavor: 'small', group: 'g' },
+        { name: 'v2', host: 'h2', flavor: 'small', group: 'g' },
+      ],
+    });
+    migrate(cloud, START, 'v2', 'h3');
+    cloud.advance(ALWAYS);
+    migrate(cloud, ALWAYS, 'v2', 'h1');
+    cloud.advance(2 * ALWAYS - START);
+    expect(cloud.migrations.map((each) => [each.status, each.dest])).toEqual([
+      ['error', null],
+      ['completed', 'h1'],
     ]);
   });
 
