@@ -752,9 +752,9 @@ const movedByOthers = (host: string | null): Failure =>
 
 const abortedByOthers = (): Failure => cancelled('aborted-by-others', 'somebody else aborted the migration in Nova');
 
-/** How long Nova had a migration, in milliseconds, by its own clock. */
+/** How long Nova had a migration at most, in milliseconds, by its own clock, which shows whole seconds. */
 const lifeOf = ({ createdAt, updatedAt }: MigrationFacts): number =>
-  Date.parse(updatedAt ?? createdAt) - Date.parse(createdAt);
+  Date.parse(updatedAt ?? createdAt) - Date.parse(createdAt) + 1000;
 
 /** Whether a migration has lasted so long that an executor may have aborted it. */
 const outlived = (row: MigrationFacts, options: TaskOptions): boolean =>
