@@ -19,12 +19,12 @@ import {
 } from '@kronos/cycle';
 import { AppendConflict, contextFrom, type Delivered, type EventLog, LogFull, type LogView } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
-import { type AggregateState, aggregateState, type Folder } from '@kronos/projections';
+import { type AggregateState, aggregateState, type Folder, undispatched } from '@kronos/projections';
 import { attributes, type Logger, spans, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { eligibility } from './eligibility.ts';
 import type { PlannerMeters } from './meters.ts';
-import { dispatchedEvent, overdueResults, requests, undispatched } from './tasks.ts';
+import { dispatchedEvent, overdueResults, requests } from './tasks.ts';
 
 export type PlannerDeps = {
   readonly log: EventLog;

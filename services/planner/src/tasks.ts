@@ -5,37 +5,29 @@ import {
   messageId,
   type PlanDispatched,
 } from '@kronos/contracts';
-import type { AggregateState, PlanFacts, TaskFacts } from '@kronos/projections';
+import { type AggregateState, notAfterMs, type PlanFacts, type TaskFacts } from '@kronos/projections';
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 
-const DEFAULT_PLAN_TTL_SECONDS = 3600;
-
-/** When a task of this plan may last be started: release + plan_ttl, as it was in force when the plan was decided. */
-const notAfterMs = (plan: PlanFacts, releasedAtMs: number): number =>
-  releasedAtMs + (plan.planTtlSeconds ?? DEFAULT_PLAN_TTL_SECONDS) * 1000;
-
-/** Released plans whose tasks may not all be on the work queue, oldest first. */
-export const undispatched = (state: AggregateState): PlanFacts[] =>
-  [...state.plans.values()]
-    .filter((p) => p.state === 'released' && p.dispatched === null)
-    .sort((a, b) => a.sequence - b.sequence);
-
 /** The messages that put a released plan's open tasks on the work queue, with the ids that any planner gives them. */
 export function requests(state: AggregateState, plan: PlanFacts, by: Actor, nowMs: number): MigrationRequested[] {
-  const { release } = plan;
-  if (release === null) return [];
-  return plan.tasks
-    .map((id) => state.tasks.get(id))
-    .filter((task) => task !== undefined && task.end === null && task.slot === null)
-    .map((task) => request(task as TaskFacts, state.aggregate, plan, release.atMs, by, nowMs));
+  const lastStartMs = notAfterMs(plan);
+  if (lastStartMs === null) return [];
+  return openTasks(state, plan).map((task) => request(task, state.aggregate, plan, lastStartMs, by, nowMs));
 }
+
+/** Tasks of the plan that nobody has started or ended. */
+const openTasks = (state: AggregateState, plan: PlanFacts): TaskFacts[] =>
+  plan.tasks.flatMap((id) => {
+    const task = state.tasks.get(id);
+    return task === undefined || task.end !== null || task.slot !== null ? [] : [task];
+  });
 
 function request(
   task: TaskFacts,
   aggregate: string,
   plan: PlanFacts,
-  releasedAtMs: number,
+  lastStartMs: number,
   by: Actor,
   nowMs: number,
 ): MigrationRequested {
@@ -55,7 +47,7 @@ function request(
       attempt: task.attempt,
       destination: task.destination,
       notBefore: iso(task.notBeforeMs),
-      notAfter: iso(notAfterMs(plan, releasedAtMs)),
+      notAfter: iso(lastStartMs),
     },
   };
 }
@@ -77,13 +69,11 @@ export const dispatchedEvent = (aggregate: string, plan: PlanFacts, by: Actor, n
 export function overdueResults(state: AggregateState, by: Actor, nowMs: number): MigrationFailed[] {
   const results: MigrationFailed[] = [];
   for (const plan of state.plans.values()) {
-    if (plan.release === null) continue;
-    const ttlMs = (plan.planTtlSeconds ?? DEFAULT_PLAN_TTL_SECONDS) * 1000;
-    const lastStartMs = notAfterMs(plan, plan.release.atMs);
+    const lastStartMs = notAfterMs(plan);
+    if (plan.release === null || lastStartMs === null) continue;
+    const ttlMs = lastStartMs - plan.release.atMs;
     if (nowMs <= lastStartMs + ttlMs) continue;
-    for (const id of plan.tasks) {
-      const task = state.tasks.get(id);
-      if (task === undefined || task.end !== null || task.slot !== null) continue;
+    for (const task of openTasks(state, plan)) {
       results.push({
         type: 'migration.failed',
         version: 1,
