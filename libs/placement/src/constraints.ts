@@ -122,7 +122,8 @@ export function check(
   return 0;
 }
 
-function fitsUnits(units: NonNullable<Cluster['units']>, i: number, amount: number): boolean {
+/** True when the host takes this amount at once, by min_unit, max_unit and step_size. */
+export function fitsUnits(units: NonNullable<Cluster['units']>, i: number, amount: number): boolean {
   return (
     amount >= (units.min[i] ?? 0) &&
     amount <= (units.max[i] ?? Number.POSITIVE_INFINITY) &&

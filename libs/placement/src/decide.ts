@@ -1,7 +1,7 @@
 import type { Decision, EngineOptions, Policy, PolicyImbalance, Reason, Snapshot } from '@kronos/contracts';
 import { Draft } from './draft.ts';
 import { own } from './filter.ts';
-import { gate } from './gate.ts';
+import { type Gate, gatesShut } from './gate.ts';
 import { allWithin, combinedOf, EPSILON, imbalances } from './measure.ts';
 import type { Memory } from './memory.ts';
 import { type Observed, observe } from './observe.ts';
@@ -10,7 +10,7 @@ import { evacuate, evacuationEnds } from './passes/evacuate.ts';
 import { type Drain, pack } from './passes/pack.ts';
 import type { SearchEnd } from './passes/search/search.ts';
 import { spread } from './passes/spread.ts';
-import { complete, quality } from './plan.ts';
+import { type Completed, complete, quality } from './plan.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
 
 export type DecideInput = {
@@ -23,7 +23,20 @@ export type DecideInput = {
 export const RULES_ONLY_BUDGET = 10;
 
 /** The decision about one snapshot: a pure function of its input, the same bytes every time. */
-export function decide({ snapshot, memory, options }: DecideInput): Decision {
+export const decide = (input: DecideInput): Decision => deliberate(input).decision;
+
+/** A decision with everything that it was made from, for explanations. */
+export type Deliberation = {
+  readonly decision: Decision;
+  readonly observed: Observed;
+  readonly draft: Draft;
+  readonly mode: Policy['mode'];
+  readonly gates: readonly Gate[];
+  readonly drains: readonly Drain[];
+  readonly completed: Completed | null;
+};
+
+export function deliberate({ snapshot, memory, options }: DecideInput): Deliberation {
   const now = Math.max(
     Date.parse(snapshot.time),
     memory.lastDecidedTime === null ? Number.NEGATIVE_INFINITY : Date.parse(memory.lastDecidedTime),
@@ -39,23 +52,34 @@ export function decide({ snapshot, memory, options }: DecideInput): Decision {
   const budget = Math.max(0, fullBudget - memory.inFlight.length);
   const draft = new Draft(cluster, budget);
 
+  const gates = gatesShut(snapshot, memory, options, judged, now);
+  const shut = gates[0] ?? null;
+  let drains: readonly Drain[] = [];
+  let completed: Completed | null = null;
   const end = (
     outcome: Decision['outcome'],
     reason: Reason,
     plan: Decision['plan'] = null,
     evacuations: Decision['evacuations'] = [],
-  ): Decision => ({
-    outcome,
-    reason,
-    before,
-    plan,
-    refusals: draft.refusals.toRecord(),
-    warnings: draft.warnings,
-    stuck: draft.stuck,
-    evacuations,
+  ): Deliberation => ({
+    decision: {
+      outcome,
+      reason,
+      before,
+      plan,
+      refusals: draft.refusals.toRecord(),
+      warnings: draft.warnings,
+      stuck: draft.stuck,
+      evacuations,
+    },
+    observed,
+    draft,
+    mode,
+    gates,
+    drains,
+    completed,
   });
 
-  const shut = gate(snapshot, memory, options, judged, now);
   const onlyEvacuation = shut?.passable === true && options.evacuateDisabledHosts && options.evacuationIgnoresCooldown;
   if (shut !== null && !onlyEvacuation) return end('gated', shut.reason);
 
@@ -65,7 +89,6 @@ export function decide({ snapshot, memory, options }: DecideInput): Decision {
   }
   if (options.evacuateDisabledHosts) evacuate(draft);
   let nothing: ReasonCode = 'balanced';
-  let drains: readonly Drain[] = [];
   let endedBy: SearchEnd | null = null;
   if (!onlyEvacuation) {
     enforceAffinity(draft, options);
@@ -83,7 +106,8 @@ export function decide({ snapshot, memory, options }: DecideInput): Decision {
     return end('quiet', { code, text: reasonMeanings[code] }, null, evacuations);
   }
 
-  const { steps, after } = complete(snapshot.id, draft, drains, options);
+  completed = complete(snapshot.id, draft, drains, options);
+  const { steps, after } = completed;
   const reached = states(observed, after, sustained);
   const { lowerBound, shareOfPossible } =
     mode === 'spread' && before.combined !== null && reached.combined !== null

@@ -1,40 +1,40 @@
 import type { EngineOptions, Reason, Snapshot } from '@kronos/contracts';
 import type { Memory } from './memory.ts';
+import type { ReasonCode } from './reasons.ts';
 import type { JudgedPolicy } from './scoring.ts';
 import { byText } from './sort.ts';
 
-/** What ends a cycle before planning. `cooldown` alone can be passed, by evacuations that are allowed to. */
+/** What ends a cycle before planning. Only `cooldown` can be passed, by evacuations that are allowed to. */
 export type Gate = { readonly reason: Reason; readonly passable: boolean };
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 
-/** The first gate that is shut; null when the way is free. `now` is ms since the epoch. */
-export function gate(
+/**
+ * The gates that are shut, in the order in which they are asked: the first one ends the cycle. `now` is ms since the epoch.
+ */
+export function gatesShut(
   snapshot: Snapshot,
   memory: Memory,
   options: EngineOptions,
   judged: readonly JudgedPolicy[],
   now: number,
-): Gate | null {
-  const shut = (code: string, text: string, detail: NonNullable<Reason['detail']> = {}): Gate => ({
-    reason: { code, text, detail },
-    passable: false,
-  });
-  if (snapshot.purpose === 'record') return shut('record-only', 'the snapshot was taken to be kept, not to be planned');
+): Gate[] {
+  const gates: Gate[] = [];
+  const shut = (code: ReasonCode, text: string, detail: NonNullable<Reason['detail']> = {}): void => {
+    gates.push({ reason: { code, text, detail }, passable: code === 'cooldown' });
+  };
+  if (snapshot.purpose === 'record') shut('record-only', 'the snapshot was taken to be kept, not to be planned');
   if (memory.unreadable !== null) {
     const { sequence, type, version } = memory.unreadable;
-    return shut('unreadable-event', `the event ${type} v${version ?? '?'} at ${sequence} is not understood`, {
-      sequence,
-      type,
-      version,
-    });
+    const text = `the event ${type} v${version ?? '?'} at ${sequence} is not understood`;
+    shut('unreadable-event', text, { sequence, type, version });
   }
   if (memory.paused !== null)
-    return shut('paused', `paused by ${memory.paused.by} at ${memory.paused.at}`, { ...memory.paused });
+    shut('paused', `paused by ${memory.paused.by} at ${memory.paused.at}`, { ...memory.paused });
   const waiting = memory.waitingPlan;
   const expiry = waiting === null ? null : Date.parse(waiting.proposedAt) + options.approvalTtlSeconds * 1000;
   if (waiting !== null && expiry !== null && now < expiry)
-    return shut('awaiting-approval', `plan ${waiting.planId} waits for approval until ${iso(expiry)}`, {
+    shut('awaiting-approval', `plan ${waiting.planId} waits for approval until ${iso(expiry)}`, {
       plan: waiting.planId,
       until: iso(expiry),
     });
@@ -43,41 +43,33 @@ export function gate(
     .map((host) => host.name)
     .sort(byText);
   if (shared.length > 0)
-    return shut('host-in-two-aggregates', `${shared[0]} is in another configured aggregate too`, { hosts: shared });
+    shut('host-in-two-aggregates', `${shared[0]} is in another configured aggregate too`, { hosts: shared });
   if (snapshot.problems.length > 0) {
     const problems = [...snapshot.problems].sort((a, b) => byText(a.code + a.text, b.code + b.text));
-    return shut('snapshot-problems', problems[0]?.text ?? '', { problems: problems.map((p) => p.code) });
+    shut('snapshot-problems', problems[0]?.text ?? '', { problems: problems.map((p) => p.code) });
   }
   if (memory.lastMoveEndAt !== null) {
     const settled = Date.parse(memory.lastMoveEndAt) + options.settleSeconds * 1000;
     if (Date.parse(snapshot.observedFrom) < settled)
-      return shut('settling', `a move ended at ${memory.lastMoveEndAt}; snapshots count from ${iso(settled)}`, {
+      shut('settling', `a move ended at ${memory.lastMoveEndAt}; snapshots count from ${iso(settled)}`, {
         lastMoveEndAt: memory.lastMoveEndAt,
         until: iso(settled),
       });
   }
   if (options.requireAllPolicies) {
     const skipped = judged.filter((j) => j.reason !== null).map((j) => j.policy.name);
-    if (skipped.length > 0)
-      return shut('policies-skipped', `${skipped.join(', ')} take no part`, { policies: skipped });
+    if (skipped.length > 0) shut('policies-skipped', `${skipped.join(', ')}: without data`, { policies: skipped });
   }
   const since: [what: string, at: number][] = [];
   if (memory.lastReleaseAt !== null) since.push(['release', Date.parse(memory.lastReleaseAt)]);
   if (memory.lastRejectionAt !== null) since.push(['rejection', Date.parse(memory.lastRejectionAt)]);
-  if (expiry !== null) since.push(['expiry', expiry]);
+  if (expiry !== null && now >= expiry) since.push(['expiry', expiry]);
   since.sort((a, b) => b[1] - a[1]);
   const last = since[0];
   if (last !== undefined) {
     const end = last[1] + options.cooldownSeconds * 1000;
-    if (now < end)
-      return {
-        reason: {
-          code: 'cooldown',
-          text: `cooling down until ${iso(end)} after a ${last[0]} at ${iso(last[1])}`,
-          detail: { after: last[0], at: iso(last[1]), until: iso(end) },
-        },
-        passable: true,
-      };
+    const text = `cooling down until ${iso(end)} after a ${last[0]} at ${iso(last[1])}`;
+    if (now < end) shut('cooldown', text, { after: last[0], at: iso(last[1]), until: iso(end) });
   }
-  return null;
+  return gates;
 }

@@ -12,6 +12,17 @@ export {
 export { checkMove, type Refusal } from './constraints.ts';
 export { type DecideInput, decide, RULES_ONLY_BUDGET } from './decide.ts';
 export { ClusterFileError } from './errors.ts';
+export {
+  type ByPolicy,
+  type CycleExplanation,
+  type DestinationVerdict,
+  type Explanation,
+  explain,
+  type HostExplanation,
+  type PlanExplanation,
+  type StepExplanation,
+  type VmExplanation,
+} from './explain.ts';
 export * from './memory.ts';
 export { type Observed, observe } from './observe.ts';
 export { type ReasonCode, reasonCodes, reasonMeanings } from './reasons.ts';

@@ -1,35 +1,70 @@
 import type { EngineOptions, Step } from '@kronos/contracts';
 import type { Cluster } from './cluster.ts';
 import type { Draft, Move } from './draft.ts';
-import { EPSILON, Extremes, imbalances, valuesAfter } from './measure.ts';
+import { combinedOf, EPSILON, Extremes, imbalances, valuesAfter } from './measure.ts';
 import { arrange } from './order.ts';
 import { type Drain, staysBelow } from './passes/pack.ts';
 import { bound } from './passes/search/bound.ts';
 import { reasonMeanings } from './reasons.ts';
 import { toSteps } from './steps.ts';
 
-/** The draft's moves as ordered steps, and the imbalance of each policy when all are done. */
+/** A finished draft: its steps, and what they lead to. */
+export type Completed = {
+  readonly steps: Step[];
+  /** The moves behind the steps, in the order of the steps. */
+  readonly moves: readonly Move[];
+  /** Where every VM is in the end. */
+  readonly place: Int32Array;
+  /** The imbalance of each policy in the end. */
+  readonly after: Float64Array;
+};
+
+/** The draft's moves as ordered steps. */
 export function complete(
   planId: string,
   draft: Draft,
   drains: readonly Drain[],
   options: Pick<EngineOptions, 'alternates' | 'staggerSeconds'>,
-): { steps: Step[]; after: Float64Array } {
+): Completed {
   const { cluster, moves } = draft;
   const arrangement = arrange(cluster, moves);
-  const steps = toSteps(planId, draft, moves, arrangement, options, alternateRule(draft, drains));
   const place = Int32Array.from(cluster.vmHost);
   for (const i of arrangement.order) {
     const move = moves[i];
     if (move !== undefined) place[move.vm] = move.to;
   }
-  const after = imbalances(cluster, valuesAfter(cluster, cluster.score, cluster.vmHost, place));
+  const score = valuesAfter(cluster, cluster.score, cluster.vmHost, place);
+  const gains = gainsOf(cluster, score, moves);
+  const steps = toSteps(planId, draft, moves, arrangement, options, alternateRule(draft, drains), gains);
   for (const i of arrangement.blocked) {
     const vm = moves[i]?.vm ?? 0;
     const code = 'order-impossible';
     draft.warnings.push({ code, text: reasonMeanings[code], detail: { server: cluster.vmIds[vm] ?? '' } });
   }
-  return { steps, after };
+  return {
+    steps,
+    moves: arrangement.order.flatMap((i) => moves[i] ?? []),
+    place,
+    after: imbalances(cluster, score),
+  };
+}
+
+/** By VM: how much lower the combined imbalance is with its move than without it, all others done. */
+function gainsOf(cluster: Cluster, score: Float64Array, moves: readonly Move[]): ReadonlyMap<number, number> {
+  const extremes = new Extremes(cluster);
+  extremes.update(score);
+  const combined = combinedOf(cluster, imbalances(cluster, score));
+  const home = new Map<number, number>();
+  for (const move of moves) if (!home.has(move.vm)) home.set(move.vm, move.from);
+  const last = new Map(moves.map((move) => [move.vm, move.to]));
+  const gains = new Map<number, number>();
+  for (const [vm, from] of home) {
+    let without = 0;
+    for (let p = 0; p < cluster.P; p++)
+      without += (cluster.policies[p]?.weight ?? 0) * extremes.after(score, vm, last.get(vm) ?? from, from, p);
+    gains.set(vm, without - combined);
+  }
+  return gains;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { type EngineOptions, type Step, taskId } from '@kronos/contracts';
+import { type EngineOptions, type Reason, type Step, taskId } from '@kronos/contracts';
 import { type Cluster, shareOn } from './cluster.ts';
 import { check, Room } from './constraints.ts';
 import type { Draft, Move } from './draft.ts';
@@ -14,10 +14,12 @@ export function toSteps(
   arrangement: Arrangement,
   options: Pick<EngineOptions, 'alternates' | 'staggerSeconds'>,
   allowed: (move: Move, host: number) => boolean,
+  gains: ReadonlyMap<number, number>,
 ): Step[] {
   const { cluster } = draft;
   const number = new Map(arrangement.order.map((i, n) => [i, n + 1]));
   const alternates = new Alternates(draft, moves, options.alternates, allowed);
+  const awaited = new Set(arrangement.dependsOn.flat());
   return arrangement.order.flatMap((i, n): Step[] => {
     const move = moves[i];
     if (move === undefined) return [];
@@ -47,14 +49,18 @@ export function toSteps(
         ramMb: cluster.ramMb[vm] ?? 0,
         diskGb: cluster.diskGb[vm] ?? 0,
         weights,
-        why: { code: move.why, text: reasonMeanings[move.why], detail: whyDetail(cluster, move) },
+        why: why(cluster, move, gains.get(vm) ?? 0, awaited.has(i)),
       },
     ];
   });
 }
 
-function whyDetail(cluster: Cluster, move: Move): Record<string, string> {
-  const detail: Record<string, string> = {};
+/** Why the VM and why there: `gain` is how much higher the combined imbalance would end without the move. */
+function why(cluster: Cluster, move: Move, gain: number, awaited: boolean): Reason {
+  const balances = move.why === 'lowers-imbalance';
+  const code = balances && awaited && gain <= EPSILON ? 'makes-room' : move.why;
+  const detail: Record<string, string | number> = {};
+  if (balances) detail.gain = gain;
   const group = cluster.groups[move.repairs];
   if (group !== undefined) detail.group = group.id;
   const from = cluster.hostZone[move.from] ?? null;
@@ -63,7 +69,7 @@ function whyDetail(cluster: Cluster, move: Move): Record<string, string> {
     detail.fromZone = from;
     detail.toZone = to;
   }
-  return detail;
+  return { code, text: reasonMeanings[code], detail };
 }
 
 /**

@@ -14,161 +14,348 @@ export type Drain = {
   readonly refusal: ReasonCode | null;
 };
 
+type PackOptions = Pick<EngineOptions, 'packHeadroomHosts' | 'packReachCycles' | 'planner'>;
+
 /**
- * Imbalance planner in pack mode (First Fit Decreasing). Hosts in ascending order of combined score are emptied one after
- * the other: their VMs, largest first, each go to the fullest host that is not drained and not empty and where every
- * policy's capacity value stays below its threshold. A drain is begun only if all the VMs can leave within the
- * remaining budget and `packReachCycles - 1` further ones, and if `packHeadroomHosts` of the largest hosts could fail
- * afterwards and their VMs would still fit elsewhere; it is finished before another begins.
+ * Imbalance planner in pack mode (First Fit Decreasing). Hosts are emptied one after the other, lowest combined score first:
+ * their VMs, largest first, each go to the fullest host that is not drained and not empty and where every policy's
+ * capacity value stays below its threshold. A drain is begun only if all the VMs can leave within the remaining budget and
+ * `packReachCycles - 1` further ones, and if `packHeadroomHosts` of the largest hosts could fail afterwards and their
+ * VMs would still fit elsewhere; it is finished before another begins.
+ *
+ * `planner=search` also tries the hosts with the fewest VMs first, and packs the VMs of as many hosts as can be emptied
+ * within the budget all at once; it takes what empties most hosts, then what leaves least to do in the next cycles, then
+ * what moves fewest VMs, then least memory.
  */
-export function pack(
-  draft: Draft,
-  fullBudget: number,
-  options: Pick<EngineOptions, 'packHeadroomHosts' | 'packReachCycles'>,
-): Drain[] {
-  const { cluster } = draft;
-  const { H, V, counted } = cluster;
-  const drains: Drain[] = [];
-  const onHost = new Int32Array(H);
-  for (let v = 0; v < V; v++) {
-    for (const h of [draft.place[v] ?? 0, ...(cluster.alsoOn.get(v) ?? [])]) onHost[h] = (onHost[h] ?? 0) + 1;
+export function pack(draft: Draft, fullBudget: number, options: PackOptions): Drain[] {
+  const scores = Float64Array.from({ length: draft.cluster.H }, (_, h) => combinedValue(draft.cluster, draft.score, h));
+  const byScore = new Packing(draft, fullBudget, options, scores);
+  if (options.planner === 'greedy') return byScore.oneByOne();
+  const counts = Float64Array.from({ length: draft.cluster.H }, (_, h) => byScore.count(h));
+  const byCount = new Packing(draft, fullBudget, options, counts);
+  const mark = draft.moves.length;
+  let best: { way: () => Drain[]; result: readonly number[] } | null = null;
+  let emptied = 0;
+  for (const way of [() => byScore.oneByOne(), () => byCount.oneByOne(), () => byCount.atOnce(emptied)]) {
+    const drains = way();
+    const result = resultOf(draft, drains, mark);
+    emptied = Math.max(emptied, -(result[0] ?? 0));
+    if (best === null || isBelow(result, best.result)) best = { way, result };
+    draft.rollback(mark);
   }
-  const order: number[] = [];
-  for (let h = 0; h < H; h++) if (counted[h] === 1 && (onHost[h] ?? 0) > 0) order.push(h);
-  const scores = Float64Array.from({ length: H }, (_, h) => combinedValue(cluster, draft.score, h));
-  order.sort((a, b) => (scores[a] ?? 0) - (scores[b] ?? 0) || a - b);
+  return best?.way() ?? [];
+}
+
+/** What drains reach, least being best: hosts emptied (negative), VMs still to leave, moves, memory moved. */
+function resultOf(draft: Draft, drains: readonly Drain[], mark: number): readonly number[] {
+  let emptied = 0;
+  let rest = 0;
+  for (const drain of drains) {
+    if (drain.refusal !== null) continue;
+    if (drain.moves === drain.vms) emptied++;
+    rest += drain.vms - drain.moves;
+  }
+  let ram = 0;
+  for (const move of draft.moves.slice(mark)) ram += draft.cluster.ramMb[move.vm] ?? 0;
+  return [-emptied, rest, draft.moves.length - mark, ram];
+}
+
+function isBelow(a: readonly number[], b: readonly number[]): boolean {
+  for (const [i, x] of a.entries()) if (x !== b[i]) return x < (b[i] ?? 0);
+  return false;
+}
+
+class Packing {
+  readonly #draft: Draft;
+  readonly #fullBudget: number;
+  readonly #options: PackOptions;
+  /** VMs that are on a host or count on it. */
+  readonly #onHost: Int32Array;
+  /** VMs of each host, largest combined weight first. */
+  readonly #vms: number[][];
+  /** Hosts to drain, in order. */
+  readonly #order: readonly number[];
   /** 1 for hosts that take VMs: neither drained nor empty. */
-  const open = Uint8Array.from({ length: H }, (_, h) => (cluster.hostRefusal[h] === 0 && (onHost[h] ?? 0) > 0 ? 1 : 0));
+  #open: Uint8Array;
+  /** Combined capacity value of each host. */
+  #full: Float64Array;
 
-  const byHost: number[][] = Array.from({ length: H }, () => []);
-  for (let v = 0; v < V; v++) byHost[draft.place[v] ?? 0]?.push(v);
-  const received = new Uint8Array(H);
-  for (const move of draft.moves) received[move.to] = 1;
+  /** @param first hosts with the lowest value are drained first */
+  constructor(draft: Draft, fullBudget: number, options: PackOptions, first: Float64Array) {
+    const { cluster, place } = draft;
+    const { H, V, counted } = cluster;
+    this.#draft = draft;
+    this.#fullBudget = fullBudget;
+    this.#options = options;
+    this.#onHost = new Int32Array(H);
+    this.#vms = Array.from({ length: H }, () => []);
+    const weights = Float64Array.from({ length: V }, (_, v) => combinedWeight(cluster, v));
+    for (let v = 0; v < V; v++) {
+      const host = place[v] as number;
+      this.#vms[host]?.push(v);
+      for (const h of [host, ...(cluster.alsoOn.get(v) ?? [])]) this.#onHost[h] = (this.#onHost[h] as number) + 1;
+    }
+    for (const vms of this.#vms) vms.sort((a, b) => (weights[b] as number) - (weights[a] as number) || a - b);
+    const order: number[] = [];
+    for (let h = 0; h < H; h++) if (counted[h] === 1 && (this.#onHost[h] as number) > 0) order.push(h);
+    this.#order = order.sort((a, b) => (first[a] as number) - (first[b] as number) || a - b);
+    this.#open = new Uint8Array(H);
+    this.#full = new Float64Array(H);
+    this.#reset();
+  }
 
-  for (const host of order) {
-    if (draft.budget === 0) break;
-    // No VM moves twice: who received VMs in this plan is not drained by it.
-    if (received[host] === 1) continue;
-    const vms = largestFirst(cluster, byHost[host] ?? []);
-    const refuse = (refusal: ReasonCode): void => {
-      drains.push({ host, vms: vms.length, moves: 0, refusal });
-      draft.refusals.add(codeNumber[refusal]);
-    };
-    if (vms.length !== onHost[host] || vms.some((vm) => !draft.movable(vm))) {
-      refuse('drain-unmovable');
-      continue;
+  count(host: number): number {
+    return this.#onHost[host] as number;
+  }
+
+  /** One host after the other, until the budget is used or no other can be drained. */
+  oneByOne(): Drain[] {
+    this.#reset();
+    const draft = this.#draft;
+    const drains: Drain[] = [];
+    const received = new Uint8Array(draft.cluster.H);
+    for (const move of draft.moves) received[move.to] = 1;
+    for (const host of this.#order) {
+      if (draft.budget === 0) break;
+      // No VM moves twice: who received VMs in this plan is not drained by it.
+      if (received[host] === 1) continue;
+      const vms = this.#vms[host] as number[];
+      let refusal = this.#undrainable(host, draft.budget);
+      const mark = draft.moves.length;
+      const left = draft.budget;
+      if (refusal === null) {
+        this.#open[host] = 0;
+        refusal = this.#empty(vms) ?? this.#headroomObstacle();
+      }
+      if (refusal !== null) {
+        this.#rollback(mark);
+        this.#open[host] = (draft.cluster.hostRefusal[host] as number) === 0 ? 1 : 0;
+        drains.push({ host, vms: vms.length, moves: 0, refusal });
+        draft.refusals.add(codeNumber[refusal]);
+        continue;
+      }
+      this.#rollback(mark + Math.min(left, vms.length));
+      for (const move of draft.moves.slice(mark)) received[move.to] = 1;
+      drains.push({ host, vms: vms.length, moves: draft.moves.length - mark, refusal: null });
+      if (draft.moves.length - mark < vms.length) break;
     }
-    if (vms.length > draft.budget + (options.packReachCycles - 1) * fullBudget) {
-      refuse('drain-out-of-reach');
-      continue;
-    }
-    open[host] = 0;
+    return drains;
+  }
+
+  /** As many hosts of the drain order as possible, at least as many as given, their VMs packed together largest first. */
+  atOnce(least: number): Drain[] {
+    const draft = this.#draft;
     const mark = draft.moves.length;
-    const left = draft.budget;
-    const obstacle = drain(draft, vms, open) ?? headroomObstacle(draft, open, options.packHeadroomHosts);
-    if (obstacle !== null) {
-      draft.rollback(mark);
-      open[host] = 1;
-      refuse(obstacle);
-      continue;
+    const received = new Set(draft.moves.map((move) => move.to));
+    const drainable = this.#order.filter((h) => !received.has(h) && this.#undrainable(h, draft.budget) === null);
+    const sizes = this.#sizes();
+    let best: { hosts: readonly number[]; to: ReadonlyMap<number, number> } | null = null;
+    let vms = 0;
+    for (let n = 1; n <= drainable.length; n++) {
+      vms += this.#vms[drainable[n - 1] as number]?.length ?? 0;
+      if (vms > draft.budget) break;
+      if (n < least) continue;
+      const hosts = drainable.slice(0, n);
+      const to = this.#packTogether(hosts, sizes);
+      this.#rollback(mark);
+      if (to === null) break;
+      best = { hosts, to };
     }
-    draft.rollback(mark + Math.min(left, vms.length));
-    for (const move of draft.moves.slice(mark)) received[move.to] = 1;
-    drains.push({ host, vms: vms.length, moves: draft.moves.length - mark, refusal: null });
-    if (draft.moves.length - mark < vms.length) break;
-  }
-  return drains;
-}
-
-/** VMs by combined weight, largest first. */
-function largestFirst(cluster: Cluster, vms: readonly number[]): number[] {
-  const weights = new Map(vms.map((v) => [v, combinedWeight(cluster, v)]));
-  return [...vms].sort((a, b) => (weights.get(b) ?? 0) - (weights.get(a) ?? 0) || a - b);
-}
-
-/** Moves all the VMs, whatever the budget; returns why not when one finds no host. */
-function drain(draft: Draft, vms: readonly number[], open: Uint8Array): ReasonCode | null {
-  for (const vm of vms) {
-    const to = fullestFor(draft, vm, open, NO_REPAIR);
-    if (to < 0) return 'no-destination';
-    draft.apply(vm, to, 'pack', 'drains-host');
-  }
-  return null;
-}
-
-/** The fullest open host that takes the VM; -1 when none does. */
-function fullestFor(draft: Draft, vm: number, open: Uint8Array, repairs: number): number {
-  const { cluster, fullness, place, room, refusals } = draft;
-  let best = -1;
-  let bestValue = Number.NEGATIVE_INFINITY;
-  for (let h = 0; h < cluster.H; h++) {
-    if (open[h] !== 1 || place[vm] === h) continue;
-    const value = combinedValue(cluster, fullness, h);
-    if (value <= bestValue) continue;
-    draft.evaluated++;
-    if (!staysBelow(cluster, fullness, vm, h)) {
-      refusals.add(codeNumber['capacity-threshold']);
-      continue;
+    if (best === null) return [];
+    const drains: Drain[] = [];
+    for (const host of best.hosts) {
+      const leaving = this.#vms[host] as number[];
+      for (const vm of leaving) draft.apply(vm, best.to.get(vm) ?? host, 'pack', 'drains-host');
+      drains.push({ host, vms: leaving.length, moves: leaving.length, refusal: null });
     }
-    const refusal = check(cluster, place, room, vm, h, repairs);
-    if (refusal !== 0) {
-      refusals.add(refusal);
-      continue;
-    }
-    best = h;
-    bestValue = value;
+    return drains;
   }
-  return best;
+
+  #reset(): void {
+    const { cluster, fullness } = this.#draft;
+    for (let h = 0; h < cluster.H; h++) {
+      this.#open[h] = cluster.hostRefusal[h] === 0 && (this.#onHost[h] as number) > 0 ? 1 : 0;
+      this.#full[h] = combinedValue(cluster, fullness, h);
+    }
+  }
+
+  #rollback(mark: number): void {
+    const touched = this.#draft.moves.slice(mark);
+    this.#draft.rollback(mark);
+    for (const { from, to } of touched) this.#refill(from, to);
+  }
+
+  #refill(...hosts: readonly number[]): void {
+    for (const h of hosts) this.#full[h] = combinedValue(this.#draft.cluster, this.#draft.fullness, h);
+  }
+
+  /** Why a host cannot be drained, whatever the others take. */
+  #undrainable(host: number, budget: number): ReasonCode | null {
+    const vms = this.#vms[host] as number[];
+    if (vms.length !== this.#onHost[host] || vms.some((vm) => !this.#draft.movable(vm))) return 'drain-unmovable';
+    const reach = budget + (this.#options.packReachCycles - 1) * this.#fullBudget;
+    return vms.length > reach ? 'drain-out-of-reach' : null;
+  }
+
+  /** Moves all the VMs, whatever the budget; returns why not when one finds no host. */
+  #empty(vms: readonly number[]): ReasonCode | null {
+    for (const vm of vms) {
+      const to = this.#fullest(vm, this.#open, NO_REPAIR);
+      if (to < 0) return 'no-destination';
+      const from = this.#draft.place[vm] as number;
+      this.#draft.apply(vm, to, 'pack', 'drains-host');
+      this.#refill(from, to);
+    }
+    return null;
+  }
+
+  /** The fullest open host that takes the VM; -1 when none does. */
+  #fullest(vm: number, open: Uint8Array, repairs: number): number {
+    const { cluster } = this.#draft;
+    let best = -1;
+    let bestValue = Number.NEGATIVE_INFINITY;
+    for (let h = 0; h < cluster.H; h++) {
+      if (open[h] !== 1 || (this.#full[h] as number) <= bestValue || !this.#takes(vm, h, repairs)) continue;
+      best = h;
+      bestValue = this.#full[h] as number;
+    }
+    return best;
+  }
+
+  #takes(vm: number, host: number, repairs: number): boolean {
+    const { cluster, fullness, place, room, refusals } = this.#draft;
+    if (place[vm] === host) return false;
+    this.#draft.evaluated++;
+    let refusal = check(cluster, place, room, vm, host, repairs);
+    if (refusal === 0 && !staysBelow(cluster, fullness, vm, host)) refusal = codeNumber['capacity-threshold'];
+    if (refusal !== 0) refusals.add(refusal);
+    return refusal === 0;
+  }
+
+  /** Could the largest hosts fail, and would their VMs (also those that cannot be moved) still fit on the other open ones? */
+  #headroomObstacle(): ReasonCode | null {
+    const failures = this.#options.packHeadroomHosts;
+    if (failures === 0) return null;
+    const { cluster, place } = this.#draft;
+    const full = this.#full;
+    const rest: number[] = [];
+    for (let h = 0; h < cluster.H; h++) if (this.#open[h] === 1) rest.push(h);
+    rest.sort((a, b) => (full[b] as number) - (full[a] as number) || a - b);
+    const failing = rest.slice(0, failures);
+    const standing = Uint8Array.from(this.#open);
+    for (const h of failing) standing[h] = 0;
+    const mark = this.#draft.moves.length;
+    const obstacle = ((): ReasonCode | null => {
+      for (const host of failing) {
+        const vms: number[] = [];
+        for (let v = 0; v < cluster.V; v++) if (place[v] === host) vms.push(v);
+        vms.sort((a, b) => combinedWeight(cluster, b) - combinedWeight(cluster, a) || a - b);
+        for (const vm of vms) {
+          const affine = (cluster.vmGroups[vm] ?? []).find((g) => cluster.groups[g]?.affine) ?? NO_REPAIR;
+          const to = this.#fullest(vm, standing, affine);
+          if (to < 0) return 'drain-headroom';
+          this.#draft.apply(vm, to, 'pack', 'drains-host');
+          this.#refill(host, to);
+        }
+      }
+      return null;
+    })();
+    this.#rollback(mark);
+    return obstacle;
+  }
+
+  /** How large each VM is beside a host, in what it needs most of. */
+  #sizes(): Float64Array {
+    const { cluster } = this.#draft;
+    const { V, P, R, H } = cluster;
+    const mean = new Float64Array(R);
+    for (let r = 0; r < R; r++) {
+      let count = 0;
+      for (let h = 0; h < H; h++) {
+        const capacity = cluster.capacity[h * R + r] as number;
+        if (!Number.isFinite(capacity)) continue;
+        mean[r] = (mean[r] as number) + capacity;
+        count++;
+      }
+      mean[r] = count > 0 ? (mean[r] as number) / count : Number.POSITIVE_INFINITY;
+    }
+    return Float64Array.from({ length: V }, (_, v) => {
+      let size = 0;
+      for (let r = 0; r < R; r++) size = Math.max(size, (cluster.demand[v * R + r] as number) / (mean[r] as number));
+      for (let p = 0; p < P; p++) size = Math.max(size, cluster.load[v * P + p] as number);
+      return size;
+    });
+  }
+
+  /** Empties all these hosts, largest VMs first, each to the host that it leaves the least room on; null if one does not fit. */
+  #packTogether(hosts: readonly number[], sizes: Float64Array): ReadonlyMap<number, number> | null {
+    this.#reset();
+    const open = this.#open;
+    for (const h of hosts) open[h] = 0;
+    const vms = hosts.flatMap((h) => this.#vms[h] as number[]);
+    vms.sort((a, b) => (sizes[b] as number) - (sizes[a] as number) || a - b);
+    const to = new Map<number, number>();
+    const { cluster } = this.#draft;
+    for (const vm of vms) {
+      let best = -1;
+      let bestRoom = Number.POSITIVE_INFINITY;
+      for (let h = 0; h < cluster.H; h++) {
+        if (open[h] !== 1) continue;
+        const room = this.#roomAfter(vm, h);
+        if (room < 0 || room >= bestRoom || !this.#takes(vm, h, NO_REPAIR)) continue;
+        best = h;
+        bestRoom = room;
+      }
+      if (best < 0) return null;
+      this.#draft.apply(vm, best, 'pack', 'drains-host');
+      to.set(vm, best);
+    }
+    return this.#headroomObstacle() === null ? to : null;
+  }
+
+  /** The least share of anything that is left on a host with the VM on it; below 0 when it does not fit. */
+  #roomAfter(vm: number, host: number): number {
+    const { cluster, fullness, room } = this.#draft;
+    const { P, R } = cluster;
+    let least = Number.POSITIVE_INFINITY;
+    for (let r = 0; r < R; r++) {
+      const capacity = cluster.capacity[host * R + r] as number;
+      if (!Number.isFinite(capacity) || capacity <= 0) continue;
+      least = Math.min(
+        least,
+        ((room.free[host * R + r] as number) - (cluster.demand[vm * R + r] as number)) / capacity,
+      );
+    }
+    for (let p = 0; p < P; p++)
+      least = Math.min(
+        least,
+        (cluster.policies[p]?.capacityThreshold ?? 0) -
+          (fullness[host * P + p] as number) -
+          shareOn(cluster, vm, host, p),
+      );
+    return least;
+  }
 }
 
 /** True when every policy's capacity value of the host stays below its threshold with the VM on it. */
 export function staysBelow(cluster: Cluster, fullness: Float64Array, vm: number, host: number): boolean {
   for (let p = 0; p < cluster.P; p++) {
     const threshold = cluster.policies[p]?.capacityThreshold ?? 0;
-    if (!((fullness[host * cluster.P + p] ?? 0) + shareOn(cluster, vm, host, p) < threshold)) return false;
+    if (!((fullness[host * cluster.P + p] as number) + shareOn(cluster, vm, host, p) < threshold)) return false;
   }
   return true;
 }
 
-/** Could the largest hosts fail, and would their VMs (also those that cannot be moved) still fit on the other open ones? */
-function headroomObstacle(draft: Draft, open: Uint8Array, hosts: number): ReasonCode | null {
-  if (hosts === 0) return null;
-  const { cluster, fullness } = draft;
-  const rest: number[] = [];
-  for (let h = 0; h < cluster.H; h++) if (open[h] === 1) rest.push(h);
-  rest.sort((a, b) => combinedValue(cluster, fullness, b) - combinedValue(cluster, fullness, a) || a - b);
-  const failing = rest.slice(0, hosts);
-  const standing = Uint8Array.from(open);
-  for (const h of failing) standing[h] = 0;
-  const mark = draft.moves.length;
-  let fits = true;
-  for (const host of failing) {
-    const vms: number[] = [];
-    for (let v = 0; v < cluster.V; v++) if (draft.place[v] === host) vms.push(v);
-    for (const vm of largestFirst(cluster, vms)) {
-      const affine = (cluster.vmGroups[vm] ?? []).find((g) => cluster.groups[g]?.affine) ?? NO_REPAIR;
-      const to = fullestFor(draft, vm, standing, affine);
-      if (to < 0) {
-        fits = false;
-        break;
-      }
-      draft.apply(vm, to, 'pack', 'drains-host');
-    }
-    if (!fits) break;
-  }
-  draft.rollback(mark);
-  return fits ? null : 'drain-headroom';
-}
-
 function combinedValue(cluster: Cluster, values: Float64Array, host: number): number {
   let sum = 0;
-  for (let p = 0; p < cluster.P; p++) sum += (cluster.policies[p]?.weight ?? 0) * (values[host * cluster.P + p] ?? 0);
+  for (let p = 0; p < cluster.P; p++)
+    sum += (cluster.policies[p]?.weight ?? 0) * (values[host * cluster.P + p] as number);
   return sum;
 }
 
 function combinedWeight(cluster: Cluster, vm: number): number {
   let sum = 0;
   for (let p = 0; p < cluster.P; p++)
-    sum += (cluster.policies[p]?.weight ?? 0) * (cluster.weight[vm * cluster.P + p] ?? 0);
+    sum += (cluster.policies[p]?.weight ?? 0) * (cluster.weight[vm * cluster.P + p] as number);
   return sum;
 }

@@ -7,11 +7,12 @@ import { fewestMoves } from './fewest.ts';
 import { type Field, fieldOf } from './field.ts';
 import { followGuide, type GuideShape } from './guide.ts';
 import { Ranges } from './ranges.ts';
-import { blockedMoves } from './sequence.ts';
+import { blockedMoves, nobody, type Parked, park } from './sequence.ts';
 import { compare, judge, type Solution } from './solution.ts';
 
 export type SearchSettings = {
   readonly minGain: number;
+  readonly allowParking: boolean;
   /** Candidates that may be evaluated. */
   readonly workLimit: number;
   /** What may be used of it already. */
@@ -139,21 +140,33 @@ class Search {
   }
 
   /** Keeps a placement that can be reached and is better than the best so far. */
-  #offer(place: Int32Array): boolean {
-    const solution = judge(this.#field, place);
+  #offer(place: Int32Array, parked: Parked = nobody): boolean {
+    const solution = judge(this.#field, place, parked);
     if (!solution.acceptable || solution.moves > this.#field.budget || compare(solution, this.#best) >= 0) return false;
     this.#best = solution;
     return true;
   }
 
-  /** The same for a placement whose moves need an order: what has no place in any order stays at home. */
+  /** The same for a placement whose moves need an order: what has no place in any order parks, or stays at home. */
   #offerOrdered(place: Int32Array): boolean {
+    const ordered = this.#ordered(place);
+    return ordered !== null && this.#offer(ordered.place, ordered.parked);
+  }
+
+  #ordered(place: Int32Array): { place: Int32Array; parked: Parked } | null {
+    const blocked = blockedMoves(this.#draft, this.#field, place, nobody);
+    if (blocked.length === 0) return { place, parked: nobody };
+    if (this.#settings.allowParking) {
+      const tried = park(this.#draft, this.#field, place);
+      if (tried.blocked.length === 0 && judge(this.#field, place, tried.parked).moves <= this.#field.budget)
+        return { place, parked: tried.parked };
+    }
     const possible = Int32Array.from(place);
-    for (const move of blockedMoves(this.#draft, this.#field, place)) {
-      if (move.phase !== 'spread') return false;
+    for (const move of blocked) {
+      if (move.phase !== 'spread') return null;
       possible[move.vm] = move.from;
     }
-    return this.#offer(possible);
+    return { place: possible, parked: nobody };
   }
 
   /** Proposals that each of `runs` runs may make when the search wants so many; remembers when the limit cuts them. */
@@ -299,9 +312,11 @@ class Search {
       }
     }
     if (removed === 0) return best;
-    best = judge(field, place);
     // Who stays at home gives no room to others: the order has to be found anew.
-    return blockedMoves(this.#draft, field, best.place).length === 0 ? best : solution;
+    const ordered = this.#ordered(place);
+    if (ordered === null || ordered.place !== place) return solution;
+    best = judge(field, place, ordered.parked);
+    return best.moves <= field.budget ? best : solution;
   }
 }
 

@@ -1,22 +1,86 @@
-import { NO_REPAIR } from '../../constraints.ts';
+import type { Cluster } from '../../cluster.ts';
+import { fitsUnits, NO_REPAIR } from '../../constraints.ts';
 import type { Draft, Move } from '../../draft.ts';
 import { arrange } from '../../order.ts';
 import type { Field } from './field.ts';
 
+/** VMs that wait on a third host until their destination has room, and where. */
+export type Parked = ReadonlyMap<number, number>;
+
+export const nobody: Parked = new Map();
+
+/** Blocked moves for which parking is tried, and third hosts tried for each: parking is for a few tight hosts. */
+const PARKED_MOST = 8;
+const HOSTS_MOST = 64;
+
 /** The spread moves that lead from home to a placement. */
-export function movesTo(field: Field, place: Int32Array): Move[] {
+export function movesTo(field: Field, place: Int32Array, parked: Parked): Move[] {
   const moves: Move[] = [];
   for (let v = 0; v < field.V; v++) {
     const from = field.home[v] as number;
     const to = place[v] as number;
-    if (from !== to)
-      moves.push({ vm: v, from, to, phase: 'spread', parking: false, why: 'lowers-imbalance', repairs: NO_REPAIR });
+    if (from === to) continue;
+    const move = { vm: v, phase: 'spread', repairs: NO_REPAIR } as const;
+    const third = parked.get(v);
+    if (third === undefined) moves.push({ ...move, from, to, parking: false, why: 'lowers-imbalance' });
+    else
+      moves.push(
+        { ...move, from, to: third, parking: true, why: 'parks-vm' },
+        { ...move, from: third, to, parking: false, why: 'lowers-imbalance' },
+      );
   }
   return moves;
 }
 
 /** The moves to a placement that find no place in any order, after what is planned already. */
-export function blockedMoves(draft: Draft, field: Field, place: Int32Array): Move[] {
-  const moves = [...draft.moves, ...movesTo(field, place)];
+export function blockedMoves(draft: Draft, field: Field, place: Int32Array, parked: Parked): Move[] {
+  const moves = [...draft.moves, ...movesTo(field, place, parked)];
   return arrange(field.cluster, moves).blocked.flatMap((i) => moves[i] ?? []);
+}
+
+/**
+ * Parks VMs on third hosts until nothing is blocked any more, or it is no use. Returns the parked ones; `blocked` says what
+ * is still blocked.
+ */
+export function park(draft: Draft, field: Field, place: Int32Array): { parked: Parked; blocked: Move[] } {
+  const { cluster, destinations } = field;
+  let parked: Parked = nobody;
+  let blocked = blockedMoves(draft, field, place, parked);
+  for (let tries = 0; blocked.length > 0 && tries < PARKED_MOST; tries++) {
+    let better: { parked: Parked; blocked: Move[] } | null = null;
+    const candidates = blocked.filter((move) => move.phase === 'spread' && !parked.has(move.vm));
+    candidates.sort((a, b) => (cluster.ramMb[a.vm] as number) - (cluster.ramMb[b.vm] as number) || a.vm - b.vm);
+    for (const move of candidates) {
+      const thirds = destinations.filter((h) => canPark(cluster, move, h));
+      for (const third of thirds.slice(0, HOSTS_MOST)) {
+        const trial = new Map(parked).set(move.vm, third);
+        const rest = blockedMoves(draft, field, place, trial);
+        if (rest.length < (better?.blocked.length ?? blocked.length)) better = { parked: trial, blocked: rest };
+        if (rest.length === 0) break;
+      }
+      if (better !== null) break;
+    }
+    if (better === null) break;
+    ({ parked, blocked } = better);
+  }
+  return { parked, blocked };
+}
+
+/** May the VM go to the third host and on from there, as far as kinds of hosts and free amounts say? */
+function canPark(cluster: Cluster, move: Move, third: number): boolean {
+  const { vmKind, hostSource, sources, hostClass, classes, keyLegal, R, demand, free, vmGroups, groups, units } =
+    cluster;
+  if (third === move.from || third === move.to) return false;
+  if ((vmGroups[move.vm] ?? []).some((g) => groups[g]?.affine)) return false;
+  const legal = (from: number, to: number): boolean => {
+    const key = (vmKind[move.vm] as number) * sources + (hostSource[from] as number);
+    return keyLegal[key * classes + (hostClass[to] as number)] === 0;
+  };
+  if (!legal(move.from, third) || !legal(third, move.to)) return false;
+  for (let r = 0; r < R; r++) {
+    const amount = demand[move.vm * R + r] as number;
+    if (amount > (free[third * R + r] as number)) return false;
+    if (amount > 0 && units !== null && !fitsUnits(units, third * R + r, amount)) return false;
+  }
+  return true;
 }

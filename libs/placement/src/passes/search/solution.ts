@@ -1,11 +1,14 @@
 import { shareOn } from '../../cluster.ts';
 import { EPSILON } from '../../measure.ts';
 import type { Field } from './field.ts';
+import { nobody, type Parked } from './sequence.ts';
 
 /** A placement that the search found, and what it reaches in the order of aims. */
 export type Solution = {
   readonly place: Int32Array;
-  /** VMs away from home. */
+  /** VMs that wait on a third host. */
+  readonly parked: Parked;
+  /** Moves: one for each VM away from home, one more for each parked. */
   readonly moves: number;
   readonly ramMb: number;
   readonly combined: number;
@@ -16,7 +19,7 @@ export type Solution = {
 };
 
 /** Judges a placement anew, from nothing but itself. */
-export function judge(field: Field, place: Int32Array): Solution {
+export function judge(field: Field, place: Int32Array, parked: Parked = nobody): Solution {
   const { cluster, V, P, home, weights, thresholds } = field;
   const { H, counted, ramMb } = cluster;
   const score = Float64Array.from(field.score);
@@ -26,8 +29,9 @@ export function judge(field: Field, place: Int32Array): Solution {
     const a = home[v] as number;
     const b = place[v] as number;
     if (a === b) continue;
-    moves++;
-    ram += ramMb[v] as number;
+    const legs = parked.has(v) ? 2 : 1;
+    moves += legs;
+    ram += legs * (ramMb[v] as number);
     for (let p = 0; p < P; p++) {
       score[a * P + p] = (score[a * P + p] as number) - shareOn(cluster, v, a, p);
       score[b * P + p] = (score[b * P + p] as number) + shareOn(cluster, v, b, p);
@@ -52,7 +56,7 @@ export function judge(field: Field, place: Int32Array): Solution {
       if (imbalance > (field.imbalance[p] as number) + EPSILON) acceptable = false;
     }
   }
-  return { place, moves, ramMb: ram, combined, within, acceptable };
+  return { place, parked, moves, ramMb: ram, combined, within, acceptable };
 }
 
 /**

@@ -1,0 +1,113 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import type { Decision, EngineOptions, Policy, Step } from '@kronos/contracts';
+import type { DecideInput, Memory } from '@kronos/placement';
+import { decideInput, type Sketch, type SketchHost, type SketchVm } from '@kronos/placement/testing';
+import { parse } from 'yaml';
+import { z } from 'zod';
+
+const values = z.record(z.string(), z.number());
+const free = z.looseObject({});
+
+/** A VM: its weights in the order of the policies, or these and more. */
+const vmSchema = z.union([
+  z.array(z.number()),
+  z.strictObject({
+    w: z.array(z.number().nullable()),
+    ramMb: z.number().optional(),
+    vcpus: z.number().optional(),
+    set: free.optional(),
+  }),
+]);
+
+const goldenSchema = z.strictObject({
+  title: z.string(),
+  about: z.string(),
+  policies: z.record(z.string(), free),
+  hosts: z.record(
+    z.string(),
+    z
+      .strictObject({
+        score: values.optional(),
+        capacityValue: values.optional(),
+        size: z.number().optional(),
+        zone: z.string().optional(),
+        disabled: z.boolean().optional(),
+        down: z.boolean().optional(),
+        freeMb: z.number().optional(),
+        set: free.optional(),
+        vms: z.record(z.string(), vmSchema).optional(),
+      })
+      .nullable(),
+  ),
+  groups: z.record(z.string(), free).optional(),
+  migrations: z.array(free).optional(),
+  readings: z.record(z.string(), free).optional(),
+  memory: free.optional(),
+  options: free.optional(),
+  expect: z.strictObject({
+    outcome: z.enum(['planned', 'quiet', 'gated']),
+    reason: z.string().optional(),
+    /** `vm: from -> to, phase[, parks][, after N ...]`, in order. */
+    steps: z.array(z.string()).optional(),
+    combined: z.number().optional(),
+    stuck: z.array(z.string()).optional(),
+    warnings: z.array(z.string()).optional(),
+    evacuations: z.array(z.string()).optional(),
+    refusals: z.array(z.string()).optional(),
+    /** What planner=greedy does instead, where the file is about the difference. */
+    greedy: z.array(z.string()).optional(),
+  }),
+});
+
+export type Golden = { readonly file: string; readonly title: string; readonly input: DecideInput } & z.infer<
+  typeof goldenSchema
+>['expect'];
+
+/** Reads every golden cluster of the folder, by name. */
+export function goldens(): Golden[] {
+  const folder = new URL('./', import.meta.url);
+  return readdirSync(folder)
+    .filter((file) => file.endsWith('.yaml'))
+    .sort()
+    .map((file) => {
+      const golden = goldenSchema.parse(parse(readFileSync(new URL(file, folder), 'utf8')));
+      return { file, title: golden.title, input: inputOf(golden), ...golden.expect };
+    });
+}
+
+function inputOf(golden: z.infer<typeof goldenSchema>): DecideInput {
+  const names = Object.keys(golden.policies);
+  const vms: Record<string, SketchVm> = {};
+  const hosts: Record<string, SketchHost> = {};
+  for (const [name, host] of Object.entries(golden.hosts)) {
+    const { vms: own, freeMb, ...rest } = host ?? {};
+    hosts[name] = { ...rest, ...(freeMb === undefined ? {} : { free: { MEMORY_MB: freeMb } }) } as SketchHost;
+    for (const [id, vm] of Object.entries(own ?? {})) {
+      const { w, ...more } = Array.isArray(vm) ? { w: vm } : vm;
+      const weights = Object.fromEntries(
+        names.flatMap((policy, p) => (typeof w[p] === 'number' ? [[policy, w[p]] as const] : [])),
+      );
+      vms[id] = { host: name, w: weights, ...more } as SketchVm;
+    }
+  }
+  const input = decideInput({
+    policies: golden.policies as Record<string, Partial<Policy>>,
+    hosts,
+    vms,
+    ...(golden.groups === undefined ? {} : { groups: golden.groups as NonNullable<Sketch['groups']> }),
+    ...(golden.migrations === undefined ? {} : { migrations: golden.migrations }),
+    memory: (golden.memory ?? {}) as Partial<Memory>,
+    options: (golden.options ?? {}) as Partial<EngineOptions>,
+  });
+  for (const [query, set] of Object.entries(golden.readings ?? {}))
+    for (const reading of input.snapshot.hostReadings) if (reading.query === query) Object.assign(reading, set);
+  return input;
+}
+
+/** A step as golden files write it. */
+export function line(step: Step): string {
+  const after = step.dependsOn.map((task) => task.replace(/^.*-s/, '')).join(' ');
+  return `${step.serverId}: ${step.from} -> ${step.to}, ${step.phase}${step.parking ? ', parks' : ''}${after === '' ? '' : `, after ${after}`}`;
+}
+
+export const stuckLine = (stuck: Decision['stuck'][number]): string => `${stuck.serverId}: ${stuck.reason.code}`;
