@@ -4,6 +4,7 @@ import { completionCommand } from './commands/completion.ts';
 import { configCommands } from './commands/config.ts';
 import { demoCommand } from './commands/demo.ts';
 import { evaluateCommand } from './commands/evaluate.ts';
+import { explainCommands } from './commands/explain.ts';
 import { operatorCommands } from './commands/operator.ts';
 import { planCommands } from './commands/plan.ts';
 import { provisionCommand } from './commands/provision.ts';
@@ -32,6 +33,7 @@ export function createProgram(shell: Shell): Command {
   planCommands(program, shell);
   tapCommand(program, shell);
   program.commandsGroup('Understand:');
+  explainCommands(program, shell);
   replayCommand(program, shell);
   recordCommand(program, shell);
   program.commandsGroup('Act:');
@@ -44,7 +46,17 @@ export function createProgram(shell: Shell): Command {
   completionCommand(program, shell);
   program.commandsGroup('Services:');
   serviceCommands(program);
+  pointToHelp(program, 'kronos');
   return program;
+}
+
+/** An error about one command's arguments leads to that command's help. */
+function pointToHelp(command: Command, name: string): void {
+  for (const sub of command.commands) {
+    const path = `${name} ${sub.name()}`;
+    sub.showHelpAfterError(`(${path} --help)`);
+    pointToHelp(sub, path);
+  }
 }
 
 /**

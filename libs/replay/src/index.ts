@@ -3,6 +3,7 @@ export * from './chart.ts';
 export * from './collect.ts';
 export * from './diff.ts';
 export * from './errors.ts';
+export * from './explain.ts';
 export * from './find.ts';
 export * from './history.ts';
 export * from './live.ts';

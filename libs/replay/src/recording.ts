@@ -103,7 +103,10 @@ export type Recording = {
 /** @throws RecordingInvalid, CooldownsInvalid */
 export async function readRecording(directory: string): Promise<Recording> {
   const about = aboutSchema.safeParse(
-    await readJson(join(directory, ABOUT), 'It is written last: is this a whole recording?'),
+    await readJson(
+      join(directory, ABOUT),
+      'Is the directory a recording (kronos record --to), and was it written to its end?',
+    ),
   );
   if (!about.success) throw invalid(join(directory, ABOUT), about.error);
   const cooldownsFile = await readJson(join(directory, COOLDOWNS)).catch((error: unknown) => {

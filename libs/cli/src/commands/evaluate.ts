@@ -23,7 +23,7 @@ export function evaluateCommand(program: Command, shell: Shell): void {
       `${examples(
         ['kronos evaluate', 'what would be decided now'],
         ['kronos evaluate gpu --wait 0', 'ask, and do not wait'],
-      )}\nGates hold as in any cycle: pauses and cooldowns are not passed. Exit status 1: no decision came in time.`,
+      )}\n\nGates hold as in any cycle: pauses and cooldowns are not passed. Exit status 1: no decision came in time.`,
     )
     .action(async (aggregate: string | undefined, options: EvaluateOptions) => {
       const waitMs = parseDuration('--wait', options.wait) * 1000;

@@ -141,7 +141,7 @@ export function operatorCommands(program: Command, shell: Shell): void {
           ['kronos plans', 'which plans wait'],
           [`kronos ${name}`, 'the only one that waits'],
           [`kronos ${name} gpu-29537 --step 1,3`, 'two steps of it'],
-        )}\nThe first answer on the log counts. Exit status 1: too late, or nothing of it waits any more.`,
+        )}\n\nThe first answer on the log counts. Exit status 1: too late, or nothing of it waits any more.`,
       )
       .action(async (planId: string | undefined, options: OperatorOptions & { step?: number[] }) => {
         await withSession(shell, options, async (session) => {
@@ -167,7 +167,7 @@ export function operatorCommands(program: Command, shell: Shell): void {
         `${examples(
           ['kronos status', 'which tasks are in flight'],
           [`kronos ${name} gpu-29537-s2`, 'one move'],
-        )}\nExit status 1: too late, the move has ended.`,
+        )}\n\nExit status 1: too late, the move has ended.`,
       )
       .action(async (tasks: string[], options: OperatorOptions) => {
         await withSession(shell, options, async (session) => {

@@ -77,7 +77,7 @@ export function planCommands(program: Command, shell: Shell): void {
         ['kronos plan --snapshot case/snapshots/gpu/FILE.json', 'decide on one recorded snapshot'],
         ['kronos plan show', 'the newest plan'],
         ['kronos plan show gpu-29537', 'this plan'],
-      )}\nNothing is read but the file and nothing is moved: it needs no configuration and no NATS.`,
+      )}\n\nNothing is read but the file and nothing is moved: it needs no configuration and no NATS.`,
     )
     .action((options: PlanOptions) => {
       if ((options.cluster === undefined) === (options.snapshot === undefined))

@@ -37,7 +37,7 @@ export function recordCommand(program: Command, shell: Shell): void {
         ['kronos record gpu --to case', 'one of gpu, into the directory case'],
         ['kronos record --to case --since 2h --anonymize', 'the last two hours, to hand in'],
         ['kronos replay case', 'run its decisions again'],
-      )}\nA recording holds no secret. It needs the scorer for a snapshot now, and nobody for a range.`,
+      )}\n\nA recording holds no secret. It needs the scorer for a snapshot now, and nobody for a range.`,
     )
     .action(async (aggregate: string | undefined, options: RecordOptions) => {
       if (options.to === undefined)

@@ -68,7 +68,7 @@ export function replayCommand(program: Command, shell: Shell): void {
         ['kronos replay case', 'the same for a recorded directory'],
         ['kronos replay --since 1d --set engine.cooldown=0 --chart a.svg', 'what if there were no cooldown?'],
         ['kronos replay case --policies other.yaml --planner greedy', 'other thresholds, another planner'],
-      )}\nExit status: 0 every decision is identical (what-if: it ran), 1 one differs, 2 the command was not understood.`,
+      )}\n\nExit status: 0 every decision is identical (what-if: it ran), 1 one differs, 2 the command was not understood.`,
     )
     .action(async (directory: string | undefined, options: ReplayOptions) => {
       if (directory !== undefined) {

@@ -15,7 +15,7 @@ export function statusCommand(program: Command, shell: Shell): void {
         ['kronos status', 'one screen'],
         ['watch -c kronos status', 'again and again'],
         ['kronos status --json | jq .alarms', 'for monitoring'],
-      )}\nExit status: 0 all is well, 1 there is something to look at.`,
+      )}\n\nExit status: 0 all is well, 1 there is something to look at.`,
     )
     .action(async (options: ConfigOption & { json?: boolean }) => {
       await withSession(shell, options, async (session) => {

@@ -22,28 +22,27 @@ export async function act<C extends Control>(
   log: Pick<EventLog, 'view' | 'append'>,
   ask: (state: LogState) => C,
 ): Promise<Acted<C>> {
-  let awaited: { readonly id: string; readonly found: (acted: Omit<Acted<C>, 'event'>) => void } | null = null;
+  let id: string | null = null;
+  const around: Omit<Acted<C>, 'event'>[] = [];
   const view = await log.view<Folder>({
     initial: createFolder(),
     evolve(folder, stored) {
-      if (awaited === null || stored.event.type === 'unreadable' || stored.event.id !== awaited.id)
-        return folder.apply(stored);
+      if (id === null || stored.event.type === 'unreadable' || stored.event.id !== id) return folder.apply(stored);
       const before = folder.snapshot();
       const after = folder.apply(stored).snapshot();
-      awaited.found({ sequence: stored.sequence, storedAt: stored.storedAt, before, after });
-      awaited = null;
+      around.push({ sequence: stored.sequence, storedAt: stored.storedAt, before, after });
       return folder;
     },
   });
   try {
     await view.refresh();
     const event = ask(view.state.snapshot());
-    const folded = new Promise<Omit<Acted<C>, 'event'>>((found) => {
-      awaited = { id: event.id, found };
-    });
+    id = event.id;
     const { sequence } = await log.append(event);
     await view.upTo(sequence);
-    return { event, ...(await folded) };
+    const [first] = around;
+    if (first === undefined) throw new Error(`${event.id} was on the log before it was asked for`);
+    return { event, ...first };
   } finally {
     await view.close();
   }

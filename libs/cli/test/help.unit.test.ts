@@ -1,0 +1,95 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { describe, expect, it } from 'vitest';
+import { createProgram } from '../src/program.ts';
+import { kronos, testShell } from './world.ts';
+
+const paths = (command: Command, path: readonly string[] = []): string[][] => [
+  [...path],
+  ...command.commands.flatMap((sub) => paths(sub, [...path, sub.name()])),
+];
+const services = ['scorer', 'planner', 'executor', 'ledger'];
+const all = paths(createProgram(testShell().shell)).filter(
+  ([first]) => first === undefined || !services.includes(first),
+);
+
+describe('help', () => {
+  it.each(all.map((path) => [path.join(' ')]))('of kronos %s', async (path) => {
+    const { status, out } = await kronos([...path.split(' ').filter((word) => word !== ''), '--help']);
+    expect(status).toBe(0);
+    await expect(out).toMatchFileSnapshot(`golden/help/${path.replaceAll(' ', '-') || 'kronos'}.golden.txt`);
+  });
+
+  it('has an example for every command that is not a group, but for the demo and the set-up', () => {
+    const program = createProgram(testShell().shell);
+    const without = ['demo', 'config check', 'config sample', 'provision', ...services];
+    const find = (path: readonly string[]): Command | undefined =>
+      path.reduce<Command | undefined>((at, name) => at?.commands.find((sub) => sub.name() === name), program);
+    for (const path of all) {
+      const command = find(path);
+      if (command === undefined || command.commands.length > 0 || without.includes(path.join(' '))) continue;
+      let text = '';
+      command.configureOutput({ writeOut: (part) => (text += part) });
+      command.outputHelp();
+      expect(text, path.join(' ')).toContain('Examples:');
+    }
+  });
+});
+
+describe('what is not understood', () => {
+  it.each([
+    'nonsense',
+    'pause --nonsense',
+    'cancel',
+    'plan',
+    'plan --cluster /nonexistent.json -k 3',
+    'plan --cluster x.json',
+    'plan --mode sideways',
+    'replay x --planner magic',
+    'tap nonsense',
+    'tap --since yesterday',
+    'record --anonymize',
+    'record --to x --until 2h',
+    'replay /nonexistent',
+    'quarantine add x --for ever',
+    'approve --step two',
+    'completion fish',
+    'pause -c /nonexistent.conf',
+  ])('%s', async (line) => {
+    const { status, out, err } = await kronos(line.split(' '));
+    expect(status).toBeGreaterThan(0);
+    expect(out).toBe('');
+    await expect(`status ${status}\n${err}`).toMatchFileSnapshot(
+      `golden/errors/${line.replaceAll(/[^\w.-]+/g, '_')}.golden.txt`,
+    );
+  });
+});
+
+describe('completion', () => {
+  const complete = (script: string, ...words: string[]): string[] => {
+    const file = join(mkdtempSync(join(tmpdir(), 'kronos-completion-')), 'kronos.bash');
+    writeFileSync(file, script);
+    const run = `source ${file}; COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _kronos; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const { stdout, stderr } = spawnSync('bash', ['-c', run, 'bash', ...words], { encoding: 'utf8' });
+    expect(stderr).toBe('');
+    return stdout.split('\n').filter((line) => line !== '');
+  };
+
+  it('of bash knows commands, their options and choices', async () => {
+    const { out } = await kronos(['completion', 'bash']);
+    expect(complete(out, 'kronos', 'sta')).toEqual(['status']);
+    expect(complete(out, 'kronos', 'quarantine', '')).toEqual(['list', 'add', 'release']);
+    expect(complete(out, 'kronos', 'plan', '--mode', '')).toEqual(['spread', 'pack']);
+    expect(complete(out, 'kronos', 'explain', 'vm', '--a')).toEqual(['--at', '--aggregate']);
+    expect(complete(out, 'kronos', 'replay', '--policies', '')).toEqual([]);
+  });
+
+  it('of zsh names every command with what it does', async () => {
+    const { out } = await kronos(['completion', 'zsh']);
+    for (const path of all.filter((one) => one.length > 0)) expect(out).toContain(`' ${path.join(' ')}'`);
+    expect(out).toContain("'status:is all well");
+  });
+});

@@ -1,0 +1,180 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { commandSnapshotId, type LogEvent } from '@kronos/contracts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type CliWorld, openCliWorld, type ShellOptions } from './world.ts';
+
+let world: CliWorld;
+let scratch = '';
+
+beforeAll(async () => {
+  world = await openCliWorld({ seed: 4, cycles: 34, hosts: 4, vmsPerHost: 4, failures: 0.3, commands: 0.15 });
+  scratch = await mkdtemp(join(tmpdir(), 'kronos-cli-out-'));
+}, 120_000);
+afterAll(async () => {
+  await world?.close();
+  await rm(scratch, { recursive: true, force: true });
+});
+
+/** What differs from run to run: places, and the clock of the server. */
+const steady = (text: string): string =>
+  text
+    .replaceAll(world.natsUrl, 'nats://SERVER')
+    .replaceAll(scratch, 'SCRATCH')
+    .replaceAll(world.directory, 'DIRECTORY')
+    .replaceAll(/nats-server \d+\.\d+\.\d+/g, 'nats-server VERSION')
+    .replaceAll(/"storedAt": ?"[^"]+"/g, '"storedAt":"STAMP"')
+    .replaceAll(/"server": "[^"]+"/g, '"server": "VERSION"')
+    .replaceAll(/"bytes": \d+/g, '"bytes": N')
+    .replaceAll(/\d+(\.\d+)? (KiB|MiB)( of)/g, 'N KiB$3');
+
+const golden = async (line: string | readonly string[], name?: string, options: ShellOptions = {}) => {
+  const said = await world.kronos(line, options);
+  const text = `$ kronos ${typeof line === 'string' ? line : line.join(' ')}\n${said.out}${said.err === '' ? '' : `--- errors\n${said.err}`}--- status ${said.status}\n`;
+  const file = (name ?? (typeof line === 'string' ? line : line.join(' '))).replaceAll(/[^\w.-]+/g, '_');
+  await expect(steady(text)).toMatchFileSnapshot(`golden/outputs/${file}.golden.txt`);
+  return said;
+};
+
+const last = <T extends LogEvent['type']>(type: T): Extract<LogEvent, { type: T }> => {
+  const found = world.operation.events.findLast(({ event }) => event.type === type)?.event;
+  if (found?.type !== type) throw new Error(`no ${type} in the operation`);
+  return found as Extract<LogEvent, { type: T }>;
+};
+const anyPlan = () => {
+  const found = world.operation.events.find(
+    ({ event }) => event.type === 'cycle.decided' && event.data.release === 'released',
+  )?.event;
+  if (found?.type !== 'cycle.decided' || found.data.plan === null) throw new Error('no plan');
+  return found.data.plan;
+};
+
+describe('seeing', () => {
+  it('status', () => golden('status'));
+  it('status on a narrow terminal fits', async () => {
+    const { out } = await golden('status', 'status-narrow', { live: true, columns: 70 });
+    for (const text of out.split('\n')) expect(text.length).toBeLessThanOrEqual(70);
+  });
+  it('status as JSON', async () => {
+    const { out } = await world.kronos('status --json');
+    const status = JSON.parse(out);
+    expect(status.aggregates.map((of: { aggregate: string }) => of.aggregate)).toEqual(['gpu', 'general', 'web eu/1']);
+    expect(status).toMatchObject({
+      well: expect.any(Boolean),
+      time: expect.stringMatching(/Z$/),
+      alarms: expect.any(Array),
+    });
+  });
+  it('plans', () => golden('plans --since all'));
+  it('plans of one aggregate as JSON', async () => {
+    const { out } = await world.kronos('plans --since all -a gpu --json');
+    expect(JSON.parse(out).every((plan: { aggregate: string }) => plan.aggregate === 'gpu')).toBe(true);
+  });
+  it('plan show', () => golden(`plan show ${anyPlan().id}`, 'plan-show'));
+  it('plan show of a plan that is not there', () => golden('plan show nope'));
+  it('tap', () => golden('tap plans results controls --since all --end', 'tap'));
+  it('tap, filtered', () => golden('tap --since all --end --type failed', 'tap-failed'));
+  it('tap of one VM', () => golden(`tap --since all --end --vm ${anyPlan().steps[0]?.serverName}`, 'tap-vm'));
+  it('tap raw is JSON, message by message', async () => {
+    const { out } = await world.kronos('tap results --since all --end --raw');
+    const lines = out
+      .trimEnd()
+      .split('\n')
+      .map((text) => JSON.parse(text));
+    expect(lines.length).toBe(
+      world.operation.events.filter(
+        ({ event }) => event.type.startsWith('migration.') && !/cancelled|aborted/.test(event.type),
+      ).length,
+    );
+    expect(lines[0]).toMatchObject({
+      subject: expect.stringContaining('kronos.results.'),
+      sequence: expect.any(Number),
+      data: {},
+    });
+  });
+  it('tap follows until it is interrupted', async () => {
+    const stop = new AbortController();
+    const tapping = world.kronos('tap controls', { interrupted: stop.signal });
+    await world.kronos('evaluate gpu --wait 0');
+    stop.abort();
+    expect((await tapping).status).toBe(0);
+  });
+});
+
+describe('understanding', () => {
+  it('replay: every decision identical', () => golden('replay'));
+  it('replay: a what-if with a chart', async () => {
+    await golden(
+      ['replay', '-a', 'gpu', '--set', 'engine.cooldown=0', '--moves', '--chart', join(scratch, 'chart.svg')],
+      'replay-what-if',
+    );
+    expect(await readFile(join(scratch, 'chart.svg'), 'utf8')).toContain('engine.cooldown=0 (simulated)');
+  });
+  it('replay as JSON', async () => {
+    const verified = JSON.parse((await world.kronos('replay --json')).out);
+    expect(verified).toMatchObject({ mode: 'verify', totals: { different: 0, identicalShare: 1, ok: true } });
+    const simulated = JSON.parse((await world.kronos('replay --what-if --json')).out);
+    expect(simulated).toMatchObject({ mode: 'whatIf', simulated: true });
+    expect(simulated.totals).toHaveLength(3);
+  });
+  it('replay: an option that decisions do not read', () => golden('replay --set nats.user=x'));
+  it('replay: a strict what-if', () => golden('replay --what-if --strict'));
+  it('record, replay and explain a directory', async () => {
+    const to = join(scratch, 'case');
+    await golden(['record', '--to', to, '--since', 'all'], 'record');
+    await golden(['replay', to], 'replay-directory');
+    await golden(['record', '--to', to, '--since', 'all'], 'record-again');
+    const secret = join(scratch, 'anonymous');
+    await golden(['record', 'gpu', '--to', secret, '--since', 'all', '--anonymize'], 'record-anonymize');
+    await golden(['replay', secret], 'replay-anonymous');
+  });
+  it('record without a scorer says so', () => golden('record gpu --wait 0.2s', 'record-no-scorer'));
+  it('explain cycle', () => golden('explain cycle -a gpu', 'explain-cycle'));
+  it('explain plan', () => golden(`explain plan ${anyPlan().id}`, 'explain-plan'));
+  it('explain one step', () => golden(`explain plan ${anyPlan().id} --step 1`, 'explain-step'));
+  it('explain vm', () => golden(`explain vm ${anyPlan().steps[0]?.serverName}`, 'explain-vm'));
+  it('explain host', () => golden(`explain host ${anyPlan().steps[0]?.from}`, 'explain-host'));
+  it('explain what is not there', () => golden('explain vm nope', 'explain-nope'));
+});
+
+describe('acting', () => {
+  it('needs the name of the aggregate where there are several', () => golden('pause'));
+  it('does not know another aggregate', () => golden('pause gpu2'));
+  it('pause, status and resume', async () => {
+    await golden('pause gpu -m maintenance', 'pause-gpu');
+    await golden('pause gpu', 'pause-again');
+    await golden('pause --all');
+    await golden('resume gpu', 'resume-gpu');
+    await golden('resume --all');
+    await golden('resume gpu', 'resume-again');
+  });
+  it('quarantine', async () => {
+    const server = world.operation.snapshots.findLast((s) => s.aggregate === 'gpu')?.servers[0];
+    await golden(`quarantine add ${server?.name} --for 2h -m backup`, 'quarantine-add');
+    await golden('quarantine list gpu', 'quarantine-list');
+    expect(JSON.parse((await world.kronos('quarantine list gpu --json')).out)).toContainEqual(
+      expect.objectContaining({ serverId: server?.id, cause: 'operator', until: expect.stringMatching(/Z$/) }),
+    );
+    await golden(`quarantine release ${server?.name}`, 'quarantine-release');
+    await golden(`quarantine release ${server?.name}`, 'quarantine-release-again');
+    await golden('quarantine add nobody');
+  });
+  it('answers what is over with what it was', async () => {
+    await golden('approve nope');
+    await golden(`approve ${last('plan.approved').data.planId}`, 'approve-late');
+    await golden('cancel nope');
+  });
+  it('says in JSON what it did', async () => {
+    const { out } = await world.kronos('pause general --json');
+    expect(JSON.parse(out)).toMatchObject({
+      command: 'aggregate.paused',
+      aggregate: 'general',
+      effect: 'done',
+      by: 'ada@desk',
+    });
+    await world.kronos('resume general');
+  });
+  it('evaluate: asks, and says when nobody answers', () => golden('evaluate gpu --wait 0.2s', 'evaluate-nobody'));
+  it('ids of snapshots asked for are those of the scorer', () => expect(commandSnapshotId('gpu', 'x')).toBe('gpu-c-x'));
+});
