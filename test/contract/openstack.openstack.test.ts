@@ -119,10 +119,6 @@ cloudContract('the test cloud', async () => {
         });
     },
     reset: async () => {
-      await empty();
-      await call('DELETE', `${PLACEMENT}/allocations/${filler.replace('1111-', '2222-')}`, 'placement 1.36').catch(
-        () => undefined,
-      );
       await tell('reset');
     },
     close: async () => {

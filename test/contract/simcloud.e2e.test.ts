@@ -52,6 +52,7 @@ cloudContract('the simulated cloud', async () => {
     reset: async () => {
       sim.act({ act: 'mendAll' });
       for (const server of [...sim.cloud.servers.keys()]) sim.act({ act: 'deleteServer', server });
+      for (const consumer of [...sim.cloud.allocations.keys()]) sim.cloud.dropAllocation(sim.clock.now(), consumer);
       for (const group of [...sim.cloud.groups.keys()]) sim.act({ act: 'deleteGroup', group });
       for (const aggregate of [...sim.cloud.aggregates.values()])
         sim.act({ act: 'deleteAggregate', aggregate: aggregate.name });

@@ -151,6 +151,11 @@ def reset():
         everywhere(delete, [s for s in left if s['OS-EXT-STS:task_state'] != 'deleting'])
         return not left
     until('all servers deleted', empty, 180)
+    # What a server held that was deleted while it moved stays taken: Nova forgets it.
+    for provider in get('/resource_providers', base=PLACEMENT, service='placement 1.36')['resource_providers']:
+        held = get(f"/resource_providers/{provider['uuid']}/allocations", base=PLACEMENT, service='placement 1.36')
+        for consumer in held['allocations']:
+            call('DELETE', f'/allocations/{consumer}', base=PLACEMENT, service='placement 1.36', ok=False)
     for group in get('/os-server-groups?all_projects=True')['server_groups']:
         call('DELETE', f"/os-server-groups/{group['id']}")
     for aggregate in get('/os-aggregates')['aggregates']:

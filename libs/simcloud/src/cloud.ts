@@ -567,8 +567,13 @@ export class Cloud {
     this.advance(nowMs);
     const server = this.server(idOrName);
     const migration = this.#current(server.uuid);
-    if (migration !== undefined)
-      this.#end(migration, migration.switched || migration.status === 'finished' ? 'completed' : 'cancelled');
+    if (migration !== undefined) {
+      const held = this.allocations.get(migration.uuid);
+      const arrived = migration.switched || migration.status === 'finished';
+      this.#end(migration, arrived ? 'completed' : 'cancelled');
+      // Nova forgets what the migration holds on the source: it stays taken until somebody deletes the allocation.
+      if (!arrived && held !== undefined) this.#allocate(migration.uuid, this.host(held.host), held.resources);
+    }
     this.#release(server.uuid);
     this.setMembership(server.uuid, null);
     server.deletedMs = this.#nowMs;
@@ -696,6 +701,14 @@ export class Cloud {
     host.consumers.delete(consumer);
     host.used = plus(host.used, allocation.resources, -1);
     host.generation++;
+  }
+
+  /** DELETE /allocations/{consumer}: false when it holds nothing. */
+  dropAllocation(nowMs: number, consumer: string): boolean {
+    this.advance(nowMs);
+    const held = this.allocations.has(consumer);
+    this.#release(consumer);
+    return held;
   }
 
   /** Whether the host's resource provider could take this much more. */
@@ -913,7 +926,9 @@ export class Cloud {
         return;
       case 'cold-finish':
         server.taskState = 'resize_finish';
-        this.#status(migration, 'finished');
+        // Across cells each cell has its row, and Nova lists either: the source's stays at post-migrating.
+        if (this.host(migration.dest ?? '').cell === source.cell || this.#random.next() < 0.5)
+          this.#status(migration, 'finished');
         this.#touch(server);
         next('cold-verify');
         return;

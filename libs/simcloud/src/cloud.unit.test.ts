@@ -322,7 +322,9 @@ function consistent(cloud: Cloud): void {
   for (const migration of cloud.migrations) {
     if (['preparing', 'running'].includes(migration.status))
       busy.set(migration.source, (busy.get(migration.source) ?? 0) + 1);
-    if (ENDED.has(migration.status)) expect(cloud.allocations.has(migration.uuid)).toBe(false);
+    // A server that is deleted while it moves leaves its source taken: that is Nova's own way.
+    if (ENDED.has(migration.status) && cloud.servers.has(migration.serverUuid))
+      expect(cloud.allocations.has(migration.uuid)).toBe(false);
     const order = ['accepted', 'queued', 'preparing', 'running'];
     const went = statuses(migration).filter((each) => !ENDED.has(each));
     expect(went).toEqual(order.slice(0, went.length));

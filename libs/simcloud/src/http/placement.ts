@@ -24,7 +24,7 @@ class Refusal extends Error {
   }
 }
 
-/** Placement's API: providers, inventories, usages, traits, allocations, candidates. Read-only. */
+/** Placement's API: providers, inventories, usages, traits, allocations, candidates. All that it changes is to delete allocations. */
 export class PlacementApi {
   readonly #cloud: Cloud;
   readonly #identity: Identity;
@@ -88,8 +88,12 @@ export class PlacementApi {
 
   #route(call: Call, minor: number): Reply {
     const parts = call.path.split('/').filter((part) => part !== '');
-    if (call.method !== 'GET') throw new Refusal(405, 'The simulated Placement is read-only.');
     const [collection, id, what] = parts;
+    if (call.method === 'DELETE' && collection === 'allocations' && id !== undefined) {
+      if (!this.#cloud.dropAllocation(call.nowMs, id)) throw new Refusal(404, `No allocations for consumer '${id}'`);
+      return { status: 204, headers: headers(call, minor), body: '' };
+    }
+    if (call.method !== 'GET') throw new Refusal(405, `The simulated Placement does not know ${call.method} here.`);
     if (collection === 'resource_providers' && id === undefined) return this.#providers(call, minor);
     if (collection === 'resource_providers' && id !== undefined) return this.#provider(call, minor, id, what);
     if (collection === 'allocations' && id !== undefined) return this.#consumer(call, minor, id);
