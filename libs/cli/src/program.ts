@@ -66,6 +66,7 @@ function pointToHelp(command: Command, name: string): void {
  */
 export async function runProgram(args: readonly string[], shell: Shell): Promise<number> {
   const { terminal } = shell;
+  process.exitCode = undefined;
   try {
     await createProgram(shell).parseAsync(args, { from: 'user' });
     return typeof process.exitCode === 'number' ? process.exitCode : 0;
@@ -79,5 +80,7 @@ export async function runProgram(args: readonly string[], shell: Shell): Promise
     }
     terminal.err(`kronos: ${error.message}\n${error.remedy === undefined ? '' : `${error.remedy}\n`}`);
     return error instanceof UsageError ? 2 : 1;
+  } finally {
+    process.exitCode = undefined;
   }
 }

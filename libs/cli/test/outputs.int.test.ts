@@ -9,7 +9,15 @@ let world: CliWorld;
 let scratch = '';
 
 beforeAll(async () => {
-  world = await openCliWorld({ seed: 4, cycles: 34, hosts: 4, vmsPerHost: 4, failures: 0.3, commands: 0.15 });
+  world = await openCliWorld({
+    seed: 4,
+    cycles: 34,
+    hosts: 4,
+    vmsPerHost: 4,
+    failures: 0.3,
+    commands: 0.15,
+    planner: 'greedy',
+  });
   scratch = await mkdtemp(join(tmpdir(), 'kronos-cli-out-'));
 }, 120_000);
 afterAll(async () => {
@@ -130,12 +138,14 @@ describe('understanding', () => {
     await golden(['replay', secret], 'replay-anonymous');
   });
   it('record without a scorer says so', () => golden('record gpu --wait 0.2s', 'record-no-scorer'));
-  it('explain cycle', () => golden('explain cycle -a gpu', 'explain-cycle'));
-  it('explain plan', () => golden(`explain plan ${anyPlan().id}`, 'explain-plan'));
-  it('explain one step', () => golden(`explain plan ${anyPlan().id} --step 1`, 'explain-step'));
-  it('explain vm', () => golden(`explain vm ${anyPlan().steps[0]?.serverName}`, 'explain-vm'));
-  it('explain host', () => golden(`explain host ${anyPlan().steps[0]?.from}`, 'explain-host'));
-  it('explain what is not there', () => golden('explain vm nope', 'explain-nope'));
+  it('explain cycle', () => golden(`explain cycle -a gpu --in ${scratch}/case`, 'explain-cycle'));
+  it('explain plan', () => golden(`explain plan ${anyPlan().id} --in ${scratch}/case`, 'explain-plan'));
+  it('explain one step', () => golden(`explain plan ${anyPlan().id} --step 1 --in ${scratch}/case`, 'explain-step'));
+  it('explain vm', () => golden(`explain vm ${anyPlan().steps[0]?.serverName} --in ${scratch}/case`, 'explain-vm'));
+  it('explain host', () => golden(`explain host ${anyPlan().steps[0]?.from} --in ${scratch}/case`, 'explain-host'));
+  it('explain what is not there', () => golden(`explain vm nope --in ${scratch}/case`, 'explain-nope'));
+  it('explain without the snapshot gives what the log holds, and says so', () =>
+    golden(`explain plan ${anyPlan().id}`, 'explain-log-only'));
 });
 
 describe('acting', () => {

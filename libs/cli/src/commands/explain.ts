@@ -199,7 +199,8 @@ const values = (by: ByPolicy): string =>
 
 function reasonLine({ text, detail }: Reason): string {
   const facts = Object.entries(detail ?? {}).map(
-    ([key, value]) => `${key} ${typeof value === 'string' ? value : JSON.stringify(value)}`,
+    ([key, value]) =>
+      `${key} ${typeof value === 'string' ? value : typeof value === 'number' ? figure(value) : JSON.stringify(value)}`,
   );
   return facts.length === 0 ? text : `${text} (${facts.join(', ')})`;
 }

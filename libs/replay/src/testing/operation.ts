@@ -42,6 +42,8 @@ export type OperationOptions = {
   /** Share of cycles in which an operator does something. */
   readonly commands?: number;
   readonly startMs?: number;
+  /** Default: search for the first aggregate, greedy for the others. */
+  readonly planner?: EngineOptions['planner'];
 };
 
 export type Operation = {
@@ -132,7 +134,7 @@ export function operate(options: OperationOptions): Operation {
       dryRun: false,
       approval: a === 1 ? 'manual' : 'auto',
       settleSeconds: 60,
-      planner: a === 0 ? 'search' : 'greedy',
+      planner: options.planner ?? (a === 0 ? 'search' : 'greedy'),
       searchWorkLimit: 5000,
       cooldownSeconds: 600,
     };
