@@ -36,6 +36,7 @@ interface Waiter {
   readonly notBefore: number;
   readonly since: number;
   code: string;
+  waits: boolean;
   readonly wake: (body: 'judge' | 'putOff') => void;
 }
 
@@ -52,6 +53,10 @@ export class StartBoard {
   readonly #recent: { readonly sequence: number; readonly hosts: readonly string[] }[] = [];
   #forgotten = 0;
   #timer: NodeJS.Timeout | null = null;
+  /** When the timer fires, ms since the epoch. */
+  #wakesAt = Number.POSITIVE_INFINITY;
+  /** Who is looked at next: all, or only those who came since the last look, as nothing has changed for the others. */
+  #next: 'all' | Waiter[] = [];
   #pumping = false;
 
   constructor(deps: BoardDeps) {
@@ -121,17 +126,25 @@ export class StartBoard {
 
   /** Looks at every waiting task again, soon. */
   pump(): void {
+    this.#next = 'all';
+    this.#soon();
+  }
+
+  #soon(): void {
     if (this.#pumping) return;
     this.#pumping = true;
     setImmediate(() => {
       this.#pumping = false;
-      this.#pump();
+      const next = this.#next;
+      this.#next = [];
+      this.#pump(next);
     });
   }
 
   close(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
+    this.#wakesAt = Number.POSITIVE_INFINITY;
   }
 
   #disturbed(task: Task, since: number): boolean {
@@ -146,7 +159,7 @@ export class StartBoard {
     return judgeStart(state, task, others, this.#deps.clock.read().wall, this.#deps.caps);
   }
 
-  #pump(): void {
+  #pump(whom: 'all' | readonly Waiter[]): void {
     const { state: stateOf, clock, caps, onWait } = this.#deps;
     if (this.#waiting.length === 0) return;
     const state = stateOf();
@@ -155,7 +168,7 @@ export class StartBoard {
       if (state.tasks.get(taskId)?.slot?.attempt === attempt) this.#granted.delete(taskId);
     let used = countWith(state, this.#granted);
     let soonest = now.wall + LONGEST_SLEEP_MS;
-    for (const waiter of [...this.#waiting]) {
+    for (const waiter of whom === 'all' ? [...this.#waiting] : whom.filter((each) => each.waits)) {
       const { task } = waiter;
       soonest = Math.min(soonest, Date.parse(task.notAfter) + 1);
       if (this.#granted.has(task.taskId) || noRoom(state, task, used, caps, now.wall)) {
@@ -180,7 +193,10 @@ export class StartBoard {
       }
       waiter.wake('judge');
     }
+    // Of a look at some, the timer that was set for the others still holds.
+    if (whom !== 'all' && this.#wakesAt <= soonest) return;
     this.close();
+    this.#wakesAt = soonest;
     this.#timer = setTimeout(() => this.pump(), Math.max(1, soonest - now.wall));
   }
 
@@ -199,6 +215,7 @@ export class StartBoard {
     if (stopping.aborted || lost.aborted) return Promise.resolve('draining');
     return new Promise((resolve) => {
       const leave = (why: 'judge' | 'putOff' | 'draining'): void => {
+        waiter.waits = false;
         const at = this.#waiting.indexOf(waiter);
         if (at >= 0) this.#waiting.splice(at, 1);
         stopping.removeEventListener('abort', drain);
@@ -212,13 +229,15 @@ export class StartBoard {
         notBefore,
         since: this.#deps.clock.read().mono,
         code: '',
+        waits: true,
         wake: leave,
       };
       stopping.addEventListener('abort', drain, { once: true });
       lost.addEventListener('abort', drain, { once: true });
       const at = this.#waiting.findIndex((other) => other.order > order);
       this.#waiting.splice(at < 0 ? this.#waiting.length : at, 0, waiter);
-      this.pump();
+      if (this.#next !== 'all') this.#next.push(waiter);
+      this.#soon();
     });
   }
 }
