@@ -75,24 +75,6 @@ export function table(terminal: Terminal, columns: readonly Column[], rows: read
 export const cut = (text: string, width: number): string =>
   text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
 
-/** Sentences broken into lines that fit the terminal, every line after the first indented. */
-export function wrap(terminal: Terminal, text: string, indent = 0): string {
-  if (!terminal.live) return text;
-  const lines: string[] = [];
-  for (const paragraph of text.split('\n')) {
-    let line = '';
-    for (const word of paragraph.split(' ')) {
-      const room = terminal.columns - (lines.length === 0 ? 0 : indent);
-      if (line !== '' && line.length + 1 + word.length > room) {
-        lines.push(line);
-        line = word;
-      } else line = line === '' ? word : `${line} ${word}`;
-    }
-    lines.push(line);
-  }
-  return lines.map((line, i) => (i === 0 ? line : ' '.repeat(indent) + line)).join('\n');
-}
-
 /** A number for people: at most so many decimals, none that are 0. */
 export const figure = (value: number | null, decimals = 3): string =>
   value === null ? '-' : String(Number(value.toFixed(decimals)));

@@ -11,7 +11,7 @@ import {
   waitingPlan,
 } from '@kronos/projections';
 import { count, figure } from '../terminal.ts';
-import { relative, span, when } from '../times.ts';
+import { span, when } from '../times.ts';
 
 /** Something that somebody has to look at. */
 export type Alarm = { readonly about: string; readonly text: string };
@@ -299,6 +299,3 @@ export const policyText = ({ policy, imbalance, threshold }: AggregateStatus['po
   imbalance === null
     ? `${policy} takes no part`
     : `${policy} ${figure(imbalance)} ${imbalance > threshold ? '>' : '<='} ${figure(threshold)}`;
-
-/** How long ago, or that it never was. */
-export const since = (ms: number | null, nowMs: number): string => (ms === null ? 'never' : relative(ms, nowMs));

@@ -1,0 +1,357 @@
+import { ALL, type Control } from '@kronos/contracts';
+import { fold } from '@kronos/projections';
+import { testLog } from '@kronos/projections/testing';
+import { describe, expect, it } from 'vitest';
+import { UsageError } from './errors.ts';
+import { choosePlan } from './operator/ask.ts';
+import { type Outcome, outcomeOf } from './operator/outcome.ts';
+import { chooseAddress, chooseAggregates } from './scope.ts';
+import { aggregateStatus, judge } from './status/status.ts';
+import { count, cut, figure, type Terminal, table } from './terminal.ts';
+import { absolute, parseDuration, parseTime, relative, span, when } from './times.ts';
+
+const now = Date.parse('2026-03-01T12:00:00Z');
+
+describe('times', () => {
+  it.each([
+    [0, '0 s'],
+    [1500, '1.5 s'],
+    [59_999, '59 s'],
+    [60_000, '1 min'],
+    [200_000, '3 min 20 s'],
+    [600_000, '10 min'],
+    [7_500_000, '2 h 5 min'],
+    [90_000_000, '1 d 1 h'],
+    [864_000_000, '10 d'],
+  ])('%d ms are %s', (ms, text) => expect(span(ms)).toBe(text));
+
+  it('are shown both ways', () => {
+    expect(relative(now, now)).toBe('now');
+    expect(relative(now + 90_000, now)).toBe('in 1 min 30 s');
+    expect(absolute(now - 86_400_000, now)).toBe('2026-02-28 12:00:00Z');
+    expect(when(now - 180_000, now)).toBe('11:57:00Z (3 min ago)');
+  });
+
+  it.each([
+    ['now', now],
+    ['90s', now - 90_000],
+    ['2h', now - 7_200_000],
+    ['1.5d', now - 129_600_000],
+    ['9:30', Date.parse('2026-03-01T09:30:00Z')],
+    ['09:30:15Z', Date.parse('2026-03-01T09:30:15Z')],
+    ['2026-02-01', Date.parse('2026-02-01T00:00:00Z')],
+    ['2026-02-01T10:00', Date.parse('2026-02-01T10:00:00Z')],
+    ['2026-02-01 10:00:00Z', Date.parse('2026-02-01T10:00:00Z')],
+    ['2026-02-01T10:00+02:00', Date.parse('2026-02-01T08:00:00Z')],
+  ])('%s is read', (text, ms) => expect(parseTime('--at', text, now)).toBe(ms));
+
+  it.each(['', 'yesterday', '25:00x', '2026-13-01', '-5m', '5w'])('%s is not', (text) =>
+    expect(() => parseTime('--at', text, now)).toThrow(UsageError),
+  );
+
+  it('durations have units, or are seconds', () => {
+    expect(['600', '10m', '1h', '0.5s'].map((text) => parseDuration('--for', text))).toEqual([600, 600, 3600, 0.5]);
+    expect(() => parseDuration('--for', '-1')).toThrow(UsageError);
+  });
+});
+
+const terminal = (columns: number, live = true): Terminal => ({ out() {}, err() {}, colour: false, columns, live });
+
+describe('tables', () => {
+  const columns = [{ head: 'id' }, { head: 'text', flex: true }, { head: 'n', right: true }];
+  const rows = [
+    ['a', 'a long text that goes on and on', '1'],
+    ['bb', 'short', '22'],
+  ];
+
+  it('are as wide as their cells', () =>
+    expect(table(terminal(80), columns, rows)).toBe(
+      'id  text                              n\na   a long text that goes on and on   1\nbb  short                            22\n',
+    ));
+  it('are cut to fit a terminal', () => {
+    for (const text of table(terminal(24), columns, rows).split('\n')) expect(text.length).toBeLessThanOrEqual(24);
+  });
+  it('are whole in a pipe', () => expect(table(terminal(24, false), columns, rows)).toContain('goes on and on'));
+  it('figures, counts and cuts', () => {
+    expect([figure(0.12345), figure(null), figure(2)]).toEqual(['0.123', '-', '2']);
+    expect([count(1, 'move'), count(2, 'move')]).toEqual(['1 move', '2 moves']);
+    expect(cut('abcdef', 4)).toBe('abc…');
+  });
+});
+
+describe('the aggregate', () => {
+  it('is the only one, or the one that is named', () => {
+    expect(chooseAggregates(['gpu'], undefined, false, 'pause')).toEqual(['gpu']);
+    expect(chooseAggregates(['gpu', 'cpu'], 'cpu', false, 'pause')).toEqual(['cpu']);
+    expect(chooseAddress(['gpu', 'cpu'], undefined, true, 'pause')).toBe(ALL);
+  });
+  it.each([
+    [['a', 'b'], undefined, false],
+    [['a'], 'b', false],
+    [['a'], 'a', true],
+    [[], undefined, false],
+  ] as const)('of %j, named %s, all %s: is refused, with what there is', (scope, name, all) =>
+    expect(() => chooseAggregates(scope, name, all, 'pause')).toThrow(UsageError),
+  );
+});
+
+const moves = [
+  { serverId: 'vm-1', from: 'h1', to: 'h2' },
+  { serverId: 'vm-2', from: 'h1', to: 'h3', dependsOn: [1] },
+  { serverId: 'vm-3', from: 'h2', to: 'h3' },
+];
+
+/** The outcome of the last event of a log. */
+function outcome(log: ReturnType<typeof testLog>): Outcome {
+  const last = log.events.at(-1)?.event as Control;
+  return outcomeOf(last, fold(log.events.slice(0, -1)), fold(log.events));
+}
+
+describe('what a command did, by the log', () => {
+  const proposed = () => {
+    const log = testLog();
+    log.configured({ approval: 'manual', approvalTtlSeconds: 900 });
+    return { log, plan: log.pass(10).proposed(moves) };
+  };
+
+  it('approves a whole plan', () => {
+    const { log, plan } = proposed();
+    log.pass(60).approved(plan);
+    expect(outcome(log)).toEqual({ effect: 'done', text: 'approved: 3 tasks released' });
+  });
+  it('approves a step with what it depends on, and lets the others go', () => {
+    const { log, plan } = proposed();
+    log.pass(60).approved(plan, [2]);
+    expect(outcome(log).text).toBe(
+      'approved: 2 tasks released; 1 of them because others depend on them; 1 step let go: the next cycle plans afresh',
+    );
+  });
+  it('is too late after the expiry', () => {
+    const { log, plan } = proposed();
+    log.pass(901).approved(plan);
+    expect(outcome(log)).toEqual({ effect: 'refused', text: 'too late: the plan expired at 00:15:10Z (1 s ago)' });
+  });
+  it('is too late after another answer', () => {
+    const { log, plan } = proposed();
+    log.pass(60).approved(plan, null, 'grace');
+    log.pass(60).rejected(plan);
+    expect(outcome(log)).toEqual({
+      effect: 'refused',
+      text: 'too late: the plan was released by grace at 00:01:10Z (1 min ago)',
+    });
+  });
+  it('rejects a step with its dependents, or the plan', () => {
+    const { log, plan } = proposed();
+    log.pass(60).rejected(plan, [1]);
+    expect(outcome(log).text).toBe('rejected: 2 steps, 1 of them because they depend on others; 1 step still waiting');
+    log.pass(1).rejected(plan, [1]);
+    expect(outcome(log).effect).toBe('refused');
+    log.pass(1).rejected(plan);
+    expect(outcome(log)).toEqual({ effect: 'done', text: 'rejected: the plan is gone, and the aggregate cools down' });
+    log.pass(1).approved(plan);
+    expect(outcome(log).text).toContain('too late: the plan was rejected at');
+  });
+  it('knows a plan that nobody made', () => {
+    const { log } = proposed();
+    log.approved('nope');
+    expect(outcome(log)).toEqual({ effect: 'refused', text: 'the log knows no plan nope that waits' });
+  });
+  it('pauses and resumes, here and everywhere', () => {
+    const log = testLog();
+    log.configured();
+    log.paused();
+    expect(outcome(log)).toMatchObject({ effect: 'done' });
+    log.paused();
+    expect(outcome(log)).toMatchObject({ effect: 'unchanged', text: expect.stringContaining('by ada') });
+    log.about(ALL).paused('grace');
+    expect(outcome(log).effect).toBe('done');
+    log.about('gpu').resumed();
+    expect(outcome(log).text).toContain('still paused for all aggregates by grace');
+    log.about(ALL).resumed();
+    expect(outcome(log)).toMatchObject({ effect: 'done' });
+    log.about('gpu').resumed();
+    expect(outcome(log)).toEqual({ effect: 'unchanged', text: 'it was not paused' });
+  });
+  it('cancels what waits, aborts what runs, and is too late for what is over', () => {
+    const log = testLog();
+    log.configured();
+    const plan = log.released(moves);
+    log.cancelled(`${plan}-s1`);
+    expect(outcome(log)).toMatchObject({ effect: 'done', text: expect.stringContaining('cancelled before its start') });
+    log.cancelled(`${plan}-s1`, 'grace');
+    expect(outcome(log)).toMatchObject({ effect: 'unchanged', text: expect.stringContaining('ada asked for that') });
+    log.started({ task: `${plan}-s3` });
+    log.aborted(`${plan}-s3`);
+    expect(outcome(log)).toMatchObject({ effect: 'done', text: expect.stringContaining('runs in Nova') });
+    log.completed({ task: `${plan}-s3` });
+    log.aborted(`${plan}-s3`);
+    expect(outcome(log)).toMatchObject({ effect: 'refused', text: expect.stringContaining('too late') });
+    log.aborted('nope');
+    expect(outcome(log).effect).toBe('refused');
+  });
+  it('quarantines and releases', () => {
+    const log = testLog();
+    log.quarantined('vm-1', 3600);
+    expect(outcome(log).text).toBe('vm-1 is left alone until 01:00:00Z (in 1 h)');
+    log.quarantined('vm-1', -1);
+    expect(outcome(log).text).toBe('vm-1 is left alone until it is released');
+    log.unquarantined('vm-1');
+    expect(outcome(log).effect).toBe('done');
+    log.unquarantined('vm-1');
+    expect(outcome(log).effect).toBe('unchanged');
+  });
+});
+
+describe('the plan that is answered', () => {
+  it('is the only one that waits; several are listed', () => {
+    const log = testLog();
+    for (const name of ['gpu', 'cpu']) log.about(name).configured({ approval: 'manual' });
+    const first = log.about('gpu').proposed(moves);
+    const choose = (planId?: string, steps: number[] | null = null) =>
+      choosePlan(log.fold(), ['gpu', 'cpu'], log.nowMs, { planId, steps });
+    expect(choose()).toEqual({ aggregate: 'gpu', planId: first });
+    expect(() => choose(first, [7])).toThrow('has no step 7 that waits');
+    const second = log.about('cpu').proposed(moves);
+    expect(() => choose()).toThrow('which plan? Several wait');
+    expect(choose(second)).toEqual({ aggregate: 'cpu', planId: second });
+    expect(() => choose('nope')).toThrow('knows no plan "nope"');
+  });
+});
+
+describe('status', () => {
+  const status = (
+    log: ReturnType<typeof testLog>,
+    ageSeconds = 5,
+    lastDecision: Parameters<typeof aggregateStatus>[0]['lastDecision'] = null,
+  ) =>
+    aggregateStatus(
+      {
+        aggregate: 'gpu',
+        state: log.state('gpu'),
+        newest: { timeMs: log.nowMs - ageSeconds * 1000, hosts: 3, servers: 9, problems: [] },
+        lastDecision,
+      },
+      log.nowMs,
+    );
+  const running = () => {
+    const log = testLog();
+    log.configured({ cooldownSeconds: 600 });
+    return log;
+  };
+
+  it('watches when there is nothing to do', () => {
+    const log = running();
+    log.pass(10).decided();
+    expect(status(log)).toMatchObject({ doing: 'watching: by the test', waitsFor: null, alarms: [] });
+  });
+  it('moves, and says what is under way', () => {
+    const log = running();
+    const plan = log.pass(10).released(moves);
+    log.dispatched(plan, 3);
+    log.started({ task: `${plan}-s1` });
+    const it = status(log);
+    expect(it.doing).toBe('moving: 1 under way, 2 to come, 0 over');
+    expect(it.moves.map((move) => move.state)).toEqual(['migrating', 'waiting', 'waiting']);
+    expect(it.alarms).toEqual([]);
+  });
+  it('waits for approval, for the end of a pause, for the end of a cooldown', () => {
+    const log = running();
+    log.configured({ approval: 'manual', cooldownSeconds: 600 });
+    const plan = log.pass(10).proposed(moves);
+    expect(status(log)).toMatchObject({ waitsFor: `kronos approve ${plan}, or kronos reject` });
+    log.rejected(plan);
+    expect(status(log)).toMatchObject({ doing: 'cooling down after a rejection' });
+    log.about(ALL).paused('grace');
+    expect(status(log)).toMatchObject({
+      doing: expect.stringContaining('paused by grace'),
+      waitsFor: 'kronos resume --all',
+    });
+  });
+  it.each([
+    ['an old snapshot', () => running(), 600, /is the scorer running/],
+    [
+      'an event that cannot be read',
+      () => {
+        const log = running();
+        log.unreadable();
+        return log;
+      },
+      5,
+      /cannot be read/,
+    ],
+    [
+      'tasks that nobody queues',
+      () => {
+        const log = running();
+        log.released(moves);
+        return log.pass(90);
+      },
+      5,
+      /not on the queue/,
+    ],
+    [
+      'moves that nobody starts',
+      () => {
+        const log = running();
+        log.dispatched(log.released(moves), 3);
+        return log.pass(300);
+      },
+      5,
+      /is an executor running/,
+    ],
+    [
+      'an abort without effect',
+      () => {
+        const log = running();
+        const p = log.released(moves);
+        log.dispatched(p, 3);
+        log.started({ task: `${p}-s1` });
+        log.aborted(`${p}-s1`);
+        return log.pass(300);
+      },
+      5,
+      /after the abort was asked for/,
+    ],
+    [
+      'snapshots that nobody decides',
+      () => {
+        const log = running();
+        log.decided();
+        return log.pass(600);
+      },
+      35,
+      /is the planner running/,
+    ],
+  ])('alarms about %s', (_, make, age, text) => {
+    const { alarms } = status(make(), age);
+    expect(alarms.map((alarm) => alarm.text).join('\n')).toMatch(text);
+  });
+  it('alarms about what cannot leave its host', () => {
+    const log = running();
+    log.decided();
+    const stuck = [
+      {
+        serverId: 's',
+        serverName: 'db',
+        host: 'h1',
+        phase: 'evacuate' as const,
+        reason: { code: 'x', text: 'no room' },
+      },
+    ];
+    expect(status(log, 5, { stuck, warnings: [] }).alarms[0]?.text).toBe('db cannot leave h1: no room');
+  });
+  it('is well when nobody has to look, and a service out of reach is no alarm', () => {
+    const base = { timeMs: now, server: '2.11.0', servers: [], aggregates: [], logStream: 'LOG' };
+    const service = { service: 'planner', url: '', reasons: ['nats: down'] };
+    const stream = { stream: 'LOG', messages: 1, maxBytes: 100 };
+    expect(
+      judge({ ...base, streams: [{ ...stream, bytes: 80 }], services: [{ ...service, state: 'unreachable' }] }).well,
+    ).toBe(true);
+    expect(judge({ ...base, streams: [], services: [{ ...service, state: 'notReady' }] }).alarms[0]?.text).toBe(
+      'is not ready: nats: down',
+    );
+    expect(judge({ ...base, streams: [{ ...stream, bytes: 81 }], services: [] }).alarms[0]?.text).toContain(
+      '81 % full',
+    );
+  });
+});
