@@ -11,6 +11,8 @@ cloudContract('the simulated cloud', async () => {
       name: 'contract',
       hosts: [...hosts.map((name) => ({ name })), { name: 'cmp101', cell: 'cell2' }],
       flavors: [{ name: 'bed.small', vcpus: 2, memoryMb: 4096, diskGb: 1 }],
+      // Long enough to be seen on a busy machine too: half a second of copying, and as long until `completed`.
+      timing: { copyFloorMs: 10_000, completedMs: 10_000 },
       scrapeSeconds: 0.1,
       applicationCredentials: [{ id: 'contract', name: 'contract', secret: 'hidden' }],
     },
