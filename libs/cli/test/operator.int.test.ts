@@ -1,0 +1,88 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { defaultStorageLimits } from '@kronos/contracts';
+import { connectEventLog } from '@kronos/eventlog';
+import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { operate } from '@kronos/replay/testing';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { kronos } from './world.ts';
+
+/** The command under its own NATS user, which may publish nothing but the commands of people, with no service running. */
+describe("the operator's NATS user", () => {
+  const operation = operate({
+    seed: 4,
+    cycles: 3,
+    aggregates: ['gpu', 'general'],
+    hosts: 3,
+    vmsPerHost: 3,
+    planner: 'greedy',
+  });
+  let server: NatsServer;
+  let directory = '';
+  const config = (user: string) => join(directory, `${user}.conf`);
+  const run = (user: string, line: string) =>
+    kronos(line.split(' '), { env: { KRONOS_CONFIG: config(user) }, nowMs: operation.events.at(-1)?.storedAt ?? 0 });
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'kronos-operator-'));
+    // The configuration that is deployed.
+    const accounts = await readFile(new URL('../../../deploy/nats/accounts.conf', import.meta.url), 'utf8');
+    const variables = [...accounts.matchAll(/\$(KRONOS_NATS_([A-Z]+)_PASSWORD)/g)];
+    const env = Object.fromEntries(variables.map(([, name, user]) => [name, `pw-${user?.toLowerCase()}`]));
+    server = await startNatsServer({ config: accounts, env });
+    const as = (user: string, name: string) =>
+      connectEventLog({ servers: [server.url], name, user, password: `pw-${user}` });
+    const provisioner = await as('provisioner', 'provision');
+    await provisioner.provision({ limits: defaultStorageLimits, replicas: 1, aggregates: ['gpu', 'general'] });
+    await provisioner.close();
+    const scorer = await as('scorer', 'scorer');
+    for (const snapshot of operation.snapshots)
+      await scorer.putSnapshot(snapshot, { by: { service: 'scorer', instance: 's', version: '0' }, causationId: null });
+    await scorer.close();
+    const planner = await as('planner', 'planner');
+    for (const { event } of operation.events)
+      if (['planner.configured', 'cycle.decided'].includes(event.type)) await planner.append(event as never);
+    await planner.close();
+    for (const user of ['operator', 'viewer'])
+      await writeFile(
+        config(user),
+        `[engine]\naggregates = gpu, general\nmax_clock_skew = 1000000000\n[nats]\nservers = ${server.url}\nuser = ${user}\npassword = pw-${user}\n[http]\nscorer_port = 0\nplanner_port = 0\nexecutor_port = 0\nledger_port = 0\n`,
+      );
+  }, 120_000);
+  afterAll(async () => {
+    await server?.stop();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  it.each([
+    'pause gpu',
+    'resume gpu',
+    'pause --all',
+    'resume --all',
+    'evaluate --all --wait 0',
+    'quarantine add vm-0-1 --for 1h',
+    'quarantine list',
+    'quarantine release vm-0-1',
+    'plans --since all',
+    'tap --since all --end',
+    'tap snapshots plans migrations results controls ledger inventory --since all --end',
+    'replay -a gpu',
+  ])('may do: %s', async (line) => {
+    const { status, err } = await run('operator', line);
+    expect({ status, err }).toEqual({ status: 0, err: '' });
+  });
+
+  it('may look at everything for status', async () => {
+    const { out, err } = await run('operator', 'status --json');
+    expect(err).toBe('');
+    expect(JSON.parse(out).streams).toHaveLength(3);
+  });
+
+  it('is another one than the viewer, who sees and asks for nothing', async () => {
+    expect((await run('viewer', 'plans --since all')).status).toBe(0);
+    const { status, err } = await run('viewer', 'pause gpu');
+    expect(status).toBe(1);
+    expect(err).toContain('may not publish on kronos.controls.gpu');
+  });
+});
