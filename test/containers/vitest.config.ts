@@ -1,0 +1,14 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+/** The tests with containers and with what is built for them: one after the other, and with time to build. */
+export default defineConfig({
+  test: {
+    root: fileURLToPath(new URL('../..', import.meta.url)),
+    include: ['test/{containers,deploy}/**/*.containers.test.ts'],
+    testTimeout: 300_000,
+    hookTimeout: 900_000,
+    teardownTimeout: 60_000,
+    fileParallelism: false,
+  },
+});

@@ -1,0 +1,181 @@
+import { execFile } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir, tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+
+const run = promisify(execFile);
+const chart = fileURLToPath(new URL('../../deploy/helm/kronos', import.meta.url));
+const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kronos', 'go');
+const KUBERNETES = 'v1.34.2';
+const PATHS = [...(process.env.PATH ?? '').split(delimiter), '/usr/local/go/bin', cache];
+const onPath = (name: string) => PATHS.map((dir) => join(dir, name)).find((path) => existsSync(path)) ?? null;
+
+/** A Go program, from the PATH or the cache, else built with `go install`; null without Go. */
+async function program(name: string, module: string): Promise<string | null> {
+  const found = onPath(name);
+  const go = onPath('go');
+  if (found !== null || go === null) return found;
+  mkdirSync(cache, { recursive: true });
+  const env = { ...process.env, GOBIN: cache, CGO_ENABLED: '0', GOFLAGS: '-modcacherw' };
+  await run(go, ['install', module], { env, cwd: tmpdir(), timeout: 900_000 }).catch(() => null);
+  return onPath(name);
+}
+
+type Schema = { [key: string]: unknown };
+
+/** The schemas of Kubernetes' own API description, strict: an unknown field is a mistake. */
+async function schemas(directory: string): Promise<void> {
+  const go = onPath('go') ?? '';
+  const { stdout } = await run(go, ['mod', 'download', '-json', `k8s.io/kubernetes@${KUBERNETES}`], {
+    cwd: tmpdir(),
+    timeout: 300_000,
+    maxBuffer: 2 ** 24,
+  });
+  const { Dir } = JSON.parse(stdout) as { Dir: string };
+  const { definitions } = JSON.parse(readFileSync(join(Dir, 'api/openapi-spec/swagger.json'), 'utf8')) as {
+    definitions: Record<string, Schema>;
+  };
+  for (const [name, definition] of Object.entries(definitions)) {
+    if (definition.properties !== undefined) definition.additionalProperties ??= false;
+    if (definition.format === 'int-or-string') definitions[name] = { oneOf: [{ type: 'string' }, { type: 'integer' }] };
+    if (name.endsWith('.Quantity')) definitions[name] = { oneOf: [{ type: 'string' }, { type: 'number' }] };
+  }
+  writeFileSync(join(directory, 'definitions.json'), JSON.stringify({ definitions }));
+  for (const [name, definition] of Object.entries(definitions)) {
+    const kinds = definition['x-kubernetes-group-version-kind'] as { group: string; version: string; kind: string }[];
+    for (const { group, version, kind } of kinds ?? []) {
+      const suffix = [group.split('.')[0], version].filter((part) => part !== '').join('-');
+      const file = `${kind.toLowerCase()}-${suffix}.json`;
+      writeFileSync(join(directory, file), JSON.stringify({ $ref: `definitions.json#/definitions/${name}` }));
+    }
+  }
+}
+
+const helm = await program('helm', 'helm.sh/helm/v3/cmd/helm@latest');
+const kubeconform = await program('kubeconform', 'github.com/yannh/kubeconform/cmd/kubeconform@latest');
+if (helm === null) console.warn('skipped: there is no helm, and no Go to build it with');
+
+/** Every choice of the chart at least once. */
+const variants: Record<string, string[]> = {
+  'as it is': [],
+  'with everything': [
+    ...['image.registry=registry.example.org/kronos', 'image.pullSecrets={pull}', 'openstack.caSecret=ca'],
+    ...['telemetry.otlpEndpoint=http://otel:4318', 'ledger.archive.enabled=true', 'ledger.archive.storageClass=ssd'],
+    ...['podLabels.team=cloud', 'podAnnotations.note=x', 'nodeSelector.role=control', 'serviceAccount.annotations.a=b'],
+    ...[
+      'tolerations[0].key=control',
+      'tolerations[0].operator=Exists',
+      'networkPolicy.egress.telemetry[0].cidr=10.0.0.0/8',
+    ],
+  ],
+  'an executor per aggregate': [
+    ...['executor.perAggregate[0].name=gpu', 'executor.perAggregate[0].aggregates={gpu,large memory}'],
+    ...['executor.perAggregate[1].name=rest', 'executor.perAggregate[1].unassigned=true'],
+  ],
+  'with little': [
+    ...['tools.enabled=false', 'provision.enabled=false', 'networkPolicy.enabled=false', 'nats.caSecret='],
+    ...['podDisruptionBudget.enabled=false', 'scorer.replicas=1'],
+  ],
+};
+
+type Resource = { kind: string; metadata: { name: string }; spec?: Record<string, unknown> };
+type Container = Record<string, unknown> & { name: string; image: string; args?: string[]; env?: { name: string }[] };
+type PodSpec = { containers: Container[]; securityContext: Schema; automountServiceAccountToken: boolean };
+
+async function render(settings: readonly string[]): Promise<string> {
+  const set = settings.flatMap((setting) => ['--set', setting]);
+  const args = ['template', 'kronos', chart, '--kube-version', KUBERNETES, '--namespace', 'kronos', ...set];
+  return (await run(helm ?? '', args, { maxBuffer: 2 ** 24 })).stdout;
+}
+const resources = (text: string) => parseAllDocuments(text).map((document) => document.toJS() as Resource);
+const pods = (all: Resource[]): [string, PodSpec][] =>
+  all.flatMap(({ kind, metadata, spec }) => {
+    const template = spec?.template as { spec: PodSpec } | undefined;
+    return template === undefined ? [] : [[`${kind} ${metadata.name}`, template.spec] as [string, PodSpec]];
+  });
+
+describe.skipIf(helm === null)('the chart', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'kronos-helm-'));
+  beforeAll(async () => {
+    if (kubeconform !== null && onPath('go') !== null) await schemas(directory);
+  }, 400_000);
+  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+  it.each(Object.entries(variants))('%s: Kubernetes would take all of it', async (_, settings) => {
+    const text = await render(settings);
+    if (!existsSync(join(directory, 'definitions.json')))
+      return console.warn('not checked against the schemas of Kubernetes: they cannot be had without Go');
+    const file = join(directory, 'rendered.yaml');
+    writeFileSync(file, text);
+    const location = `${directory}/{{ .ResourceKind }}{{ .KindSuffix }}.json`;
+    const args = ['-summary', '-output', 'json', '-schema-location', location, file];
+    const { stdout } = await run(kubeconform ?? '', args).catch((error: { stdout: string }) => error);
+    const { summary, resources: wrong } = JSON.parse(stdout) as { summary: Record<string, number>; resources: unknown };
+    expect(wrong).toEqual([]);
+    expect(summary.valid).toBe(resources(text).length);
+  });
+
+  it.each(Object.entries(variants))(
+    '%s: every container is nobody, reads only, and may nothing',
+    async (_, settings) => {
+      const all = pods(resources(await render(settings)));
+      expect(all.length).toBeGreaterThanOrEqual(4);
+      for (const [name, spec] of all) {
+        expect(spec.automountServiceAccountToken, name).toBe(false);
+        expect(spec.securityContext, name).toMatchObject({ runAsNonRoot: true, runAsUser: 65532 });
+        for (const container of spec.containers) {
+          expect(container.securityContext, name).toEqual({
+            allowPrivilegeEscalation: false,
+            readOnlyRootFilesystem: true,
+            capabilities: { drop: ['ALL'] },
+          });
+          expect(container.resources, name).toMatchObject({
+            requests: { cpu: expect.anything() },
+            limits: { memory: expect.anything() },
+          });
+        }
+      }
+    },
+  );
+
+  it('only the scorer and the executor are given an account of OpenStack, each its own', async () => {
+    const accounts = pods(resources(await render([]))).map(([name, spec]) => {
+      const secrets = JSON.stringify(spec).match(/kronos-openstack-\w+/g) ?? [];
+      return [name, [...new Set(secrets)]] as const;
+    });
+    expect(Object.fromEntries(accounts.filter(([, secrets]) => secrets.length > 0))).toEqual({
+      'Deployment kronos-scorer': ['kronos-openstack-scorer'],
+      'Deployment kronos-executor': ['kronos-openstack-executor'],
+    });
+  });
+
+  it('executors per aggregate are told their aggregates', async () => {
+    const all = pods(resources(await render(variants['an executor per aggregate'] ?? [])));
+    const args = all
+      .filter(([name]) => name.includes('executor'))
+      .map(([name, { containers }]) => [name, containers[0]?.args]);
+    expect(Object.fromEntries(args)).toEqual({
+      'Deployment kronos-executor-gpu': ['--aggregate', 'gpu', '--aggregate', 'large memory'],
+      'Deployment kronos-executor-rest': ['--unassigned'],
+    });
+  });
+
+  it('a field that Kubernetes does not know is noticed', async (context) => {
+    if (!existsSync(join(directory, 'definitions.json'))) return context.skip('the schemas cannot be had without Go');
+    const file = join(directory, 'wrong.yaml');
+    writeFileSync(file, await render(['scorer.resources.bogus.cpu=1']));
+    const location = `${directory}/{{ .ResourceKind }}{{ .KindSuffix }}.json`;
+    await expect(run(kubeconform ?? '', ['-schema-location', location, file])).rejects.toMatchObject({
+      stdout: expect.stringContaining('bogus'),
+    });
+  });
+
+  it('refuses what would not work', async () => {
+    await expect(render(['ledger.archive.enabled=true', 'ledger.replicas=2'])).rejects.toThrow(/ledger.replicas 1/);
+    await expect(render(['executor.perAggregate[0].name=gpu'])).rejects.toThrow(/names no aggregate/);
+  });
+});
