@@ -3,6 +3,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { generatedFiles as configurationFiles } from '../libs/config/src/sample.ts';
 import { generatedFiles } from '../libs/contracts/src/generate.ts';
 import { generatedFiles as natsFiles } from '../libs/eventlog/src/deploy.ts';
+import { generatedFiles as placementFiles } from '../libs/placement/src/document.ts';
 import { generatedFiles as telemetryFiles } from '../libs/telemetry/src/doc.ts';
 
 const directory = new URL('../libs/contracts/schemas/', import.meta.url);
@@ -10,7 +11,7 @@ rmSync(directory, { recursive: true, force: true });
 mkdirSync(directory, { recursive: true });
 for (const [name, text] of generatedFiles()) writeFileSync(new URL(name, directory), text);
 
-for (const [path, text] of [...configurationFiles(), ...telemetryFiles(), ...natsFiles()]) {
+for (const [path, text] of [...configurationFiles(), ...telemetryFiles(), ...natsFiles(), ...placementFiles()]) {
   const file = new URL(`../${path}`, import.meta.url);
   mkdirSync(new URL('.', file), { recursive: true });
   writeFileSync(file, text);
