@@ -65,7 +65,10 @@ const two: readonly StepInput[] = [
 describe('the board of an aggregate', () => {
   it('lets a task start, with the sequence of the log as it stands', async () => {
     const { wait, log, board } = setUp(two);
-    expect(await wait(1)).toEqual({ kind: 'mayStart', grant: { expected: log.events.length, disturbed: false } });
+    expect(await wait(1)).toEqual({
+      kind: 'mayStart',
+      grant: { expected: log.events.length, disturbed: false, deadLetters: 0 },
+    });
     board.close();
   });
 

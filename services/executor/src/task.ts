@@ -51,8 +51,10 @@ export interface Next {
 /** Leave to start, as the log stood at `expected`. */
 export interface Grant {
   readonly expected: number;
-  /** Since the pre-flight, something happened on the log that concerns its hosts or groups. */
+  /** Since the pre-flight, something happened on the log that concerns its hosts. */
   readonly disturbed: boolean;
+  /** Tasks that the log has as dead letters: what ended executors before may have been one of them. */
+  readonly deadLetters: number;
 }
 
 /** What pre-flight found. */
@@ -393,12 +395,14 @@ function received(state: TaskState, log: TaskLog, at: Reading): TaskState {
       return to(state, { at: migrationId === null ? 'seeking' : 'following', run, soon: true });
     }
     case 'waiting':
-      if (poisonous(state, at, 1)) return deadLetter(state, log.expected, false);
       return to(state, { at: 'waiting', checked: null, notBefore: at.mono });
   }
 }
 
-/** Delivered so often that it must be what ends its executors. */
+/**
+ * Delivered so often that it may be what ends its executors. The tasks that wait beside such a one come as often, so it is
+ * judged when it is about to be worked on, and after each dead letter the others get the same patience again.
+ */
 function poisonous(state: TaskState, at: Reading, patience: number): boolean {
   const { deadLetterDeliveries, deliveryEveryMs } = state.options;
   const byAge = (at.wall - state.task.requestedMs) / deliveryEveryMs;
@@ -424,6 +428,8 @@ function waiting(state: TaskState, stage: Stage & { at: 'waiting' }, fact: Fact)
   switch (fact.kind) {
     case 'mayStart': {
       const { checked } = stage;
+      const { deadLetters, expected } = fact.grant;
+      if (checked === null && poisonous(state, fact.at, 1 + deadLetters)) return deadLetter(state, expected, false);
       const fresh = checked !== null && !fact.grant.disturbed && fact.at.mono - checked.at <= state.options.checkTtlMs;
       if (fresh) return to(state, { at: 'claiming', grant: fact.grant, checked });
       return to(state, { at: 'checking', grant: fact.grant });

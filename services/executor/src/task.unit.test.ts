@@ -72,7 +72,7 @@ class Life {
 const nothingSeen = { newestMigrationId: 7, migrationId: null, requestId: null };
 const logSays = (attempt: TaskLog['attempt'], expected = 40): Body => ({ kind: 'log', log: { attempt, expected } });
 const waiting = logSays({ kind: 'waiting' });
-const mayStart: Body = { kind: 'mayStart', grant: { expected: 41, disturbed: false } };
+const mayStart: Body = { kind: 'mayStart', grant: { expected: 41, disturbed: false, deadLetters: 0 } };
 const go: Body = { kind: 'checked', verdict: { kind: 'go', newestMigrationId: 7, forced: false }, began: 500 };
 const refusedBy = (failure: Partial<Failure>): Body => ({
   kind: 'checked',
@@ -279,7 +279,7 @@ describe('the start', () => {
   it('decides again after a conflict, without a second pre-flight while the first is fresh', () => {
     const life = new Life().when(waiting, mayStart, go, mayStart, { kind: 'conflict' });
     expect(life.command.do).toBe('awaitStart');
-    life.when({ kind: 'mayStart', grant: { expected: 44, disturbed: false } });
+    life.when({ kind: 'mayStart', grant: { expected: 44, disturbed: false, deadLetters: 0 } });
     expect(life.command).toMatchObject({ do: 'appendStarted', expected: 44 });
   });
 
@@ -290,7 +290,9 @@ describe('the start', () => {
 
   it('checks again when its hosts were touched meanwhile', () => {
     const life = new Life().when(waiting, mayStart, go, mayStart, { kind: 'conflict' });
-    expect(life.when({ kind: 'mayStart', grant: { expected: 44, disturbed: true } }).command.do).toBe('check');
+    expect(life.when({ kind: 'mayStart', grant: { expected: 44, disturbed: true, deadLetters: 0 } }).command.do).toBe(
+      'check',
+    );
   });
 
   it('asks the log when nobody knows whether the start was written, and never asks Nova on a guess', () => {
@@ -810,12 +812,21 @@ describe('writing the outcome', () => {
 
 describe('a dead letter', () => {
   it('is a task that was delivered again and again and never came to its start', () => {
-    const life = new Life({}, {}, 21).when(waiting);
+    const life = new Life({}, {}, 21).when(waiting, mayStart);
     expect(life.ended).toMatchObject({ type: 'failed', errorType: 'DeadLetter', started: false, next: null });
   });
 
+  it('is none that only waited beside one', () => {
+    const grant = { expected: 41, disturbed: false, deadLetters: 1 };
+    expect(new Life({}, {}, 21).when(waiting).stage).toBe('waiting');
+    expect(new Life({}, {}, 40).when(waiting, { kind: 'mayStart', grant }).stage).toBe('checking');
+    expect(new Life({}, {}, 41).when(waiting, { kind: 'mayStart', grant }).ended).toMatchObject({
+      errorType: 'DeadLetter',
+    });
+  });
+
   it('is none that was delivered often because it is old', () => {
-    expect(new Life({}, {}, 59).pass(60 * MINUTE).when(waiting).stage).toBe('waiting');
+    expect(new Life({}, {}, 59).pass(60 * MINUTE).when(waiting, mayStart).stage).toBe('checking');
   });
 
   it('is none that is under way, unless it comes far more often still', () => {

@@ -229,7 +229,7 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
           const failure = { errorType: 'Cancelled' as const, reason: why, fault: 'none' as const, hostAtFault: null };
           return { kind: 'mustEnd', failure, expected };
         }
-        return { kind: 'mayStart', grant: { expected, disturbed: flip(0.1) } };
+        return { kind: 'mayStart', grant: { expected, disturbed: flip(0.1), deadLetters: 0 } };
       }
       case 'check': {
         const began = now;
