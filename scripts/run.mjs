@@ -9,8 +9,9 @@
 //   node scripts/run.mjs vitest|node [arguments]        that program under the bundled Node
 import { spawnSync } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { bundledNode } from './bundledNode.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const bin = join(root, 'node_modules', '.bin');
@@ -32,7 +33,7 @@ if (stale) {
   if (status !== 0) process.exit(status);
 }
 
-const node = existsSync(join(bin, 'node')) ? join(bin, 'node') : process.execPath;
+const node = bundledNode(root) ?? process.execPath;
 const version = spawnSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).stdout?.trim() ?? '';
 if (Number.parseInt(version, 10) < 24) {
   console.error(
@@ -42,7 +43,7 @@ if (Number.parseInt(version, 10) < 24) {
   process.exit(1);
 }
 
-const env = { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH ?? ''}` };
+const env = { ...process.env, PATH: [dirname(node), bin, process.env.PATH ?? ''].join(delimiter) };
 const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
 const [task = '', ...args] = process.argv.slice(2);
 const tasks = {
