@@ -1,6 +1,6 @@
 import type { Terminal } from '../terminal.ts';
 import { count, cut, figure, paint, type Style, table } from '../terminal.ts';
-import { relative, when } from '../times.ts';
+import { span, when } from '../times.ts';
 import { type AggregateStatus, policyText, type Status } from './status.ts';
 
 const MOVES_SHOWN = 10;
@@ -80,7 +80,7 @@ function aggregateLines(terminal: Terminal, status: AggregateStatus, nowMs: numb
         move.from,
         move.to,
         {
-          text: move.state === 'migrating' ? `migrating, ${relative(move.sinceMs, nowMs)}` : move.state,
+          text: move.state === 'migrating' ? `migrating for ${span(nowMs - move.sinceMs)}` : move.state,
           style: move.state === 'migrating' ? 'cyan' : 'dim',
         },
         move.note,
