@@ -8,7 +8,7 @@ import type { ActInput } from '@kronos/simcloud';
 import { type ExecutorProcess, Fleet } from './fleet.ts';
 import type { StartOrder } from './process.ts';
 
-/** Nova's pace, and the waits that belong to it: 60 s are 1.5 s. */
+/** Nova's pace, and the waits that belong to it: 60 s are 2 s, so that a busy machine keeps within them. */
 const SPEED = 40;
 export const ACK_WAIT_MS = 1000;
 
@@ -24,8 +24,8 @@ export const scaledOptions: Partial<TaskOptions> = {
   pollIntervalMs: 50,
   retryBackoffMs: 100,
   retryBackoffMaxMs: 400,
-  takeoverMs: 1500,
-  postWindowMs: 400,
+  takeoverMs: 2000,
+  postWindowMs: 1000,
   checkTtlMs: 1000,
   abortAgainMs: 300,
   settleMs: 1500,
