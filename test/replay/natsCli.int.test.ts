@@ -20,7 +20,8 @@ function findNatsCommand(): string | null {
 }
 
 const command = findNatsCommand();
-if (command === null) console.warn('docs/nats.md is not run: there is no nats command, and none could be built with Go');
+if (command === null)
+  console.warn('docs/nats.md is not run: there is no nats command, and none could be built with Go');
 
 const document = readFileSync(join(import.meta.dirname, '../../docs/nats.md'), 'utf8');
 const lines = [...document.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block = '']) => block.trimEnd().split('\n'));

@@ -41,8 +41,8 @@ export function createProgram(shell: Shell): Command {
   evaluateCommand(program, shell);
   quarantineCommands(program, shell);
   program.commandsGroup('Set up:');
-  configCommands(program, terminal);
-  provisionCommand(program, terminal);
+  configCommands(program, shell);
+  provisionCommand(program, shell);
   completionCommand(program, shell);
   program.commandsGroup('Services:');
   serviceCommands(program);

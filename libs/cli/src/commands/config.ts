@@ -14,6 +14,8 @@ import type { Aggregate, ComputeService, Hypervisor } from '@kronos/openstack';
 import { judge, matchHosts, type Prometheus, stalenessRange } from '@kronos/prometheus';
 import { createLogger, isKronosError } from '@kronos/telemetry';
 import type { Command } from 'commander';
+import { configFile, withConfig } from '../open.ts';
+import type { Shell } from '../shell.ts';
 import { paint, type Terminal } from '../terminal.ts';
 
 /** One thing that was checked. `skipped`: something it needs has failed. */
@@ -23,13 +25,12 @@ export type Finding = {
   readonly text: string;
 };
 
-export function configCommands(program: Command, terminal: Terminal): void {
+export function configCommands(program: Command, shell: Shell): void {
+  const { terminal } = shell;
   const config = program.command('config').description('the configuration: check it, or print a sample of it');
 
-  config
-    .command('check')
+  withConfig(config.command('check'))
     .description('validate both files, then connect to everything and run every query once (also kronos-test-config)')
-    .option('-c, --config <file>', 'kronos.conf')
     .option('--json', 'print the findings as JSON')
     .addHelpText('after', '\nExit status: 0 when nothing failed, 1 otherwise.')
     .action(async (options: { config?: string; json?: boolean }) => {
@@ -38,7 +39,7 @@ export function configCommands(program: Command, terminal: Terminal): void {
         findings.push(finding);
         if (options.json !== true) terminal.out(`${render(terminal, finding)}\n`);
       };
-      await check(options.config, process.env, report);
+      await check(configFile(shell, options), shell.env, report);
       const failed = findings.filter((f) => f.state === 'failed').length;
       if (options.json === true) terminal.out(`${JSON.stringify({ ok: failed === 0, findings }, null, 2)}\n`);
       else terminal.out(failed === 0 ? '\nAll is well.\n' : `\n${failed} of ${findings.length} checks failed.\n`);

@@ -2,18 +2,18 @@ import { loadConfig, scopeOf, storageLimits } from '@kronos/config';
 import { connectLog } from '@kronos/connect';
 import { createLogger, kronosVersion } from '@kronos/telemetry';
 import type { Command } from 'commander';
-import type { Terminal } from '../terminal.ts';
+import { configFile, withConfig } from '../open.ts';
+import type { Shell } from '../shell.ts';
 
-export function provisionCommand(program: Command, terminal: Terminal): void {
-  program
-    .command('provision')
+export function provisionCommand(program: Command, shell: Shell): void {
+  const { terminal } = shell;
+  withConfig(program.command('provision'))
     .description(
       'create the streams, durables and buckets of Kronos in NATS, or bring them up to date; can be repeated',
     )
-    .option('-c, --config <file>', 'kronos.conf')
     .option('--json', 'print what was done as JSON')
     .action(async (options: { config?: string; json?: boolean }) => {
-      const { config } = loadConfig({ file: options.config, env: process.env, role: 'provision' });
+      const { config } = loadConfig({ file: configFile(shell, options), env: shell.env, role: 'provision' });
       const logger = createLogger({ service: 'provision', version: kronosVersion, level: 'silent', format: 'json' });
       const log = await connectLog(config, 'provision', logger);
       try {
