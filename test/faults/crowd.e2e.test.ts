@@ -95,10 +95,14 @@ it('a task that ends every executor that takes it becomes a dead letter', { time
     over = true;
   });
   let killed = 0;
+  const begun = async (): Promise<boolean> =>
+    (await bed.results()).some(({ event }) => event.type === 'migration.started' && event.data.taskId === tasks[1]);
   while (!over) {
     const executor = start(scene, { hold, options });
     const standing = executor.report('holding', 60_000);
     if ((await Promise.race([standing, finals.then(() => null)])) === null) break;
+    // The task beside it has its chance before the executor dies.
+    while (!over && !(await begun())) await new Promise((resolve) => setTimeout(resolve, 50));
     await executor.kill();
     killed += 1;
   }
