@@ -5,6 +5,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     root: fileURLToPath(new URL('../..', import.meta.url)),
+    globalSetup: [fileURLToPath(new URL('setup.ts', import.meta.url))],
     include: ['test/{containers,deploy}/**/*.containers.test.ts'],
     testTimeout: 300_000,
     hookTimeout: 900_000,

@@ -1,0 +1,84 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { accessSync, constants, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { freePorts } from '@kronos/eventlog/testing';
+import { attributes, spans } from '@kronos/telemetry';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openWorld, settled, type World } from '../e2e/world.ts';
+
+/** A span as Jaeger's query API gives it: times in microseconds. */
+type Span = {
+  spanID: string;
+  operationName: string;
+  startTime: number;
+  duration: number;
+  processID: string;
+  tags: { key: string; value: unknown }[];
+};
+type Trace = { traceID: string; spans: Span[]; processes: Record<string, { serviceName: string }> };
+
+const runs = (path: string): boolean => {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+};
+const jaeger = (process.env.PATH ?? '')
+  .split(delimiter)
+  .map((dir) => join(dir, 'jaeger'))
+  .find(runs);
+if (jaeger === undefined) console.warn('skipped: there is no jaeger on the PATH');
+
+describe.skipIf(jaeger === undefined)('traces, stored in Jaeger as deploy/compose configures it', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'kronos-jaeger-'));
+  let store: ChildProcess;
+  let url: string;
+  let world: World;
+
+  beforeAll(async () => {
+    const [http = 0, grpc = 0, otlp = 0] = await freePorts(3);
+    const config = readFileSync(new URL('../../deploy/compose/jaeger.yaml', import.meta.url), 'utf8')
+      .replace('0.0.0.0:16686', `127.0.0.1:${http}`)
+      .replace('0.0.0.0:16685', `127.0.0.1:${grpc}`)
+      .replace('0.0.0.0:4318', `127.0.0.1:${otlp}`);
+    writeFileSync(join(directory, 'jaeger.yaml'), config);
+    store = spawn(jaeger ?? '', ['--config', join(directory, 'jaeger.yaml')], { stdio: 'ignore' });
+    url = `http://127.0.0.1:${http}`;
+    for (let i = 0; i < 100 && !(await fetch(`${url}/api/services`).catch(() => null))?.ok; i++) await delay(100);
+    world = await openWorld({ env: { OS_TELEMETRY__OTLP_ENDPOINT: `http://127.0.0.1:${otlp}` } });
+    await world.until('a balanced cloud', settled, 150_000);
+  }, 200_000);
+  afterAll(async () => {
+    await world?.close();
+    store?.kill('SIGTERM');
+    rmSync(directory, { recursive: true, force: true });
+  });
+
+  it('one migration is one trace over the services, and says how long each stage took', async () => {
+    const completed = world.events.find((event) => event.type === 'migration.completed');
+    const taskId = completed?.type === 'migration.completed' ? completed.data.taskId : '';
+    const tags = encodeURIComponent(JSON.stringify({ [attributes.taskId]: taskId }));
+    const query = `${url}/api/traces?service=kronos-executor&tags=${tags}`;
+    let trace: Trace | undefined;
+    const services = () => new Set(Object.values(trace?.processes ?? {}).map(({ serviceName }) => serviceName));
+    // The exporters send in batches, five seconds at the latest.
+    for (let i = 0; i < 60 && services().size < 4; i++) {
+      trace = ((await (await fetch(query)).json()) as { data: Trace[] }).data[0];
+      await delay(500);
+    }
+    expect([...services()].toSorted()).toEqual(['kronos-executor', 'kronos-ledger', 'kronos-planner', 'kronos-scorer']);
+    const mine = trace?.spans.filter(({ tags: given }) =>
+      given.every(({ key, value }) => key !== attributes.taskId || value === taskId),
+    );
+    const seconds = new Map<string, number>();
+    for (const { operationName, duration } of mine ?? [])
+      seconds.set(operationName, Math.max(seconds.get(operationName) ?? 0, duration / 1e6));
+    const stages = [spans.cycle, spans.decide, spans.task, spans.preflight, spans.migrate, spans.fold];
+    console.log(Object.fromEntries(stages.map((stage) => [stage, seconds.get(stage)])));
+    for (const stage of stages) expect(seconds.get(stage), stage).toBeGreaterThan(0);
+  }, 60_000);
+});
