@@ -1,0 +1,44 @@
+import type { ClusterFile } from '@kronos/placement';
+
+/**
+ * The evaluator that a first implementation would have: for each candidate the scores of all hosts are copied, the move is
+ * made, and every policy's maximum and minimum are looked for. Returns candidates per second over a fixed number of them.
+ */
+export function naiveEvaluationsPerSecond(file: ClusterFile, candidates: number): number {
+  const P = file.policies.length;
+  const index = new Map(file.hosts.map((host, h) => [host.id, h]));
+  const scores = file.hosts.map(() => new Array<number>(P).fill(0));
+  const home = file.vms.map((vm) => index.get(vm.host) ?? 0);
+  file.vms.forEach((vm, v) => {
+    const row = scores[home[v] ?? 0];
+    if (row !== undefined) for (let p = 0; p < P; p++) row[p] = (row[p] ?? 0) + (vm.w[p] ?? 0);
+  });
+  let best = Number.POSITIVE_INFINITY;
+  const started = performance.now();
+  for (let i = 0; i < candidates; i++) {
+    const v = (i * 7919) % file.vms.length;
+    const to = (i * 104729) % file.hosts.length;
+    const after = scores.map((row) => [...row]);
+    const source = after[home[v] ?? 0];
+    const target = after[to];
+    for (let p = 0; p < P; p++) {
+      const w = file.vms[v]?.w[p] ?? 0;
+      if (source !== undefined) source[p] = (source[p] ?? 0) - w;
+      if (target !== undefined) target[p] = (target[p] ?? 0) + w;
+    }
+    let combined = 0;
+    for (let p = 0; p < P; p++) {
+      let high = Number.NEGATIVE_INFINITY;
+      let low = Number.POSITIVE_INFINITY;
+      for (const row of after) {
+        high = Math.max(high, row[p] ?? 0);
+        low = Math.min(low, row[p] ?? 0);
+      }
+      combined += (file.weights[p] ?? 0) * (high - low);
+    }
+    best = Math.min(best, combined);
+  }
+  const seconds = (performance.now() - started) / 1000;
+  if (!Number.isFinite(best)) throw new Error('nothing was evaluated');
+  return candidates / seconds;
+}

@@ -1,0 +1,87 @@
+import { parseArgs } from 'node:util';
+import { planCluster } from '@kronos/placement';
+import { smallCluster, smallKinds } from './instances.ts';
+import { optimum } from './optimum.ts';
+
+/**
+ * Search and greedy beside the optimum that HiGHS proves, on small seeded clusters. Prints JSON.
+ *
+ *   node test/bench/quality.ts [--seeds 8] [--time-limit 60] [--kinds 5x20,10x50]
+ */
+const { values } = parseArgs({
+  options: {
+    seeds: { type: 'string', default: '8' },
+    'time-limit': { type: 'string', default: '60' },
+    kinds: { type: 'string', default: smallKinds.map((kind) => kind.name).join(',') },
+  },
+});
+const budgets = [3, 5];
+const wanted = new Set(values.kinds.split(','));
+
+type Row = { kind: string; seed: number; budget: number; optimum: number; search: number; greedy: number; ms: number };
+const rows: Row[] = [];
+let unproven = 0;
+for (const kind of smallKinds) {
+  if (!wanted.has(kind.name)) continue;
+  for (let seed = 1; seed <= Number(values.seeds); seed++)
+    for (const budget of budgets) {
+      const file = smallCluster(kind, seed);
+      const best = await optimum(file, budget, Number(values['time-limit']));
+      if (!best.proven) {
+        unproven++;
+        continue;
+      }
+      const started = performance.now();
+      const search = planCluster(file, { maxMigrations: budget, planner: 'search' });
+      const ms = performance.now() - started;
+      const greedy = planCluster(file, { maxMigrations: budget, planner: 'greedy' });
+      rows.push({
+        kind: kind.name,
+        seed,
+        budget,
+        optimum: best.combined,
+        search: search.after.combined,
+        greedy: greedy.after.combined,
+        ms,
+      });
+    }
+}
+
+/** How far above the optimum; where that is 0 only the optimum itself is no excess. */
+const excess = (value: number, best: number): number => (best > 1e-9 ? value / best - 1 : value > 1e-6 ? 1 : 0);
+
+function summary(of: readonly Row[], which: 'search' | 'greedy') {
+  const all = of.map((row) => Math.max(0, excess(row[which], row.optimum)));
+  return {
+    optimal: all.filter((x) => x < 1e-6).length / all.length,
+    meanExcess: all.reduce((a, b) => a + b, 0) / all.length,
+    worstExcess: Math.max(...all),
+  };
+}
+
+const kinds = [...new Set(rows.map((row) => row.kind))].map((kind) => {
+  const of = rows.filter((row) => row.kind === kind);
+  const times = of.map((row) => row.ms).sort((a, b) => a - b);
+  return {
+    kind,
+    instances: of.length,
+    search: summary(of, 'search'),
+    greedy: summary(of, 'greedy'),
+    medianMs: times[Math.floor(times.length / 2)],
+    worstMs: times.at(-1),
+  };
+});
+console.log(
+  JSON.stringify(
+    {
+      bench: 'quality',
+      instances: rows.length,
+      unproven,
+      search: summary(rows, 'search'),
+      greedy: summary(rows, 'greedy'),
+      kinds,
+    },
+    null,
+    2,
+  ),
+);
