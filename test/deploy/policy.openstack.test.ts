@@ -66,8 +66,9 @@ class Apis {
     return JSON.parse((await run('chroot', [ROOT, ...inside], { env: plain })).stdout);
   }
 
-  stop(): void {
-    for (const child of this.#children) if (child.pid !== undefined) process.kill(-child.pid, 'SIGTERM');
+  /** Ends both services, their workers with them, and removes their files. */
+  async stop(): Promise<void> {
+    await Promise.all(this.#children.map(endGroup));
     rmSync(`${ROOT}${this.#inside}`, { recursive: true, force: true });
   }
 
@@ -77,6 +78,22 @@ class Apis {
 }
 
 const plain = { HOME: '/root', LC_ALL: 'C.UTF-8', PATH: '/usr/sbin:/usr/bin:/sbin:/bin' };
+
+/** Ends a process group and waits until none of it is left: a worker that is still ending writes to its log. */
+async function endGroup({ pid }: ChildProcess): Promise<void> {
+  if (pid === undefined) return;
+  const signal = (name: NodeJS.Signals | 0): boolean => {
+    try {
+      return process.kill(-pid, name);
+    } catch {
+      return false;
+    }
+  };
+  signal('SIGTERM');
+  for (let i = 0; i < 40 && signal(0); i++) await delay(250);
+  signal('SIGKILL');
+  for (let i = 0; i < 40 && signal(0); i++) await delay(250);
+}
 
 async function answers(url: string): Promise<void> {
   for (let i = 0; i < 240; i++) {
@@ -158,7 +175,7 @@ describe('credentials of Kronos on a real OpenStack', () => {
     await apis.start();
   });
   afterAll(async () => {
-    apis.stop();
+    await apis.stop();
     rmSync(dir, { recursive: true, force: true });
     await bed('reset');
   });
