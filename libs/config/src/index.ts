@@ -13,6 +13,7 @@ export {
   sections,
 } from './options.ts';
 export { type ParsedPolicies, type PoliciesInput, parsePolicies, policyFileSchema } from './policies.ts';
-export { defaultConfig, environmentName, type Role, type Source, secretsOf } from './resolve.ts';
+export { defaultConfig, environmentName, secretsOf } from './resolve.ts';
 export { configSample, configurationDoc, generatedFiles, policiesSample } from './sample.ts';
 export { Secret } from './secret.ts';
+export type { Role, Source } from './source.ts';

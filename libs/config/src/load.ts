@@ -3,7 +3,8 @@ import type { Policy } from '@kronos/contracts';
 import { ConfigError, type Problem } from './errors.ts';
 import { type Config, type Reader, sections } from './options.ts';
 import { parsePolicies } from './policies.ts';
-import { ENVIRONMENT, type Role, resolveConfig, type Source } from './resolve.ts';
+import { resolveConfig } from './resolve.ts';
+import { ENVIRONMENT, type Role, type Source } from './source.ts';
 
 /** Where kronos.conf is when nobody says otherwise. */
 export const DEFAULT_CONFIG_FILE = '/etc/kronos/kronos.conf';

@@ -435,26 +435,6 @@ export const options = {
       help: 'Which cell each host is in, e.g. cell1:cmp1*, cell2:cmp2*; the first match counts. No live migration leaves a cell. Not needed in a cloud with one cell.',
     }),
   },
-  inventory: {
-    enabled: bool(false, {
-      by: SCORER,
-      help: "Keep an inventory of hosts and their instances from Nova's versioned notifications. false turns all of it off.",
-    }),
-    transport_url: secret({
-      by: SCORER,
-      help: "RabbitMQ of Nova's notifications: rabbit://USER:PASSWORD@HOST:5672/VHOST.",
-    }),
-    transport_url_file: secretFile('transport_url', { by: SCORER }),
-    topic: text('versioned_notifications', {
-      by: SCORER,
-      help: "Nova's [notifications] versioned_notifications_topics.",
-    }),
-    compare_interval: seconds(600, {
-      min: 1,
-      by: SCORER,
-      help: 'How often the inventory is compared with the API, host by host; a host that differs is read again.',
-    }),
-  },
   prometheus: {
     url: optionalUrl(HTTP_URL, {
       by: SCORER,
@@ -633,7 +613,6 @@ export const sectionHelp: Readonly<Record<SectionName, string>> = {
   executor:
     'How moves are carried out. The host breaker stands here and is read by the planner, which chooses the hosts.',
   nova: 'How Nova, Placement and Keystone are reached (the options of keystoneauth), and what counts there.',
-  inventory: "Nova's notifications as a second source of which instance is where.",
   prometheus: 'How Prometheus is reached.',
   nats: 'How NATS is reached, and how large the streams may become.',
   ledger: 'Checkpoints and the archive of the event log.',

@@ -2,24 +2,10 @@ import type { Problem } from './errors.ts';
 import { parseIni, shownName } from './ini.ts';
 import type { Parsed } from './kinds.ts';
 import { nearest } from './nearest.ts';
-import { type Config, camel, type Option, options, type Reader, sections } from './options.ts';
+import { type Config, camel, type Option, options, sections } from './options.ts';
 import { checkRules } from './rules.ts';
 import { Secret } from './secret.ts';
-
-/** Who asks: a service, a command, or `check`, which asks everything of everyone. */
-export type Role = Reader | 'check';
-
-/** Where an option's value came from. */
-export interface Source {
-  /** The file, or `environment`. */
-  readonly file: string;
-  readonly line: number | null;
-  /** `[engine] cooldown` or `OS_ENGINE__COOLDOWN`. */
-  readonly option: string;
-}
-
-/** Name of the file in problems about overrides. */
-export const ENVIRONMENT = 'environment';
+import { ENVIRONMENT, place, type Role, type Source } from './source.ts';
 
 export interface ConfigInput {
   /** Name of the file, for problems. */
@@ -218,8 +204,6 @@ function readSecretFiles(
   }
   return problems;
 }
-
-export const place = (source: Source): string => (source.line === null ? source.file : `line ${source.line}`);
 
 /** The values under their camelCase names. The table gives each value its type, so the shape is the type's. */
 function assemble(values: ReadonlyMap<string, unknown>): Config {

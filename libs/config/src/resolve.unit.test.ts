@@ -5,9 +5,10 @@ import { describe, expect, expectTypeOf, it } from 'vitest';
 import { engineFields, engineOptions, overrideEngineOption, storageLimits } from './engine.ts';
 import { ConfigError, renderProblem } from './errors.ts';
 import { type Config, camel, sections } from './options.ts';
-import { defaultConfig, environmentName, type Role, resolveConfig, secretsOf } from './resolve.ts';
+import { defaultConfig, environmentName, resolveConfig, secretsOf } from './resolve.ts';
 import { defaultText } from './sample.ts';
 import type { Secret } from './secret.ts';
+import type { Role } from './source.ts';
 
 interface Given {
   readonly text?: string;
@@ -359,7 +360,6 @@ describe('rules over several options', () => {
     ],
     [`${PROMETHEUS}username = u\n`, '[prometheus] username: is set without [prometheus] password'],
     [`${PROMETHEUS}client_cert = /c\n`, '[prometheus] client_cert: is set without [prometheus] client_key'],
-    [`${PROMETHEUS}[inventory]\nenabled = true\n`, '[inventory] transport_url: is not set'],
     [
       `${PROMETHEUS}[nats]\nuser = u\npassword = p\ncredentials_file = /c\n`,
       '[nats] credentials_file: is set beside [nats] user',

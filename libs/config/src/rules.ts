@@ -1,7 +1,7 @@
 import { ALL, UNASSIGNED } from '@kronos/contracts';
 import type { Problem } from './errors.ts';
 import { type Config, camel, type OptionPath, type SectionName } from './options.ts';
-import type { Role, Source } from './resolve.ts';
+import type { Role, Source } from './source.ts';
 
 /** What the rules over several options look at. */
 export interface RuleInput {
@@ -20,7 +20,6 @@ export function checkRules(input: RuleInput): Problem[] {
   scope(rules);
   if (input.reads('nova', 'auth_type')) nova(rules);
   if (input.reads('prometheus', 'url')) prometheus(rules);
-  if (input.reads('inventory', 'enabled')) inventory(rules);
   nats(rules);
   executor(rules);
   engine(rules);
@@ -192,19 +191,6 @@ function prometheus(rules: Rules): void {
   else if (!rules.has('prometheus.username'))
     rules.problem('prometheus.password_file', 'is set without [prometheus] username', 'Set both, or none.');
   rules.pair('prometheus.client_cert', 'prometheus.client_key');
-}
-
-function inventory(rules: Rules): void {
-  if (
-    rules.config.inventory.enabled &&
-    !rules.has('inventory.transport_url') &&
-    !rules.has('inventory.transport_url_file')
-  )
-    rules.problem(
-      'inventory.transport_url',
-      'is not set, and [inventory] enabled=true needs it',
-      'Set transport_url_file.',
-    );
 }
 
 function nats(rules: Rules): void {

@@ -1,0 +1,18 @@
+import type { Reader } from './options.ts';
+
+/** Who asks: a service, a command, or `check`, which asks everything of everyone. */
+export type Role = Reader | 'check';
+
+/** Where an option's value came from. */
+export interface Source {
+  /** The file, or `environment`. */
+  readonly file: string;
+  readonly line: number | null;
+  /** `[engine] cooldown` or `OS_ENGINE__COOLDOWN`. */
+  readonly option: string;
+}
+
+/** Name of the file in problems about overrides. */
+export const ENVIRONMENT = 'environment';
+
+export const place = (source: Source): string => (source.line === null ? source.file : `line ${source.line}`);
