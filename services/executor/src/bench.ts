@@ -17,7 +17,7 @@ import { type Clock, systemClock } from './clock.ts';
 import { taskMeters } from './meters.ts';
 import { defaultTaskOptions } from './options.ts';
 import { providers } from './providers.ts';
-import { AGGREGATE, type Bed, smallCloud, startBed } from './testing.ts';
+import { AGGREGATE, type Bed, smallCloud, startBed } from './testing/index.ts';
 import { createExecutor } from './worker.ts';
 
 const CAPS = { maxConcurrentMigrations: 1, maxOutboundPerHost: 1, maxInboundPerHost: 1, maxConcurrentPerGroup: 1 };
