@@ -302,11 +302,9 @@ async function checkHostQuery(
       ...(matches.unknown.length > 0 ? [`labels that fit no host in scope: ${some(matches.unknown)}`] : []),
       ...matches.ambiguous.map((a) => `label ${a.label} fits ${a.serviceHosts.join(' and ')}: no data for any of them`),
     ];
-    report({
-      what,
-      state: answer.health === 'HEALTHY' && outside.length === 0 ? 'ok' : 'failed',
-      text: lines.join('\n'),
-    });
+    // No value is no good answer, also while the hosts that it should be about are unknown.
+    const good = answer.health === 'HEALTHY' && instant.samples.length > 0 && outside.length === 0;
+    report({ what, state: good ? 'ok' : 'failed', text: lines.join('\n') });
   } catch (error) {
     report({ what, state: 'failed', text: messageOf(error) });
   }
