@@ -1,8 +1,9 @@
+import { foldLog, type PassedOver } from '@kronos/checkpoints';
 import { type Config, DEFAULT_CONFIG_FILE, loadConfig, scopeOf } from '@kronos/config';
 import { connectLog } from '@kronos/connect';
 import { streamNames } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
-import { createFolder, type Folder, type LogState } from '@kronos/projections';
+import type { LogState } from '@kronos/projections';
 import { createLogger, kronosVersion } from '@kronos/telemetry';
 import type { Command } from 'commander';
 import type { Shell } from './shell.ts';
@@ -50,11 +51,16 @@ export async function withSession<T>(
   }
 }
 
+/** Says that a checkpoint was not used. */
+export const tellPassedOver =
+  (shell: Shell) =>
+  ({ sequence, problem }: PassedOver): void =>
+    shell.terminal.err(`kronos: the checkpoint at event ${sequence} is passed over: ${problem}\n`);
+
 /** The log folded up to its last event. */
-export async function currentState(log: EventLog): Promise<LogState> {
-  const view = await log.view<Folder>({ initial: createFolder(), evolve: (folder, stored) => folder.apply(stored) });
+export async function currentState(shell: Shell, log: EventLog): Promise<LogState> {
+  const view = await foldLog(log, { onPassedOver: tellPassedOver(shell) });
   try {
-    await view.refresh();
     return view.state.snapshot();
   } finally {
     await view.close();

@@ -41,8 +41,9 @@ export async function findDecision(history: History, wanted: Wanted): Promise<Fo
     );
   }
   const { event } = found;
-  const folder = createFolder();
-  for await (const stored of history.events(event.data.basis)) folder.apply(stored);
+  const { basis } = event.data;
+  const folder = createFolder((await history.checkpoint(basis)) ?? undefined);
+  for await (const stored of history.events(basis, folder.sequence + 1)) folder.apply(stored);
   const state = aggregateState(folder.snapshot(), event.aggregate);
   const loaded = await snapshotOf(history, found);
   return {

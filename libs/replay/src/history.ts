@@ -1,4 +1,5 @@
 import { type CycleDecided, type ObjectRef, type Snapshot, type StoredEvent, snapshotSchema } from '@kronos/contracts';
+import type { LogState } from '@kronos/projections';
 
 /** One recorded snapshot: what is known without its body, and the body on demand. */
 export type SnapshotEntry = {
@@ -46,8 +47,10 @@ export interface History {
   readonly name: string;
   /** Names were replaced: digests and texts are not what they were. */
   readonly anonymized: boolean;
-  /** The log from its first event, in order, up to a sequence. It can be read again and again. */
-  events(to?: number): AsyncIterable<StoredEvent>;
+  /** The log in order, up to a sequence. It can be read again and again. */
+  events(to?: number, from?: number): AsyncIterable<StoredEvent>;
+  /** A state to start a fold from, at most up to this sequence; null: there is none, so from the first event. */
+  checkpoint(upTo: number): Promise<LogState | null>;
   /** Decisions about snapshots of the range, in the order of the log. */
   decisions(range: Range): AsyncIterable<StoredDecision>;
   /** Snapshots of the range, those of one aggregate in the order of their times. */

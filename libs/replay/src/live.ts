@@ -1,3 +1,4 @@
+import { type PassedOver, startingPoint } from '@kronos/checkpoints';
 import type { SnapshotTaken } from '@kronos/contracts';
 import { BadObject, type EventLog } from '@kronos/eventlog';
 import { type History, inRange, type LoadedSnapshot, type Range, readSnapshot } from './history.ts';
@@ -8,10 +9,15 @@ const SLACK_MS = 60_000;
 const sinceOf = ({ sinceMs }: Range): Date | 'all' => (sinceMs === undefined ? 'all' : new Date(sinceMs - SLACK_MS));
 
 /** The history of a running system: its log and the snapshots that it still keeps. */
-export const liveHistory = (log: EventLog, name: string): History => ({
+export const liveHistory = (
+  log: EventLog,
+  name: string,
+  onPassedOver: (passed: PassedOver) => void = () => undefined,
+): History => ({
   name,
   anonymized: false,
-  events: (to) => log.replay(to === undefined ? {} : { to }),
+  events: (to, from) => log.replay({ ...(to === undefined ? {} : { to }), ...(from === undefined ? {} : { from }) }),
+  checkpoint: (upTo) => startingPoint(log, onPassedOver, upTo),
   async *decisions(range) {
     const aggregates = range.aggregates === undefined ? {} : { aggregates: range.aggregates };
     for await (const { message, problem, sequence } of log.tail({

@@ -121,7 +121,8 @@ export async function readRecording(directory: string): Promise<Recording> {
     history: {
       name: directory,
       anonymized: about.data.anonymized,
-      events: (to) => eventsOf(directory, to),
+      events: (to, from) => eventsOf(directory, to, from),
+      checkpoint: async () => null,
       async *decisions(range) {
         for await (const { sequence, event } of eventsOf(directory))
           if (event.type === 'cycle.decided' && inRange(range, event.aggregate, Date.parse(event.data.snapshotTime)))
@@ -202,6 +203,7 @@ const addressSchema = z.object({ aggregate: z.string() });
 async function* eventsOf(
   directory: string,
   to = Number.POSITIVE_INFINITY,
+  from = 1,
 ): AsyncGenerator<StoredEvent, void, undefined> {
   const file = join(directory, LOG);
   const handle = await open(file).catch((cause: unknown) => {
@@ -219,6 +221,7 @@ async function* eventsOf(
       if (!line.success) throw invalid(at, line.error);
       const { sequence, storedAt, event: body } = line.data;
       if (sequence > to) return;
+      if (sequence < from) continue;
       const unreadable = unreadableSchema.safeParse(body);
       const aggregate = addressSchema.safeParse(body).data?.aggregate ?? '';
       const event = unreadable.success ? unreadable.data : readLogEvent(body, aggregate);

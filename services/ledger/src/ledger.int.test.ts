@@ -1,8 +1,8 @@
+import { newestCheckpoint } from '@kronos/checkpoints';
 import { ALL, messageId, type StateCheckpointed, type StoredEvent } from '@kronos/contracts';
 import { canonicalState, fold } from '@kronos/projections';
 import { randomHistory, testLog } from '@kronos/projections/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { newestCheckpoint } from './checkpoint.ts';
 import { ledgerBed } from './testing.ts';
 
 let bed: Awaited<ReturnType<typeof ledgerBed>>;

@@ -1,15 +1,8 @@
+import { foldLog, writeCheckpoint } from '@kronos/checkpoints';
 import { healthCheck } from '@kronos/connect';
 import { type Actor, parseSubject, type StoredEvent, streamNames } from '@kronos/contracts';
-import type { EventLog, LogView, ReplayedEvent } from '@kronos/eventlog';
-import {
-  aggregateCooldown,
-  anchorOf,
-  brokenHosts,
-  createFolder,
-  type Folder,
-  type LogState,
-  quarantineTable,
-} from '@kronos/projections';
+import type { EventLog, ReplayedEvent } from '@kronos/eventlog';
+import { aggregateCooldown, anchorOf, brokenHosts, type LogState, quarantineTable } from '@kronos/projections';
 import {
   attributes,
   type HttpServer,
@@ -23,7 +16,6 @@ import type { Tracer } from '@opentelemetry/api';
 import { statesOf } from './api/pages.ts';
 import { addRoutes } from './api/routes.ts';
 import { type ArchiveOptions, startArchiver } from './archive.ts';
-import { newestCheckpoint, writeCheckpoint } from './checkpoint.ts';
 import { addConsole } from './console.ts';
 import { history, RECENT_EVENTS } from './history.ts';
 import { skewWatch } from './skew.ts';
@@ -66,22 +58,22 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   const seen = history();
   const skew = skewWatch(options.maxClockSkewSeconds);
 
-  const checkpoint = await newestCheckpoint(log, ({ sequence, problem }) => {
-    metrics.checkpointsPassedOver.add(1, {});
-    logger.warn({ sequence, problem }, 'a checkpoint is passed over');
-  });
-  const from = checkpoint === null ? 1 : checkpoint.sequence + 1;
-  logger.info(
-    { sequence: checkpoint?.sequence ?? 0 },
-    checkpoint === null ? 'folding the log from its first event' : 'folding the log from a checkpoint',
-  );
-  const folder = checkpoint === null ? createFolder() : createFolder(checkpoint);
+  let from = 1;
   let last: StoredEvent | null = null;
-  const view: LogView<Folder> = await log.view<Folder>({
-    initial: folder,
-    from,
-    evolve(state, stored) {
-      state.apply(stored);
+  const view = await foldLog(log, {
+    onPassedOver({ sequence, problem }) {
+      metrics.checkpointsPassedOver.add(1, {});
+      logger.warn({ sequence, problem }, 'a checkpoint is passed over');
+    },
+    onStart(sequence) {
+      from = sequence + 1;
+      logger.info(
+        { sequence },
+        sequence === 0 ? 'folding the log from its first event' : 'folding the log from a checkpoint',
+      );
+    },
+    evolve(folder, stored) {
+      folder.apply(stored);
       last = stored;
       seen.add(stored);
       const wrong = skew.see(stored, clock());
@@ -90,7 +82,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
           { writer: wrong.writer, seconds: wrong.seconds, sequence: stored.sequence },
           "a writer's clock and the NATS server's differ by more than max_clock_skew",
         );
-      return state;
+      return folder;
     },
   });
   const state = (): LogState => view.state.snapshot();
@@ -113,7 +105,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
           onTrouble: (error) => logger.error({ err: error }, 'the archive cannot be written; it is tried again'),
         });
 
-  let written = checkpoint?.sequence ?? 0;
+  let written = from - 1;
   let writtenAtMs = clock();
   let writing: Promise<void> | null = null;
   let almostFull = false;

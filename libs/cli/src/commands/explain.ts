@@ -11,7 +11,7 @@ import {
 } from '@kronos/replay';
 import type { Command } from 'commander';
 import { UsageError } from '../errors.ts';
-import { type ConfigOption, withConfig, withSession } from '../open.ts';
+import { type ConfigOption, tellPassedOver, withConfig, withSession } from '../open.ts';
 import { chooseAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, type Terminal, table } from '../terminal.ts';
@@ -149,7 +149,7 @@ async function run(
       options.aggregate === undefined
         ? scope
         : chooseAggregates(scope, options.aggregate, false, `explain ${command} -a`);
-    await answer(liveHistory(log, config.nats.servers.join(', ')), { aggregates, ...at });
+    await answer(liveHistory(log, config.nats.servers.join(', '), tellPassedOver(shell)), { aggregates, ...at });
   });
 }
 

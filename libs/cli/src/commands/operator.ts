@@ -2,7 +2,7 @@ import type { Control } from '@kronos/contracts';
 import type { LogState } from '@kronos/projections';
 import type { Command } from 'commander';
 import { UsageError } from '../errors.ts';
-import { type ConfigOption, type Session, withConfig, withSession } from '../open.ts';
+import { type ConfigOption, type Session, tellPassedOver, withConfig, withSession } from '../open.ts';
 import { act } from '../operator/act.ts';
 import { aggregateOfTask, choosePlan } from '../operator/ask.ts';
 import { type Asking, control } from '../operator/control.ts';
@@ -46,7 +46,11 @@ export async function give(
   ask: (state: LogState, asking: Asking) => Control,
 ): Promise<Told> {
   const asking = askingOf(shell, options);
-  const { event, sequence, storedAt, before, after } = await act(session.log, (state) => ask(state, asking));
+  const { event, sequence, storedAt, before, after } = await act(
+    session.log,
+    (state) => ask(state, asking),
+    tellPassedOver(shell),
+  );
   const skewMs = Math.abs(Date.parse(event.time) - storedAt);
   if (skewMs > session.config.engine.maxClockSkew * 1000)
     shell.terminal.err(

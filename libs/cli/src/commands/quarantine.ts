@@ -31,7 +31,7 @@ export function quarantineCommands(program: Command, shell: Shell): void {
     .action(async (aggregate: string | undefined, options: ConfigOption & { json?: boolean }) => {
       await withSession(shell, options, async ({ log, scope }) => {
         const wanted = aggregate === undefined ? scope : chooseAggregates(scope, aggregate, false, 'quarantine list');
-        const state = await currentState(log);
+        const state = await currentState(shell, log);
         const rows = wanted.flatMap((name) => {
           const inForce = optionsInForce(state, name) ?? defaultEngineOptions;
           return quarantineTable(aggregateState(state, name), shell.now(), inForce).map((q) => ({

@@ -19,7 +19,7 @@ export function statusCommand(program: Command, shell: Shell): void {
     )
     .action(async (options: ConfigOption & { json?: boolean }) => {
       await withSession(shell, options, async (session) => {
-        const status = await collectStatus(session, await currentState(session.log), shell.now());
+        const status = await collectStatus(session, await currentState(shell, session.log), shell.now());
         if (options.json === true) printJson(shell.terminal, status);
         else shell.terminal.out(renderStatus(shell.terminal, status));
         if (!status.well) process.exitCode = 1;

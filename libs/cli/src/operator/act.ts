@@ -1,6 +1,7 @@
+import { type FoldOptions, foldLog } from '@kronos/checkpoints';
 import type { Control } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
-import { createFolder, type Folder, type LogState } from '@kronos/projections';
+import type { LogState } from '@kronos/projections';
 
 /** A command on the log, with the state just before and just after it. */
 export type Acted<C extends Control> = {
@@ -19,13 +20,14 @@ export type Acted<C extends Control> = {
  * @throws what `ask` throws, and the errors of append
  */
 export async function act<C extends Control>(
-  log: Pick<EventLog, 'view' | 'append'>,
+  log: Parameters<typeof foldLog>[0] & Pick<EventLog, 'append'>,
   ask: (state: LogState) => C,
+  onPassedOver: NonNullable<FoldOptions['onPassedOver']>,
 ): Promise<Acted<C>> {
   let id: string | null = null;
   const around: Omit<Acted<C>, 'event'>[] = [];
-  const view = await log.view<Folder>({
-    initial: createFolder(),
+  const view = await foldLog(log, {
+    onPassedOver,
     evolve(folder, stored) {
       if (id === null || stored.event.type === 'unreadable' || stored.event.id !== id) return folder.apply(stored);
       const before = folder.snapshot();
@@ -35,7 +37,6 @@ export async function act<C extends Control>(
     },
   });
   try {
-    await view.refresh();
     const event = ask(view.state.snapshot());
     id = event.id;
     const { sequence } = await log.append(event);

@@ -10,9 +10,10 @@ export const storedDigest = (snapshot: Snapshot): string =>
 export const memoryHistory = (events: readonly StoredEvent[], snapshots: readonly Snapshot[]): History => ({
   name: 'memory',
   anonymized: false,
-  async *events(to = Number.POSITIVE_INFINITY) {
-    for (const stored of events) if (stored.sequence <= to) yield stored;
+  async *events(to = Number.POSITIVE_INFINITY, from = 1) {
+    for (const stored of events) if (stored.sequence >= from && stored.sequence <= to) yield stored;
   },
+  checkpoint: async () => null,
   async *decisions(range) {
     for (const { sequence, event } of events)
       if (event.type === 'cycle.decided' && inRange(range, event.aggregate, Date.parse(event.data.snapshotTime)))

@@ -17,18 +17,19 @@ const LEDGER: Family = 'ledger';
 /** A checkpoint that was not used, and why. */
 export type PassedOver = { readonly sequence: number; readonly problem: string };
 
-/** Messages of one log sequence, or what is wrong with one of them. */
-type Found = { readonly messages: StateCheckpointed[]; problem: string | null };
-
 /**
  * The state of the newest checkpoint that can be trusted, or null: then the fold starts from the first event. Trusted is
  * one whose parts are all there, have the digests they name, are of this fold and of this log.
+ *
+ * @param upTo later ones are not looked at
  */
 export async function newestCheckpoint(
   log: Pick<EventLog, 'tail' | 'objects' | 'replay' | 'lastSequence'>,
   onPassedOver: (passed: PassedOver) => void,
+  upTo = Number.POSITIVE_INFINITY,
 ): Promise<LogState | null> {
-  const bySequence = new Map<number, Found>();
+  if ((await log.lastSequence(streamNames.checkpoints)) === 0) return null;
+  const bySequence = new Map<number, StateCheckpointed[]>();
   for await (const delivered of log.tail({ families: [LEDGER], since: 'all', end: true })) {
     if (delivered.problem !== undefined) {
       onPassedOver({ sequence: delivered.sequence, problem: `${delivered.subject}: ${delivered.problem}` });
@@ -36,12 +37,13 @@ export async function newestCheckpoint(
     }
     if (delivered.message.type !== 'state.checkpointed') continue;
     const { sequence } = delivered.message.data;
-    const found = bySequence.get(sequence) ?? { messages: [], problem: null };
-    found.messages.push(delivered.message);
-    bySequence.set(sequence, found);
+    if (sequence > upTo) continue;
+    const found = bySequence.get(sequence);
+    if (found === undefined) bySequence.set(sequence, [delivered.message]);
+    else found.push(delivered.message);
   }
   const last = await log.lastSequence(streamNames.log);
-  for (const [sequence, { messages }] of [...bySequence].sort(([a], [b]) => b - a)) {
+  for (const [sequence, messages] of [...bySequence].sort(([a], [b]) => b - a)) {
     const problem = sequence > last ? `the log ends at ${last}` : null;
     const tried = problem === null ? await restore(log, messages) : problem;
     if (typeof tried !== 'string') return tried;

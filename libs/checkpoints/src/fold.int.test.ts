@@ -1,0 +1,143 @@
+import { type Actor, defaultStorageLimits, type Message, type StateCheckpointed, streamNames } from '@kronos/contracts';
+import { connectEventLog, type EventLog } from '@kronos/eventlog';
+import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { anchorOf, canonicalState, createFolder } from '@kronos/projections';
+import { type HistoryOptions, randomHistory } from '@kronos/projections/testing';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { foldLog, type PassedOver, startingPoint, writeCheckpoint } from './index.ts';
+
+const by: Actor = { service: 'ledger', instance: 'test', version: '0.0.0' };
+let server: NatsServer;
+let log: EventLog;
+beforeEach(async () => {
+  server = await startNatsServer();
+  log = await connectEventLog({ servers: [server.url], name: 'test' });
+  await log.provision({ limits: defaultStorageLimits, replicas: 1, aggregates: ['gpu', 'general', 'web eu/1'] });
+});
+afterEach(async () => {
+  await log.close();
+  await server.stop();
+});
+
+async function append(options: HistoryOptions): Promise<number> {
+  const messages: Message[] = [];
+  for (const { event } of randomHistory(options)) if (event.type !== 'unreadable') messages.push(event);
+  await log.appendMany(messages);
+  return await log.lastSequence(streamNames.log);
+}
+
+/** The state up to a sequence, folded from the first event. */
+async function folded(to?: number) {
+  const folder = createFolder();
+  let anchor = '';
+  for await (const stored of log.replay(to === undefined ? {} : { to })) {
+    folder.apply(stored);
+    anchor = anchorOf(stored);
+  }
+  return { state: folder.snapshot(), anchor };
+}
+
+async function checkpointAt(sequence: number): Promise<void> {
+  const { state, anchor } = await folded(sequence);
+  await writeCheckpoint(log, state, anchor, by, 0);
+}
+
+/** Where a reader starts, what it says, and the text of the state that it has in the end. */
+async function read() {
+  const passed: PassedOver[] = [];
+  let start = -1;
+  const view = await foldLog(log, {
+    onPassedOver: (one) => passed.push(one),
+    onStart: (sequence) => {
+      start = sequence;
+    },
+  });
+  const text = canonicalState(view.state.snapshot());
+  await view.close();
+  return { start, passed, text };
+}
+
+describe('a reader of the log', () => {
+  it('starts from the first event where there is no checkpoint', async () => {
+    await append({ seed: 1, cycles: 20 });
+    expect(await read()).toEqual({ start: 0, passed: [], text: canonicalState((await folded()).state) });
+  });
+
+  it('starts from the newest checkpoint, has the very same state, and goes on with the log', async () => {
+    const end = await append({ seed: 2, cycles: 60 });
+    await checkpointAt(Math.floor(end / 3));
+    await checkpointAt(Math.floor(end / 2));
+    expect(await read()).toEqual({
+      start: Math.floor(end / 2),
+      passed: [],
+      text: canonicalState((await folded()).state),
+    });
+    const view = await foldLog(log);
+    const more = await append({ seed: 3, cycles: 5, startMs: Date.now() });
+    await view.upTo(more);
+    expect(canonicalState(view.state.snapshot())).toBe(canonicalState((await folded()).state));
+    await view.close();
+  });
+
+  it('takes the one before a checkpoint that is bad, and says so', async () => {
+    const end = await append({ seed: 4, cycles: 60 });
+    const good = Math.floor(end / 3);
+    await checkpointAt(good);
+    const spoilt: [number, (data: StateCheckpointed['data']) => StateCheckpointed['data'], RegExp][] = [
+      [good + 1, (data) => ({ ...data, digest: 'sha256:00' }), /digest/],
+      [good + 2, (data) => ({ ...data, foldVersion: 999 }), /fold version 999/],
+      [good + 3, (data) => data, /another log/],
+      [end + 1000, (data) => data, /log ends at/],
+    ];
+    const parts: StateCheckpointed[] = [];
+    for await (const { message, problem } of log.tail({ families: ['ledger'], since: 'all', end: true }))
+      if (problem === undefined && message.type === 'state.checkpointed') parts.push(message);
+    for (const [sequence, change] of spoilt)
+      for (const part of parts)
+        await log.append({ ...part, id: `${part.id}-${sequence}`, data: { ...change(part.data), sequence } });
+    const { start, passed, text } = await read();
+    expect(start).toBe(good);
+    expect(text).toBe(canonicalState((await folded()).state));
+    expect(passed.map((one) => one.sequence)).toEqual([end + 1000, good + 3, good + 2, good + 1]);
+    for (const [sequence, , problem] of spoilt)
+      expect(passed.find((one) => one.sequence === sequence)?.problem).toMatch(problem);
+  });
+
+  it('takes a checkpoint that is not all there for none', async () => {
+    const end = await append({ seed: 5, cycles: 60 });
+    const good = Math.floor(end / 3);
+    await checkpointAt(good);
+    const { state, anchor } = await folded(Math.floor(end / 2));
+    const half: Pick<EventLog, 'append' | 'objects'> = {
+      objects: log.objects,
+      append: (message, options) =>
+        message.aggregate === 'gpu' ? log.append(message, options) : Promise.resolve({ sequence: 0, duplicate: false }),
+    };
+    await writeCheckpoint(half, state, anchor, by, 0);
+    const { start, passed } = await read();
+    expect(start).toBe(good);
+    expect(passed).toEqual([{ sequence: Math.floor(end / 2), problem: expect.stringMatching(/is missing/) }]);
+  });
+
+  it('gets the newest one up to a sequence for an earlier state', async () => {
+    const end = await append({ seed: 6, cycles: 60 });
+    const [first, second] = [Math.floor(end / 3), Math.floor(end / 2)];
+    await checkpointAt(first);
+    await checkpointAt(second);
+    expect((await startingPoint(log, () => {}, second - 1))?.sequence).toBe(first);
+    expect(await startingPoint(log, () => {}, first - 1)).toBeNull();
+  });
+
+  it('starts from the first event, and says so, where checkpoints cannot be read', async () => {
+    await append({ seed: 7, cycles: 20 });
+    await checkpointAt(10);
+    const nc = await connect({ servers: server.url });
+    await (await jetstreamManager(nc)).streams.delete(streamNames.checkpoints);
+    await nc.close();
+    const { start, passed, text } = await read();
+    expect({ start, text }).toEqual({ start: 0, text: canonicalState((await folded()).state) });
+    expect(passed).toEqual([{ sequence: 0, problem: expect.stringMatching(/cannot be read/) }]);
+  });
+});

@@ -1,0 +1,48 @@
+import type { StoredEvent } from '@kronos/contracts';
+import { Closed, type EventLog, EventLogError, type LogView } from '@kronos/eventlog';
+import { createFolder, type Folder, type LogState } from '@kronos/projections';
+import { newestCheckpoint, type PassedOver } from './checkpoint.ts';
+
+export type FoldOptions = {
+  /** A checkpoint was not used, and why; the fold is the same without it, only slower. */
+  readonly onPassedOver?: (passed: PassedOver) => void;
+  /** Where the fold starts: after this sequence; 0 is the first event. */
+  readonly onStart?: (sequence: number) => void;
+  /** Folds one event; default: `folder.apply(stored)`. */
+  readonly evolve?: (folder: Folder, stored: StoredEvent) => Folder;
+};
+
+/**
+ * The log folded up to its end, and on as it grows: from the newest checkpoint that can be trusted, else from the first
+ * event. The state is the same either way.
+ *
+ * @throws what `view` throws
+ */
+export async function foldLog(
+  log: Pick<EventLog, 'view' | 'tail' | 'objects' | 'replay' | 'lastSequence'>,
+  options: FoldOptions = {},
+): Promise<LogView<Folder>> {
+  const { evolve = (folder, stored) => folder.apply(stored) } = options;
+  const checkpoint = await startingPoint(log, options.onPassedOver ?? (() => undefined));
+  options.onStart?.(checkpoint?.sequence ?? 0);
+  return await log.view<Folder>(
+    checkpoint === null
+      ? { initial: createFolder(), evolve }
+      : { initial: createFolder(checkpoint), from: checkpoint.sequence + 1, evolve },
+  );
+}
+
+/** Checkpoints only save time: where they cannot be read at all, the fold starts from the first event. */
+export async function startingPoint(
+  log: Pick<EventLog, 'tail' | 'objects' | 'replay' | 'lastSequence'>,
+  onPassedOver: (passed: PassedOver) => void,
+  upTo?: number,
+): Promise<LogState | null> {
+  try {
+    return await newestCheckpoint(log, onPassedOver, upTo);
+  } catch (error) {
+    if (!(error instanceof EventLogError) || error instanceof Closed) throw error;
+    onPassedOver({ sequence: 0, problem: `checkpoints cannot be read: ${error.message}` });
+    return null;
+  }
+}

@@ -1,0 +1,2 @@
+export * from './checkpoint.ts';
+export * from './fold.ts';
