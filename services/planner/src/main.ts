@@ -1,7 +1,7 @@
+import { foldLog } from '@kronos/checkpoints';
 import { engineOptions, scopeOf, storageLimits } from '@kronos/config';
 import { connectLog, healthCheck } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
-import { createFolder, type Folder } from '@kronos/projections';
 import { commandLine, runService, kronosVersion as version } from '@kronos/telemetry';
 import { createPlanner } from './loop.ts';
 import { plannerMeters } from './meters.ts';
@@ -23,11 +23,9 @@ process.exit(
           limits: storageLimits(config),
           ackWaitSeconds: config.nats.ackWait,
         });
-        const view = await log.view<Folder>({
-          initial: createFolder(),
-          evolve: (folder, stored) => folder.apply(stored),
+        const view = await foldLog(log, {
+          onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is passed over'),
         });
-        await view.refresh();
         const planner = createPlanner({
           log,
           view,
