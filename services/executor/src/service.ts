@@ -1,7 +1,8 @@
+import { foldLog } from '@kronos/checkpoints';
 import { type Config, scopeOf, storageLimits } from '@kronos/config';
 import { connectLog, healthCheck, openCloud } from '@kronos/connect';
 import { streamNames } from '@kronos/contracts';
-import { aggregateState, createFolder, type Folder, slots } from '@kronos/projections';
+import { aggregateState, slots } from '@kronos/projections';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { systemClock } from './clock.ts';
 import { UnknownAggregate } from './errors.ts';
@@ -39,9 +40,8 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
       limits: storageLimits(config),
       ackWaitSeconds: config.nats.ackWait,
     });
-    const view = await log.view<Folder>({
-      initial: createFolder(),
-      evolve: (folder, stored) => folder.apply(stored),
+    const view = await foldLog(log, {
+      onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is passed over'),
     });
     const cloud = openCloud(config, process.env, metrics);
     const { executor: options } = config;
