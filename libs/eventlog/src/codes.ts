@@ -1,6 +1,7 @@
 /** JetStream's error codes that matter here (nats-server, server/errors.json). */
 export const apiCodes = {
   clusterIncomplete: 10004,
+  noSuitablePeers: 10005,
   clusterNotAvailable: 10008,
   clusterNotLeader: 10009,
   consumerNotFound: 10014,

@@ -1,6 +1,7 @@
 import { bucketDefinitions, defaultStorageLimits, type StorageLimits, streamDefinitions } from '@kronos/contracts';
 import { type ConsumerConfig, JetStreamApiError, type StreamConfig } from '@nats-io/jetstream';
 import { judgeServer } from './capabilities.ts';
+import { apiCodes } from './codes.ts';
 import {
   bucketConfig,
   compare,
@@ -27,25 +28,32 @@ const consumerWhat = (aggregate: string) => `consumer ${TASK_STREAM}/${taskConsu
 
 /** One request of provisioning or checking; null when the thing asked for is not there. */
 async function get<T>(link: Link, what: string, act: () => Promise<T>): Promise<T | null> {
-  try {
-    return await link.insist(async () => {
-      try {
-        return await act();
-      } catch (error) {
-        if (isNotFound(error)) return null;
-        throw error;
+  const until = performance.now() + link.requestTimeoutMs;
+  for (;;)
+    try {
+      return await link.insist(async () => {
+        try {
+          return await act();
+        } catch (error) {
+          if (isNotFound(error)) return null;
+          throw error;
+        }
+      }, what);
+    } catch (error) {
+      // A cluster that has just started may not know all its servers yet.
+      if (error instanceof JetStreamApiError && error.code === apiCodes.noSuitablePeers && performance.now() < until) {
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        continue;
       }
-    }, what);
-  } catch (error) {
-    if (error instanceof JetStreamApiError) throw new ProvisionRefused(refusal(what, error), { cause: error });
-    throw error;
-  }
+      if (error instanceof JetStreamApiError) throw new ProvisionRefused(refusal(what, error), { cause: error });
+      throw error;
+    }
 }
 
 /** The server's own words, and what to do for the refusals that people meet. */
 function refusal(what: string, error: JetStreamApiError): string {
   const remedies: Record<number, string> = {
-    10005: 'too few servers for so many replicas: add servers, or lower [nats] replicas',
+    [apiCodes.noSuitablePeers]: 'too few servers for so many replicas: add servers, or lower [nats] replicas',
     10023: 'the server has not enough room: raise max_file of its JetStream, or lower the limits in [nats]',
     10028: 'the server has not enough memory for JetStream: raise max_mem',
     10047:

@@ -35,6 +35,8 @@ export type ServerOptions = {
   readonly server?: FoundServer;
   /** More lines for the server's configuration: accounts, max_payload. */
   readonly config?: string;
+  /** More options of its `jetstream` block, such as `sync_interval: always`. */
+  readonly jetstream?: string;
   /** Environment for `$NAMES` in the configuration. */
   readonly env?: Readonly<Record<string, string>>;
   /** Where the store is; default: a directory of its own that is removed at the end. */
@@ -45,6 +47,8 @@ export type ServerOptions = {
 export interface NatsServer {
   readonly url: string;
   readonly port: number;
+  /** Its `server_name`, by which leaders and replicas are named. */
+  readonly name: string;
   readonly version: string;
   readonly binary: string;
   readonly storeDir: string;
@@ -83,25 +87,29 @@ process.once('exit', () => {
 });
 
 class Process implements NatsServer {
+  readonly name: string;
   readonly port: number;
   readonly version: string;
   readonly binary: string;
   readonly storeDir: string;
   readonly #dir: string;
+  readonly #node: ClusterNode;
   readonly #env: Readonly<Record<string, string>>;
   #child: ChildProcess | null = null;
 
-  constructor(found: FoundServer, port: number, dir: string, storeDir: string, env: Readonly<Record<string, string>>) {
-    this.binary = found.path;
-    this.version = found.version;
-    this.port = port;
+  constructor(place: Place, dir: string, storeDir: string, env: Readonly<Record<string, string>>) {
+    this.name = place.name;
+    this.binary = place.found.path;
+    this.version = place.found.version;
+    this.port = place.port;
     this.storeDir = storeDir;
     this.#dir = dir;
+    this.#node = place.node;
     this.#env = env;
   }
 
   get url(): string {
-    return `nats://127.0.0.1:${this.port}`;
+    return `nats://${this.#node.address}:${this.port}`;
   }
 
   get pid(): number | null {
@@ -122,7 +130,10 @@ class Process implements NatsServer {
 
   async start(): Promise<void> {
     const output = openSync(this.#log, 'w');
-    const child = spawn(this.binary, ['-c', join(this.#dir, 'nats.conf')], {
+    const { namespace } = this.#node;
+    const inside = namespace === undefined ? [] : ['ip', 'netns', 'exec', namespace];
+    const [program = '', ...args] = [...inside, this.binary, '-c', join(this.#dir, 'nats.conf')];
+    const child = spawn(program, args, {
       stdio: ['ignore', output, output],
       env: { ...process.env, ...this.#env },
     });
@@ -167,7 +178,23 @@ class Process implements NatsServer {
   }
 }
 
-type Place = { readonly found: FoundServer; readonly port: number; readonly name: string; readonly cluster?: string };
+/** Where a server of a cluster runs. */
+export type ClusterNode = {
+  /** The address that it listens on, and by which the others and clients reach it. */
+  readonly address: string;
+  /** The network namespace that it runs in, as `ip netns` names it. */
+  readonly namespace?: string;
+};
+
+type Place = {
+  readonly found: FoundServer;
+  readonly node: ClusterNode;
+  readonly port: number;
+  readonly name: string;
+  readonly cluster?: string;
+};
+
+const LOOPBACK: ClusterNode = { address: '127.0.0.1' };
 
 async function launch(place: Place, options: ServerOptions): Promise<Process> {
   const dir = mkdtempSync(join(tmpdir(), 'kronos-nats-'));
@@ -177,15 +204,15 @@ async function launch(place: Place, options: ServerOptions): Promise<Process> {
     join(dir, 'nats.conf'),
     [
       `server_name: "${place.name}"`,
-      `host: "127.0.0.1"`,
+      `host: "${place.node.address}"`,
       `port: ${place.port}`,
-      `jetstream { store_dir: ${JSON.stringify(storeDir)}, max_mem: 268435456, max_file: 107374182400 }`,
+      `jetstream {\n  store_dir: ${JSON.stringify(storeDir)}\n  max_mem: 268435456\n  max_file: 107374182400\n  ${options.jetstream ?? ''}\n}`,
       place.cluster ?? '',
       options.config ?? '',
       '',
     ].join('\n'),
   );
-  const server = new Process(place.found, place.port, dir, storeDir, options.env ?? {});
+  const server = new Process(place, dir, storeDir, options.env ?? {});
   try {
     await server.start();
   } catch (error) {
@@ -203,7 +230,7 @@ async function launch(place: Place, options: ServerOptions): Promise<Process> {
 export async function startNatsServer(options: ServerOptions = {}): Promise<NatsServer> {
   const found = options.server ?? (await findNatsServer(options.version ?? 'any'));
   const [port = 0] = options.port === undefined ? await freePorts(1) : [options.port];
-  return await launch({ found, port, name: `kronos-${port}` }, options);
+  return await launch({ found, node: LOOPBACK, port, name: `kronos-${port}` }, options);
 }
 
 export interface NatsCluster {
@@ -212,19 +239,25 @@ export interface NatsCluster {
   stop(): Promise<void>;
 }
 
-/** Starts a cluster and waits until JetStream has a leader there. */
-export async function startNatsCluster(size: number, options: ServerOptions = {}): Promise<NatsCluster> {
+/** Starts a cluster, of as many servers or of one per node, and waits until JetStream has a leader there. */
+export async function startNatsCluster(
+  size: number | readonly ClusterNode[],
+  options: ServerOptions = {},
+): Promise<NatsCluster> {
   const found = options.server ?? (await findNatsServer(options.version ?? 'any'));
-  const ports = await freePorts(size * 2);
-  const routes = ports.slice(size).map((port) => `nats://127.0.0.1:${port}`);
+  const nodes = typeof size === 'number' ? Array.from({ length: size }, () => LOOPBACK) : size;
+  const ports = await freePorts(nodes.length * 2);
+  const places = nodes.map((node, i) => ({ node, port: ports[i] ?? 0, route: ports[nodes.length + i] ?? 0 }));
+  const routes = places.map(({ node, route }) => `nats://${node.address}:${route}`);
   const servers = await Promise.all(
-    ports.slice(0, size).map((port, i) =>
+    places.map(({ node, port, route }) =>
       launch(
         {
           found,
+          node,
           port,
           name: `kronos-${port}`,
-          cluster: `cluster { name: "kronos", listen: "127.0.0.1:${ports[size + i]}", routes: ${JSON.stringify(routes)} }`,
+          cluster: `cluster { name: "kronos", listen: "${node.address}:${route}", routes: ${JSON.stringify(routes)} }`,
         },
         options,
       ),
