@@ -30,13 +30,22 @@ export type Installation = {
   readonly close: (options?: { readonly keepFiles?: boolean }) => Promise<void>;
 };
 
+type Overrides = Readonly<Record<string, string>>;
+
+const oneServer = async () => {
+  const server = await startNatsServer();
+  return { urls: [server.url], stop: () => server.stop() };
+};
+
 export type InstallationOptions = {
   /** The text of kronos.conf. */
   readonly config: (places: { readonly natsUrl: string; readonly policiesFile: string }) => string;
   /** The text of policies.yaml. */
   readonly policies: string;
-  /** Overrides of options for the services, as oslo.config takes them from the environment. */
-  readonly env?: Readonly<Record<string, string>>;
+  /** Overrides of options for the services, as oslo.config takes them from the environment; a function: for each its own. */
+  readonly env?: Overrides | ((of: ServiceName | 'provision') => Overrides);
+  /** Starts the NATS servers; default: one, without accounts. */
+  readonly nats?: () => Promise<{ readonly urls: readonly string[]; readonly stop: () => Promise<void> }>;
   /** Called when a service ends although nobody asked it to. */
   readonly onExit: (service: ServiceName, code: number | null) => void;
   readonly say: (text: string) => void;
@@ -53,14 +62,16 @@ export async function openInstallation(options: InstallationOptions): Promise<In
   try {
     await mkdir(join(directory, 'logs'));
     options.say('starting nats-server');
-    const nats = await startNatsServer();
+    const nats = await (options.nats ?? oneServer)();
     undo.push(() => nats.stop());
     const policiesFile = join(directory, 'policies.yaml');
     const configFile = join(directory, 'kronos.conf');
     await writeFile(policiesFile, options.policies);
-    await writeFile(configFile, options.config({ natsUrl: nats.url, policiesFile }));
+    await writeFile(configFile, options.config({ natsUrl: nats.urls.join(','), policiesFile }));
 
-    const { config } = loadConfig({ file: configFile, env: {}, role: 'provision' });
+    const { env = {} } = options;
+    const envOf = typeof env === 'function' ? env : (of: ServiceName | 'provision') => (of === 'provision' ? {} : env);
+    const { config } = loadConfig({ file: configFile, env: envOf('provision'), role: 'provision' });
     const quiet = createLogger({ service: 'demo', version: kronosVersion, level: 'silent', format: 'json' });
     const log = await connectLog(config, 'demo', quiet);
     undo.push(() => log.close());
@@ -79,7 +90,7 @@ export async function openInstallation(options: InstallationOptions): Promise<In
     const start = (service: ServiceName): ChildProcess => {
       const child = spawn(process.execPath, [serviceMain(service), '--config', configFile], {
         stdio: ['ignore', 'pipe', 'pipe'],
-        env: { ...process.env, ...options.env },
+        env: { ...process.env, ...envOf(service) },
       });
       const file = createWriteStream(join(directory, 'logs', `${service}.log`), { flags: 'a' });
       child.stderr.pipe(file, { end: false });
