@@ -1,0 +1,263 @@
+/** A whole installation on three NATS servers with three copies of everything, and a cloud with fifty servers to be moved. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { streamNames } from '@kronos/contracts';
+import { type ClusterNode, type FoundServer, type NatsServer, startNatsCluster } from '@kronos/eventlog/testing';
+import { breaches } from '@kronos/executor/testing';
+import { type Sim, startSim } from '@kronos/simcloud';
+import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { ended, released, type Watch, watch } from '../e2e/world.ts';
+
+export const TASKS = 50;
+const AGGREGATE = 'general';
+/** Hosts that are emptied first, of ten servers each; one more is emptied when all is over; and where they go. */
+const LEAVING = ['h1', 'h2', 'h3', 'h4', 'h5'];
+const LAST = 'h6';
+const HOSTS = [...LEAVING, LAST, 'h7', 'h8', 'h9', 'h10', 'h11', 'h12'];
+const EXECUTORS = 3;
+
+const CAPS = { maxConcurrentMigrations: TASKS, maxOutboundPerHost: 10, maxInboundPerHost: 20 };
+
+const config = (sim: Sim, places: { natsUrl: string; policiesFile: string }) => `[engine]
+aggregates = ${AGGREGATE}
+policies_file = ${places.policiesFile}
+dry_run = false
+evaluation_interval = 2
+cooldown = 1
+instance_cooldown = 1
+settle_seconds = 2.5
+evacuate_disabled_hosts = true
+[executor]
+max_concurrent_migrations = ${CAPS.maxConcurrentMigrations}
+max_outbound_per_host = ${CAPS.maxOutboundPerHost}
+max_inbound_per_host = ${CAPS.maxInboundPerHost}
+poll_interval = 0.5
+retry_backoff = 1
+[nova]
+auth_url = ${sim.urls.identity}
+username = admin
+password = secret
+project_name = admin
+user_domain_id = default
+project_domain_id = default
+region_name = RegionOne
+[prometheus]
+url = ${sim.urls.prometheus}
+staleness_threshold = 15
+[nats]
+servers = ${places.natsUrl}
+replicas = 3
+ack_wait = 6
+log_max_bytes = 64MiB
+snapshot_max_bytes = 64MiB
+[http]
+scorer_port = 0
+planner_port = 0
+executor_port = 0
+ledger_port = 0
+[log]
+format = json
+`;
+
+const policies = `policies:
+  - name: cpu
+    mode: spread
+    weight: 1
+    imbalance_query: host_cpu_utilisation
+    vm_profile_query: vm_cpu_cores / 64
+    vm_profile_label: instance_uuid
+    threshold: 0.9
+    max_migrations_per_cycle: ${TASKS}
+`;
+
+export interface Crew extends Watch {
+  readonly servers: readonly NatsServer[];
+  /** The server that leads the log, and the others. */
+  leader(): Promise<{ readonly leader: NatsServer; readonly followers: readonly NatsServer[] }>;
+  /** Makes a server the leader of the log. */
+  promote(server: NatsServer): Promise<void>;
+  /** The server that an executor is connected to. */
+  serverOfExecutor(): Promise<NatsServer>;
+  /** Waits until so many of the fifty moves have been started, and gives their tasks. */
+  moving(started: number): Promise<readonly string[]>;
+  /** Waits until all is done and whole again, moves a few more servers, and says in words what does not hold. */
+  aftermath(): Promise<readonly string[]>;
+  close(): Promise<void>;
+}
+
+export async function openCrew(found: FoundServer, nodes: readonly ClusterNode[] | 3): Promise<Crew> {
+  const undo: (() => Promise<unknown>)[] = [];
+  const close = async () => {
+    for (const step of undo.splice(0).reverse()) await step().catch(() => undefined);
+  };
+  try {
+    const sim = await startSim({
+      speed: 20,
+      scenario: {
+        name: 'cluster',
+        maxConcurrentLiveMigrations: CAPS.maxOutboundPerHost,
+        hosts: HOSTS.map((name) => ({ name, vcpus: 64, memoryMb: 262_144 })),
+        aggregates: [{ name: AGGREGATE, hosts: HOSTS }],
+        flavors: [{ name: 'm1', vcpus: 1, memoryMb: 2048, diskGb: 10 }],
+        servers: LEAVING.flatMap((host) =>
+          Array.from({ length: TASKS / LEAVING.length }, (_, i) => ({ name: `${host}-${i + 1}`, host, flavor: 'm1' })),
+        ).concat([{ name: 'last', host: LAST, flavor: 'm1' }]),
+      },
+    });
+    undo.push(() => sim.close());
+    // Twelve seconds each, at this pace: the fault comes about while they are copied.
+    for (const host of LEAVING)
+      for (let i = 1; i <= TASKS / LEAVING.length; i++)
+        sim.act({ act: 'faultServer', server: `${host}-${i}`, fault: { kind: 'slow', seconds: 240, times: 1 } });
+
+    const cluster = await startNatsCluster(nodes, { server: found, jetstream: 'sync_interval: always' });
+    undo.push(() => cluster.stop());
+    const exits: string[] = [];
+    const kronos = await openInstallation({
+      config: (places) => config(sim, places),
+      policies,
+      nats: async () => ({ urls: cluster.urls, stop: async () => undefined }),
+      onExit: (service, code) => exits.push(`${service} ended with ${code}`),
+      say: () => undefined,
+    });
+    undo.push(() => kronos.close());
+    for (let i = 1; i < EXECUTORS; i++) kronos.start('executor');
+    return { ...crew(sim, cluster.servers, kronos, exits), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function crew(sim: Sim, servers: readonly NatsServer[], kronos: Installation, exits: readonly string[]) {
+  const log = watch(kronos);
+  const asked = async <T>(what: (jsm: JetStreamManager) => Promise<T>): Promise<T> => {
+    const nc = await connect({ servers: servers.map((s) => s.url), timeout: 5_000 });
+    try {
+      return await what(await jetstreamManager(nc, { checkAPI: false }));
+    } finally {
+      await nc.close();
+    }
+  };
+  const info = () => asked((jsm) => jsm.streams.info(streamNames.log));
+  const leader = async () => {
+    const named = (await info()).cluster?.leader;
+    const [found] = servers.filter((server) => server.name === named);
+    if (found === undefined) throw new Error(`the log is led by ${named}`);
+    return { leader: found, followers: servers.filter((server) => server !== found) };
+  };
+  const lines = async (service: string): Promise<Record<string, unknown>[]> =>
+    (await readFile(join(kronos.directory, 'logs', `${service}.log`), 'utf8'))
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const until = async (what: string, condition: () => Promise<boolean>, limitMs = 60_000): Promise<void> => {
+    for (const end = performance.now() + limitMs; performance.now() < end; ) {
+      if (await condition().catch(() => false)) return;
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+    throw new Error(`waited ${limitMs} ms for ${what}:\n${await complaints()}`);
+  };
+  const started = async (): Promise<string[]> =>
+    (await Promise.all(['scorer', 'planner', 'executor', 'ledger'].map(lines)))
+      .flat()
+      .flatMap(({ message, url }) => (message === 'starting' ? [String(url)] : []));
+  const ready = async (): Promise<boolean> => {
+    const answers = await Promise.all((await started()).map((url) => fetch(`${url}/readyz`)));
+    return answers.length === EXECUTORS + 3 && answers.every((answer) => answer.status === 200);
+  };
+  /** What the services say of themselves, for the report of a test that failed. */
+  const complaints = async (): Promise<string> =>
+    (await Promise.all((await started()).map(async (url) => (await fetch(`${url}/readyz`)).text()))).join('');
+  const disable = (hosts: readonly string[]) => {
+    for (const host of hosts) sim.act({ act: 'setHost', host, disabled: true });
+  };
+  const finished = (tasks: readonly string[]) => {
+    const over = ended(log.events);
+    return tasks.every((task) => over.has(task));
+  };
+  const stored: string[] = [];
+  /** What does not hold of these tasks, in words. */
+  const check = async (tasks: readonly string[]): Promise<string[]> => {
+    stored.length = 0;
+    const results: Parameters<typeof breaches>[1][number][] = [];
+    for await (const { sequence, storedAt, event } of kronos.log.replay()) {
+      if (event.type === 'unreadable') throw new Error(`sequence ${sequence}: ${event.problem}`);
+      stored.push(event.id);
+      switch (event.type) {
+        case 'migration.started':
+        case 'migration.observed':
+        case 'migration.completed':
+        case 'migration.failed':
+        case 'migration.skipped':
+          results.push({ sequence, storedAt, event });
+      }
+    }
+    const found = [...breaches(sim, results, tasks, CAPS)];
+    if (new Set(stored).size !== stored.length) found.push('an event is on the log twice');
+    return found;
+  };
+  return {
+    ...log,
+    servers,
+    leader,
+    async promote(server: NatsServer) {
+      await until(`${server.name} to lead the log`, async () => {
+        if ((await leader()).leader === server) return true;
+        const nc = await connect({ servers: servers.map((s) => s.url) });
+        await nc.request(
+          `$JS.API.STREAM.LEADER.STEPDOWN.${streamNames.log}`,
+          JSON.stringify({ placement: { preferred: server.name } }),
+        );
+        await nc.close();
+        return false;
+      });
+    },
+    async serverOfExecutor() {
+      const connected = (await lines('executor')).flatMap(({ status, detail }) =>
+        status === 'connected' || status === 'reconnected' ? [String(detail)] : [],
+      );
+      const found = servers.find(({ url }) => url.endsWith(connected[0] ?? 'none'));
+      if (found === undefined) throw new Error(`the executors are connected to ${connected.join(', ')}`);
+      return found;
+    },
+    async moving(started: number) {
+      await until('all services to be ready', ready);
+      disable(LEAVING);
+      const count = () => log.events.filter((event) => event.type === 'migration.started').length;
+      await log.until(`${started} moves under way`, () => count() >= started, 90_000);
+      const tasks = released(log.events);
+      if (tasks.length !== TASKS) throw new Error(`${tasks.length} tasks were released, not ${TASKS}`);
+      return tasks;
+    },
+    async aftermath() {
+      await log.until('an end of every task', () => finished(released(log.events)), 120_000);
+      const tasks = released(log.events);
+      const found = await check(tasks);
+      await until('all services to be ready again', ready);
+      await until('all copies of the log to be level', async () => {
+        const { cluster } = await info();
+        return cluster?.replicas?.length === 2 && cluster.replicas.every((r) => r.current && r.lag === undefined);
+      });
+      // Life goes on: one more host is emptied, by the same processes.
+      disable([LAST]);
+      const all = () => released(log.events).length > TASKS && finished(released(log.events));
+      await log.until('the host that is emptied afterwards', all, 60_000);
+
+      const more = released(log.events).filter((task) => !tasks.includes(task));
+      found.push(...(await check(more)), ...exits);
+      const seen = log.events.map(({ id }) => id);
+      if (seen.join() !== stored.slice(0, seen.length).join()) found.push('what was read live differs from the log');
+      const failed = log.events.filter((event) => event.type === 'migration.failed');
+      found.push(...failed.map(({ data }) => `${data.taskId}: ${data.errorType} ${data.reason.text}`));
+      const waiting = (await asked((jsm) => jsm.streams.info(streamNames.migrations))).state.messages;
+      if (waiting > 0) found.push(`${waiting} tasks are left on the queue`);
+      for (const host of [...LEAVING, LAST])
+        for (const server of sim.cloud.servers.values())
+          if (server.host === host) found.push(`${server.name} is still on ${host}`);
+      return found;
+    },
+  };
+}
