@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { bucketStream } from './definitions.ts';
 import { NatsRefused } from './errors.ts';
 import type { EventLog } from './index.ts';
-import { accountsConfiguration, loginVariable, users } from './permissions.ts';
+import { accountsConfiguration, loginVariable, permissionsOf, users } from './permissions.ts';
 import { all, failure, take, until } from './testing/async.ts';
 import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage, testLimits } from './testing/messages.ts';
 import type { NatsServer } from './testing/server.ts';
@@ -35,6 +35,14 @@ async function allowed(server: NatsServer, user: string, acts: readonly Act[]): 
   await watching;
   const said = (act: Act) => ('publish' in act ? `publish ${act.publish}` : `subscription ${act.subscribe}`);
   return new Set(acts.filter((act) => !refused.includes(said(act))));
+}
+
+/** As nats-server matches a subject with a permission. */
+function matches(pattern: string, subject: string): boolean {
+  const [wanted, given] = [pattern.split('.'), subject.split('.')];
+  return wanted.at(-1) === '>'
+    ? given.length >= wanted.length && wanted.slice(0, -1).every((token, i) => token === '*' || token === given[i])
+    : given.length === wanted.length && wanted.every((token, i) => token === '*' || token === given[i]);
 }
 
 const publish = (s: string): Act => ({ publish: s });
@@ -108,6 +116,26 @@ onEachServer('permissions', (bench) => {
       expect([...may].map((act) => JSON.stringify(act)).sort(), user).toEqual(
         [...wanted].map((act) => JSON.stringify(act)).sort(),
       );
+    }
+  });
+
+  test("a subject of another user is refused, to publish and to subscribe, unless one's own row has it too", async () => {
+    const { server } = await started();
+    const mine = new Map(Object.entries(users).map(([user, rights]) => [user, permissionsOf(user, rights)]));
+    // One subject of each right that anybody has, and each way to listen to it.
+    const subjects = new Set(
+      [...mine.values()].flatMap(({ publish: may }) =>
+        may.map((pattern) => pattern.replaceAll('*', 'gpu').replace(/>$/, 'gpu.1.1.1.1.0')),
+      ),
+    );
+    const acts = [...subjects].flatMap((s): Act[] => [publish(s), { subscribe: s }]);
+    for (const [user, { publish: patterns }] of mine) {
+      const may = await allowed(server, user, acts);
+      const wanted = [...subjects].filter((s) => patterns.some((pattern) => matches(pattern, s)));
+      expect([...may].map((act) => JSON.stringify(act)).sort(), user).toEqual(
+        wanted.map((s) => JSON.stringify(publish(s))).sort(),
+      );
+      expect(wanted.length, user).toBeLessThan(subjects.size);
     }
   });
 
