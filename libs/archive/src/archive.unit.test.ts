@@ -45,7 +45,12 @@ describe('an archive', () => {
   it('gives back every event as it was', async () => {
     await write(1, 30);
     expect(await readAll()).toEqual(events(1, 30));
-    expect(await verifyArchive(dir)).toMatchObject({ events: 30, first: 1, last: 30 });
+    expect(await verifyArchive(dir)).toMatchObject({
+      events: 30,
+      first: 1,
+      last: 30,
+      lastStoredAtMs: event(30).storedAt,
+    });
   });
 
   it('closes and compresses a file that has reached its size', async () => {
@@ -91,7 +96,13 @@ describe('an archive', () => {
   });
 
   it('is empty before the first event', async () => {
-    expect(await verifyArchive(dir)).toEqual({ files: 0, events: 0, first: null, last: null });
+    expect(await verifyArchive(dir)).toEqual({
+      files: 0,
+      events: 0,
+      first: null,
+      last: null,
+      lastStoredAtMs: null,
+    });
   });
 
   it('notices a second writer', async () => {

@@ -3,6 +3,7 @@
 /** A file of the archive is not what it must be: changed, cut, or missing. */
 export class ArchiveBroken extends Error {
   readonly code = 'KRONOS_ARCHIVE_BROKEN';
+  readonly remedy = 'Take another copy of the archive; what comes before this file can still be read.';
   readonly file: string;
   constructor(file: string, problem: string, options?: ErrorOptions) {
     super(`${file}: ${problem}`, options);

@@ -118,6 +118,8 @@ export type ArchiveReport = {
   /** Sequences of the first and the last event; null when there is none. */
   readonly first: number | null;
   readonly last: number | null;
+  /** The server's stamp of the last event, ms since the epoch; null when there is none. */
+  readonly lastStoredAtMs: number | null;
 };
 
 /**
@@ -131,6 +133,7 @@ export async function* readArchive(dir: string): AsyncGenerator<RawEvent, Archiv
   let previous: string | null = null;
   let next: number | null = null;
   let events = 0;
+  let lastStoredAtMs: number | null = null;
   for (const [index, file] of files.entries()) {
     if (next !== null && file.first !== next)
       throw new ArchiveBroken(
@@ -139,7 +142,10 @@ export async function* readArchive(dir: string): AsyncGenerator<RawEvent, Archiv
       );
     if (!file.closed && index < files.length - 1)
       throw new ArchiveBroken(file.name, 'is still open, and there is a file after it');
-    const end: FileEnd = yield* counted(readFile(dir, file, index === 0 ? undefined : previous), () => events++);
+    const end: FileEnd = yield* counted(readFile(dir, file, index === 0 ? undefined : previous), (event) => {
+      events++;
+      lastStoredAtMs = event.storedAt;
+    });
     previous = end.digest;
     next = end.last + 1;
   }
@@ -149,23 +155,30 @@ export async function* readArchive(dir: string): AsyncGenerator<RawEvent, Archiv
     events,
     first: events > 0 ? first : null,
     last: events > 0 && next !== null ? next - 1 : null,
+    lastStoredAtMs,
   };
 }
 
-async function* counted<T, R>(source: AsyncGenerator<T, R>, count: () => void): AsyncGenerator<T, R> {
+async function* counted<T, R>(source: AsyncGenerator<T, R>, count: (value: T) => void): AsyncGenerator<T, R> {
   for (;;) {
     const { done, value } = await source.next();
     if (done === true) return value;
-    count();
+    count(value);
     yield value;
   }
 }
 
-/** Reads an archive to its end. @throws ArchiveBroken */
-export async function verifyArchive(dir: string): Promise<ArchiveReport> {
+/**
+ * Reads an archive to its end.
+ *
+ * @param onEvent called for each event, with how many were read before it
+ * @throws ArchiveBroken
+ */
+export async function verifyArchive(dir: string, onEvent: (before: number) => void = () => {}): Promise<ArchiveReport> {
   const events = readArchive(dir);
-  for (;;) {
+  for (let before = 0; ; before++) {
     const { done, value } = await events.next();
     if (done === true) return value;
+    onEvent(before);
   }
 }

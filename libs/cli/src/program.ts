@@ -1,5 +1,6 @@
 import { isKronosError, kronosVersion } from '@kronos/telemetry';
 import { Command, CommanderError } from 'commander';
+import { archiveCommands } from './commands/archive.ts';
 import { completionCommand } from './commands/completion.ts';
 import { configCommands } from './commands/config.ts';
 import { demoCommand } from './commands/demo.ts';
@@ -43,6 +44,7 @@ export function createProgram(shell: Shell): Command {
   program.commandsGroup('Set up:');
   configCommands(program, shell);
   provisionCommand(program, shell);
+  archiveCommands(program, shell);
   completionCommand(program, shell);
   program.commandsGroup('Services:');
   serviceCommands(program);

@@ -2,7 +2,8 @@ import type { Terminal } from './terminal.ts';
 import { span } from './times.ts';
 
 export type Progress = {
-  readonly update: (done: number, total: number) => void;
+  /** `total` is null where nobody knows it. */
+  readonly update: (done: number, total: number | null) => void;
   /** Takes it off the screen. */
   readonly end: () => void;
 };
@@ -24,6 +25,10 @@ export function progressBar(terminal: Terminal, what: string, now: () => number)
       if (nowMs - drawnMs < REDRAW_MS || total === 0) return;
       drawnMs = nowMs;
       drawn = true;
+      if (total === null) {
+        terminal.err(`\r\u001b[2K${what} ${done}`);
+        return;
+      }
       const full = Math.round((done / total) * WIDTH);
       const left = done === 0 ? '' : `, ${span(((nowMs - startedMs) / done) * (total - done))} left`;
       terminal.err(`\r\u001b[2K${what} [${'#'.repeat(full)}${'.'.repeat(WIDTH - full)}] ${done} of ${total}${left}`);

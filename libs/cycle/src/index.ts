@@ -1,2 +1,3 @@
 export * from './cycle.ts';
 export * from './events.ts';
+export * from './requests.ts';

@@ -161,6 +161,14 @@ describe('the ledger warns', () => {
     await expect.poll(async () => (await ledger.get('/readyz')).status).toBe(200);
   });
 
+  it('of no clock because of events that were there before it: a restored log has the stamps of its restore', async () => {
+    const log = testLog('gpu', Date.now() - 60_000);
+    log.configured();
+    await bed.append(log.events);
+    const ledger = await bed.start();
+    expect((await ledger.get('/readyz')).body).toMatchObject({ ready: true, checks: { clock: { ok: true } } });
+  });
+
   it('of an event that it cannot read, and shows its aggregate as unplannable', async () => {
     const ledger = await bed.start();
     const event = { ...testLog('gpu', Date.now()).paused(), type: 'aggregate.exploded' };

@@ -59,6 +59,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   const skew = skewWatch(options.maxClockSkewSeconds);
 
   let from = 1;
+  let watching = false;
   let last: StoredEvent | null = null;
   const view = await foldLog(log, {
     onPassedOver({ sequence, problem }) {
@@ -76,7 +77,8 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
       folder.apply(stored);
       last = stored;
       seen.add(stored);
-      const wrong = skew.see(stored, clock());
+      // What was there before says nothing about clocks now: a restored log has the stamps of its restore.
+      const wrong = watching ? skew.see(stored, clock()) : null;
       if (wrong !== null)
         logger.warn(
           { writer: wrong.writer, seconds: wrong.seconds, sequence: stored.sequence },
@@ -87,6 +89,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   });
   const state = (): LogState => view.state.snapshot();
   const level = view.sequence;
+  watching = true;
 
   /** People also want to see what came before the checkpoint. */
   async function lookBack(): Promise<void> {

@@ -14,6 +14,7 @@ import {
   digest,
   MAX_EVENT_BYTES,
   releaseOf,
+  requests,
   runCycle,
   withoutDetails,
 } from '@kronos/cycle';
@@ -24,7 +25,7 @@ import { attributes, type Logger, spans, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { eligibility } from './eligibility.ts';
 import type { PlannerMeters } from './meters.ts';
-import { dispatchedEvent, overdueResults, requests } from './tasks.ts';
+import { dispatchedEvent, overdueResults } from './tasks.ts';
 
 export type PlannerDeps = {
   readonly log: EventLog;

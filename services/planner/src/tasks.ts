@@ -1,56 +1,8 @@
-import {
-  type Actor,
-  type MigrationFailed,
-  type MigrationRequested,
-  messageId,
-  type PlanDispatched,
-} from '@kronos/contracts';
-import { type AggregateState, notAfterMs, type PlanFacts, type TaskFacts } from '@kronos/projections';
+import { type Actor, type MigrationFailed, messageId, type PlanDispatched } from '@kronos/contracts';
+import { openTasks } from '@kronos/cycle';
+import { type AggregateState, notAfterMs, type PlanFacts } from '@kronos/projections';
 
 const iso = (ms: number): string => new Date(ms).toISOString();
-
-/** The messages that put a released plan's open tasks on the work queue, with the ids that any planner gives them. */
-export function requests(state: AggregateState, plan: PlanFacts, by: Actor, nowMs: number): MigrationRequested[] {
-  const lastStartMs = notAfterMs(plan);
-  if (lastStartMs === null) return [];
-  return openTasks(state, plan).map((task) => request(task, state.aggregate, plan, lastStartMs, by, nowMs));
-}
-
-/** Tasks of the plan that nobody has started or ended. */
-const openTasks = (state: AggregateState, plan: PlanFacts): TaskFacts[] =>
-  plan.tasks.flatMap((id) => {
-    const task = state.tasks.get(id);
-    return task === undefined || task.end !== null || task.slot !== null ? [] : [task];
-  });
-
-function request(
-  task: TaskFacts,
-  aggregate: string,
-  plan: PlanFacts,
-  lastStartMs: number,
-  by: Actor,
-  nowMs: number,
-): MigrationRequested {
-  const { delaySeconds: _, ...step } = task.step;
-  return {
-    type: 'migration.requested',
-    version: 1,
-    id: messageId.requested(task.id, task.attempt),
-    time: iso(nowMs),
-    aggregate,
-    by,
-    correlationId: plan.id,
-    causationId: messageId.decided(plan.id),
-    data: {
-      ...step,
-      planId: plan.id,
-      attempt: task.attempt,
-      destination: task.destination,
-      notBefore: iso(task.notBeforeMs),
-      notAfter: iso(lastStartMs),
-    },
-  };
-}
 
 /** The event that says a plan's tasks are all on the work queue. */
 export const dispatchedEvent = (aggregate: string, plan: PlanFacts, by: Actor, nowMs: number): PlanDispatched => ({

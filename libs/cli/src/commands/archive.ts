@@ -1,0 +1,149 @@
+import { stat } from 'node:fs/promises';
+import { type ArchiveReport, type RawEvent, readArchive, verifyArchive } from '@kronos/archive';
+import { foldLog } from '@kronos/checkpoints';
+import { loadConfig, scopeOf } from '@kronos/config';
+import { connectLog } from '@kronos/connect';
+import { type Actor, streamNames } from '@kronos/contracts';
+import { lostRequests } from '@kronos/cycle';
+import type { EventLog } from '@kronos/eventlog';
+import { aggregateState } from '@kronos/projections';
+import { kronosVersion } from '@kronos/telemetry';
+import type { Command } from 'commander';
+import { UsageError } from '../errors.ts';
+import { type ConfigOption, configFile, quiet, withConfig } from '../open.ts';
+import { type Progress, progressBar } from '../progress.ts';
+import type { Shell } from '../shell.ts';
+import { count } from '../terminal.ts';
+import { when } from '../times.ts';
+import { examples, printJson } from './help.ts';
+
+type ArchiveOptions = ConfigOption & { readonly json?: boolean };
+
+/** archive verify | restore. */
+export function archiveCommands(program: Command, shell: Shell): void {
+  const archive = program.command('archive').description("the ledger's copy of the event log in files");
+
+  archive
+    .command('verify')
+    .description('read an archive to its end: every event, every file against the one before it')
+    .argument('<directory>', 'the archive: [ledger] archive_dir, or a copy of it')
+    .option('--json', 'print what was found as JSON')
+    .addHelpText(
+      'after',
+      `${examples([
+        'kronos archive verify /var/lib/kronos/archive',
+        'is it whole?',
+      ])}\n\nExit status 1: something in it was changed, cut or is missing. Events that were\ncut off its end, and changes in the file that is still open, cannot be seen:\nlook at how far it reaches.`,
+    )
+    .action(async (directory: string, options: ArchiveOptions) => {
+      const report = await read(shell, directory);
+      if (options.json === true) printJson(shell.terminal, { directory, ...named(report) });
+      else shell.terminal.out(`${describe(directory, report, shell.now())}\n`);
+    });
+
+  withConfig(archive.command('restore'))
+    .description('put an archive onto an empty NATS server, event for event, so that Kronos goes on from there')
+    .argument('<directory>', 'the archive: [ledger] archive_dir, or a copy of it')
+    .option('--json', 'print what was done as JSON')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos provision', 'first: the empty streams'],
+        ['kronos archive restore /backup/archive', 'then, with every service stopped'],
+      )}\n\nIt needs a NATS user that may publish on kronos.plans.*, kronos.results.*,\nkronos.controls.* and kronos.migrations.*, which none of Kronos's own may:\nOS_NATS__USER=admin OS_NATS__PASSWORD=... kronos archive restore ...\nA log that holds anything else is refused. An interrupted restore goes on where\nit stopped. Tasks that had not ended are put back on the work queue.\nExit status 1: refused, or the archive is not whole: then nothing is written.`,
+    )
+    .action(async (directory: string, options: ArchiveOptions) => {
+      const report = await read(shell, directory);
+      const { config } = loadConfig({ file: configFile(shell, options), env: shell.env, role: 'cli' });
+      const log = await connectLog(config, 'restore', quiet());
+      try {
+        await log.verify({
+          streams: [streamNames.log, streamNames.migrations],
+          buckets: [],
+          taskConsumers: scopeOf(config),
+        });
+        const restored = await restore(shell, log, directory, report);
+        if (options.json === true) printJson(shell.terminal, { directory, ...named(report), ...restored });
+        else tell(shell, directory, report, restored);
+      } finally {
+        await log.close();
+      }
+    });
+}
+
+/** @throws UsageError where there is no archive, ArchiveBroken where it is not whole */
+async function read(shell: Shell, directory: string): Promise<ArchiveReport> {
+  const there = await stat(directory).catch(() => null);
+  const remedy = 'Name the directory of [ledger] archive_dir, or a copy of it.';
+  if (there?.isDirectory() !== true) throw new UsageError(`there is no directory ${directory}`, remedy);
+  const progress = counting(progressBar(shell.terminal, 'reading', shell.now), null);
+  const report = await verifyArchive(directory, progress.next).finally(progress.end);
+  if (report.events === 0) throw new UsageError(`${directory} holds no events of an archive`, remedy);
+  return report;
+}
+
+type Restored = { readonly restored: number; readonly present: number; readonly requeued: number };
+
+async function restore(shell: Shell, log: EventLog, directory: string, report: ArchiveReport): Promise<Restored> {
+  const progress = counting(progressBar(shell.terminal, 'restoring', shell.now), report.events);
+  const { restored, skipped } = await log.restore(watched(readArchive(directory), progress.next)).finally(progress.end);
+  return { restored, present: skipped, requeued: await requeue(shell, log) };
+}
+
+/** Puts what had not ended back on the work queue, which is in no archive. What is on it already is harmless twice. */
+async function requeue(shell: Shell, log: EventLog): Promise<number> {
+  const view = await foldLog(log);
+  const state = view.state.snapshot();
+  await view.close();
+  const by: Actor = { service: 'operator', instance: shell.person, version: kronosVersion };
+  let requeued = 0;
+  for (const aggregate of state.aggregates.keys())
+    for (const request of lostRequests(aggregateState(state, aggregate), by, shell.now())) {
+      await log.append(request);
+      requeued++;
+    }
+  return requeued;
+}
+
+const REDRAW_EVENTS = 500;
+
+/** A bar that is moved once per so many events. */
+const counting = (progress: Progress, total: number | null) => {
+  let done = 0;
+  return {
+    next: () => {
+      if (++done % REDRAW_EVENTS === 0) progress.update(done, total);
+    },
+    end: () => progress.end(),
+  };
+};
+
+async function* watched(events: AsyncIterable<RawEvent>, next: () => void): AsyncGenerator<RawEvent> {
+  for await (const event of events) {
+    yield event;
+    next();
+  }
+}
+
+const named = ({ files, events, first, last, lastStoredAtMs }: ArchiveReport) => ({
+  files,
+  events,
+  first,
+  last,
+  lastStoredAt: lastStoredAtMs === null ? null : new Date(lastStoredAtMs).toISOString(),
+});
+
+const describe = (directory: string, { files, events, first, last, lastStoredAtMs }: ArchiveReport, nowMs: number) =>
+  `${directory} is whole: ${count(events, 'event')} (${first} to ${last}) in ${count(files, 'file')}, the last of ${when(lastStoredAtMs ?? 0, nowMs)}`;
+
+function tell(shell: Shell, directory: string, report: ArchiveReport, { restored, present, requeued }: Restored): void {
+  const { out } = shell.terminal;
+  out(`${describe(directory, report, shell.now())}\n`);
+  out(
+    `restored ${count(restored, 'event')}${present > 0 ? `; ${count(present, 'event')} had been there already` : ''}\n`,
+  );
+  if (requeued > 0) out(`put ${count(requeued, 'task')} that had not ended back on the work queue\n`);
+  out(
+    'What happened after its last event is not known to this log: compare with Nova,\nthen start the services. After kronos pause --all nothing is planned or started\nuntil kronos resume --all.\n',
+  );
+}
