@@ -174,6 +174,7 @@ describe('listServers', () => {
         availabilityZone: 'nova',
         pinnedAvailabilityZone: undefined,
         schedulerHints: undefined,
+        groupIds: undefined,
         createdAt: '2026-01-01T00:00:00.000Z',
         updatedAt: '2026-01-01T00:00:01.000Z',
         launchedAt: '2026-01-01T00:00:02.000Z',

@@ -98,6 +98,8 @@ export interface Server {
   readonly pinnedAvailabilityZone: string | null | undefined;
   /** The hints it was created with (since 2.100), e.g. `same_host`; undefined below. */
   readonly schedulerHints: Readonly<Record<string, unknown>> | undefined;
+  /** Ids of its server groups: since 2.71, and only where one server is asked for; undefined elsewhere (not known). */
+  readonly groupIds: readonly string[] | undefined;
   readonly createdAt: string;
   readonly updatedAt: string | null;
   readonly launchedAt: string | null;

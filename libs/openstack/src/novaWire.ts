@@ -228,6 +228,7 @@ const cellDownServer = z
       availabilityZone: null,
       pinnedAvailabilityZone: undefined,
       schedulerHints: undefined,
+      groupIds: undefined,
       createdAt: raw.created,
       updatedAt: null,
       launchedAt: null,
@@ -258,6 +259,7 @@ const fullServer = z
     locked: z.boolean(),
     locked_reason: optionalText,
     host_status: z.string().optional(),
+    server_groups: z.array(z.string()).optional(),
     config_drive: z.union([z.string(), z.boolean()]).nullish(),
     pinned_availability_zone: z.string().nullish(),
     scheduler_hints: z.record(z.string(), z.unknown()).nullish(),
@@ -305,6 +307,7 @@ const fullServer = z
       pinnedAvailabilityZone:
         raw.pinned_availability_zone === undefined ? undefined : raw.pinned_availability_zone || null,
       schedulerHints: raw.scheduler_hints === undefined ? undefined : (raw.scheduler_hints ?? {}),
+      groupIds: raw.server_groups,
       createdAt: raw.created,
       updatedAt: raw.updated,
       launchedAt: raw['OS-SRV-USG:launched_at'],

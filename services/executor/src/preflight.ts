@@ -267,7 +267,7 @@ export async function preflight(
     return first ?? no(cancelled('server-gone', 'Nova does not know the server'));
   const resources = resourcesOf(task, server);
   const [groups, fits, forced] = await Promise.all([
-    readGroups(task, nova, signal),
+    readGroups(task, server, nova, signal),
     hasRoom(task, server, resources, cloud, signal),
     options.force ? knowsForce(nova, signal) : false,
   ]);
@@ -332,9 +332,10 @@ async function hasRoom(
   return fitsIn(resources, inventories, usages);
 }
 
-async function readGroups(task: Task, nova: Nova, signal: AbortSignal): Promise<GroupFacts[]> {
-  if (task.groups.length === 0) return [];
-  const wanted = new Set(task.groups.map((group) => group.id));
+/** The groups that the plan knew and those that Nova names (from 2.71 on; below, the plan's are all that is known). */
+async function readGroups(task: Task, server: Server, nova: Nova, signal: AbortSignal): Promise<GroupFacts[]> {
+  const wanted = new Set([...task.groups.map((group) => group.id), ...(server.groupIds ?? [])]);
+  if (wanted.size === 0) return [];
   const groups = (await nova.listServerGroups({ signal })).filter((group) => wanted.has(group.id));
   return Promise.all(
     groups.map(async (group) => {

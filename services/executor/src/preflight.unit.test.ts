@@ -41,6 +41,7 @@ const server = (changes: Partial<Server> = {}): Server => ({
   lockedReason: null,
   availabilityZone: 'az1',
   pinnedAvailabilityZone: null,
+  groupIds: undefined,
   schedulerHints: undefined,
   createdAt: '2026-01-01T00:00:00Z',
   updatedAt: null,

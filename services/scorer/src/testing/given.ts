@@ -91,6 +91,7 @@ export const server = (id: string, host: string | null, more: Partial<Server> = 
   lockedReason: null,
   availabilityZone: 'nova',
   pinnedAvailabilityZone: null,
+  groupIds: undefined,
   schedulerHints: undefined,
   createdAt: '2026-01-01T00:00:00.000Z',
   updatedAt: null,
