@@ -150,7 +150,7 @@ describe('a checkpoint that cannot be trusted is noticed and passed over:', () =
 describe('the ledger warns', () => {
   it('of a writer whose clock is wrong, and is not ready until that writer is right again', async () => {
     const ledger = await bed.start();
-    const log = testLog('gpu', Date.now() - 60_000);
+    const log = testLog('gpu', Date.now() + 60_000);
     log.configured();
     await bed.append(log.events.splice(0));
     await expect.poll(async () => (await ledger.get('/readyz')).status).toBe(503);

@@ -14,12 +14,19 @@ export type SkewWatch = {
   largest(nowMs: number): number;
 };
 
+/** What is known of a writer: its skew, and a late event that says nothing yet by itself. */
+type Known = Skew & { readonly late: { readonly timeMs: number; readonly seconds: number } | null };
+
 /**
  * Watches the clocks of those who write events. An event's own time counts everywhere, so a wrong clock means wrong
  * cooldowns. Only events that the server took in within the last quarter of an hour say something about clocks now.
+ *
+ * An event that is stamped late may have waited for NATS with its time already set. Events that wait for the same thing
+ * come in together, however far apart they were made; a clock that is slow delays each by the same. So a late event proves
+ * a slow clock when one that was made at another time was as late.
  */
 export function skewWatch(maxSeconds: number): SkewWatch {
-  const latest = new Map<string, Skew>();
+  const latest = new Map<string, Known>();
   const forget = (nowMs: number) => {
     for (const [writer, skew] of latest) if (nowMs - skew.atMs > REMEMBERED_MS) latest.delete(writer);
   };
@@ -27,16 +34,28 @@ export function skewWatch(maxSeconds: number): SkewWatch {
     see({ event, storedAt }, nowMs) {
       if (event.type === 'unreadable' || nowMs - storedAt > REMEMBERED_MS) return null;
       const writer = nameOf(event.by);
-      const seconds = (Date.parse(event.time) - storedAt) / 1000;
-      const wasWrong = Math.abs(latest.get(writer)?.seconds ?? 0) > maxSeconds;
-      const skew = { writer, seconds, atMs: storedAt };
-      latest.set(writer, skew);
-      return Math.abs(seconds) > maxSeconds && !wasWrong ? skew : null;
+      const timeMs = Date.parse(event.time);
+      const measured = (timeMs - storedAt) / 1000;
+      const known = latest.get(writer);
+      const before = known?.seconds ?? 0;
+      const wasWrong = Math.abs(before) > maxSeconds;
+      const late = measured < -maxSeconds ? { timeMs, seconds: measured } : null;
+      const asLate =
+        late !== null &&
+        known?.late != null &&
+        timeMs - known.late.timeMs >= maxSeconds * 1000 &&
+        Math.abs(measured - known.late.seconds) <= maxSeconds / 2;
+      const seconds = late === null || asLate || before < -maxSeconds ? measured : before;
+      // The first of several that are late at once stays the one to compare with.
+      const kept = late !== null && known?.late != null && !asLate && timeMs - known.late.timeMs < maxSeconds * 1000;
+      latest.set(writer, { writer, seconds, atMs: storedAt, late: kept ? (known?.late ?? late) : late });
+      return Math.abs(seconds) > maxSeconds && !wasWrong ? { writer, seconds, atMs: storedAt } : null;
     },
     skewed(nowMs) {
       forget(nowMs);
       return [...latest.values()]
         .filter((skew) => Math.abs(skew.seconds) > maxSeconds)
+        .map(({ writer, seconds, atMs }) => ({ writer, seconds, atMs }))
         .sort((a, b) => Math.abs(b.seconds) - Math.abs(a.seconds));
     },
     largest(nowMs) {

@@ -17,11 +17,29 @@ function event(seconds: number, storedAt = NOW): StoredEvent {
 describe('the watch of clocks', () => {
   it('names a writer whose time differs too much, in either direction, once', () => {
     const watch = skewWatch(5);
-    expect(watch.see(event(-6), NOW)).toEqual({ writer: 'planner planner-1', seconds: -6, atMs: NOW });
-    expect(watch.see(event(-7), NOW)).toBeNull();
-    expect(watch.skewed(NOW)).toMatchObject([{ seconds: -7 }]);
+    expect(watch.see(event(6), NOW)).toEqual({ writer: 'planner planner-1', seconds: 6, atMs: NOW });
+    expect(watch.see(event(7), NOW)).toBeNull();
+    expect(watch.skewed(NOW)).toMatchObject([{ seconds: 7 }]);
     expect(watch.largest(NOW)).toBe(7);
-    expect(skewWatch(5).see(event(6), NOW)?.seconds).toBe(6);
+    const slow = skewWatch(5);
+    expect(slow.see(event(-3600), NOW)).toBeNull();
+    expect(slow.see(event(-3600, NOW + 10_000), NOW)).toEqual({
+      writer: 'planner planner-1',
+      seconds: -3600,
+      atMs: NOW + 10_000,
+    });
+    expect(slow.see(event(-3601, NOW + 11_000), NOW)).toBeNull();
+    expect(slow.largest(NOW)).toBe(3601);
+  });
+
+  it('takes events that waited for NATS together for what they are', () => {
+    const watch = skewWatch(5);
+    watch.see(event(-0.1, NOW - 60_000), NOW);
+    // Made 30, 22, 14 and 6 s before all of them got through.
+    for (const late of [-30, -22, -14, -6]) expect(watch.see(event(late), NOW)).toBeNull();
+    for (const late of [-14, -14]) expect(watch.see(event(late, NOW + 100), NOW)).toBeNull();
+    expect(watch.skewed(NOW)).toEqual([]);
+    expect(watch.largest(NOW)).toBe(0.1);
   });
 
   it('stays quiet below the limit', () => {
