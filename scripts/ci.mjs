@@ -50,6 +50,7 @@ const stages = [
   check('lint', ['scripts/run.mjs', 'node', 'node_modules/@biomejs/biome/bin/biome', 'ci', '--error-on-warnings', '.']),
   check('typecheck', ['scripts/run.mjs', 'node', 'node_modules/typescript/bin/tsc', '--noEmit']),
   tests('test', 'test', 20),
+  tests('cluster', 'cluster', 10),
   tests('openstack', 'openstack', 25),
 ];
 

@@ -5,6 +5,8 @@
 //   node scripts/run.mjs demo [--keep] [--seed N]       the demonstration
 //   node scripts/run.mjs test [vitest arguments]        every test that needs no OpenStack
 //   node scripts/run.mjs openstack [vitest arguments]   the tests against a real OpenStack (root; Debian or Ubuntu)
+//   node scripts/run.mjs cluster [vitest arguments]     the tests with three NATS servers
+//   node scripts/run.mjs containers [vitest arguments]  the tests with containers (root; Debian or Ubuntu)
 //   node scripts/run.mjs generate                       generated schemas, samples and documents
 //   node scripts/run.mjs vitest|node [arguments]        that program under the bundled Node
 import { spawnSync } from 'node:child_process';
@@ -45,11 +47,14 @@ if (Number.parseInt(version, 10) < 24) {
 
 const env = { ...process.env, PATH: [dirname(node), bin, process.env.PATH ?? ''].join(delimiter) };
 const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
+const suite = (name) => run(node, [vitest, 'run', '-c', `test/${name}/vitest.config.ts`, ...args], env);
 const [task = '', ...args] = process.argv.slice(2);
 const tasks = {
   demo: () => run(node, ['libs/cli/src/main.ts', 'demo', ...args], env),
   test: () => run(node, [vitest, 'run', ...args], env),
-  openstack: () => run(node, [vitest, 'run', '-c', 'test/openstack/vitest.config.ts', ...args], env),
+  openstack: () => suite('openstack'),
+  cluster: () => suite('cluster'),
+  containers: () => suite('containers'),
   generate: () => run(node, ['scripts/generate.ts'], env),
   vitest: () => run(node, [vitest, ...args], env),
   node: () => run(node, args, env),
