@@ -1,15 +1,17 @@
 import { type Decision, decisionSchema, type EngineOptions, type Snapshot } from '@kronos/contracts';
 import { decide } from '@kronos/placement';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { caseArb } from './arbitraries.ts';
 import { type Case, illegal, sampledMoments, scores, verify, verifyTransit } from './verifier.ts';
 
+vi.setConfig({ testTimeout: 600_000 });
+
 /** Cases per property; PROPERTY_RUNS sets another number. */
-const RUNS = Number(process.env.PROPERTY_RUNS ?? 300);
+const RUNS = Number(process.env.PROPERTY_RUNS ?? 1000);
 
 const holds = (arb: fc.Arbitrary<Case>, property: (input: Case) => void, runs = RUNS): void => {
-  fc.assert(fc.property(arb, property), { numRuns: runs, seed: Number(process.env.PROPERTY_SEED ?? 7) });
+  fc.assert(fc.property(arb, property), { numRuns: Math.ceil(runs), seed: Number(process.env.PROPERTY_SEED ?? 7) });
 };
 
 const sound = (input: Case): void => {
@@ -81,12 +83,15 @@ describe('the search', () => {
   it('finds nothing on its own outcome, unless the budget or the work limit ended it', () => {
     let checked = 0;
     holds(
-      caseArb({ plain: true, options: { searchWorkLimit: 20_000_000 } }),
-      (input) => {
+      caseArb({ plain: true, options: { searchWorkLimit: 4_000_000 } }),
+      (drawn) => {
+        const input = sampled(drawn);
         const first = decide(input);
         if (first.plan?.endedBy !== 'done') return;
-        checked++;
         const second = decide({ ...input, snapshot: outcome(input, first) });
+        // Drawn samples may add up to more than their host: an outcome outside [0,1] is another question.
+        if (second.before.policies.some((policy) => !policy.participates)) return;
+        checked++;
         expect(second.plan?.steps ?? []).toEqual([]);
       },
       RUNS / 5,
@@ -125,6 +130,13 @@ describe('the verifier', () => {
     );
   });
 });
+
+/** With a sample of every VM: what a fallback says of a VM changes with its neighbours, and so with every move. */
+function sampled(input: Case): Case {
+  const snapshot = structuredClone(input.snapshot);
+  for (const reading of snapshot.vmReadings) for (const server of snapshot.servers) reading.values[server.id] ??= 0.05;
+  return { ...input, snapshot };
+}
 
 /** The snapshot that the next cycle would take if nothing but the plan had happened. */
 function outcome({ snapshot }: Case, decision: Decision): Snapshot {

@@ -117,6 +117,14 @@ export class Extremes {
     }
   }
 
+  /** `max - min`. */
+  imbalance(score: Float64Array, policy: number): number {
+    const { P } = this.#cluster;
+    const high = this.#high[policy * KEPT] ?? -1;
+    const low = this.#low[policy * KEPT] ?? -1;
+    return high < 0 ? 0 : (score[high * P + policy] ?? 0) - (score[low * P + policy] ?? 0);
+  }
+
   /** The policy's only highest host; -1 when several share the maximum. */
   onlyHighest(score: Float64Array, policy: number): number {
     return only(this.#high, score, policy, this.#cluster.P);

@@ -1,6 +1,6 @@
 import { check } from '../constraints.ts';
 import { type Draft, shift } from '../draft.ts';
-import { allWithin, EPSILON, Extremes, imbalances } from '../measure.ts';
+import { allWithin, EPSILON, Extremes } from '../measure.ts';
 import { codeNumber } from '../reasons.ts';
 
 /** A VM and where it goes. */
@@ -37,7 +37,8 @@ class Rounds {
   /** Movable VMs, least memory first: of equal gains the first one counts. */
   readonly #byRam: number[] = [];
   readonly #moved: Uint8Array;
-  #now: Float64Array;
+  readonly #hot: Uint8Array;
+  readonly #now: Float64Array;
   #best: Pick | null = null;
   #bestGain = 0;
   #bestRam = 0;
@@ -53,6 +54,7 @@ class Rounds {
     this.#moved = Uint8Array.from(draft.moved);
     this.#extremes = new Extremes(cluster);
     this.#now = new Float64Array(cluster.P);
+    this.#hot = new Uint8Array(cluster.H);
     for (let h = 0; h < cluster.H; h++) if (cluster.hostRefusal[h] === 0) this.#destinations.push(h);
     for (let v = 0; v < cluster.V; v++) if (draft.movable(v)) this.#byRam.push(v);
     const ram = (v: number): number => cluster.ramMb[v] ?? 0;
@@ -65,9 +67,9 @@ class Rounds {
     const { P } = cluster;
     const score = this.#score;
     const place = this.#place;
-    this.#now = imbalances(cluster, score);
-    if (allWithin(cluster, this.#now)) return null;
     this.#extremes.update(score);
+    for (let p = 0; p < P; p++) this.#now[p] = this.#extremes.imbalance(score, p);
+    if (allWithin(cluster, this.#now)) return null;
     this.#best = null;
     this.#bestGain = this.#floor;
     this.#bestRam = Number.POSITIVE_INFINITY;
@@ -80,8 +82,11 @@ class Rounds {
       if (b >= 0 && cluster.hostRefusal[b] === 0) cold.add(b);
     }
     this.#coldHosts = [...cold].sort((a, b) => a - b);
-    for (const vm of this.#byRam) if (this.#moved[vm] === 0 && hot.has(place[vm] ?? 0)) this.#fromHot(vm);
-    for (const b of this.#coldHosts) this.#toCold(b, hot);
+    const isHot = this.#hot;
+    isHot.fill(0);
+    for (const a of hot) isHot[a] = 1;
+    for (const vm of this.#byRam) if (isHot[place[vm] as number] === 1 && this.#moved[vm] === 0) this.#fromHot(vm);
+    for (const b of this.#coldHosts) this.#toCold(b);
     const best = this.#best as Pick | null;
     if (best === null) return null;
     const from = place[best.vm] ?? 0;
@@ -107,7 +112,7 @@ class Rounds {
     }
   }
 
-  #toCold(b: number, hot: ReadonlySet<number>): void {
+  #toCold(b: number): void {
     const { cluster } = this.#draft;
     // No VM can raise an only lowest host's policies by more than to the next lowest host.
     let most = 0;
@@ -119,7 +124,7 @@ class Rounds {
       const ram = cluster.ramMb[vm] ?? 0;
       if (most <= this.#bestGain + EPSILON && ram > this.#bestRam) return;
       const a = this.#place[vm] ?? 0;
-      if (this.#moved[vm] === 1 || hot.has(a)) continue;
+      if (this.#moved[vm] === 1 || this.#hot[a] === 1) continue;
       this.#consider(vm, a, b);
     }
   }

@@ -2,6 +2,7 @@ import type { Room } from '../../constraints.ts';
 import { EPSILON } from '../../measure.ts';
 import { Random } from '../../random.ts';
 import type { RefusalCounts } from '../../reasons.ts';
+import { End } from './extremes.ts';
 import type { Field } from './field.ts';
 import { Walk } from './walk.ts';
 
@@ -28,9 +29,6 @@ export type Annealed = {
   readonly tight: boolean;
 };
 
-/** Extreme hosts kept per policy and end: one more than a proposal touches. */
-const KEPT = 5;
-
 /**
  * Simulated annealing on the real measure. Half of the proposals are about a policy's highest or lowest host. Returns the
  * best placement met (then with fewest moves, then least memory).
@@ -38,7 +36,7 @@ const KEPT = 5;
  * @param room as it was when the pass began; it is used up.
  */
 export function anneal(field: Field, start: Int32Array, room: Room, settings: AnnealSettings): Annealed {
-  const { H, P, weights, thresholds, cluster } = field;
+  const { P, weights, thresholds, cluster } = field;
   const { counted } = cluster;
   const { free, ramCost } = settings;
   const wall = ramCost > 0 ? 10 : 0;
@@ -49,52 +47,8 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
   const { score, touched, value } = walk;
   const limit = field.imbalance.map((imbalance, p) => Math.max(imbalance, thresholds[p] as number) + EPSILON);
 
-  const high = new Int32Array(P * KEPT);
-  const low = new Int32Array(P * KEPT);
-  let kept = 0;
-  const refresh = (p: number): void => {
-    const at = p * KEPT;
-    let n = 0;
-    for (let h = 0; h < H; h++) {
-      if (counted[h] !== 1) continue;
-      const s = score[h * P + p] as number;
-      if (n < KEPT || s > (score[(high[at + KEPT - 1] as number) * P + p] as number)) {
-        let i = n < KEPT ? n : KEPT - 1;
-        for (; i > 0 && s > (score[(high[at + i - 1] as number) * P + p] as number); i--)
-          high[at + i] = high[at + i - 1] as number;
-        high[at + i] = h;
-      }
-      if (n < KEPT || s < (score[(low[at + KEPT - 1] as number) * P + p] as number)) {
-        let i = n < KEPT ? n : KEPT - 1;
-        for (; i > 0 && s < (score[(low[at + i - 1] as number) * P + p] as number); i--)
-          low[at + i] = low[at + i - 1] as number;
-        low[at + i] = h;
-      }
-      if (n < KEPT) n++;
-    }
-    kept = n;
-  };
-  /** Keeps the extremes right after a commit: most commits touch none of them. */
-  const follow = (): void => {
-    for (let p = 0; p < P; p++) {
-      const at = p * KEPT;
-      const leastHigh = score[(high[at + kept - 1] as number) * P + p] as number;
-      const mostLow = score[(low[at + kept - 1] as number) * P + p] as number;
-      let stale = false;
-      for (let i = 0; i < walk.touchedCount && !stale; i++) {
-        const h = touched[i] as number;
-        if (counted[h] !== 1) continue;
-        const s = score[h * P + p] as number;
-        if (s >= leastHigh || s <= mostLow) stale = true;
-        else for (let k = 0; k < kept; k++) if (high[at + k] === h || low[at + k] === h) stale = true;
-      }
-      if (stale) refresh(p);
-    }
-  };
-  const isTouched = (h: number): boolean => {
-    for (let i = 0; i < walk.touchedCount; i++) if (touched[i] === h) return true;
-    return false;
-  };
+  const highest = new End(field, score, 1);
+  const lowest = new End(field, score, -1);
   const energyOf = (): number => {
     let energy = 0;
     const n = walk.touchedCount;
@@ -107,21 +61,8 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
         if (x > most) most = x;
         if (x < least) least = x;
       }
-      const at = p * KEPT;
-      for (let k = 0; k < kept; k++) {
-        const h = high[at + k] as number;
-        if (isTouched(h)) continue;
-        const x = score[h * P + p] as number;
-        if (x > most) most = x;
-        break;
-      }
-      for (let k = 0; k < kept; k++) {
-        const h = low[at + k] as number;
-        if (isTouched(h)) continue;
-        const x = score[h * P + p] as number;
-        if (x < least) least = x;
-        break;
-      }
+      most = Math.max(most, highest.untouched(p, walk, most));
+      least = Math.min(least, lowest.untouched(p, walk, least));
       const imbalance = most >= least ? most - least : 0;
       const over = imbalance - (free[p] as number);
       if (over > 0) energy += (weights[p] as number) * over + (over > EPSILON ? wall : 0);
@@ -131,13 +72,13 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
     return energy;
   };
 
-  for (let p = 0; p < P; p++) refresh(p);
   walk.reset();
   let energy = energyOf() + ramCost * walk.ramMb;
   let best = energy;
   let bestCount = walk.count;
   let bestRam = walk.ramMb;
-  let saved = walk.save();
+  walk.save();
+  let unsaved = false;
   const cooling = (settings.cold / settings.hot) ** (1 / settings.steps);
   let temperature = settings.hot;
   let step = 0;
@@ -148,14 +89,24 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
     if (random.below(2) === 0) {
       const p = random.below(P);
       const down = random.below(2) === 0;
-      drawn = walk.drawAt(random, (down ? high[p * KEPT] : low[p * KEPT]) as number, down);
+      const extreme = (down ? highest : lowest).first(p);
+      drawn = extreme >= 0 && walk.drawAt(random, extreme, down);
     } else drawn = walk.drawAny(random);
     if (!drawn) continue;
     const next = energyOf() + (ramCost === 0 ? 0 : ramCost * (walk.ramMb + walk.ramGrowth()));
     const delta = next - energy;
     if (delta > 0 && random.unit() >= Math.exp(-delta / temperature)) continue;
-    if (!walk.commit()) continue;
-    follow();
+    // The best placement is kept only once it is left for something that is not better.
+    if (unsaved && next >= best - EPSILON) {
+      walk.save();
+      unsaved = false;
+    }
+    if (!walk.isLegal()) continue;
+    highest.forget(walk);
+    lowest.forget(walk);
+    walk.commit();
+    highest.learn(walk);
+    lowest.learn(walk);
     energy = next;
     if (energy > best + EPSILON) continue;
     const { count, ramMb } = walk;
@@ -163,8 +114,9 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
     best = Math.min(best, energy);
     bestCount = count;
     bestRam = ramMb;
-    saved = walk.save();
+    unsaved = true;
   }
-  walk.goTo(saved);
+  if (unsaved) walk.save();
+  walk.goBack();
   return { place: walk.place, steps: step, tight: walk.tight };
 }

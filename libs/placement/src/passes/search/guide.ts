@@ -47,6 +47,9 @@ export function followGuide(
   return new Guide(field, shape, refusals).run(budget, workLimit);
 }
 
+/** Where the front refuses a VM, so many of the least loaded hosts are looked at, or more until one takes it. */
+const FALLBACK = 64;
+
 const NONE = -1;
 const CLOSED = -2;
 const FRONT = -3;
@@ -57,6 +60,7 @@ class Guide {
   readonly #refusals: RefusalCounts;
   #tight = false;
   readonly #middle: Float64Array;
+  readonly #share: Float64Array;
   readonly #score: Float64Array;
   readonly #cost: Float64Array;
   readonly #place: Int32Array;
@@ -68,7 +72,16 @@ class Guide {
   readonly #fronts: number[][];
   /** For each VM key the host classes it may go to. */
   readonly #classesOf: number[][];
-  readonly #ideal: Float64Array;
+  /** What the VM's leaving does to its source, as the source is now. */
+  readonly #leave: Float64Array;
+  /** What its arrival does to its best destination, as that was when last looked at: it can only have got worse. */
+  readonly #arrive: Float64Array;
+  readonly #vmTo: Int32Array;
+  readonly #vmSeen: Int32Array;
+  /** Destinations, least loaded first; where each is in that order, and the loads. */
+  readonly #order: Int32Array;
+  readonly #orderAt: Int32Array;
+  readonly #loads: Float64Array;
   readonly #best: Tournament;
   readonly #bestVm: Int32Array;
   readonly #bestTo: Int32Array;
@@ -76,15 +89,15 @@ class Guide {
   readonly #version: Int32Array;
   readonly #smallest: Float64Array;
   #evaluated = 0;
-  #to = NONE;
   #delta = 0;
 
   constructor(field: Field, shape: GuideShape, refusals: RefusalCounts) {
-    const { cluster, H, V, P } = field;
+    const { cluster, H, V } = field;
     this.#field = field;
     this.#shape = shape;
     this.#refusals = refusals;
     this.#middle = shape.low.map((low, p) => (low + (shape.high[p] as number)) / 2);
+    this.#share = new Float64Array(field.P);
     this.#score = Float64Array.from(field.score);
     this.#cost = new Float64Array(H);
     this.#place = Int32Array.from(field.home);
@@ -99,7 +112,20 @@ class Guide {
       for (let c = 0; c < cluster.classes; c++) if (cluster.keyLegal[k * cluster.classes + c] === 0) legal.push(c);
       return legal;
     });
-    this.#ideal = new Float64Array(P);
+    this.#loads = new Float64Array(H);
+    for (let h = 0; h < H; h++) this.#loads[h] = this.#loadOf(h);
+    const loads = this.#loads;
+    this.#order = Int32Array.from(field.destinations).sort(
+      (x, y) => (loads[x] as number) - (loads[y] as number) || x - y,
+    );
+    this.#orderAt = new Int32Array(H).fill(NONE);
+    this.#order.forEach((h, i) => {
+      this.#orderAt[h] = i;
+    });
+    this.#leave = new Float64Array(V);
+    this.#arrive = new Float64Array(V).fill(Number.NEGATIVE_INFINITY);
+    this.#vmTo = new Int32Array(V).fill(NONE);
+    this.#vmSeen = new Int32Array(V);
     this.#best = new Tournament(H);
     this.#bestVm = new Int32Array(H).fill(NONE);
     this.#bestTo = new Int32Array(H).fill(NONE);
@@ -111,13 +137,14 @@ class Guide {
         for (let r = 0; r < cluster.R; r++)
           this.#smallest[r] = Math.min(this.#smallest[r] as number, cluster.demand[v * cluster.R + r] as number);
     for (let h = 0; h < H; h++) this.#cost[h] = this.#costOf(h);
-    for (const h of field.destinations) if (this.#hasRoom(h)) this.#enter(h);
-    this.#findIdeal();
+    for (const h of field.destinations) if (this.#receives(h)) this.#enter(h);
+    for (let h = 0; h < H; h++) this.#findLeaving(h);
   }
 
   run(budget: number, workLimit: number): Trail {
     const { H } = this.#field;
     const best = this.#best;
+    for (const vm of this.#list) this.#destination(vm);
     for (let h = 0; h < H; h++) {
       this.#evaluate(h);
       best.put(h, this.#delta);
@@ -171,9 +198,12 @@ class Guide {
     this.#cost[a] = this.#costOf(a);
     this.#cost[b] = this.#costOf(b);
     this.#version[b] = (this.#version[b] as number) + 1;
-    this.#leave(b);
-    const open = this.#dominator[a] !== CLOSED && this.#rise(a);
-    this.#findIdeal();
+    this.#fill(b);
+    const open = this.#field.cluster.hostRefusal[a] === 0 && this.#rise(a);
+    this.#reorder(a);
+    this.#reorder(b);
+    this.#findLeaving(a);
+    this.#findLeaving(b);
     this.#evaluate(a);
     this.#best.set(a, this.#delta);
     this.#evaluate(b);
@@ -193,67 +223,94 @@ class Guide {
       let found = NONE;
       for (let i = start[a] as number; i < end; i++) {
         const vm = list[i] as number;
-        const delta = -this.#leaving(vm, a) - this.#arriving(vm, b);
-        if (delta > best && this.#legal(vm, b)) {
-          best = delta;
-          found = vm;
-        }
+        const arriving = this.#arriving(vm, b);
+        if (arriving >= (this.#arrive[vm] as number) || !this.#legal(vm, b)) continue;
+        this.#arrive[vm] = arriving;
+        this.#vmTo[vm] = b;
+        this.#vmSeen[vm] = this.#version[b] as number;
+        const gain = -(this.#leave[vm] as number) - arriving;
+        if (gain <= best) continue;
+        best = gain;
+        found = vm;
       }
-      if (found !== NONE) {
-        this.#bestVm[a] = found;
-        this.#bestTo[a] = b;
-        this.#seen[a] = this.#version[b] as number;
-        this.#best.set(a, best);
-      }
+      if (found === NONE) continue;
+      this.#bestVm[a] = found;
+      this.#bestTo[a] = b;
+      this.#seen[a] = this.#version[b] as number;
+      this.#best.set(a, best);
     }
   }
 
   /** Finds the host's best move: its gain is left in `#delta`, the move in `#bestVm` and `#bestTo`. */
   #evaluate(a: number): void {
-    const { P, start, cluster } = this.#field;
-    const list = this.#list;
+    const from = this.#field.start[a] as number;
     const end = this.#end[a] as number;
-    let best = 0;
-    let bestVm = NONE;
-    let bestTo = NONE;
-    for (let i = start[a] as number; i < end; i++) {
-      const vm = list[i] as number;
-      const leaving = this.#leaving(vm, a);
-      if (cluster.alike) {
-        let least = leaving;
-        for (let p = 0; p < P; p++) {
-          const s = this.#ideal[p] as number;
-          least += this.#at(p, s + (cluster.load[vm * P + p] as number)) - this.#at(p, s);
+    const list = this.#list;
+    const leave = this.#leave;
+    const arrive = this.#arrive;
+    for (;;) {
+      // What a VM would gain with its kept destination is no less than what it gains now: the first that is up to date wins.
+      let best = 0;
+      let vm = NONE;
+      for (let i = from; i < end; i++) {
+        const v = list[i] as number;
+        const gain = -(leave[v] as number) - (arrive[v] as number);
+        if (gain > best) {
+          best = gain;
+          vm = v;
         }
-        if (-least <= best) continue;
       }
-      this.#destination(vm);
-      if (this.#to !== NONE && -leaving - this.#delta > best) {
-        best = -leaving - this.#delta;
-        bestVm = vm;
-        bestTo = this.#to;
+      const to = vm === NONE ? NONE : (this.#vmTo[vm] as number);
+      if (vm !== NONE && (to === NONE || this.#vmSeen[vm] !== this.#version[to])) {
+        this.#destination(vm);
+        continue;
       }
+      this.#bestVm[a] = vm;
+      this.#bestTo[a] = to;
+      this.#seen[a] = to === NONE ? 0 : (this.#version[to] as number);
+      this.#delta = vm === NONE ? Number.NEGATIVE_INFINITY : best;
+      return;
     }
-    this.#bestVm[a] = bestVm;
-    this.#bestTo[a] = bestTo;
-    this.#seen[a] = bestTo === NONE ? 0 : (this.#version[bestTo] as number);
-    this.#delta = bestVm === NONE ? Number.NEGATIVE_INFINITY : best;
   }
 
-  /** Finds the VM's best destination, left in `#to`, and what it adds to the guide there, in `#delta`. */
+  /** Finds the VM's best destination, and what its arrival does there. */
   #destination(vm: number): void {
-    const { cluster, destinations } = this.#field;
+    const { cluster } = this.#field;
     const place = this.#place;
     const own = place[vm] as number;
     const classes = this.#classesOf[cluster.vmKey[vm] as number] as number[];
     let to = NONE;
     let delta = Number.POSITIVE_INFINITY;
+    const { P, weights } = this.#field;
+    const { low, high, power, slope } = this.#shape;
+    const score = this.#score;
+    const cost = this.#cost;
+    const share = this.#share;
+    const middle = this.#middle;
+    for (let p = 0; p < P; p++) share[p] = cluster.load[vm * P + p] as number;
     for (const c of classes) {
       const front = this.#fronts[c] as number[];
       for (let i = 0; i < front.length; i++) {
         const b = front[i] as number;
         if (b === own) continue;
-        const d = this.#arriving(vm, b);
+        let d = 0;
+        if (cluster.alike) {
+          // The same as #arriving, without its calls: this is where the time goes.
+          d = -(cost[b] as number);
+          for (let p = 0; p < P && d < delta; p++) {
+            const x = (score[b * P + p] as number) + (share[p] as number);
+            const h = high[p] as number;
+            const l = low[p] as number;
+            let e = x > h ? x - h : x < l ? l - x : 0;
+            e *= e;
+            if (power > 2) {
+              e *= e;
+              if (power > 4) e *= e;
+            }
+            if (slope > 0) e += slope * (x - (middle[p] as number)) ** 2;
+            d += (weights[p] as number) * e;
+          }
+        } else d = this.#arriving(vm, b);
         if (d < delta) {
           delta = d;
           to = b;
@@ -264,8 +321,10 @@ class Guide {
     if (to === NONE || !this.#legal(vm, to)) {
       to = NONE;
       delta = Number.POSITIVE_INFINITY;
-      for (let i = 0; i < destinations.length; i++) {
-        const b = destinations[i] as number;
+      const order = this.#order;
+      let looked = 0;
+      for (; looked < order.length && (looked < FALLBACK || to === NONE); looked++) {
+        const b = order[looked] as number;
         if (b === own) continue;
         const d = this.#arriving(vm, b);
         if (d < delta && this.#legal(vm, b)) {
@@ -273,10 +332,11 @@ class Guide {
           to = b;
         }
       }
-      this.#evaluated += destinations.length;
+      this.#evaluated += looked;
     }
-    this.#to = to;
-    this.#delta = delta;
+    this.#vmTo[vm] = to;
+    this.#vmSeen[vm] = to === NONE ? 0 : (this.#version[to] as number);
+    this.#arrive[vm] = delta;
   }
 
   #legal(vm: number, b: number): boolean {
@@ -327,7 +387,35 @@ class Guide {
     return (this.#field.weights[p] as number) * (e + slope * d * d);
   }
 
-  #hasRoom(h: number): boolean {
+  #loadOf(h: number): number {
+    const { P, weights } = this.#field;
+    let sum = 0;
+    for (let p = 0; p < P; p++) sum += (weights[p] as number) * (this.#score[h * P + p] as number);
+    return sum;
+  }
+
+  /** Puts a host where it belongs in the order of loads, after its values have changed. */
+  #reorder(h: number): void {
+    const order = this.#order;
+    const loads = this.#loads;
+    loads[h] = this.#loadOf(h);
+    let i = this.#orderAt[h] as number;
+    if (i === NONE) return;
+    const load = loads[h] as number;
+    for (; i > 0 && (loads[order[i - 1] as number] as number) > load; i--) {
+      order[i] = order[i - 1] as number;
+      this.#orderAt[order[i] as number] = i;
+    }
+    for (; i + 1 < order.length && (loads[order[i + 1] as number] as number) < load; i++) {
+      order[i] = order[i + 1] as number;
+      this.#orderAt[order[i] as number] = i;
+    }
+    order[i] = h;
+    this.#orderAt[h] = i;
+  }
+
+  /** True for hosts with room for the smallest VM: only these can be on the front. */
+  #receives(h: number): boolean {
     const { R } = this.#field.cluster;
     for (let r = 0; r < R; r++)
       if ((this.#room.free[h * R + r] as number) < (this.#smallest[r] as number)) return false;
@@ -369,17 +457,17 @@ class Guide {
   }
 
   /** A host has got fuller: it may fall off the front, and those that it dominated may rise. */
-  #leave(b: number): void {
+  #fill(b: number): void {
     const { cluster, destinations } = this.#field;
     const c = cluster.hostClass[b] as number;
     const front = this.#fronts[c] as number[];
     const at = front.indexOf(b);
     if (at < 0) {
-      if (!this.#hasRoom(b)) this.#dominator[b] = CLOSED;
+      if (!this.#receives(b)) this.#dominator[b] = CLOSED;
       return;
     }
     front.splice(at, 1);
-    const open = this.#hasRoom(b);
+    const open = this.#receives(b);
     this.#dominator[b] = CLOSED;
     if (open) this.#enter(b);
     for (let i = 0; i < destinations.length; i++) {
@@ -392,6 +480,7 @@ class Guide {
 
   /** A host has got emptier: true when it is on the front now. */
   #rise(a: number): boolean {
+    if (!this.#receives(a)) return false;
     if (this.#dominator[a] === FRONT) {
       const c = this.#field.cluster.hostClass[a] as number;
       const front = this.#fronts[c] as number[];
@@ -403,14 +492,12 @@ class Guide {
     return this.#enter(a);
   }
 
-  #findIdeal(): void {
-    const { P } = this.#field;
-    this.#ideal.fill(Number.POSITIVE_INFINITY);
-    for (const front of this.#fronts)
-      for (const h of front)
-        for (let p = 0; p < P; p++) {
-          const value = this.#score[h * P + p] as number;
-          if (value < (this.#ideal[p] as number)) this.#ideal[p] = value;
-        }
+  /** Works out anew what leaving this host does, after its values have changed. */
+  #findLeaving(h: number): void {
+    const end = this.#end[h] as number;
+    for (let i = this.#field.start[h] as number; i < end; i++) {
+      const vm = this.#list[i] as number;
+      this.#leave[vm] = this.#leaving(vm, h);
+    }
   }
 }

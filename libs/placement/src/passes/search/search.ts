@@ -33,9 +33,12 @@ export type Found = {
 };
 
 /** A proposal of the local search costs as much time as so many candidates of the guides. */
-const PROPOSAL_COST = 10;
-/** No guide may use more than this part of the work limit. */
-const GUIDE_SHARE = 16;
+const PROPOSAL_COST = 8;
+/** A combined imbalance this close to its lower bound is the least there is. */
+const PROVEN = 1e-7;
+/** One guide may use this part of the work limit, and all together that part: the rest is the local search's. */
+const ONE_GUIDE = 0.4;
+const ALL_GUIDES = 0.6;
 
 /**
  * `planner=search`: the best of greedy, of several guides, and of a local search that starts from the best of them, by the
@@ -51,6 +54,7 @@ class Search {
   readonly #field: Field;
   #best: Solution;
   #work: number;
+  #guideWork = 0;
   #cut = false;
   /** Some candidate was refused for what VMs that leave would free. */
   #tight = false;
@@ -85,12 +89,17 @@ class Search {
     }
     if (!this.#best.within && reachable) this.#reach(budget);
     if (this.#best.within) this.#reduce(least);
-    else this.#minimise();
+    // What the bound allows is reached: nothing is left to look for.
+    else if (this.#best.combined > limits.combined + PROVEN) this.#minimise();
     this.#best = this.#pruned(this.#best);
     if (greedySolution.acceptable && compare(greedySolution, this.#best) < 0) this.#best = greedySolution;
     this.#draft.evaluated = evaluated + this.#work - this.#settings.spent;
     let end: SearchEnd = 'done';
-    if (!this.#best.within) end = this.#best.moves >= budget ? 'budget' : this.#cut ? 'work' : 'done';
+    if (!this.#best.within) {
+      // Where the bound is reached only more moves could do better.
+      const spent = this.#best.moves >= budget || this.#best.combined <= limits.combined + PROVEN;
+      end = spent ? 'budget' : this.#cut ? 'work' : 'done';
+    }
     return { field, solution: this.#best, end, work: this.#work };
   }
 
@@ -120,7 +129,7 @@ class Search {
       slope: 0,
     });
     const power = (of: 2 | 4 | 8): GuideShape => ({ low: mean, high: mean, power: of, slope: 0 });
-    const shapes = [power(2), band(0), band(0.05), band(0.1), power(8), power(4), band(0.02)];
+    const shapes = [band(0.02), band(0.05), power(2), band(0.1), power(8), band(0), power(4)];
     if (!reachable) return shapes;
     // Bands as wide as the thresholds, where the fewest moves may do, and around the means.
     const high = field.thresholds.map((_, p) => fewestMoves(field, p).high);
@@ -131,8 +140,12 @@ class Search {
 
   #guided(shape: GuideShape): void {
     const { budget, home } = this.#field;
-    const trail = followGuide(this.#field, shape, budget, this.#settings.workLimit / GUIDE_SHARE, this.#draft.refusals);
+    const { workLimit } = this.#settings;
+    const left = Math.min(ONE_GUIDE * workLimit, ALL_GUIDES * workLimit - this.#guideWork);
+    if (left <= 0) return;
+    const trail = followGuide(this.#field, shape, budget, left, this.#draft.refusals);
     this.#work += trail.evaluated;
+    this.#guideWork += trail.evaluated;
     if (trail.tight) this.#tight = true;
     const place = Int32Array.from(home);
     for (let i = 0; i < trail.best; i++) place[trail.vms[i] as number] = trail.hosts[i] as number;

@@ -10,8 +10,8 @@ const VMS = 3;
 
 /**
  * A placement under change by local search: which VMs are away from home, and where. A proposal is built with
- * {@link add}, judged by the values it would lead to ({@link touched}, {@link value}), and taken with {@link commit},
- * which refuses what is illegal.
+ * {@link add}, judged by the values it would lead to ({@link touched}, {@link value}), and taken with {@link commit}
+ * if it {@link isLegal}.
  */
 export class Walk {
   readonly field: Field;
@@ -32,6 +32,10 @@ export class Walk {
   readonly #was = new Int32Array(VMS);
   #size = 0;
 
+  readonly #savedVms: Int32Array;
+  readonly #savedHosts: Int32Array;
+  #saved = 0;
+
   readonly #room: Room;
   readonly #refusals: RefusalCounts;
   /** Some proposal was refused for want of room that departures would make. */
@@ -48,6 +52,8 @@ export class Walk {
     this.place = Int32Array.from(field.home);
     this.score = Float64Array.from(field.score);
     this.away = new Int32Array(V);
+    this.#savedVms = new Int32Array(V);
+    this.#savedHosts = new Int32Array(V);
     this.value = new Float64Array(HOSTS * P);
     this.#room = room;
     this.#refusals = refusals;
@@ -57,14 +63,8 @@ export class Walk {
     for (let v = 0; v < V; v++) {
       const b = start[v] as number;
       if (b === field.home[v]) continue;
-      this.#leaveRoom(v, field.home[v] as number);
-      this.#settle(v, b);
-      this.#enterRoom(v, b);
+      this.#put(v, b);
     }
-  }
-
-  isHome(vm: number): boolean {
-    return this.place[vm] === this.field.home[vm];
   }
 
   /** Starts a new proposal. */
@@ -96,8 +96,8 @@ export class Walk {
     this.#hosts[this.#size++] = to;
   }
 
-  /** Carries the proposal out if it is legal. */
-  commit(): boolean {
+  /** Is the proposal legal? Refusals are counted. */
+  isLegal(): boolean {
     const { cluster, home } = this.field;
     const place = this.place;
     const room = this.#room;
@@ -124,13 +124,15 @@ export class Walk {
       place[v] = b;
     }
     for (let i = 0; i < n; i++) place[this.#vms[i] as number] = this.#was[i] as number;
-    if (done < n) {
-      for (let i = 0; i < done; i++) this.#leaveRoom(this.#vms[i] as number, this.#hosts[i] as number);
-      for (let i = 0; i < n; i++) this.#enterRoom(this.#vms[i] as number, this.#was[i] as number);
-      return false;
-    }
-    for (let i = 0; i < n; i++) this.#settle(this.#vms[i] as number, this.#hosts[i] as number);
-    return true;
+    for (let i = 0; i < done; i++) this.#leaveRoom(this.#vms[i] as number, this.#hosts[i] as number);
+    for (let i = 0; i < n; i++) this.#enterRoom(this.#vms[i] as number, this.#was[i] as number);
+    return done === n;
+  }
+
+  /** Carries the proposal out; it must be legal. */
+  commit(): void {
+    const n = this.#size;
+    for (let i = 0; i < n; i++) this.#put(this.#vms[i] as number, this.#hosts[i] as number);
   }
 
   /** How many more VMs would be away after the proposal. */
@@ -157,25 +159,21 @@ export class Walk {
     return sum;
   }
 
-  /** Which VMs are away and where, to come back to with {@link goTo}. */
-  save(): { vms: Int32Array; hosts: Int32Array } {
-    const vms = this.away.slice(0, this.count);
-    return { vms, hosts: vms.map((v) => this.place[v] as number) };
+  /** Remembers which VMs are away and where, to come back to with {@link goBack}. */
+  save(): void {
+    this.#saved = this.count;
+    for (let i = 0; i < this.count; i++) {
+      const v = this.away[i] as number;
+      this.#savedVms[i] = v;
+      this.#savedHosts[i] = this.place[v] as number;
+    }
   }
 
-  /** Goes back to a saved placement. */
-  goTo(saved: { vms: Int32Array; hosts: Int32Array }): void {
+  /** Goes back to what was saved last. */
+  goBack(): void {
     const { home } = this.field;
-    for (const v of this.away.slice(0, this.count)) {
-      this.#leaveRoom(v, this.place[v] as number);
-      this.#settle(v, home[v] as number);
-      this.#enterRoom(v, home[v] as number);
-    }
-    saved.vms.forEach((v, i) => {
-      this.#leaveRoom(v, home[v] as number);
-      this.#settle(v, saved.hosts[i] as number);
-      this.#enterRoom(v, saved.hosts[i] as number);
-    });
+    for (const v of this.away.slice(0, this.count)) this.#put(v, home[v] as number);
+    for (let i = 0; i < this.#saved; i++) this.#put(this.#savedVms[i] as number, this.#savedHosts[i] as number);
   }
 
   /** Any change at all. False when the dice gave none. */
@@ -283,6 +281,12 @@ export class Walk {
     if (n === 0) return -1;
     const v = vmsOf[from + random.below(n)] as number;
     return this.place[v] === h ? v : -1;
+  }
+
+  #put(v: number, h: number): void {
+    this.#leaveRoom(v, this.place[v] as number);
+    this.#settle(v, h);
+    this.#enterRoom(v, h);
   }
 
   #touch(h: number): number {
