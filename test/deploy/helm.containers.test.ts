@@ -21,7 +21,7 @@ async function program(name: string, module: string): Promise<string | null> {
   if (found !== null || go === null) return found;
   mkdirSync(cache, { recursive: true });
   const env = { ...process.env, GOBIN: cache, CGO_ENABLED: '0', GOFLAGS: '-modcacherw' };
-  await run(go, ['install', module], { env, cwd: tmpdir(), timeout: 900_000 }).catch(() => null);
+  await run(go, ['install', module], { env, cwd: tmpdir(), timeout: 240_000 }).catch(() => null);
   return onPath(name);
 }
 
