@@ -1,0 +1,130 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import type { CloudUnderTest } from './cloud.ts';
+import { passwordBody, send } from './wire.ts';
+
+const bed = fileURLToPath(new URL('../openstack/bed', import.meta.url));
+const root = process.env.BED_ROOT ?? '/var/tmp/openstack-bed';
+const run = promisify(execFile);
+const tell = async (...words: string[]): Promise<string> => (await run(bed, words)).stdout;
+
+const IDENTITY = 'http://127.0.0.1:15000/v3';
+const COMPUTE = 'http://127.0.0.1:18774/v2.1';
+const PLACEMENT = 'http://127.0.0.1:18778';
+const PATIENCE_MS = 90_000;
+
+/** The cloud of `test/openstack/bed`, which must be up. */
+export async function openBed(): Promise<CloudUnderTest> {
+  const account = { identity: IDENTITY, username: 'admin', password: 'secret', project: 'admin' };
+  let token = '';
+  const call = async (method: string, url: string, version: string, body?: unknown) => {
+    const headers = { 'X-Auth-Token': token, 'OpenStack-API-Version': version };
+    const answer = await send(method, url, headers, body);
+    if (answer.status >= 400) throw new Error(`${method} ${url}: ${answer.status} ${answer.text}`);
+    return answer.body;
+  };
+  const login = await send(
+    'POST',
+    `${IDENTITY}/auth/tokens`,
+    {},
+    passwordBody({ ...account } as Parameters<typeof passwordBody>[0]),
+  );
+  token = login.headers.get('x-subject-token') ?? '';
+  const owner = z.object({ token: z.object({ user: z.object({ id: z.string() }) }) }).parse(login.body).token.user.id;
+  const credentials = `${IDENTITY}/users/${owner}/application_credentials`;
+  const made = z
+    .object({ application_credential: z.object({ id: z.string(), secret: z.string() }) })
+    .parse(await call('POST', credentials, '', { application_credential: { name: `contract-${Date.now()}` } }));
+  const services = async () =>
+    z
+      .object({ services: z.array(z.object({ host: z.string(), state: z.string() })) })
+      .parse(await call('GET', `${COMPUTE}/os-services?binary=nova-compute`, 'compute 2.96')).services;
+  const names = (await services()).map((each) => each.host);
+  const foreign = names.find((each) => /^cmp10\d$/.test(each)) ?? null;
+  const [first, second, third, fourth, ...more] = names.filter((each) => !/^cmp10\d$/.test(each)).sort();
+  if (first === undefined || second === undefined || third === undefined || fourth === undefined)
+    throw new Error(
+      `the suite needs four hosts in the first cell, and there are ${names.join(', ')}: bed down, then up`,
+    );
+  const provider = async (host: string): Promise<string> => {
+    const body = z
+      .object({ resource_providers: z.array(z.object({ uuid: z.string() })) })
+      .parse(await call('GET', `${PLACEMENT}/resource_providers?name=${host}`, 'placement 1.36'));
+    return body.resource_providers[0]?.uuid ?? '';
+  };
+  const filler = '0f111111-0000-4000-8000-000000000001';
+  const empty = () => call('DELETE', `${PLACEMENT}/allocations/${filler}`, 'placement 1.36').catch(() => undefined);
+  return {
+    name: 'bed',
+    ...account,
+    prometheus: 'http://127.0.0.1:19090',
+    hosts: [first, second, third, fourth, ...more],
+    foreignHost: foreign,
+    imageRef: readFileSync(`${root}/lab/image.id`, 'utf8').trim(),
+    flavorRef: '1',
+    patienceMs: PATIENCE_MS,
+    applicationCredential: { id: made.application_credential.id, secret: made.application_credential.secret },
+    fault: async (server, fault) => {
+      await tell('fault', server, fault ?? 'clear');
+    },
+    refuse: async (host, refuses) => {
+      await tell('host', host, refuses ? 'refuse' : 'accept');
+    },
+    stop: async (host, stopped) => {
+      await tell('host', host, stopped ? 'stop' : 'start');
+      const end = Date.now() + PATIENCE_MS;
+      const wanted = stopped ? 'down' : 'up';
+      while (!(await services()).some((each) => each.host === host && each.state === wanted)) {
+        if (Date.now() > end) throw new Error(`${host} did not come ${wanted}`);
+        await new Promise((resolve) => setTimeout(resolve, 500));
+      }
+    },
+    fill: async (host, full) => {
+      if (!full) {
+        await empty();
+        return;
+      }
+      const id = await provider(host);
+      const summary = z
+        .object({
+          provider_summaries: z.record(
+            z.string(),
+            z.object({ resources: z.record(z.string(), z.object({ capacity: z.number(), used: z.number() })) }),
+          ),
+        })
+        .parse(
+          await call('GET', `${PLACEMENT}/allocation_candidates?resources=VCPU:1&in_tree=${id}`, 'placement 1.36'),
+        );
+      const cpu = summary.provider_summaries[id]?.resources.VCPU;
+      // One allocation takes at most max_unit: what is left of the memory is taken in one piece, and that is enough.
+      const memory = summary.provider_summaries[id]?.resources.MEMORY_MB;
+      if (cpu === undefined || memory === undefined) throw new Error(`${host} has no room to take`);
+      const project = z.object({ token: z.object({ project: z.object({ id: z.string() }) }) }).parse(login.body).token
+        .project.id;
+      await call('PUT', `${PLACEMENT}/allocations/${filler}`, 'placement 1.36', {
+        allocations: { [id]: { resources: { VCPU: Math.min(64, cpu.capacity - cpu.used), MEMORY_MB: 262_144 } } },
+        project_id: project,
+        user_id: owner,
+        consumer_generation: null,
+      });
+      const rest = memory.capacity - memory.used - 262_144;
+      if (rest > 4095)
+        await call('PUT', `${PLACEMENT}/allocations/${filler.replace('1111-', '2222-')}`, 'placement 1.36', {
+          allocations: { [id]: { resources: { MEMORY_MB: rest } } },
+          project_id: project,
+          user_id: owner,
+          consumer_generation: null,
+        });
+    },
+    reset: async () => {
+      await tell('reset');
+    },
+    close: async () => {
+      await tell('reset');
+      await call('DELETE', `${credentials}/${made.application_credential.id}`, '');
+    },
+  };
+}
