@@ -204,7 +204,9 @@ export class Link {
       reconnectJitter: RECONNECT_WAIT_MS,
       pingInterval: PING_INTERVAL_MS,
     });
-    const jsm = await jetstreamManager(nc, { timeout: options.requestTimeoutMs ?? 10_000, checkAPI: false });
+    // Servers that are electing a leader do not answer: to ask again soon is faster than to wait.
+    const patience = Math.ceil((options.requestTimeoutMs ?? 10_000) / 3);
+    const jsm = await jetstreamManager(nc, { timeout: patience, checkAPI: false });
     const link = new Link(nc, jsm, options, hooks);
     const { verdict, text } = judgeServer(link.version, options.replicas ?? 1);
     if (verdict === 'refuse') {

@@ -13,7 +13,7 @@ import {
   taskConsumerConfig,
   taskConsumerName,
 } from './definitions.ts';
-import { NotProvisioned, ProvisionRefused, ServerTooOld } from './errors.ts';
+import { NotProvisioned, ProvisionRefused, ServerTooOld, StreamUnavailable } from './errors.ts';
 import { isNotFound, type Link, plainText } from './link.ts';
 import type { Need, ProvisionOptions, ProvisionReport } from './types.ts';
 
@@ -26,9 +26,12 @@ const streamsWanted = (limits: StorageLimits, replicas: number): StreamWanted[] 
 
 const consumerWhat = (aggregate: string) => `consumer ${TASK_STREAM}/${taskConsumerName(aggregate)}`;
 
+/** So long may servers that have just started need to find each other and elect their leaders. */
+const FORMING_MS = 30_000;
+
 /** One request of provisioning or checking; null when the thing asked for is not there. */
 async function get<T>(link: Link, what: string, act: () => Promise<T>): Promise<T | null> {
-  const until = performance.now() + link.requestTimeoutMs;
+  const until = performance.now() + Math.max(FORMING_MS, 3 * link.requestTimeoutMs);
   for (;;)
     try {
       return await link.insist(async () => {
@@ -40,8 +43,11 @@ async function get<T>(link: Link, what: string, act: () => Promise<T>): Promise<
         }
       }, what);
     } catch (error) {
-      // A cluster that has just started may not know all its servers yet.
-      if (error instanceof JetStreamApiError && error.code === apiCodes.noSuitablePeers && performance.now() < until) {
+      // A cluster that has just started may have no leader yet, and not know all its servers.
+      const forming =
+        error instanceof StreamUnavailable ||
+        (error instanceof JetStreamApiError && error.code === apiCodes.noSuitablePeers);
+      if (forming && performance.now() < until) {
         await new Promise((resolve) => setTimeout(resolve, 500));
         continue;
       }

@@ -271,7 +271,8 @@ export async function startNatsCluster(
     },
   };
   const until = performance.now() + START_MS;
-  while (!servers.some((server) => /JetStream cluster new metadata leader/.test(server.logText()))) {
+  const led = (server: NatsServer) => /JetStream cluster (new )?metadata leader/.test(server.logText());
+  while (!servers.every(led)) {
     if (performance.now() > until) {
       await cluster.stop();
       throw new Error('the cluster found no leader');
