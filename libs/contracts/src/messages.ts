@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { controlSchemas } from './controls.ts';
 import { isoTimeSchema, message, objectRefSchema } from './envelope.ts';
+import { type Exact, exact } from './exact.ts';
 import type { Family } from './names.ts';
 import { cycleDecidedSchema, planDispatchedSchema, plannerConfiguredSchema } from './plans.ts';
 import { snapshotTakenSchema } from './snapshot.ts';
@@ -90,10 +91,12 @@ export type ParseResult<M> =
   | { ok: true; message: M }
   | { ok: false; problem: string; type: string; version: number | null };
 
-const schemasByType = new Map<string, z.ZodType<Message>>(
+type Reader = { readonly schema: z.ZodType<Message>; readonly exact: Exact };
+
+const readers = new Map<string, Reader>(
   Object.values(messagesByFamily)
     .flat()
-    .map((s) => [s.shape.type.value, s as unknown as z.ZodType<Message>]),
+    .map((s) => [s.shape.type.value, { schema: s as unknown as z.ZodType<Message>, exact: exact(s) }]),
 );
 const familyByType = new Map<string, Family>(
   Object.entries(messagesByFamily).flatMap(([family, schemas]) =>
@@ -108,20 +111,25 @@ export function familyOf(type: MessageType): Family {
   return family;
 }
 
-/** Built once: a reader of the log passes here for every event. */
-const headSchema = z.object({ type: z.string(), version: z.number() });
+function headOf(body: unknown): { readonly type: string; readonly version: number } | null {
+  if (typeof body !== 'object' || body === null || !('type' in body) || !('version' in body)) return null;
+  const { type, version } = body;
+  return typeof type === 'string' && typeof version === 'number' && Number.isFinite(version) ? { type, version } : null;
+}
 
 /**
  * Checks a parsed JSON body against the schema of its type. Never throws: a body that does not fit is described.
- * Fields that this version does not know are dropped, as within a version only optional ones are added.
+ * Fields that this version does not know are dropped, as within a version only optional ones are added; a body without
+ * any is given back as it is.
  */
 export function parseMessage(body: unknown): ParseResult<Message> {
-  const head = headSchema.safeParse(body);
-  if (!head.success) return { ok: false, problem: 'no type and version', type: 'unknown', version: null };
-  const { type, version } = head.data;
-  const schema = schemasByType.get(type);
-  if (schema === undefined) return { ok: false, problem: `unknown type ${type}`, type, version };
-  const parsed = schema.safeParse(body);
+  const head = headOf(body);
+  if (head === null) return { ok: false, problem: 'no type and version', type: 'unknown', version: null };
+  const { type, version } = head;
+  const reader = readers.get(type);
+  if (reader === undefined) return { ok: false, problem: `unknown type ${type}`, type, version };
+  if (reader.exact(body)) return { ok: true, message: body as Message };
+  const parsed = reader.schema.safeParse(body);
   if (parsed.success) return { ok: true, message: parsed.data };
   const issue = parsed.error.issues[0];
   const where = issue === undefined ? '' : `${issue.path.join('.') || 'body'}: ${issue.message}`;

@@ -1,0 +1,120 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { exact } from './exact.ts';
+import { messagesByFamily } from './messages.ts';
+
+const schemas = new Map(
+  Object.values(messagesByFamily)
+    .flat()
+    .map((schema) => [schema.shape.type.value as string, schema]),
+);
+
+/** Every event of the recorded histories. */
+const histories = new URL('../../../test/histories/', import.meta.url);
+const recorded = readdirSync(histories, { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .flatMap(({ name }) =>
+    readFileSync(new URL(`${name}/log.jsonl`, histories), 'utf8')
+      .trim()
+      .split('\n'),
+  )
+  .map((line) => (JSON.parse(line) as { event: { type: string } }).event)
+  .filter(({ type }) => schemas.has(type));
+
+type Path = readonly (string | number)[];
+function paths(value: unknown, at: Path = []): Path[] {
+  if (typeof value !== 'object' || value === null) return [at];
+  return [at, ...Object.entries(value).flatMap(([key, inner]) => paths(inner, [...at, key]))];
+}
+/** The event with one place changed, left out, or with a field more. */
+function changed(event: object, place: number, change: 'set' | 'delete' | 'add', to: unknown): unknown {
+  const copy: unknown = structuredClone(event);
+  const all = paths(copy).slice(1);
+  const path = all[place % all.length] ?? [];
+  const parent = path.slice(0, -1).reduce((at, key) => (at as Record<string, unknown>)[key], copy) as object;
+  const key = path.at(-1) ?? '';
+  if (change === 'delete') Reflect.deleteProperty(parent, key);
+  else Reflect.set(parent, change === 'add' ? 'unheardOf' : key, to);
+  return JSON.parse(JSON.stringify(copy));
+}
+
+describe('the quick check of an event', () => {
+  it('passes every recorded event, which parsing gives back as it is', () => {
+    expect(recorded.length).toBeGreaterThan(100);
+    for (const event of recorded) {
+      const schema = schemas.get(event.type);
+      if (schema === undefined) continue;
+      expect(exact(schema)(event), event.type).toBe(true);
+      expect(schema.parse(event)).toEqual(event);
+    }
+  });
+
+  it('never passes what parsing refuses or would change', () => {
+    const checks = new Map([...schemas].map(([type, schema]) => [type, exact(schema)]));
+    const values = fc.oneof(
+      fc.jsonValue(),
+      fc.constantFrom(
+        null,
+        -1,
+        0,
+        1,
+        0.5,
+        2 ** 60,
+        '',
+        'spread',
+        '2026-01-01T00:00:00Z',
+        '2026-13-01T00:00:00Z',
+        [],
+        {},
+      ),
+    );
+    const places = fc.record({
+      which: fc.nat(),
+      place: fc.nat(),
+      change: fc.constantFrom('set' as const, 'delete' as const, 'add' as const),
+      to: values,
+    });
+    let refused = 0;
+    let passed = 0;
+    fc.assert(
+      fc.property(places, ({ which, place, change, to }) => {
+        const event = recorded[which % recorded.length] ?? { type: '' };
+        const body = changed(event, place, change, to);
+        const schema = schemas.get(event.type);
+        if (schema === undefined) return;
+        if (checks.get(event.type)?.(body) !== true) {
+          refused++;
+          return;
+        }
+        passed++;
+        const parsed = schema.safeParse(body);
+        expect(parsed.success).toBe(true);
+        expect(parsed.data).toEqual(body);
+      }),
+      { numRuns: 5000 },
+    );
+    expect(Math.min(refused, passed)).toBeGreaterThan(100);
+  });
+
+  it('does not pass what it does not know how to look at', () => {
+    expect(exact(z.string().regex(/x/))('x')).toBe(false);
+    expect(exact(z.strictObject({ a: z.string() }))({ a: 'x' })).toBe(false);
+    expect(exact(z.object({ a: z.string().transform((text) => text.length) }))({ a: 'x' })).toBe(false);
+    expect(exact(z.object({ a: z.number().default(1) }))({ a: 2 })).toBe(false);
+    expect(exact(z.coerce.number())(1)).toBe(false);
+  });
+
+  it('needs every field that is not optional', () => {
+    const check = exact(z.object({ a: z.string(), b: z.number().optional() }));
+    expect([{ a: '' }, { a: '', b: 1 }, { b: 1 }, {}, { a: '', c: 1 }, []].map((value) => check(value))).toEqual([
+      true,
+      true,
+      false,
+      false,
+      false,
+      false,
+    ]);
+  });
+});
