@@ -12,6 +12,7 @@ import {
   migrationRequestedSchema,
   migrationSkippedSchema,
   migrationStartedSchema,
+  migrationSuspectedSchema,
 } from './tasks.ts';
 
 /** The folded state of one aggregate at a log sequence. The state's own form is of libs/projections. */
@@ -45,6 +46,7 @@ export const resultSchemas = [
   migrationCompletedSchema,
   migrationFailedSchema,
   migrationSkippedSchema,
+  migrationSuspectedSchema,
 ] as const;
 
 /** Every message type, under the subject family it travels on. */

@@ -47,6 +47,10 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       }`;
     case 'migration.skipped':
       return `${move(event, nameOf)} skipped: ${event.data.reason.text}`;
+    case 'migration.suspected':
+      return event.data.tries === 0
+        ? `${move(event, nameOf)} did not end its executor`
+        : `${move(event, nameOf)} came ${event.data.deliveries} times and is worked on alone, try ${event.data.tries}`;
     case 'aggregate.paused':
       return `paused${comment(event)}`;
     case 'aggregate.resumed':

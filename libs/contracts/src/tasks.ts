@@ -63,6 +63,22 @@ export const migrationObservedSchema = message(
 );
 export type MigrationObserved = z.infer<typeof migrationObservedSchema>;
 
+/**
+ * An executor works alone on an attempt that came so often that it may be what ends executors. Written before it begins, and
+ * once more when it has survived; the newest one of an attempt counts.
+ */
+export const migrationSuspectedSchema = message(
+  'migration.suspected',
+  1,
+  z.object({
+    ...attemptOf,
+    deliveries: z.int().min(1),
+    /** How often in a row it was begun without word of its survival, this time included. 0: survived. */
+    tries: z.int().min(0),
+  }),
+);
+export type MigrationSuspected = z.infer<typeof migrationSuspectedSchema>;
+
 /** What Nova said and how long it took, as far as it is known. */
 export const novaFactsSchema = z.object({
   migrationId: z.int().nullable(),

@@ -515,6 +515,9 @@ export function createFolder(from: LogState = initialLogState()): Folder {
       case 'aggregate.resumed':
         pause(event, at);
         break;
+      case 'migration.suspected':
+        // What an executor remembers for those that come after it; it changes nothing of the task.
+        break;
       case 'evaluation.requested':
         // Asks the scorer for a snapshot; nothing of it is remembered.
         break;

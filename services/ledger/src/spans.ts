@@ -39,6 +39,7 @@ export function attributesOf({ event, sequence, subject }: StoredEvent & { reado
     case 'migration.completed':
     case 'migration.failed':
     case 'migration.skipped':
+    case 'migration.suspected':
       return {
         ...about,
         [attributes.planId]: event.data.planId,

@@ -278,6 +278,7 @@ function concerns({ event }: StoredEvent, host: string): boolean {
     case 'migration.completed':
     case 'migration.failed':
     case 'migration.skipped':
+    case 'migration.suspected':
       return event.data.from === host || event.data.destination === host;
     default:
       return false;
