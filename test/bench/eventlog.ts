@@ -1,75 +1,41 @@
 /**
- * The event log: how fast a state is rebuilt from it, beside the bare ordered consumer of the client, and how fast it is
- * written. Prints JSON; rates are per second, ratios are of runs on the same machine, one after the other.
+ * The event log: how fast a state is rebuilt from it, beside the bare ordered consumer of the client on the same messages,
+ * how fast from a checkpoint, and how fast it is written. The history is one that a running Kronos would write: decisions,
+ * releases, attempts with retries and failures, commands. Prints JSON; the kinds of reading alternate, rates are medians
+ * per second, and ratios compare the readings of one round, so that a busy machine slows both sides.
  *
- *   node test/bench/eventlog.ts [events, default 200000]
+ *   npm run bench:eventlog [events, default 1000000] [rounds, default 3]
  */
 import { availableParallelism } from 'node:os';
-import { defaultStorageLimits, type LogEvent, messageId, streamNames, taskId } from '@kronos/contracts';
+import { foldLog, writeCheckpoint } from '@kronos/checkpoints';
+import { defaultStorageLimits, familyOf, type LogEvent, streamNames } from '@kronos/contracts';
 import { connectEventLog } from '@kronos/eventlog';
 import { startNatsServer } from '@kronos/eventlog/testing';
-import { createFolder } from '@kronos/projections';
+import { anchorOf, canonicalState, createFolder } from '@kronos/projections';
+import { randomHistory } from '@kronos/projections/testing';
 import { jetstream } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 
-const events = Number(process.argv[2] ?? 200_000);
-const ROUNDS = 3;
+const events = Number(process.argv[2] ?? 1_000_000);
+const rounds = Number(process.argv[3] ?? 3);
+/** Events behind the checkpoint that a reader starts from. */
+const TAIL = 10_000;
+const AGGREGATES = Array.from({ length: 10 }, (_, i) => `aggregate-${i}`);
 
-/** Attempts of moves: started, observed, completed; ten aggregates. */
 function* history(count: number): Generator<LogEvent> {
-  for (let i = 0; i < count; i++) {
-    const n = Math.floor(i / 3);
-    const aggregate = `aggregate-${n % 10}`;
-    const planId = `${aggregate}-${n}`;
-    const task = taskId(planId, 1);
-    const attempt = {
-      taskId: task,
-      planId,
-      serverId: `7d1e8f8c-5a0f-4a70-8a53-${String(n).padStart(12, '0')}`,
-      attempt: 1,
-      from: `compute-${n % 50}`,
-      destination: `compute-${(n + 1) % 50}`,
-    };
-    const envelope = {
-      version: 1 as const,
-      time: new Date(1_767_225_600_000 + i * 1_000).toISOString(),
-      aggregate,
-      by: { service: 'executor' as const, instance: 'executor-1', version: '0.1.0' },
-      correlationId: planId,
-      causationId: messageId.requested(task, 1),
-    };
-    const nova = {
-      migrationId: n + 1,
-      requestId: `req-${n}`,
-      status: 'completed',
-      reason: null,
-      queuedMs: 100,
-      runningMs: 9_000,
-      totalMs: 9_100,
-      memoryBytes: 1_000_000_000,
-      diskBytes: null,
-    };
-    if (i % 3 === 0)
-      yield {
-        ...envelope,
-        type: 'migration.started',
-        id: messageId.started(task, 1),
-        data: { ...attempt, groups: [], newestMigrationId: n, forced: false, ramMb: 4096, diskGb: 20 },
-      };
-    else if (i % 3 === 1)
-      yield {
-        ...envelope,
-        type: 'migration.observed',
-        id: messageId.observed(task, 1),
-        data: { ...attempt, migrationId: n + 1, requestId: `req-${n}` },
-      };
-    else
-      yield {
-        ...envelope,
-        type: 'migration.completed',
-        id: messageId.ended(task, 1),
-        data: { ...attempt, outcome: 'migrated', host: attempt.destination, retries: 0, nova, warnings: [] },
-      };
+  let written = 0;
+  for (const { event } of randomHistory({
+    seed: 1,
+    cycles: Number.POSITIVE_INFINITY,
+    aggregates: AGGREGATES,
+    vms: 500,
+    hosts: 20,
+    repeats: 0,
+  })) {
+    if (event.type === 'unreadable') continue;
+    yield event;
+    written += 1;
+    if (written === count) return;
   }
 }
 
@@ -85,20 +51,27 @@ const server = await startNatsServer();
 const log = await connectEventLog({ servers: [server.url], name: 'bench' });
 const nc = await connect({ servers: server.url });
 try {
-  await log.provision({ limits: { ...defaultStorageLimits, snapshotMaxBytes: 2 ** 30 }, replicas: 1, aggregates: [] });
+  await log.provision({
+    limits: { ...defaultStorageLimits, logMaxBytes: 8 * 2 ** 30, snapshotMaxBytes: 2 ** 30 },
+    replicas: 1,
+    aggregates: [],
+  });
+  const oneByOne = Math.min(2_000, events);
+  const all = history(events);
+  const singleMs = await timed(async () => {
+    const last = new Map<string, number>();
+    for (let i = 0; i < oneByOne; i++) {
+      const event = all.next().value;
+      if (event === undefined) break;
+      const expected = last.get(event.aggregate + familyOf(event.type)) ?? 0;
+      const { sequence } = await log.append(event, { expectedLastSequence: expected });
+      last.set(event.aggregate + familyOf(event.type), sequence);
+    }
+  });
   const writeMs = await timed(async () => {
-    await log.appendMany(history(events));
+    await log.appendMany(all);
   });
   const usage = await log.usage(streamNames.log);
-  const oneByOne = 2_000;
-  const singleMs = await timed(async () => {
-    let sequence = 0;
-    for (const event of history(oneByOne))
-      sequence = (
-        await log.append({ ...event, id: `again:${event.id}`, aggregate: 'other' }, { expectedLastSequence: sequence })
-      ).sequence;
-  });
-  const total = events + oneByOne;
 
   const bare = async (body: (data: Uint8Array) => void): Promise<void> => {
     const consumer = await jetstream(nc).consumers.get(streamNames.log);
@@ -106,47 +79,72 @@ try {
     let seen = 0;
     for await (const message of messages) {
       body(message.data);
-      if (++seen === total) break;
+      if (++seen === events) break;
     }
   };
   const decoder = new TextDecoder();
-  const runs: Record<string, number[]> = { bare: [], parsed: [], rebuilt: [], folded: [] };
-  for (let round = 0; round < ROUNDS; round++) {
-    runs.bare?.push(await timed(() => bare(() => undefined)));
-    runs.parsed?.push(await timed(() => bare((data) => JSON.parse(decoder.decode(data)))));
-    runs.rebuilt?.push(
-      await timed(async () => {
-        const view = await log.view({ initial: 0, evolve: (n) => n + 1 });
-        if (view.state !== total) throw new Error(`${view.state} of ${total} events were folded`);
-        await view.close();
-      }),
-    );
-    runs.folded?.push(
-      await timed(async () => {
-        const view = await log.view({ initial: createFolder(), evolve: (folder, stored) => folder.apply(stored) });
-        await view.close();
-      }),
-    );
+  let rebuilt = '';
+  const readings = {
+    bare: () => bare(() => undefined),
+    bareAndJsonParse: () => bare((data) => JSON.parse(decoder.decode(data))),
+    viewCounting: async () => {
+      const view = await log.view({ initial: 0, evolve: (n) => n + 1 });
+      if (view.state !== events) throw new Error(`${view.state} of ${events} events were folded`);
+      await view.close();
+    },
+    viewFoldingState: async () => {
+      const view = await log.view({ initial: createFolder(), evolve: (folder, stored) => folder.apply(stored) });
+      rebuilt = canonicalState(view.state.snapshot());
+      await view.close();
+    },
+  };
+  type Reading = keyof typeof readings;
+  const names = Object.keys(readings) as Reading[];
+  const runs: Record<Reading, number[]> = { bare: [], bareAndJsonParse: [], viewCounting: [], viewFoldingState: [] };
+  for (let round = 0; round < rounds; round++)
+    // Back and forth, so that none is always the first or the last of its round.
+    for (const name of round % 2 === 0 ? names : names.toReversed()) runs[name].push(await timed(readings[name]));
+
+  const folder = createFolder();
+  let anchor = '';
+  for await (const stored of log.replay({ to: events - TAIL })) {
+    folder.apply(stored);
+    anchor = anchorOf(stored);
   }
-  const rates = Object.fromEntries(Object.entries(runs).map(([name, ms]) => [name, rate(median(ms), total)]));
-  const ratio = (name: string) => Number(((rates[name] ?? 0) / (rates.bare ?? 1)).toFixed(2));
+  await writeCheckpoint(log, folder.snapshot(), anchor, { service: 'ledger', instance: 'bench', version: '0' }, 0);
+  const checkpointMs: number[] = [];
+  for (let round = 0; round < 5; round++)
+    checkpointMs.push(
+      await timed(async () => {
+        const view = await foldLog(log);
+        if (canonicalState(view.state.snapshot()) !== rebuilt) throw new Error('the checkpoint led to another state');
+        await view.close();
+      }),
+    );
+
+  const ratios = (name: Reading) => runs[name].map((ms, round) => Number(((runs.bare[round] ?? 0) / ms).toFixed(2)));
   process.stdout.write(
     `${JSON.stringify(
       {
         server: server.version,
         node: process.version,
         cpus: availableParallelism(),
-        events: total,
+        events,
         bytesPerEvent: Math.round(usage.bytes / usage.messages),
         perSecond: {
           appendOneByOneExpected: rate(singleMs, oneByOne),
-          appendMany: rate(writeMs),
-          bareOrderedConsumer: rates.bare,
-          bareAndJsonParse: rates.parsed,
-          viewCounting: rates.rebuilt,
-          viewFoldingState: rates.folded,
+          appendMany: rate(writeMs, events - oneByOne),
+          ...Object.fromEntries(names.map((name) => [name, rate(median(runs[name]))])),
         },
-        ratioToBare: { jsonParse: ratio('parsed'), viewCounting: ratio('rebuilt'), viewFoldingState: ratio('folded') },
+        ratioToBare: Object.fromEntries(
+          names.slice(1).map((name) => [name, { median: median(ratios(name)), rounds: ratios(name) }]),
+        ),
+        fromCheckpoint: {
+          eventsBehind: TAIL,
+          checkpointBytes: (await log.usage(streamNames.checkpoints)).bytes,
+          medianMs: Math.round(median(checkpointMs)),
+          roundsMs: checkpointMs.map(Math.round),
+        },
       },
       null,
       2,
