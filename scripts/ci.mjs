@@ -51,6 +51,7 @@ const stages = [
   check('typecheck', ['scripts/run.mjs', 'node', 'node_modules/typescript/bin/tsc', '--noEmit']),
   tests('test', 'test', 20),
   tests('cluster', 'cluster', 10),
+  tests('containers', 'containers', 15),
   tests('openstack', 'openstack', 25),
 ];
 
