@@ -30,8 +30,8 @@ export const scaledOptions: Partial<TaskOptions> = {
   abortAgainMs: 300,
   settleMs: 1500,
   blindMaxMs: 300,
-  deliveryEveryMs: 500,
-  deadLetterDeliveries: 200,
+  putOffMs: 500,
+  suspectDeliveries: 200,
 };
 
 /** A point of the life: where the executor stands still while the fault comes about. */

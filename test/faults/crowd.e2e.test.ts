@@ -1,8 +1,8 @@
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import type { TaskOptions } from '@kronos/executor';
-import { type Bed, breaches, smallCloud, startBed } from '@kronos/executor/testing';
+import { type Bed, breaches, type Move, smallCloud, startBed } from '@kronos/executor/testing';
 import type { Caps } from '@kronos/projections';
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { ACK_WAIT_MS, caps, scaledOptions } from './cells.ts';
 import { type ExecutorProcess, Fleet } from './fleet.ts';
 
@@ -81,49 +81,73 @@ it('nats-server restarted in the middle of 50 running moves: nothing is lost, no
   expect(breaches(bed.sim, await bed.results(), tasks, wide)).toEqual([]);
 });
 
-// Not among the cells that always run: the task beside the poisonous one becomes a dead letter too when the executors die
-// before it has begun, which three deliveries do not tell apart.
-it.runIf(process.env.KRONOS_FAULT_CELLS === 'all')(
-  'a task that ends every executor that takes it becomes a dead letter',
-  {
-    timeout: 120_000,
-  },
-  async () => {
+/** Starts executors that die when they come to the point of the first server's task, until every task has its end. */
+async function dying(scene: Awaited<ReturnType<typeof setUp>>, point: string, moves: readonly Move[]) {
+  const { bed } = scene;
+  const one = { ...caps, maxConcurrentMigrations: 1 };
+  const options = { suspectDeliveries: 2, suspectTries: 2 };
+  const hold = { point, serverId: bed.uuid(moves[0]?.server ?? '') };
+  const tasks = await bed.release(moves);
+  const finals = bed.finals(tasks, 150_000);
+  const over = finals.then(
+    () => null,
+    () => null,
+  );
+  let killed = 0;
+  for (;;) {
+    const executor = start(scene, { hold, options, caps: one });
+    if ((await Promise.race([executor.report('holding', 150_000), over])) === null) break;
+    await executor.kill();
+    killed += 1;
+  }
+  return { finals: await finals, tasks, killed };
+}
+
+describe('a task that ends every executor', () => {
+  const poison = { server: 'h1-1', from: 'h1', to: 'h2' };
+
+  it('in its pre-flight is a dead letter, and none of those is that waited beside it and never began', {
+    timeout: 200_000,
+  }, async () => {
+    const scene = await setUp(4, 3);
+    const beside = ['h2-1', 'h3-1', 'h4-1', 'h2-2', 'h3-2', 'h4-2'].map((server) => ({
+      server,
+      from: server.slice(0, 2),
+      to: 'h1',
+    }));
+    const { finals, killed } = await dying(scene, 'checking', [poison, ...beside]);
+    expect(finals[0]).toMatchObject({ type: 'migration.failed', data: { errorType: 'DeadLetter', started: false } });
+    expect(finals.slice(1).map(({ type }) => type)).toEqual(beside.map(() => 'migration.completed'));
+    // Twice among the others, twice alone.
+    expect(killed).toBe(4);
+  });
+
+  it('is a dead letter when it is the only task', { timeout: 200_000 }, async () => {
+    const scene = await setUp(2, 1);
+    const { finals, killed } = await dying(scene, 'checking', [poison]);
+    expect(finals[0]).toMatchObject({ type: 'migration.failed', data: { errorType: 'DeadLetter', started: false } });
+    expect(killed).toBe(4);
+  });
+
+  it('while Nova migrates is a dead letter, and what came to wait for its slot is not', {
+    timeout: 200_000,
+  }, async () => {
     const scene = await setUp(3, 1);
     const { bed } = scene;
-    const hold = { point: 'checking', serverId: bed.uuid('h1-1') };
-    const options = { deadLetterDeliveries: 3, deliveryEveryMs: 60_000 };
-    const tasks = await bed.release([
-      { server: 'h1-1', from: 'h1', to: 'h2' },
-      { server: 'h2-1', from: 'h2', to: 'h3' },
-    ]);
-    let over = false;
-    const finals = bed.finals(tasks, 100_000).finally(() => {
-      over = true;
-    });
-    let killed = 0;
-    const begun = async (): Promise<boolean> =>
-      (await bed.results()).some(({ event }) => event.type === 'migration.started' && event.data.taskId === tasks[1]);
-    while (!over) {
-      const executor = start(scene, { hold, options });
-      const standing = executor.report('holding', 60_000);
-      if ((await Promise.race([standing, finals.then(() => null)])) === null) break;
-      // The task beside it has its chance before the executor dies.
-      while (!over && !(await begun())) await new Promise((resolve) => setTimeout(resolve, 50));
-      await executor.kill();
-      killed += 1;
-    }
-    const [poison, other] = await finals;
-    expect(poison).toMatchObject({ type: 'migration.failed', data: { errorType: 'DeadLetter', started: false } });
-    expect(other?.type).toBe('migration.completed');
-    expect(killed).toBe(3);
-  },
-);
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
+    const { finals, tasks, killed } = await dying(scene, 'running', [poison, { server: 'h2-1', from: 'h2', to: 'h3' }]);
+    expect(finals[0]).toMatchObject({ type: 'migration.failed', data: { errorType: 'DeadLetter', started: true } });
+    expect(finals[1]?.type).toBe('migration.completed');
+    expect(killed).toBe(4);
+    const starts = (await bed.results()).filter(({ event }) => event.type === 'migration.started');
+    expect(starts.map(({ event }) => event.data.taskId)).toEqual(tasks);
+  });
+});
 
 it('tasks that wait make room for those that they wait for', { timeout: 120_000 }, async () => {
   const scene = await setUp(4, 2);
   const { bed } = scene;
-  start(scene, { concurrency: 2, options: { deliveryEveryMs: 6000 } });
+  start(scene, { concurrency: 2, options: { putOffMs: 6000 } });
   const tasks = await bed.release([
     { server: 'h1-1', from: 'h1', to: 'h2', dependsOn: [4] },
     { server: 'h1-2', from: 'h1', to: 'h3', dependsOn: [4] },

@@ -107,8 +107,9 @@ export const messageId = {
   requested: (task: string, attempt: number) => `migration.requested:${task}:${attempt}`,
   started: (task: string, attempt: number) => `migration.started:${task}:${attempt}`,
   observed: (task: string, attempt: number) => `migration.observed:${task}:${attempt}`,
-  suspected: (task: string, attempt: number, deliveries: number, tries: number) =>
-    `migration.suspected:${task}:${attempt}:${deliveries}:${tries}`,
+  /** `occasion`: which delivery of the message, and which of its trials. */
+  suspected: (task: string, attempt: number, occasion: string, tries: number) =>
+    `migration.suspected:${task}:${attempt}:${occasion}:${tries}`,
   /** One per attempt: an attempt has exactly one outcome, be it completed, failed or skipped. */
   ended: (task: string, attempt: number) => `migration.ended:${task}:${attempt}`,
   control: (commandId: string) => `control:${commandId}`,

@@ -3,7 +3,7 @@ import type { StoredEvent } from '@kronos/contracts';
 import { type AggregateState, type Caps, type Slots, slots } from '@kronos/projections';
 import type { Clock } from './clock.ts';
 import type { Failure } from './failure.ts';
-import { deadLetters, hostsOf, judgeStart, type Start, type Tentative } from './slots.ts';
+import { hostsOf, judgeStart, type Start, type Tentative } from './slots.ts';
 import type { Grant, Task } from './task.ts';
 
 export interface BoardDeps {
@@ -93,7 +93,7 @@ export class StartBoard {
       const start = this.#judge(task, state);
       if (start.kind === 'start') {
         const disturbed = wish.checkedAtSequence !== null && this.#disturbed(task, wish.checkedAtSequence);
-        return { kind: 'mayStart', grant: { expected, disturbed, deadLetters: deadLetters(state) } };
+        return { kind: 'mayStart', grant: { expected, disturbed } };
       }
       this.release(task);
       if (start.kind === 'end') return { kind: 'mustEnd', failure: start.failure, expected };

@@ -67,7 +67,7 @@ describe('the board of an aggregate', () => {
     const { wait, log, board } = setUp(two);
     expect(await wait(1)).toEqual({
       kind: 'mayStart',
-      grant: { expected: log.events.length, disturbed: false, deadLetters: 0 },
+      grant: { expected: log.events.length, disturbed: false },
     });
     board.close();
   });

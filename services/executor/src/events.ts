@@ -7,6 +7,7 @@ import {
   type MigrationRequested,
   type MigrationSkipped,
   type MigrationStarted,
+  type MigrationSuspected,
   messageId,
 } from '@kronos/contracts';
 import type { Ended, Next, Task } from './task.ts';
@@ -66,6 +67,18 @@ export const observedEvent = (
   ...envelope(task, origin),
   id: messageId.observed(task.taskId, task.attempt),
   causationId: messageId.started(task.taskId, task.attempt),
+  data: { ...attemptOf(task), ...facts },
+});
+
+export const suspectedEvent = (
+  task: Task,
+  origin: Origin,
+  { trial, ...facts }: { readonly deliveries: number; readonly trial: number; readonly tries: number },
+): MigrationSuspected => ({
+  type: 'migration.suspected',
+  ...envelope(task, origin),
+  id: messageId.suspected(task.taskId, task.attempt, `${facts.deliveries}.${trial}`, facts.tries),
+  causationId: messageId.requested(task.taskId, task.attempt),
   data: { ...attemptOf(task), ...facts },
 });
 

@@ -32,9 +32,12 @@ export interface TaskOptions {
   readonly blindMaxMs: number;
   /** How often the reason of a failure is asked for when the API does not answer. */
   readonly explainTries: number;
-  /** A task delivered more often than this, and more than once per `deliveryEveryMs` of its age, is a dead letter. */
-  readonly deadLetterDeliveries: number;
-  readonly deliveryEveryMs: number;
+  /** A task delivered more often than this may be what ends executors: it is worked on alone. */
+  readonly suspectDeliveries: number;
+  /** One that was begun so often in a row, alone, and not survived is a dead letter. */
+  readonly suspectTries: number;
+  /** How long a task goes back to the queue to make room for others. */
+  readonly putOffMs: number;
 }
 
 /** The defaults of the specification and of the option table. */
@@ -58,8 +61,9 @@ export const defaultTaskOptions: TaskOptions = {
   abortAgainMs: 30_000,
   blindMaxMs: 60_000,
   explainTries: 5,
-  deadLetterDeliveries: 20,
-  deliveryEveryMs: 60_000,
+  suspectDeliveries: 5,
+  suspectTries: 5,
+  putOffMs: 60_000,
 };
 
 /** From the configuration. What is no option of kronos.conf keeps its default, whatever is given here. */

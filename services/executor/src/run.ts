@@ -15,7 +15,7 @@ import { attributes, type Logger, spans, withSpan } from '@kronos/telemetry';
 import type { Span, Tracer } from '@opentelemetry/api';
 import type { StartBoard } from './board.ts';
 import type { Clock } from './clock.ts';
-import { endedEvent, nextRequest, type Origin, observedEvent, startedEvent } from './events.ts';
+import { endedEvent, nextRequest, type Origin, observedEvent, startedEvent, suspectedEvent } from './events.ts';
 import { reason } from './failure.ts';
 import { explain, look } from './follow.ts';
 import type { TaskMeters } from './meters.ts';
@@ -35,6 +35,7 @@ import {
   type TaskState,
   type Verdict,
 } from './task.ts';
+import { type Leave, type Trials, triesOf } from './trials.ts';
 
 /** The part of the log's fold that a task needs. */
 export interface LogReader {
@@ -45,9 +46,10 @@ export interface LogReader {
 }
 
 export interface RunDeps {
-  readonly log: Pick<EventLog, 'append'>;
+  readonly log: Pick<EventLog, 'append' | 'replay'>;
   readonly reader: LogReader;
   readonly board: StartBoard;
+  readonly trials: Trials;
   readonly cloud: CheckedCloud;
   /** As the configuration and the log stand now. */
   readonly checkOptions: (aggregate: string) => CheckOptions;
@@ -86,6 +88,7 @@ export async function runTask(
   try {
     for (;;) {
       const command = decide(state);
+      await shell.survive(state, command);
       if (command.do === 'finish') {
         logger.info({ ...shell.about, why: command.why }, `task ${command.outcome.kind}`);
         return command.outcome;
@@ -103,8 +106,12 @@ export async function runTask(
     return { kind: 'handOver' };
   } finally {
     board.release(task);
+    shell.leave();
   }
 }
+
+/** A suspected task keeps its turn no longer than this while it waits for leave to start. */
+const TURN_WAIT_MS = 1000;
 
 class Shell {
   readonly about: Readonly<Record<string, unknown>>;
@@ -115,6 +122,10 @@ class Shell {
   readonly #results: string;
   /** The log's end as it was when the newest pre-flight began. */
   #checkedAtSequence: number | null = null;
+  /** The turn of a suspected task, while this one has it. */
+  #turn: Leave | null = null;
+  /** How often this delivery had it. */
+  #trial = 0;
 
   constructor(task: Task, message: MigrationRequested, delivery: TaskDelivery, deps: RunDeps) {
     this.#task = task;
@@ -138,6 +149,14 @@ class Shell {
     switch (command.do) {
       case 'readLog':
         return { kind: 'log', log: await this.#readLog() };
+      case 'awaitTurn':
+        return this.#awaitTurn(command.started);
+      case 'appendSuspected': {
+        logger.warn({ ...this.about, ...command }, 'the task may be what ends executors: it is worked on alone');
+        const event = suspectedEvent(task, this.#origin(), { ...command, trial: this.#trial });
+        const written = await this.#append(() => log.append(event));
+        return written === 'appended' ? { kind: 'appended', began: clock.read().mono } : { kind: written };
+      }
       case 'awaitStart':
         return this.#awaitStart(command.notBefore);
       case 'check': {
@@ -216,8 +235,50 @@ class Shell {
     const { board, options } = this.#deps;
     const { stopping, lost, sequence } = this.#delivery;
     const wish = { order: sequence, notBefore, checkedAtSequence: this.#checkedAtSequence };
-    const leave = await this.#untilAnswered(() => board.start(this.#task, wish, stopping, lost));
-    return leave.kind === 'putOff' ? { kind: 'putOff', delayMs: options.deliveryEveryMs } : leave;
+    const impatient = new AbortController();
+    const timer = this.#turn === null ? null : setTimeout(() => impatient.abort(), TURN_WAIT_MS);
+    const until = timer === null ? stopping : AbortSignal.any([stopping, impatient.signal]);
+    const leave = await this.#untilAnswered(() => board.start(this.#task, wish, until, lost));
+    if (timer !== null) clearTimeout(timer);
+    if (leave.kind === 'draining' && !stopping.aborted && !lost.aborted) {
+      await this.#survived();
+      return { kind: 'yielded' };
+    }
+    return leave.kind === 'putOff' ? { kind: 'putOff', delayMs: options.putOffMs } : leave;
+  }
+
+  async #awaitTurn(started: boolean): Promise<FactBody> {
+    const { trials, log, reader } = this.#deps;
+    const { stopping, lost } = this.#delivery;
+    const { aggregate, planId, taskId, attempt } = this.#task;
+    this.#turn ??= await trials.turn(started, stopping, lost);
+    if (this.#turn === null) return { kind: 'draining' };
+    this.#trial += 1;
+    const from = reader.state(aggregate).plans.get(planId)?.sequence ?? 1;
+    const tries = await this.#untilAnswered(() => triesOf(log.replay({ from }), taskId, attempt));
+    return { kind: 'turn', tries };
+  }
+
+  /** What could end the executor is behind the task once Nova is seen at work, or when it is put down unharmed. */
+  async survive({ stage, tried }: TaskState, command: Command): Promise<void> {
+    const follows = stage.at === 'following' && !stage.soon;
+    const putDown = command.do === 'finish' && command.outcome.kind !== 'done';
+    if (follows || putDown) await (tried ? this.#survived() : this.leave());
+    else if (command.do === 'finish') this.leave();
+  }
+
+  async #survived(): Promise<void> {
+    if (this.#turn === null) return;
+    const { deliveries } = this.#delivery;
+    const event = suspectedEvent(this.#task, this.#origin(), { deliveries, trial: this.#trial, tries: 0 });
+    await this.#append(() => this.#deps.log.append(event)).catch(() => undefined);
+    this.leave();
+  }
+
+  /** Gives the turn back, if this task has it. */
+  leave(): void {
+    this.#turn?.();
+    this.#turn = null;
   }
 
   /** NATS may be away for minutes: tried again until it answers or the delivery is lost. */

@@ -12,7 +12,7 @@ import { aggregateState, fold, initialLogState } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { deadLetterEvent } from './deadLetter.ts';
-import { endedEvent, nextRequest, observedEvent, startedEvent } from './events.ts';
+import { endedEvent, nextRequest, observedEvent, startedEvent, suspectedEvent } from './events.ts';
 import { providers } from './providers.ts';
 import { postOnce } from './run.ts';
 import { SAMPLE_MS, sampleTask } from './sample.ts';
@@ -84,6 +84,7 @@ describe('what the executor writes', () => {
     const messages = [
       startedEvent(task, origin, { newestMigrationId: 7, forced: false }),
       observedEvent(task, origin, { migrationId: 8, requestId: null }),
+      suspectedEvent(task, origin, { deliveries: 6, trial: 1, tries: 2 }),
       ...ends.map((ended) => endedEvent(task, origin, ended)),
       nextRequest(task, origin, { attempt: 2, destination: 'h3', notBeforeMs: SAMPLE_MS }),
     ];
@@ -92,6 +93,7 @@ describe('what the executor writes', () => {
     expect(messages.map(({ id }) => id)).toEqual([
       'migration.started:p-s1:1',
       'migration.observed:p-s1:1',
+      'migration.suspected:p-s1:1:6.1:2',
       'migration.ended:p-s1:1',
       'migration.ended:p-s1:1',
       'migration.ended:p-s1:1',

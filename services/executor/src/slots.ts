@@ -114,14 +114,6 @@ function announced(task: TaskFacts, attempt: number) {
   return { attempt: task.attempt, destination: task.destination, notBeforeMs: task.notBeforeMs };
 }
 
-/** How many tasks of the plans that the state still holds have ended as dead letters. */
-export function deadLetters(state: AggregateState): number {
-  let count = 0;
-  for (const { end, lastFailure } of state.tasks.values())
-    if (end !== null && lastFailure?.errorType === 'DeadLetter') count += 1;
-  return count;
-}
-
 /** Whether an operator asked for this move to end. */
 export function stopAsked(state: AggregateState, taskId: string): boolean {
   const task = state.tasks.get(taskId);

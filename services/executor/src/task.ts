@@ -53,8 +53,6 @@ export interface Grant {
   readonly expected: number;
   /** Since the pre-flight, something happened on the log that concerns its hosts. */
   readonly disturbed: boolean;
-  /** Tasks that the log has as dead letters: what ended executors before may have been one of them. */
-  readonly deadLetters: number;
 }
 
 /** What pre-flight found. */
@@ -153,6 +151,10 @@ export type Outcome =
 
 export type Stage =
   | { readonly at: 'received' }
+  /** It may be what ends executors: it waits for its turn to be worked on alone. */
+  | { readonly at: 'suspected'; readonly started: boolean }
+  /** Its turn: what is about to begin goes onto the log first. */
+  | { readonly at: 'trying'; readonly tries: number }
   | { readonly at: 'waiting'; readonly checked: Checked | null; readonly notBefore: number }
   | { readonly at: 'checking'; readonly grant: Grant }
   | { readonly at: 'claiming'; readonly grant: Grant; readonly checked: Checked }
@@ -180,6 +182,8 @@ export interface TaskState {
   readonly options: TaskOptions;
   /** 1 for the first delivery of this message. */
   readonly deliveries: number;
+  /** It has the turn of a suspected task, and the log says so. */
+  readonly tried: boolean;
   /** How often in a row an API did not answer. */
   readonly blind: number;
   readonly stage: Stage;
@@ -188,6 +192,9 @@ export interface TaskState {
 export type Command =
   /** Fold the log to its end. */
   | { readonly do: 'readLog' }
+  /** Wait for the turn of a suspected task, and count by the log how often it was begun already. */
+  | { readonly do: 'awaitTurn'; readonly started: boolean }
+  | { readonly do: 'appendSuspected'; readonly deliveries: number; readonly tries: number }
   /** Wait until the log lets the attempt start, or says that it must not. Not before `notBefore` (monotonic). */
   | { readonly do: 'awaitStart'; readonly notBefore: number; readonly checkedAt: number | null }
   | { readonly do: 'check' }
@@ -210,6 +217,10 @@ export type Command =
 
 type FactBody =
   | { readonly kind: 'log'; readonly log: TaskLog }
+  /** It has the turn of a suspected task, and was begun so often before. */
+  | { readonly kind: 'turn'; readonly tries: number }
+  /** It gave the turn up: what it waits for may take long. */
+  | { readonly kind: 'yielded' }
   | { readonly kind: 'mayStart'; readonly grant: Grant }
   /** It must not start: it ends with this failure. */
   | { readonly kind: 'mustEnd'; readonly failure: Failure; readonly expected: number }
@@ -239,6 +250,7 @@ export const initialState = (task: Task, options: TaskOptions, deliveries: numbe
   task,
   options,
   deliveries,
+  tried: false,
   blind: 0,
   stage: { at: 'received' },
 });
@@ -250,6 +262,10 @@ export function decide(state: TaskState): Command {
   switch (stage.at) {
     case 'received':
       return { do: 'readLog' };
+    case 'suspected':
+      return { do: 'awaitTurn', started: stage.started };
+    case 'trying':
+      return { do: 'appendSuspected', deliveries: state.deliveries, tries: stage.tries };
     case 'waiting':
       return { do: 'awaitStart', notBefore: stage.notBefore, checkedAt: stage.checked?.at ?? null };
     case 'checking':
@@ -304,6 +320,17 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
   switch (stage.at) {
     case 'received':
       if (fact.kind === 'log') return received(state, fact.log, fact.at);
+      break;
+    case 'suspected':
+      if (fact.kind === 'draining') return handOver(state);
+      if (fact.kind !== 'turn') break;
+      if (fact.tries >= state.options.suspectTries) return deadLetter(state, fact.tries, stage.started);
+      return to(state, { at: 'trying', tries: fact.tries + 1 });
+    case 'trying':
+      // By whose hand it is there makes no difference: the log says that it is begun.
+      if (fact.kind === 'appended' || fact.kind === 'conflict')
+        return to({ ...state, tried: true }, { at: 'received' });
+      if (fact.kind === 'lostTrack') return state;
       break;
     case 'waiting':
       return waiting(state, stage, fact);
@@ -389,7 +416,7 @@ function received(state: TaskState, log: TaskLog, at: Reading): TaskState {
       if (attempt.next !== null) return to(state, { at: 'passing', next: attempt.next });
       return finish(state, 'already-ended', 'the log has the outcome of this attempt');
     case 'started': {
-      if (poisonous(state, at, 10)) return deadLetter(state, log.expected, true);
+      if (suspicious(state)) return to(state, { at: 'suspected', started: true });
       const { migrationId, requestId } = attempt;
       const run = { ...startRun(attempt.newestMigrationId, at.mono, true), migrationId, requestId };
       return to(state, { at: migrationId === null ? 'seeking' : 'following', run, soon: true });
@@ -400,36 +427,32 @@ function received(state: TaskState, log: TaskLog, at: Reading): TaskState {
 }
 
 /**
- * Delivered so often that it may be what ends its executors. The tasks that wait beside such a one come as often, so it is
- * judged when it is about to be worked on, and after each dead letter the others get the same patience again.
+ * Delivered so often that it may be what ends its executors. So were the tasks that waited beside such a one: which it is
+ * shows when each is worked on alone.
  */
-function poisonous(state: TaskState, at: Reading, patience: number): boolean {
-  const { deadLetterDeliveries, deliveryEveryMs } = state.options;
-  const byAge = (at.wall - state.task.requestedMs) / deliveryEveryMs;
-  return state.deliveries > patience * Math.max(deadLetterDeliveries, byAge);
-}
+const suspicious = ({ deliveries, tried, options }: TaskState): boolean =>
+  !tried && deliveries > options.suspectDeliveries;
 
-function deadLetter(state: TaskState, expected: number, started: boolean): TaskState {
+function deadLetter(state: TaskState, tries: number, started: boolean): TaskState {
+  const { deliveries } = state;
+  const text = `begun alone ${tries} times in a row, and each time its executor ended`;
   const ended: Ended = {
     type: 'failed',
     errorType: 'DeadLetter',
-    reason: reason('poisonous', `delivered ${state.deliveries} times and never brought to an end`, {
-      deliveries: state.deliveries,
-    }),
+    reason: reason('poisonous', text, { deliveries, tries }),
     hostAtFault: null,
     next: null,
     started,
     nova: null,
   };
-  return to(state, { at: 'ending', ended, expected });
+  return to(state, { at: 'ending', ended, expected: null });
 }
 
 function waiting(state: TaskState, stage: Stage & { at: 'waiting' }, fact: Fact): TaskState {
   switch (fact.kind) {
     case 'mayStart': {
       const { checked } = stage;
-      const { deadLetters, expected } = fact.grant;
-      if (checked === null && poisonous(state, fact.at, 1 + deadLetters)) return deadLetter(state, expected, false);
+      if (suspicious(state)) return to(state, { at: 'suspected', started: false });
       const fresh = checked !== null && !fact.grant.disturbed && fact.at.mono - checked.at <= state.options.checkTtlMs;
       if (fresh) return to(state, { at: 'claiming', grant: fact.grant, checked });
       return to(state, { at: 'checking', grant: fact.grant });
@@ -438,6 +461,8 @@ function waiting(state: TaskState, stage: Stage & { at: 'waiting' }, fact: Fact)
       return fail(state, fact.failure, { started: false, nova: null }, fact.at, fact.expected);
     case 'overtaken':
       return to(state, { at: 'received' });
+    case 'yielded':
+      return { ...state, tried: false };
     case 'putOff':
       return finish(state, 'put-off', 'it waits on the queue', { kind: 'later', delayMs: fact.delayMs });
     case 'draining':

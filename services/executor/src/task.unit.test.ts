@@ -72,7 +72,7 @@ class Life {
 const nothingSeen = { newestMigrationId: 7, migrationId: null, requestId: null };
 const logSays = (attempt: TaskLog['attempt'], expected = 40): Body => ({ kind: 'log', log: { attempt, expected } });
 const waiting = logSays({ kind: 'waiting' });
-const mayStart: Body = { kind: 'mayStart', grant: { expected: 41, disturbed: false, deadLetters: 0 } };
+const mayStart: Body = { kind: 'mayStart', grant: { expected: 41, disturbed: false } };
 const go: Body = { kind: 'checked', verdict: { kind: 'go', newestMigrationId: 7, forced: false }, began: 500 };
 const refusedBy = (failure: Partial<Failure>): Body => ({
   kind: 'checked',
@@ -279,7 +279,7 @@ describe('the start', () => {
   it('decides again after a conflict, without a second pre-flight while the first is fresh', () => {
     const life = new Life().when(waiting, mayStart, go, mayStart, { kind: 'conflict' });
     expect(life.command.do).toBe('awaitStart');
-    life.when({ kind: 'mayStart', grant: { expected: 44, disturbed: false, deadLetters: 0 } });
+    life.when({ kind: 'mayStart', grant: { expected: 44, disturbed: false } });
     expect(life.command).toMatchObject({ do: 'appendStarted', expected: 44 });
   });
 
@@ -290,9 +290,7 @@ describe('the start', () => {
 
   it('checks again when its hosts were touched meanwhile', () => {
     const life = new Life().when(waiting, mayStart, go, mayStart, { kind: 'conflict' });
-    expect(life.when({ kind: 'mayStart', grant: { expected: 44, disturbed: true, deadLetters: 0 } }).command.do).toBe(
-      'check',
-    );
+    expect(life.when({ kind: 'mayStart', grant: { expected: 44, disturbed: true } }).command.do).toBe('check');
   });
 
   it('asks the log when nobody knows whether the start was written, and never asks Nova on a guess', () => {
@@ -810,29 +808,48 @@ describe('writing the outcome', () => {
   });
 });
 
-describe('a dead letter', () => {
-  it('is a task that was delivered again and again and never came to its start', () => {
-    const life = new Life({}, {}, 21).when(waiting, mayStart);
-    expect(life.ended).toMatchObject({ type: 'failed', errorType: 'DeadLetter', started: false, next: null });
+describe('a task that comes again and again', () => {
+  const turn = (tries: number): Body => ({ kind: 'turn', tries });
+  const appended: Body = { kind: 'appended', began: 500 };
+
+  it('is worked on alone, and not before the log says so', () => {
+    expect(new Life({}, {}, 5).when(waiting, mayStart).stage).toBe('checking');
+    const life = new Life({}, {}, 6).when(waiting, mayStart);
+    expect(life.command).toEqual({ do: 'awaitTurn', started: false });
+    expect(life.when(turn(2)).command).toEqual({ do: 'appendSuspected', deliveries: 6, tries: 3 });
+    expect(life.when({ kind: 'lostTrack' }).command.do).toBe('appendSuspected');
+    expect(life.when(appended).command.do).toBe('readLog');
+    expect(life.when(waiting, mayStart).command.do).toBe('check');
   });
 
-  it('is none that only waited beside one', () => {
-    const grant = { expected: 41, disturbed: false, deadLetters: 1 };
-    expect(new Life({}, {}, 21).when(waiting).stage).toBe('waiting');
-    expect(new Life({}, {}, 40).when(waiting, { kind: 'mayStart', grant }).stage).toBe('checking');
-    expect(new Life({}, {}, 41).when(waiting, { kind: 'mayStart', grant }).ended).toMatchObject({
-      errorType: 'DeadLetter',
-    });
-  });
-
-  it('is none that was delivered often because it is old', () => {
-    expect(new Life({}, {}, 59).pass(60 * MINUTE).when(waiting, mayStart).stage).toBe('checking');
-  });
-
-  it('is none that is under way, unless it comes far more often still', () => {
+  it('is under suspicion when its attempt is under way, too', () => {
     const started = logSays({ kind: 'started', ...nothingSeen });
-    expect(new Life({}, {}, 200).when(started).stage).toBe('seeking');
-    expect(new Life({}, {}, 201).when(started).ended).toMatchObject({ errorType: 'DeadLetter', started: true });
+    const life = new Life({}, {}, 6).when(started);
+    expect(life.command).toEqual({ do: 'awaitTurn', started: true });
+    expect(life.when(turn(0), appended, started).stage).toBe('seeking');
+  });
+
+  it('is a dead letter when its executor ended each time it was begun alone', () => {
+    const life = new Life({}, {}, 11).when(waiting, mayStart, turn(5));
+    expect(life.when(waiting).ended).toMatchObject({ errorType: 'DeadLetter', started: false, next: null });
+    const started = logSays({ kind: 'started', ...nothingSeen });
+    expect(new Life({}, {}, 11).when(started, turn(5), started).ended).toMatchObject({ started: true, next: null });
+  });
+
+  it('is none for the number of its deliveries', () => {
+    const life = new Life({}, {}, 10_000).when(waiting, mayStart, turn(0), appended, waiting, mayStart);
+    expect(life.stage).toBe('checking');
+  });
+
+  it('is no dead letter when it has ended meanwhile', () => {
+    const life = new Life({}, {}, 11).when(waiting, mayStart, turn(5), logSays({ kind: 'ended', next: null }));
+    expect(life.command).toMatchObject({ do: 'finish', outcome: { kind: 'done' } });
+  });
+
+  it('waits for its turn anew after it gave it up, and hands over when the executor stops', () => {
+    const life = new Life({}, {}, 6).when(waiting, mayStart, turn(0), appended, waiting, { kind: 'yielded' });
+    expect(life.when(mayStart).command.do).toBe('awaitTurn');
+    expect(life.when({ kind: 'draining' }).command).toMatchObject({ do: 'finish', outcome: { kind: 'handOver' } });
   });
 });
 

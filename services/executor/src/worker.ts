@@ -19,6 +19,7 @@ import type { TaskMeters } from './meters.ts';
 import type { TaskOptions } from './options.ts';
 import type { CheckedCloud, CheckOptions } from './preflight.ts';
 import { type LogReader, runTask } from './run.ts';
+import { Trials } from './trials.ts';
 
 export interface ExecutorDeps {
   readonly log: EventLog;
@@ -60,6 +61,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     refresh: () => view.refresh(),
   };
   const boards = new Map(deps.aggregates.map((aggregate) => [aggregate, boardOf(aggregate)]));
+  const trials = new Trials();
   /** Task and attempt -> what this process does for it. */
   const held = new Map<string, Promise<void>>();
 
@@ -126,7 +128,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const { by, cloud } = deps;
     if (delivery.lost.aborted || delivery.stopping.aborted) return Promise.resolve({ kind: 'handOver' });
     return withSpan(tracer, spans.task, span, async (active) => {
-      const run = { log, reader, board, cloud, checkOptions, options, by, clock, logger, tracer, meters };
+      const run = { log, reader, board, trials, cloud, checkOptions, options, by, clock, logger, tracer, meters };
       const outcome = await withCorrelation(task.correlationId, () => runTask(task, delivery, run));
       active.setAttribute(attributes.outcome, outcome.kind);
       return outcome;

@@ -104,6 +104,8 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
   let nextMigration = 7;
   const stopAt = flip(0.1) ? between(0, 600_000) : Number.POSITIVE_INFINITY;
   let finals = 0;
+  /** How often in a row an attempt was begun alone, by the log. */
+  const tries = new Map<number, number>();
 
   const say = (text: string): void => {
     history.push(`${now} ${text}`);
@@ -219,17 +221,29 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
     switch (command.do) {
       case 'readLog':
         return { kind: 'log', log: readLog(attempt) };
+      case 'awaitTurn':
+        if (trouble && flip(0.02)) return { kind: 'draining' };
+        return { kind: 'turn', tries: tries.get(attempt) ?? 0 };
+      case 'appendSuspected':
+        if (trouble && flip(0.1)) return { kind: 'lostTrack' };
+        sequence += 1;
+        tries.set(attempt, command.tries);
+        return { kind: 'appended', began: now };
       case 'awaitStart': {
         const { attempt: logged, expected } = readLog(attempt);
         if (logged.kind !== 'waiting') return { kind: 'overtaken' };
         if (trouble && flip(0.02)) return { kind: 'draining' };
+        if (agent.state.tried && flip(0.05)) {
+          tries.set(attempt, 0);
+          return { kind: 'yielded' };
+        }
         const late = now > Date.parse(task.notAfter) - task.requestedMs;
         if (late || now >= stopAt) {
           const why = { code: late ? 'expired' : 'cancelled', text: '' };
           const failure = { errorType: 'Cancelled' as const, reason: why, fault: 'none' as const, hostAtFault: null };
           return { kind: 'mustEnd', failure, expected };
         }
-        return { kind: 'mayStart', grant: { expected, disturbed: flip(0.1), deadLetters: 0 } };
+        return { kind: 'mayStart', grant: { expected, disturbed: flip(0.1) } };
       }
       case 'check': {
         const began = now;
@@ -407,6 +421,8 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
     }
     const command = decide(agent.state);
     const begun = now;
+    const { stage } = agent.state;
+    if (stage.at === 'following' && !stage.soon) tries.delete(agent.message.attempt);
     if (command.do === 'awaitStart' && command.notBefore > now) {
       agent.wakesAt = command.notBefore;
       const early = readLog(agent.message.attempt).attempt.kind;

@@ -1,0 +1,63 @@
+/** Tasks that may be what ends executors are worked on one at a time. */
+import type { StoredEvent } from '@kronos/contracts';
+
+/** Gives the turn back. */
+export type Leave = () => void;
+
+interface Waiter {
+  readonly enter: (leave: Leave) => void;
+}
+
+/** One turn per process. Those that Nova is at work for already come first. */
+export class Trials {
+  readonly #started: Waiter[] = [];
+  readonly #others: Waiter[] = [];
+  #taken = false;
+
+  /** Waits for the turn; null when one of the signals came first. */
+  turn(started: boolean, ...signals: readonly AbortSignal[]): Promise<Leave | null> {
+    if (signals.some((signal) => signal.aborted)) return Promise.resolve(null);
+    return new Promise((resolve) => {
+      const queue = started ? this.#started : this.#others;
+      const stop = (): void => {
+        queue.splice(queue.indexOf(waiter), 1);
+        done(null);
+      };
+      const done = (leave: Leave | null): void => {
+        for (const signal of signals) signal.removeEventListener('abort', stop);
+        resolve(leave);
+      };
+      const waiter: Waiter = { enter: done };
+      for (const signal of signals) signal.addEventListener('abort', stop, { once: true });
+      queue.push(waiter);
+      this.#next();
+    });
+  }
+
+  #next(): void {
+    if (this.#taken) return;
+    const waiter = this.#started.shift() ?? this.#others.shift();
+    if (waiter === undefined) return;
+    this.#taken = true;
+    let left = false;
+    waiter.enter(() => {
+      if (left) return;
+      left = true;
+      this.#taken = false;
+      this.#next();
+    });
+  }
+}
+
+/** How often in a row an attempt was begun without word of its survival, by the log from its release on. */
+export async function triesOf(
+  events: AsyncIterable<Pick<StoredEvent, 'event'>>,
+  taskId: string,
+  attempt: number,
+): Promise<number> {
+  let tries = 0;
+  for await (const { event } of events)
+    if (event.type === 'migration.suspected' && event.data.taskId === taskId && event.data.attempt === attempt)
+      tries = event.data.tries;
+  return tries;
+}

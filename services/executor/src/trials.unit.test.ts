@@ -1,0 +1,53 @@
+import type { StoredEvent } from '@kronos/contracts';
+import { expect, it } from 'vitest';
+import { suspectedEvent } from './events.ts';
+import { sampleTask } from './sample.ts';
+import { Trials, triesOf } from './trials.ts';
+
+const never = new AbortController().signal;
+
+it('one has the turn, and those that Nova is at work for come first', async () => {
+  const trials = new Trials();
+  const order: string[] = [];
+  const enter = async (name: string, started: boolean): Promise<void> => {
+    const leave = await trials.turn(started, never);
+    order.push(`${name} enters`);
+    await new Promise((resolve) => setImmediate(resolve));
+    order.push(`${name} leaves`);
+    leave?.();
+    leave?.();
+  };
+  await Promise.all([enter('a', false), enter('b', false), enter('c', true)]);
+  expect(order).toEqual(['a enters', 'a leaves', 'c enters', 'c leaves', 'b enters', 'b leaves']);
+});
+
+it('whoever stops waiting is passed over', async () => {
+  const trials = new Trials();
+  const leave = await trials.turn(false, never);
+  const stop = new AbortController();
+  const stopped = trials.turn(false, never, stop.signal);
+  const other = trials.turn(false, never);
+  stop.abort();
+  expect(await stopped).toBeNull();
+  leave?.();
+  expect(await other).not.toBeNull();
+  expect(await trials.turn(false, stop.signal)).toBeNull();
+});
+
+it('the newest word on the log about an attempt counts', async () => {
+  const origin = { by: { service: 'executor', instance: 'a', version: '0' }, correlationId: 'p', nowMs: 0 } as const;
+  const task = sampleTask();
+  async function* log(): AsyncGenerator<Pick<StoredEvent, 'event'>> {
+    for (const [attempt, tries] of [
+      [1, 1],
+      [1, 2],
+      [2, 1],
+      [1, 0],
+      [1, 1],
+    ] as const)
+      yield { event: suspectedEvent({ ...task, attempt }, origin, { deliveries: 6, trial: 1, tries }) };
+  }
+  expect(await triesOf(log(), task.taskId, 1)).toBe(1);
+  expect(await triesOf(log(), task.taskId, 2)).toBe(1);
+  expect(await triesOf(log(), task.taskId, 3)).toBe(0);
+});
