@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { LogEvent } from '@kronos/contracts';
 import type { MigrationRecord } from '@kronos/simcloud';
 import type { Installation, ServiceName } from '../../libs/cli/src/demo/installation.ts';
-import { openStage, type Stage } from '../../libs/cli/src/demo/stage.ts';
+import { openStage, type Stage, type StageOptions } from '../../libs/cli/src/demo/stage.ts';
 
 export type { ServiceName };
 
@@ -69,7 +69,7 @@ export async function openWorld({
 }: {
   seed?: number;
   speed?: number;
-  env?: Readonly<Record<string, string>>;
+  env?: NonNullable<StageOptions['env']>;
 } = {}): Promise<World> {
   const stage = await openStage({ seed, speed, env, say: () => {}, onExit: () => {} });
   return {

@@ -10,6 +10,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { openStage, type Stage } from '../../libs/cli/src/demo/stage.ts';
 import { kronos } from '../../libs/cli/test/world.ts';
 import { ended, released, settled, watch } from '../e2e/world.ts';
+import { assertOnce } from './once.ts';
 
 const services = ['scorer', 'planner', 'executor', 'ledger'] as const;
 const undo: (() => Promise<unknown>)[] = [];
@@ -55,25 +56,6 @@ async function disturb(stage: Stage): Promise<void> {
       demand: { cpuCores: 0, memoryMb: demand.memoryMb },
     })),
   );
-}
-
-/** By the cloud's own record and the log's: each task ended once, and Nova was never asked more often than attempted. */
-function assertOnce(events: readonly LogEvent[], migrations: readonly MigrationRecord[]): void {
-  const tasks = released(events);
-  expect(ended(events)).toEqual(new Set(tasks));
-  const finals = events.flatMap((e) =>
-    e.type === 'migration.completed' || (e.type === 'migration.failed' && !e.data.retryPending) ? [e.data.taskId] : [],
-  );
-  expect(finals).toHaveLength(new Set(finals).size);
-  for (const [serverId, own] of Map.groupBy(migrations, ({ server }) => server)) {
-    const attempts = events.filter((e) => e.type === 'migration.started' && e.data.serverId === serverId).length;
-    expect(own.length, `migrations of ${serverId} in Nova, of ${attempts} attempts`).toBeLessThanOrEqual(attempts);
-  }
-  for (const event of events) {
-    if (event.type !== 'migration.completed') continue;
-    const there = migrations.filter((m) => m.server === event.data.serverId && m.status === 'completed');
-    expect(there.map(({ dest }) => dest)).toContain(event.data.host);
-  }
 }
 
 async function scratch(): Promise<string> {

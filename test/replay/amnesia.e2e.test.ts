@@ -1,0 +1,94 @@
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { verifyArchive } from '@kronos/archive';
+import { foldLog } from '@kronos/checkpoints';
+import { type LogEvent, streamNames } from '@kronos/contracts';
+import { canonicalState, createFolder } from '@kronos/projections';
+import { afterEach, expect, it } from 'vitest';
+import { kronos } from '../../libs/cli/test/world.ts';
+import { ended, openWorld, released, type ServiceName, settled, type World } from '../e2e/world.ts';
+import { assertOnce } from './once.ts';
+
+let world: World | null = null;
+let scratch = '';
+afterEach(async () => {
+  await world?.close();
+  await rm(scratch, { recursive: true, force: true });
+});
+
+const forgetful = ['planner', 'ledger'] as const;
+const home = (service: ServiceName) => join(scratch, service);
+const archive = () => join(home('ledger'), 'archive');
+
+/** Everything that a service may write to is in a directory of its own. */
+async function openHomes(): Promise<(of: ServiceName | 'provision') => Record<string, string>> {
+  scratch = await mkdtemp(join(tmpdir(), 'kronos-amnesia-'));
+  for (const service of ['scorer', 'planner', 'executor', 'ledger'] as const) await mkdir(home(service));
+  return (of) =>
+    of === 'provision'
+      ? {}
+      : {
+          HOME: home(of),
+          TMPDIR: home(of),
+          XDG_CACHE_HOME: home(of),
+          OS_LEDGER__ARCHIVE_DIR: archive(),
+          OS_LEDGER__CHECKPOINT_INTERVAL: '1',
+        };
+}
+
+/** The machines of ledger and planner are gone, with all their files, and come back empty. */
+async function loseMachines(at: World): Promise<void> {
+  for (const service of forgetful)
+    for (const child of at.stage.processes.get(service) ?? []) {
+      if (child.exitCode !== null || child.signalCode !== null) continue;
+      const gone = new Promise((resolve) => child.once('exit', resolve));
+      child.kill('SIGKILL');
+      await gone;
+    }
+  expect(await readdir(archive())).not.toEqual([]);
+  for (const service of forgetful) {
+    await rm(home(service), { recursive: true });
+    await mkdir(home(service));
+  }
+  for (const service of forgetful) at.stage.start(service);
+}
+
+const started = (n: number) => (events: readonly LogEvent[]) =>
+  events.filter((e) => e.type === 'migration.started').length >= n;
+
+it('ledger and planner that lose all their files in the middle of a run change nothing in its outcome', async () => {
+  world = await openWorld({ speed: 20, env: await openHomes() });
+  const { log, configFile } = world.stage;
+  await world.until('a first plan', (events) => released(events).length > 0);
+  await loseMachines(world);
+  await world.until('moves under way', started(2));
+  await loseMachines(world);
+  await world.until('a balanced cloud', settled, 120_000);
+
+  const { events } = world;
+  assertOnce(events, await world.migrations());
+  expect(ended(events).size).toBeGreaterThan(0);
+
+  // One decision per snapshot, each what the log says it was made of.
+  const decided = events.flatMap((e) => (e.type === 'cycle.decided' ? [e.data.snapshotId] : []));
+  expect(decided).toHaveLength(new Set(decided).size);
+  const replayed = await kronos(['replay', '--json'], { env: { KRONOS_CONFIG: configFile }, nowMs: Date.now() });
+  expect(replayed.status, replayed.out + replayed.err).toBe(0);
+
+  // The state is the same from the first event and from the newest checkpoint, and the archive is whole again.
+  const passed: unknown[] = [];
+  const starts: number[] = [];
+  const view = await foldLog(log, { onPassedOver: (one) => passed.push(one), onStart: (at) => starts.push(at) });
+  const state = view.state.snapshot();
+  await view.close();
+  const folder = createFolder();
+  for await (const stored of log.replay({ to: state.sequence })) folder.apply(stored);
+  expect(canonicalState(state)).toBe(canonicalState(folder.snapshot()));
+  expect(starts[0]).toBeGreaterThan(0);
+  expect(passed).toEqual([]);
+  await expect
+    .poll(async () => (await verifyArchive(archive())).last, { timeout: 20_000 })
+    .toBeGreaterThanOrEqual(await log.lastSequence(streamNames.log));
+  expect((await verifyArchive(archive())).first).toBe(1);
+}, 240_000);
