@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { type Api, createApi, type Query } from './api.ts';
 import { BadAnswer, BadRequest, HttpError, Timeout, Unreachable } from './errors.ts';
 import { requestIdOf } from './fault.ts';
-import type { VersionNeed, VersionRange } from './microversion.ts';
+import { atLeast, type VersionNeed, type VersionRange } from './microversion.ts';
 import {
   type ActionOutcome,
   type Aggregate,
@@ -47,6 +47,8 @@ export const NOVA_CALLS = {
   listHypervisors: { lowest: '2.53', highest: '2.87' },
   /** 2.47 inline flavor with extra_specs; 2.69 cells that are down; 2.96 pinned zone; 2.98 image properties; 2.100 hints. */
   listServers: { lowest: '2.47', highest: '2.100' },
+  /** Below the pinned zone. */
+  listServersUnpinned: { lowest: '2.47', highest: '2.95' },
   getServer: { lowest: '2.47', highest: '2.100' },
   /** 2.13 project_id; 2.64 policy and rules. */
   listServerGroups: { lowest: '2.13', highest: '2.96' },
@@ -102,7 +104,10 @@ export interface Nova {
   /** The nova-compute services of all cells. */
   listServices(options?: CallOptions): Promise<ComputeService[]>;
   listHypervisors(options?: CallOptions): Promise<Hypervisor[]>;
-  /** Servers of all projects. Reads are not atomic: one that is created or moves while the list is read may be missing or twice in it. */
+  /**
+   * Servers of all projects. Reads are not atomic: one that is created or moves while the list is read may be missing or twice
+   * in it. Where Nova cannot say the pinned zone of one of them, it is undefined (not known) in all.
+   */
   listServers(filter?: ServerFilter, options?: CallOptions): Promise<Server[]>;
   /** @throws NotFound */
   getServer(serverId: string, options?: CallOptions): Promise<Server>;
@@ -257,22 +262,17 @@ export function createNova(session: Session, options: NovaOptions = {}): Nova {
         (hypervisor) => hypervisor.id,
       ),
 
-    listServers: (filter = {}, { signal } = {}) =>
-      byMarker(
-        async (marker, limit) => {
-          const query = {
-            all_tenants: true,
-            host: filter.host,
-            project_id: filter.projectId,
-            'changes-since': filter.changesSince,
-            limit,
-            marker,
-          };
-          const body = await get('listServers', serversSchema, 'servers/detail', '/servers/detail', query, signal);
-          return { rows: body.servers, more: body.servers_links };
-        },
-        (server) => server.id,
-      ),
+    async listServers(filter = {}, { signal } = {}) {
+      try {
+        return await listServers('listServers', filter, signal);
+      } catch (error) {
+        // From 2.96 on the whole list is answered 500 while one server has no request spec (nova/api/openstack/compute/views/
+        // servers.py looks each one up in a table of them): a server that is being made, or an old one.
+        if (!(error instanceof HttpError && error.status === 500)) throw error;
+        if (!atLeast(await versionFor('listServers', signal), '2.96')) throw error;
+        return listServers('listServersUnpinned', filter, signal);
+      }
+    },
 
     async getServer(serverId, { signal } = {}) {
       const path = `servers/${encodeURIComponent(serverId)}`;
@@ -363,6 +363,28 @@ export function createNova(session: Session, options: NovaOptions = {}): Nova {
         signal,
       ),
   };
+
+  function listServers(
+    call: 'listServers' | 'listServersUnpinned',
+    filter: ServerFilter,
+    signal: AbortSignal | undefined,
+  ): Promise<Server[]> {
+    return byMarker(
+      async (marker, limit) => {
+        const query = {
+          all_tenants: true,
+          host: filter.host,
+          project_id: filter.projectId,
+          'changes-since': filter.changesSince,
+          limit,
+          marker,
+        };
+        const body = await get(call, serversSchema, 'servers/detail', '/servers/detail', query, signal);
+        return { rows: body.servers, more: body.servers_links };
+      },
+      (server) => server.id,
+    );
+  }
 
   function listMigrations(filter: MigrationFilter, signal: AbortSignal | undefined): Promise<Migration[]> {
     return byMarker(

@@ -183,6 +183,24 @@ describe('listServers', () => {
     ]);
   });
 
+  it('does without the pinned zones where Nova fails over a server that has no request spec', async () => {
+    const versionOf = (seen: Seen): string => String(seen.headers['openstack-api-version']).replace('compute ', '');
+    cloud.on({
+      [DETAIL]: (seen) =>
+        versionOf(seen) === '2.96'
+          ? { status: 500, body: { computeFault: { code: 500, message: "Unexpected API Error. <class 'KeyError'>" } } }
+          : { body: { servers: [wireServer('a', { locked_reason: 'mine' })] } },
+    });
+    const [a] = await nova.listServers();
+    expect(a).toMatchObject({ id: 'a', pinnedAvailabilityZone: undefined });
+    expect(cloud.of(DETAIL).map(versionOf).at(-1)).toBe('2.95');
+  });
+
+  it('says so where Nova fails without them, too', async () => {
+    cloud.on({ [DETAIL]: () => ({ status: 500, body: 'boom' }) });
+    expect(await failure(nova.listServers())).toMatchObject({ status: 500 });
+  });
+
   it('reads what newer versions add, and keeps "not pinned" apart from "not known"', async () => {
     const newer = {
       image: '',
