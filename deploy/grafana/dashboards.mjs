@@ -330,6 +330,7 @@ function render({ kind, title, unit, queries, trace }, id, gridPos) {
       kind === 'timeseries' ? { legend: { displayMode: 'list', placement: 'bottom' }, tooltip: { mode: 'multi' } } : {},
     targets: queries.map((query, index) => ({
       refId: refIds[index],
+      ...(query.expr.includes('histogram_quantile') ? { exemplar: true } : {}),
       datasource: PROMETHEUS,
       ...query,
     })),

@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { metricSpecs } from '@kronos/telemetry';
+import { globSync, readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { attributes, metricSpecs, spans } from '@kronos/telemetry';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
@@ -9,6 +10,22 @@ const read = (path: string) => readFileSync(new URL(path, deploy), 'utf8');
 type Rule = { alert: string; expr: string; labels: Record<string, string>; annotations: Record<string, string> };
 const { groups } = parse(read('prometheus/alerts.yml')) as { groups: { rules: Rule[] }[] };
 const alerts = groups.flatMap(({ rules }) => rules);
+
+describe('the table of names', () => {
+  const cwd = fileURLToPath(new URL('../../', import.meta.url));
+  const code = globSync(['libs/*/src/**/*.ts', 'services/*/src/**/*.ts'], { cwd })
+    .filter((file) => !/\.test\.ts$|fixture|testing|telemetry\/src\/(names|doc)\.ts$/.test(file))
+    .map((file) => readFileSync(`${cwd}${file}`, 'utf8'))
+    .join('\n');
+  const unset = (table: object, ...of: string[]) =>
+    Object.keys(table).filter((key) => !of.some((name) => new RegExp(`\\b${name}\\.${key}\\b`).test(code)));
+
+  it('holds no metric, span or attribute that nothing sets', () => {
+    expect(unset(metricSpecs, 'metrics', 'instruments')).toEqual([]);
+    expect(unset(spans, 'spans')).toEqual([]);
+    expect(unset(attributes, 'attributes')).toEqual([]);
+  });
+});
 
 describe('alerts', () => {
   it('ask for metrics that the services give', () => {

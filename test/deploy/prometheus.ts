@@ -47,6 +47,7 @@ export type Target = { readonly job: string; readonly address: string };
 export async function startPrometheus(
   program: string,
   targets: readonly Target[],
+  more: readonly string[] = [],
 ): Promise<{ url: string; stop: () => Promise<void> }> {
   const directory = mkdtempSync(join(tmpdir(), 'kronos-prometheus-'));
   const [port = 0] = await freePorts(1);
@@ -62,6 +63,7 @@ export async function startPrometheus(
       `--config.file=${file}`,
       `--storage.tsdb.path=${join(directory, 'data')}`,
       `--web.listen-address=127.0.0.1:${port}`,
+      ...more,
     ],
     { stdio: 'ignore' },
   );

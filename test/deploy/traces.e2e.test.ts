@@ -77,7 +77,10 @@ describe.skipIf(jaeger === undefined)('traces, stored in Jaeger as deploy/compos
     const seconds = new Map<string, number>();
     for (const { operationName, duration } of mine ?? [])
       seconds.set(operationName, Math.max(seconds.get(operationName) ?? 0, duration / 1e6));
-    const stages = [spans.cycle, spans.decide, spans.task, spans.preflight, spans.migrate, spans.fold];
+    const stages = [
+      ...[spans.cycle, spans.request, spans.append, spans.decide, spans.dispatch],
+      ...[spans.task, spans.preflight, spans.migrate, spans.follow, spans.fold],
+    ];
     console.log(Object.fromEntries(stages.map((stage) => [stage, seconds.get(stage)])));
     for (const stage of stages) expect(seconds.get(stage), stage).toBeGreaterThan(0);
   }, 60_000);

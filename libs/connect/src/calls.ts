@@ -1,6 +1,6 @@
 import type { CallReport, HttpOptions } from '@kronos/http';
-import type { Instruments } from '@kronos/telemetry';
-import { context, propagation } from '@opentelemetry/api';
+import { attributes, type Instruments, spans } from '@kronos/telemetry';
+import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 
 type Api = 'keystone' | 'nova' | 'placement';
 const apis: readonly string[] = ['keystone', 'nova', 'placement'] satisfies Api[];
@@ -13,8 +13,31 @@ export function callHooks(metrics: Instruments | undefined): Pick<HttpOptions, '
       propagation.inject(context.active(), carrier);
       return carrier;
     },
-    ...(metrics === undefined ? {} : { onCall: (report: CallReport) => count(metrics, report) }),
+    onCall: (report) => {
+      if (metrics !== undefined) count(metrics, report);
+      span(report);
+    },
   };
+}
+
+/** A span of a call that is over, within what it was made for. */
+function span({ service, method, route, status, durationMs, attempt, error }: CallReport): void {
+  if (trace.getActiveSpan() === undefined) return;
+  const endTime = Date.now();
+  const made = trace.getTracer('kronos').startSpan(spans.request, {
+    kind: SpanKind.CLIENT,
+    startTime: endTime - durationMs,
+    attributes: {
+      'peer.service': service,
+      'http.request.method': method,
+      'url.template': route,
+      ...(status === undefined ? {} : { 'http.response.status_code': status }),
+      ...(attempt === 1 ? {} : { 'http.request.resend_count': attempt - 1 }),
+      ...(error === undefined ? {} : { [attributes.errorType]: error }),
+    },
+  });
+  if (error !== undefined || (status ?? 0) >= 400) made.setStatus({ code: SpanStatusCode.ERROR });
+  made.end(endTime);
 }
 
 function count(metrics: Instruments, { service, method, status, durationMs }: CallReport): void {

@@ -1,6 +1,7 @@
 import type { Config } from '@kronos/config';
 import { connectEventLog, type EventLog, type EventLogHooks, type NatsOptions } from '@kronos/eventlog';
 import type { Check, Logger } from '@kronos/telemetry';
+import { type Instrumentation, instrumented } from './instrumented.ts';
 
 /** The `[nats]` section as the event log's options. `name` is the service: it names the connection and its inboxes. */
 export function natsOptions(config: Config, name: string): NatsOptions {
@@ -42,9 +43,17 @@ const hooksOf = (logger: Logger): EventLogHooks => ({
 });
 
 /**
- * Connects to the NATS of the configuration, and stays connected for ever.
+ * Connects to the NATS of the configuration, and stays connected for ever. With instrumentation, what is written is counted
+ * and traced.
  *
  * @throws NatsUnreachable, NatsRefused, ServerTooOld on the first connection.
  */
-export const connectLog = (config: Config, name: string, logger: Logger): Promise<EventLog> =>
-  connectEventLog(natsOptions(config, name), hooksOf(logger));
+export async function connectLog(
+  config: Config,
+  name: string,
+  logger: Logger,
+  instrumentation?: Instrumentation,
+): Promise<EventLog> {
+  const log = await connectEventLog(natsOptions(config, name), hooksOf(logger));
+  return instrumentation === undefined ? log : instrumented(log, instrumentation);
+}

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { HttpListenError } from './errors.ts';
 import type { Logger } from './log.ts';
 import { METRICS_CONTENT_TYPE, type Metrics } from './metrics.ts';
+import { OPENMETRICS_CONTENT_TYPE, wantsOpenMetrics } from './openMetrics.ts';
 
 /** What a readiness check says. */
 export type Check = { readonly ok: true } | { readonly ok: false; readonly reason: string };
@@ -53,9 +54,13 @@ export class HttpServer {
       const { ready, checks } = await this.readiness();
       sendJson(response, ready ? 200 : 503, { ready, checks });
     });
-    this.route('/metrics', async (_, response) => {
+    this.route('/metrics', async ({ headers }, response) => {
       await this.readiness();
-      send(response, 200, METRICS_CONTENT_TYPE, await this.#input.metrics.scrape());
+      response.setHeader('vary', 'accept');
+      const { metrics } = this.#input;
+      if (wantsOpenMetrics(headers.accept))
+        send(response, 200, OPENMETRICS_CONTENT_TYPE, await metrics.scrape('openmetrics'));
+      else send(response, 200, METRICS_CONTENT_TYPE, await metrics.scrape());
     });
   }
 

@@ -1,9 +1,10 @@
 import { performance } from 'node:perf_hooks';
-import type { Attributes, Meter } from '@opentelemetry/api';
+import { type Attributes, type Meter, TraceFlags, trace } from '@opentelemetry/api';
 import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
 import type { Resource } from '@opentelemetry/resources';
 import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
 import { type LabelValues, type MetricName, type MetricSpec, metricSpecs } from './names.ts';
+import { Exemplars, openMetrics } from './openMetrics.ts';
 
 type Values<V> = V extends readonly string[] ? V[number] : string;
 /** The labels of a metric, every one of them with one of its values. */
@@ -40,38 +41,51 @@ export interface Metrics {
   readonly instruments: Instruments;
   /** Runs before each scrape: the place to set gauges that are computed and not counted. */
   onScrape(fn: () => void): void;
-  /** Everything in the text format of Prometheus. */
-  scrape(): Promise<string>;
+  /** Everything in the text format of Prometheus, or in that of OpenMetrics, with exemplars. */
+  scrape(format?: 'prometheus' | 'openmetrics'): Promise<string>;
   shutdown(): Promise<void>;
 }
 
-/** The content type of {@link Metrics.scrape}. */
+/** The content type of {@link Metrics.scrape} in the format of Prometheus. */
 export const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
+export interface MetricsInput {
+  /** Values of histograms name the trace in which they were recorded. Default: false, as nobody keeps the traces. */
+  readonly traced?: boolean;
+}
+
 /** Metrics of one process: the instruments of the table and a few figures about the process itself. */
-export function createMetrics(resource: Resource): Metrics {
+export function createMetrics(resource: Resource, { traced = false }: MetricsInput = {}): Metrics {
+  const exemplars = new Exemplars();
   const reader = new ScrapeReader();
   const provider = new MeterProvider({ resource, readers: [reader] });
   const meter = provider.getMeter('kronos');
   const serializer = new PrometheusSerializer(undefined, false, undefined, false, true);
   const before: (() => void)[] = [];
-  const made = Object.entries<MetricSpec>(metricSpecs).map(([key, spec]) => [key, instrument(meter, spec)]);
+  const made = Object.entries<MetricSpec>(metricSpecs).map(([key, spec]) => [
+    key,
+    instrument(meter, spec, traced ? exemplars : null),
+  ]);
   observeProcess(meter);
   return {
     // The table gives each instrument its kind and its labels, so the shape is the type's.
     instruments: Object.fromEntries(made) as Instruments,
     onScrape: (fn) => before.push(fn),
-    scrape: async () => {
+    scrape: async (format = 'prometheus') => {
       for (const fn of before) fn();
       const { resourceMetrics, errors } = await reader.collect();
       if (errors.length > 0) throw new AggregateError(errors, 'metrics could not be collected');
-      return serializer.serialize(resourceMetrics);
+      return format === 'openmetrics' ? openMetrics(resourceMetrics, exemplars) : serializer.serialize(resourceMetrics);
     },
     shutdown: () => provider.shutdown(),
   };
 }
 
-function instrument(meter: Meter, spec: MetricSpec): Counter<Attributes> | Gauge<Attributes> | Histogram<Attributes> {
+function instrument(
+  meter: Meter,
+  spec: MetricSpec,
+  exemplars: Exemplars | null,
+): Counter<Attributes> | Gauge<Attributes> | Histogram<Attributes> {
   // Without the unit: the name holds it, and the serialiser would write `# UNIT` lines that OpenMetrics forbids.
   const options = { description: spec.help };
   if (spec.kind === 'counter') {
@@ -84,7 +98,16 @@ function instrument(meter: Meter, spec: MetricSpec): Counter<Attributes> | Gauge
   }
   const advice = spec.buckets === undefined ? {} : { advice: { explicitBucketBoundaries: [...spec.buckets] } };
   const histogram = meter.createHistogram(spec.name, { ...options, ...advice });
-  return { record: (value, labels) => histogram.record(value, checked(spec, labels)) };
+  return {
+    record: (value, labels) => {
+      const shown = checked(spec, labels);
+      histogram.record(value, shown);
+      const span = trace.getActiveSpan()?.spanContext();
+      if (exemplars === null || span === undefined || (span.traceFlags & TraceFlags.SAMPLED) === 0) return;
+      const { traceId, spanId } = span;
+      exemplars.keep(spec.name, shown, spec.buckets ?? [], { traceId, spanId, value, atMs: Date.now() });
+    },
+  };
 }
 
 /** A value outside of a closed list counts as `other`: no data from outside can add series without end. */

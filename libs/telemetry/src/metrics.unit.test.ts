@@ -1,6 +1,8 @@
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { afterEach, describe, expect, it } from 'vitest';
+import { createLogger } from './log.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
+import { startTracing, withSpan } from './tracing.ts';
 
 let metrics: Metrics | null = null;
 const create = () => {
@@ -42,6 +44,48 @@ describe('metrics', () => {
       .split('\n')
       .filter((l) => l !== ''))
       expect(line).toMatch(/^(# (HELP|TYPE) |[a-z_:]+(\{.*\})? [-+0-9.e]+$|[a-z_:]+(\{.*\})? (NaN|\+Inf)$)/);
+  });
+
+  it('are served in the OpenMetrics format too, where a histogram names the trace of its newest value', async () => {
+    const tracing = startTracing({
+      resource: resourceFromAttributes({}),
+      endpoint: null,
+      headers: {},
+      timeoutMs: 1000,
+      samplingRatio: 1,
+      scrub: (text) => text,
+      log: createLogger({ service: 'test', version: '0', level: 'silent', format: 'json' }),
+    });
+    metrics = createMetrics(resourceFromAttributes({ 'service.name': 'kronos-test' }), { traced: true });
+    const { instruments, scrape } = metrics;
+    instruments.decisions.add(3, { aggregate: 'gpu "A"', outcome: 'quiet', reason: 'balanced' });
+    instruments.imbalance.set(Number.NaN, { aggregate: 'gpu', policy: 'cpu' });
+    instruments.decideDuration.record(0.02, { aggregate: 'gpu' });
+    let traceId = '';
+    for (const value of [0.9, 0.7, 40])
+      await withSpan(tracing.tracer, 'decide', {}, (span) => {
+        if (value < 1) ({ traceId } = span.spanContext());
+        instruments.decideDuration.record(value, { aggregate: 'gpu' });
+      });
+    await tracing.shutdown();
+    const text = await scrape('openmetrics');
+    expect(text).toContain(
+      '# TYPE kronos_decisions counter\n# HELP kronos_decisions Decided snapshots by outcome and reason.\nkronos_decisions_total{aggregate="gpu \\"A\\"",outcome="quiet",reason="balanced"} 3\n',
+    );
+    expect(text).toContain('kronos_imbalance_ratio{aggregate="gpu",policy="cpu"} NaN\n');
+    expect(text).toContain('target_info{service_name="kronos-test"} 1\n');
+    const buckets = lines(text, 'kronos_decide_duration_seconds_bucket');
+    const bucket = (le: string) => buckets.find((line) => line.includes(`le="${le}"`));
+    expect(bucket('0.025')).toBe('kronos_decide_duration_seconds_bucket{aggregate="gpu",le="0.025"} 1');
+    expect(bucket('1.0')).toMatch(
+      new RegExp(`aggregate="gpu",le="1.0"} 3 # {trace_id="${traceId}",span_id="[0-9a-f]{16}"} 0.7 [0-9.]+$`),
+    );
+    expect(bucket('+Inf')).toMatch(/} 4 # {trace_id="[0-9a-f]{32}",span_id="[0-9a-f]{16}"} 40 [0-9.]+$/);
+    expect(lines(text, 'kronos_decide_duration_seconds_count')).toEqual([
+      'kronos_decide_duration_seconds_count{aggregate="gpu"} 4',
+    ]);
+    expect(text.endsWith('\n# EOF\n')).toBe(true);
+    expect(text).not.toContain('\n\n');
   });
 
   it('tell about the process itself', async () => {

@@ -29,7 +29,6 @@ export const attributes = {
   aggregate: 'kronos.aggregate',
   correlationId: 'kronos.correlation.id',
   snapshotId: 'kronos.snapshot.id',
-  cycle: 'kronos.cycle',
   purpose: 'kronos.snapshot.purpose',
   planId: 'kronos.plan.id',
   taskId: 'kronos.task.id',
@@ -251,13 +250,6 @@ export const metricSpecs = {
     unit: '{server}',
     help: 'Servers in the last snapshot.',
     labels: { aggregate: AGGREGATE },
-  },
-  inventoryHosts: {
-    kind: 'gauge',
-    name: 'kronos_inventory_hosts',
-    unit: '{host}',
-    help: 'Hosts of the inventory: trusted ones are served from notifications, the others are read from the API.',
-    labels: { state: ['trusted', 'untrusted', 'different'] },
   },
   openstackRequests: {
     kind: 'counter',

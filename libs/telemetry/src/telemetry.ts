@@ -59,7 +59,7 @@ export function startTelemetry({ service, version, instance, config, destination
     scrub,
     log,
   });
-  const metrics = createMetrics(resource);
+  const metrics = createMetrics(resource, { traced: config.telemetry.otlpEndpoint !== null });
   return {
     log,
     tracer: tracing.tracer,
