@@ -133,6 +133,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
           [attributes.outcome]: decided.data.outcome,
           [attributes.reason]: decided.data.reason.code,
           [attributes.steps]: decided.data.plan?.steps.length ?? 0,
+          [attributes.candidates]: decided.data.plan?.candidatesEvaluated ?? 0,
         });
         await finishReleased(aggregate);
       },
@@ -195,9 +196,16 @@ export function createPlanner(deps: PlannerDeps): Planner {
     const state = stateOf(aggregate);
     for (const plan of undispatched(state)) {
       const tasks = requests(state, plan, by, clock());
-      for (let i = 0; i < tasks.length; i += PUBLISH_WINDOW)
-        await Promise.all(tasks.slice(i, i + PUBLISH_WINDOW).map((task) => log.append(task)));
-      await log.append(dispatchedEvent(aggregate, plan, by, clock()));
+      const about = {
+        [attributes.aggregate]: aggregate,
+        [attributes.planId]: plan.id,
+        [attributes.steps]: tasks.length,
+      };
+      await withSpan(tracer, spans.dispatch, { attributes: about }, async () => {
+        for (let i = 0; i < tasks.length; i += PUBLISH_WINDOW)
+          await Promise.all(tasks.slice(i, i + PUBLISH_WINDOW).map((task) => log.append(task)));
+        await log.append(dispatchedEvent(aggregate, plan, by, clock()));
+      });
       meters.dispatched(aggregate, tasks.length);
       logger.info({ aggregate, planId: plan.id, tasks: tasks.length }, 'dispatched');
     }

@@ -15,7 +15,7 @@ process.exit(
       version,
       async start({ config, log: logger, metrics, http, instance, tracer, onScrape }) {
         const aggregates = scopeOf(config);
-        const log = await connectLog(config, 'planner', logger);
+        const log = await connectLog(config, 'planner', logger, { metrics, tracer });
         await log.verify({
           streams: [streamNames.log, streamNames.snapshots, streamNames.migrations],
           buckets: [bucketNames.snapshots, bucketNames.details],
