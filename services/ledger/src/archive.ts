@@ -9,6 +9,8 @@ export type ArchiveOptions = {
 };
 
 export type ArchiveHooks = {
+  /** Runs around each write; `sequence`: the first event of it. */
+  readonly around?: (sequence: number, write: () => Promise<void>) => Promise<void>;
   /** Events up to this sequence are safe on the disk. */
   readonly onWritten: (sequence: number) => void;
   /** Something could not be written; it is tried again. */
@@ -62,7 +64,8 @@ export async function startArchiver(
     while (gathered.length > 0) {
       const batch = gathered.slice(0, BATCH);
       try {
-        await archive.write(batch);
+        const write = () => archive.write(batch);
+        await (hooks.around === undefined ? write() : hooks.around(archive.next, write));
       } catch (error) {
         trouble = error instanceof Error ? error.message : String(error);
         hooks.onTrouble(error);

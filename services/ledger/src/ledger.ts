@@ -2,7 +2,14 @@ import { foldLog, writeCheckpoint } from '@kronos/checkpoints';
 import { healthCheck } from '@kronos/connect';
 import { type Actor, parseSubject, type StoredEvent, streamNames } from '@kronos/contracts';
 import type { EventLog, ReplayedEvent } from '@kronos/eventlog';
-import { aggregateCooldown, anchorOf, brokenHosts, type LogState, quarantineTable } from '@kronos/projections';
+import {
+  aggregateCooldown,
+  anchorOf,
+  brokenHosts,
+  type LogState,
+  quarantineTable,
+  waitingPlan,
+} from '@kronos/projections';
 import {
   attributes,
   type HttpServer,
@@ -104,6 +111,8 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
     options.archive === null
       ? null
       : await startArchiver(log, options.archive, {
+          around: (sequence, write) =>
+            withSpan(tracer, spans.archive, { attributes: { [attributes.sequence]: sequence } }, write),
           onWritten: (sequence) => metrics.archiveSequence.set(sequence, {}),
           onTrouble: (error) => logger.error({ err: error }, 'the archive cannot be written; it is tried again'),
         });
@@ -203,6 +212,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
     for (const one of statesOf(options.scope, state())) {
       const { aggregate, configured } = one;
       const engine = configured?.options;
+      metrics.plansWaiting.set(waitingPlan(one, nowMs)?.open ? 1 : 0, { aggregate });
       metrics.paused.set((one.paused.here ?? one.paused.everywhere) ? 1 : 0, { aggregate });
       if (engine === undefined) continue;
       const cooldown = aggregateCooldown(one, nowMs, engine);

@@ -13,7 +13,7 @@ process.exit(
       version,
       async start({ config, log: logger, metrics, http, instance, tracer, onScrape }) {
         const { engine, ledger } = config;
-        const log = await connectLog(config, 'ledger', logger);
+        const log = await connectLog(config, 'ledger', logger, { metrics, tracer });
         await log.verify({
           streams: [streamNames.log, streamNames.checkpoints],
           buckets: [bucketNames.checkpoints],

@@ -34,8 +34,8 @@ export function attributesOf({ event, sequence, subject }: StoredEvent & { reado
         [attributes.outcome]: event.data.outcome,
         [attributes.reason]: event.data.reason.code,
       };
-    case 'migration.started':
     case 'migration.observed':
+    case 'migration.started':
     case 'migration.completed':
     case 'migration.failed':
     case 'migration.skipped':
@@ -48,6 +48,7 @@ export function attributesOf({ event, sequence, subject }: StoredEvent & { reado
         [attributes.serverId]: event.data.serverId,
         [attributes.sourceHost]: event.data.from,
         [attributes.destinationHost]: event.data.destination,
+        ...(event.type === 'migration.observed' ? { [attributes.novaMigrationId]: event.data.migrationId } : {}),
       };
     default:
       return about;
