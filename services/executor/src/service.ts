@@ -9,6 +9,7 @@ import { UnknownAggregate } from './errors.ts';
 import { taskMeters } from './meters.ts';
 import { taskOptions } from './options.ts';
 import { providers } from './providers.ts';
+import { tracedStages } from './stageSpans.ts';
 import { createExecutor } from './worker.ts';
 
 /** Tasks held at once, the waiting ones included. */
@@ -32,7 +33,7 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
   version,
   async start({ config, log: logger, metrics, http, instance, tracer, onScrape }) {
     const aggregates = servedAggregates(config, named);
-    const log = await connectLog(config, 'executor', logger);
+    const log = await connectLog(config, 'executor', logger, { metrics, tracer });
     await log.verify({
       streams: [streamNames.log, streamNames.migrations],
       buckets: [],
@@ -64,7 +65,7 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
       clock: systemClock,
       logger,
       tracer,
-      meters: taskMeters(metrics),
+      meters: tracedStages(taskMeters(metrics), tracer),
     });
     logger.info({ aggregates, dryRun: options.dryRun, force: options.force }, 'serving');
     http.check('nats', () => healthCheck(log.healthy()));
