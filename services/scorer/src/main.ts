@@ -25,7 +25,7 @@ const code = await runService(
       const intervalMs = engine.evaluationInterval * 1000;
       // What was opened is closed again, also when the start fails half-way.
       await using opened = new AsyncDisposableStack();
-      const log = await connectLog(config, 'scorer', logger);
+      const log = await connectLog(config, 'scorer', logger, { metrics, tracer });
       opened.defer(() => log.close());
       await log.verify({
         streams: [streamNames.snapshots, streamNames.log],
