@@ -170,6 +170,11 @@ export const faults: Readonly<Record<string, Fault>> = {
     bed.sim.act({ act: 'revokeTokens' });
     go();
   },
+  'tokens expire every second': async ({ bed, go }) => {
+    bed.sim.act({ act: 'setTokenSeconds', seconds: 1 });
+    bed.sim.act({ act: 'revokeTokens' });
+    go();
+  },
   'answers slow': outage(3000, {
     act: 'faultApi',
     fault: { api: '*', effect: { kind: 'latency', ms: 50, jitterMs: 250 } },

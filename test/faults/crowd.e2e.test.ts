@@ -75,8 +75,10 @@ it('nats-server restarted in the middle of 50 running moves: nothing is lost, no
     (await bed.results()).filter(({ event }) => event.type === 'migration.started').length;
   while ((await begun()) < 50) await new Promise((resolve) => setTimeout(resolve, 50));
   await nats.kill();
+  const underWay = bed.sim.migrations().filter(({ status }) => status !== 'completed').length;
   await nats.restart();
   const finals = await bed.finals(tasks, 150_000);
+  expect(underWay).toBeGreaterThan(25);
   expect(new Set(finals.map((final) => final.type))).toEqual(new Set(['migration.completed']));
   expect(breaches(bed.sim, await bed.results(), tasks, wide)).toEqual([]);
 });

@@ -647,13 +647,20 @@ describe('the rules of starting', () => {
 
 describe('three replicas', () => {
   it('never exceed a cap, start nothing twice, and end every task once', async () => {
-    const bed = await bedWith(smallCloud(6, 6));
+    const cloud = smallCloud(6, 6);
+    const apart = ['h1-5', 'h2-5', 'h3-5'];
+    const servers = (cloud.servers ?? []).map((server) =>
+      apart.includes(server.name) ? { ...server, group: 'apart' } : server,
+    );
+    const bed = await bedWith({ ...cloud, servers, groups: [{ name: 'apart', policy: 'anti-affinity' }] });
+    const groups = [{ id: bed.sim.cloud.group('apart').uuid, policy: 'anti-affinity' }];
     for (const name of ['a', 'b', 'c']) await executorOn(bed, {}, caps, name);
     const hosts = ['h1', 'h2', 'h3', 'h4', 'h5', 'h6'];
     const moves = hosts.flatMap((from, i) =>
       [1, 2, 3, 4].map((n) => ({ server: `${from}-${n}`, from, to: hosts[(i + n) % hosts.length] ?? '' })),
     );
-    const tasks = await bed.release(moves);
+    const grouped = apart.map((server, i) => ({ server, from: `h${i + 1}`, to: `h${i + 4}`, groups }));
+    const tasks = await bed.release([...grouped, ...moves]);
     await bed.finals(tasks, 60_000);
     const results = await bed.results();
     expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
@@ -661,6 +668,19 @@ describe('three replicas', () => {
       results.map(({ event }) => (event.type === 'migration.started' ? event.by.instance : 'a')),
     );
     expect(starters.size).toBeGreaterThan(1);
+    // The caps were all reached: one less of each, and the same measurement says so.
+    const less = breaches(bed.sim, results, tasks, {
+      maxConcurrentMigrations: caps.maxConcurrentMigrations - 1,
+      maxOutboundPerHost: caps.maxOutboundPerHost - 1,
+      maxInboundPerHost: caps.maxInboundPerHost - 1,
+      maxConcurrentPerGroup: caps.maxConcurrentPerGroup - 1,
+    });
+    expect(less.map((text) => text.split(':')[0])).toEqual([
+      'max_concurrent_migrations',
+      'max_outbound_per_host',
+      'max_inbound_per_host',
+      'max_concurrent_per_group',
+    ]);
   });
 
   it('hand a running move over when one of them stops', async () => {

@@ -6,7 +6,16 @@ export interface CapLimits {
   readonly maxConcurrentMigrations: number;
   readonly maxOutboundPerHost: number;
   readonly maxInboundPerHost: number;
+  readonly maxConcurrentPerGroup?: number;
 }
+
+/** What of a simulated cloud is looked at. */
+export type CloudRecord = Pick<Sim, 'migrations' | 'calls'> & {
+  readonly cloud: {
+    readonly servers: ReadonlyMap<string, { readonly host: string }>;
+    readonly groupOf: ReadonlyMap<string, { readonly name: string }>;
+  };
+};
 
 /**
  * What must hold after any run, by the cloud's own record: each task has exactly one final result, each attempt at most one
@@ -14,7 +23,7 @@ export interface CapLimits {
  * Gives the breaches in words; empty when all holds.
  */
 export function breaches(
-  sim: Sim,
+  sim: CloudRecord,
   results: readonly Result[],
   tasks: readonly string[],
   caps: CapLimits,
@@ -51,7 +60,7 @@ export function breaches(
 }
 
 /** More migrations in Nova than attempts on the log, for any server. */
-function tooMany(sim: Sim, results: readonly Result[]): string[] {
+function tooMany(sim: CloudRecord, results: readonly Result[]): string[] {
   const found: string[] = [];
   const migrations = Map.groupBy(sim.migrations(), (migration) => migration.server);
   for (const [server, ofServer] of migrations) {
@@ -71,18 +80,20 @@ function tooMany(sim: Sim, results: readonly Result[]): string[] {
 }
 
 /** Overlaps of migrations, by the moments at which Nova set their statuses. */
-function capBreaches(sim: Sim, caps: CapLimits): string[] {
+function capBreaches(sim: CloudRecord, caps: CapLimits): string[] {
   const spans = sim.migrations().map((migration) => ({
     source: migration.source,
+    group: sim.cloud.groupOf.get(migration.server)?.name ?? null,
     destination: migration.dest ?? migration.requestedHost ?? '',
     from: migration.history[0]?.atMs ?? 0,
     to: ['completed', 'failed', 'error', 'cancelled'].includes(migration.status)
       ? (migration.history.at(-1)?.atMs ?? 0)
       : Number.POSITIVE_INFINITY,
   }));
-  const most = (of: (span: (typeof spans)[number]) => string): number => {
+  const most = (of: (span: (typeof spans)[number]) => string | null): number => {
     let highest = 0;
     for (const span of spans) {
+      if (of(span) === null) continue;
       const now = spans.filter((other) => of(other) === of(span) && other.from <= span.from && other.to > span.from);
       highest = Math.max(highest, now.length);
     }
@@ -106,6 +117,11 @@ function capBreaches(sim: Sim, caps: CapLimits): string[] {
     'max_inbound_per_host',
     most((span) => span.destination),
     caps.maxInboundPerHost,
+  );
+  check(
+    'max_concurrent_per_group',
+    most((span) => span.group),
+    caps.maxConcurrentPerGroup ?? Number.POSITIVE_INFINITY,
   );
   return found;
 }
