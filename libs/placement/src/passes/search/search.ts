@@ -2,12 +2,14 @@ import type { Draft } from '../../draft.ts';
 import { EPSILON, imbalances } from '../../measure.ts';
 import { greedy } from '../greedy.ts';
 import { anneal } from './anneal.ts';
-import { type Bound, bound } from './bound.ts';
+import { bound } from './bound.ts';
 import { fewestMoves } from './fewest.ts';
 import { type Field, fieldOf } from './field.ts';
-import { followGuide, type GuideShape } from './guide.ts';
+import { followGuide } from './guide.ts';
+import type { GuideShape } from './guideCost.ts';
 import { Ranges } from './ranges.ts';
 import { blockedMoves, nobody, type Parked, park } from './sequence.ts';
+import { guideShapes } from './shapes.ts';
 import { compare, judge, type Solution } from './solution.ts';
 
 export type SearchSettings = {
@@ -83,7 +85,7 @@ class Search {
     let least = 1;
     for (const moves of fewest) least = Math.max(least, moves);
     const reachable = least <= budget;
-    for (const shape of this.#shapes(limits, reachable)) {
+    for (const shape of guideShapes(field, limits, reachable)) {
       if (this.#best.within && this.#best.moves <= least) break;
       this.#guided(shape);
     }
@@ -101,41 +103,6 @@ class Search {
       end = spent ? 'budget' : this.#cut ? 'work' : 'done';
     }
     return { field, solution: this.#best, end, work: this.#work };
-  }
-
-  /** Guides by power, and by bands between what the bound says and where the hosts are. */
-  #shapes(limits: Bound, reachable: boolean): GuideShape[] {
-    const field = this.#field;
-    const { H, P, cluster, score } = field;
-    const mean = new Float64Array(P);
-    const most = new Float64Array(P).fill(Number.NEGATIVE_INFINITY);
-    const least = new Float64Array(P).fill(Number.POSITIVE_INFINITY);
-    let hosts = 0;
-    for (let h = 0; h < H; h++) {
-      if (cluster.counted[h] !== 1) continue;
-      hosts++;
-      for (let p = 0; p < P; p++) {
-        const x = score[h * P + p] as number;
-        mean[p] = (mean[p] as number) + x;
-        if (x > (most[p] as number)) most[p] = x;
-        if (x < (least[p] as number)) least[p] = x;
-      }
-    }
-    for (let p = 0; p < P; p++) mean[p] = (mean[p] as number) / Math.max(1, hosts);
-    const band = (x: number): GuideShape => ({
-      low: limits.low.map((l, p) => l + ((least[p] as number) - l) * x),
-      high: limits.high.map((h, p) => h + ((most[p] as number) - h) * x),
-      power: 2,
-      slope: 0,
-    });
-    const power = (of: 2 | 4 | 8): GuideShape => ({ low: mean, high: mean, power: of, slope: 0 });
-    const shapes = [band(0.02), band(0.05), power(2), band(0.1), power(8), band(0), power(4)];
-    if (!reachable) return shapes;
-    // Bands as wide as the thresholds, where the fewest moves may do, and around the means.
-    const high = field.thresholds.map((_, p) => fewestMoves(field, p).high);
-    const low = high.map((h, p) => h - (field.thresholds[p] as number));
-    const around = (sign: 1 | -1): Float64Array => mean.map((m, p) => m + (sign * (field.thresholds[p] as number)) / 2);
-    return [{ low, high, power: 2, slope: 0 }, { low: around(-1), high: around(1), power: 2, slope: 0 }, ...shapes];
   }
 
   #guided(shape: GuideShape): void {

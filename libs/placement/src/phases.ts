@@ -1,0 +1,31 @@
+import type { Cluster } from './cluster.ts';
+import { Draft } from './draft.ts';
+import { imbalances } from './measure.ts';
+import { greedy } from './passes/greedy.ts';
+import { fieldOf } from './passes/search/field.ts';
+import { followGuide } from './passes/search/guide.ts';
+import { meanShape } from './passes/search/shapes.ts';
+import { judge } from './passes/search/solution.ts';
+
+/** One phase of the search by itself, for benches: its moves, without their order in time. */
+export type Phase = { readonly moves: number; readonly evaluated: number; readonly combined: number };
+
+/** The greedy phase. */
+export function greedyPhase(cluster: Cluster, budget: number): Phase {
+  const draft = new Draft(cluster, budget);
+  const field = fieldOf(draft, imbalances(cluster, draft.score));
+  const place = Int32Array.from(field.home);
+  const picks = greedy(draft, 0);
+  for (const { vm, to } of picks) place[vm] = to;
+  return { moves: picks.length, evaluated: draft.evaluated, combined: judge(field, place).combined };
+}
+
+/** The guide phase: one guide, by squared distances from the means, followed to the end of the budget. */
+export function guidePhase(cluster: Cluster, budget: number): Phase {
+  const draft = new Draft(cluster, budget);
+  const field = fieldOf(draft, imbalances(cluster, draft.score));
+  const place = Int32Array.from(field.home);
+  const trail = followGuide(field, meanShape(field), budget, Number.POSITIVE_INFINITY, draft.refusals);
+  for (let i = 0; i < trail.best; i++) place[trail.vms[i] as number] = trail.hosts[i] as number;
+  return { moves: trail.vms.length, evaluated: trail.evaluated, combined: judge(field, place).combined };
+}
