@@ -1,3 +1,4 @@
+import { NotOnTheLog } from '@kronos/replay';
 import { isKronosError, kronosVersion } from '@kronos/telemetry';
 import { Command, CommanderError } from 'commander';
 import { archiveCommands } from './commands/archive.ts';
@@ -6,6 +7,7 @@ import { configCommands } from './commands/config.ts';
 import { demoCommand } from './commands/demo.ts';
 import { evaluateCommand } from './commands/evaluate.ts';
 import { explainCommands } from './commands/explain.ts';
+import { prose } from './commands/help.ts';
 import { operatorCommands } from './commands/operator.ts';
 import { planCommands } from './commands/plan.ts';
 import { provisionCommand } from './commands/provision.ts';
@@ -25,7 +27,7 @@ export function createProgram(shell: Shell): Command {
     .description('Keeps the hosts of an OpenStack cloud balanced, and can explain and replay every move.')
     .version(`kronos ${kronosVersion}`, '--version')
     .showHelpAfterError('(kronos --help lists the commands)')
-    .configureOutput({ writeOut: terminal.out, writeErr: terminal.err })
+    .configureOutput({ writeOut: (help) => terminal.out(prose(help)), writeErr: terminal.err })
     .exitOverride();
   program.commandsGroup('Try it:');
   demoCommand(program, terminal);
@@ -81,7 +83,7 @@ export async function runProgram(args: readonly string[], shell: Shell): Promise
       return 1;
     }
     terminal.err(`kronos: ${error.message}\n${error.remedy === undefined ? '' : `${error.remedy}\n`}`);
-    return error instanceof UsageError ? 2 : 1;
+    return error instanceof UsageError || (error instanceof NotOnTheLog && error.named) ? 2 : 1;
   } finally {
     process.exitCode = undefined;
   }

@@ -71,6 +71,17 @@ describe('tables', () => {
   it('are cut to fit a terminal', () => {
     for (const text of table(terminal(24), columns, rows).split('\n')) expect(text.length).toBeLessThanOrEqual(24);
   });
+  it('leave out what is minor before anything is cut', () => {
+    const minor = [
+      { head: 'a', flex: true },
+      { head: 'minor', minor: true },
+      { head: 'last', minor: true },
+    ];
+    const cells = [['x'.repeat(20), 'y'.repeat(10), 'z'.repeat(10)]];
+    expect(table(terminal(36), minor, cells)).toBe(`a${' '.repeat(21)}minor\n${'x'.repeat(20)}  ${'y'.repeat(10)}\n`);
+    expect(table(terminal(20), minor, cells)).toBe(`a\n${'x'.repeat(20)}\n`);
+    expect(table(terminal(20, false), minor, cells)).toContain('zzzz');
+  });
   it('are whole in a pipe', () => expect(table(terminal(24, false), columns, rows)).toContain('goes on and on'));
   it('figures, counts and cuts', () => {
     expect([figure(0.12345), figure(null), figure(2)]).toEqual(['0.123', '-', '2']);
@@ -253,6 +264,18 @@ describe('status', () => {
     expect(it.doing).toBe('moving: 1 under way, 2 to come, 0 over');
     expect(it.moves.map((move) => move.state)).toEqual(['migrating', 'waiting', 'waiting']);
     expect(it.alarms).toEqual([]);
+  });
+  it('waits for the answer to a plan, also while the moves of the one before it run', () => {
+    const log = running();
+    log.configured({ approval: 'manual', cooldownSeconds: 600 });
+    const first = log.pass(10).proposed(moves);
+    log.approved(first);
+    log.dispatched(first, 3);
+    log.started({ task: `${first}-s1` });
+    const second = log.pass(60).proposed(moves);
+    const it = status(log);
+    expect(it.doing).toMatch(/^moving: 1 under way, 2 to come, 0 over; a plan of 3 steps waits for approval/);
+    expect(it.waitsFor).toBe(`kronos approve ${second}, or kronos reject`);
   });
   it('waits for approval, for the end of a pause, for the end of a cooldown', () => {
     const log = running();

@@ -34,18 +34,39 @@ export const paint = (terminal: Terminal, style: Style, text: string): string =>
 /** One cell of a table: its text, or its text and a style. */
 export type Cell = string | { readonly text: string; readonly style: Style };
 
-/** A heading; `right` aligns numbers, `flex` may be cut where the terminal is too narrow. */
-export type Column = { readonly head: string; readonly right?: boolean; readonly flex?: boolean };
+/**
+ * A heading; `right` aligns numbers. Where the terminal is too narrow columns that are `minor` are left out, the last one
+ * first, and then those that are `flex` are cut.
+ */
+export type Column = {
+  readonly head: string;
+  readonly right?: boolean;
+  readonly flex?: boolean;
+  readonly minor?: boolean;
+};
 
 const textOf = (cell: Cell): string => (typeof cell === 'string' ? cell : cell.text);
 const LEAST_FLEX = 8;
 const GAP = 2;
+
+const naturalWidth = (columns: readonly Column[], rows: readonly (readonly Cell[])[]): number =>
+  columns.reduce(
+    (sum, { head }, i) => sum + Math.max(head.length, ...rows.map((row) => textOf(row[i] ?? '').length)),
+    GAP * (columns.length - 1),
+  );
 
 /**
  * A table with a heading, as wide as its cells. On a terminal the widest flexible columns are cut until it fits; into a
  * file or a pipe everything is written whole.
  */
 export function table(terminal: Terminal, columns: readonly Column[], rows: readonly (readonly Cell[])[]): string {
+  const minor = columns.findLastIndex((column) => column.minor === true);
+  if (terminal.live && minor >= 0 && naturalWidth(columns, rows) > terminal.columns)
+    return table(
+      terminal,
+      columns.toSpliced(minor, 1),
+      rows.map((row) => row.toSpliced(minor, 1)),
+    );
   const widths = columns.map(({ head }, i) => Math.max(head.length, ...rows.map((row) => textOf(row[i] ?? '').length)));
   const total = () => widths.reduce((sum, width) => sum + width, GAP * (columns.length - 1));
   while (terminal.live && total() > terminal.columns) {

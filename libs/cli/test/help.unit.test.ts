@@ -20,6 +20,7 @@ describe('help', () => {
   it.each(all.map((path) => [path.join(' ')]))('of kronos %s', async (path) => {
     const { status, out } = await kronos([...path.split(' ').filter((word) => word !== ''), '--help']);
     expect(status).toBe(0);
+    expect(out.split('\n').filter((line) => line.length > 80 && !line.startsWith('  kronos '))).toEqual([]);
     await expect(out).toMatchFileSnapshot(`golden/help/${path.replaceAll(' ', '-') || 'kronos'}.golden.txt`);
   });
 

@@ -34,6 +34,9 @@ const steady = (text: string): string =>
     .replaceAll(/nats-server \d+\.\d+\.\d+/g, 'nats-server VERSION')
     .replaceAll(/"storedAt": ?"[^"]+"/g, '"storedAt":"STAMP"')
     .replaceAll(/"server": "[^"]+"/g, '"server": "VERSION"')
+    .replaceAll(/("plannerVersion": ?)"\w+"/g, '$1"VERSION"')
+    .replaceAll(/(planner \w+), version \w+/g, '$1, version VERSION')
+    .replaceAll(/planner \w+ decides/g, 'planner VERSION decides')
     .replaceAll(/"bytes": \d+/g, '"bytes": N')
     .replaceAll(/\d+(\.\d+)? (KiB|MiB)( of)/g, 'N KiB$3');
 

@@ -1,4 +1,5 @@
 import { type EngineOptions, engineOptionsSchema, type StorageLimits, UNASSIGNED } from '@kronos/contracts';
+import { nearest } from './nearest.ts';
 import { type Config, camel, type OptionPath, sections } from './options.ts';
 
 /** Which option each field of {@link EngineOptions} comes from. */
@@ -58,7 +59,12 @@ export function overrideEngineOption(base: EngineOptions, name: string, raw: str
   const spec = sections.get(section)?.get(option);
   if (field === undefined || spec === undefined) {
     const names = Object.values(engineFields).join(', ');
-    return { ok: false, problem: `${name} is not an option that decisions read`, remedy: `These are: ${names}.` };
+    const near = nearest(name, Object.values(engineFields));
+    return {
+      ok: false,
+      problem: `${name} is not an option that decisions read`,
+      remedy: near === null ? `These are: ${names}.` : `Did you mean ${near}?`,
+    };
   }
   const parsed = spec.parse(raw);
   if (!parsed.ok) return { ok: false, problem: `${name}: ${parsed.problem}`, remedy: parsed.remedy };

@@ -53,10 +53,13 @@ export class PolicyNotRecorded extends Error {
 export class NotOnTheLog extends Error {
   readonly code = 'KRONOS_NOT_ON_THE_LOG';
   readonly remedy: string;
+  /** Something was named that is not there; else there is simply nothing yet. */
+  readonly named: boolean;
 
-  constructor(what: string, remedy: string) {
+  constructor(what: string, remedy: string, named = true) {
     super(what);
     this.name = 'NotOnTheLog';
     this.remedy = remedy;
+    this.named = named;
   }
 }

@@ -38,6 +38,7 @@ export async function findDecision(history: History, wanted: Wanted): Promise<Fo
     throw new NotOnTheLog(
       `the log has no decision about ${wanted.aggregates.join(', ')} ${when}`,
       'kronos status says whether the scorer and the planner run.',
+      false,
     );
   }
   const { event } = found;

@@ -62,10 +62,19 @@ export type RecordingWriter = {
   readonly close: (about: Omit<About, 'form'>) => Promise<void>;
 };
 
+/** Whether a recording may be written there: it is empty or not there. @throws RecordingExists */
+export async function checkEmpty(directory: string): Promise<void> {
+  const names = await readdir(directory).catch((error: unknown) => {
+    if (isMissing(error)) return [];
+    throw error;
+  });
+  if (names.length > 0) throw new RecordingExists(directory);
+}
+
 /** Begins a recording in a directory that is empty or not there. @throws RecordingExists */
 export async function createRecording(directory: string): Promise<RecordingWriter> {
+  await checkEmpty(directory);
   await mkdir(directory, { recursive: true });
-  if ((await readdir(directory)).length > 0) throw new RecordingExists(directory);
   await writeFile(join(directory, 'README.txt'), README);
   await writeFile(join(directory, COOLDOWNS), json(emptyCooldowns));
   await mkdir(join(directory, 'snapshots'));

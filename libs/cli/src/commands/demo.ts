@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LogEvent } from '@kronos/contracts';
+import { freePorts } from '@kronos/eventlog/testing';
 import { createPrometheus, type Prometheus } from '@kronos/prometheus';
 import type { Command } from 'commander';
 import { balanceText, draw, moveText } from '../demo/draw.ts';
@@ -40,8 +41,10 @@ export type DemoOptions = { readonly keep: boolean; readonly seed: number; reado
 /** Runs the demo on a terminal; the exit status. */
 export async function demo(terminal: Terminal, options: DemoOptions): Promise<number> {
   const problems: string[] = [];
+  const [scorer = 0, planner = 0, executor = 0, ledger = 0] = await freePorts(4);
   const stage = await openStage({
     ...options,
+    ports: { scorer, planner, executor, ledger },
     say: (text) => terminal.out(`${text} ...\n`),
     onExit: (service, code) => problems.push(`the ${service} ended with status ${code}`),
   });
@@ -52,8 +55,13 @@ export async function demo(terminal: Terminal, options: DemoOptions): Promise<nu
   let code = 1;
   try {
     terminal.out(
-      `\nconfiguration: ${stage.configFile} (2 s cycles, short cooldowns; logs in ${stage.directory}/logs)\n\n`,
+      `\nconfiguration: ${stage.configFile} (2 s cycles, short cooldowns; logs in ${stage.directory}/logs)\n`,
     );
+    if (options.keep)
+      terminal.out(
+        `console: http://127.0.0.1:${ledger}/\nin another terminal: export KRONOS_CONFIG=${stage.configFile}\n                     npm run kronos -- status\n`,
+      );
+    terminal.out('\n');
     code = await watch(terminal, options, stage, prometheus, problems, stop.signal);
     return code;
   } finally {
@@ -103,10 +111,8 @@ async function watch(
       summary(terminal, scene, elapsed());
       if (!options.keep) return 0;
       terminal.out('\nIt runs on until Ctrl-C.\n');
-      const url = stage.urls.get('ledger');
-      if (url !== undefined) terminal.out(`console: ${url}/\n`);
     }
-    if (!announced && elapsed() > LIMIT_MS) {
+    if (!announced && !options.keep && elapsed() > LIMIT_MS) {
       screen.finish();
       terminal.err(`\nNot balanced after ${LIMIT_MS / 1000} s: ${balanceText(scene)}\n`);
       return 1;

@@ -1,9 +1,35 @@
 import type { Terminal } from '../terminal.ts';
 
-/** Examples below a command's help: what to type, and what for. */
+const WIDTH = 80;
+const INDENT = 2;
+
+/** Examples below a command's help: what to type, and what for, beside it or where that is too wide above it. */
 export function examples(...lines: readonly (readonly [command: string, what: string])[]): string {
   const width = Math.max(...lines.map(([command]) => command.length));
-  return `\nExamples:\n${lines.map(([command, what]) => `  ${command.padEnd(width)}  ${what}`).join('\n')}`;
+  const widest = Math.max(...lines.map(([, what]) => what.length));
+  const text =
+    INDENT + width + INDENT + widest <= WIDTH
+      ? lines.map(([command, what]) => `  ${command.padEnd(width)}  ${what}`)
+      : lines.map(([command, what]) => `  # ${what}\n  ${command}`);
+  return `\nExamples:\n${text.join('\n')}`;
+}
+
+/** A help text in lines that fit. Line breaks are kept; a line that is indented was laid out already. */
+export const prose = (text: string): string =>
+  text
+    .split('\n')
+    .flatMap((line) => (line.startsWith(' ') ? [line] : wrap(line)))
+    .join('\n');
+
+function wrap(line: string): string[] {
+  const lines = [''];
+  for (const word of line.split(' ')) {
+    const last = lines.at(-1) ?? '';
+    if (last === '') lines[lines.length - 1] = word;
+    else if (last.length + 1 + word.length <= WIDTH) lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
 }
 
 /** Prints a value as JSON, times (`atMs`, `untilMs`: ms since the epoch) as ISO-8601 (`at`, `until`). */

@@ -17,7 +17,7 @@ import { type ConfigOption, withConfig, withSession } from '../open.ts';
 import { chooseAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, type Style, type Terminal, table } from '../terminal.ts';
-import { parseTime, relative, when } from '../times.ts';
+import { absolute, parseTime, relative, when } from '../times.ts';
 import { examples, printJson } from './help.ts';
 import { readCooldownsFile, readText, repeated } from './inputs.ts';
 
@@ -106,6 +106,7 @@ export function planCommands(program: Command, shell: Shell): void {
           throw new NotOnTheLog(
             id === undefined ? 'the log has no plan yet' : `the log has no plan ${JSON.stringify(id)}`,
             'kronos plans --since all lists every plan; kronos explain cycle says why there is none.',
+            id !== undefined,
           );
         if (options.json === true) printJson(shell.terminal, record);
         else shell.terminal.out(renderPlan(shell, record));
@@ -284,23 +285,26 @@ function renderPlans({ terminal, now }: Shell, plans: readonly PlanRecord[]): st
     terminal,
     [
       { head: 'plan' },
-      { head: 'aggregate', flex: true },
+      { head: 'aggregate', flex: true, minor: plans.every(({ aggregate }) => aggregate === plans[0]?.aggregate) },
       { head: 'decided' },
-      { head: 'outcome' },
+      { head: '', minor: true },
+      { head: 'outcome', flex: true },
       { head: 'moves', right: true },
-      { head: 'failed', right: true },
+      { head: 'failed', right: true, minor: plans.every(({ steps }) => steps.every((s) => s.state !== 'failed')) },
       { head: 'imbalance', right: true },
-      { head: 'of possible', right: true },
+      { head: 'of possible', right: true, minor: true },
     ],
     plans.map((plan) => {
       const completed = plan.steps.filter((s) => s.state === 'completed').length;
       const failed = plan.steps.filter((s) => s.state === 'failed').length;
+      const released = plan.steps.filter((s) => s.state !== 'rejected' && s.state !== 'letGo').length;
       return [
         plan.id,
         plan.aggregate,
-        when(plan.decidedAtMs, now()),
+        absolute(plan.decidedAtMs, now()),
+        relative(plan.decidedAtMs, now()),
         { text: outcomeWords[plan.outcome], style: outcomeStyles[plan.outcome] },
-        plan.releasedAtMs === null ? String(plan.steps.length) : `${completed} of ${plan.steps.length}`,
+        plan.releasedAtMs === null ? String(plan.steps.length) : `${completed} of ${released}`,
         failed === 0 ? '' : { text: String(failed), style: 'red' },
         `${figure(plan.combinedBefore)} -> ${figure(plan.combinedAfter)}`,
         plan.shareOfPossible === null ? '' : `${Math.floor(plan.shareOfPossible * 100)} %`,

@@ -1,5 +1,5 @@
 import { ALL, commandSnapshotId, streamNames } from '@kronos/contracts';
-import { collect, liveHistory, recordRange } from '@kronos/replay';
+import { checkEmpty, collect, liveHistory, recordRange } from '@kronos/replay';
 import { kronosVersion } from '@kronos/telemetry';
 import type { Command } from 'commander';
 import { UsageError } from '../errors.ts';
@@ -49,6 +49,7 @@ export function recordCommand(program: Command, shell: Shell): void {
       await withSession(shell, options, async (session) => {
         const aggregates =
           aggregate === undefined ? session.scope : chooseAggregates(session.scope, aggregate, false, 'record');
+        if (options.to !== undefined) await checkEmpty(options.to);
         const ids = options.since === undefined ? await takeNow(shell, session, aggregates, options) : null;
         if (ids !== null && ids.length === 0) {
           process.exitCode = 1;
@@ -129,5 +130,9 @@ async function writeDirectory(
     terminal.err(
       `kronos: the bodies of ${count(missing.length, 'snapshot')} are gone: ${missing.slice(0, 5).join(', ')}\n`,
     );
-  terminal.out(`kronos replay ${directory} runs its decisions again.\n`);
+  terminal.out(
+    ids === null
+      ? `kronos replay ${directory} runs its decisions again.\n`
+      : `kronos replay ${directory} --what-if shows what would be planned on it now; with --since a range is kept,\nwhose decisions can be run again.\n`,
+  );
 }

@@ -206,7 +206,7 @@ function printVerify(
   const { terminal } = shell;
   const times = cycles.map((cycle) => cycle.snapshotTimeMs);
   terminal.out(
-    `${count(cycles.length, 'decision')} run again, ${absolute(Math.min(...times), shell.now())} to ${absolute(Math.max(...times), shell.now())}\n\n`,
+    `${totals.notReplayed === 0 ? '' : `${totals.decisions - totals.notReplayed} of `}${count(cycles.length, 'decision')} run again, ${absolute(Math.min(...times), shell.now())} to ${absolute(Math.max(...times), shell.now())}\n\n`,
   );
   const rows = [...Map.groupBy(cycles, (cycle) => cycle.aggregate)].map(([aggregate, own]) => {
     const of = verifyTotals(own);
@@ -218,7 +218,7 @@ function printVerify(
       number(of.different, 'red'),
       number(of.otherVersion, 'yellow'),
       number(of.notReplayed, 'yellow'),
-      `${percent(of.identicalShare)}`,
+      of.notReplayed === of.decisions ? '-' : percent(of.identicalShare),
     ];
   });
   terminal.out(
@@ -234,11 +234,20 @@ function printVerify(
       rows,
     ),
   );
-  const others = cycles.filter((cycle) => cycle.verdict !== 'identical');
-  const order = { different: 0, notReplayed: 1, otherVersion: 2, identical: 3 } as const;
+  const others = cycles.filter(({ verdict }) => verdict === 'different' || verdict === 'otherVersion');
+  const order = { different: 0, otherVersion: 1, notReplayed: 2, identical: 3 } as const;
   const shown = others.toSorted((a, b) => order[a.verdict] - order[b.verdict]).slice(0, SHOWN);
   for (const cycle of shown) terminal.out(`\n${describeVerified(shell, cycle)}`);
   if (others.length > shown.length) terminal.out(`\n${others.length - shown.length} more: --json has all of them.\n`);
+  const [notRun, ...more] = cycles.filter((cycle) => cycle.verdict === 'notReplayed');
+  if (notRun !== undefined) {
+    terminal.out(`\n${describeVerified(shell, notRun)}`);
+    if (more.length > 0) terminal.out(`  and ${more.length} more like it: --json has all of them\n`);
+  }
+  if (totals.notReplayed === totals.decisions) {
+    terminal.out(`\n${paint(terminal, 'yellow', 'No decision could be run again: nothing was compared.')}\n`);
+    return;
+  }
   const verdict = totals.ok
     ? totals.identical === totals.decisions
       ? 'Every decision is identical.'

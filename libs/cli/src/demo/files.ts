@@ -4,6 +4,13 @@ export type DemoPlaces = {
   readonly keystoneUrl: string;
   readonly prometheusUrl: string;
   readonly policiesFile: string;
+  /** Ports of the services' HTTP servers; absent: any free ones, which then nobody knows beforehand. */
+  readonly ports?: {
+    readonly scorer: number;
+    readonly planner: number;
+    readonly executor: number;
+    readonly ledger: number;
+  };
 };
 
 /** The host aggregate of the simulated cloud. */
@@ -45,10 +52,10 @@ log_max_bytes = 64MiB
 snapshot_max_bytes = 256MiB
 
 [http]
-scorer_port = 0
-planner_port = 0
-executor_port = 0
-ledger_port = 0
+scorer_port = ${places.ports?.scorer ?? 0}
+planner_port = ${places.ports?.planner ?? 0}
+executor_port = ${places.ports?.executor ?? 0}
+ledger_port = ${places.ports?.ledger ?? 0}
 
 [log]
 format = json

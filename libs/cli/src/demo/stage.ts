@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { demoPolicies, type Sim } from '@kronos/simcloud';
-import { demoConfig } from './files.ts';
+import { type DemoPlaces, demoConfig } from './files.ts';
 import { endProcess, type Installation, type InstallationOptions, openInstallation } from './installation.ts';
 
 /** The demo's world: a simulated cloud in a process of its own, and an installation that balances it. */
@@ -16,6 +16,8 @@ export type StageOptions = Omit<InstallationOptions, 'config' | 'policies'> & {
   readonly seed: number;
   /** How many times faster than real the simulated Nova works. */
   readonly speed: number;
+  /** Of the services' HTTP servers; default: any free ones. With ports a service can run once only. */
+  readonly ports?: DemoPlaces['ports'];
 };
 
 export async function openStage(options: StageOptions): Promise<Stage> {
@@ -25,7 +27,13 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     const installation = await openInstallation({
       ...options,
       policies: demoPolicies,
-      config: (places) => demoConfig({ ...places, keystoneUrl: cloud.keystone, prometheusUrl: cloud.prometheus }),
+      config: (places) =>
+        demoConfig({
+          ...places,
+          keystoneUrl: cloud.keystone,
+          prometheusUrl: cloud.prometheus,
+          ...(options.ports === undefined ? {} : { ports: options.ports }),
+        }),
     });
     return {
       ...installation,

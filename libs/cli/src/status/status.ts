@@ -151,20 +151,25 @@ function occupation(
       doing: 'nothing is planned: the log holds an event that this version cannot read',
       waitsFor: `a newer version of Kronos (event ${state.unreadable.sequence}: ${state.unreadable.claimedType} version ${state.unreadable.claimedVersion ?? '?'})`,
     };
+  const waiting = waitingPlan(state, nowMs);
+  const answer =
+    waiting?.open === true
+      ? {
+          doing: `a plan of ${count(waiting.plan.proposed.length, 'step')} waits for approval until ${when(waiting.expiresAtMs, nowMs)}`,
+          waitsFor: `kronos approve ${waiting.plan.id}, or kronos reject`,
+        }
+      : null;
   if (moves.length > 0) {
     const over = [...state.plans.values()].reduce((sum, p) => sum + p.completed + p.failed + p.skipped, 0);
     const rest = moves.length - migrating;
+    const doing = `moving: ${migrating} under way, ${rest} to come, ${over} over`;
+    if (answer !== null) return { doing: `${doing}; ${answer.doing}`, waitsFor: answer.waitsFor };
     return {
-      doing: `moving: ${migrating} under way, ${rest} to come, ${over} over`,
+      doing,
       waitsFor: migrating > 0 ? null : (moves.find((move) => move.note !== '')?.note ?? 'an executor to start them'),
     };
   }
-  const waiting = waitingPlan(state, nowMs);
-  if (waiting?.open === true)
-    return {
-      doing: `a plan of ${count(waiting.plan.proposed.length, 'step')} waits for approval until ${when(waiting.expiresAtMs, nowMs)}`,
-      waitsFor: `kronos approve ${waiting.plan.id}, or kronos reject`,
-    };
+  if (answer !== null) return answer;
   if (newest === null) return { doing: 'nothing has been seen yet', waitsFor: 'the first snapshot of the scorer' };
   const cooldown = aggregateCooldown(state, nowMs, options);
   if (cooldown !== null) {
