@@ -93,6 +93,7 @@ const aggregate = {
     figure('Servers', 'short', q(`max(kronos_servers${ONE})`)),
     figure('Cooling down', 's', q(`max(kronos_aggregate_cooldown_seconds${ONE})`)),
     figure('Servers in quarantine', 'short', q(`max(kronos_quarantined_servers${ONE})`)),
+    states('A plan waits for approval', q(`max by (aggregate) (kronos_plans_waiting${ONE})`, '{{aggregate}}')),
     lines(
       'Imbalance and threshold',
       'short',
@@ -205,6 +206,11 @@ const services = {
   variables: [],
   panels: [
     states('Ready', q(`min by (job, instance) (kronos_ready${JOB})`, '{{job}} {{instance}}')),
+    lines(
+      'Messages written per hour, by outcome',
+      'short',
+      q('sum by (job, outcome) (rate(kronos_log_appends_total[$__rate_interval])) * 3600', '{{job}} {{outcome}}'),
+    ),
     lines(
       'Events not folded yet',
       'short',
