@@ -1,0 +1,309 @@
+/** Live migration: the requests, and what Nova does step by step. */
+import { actionOf, beginEvent, conductorEvent, endEvent, recordAction } from './actions.ts';
+import { NovaRefusal } from './errors.ts';
+import { admit, conflict, currentMove, endMigration, giveBack, giveUp, newMigration, setStatus } from './migrations.ts';
+import type { Host, Migration, MigrationStatus, Server } from './model.ts';
+import { allocate, release, resourcesOf } from './placement.ts';
+import { chooseHost, groupViolated, NO_HOST, refuses } from './scheduler.ts';
+import { hostFault, serverFault } from './settings.ts';
+import type { Caller, CloudState, LiveMigrationRequest, Pending, StepKind } from './state.ts';
+
+/** Where the conductor says it runs, in events. */
+export const CONDUCTOR = 'controller';
+
+/** POST /servers/{id}/action os-migrateLive. Throws NovaRefusal as Nova would. */
+export function liveMigrate(s: CloudState, caller: Caller, uuid: string, request: LiveMigrationRequest): void {
+  const server = s.servers.get(uuid);
+  if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
+  const specs = server.flavor.extraSpecs;
+  if (specs['hw:tpm_version'] !== undefined)
+    throw new NovaRefusal(400, `Operation 'live-migration' not supported for vTPM-enabled instance (${uuid}).`);
+  if (specs['hw:mem_encryption'] === 'true')
+    throw new NovaRefusal(400, `Operation 'live-migration' not supported for SEV-enabled instance (${uuid}).`);
+  if (server.vmState !== 'active' && server.vmState !== 'paused')
+    throw conflict('os-migrateLive', uuid, 'vm_state', server.vmState);
+  if (server.taskState !== null) throw conflict('os-migrateLive', uuid, 'task_state', server.taskState);
+  if (request.host !== null) {
+    const host = s.hosts.get(request.host);
+    // Nova looks in the server's own cell: a host of another cell is as unknown as one that does not exist.
+    if (host === undefined || host.cell !== s.host(server.host).cell)
+      throw new NovaRefusal(400, `Compute host ${request.host} could not be found.`);
+  }
+  server.taskState = 'migrating';
+  s.touch(server);
+  recordAction(s, server, 'live-migration', caller, s.nowMs);
+  const pending = { caller, requestedHost: request.host, forced: request.force, async: request.async };
+  const fault = serverFault(s, uuid, 'lost', 'conductor-delay');
+  if (fault?.kind === 'lost') return;
+  if (!request.async) {
+    conductAtOnce(s, server, pending);
+    return;
+  }
+  const extra = fault?.kind === 'conductor-delay' ? (fault.seconds * 1000) / s.speed : 0;
+  s.agenda.push({
+    atMs: s.nowMs + s.wait(s.timing.conductorMs) + extra,
+    seq: ++s.seq,
+    kind: 'conduct',
+    migration: 0,
+    server: uuid,
+    request: pending,
+  });
+}
+
+/** Before 2.34 the API waits for the conductor, and its refusal is the answer. */
+export function conductAtOnce(s: CloudState, server: Server, pending: Pending): void {
+  conduct(s, server.uuid, pending);
+  const migration = currentMove(s, server.uuid);
+  for (const kind of ['schedule', 'check'] as const) {
+    const seq = migration === undefined ? undefined : s.next.get(migration.id);
+    if (migration === undefined || seq === undefined) break;
+    liveStep(s, migration, server, kind);
+  }
+  const last = s.migrationsByServer.get(server.uuid)?.at(-1);
+  if (last?.status !== 'error') return;
+  if (server.vmState === 'error')
+    throw new NovaRefusal(
+      500,
+      'Unexpected API Error. Please report this at http://bugs.launchpad.net/nova/ and attach the Nova API log if ' +
+        "possible.\n<class 'nova.exception_Remote.MigrationError_Remote'>",
+    );
+  const event = actionOf(s, last)?.events.find((each) => each.event === conductorEvent(last));
+  throw new NovaRefusal(400, event?.details ?? NO_HOST);
+}
+
+/** DELETE /servers/{id}/migrations/{mid}. `queuedToo`: from 2.65 on. Throws NovaRefusal as Nova would. */
+export function abortMigration(
+  s: CloudState,
+  caller: Caller,
+  uuid: string,
+  migrationId: string,
+  queuedToo: boolean,
+): void {
+  const server = s.servers.get(uuid);
+  if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
+  if (server.taskState === null)
+    throw new NovaRefusal(409, `Instance ${uuid} is in an invalid state for 'abort live migration'`);
+  if (server.taskState !== 'migrating') throw conflict('abort live migration', uuid, 'task_state', server.taskState);
+  const migration = s.migrationsByServer.get(uuid)?.find((each) => String(each.id) === migrationId);
+  if (migration === undefined) throw new NovaRefusal(404, `Migration ${migrationId} not found for instance ${uuid}`);
+  const allowed = queuedToo ? ['running', 'queued', 'preparing'] : ['running'];
+  if (!allowed.includes(migration.status))
+    throw new NovaRefusal(
+      400,
+      `Migration ${migrationId} state of instance ${uuid} is ${migration.status}. ` +
+        'Cannot abort live migration while the migration is in this state.',
+    );
+  recordAction(s, server, 'live_migration_cancel', caller, s.nowMs);
+  if (serverFault(s, uuid, 'abort-ignored') !== undefined) return;
+  s.schedule('abort', migration.id, s.wait(s.timing.abortMs));
+}
+
+/** POST /servers/{id}/migrations/{mid}/action force_complete: the copying ends at once. */
+export function forceComplete(s: CloudState, caller: Caller, uuid: string, migrationId: string): void {
+  const server = s.servers.get(uuid);
+  if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
+  if (server.taskState === null)
+    throw new NovaRefusal(409, `Instance ${uuid} is in an invalid state for 'force_complete'`);
+  const migration = s.migrationsByServer.get(uuid)?.find((each) => String(each.id) === migrationId);
+  if (migration === undefined) throw new NovaRefusal(400, `Migration ${migrationId} not found for instance ${uuid}`);
+  if (migration.status !== 'running')
+    throw new NovaRefusal(
+      400,
+      `Migration ${migrationId} state of instance ${uuid} is ${migration.status}. ` +
+        'Cannot force complete while the migration is in this state.',
+    );
+  recordAction(s, server, 'live_migration_force_complete', caller, s.nowMs);
+  if (!migration.switched) s.schedule('switchover', migration.id, 100 / s.speed);
+}
+
+export function conduct(s: CloudState, uuid: string, request: Pending): void {
+  const server = s.servers.get(uuid);
+  if (server === undefined) return;
+  const source = s.host(server.host);
+  const migration = newMigration(s, server, request, 'live-migration', 'accepted');
+  beginEvent(s, migration, conductorEvent(migration), CONDUCTOR);
+  if (!s.isUp(source)) {
+    giveUp(s, migration, server, `Compute service of ${source.name} is unavailable at this time.`);
+    return;
+  }
+  // From here on the source's share is held by the migration, and the server's own name is free for the destination.
+  const held = s.allocations.get(uuid)?.resources ?? resourcesOf(server);
+  release(s, uuid);
+  allocate(s, migration.uuid, source, held);
+  s.schedule('schedule', migration.id, s.wait(s.timing.schedulerMs));
+}
+
+/** One step of a live migration that is under way; `status`: how a roll-back ends. */
+export function liveStep(
+  s: CloudState,
+  migration: Migration,
+  server: Server,
+  kind: StepKind,
+  status?: MigrationStatus,
+): void {
+  const { timing } = s;
+  switch (kind) {
+    case 'schedule': {
+      const verdict = chooseHost(s, server, migration.requestedHost, migration.forced);
+      if (typeof verdict === 'string') {
+        giveUp(s, migration, server, verdict);
+        return;
+      }
+      allocate(s, server.uuid, verdict, resourcesOf(server));
+      migration.chosen = verdict.name;
+      const sign = beginEvent(s, migration, 'compute_check_can_live_migrate_destination', verdict.name);
+      if (sign !== undefined) beginEvent(s, migration, 'compute_check_can_live_migrate_source', migration.source);
+      s.schedule('check', migration.id, s.wait(timing.checkMs));
+      return;
+    }
+    case 'check': {
+      const dest = s.host(migration.chosen ?? migration.source);
+      const violated = groupViolated(s, server, dest);
+      if (violated !== null) {
+        explode(s, migration, server, `${violated} instance group policy was violated`);
+        return;
+      }
+      const refused = refuses(s, server, dest);
+      endEvent(s, migration, 'compute_check_can_live_migrate_source');
+      if (refused) {
+        endEvent(s, migration, 'compute_check_can_live_migrate_destination', 'Migration pre-check error');
+        giveUp(s, migration, server, NO_HOST);
+        return;
+      }
+      endEvent(s, migration, 'compute_check_can_live_migrate_destination');
+      migration.dest = dest.name;
+      migration.destNode = dest.hypervisorHostname;
+      migration.updatedMs = s.nowMs;
+      endEvent(s, migration, conductorEvent(migration));
+      beginEvent(s, migration, 'compute_live_migration', migration.source);
+      s.schedule('queue', migration.id, s.wait(timing.queuedMs));
+      return;
+    }
+    case 'queue': {
+      setStatus(s, migration, 'queued');
+      endEvent(s, migration, 'compute_live_migration');
+      s.host(migration.source).waiting.push(migration.id);
+      admit(s, migration.source);
+      return;
+    }
+    case 'prepare': {
+      setStatus(s, migration, 'preparing');
+      beginEvent(s, migration, 'compute_pre_live_migration', migration.dest ?? '');
+      s.schedule('run', migration.id, s.wait(timing.preLiveMigrationMs));
+      return;
+    }
+    case 'run': {
+      const dest = s.host(migration.dest ?? migration.source);
+      if (!s.isUp(dest)) {
+        endEvent(s, migration, 'compute_pre_live_migration', 'Timed out waiting for a reply to message ID');
+        rollBack(s, migration, 'error');
+        return;
+      }
+      endEvent(s, migration, 'compute_pre_live_migration');
+      if (migration.abortRequested) {
+        rollBack(s, migration, 'cancelled');
+        return;
+      }
+      setStatus(s, migration, 'running');
+      copy(s, migration, server, dest);
+      return;
+    }
+    case 'break': {
+      rollBack(s, migration, status ?? 'failed');
+      return;
+    }
+    case 'switchover': {
+      migration.switched = true;
+      server.guestHost = migration.dest ?? server.host;
+      server.placements.push({ fromMs: s.nowMs, host: server.guestHost });
+      beginEvent(s, migration, 'compute_post_live_migration_at_destination', server.guestHost);
+      s.schedule('arrive', migration.id, s.wait(timing.postMs));
+      return;
+    }
+    case 'arrive': {
+      const fault = serverFault(s, server.uuid, 'error-after-switchover');
+      server.host = server.guestHost;
+      server.taskState = null;
+      if (fault !== undefined) {
+        endEvent(s, migration, 'compute_post_live_migration_at_destination', 'Unexpected error after switch-over');
+        s.touch(server);
+        endMigration(s, migration, 'error');
+        if (fault.vmError) s.later('trip', server.uuid, s.wait(timing.failedMs));
+        return;
+      }
+      s.touch(server);
+      endEvent(s, migration, 'compute_post_live_migration_at_destination');
+      s.schedule('complete', migration.id, s.wait(timing.completedMs));
+      return;
+    }
+    case 'complete': {
+      endMigration(s, migration, 'completed');
+      return;
+    }
+    case 'rollback': {
+      giveBack(s, migration, server);
+      server.taskState = null;
+      s.touch(server);
+      s.schedule('settle', migration.id, s.wait(timing.failedMs), status ?? 'failed');
+      return;
+    }
+    case 'settle': {
+      endMigration(s, migration, status ?? 'failed');
+      return;
+    }
+  }
+}
+
+export function copy(s: CloudState, migration: Migration, server: Server, dest: Host): void {
+  const { timing } = s;
+  const fault = serverFault(s, server.uuid, 'fail', 'error', 'hang', 'slow');
+  const inbound = hostFault(s, dest.name, 'fail-inbound', 'slow-inbound');
+  const copied = Math.max(timing.copyFloorMs, (server.flavor.memoryMb / timing.copyMbPerSecond) * 1000);
+  let afterMs = fault?.kind === 'slow' ? (fault.seconds * 1000) / s.speed : s.wait(copied);
+  if (inbound?.kind === 'slow-inbound') afterMs *= inbound.factor;
+  migration.copyFromMs = s.nowMs;
+  migration.copyMs = fault?.kind === 'hang' ? Number.POSITIVE_INFINITY : afterMs;
+  if (fault?.kind === 'hang') {
+    s.next.delete(migration.id);
+    return;
+  }
+  if (fault?.kind === 'fail' || fault?.kind === 'error' || inbound?.kind === 'fail-inbound') {
+    s.schedule('break', migration.id, afterMs / 2, fault?.kind === 'error' ? 'error' : 'failed');
+    return;
+  }
+  s.schedule('switchover', migration.id, afterMs);
+}
+
+export function carryOutAbort(s: CloudState, migration: Migration): void {
+  const server = s.servers.get(migration.serverUuid);
+  // Too late: the guest already runs on the destination, or a roll-back is under way.
+  if (server === undefined || migration.switched || migration.abortRequested) return;
+  if (migration.status === 'queued') {
+    const host = s.host(migration.source);
+    const place = host.waiting.indexOf(migration.id);
+    if (place >= 0) {
+      host.waiting.splice(place, 1);
+      giveBack(s, migration, server);
+      server.taskState = null;
+      s.touch(server);
+      endMigration(s, migration, 'cancelled');
+      return;
+    }
+  }
+  migration.abortRequested = true;
+  if (migration.status === 'running') rollBack(s, migration, 'cancelled');
+}
+
+export function rollBack(s: CloudState, migration: Migration, status: MigrationStatus): void {
+  migration.abortRequested = true;
+  s.schedule('rollback', migration.id, s.wait(s.timing.rollbackMs), status);
+}
+
+/** What the conductor did not expect: the server itself goes to ERROR, though its guest runs on (its own Nova bug). */
+export function explode(s: CloudState, migration: Migration, server: Server, details: string): void {
+  endEvent(s, migration, 'compute_check_can_live_migrate_destination', details);
+  giveUp(s, migration, server, `Migration error: ${details}`);
+  server.vmState = 'error';
+  server.fault = { code: 500, message: details, createdMs: s.nowMs };
+  s.touch(server);
+}

@@ -1,0 +1,119 @@
+/** The table of migrations: rows, their statuses and ends, and Nova's queue per source. */
+import { actionOf, conductorEvent, endEvent } from './actions.ts';
+import { NovaRefusal } from './errors.ts';
+import { ENDED, type Migration, type MigrationStatus, type Server } from './model.ts';
+import { allocate, release } from './placement.ts';
+import type { CloudState, Pending } from './state.ts';
+
+/** The migration of this server that is under way. */
+export function currentMove(s: CloudState, uuid: string): Migration | undefined {
+  const last = s.migrationsByServer.get(uuid)?.at(-1);
+  return last !== undefined && !ENDED.has(last.status) ? last : undefined;
+}
+
+export function newMigration(
+  s: CloudState,
+  server: Server,
+  request: Pending,
+  type: Migration['type'],
+  status: MigrationStatus,
+): Migration {
+  const source = s.host(server.host);
+  const id = ++s.ids.migration;
+  const migration: Migration = {
+    id,
+    uuid: s.random.uuid(),
+    serverUuid: server.uuid,
+    type,
+    source: source.name,
+    sourceNode: source.hypervisorHostname,
+    dest: request.forced ? request.requestedHost : null,
+    destNode: null,
+    chosen: null,
+    status,
+    requestedHost: request.requestedHost,
+    forced: request.forced,
+    synchronous: !request.async,
+    requestId: request.caller.requestId,
+    userId: request.caller.userId,
+    projectId: request.caller.projectId,
+    createdMs: s.nowMs,
+    updatedMs: null,
+    history: [{ status, atMs: s.nowMs }],
+    copyFromMs: null,
+    copyMs: 0,
+    abortRequested: false,
+    switched: false,
+  };
+  s.migrations.push(migration);
+  const list = s.migrationsByServer.get(server.uuid);
+  if (list === undefined) s.migrationsByServer.set(server.uuid, [migration]);
+  else list.push(migration);
+  return migration;
+}
+
+export function setStatus(s: CloudState, migration: Migration, status: MigrationStatus): void {
+  migration.status = status;
+  migration.updatedMs = s.nowMs;
+  migration.history.push({ status, atMs: s.nowMs });
+}
+
+export function endMigration(s: CloudState, migration: Migration, status: MigrationStatus): void {
+  release(s, migration.uuid);
+  s.next.delete(migration.id);
+  setStatus(s, migration, status);
+  const host = s.host(migration.source);
+  host.running.delete(migration.id);
+  const place = host.waiting.indexOf(migration.id);
+  if (place >= 0) host.waiting.splice(place, 1);
+  admit(s, migration.source);
+}
+
+/** Starts the next of a source's waiting migrations if there is room. */
+export function admit(s: CloudState, source: string): void {
+  const host = s.host(source);
+  while (host.running.size < s.scenario.maxConcurrentLiveMigrations) {
+    const id = host.waiting.shift();
+    if (id === undefined) return;
+    host.running.add(id);
+    s.schedule('prepare', id, s.wait(s.timing.preparingMs));
+  }
+}
+
+/** The destination's claim goes, and the source is held by the server itself again. */
+export function giveBack(s: CloudState, migration: Migration, server: Server): void {
+  const held = s.allocations.get(migration.uuid);
+  if (held === undefined) return;
+  release(s, migration.uuid);
+  release(s, server.uuid);
+  allocate(s, server.uuid, s.host(migration.source), held.resources);
+}
+
+/** The conductor gives up: the server is free again and stays, the migration ends in `error`. */
+export function giveUp(s: CloudState, migration: Migration, server: Server, details: string): void {
+  giveBack(s, migration, server);
+  server.taskState = null;
+  s.touch(server);
+  endEvent(s, migration, conductorEvent(migration), details);
+  const action = actionOf(s, migration);
+  if (action !== undefined) action.message = 'Error';
+  endMigration(s, migration, 'error');
+}
+
+/** Bytes of the guest's memory: all, copied, left; null before the copying began. */
+export function progress(
+  s: CloudState,
+  migration: Migration,
+): { total: number; processed: number; remaining: number } | null {
+  if (migration.copyFromMs === null) return null;
+  const server = s.servers.get(migration.serverUuid) ?? s.deleted.get(migration.serverUuid);
+  const total = (server?.flavor.memoryMb ?? 0) * 1024 * 1024;
+  const hangs = migration.copyMs === Number.POSITIVE_INFINITY;
+  const share = hangs ? 0.5 : Math.min(1, Math.max(0, (s.nowMs - migration.copyFromMs) / migration.copyMs));
+  const processed = Math.round(total * share);
+  return { total, processed, remaining: total - processed };
+}
+
+export function conflict(action: string, uuid: string, attribute: string, state: string): NovaRefusal {
+  return new NovaRefusal(409, `Cannot '${action}' instance ${uuid} while it is in ${attribute} ${state}`);
+}

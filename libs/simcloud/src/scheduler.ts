@@ -1,0 +1,97 @@
+/** Nova's scheduler, and the looks that the computes take at its choice. */
+
+import { currentMove } from './migrations.ts';
+import type { Host, Server } from './model.ts';
+import { capacity, fits, resourcesOf } from './placement.ts';
+import { hostFault, serverFault } from './settings.ts';
+import type { CloudState } from './state.ts';
+
+/** What the scheduler says when its filters left no host, and when Placement already had none. */
+export const NO_HOST = 'No valid host was found. There are not enough hosts available.';
+const NO_ROOM = 'No valid host was found. ';
+
+/** The scheduler's answer: the host it chose, or the sentence with which it gives up. */
+export function chooseHost(
+  s: CloudState,
+  server: Server,
+  requested: string | null,
+  forced: boolean,
+  crossCell = false,
+): Host | string {
+  const source = s.host(server.host);
+  if (!s.isUp(source)) return `Compute service of ${source.name} is unavailable at this time.`;
+  const wanted = resourcesOf(server);
+  if (forced && requested !== null) {
+    const dest = s.host(requested);
+    if (dest === source) return `Unable to migrate instance (${server.uuid}) to current host (${source.name}).`;
+    if (!s.isUp(dest)) return `Compute service of ${dest.name} is unavailable at this time.`;
+    if (!fits(dest, wanted))
+      return (
+        `No valid host was found. Unable to move instance ${server.uuid} to host ${dest.name}. ` +
+        'There is not enough capacity on the host for the instance.'
+      );
+    return dest;
+  }
+  const candidates: Host[] = [];
+  let room = false;
+  for (const host of requested === null ? s.hosts.values() : [s.host(requested)]) {
+    if (!crossCell && host.cell !== source.cell) continue;
+    // Placement's part: capacity, disabled services and availability zones.
+    if (host.disabled || !fits(host, wanted)) continue;
+    if (server.pinnedZone !== null && s.zoneOf(host.name) !== server.pinnedZone) continue;
+    room = true;
+    // The filters' part.
+    if (host === source || !s.isUp(host) || !groupAllows(s, server, host, s.scenario.schedulers === 1)) continue;
+    // The conductor's own comparison: a host that fails it is skipped, and with it the last one may be gone.
+    if (host.hypervisorType !== source.hypervisorType || host.hypervisorVersion < source.hypervisorVersion) continue;
+    candidates.push(host);
+  }
+  // Nova's RAM weigher: most free memory first.
+  candidates.sort((a, b) => capacity(b, 'memoryMb') - b.used.memoryMb - (capacity(a, 'memoryMb') - a.used.memoryMb));
+  return candidates[0] ?? (room ? NO_HOST : NO_ROOM);
+}
+
+/**
+ * The scheduler's group filters. `arrivals`: it also knows of the moves under way, because it chose them itself; of
+ * several schedulers none knows what the others chose.
+ */
+export function groupAllows(s: CloudState, server: Server, dest: Host, arrivals: boolean): boolean {
+  const group = s.groupOf.get(server.uuid);
+  if (group === undefined) return true;
+  const others = group.members.filter((member) => member !== server.uuid);
+  if (group.policy === 'affinity') return others.some((member) => s.servers.get(member)?.host === dest.name);
+  if (group.policy !== 'anti-affinity') return true;
+  const there = others.filter((member) => {
+    if (s.servers.get(member)?.host === dest.name) return true;
+    return arrivals && currentMove(s, member)?.chosen === dest.name;
+  });
+  return there.length < (group.maxServerPerHost ?? 1);
+}
+
+/** The compute's own look at the group, which counts every move to or from it (nova/compute/manager.py). */
+export function groupViolated(s: CloudState, server: Server, dest: Host): string | null {
+  const group = s.groupOf.get(server.uuid);
+  const others = group?.members.filter((member) => member !== server.uuid) ?? [];
+  if (group?.policy === 'affinity') {
+    const hosts = others.flatMap((member) => s.servers.get(member)?.host ?? []);
+    return hosts.length > 0 && !hosts.includes(dest.name) ? 'Affinity' : null;
+  }
+  if (group?.policy !== 'anti-affinity') return null;
+  const there = others.filter((member) => {
+    const move = currentMove(s, member);
+    return (
+      s.servers.get(member)?.host === dest.name ||
+      (move !== undefined && (move.dest === dest.name || move.source === dest.name))
+    );
+  });
+  return there.length < (group.maxServerPerHost ?? 1) ? null : 'Anti-affinity';
+}
+
+/** Whether the destination's hypervisor refuses, so that the conductor looks for another host. */
+export function refuses(s: CloudState, server: Server, dest: Host): boolean {
+  return (
+    serverFault(s, server.uuid, 'pre-check') !== undefined ||
+    hostFault(s, dest.name, 'refuse') !== undefined ||
+    !s.isUp(dest)
+  );
+}

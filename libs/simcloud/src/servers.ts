@@ -1,0 +1,182 @@
+/** Servers: made, changed, deleted. */
+import { recordAction } from './actions.ts';
+import { ActError, NovaRefusal } from './errors.ts';
+import { setMembership } from './estate.ts';
+import { currentMove, endMigration } from './migrations.ts';
+import type { Server } from './model.ts';
+import { allocate, capacity, fits, release } from './placement.ts';
+import type { ServerInput } from './scenario.ts';
+import { demandSchema, serverSchema } from './scenario.ts';
+import { NO_HOST } from './scheduler.ts';
+import type { Caller, CloudState } from './state.ts';
+
+export function placeServer(s: CloudState, input: ServerInput, createdMs: number): Server {
+  const parsed = serverSchema.parse(input);
+  const flavor = s.flavors.get(parsed.flavor);
+  if (flavor === undefined) throw new ActError(`there is no flavor ${parsed.flavor}`);
+  const host = s.host(parsed.host);
+  const uuid = parsed.id ?? s.random.uuid();
+  if (s.servers.has(uuid) || s.deleted.has(uuid)) throw new ActError(`there is already a server ${uuid}`);
+  const states = {
+    ACTIVE: ['active', 1],
+    PAUSED: ['paused', 3],
+    SHUTOFF: ['stopped', 4],
+    ERROR: ['error', 1],
+  } as const;
+  const [vmState, powerState] = states[parsed.status];
+  const disk = parsed.bootFromVolume ? { ...flavor, diskGb: 0 } : flavor;
+  const server: Server = {
+    uuid,
+    id: ++s.ids.server,
+    name: parsed.name,
+    projectId: s.project(parsed.project).id,
+    userId: s.admin.id,
+    flavor,
+    imageId: parsed.bootFromVolume ? null : s.imageId,
+    reservationId: `r-${s.random.word(8)}`,
+    metadata: parsed.metadata,
+    tags: parsed.tags,
+    pinnedZone: parsed.pinnedZone,
+    configDrive: parsed.configDrive,
+    host: host.name,
+    guestHost: host.name,
+    vmState,
+    taskState: null,
+    powerState,
+    locked: parsed.locked,
+    lockedReason: parsed.lockedReason,
+    fault:
+      vmState === 'error' ? { code: 500, message: 'Unexpected hypervisor error', createdMs: createdMs + 8000 } : null,
+    demand: demandSchema.parse(
+      parsed.demand ?? { cpuCores: 0.3 * flavor.vcpus, memoryMb: 0.5 * flavor.memoryMb },
+    ) as Server['demand'],
+    createdMs,
+    updatedMs: createdMs + 8000,
+    launchedMs: createdMs + 8000,
+    deletedMs: null,
+    placements: [{ fromMs: createdMs, host: host.name }],
+    views: new Map(),
+  };
+  s.servers.set(uuid, server);
+  s.order = null;
+  allocate(s, uuid, host, { vcpus: disk.vcpus, memoryMb: disk.memoryMb, diskGb: disk.diskGb });
+  recordAction(s, server, 'create', null, createdMs);
+  if (parsed.group !== undefined) setMembership(s, uuid, parsed.group);
+  server.updatedMs = createdMs + 8000;
+  return server;
+}
+
+export function createServer(s: CloudState, input: ServerInput): Server {
+  const server = placeServer(s, input, s.nowMs);
+  server.updatedMs = s.nowMs;
+  server.launchedMs = s.nowMs;
+  return server;
+}
+
+/** POST /servers: placed at once, `BUILD` for a moment. Throws NovaRefusal when nothing can take it. */
+export function bootServer(
+  s: CloudState,
+  caller: Caller,
+  wanted: {
+    name: string;
+    flavor: string;
+    host: string | null;
+    pinnedZone: string | null;
+    group: string | null;
+    metadata: Record<string, string>;
+    tags: readonly string[];
+  },
+): Server {
+  const flavor = s.flavors.get(wanted.flavor);
+  if (flavor === undefined) throw new NovaRefusal(400, `Flavor ${wanted.flavor} could not be found.`);
+  const fitting = [...s.hosts.values()].filter(
+    (host) =>
+      (wanted.host === null || host.name === wanted.host) &&
+      (wanted.pinnedZone === null || s.zoneOf(host.name) === wanted.pinnedZone) &&
+      s.isUp(host) &&
+      !host.disabled &&
+      fits(host, flavor),
+  );
+  fitting.sort((a, b) => capacity(b, 'memoryMb') - b.used.memoryMb - (capacity(a, 'memoryMb') - a.used.memoryMb));
+  const host = fitting[0];
+  if (host === undefined) throw new NovaRefusal(400, NO_HOST);
+  const cores = Number(wanted.metadata.cpu ?? 0.3 * flavor.vcpus);
+  const memoryMb = Number(wanted.metadata.mem ?? 0.5 * flavor.memoryMb);
+  const project = [...s.projects.values()].find((each) => each.id === caller.projectId);
+  const server = placeServer(
+    s,
+    {
+      name: wanted.name,
+      host: host.name,
+      flavor: flavor.name,
+      metadata: wanted.metadata,
+      tags: [...wanted.tags],
+      pinnedZone: wanted.pinnedZone,
+      demand: { cpuCores: cores, memoryMb },
+      ...(wanted.group === null ? {} : { group: wanted.group }),
+      ...(project === undefined ? {} : { project: project.name }),
+    },
+    s.nowMs,
+  );
+  server.vmState = 'building';
+  server.taskState = 'spawning';
+  server.powerState = 0;
+  server.updatedMs = s.nowMs;
+  s.later('build', server.uuid, s.wait(s.timing.buildMs));
+  return server;
+}
+
+/** Nova aborts a live migration of a server that is deleted meanwhile. */
+export function deleteServer(s: CloudState, idOrName: string): void {
+  const server = s.server(idOrName);
+  const migration = currentMove(s, server.uuid);
+  if (migration !== undefined) {
+    const held = s.allocations.get(migration.uuid);
+    const arrived = migration.switched || migration.status === 'finished';
+    endMigration(s, migration, arrived ? 'completed' : 'cancelled');
+    // Nova forgets what the migration holds on the source: it stays taken until somebody deletes the allocation.
+    if (!arrived && held !== undefined) allocate(s, migration.uuid, s.host(held.host), held.resources);
+  }
+  release(s, server.uuid);
+  setMembership(s, server.uuid, null);
+  server.deletedMs = s.nowMs;
+  server.placements.push({ fromMs: s.nowMs, host: null });
+  recordAction(s, server, 'delete', null, s.nowMs);
+  s.servers.delete(server.uuid);
+  s.deleted.set(server.uuid, server);
+  s.order = null;
+}
+
+export function setServer(
+  s: CloudState,
+  idOrName: string,
+  change: {
+    name?: string | undefined;
+    metadata?: Record<string, string> | undefined;
+    tags?: readonly string[] | undefined;
+    locked?: boolean | undefined;
+    lockedReason?: string | null | undefined;
+    pinnedZone?: string | null | undefined;
+    vmState?: 'active' | 'paused' | 'stopped' | 'error' | undefined;
+    taskState?: string | null | undefined;
+    demand?: Server['demand'] | undefined;
+  },
+): void {
+  const server = s.server(idOrName);
+  if (change.name !== undefined) server.name = change.name;
+  if (change.metadata !== undefined) server.metadata = change.metadata;
+  if (change.tags !== undefined) server.tags = change.tags;
+  if (change.locked !== undefined) {
+    server.locked = change.locked;
+    if (!change.locked) server.lockedReason = null;
+  }
+  if (change.lockedReason !== undefined) server.lockedReason = change.lockedReason;
+  if (change.pinnedZone !== undefined) server.pinnedZone = change.pinnedZone;
+  if (change.vmState !== undefined) {
+    server.vmState = change.vmState;
+    server.powerState = { active: 1, paused: 3, stopped: 4, error: 1 }[change.vmState];
+  }
+  if (change.taskState !== undefined) server.taskState = change.taskState;
+  if (change.demand !== undefined) server.demand = change.demand;
+  s.touch(server);
+}
