@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Agent, request as send } from 'undici';
+import { Agent, type Dispatcher, EnvHttpProxyAgent, request as send } from 'undici';
 import { BadAnswer, BadHttpOptions, type CallPlace, Timeout, Unreachable } from './errors.ts';
 import { parseRetryAfter, RETRIED_STATUSES, type RetryOptions, retryDelayMs, retryPolicy } from './retry.ts';
 import { safeUrl } from './url.ts';
@@ -62,6 +62,8 @@ export interface HttpOptions {
   readonly maxBodyBytes?: number;
   /** Value of `User-Agent`. */
   readonly userAgent?: string;
+  /** Where `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are looked up, in capitals or not (default: the process's environment). */
+  readonly env?: Readonly<Record<string, string | undefined>>;
   /** Called after every attempt. What it throws is ignored. */
   readonly onCall?: (report: CallReport) => void;
   /** Called for every attempt; adds headers, e.g. `traceparent`. */
@@ -127,6 +129,27 @@ const NOT_SENT = new Set([
   'ERR_TLS_CERT_ALTNAME_INVALID',
 ]);
 
+/** This machine itself is never asked for through a proxy. */
+const LOCAL = ['localhost', '127.0.0.1', '::1'];
+
+/** Connections that go through the proxies that the environment names, if it names any. */
+function agent(options: Agent.Options, env: NonNullable<HttpOptions['env']>): Dispatcher {
+  const named = (name: string) => env[name.toLowerCase()] || env[name];
+  const [httpProxy, httpsProxy] = [named('HTTP_PROXY'), named('HTTPS_PROXY')];
+  if (httpProxy === undefined && httpsProxy === undefined) return new Agent(options);
+  const { connect, ...rest } = options;
+  const requestTls = typeof connect === 'object' ? connect : {};
+  return new EnvHttpProxyAgent({
+    ...rest,
+    connect: requestTls,
+    requestTls,
+    // Empty: none, instead of what the process's own environment says.
+    httpProxy: httpProxy ?? '',
+    httpsProxy: httpsProxy ?? '',
+    noProxy: [named('NO_PROXY') ?? '', ...LOCAL].join(','),
+  });
+}
+
 /** A client over undici, with connections of its own. */
 export function createHttp(options: HttpOptions = {}): Http {
   const limits = timeLimits(options.limits);
@@ -143,9 +166,10 @@ export function createHttp(options: HttpOptions = {}): Http {
     allowH2: false,
     connect: { ...tlsOf(options.tls ?? {}), timeout: limits.connectMs },
   };
-  const pool = new Agent({ ...common, connections: options.connections ?? 8, pipelining: 1 });
+  const env = options.env ?? process.env;
+  const pool = agent({ ...common, connections: options.connections ?? 8, pipelining: 1 }, env);
   // No keep-alive: a call that is sent once starts on a fresh connection.
-  const once = new Agent({ ...common, pipelining: 0 });
+  const once = agent({ ...common, pipelining: 0 }, env);
 
   let closed = false;
 

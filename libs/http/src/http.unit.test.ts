@@ -1,5 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer as createTcpServer } from 'node:net';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
@@ -12,8 +13,8 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-async function play(script: Play): Promise<Played> {
-  const server = await serve(script);
+async function play(script: Play, tls?: { cert: string; key: string }): Promise<Played> {
+  const server = await serve(script, tls);
   closing.push(() => server.close());
   return server;
 }
@@ -360,5 +361,58 @@ describe('TLS', () => {
   it('names the option of a file that cannot be read, and a certificate without its key', () => {
     expect(() => createHttp({ tls: { caFile: '/nowhere/ca.pem' } })).toThrow(/caFile: cannot read \/nowhere\/ca.pem/);
     expect(() => createHttp({ tls: { certFile: 'me.pem' } })).toThrow(BadHttpOptions);
+  });
+});
+
+describe('a proxy that the environment names', () => {
+  /** A proxy that takes every name for the server behind it, and notes what it was asked for. */
+  async function proxy(target: string): Promise<{ url: string; asked: string[] }> {
+    const asked: string[] = [];
+    const { hostname, port } = new URL(target);
+    const server = createServer((request, response) => {
+      asked.push(`${request.method} ${request.url}`);
+      response.end('by the proxy');
+    });
+    server.on('connect', (request, socket: Socket) => {
+      asked.push(`CONNECT ${request.url}`);
+      const behind = connect(Number(port), hostname, () => {
+        socket.write('HTTP/1.1 200 OK\r\n\r\n');
+        socket.pipe(behind).pipe(socket);
+      });
+      socket.on('error', () => behind.destroy());
+      behind.on('error', () => socket.destroy());
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    closing.push(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+  }
+
+  it('is used for reads and for what is sent once, except for hosts that are excepted and for this machine', async () => {
+    const server = await play((_, response) => void response.end('itself'));
+    const { url, asked } = await proxy(server.url);
+    const http = client({ env: { HTTP_PROXY: url, NO_PROXY: 'here.invalid' } });
+    expect((await http.call(get('http://nova.example/v2.1'))).text).toBe('by the proxy');
+    expect((await http.call(post('http://nova.example/v2.1/action'))).text).toBe('by the proxy');
+    expect((await http.call(get(server.url))).text).toBe('itself');
+    expect(await failed(http.call(get('http://here.invalid/')))).toBeInstanceOf(Unreachable);
+    expect(asked).toEqual(['GET http://nova.example/v2.1', 'POST http://nova.example/v2.1/action']);
+  });
+
+  it('carries TLS through, with the authority of the client', async () => {
+    const own = selfSigned();
+    const server = await play((_, response) => void response.end('itself'), own);
+    const { url, asked } = await proxy(server.url);
+    const dir = mkdtempSync(join(tmpdir(), 'kronos-http-'));
+    closing.push(() => rmSync(dir, { recursive: true }));
+    const caFile = join(dir, 'ca.pem');
+    writeFileSync(caFile, own.cert);
+    const http = client({ env: { https_proxy: url }, tls: { caFile } });
+    expect((await http.call(post('https://nova.example/'))).text).toBe('itself');
+    expect(asked).toEqual(['CONNECT nova.example:443']);
+    const doubtful = client({ env: { https_proxy: url }, retry: { connection: { retries: 0, backoffMs: 0 } } });
+    expect(await failed(doubtful.call(get('https://nova.example/')))).toBeInstanceOf(Unreachable);
   });
 });

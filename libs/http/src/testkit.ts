@@ -52,7 +52,7 @@ export async function serve(play: Play, tls?: ServerOptions): Promise<Played> {
   };
 }
 
-/** A self-signed certificate for 127.0.0.1 (RFC 5280), with its key. */
+/** A self-signed certificate for 127.0.0.1 and nova.example (RFC 5280), with its key. */
 export function selfSigned(): { cert: string; key: string } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const der = (tag: number, ...parts: readonly Uint8Array[]): Buffer => {
@@ -65,7 +65,7 @@ export function selfSigned(): { cert: string; key: string } {
   const time = (year: number): Buffer => der(0x18, Buffer.from(`${year}0101000000Z`));
   const ecdsaSha256 = der(0x30, oid('2a8648ce3d040302'));
   const name = der(0x30, der(0x31, der(0x30, oid('550403'), der(0x0c, Buffer.from('kronos test')))));
-  const san = der(0x30, der(0x87, Buffer.from([127, 0, 0, 1])));
+  const san = der(0x30, der(0x87, Buffer.from([127, 0, 0, 1])), der(0x82, Buffer.from('nova.example')));
   const ca = der(0x30, der(0x01, Buffer.from([0xff])));
   const extensions = der(
     0xa3,
