@@ -54,8 +54,9 @@ export function createProgram(shell: Shell): Command {
   return program;
 }
 
-/** An error about one command's arguments leads to that command's help. */
+/** An error about one command's arguments leads to that command's help; what stands after a subcommand's name is its own. */
 function pointToHelp(command: Command, name: string): void {
+  command.enablePositionalOptions();
   for (const sub of command.commands) {
     const path = `${name} ${sub.name()}`;
     sub.showHelpAfterError(`(${path} --help)`);

@@ -83,6 +83,20 @@ describe('seeing', () => {
     expect(JSON.parse(out).every((plan: { aggregate: string }) => plan.aggregate === 'gpu')).toBe(true);
   });
   it('plan show', () => golden(`plan show ${anyPlan().id}`, 'plan-show'));
+  it('JSON wherever it is asked for', async () => {
+    const lines = [
+      ['status'],
+      ['plans', '--since', 'all'],
+      ['plan', 'show', anyPlan().id],
+      ['quarantine', 'list'],
+      ['replay', '-a', 'gpu'],
+      ['replay', '-a', 'gpu', '--what-if'],
+    ];
+    for (const line of lines) {
+      const { out } = await world.kronos([...line, '--json']);
+      expect(() => JSON.parse(out), line.join(' ')).not.toThrow();
+    }
+  });
   it('plan show of a plan that is not there', () => golden('plan show nope'));
   it('tap', () => golden('tap plans results controls --since all --end', 'tap'));
   it('tap, filtered', () => golden('tap --since all --end --type failed', 'tap-failed'));
@@ -145,6 +159,18 @@ describe('understanding', () => {
   it('explain plan', () => golden(`explain plan ${anyPlan().id} --in ${scratch}/case`, 'explain-plan'));
   it('explain one step', () => golden(`explain plan ${anyPlan().id} --step 1 --in ${scratch}/case`, 'explain-step'));
   it('explain vm', () => golden(`explain vm ${anyPlan().steps[0]?.serverName} --in ${scratch}/case`, 'explain-vm'));
+  it('explain as JSON', async () => {
+    const [step] = anyPlan().steps;
+    for (const what of [
+      ['plan', anyPlan().id],
+      ['vm', step?.serverName ?? ''],
+      ['host', step?.from ?? ''],
+      ['cycle', '-a', 'gpu'],
+    ]) {
+      const { out } = await world.kronos(['explain', ...what, '--in', `${scratch}/case`, '--json']);
+      expect(() => JSON.parse(out), what.join(' ')).not.toThrow();
+    }
+  });
   it('explain host', () => golden(`explain host ${anyPlan().steps[0]?.from} --in ${scratch}/case`, 'explain-host'));
   it('explain what is not there', () => golden(`explain vm nope --in ${scratch}/case`, 'explain-nope'));
   it('explain without the snapshot gives what the log holds, and says so', () =>

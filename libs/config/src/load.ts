@@ -37,16 +37,25 @@ export function loadConfig(input: LoadInput): Loaded {
   const readFile = input.readFile ?? ((path) => readFileSync(path, 'utf8'));
   const file = input.file ?? DEFAULT_CONFIG_FILE;
   const problems: Problem[] = [];
+  const missing: Problem[] = [];
   let text = '';
   try {
     text = readFile(file);
   } catch (error) {
     if (input.file !== undefined || !isMissing(error)) throw new ConfigError([unreadable(file, null, error)]);
+    // The environment may say everything; when it does not, this is the reason.
+    missing.push({
+      file,
+      line: null,
+      option: null,
+      problem: 'the file is not there',
+      remedy: 'Name yours with --config FILE, or begin with the sample that kronos config sample prints.',
+    });
   }
   const resolved = resolveConfig({ file, text, env: input.env, role: input.role, readFile });
   problems.push(...resolved.problems);
   const policies = loadPolicies(resolved.config, input.role, resolved.sources, readFile, problems);
-  if (problems.length > 0) throw new ConfigError(problems);
+  if (problems.length > 0) throw new ConfigError([...missing, ...problems]);
   return { config: resolved.config, policies, sources: resolved.sources };
 }
 

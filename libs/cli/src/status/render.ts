@@ -107,6 +107,8 @@ function servicesLine(terminal: Terminal, { services }: Status): string {
   const words = { ready: 'ready', notReady: 'not ready', unreachable: 'not reachable from here' } as const;
   const styles = { ready: 'green', notReady: 'red', unreachable: 'dim' } as const;
   if (services.length === 0) return 'services: none has a fixed port in [http]';
+  if (services.every(({ state }) => state === 'unreachable'))
+    return 'services: none is reachable from here, which says nothing about those that run elsewhere';
   return `services: ${services.map(({ service, state }) => `${service} ${paint(terminal, styles[state], words[state])}`).join(', ')}`;
 }
 
