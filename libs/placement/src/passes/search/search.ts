@@ -188,7 +188,9 @@ class Search {
   #minimise(): void {
     const { H, P, budget, home } = this.#field;
     const free = new Float64Array(P);
-    const runs = H <= 16 ? 4 : 2;
+    const affordable = (this.#settings.workLimit - this.#work) / PROPOSAL_COST / this.#wanted;
+    // Few hosts: runs cost little. Many: one run to its end does more than two that are cut short.
+    const runs = H <= 16 ? 4 : affordable >= 2 ? 2 : 1;
     const steps = this.#steps(runs * (this.#tight ? 2 : 1), this.#wanted);
     const run = { free, budget, steps, ramCost: 0 };
     for (let i = 0; i < runs; i++)
