@@ -13,6 +13,8 @@ export class ExecutorProcess {
   readonly #reports: Report[] = [];
   #wake: () => void = () => undefined;
   #text = '';
+  /** It was told to end, and will, whatever it still reports. */
+  #ending = false;
   /** Standard output and error, for the report of a test that failed. */
   output = '';
 
@@ -77,6 +79,7 @@ export class ExecutorProcess {
   }
 
   signal(signal: NodeJS.Signals): void {
+    if (signal === 'SIGTERM') this.#ending = true;
     this.#child.kill(signal);
   }
 
@@ -90,7 +93,7 @@ export class ExecutorProcess {
 
   /** Ends its executor; false when it did not, and the process is of no further use. */
   async reusable(): Promise<boolean> {
-    if (!this.alive) return false;
+    if (!this.alive || this.#ending) return false;
     this.#order({ do: 'stop' });
     const stopped = (await this.report('stopped', 5000)) !== null;
     this.#reports.length = 0;
