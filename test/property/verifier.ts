@@ -22,6 +22,7 @@ export function verify(input: Case, decision: Decision): string[] {
     ...verifyDestinations(input, decision),
     ...verifyTransit(input, decision),
     ...verifyScores(input, decision),
+    ...verifyPack(input, decision),
   ];
 }
 
@@ -382,6 +383,54 @@ export function verifyScores(input: Case, decision: Decision): string[] {
   const plan = decision.plan;
   if (plan !== null && plan.lowerBound !== null && plan.after.combined !== null)
     if (plan.lowerBound > plan.after.combined + SMALL) wrong.push('the plan is better than its lower bound');
+  return wrong;
+}
+
+/**
+ * Pack: no host is filled to a policy's capacity threshold, and none takes VMs that is emptied or was empty; a host that is
+ * emptied loses all its VMs, but for one that the cycles to come can finish.
+ */
+export function verifyPack({ snapshot, memory, options }: Case, decision: Decision): string[] {
+  const wrong: string[] = [];
+  const steps = stepsOf(decision).filter((step) => step.phase === 'pack');
+  const servers = new Map(snapshot.servers.map((server) => [server.id, server]));
+  const flying = memory.inFlight.filter((task) => servers.get(task.serverId)?.host === task.from);
+  const left = new Map(flying.map((task) => [task.serverId, task.destination]));
+  const startOf = (server: ServerObservation): string => left.get(server.id) ?? server.host;
+  for (const policy of snapshot.policies) {
+    if (!policy.enabled || !takesPart(snapshot, policy.name)) continue;
+    const reading = snapshot.hostReadings.find((r) => r.query === policy.capacityQuery);
+    for (const host of new Set(steps.map((step) => step.to))) {
+      let value = reading?.values[host] ?? 0;
+      for (const task of flying) {
+        if (task.destination === host) value += task.weights[policy.name]?.destination ?? 0;
+        if (task.from === host) value -= task.weights[policy.name]?.source ?? 0;
+      }
+      // What other passes bring counts too; what they take away may not have left yet.
+      for (const step of stepsOf(decision)) if (step.to === host) value += step.weights[policy.name]?.destination ?? 0;
+      for (const step of stepsOf(decision)) if (step.from === host) value -= step.weights[policy.name]?.source ?? 0;
+      if (value >= (policy.capacityThreshold ?? 0) + SMALL)
+        wrong.push(`${host} is filled to ${value} of ${policy.capacityThreshold} by ${policy.name}`);
+    }
+  }
+  const drained = new Set(steps.map((step) => step.from));
+  for (const step of steps) {
+    if (drained.has(step.to)) wrong.push(`${step.to} takes ${step.serverId} and is emptied`);
+    const used = snapshot.servers.some((server) => startOf(server) === step.to || server.alsoOn.includes(step.to));
+    const also = memory.inFlight.some((task) => task.from === step.to || task.destination === step.to);
+    const before = stepsOf(decision).some((other) => other.to === step.to && other.phase !== 'pack');
+    const running = snapshot.migrations.some((m) => m.sourceHost === step.to || m.destHost === step.to);
+    if (!used && !also && !before && !running) wrong.push(`${step.to} was empty and takes ${step.serverId}`);
+  }
+  let unfinished = 0;
+  const reach = (options.packReachCycles - 1) * Math.max(...snapshot.policies.map((p) => p.maxMigrationsPerCycle));
+  for (const host of drained) {
+    const gone = new Set(stepsOf(decision).flatMap((step) => (step.from === host ? [step.serverId] : [])));
+    const rest = new Set(snapshot.servers.filter((s) => startOf(s) === host && !gone.has(s.id)).map((s) => s.id)).size;
+    if (rest > 0) unfinished++;
+    if (rest > reach) wrong.push(`${rest} VMs stay on ${host}, and ${reach} moves are in reach`);
+  }
+  if (unfinished > 1) wrong.push(`${unfinished} hosts are left half emptied`);
   return wrong;
 }
 
