@@ -14,14 +14,17 @@ const KUBERNETES = 'v1.34.2';
 const PATHS = [...(process.env.PATH ?? '').split(delimiter), '/usr/local/go/bin', cache];
 const onPath = (name: string) => PATHS.map((dir) => join(dir, name)).find((path) => existsSync(path)) ?? null;
 
-/** A Go program, from the PATH or the cache, else built with `go install`; null without Go. */
+/** Building takes minutes: only when it is asked for. */
+const BUILD = process.env.KRONOS_BUILD_TOOLS === '1';
+
+/** A Go program, from the PATH or the cache, else, with `KRONOS_BUILD_TOOLS=1`, built with `go install`; null without it. */
 async function program(name: string, module: string): Promise<string | null> {
   const found = onPath(name);
   const go = onPath('go');
-  if (found !== null || go === null) return found;
+  if (found !== null || go === null || !BUILD) return found;
   mkdirSync(cache, { recursive: true });
   const env = { ...process.env, GOBIN: cache, CGO_ENABLED: '0', GOFLAGS: '-modcacherw' };
-  await run(go, ['install', module], { env, cwd: tmpdir(), timeout: 240_000 }).catch(() => null);
+  await run(go, ['install', module], { env, cwd: tmpdir(), timeout: 900_000 }).catch(() => null);
   return onPath(name);
 }
 
@@ -57,7 +60,7 @@ async function schemas(directory: string): Promise<void> {
 
 const helm = await program('helm', 'helm.sh/helm/v3/cmd/helm@latest');
 const kubeconform = await program('kubeconform', 'github.com/yannh/kubeconform/cmd/kubeconform@latest');
-if (helm === null) console.warn('skipped: there is no helm, and no Go to build it with');
+if (helm === null) console.warn('skipped: there is no helm; with Go, KRONOS_BUILD_TOOLS=1 builds it');
 
 /** Every choice of the chart at least once. */
 const variants: Record<string, string[]> = {
