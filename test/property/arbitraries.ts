@@ -221,7 +221,10 @@ function pastArb(hosts: number): fc.Arbitrary<Partial<Memory>> {
         Object.fromEntries(
           facts.map(({ vm: id, ago, forever }) => [
             id,
-            { cause: 'operator' as const, at: seconds(ago), errorType: null, seconds: forever ? -1 : 3600 },
+            [
+              { cause: 'failure' as const, at: seconds(ago + 60), errorType: 'MigrationFailed', seconds: null },
+              { cause: 'operator' as const, at: seconds(ago), errorType: null, seconds: forever ? -1 : 1800 },
+            ],
           ]),
         ),
       ),

@@ -89,8 +89,7 @@ export function verifyServers({ snapshot, memory, options }: Case, decision: Dec
     if (server.optedOutBy !== null) no('it is opted out');
     if (snapshot.migrations.some((migration) => migration.serverId === server.id)) no('it is migrating');
     if (memory.inFlight.some((task) => task.serverId === server.id)) no('it is in flight');
-    const fact = Object.hasOwn(memory.quarantines, server.id) ? memory.quarantines[server.id] : undefined;
-    if (fact !== undefined) {
+    for (const fact of Object.hasOwn(memory.quarantines, server.id) ? (memory.quarantines[server.id] ?? []) : []) {
       const seconds = fact.seconds ?? options.instanceQuarantineSeconds;
       if (seconds < 0 || now < Date.parse(fact.at) + 1000 * seconds) no('it is quarantined');
     }

@@ -108,6 +108,8 @@ export function deliberate({ snapshot, memory, options }: DecideInput): Delibera
 
   completed = complete(snapshot.id, draft, drains, options);
   const { steps, after } = completed;
+  if (steps.length === 0)
+    return end('quiet', { code: 'order-impossible', text: reasonMeanings['order-impossible'] }, null, evacuations);
   const reached = states(observed, after, sustained);
   const { lowerBound, shareOfPossible } =
     mode === 'spread' && before.combined !== null && reached.combined !== null

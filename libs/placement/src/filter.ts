@@ -29,6 +29,17 @@ export function quarantineEnd(fact: QuarantineFact, options: EngineOptions): num
   return seconds < 0 ? Number.POSITIVE_INFINITY : ms(fact.at) + seconds * 1000;
 }
 
+/** The quarantine that ends last; of equal ones an operator's. */
+function longestQuarantine(
+  facts: readonly QuarantineFact[],
+  options: EngineOptions,
+): { fact: QuarantineFact; end: number } | null {
+  const ends = facts.map((fact) => ({ fact, end: quarantineEnd(fact, options) }));
+  const last = Math.max(...ends.map(({ end }) => end));
+  const longest = ends.filter(({ end }) => end === last);
+  return longest.find(({ fact }) => fact.cause === 'operator') ?? longest[0] ?? null;
+}
+
 /**
  * When a host may be a destination again after failures, ms since the epoch; null when the breaker never tripped. It trips
  * with the last of `breakerFailures` failures within `breakerWindowSeconds`.
@@ -47,14 +58,13 @@ export function breakerEnd(failures: readonly string[], options: EngineOptions):
 export function remembered(id: string, memory: Memory, options: EngineOptions, now: number): Ground | null {
   const task = memory.inFlight.find((t) => t.serverId === id);
   if (task !== undefined) return { code: 'vm-in-flight', detail: { task: task.taskId, to: task.destination } };
-  const fact = own(memory.quarantines, id);
-  if (fact !== undefined) {
-    const end = quarantineEnd(fact, options);
-    if (now < end)
-      return {
-        code: 'vm-quarantined',
-        detail: { cause: fact.cause, since: fact.at, ...(Number.isFinite(end) ? { until: iso(end) } : {}) },
-      };
+  const quarantine = longestQuarantine(own(memory.quarantines, id) ?? [], options);
+  if (quarantine !== null && now < quarantine.end) {
+    const { fact, end } = quarantine;
+    return {
+      code: 'vm-quarantined',
+      detail: { cause: fact.cause, since: fact.at, ...(Number.isFinite(end) ? { until: iso(end) } : {}) },
+    };
   }
   const releases = own(memory.releases, id);
   if (releases !== undefined) {

@@ -24,8 +24,8 @@ export type Memory = {
   readonly lastMoveEndAt: string | null;
   /** By server: when it was released to be moved. */
   readonly releases: Readonly<Record<string, readonly string[]>>;
-  /** By server: the quarantine that nobody released. A later fact replaces an earlier one. */
-  readonly quarantines: Readonly<Record<string, QuarantineFact>>;
+  /** By server: the quarantines that nobody released. The one that ends last counts. */
+  readonly quarantines: Readonly<Record<string, readonly QuarantineFact[]>>;
   /** By host: when it was at fault as the destination of a failed attempt. */
   readonly hostFailures: Readonly<Record<string, readonly string[]>>;
   /** Released tasks without a final result. */

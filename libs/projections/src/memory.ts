@@ -39,17 +39,20 @@ export function toMemory(state: AggregateState): Memory {
   };
 }
 
-/** Of a failure and an operator's quarantine the one that lasts longer by the options on the log. */
-function quarantineFacts(state: AggregateState): Record<string, QuarantineFact> {
-  const seconds = state.configured?.options.instanceQuarantineSeconds ?? -1;
-  const endOf = (atMs: number, duration: number) => (duration < 0 ? Number.POSITIVE_INFINITY : atMs + duration * 1000);
-  const facts: Record<string, QuarantineFact> = {};
-  for (const [id, failure] of state.vmFailures)
-    facts[id] = { cause: 'failure', at: iso(failure.atMs), errorType: failure.errorType, seconds: null };
-  for (const [id, asked] of state.operatorQuarantines) {
+/** By server: its failure and the operator's quarantine. Which one ends last, decisions work out by their options. */
+function quarantineFacts(state: AggregateState): Record<string, readonly QuarantineFact[]> {
+  const facts: Record<string, readonly QuarantineFact[]> = {};
+  for (const id of [...new Set([...state.vmFailures.keys(), ...state.operatorQuarantines.keys()])].sort()) {
     const failure = state.vmFailures.get(id);
-    if (failure !== undefined && endOf(failure.atMs, seconds) > endOf(asked.atMs, asked.seconds)) continue;
-    facts[id] = { cause: 'operator', at: iso(asked.atMs), errorType: null, seconds: asked.seconds };
+    const asked = state.operatorQuarantines.get(id);
+    facts[id] = [
+      ...(failure === undefined
+        ? []
+        : [{ cause: 'failure' as const, at: iso(failure.atMs), errorType: failure.errorType, seconds: null }]),
+      ...(asked === undefined
+        ? []
+        : [{ cause: 'operator' as const, at: iso(asked.atMs), errorType: null, seconds: asked.seconds }]),
+    ];
   }
   return facts;
 }

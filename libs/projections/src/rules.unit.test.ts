@@ -391,8 +391,8 @@ describe('the memory of the planner', () => {
       lastMoveEndAt: '2026-01-05T00:01:20.000Z',
       releases: { vm1: ['2026-01-05T00:01:00.000Z'], vm2: ['2026-01-05T00:01:00.000Z'] },
       quarantines: {
-        vm1: { cause: 'failure', errorType: 'MigrationFailed', seconds: null },
-        vm7: { cause: 'operator', at: '2026-01-05T00:01:40.000Z', errorType: null, seconds: 30 },
+        vm1: [{ cause: 'failure', errorType: 'MigrationFailed', seconds: null }],
+        vm7: [{ cause: 'operator', at: '2026-01-05T00:01:40.000Z', errorType: null, seconds: 30 }],
       },
       hostFailures: { h2: ['2026-01-05T00:01:20.000Z'] },
       inFlight: [{ taskId: `${plan}-s2`, destination: 'h3', startedAt: '2026-01-05T00:01:30.000Z' }],
@@ -406,15 +406,16 @@ describe('the memory of the planner', () => {
     expect(toMemory(log.state()).waitingPlan).toEqual({ planId, proposedAt: '2026-01-05T00:00:00.000Z' });
   });
 
-  it('has of two quarantines the longer', () => {
+  it('has both quarantines of a VM, as which one ends last is the options to judge', () => {
     const log = testLog();
-    log.configured({ instanceQuarantineSeconds: 100 });
+    log.configured();
     const task = `${log.released([move(1)])}-s1`;
     log.failed({ task });
     log.quarantined('vm1', 50);
-    expect(toMemory(log.state()).quarantines.vm1?.cause).toBe('failure');
-    log.quarantined('vm1', 200);
-    expect(toMemory(log.state()).quarantines.vm1?.cause).toBe('operator');
+    expect(toMemory(log.state()).quarantines.vm1).toMatchObject([
+      { cause: 'failure', seconds: null },
+      { cause: 'operator', seconds: 50 },
+    ]);
   });
 
   it('is empty for an aggregate of which the log knows nothing', () => {

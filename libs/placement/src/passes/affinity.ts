@@ -67,6 +67,14 @@ function part(draft: Draft, g: number, group: Group): void {
 function gather(draft: Draft, g: number, group: Group): void {
   const on = membersByHost(draft, group);
   if (on.size < 2) return;
+  const { alsoOn, vmRefusal } = draft.cluster;
+  const underway = group.members.find((vm) => alsoOn.has(vm));
+  if (underway !== undefined) {
+    // Where a member ends that is on its way is not known yet.
+    warn(draft, group, 'repair-impossible', group.members);
+    stuck(draft, underway, codeOfNumber(vmRefusal[underway] || codeNumber['vm-migrating']), group);
+    return;
+  }
   const hosts = [...on.keys()].sort((a, b) => (on.get(b)?.length ?? 0) - (on.get(a)?.length ?? 0) || a - b);
   let best: { host: number; vms: readonly number[]; combined: number } | null = null;
   let firstObstacle: { vm: number; code: ReasonCode } | null = null;
