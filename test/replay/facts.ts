@@ -6,10 +6,15 @@ export function factsOf(events: readonly StoredEvent[]): unknown {
   const state = fold(events);
   const facts = [...state.aggregates.keys()].sort().map((name) => {
     const of = aggregateState(state, name);
+    const remembered = toMemory(of);
+    // A VM that has one quarantine stands with it alone: so it was written when there was but one.
+    const quarantines = Object.fromEntries(
+      Object.entries(remembered.quarantines).map(([id, all]) => [id, all.length === 1 ? all[0] : all]),
+    );
     return [
       name,
       {
-        remembered: toMemory(of),
+        remembered: { ...remembered, quarantines },
         decided: of.decided?.snapshotId ?? null,
         plannerVersion: of.configured?.plannerVersion ?? null,
         plans: of.recentPlans.map(({ id, outcome, tasks, completed, failed, skipped }) => ({
