@@ -11,7 +11,9 @@ const ENTRY = fileURLToPath(new URL('process.ts', import.meta.url));
 export class ExecutorProcess {
   readonly #child: ChildProcess;
   readonly #reports: Report[] = [];
-  #wake: () => void = () => undefined;
+  /** How often it was started: what it was asked or told in an earlier use is void. */
+  #use = 0;
+  readonly #wake = new Set<() => void>();
   #text = '';
   /** It was told to end, and will, whatever it still reports. */
   #ending = false;
@@ -37,29 +39,37 @@ export class ExecutorProcess {
         this.#reports.push(JSON.parse(this.#text.slice(0, end)) as Report);
         this.#text = this.#text.slice(end + 1);
       }
-      this.#wake();
+      this.#wakeAll();
     });
-    this.#child.once('exit', () => this.#wake());
+    this.#child.once('exit', () => this.#wakeAll());
   }
 
   get alive(): boolean {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Waits for a report; null when the process has ended or the time has passed. */
+  #wakeAll(): void {
+    for (const wake of [...this.#wake]) wake();
+  }
+
+  /** Waits for a report; null when the process has ended, is used for something else, or the time has passed. */
   async report(is: Report['is'], withinMs: number): Promise<Report | null> {
     const until = performance.now() + withinMs;
+    const use = this.#use;
     for (;;) {
+      if (this.#use !== use) return null;
       const at = this.#reports.findIndex((each) => each.is === is);
       if (at >= 0) return this.#reports.splice(at, 1)[0] ?? null;
       const left = until - performance.now();
       if (!this.alive || left <= 0) return null;
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, left);
-        this.#wake = () => {
+        const wake = (): void => {
           clearTimeout(timer);
+          this.#wake.delete(wake);
           resolve();
         };
+        const timer = setTimeout(wake, left);
+        this.#wake.add(wake);
       });
     }
   }
@@ -68,14 +78,17 @@ export class ExecutorProcess {
     this.#child.stdin?.write(`${JSON.stringify(order)}\n`);
   }
 
-  start(order: StartOrder): void {
+  start(order: Omit<StartOrder, 'use'>): void {
     this.output = '';
-    this.#order(order);
+    this.#reports.length = 0;
+    this.#use += 1;
+    this.#wakeAll();
+    this.#order({ ...order, use: this.#use % 256 });
   }
 
   /** Lets it go on from where it stands still, now or later: the byte waits for it. */
   go(): void {
-    (this.#child.stdio[4] as Writable).write('g');
+    (this.#child.stdio[4] as Writable).write(Buffer.of(this.#use % 256));
   }
 
   signal(signal: NodeJS.Signals): void {
@@ -95,9 +108,7 @@ export class ExecutorProcess {
   async reusable(): Promise<boolean> {
     if (!this.alive || this.#ending) return false;
     this.#order({ do: 'stop' });
-    const stopped = (await this.report('stopped', 5000)) !== null;
-    this.#reports.length = 0;
-    return stopped;
+    return (await this.report('stopped', 5000)) !== null;
   }
 }
 

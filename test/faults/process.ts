@@ -2,7 +2,7 @@
  * An executor as a process of its own, for tests that kill it. It waits for lines of JSON on standard input:
  * `{"do":"start", ...}` composes an executor with scaled waits, `{"do":"stop"}` ends it and makes the process ready for the
  * next. It reports on descriptor 3. When a task comes to the point named by `hold`, it reports that and stands still, with
- * everything in it, until it reads a byte from descriptor 4: what the test does meanwhile happens exactly there.
+ * everything in it, until it reads the byte of this use from descriptor 4: what the test does meanwhile happens exactly there.
  */
 import { readSync, writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -27,6 +27,8 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 
 export interface StartOrder {
   readonly do: 'start';
+  /** Number of this use of the process, 0 to 255: the byte that lets it go on. */
+  readonly use: number;
   readonly natsUrl: string;
   readonly authUrl: string;
   readonly aggregate: string;
@@ -50,13 +52,13 @@ const report = (what: Report): void => {
 };
 
 /** Stands still until the test says go. */
-function holdHere(point: string): void {
+function holdHere(point: string, use: number): void {
   report({ is: 'holding', point });
   const byte = Buffer.alloc(1);
   for (;;) {
     try {
-      if (readSync(4, byte, 0, 1, null) > 0) return;
-      process.exit(0);
+      if (readSync(4, byte, 0, 1, null) === 0) process.exit(0);
+      if (byte[0] === use) return;
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
@@ -70,7 +72,7 @@ function pointOf({ stage }: TaskState): string {
 }
 
 /** Counts nothing, and stands still at the point. */
-function holding(meters: TaskMeters, hold: StartOrder['hold']): TaskMeters {
+function holding(meters: TaskMeters, { hold, use }: StartOrder): TaskMeters {
   let armed = hold !== null;
   return {
     ...meters,
@@ -78,7 +80,7 @@ function holding(meters: TaskMeters, hold: StartOrder['hold']): TaskMeters {
       meters.moved(task, before, after);
       if (!armed || hold === null || task.serverId !== hold.serverId || pointOf(after) !== hold.point) return;
       armed = false;
-      holdHere(hold.point);
+      holdHere(hold.point, use);
     },
   };
 }
@@ -123,7 +125,7 @@ async function start(order: StartOrder): Promise<Parts> {
     clock: systemClock,
     logger: createLogger({ service: order.instance, version: '0', level, format: 'json' }),
     tracer: trace.getTracer('faults'),
-    meters: holding(taskMeters(metrics.instruments), order.hold),
+    meters: holding(taskMeters(metrics.instruments), order),
   });
   executor.done.catch((error: unknown) => {
     process.stderr.write(`${order.instance}: ${error instanceof Error ? error.stack : error}\n`);
