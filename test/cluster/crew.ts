@@ -252,8 +252,11 @@ function crew(sim: Sim, servers: readonly NatsServer[], kronos: Installation, ex
       if (seen.join() !== stored.slice(0, seen.length).join()) found.push('what was read live differs from the log');
       const failed = log.events.filter((event) => event.type === 'migration.failed');
       found.push(...failed.map(({ data }) => `${data.taskId}: ${data.errorType} ${data.reason.text}`));
-      const waiting = (await asked((jsm) => jsm.streams.info(streamNames.migrations))).state.messages;
-      if (waiting > 0) found.push(`${waiting} tasks are left on the queue`);
+      // The ack comes after the result.
+      await until(
+        'an empty work queue',
+        async () => (await asked((jsm) => jsm.streams.info(streamNames.migrations))).state.messages === 0,
+      );
       for (const host of [...LEAVING, LAST])
         for (const server of sim.cloud.servers.values())
           if (server.host === host) found.push(`${server.name} is still on ${host}`);
