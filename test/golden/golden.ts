@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import type { Decision, EngineOptions, Policy, Step } from '@kronos/contracts';
+import type { Decision, EngineOptions, Policy, Snapshot, Step } from '@kronos/contracts';
 import type { DecideInput, Memory } from '@kronos/placement';
 import { decideInput, type Sketch, type SketchHost, type SketchVm } from '@kronos/placement/testing';
 import { parse } from 'yaml';
@@ -44,6 +44,7 @@ const goldenSchema = z.strictObject({
   readings: z.record(z.string(), free).optional(),
   memory: free.optional(),
   options: free.optional(),
+  snapshot: free.optional(),
   expect: z.strictObject({
     outcome: z.enum(['planned', 'quiet', 'gated']),
     reason: z.string().optional(),
@@ -54,6 +55,16 @@ const goldenSchema = z.strictObject({
     warnings: z.array(z.string()).optional(),
     evacuations: z.array(z.string()).optional(),
     refusals: z.array(z.string()).optional(),
+    /** Every gate that is shut, in order. */
+    gates: z.array(z.string()).optional(),
+    /** Why a policy takes no part, by its name. */
+    skipped: z.record(z.string(), z.string()).optional(),
+    /** What speaks against moving a VM, by its id; `planned` where nothing does. */
+    verdicts: z.record(z.string(), z.string()).optional(),
+    /** What each host says to a VM in the start state: `legal`, or the reason against it. By VM, then by host. */
+    destinations: z.record(z.string(), z.record(z.string(), z.string())).optional(),
+    /** Why each step is taken, in order. */
+    why: z.array(z.string()).optional(),
     /** What planner=greedy does instead, where the file is about the difference. */
     greedy: z.array(z.string()).optional(),
   }),
@@ -96,6 +107,7 @@ function inputOf(golden: z.infer<typeof goldenSchema>): DecideInput {
     vms,
     ...(golden.groups === undefined ? {} : { groups: golden.groups as NonNullable<Sketch['groups']> }),
     ...(golden.migrations === undefined ? {} : { migrations: golden.migrations }),
+    snapshot: (golden.snapshot ?? {}) as Partial<Snapshot>,
     memory: (golden.memory ?? {}) as Partial<Memory>,
     options: (golden.options ?? {}) as Partial<EngineOptions>,
   });

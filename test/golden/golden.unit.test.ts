@@ -1,5 +1,5 @@
 import { decisionSchema } from '@kronos/contracts';
-import { decide } from '@kronos/placement';
+import { decide, explain } from '@kronos/placement';
 import { describe, expect, it } from 'vitest';
 import { verify } from '../property/verifier.ts';
 import { goldens, line, stuckLine } from './golden.ts';
@@ -22,6 +22,22 @@ describe('golden clusters', () => {
         expect(decision.evacuations.map((e) => `${e.host}: ${e.state}, ${e.left} left`)).toEqual(golden.evacuations);
       if (golden.refusals !== undefined)
         for (const code of golden.refusals) expect(Object.keys(decision.refusals)).toContain(code);
+      if (golden.why !== undefined)
+        expect((decision.plan?.steps ?? []).map((step) => step.why?.code)).toEqual(golden.why);
+      const explanation = explain(input);
+      expect(explanation.decision).toEqual(decision);
+      const cycle = explanation.cycle();
+      if (golden.gates !== undefined) expect(cycle.gates.map((gate) => gate.code)).toEqual(golden.gates);
+      if (golden.skipped !== undefined)
+        expect(
+          Object.fromEntries(cycle.policies.flatMap((p) => (p.reason === null ? [] : [[p.policy, p.reason.code]]))),
+        ).toEqual(golden.skipped);
+      for (const [id, code] of Object.entries(golden.verdicts ?? {}))
+        expect([id, explanation.vm(id)?.verdict.code]).toEqual([id, code]);
+      for (const [id, hosts] of Object.entries(golden.destinations ?? {})) {
+        const said = explanation.vm(id)?.destinations.map((d) => [d.host, d.refusal ?? 'legal']);
+        expect([id, Object.fromEntries(said ?? [])]).toEqual([id, hosts]);
+      }
       if (golden.greedy !== undefined) {
         const greedy = decide({ ...input, options: { ...input.options, planner: 'greedy' } });
         expect((greedy.plan?.steps ?? []).map(line)).toEqual(golden.greedy);
