@@ -2,7 +2,7 @@
  * What the executor costs: `node services/executor/src/bench.ts [--tasks N] [--queued N]`. Prints one object of JSON.
  *
  * `overheadMs`: wall time of a task less the time inside HTTP calls and less the waits between two looks at Nova, median and 95th
- * percentile, one task at a time. `memoryMib`: resident memory of the executor's process idle, and with so many queued tasks.
+ * percentile, one task at a time. `stepsMs`: the same, median, by the stage that a task left. `memoryMib`: resident memory of the executor's process idle, and with so many queued tasks.
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -43,7 +43,7 @@ class Busy {
   }
 }
 
-async function compose(natsUrl: string, authUrl: string, busy: Busy) {
+async function compose(natsUrl: string, authUrl: string, busy: Busy, onMove: (from: string) => void = () => undefined) {
   const log = await connectEventLog({ servers: [natsUrl], name: 'executor' });
   const view = await log.view<Folder>({ initial: createFolder(), evolve: (folder, stored) => folder.apply(stored) });
   const session = createSession({
@@ -71,6 +71,7 @@ async function compose(natsUrl: string, authUrl: string, busy: Busy) {
       busy.end();
     },
   };
+  const meters = taskMeters(createMetrics(resourceFromAttributes({})).instruments);
   const executor = createExecutor({
     log,
     view,
@@ -85,7 +86,13 @@ async function compose(natsUrl: string, authUrl: string, busy: Busy) {
     clock,
     logger: createLogger({ service: 'executor', version: '0', level: 'silent', format: 'json' }),
     tracer: trace.getTracer('bench'),
-    meters: taskMeters(createMetrics(resourceFromAttributes({})).instruments),
+    meters: {
+      ...meters,
+      moved(task, before, after) {
+        meters.moved(task, before, after);
+        onMove(before.stage.at);
+      },
+    },
   });
   return {
     executor,
@@ -99,10 +106,19 @@ async function compose(natsUrl: string, authUrl: string, busy: Busy) {
 }
 
 /** Wall time less waiting, for tasks that run one at a time. */
-async function overhead(tasks: number): Promise<{ median: number; p95: number }> {
+async function overhead(tasks: number) {
   const bed = await startBed(smallCloud(4, 4), { ackWaitSeconds: 30 });
   const busy = new Busy();
-  const { close } = await compose(bed.nats.url, bed.sim.urls.identity, busy);
+  let last = 0;
+  const steps = new Map<string, number[]>();
+  const idle = (): number => performance.now() - busy.ms;
+  /** What a task has spent in a stage, added up over its visits. */
+  const spent = new Map<string, number>();
+  const { close } = await compose(bed.nats.url, bed.sim.urls.identity, busy, (from) => {
+    const now = idle();
+    spent.set(from, (spent.get(from) ?? 0) + now - last);
+    last = now;
+  });
   const costs: number[] = [];
   for (let i = 0; i < tasks; i += 1) {
     const server = bed.sim.cloud.server(`h1-${1 + (i % 4)}`);
@@ -111,15 +127,25 @@ async function overhead(tasks: number): Promise<{ median: number; p95: number }>
     const began = performance.now();
     const ids = await bed.release([{ server: server.name, from: server.host, to }]);
     const released = performance.now() - began;
+    last = idle();
+    spent.clear();
     await finished(bed, ids[0] ?? '');
     costs.push(performance.now() - began - released - (busy.ms - before));
+    for (const [stage, ms] of spent) steps.set(stage, [...(steps.get(stage) ?? []), ms]);
   }
   await close();
   await bed.close();
   // The first one authenticates and asks for versions.
-  const sorted = costs.slice(1).sort((a, b) => a - b);
-  const at = (share: number): number => Math.round((sorted[Math.floor(sorted.length * share)] ?? 0) * 10) / 10;
-  return { median: at(0.5), p95: at(0.95) };
+  const warm = costs.slice(1);
+  return {
+    overheadMs: { median: quantile(warm, 0.5), p95: quantile(warm, 0.95) },
+    stepsMs: Object.fromEntries([...steps].map(([stage, all]) => [stage, quantile(all.slice(1), 0.5)])),
+  };
+}
+
+function quantile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return Math.round((sorted[Math.floor(sorted.length * share)] ?? 0) * 10) / 10;
 }
 
 async function finished(bed: Bed, task: string): Promise<void> {
@@ -176,7 +202,7 @@ if (values.child) {
   });
   process.send?.('ready');
 } else {
-  const overheadMs = await overhead(Number(values.tasks));
+  const { overheadMs, stepsMs } = await overhead(Number(values.tasks));
   const memoryMib = await memory(Number(values.queued));
-  process.stdout.write(`${JSON.stringify({ bench: 'executor', overheadMs, memoryMib })}\n`);
+  process.stdout.write(`${JSON.stringify({ bench: 'executor', overheadMs, stepsMs, memoryMib })}\n`);
 }

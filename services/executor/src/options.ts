@@ -22,7 +22,7 @@ export interface TaskOptions {
   readonly postWindowMs: number;
   /** An attempt without a migration in Nova is closed after this time at the earliest (spec 7.3). */
   readonly takeoverMs: number;
-  /** Facts of a pre-flight are not older than this when the attempt starts. */
+  /** No more time than this passes between a pre-flight and the start of the attempt. */
   readonly checkTtlMs: number;
   /** How long Nova may take, once a migration is over, to agree with itself about the server. */
   readonly settleMs: number;

@@ -160,10 +160,9 @@ class Shell {
       case 'awaitStart':
         return this.#awaitStart(command.notBefore);
       case 'check': {
-        const began = clock.read().mono;
         this.#checkedAtSequence = this.#deps.reader.lastSequenceOf(this.#results);
         const verdict = await withSpan(tracer, spans.preflight, {}, (span) => this.#check(span));
-        return { kind: 'checked', verdict, began };
+        return { kind: 'checked', verdict };
       }
       case 'appendStarted': {
         const began = clock.read().mono;

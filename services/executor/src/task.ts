@@ -173,7 +173,7 @@ interface Checked {
   readonly newestMigrationId: number;
   /** Nova's scheduler is to be bypassed (`[executor] force`, below 2.68 only). */
   readonly forced: boolean;
-  /** When its reads began. */
+  /** When its reads were over. From an API that takes long for them nothing fresher can be had. */
   readonly at: number;
 }
 
@@ -229,7 +229,7 @@ type FactBody =
   | { readonly kind: 'putOff'; readonly delayMs: number }
   /** The executor stops. */
   | { readonly kind: 'draining' }
-  | { readonly kind: 'checked'; readonly verdict: Verdict; readonly began: number }
+  | { readonly kind: 'checked'; readonly verdict: Verdict }
   /** It is on the log, and by this append. `began`: when the append was begun. */
   | { readonly kind: 'appended'; readonly began: number }
   /** It was not written: the subject has moved on, or the same act is already there. */
@@ -335,7 +335,7 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
     case 'waiting':
       return waiting(state, stage, fact);
     case 'checking':
-      if (fact.kind === 'checked') return checked(state, stage, fact.verdict, fact.began, fact.at);
+      if (fact.kind === 'checked') return checked(state, stage, fact.verdict, fact.at);
       break;
     case 'claiming':
       if (fact.kind === 'appended') {
@@ -472,13 +472,7 @@ function waiting(state: TaskState, stage: Stage & { at: 'waiting' }, fact: Fact)
   }
 }
 
-function checked(
-  state: TaskState,
-  { grant }: Stage & { at: 'checking' },
-  verdict: Verdict,
-  began: number,
-  at: Reading,
-): TaskState {
+function checked(state: TaskState, { grant }: Stage & { at: 'checking' }, verdict: Verdict, at: Reading): TaskState {
   const { expected } = grant;
   switch (verdict.kind) {
     case 'go': {
@@ -492,7 +486,7 @@ function checked(
         });
       }
       // The log went on while the cloud was read: fold and decide again before the claim.
-      const found = { newestMigrationId: verdict.newestMigrationId, forced: verdict.forced, at: began };
+      const found = { newestMigrationId: verdict.newestMigrationId, forced: verdict.forced, at: at.mono };
       return to(seeing(state), { at: 'waiting', checked: found, notBefore: at.mono });
     }
     case 'there':

@@ -73,10 +73,9 @@ const nothingSeen = { newestMigrationId: 7, migrationId: null, requestId: null }
 const logSays = (attempt: TaskLog['attempt'], expected = 40): Body => ({ kind: 'log', log: { attempt, expected } });
 const waiting = logSays({ kind: 'waiting' });
 const mayStart: Body = { kind: 'mayStart', grant: { expected: 41, disturbed: false } };
-const go: Body = { kind: 'checked', verdict: { kind: 'go', newestMigrationId: 7, forced: false }, began: 500 };
+const go: Body = { kind: 'checked', verdict: { kind: 'go', newestMigrationId: 7, forced: false } };
 const refusedBy = (failure: Partial<Failure>): Body => ({
   kind: 'checked',
-  began: 500,
   verdict: {
     kind: 'no',
     failure: {
@@ -215,7 +214,7 @@ describe('a move that goes well', () => {
   it('calls nothing when the server is on its destination already', () => {
     const life = new Life().when(waiting, mayStart, {
       kind: 'checked',
-      began: 0,
+
       verdict: { kind: 'there', host: 'h2' },
     });
     expect(life.ended).toMatchObject({ type: 'completed', outcome: 'alreadyThere', host: 'h2', nova: null });
@@ -288,6 +287,14 @@ describe('the start', () => {
     expect(life.when(mayStart).command.do).toBe('check');
   });
 
+  it('starts on a pre-flight that took long, as nothing fresher can be had', () => {
+    const life = new Life()
+      .when(waiting, mayStart)
+      .pass(30 * SECOND)
+      .when(go, mayStart);
+    expect(life.command.do).toBe('appendStarted');
+  });
+
   it('checks again when its hosts were touched meanwhile', () => {
     const life = new Life().when(waiting, mayStart, go, mayStart, { kind: 'conflict' });
     expect(life.when({ kind: 'mayStart', grant: { expected: 44, disturbed: true } }).command.do).toBe('check');
@@ -307,7 +314,7 @@ describe('the start', () => {
   });
 
   it('waits, longer each time, while an API does not answer pre-flight, and spends no attempt on it', () => {
-    const unreachable: Body = { kind: 'checked', began: 0, verdict: { kind: 'unreachable', text: 'down' } };
+    const unreachable: Body = { kind: 'checked', verdict: { kind: 'unreachable', text: 'down' } };
     const life = new Life().when(waiting);
     const waits: number[] = [];
     for (let i = 0; i < 6; i += 1) {
@@ -328,7 +335,7 @@ describe('the start', () => {
   });
 
   it('carries a forced move from pre-flight to the event and the request', () => {
-    const forced: Body = { kind: 'checked', began: 500, verdict: { kind: 'go', newestMigrationId: 7, forced: true } };
+    const forced: Body = { kind: 'checked', verdict: { kind: 'go', newestMigrationId: 7, forced: true } };
     const life = new Life().when(waiting, mayStart, forced, mayStart);
     expect(life.command).toMatchObject({ do: 'appendStarted', forced: true });
     expect(life.when({ kind: 'appended', began: 0 }).command).toMatchObject({ do: 'post', forced: true });

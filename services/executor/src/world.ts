@@ -246,7 +246,6 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
         return { kind: 'mayStart', grant: { expected, disturbed: flip(0.1) } };
       }
       case 'check': {
-        const began = now;
         const verdict = (): Extract<Body, { kind: 'checked' }>['verdict'] => {
           if (trouble && flip(0.1)) return { kind: 'unreachable', text: 'down' };
           if (server.host === destination) return { kind: 'there', host: server.host };
@@ -258,7 +257,7 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
             return { kind: 'no', failure: { ...failure, fault: pick('destination', 'infrastructure', 'none') } };
           return { kind: 'go', forced: false, ...idle() };
         };
-        return { kind: 'checked', verdict: verdict(), began };
+        return { kind: 'checked', verdict: verdict() };
       }
       case 'appendStarted': {
         const began = now;
