@@ -1,133 +1,22 @@
-import type { Decision, Reason, Step } from '@kronos/contracts';
+import type { Decision } from '@kronos/contracts';
 import { type Cluster, shareOn } from './cluster.ts';
 import { check, Room } from './constraints.ts';
 import { type DecideInput, type Deliberation, deliberate } from './decide.ts';
+import type {
+  ByPolicy,
+  Counts,
+  CycleExplanation,
+  DestinationVerdict,
+  HostExplanation,
+  HostValue,
+  PlanExplanation,
+  StepExplanation,
+  VmExplanation,
+} from './explanation.ts';
 import type { Ground } from './filter.ts';
 import { combinedOf, EPSILON, Extremes, imbalances, valuesAfter } from './measure.ts';
-import { codeOfNumber, type ReasonCode } from './reasons.ts';
-
-/** Values by policy name. */
-export type ByPolicy = Readonly<Record<string, number>>;
-
-/** The cycle as a whole: why there is a plan, or why there is none. */
-export type CycleExplanation = {
-  readonly outcome: Decision['outcome'];
-  readonly reason: Reason;
-  readonly mode: 'spread' | 'pack';
-  /** Every gate that is shut, not only the first. */
-  readonly gates: readonly Reason[];
-  readonly policies: readonly {
-    readonly policy: string;
-    readonly participates: boolean;
-    /** Why it takes no part. */
-    readonly reason: Reason | null;
-    readonly imbalance: number | null;
-    readonly threshold: number;
-    readonly detected: boolean;
-    readonly sustainedCycles: number;
-    readonly neededCycles: number;
-    /** The hosts that make the imbalance. */
-    readonly highest: HostValue | null;
-    readonly lowest: HostValue | null;
-  }[];
-  readonly hosts: { readonly all: number; readonly destinations: number; readonly refused: Counts };
-  readonly vms: { readonly all: number; readonly movable: number; readonly refused: Counts };
-  /** Candidates of the passes that were refused. */
-  readonly refusals: Counts;
-  /** Pack mode: what became of each host in the drain order. */
-  readonly drains: readonly {
-    readonly host: string;
-    readonly vms: number;
-    readonly moves: number;
-    readonly refusal: ReasonCode | null;
-  }[];
-  readonly stuck: Decision['stuck'];
-  readonly warnings: Decision['warnings'];
-  readonly evacuations: Decision['evacuations'];
-};
-
-export type HostValue = { readonly host: string; readonly value: number };
-export type Counts = Readonly<Record<string, number>>;
-
-/** The plan as a whole: what it starts from, what each step leads to, how good it is. */
-export type PlanExplanation = {
-  readonly planner: 'search' | 'greedy';
-  readonly budget: number;
-  readonly before: Decision['before'];
-  readonly after: Decision['before'];
-  readonly lowerBound: number | null;
-  readonly shareOfPossible: number | null;
-  readonly endedBy: 'done' | 'budget' | 'work' | null;
-  readonly candidatesEvaluated: number;
-  /** Combined imbalance after each step, were they done one after the other. */
-  readonly course: readonly { readonly step: number; readonly combined: number; readonly policies: ByPolicy }[];
-};
-
-/** One step: why this VM, why there, why not elsewhere. */
-export type StepExplanation = {
-  readonly step: Step;
-  /** What the VM weighs on its source. */
-  readonly weights: ByPolicy;
-  readonly source: { readonly host: string; readonly before: ByPolicy; readonly after: ByPolicy };
-  readonly destination: { readonly host: string; readonly before: ByPolicy; readonly after: ByPolicy };
-  /** Combined imbalance with the whole plan, and with all of it but this step. */
-  readonly combined: { readonly withStep: number; readonly withoutStep: number };
-  /** Every other host in the VM's place: refused, or what the combined imbalance would be. Best first. */
-  readonly elsewhere: readonly DestinationVerdict[];
-};
-
-/** What a host would mean for a VM. */
-export type DestinationVerdict = {
-  readonly host: string;
-  readonly refusal: ReasonCode | null;
-  /** Combined imbalance if it went there; null where nothing is scored. */
-  readonly combined: number | null;
-  /** Lowering of the combined imbalance; below 0 it would rise. */
-  readonly gain: number | null;
-  /** Policies that would get worse and end above their thresholds. */
-  readonly worsens: readonly string[];
-};
-
-/** Why a VM stays where it is, or which steps move it. */
-export type VmExplanation = {
-  readonly serverId: string;
-  readonly serverName: string;
-  readonly host: string;
-  readonly weights: ByPolicy;
-  readonly groups: readonly string[];
-  /** Steps of the plan that move it. */
-  readonly steps: readonly number[];
-  /** The verdict: a gate, its own refusal, or what speaks against every destination; `planned` when it moves. */
-  readonly verdict: Ground;
-  /** All hosts as destinations in the start state, best first. */
-  readonly destinations: readonly DestinationVerdict[];
-};
-
-/** What a host holds, and why it takes or loses VMs or does not. */
-export type HostExplanation = {
-  readonly host: string;
-  readonly zone: string | null;
-  /** Takes part in the imbalance: up, enabled, not forced down. */
-  readonly counted: boolean;
-  /** Why it is no destination; null when it is one. */
-  readonly refusal: Ground | null;
-  readonly before: ByPolicy;
-  readonly after: ByPolicy;
-  /** Place among the counted hosts by policy: 1 is the highest value; null when it is not counted. */
-  readonly rank: Readonly<Record<string, number>> | null;
-  /** By resource class. */
-  readonly free: ByPolicy;
-  readonly vms: readonly {
-    readonly serverId: string;
-    readonly weights: ByPolicy;
-    readonly refusal: ReasonCode | null;
-  }[];
-  readonly arrivals: readonly number[];
-  readonly departures: readonly number[];
-  /** Pack mode: why it is not drained; null when it is, or was not considered. */
-  readonly drainRefusal: ReasonCode | null;
-  readonly evacuation: Decision['evacuations'][number] | null;
-};
+import { staysBelow } from './passes/pack.ts';
+import { codeNumber, codeOfNumber, type ReasonCode } from './reasons.ts';
 
 /**
  * Makes the decision again and answers questions about it, as data. Every answer follows from the same input as the
@@ -254,19 +143,11 @@ export class Explanation {
     const cluster = this.#cluster;
     const vm = cluster.vmIndex.get(serverId);
     if (vm === undefined) return null;
-    const { decision, observed, gates } = this.#it;
+    const { decision } = this.#it;
     const host = cluster.vmHost[vm] ?? 0;
     const steps = (decision.plan?.steps ?? []).filter((step) => step.serverId === serverId).map((step) => step.step);
     const room = new Room(cluster, false);
     const destinations = this.#destinations(vm, host, cluster.vmHost, cluster.score, room);
-    const gate = gates[0];
-    let verdict: Ground;
-    const own = observed.vmGrounds.get(serverId);
-    if (steps.length > 0) verdict = { code: 'planned', detail: {} };
-    else if (decision.outcome === 'gated' && gate !== undefined)
-      verdict = { code: gate.reason.code as ReasonCode, detail: {} };
-    else if (own !== undefined) verdict = own;
-    else verdict = against(destinations);
     return {
       serverId,
       serverName: cluster.vmNames[vm] ?? '',
@@ -274,9 +155,28 @@ export class Explanation {
       weights: this.#weightsOf(vm),
       groups: (cluster.vmGroups[vm] ?? []).map((g) => cluster.groups[g]?.id ?? ''),
       steps,
-      verdict,
+      verdict: steps.length > 0 ? { code: 'planned', detail: {} } : this.#whyNot(vm, destinations),
       destinations,
     };
+  }
+
+  /** What keeps a VM where it is: the cycle, itself, its evacuation or drain, else its destinations. */
+  #whyNot(vm: number, destinations: readonly DestinationVerdict[]): Ground {
+    const { decision, observed, gates, drains, mode } = this.#it;
+    const cluster = this.#cluster;
+    const id = cluster.vmIds[vm] ?? '';
+    const is = (code: string): Ground => ({ code: code as ReasonCode, detail: {} });
+    const gate = gates[0];
+    if (decision.outcome === 'gated' && gate !== undefined) return is(gate.reason.code);
+    const own = observed.vmGrounds.get(id);
+    if (own !== undefined) return own;
+    const stuck = decision.stuck.find((other) => other.serverId === id);
+    if (stuck !== undefined) return is(stuck.reason.code);
+    const { code } = decision.reason;
+    if (decision.outcome === 'quiet' && code !== 'no-improvement' && code !== 'no-drain') return is(code);
+    if (mode === 'spread') return against(destinations);
+    const drain = drains.find((other) => other.host === cluster.vmHost[vm]);
+    return is(drain?.refusal ?? 'not-drained');
   }
 
   /** @returns null when the aggregate has no such host */
@@ -333,12 +233,15 @@ export class Explanation {
     const { H, P, policies } = cluster;
     const extremes = new Extremes(cluster);
     extremes.update(score);
+    const pack = this.#it.mode === 'pack';
+    const fullness = valuesAfter(cluster, cluster.fullness, cluster.vmHost, place);
     const now = imbalances(cluster, score);
     const combined = combinedOf(cluster, now);
     const verdicts: DestinationVerdict[] = [];
     for (let h = 0; h < H; h++) {
       if (h === from) continue;
-      const refusal = check(cluster, place, room, vm, h, repairs);
+      let refusal = check(cluster, place, room, vm, h, repairs);
+      if (refusal === 0 && pack && !staysBelow(cluster, fullness, vm, h)) refusal = codeNumber['capacity-threshold'];
       let after = 0;
       const worsens: string[] = [];
       for (let p = 0; p < P; p++) {

@@ -12,17 +12,16 @@ export {
 export { checkMove, type Refusal } from './constraints.ts';
 export { type DecideInput, decide, RULES_ONLY_BUDGET } from './decide.ts';
 export { ClusterFileError } from './errors.ts';
-export {
-  type ByPolicy,
-  type CycleExplanation,
-  type DestinationVerdict,
-  type Explanation,
-  explain,
-  type HostExplanation,
-  type PlanExplanation,
-  type StepExplanation,
-  type VmExplanation,
-} from './explain.ts';
+export { type Explanation, explain } from './explain.ts';
+export type {
+  ByPolicy,
+  CycleExplanation,
+  DestinationVerdict,
+  HostExplanation,
+  PlanExplanation,
+  StepExplanation,
+  VmExplanation,
+} from './explanation.ts';
 export * from './memory.ts';
 export { type Observed, observe } from './observe.ts';
 export { type ReasonCode, reasonCodes, reasonMeanings } from './reasons.ts';

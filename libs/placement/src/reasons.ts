@@ -79,6 +79,7 @@ export const reasonMeanings = {
   'no-gain': 'The move gains less than min_gain.',
   'capacity-threshold': "The host's capacity value would reach the policy's capacity_threshold.",
   'not-better': 'Other moves do more.',
+  'not-drained': 'The host is not the one to be emptied.',
 
   // Why a step is taken.
   'leaves-disabled-host': 'The host is disabled: its VMs leave.',

@@ -1,0 +1,126 @@
+import type { Decision, Reason, Step } from '@kronos/contracts';
+import type { Ground } from './filter.ts';
+import type { ReasonCode } from './reasons.ts';
+
+/** Values by policy name. */
+export type ByPolicy = Readonly<Record<string, number>>;
+
+/** The cycle as a whole: why there is a plan, or why there is none. */
+export type CycleExplanation = {
+  readonly outcome: Decision['outcome'];
+  readonly reason: Reason;
+  readonly mode: 'spread' | 'pack';
+  /** Every gate that is shut, not only the first. */
+  readonly gates: readonly Reason[];
+  readonly policies: readonly {
+    readonly policy: string;
+    readonly participates: boolean;
+    /** Why it takes no part. */
+    readonly reason: Reason | null;
+    readonly imbalance: number | null;
+    readonly threshold: number;
+    readonly detected: boolean;
+    readonly sustainedCycles: number;
+    readonly neededCycles: number;
+    /** The hosts that make the imbalance. */
+    readonly highest: HostValue | null;
+    readonly lowest: HostValue | null;
+  }[];
+  readonly hosts: { readonly all: number; readonly destinations: number; readonly refused: Counts };
+  readonly vms: { readonly all: number; readonly movable: number; readonly refused: Counts };
+  /** Candidates of the passes that were refused. */
+  readonly refusals: Counts;
+  /** Pack mode: what became of each host in the drain order. */
+  readonly drains: readonly {
+    readonly host: string;
+    readonly vms: number;
+    readonly moves: number;
+    readonly refusal: ReasonCode | null;
+  }[];
+  readonly stuck: Decision['stuck'];
+  readonly warnings: Decision['warnings'];
+  readonly evacuations: Decision['evacuations'];
+};
+
+export type HostValue = { readonly host: string; readonly value: number };
+export type Counts = Readonly<Record<string, number>>;
+
+/** The plan as a whole: what it starts from, what each step leads to, how good it is. */
+export type PlanExplanation = {
+  readonly planner: 'search' | 'greedy';
+  readonly budget: number;
+  readonly before: Decision['before'];
+  readonly after: Decision['before'];
+  readonly lowerBound: number | null;
+  readonly shareOfPossible: number | null;
+  readonly endedBy: 'done' | 'budget' | 'work' | null;
+  readonly candidatesEvaluated: number;
+  /** Combined imbalance after each step, were they done one after the other. */
+  readonly course: readonly { readonly step: number; readonly combined: number; readonly policies: ByPolicy }[];
+};
+
+/** One step: why this VM, why there, why not elsewhere. */
+export type StepExplanation = {
+  readonly step: Step;
+  /** What the VM weighs on its source. */
+  readonly weights: ByPolicy;
+  readonly source: { readonly host: string; readonly before: ByPolicy; readonly after: ByPolicy };
+  readonly destination: { readonly host: string; readonly before: ByPolicy; readonly after: ByPolicy };
+  /** Combined imbalance with the whole plan, and with all of it but this step. */
+  readonly combined: { readonly withStep: number; readonly withoutStep: number };
+  /** Every other host in the VM's place: refused, or what the combined imbalance would be. Best first. */
+  readonly elsewhere: readonly DestinationVerdict[];
+};
+
+/** What a host would mean for a VM. */
+export type DestinationVerdict = {
+  readonly host: string;
+  readonly refusal: ReasonCode | null;
+  /** Combined imbalance if it went there; null where nothing is scored. */
+  readonly combined: number | null;
+  /** Lowering of the combined imbalance; below 0 it would rise. */
+  readonly gain: number | null;
+  /** Policies that would get worse and end above their thresholds. */
+  readonly worsens: readonly string[];
+};
+
+/** Why a VM stays where it is, or which steps move it. */
+export type VmExplanation = {
+  readonly serverId: string;
+  readonly serverName: string;
+  readonly host: string;
+  readonly weights: ByPolicy;
+  readonly groups: readonly string[];
+  /** Steps of the plan that move it. */
+  readonly steps: readonly number[];
+  /** The verdict: a gate, its own refusal, or what speaks against every destination; `planned` when it moves. */
+  readonly verdict: Ground;
+  /** All hosts as destinations in the start state, best first. */
+  readonly destinations: readonly DestinationVerdict[];
+};
+
+/** What a host holds, and why it takes or loses VMs or does not. */
+export type HostExplanation = {
+  readonly host: string;
+  readonly zone: string | null;
+  /** Takes part in the imbalance: up, enabled, not forced down. */
+  readonly counted: boolean;
+  /** Why it is no destination; null when it is one. */
+  readonly refusal: Ground | null;
+  readonly before: ByPolicy;
+  readonly after: ByPolicy;
+  /** Place among the counted hosts by policy: 1 is the highest value; null when it is not counted. */
+  readonly rank: Readonly<Record<string, number>> | null;
+  /** By resource class. */
+  readonly free: ByPolicy;
+  readonly vms: readonly {
+    readonly serverId: string;
+    readonly weights: ByPolicy;
+    readonly refusal: ReasonCode | null;
+  }[];
+  readonly arrivals: readonly number[];
+  readonly departures: readonly number[];
+  /** Pack mode: why it is not drained; null when it is, or was not considered. */
+  readonly drainRefusal: ReasonCode | null;
+  readonly evacuation: Decision['evacuations'][number] | null;
+};
