@@ -6,6 +6,7 @@ import type { Family } from './names.ts';
 import { cycleDecidedSchema, planDispatchedSchema, plannerConfiguredSchema } from './plans.ts';
 import { snapshotTakenSchema } from './snapshot.ts';
 import {
+  migrationAbortRequestedSchema,
   migrationCompletedSchema,
   migrationFailedSchema,
   migrationObservedSchema,
@@ -47,6 +48,7 @@ export const resultSchemas = [
   migrationFailedSchema,
   migrationSkippedSchema,
   migrationSuspectedSchema,
+  migrationAbortRequestedSchema,
 ] as const;
 
 /** Every message type, under the subject family it travels on. */

@@ -107,6 +107,7 @@ export const messageId = {
   requested: (task: string, attempt: number) => `migration.requested:${task}:${attempt}`,
   started: (task: string, attempt: number) => `migration.started:${task}:${attempt}`,
   observed: (task: string, attempt: number) => `migration.observed:${task}:${attempt}`,
+  abortRequested: (task: string, attempt: number) => `migration.abortRequested:${task}:${attempt}`,
   /** `occasion`: which delivery of the message, and which of its trials. */
   suspected: (task: string, attempt: number, occasion: string, tries: number) =>
     `migration.suspected:${task}:${attempt}:${occasion}:${tries}`,

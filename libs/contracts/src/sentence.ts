@@ -47,6 +47,8 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       }`;
     case 'migration.skipped':
       return `${move(event, nameOf)} skipped: ${event.data.reason.text}`;
+    case 'migration.abortRequested':
+      return `Nova is asked to abort ${move(event, nameOf)}: ${event.data.text}`;
     case 'migration.suspected':
       return event.data.tries === 0
         ? `${move(event, nameOf)} did not end its executor`

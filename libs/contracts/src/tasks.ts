@@ -79,6 +79,21 @@ export const migrationSuspectedSchema = message(
 );
 export type MigrationSuspected = z.infer<typeof migrationSuspectedSchema>;
 
+/** Written before an executor asks Nova to abort a migration: whoever follows it afterwards knows why it ends. */
+export const migrationAbortRequestedSchema = message(
+  'migration.abortRequested',
+  1,
+  z.object({
+    ...attemptOf,
+    /** `operator`, `queue`, `deadline`, `no-progress`, `hard-timeout`, or a word that a later version adds. */
+    cause: z.string(),
+    text: z.string(),
+    /** What it was allowed, in milliseconds; null where no limit is the cause. */
+    limitMs: z.number().nullable(),
+  }),
+);
+export type MigrationAbortRequested = z.infer<typeof migrationAbortRequestedSchema>;
+
 /** What Nova said and how long it took, as far as it is known. */
 export const novaFactsSchema = z.object({
   migrationId: z.int().nullable(),

@@ -516,7 +516,8 @@ export function createFolder(from: LogState = initialLogState()): Folder {
         pause(event, at);
         break;
       case 'migration.suspected':
-        // What an executor remembers for those that come after it; it changes nothing of the task.
+      case 'migration.abortRequested':
+        // What an executor tells those that come after it; it changes nothing of the task.
         break;
       case 'evaluation.requested':
         // Asks the scorer for a snapshot; nothing of it is remembered.

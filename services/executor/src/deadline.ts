@@ -72,8 +72,11 @@ export function deadlineMs(
   return Math.max(bySize, Math.min(byPace, options.hardTimeoutMs));
 }
 
+/** What a migration can be past. */
+export const OVERDUE = ['queue', 'deadline', 'no-progress', 'hard-timeout'] as const;
+
 export type Overdue = {
-  readonly cause: 'queue' | 'deadline' | 'no-progress' | 'hard-timeout';
+  readonly cause: (typeof OVERDUE)[number];
   /** How long it was allowed, in milliseconds. */
   readonly limitMs: number;
   readonly text: string;

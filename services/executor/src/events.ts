@@ -1,6 +1,7 @@
 /** What the executor writes, as messages. */
 import {
   type Actor,
+  type MigrationAbortRequested,
   type MigrationCompleted,
   type MigrationFailed,
   type MigrationObserved,
@@ -9,8 +10,10 @@ import {
   type MigrationStarted,
   type MigrationSuspected,
   messageId,
+  type StoredEvent,
 } from '@kronos/contracts';
-import type { Ended, Next, Task } from './task.ts';
+import { OVERDUE } from './deadline.ts';
+import type { Ended, Next, Stop, Task } from './task.ts';
 
 /** Who writes, and on whose behalf. */
 export interface Origin {
@@ -81,6 +84,35 @@ export const suspectedEvent = (
   causationId: messageId.requested(task.taskId, task.attempt),
   data: { ...attemptOf(task), ...facts },
 });
+
+export const abortRequestedEvent = (task: Task, origin: Origin, stop: Stop): MigrationAbortRequested => ({
+  type: 'migration.abortRequested',
+  ...envelope(task, origin),
+  id: messageId.abortRequested(task.taskId, task.attempt),
+  causationId: messageId.started(task.taskId, task.attempt),
+  data: {
+    ...attemptOf(task),
+    cause: stop.cause,
+    text: stop.cause === 'operator' ? 'an operator asked for it' : stop.text,
+    limitMs: stop.cause === 'operator' ? null : stop.limitMs,
+  },
+});
+
+/** The stop that an executor before this one has decided on; null when the events name none. */
+export async function stopOf(
+  events: AsyncIterable<Pick<StoredEvent, 'event'>>,
+  { taskId, attempt }: Pick<Task, 'taskId' | 'attempt'>,
+): Promise<Stop | null> {
+  for await (const { event } of events) {
+    if (event.type !== 'migration.abortRequested') continue;
+    if (event.data.taskId !== taskId || event.data.attempt !== attempt) continue;
+    const { cause, text, limitMs } = event.data;
+    if (cause === 'operator') return { cause };
+    const known = OVERDUE.find((name) => name === cause) ?? 'deadline';
+    return { cause: known, text, limitMs: limitMs ?? 0 };
+  }
+  return null;
+}
 
 /** The one outcome of an attempt. */
 export function endedEvent(

@@ -15,7 +15,16 @@ import { attributes, type Logger, spans, withSpan } from '@kronos/telemetry';
 import type { Span, Tracer } from '@opentelemetry/api';
 import type { StartBoard } from './board.ts';
 import type { Clock } from './clock.ts';
-import { endedEvent, nextRequest, type Origin, observedEvent, startedEvent, suspectedEvent } from './events.ts';
+import {
+  abortRequestedEvent,
+  endedEvent,
+  nextRequest,
+  type Origin,
+  observedEvent,
+  startedEvent,
+  stopOf,
+  suspectedEvent,
+} from './events.ts';
 import { reason } from './failure.ts';
 import { explain, look } from './follow.ts';
 import type { TaskMeters } from './meters.ts';
@@ -148,7 +157,7 @@ class Shell {
     const task = this.#task;
     switch (command.do) {
       case 'readLog':
-        return { kind: 'log', log: await this.#readLog() };
+        return { kind: 'log', log: state.stage.at === 'received' ? await this.#inherit() : await this.#readLog() };
       case 'awaitTurn':
         return this.#awaitTurn(command.started);
       case 'appendSuspected': {
@@ -190,6 +199,11 @@ class Shell {
         logger.info({ ...this.about, migrationId, requestId }, 'Nova runs the migration');
         return written === 'appended' ? { kind: 'appended', began: clock.read().mono } : { kind: written };
       }
+      case 'appendAbortRequested': {
+        const event = abortRequestedEvent(task, this.#origin(), command.stop);
+        const written = await this.#append(() => log.append(event));
+        return written === 'appended' ? { kind: 'appended', began: clock.read().mono } : { kind: written };
+      }
       case 'abort':
         return { kind: 'abortAnswered', answer: await this.#abort(command.migrationId, state) };
       case 'explain':
@@ -228,6 +242,17 @@ class Shell {
   async #readLog(): Promise<TaskLog> {
     await this.#untilAnswered(() => this.#deps.reader.refresh());
     return this.#log();
+  }
+
+  /** The log, and what an executor before this one wanted the attempt aborted for. */
+  async #inherit(): Promise<TaskLog> {
+    const { log, reader } = this.#deps;
+    const { aggregate, taskId } = this.#task;
+    const read = await this.#readLog();
+    if (read.attempt.kind !== 'started') return read;
+    const from = reader.state(aggregate).tasks.get(taskId)?.slot?.sequence ?? 1;
+    const stop = await this.#untilAnswered(() => stopOf(log.replay({ from }), this.#task));
+    return { ...read, attempt: { ...read.attempt, stop } };
   }
 
   async #awaitStart(notBefore: number): Promise<FactBody> {

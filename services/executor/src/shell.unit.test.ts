@@ -12,12 +12,20 @@ import { aggregateState, fold, initialLogState } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { deadLetterEvent } from './deadLetter.ts';
-import { endedEvent, nextRequest, observedEvent, startedEvent, suspectedEvent } from './events.ts';
+import {
+  abortRequestedEvent,
+  endedEvent,
+  nextRequest,
+  observedEvent,
+  startedEvent,
+  stopOf,
+  suspectedEvent,
+} from './events.ts';
 import { providers } from './providers.ts';
 import { postOnce } from './run.ts';
 import { SAMPLE_MS, sampleTask } from './sample.ts';
 import { servedAggregates } from './service.ts';
-import type { Ended } from './task.ts';
+import type { Ended, Stop } from './task.ts';
 
 const by = { service: 'executor' as const, instance: 'e1', version: '1' };
 const origin = { by, correlationId: 'p', nowMs: SAMPLE_MS };
@@ -85,6 +93,7 @@ describe('what the executor writes', () => {
       startedEvent(task, origin, { newestMigrationId: 7, forced: false }),
       observedEvent(task, origin, { migrationId: 8, requestId: null }),
       suspectedEvent(task, origin, { deliveries: 6, trial: 1, tries: 2 }),
+      abortRequestedEvent(task, origin, { cause: 'operator' }),
       ...ends.map((ended) => endedEvent(task, origin, ended)),
       nextRequest(task, origin, { attempt: 2, destination: 'h3', notBeforeMs: SAMPLE_MS }),
     ];
@@ -94,12 +103,24 @@ describe('what the executor writes', () => {
       'migration.started:p-s1:1',
       'migration.observed:p-s1:1',
       'migration.suspected:p-s1:1:6.1:2',
+      'migration.abortRequested:p-s1:1',
       'migration.ended:p-s1:1',
       'migration.ended:p-s1:1',
       'migration.ended:p-s1:1',
       'migration.ended:p-s1:1',
       'migration.requested:p-s1:2',
     ]);
+  });
+
+  it('says why an abort was asked for, and reads it again, of this attempt', async () => {
+    const late = { cause: 'queue', limitMs: 5000, text: 'it waited' } as const;
+    async function* log(...stops: readonly Stop[]) {
+      yield { event: abortRequestedEvent({ ...task, attempt: 2 }, origin, { cause: 'operator' }) };
+      for (const stop of stops) yield { event: abortRequestedEvent(task, origin, stop) };
+    }
+    expect(await stopOf(log(late), task)).toEqual(late);
+    expect(await stopOf(log({ cause: 'operator' }), task)).toEqual({ cause: 'operator' });
+    expect(await stopOf(log(), task)).toBeNull();
   });
 
   it('asks for the next attempt with everything of the step, and its cause', () => {

@@ -105,7 +105,7 @@ export function attemptLog(state: AggregateState, taskId: string, attempt: numbe
   if (attempt > task.attempt) return { kind: 'unknown' };
   if (task.slot === null) return { kind: 'waiting' };
   const { newestMigrationId, migrationId, requestId } = task.slot;
-  return { kind: 'started', newestMigrationId, migrationId, requestId };
+  return { kind: 'started', newestMigrationId, migrationId, requestId, stop: null };
 }
 
 /** The attempt that the failure of `attempt` announced, while it has not begun. */

@@ -30,6 +30,8 @@ export type AttemptLog =
       readonly newestMigrationId: number;
       readonly migrationId: number | null;
       readonly requestId: string | null;
+      /** What an executor before this one wanted it aborted for. */
+      readonly stop: Stop | null;
     }
   /** `next`: a further attempt was announced and has not begun. */
   | { readonly kind: 'ended'; readonly next: Next | null };
@@ -84,9 +86,6 @@ export interface MigrationFacts {
   readonly status: string;
   readonly sourceCompute: string | null;
   readonly destCompute: string | null;
-  /** ISO-8601, by Nova's clock. */
-  readonly createdAt: string;
-  readonly updatedAt: string | null;
 }
 
 /** One look at Nova. The migrations are read before the server, so the server is never older than a status. */
@@ -103,8 +102,6 @@ export interface Run {
   readonly newestMigrationId: number;
   readonly requestId: string | null;
   readonly migrationId: number | null;
-  /** Begun by another executor, which may have asked Nova to abort it: only the log and Nova say so. */
-  readonly inherited: boolean;
   /** Since when this executor looks for its migration. */
   readonly since: number;
   /** When Nova had accepted the POST, if this executor sent it. */
@@ -113,6 +110,8 @@ export interface Run {
   readonly destCompute: string | null;
   readonly watch: Watch | null;
   readonly stop: Stop | null;
+  /** The log has `stop`. */
+  readonly noted: boolean;
   /** The last abort asked of Nova. */
   readonly abort: { readonly at: number; readonly status: string; readonly answer: AbortAnswer } | null;
   /** When the migration was first seen over. */
@@ -162,6 +161,8 @@ export type Stage =
   | { readonly at: 'seeking'; readonly run: Run; readonly soon: boolean }
   | { readonly at: 'noting'; readonly run: Run }
   | { readonly at: 'following'; readonly run: Run; readonly soon: boolean }
+  /** Why the migration is to be aborted goes onto the log first. */
+  | { readonly at: 'stopping'; readonly run: Run; readonly migrationId: number; readonly stop: Stop }
   | { readonly at: 'aborting'; readonly run: Run; readonly migrationId: number }
   | { readonly at: 'explaining'; readonly run: Run; readonly server: ServerFacts; readonly tries: number }
   | { readonly at: 'ending'; readonly ended: Ended; readonly expected: number | null }
@@ -209,6 +210,7 @@ export type Command =
   /** Wait, then read Nova. `migrationId`: the one that is followed; null while it is looked for. */
   | { readonly do: 'look'; readonly afterMs: number; readonly migrationId: number | null }
   | { readonly do: 'appendObserved'; readonly migrationId: number; readonly requestId: string | null }
+  | { readonly do: 'appendAbortRequested'; readonly stop: Stop }
   | { readonly do: 'abort'; readonly migrationId: number }
   | { readonly do: 'explain'; readonly afterMs: number; readonly requestId: string | null }
   | { readonly do: 'appendEnded'; readonly expected: number; readonly ended: Ended }
@@ -286,6 +288,8 @@ export function decide(state: TaskState): Command {
     }
     case 'noting':
       return { do: 'appendObserved', migrationId: stage.run.migrationId ?? 0, requestId: stage.run.requestId };
+    case 'stopping':
+      return { do: 'appendAbortRequested', stop: stage.stop };
     case 'aborting':
       return { do: 'abort', migrationId: stage.migrationId };
     case 'explaining':
@@ -339,7 +343,7 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
       break;
     case 'claiming':
       if (fact.kind === 'appended') {
-        const run = startRun(stage.checked.newestMigrationId, fact.at.mono, false);
+        const run = startRun(stage.checked.newestMigrationId, fact.at.mono);
         const by = fact.began + state.options.postWindowMs;
         return to(state, { at: 'posting', run, by, forced: stage.checked.forced });
       }
@@ -361,6 +365,11 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
     case 'following':
       if (fact.kind === 'looked') return followed(seeing(state), stage.run, fact.look, fact.stopAsked, fact.at);
       return unseen(state, fact, { ...stage, soon: false });
+    case 'stopping':
+      if (fact.kind === 'appended' || fact.kind === 'conflict')
+        return to(state, { at: 'aborting', run: { ...stage.run, noted: true }, migrationId: stage.migrationId });
+      if (fact.kind === 'lostTrack') return state;
+      break;
     case 'aborting':
       if (fact.kind === 'abortAnswered') {
         const abort = { at: fact.at.mono, status: stage.run.status ?? '', answer: fact.answer };
@@ -391,9 +400,8 @@ const finish = (state: TaskState, code: string, text: string, outcome: Outcome =
 const handOver = (state: TaskState): TaskState =>
   finish(state, 'handed-over', 'this executor stops; another one goes on', { kind: 'handOver' });
 
-const startRun = (newestMigrationId: number, at: number, inherited: boolean): Run => ({
+const startRun = (newestMigrationId: number, at: number): Run => ({
   newestMigrationId,
-  inherited,
   requestId: null,
   migrationId: null,
   since: at,
@@ -402,6 +410,7 @@ const startRun = (newestMigrationId: number, at: number, inherited: boolean): Ru
   destCompute: null,
   watch: null,
   stop: null,
+  noted: false,
   abort: null,
   overAt: null,
 });
@@ -417,8 +426,9 @@ function received(state: TaskState, log: TaskLog, at: Reading): TaskState {
       return finish(state, 'already-ended', 'the log has the outcome of this attempt');
     case 'started': {
       if (suspicious(state)) return to(state, { at: 'suspected', started: true });
-      const { migrationId, requestId } = attempt;
-      const run = { ...startRun(attempt.newestMigrationId, at.mono, true), migrationId, requestId };
+      const { migrationId, requestId, stop } = attempt;
+      const begun = startRun(attempt.newestMigrationId, at.mono);
+      const run = { ...begun, migrationId, requestId, stop, noted: stop !== null };
       return to(state, { at: migrationId === null ? 'seeking' : 'following', run, soon: true });
     }
     case 'waiting':
@@ -618,7 +628,7 @@ function followed(state: TaskState, before: Run, look: Look, stopAsked: boolean,
     at.mono - abort.at >= options.abortAgainMs ||
     (abort.answer !== 'accepted' && abort.status !== status);
   if (stop !== null && migrationId !== null && ABORTABLE.has(status) && again)
-    return to(state, { at: 'aborting', run, migrationId });
+    return to(state, run.noted ? { at: 'aborting', run, migrationId } : { at: 'stopping', run, migrationId, stop });
   return to(state, { at: 'following', run, soon: false });
 }
 
@@ -677,12 +687,7 @@ function over(state: TaskState, run: Run, look: Look, at: Reading): TaskState {
     };
     return fail(state, failure, { started: true, nova }, at, null);
   }
-  if (status === 'cancelled') {
-    const row = look.migrations.find((m) => m.id === run.migrationId);
-    const failure =
-      run.inherited && row !== undefined && outlived(row, options) ? abortedBefore(row) : abortedByOthers();
-    return fail(state, failure, { started: true, nova }, at, null);
-  }
+  if (status === 'cancelled') return fail(state, abortedByOthers(), { started: true, nova }, at, null);
   return to(state, { at: 'explaining', run, server, tries: 0 });
 }
 
@@ -776,22 +781,6 @@ const movedByOthers = (host: string | null): Failure =>
   cancelled('moved-by-others', `the server is on ${host ?? 'no host'}: somebody else moved it`);
 
 const abortedByOthers = (): Failure => cancelled('aborted-by-others', 'somebody else aborted the migration in Nova');
-
-/** How long Nova had a migration at most, in milliseconds, by its own clock, which shows whole seconds. */
-const lifeOf = ({ createdAt, updatedAt }: MigrationFacts): number =>
-  Date.parse(updatedAt ?? createdAt) - Date.parse(createdAt) + 1000;
-
-/** Whether a migration has lasted so long that an executor may have aborted it. */
-const outlived = (row: MigrationFacts, options: TaskOptions): boolean =>
-  lifeOf(row) >= Math.min(options.deadlineMinMs, options.noProgressMs, options.queueTimeoutMs);
-
-/** A cancelled migration that was begun by an executor which is gone: it lasted long enough to have been aborted by it. */
-const abortedBefore = (row: MigrationFacts): Failure => ({
-  errorType: 'MigrationTimeout',
-  reason: reason('deadline', `aborted after ${Math.round(lifeOf(row) / 1000)} s, past its limit`),
-  fault: 'none',
-  hostAtFault: null,
-});
 
 const operatorStopped = (): Failure => cancelled('operator', 'an operator stopped it');
 

@@ -51,6 +51,12 @@ class Life {
     return decide(this.state);
   }
 
+  /** What it asks of Nova once the log has the reason. */
+  get abort() {
+    if (this.command.do === 'appendAbortRequested') this.when({ kind: 'appended', began: this.mono });
+    return this.command;
+  }
+
   get stage(): string {
     return this.state.stage.at;
   }
@@ -69,7 +75,7 @@ class Life {
   }
 }
 
-const nothingSeen = { newestMigrationId: 7, migrationId: null, requestId: null };
+const nothingSeen = { newestMigrationId: 7, migrationId: null, requestId: null, stop: null };
 const logSays = (attempt: TaskLog['attempt'], expected = 40): Body => ({ kind: 'log', log: { attempt, expected } });
 const waiting = logSays({ kind: 'waiting' });
 const mayStart: Body = { kind: 'mayStart', grant: { expected: 41, disturbed: false } };
@@ -97,8 +103,6 @@ const row = (status: string, changes: Partial<MigrationFacts> = {}): MigrationFa
   status,
   sourceCompute: 'h1',
   destCompute: 'h2',
-  createdAt: '2026-03-01T12:00:00Z',
-  updatedAt: '2026-03-01T12:01:00Z',
   ...changes,
 });
 const on = (host: string, changes: Partial<ServerFacts> = {}): ServerFacts => ({
@@ -514,7 +518,7 @@ describe('a successor', () => {
 
   it('follows the migration that its predecessor had found', () => {
     const life = new Life({}, {}, 2).when(
-      logSays({ kind: 'started', newestMigrationId: 7, migrationId: 8, requestId: 'req-1' }),
+      logSays({ kind: 'started', newestMigrationId: 7, migrationId: 8, requestId: 'req-1', stop: null }),
     );
     expect(life.command).toMatchObject({ do: 'look', migrationId: 8 });
     expect(life.when(seen([row('completed')], on('h2'))).ended).toMatchObject({ type: 'completed' });
@@ -529,15 +533,18 @@ describe('a successor', () => {
     });
   });
 
-  it('takes a migration that was cancelled past its limit for one that its predecessor aborted', () => {
+  it('knows by the log why its predecessor asked for an abort, and goes on with it', () => {
+    const stop = { cause: 'deadline', limitMs: 5, text: 'late' } as const;
     const taken = () =>
-      new Life({}, {}, 2).when(logSays({ kind: 'started', newestMigrationId: 7, migrationId: 8, requestId: null }));
-    const late = row('cancelled', { updatedAt: '2026-03-01T12:10:01Z' });
-    expect(taken().when(seen([late], on('h1'))).ended).toMatchObject({ errorType: 'MigrationTimeout', next: null });
+      new Life({}, {}, 2).when(
+        logSays({ kind: 'started', newestMigrationId: 7, migrationId: 8, requestId: null, stop }),
+      );
+    expect(taken().when(seen([row('running')])).command).toEqual({ do: 'abort', migrationId: 8 });
     expect(taken().when(seen([row('cancelled')], on('h1'))).ended).toMatchObject({
-      reason: { code: 'aborted-by-others' },
+      errorType: 'MigrationTimeout',
+      reason: { code: 'deadline' },
+      next: null,
     });
-    expect(running().when(seen([late], on('h1'))).ended).toMatchObject({ reason: { code: 'aborted-by-others' } });
   });
 
   it('hands over in its turn when the executor stops', () => {
@@ -667,13 +674,13 @@ describe('deadlines', () => {
     life.pass(20 * MINUTE).when(seen([row('queued')]), { kind: 'appended', began: 0 });
     life.pass(5 * MINUTE).when(seen([row('running')]));
     expect(life.pass(10 * MINUTE - 1).when(seen([row('running')])).stage).toBe('following');
-    expect(life.pass(1).when(seen([row('running')])).command).toEqual({ do: 'abort', migrationId: 8 });
+    expect(life.pass(1).when(seen([row('running')])).abort).toEqual({ do: 'abort', migrationId: 8 });
   });
 
   it('grow with the memory and the local disk', () => {
     const life = running(new Life({}, { ramMb: 20 * 1024, diskGb: 10 }));
     expect(life.pass(30 * MINUTE - 1).when(seen([row('running')])).stage).toBe('following');
-    expect(life.pass(1).when(seen([row('running')])).command.do).toBe('abort');
+    expect(life.pass(1).when(seen([row('running')])).abort.do).toBe('abort');
   });
 
   it('grow when the bytes come slowly and steadily', () => {
@@ -686,7 +693,7 @@ describe('deadlines', () => {
   it('have one of their own for Nova’s queue: ended there, the same destination later', () => {
     const life = posted().when(seen([row('queued')]), { kind: 'appended', began: 0 });
     life.pass(30 * MINUTE).when(seen([row('queued')]));
-    expect(life.command.do).toBe('abort');
+    expect(life.abort.do).toBe('abort');
     life.when({ kind: 'abortAnswered', answer: 'accepted' }, seen([row('cancelled')], on('h1')));
     expect(life.ended).toMatchObject({
       errorType: 'MigrationTimeout',
@@ -700,19 +707,19 @@ describe('deadlines', () => {
     life.pass(5 * MINUTE).when(seen([row('running')], null, { remaining: 400 }));
     life.pass(9 * MINUTE).when(seen([row('running')], null, { remaining: 450 }));
     expect(life.stage).toBe('following');
-    expect(life.pass(MINUTE).when(seen([row('running')], null, { remaining: 400 })).command.do).toBe('abort');
+    expect(life.pass(MINUTE).when(seen([row('running')], null, { remaining: 400 })).abort.do).toBe('abort');
   });
 
   it('are waited out up to the hard limit with on_deadline=wait', () => {
     const life = running(new Life({ onDeadline: 'wait' }));
     expect(life.pass(719 * MINUTE).when(seen([row('running')])).stage).toBe('following');
-    expect(life.pass(MINUTE).when(seen([row('running')])).command.do).toBe('abort');
+    expect(life.pass(MINUTE).when(seen([row('running')])).abort.do).toBe('abort');
   });
 
   it('end as MigrationTimeout, for good, once the move is seen ended', () => {
     const life = running()
       .pass(10 * MINUTE)
-      .when(seen([row('running')]), { kind: 'abortAnswered', answer: 'accepted' });
+      .when(seen([row('running')]), { kind: 'appended', began: 0 }, { kind: 'abortAnswered', answer: 'accepted' });
     expect(life.stage).toBe('following');
     expect(life.when(seen([row('cancelled')], on('h1'))).ended).toMatchObject({
       errorType: 'MigrationTimeout',
@@ -724,7 +731,7 @@ describe('deadlines', () => {
   it('lose to a migration that completes first', () => {
     const life = running()
       .pass(10 * MINUTE)
-      .when(seen([row('running')]), { kind: 'abortAnswered', answer: 'accepted' });
+      .when(seen([row('running')]), { kind: 'appended', began: 0 }, { kind: 'abortAnswered', answer: 'accepted' });
     expect(life.when(seen([row('completed')], on('h2'))).ended).toMatchObject({ type: 'completed', warnings: [] });
   });
 });
@@ -734,14 +741,21 @@ describe('an abort', () => {
     posted().when(seen([row(status)], null, { stopAsked: true }), { kind: 'appended', began: 0 });
 
   it('is asked of Nova when an operator asks for it', () => {
-    expect(stopped().when(seen([row('running')], null, { stopAsked: true })).command).toEqual({
+    expect(stopped().when(seen([row('running')], null, { stopAsked: true })).abort).toEqual({
       do: 'abort',
       migrationId: 8,
     });
   });
 
+  it('is on the log with its reason before Nova is asked', () => {
+    const life = stopped().when(seen([row('running')]));
+    expect(life.command).toEqual({ do: 'appendAbortRequested', stop: { cause: 'operator' } });
+    expect(life.when({ kind: 'lostTrack' }).command.do).toBe('appendAbortRequested');
+    expect(life.when({ kind: 'conflict' }).command.do).toBe('abort');
+  });
+
   it.each(['queued', 'preparing', 'running'])('can be asked for while Nova says %s', (status) => {
-    expect(stopped().when(seen([row(status)])).command.do).toBe('abort');
+    expect(stopped().when(seen([row(status)])).abort.do).toBe('abort');
   });
 
   it.each(['accepted', 'running (post-copy)'])('waits while Nova says %s, which cannot be aborted', (status) => {
@@ -749,23 +763,35 @@ describe('an abort', () => {
   });
 
   it('that Nova refuses does not end the following', () => {
-    const life = stopped().when(seen([row('running')]), { kind: 'abortAnswered', answer: 'refused' });
+    const life = stopped().when(
+      seen([row('running')]),
+      { kind: 'appended', began: 0 },
+      { kind: 'abortAnswered', answer: 'refused' },
+    );
     expect(life.when(seen([row('running')])).command.do).toBe('look');
     life.when(seen([row('completed')], on('h2')));
     expect(life.ended).toMatchObject({ type: 'completed' });
   });
 
   it('that Nova refused is asked for again when the status has changed, or after a while', () => {
-    const life = stopped('queued').when(seen([row('queued')]), { kind: 'abortAnswered', answer: 'refused' });
+    const life = stopped('queued').when(
+      seen([row('queued')]),
+      { kind: 'appended', began: 0 },
+      { kind: 'abortAnswered', answer: 'refused' },
+    );
     expect(life.when(seen([row('queued')])).command.do).toBe('look');
-    expect(life.when(seen([row('running')])).command.do).toBe('abort');
+    expect(life.when(seen([row('running')])).abort.do).toBe('abort');
     life.when({ kind: 'abortAnswered', answer: 'accepted' });
     expect(life.when(seen([row('running')])).command.do).toBe('look');
-    expect(life.pass(30 * SECOND).when(seen([row('running')])).command.do).toBe('abort');
+    expect(life.pass(30 * SECOND).when(seen([row('running')])).abort.do).toBe('abort');
   });
 
   it('by an operator ends as Cancelled, without a further attempt', () => {
-    const life = stopped().when(seen([row('running')]), { kind: 'abortAnswered', answer: 'accepted' });
+    const life = stopped().when(
+      seen([row('running')]),
+      { kind: 'appended', began: 0 },
+      { kind: 'abortAnswered', answer: 'accepted' },
+    );
     expect(life.when(seen([row('cancelled')], on('h1'))).ended).toMatchObject({
       errorType: 'Cancelled',
       reason: { code: 'operator' },

@@ -12,6 +12,7 @@ import {
   initialState,
   type Next,
   type StageName,
+  type Stop,
   type Task,
   type TaskLog,
   type TaskState,
@@ -106,6 +107,8 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
   let finals = 0;
   /** How often in a row an attempt was begun alone, by the log. */
   const tries = new Map<number, number>();
+  /** Why an attempt was to be aborted, by the log. */
+  const stops = new Map<number, Stop>();
 
   const say = (text: string): void => {
     history.push(`${now} ${text}`);
@@ -175,6 +178,7 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
           newestMigrationId: found.newestMigrationId,
           migrationId: found.observed,
           requestId: null,
+          stop: stops.get(attempt) ?? null,
         },
         expected: sequence,
       };
@@ -305,8 +309,6 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
             status: m.status,
             sourceCompute: task.from,
             destCompute: flip(0.1) && m.status === 'accepted' ? null : m.destination,
-            createdAt: new Date(task.requestedMs + m.visibleAt).toISOString(),
-            updatedAt: new Date(task.requestedMs + now).toISOString(),
           }));
         const facts = { host: server.host, status: 'ACTIVE', vmState: 'active', taskState: server.taskState };
         const look = { migrations: rows, server: facts, progress: null };
@@ -317,6 +319,13 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
         if (trouble && flip(0.1)) return { kind: 'lostTrack' };
         sequence += 1;
         made.observed ??= command.migrationId;
+        return { kind: 'appended', began: now };
+      }
+      case 'appendAbortRequested': {
+        if (trouble && flip(0.1)) return { kind: 'lostTrack' };
+        if (stops.has(attempt)) return { kind: 'conflict' };
+        sequence += 1;
+        stops.set(attempt, command.stop);
         return { kind: 'appended', began: now };
       }
       case 'abort': {

@@ -40,6 +40,7 @@ export function attributesOf({ event, sequence, subject }: StoredEvent & { reado
     case 'migration.failed':
     case 'migration.skipped':
     case 'migration.suspected':
+    case 'migration.abortRequested':
       return {
         ...about,
         [attributes.planId]: event.data.planId,

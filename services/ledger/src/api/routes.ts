@@ -279,6 +279,7 @@ function concerns({ event }: StoredEvent, host: string): boolean {
     case 'migration.failed':
     case 'migration.skipped':
     case 'migration.suspected':
+    case 'migration.abortRequested':
       return event.data.from === host || event.data.destination === host;
     default:
       return false;
