@@ -27,13 +27,14 @@ describe.skipIf(prometheus === null)('the dashboards, against services at work',
   let server: Awaited<ReturnType<typeof startPrometheus>>;
 
   beforeAll(async () => {
-    world = await openWorld();
+    // Nobody takes the traces here: that is no concern of the metrics, which name them.
+    world = await openWorld({ env: { OS_TELEMETRY__OTLP_ENDPOINT: 'http://127.0.0.1:9' } });
     await world.until('a service of each kind', () => world.stage.urls.size === 4);
     const targets = [...world.stage.urls].map(([service, url]) => ({
       job: `kronos-${service}`,
       address: new URL(url).host,
     }));
-    server = await startPrometheus(prometheus ?? '', targets);
+    server = await startPrometheus(prometheus ?? '', targets, ['--enable-feature=exemplar-storage']);
     await world.until('a balanced cloud', settled, 120_000);
   }, 180_000);
   afterAll(async () => {
@@ -59,6 +60,23 @@ describe.skipIf(prometheus === null)('the dashboards, against services at work',
     }
     expect(empty).toEqual([]);
   }, 120_000);
+
+  it.each([
+    'kronos_cycle_duration_seconds_bucket',
+    'kronos_openstack_request_duration_seconds_bucket',
+    'kronos_decide_duration_seconds_bucket',
+    'kronos_migration_duration_seconds_bucket',
+  ])('%s leads to a trace', async (metric) => {
+    const ask = async () => {
+      const now = Date.now() / 1000;
+      const url = `${server.url}/api/v1/query_exemplars?query=${metric}&start=${now - 600}&end=${now + 60}`;
+      const answer = (await (await fetch(url)).json()) as {
+        data: { exemplars: { labels: { trace_id?: string } }[] }[];
+      };
+      return answer.data.flatMap(({ exemplars }) => exemplars.map(({ labels }) => labels.trace_id));
+    };
+    await expect.poll(ask, { timeout: 20_000 }).toContainEqual(expect.stringMatching(/^[0-9a-f]{32}$/));
+  });
 
   it('every metric that a dashboard shows is one that the services give', () => {
     const known = new Set<string>(Object.values(metricSpecs).map((spec) => spec.name));
