@@ -39,6 +39,7 @@ async function openHomes(): Promise<(of: ServiceName | 'provision') => Record<st
 
 /** The machines of ledger and planner are gone, with all their files, and come back empty. */
 async function loseMachines(at: World): Promise<void> {
+  await expect.poll(() => readdir(archive()).catch(() => []), { timeout: 30_000 }).not.toEqual([]);
   for (const service of forgetful)
     for (const child of at.stage.processes.get(service) ?? []) {
       if (child.exitCode !== null || child.signalCode !== null) continue;
@@ -46,7 +47,6 @@ async function loseMachines(at: World): Promise<void> {
       child.kill('SIGKILL');
       await gone;
     }
-  expect(await readdir(archive())).not.toEqual([]);
   for (const service of forgetful) {
     await rm(home(service), { recursive: true });
     await mkdir(home(service));

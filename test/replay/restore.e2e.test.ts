@@ -95,6 +95,7 @@ describe('a running system whose NATS server is lost with all its data', () => {
     const last = await before.lastSequence(streamNames.log);
     await expect.poll(async () => (await verifyArchive(directory)).last, { timeout: 20_000 }).toBe(last);
     await kill(stage, ['ledger']);
+    await first.until('the end of the log', (events) => events.length >= last);
     const inFlight = released(first.events).filter((task) => !ended(first.events).has(task));
     expect(inFlight.length).toBeGreaterThan(0);
     await before.close();
