@@ -293,13 +293,24 @@ export function illegal({ snapshot, memory }: Case, { done, running }: Moment): 
   return wrong;
 }
 
+/** Released moves that will still take a server on from where it is seen: a parked one has two of them. */
+function flying(snapshot: Snapshot, memory: Memory): Memory['inFlight'] {
+  const of = (task: Memory['inFlight'][number], from: string): boolean =>
+    task.from === from ||
+    memory.inFlight.some(
+      (other) => other.serverId === task.serverId && other.destination === task.from && of(other, from),
+    );
+  return memory.inFlight.filter((task) => {
+    const server = snapshot.servers.find((s) => s.id === task.serverId);
+    return server !== undefined && of(task, server.host);
+  });
+}
+
 /** What released moves to the host will claim that Nova had not claimed yet when the snapshot was taken. */
 function unclaimed(snapshot: Snapshot, memory: Memory, host: string, resource: string): number {
   let sum = 0;
   for (const task of memory.inFlight) {
-    if (task.destination !== host) continue;
-    const server = snapshot.servers.find((s) => s.id === task.serverId);
-    if (server === undefined || server.host !== task.from) continue;
+    if (task.destination !== host || !flying(snapshot, memory).includes(task)) continue;
     const seen =
       task.startedAt !== null &&
       Date.parse(task.startedAt) <= Date.parse(snapshot.observedFrom) &&
@@ -392,16 +403,17 @@ export function verifyScores(input: Case, decision: Decision): string[] {
 export function verifyPack({ snapshot, memory, options }: Case, decision: Decision): string[] {
   const wrong: string[] = [];
   const steps = stepsOf(decision).filter((step) => step.phase === 'pack');
-  const servers = new Map(snapshot.servers.map((server) => [server.id, server]));
-  const flying = memory.inFlight.filter((task) => servers.get(task.serverId)?.host === task.from);
-  const left = new Map(flying.map((task) => [task.serverId, task.destination]));
-  const startOf = (server: ServerObservation): string => left.get(server.id) ?? server.host;
+  const inFlight = flying(snapshot, memory);
+  const startOf = (server: ServerObservation): string => {
+    const own = inFlight.filter((task) => task.serverId === server.id);
+    return own.find((task) => own.every((other) => other.from !== task.destination))?.destination ?? server.host;
+  };
   for (const policy of snapshot.policies) {
     if (!policy.enabled || !takesPart(snapshot, policy.name)) continue;
     const reading = snapshot.hostReadings.find((r) => r.query === policy.capacityQuery);
     for (const host of new Set(steps.map((step) => step.to))) {
       let value = reading?.values[host] ?? 0;
-      for (const task of flying) {
+      for (const task of inFlight) {
         if (task.destination === host) value += task.weights[policy.name]?.destination ?? 0;
         if (task.from === host) value -= task.weights[policy.name]?.source ?? 0;
       }
@@ -450,9 +462,8 @@ export function scores(
     const add = (host: string, by: number): void => {
       if (values.has(host)) values.set(host, (values.get(host) ?? 0) + by);
     };
-    for (const task of memory.inFlight) {
-      const server = snapshot.servers.find((s) => s.id === task.serverId);
-      if (server?.host !== task.from || !values.has(task.destination)) continue;
+    for (const task of flying(snapshot, memory)) {
+      if (!values.has(task.destination)) continue;
       add(task.from, -(task.weights[policy.name]?.source ?? 0));
       add(task.destination, task.weights[policy.name]?.destination ?? 0);
     }

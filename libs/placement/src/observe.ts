@@ -39,7 +39,9 @@ export function observe(snapshot: Snapshot, memory: Memory, options: EngineOptio
   );
   const hosts = new Map(snapshot.hosts.map((host) => [host.name, host]));
   const servers = mergeServers(snapshot.servers, hosts);
-  const tasks = new Map(sortedBy(memory.inFlight, (task) => task.taskId).map((task) => [task.serverId, task]));
+  const tasks = new Map<string, InFlightTask[]>();
+  for (const task of sortedBy(memory.inFlight, (t) => t.taskId))
+    tasks.set(task.serverId, [...(tasks.get(task.serverId) ?? []), task]);
   const migrations = new Map<string, string[]>();
   for (const m of snapshot.migrations) {
     const ends = migrations.get(m.serverId) ?? [];
@@ -53,7 +55,6 @@ export function observe(snapshot: Snapshot, memory: Memory, options: EngineOptio
   const claims: { host: string; task: InFlightTask }[] = [];
   const vms = servers.map((server, i): VmPart => {
     const host = hosts.get(server.host);
-    const task = tasks.get(server.id);
     const running = migrations.get(server.id);
     const ground =
       (host === undefined ? null : remembered(server.id, memory, options, now)) ??
@@ -63,21 +64,20 @@ export function observe(snapshot: Snapshot, memory: Memory, options: EngineOptio
     let at = server.host;
     const alsoOn = [...server.alsoOn, ...(running ?? [])];
     let weight = profiles.map((of) => of[i] ?? 0);
-    if (task !== undefined) {
+    for (const task of wayOf(server, tasks.get(server.id) ?? [])) {
       alsoOn.push(task.from, task.destination);
-      if (server.host === task.from && hosts.has(task.destination)) {
-        at = task.destination;
-        const ofTask = taking.map((j) => own(task.weights, j.policy.name) ?? { source: 0, destination: 0 });
-        ofTask.forEach((w, policy) => {
-          shifts.push({ host: task.from, policy, by: -w.source }, { host: at, policy, by: w.destination });
-        });
-        weight = ofTask.map((w) => w.destination);
-        const seen =
-          task.startedAt !== null &&
-          Date.parse(task.startedAt) <= Date.parse(snapshot.observedFrom) &&
-          snapshot.migrations.some((m) => m.serverId === server.id && m.destHost === task.destination);
-        if (!seen) claims.push({ host: at, task });
-      }
+      if (at !== task.from || !hosts.has(task.destination)) continue;
+      at = task.destination;
+      const ofTask = taking.map((j) => own(task.weights, j.policy.name) ?? { source: 0, destination: 0 });
+      ofTask.forEach((w, policy) => {
+        shifts.push({ host: task.from, policy, by: -w.source }, { host: at, policy, by: w.destination });
+      });
+      weight = ofTask.map((w) => w.destination);
+      const seen =
+        task.startedAt !== null &&
+        Date.parse(task.startedAt) <= Date.parse(snapshot.observedFrom) &&
+        snapshot.migrations.some((m) => m.serverId === server.id && m.destHost === task.destination);
+      if (!seen) claims.push({ host: at, task });
     }
     return {
       id: server.id,
@@ -144,6 +144,20 @@ export function observe(snapshot: Snapshot, memory: Memory, options: EngineOptio
     restrictToAz: options.restrictToAz,
   });
   return { judged, cluster, vmGrounds, hostGrounds, notes: snapshot.notes };
+}
+
+/** The unfinished moves of a server in the order of its way: a parked one has two. */
+function wayOf(server: ServerObservation, tasks: readonly InFlightTask[]): readonly InFlightTask[] {
+  const way: InFlightTask[] = [];
+  let rest = [...tasks];
+  for (let at = server.host; rest.length > 0; ) {
+    const next = rest.find((task) => task.from === at) ?? rest[0];
+    if (next === undefined) break;
+    way.push(next);
+    rest = rest.filter((task) => task !== next);
+    at = next.destination;
+  }
+  return way;
 }
 
 /** One entry per server, by uuid: one that was seen on two hosts is on the first and counts on the other. */
