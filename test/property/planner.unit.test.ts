@@ -87,6 +87,17 @@ describe('whatever the cluster', () => {
     });
   });
 
+  it('a search plan empties no fewer hosts than the greedy one', () => {
+    let emptied = 0;
+    holds(caseArb({ mode: 'pack', plain: true }), (input) => {
+      const search = emptyHosts(input, 'search');
+      const greedy = emptyHosts(input, 'greedy');
+      emptied += search;
+      expect(search).toBeGreaterThanOrEqual(greedy);
+    });
+    expect(emptied).toBeGreaterThan(0);
+  });
+
   it('when every policy is skipped, nothing is balanced', () => {
     holds(caseArb(), (input) => {
       const readings = input.snapshot.hostReadings.map((reading) => ({ ...reading, health: 'STALE' as const }));
@@ -261,6 +272,14 @@ function aims(
   if (combined === null) return null;
   const within = input.snapshot.policies.every((p) => (policies.get(p.name) ?? 0) <= p.threshold + 1e-8);
   return { within, moves: steps.length, ramMb: steps.reduce((sum, step) => sum + step.ramMb, 0), combined };
+}
+
+/** How many hosts hold no server once the plan is done. */
+function emptyHosts(input: Case, planner: EngineOptions['planner']): number {
+  const { plan } = decide({ ...input, options: { ...input.options, planner } });
+  const at = new Map(input.snapshot.servers.map((server) => [server.id, server.host]));
+  for (const step of plan?.steps ?? []) at.set(step.serverId, step.to);
+  return input.snapshot.hosts.length - new Set(at.values()).size;
 }
 
 /** The same facts, every list in another order. */
