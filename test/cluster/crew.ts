@@ -82,6 +82,8 @@ export interface Crew extends Watch {
   serverOfExecutor(): Promise<NatsServer>;
   /** Waits until so many of the fifty moves have been started, and gives their tasks. */
   moving(started: number): Promise<readonly string[]>;
+  /** Waits until all copies of the log are level. */
+  level(): Promise<void>;
   /** Waits until all is done and whole again, moves a few more servers, and says in words what does not hold. */
   aftermath(): Promise<readonly string[]>;
   close(): Promise<void>;
@@ -178,6 +180,11 @@ function crew(sim: Sim, servers: readonly NatsServer[], kronos: Installation, ex
     const over = ended(log.events);
     return tasks.every((task) => over.has(task));
   };
+  const level = () =>
+    until('all copies of the log to be level', async () => {
+      const { cluster } = await info();
+      return cluster?.replicas?.length === 2 && cluster.replicas.every((r) => r.current && r.lag === undefined);
+    });
   const stored: string[] = [];
   /** What does not hold of these tasks, in words. */
   const check = async (tasks: readonly string[]): Promise<string[]> => {
@@ -203,6 +210,7 @@ function crew(sim: Sim, servers: readonly NatsServer[], kronos: Installation, ex
     ...log,
     servers,
     leader,
+    level,
     async promote(server: NatsServer) {
       await until(`${server.name} to lead the log`, async () => {
         if ((await leader()).leader === server) return true;
@@ -237,10 +245,7 @@ function crew(sim: Sim, servers: readonly NatsServer[], kronos: Installation, ex
       const tasks = released(log.events);
       const found = await check(tasks);
       await until('all services to be ready again', ready);
-      await until('all copies of the log to be level', async () => {
-        const { cluster } = await info();
-        return cluster?.replicas?.length === 2 && cluster.replicas.every((r) => r.current && r.lag === undefined);
-      });
+      await level();
       // Life goes on: one more host is emptied, by the same processes.
       disable([LAST]);
       const all = () => released(log.events).length > TASKS && finished(released(log.events));

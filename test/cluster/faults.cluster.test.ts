@@ -55,6 +55,28 @@ else
       expect(await kronos.aftermath()).toEqual([]);
     });
 
+    it('when two are killed, so that nothing can be written, and come back', async () => {
+      const kronos = await crew();
+      await kronos.moving(25);
+      const { leader, followers } = await kronos.leader();
+      const [follower] = followers;
+      await Promise.all([leader.kill(), follower?.kill()]);
+      // Longer than the ack wait, and than the cloud takes for the moves: the executors lose every delivery.
+      await new Promise((resolve) => setTimeout(resolve, 15_000));
+      await Promise.all([leader.restart(), follower?.restart()]);
+      expect(await kronos.aftermath()).toEqual([]);
+    });
+
+    it('when all are restarted one after the other, as for an upgrade', async () => {
+      const kronos = await crew();
+      await kronos.moving(10);
+      for (const server of kronos.servers) {
+        await server.restart();
+        await kronos.level();
+      }
+      expect(await kronos.aftermath()).toEqual([]);
+    });
+
     it.skipIf(isolated !== null)(`when one server is cut off${isolated === null ? '' : `: ${isolated}`}`, async () => {
       const island = makeIsland();
       onTestFinished(() => island.remove());
