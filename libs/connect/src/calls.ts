@@ -1,6 +1,6 @@
 import type { CallReport, HttpOptions } from '@kronos/http';
 import { attributes, type Instruments, spans } from '@kronos/telemetry';
-import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { context, propagation, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 
 type Api = 'keystone' | 'nova' | 'placement';
 const apis: readonly string[] = ['keystone', 'nova', 'placement'] satisfies Api[];
@@ -20,11 +20,20 @@ export function callHooks(metrics: Instruments | undefined): Pick<HttpOptions, '
   };
 }
 
+/** A move is looked at for as long as it takes: after so many calls within one span only those that failed have spans. */
+const MOST_CALLS = 50;
+const made = new WeakMap<Span, number>();
+
 /** A span of a call that is over, within what it was made for. */
 function span({ service, method, route, status, durationMs, attempt, error }: CallReport): void {
-  if (trace.getActiveSpan() === undefined) return;
+  const within = trace.getActiveSpan();
+  if (within === undefined) return;
+  const failed = error !== undefined || (status ?? 0) >= 400;
+  const before = made.get(within) ?? 0;
+  if (before >= MOST_CALLS && !failed) return;
+  made.set(within, before + 1);
   const endTime = Date.now();
-  const made = trace.getTracer('kronos').startSpan(spans.request, {
+  const call = trace.getTracer('kronos').startSpan(spans.request, {
     kind: SpanKind.CLIENT,
     startTime: endTime - durationMs,
     attributes: {
@@ -36,8 +45,8 @@ function span({ service, method, route, status, durationMs, attempt, error }: Ca
       ...(error === undefined ? {} : { [attributes.errorType]: error }),
     },
   });
-  if (error !== undefined || (status ?? 0) >= 400) made.setStatus({ code: SpanStatusCode.ERROR });
-  made.end(endTime);
+  if (failed) call.setStatus({ code: SpanStatusCode.ERROR });
+  call.end(endTime);
 }
 
 function count(metrics: Instruments, { service, method, status, durationMs }: CallReport): void {
