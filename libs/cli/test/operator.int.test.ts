@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { openArchive } from '@kronos/archive';
 import { defaultStorageLimits } from '@kronos/contracts';
 import { connectEventLog } from '@kronos/eventlog';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
@@ -47,7 +48,7 @@ describe("the operator's NATS user", () => {
     for (const user of ['operator', 'viewer'])
       await writeFile(
         config(user),
-        `[engine]\naggregates = gpu, general\nmax_clock_skew = 1000000000\n[nats]\nservers = ${server.url}\nuser = ${user}\npassword = pw-${user}\n[http]\nscorer_port = 0\nplanner_port = 0\nexecutor_port = 0\nledger_port = 0\n`,
+        `[engine]\naggregates = gpu, general\nmax_clock_skew = 1000000000\n[nats]\nrequest_timeout = 2\nservers = ${server.url}\nuser = ${user}\npassword = pw-${user}\n[http]\nscorer_port = 0\nplanner_port = 0\nexecutor_port = 0\nledger_port = 0\n`,
       );
   }, 120_000);
   afterAll(async () => {
@@ -77,6 +78,26 @@ describe("the operator's NATS user", () => {
     const { out, err } = await run('operator', 'status --json');
     expect(err).toBe('');
     expect(JSON.parse(out).streams).toHaveLength(3);
+  });
+
+  it('may not restore an archive: that takes a user who may publish what services publish', async () => {
+    const ledger = await connectEventLog({
+      servers: [server.url],
+      name: 'ledger',
+      user: 'ledger',
+      password: 'pw-ledger',
+    });
+    const archive = await openArchive(join(directory, 'archive'), { maxFileBytes: 1e9 });
+    for await (const event of ledger.copy()) await archive.write([event]);
+    const last = archive.last;
+    if (last === null) throw new Error('the log is empty');
+    await archive.write([{ ...last, sequence: last.sequence + 1, subject: 'kronos.plans.gpu', headers: {} }]);
+    await archive.close();
+    const { status, err } = await run('operator', `archive restore ${join(directory, 'archive')}`);
+    expect(status).toBe(1);
+    expect(err).toMatch(/may not publish on kronos\.plans\.gpu/);
+    expect(await ledger.lastSequence('KRONOS_LOG')).toBe(last.sequence);
+    await ledger.close();
   });
 
   it('is another one than the viewer, who sees and asks for nothing', async () => {

@@ -55,7 +55,7 @@ export function archiveCommands(program: Command, shell: Shell): void {
     .action(async (directory: string, options: ArchiveOptions) => {
       const report = await read(shell, directory);
       const { config } = loadConfig({ file: configFile(shell, options), env: shell.env, role: 'cli' });
-      const log = await connectLog(config, 'restore', quiet());
+      const log = await connectLog(config, 'cli', quiet());
       try {
         await log.verify({
           streams: [streamNames.log, streamNames.migrations],
