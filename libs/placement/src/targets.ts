@@ -1,7 +1,8 @@
 import type { Cluster } from './cluster.ts';
 import { check, NO_REPAIR } from './constraints.ts';
 import type { Draft } from './draft.ts';
-import { EPSILON, Extremes, imbalances } from './measure.ts';
+import { LoadOrder } from './loadOrder.ts';
+import { combinedOf, EPSILON, Extremes } from './measure.ts';
 import { codeNumber, codeOfNumber, type ReasonCode } from './reasons.ts';
 
 /** The best destination of a VM, and what it leads to. */
@@ -20,37 +21,51 @@ export type Target = {
 export class Targets {
   readonly #draft: Draft;
   readonly #extremes: Extremes;
-  #imbalance: Float64Array;
+  readonly #imbalance: Float64Array;
   /** Destinations, least loaded first. */
-  #hosts: number[] = [];
+  readonly #byLoad: LoadOrder;
   /** The only lowest hosts of the policies: only these can make up for more than the VM's leaving does. */
   #cold: number[] = [];
-  readonly #loads: Float64Array;
 
   constructor(draft: Draft) {
+    const { cluster } = draft;
     this.#draft = draft;
-    this.#extremes = new Extremes(draft.cluster);
-    this.#imbalance = new Float64Array(draft.cluster.P);
-    this.#loads = new Float64Array(draft.cluster.H);
-    this.refresh();
+    this.#extremes = new Extremes(cluster);
+    this.#imbalance = new Float64Array(cluster.P);
+    const destinations: number[] = [];
+    for (let h = 0; h < cluster.H; h++) if (cluster.hostRefusal[h] === 0) destinations.push(h);
+    const weights = Float64Array.from(cluster.policies, (policy) => policy.weight);
+    const { H, P } = cluster;
+    this.#byLoad = new LoadOrder({ H, P, weights, destinations: Int32Array.from(destinations) }, draft.score);
+    this.#refresh();
   }
 
-  /** To be called after the draft has changed. */
-  refresh(): void {
+  /** To be called after the draft has moved a VM between these hosts, and nothing else. */
+  moved(from: number, to: number): void {
+    this.#byLoad.update(from);
+    this.#byLoad.update(to);
+    this.#refresh();
+  }
+
+  #refresh(): void {
     const { cluster, score } = this.#draft;
-    const { H, P, policies } = cluster;
-    this.#imbalance = imbalances(cluster, score);
     this.#extremes.update(score);
-    const hosts: number[] = [];
-    const loads = this.#loads;
-    for (let h = 0; h < H; h++) {
-      let load = 0;
-      for (let p = 0; p < P; p++) load += (policies[p]?.weight ?? 0) * (score[h * P + p] ?? 0);
-      loads[h] = load;
-      if (cluster.hostRefusal[h] === 0) hosts.push(h);
+    for (let p = 0; p < cluster.P; p++) this.#imbalance[p] = this.#extremes.imbalance(score, p);
+    this.#cold = cluster.policies.map((_, p) => this.#extremes.onlyLowest(score, p)).filter((h) => h >= 0);
+  }
+
+  /** No move of a VM from a host that takes no part in the imbalance leaves the combined imbalance lower than this. */
+  get least(): number {
+    const { cluster, score } = this.#draft;
+    let most = 0;
+    for (const host of this.#cold) {
+      let gain = 0;
+      for (let p = 0; p < cluster.P; p++)
+        if (this.#extremes.onlyLowest(score, p) === host)
+          gain += (cluster.policies[p]?.weight ?? 0) * this.#extremes.gapAboveLowest(score, p);
+      most = Math.max(most, gain);
     }
-    this.#hosts = hosts.sort((a, b) => (loads[a] ?? 0) - (loads[b] ?? 0) || a - b);
-    this.#cold = policies.map((_, p) => this.#extremes.onlyLowest(score, p)).filter((h) => h >= 0);
+    return combinedOf(cluster, this.#imbalance) - most;
   }
 
   /** The best of the VM's destinations, or of those in `only`; null when there is none. */
@@ -63,7 +78,7 @@ export class Targets {
     let best: Target | null = null;
     for (const to of only ?? this.#cold) best = this.#better(best, vm, to, repairs);
     if (only !== undefined) return best;
-    for (const to of this.#hosts) {
+    for (const to of this.#byLoad.hosts) {
       best = this.#better(best, vm, to, repairs);
       // The hosts come least loaded first: a later one can be no better than this.
       if (cluster.P > 0 && best?.to === to && best.combined <= enough + EPSILON) break;
@@ -97,7 +112,7 @@ export class Targets {
       refusals.add(codeNumber['past-threshold']);
       return best;
     }
-    const rank = cluster.P > 0 ? (this.#loads[to] ?? 0) : usedShareAfter(cluster, room.free, vm, to);
+    const rank = cluster.P > 0 ? this.#byLoad.load(to) : usedShareAfter(cluster, room.free, vm, to);
     if (best !== null && !isLower(combined, rank, best)) return best;
     const refusal = check(cluster, place, room, vm, to, repairs);
     if (refusal === 0) return { vm, to, combined, rank };

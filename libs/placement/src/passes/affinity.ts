@@ -17,14 +17,18 @@ export function enforceAffinity(
 ): void {
   const { groups } = draft.cluster;
   const wanted = groups.map((_, g) => g).filter((g) => enforced(groups[g], options));
+  const kept: Kept = { targets: null };
   const hardFirst = [...wanted.filter((g) => groups[g]?.hard), ...wanted.filter((g) => !groups[g]?.hard)];
   for (const g of hardFirst) {
     const group = groups[g];
     if (group === undefined) continue;
-    if (group.affine) gather(draft, g, group);
-    else part(draft, g, group);
+    if (group.affine) gather(draft, g, group, kept);
+    else part(draft, g, group, kept);
   }
 }
+
+/** The targets as the draft is now, from one group to the next; null where they have to be looked for anew. */
+type Kept = { targets: Targets | null };
 
 const enforced = (
   group: Group | undefined,
@@ -32,10 +36,9 @@ const enforced = (
 ): boolean => group !== undefined && (group.hard ? options.enforceHardAffinity : options.enforceSoftAffinity);
 
 /** Anti-affinity: takes members off hosts that hold more than they may. */
-function part(draft: Draft, g: number, group: Group): void {
+function part(draft: Draft, g: number, group: Group, kept: Kept): void {
   const { place } = draft;
   const on = membersByHost(draft, group);
-  let targets: Targets | null = null;
   for (const [host, members] of [...on].sort(([a], [b]) => a - b)) {
     let surplus = members.length - group.max;
     while (surplus > 0) {
@@ -43,7 +46,8 @@ function part(draft: Draft, g: number, group: Group): void {
         warn(draft, group, 'budget-used', []);
         return;
       }
-      targets ??= new Targets(draft);
+      kept.targets ??= new Targets(draft);
+      const targets = kept.targets;
       let best: Target | null = null;
       for (const vm of members) {
         if (!draft.movable(vm) || place[vm] !== host) continue;
@@ -57,14 +61,14 @@ function part(draft: Draft, g: number, group: Group): void {
         break;
       }
       draft.apply(best.vm, best.to, 'affinity', 'repairs-anti-affinity', g);
-      targets.refresh();
+      targets.moved(host, best.to);
       surplus--;
     }
   }
 }
 
 /** Affinity: brings all members to the legal host that has most of them already. */
-function gather(draft: Draft, g: number, group: Group): void {
+function gather(draft: Draft, g: number, group: Group, kept: Kept): void {
   const on = membersByHost(draft, group);
   if (on.size < 2) return;
   const { alsoOn, vmRefusal } = draft.cluster;
@@ -97,6 +101,7 @@ function gather(draft: Draft, g: number, group: Group): void {
       return;
     }
     draft.apply(vm, best.host, 'affinity', 'repairs-affinity', g);
+    kept.targets = null;
   }
 }
 

@@ -20,16 +20,20 @@ export function evacuate(draft: Draft): void {
   const targets = new Targets(draft);
   while (draft.budget > 0 && waiting.length > 0) {
     let best: Target | null = null;
+    const enough = targets.least + EPSILON;
     for (const vm of waiting) {
+      // Of those to come none can do better.
+      if (best !== null && best.combined <= enough) break;
       const target = targets.of(vm);
       if (target === null) continue;
       if (best === null || target.combined < best.combined - EPSILON) best = target;
     }
     if (best === null) return;
     const taken = best;
+    const from = draft.place[taken.vm] ?? 0;
     draft.apply(taken.vm, taken.to, 'evacuate', 'leaves-disabled-host');
     waiting = waiting.filter((vm) => vm !== taken.vm);
-    targets.refresh();
+    targets.moved(from, taken.to);
   }
 }
 

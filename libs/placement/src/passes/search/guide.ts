@@ -1,11 +1,11 @@
 import { shareOn } from '../../cluster.ts';
 import { check, type Room } from '../../constraints.ts';
+import { LoadOrder } from '../../loadOrder.ts';
 import { EPSILON } from '../../measure.ts';
 import { codeNumber, type RefusalCounts } from '../../reasons.ts';
 import type { Field } from './field.ts';
 import { Fronts } from './fronts.ts';
 import { GuideCost, type GuideShape } from './guideCost.ts';
-import { LoadOrder } from './loadOrder.ts';
 import { Ranges } from './ranges.ts';
 import { Tournament } from './tree.ts';
 

@@ -1,22 +1,28 @@
-import type { Field } from './field.ts';
+/** What the order is of: hosts, policies with their weights, and the hosts that are ordered. */
+export type LoadOrderInput = {
+  readonly H: number;
+  readonly P: number;
+  readonly weights: Float64Array;
+  readonly destinations: Int32Array;
+};
 
-/** The destinations by load (the weighted sum of their values), least loaded first, kept while hosts change. */
+/** The destinations by load (the weighted sum of their values), least loaded first and then by index, kept while hosts change. */
 export class LoadOrder {
-  readonly #field: Field;
+  readonly #input: LoadOrderInput;
   readonly #score: Float64Array;
   readonly #loads: Float64Array;
   readonly #at: Int32Array;
   readonly hosts: Int32Array;
 
   /** @param score host values; the caller changes them and calls {@link update}. */
-  constructor(field: Field, score: Float64Array) {
-    const { H } = field;
-    this.#field = field;
+  constructor(input: LoadOrderInput, score: Float64Array) {
+    const { H } = input;
+    this.#input = input;
     this.#score = score;
     this.#loads = new Float64Array(H);
     for (let h = 0; h < H; h++) this.#loads[h] = this.#loadOf(h);
     const loads = this.#loads;
-    this.hosts = Int32Array.from(field.destinations).sort(
+    this.hosts = Int32Array.from(input.destinations).sort(
       (x, y) => (loads[x] as number) - (loads[y] as number) || x - y,
     );
     this.#at = new Int32Array(H).fill(-1);
@@ -28,16 +34,14 @@ export class LoadOrder {
   /** Puts a host where it belongs after its values have changed. */
   update(h: number): void {
     const hosts = this.hosts;
-    const loads = this.#loads;
-    const load = this.#loadOf(h);
-    loads[h] = load;
+    this.#loads[h] = this.#loadOf(h);
     let i = this.#at[h] as number;
     if (i < 0) return;
-    for (; i > 0 && (loads[hosts[i - 1] as number] as number) > load; i--) {
+    for (; i > 0 && this.#isBefore(h, hosts[i - 1] as number); i--) {
       hosts[i] = hosts[i - 1] as number;
       this.#at[hosts[i] as number] = i;
     }
-    for (; i + 1 < hosts.length && (loads[hosts[i + 1] as number] as number) < load; i++) {
+    for (; i + 1 < hosts.length && this.#isBefore(hosts[i + 1] as number, h); i++) {
       hosts[i] = hosts[i + 1] as number;
       this.#at[hosts[i] as number] = i;
     }
@@ -45,8 +49,18 @@ export class LoadOrder {
     this.#at[h] = i;
   }
 
+  /** The weighted sum of the host's values when it was last updated. */
+  load(h: number): number {
+    return this.#loads[h] as number;
+  }
+
+  #isBefore(a: number, b: number): boolean {
+    const difference = (this.#loads[a] as number) - (this.#loads[b] as number);
+    return difference < 0 || (difference === 0 && a < b);
+  }
+
   #loadOf(h: number): number {
-    const { P, weights } = this.#field;
+    const { P, weights } = this.#input;
     let sum = 0;
     for (let p = 0; p < P; p++) sum += (weights[p] as number) * (this.#score[h * P + p] as number);
     return sum;
