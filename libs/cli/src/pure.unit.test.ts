@@ -6,6 +6,7 @@ import { UsageError } from './errors.ts';
 import { choosePlan } from './operator/ask.ts';
 import { type Outcome, outcomeOf } from './operator/outcome.ts';
 import { chooseAddress, chooseAggregates } from './scope.ts';
+import { renderStatus } from './status/render.ts';
 import { aggregateStatus, judge } from './status/status.ts';
 import { count, cut, figure, type Terminal, table } from './terminal.ts';
 import { absolute, parseDuration, parseTime, relative, span, when } from './times.ts';
@@ -362,6 +363,28 @@ describe('status', () => {
       },
     ];
     expect(status(log, 5, { stuck, warnings: [] }).alarms[0]?.text).toBe('db cannot leave h1: no room');
+  });
+  it('stays on one screen with many aggregates: those with nothing to tell have one line each', () => {
+    const quiet = running();
+    quiet.pass(10).decided();
+    const moving = running();
+    const plan = moving.pass(10).released(moves);
+    moving.dispatched(plan, 3);
+    moving.started({ task: `${plan}-s1` });
+    const names = Array.from({ length: 10 }, (_, i) => `quiet-${i}`);
+    const judged = judge({
+      timeMs: quiet.nowMs,
+      server: '2.11.0',
+      servers: ['nats://n:4222'],
+      aggregates: [...names.map((aggregate) => ({ ...status(quiet), aggregate })), status(moving)],
+      streams: [],
+      services: [],
+      logStream: 'LOG',
+    });
+    const text = renderStatus(terminal(80), judged);
+    expect(text.split('\n').length).toBeLessThanOrEqual(24);
+    for (const name of names) expect(text).toMatch(new RegExp(`^${name} +watching: by the test`, 'm'));
+    expect(text).toMatch(/^gpu {3}moving: 1 under way/m);
   });
   it('is well when nobody has to look, and a service out of reach is no alarm', () => {
     const base = { timeMs: now, server: '2.11.0', servers: [], aggregates: [], logStream: 'LOG' };

@@ -1,11 +1,13 @@
 import type { Terminal } from '../terminal.ts';
 import { count, cut, figure, paint, type Style, table } from '../terminal.ts';
-import { span, when } from '../times.ts';
-import { type AggregateStatus, policyText, type Status } from './status.ts';
+import { relative, span, when } from '../times.ts';
+import { type AggregateStatus, COOLING_DOWN, policyText, type Status } from './status.ts';
 
 const MOVES_SHOWN = 10;
 const ALARMS_SHOWN = 12;
 const LABEL = 14;
+/** Of more aggregates than these, those with nothing to tell get one line each: all of it stays on one screen. */
+const MANY = 3;
 
 /** The status as one screen. */
 export function renderStatus(terminal: Terminal, status: Status): string {
@@ -29,10 +31,37 @@ export function renderStatus(terminal: Terminal, status: Status): string {
       ? [`  ${status.alarms.length - ALARMS_SHOWN} more: kronos status --json`]
       : []),
     ...(status.alarms.length > 0 ? [''] : []),
-    ...status.aggregates.flatMap((aggregate) => [...aggregateLines(terminal, aggregate, timeMs), '']),
+    ...status.aggregates.flatMap((aggregate) =>
+      status.aggregates.length > MANY && isQuiet(aggregate) ? [] : [...aggregateLines(terminal, aggregate, timeMs), ''],
+    ),
+    ...(status.aggregates.length > MANY ? quietLines(terminal, status.aggregates.filter(isQuiet), timeMs) : []),
     servicesLine(terminal, status),
   ];
   return `${lines.map((line) => (terminal.live && !line.includes('\u001b') ? cut(line, terminal.columns) : line)).join('\n')}\n`;
+}
+
+/** Nothing is wrong, nothing moves, and nothing is waited for but the end of a cooldown. */
+const isQuiet = ({ alarms, moves, waitsFor, brokenHosts, doing }: AggregateStatus): boolean =>
+  alarms.length === 0 &&
+  moves.length === 0 &&
+  brokenHosts.length === 0 &&
+  (waitsFor === null || doing.startsWith(COOLING_DOWN));
+
+function quietLines(terminal: Terminal, quiet: readonly AggregateStatus[], nowMs: number): string[] {
+  if (quiet.length === 0) return [];
+  const rows = quiet.map(({ aggregate, doing, waitsFor, lastLook, lastDecision }) => [
+    { text: aggregate, style: 'bold' as const },
+    waitsFor === null ? doing : `${doing} until ${waitsFor}`,
+    lastDecision?.combined === null || lastDecision === null ? '' : figure(lastDecision.combined),
+    lastLook === null ? '' : relative(lastLook.timeMs, nowMs),
+  ]);
+  const columns = [
+    { head: 'quiet', flex: true },
+    { head: 'doing', flex: true },
+    { head: 'imbalance', right: true },
+    { head: 'last look', right: true },
+  ];
+  return [...table(terminal, columns, rows).trimEnd().split('\n'), ''];
 }
 
 function aggregateLines(terminal: Terminal, status: AggregateStatus, nowMs: number): string[] {

@@ -67,6 +67,8 @@ export type MoveStatus = {
   readonly note: string;
 };
 
+export const COOLING_DOWN = 'cooling down';
+
 /** A move that nobody started this long after it could be is a sign that no executor works. */
 const UNSTARTED_MS = 120_000;
 /** An attempt that runs for longer is looked at by nobody, or Nova is stuck. */
@@ -174,7 +176,7 @@ function occupation(
   const cooldown = aggregateCooldown(state, nowMs, options);
   if (cooldown !== null) {
     const cause = { released: 'a release', rejected: 'a rejection', expired: 'an expiry' }[cooldown.cause];
-    return { doing: `cooling down after ${cause}`, waitsFor: `${when(cooldown.untilMs, nowMs)}` };
+    return { doing: `${COOLING_DOWN} after ${cause}`, waitsFor: `${when(cooldown.untilMs, nowMs)}` };
   }
   if (state.decided === null)
     return { doing: 'nothing has been decided yet', waitsFor: 'the first decision of the planner' };
