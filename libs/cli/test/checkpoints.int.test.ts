@@ -1,0 +1,52 @@
+import { writeCheckpoint } from '@kronos/checkpoints';
+import type { Actor } from '@kronos/contracts';
+import { aggregateState, anchorOf, createFolder } from '@kronos/projections';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type CliWorld, openCliWorld } from './world.ts';
+
+const by: Actor = { service: 'ledger', instance: 'test', version: '0.0.0' };
+const aggregates = ['gpu'];
+let world: CliWorld;
+beforeAll(async () => {
+  world = await openCliWorld({ seed: 4, cycles: 12, hosts: 3, vmsPerHost: 3, planner: 'greedy', aggregates });
+}, 120_000);
+afterAll(() => world?.close());
+
+/** The log folded up to a sequence. */
+async function folded(to: number) {
+  const folder = createFolder();
+  let anchor = '';
+  for await (const stored of world.log.replay({ to })) {
+    folder.apply(stored);
+    anchor = anchorOf(stored);
+  }
+  return { state: folder.snapshot(), anchor };
+}
+
+describe('a command', () => {
+  it('starts from the newest checkpoint: what only that one says is shown', async () => {
+    const last = await world.log.lastSequence('KRONOS_LOG');
+    const { state, anchor } = await folded(last);
+    const asked = { sequence: 1, atMs: 0, commandId: 'c', by: 'nobody', comment: 'said by no event', seconds: -1 };
+    const gpu = state.aggregates.get('gpu');
+    if (gpu === undefined) throw new Error('no gpu');
+    const forged = {
+      ...state,
+      aggregates: new Map([['gpu', { ...gpu, operatorQuarantines: new Map([['vm-of-no-event', asked]]) }]]),
+    };
+    expect(aggregateState(state, 'gpu').operatorQuarantines.has('vm-of-no-event')).toBe(false);
+    await writeCheckpoint(world.log, forged, anchor, by, 0);
+    const { status, out, err } = await world.kronos('quarantine list');
+    expect({ status, err }).toEqual({ status: 0, err: '' });
+    expect(out).toContain('said by no event');
+  });
+
+  it('says that it passes over one that cannot be trusted, and goes on without it', async () => {
+    const { state } = await folded(5);
+    await writeCheckpoint(world.log, { ...state, sequence: 1_000_000 }, 'elsewhere', by, 0);
+    const { status, out, err } = await world.kronos('quarantine list --json');
+    expect(status).toBe(0);
+    expect(JSON.parse(out)).toHaveLength(1);
+    expect(err).toMatch(/^kronos: the checkpoint at event 1000000 is passed over: the log ends at \d+\n$/);
+  });
+});
