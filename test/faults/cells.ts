@@ -1,5 +1,6 @@
 /** The fault matrix: every fault, at every point of a task's life, with one executor and with three. */
 import { streamNames, subject } from '@kronos/contracts';
+import { taskConsumerName } from '@kronos/eventlog';
 import { bareConnection, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import type { TaskOptions } from '@kronos/executor';
 import { type Bed, breaches, type Move, smallCloud, startBed } from '@kronos/executor/testing';
@@ -386,23 +387,28 @@ async function posting(bed: Bed, replicas: readonly ExecutorProcess[]): Promise<
 }
 
 /**
- * Waits until the work queue has no message of the aggregate; gives what is left. The stream says so: after a kill the server's
- * durable may count one as held that was acknowledged, and is gone, just before.
+ * Waits until nothing of the aggregate is to be done any more, by the stream or by its durable; gives what is left. After a kill
+ * one of the two may lag for ever: the server wrote that a message was acknowledged, and not that it is gone, or the reverse.
  */
 async function emptied(nats: NatsServer, aggregate: string, withinMs: number): Promise<string | null> {
   const until = performance.now() + withinMs;
   const tasks = subject('migrations', aggregate);
   const raw = await bareConnection(nats.url);
+  const api = async (name: string, body: object): Promise<unknown> =>
+    (await raw.request(`$JS.API.${name}`, JSON.stringify(body))).json();
   try {
     for (;;) {
-      const answer = await raw.request(
-        `$JS.API.STREAM.INFO.${streamNames.migrations}`,
-        JSON.stringify({ subjects_filter: tasks }),
-      );
-      const { state } = answer.json<{ state: { subjects?: Readonly<Record<string, number>> } }>();
-      const left = state.subjects?.[tasks] ?? 0;
-      if (left === 0) return null;
-      if (performance.now() > until) return `${left} messages are left on the work queue`;
+      const stream = await api(`STREAM.INFO.${streamNames.migrations}`, { subjects_filter: tasks });
+      const { state } = stream as { state: { subjects?: Readonly<Record<string, number>> } };
+      const stored = state.subjects?.[tasks] ?? 0;
+      const durable = await api(`CONSUMER.INFO.${streamNames.migrations}.${taskConsumerName(aggregate)}`, {});
+      const { num_pending: pending, num_ack_pending: held } = durable as {
+        num_pending: number;
+        num_ack_pending: number;
+      };
+      if (stored === 0 || (pending === 0 && held === 0)) return null;
+      if (performance.now() > until)
+        return `${stored} messages are left on the work queue, ${pending} to be delivered, ${held} held`;
       await after(50);
     }
   } finally {
