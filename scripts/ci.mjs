@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-// The stages of .ci/run. A stage is one check, or a vitest run whose tests are counted one by one.
+// The stages of .ci/run. A stage is one check, or a run whose tests are counted one by one.
 //   node scripts/ci.mjs [STAGE ...]     only those stages
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,11 +11,11 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const out = mkdtempSync(join(tmpdir(), 'kronos-ci-'));
 const MINUTE = 60_000;
 
-const run = (args, minutes, env = {}) => {
+/** @param stdout where its output goes: a file, or inherit. A pipe would be held open by what a killed one started. */
+const run = (args, minutes, stdout = 'inherit') => {
   const done = spawnSync(process.execPath, args, {
     cwd: root,
-    stdio: ['ignore', 'inherit', 'inherit'],
-    env: { ...process.env, ...env },
+    stdio: ['ignore', stdout, 'inherit'],
     timeout: minutes * MINUTE,
     killSignal: 'SIGKILL',
   });
@@ -25,14 +25,13 @@ const run = (args, minutes, env = {}) => {
 
 const check = (name, args, minutes = 10) => ({ name, run: () => ({ passed: 0, failed: 0, ok: run(args, minutes) }) });
 
-const tests = (name, task, minutes, env) => ({
+const tests = (name, task, minutes) => ({
   name,
   run: () => {
     const report = join(out, `${name}.json`);
     const ok = run(
       ['scripts/run.mjs', task, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`],
       minutes,
-      env,
     );
     try {
       const { numPassedTests, numFailedTests, numTotalTests } = JSON.parse(readFileSync(report, 'utf8'));
@@ -45,11 +44,30 @@ const tests = (name, task, minutes, env) => ({
   },
 });
 
+/** The fault matrix counts cells, and says so in its last line. */
+const cells = (name, args, minutes) => ({
+  name,
+  run: () => {
+    const report = join(out, `${name}.txt`);
+    const ok = run(['scripts/run.mjs', 'node', 'test/faults/run.ts', ...args], minutes, openSync(report, 'w'));
+    const output = readFileSync(report, 'utf8').trimEnd();
+    console.log(output);
+    try {
+      const { cells, failed } = JSON.parse(output.split('\n').at(-1));
+      return { passed: cells - failed, failed, ok };
+    } catch {
+      console.error(`ci: ${name} did not come to its end`);
+      return { passed: 0, failed: 0, ok: false };
+    }
+  },
+});
+
 const stages = [
   check('install', ['scripts/run.mjs', 'node', '--version']),
   check('lint', ['scripts/run.mjs', 'node', 'node_modules/@biomejs/biome/bin/biome', 'ci', '--error-on-warnings', '.']),
   check('typecheck', ['scripts/run.mjs', 'node', 'node_modules/typescript/bin/tsc', '--noEmit']),
   tests('test', 'test', 20),
+  cells('faults', ['--cells', 'pairs', '--lanes', '4', '--again'], 14),
   tests('cluster', 'cluster', 10),
   tests('containers', 'containers', 15),
   tests('openstack', 'openstack', 25),
