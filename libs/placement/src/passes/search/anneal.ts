@@ -6,6 +6,12 @@ import { End } from './extremes.ts';
 import type { Field } from './field.ts';
 import { Walk } from './walk.ts';
 
+/**
+ * A pull towards a band of values: what hosts are outside of it counts too, weighted and this much beside the imbalance, so
+ * that a host which is not the highest is worth a move as well.
+ */
+export type Pull = { readonly low: Float64Array; readonly high: Float64Array; readonly strength: number };
+
 export type AnnealSettings = {
   readonly budget: number;
   readonly seed: number;
@@ -19,6 +25,8 @@ export type AnnealSettings = {
   readonly stopAtFree: boolean;
   /** Cost of a MiB moved; where it is not 0, being above `free` is not worth any memory. */
   readonly ramCost: number;
+  /** Null: the imbalance alone counts. */
+  readonly pull: Pull | null;
   readonly refusals: RefusalCounts;
 };
 
@@ -72,6 +80,28 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
     return energy;
   };
 
+  const { pull } = settings;
+  /** What the proposal changes in the hosts' distances from the band, weighted. */
+  const pulled = (): number => {
+    if (pull === null) return 0;
+    const { low, high } = pull;
+    let sum = 0;
+    for (let i = 0; i < walk.touchedCount; i++) {
+      const h = touched[i] as number;
+      if (counted[h] !== 1) continue;
+      for (let p = 0; p < P; p++) {
+        const x = value[i * P + p] as number;
+        const was = score[h * P + p] as number;
+        const l = low[p] as number;
+        const u = high[p] as number;
+        const after = x > u ? x - u : x < l ? l - x : 0;
+        const before = was > u ? was - u : was < l ? l - was : 0;
+        sum += (weights[p] as number) * (after - before);
+      }
+    }
+    return pull.strength * sum;
+  };
+
   walk.reset();
   let energy = energyOf() + ramCost * walk.ramMb;
   let best = energy;
@@ -94,7 +124,7 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
     } else drawn = walk.drawAny(random);
     if (!drawn) continue;
     const next = energyOf() + (ramCost === 0 ? 0 : ramCost * (walk.ramMb + walk.ramGrowth()));
-    const delta = next - energy;
+    const delta = next - energy + pulled();
     if (delta > 0 && random.unit() >= Math.exp(-delta / temperature)) continue;
     // The best placement is kept only once it is left for something that is not better.
     if (unsaved && next >= best - EPSILON) {

@@ -54,6 +54,14 @@ export class Ranges {
     this.update(score, from, to);
   }
 
+  most(p: number): number {
+    return (this.#highest[p] as Tournament).topKey();
+  }
+
+  least(p: number): number {
+    return -(this.#lowest[p] as Tournament).topKey();
+  }
+
   imbalance(p: number): number {
     return (this.#highest[p] as Tournament).topKey() + (this.#lowest[p] as Tournament).topKey();
   }

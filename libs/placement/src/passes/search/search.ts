@@ -1,8 +1,8 @@
 import type { Draft } from '../../draft.ts';
-import { EPSILON, imbalances } from '../../measure.ts';
+import { EPSILON, imbalances, valuesAfter } from '../../measure.ts';
 import { greedy } from '../greedy.ts';
-import { anneal } from './anneal.ts';
-import { bound } from './bound.ts';
+import { anneal, type Pull } from './anneal.ts';
+import { type Bound, bound } from './bound.ts';
 import { fewestMoves } from './fewest.ts';
 import { type Field, fieldOf } from './field.ts';
 import { followGuide } from './guide.ts';
@@ -41,6 +41,9 @@ const PROVEN = 1e-7;
 /** One guide may use this part of the work limit, and all together that part: the rest is the local search's. */
 const ONE_GUIDE = 0.4;
 const ALL_GUIDES = 0.6;
+/** How strongly a run is pulled towards evenness beside the imbalance, and how far from the best values to the bound. */
+const PULL_STRENGTH = 0.1;
+const PULL_DEPTH = 0.2;
 
 /**
  * `planner=search`: the best of greedy, of several guides, and of a local search that starts from the best of them, by the
@@ -54,6 +57,7 @@ class Search {
   readonly #draft: Draft;
   readonly #settings: SearchSettings;
   readonly #field: Field;
+  readonly #limits: Bound;
   #best: Solution;
   #work: number;
   #guideWork = 0;
@@ -67,12 +71,14 @@ class Search {
     this.#work = settings.spent;
     this.#field = fieldOf(draft, imbalances(draft.cluster, draft.score));
     this.#best = judge(this.#field, this.#field.home);
+    const { cluster, home, score, movable, budget } = this.#field;
+    this.#limits = bound({ cluster, place: home, score, movable, budget });
   }
 
   run(): Found {
     const field = this.#field;
-    const { cluster, home, score, movable, budget } = field;
-    const limits = bound({ cluster, place: home, score, movable, budget });
+    const { home, budget } = field;
+    const limits = this.#limits;
     const evaluated = this.#draft.evaluated;
     const picks = greedy(this.#draft, this.#settings.minGain);
     this.#work += this.#draft.evaluated - evaluated;
@@ -172,6 +178,7 @@ class Search {
       free: run.free,
       stopAtFree: run.ramCost === 0,
       ramCost: run.ramCost,
+      pull: run.pull,
       refusals: this.#draft.refusals,
     });
     this.#work += result.steps * PROPOSAL_COST;
@@ -192,9 +199,15 @@ class Search {
     // Few hosts: runs cost little. Many: one run to its end does more than two that are cut short.
     const runs = H <= 16 ? 4 : affordable >= 2 ? 2 : 1;
     const steps = this.#steps(runs * (this.#tight ? 2 : 1), this.#wanted);
-    const run = { free, budget, steps, ramCost: 0 };
+    const run = { free, budget, steps, ramCost: 0, pull: null };
     for (let i = 0; i < runs; i++)
-      this.#anneal({ ...run, start: i % 2 === 0 ? this.#best.place : home, seed: i + 1, departuresFree: false });
+      this.#anneal({
+        ...run,
+        pull: i === 0 && runs === 2 ? this.#pull() : null,
+        start: i % 2 === 0 ? this.#best.place : home,
+        seed: i + 1,
+        departuresFree: false,
+      });
     if (!this.#tight) return;
     const relaxed = this.#steps(runs, this.#wanted);
     for (let i = 0; i < runs; i++)
@@ -207,6 +220,23 @@ class Search {
       });
   }
 
+  /** Towards a band that is a little narrower than the best placement's values, in the direction of the bound. */
+  #pull(): Pull {
+    const { P } = this.#field;
+    const ranges = new Ranges(this.#field, this.#scoreOf(this.#best.place));
+    const towards = (from: number, to: number): number => from + PULL_DEPTH * (to - from);
+    const band = (value: (p: number) => number): Float64Array => Float64Array.from({ length: P }, (_, p) => value(p));
+    return {
+      strength: PULL_STRENGTH,
+      low: band((p) => towards(ranges.least(p), this.#limits.low[p] as number)),
+      high: band((p) => towards(ranges.most(p), this.#limits.high[p] as number)),
+    };
+  }
+
+  #scoreOf(place: Int32Array): Float64Array {
+    return valuesAfter(this.#field.cluster, this.#field.score, this.#field.home, place);
+  }
+
   /** Tries to bring every policy within its threshold. */
   #reach(budget: number): boolean {
     const free = this.#field.thresholds;
@@ -215,7 +245,7 @@ class Search {
       [1, false],
       [2, true],
     ] as const) {
-      this.#anneal({ free, budget, steps, ramCost: 0, start: this.#best.place, seed, departuresFree });
+      this.#anneal({ free, budget, steps, ramCost: 0, start: this.#best.place, seed, departuresFree, pull: null });
       if (this.#best.within) return true;
     }
     return false;
@@ -232,7 +262,7 @@ class Search {
       let better = false;
       for (const departuresFree of this.#tight ? [false, true] : [false]) {
         const steps = this.#steps(1, wanted);
-        better = this.#anneal({ free, budget, steps, ramCost: 0, start, seed: budget, departuresFree });
+        better = this.#anneal({ free, budget, steps, ramCost: 0, start, seed: budget, departuresFree, pull: null });
         if (better) break;
       }
       if (!better) break;
@@ -240,7 +270,16 @@ class Search {
     const { ramMb, moves, place } = this.#best;
     if (ramMb > 0) {
       const steps = this.#steps(1, wanted);
-      this.#anneal({ free, budget: moves, steps, ramCost: 1 / ramMb, start: place, seed: 1, departuresFree: false });
+      this.#anneal({
+        free,
+        budget: moves,
+        steps,
+        ramCost: 1 / ramMb,
+        start: place,
+        seed: 1,
+        departuresFree: false,
+        pull: null,
+      });
     }
   }
 
@@ -310,4 +349,5 @@ type AnnealRun = {
   readonly start: Int32Array;
   readonly seed: number;
   readonly departuresFree: boolean;
+  readonly pull: Pull | null;
 };
