@@ -83,25 +83,31 @@ function isPlain(value: unknown): value is Plain {
   return prototype === Object.prototype;
 }
 
-/** Every field of the value is known and passes, and none that is needed is missing. */
+/**
+ * Every field of the value is known and passes, and none that is needed is missing. Values of one kind mostly come with
+ * their fields in the same order, so the order of the last one is tried first: that needs no look-up by name.
+ */
 function object(shape: z.core.$ZodShape): Exact {
-  const fields: Record<string, Exact> = Object.assign(Object.create(null), {});
-  let needed = 0;
-  const optional = new Set<string>();
-  for (const [name, schema] of Object.entries(shape)) {
-    fields[name] = exact(schema);
-    if (schema._zod.optin === 'optional') optional.add(name);
-    else needed++;
-  }
+  const fields = new Map(Object.entries(shape).map(([name, schema]) => [name, exact(schema)]));
+  const needed = Object.entries(shape).flatMap(([name, schema]) => (schema._zod.optin === 'optional' ? [] : [name]));
+  let names: readonly string[] = [];
+  let tests: readonly Exact[] = [];
+  const byName = (value: Plain): boolean => {
+    for (const name in value) if (fields.get(name)?.(value[name]) !== true) return false;
+    if (!needed.every((name) => Object.hasOwn(value, name))) return false;
+    names = Object.keys(value);
+    tests = names.map((name) => fields.get(name) ?? never);
+    return true;
+  };
   return (value) => {
     if (!isPlain(value)) return false;
-    let found = 0;
+    let at = 0;
     for (const name in value) {
-      if (fields[name]?.(value[name]) !== true) return false;
-      found++;
+      if (name !== names[at]) return byName(value);
+      if (tests[at]?.(value[name]) !== true) return false;
+      at++;
     }
-    if (optional.size > 0) for (const name of optional) if (Object.hasOwn(value, name)) found--;
-    return found === needed;
+    return (at > 0 && at === names.length) || byName(value);
   };
 }
 

@@ -108,6 +108,11 @@ describe('the quick check of an event', () => {
 
   it('needs every field that is not optional', () => {
     const check = exact(z.object({ a: z.string(), b: z.number().optional() }));
+    // In whatever order they come, and whatever came before.
+    for (const value of [{ a: '', b: 1 }, { b: 1, a: '' }, { a: '' }, { b: 1, a: '' }]) expect(check(value)).toBe(true);
+    expect([{ a: '', b: '' }, { b: 1 }, { b: 1, c: 1 }, { b: 1, a: '', c: 1 }].some((value) => check(value))).toBe(
+      false,
+    );
     expect([{ a: '' }, { a: '', b: 1 }, { b: 1 }, {}, { a: '', c: 1 }, []].map((value) => check(value))).toEqual([
       true,
       true,
