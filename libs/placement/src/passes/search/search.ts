@@ -75,6 +75,7 @@ class Search {
     this.#limits = bound({ cluster, place: home, score, movable, budget });
   }
 
+  /** Greedy, then guides, then the local search for whichever aim is in reach; needless moves are taken out at the end. */
   run(): Found {
     const field = this.#field;
     const { home, budget } = field;
@@ -167,6 +168,7 @@ class Search {
     if (run.steps <= 0) return false;
     const field = this.#field;
     const { H, P, weights, imbalance } = field;
+    // Temperatures, in units of the combined imbalance: a change on one host of H matters about scale / H.
     let scale = 0;
     for (let p = 0; p < P; p++) scale += (weights[p] as number) * (imbalance[p] as number);
     const result = anneal(field, run.start, field.room.copy(run.departuresFree), {
@@ -186,6 +188,7 @@ class Search {
     return this.#offerOrdered(result.place);
   }
 
+  /** Proposals of a run that has all the work it wants: so many that more hardly ever find more. */
   get #wanted(): number {
     const movable = this.#field.vmsOf.length;
     return 2000 * movable + Math.min(60_000, 3000 * movable);
