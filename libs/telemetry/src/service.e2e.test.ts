@@ -109,7 +109,7 @@ describe('the life of a service', () => {
     const { exit, stderr, messages } = run('works', { OS_ENGINE__AGGREGATES: '', OS_ENGINE__COOLDWN: '1' });
     expect(await exit).toEqual({ code: 1, signal: null });
     expect(messages()).toEqual([]);
-    expect(stderr()).toContain('kronos planner: the configuration has 2 problems:');
+    expect(stderr()).toContain('kronos planner: the configuration has 3 problems:');
     expect(stderr()).toContain('Did you mean OS_ENGINE__COOLDOWN?');
     expect(stderr()).not.toMatch(/\n\s+at /);
   });
