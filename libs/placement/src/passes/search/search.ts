@@ -35,7 +35,7 @@ export type Found = {
 };
 
 /** A proposal of the local search costs as much time as so many candidates of the guides. */
-const PROPOSAL_COST = 8;
+const PROPOSAL_COST = 6;
 /** A combined imbalance this close to its lower bound is the least there is. */
 const PROVEN = 1e-7;
 /** One guide may use this part of the work limit, and all together that part: the rest is the local search's. */
@@ -200,13 +200,13 @@ class Search {
     const free = new Float64Array(P);
     const affordable = (this.#settings.workLimit - this.#work) / PROPOSAL_COST / this.#wanted;
     // Few hosts: runs cost little. Many: one run to its end does more than two that are cut short.
-    const runs = H <= 16 ? 4 : affordable >= 2 ? 2 : 1;
+    const runs = H <= 16 ? 4 : Math.max(1, Math.min(3, Math.floor(affordable)));
     const steps = this.#steps(runs * (this.#tight ? 2 : 1), this.#wanted);
     const run = { free, budget, steps, ramCost: 0, pull: null };
     for (let i = 0; i < runs; i++)
       this.#anneal({
         ...run,
-        pull: i === 0 && runs === 2 ? this.#pull() : null,
+        pull: i % 2 === 0 && H > 16 && runs > 1 ? this.#pull() : null,
         start: i % 2 === 0 ? this.#best.place : home,
         seed: i + 1,
         departuresFree: false,
