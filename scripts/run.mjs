@@ -9,7 +9,7 @@
 //   node scripts/run.mjs containers [vitest arguments]  the tests with containers (root; Debian or Ubuntu)
 //   node scripts/run.mjs generate                       generated schemas, samples and documents
 //   node scripts/run.mjs vitest|node [arguments]        that program under the bundled Node
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,21 +18,28 @@ import { bundledNode } from './bundledNode.mjs';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const bin = join(root, 'node_modules', '.bin');
 
-const run = (command, args, env = process.env) => {
-  const done = spawnSync(command, args, { cwd: root, stdio: 'inherit', env });
-  if (done.error) {
-    console.error(`kronos: cannot run ${command}: ${done.error.message}`);
-    process.exit(1);
-  }
-  return done.signal ? 1 : (done.status ?? 1);
+const cannotRun = (command, error) => {
+  console.error(`kronos: cannot run ${command}: ${error.message}`);
+  process.exit(1);
+};
+/** Runs it in place of this process: signals go to it, and its exit code is ours. */
+const run = (command, args, env) => {
+  const child = spawn(command, args, { cwd: root, stdio: 'inherit', env });
+  // Ctrl-C at a terminal reaches both by itself.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
+    process.on(signal, () => (signal === 'SIGINT' && process.stdin.isTTY) || child.kill(signal));
+  child.on('error', (error) => cannotRun(command, error));
+  child.on('exit', (code) => process.exit(code ?? 1));
 };
 
 const installed = join(root, 'node_modules', '.package-lock.json');
 const stale = !existsSync(installed) || statSync(installed).mtimeMs < statSync(join(root, 'package-lock.json')).mtimeMs;
 if (stale) {
   console.error('kronos: installing dependencies (npm ci) ...');
-  const status = run('npm', ['ci', '--no-fund', '--no-audit', '--loglevel=error']);
-  if (status !== 0) process.exit(status);
+  const args = ['ci', '--no-fund', '--no-audit', '--loglevel=error'];
+  const { error, status } = spawnSync('npm', args, { cwd: root, stdio: 'inherit' });
+  if (error) cannotRun('npm', error);
+  if (status !== 0) process.exit(status ?? 1);
 }
 
 const node = bundledNode(root) ?? process.execPath;
@@ -64,4 +71,4 @@ if (chosen === undefined) {
   console.error(`kronos: no task ${JSON.stringify(task)}; there are ${Object.keys(tasks).join(', ')}`);
   process.exit(2);
 }
-process.exit(chosen());
+chosen();
