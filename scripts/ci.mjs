@@ -68,7 +68,7 @@ const stages = [
   check('typecheck', ['scripts/run.mjs', 'node', 'node_modules/typescript/bin/tsc', '--noEmit']),
   tests('test', 'test', 20),
   cells('faults', ['--cells', 'pairs', '--lanes', '4', '--again'], 14),
-  tests('cluster', 'cluster', 10),
+  tests('cluster', 'cluster', 15),
   tests('containers', 'containers', 15),
   tests('openstack', 'openstack', 25),
 ];
