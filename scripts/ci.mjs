@@ -66,6 +66,7 @@ const stages = [
   check('install', ['scripts/run.mjs', 'node', '--version']),
   check('lint', ['scripts/run.mjs', 'node', 'node_modules/@biomejs/biome/bin/biome', 'ci', '--error-on-warnings', '.']),
   check('typecheck', ['scripts/run.mjs', 'node', 'node_modules/typescript/bin/tsc', '--noEmit']),
+  check('nats command', ['scripts/natsCommand.mjs']),
   tests('test', 'test', 20),
   cells('faults', ['--cells', 'pairs', '--lanes', '4', '--again'], 14),
   tests('cluster', 'cluster', 15),
