@@ -96,7 +96,7 @@ describe('tracing', () => {
     // Every span but the root hangs on another one of the same trace.
     const roots = trace.filter((s) => s.parentSpanId === undefined || s.parentSpanId === '');
     expect(roots.map((s) => s.service)).toEqual(['kronos-scorer']);
-    const migrate = trace.find((s) => s.service === 'kronos-executor' && s.attributes['kronos.task.id'] !== undefined);
-    expect(migrate?.attributes['kronos.server.id']).toMatch(/^[0-9a-f-]{36}$/);
+    const task = trace.find((s) => s.name === 'executor.task');
+    expect(task?.attributes['kronos.server.id']).toMatch(/^[0-9a-f-]{36}$/);
   }, 120_000);
 });
