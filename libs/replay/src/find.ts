@@ -21,22 +21,22 @@ export type Wanted = {
   readonly aggregates: readonly string[];
   /** The last decision about a snapshot of this time or earlier. Default: the newest. */
   readonly atMs?: number;
-  /** The decision that made this plan. */
-  readonly planId?: string;
+  /** The decision that made this plan; null: the last one that made any. */
+  readonly planId?: string | null;
 };
 
 /** The last decision of one of the aggregates, or the one of a plan. @throws NotOnTheLog */
 export async function findDecision(history: History, wanted: Wanted): Promise<FoundDecision> {
   const found = await lastDecision(history, wanted);
   if (found === null) {
-    if (wanted.planId !== undefined)
+    if (typeof wanted.planId === 'string')
       throw new NotOnTheLog(
         `the log has no plan ${JSON.stringify(wanted.planId)}`,
         'kronos plans --since all lists every plan.',
       );
     const when = wanted.atMs === undefined ? 'yet' : `up to ${new Date(wanted.atMs).toISOString()}`;
     throw new NotOnTheLog(
-      `the log has no decision about ${wanted.aggregates.join(', ')} ${when}`,
+      `the log has no ${wanted.planId === null ? 'plan for' : 'decision about'} ${wanted.aggregates.join(', ')} ${when}`,
       'kronos status says whether the scorer and the planner run.',
       false,
     );
@@ -59,9 +59,12 @@ export async function findDecision(history: History, wanted: Wanted): Promise<Fo
 async function lastDecision(history: History, { aggregates, atMs, planId }: Wanted): Promise<StoredDecision | null> {
   let last: StoredDecision | null = null;
   for await (const stored of history.decisions({ aggregates, ...(atMs === undefined ? {} : { untilMs: atMs }) }))
-    if (planId === undefined || stored.event.data.plan?.id === planId) last = stored;
+    if (planId === undefined || isPlan(stored, planId)) last = stored;
   return last;
 }
+
+const isPlan = ({ event: { data } }: StoredDecision, id: string | null): boolean =>
+  data.plan !== null && (id === null || data.plan.id === id);
 
 async function snapshotOf(
   history: History,

@@ -60,7 +60,7 @@ export function explainCommands(program: Command, shell: Shell): void {
     );
 
   sub('plan', 'how good a plan is, and why each step')
-    .argument('[plan]', 'id of the plan (default: the last decision)')
+    .argument('[plan]', 'id of the plan (default: the last one)')
     .option('--step <n>', 'one step in full: why this VM, why there, why not elsewhere')
     .addHelpText(
       'after',
@@ -71,7 +71,7 @@ export function explainCommands(program: Command, shell: Shell): void {
     )
     .action((planId: string | undefined, options: ExplainOptions) =>
       run(shell, options, 'plan', async (history, wanted) => {
-        const explained = await explainDecision(history, planId === undefined ? wanted : { ...wanted, planId });
+        const explained = await explainDecision(history, { ...wanted, planId: planId ?? null });
         const { explanation, decision } = explained;
         if (options.step !== undefined) {
           const number = Number(options.step);
