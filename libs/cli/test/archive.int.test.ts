@@ -68,7 +68,11 @@ describe('kronos archive', () => {
     await golden(empty, 'archive restore /archive', 'archive-restore-again');
     const copied = await Array.fromAsync(empty.log.copy());
     const original = await Array.fromAsync(full.log.copy());
-    const plain = ({ sequence, subject, data }: (typeof copied)[number]) => [sequence, subject, Buffer.from(data).toString()];
+    const plain = ({ sequence, subject, data }: (typeof copied)[number]) => [
+      sequence,
+      subject,
+      Buffer.from(data).toString(),
+    ];
     expect(copied.map(plain)).toEqual(original.map(plain));
     const standing = (await full.kronos('plans --json')).out;
     expect((await empty.kronos('plans --json')).out).toBe(standing);
