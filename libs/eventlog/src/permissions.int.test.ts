@@ -229,6 +229,19 @@ onEachServer('permissions', (bench) => {
     }
   };
 
+  test('the restorer puts a copy of the log and its tasks onto an empty server', async () => {
+    const before = await started();
+    const operator = await before.as('operator');
+    await operator.append(pausedEvent('1'));
+    const copy = await all((await before.as('viewer')).copy());
+    const after = await started();
+    const restorer = await after.as('restorer');
+    expect(await restorer.restore(copy)).toEqual({ restored: 1, skipped: 0 });
+    await restorer.append(taskMessage(1));
+    expect(await all(restorer.replay())).toMatchObject([{ event: { id: pausedEvent('1').id } }]);
+    expect(after.server.logText()).not.toMatch(/Violation/i);
+  });
+
   test('each service can do its work under its own user', async () => {
     const { server, as } = await started();
     await serve(as, server);

@@ -50,7 +50,7 @@ export function archiveCommands(program: Command, shell: Shell): void {
       `${examples(
         ['kronos provision', 'first: the empty streams'],
         ['kronos archive restore /backup/archive', 'then, with every service stopped'],
-      )}\n\nIt needs a NATS user that may publish on kronos.plans.*, kronos.results.*,\nkronos.controls.* and kronos.migrations.*, which none of Kronos's own may:\nOS_NATS__USER=admin OS_NATS__PASSWORD=... kronos archive restore ...\nA log that holds anything else is refused. An interrupted restore goes on where\nit stopped. Tasks that had not ended are put back on the work queue.\nExit status 1: refused, or the archive is not whole: then nothing is written.`,
+      )}\n\nIt needs the NATS user restorer, who may publish all that was on the log:\nOS_NATS__USER=restorer OS_NATS__PASSWORD=... kronos archive restore ...\nA log that holds anything else is refused. An interrupted restore goes on where\nit stopped. Tasks that had not ended are put back on the work queue.\nExit status 1: refused, or the archive is not whole: then nothing is written.`,
     )
     .action(async (directory: string, options: ArchiveOptions) => {
       const report = await read(shell, directory);
