@@ -45,7 +45,7 @@ describe("the operator's NATS user", () => {
     for (const { event } of operation.events)
       if (['planner.configured', 'cycle.decided'].includes(event.type)) await planner.append(event as never);
     await planner.close();
-    for (const user of ['operator', 'viewer'])
+    for (const user of ['operator', 'viewer', 'restorer'])
       await writeFile(
         config(user),
         `[engine]\naggregates = gpu, general\nmax_clock_skew = 1000000000\n[nats]\nrequest_timeout = 2\nservers = ${server.url}\nuser = ${user}\npassword = pw-${user}\n[http]\nscorer_port = 0\nplanner_port = 0\nexecutor_port = 0\nledger_port = 0\n`,
@@ -105,5 +105,12 @@ describe("the operator's NATS user", () => {
     const { status, err } = await run('viewer', 'pause gpu');
     expect(status).toBe(1);
     expect(err).toContain('may not publish on kronos.controls.gpu');
+  });
+
+  it('is another one than the restorer, who puts an archive back', async () => {
+    const { status, out } = await run('restorer', `archive restore ${join(directory, 'archive')} --json`);
+    expect(status).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ restored: 1 });
+    expect(server.logText()).not.toMatch(/Violation.*"restorer"/);
   });
 });
