@@ -131,7 +131,10 @@ try {
     );
   if (canonicalState(restarted) !== canonicalState(rebuilt)) throw new Error('the checkpoint led to another state');
 
-  const ratios = (name: Reading) => runs[name].map((ms, round) => Number(((runs.bare[round] ?? 0) / ms).toFixed(2)));
+  const ratios = (name: Reading, to: Reading) => {
+    const rounds = runs[name].map((ms, round) => Number(((runs[to][round] ?? 0) / ms).toFixed(2)));
+    return { median: median(rounds), rounds };
+  };
   process.stdout.write(
     `${JSON.stringify(
       {
@@ -145,9 +148,8 @@ try {
           appendMany: rate(writeMs, events - oneByOne),
           ...Object.fromEntries(names.map((name) => [name, rate(median(runs[name]))])),
         },
-        ratioToBare: Object.fromEntries(
-          names.slice(1).map((name) => [name, { median: median(ratios(name)), rounds: ratios(name) }]),
-        ),
+        ratioToBare: Object.fromEntries(names.slice(1).map((name) => [name, ratios(name, 'bare')])),
+        ratioToBareAsTheClientComes: { viewFoldingState: ratios('viewFoldingState', 'bareAsTheClientComes') },
         fromCheckpoint: {
           eventsBehind: TAIL,
           checkpointBytes: (await log.usage(streamNames.checkpoints)).bytes,
