@@ -85,7 +85,7 @@ export function selfSigned(): { cert: string; key: string } {
   const signature = der(0x03, Buffer.from([0]), sign('sha256', body, privateKey));
   const base64 = der(0x30, body, ecdsaSha256, signature).toString('base64');
   return {
-    cert: `-----BEGIN CERTIFICATE-----\n${base64.replace(/(.{64})/g, '$1\n')}\n-----END CERTIFICATE-----\n`,
+    cert: `-----BEGIN CERTIFICATE-----\n${base64.replace(/.{64}(?=.)/g, '$&\n')}\n-----END CERTIFICATE-----\n`,
     key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
   };
 }
