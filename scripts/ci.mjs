@@ -70,7 +70,7 @@ const stages = [
   tests('test', 'test', 20),
   cells('faults', ['--cells', 'pairs', '--lanes', '4', '--again'], 14),
   tests('cluster', 'cluster', 15),
-  tests('containers', 'containers', 15),
+  tests('containers', 'containers', 20),
   tests('openstack', 'openstack', 25),
 ];
 
