@@ -88,13 +88,18 @@ export class Draft {
 
   #pair(values: Float64Array, from: number, to: number): number[] {
     const { P } = this.cluster;
-    return [...values.subarray(from * P, from * P + P), ...values.subarray(to * P, to * P + P)];
+    const pair: number[] = [];
+    for (let p = 0; p < P; p++) pair.push(values[from * P + p] as number);
+    for (let p = 0; p < P; p++) pair.push(values[to * P + p] as number);
+    return pair;
   }
 
   #restore(values: Float64Array, from: number, to: number, saved: readonly number[]): void {
     const { P } = this.cluster;
-    values.set(saved.slice(0, P), from * P);
-    values.set(saved.slice(P), to * P);
+    for (let p = 0; p < P; p++) {
+      values[from * P + p] = saved[p] as number;
+      values[to * P + p] = saved[P + p] as number;
+    }
   }
 }
 
