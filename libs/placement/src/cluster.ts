@@ -80,6 +80,10 @@ export type Cluster = {
   readonly vmIndex: ReadonlyMap<string, number>;
 };
 
+/** The hosts that may be destinations, ascending. */
+export const destinationsOf = ({ hostRefusal, H }: Cluster): Int32Array =>
+  Int32Array.from({ length: H }, (_, h) => h).filter((h) => hostRefusal[h] === 0);
+
 /** What a VM adds to a host's value: its load by the size of the host. */
 export function shareOn(cluster: Cluster, vm: number, host: number, policy: number): number {
   const load = cluster.load[vm * cluster.P + policy] as number;

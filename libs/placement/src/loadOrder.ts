@@ -1,30 +1,24 @@
-/** What the order is of: hosts, policies with their weights, and the hosts that are ordered. */
-export type LoadOrderInput = {
-  readonly H: number;
-  readonly P: number;
-  readonly weights: Float64Array;
-  readonly destinations: Int32Array;
-};
+import { type Cluster, destinationsOf } from './cluster.ts';
 
 /** The destinations by load (the weighted sum of their values), least loaded first and then by index, kept while hosts change. */
 export class LoadOrder {
-  readonly #input: LoadOrderInput;
+  readonly #cluster: Cluster;
+  readonly #weights: Float64Array;
   readonly #score: Float64Array;
   readonly #loads: Float64Array;
   readonly #at: Int32Array;
   readonly hosts: Int32Array;
 
   /** @param score host values; the caller changes them and calls {@link update}. */
-  constructor(input: LoadOrderInput, score: Float64Array) {
-    const { H } = input;
-    this.#input = input;
+  constructor(cluster: Cluster, score: Float64Array) {
+    const { H } = cluster;
+    this.#cluster = cluster;
+    this.#weights = Float64Array.from(cluster.policies, (policy) => policy.weight);
     this.#score = score;
     this.#loads = new Float64Array(H);
     for (let h = 0; h < H; h++) this.#loads[h] = this.#loadOf(h);
     const loads = this.#loads;
-    this.hosts = Int32Array.from(input.destinations).sort(
-      (x, y) => (loads[x] as number) - (loads[y] as number) || x - y,
-    );
+    this.hosts = destinationsOf(cluster).sort((x, y) => (loads[x] as number) - (loads[y] as number) || x - y);
     this.#at = new Int32Array(H).fill(-1);
     this.hosts.forEach((h, i) => {
       this.#at[h] = i;
@@ -60,9 +54,9 @@ export class LoadOrder {
   }
 
   #loadOf(h: number): number {
-    const { P, weights } = this.#input;
+    const { P } = this.#cluster;
     let sum = 0;
-    for (let p = 0; p < P; p++) sum += (weights[p] as number) * (this.#score[h * P + p] as number);
+    for (let p = 0; p < P; p++) sum += (this.#weights[p] as number) * (this.#score[h * P + p] as number);
     return sum;
   }
 }

@@ -2,6 +2,7 @@ import { type EngineOptions, type Reason, type Step, taskId } from '@kronos/cont
 import { type Cluster, shareOn } from './cluster.ts';
 import { check, Room } from './constraints.ts';
 import type { Draft, Move } from './draft.ts';
+import { LoadOrder } from './loadOrder.ts';
 import { EPSILON, Extremes } from './measure.ts';
 import type { Arrangement } from './order.ts';
 import { reasonMeanings } from './reasons.ts';
@@ -82,16 +83,13 @@ class Alternates {
   readonly #allowed: (move: Move, host: number) => boolean;
   readonly #room: Room;
   readonly #extremes: Extremes;
-  readonly #loads: Float64Array;
-  /** Destinations, least loaded first. */
-  readonly #destinations: readonly number[];
+  readonly #byLoad: LoadOrder;
   /** Only lowest hosts: only these can do better than the other destinations. */
   readonly #cold: readonly number[];
   readonly #parked: ReadonlySet<number>;
 
   constructor(draft: Draft, moves: readonly Move[], count: number, allowed: (move: Move, host: number) => boolean) {
     const { cluster, score } = draft;
-    const { H, P, policies } = cluster;
     this.#draft = draft;
     this.#count = count;
     this.#allowed = allowed;
@@ -99,15 +97,10 @@ class Alternates {
     for (const move of moves) this.#room.move(move.vm, move.from, move.to);
     this.#extremes = new Extremes(cluster);
     this.#extremes.update(score);
-    const loads = new Float64Array(H);
-    const destinations: number[] = [];
-    for (let h = 0; h < H; h++) {
-      for (let p = 0; p < P; p++) loads[h] = (loads[h] ?? 0) + (policies[p]?.weight ?? 0) * (score[h * P + p] ?? 0);
-      if (cluster.hostRefusal[h] === 0) destinations.push(h);
-    }
-    this.#loads = loads;
-    this.#destinations = destinations.sort((a, b) => (loads[a] ?? 0) - (loads[b] ?? 0) || a - b);
-    this.#cold = policies.map((_, p) => this.#extremes.onlyLowest(score, p)).filter((h) => destinations.includes(h));
+    this.#byLoad = new LoadOrder(cluster, score);
+    this.#cold = cluster.policies
+      .map((_, p) => this.#extremes.onlyLowest(score, p))
+      .filter((h) => this.#byLoad.hosts.includes(h));
     this.#parked = new Set(moves.filter((move) => move.parking).map((move) => move.vm));
   }
 
@@ -119,7 +112,7 @@ class Alternates {
       enough += (cluster.policies[p]?.weight ?? 0) * this.#extremes.afterLeaving(score, move.vm, move.to, p);
     const best: Alternate[] = [];
     for (const host of this.#cold) this.#offer(best, move, host);
-    for (const host of this.#destinations) {
+    for (const host of this.#byLoad.hosts) {
       const last = best[this.#count - 1];
       // The rest is more loaded, and nothing that leaves the combined imbalance lower is left.
       if (cluster.P > 0 && last !== undefined && last.combined <= enough + EPSILON) break;
@@ -134,7 +127,7 @@ class Alternates {
     let combined = 0;
     for (let p = 0; p < cluster.P; p++)
       combined += (cluster.policies[p]?.weight ?? 0) * this.#extremes.after(score, move.vm, move.to, host, p);
-    const candidate = { host, combined, load: this.#loads[host] ?? 0 };
+    const candidate = { host, combined, load: this.#byLoad.load(host) };
     const last = best[this.#count - 1];
     if (last !== undefined && !isBetter(candidate, last)) return;
     if (check(cluster, place, this.#room, move.vm, host) !== 0 || !this.#allowed(move, host)) return;

@@ -32,11 +32,7 @@ export class Targets {
     this.#draft = draft;
     this.#extremes = new Extremes(cluster);
     this.#imbalance = new Float64Array(cluster.P);
-    const destinations: number[] = [];
-    for (let h = 0; h < cluster.H; h++) if (cluster.hostRefusal[h] === 0) destinations.push(h);
-    const weights = Float64Array.from(cluster.policies, (policy) => policy.weight);
-    const { H, P } = cluster;
-    this.#byLoad = new LoadOrder({ H, P, weights, destinations: Int32Array.from(destinations) }, draft.score);
+    this.#byLoad = new LoadOrder(cluster, draft.score);
     this.#refresh();
   }
 

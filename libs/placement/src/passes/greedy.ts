@@ -1,3 +1,4 @@
+import { destinationsOf } from '../cluster.ts';
 import { check } from '../constraints.ts';
 import { type Draft, shift } from '../draft.ts';
 import { allWithin, EPSILON, Extremes } from '../measure.ts';
@@ -33,7 +34,7 @@ class Rounds {
   readonly #score: Float64Array;
   readonly #room: Draft['room'];
   readonly #extremes: Extremes;
-  readonly #destinations: number[] = [];
+  readonly #destinations: Int32Array;
   /** Movable VMs, least memory first: of equal gains the first one counts. */
   readonly #byRam: number[] = [];
   readonly #moved: Uint8Array;
@@ -55,7 +56,7 @@ class Rounds {
     this.#extremes = new Extremes(cluster);
     this.#now = new Float64Array(cluster.P);
     this.#hot = new Uint8Array(cluster.H);
-    for (let h = 0; h < cluster.H; h++) if (cluster.hostRefusal[h] === 0) this.#destinations.push(h);
+    this.#destinations = destinationsOf(cluster);
     for (let v = 0; v < cluster.V; v++) if (draft.movable(v)) this.#byRam.push(v);
     const ram = (v: number): number => cluster.ramMb[v] ?? 0;
     this.#byRam.sort((a, b) => ram(a) - ram(b) || a - b);

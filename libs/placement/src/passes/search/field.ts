@@ -1,4 +1,4 @@
-import type { Cluster } from '../../cluster.ts';
+import { type Cluster, destinationsOf } from '../../cluster.ts';
 import type { Room } from '../../constraints.ts';
 import type { Draft } from '../../draft.ts';
 
@@ -55,8 +55,6 @@ export function fieldOf(draft: Draft, imbalance: Float64Array): Field {
     vmsOf[next[h] ?? 0] = v;
     next[h] = (next[h] ?? 0) + 1;
   }
-  const destinations: number[] = [];
-  for (let h = 0; h < H; h++) if (cluster.hostRefusal[h] === 0) destinations.push(h);
   return {
     cluster,
     H,
@@ -70,7 +68,7 @@ export function fieldOf(draft: Draft, imbalance: Float64Array): Field {
     movable,
     start,
     vmsOf,
-    destinations: Int32Array.from(destinations),
+    destinations: destinationsOf(cluster),
     room: draft.room,
     budget: draft.budget,
   };

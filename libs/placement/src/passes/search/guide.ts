@@ -89,7 +89,7 @@ class Guide {
     this.#list = Int32Array.from(field.vmsOf);
     this.#end = Int32Array.from({ length: H }, (_, h) => field.start[h + 1] as number);
     this.#fronts = new Fronts(field, this.#score, this.#room);
-    this.#byLoad = new LoadOrder(field, this.#score);
+    this.#byLoad = new LoadOrder(cluster, this.#score);
     const keys = cluster.classes === 0 ? 0 : cluster.keyLegal.length / cluster.classes;
     this.#classesOf = Array.from({ length: keys }, (_, k) => {
       const legal: number[] = [];
