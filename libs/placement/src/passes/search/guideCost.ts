@@ -2,15 +2,13 @@ import { shareOn } from '../../cluster.ts';
 import type { Field } from './field.ts';
 
 /**
- * A smooth stand-in for the imbalance: per policy and host `distance ^ power` to the band `[low, high]`, plus a little of
- * the squared distance to the band's middle, so that ties inside the band are broken towards evenness. Bands are in the
- * unit of the host values; `low` and `high` are equal for a guide around the means.
+ * A smooth stand-in for the imbalance: per policy and host `distance ^ power` to the band `[low, high]`. Bands are in the unit
+ * of the host values; `low` and `high` are equal for a guide around the means.
  */
 export type GuideShape = {
   readonly low: Float64Array;
   readonly high: Float64Array;
   readonly power: 2 | 4 | 8;
-  readonly slope: number;
 };
 
 /** What the hosts cost by a guide, and what a VM's leaving or arriving changes. */
@@ -18,7 +16,6 @@ export class GuideCost {
   readonly #field: Field;
   readonly #shape: GuideShape;
   readonly #score: Float64Array;
-  readonly #middle: Float64Array;
   readonly #cost: Float64Array;
   /** The policies of the host that was looked at last, the one that costs most first, and what it costs in each. */
   readonly #byCost: Int32Array;
@@ -32,7 +29,6 @@ export class GuideCost {
     this.#field = field;
     this.#shape = shape;
     this.#score = score;
-    this.#middle = shape.low.map((low, p) => (low + (shape.high[p] as number)) / 2);
     this.#cost = new Float64Array(field.H);
     this.#byCost = new Int32Array(field.P);
     this.#costs = new Float64Array(field.P);
@@ -84,22 +80,13 @@ export class GuideCost {
   arrivingBelow(vm: number, b: number, limit: number): number {
     const { P, cluster, weights } = this.#field;
     if (!cluster.alike) return this.arriving(vm, b);
-    const { low, high, power, slope } = this.#shape;
+    const { low, high, power } = this.#shape;
     const byCost = this.#byCost;
     let sum = -(this.#cost[b] as number);
     for (let i = 0; i < P && sum < limit; i++) {
       const p = byCost[i] as number;
       const x = (this.#score[b * P + p] as number) + (cluster.load[vm * P + p] as number);
-      const h = high[p] as number;
-      const l = low[p] as number;
-      let e = x > h ? x - h : x < l ? l - x : 0;
-      e *= e;
-      if (power > 2) {
-        e *= e;
-        if (power > 4) e *= e;
-      }
-      if (slope > 0) e += slope * (x - (this.#middle[p] as number)) ** 2;
-      sum += (weights[p] as number) * e;
+      sum += (weights[p] as number) * beyond(x, low[p] as number, high[p] as number, power);
     }
     return sum;
   }
@@ -107,11 +94,10 @@ export class GuideCost {
   /** Adds the best of these destinations to the search that {@link begin} began; returns it, or `otherwise`. */
   cheapest(vm: number, own: number, hosts: readonly number[], otherwise: number): number {
     const { P, cluster, weights } = this.#field;
-    const { low, high, power, slope } = this.#shape;
+    const { low, high, power } = this.#shape;
     const score = this.#score;
     const cost = this.#cost;
     const load = this.#load;
-    const middle = this.#middle;
     let to = otherwise;
     let least = this.arrival;
     for (let p = 0; p < P; p++) load[p] = cluster.load[vm * P + p] as number;
@@ -120,20 +106,11 @@ export class GuideCost {
       if (b === own) continue;
       let sum = 0;
       if (cluster.alike) {
-        // The same as #arriving, without its calls: this is where the time goes.
+        // The same as `arriving`, left as soon as it is no longer the least: this is where the time goes.
         sum = -(cost[b] as number);
         for (let p = 0; p < P && sum < least; p++) {
           const x = (score[b * P + p] as number) + (load[p] as number);
-          const h = high[p] as number;
-          const l = low[p] as number;
-          let e = x > h ? x - h : x < l ? l - x : 0;
-          e *= e;
-          if (power > 2) {
-            e *= e;
-            if (power > 4) e *= e;
-          }
-          if (slope > 0) e += slope * (x - (middle[p] as number)) ** 2;
-          sum += (weights[p] as number) * e;
+          sum += (weights[p] as number) * beyond(x, low[p] as number, high[p] as number, power);
         }
       } else sum = this.arriving(vm, b);
       if (sum < least) {
@@ -151,16 +128,15 @@ export class GuideCost {
   }
 
   #at(p: number, value: number): number {
-    const { low, high, power, slope } = this.#shape;
-    const l = low[p] as number;
-    const h = high[p] as number;
-    let e = value > h ? value - h : value < l ? l - value : 0;
-    e *= e;
-    if (power > 2) {
-      e *= e;
-      if (power > 4) e *= e;
-    }
-    const d = value - (this.#middle[p] as number);
-    return (this.#field.weights[p] as number) * (e + slope * d * d);
+    const { low, high, power } = this.#shape;
+    return (this.#field.weights[p] as number) * beyond(value, low[p] as number, high[p] as number, power);
   }
+}
+
+/** The distance of a value to the band, to this power. */
+function beyond(value: number, low: number, high: number, power: GuideShape['power']): number {
+  const distance = value > high ? value - high : value < low ? low - value : 0;
+  const square = distance * distance;
+  if (power === 2) return square;
+  return power === 4 ? square * square : square * square * (square * square);
 }

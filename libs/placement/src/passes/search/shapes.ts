@@ -15,22 +15,21 @@ export function guideShapes(field: Field, limits: Bound, reachable: boolean): Gu
     low: limits.low.map((l, p) => l + ((least[p] as number) - l) * x),
     high: limits.high.map((h, p) => h + ((most[p] as number) - h) * x),
     power: 2,
-    slope: 0,
   });
-  const power = (of: 2 | 4 | 8): GuideShape => ({ low: mean, high: mean, power: of, slope: 0 });
+  const power = (of: 2 | 4 | 8): GuideShape => ({ low: mean, high: mean, power: of });
   const shapes = [band(0.02), band(0.05), power(2), band(0.1), power(8), band(0), power(4)];
   if (!reachable) return shapes;
   // Where the fewest moves may do, and around the means.
   const high = field.thresholds.map((_, p) => fewestMoves(field, p).high);
   const low = high.map((h, p) => h - (field.thresholds[p] as number));
   const around = (sign: 1 | -1): Float64Array => mean.map((m, p) => m + (sign * (field.thresholds[p] as number)) / 2);
-  return [{ low, high, power: 2, slope: 0 }, { low: around(-1), high: around(1), power: 2, slope: 0 }, ...shapes];
+  return [{ low, high, power: 2 }, { low: around(-1), high: around(1), power: 2 }, ...shapes];
 }
 
 /** The guide by squared distances from the means. */
 export function meanShape(field: Field): GuideShape {
   const { mean } = valuesOf(field);
-  return { low: mean, high: mean, power: 2, slope: 0 };
+  return { low: mean, high: mean, power: 2 };
 }
 
 /** Mean, highest and lowest value of each policy over the counted hosts. */
