@@ -288,7 +288,6 @@ class Shell {
     const follows = stage.at === 'following' && !stage.soon;
     const putDown = command.do === 'finish' && command.outcome.kind !== 'done';
     if (follows || putDown) await (tried ? this.#survived() : this.leave());
-    else if (command.do === 'finish') this.leave();
   }
 
   async #survived(): Promise<void> {
