@@ -67,8 +67,6 @@ const TROUBLE_TEXT: Record<Trouble, string> = {
 /** How long an append is tried, over all attempts. */
 const PATIENCE_MS = 30_000;
 
-const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-
 type Stored = { readonly sequence: number; readonly id: string };
 type Query = { readonly last_by_subj: string } | { readonly seq: number; readonly next_by_subj: string };
 
@@ -126,10 +124,11 @@ export async function append(link: Link, stream: string, message: Message, optio
   const { subject, body, headers } = encodeMessage(message);
   const expected = options.expectedLastSequence;
   if (expected !== undefined) headers.set(EXPECTED, String(expected));
-  const until = performance.now() + (options.timeoutMs ?? PATIENCE_MS);
+  const { clock } = link;
+  const until = clock.monotonic() + (options.timeoutMs ?? PATIENCE_MS);
   let unsure = false;
   for (let tries = 0; ; tries++) {
-    const left = until - performance.now();
+    const left = until - clock.monotonic();
     const result: Attempt =
       left > 0 || tries === 0
         ? await attempt(link, subject, body, headers, Math.min(link.requestTimeoutMs, Math.max(left, 100)))
@@ -152,14 +151,14 @@ export async function append(link: Link, stream: string, message: Message, optio
       }
       case 'retry': {
         unsure ||= result.unsure;
-        if (performance.now() < until) break;
+        if (clock.monotonic() < until) break;
         const text = `${message.id} on ${subject}: ${result.text}`;
         throw unsure
           ? new AppendUnknown(`${text}; it may be stored: to append the same message again is safe`)
           : new StreamUnavailable(`${text}; it was not stored`);
       }
     }
-    await sleep(Math.min(1000, 25 * 2 ** tries, Math.max(1, until - performance.now())));
+    await clock.sleep(Math.min(1000, 25 * 2 ** tries, Math.max(1, until - clock.monotonic())));
   }
 }
 
@@ -170,13 +169,14 @@ export async function publish(
   body: Uint8Array,
   headers: MsgHdrs = noHeaders(),
 ): Promise<void> {
-  const until = performance.now() + PATIENCE_MS;
+  const { clock } = link;
+  const until = clock.monotonic() + PATIENCE_MS;
   for (let tries = 0; ; tries++) {
     const result = await attempt(link, subject, body, headers, link.requestTimeoutMs);
     if (result.kind === 'stored') return;
     if (result.kind === 'full') throw new LogFull(`${subject}: ${result.text}`);
     if (result.kind !== 'retry') throw new AppendRefused(`the server refused a message on ${subject}`);
-    if (performance.now() > until) throw new StreamUnavailable(`${subject}: ${result.text}`);
-    await sleep(Math.min(1000, 25 * 2 ** tries));
+    if (clock.monotonic() > until) throw new StreamUnavailable(`${subject}: ${result.text}`);
+    await clock.sleep(Math.min(1000, 25 * 2 ** tries));
   }
 }

@@ -22,7 +22,7 @@ async function publishWindow(link: Link, window: readonly Encoded[], last: numbe
   const { promise, resolve } = Promise.withResolvers<void>();
   const inbox = link.inbox();
   let missing = window.length;
-  const timer = setTimeout(resolve, link.requestTimeoutMs);
+  let cancel = link.clock.after(link.requestTimeoutMs, resolve);
   const sub = link.nc.subscribe(`${inbox}.*`, {
     callback: (error, message) => {
       if (error !== null) {
@@ -36,7 +36,10 @@ async function publishWindow(link: Link, window: readonly Encoded[], last: numbe
           ? { kind: 'retry', unsure: false, text: 'no stream takes this subject, or it has no leader now' }
           : readPubAck(message.string());
       if (missing === 0) resolve();
-      else timer.refresh();
+      else {
+        cancel();
+        cancel = link.clock.after(link.requestTimeoutMs, resolve);
+      }
     },
   });
   const unhook = link.onDisconnect(resolve);
@@ -47,7 +50,7 @@ async function publishWindow(link: Link, window: readonly Encoded[], last: numbe
     }
     await promise;
   } finally {
-    clearTimeout(timer);
+    cancel();
     unhook();
     if (!sub.isClosed()) sub.unsubscribe();
   }
@@ -86,15 +89,15 @@ export class Window {
   }
 
   async flush(): Promise<void> {
-    let until = performance.now() + PATIENCE_MS;
+    let until = this.#link.clock.monotonic() + PATIENCE_MS;
     while (this.#waiting.length > 0) {
       const before = this.#waiting.length;
       await this.#round();
-      if (this.#waiting.length < before) until = performance.now() + PATIENCE_MS;
+      if (this.#waiting.length < before) until = this.#link.clock.monotonic() + PATIENCE_MS;
       else if (this.#link.closed) throw new Closed('the connection to NATS is closed');
-      else if (performance.now() > until)
+      else if (this.#link.clock.monotonic() > until)
         throw new AppendUnknown(`${this.#stream} does not answer: ${before} messages may be stored or not`);
-      else await new Promise((resolve) => setTimeout(resolve, 50));
+      else await this.#link.clock.sleep(50);
     }
   }
 

@@ -1,3 +1,4 @@
+import type { Cancel } from '@kronos/clock';
 import { nanos } from '@nats-io/transport-node';
 import { type Link, troubleOf } from './link.ts';
 
@@ -31,10 +32,10 @@ export class Held {
   #confirmedAt: number;
   #settled = false;
   #beating = false;
-  #beat: NodeJS.Timeout | undefined;
-  #expiry: NodeJS.Timeout | undefined;
+  #beat: Cancel | undefined;
+  #expiry: Cancel | undefined;
 
-  /** @param askedAt `performance.now()` at which the message was asked for */
+  /** @param askedAt the monotonic clock when the message was asked for */
   constructor(link: Link, reply: string, ackWaitMs: number, askedAt: number) {
     this.#link = link;
     this.#reply = reply;
@@ -58,7 +59,7 @@ export class Held {
   }
 
   #left(): number {
-    return this.#confirmedAt + this.#ackWaitMs - performance.now();
+    return this.#confirmedAt + this.#ackWaitMs - this.#link.clock.monotonic();
   }
 
   /** Looks at the clock: to be called before each send. */
@@ -71,25 +72,26 @@ export class Held {
 
   #rest(): void {
     this.#settled = true;
-    clearTimeout(this.#beat);
-    clearTimeout(this.#expiry);
+    this.#beat?.();
+    this.#expiry?.();
     this.#unhook();
   }
 
   #watch(): void {
-    clearTimeout(this.#expiry);
-    if (!this.#settled && this.#mine()) this.#expiry = setTimeout(() => this.#watch(), this.#left() + 1);
+    this.#expiry?.();
+    if (!this.#settled && this.#mine()) this.#expiry = this.#link.clock.after(this.#left() + 1, () => this.#watch());
   }
 
   async #heartbeat(): Promise<void> {
     if (this.#beating || this.#settled || !this.#mine()) return;
     this.#beating = true;
-    clearTimeout(this.#beat);
+    this.#beat?.();
     const confirmed = await this.#send('+WPI');
     this.#beating = false;
     if (this.#settled || !this.#mine()) return;
     if (confirmed) this.#watch();
-    this.#beat = setTimeout(() => void this.#heartbeat(), confirmed ? this.#ackWaitMs / 3 : this.#retryMs());
+    const waitMs = confirmed ? this.#ackWaitMs / 3 : this.#retryMs();
+    this.#beat = this.#link.clock.after(waitMs, () => void this.#heartbeat());
   }
 
   #retryMs(): number {
@@ -99,7 +101,7 @@ export class Held {
   /** True when the consumer's leader confirmed it. Sends nothing without a connection: it would go out late. */
   async #send(body: string): Promise<boolean> {
     if (!this.#link.connected) return false;
-    const sentAt = performance.now();
+    const sentAt = this.#link.clock.monotonic();
     try {
       await this.#link.request(this.#reply, body, Math.min(this.#ackWaitMs / 3, this.#left()));
     } catch (error) {
@@ -127,7 +129,7 @@ export class Held {
       if (sent && (await this.#send(bodyOf(settlement)))) return true;
       if (sent && !repeat) break;
       if (this.#link.closed) break;
-      await new Promise((resolve) => setTimeout(resolve, this.#retryMs()));
+      await this.#link.clock.sleep(this.#retryMs());
     }
     this.giveUp();
     return false;

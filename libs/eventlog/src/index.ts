@@ -11,6 +11,7 @@ import { provision, verify } from './provision.ts';
 import { Worker } from './tasks.ts';
 import type { AppendOptions, EventLog, EventLogHooks, Health, LogView, NatsOptions } from './types.ts';
 import { streamInfo, View } from './view.ts';
+import { natsWire, type Wire } from './wire.ts';
 
 export * from './capabilities.ts';
 export { bucketStream, taskConsumerName } from './definitions.ts';
@@ -19,14 +20,19 @@ export { cloudEvent, contextFrom } from './headers.ts';
 export { inboxPrefixOf } from './link.ts';
 export { digestOf } from './objects.ts';
 export type * from './types.ts';
+export { natsWire, type Wire } from './wire.ts';
 
 /**
  * Connects to NATS and stays connected for ever. Only the first connection is bounded.
  *
  * @throws NatsUnreachable, NatsRefused, ServerTooOld
  */
-export async function connectEventLog(options: NatsOptions, hooks: EventLogHooks = {}): Promise<EventLog> {
-  const link = await Link.open(options, hooks);
+export async function connectEventLog(
+  options: NatsOptions,
+  hooks: EventLogHooks = {},
+  wire: Wire = natsWire,
+): Promise<EventLog> {
+  const link = await Link.open(options, hooks, wire);
   const workers = new Set<Worker>();
   const views = new Set<{ healthy(): Health; close(): Promise<void> }>();
   const ends = new Set<() => void>();

@@ -258,7 +258,7 @@ function queuedTasks(link: Link, scope: Scope, filter: string, options: TailOpti
         });
       if (found === null || found === 'again') {
         if (found === null && options.end === true) break;
-        await new Promise((resolve) => setTimeout(resolve, QUEUE_POLL_MS));
+        await link.clock.sleep(QUEUE_POLL_MS);
         continue;
       }
       next = found.seq + 1;

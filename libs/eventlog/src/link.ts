@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { type Clock, within } from '@kronos/clock';
 import {
   JetStreamApiError,
   type JetStreamClient,
@@ -10,11 +11,8 @@ import {
   type Authenticator,
   AuthorizationError,
   ClosedConnectionError,
-  connect,
-  createInbox,
   credsAuthenticator,
   DrainingConnectionError,
-  deadline,
   type Msg,
   type MsgHdrs,
   type NatsConnection,
@@ -39,12 +37,14 @@ import {
   StreamUnavailable,
 } from './errors.ts';
 import type { EventLogHooks, NatsOptions } from './types.ts';
+import { natsWire, type Wire } from './wire.ts';
 
 const DEFAULT_PORT = 4222;
 /** A silent connection is noticed after two of these. The client's default is two minutes. */
 const PING_INTERVAL_MS = 10_000;
 const RECONNECT_WAIT_MS = 500;
 const MAX_REFUSED = 1_000;
+const DRAIN_MS = 5_000;
 
 /** Why a request brought no usable answer. */
 export type Trouble = 'timeout' | 'noResponders' | 'notConnected' | 'disconnected' | 'closed' | 'refused' | 'other';
@@ -140,18 +140,22 @@ function checkedAuthenticator(options: NatsOptions): Authenticator | undefined {
 }
 
 /** Connects once: every server of the list is tried until one answers or the time is over. */
-async function firstConnection(options: NatsOptions, client: NodeConnectionOptions): Promise<NatsConnection> {
-  const until = performance.now() + (options.connectTimeoutMs ?? 10_000);
+async function firstConnection(
+  options: NatsOptions,
+  client: NodeConnectionOptions,
+  { clock, connect }: Wire,
+): Promise<NatsConnection> {
+  const until = clock.monotonic() + (options.connectTimeoutMs ?? 10_000);
   for (;;) {
-    const left = until - performance.now();
+    const left = until - clock.monotonic();
     try {
       return await connect({ ...client, timeout: Math.max(250, left) });
     } catch (error) {
       if (isRefusal(error))
         throw new NatsRefused(`NATS refused the credentials of ${options.name}: ${plainText(error)}`, { cause: error });
-      if (performance.now() + RECONNECT_WAIT_MS >= until)
+      if (clock.monotonic() + RECONNECT_WAIT_MS >= until)
         throw new NatsUnreachable(options.servers.map(hostPort), plainText(error), { cause: error });
-      await new Promise((resolve) => setTimeout(resolve, RECONNECT_WAIT_MS));
+      await clock.sleep(RECONNECT_WAIT_MS);
     }
   }
 }
@@ -164,6 +168,7 @@ export class Link {
   readonly requestTimeoutMs: number;
   readonly name: string;
   readonly hooks: EventLogHooks;
+  readonly wire: Wire;
   #connected = true;
   #closing = false;
   /** Requests that wait for an answer: told when the connection is lost. */
@@ -175,8 +180,15 @@ export class Link {
   readonly #onReconnect = new Set<() => void>();
   readonly #onDisconnect = new Set<() => void>();
 
-  private constructor(nc: NatsConnection, jsm: JetStreamManager, options: NatsOptions, hooks: EventLogHooks) {
+  private constructor(
+    nc: NatsConnection,
+    jsm: JetStreamManager,
+    options: NatsOptions,
+    hooks: EventLogHooks,
+    wire: Wire,
+  ) {
     this.nc = nc;
+    this.wire = wire;
     this.requestTimeoutMs = options.requestTimeoutMs ?? 10_000;
     this.js = jetstream(nc, { timeout: this.requestTimeoutMs, checkAPI: false });
     this.jsm = jsm;
@@ -187,11 +199,11 @@ export class Link {
   }
 
   /** @throws NatsUnreachable, NatsRefused, ServerTooOld */
-  static async open(options: NatsOptions, hooks: EventLogHooks = {}): Promise<Link> {
+  static async open(options: NatsOptions, hooks: EventLogHooks = {}, wire: Wire = natsWire): Promise<Link> {
     if (options.servers.length === 0) throw new NatsUnreachable([], 'the list of servers is empty');
     const { tls } = options;
     const authenticator = checkedAuthenticator(options);
-    const nc = await firstConnection(options, {
+    const client = {
       servers: [...options.servers],
       name: `kronos-${options.name}`,
       inboxPrefix: options.inboxPrefix ?? inboxPrefixOf(options.name),
@@ -203,11 +215,12 @@ export class Link {
       reconnectTimeWait: RECONNECT_WAIT_MS,
       reconnectJitter: RECONNECT_WAIT_MS,
       pingInterval: PING_INTERVAL_MS,
-    });
+    };
+    const nc = await firstConnection(options, client, wire);
     // Servers that are electing a leader do not answer: to ask again soon is faster than to wait.
     const patience = Math.ceil((options.requestTimeoutMs ?? 10_000) / 3);
     const jsm = await jetstreamManager(nc, { timeout: patience, checkAPI: false });
-    const link = new Link(nc, jsm, options, hooks);
+    const link = new Link(nc, jsm, options, hooks, wire);
     const { verdict, text } = judgeServer(link.version, options.replicas ?? 1);
     if (verdict === 'refuse') {
       await nc.close();
@@ -222,12 +235,16 @@ export class Link {
 
   /** A new reply subject under this connection's own prefix. */
   inbox(): string {
-    return createInbox(this.#inboxPrefix);
+    return `${this.#inboxPrefix}.${this.wire.unique()}`;
   }
 
   /** True when a publish on the subject was refused since it was asked last: servers do not answer such a publish. */
   wasRefused(subject: string): boolean {
     return this.#refused.delete(subject);
+  }
+
+  get clock(): Clock {
+    return this.wire.clock;
   }
 
   get version(): string {
@@ -301,11 +318,7 @@ export class Link {
   async ready(timeoutMs: number): Promise<void> {
     if (this.nc.isClosed()) throw new Closed('the connection to NATS is closed');
     if (this.#connected) return;
-    try {
-      await deadline(this.#back.promise, Math.max(1, timeoutMs));
-    } catch (error) {
-      throw error instanceof TimeoutError ? new NotConnected() : error;
-    }
+    await within(this.clock, this.#back.promise, Math.max(1, timeoutMs), () => new NotConnected());
   }
 
   /**
@@ -330,16 +343,16 @@ export class Link {
    * @throws StreamUnavailable, or what {@link fatal} makes of the server's answer
    */
   async insist<T>(act: () => Promise<T>, what: string): Promise<T> {
-    const until = performance.now() + this.requestTimeoutMs;
+    const until = this.clock.monotonic() + this.requestTimeoutMs;
     for (let tries = 0; ; tries++) {
       try {
-        return await this.ask(act, Math.max(100, until - performance.now()));
+        return await this.ask(act, Math.max(100, until - this.clock.monotonic()));
       } catch (error) {
         const fatal = this.fatal(error, what);
         if (fatal !== null) throw fatal;
-        if (performance.now() + 50 >= until)
+        if (this.clock.monotonic() + 50 >= until)
           throw new StreamUnavailable(`${what}: ${plainText(error)}`, { cause: error });
-        await new Promise((resolve) => setTimeout(resolve, Math.min(500, 25 * 2 ** tries)));
+        await this.clock.sleep(Math.min(500, 25 * 2 ** tries));
       }
     }
   }
@@ -391,7 +404,7 @@ export class Link {
       return;
     }
     try {
-      await deadline(this.nc.drain(), 5_000);
+      await within(this.clock, this.nc.drain(), DRAIN_MS, () => new Error('not drained'));
     } catch {
       await this.nc.close();
     }

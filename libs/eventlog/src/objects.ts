@@ -1,6 +1,4 @@
 import { createHash } from 'node:crypto';
-import { promisify } from 'node:util';
-import { gunzip, gzip } from 'node:zlib';
 import {
   bucketNames,
   messageId,
@@ -9,7 +7,7 @@ import {
   type SnapshotTaken,
   snapshotSchema,
 } from '@kronos/contracts';
-import { headers, nuid } from '@nats-io/transport-node';
+import { headers } from '@nats-io/transport-node';
 import { z } from 'zod';
 import { publish } from './append.ts';
 import { bucketStream } from './definitions.ts';
@@ -23,9 +21,6 @@ import type { ObjectStore, SnapshotEnvelope } from './types.ts';
  * rather than with the client's own object store, because that one needs the right to purge, hides why a put failed
  * when it lacks it, and waits for ever for a chunk that is gone.
  */
-
-const zip = promisify(gzip);
-const unzip = promisify(gunzip);
 
 const CHUNK_BYTES = 128 * 1024;
 /** An object that is younger than this is not stored again; an older one is, so that it outlives the new reference to it. */
@@ -71,9 +66,10 @@ export class Objects implements ObjectStore {
       throw error;
     });
     const ref = { bucket, object: digest, digest, bytes: body.length };
-    if (known !== null && Date.now() - known.storedAt < FRESH_MS) return { ...ref, storedBytes: known.size };
-    const packed = await zip(body);
-    const id = nuid.next();
+    if (known !== null && this.#link.clock.now() - known.storedAt < FRESH_MS)
+      return { ...ref, storedBytes: known.size };
+    const packed = await this.#link.wire.zip(body);
+    const id = this.#link.wire.unique();
     let chunks = 0;
     for (let at = 0; at < packed.length; at += CHUNK_BYTES) {
       await publish(this.#link, chunkSubject(bucket, id), packed.subarray(at, at + CHUNK_BYTES));
@@ -101,7 +97,7 @@ export class Objects implements ObjectStore {
     const meta = await this.#meta(ref.bucket, ref.object, what);
     if (meta === null) throw new MissingObject(`${what} is not there (any more)`);
     const packed = await this.#chunks(ref.bucket, meta, what);
-    const body = await unzip(packed, { maxOutputLength: Math.max(1, ref.bytes) }).catch((error: unknown) => {
+    const body = await this.#link.wire.unzip(packed, Math.max(1, ref.bytes)).catch((error: unknown) => {
       throw new BadObject(`${what} cannot be unpacked to ${ref.bytes} bytes: ${plainText(error)}`, { cause: error });
     });
     const digest = digestOf(body);

@@ -31,7 +31,7 @@ const FORMING_MS = 30_000;
 
 /** One request of provisioning or checking; null when the thing asked for is not there. */
 async function get<T>(link: Link, what: string, act: () => Promise<T>): Promise<T | null> {
-  const until = performance.now() + Math.max(FORMING_MS, 3 * link.requestTimeoutMs);
+  const until = link.clock.monotonic() + Math.max(FORMING_MS, 3 * link.requestTimeoutMs);
   for (;;)
     try {
       return await link.insist(async () => {
@@ -47,8 +47,8 @@ async function get<T>(link: Link, what: string, act: () => Promise<T>): Promise<
       const forming =
         error instanceof StreamUnavailable ||
         (error instanceof JetStreamApiError && error.code === apiCodes.noSuitablePeers);
-      if (forming && performance.now() < until) {
-        await new Promise((resolve) => setTimeout(resolve, 500));
+      if (forming && link.clock.monotonic() < until) {
+        await link.clock.sleep(500);
         continue;
       }
       if (error instanceof JetStreamApiError) throw new ProvisionRefused(refusal(what, error), { cause: error });

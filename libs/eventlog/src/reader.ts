@@ -1,5 +1,6 @@
+import type { Cancel } from '@kronos/clock';
 import { type ConsumerConfig, JetStreamApiError } from '@nats-io/jetstream';
-import { type Msg, type MsgHdrs, nanos, nuid, type Subscription } from '@nats-io/transport-node';
+import { type Msg, type MsgHdrs, nanos, type Subscription } from '@nats-io/transport-node';
 import { LogGap, NatsRefused } from './errors.ts';
 import { type Link, plainText, troubleOf } from './link.ts';
 import type { Health } from './types.ts';
@@ -95,7 +96,7 @@ type Ending = 'lost' | 'stopped' | 'gap' | 'refused';
 export class OrderedReader {
   readonly #link: Link;
   readonly #options: ReaderOptions;
-  readonly #prefix = nuid.next();
+  readonly #prefix: string;
   /** Sequence of the last message handed over; 0 before the first. */
   #last = 0;
   #serial = 0;
@@ -107,6 +108,7 @@ export class OrderedReader {
   constructor(link: Link, options: ReaderOptions) {
     this.#link = link;
     this.#options = options;
+    this.#prefix = link.wire.unique();
     if (options.start.at === 'sequence') this.#last = options.start.sequence - 1;
     this.#done = this.#run();
   }
@@ -161,7 +163,7 @@ export class OrderedReader {
   async #run(): Promise<void> {
     let failures = 0;
     let gapAt = -1;
-    const pause = () => new Promise((resolve) => setTimeout(resolve, Math.min(2_000, 25 * 2 ** failures++)));
+    const pause = () => this.#link.clock.sleep(Math.min(2_000, 25 * 2 ** failures++));
     while (!this.#stopped) {
       try {
         this.#serial++;
@@ -250,7 +252,7 @@ class Session {
   readonly nextSubject: string;
   readonly #inbox: string;
   readonly #sub: Subscription;
-  readonly #watch: NodeJS.Timeout;
+  readonly #watch: Cancel;
   readonly #unhook: () => void;
   readonly #moved: (sequence: number) => void;
   readonly #end: (ending: Ending) => void;
@@ -258,7 +260,7 @@ class Session {
   #last: number;
   #consumerSequence = 0;
   #outstanding = 0;
-  #heard = performance.now();
+  #heard: number;
 
   constructor(link: Link, options: ReaderOptions, consumer: string, last: number, moved: (sequence: number) => void) {
     const { promise, resolve } = Promise.withResolvers<Ending>();
@@ -267,6 +269,7 @@ class Session {
     this.#link = link;
     this.#options = options;
     this.#last = last;
+    this.#heard = link.clock.monotonic();
     this.#moved = moved;
     this.nextSubject = `$JS.API.CONSUMER.MSG.NEXT.${options.stream}.${consumer}`;
     this.#inbox = link.inbox();
@@ -277,29 +280,29 @@ class Session {
       },
     });
     this.#unhook = link.onDisconnect(() => this.end('lost'));
-    this.#watch = setInterval(() => {
+    this.#watch = link.clock.every(1_000, () => {
       if (this.#outstanding > 0) this.doubt(SILENCE_MS);
-    }, 1_000);
+    });
     this.pullMore();
   }
 
   end(ending: Ending): void {
     if (this.#over) return;
     this.#over = true;
-    clearInterval(this.#watch);
+    this.#watch();
     this.#unhook();
     if (!this.#link.closed) this.#sub.unsubscribe();
     this.#end(ending);
   }
 
   doubt(idleMs: number): void {
-    if (performance.now() - this.#heard > idleMs) this.end('lost');
+    if (this.#link.clock.monotonic() - this.#heard > idleMs) this.end('lost');
   }
 
   pullMore(): void {
     if (this.#over || this.#outstanding > LOW_WATER || this.#options.room?.() === false) return;
     const batch = BATCH - this.#outstanding;
-    if (this.#outstanding === 0) this.#heard = performance.now();
+    if (this.#outstanding === 0) this.#heard = this.#link.clock.monotonic();
     this.#outstanding += batch;
     const request = JSON.stringify({
       batch,
@@ -317,7 +320,7 @@ class Session {
 
   #receive(message: Msg): void {
     if (this.#over) return;
-    this.#heard = performance.now();
+    this.#heard = this.#link.clock.monotonic();
     const { reply } = message;
     const info = reply === undefined || reply === '' ? null : parseDelivery(reply);
     if (info === null) {

@@ -1,3 +1,4 @@
+import type { Cancel } from '@kronos/clock';
 import { type MigrationRequested, parseMessage } from '@kronos/contracts';
 import { type Msg, nanos, type Subscription } from '@nats-io/transport-node';
 import { TASK_STREAM, taskConsumerName } from './definitions.ts';
@@ -51,7 +52,7 @@ class Pull {
   readonly result: Promise<Pulled>;
   readonly #resolve: (pulled: Pulled) => void;
   readonly #sub: Subscription;
-  readonly #timer: NodeJS.Timeout;
+  readonly #cancel: Cancel;
   readonly #unhook: () => void;
   #over = false;
 
@@ -62,14 +63,14 @@ class Pull {
     this.#resolve = resolve;
     const inbox = link.inbox();
     // Not before now can the message be delivered: its ack clock is at most as old as this.
-    const askedAt = performance.now();
+    const askedAt = link.clock.monotonic();
     this.#sub = link.nc.subscribe(inbox, {
       callback: (error, message) => {
         if (error !== null) this.#end({ kind: 'trouble', text: plainText(error) });
         else this.#receive(message, askedAt);
       },
     });
-    this.#timer = setTimeout(() => this.#end({ kind: 'silent' }), waitMs + TROUBLE_WAIT_MS);
+    this.#cancel = link.clock.after(waitMs + TROUBLE_WAIT_MS, () => this.#end({ kind: 'silent' }));
     this.#unhook = link.onDisconnect(() => this.#end({ kind: 'disconnected' }));
     link.nc.publish(
       subject,
@@ -93,7 +94,7 @@ class Pull {
   #end(pulled: Pulled): void {
     if (this.#over) return;
     this.#over = true;
-    clearTimeout(this.#timer);
+    this.#cancel();
     this.#unhook();
     if (!this.#sub.isClosed()) this.#sub.unsubscribe();
     this.#resolve(pulled);
@@ -111,7 +112,7 @@ export class Worker implements TaskWorker {
   readonly #waiting: string[];
   readonly #pulls = new Set<Pull>();
   readonly #handling = new Map<Held, Promise<void>>();
-  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #timers = new Set<Cancel>();
   readonly #trouble = new Map<string, string>();
   #closing = false;
   #stopped: Promise<void> | null = null;
@@ -184,11 +185,11 @@ export class Worker implements TaskWorker {
       this.#fill();
       return;
     }
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
+    const cancel = this.#link.clock.after(delayMs, () => {
+      this.#timers.delete(cancel);
       this.#again(aggregate, 0);
-    }, delayMs);
-    this.#timers.add(timer);
+    });
+    this.#timers.add(cancel);
   }
 
   #say(aggregate: string, text: string): void {
@@ -269,16 +270,14 @@ export class Worker implements TaskWorker {
   async #stop(graceMs: number): Promise<void> {
     this.#closing = true;
     this.#unhook();
-    for (const timer of this.#timers) clearTimeout(timer);
+    for (const cancel of this.#timers) cancel();
     // First the requests end, so that what is handed over next does not come back here.
     await Promise.all([...this.#pulls].map((pull) => pull.result));
     this.#stopping.abort();
-    let timer: NodeJS.Timeout | undefined;
-    const grace = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, graceMs);
-    });
+    const over = new AbortController();
+    const grace = this.#link.clock.sleep(graceMs, over.signal);
     await Promise.race([Promise.allSettled(this.#handling.values()), grace]);
-    clearTimeout(timer);
+    over.abort();
     await Promise.all(
       [...this.#handling.keys()].map(async (held) => {
         if (this.#link.connected) await held.settle('handOver');

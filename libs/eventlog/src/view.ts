@@ -85,7 +85,7 @@ export class View<S> implements LogView<S> {
     this.#evolve = options.evolve;
     this.#state = options.initial;
     this.#sequence = (options.from ?? 1) - 1;
-    this.#levelAt = performance.now();
+    this.#levelAt = this.#link.clock.monotonic();
   }
 
   /** Folded up to the log's last sequence at the call. @throws LogGap, StreamUnavailable, NatsRefused */
@@ -127,7 +127,7 @@ export class View<S> implements LogView<S> {
       created: info.created,
       onMessage: (raw) => this.#fold(raw),
       onLevel: () => {
-        this.#levelAt = performance.now();
+        this.#levelAt = this.#link.clock.monotonic();
       },
       onFailure: (error) => this.#fail(error),
     });
@@ -142,7 +142,7 @@ export class View<S> implements LogView<S> {
   }
 
   get lagMs(): number {
-    return performance.now() - this.#levelAt;
+    return this.#link.clock.monotonic() - this.#levelAt;
   }
 
   lastSequenceOf(subject: string): number {
@@ -205,11 +205,11 @@ export class View<S> implements LogView<S> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#waiters.push({ sequence, resolve, reject });
     this.#next = Math.min(this.#next, sequence);
-    const stall = setInterval(() => this.#reader?.nudge(STALL_MS), STALL_MS);
+    const cancel = this.#link.clock.every(STALL_MS, () => this.#reader?.nudge(STALL_MS));
     try {
       await promise;
     } finally {
-      clearInterval(stall);
+      cancel();
     }
   }
 

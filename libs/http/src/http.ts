@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
+import { type Clock, limit, systemClock } from '@kronos/clock';
 import { Agent, type Dispatcher, EnvHttpProxyAgent, request as send } from 'undici';
 import { BadAnswer, BadHttpOptions, type CallPlace, Timeout, Unreachable } from './errors.ts';
 import { parseRetryAfter, RETRIED_STATUSES, type RetryOptions, retryDelayMs, retryPolicy } from './retry.ts';
@@ -68,6 +68,10 @@ export interface HttpOptions {
   readonly onCall?: (report: CallReport) => void;
   /** Called for every attempt; adds headers, e.g. `traceparent`. */
   readonly injectHeaders?: () => Readonly<Record<string, string>>;
+  /** Time and timers (default: this machine's); the next three replace parts of it. */
+  readonly clock?: Clock;
+  /** Sends one attempt (default: undici). */
+  readonly transport?: Transport;
   /** Wall clock in milliseconds, for a `Retry-After` that is a date. */
   readonly now?: () => number;
   /** Monotonic clock in milliseconds, for durations. */
@@ -77,6 +81,24 @@ export interface HttpOptions {
   /** Uniform in [0, 1). */
   readonly random?: () => number;
 }
+
+/** One attempt as it is handed to the connection. */
+export interface Attempt {
+  readonly url: string;
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | null;
+  readonly signal: AbortSignal;
+  /** On a connection of its own that was not used before. */
+  readonly fresh: boolean;
+}
+export interface Transported {
+  readonly statusCode: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: { text(): Promise<string> };
+}
+/** Sends one attempt. Rejects with an error of undici or Node, or with the signal's reason. */
+export type Transport = (attempt: Attempt) => Promise<Transported>;
 
 export interface HttpCall {
   readonly service: string;
@@ -155,10 +177,16 @@ export function createHttp(options: HttpOptions = {}): Http {
   const limits = timeLimits(options.limits);
   const retry = retryPolicy(options.retry);
   const maxBodyBytes = options.maxBodyBytes ?? 64 * 1024 * 1024;
-  const now = options.now ?? Date.now;
-  const monotonic = options.monotonic ?? (() => performance.now());
+  const { clock = systemClock } = options;
+  const now = options.now ?? (() => clock.now());
+  const monotonic = options.monotonic ?? (() => clock.monotonic());
   const random = options.random ?? Math.random;
-  const sleep = options.sleep ?? ((ms, signal) => delay(ms, undefined, { signal }));
+  const sleep =
+    options.sleep ??
+    (async (ms, signal) => {
+      await clock.sleep(ms, signal);
+      signal.throwIfAborted();
+    });
   const common = {
     headersTimeout: limits.headersMs,
     bodyTimeout: limits.bodyMs,
@@ -170,6 +198,9 @@ export function createHttp(options: HttpOptions = {}): Http {
   const pool = agent({ ...common, connections: options.connections ?? 8, pipelining: 1 }, env);
   // No keep-alive: a call that is sent once starts on a fresh connection.
   const once = agent({ ...common, pipelining: 0 }, env);
+
+  const transport: Transport =
+    options.transport ?? (({ url, fresh, ...rest }) => send(url, { dispatcher: fresh ? once : pool, ...rest }));
 
   let closed = false;
 
@@ -195,8 +226,9 @@ export function createHttp(options: HttpOptions = {}): Http {
     const signal = call.signal === undefined ? total : AbortSignal.any([call.signal, total]);
     let status: number | undefined;
     try {
-      const answer = await send(call.url, {
-        dispatcher: isIdempotent(call) ? pool : once,
+      const answer = await transport({
+        url: call.url,
+        fresh: !isIdempotent(call),
         method: call.method,
         signal,
         headers: {
@@ -231,8 +263,7 @@ export function createHttp(options: HttpOptions = {}): Http {
         const place = { service: call.service, method: call.method, url: safeUrl(call.url) };
         throw new Unreachable(place, 'this client is closed', false);
       }
-      const total = new AbortController();
-      const timer = setTimeout(() => total.abort(), limits.totalMs);
+      const total = limit(clock, limits.totalMs);
       const started = monotonic();
       const used = { connection: 0, status: 0 };
       try {
@@ -266,7 +297,7 @@ export function createHttp(options: HttpOptions = {}): Http {
           }
         }
       } finally {
-        clearTimeout(timer);
+        total.clear();
       }
     },
     async close() {

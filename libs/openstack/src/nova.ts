@@ -1,3 +1,4 @@
+import { systemClock } from '@kronos/clock';
 import { parseAs, safeUrl } from '@kronos/http';
 import type { z } from 'zod';
 import { type Api, createApi, type Query } from './api.ts';
@@ -176,7 +177,7 @@ export function createNova(session: Session, options: NovaOptions = {}): Nova {
         'x-openstack-nova-api-version': version,
       }),
     },
-    options.monotonic ?? (() => performance.now()),
+    options.monotonic ?? (() => systemClock.monotonic()),
   );
 
   const versionFor = (call: keyof typeof NOVA_CALLS, signal?: AbortSignal): Promise<string> =>

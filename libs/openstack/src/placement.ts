@@ -1,3 +1,4 @@
+import { systemClock } from '@kronos/clock';
 import { parseAs, safeUrl } from '@kronos/http';
 import { z } from 'zod';
 import { type Api, createApi, type Query } from './api.ts';
@@ -190,7 +191,7 @@ export function createPlacement(session: Session, options: { readonly monotonic?
       versionId: /^v1(\.\d+)?$/,
       headers: (version) => ({ 'openstack-api-version': `placement ${version}` }),
     },
-    options.monotonic ?? (() => performance.now()),
+    options.monotonic ?? (() => systemClock.monotonic()),
   );
 
   async function get<S extends z.ZodType>(

@@ -1,3 +1,4 @@
+import { systemClock } from '@kronos/clock';
 import type { CallPlace, Http, HttpAnswer, HttpCall } from '@kronos/http';
 import { BadAnswer, createHttp, type HttpOptions, parseAs, safeUrl } from '@kronos/http';
 import { z } from 'zod';
@@ -71,8 +72,9 @@ export function createSession(options: SessionOptions): Session {
   const body = authRequest(auth);
   const identity = { authUrl: safeUrl(authUrl), user: identityOf(auth) };
   const http: Http = createHttp({ ...options, ...(auth.tls === undefined ? {} : { tls: auth.tls }) });
-  const monotonic = options.monotonic ?? (() => performance.now());
-  const now = options.now ?? Date.now;
+  const { clock = systemClock } = options;
+  const monotonic = options.monotonic ?? (() => clock.monotonic());
+  const now = options.now ?? (() => clock.now());
   let current: Token | undefined;
   let renewal: Promise<Token> | undefined;
 

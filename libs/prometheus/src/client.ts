@@ -5,7 +5,10 @@ import { z } from 'zod';
 import { BadAnswer, BadPrometheusOptions, BadQuery, ServerError, Timeout, Unauthorized } from './errors.ts';
 
 export interface PrometheusOptions
-  extends Pick<HttpOptions, 'onCall' | 'injectHeaders' | 'now' | 'monotonic' | 'sleep' | 'random' | 'userAgent'> {
+  extends Pick<
+    HttpOptions,
+    'onCall' | 'injectHeaders' | 'clock' | 'transport' | 'now' | 'monotonic' | 'sleep' | 'random' | 'userAgent'
+  > {
   /** Base URL, with a path prefix if there is one, e.g. `https://mimir.example/prometheus`. */
   readonly url: string;
   /** Limit of one attempt (default 30,000). */

@@ -64,7 +64,7 @@ async function compose(natsUrl: string, authUrl: string, busy: Busy, onMove: (fr
   });
   const nova = createNova(session);
   const clock: Clock = {
-    read: systemClock.read,
+    ...systemClock,
     sleep: async (ms, ...signals) => {
       busy.begin();
       await systemClock.sleep(ms, ...signals);

@@ -1,4 +1,5 @@
 /** Where the tasks of one aggregate wait, in this process, for their start. */
+import type { Cancel } from '@kronos/clock';
 import type { StoredEvent } from '@kronos/contracts';
 import { type AggregateState, type Caps, type Slots, slots } from '@kronos/projections';
 import type { Clock } from './clock.ts';
@@ -52,7 +53,7 @@ export class StartBoard {
   readonly #granted = new Map<string, Tentative>();
   readonly #recent: { readonly sequence: number; readonly hosts: readonly string[] }[] = [];
   #forgotten = 0;
-  #timer: NodeJS.Timeout | null = null;
+  #timer: Cancel | null = null;
   /** When the timer fires, ms since the epoch. */
   #wakesAt = Number.POSITIVE_INFINITY;
   /** Who is looked at next: all, or only those who came since the last look, as nothing has changed for the others. */
@@ -134,7 +135,7 @@ export class StartBoard {
   #soon(): void {
     if (this.#pumping) return;
     this.#pumping = true;
-    setImmediate(() => {
+    this.#deps.clock.soon(() => {
       this.#pumping = false;
       const next = this.#next;
       this.#next = [];
@@ -143,7 +144,7 @@ export class StartBoard {
   }
 
   close(): void {
-    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer?.();
     this.#timer = null;
     this.#wakesAt = Number.POSITIVE_INFINITY;
   }
@@ -198,7 +199,7 @@ export class StartBoard {
     if (whom !== 'all' && this.#wakesAt <= soonest) return;
     this.close();
     this.#wakesAt = soonest;
-    this.#timer = setTimeout(() => this.pump(), Math.max(1, soonest - now.wall));
+    this.#timer = clock.after(Math.max(1, soonest - now.wall), () => this.pump());
   }
 
   #note(waiter: Waiter, code: string, text: string, onWait: BoardDeps['onWait']): void {

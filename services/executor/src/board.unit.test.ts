@@ -1,3 +1,4 @@
+import { systemClock } from '@kronos/clock';
 import type { StoredEvent } from '@kronos/contracts';
 import type { Caps } from '@kronos/projections';
 import { type StepInput, testLog } from '@kronos/projections/testing';
@@ -25,7 +26,7 @@ function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
     expected: () => log.events.length,
     refresh: async () => undefined,
     caps: { ...roomy, ...caps },
-    clock: { read: () => ({ mono: performance.now(), wall: log.nowMs }), sleep: async () => undefined },
+    clock: { ...systemClock, read: () => ({ mono: performance.now(), wall: log.nowMs }) },
     onWait: (task, code) => held.push(`${task.taskId.split('-').at(-1)} ${code}`),
   });
   const never = new AbortController().signal;

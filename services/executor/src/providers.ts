@@ -10,7 +10,7 @@ const KEEP_MS = 600_000;
  */
 export function providers(
   nova: Pick<Nova, 'listHypervisors'>,
-  clock: Clock,
+  clock: Pick<Clock, 'read'>,
 ): (host: string, signal: AbortSignal) => Promise<string | null> {
   let table: Map<string, readonly string[]> | null = null;
   let readAt = 0;

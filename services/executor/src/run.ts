@@ -1,4 +1,5 @@
 /** Performs what the state machine decides, for one delivery of one task. */
+import { limit } from '@kronos/clock';
 import { type Actor, type MigrationRequested, subject } from '@kronos/contracts';
 import { AppendConflict, AppendUnknown, type EventLog, type TaskDelivery, type TaskOutcome } from '@kronos/eventlog';
 import {
@@ -260,10 +261,10 @@ class Shell {
     const { stopping, lost, sequence } = this.#delivery;
     const wish = { order: sequence, notBefore, checkedAtSequence: this.#checkedAtSequence };
     const impatient = new AbortController();
-    const timer = this.#turn === null ? null : setTimeout(() => impatient.abort(), TURN_WAIT_MS);
-    const until = timer === null ? stopping : AbortSignal.any([stopping, impatient.signal]);
+    const cancel = this.#turn === null ? null : this.#deps.clock.after(TURN_WAIT_MS, () => impatient.abort());
+    const until = cancel === null ? stopping : AbortSignal.any([stopping, impatient.signal]);
     const leave = await this.#untilAnswered(() => board.start(this.#task, wish, until, lost));
-    if (timer !== null) clearTimeout(timer);
+    cancel?.();
     if (leave.kind === 'draining' && !stopping.aborted && !lost.aborted) {
       await this.#survived();
       return { kind: 'yielded' };
@@ -362,9 +363,10 @@ class Shell {
     const leftMs = by - clock.read().mono;
     if (leftMs <= 0) return { kind: 'notSent', text: 'its time had passed' };
     // What is not on its way by then never leaves: the signal also ends a wait for a token or a connection.
-    const late = AbortSignal.timeout(Math.ceil(leftMs));
-    const signal = AbortSignal.any([late, this.#delivery.lost]);
+    const late = limit(clock, Math.ceil(leftMs));
+    const signal = AbortSignal.any([late.signal, this.#delivery.lost]);
     const answer = await postOnce(cloud.nova, { serverId, host: destination, force: forced }, signal);
+    late.clear();
     span.setAttribute(attributes.outcome, answer.kind);
     if (answer.kind === 'accepted' && answer.requestId !== null)
       span.setAttribute(attributes.novaRequestId, answer.requestId);

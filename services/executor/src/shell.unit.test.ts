@@ -172,7 +172,7 @@ describe('the resource provider of a host', () => {
     const nova = {
       listHypervisors: async () => lists[Math.min(calls++, lists.length - 1)] ?? [],
     } as unknown as Parameters<typeof providers>[0];
-    const clock = { read: () => ({ mono, wall: 0 }), sleep: async () => undefined };
+    const clock = { read: () => ({ mono, wall: 0 }) };
     return { of: providers(nova, clock), calls: () => calls, pass: (ms: number) => (mono += ms) };
   };
   const never = new AbortController().signal;

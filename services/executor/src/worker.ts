@@ -167,7 +167,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     if (worker.held < deps.concurrency) return;
     for (const board of boards.values()) board.putOff(Math.ceil(board.waiting / 4));
   }
-  const room = setInterval(makeRoom, ROOM_CHECK_MS);
+  const endRoomChecks = clock.every(ROOM_CHECK_MS, makeRoom);
 
   async function follow(): Promise<void> {
     for await (const stored of view.changes()) notify(stored);
@@ -185,7 +185,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     },
     done: follow(),
     async stop(graceMs) {
-      clearInterval(room);
+      endRoomChecks();
       await worker.stop(graceMs);
       for (const board of boards.values()) board.close();
     },

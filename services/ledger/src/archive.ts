@@ -1,4 +1,5 @@
 import { type Archive, openArchive, type RawEvent } from '@kronos/archive';
+import type { Cancel, Clock } from '@kronos/clock';
 import { streamNames } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import { ArchiveForeign } from './errors.ts';
@@ -39,6 +40,7 @@ const RETRY_MS = 5000;
 export async function startArchiver(
   log: Pick<EventLog, 'copy' | 'lastSequence'>,
   options: ArchiveOptions,
+  clock: Clock,
   hooks: ArchiveHooks,
 ): Promise<Archiver> {
   const archive = await openArchive(options.dir, options);
@@ -48,11 +50,11 @@ export async function startArchiver(
   let gathered: RawEvent[] = [];
   let trouble: string | null = null;
   let stopping = false;
-  let timer: NodeJS.Timeout | null = null;
+  let timer: Cancel | null = null;
   let writing: Promise<void> | null = null;
 
   function write(): Promise<void> {
-    if (timer !== null) clearTimeout(timer);
+    timer?.();
     timer = null;
     writing ??= drain().finally(() => {
       writing = null;
@@ -69,7 +71,7 @@ export async function startArchiver(
       } catch (error) {
         trouble = error instanceof Error ? error.message : String(error);
         hooks.onTrouble(error);
-        if (!stopping) timer ??= setTimeout(write, RETRY_MS);
+        if (!stopping) timer ??= clock.after(RETRY_MS, write);
         return;
       }
       gathered = gathered.slice(batch.length);
@@ -84,7 +86,7 @@ export async function startArchiver(
         gathered.push(event);
         // A disk that is full must not fill the memory too: the log keeps what is not read yet.
         if (gathered.length >= BATCH) await written();
-        else timer ??= setTimeout(write, GATHER_MS);
+        else timer ??= clock.after(GATHER_MS, write);
       }
     } catch (error) {
       if (!stopping) throw error;
@@ -95,7 +97,7 @@ export async function startArchiver(
   async function written(): Promise<void> {
     while (gathered.length >= BATCH && !stopping) {
       await write();
-      if (gathered.length >= BATCH) await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref());
+      if (gathered.length >= BATCH) await clock.sleep(RETRY_MS);
     }
   }
 

@@ -1,4 +1,5 @@
 import { foldLog, writeCheckpoint } from '@kronos/checkpoints';
+import type { Clock } from '@kronos/clock';
 import { healthCheck } from '@kronos/connect';
 import { type Actor, parseSubject, type StoredEvent, streamNames } from '@kronos/contracts';
 import type { EventLog, ReplayedEvent } from '@kronos/eventlog';
@@ -48,8 +49,7 @@ export type LedgerInput = {
   readonly onScrape: (fn: () => void) => void;
   readonly http: HttpServer;
   readonly tracer: Tracer;
-  /** Milliseconds since the epoch. */
-  readonly clock: () => number;
+  readonly clock: Clock;
 };
 
 /** How often it is looked whether a checkpoint is due. */
@@ -61,7 +61,8 @@ const ALMOST_FULL = 0.8;
 
 /** Folds the log, keeps checkpoints of it, and shows it to people. */
 export async function startLedger(input: LedgerInput): Promise<RunningService> {
-  const { log, options, by, logger, metrics, http, tracer, clock } = input;
+  const { log, options, by, logger, metrics, http, tracer } = input;
+  const clock = (): number => input.clock.now();
   const seen = history();
   const skew = skewWatch(options.maxClockSkewSeconds);
 
@@ -110,7 +111,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   const archiver =
     options.archive === null
       ? null
-      : await startArchiver(log, options.archive, {
+      : await startArchiver(log, options.archive, input.clock, {
           around: (sequence, write) =>
             withSpan(tracer, spans.archive, { attributes: { [attributes.sequence]: sequence } }, write),
           onWritten: (sequence) => metrics.archiveSequence.set(sequence, {}),
@@ -152,7 +153,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
     const due = clock() - writtenAtMs >= options.checkpointIntervalSeconds * 1000;
     if (events > 0 && (due || events >= options.checkpointEvents)) void checkpointSafely();
   }
-  const timer = setInterval(look, LOOK_MS);
+  const endLooks = input.clock.every(LOOK_MS, look);
 
   async function measure(): Promise<void> {
     const usage = await log.usage(streamNames.log);
@@ -170,7 +171,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   const measureSafely = () =>
     void measure().catch((error: unknown) => logger.debug({ err: error }, 'the size of the log could not be asked'));
   measureSafely();
-  const measuring = setInterval(measureSafely, MEASURE_MS);
+  const endMeasures = input.clock.every(MEASURE_MS, measureSafely);
 
   let stopping = false;
   // The view knows no trace contexts, so the arrivals are read beside it, from here on.
@@ -228,8 +229,8 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   return {
     done: Promise.all([trace(level + 1), archiver?.done]).then(() => undefined),
     async stop() {
-      clearInterval(timer);
-      clearInterval(measuring);
+      endLooks();
+      endMeasures();
       stopping = true;
       await writing;
       await archiver?.stop();

@@ -1,3 +1,4 @@
+import { systemClock } from '@kronos/clock';
 import { scopeOf, storageLimits } from '@kronos/config';
 import { connectLog } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
@@ -37,7 +38,7 @@ process.exit(
           onScrape,
           http,
           tracer,
-          clock: Date.now,
+          clock: systemClock,
         });
       },
     },

@@ -1,3 +1,4 @@
+import { systemClock } from '@kronos/clock';
 import { defaultConfig } from '@kronos/config';
 import { type Actor, defaultStorageLimits, type Message, type StoredEvent } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
@@ -74,7 +75,7 @@ export async function ledgerBed() {
         onScrape: telemetry.metrics.onScrape,
         http,
         tracer: telemetry.tracer,
-        clock,
+        clock: { ...systemClock, now: clock },
       });
       const ledger: TestLedger = {
         url,

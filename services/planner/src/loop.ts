@@ -1,3 +1,4 @@
+import type { Clock } from '@kronos/clock';
 import {
   type Actor,
   bucketNames,
@@ -36,8 +37,7 @@ export type PlannerDeps = {
   readonly logger: Logger;
   readonly tracer: Tracer;
   readonly meters: PlannerMeters;
-  /** Milliseconds since the epoch. */
-  readonly clock: () => number;
+  readonly clock: Clock;
 };
 
 export type Planner = {
@@ -56,7 +56,8 @@ const PUBLISH_WINDOW = 64;
  * each one is handled by one worker at a time.
  */
 export function createPlanner(deps: PlannerDeps): Planner {
-  const { log, view, options, by, logger, tracer, meters, clock } = deps;
+  const { log, view, options, by, logger, tracer, meters } = deps;
+  const clock = (): number => deps.clock.now();
   const optionsDigest = digest(options);
   const newest = new Map<string, Delivered<SnapshotTaken>>();
   const busy = new Map<string, Promise<void>>();
@@ -152,9 +153,9 @@ export function createPlanner(deps: PlannerDeps): Planner {
   async function decideOn(aggregate: string, taken: SnapshotTaken, snapshot: Snapshot): Promise<CycleDecided> {
     const basis = view.sequence;
     const state = stateOf(aggregate);
-    const started = performance.now();
+    const started = deps.clock.monotonic();
     const { decision, digests } = runCycle({ snapshot, state, options });
-    meters.decided(aggregate, decision, releaseOf(decision, options), performance.now() - started);
+    meters.decided(aggregate, decision, releaseOf(decision, options), deps.clock.monotonic() - started);
     const { kept, details } = await shorten(snapshot.id, decision);
     const event = decidedEvent(kept, {
       snapshot,

@@ -1,4 +1,5 @@
 import { foldLog } from '@kronos/checkpoints';
+import { systemClock } from '@kronos/clock';
 import { engineOptions, scopeOf, storageLimits } from '@kronos/config';
 import { connectLog, healthCheck } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
@@ -35,7 +36,7 @@ process.exit(
           logger,
           tracer,
           meters: plannerMeters(metrics),
-          clock: Date.now,
+          clock: systemClock,
         });
         http.check('nats', () => healthCheck(log.healthy()));
         http.check('log', () => healthCheck(view.healthy()));

@@ -1,3 +1,4 @@
+import { systemClock } from '@kronos/clock';
 import {
   type Actor,
   defaultEngineOptions,
@@ -83,7 +84,7 @@ describe('planners on a real nats-server', () => {
       logger: createLogger({ service: 'planner', version: 'test', level: 'silent', format: 'json' }),
       tracer: trace.getTracer('test'),
       meters: { decided() {}, notDecided() {}, dispatched() {} },
-      clock,
+      clock: { ...systemClock, now: clock },
     });
     const done = created.run();
     const close = async () => {

@@ -1,4 +1,5 @@
 /** Reads Nova and Placement. A part that cannot be read is recorded as such; nothing is guessed. */
+import type { Clock } from '@kronos/clock';
 import {
   BadRequest,
   Forbidden,
@@ -40,13 +41,14 @@ export type Part = keyof CloudLists;
  */
 export async function collectLists(
   nova: Nova,
+  clock: Pick<Clock, 'monotonic'>,
   signal: AbortSignal,
   timed: (part: Part, ok: boolean, milliseconds: number) => void,
 ): Promise<CloudLists> {
   const read = async <T>(part: Part, call: () => Promise<T>): Promise<Fetched<T>> => {
-    const from = performance.now();
+    const from = clock.monotonic();
     const result = await fetched(call, signal);
-    timed(part, result.ok, performance.now() - from);
+    timed(part, result.ok, clock.monotonic() - from);
     return result;
   };
   const [aggregates, services, hypervisors, servers, serverGroups, migrations] = await Promise.all([
@@ -100,13 +102,13 @@ const LIMITS_KEPT_MS = 3_600_000;
 export class CapacityReader {
   readonly #placement: Placement;
   readonly #limit: <T>(job: () => Promise<T>) => Promise<T>;
-  readonly #monotonic: () => number;
+  readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #limits = new Map<string, { readonly limits: Limits; readonly readAt: number }>();
 
-  constructor(placement: Placement, concurrency: number, monotonic: () => number = () => performance.now()) {
+  constructor(placement: Placement, concurrency: number, clock: Pick<Clock, 'monotonic'>) {
     this.#placement = placement;
     this.#limit = createLimiter(concurrency);
-    this.#monotonic = monotonic;
+    this.#clock = clock;
   }
 
   /**
@@ -158,7 +160,7 @@ export class CapacityReader {
   async #summed(id: string, summary: ProviderSummary, signal: AbortSignal): Promise<ProviderCapacity> {
     const kept = this.#limits.get(id);
     const current =
-      kept !== undefined && this.#monotonic() - kept.readAt < LIMITS_KEPT_MS && limitsHold(kept.limits, summary);
+      kept !== undefined && this.#clock.monotonic() - kept.readAt < LIMITS_KEPT_MS && limitsHold(kept.limits, summary);
     const limits = current ? kept.limits : await this.#readLimits(id, signal);
     return { inventory: inventoryOf(limits, summary.resources), traits: [...summary.traits].sort() };
   }
@@ -180,7 +182,7 @@ export class CapacityReader {
 
   async #readLimits(id: string, signal: AbortSignal): Promise<Limits> {
     const limits = await this.#limit(() => this.#placement.getInventories(id, { signal }));
-    this.#limits.set(id, { limits, readAt: this.#monotonic() });
+    this.#limits.set(id, { limits, readAt: this.#clock.monotonic() });
     return limits;
   }
 }

@@ -1,3 +1,4 @@
+import { systemClock } from '@kronos/clock';
 import { ALL, type SnapshotTaken } from '@kronos/contracts';
 import { demoCloud } from '@kronos/simcloud';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -40,7 +41,7 @@ const start = (options: ScorerOptions & { readonly intervalMs: number }): Runnin
     seen: scorer.seen,
     scope: ['general'],
     intervalMs: options.intervalMs,
-    clock: Date.now,
+    clock: systemClock,
     maxClockSkewMs: 5000,
     instance: name,
     logger: options.logger ?? bed.silent,

@@ -1,6 +1,5 @@
 /** The scorer's life: a snapshot of every aggregate each interval, and whenever an operator asks for one. */
-import { setTimeout as startTimer } from 'node:timers';
-import { setTimeout } from 'node:timers/promises';
+import type { Clock } from '@kronos/clock';
 import { ALL, type Control, type SnapshotTaken, subject } from '@kronos/contracts';
 import type { Delivered, EventLog } from '@kronos/eventlog';
 import type { Check, Instruments, Logger } from '@kronos/telemetry';
@@ -15,8 +14,7 @@ export interface CycleDeps {
   readonly seen: Seen;
   readonly scope: readonly string[];
   readonly intervalMs: number;
-  /** Ms since the epoch. */
-  readonly clock: () => number;
+  readonly clock: Clock;
   readonly maxClockSkewMs: number;
   /** The name of this process in what it writes. */
   readonly instance: string;
@@ -46,11 +44,11 @@ const MISSED_INTERVALS = 3;
 
 export function createCycle(deps: CycleDeps): Cycle {
   const { log, scorer, seen, scope, intervalMs, clock, logger, metrics, signal } = deps;
-  const startedMs = clock();
+  const startedMs = clock.now();
   /** The server's stamp of the newest snapshot. */
   const newestMs = new Map<string, number>();
   const waiting = new Map<string, { readonly request: SnapshotRequest; readonly untilMs: number }>();
-  const bell = new Bell();
+  const bell = new Bell(clock);
   let skewMs = 0;
 
   function note(delivered: Delivered<SnapshotTaken>): void {
@@ -75,7 +73,7 @@ export function createCycle(deps: CycleDeps): Cycle {
       const sequence = await log.lastSequenceOf('snapshots', aggregate);
       if (sequence > 0) missing.set(subject('snapshots', aggregate), sequence);
     }
-    const since = new Date(clock() - Math.max(REQUEST_KEPT_MS, 2 * intervalMs));
+    const since = new Date(clock.now() - Math.max(REQUEST_KEPT_MS, 2 * intervalMs));
     for await (const one of log.replaySnapshots({ aggregates: scope, since })) note(one);
     if (missing.size === 0) level();
     for await (const one of log.snapshots({ aggregates: scope })) {
@@ -87,7 +85,7 @@ export function createCycle(deps: CycleDeps): Cycle {
 
   /** Follows the operators' requests, those of a short while before the start too. */
   async function listen(): Promise<void> {
-    const since = new Date(clock() - REQUEST_KEPT_MS);
+    const since = new Date(clock.now() - REQUEST_KEPT_MS);
     for await (const one of log.tail({ families: ['controls'], aggregates: [...scope, ALL], since })) {
       if (one.problem !== undefined) continue;
       for (const request of commandRequests(one.message as Control, one.traceparent, scope)) {
@@ -129,12 +127,12 @@ export function createCycle(deps: CycleDeps): Cycle {
     let askAgainMs = 0;
     for (;;) {
       signal.throwIfAborted();
-      const nowMs = clock();
+      const nowMs = clock.now();
       const requests = nowMs < askAgainMs ? [] : asked(nowMs);
       if (requests.length > 0) {
         const { failed } = await attempt(requests);
         if (failed === 0) for (const { id } of requests) waiting.delete(id);
-        else askAgainMs = clock() + REQUEST_AGAIN_MS;
+        else askAgainMs = clock.now() + REQUEST_AGAIN_MS;
         continue;
       }
       const next = due({ nowMs, intervalMs, last, standby, scope, seen: (aggregate) => seen.cycle(aggregate) });
@@ -155,7 +153,7 @@ export function createCycle(deps: CycleDeps): Cycle {
       const taken = await attempt(next.aggregates.map((aggregate) => cycleRequest(aggregate, next.cycle)));
       // Somebody else's snapshots were first, all of them.
       const lost = taken.published === 0 && taken.duplicates > 0;
-      tookMs = clock() - nowMs;
+      tookMs = clock.now() - nowMs;
       if (lost !== standby) logger.info(lost ? 'another scorer was first: standing by' : 'no longer standing by');
       standby = lost;
     }
@@ -166,7 +164,7 @@ export function createCycle(deps: CycleDeps): Cycle {
       const { promise: level, resolve } = Promise.withResolvers<void>();
       const following = follow(resolve);
       try {
-        await Promise.race([level, following, setTimeout(LEVEL_WITHIN_MS, undefined, { signal, ref: false })]);
+        await Promise.race([level, following, clock.sleep(LEVEL_WITHIN_MS, signal)]);
         await Promise.race([work(), following, listen()]);
       } catch (error) {
         if (!signal.aborted) throw error;
@@ -175,7 +173,7 @@ export function createCycle(deps: CycleDeps): Cycle {
     current() {
       const late = scope.filter((aggregate) => {
         const at = Math.max(startedMs, newestMs.get(aggregate) ?? 0);
-        return clock() - at > MISSED_INTERVALS * intervalMs;
+        return clock.now() - at > MISSED_INTERVALS * intervalMs;
       });
       return late.length === 0 ? { ok: true } : { ok: false, reason: `no snapshot of late: ${late.join(', ')}` };
     },
@@ -193,6 +191,11 @@ export function createCycle(deps: CycleDeps): Cycle {
 class Bell {
   #wake: (() => void) | null = null;
   #rung = false;
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   ring(): void {
     this.#rung = true;
@@ -203,11 +206,11 @@ class Bell {
     if (!this.#rung && !signal.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>();
       const wake = (): void => resolve();
-      const timer = startTimer(wake, milliseconds);
+      const cancel = this.#clock.after(milliseconds, wake);
       signal.addEventListener('abort', wake);
       this.#wake = wake;
       await promise;
-      clearTimeout(timer);
+      cancel();
       signal.removeEventListener('abort', wake);
       this.#wake = null;
     }

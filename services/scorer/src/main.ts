@@ -1,3 +1,4 @@
+import { systemClock } from '@kronos/clock';
 import { scopeOf, storageLimits } from '@kronos/config';
 import { connectLog, openCloud, openPrometheus } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
@@ -38,7 +39,7 @@ const code = await runService(
       const prometheus = engine.balance ? openPrometheus(config) : null;
       opened.defer(async () => prometheus?.close());
       const seen = new Seen();
-      const clock = Date.now;
+      const clock = systemClock;
       const scorer = createScorer({
         log,
         nova: cloud.nova,

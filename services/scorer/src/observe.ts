@@ -1,4 +1,5 @@
 /** One observation of the cloud, shared by the snapshots that are taken from it. */
+import type { Clock } from '@kronos/clock';
 import type { Policy } from '@kronos/contracts';
 import type { Nova } from '@kronos/openstack';
 import type { Prometheus } from '@kronos/prometheus';
@@ -42,7 +43,7 @@ export interface ObserveInput {
   readonly concurrency: number;
   /** The servers that must be found, or found deleted. */
   readonly known: readonly KnownServer[];
-  readonly clock: () => number;
+  readonly clock: Clock;
   readonly metrics: Instruments;
   readonly signal: AbortSignal;
 }
@@ -64,10 +65,10 @@ const partLabels = {
 export async function observe(input: ObserveInput): Promise<Observation> {
   const { nova, clock, metrics, signal } = input;
   const pieces: Piece[] = [];
-  const fromMs = clock();
+  const fromMs = clock.now();
 
   const collect = async (): Promise<Pick<Observation, 'lists' | 'index' | 'fates'>> => {
-    const lists = await collectLists(nova, signal, (part, ok, milliseconds) => {
+    const lists = await collectLists(nova, clock, signal, (part, ok, milliseconds) => {
       metrics.collectDuration.record(milliseconds / 1000, {
         part: partLabels[part],
         outcome: ok ? 'read' : 'failed',
@@ -83,7 +84,7 @@ export async function observe(input: ObserveInput): Promise<Observation> {
     pieces.push({
       name: spans.observe,
       fromMs,
-      toMs: clock(),
+      toMs: clock.now(),
       attributes: { [attributes.servers]: index.placed.size },
       failure: unread.length === 0 ? null : `not read: ${unread.map(([part]) => part).join(', ')}`,
     });
@@ -91,9 +92,9 @@ export async function observe(input: ObserveInput): Promise<Observation> {
   };
 
   const around = async (question: Question, ask: () => Promise<Answer>): Promise<Answer> => {
-    const from = clock();
+    const from = clock.now();
     const answer = await ask();
-    const toMs = clock();
+    const toMs = clock.now();
     const use = question.uses[0]?.use ?? 'imbalance';
     metrics.queryDuration.record((toMs - from) / 1000, { query: use });
     pieces.push({
@@ -118,7 +119,7 @@ export async function observe(input: ObserveInput): Promise<Observation> {
           prometheus: input.prometheus,
           questions,
           stalenessMs: input.stalenessMs,
-          now: clock,
+          clock,
           concurrency: input.concurrency,
           deadlineMs: input.queryDeadlineMs,
           signal,

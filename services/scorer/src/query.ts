@@ -1,4 +1,5 @@
 /** Asks Prometheus: each query once per cycle, whichever policies and aggregates it serves. */
+import { type Clock, limit as timeLimit } from '@kronos/clock';
 import { BadQuery, isPlainSelector, type Prometheus, stalenessRange } from '@kronos/prometheus';
 import { createLimiter } from './limit.ts';
 import type { Answer, Question } from './readings.ts';
@@ -7,8 +8,7 @@ export interface QueryInput {
   readonly prometheus: Prometheus;
   readonly questions: readonly Question[];
   readonly stalenessMs: number;
-  /** Ms since the epoch. */
-  readonly now: () => number;
+  readonly clock: Clock;
   readonly concurrency: number;
   /** After so long without an answer Prometheus counts as unreachable. */
   readonly deadlineMs: number;
@@ -24,7 +24,8 @@ export interface QueryInput {
  */
 export async function askAll(input: QueryInput): Promise<Answer[]> {
   const limit = createLimiter(input.concurrency);
-  const deadline = AbortSignal.timeout(input.deadlineMs);
+  const late = timeLimit(input.clock, input.deadlineMs);
+  const deadline = late.signal;
   const signal = AbortSignal.any([input.signal, deadline]);
   let reachable: Promise<string> | undefined;
   const reachability = (): Promise<string> => {
@@ -36,7 +37,7 @@ export async function askAll(input: QueryInput): Promise<Answer[]> {
   };
 
   const ask = async ({ query }: Question): Promise<Answer> => {
-    const timeMs = input.now();
+    const timeMs = input.clock.now();
     const plain = isPlainSelector(query);
     const { prometheus } = input;
     const [instant, range, timestamps] = await Promise.allSettled([
@@ -66,5 +67,11 @@ export async function askAll(input: QueryInput): Promise<Answer[]> {
     return { kind: 'unreachable', text: `${text}; ${await reachability()}` };
   };
 
-  return Promise.all(input.questions.map((question) => limit(() => input.around(question, () => ask(question)))));
+  try {
+    return await Promise.all(
+      input.questions.map((question) => limit(() => input.around(question, () => ask(question)))),
+    );
+  } finally {
+    late.clear();
+  }
 }

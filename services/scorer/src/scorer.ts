@@ -1,4 +1,5 @@
 /** Takes snapshots: observe once, then for each aggregate read its capacity, assemble, publish. */
+import type { Clock } from '@kronos/clock';
 import type { Actor, Policy, Snapshot } from '@kronos/contracts';
 import { contextFrom, type EventLog } from '@kronos/eventlog';
 import type { Nova, Placement } from '@kronos/openstack';
@@ -35,8 +36,7 @@ export interface ScorerDeps {
   readonly seen: Seen;
   readonly settings: ScorerSettings;
   readonly by: Actor;
-  /** Ms since the epoch. */
-  readonly clock: () => number;
+  readonly clock: Clock;
   readonly logger: Logger;
   readonly tracer: Tracer;
   readonly metrics: Instruments;
@@ -79,7 +79,7 @@ const AGGREGATES_AT_ONCE = 4;
 
 export function createScorer(deps: ScorerDeps): Scorer {
   const { log, seen, settings, clock, logger, tracer, metrics } = deps;
-  const capacityReader = new CapacityReader(deps.placement, settings.concurrency);
+  const capacityReader = new CapacityReader(deps.placement, settings.concurrency, clock);
   let last: Observation | null = null;
   /** What this process knows of the aggregate's servers, and the snapshot it knows it from. */
   const memory = new Map<string, { readonly snapshotId: string; readonly known: readonly KnownServer[] }>();
@@ -105,9 +105,9 @@ export function createScorer(deps: ScorerDeps): Scorer {
   async function finish(request: SnapshotRequest, observation: Observation, signal: AbortSignal): Promise<Outcome> {
     const { aggregate } = request;
     const topology = hostsOf(observation.lists, aggregate, settings.scope, settings.observe);
-    const readFrom = clock();
+    const readFrom = clock.now();
     const capacity = await capacityReader.read(topology, signal);
-    metrics.collectDuration.record((clock() - readFrom) / 1000, {
+    metrics.collectDuration.record((clock.now() - readFrom) / 1000, {
       part: 'capacity',
       outcome: capacity.failures.size === 0 ? 'read' : 'failed',
     });
@@ -119,7 +119,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
         cycle: request.cycle ?? cycleAt(observation.fromMs, settings.intervalMs),
         intervalSeconds: settings.intervalMs / 1000,
         observedFrom: new Date(observation.fromMs).toISOString(),
-        time: new Date(clock()).toISOString(),
+        time: new Date(clock.now()).toISOString(),
       },
       aggregate,
       scope: settings.scope,
@@ -139,7 +139,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
       known: stillKnown(snapshot, known, observation.index, observation.fates),
     });
     measure(metrics, snapshot);
-    metrics.cycleDuration.record((clock() - observation.fromMs) / 1000, { aggregate });
+    metrics.cycleDuration.record((clock.now() - observation.fromMs) / 1000, { aggregate });
     logSnapshot(logger, snapshot, published);
     return { snapshot, published };
   }

@@ -1,4 +1,5 @@
 /** For tests of the scorer: a simulated cloud with its Prometheus, a real NATS server, and scorers against both. */
+import { systemClock } from '@kronos/clock';
 import { defaultConfig, parsePolicies } from '@kronos/config';
 import { messageId, type Policy, type Snapshot, type SnapshotTaken } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
@@ -149,7 +150,7 @@ export async function openStand(options: StandOptions): Promise<Stand> {
         seen,
         settings: { ...settings, ...changes },
         by: { service: 'scorer', instance: name, version: '0' },
-        clock: () => clock.now(),
+        clock: { ...systemClock, now: () => clock.now() },
         logger: options.logger ?? silent,
         tracer: options.tracer ?? trace.getTracer('test'),
         metrics: metrics.instruments,

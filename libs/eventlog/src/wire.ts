@@ -1,0 +1,27 @@
+import { promisify } from 'node:util';
+import { gunzip, gzip } from 'node:zlib';
+import { type Clock, systemClock } from '@kronos/clock';
+import { connect, type NatsConnection, type NodeConnectionOptions, nuid } from '@nats-io/transport-node';
+
+/** What the library takes from outside: time, chance, the connection to a server, and work on other threads. */
+export type Wire = {
+  readonly clock: Clock;
+  readonly connect: (options: NodeConnectionOptions) => Promise<NatsConnection>;
+  /** A name that nobody else has, as one subject token. */
+  readonly unique: () => string;
+  readonly zip: (body: Uint8Array) => Promise<Uint8Array>;
+  /** @throws when the result is longer than `maxBytes`, or the input is not gzip */
+  readonly unzip: (body: Uint8Array, maxBytes: number) => Promise<Uint8Array>;
+};
+
+const zip = promisify(gzip);
+const unzip = promisify(gunzip);
+
+/** A nats-server over TCP, and the machine's clock. */
+export const natsWire: Wire = {
+  clock: systemClock,
+  connect,
+  unique: () => nuid.next(),
+  zip: (body) => zip(body),
+  unzip: (body, maxBytes) => unzip(body, { maxOutputLength: maxBytes }),
+};
