@@ -1,6 +1,7 @@
 /**
  * The form of an archive: files of JSON lines. The first line of a file is its head, which names the digest of the file
- * before it; each further line is one event. Files that are closed are compressed with gzip.
+ * before it and the installation; the first file's head is the beginning of the chain. Each further line is an event, or
+ * a seal: the digest of everything above it in the file. Files that are closed are compressed with gzip.
  */
 
 /** An event as the stream holds it. */
@@ -15,8 +16,11 @@ export type RawEvent = {
 };
 
 export type Head = {
-  readonly kronosArchive: 1;
+  /** 1: of Kronos 0.1, without seals and installation; read, and no longer written. */
+  readonly kronosArchive: 1 | 2;
   readonly stream: 'KRONOS_LOG';
+  /** Installation id that is in force at the first event of this file; null: the log named none by then. */
+  readonly installation: string | null;
   /** Sequence of the first event of this file. */
   readonly first: number;
   /** `sha256:<hex>` of the uncompressed bytes of the file before this one; null in the first. */
@@ -36,8 +40,32 @@ export function parseFileName(name: string): { first: number; closed: boolean } 
   return match === null ? null : { first: Number(match[1]), closed: match[2] !== undefined };
 }
 
-export const headLine = (first: number, previous: string | null): string =>
-  `${JSON.stringify({ kronosArchive: 1, stream: 'KRONOS_LOG', first, previous } satisfies Head)}\n`;
+export const headLine = (first: number, previous: string | null, installation: string | null): string =>
+  `${JSON.stringify({ kronosArchive: 2, stream: 'KRONOS_LOG', installation, first, previous } satisfies Head)}\n`;
+
+/** What follows each batch of events: it is written, whole, up to here. */
+export type Seal = {
+  /** Sequence of the last event above. */
+  readonly sealed: number;
+  /** `sha256:<hex>` of the bytes of the file above this line. */
+  readonly digest: string;
+};
+
+export const sealLine = (sealed: number, digest: string): string =>
+  `${JSON.stringify({ sealed, digest } satisfies Seal)}\n`;
+
+const ALL_CONTROLS = 'kronos.controls._all_';
+const CREATED = 'installation.created';
+
+/** The installation id that an event puts in force; null for any other event. */
+export function installationOf({ subject, data }: Pick<RawEvent, 'subject' | 'data'>): string | null {
+  if (subject !== ALL_CONTROLS) return null;
+  const text = asText(data);
+  const body = text?.includes(CREATED) === true ? parse(text) : null;
+  if (body?.type !== CREATED || typeof body.data !== 'object' || body.data === null) return null;
+  const { installationId } = body.data as Record<string, unknown>;
+  return typeof installationId === 'string' ? installationId : null;
+}
 
 /** A body of UTF-8 text is kept as it is, for people; any other in base64. */
 export function eventLine({ sequence, storedAt, subject, headers, data }: RawEvent): string {
@@ -58,17 +86,21 @@ function asText(data: Uint8Array): string | null {
 export function parseHead(line: string): Head | string {
   const head = parse(line);
   if (head === null) return 'the first line is no JSON object';
-  if (head.kronosArchive !== 1) return 'it is no archive of this version of Kronos';
-  const { stream, first, previous } = head;
+  const { kronosArchive, stream, first, previous, installation = null } = head;
+  if (kronosArchive !== 1 && kronosArchive !== 2) return 'it is no archive that this version of Kronos can read';
   if (stream !== 'KRONOS_LOG') return `it is of the stream ${String(stream)}`;
-  if (!isSequence(first) || (previous !== null && typeof previous !== 'string')) return 'its head is incomplete';
-  return { kronosArchive: 1, stream, first, previous };
+  if (!isSequence(first) || !isTextOrNull(previous) || !isTextOrNull(installation)) return 'its head is incomplete';
+  return { kronosArchive, stream, installation, first, previous };
 }
 
-/** The event that a line is, or what is wrong with it. */
-export function parseEvent(line: string): RawEvent | string {
+/** The event or the seal that a line is, or what is wrong with it. */
+export function parseLine(line: string): RawEvent | Seal | string {
   const event = parse(line);
   if (event === null) return 'is no JSON object';
+  if ('sealed' in event) {
+    const { sealed, digest } = event;
+    return isSequence(sealed) && typeof digest === 'string' ? { sealed, digest } : 'is no seal';
+  }
   const { sequence, storedAt, subject, headers, body, base64 } = event;
   if (!isSequence(sequence) || typeof subject !== 'string' || !isHeaders(headers)) return 'is no event';
   const storedAtMs = typeof storedAt === 'string' ? Date.parse(storedAt) : Number.NaN;
@@ -91,6 +123,7 @@ function parse(line: string): Record<string, unknown> | null {
   }
 }
 
+const isTextOrNull = (value: unknown): value is string | null => value === null || typeof value === 'string';
 const isSequence = (value: unknown): value is number =>
   typeof value === 'number' && Number.isInteger(value) && value > 0;
 const isHeaders = (value: unknown): value is Record<string, string> =>

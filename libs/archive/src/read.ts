@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createGunzip } from 'node:zlib';
 import { ArchiveBroken } from './errors.ts';
-import { parseEvent, parseFileName, parseHead, type RawEvent } from './format.ts';
+import { type Head, installationOf, parseFileName, parseHead, parseLine, type RawEvent } from './format.ts';
 
 export type ArchiveFile = { readonly name: string; readonly first: number; readonly closed: boolean };
 
@@ -19,15 +19,17 @@ export async function archiveFiles(dir: string): Promise<ArchiveFile[]> {
   return [...byFirst.values()].sort((a, b) => a.first - b.first);
 }
 
-/** What is known of a file after it was read to its end. */
+/** What is known of a file after it was read to its end. "Whole": up to its last seal; up to its last line in form 1. */
 export type FileEnd = {
+  /** Null: not even its head is whole. */
+  readonly head: Head | null;
   /** Sequence of its last event; one less than its first when it has none. */
   readonly last: number;
-  /** Of its uncompressed bytes, up to the last complete line. */
+  /** Of its uncompressed bytes, as far as they are whole. */
   readonly digest: string;
-  /** Uncompressed bytes up to the last complete line. */
+  /** Uncompressed bytes that are whole. */
   readonly bytes: number;
-  /** Bytes of an incomplete line behind that: what a crash leaves in the file that is open. */
+  /** Bytes behind that: what a crash leaves in the file that is open. */
   readonly torn: number;
 };
 
@@ -49,67 +51,91 @@ async function* lines(path: string, closed: boolean): AsyncGenerator<{ line: Buf
   if (rest.length > 0) yield { line: rest, complete: false };
 }
 
+const digestOf = (hash: Hash): string => `sha256:${hash.copy().digest('hex')}`;
+
 /**
- * Reads one file, checking every line.
+ * Reads one file, checking every line. Events are handed over when the seal behind them has been checked.
  *
- * @param previous digest of the file before it; undefined: not to be checked
+ * @param check looks at the head; what it returns is wrong with the file
  * @returns what is known at its end
  * @throws ArchiveBroken
  */
 export async function* readFile(
   dir: string,
   file: ArchiveFile,
-  previous: string | null | undefined,
+  check: (head: Head) => string | null = () => null,
 ): AsyncGenerator<RawEvent, FileEnd> {
+  const broken = (problem: string, options?: ErrorOptions) => new ArchiveBroken(file.name, problem, options);
   const hash = createHash('sha256');
+  let head: Head | null = null;
   let last = file.first - 1;
-  let bytes = 0;
-  let torn = 0;
   let number = 0;
+  let read = 0;
+  /** Bytes of whole lines. */
+  let hashed = 0;
+  /** Everything up to the last seal. */
+  let whole = { last, digest: digestOf(hash), bytes: 0 };
+  let waiting: RawEvent[] = [];
+  let firstWaiting = 0;
   const source = lines(join(dir, file.name), file.closed);
   for (;;) {
     let next: Awaited<ReturnType<typeof source.next>>;
     try {
       next = await source.next();
     } catch (cause) {
-      throw new ArchiveBroken(file.name, `cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`, {
-        cause,
-      });
+      throw broken(`cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
     }
     if (next.done === true) break;
     const { line, complete } = next.value;
+    read += line.length;
     if (!complete) {
-      if (file.closed) throw new ArchiveBroken(file.name, 'ends in the middle of a line');
-      torn = line.length;
+      if (file.closed) throw broken('ends in the middle of a line');
       break;
     }
+    hashed = read;
     number++;
-    hash.update(line);
-    bytes += line.length;
     const text = line.toString('utf8');
     if (number === 1) {
-      const head = parseHead(text);
-      if (typeof head === 'string') throw new ArchiveBroken(file.name, head);
-      if (head.first !== file.first) throw new ArchiveBroken(file.name, `begins with event ${head.first} by its head`);
-      if (previous !== undefined && head.previous !== previous)
-        throw new ArchiveBroken(
-          file.name,
-          `the file before it has the digest ${previous ?? '(none)'}, and it names ${head.previous ?? '(none)'}: one of the two was changed`,
-        );
+      hash.update(line);
+      const parsed = parseHead(text);
+      if (typeof parsed === 'string') throw broken(parsed);
+      if (parsed.first !== file.first) throw broken(`begins with event ${parsed.first} by its head`);
+      const problem = check(parsed);
+      if (problem !== null) throw broken(problem);
+      head = parsed;
+      whole = { last, digest: digestOf(hash), bytes: read };
       continue;
     }
-    const event = parseEvent(text);
-    if (typeof event === 'string') throw new ArchiveBroken(file.name, `line ${number} ${event}`);
-    if (event.sequence !== last + 1)
-      throw new ArchiveBroken(
-        file.name,
-        `line ${number} is event ${event.sequence}, and event ${last + 1} was expected`,
-      );
-    last = event.sequence;
-    yield event;
+    const parsed = parseLine(text);
+    if (typeof parsed === 'string') throw broken(`line ${number} ${parsed}`);
+    if ('sealed' in parsed) {
+      if (parsed.sealed !== last)
+        throw broken(`line ${number} seals event ${parsed.sealed}, and event ${last} is above it: a line is missing`);
+      if (parsed.digest !== digestOf(hash))
+        throw broken(
+          `something above line ${number} was changed${waiting.length === 0 ? '' : ` (lines ${firstWaiting} to ${number - 1}, events ${waiting[0]?.sequence} to ${last})`}: the digest of line ${number} does not fit`,
+        );
+      hash.update(line);
+      whole = { last, digest: digestOf(hash), bytes: read };
+      yield* waiting;
+      waiting = [];
+      continue;
+    }
+    if (parsed.sequence !== last + 1)
+      throw broken(`line ${number} is event ${parsed.sequence}, and event ${last + 1} was expected`);
+    last = parsed.sequence;
+    hash.update(line);
+    if (head?.kronosArchive === 1) yield parsed;
+    else {
+      if (waiting.length === 0) firstWaiting = number;
+      waiting.push(parsed);
+    }
   }
-  if (file.closed && number === 0) throw new ArchiveBroken(file.name, 'is empty');
-  return { last, digest: `sha256:${hash.digest('hex')}`, bytes, torn };
+  if (file.closed && number === 0) throw broken('is empty');
+  if (file.closed && waiting.length > 0)
+    throw broken(`its end is missing: there is no seal behind line ${number} (event ${last})`);
+  if (head?.kronosArchive === 1) whole = { last, digest: digestOf(hash), bytes: hashed };
+  return { head, ...whole, torn: read - whole.bytes };
 }
 
 export type ArchiveReport = {
@@ -120,10 +146,14 @@ export type ArchiveReport = {
   readonly last: number | null;
   /** The server's stamp of the last event, ms since the epoch; null when there is none. */
   readonly lastStoredAtMs: number | null;
+  /** Installation id in force at the last event; null: the log names none. */
+  readonly installation: string | null;
+  /** Bytes at the end of the open file that no seal covers: what a crash leaves. They are not read. */
+  readonly torn: number;
 };
 
 /**
- * Every event of an archive in order, each file checked against the one before it.
+ * Every event of an archive in order, each file checked against the one before it, the first against the beginning.
  *
  * @returns what was read
  * @throws ArchiveBroken at the first thing that is wrong
@@ -131,31 +161,54 @@ export type ArchiveReport = {
 export async function* readArchive(dir: string): AsyncGenerator<RawEvent, ArchiveReport> {
   const files = await archiveFiles(dir);
   let previous: string | null = null;
-  let next: number | null = null;
+  let next = 1;
   let events = 0;
+  let torn = 0;
   let lastStoredAtMs: number | null = null;
+  let installation: string | null = null;
   for (const [index, file] of files.entries()) {
-    if (next !== null && file.first !== next)
+    if (file.first !== next)
       throw new ArchiveBroken(
         file.name,
-        `a file is missing before it: it begins with event ${file.first}, not ${next}`,
+        index === 0
+          ? `it begins with event ${file.first}: the files before it, with the events 1 to ${file.first - 1}, are missing`
+          : `a file is missing before it: it begins with event ${file.first}, not ${next}`,
       );
-    if (!file.closed && index < files.length - 1)
-      throw new ArchiveBroken(file.name, 'is still open, and there is a file after it');
-    const end: FileEnd = yield* counted(readFile(dir, file, index === 0 ? undefined : previous), (event) => {
+    const check = (head: Head): string | null => {
+      if (head.previous !== previous)
+        return `the file before it has the digest ${previous ?? '(none)'}, and it names ${head.previous ?? '(none)'}: one of the two was changed`;
+      // The first file names the installation that its first event creates.
+      if (head.kronosArchive === 1 || index === 0 || head.installation === installation) return null;
+      return `it is of installation ${head.installation ?? '(none)'}, and the file before it of ${installation ?? '(none)'}`;
+    };
+    let named: string | null = null;
+    const end: FileEnd = yield* counted(readFile(dir, file, check), (event) => {
+      installation = installationOf(event) ?? installation;
+      if (events === 0) named = installation;
       events++;
       lastStoredAtMs = event.storedAt;
     });
+    const newest = index === files.length - 1;
+    if (index === 0 && end.head?.kronosArchive === 2 && end.last >= 1 && end.head.installation !== named)
+      throw new ArchiveBroken(
+        file.name,
+        `its head names the installation ${end.head.installation ?? '(none)'}, and its first event ${named ?? '(none)'}`,
+      );
+    if (end.torn > 0 && !newest) throw new ArchiveBroken(file.name, `its end is missing behind event ${end.last}`);
+    if (newest && file.closed && end.head?.kronosArchive === 2)
+      throw new ArchiveBroken(file.name, `the file after it, from event ${end.last + 1} on, is missing`);
     previous = end.digest;
     next = end.last + 1;
+    torn = end.torn;
   }
-  const first = files[0]?.first ?? null;
   return {
     files: files.length,
     events,
-    first: events > 0 ? first : null,
-    last: events > 0 && next !== null ? next - 1 : null,
+    first: events > 0 ? 1 : null,
+    last: events > 0 ? next - 1 : null,
     lastStoredAtMs,
+    installation,
+    torn,
   };
 }
 

@@ -4,8 +4,8 @@ import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { ArchiveBroken, ArchiveGap, ArchiveTaken } from './errors.ts';
-import { eventLine, fileName, headLine, type RawEvent } from './format.ts';
+import { ArchiveGap, ArchiveTaken } from './errors.ts';
+import { eventLine, fileName, type Head, headLine, installationOf, type RawEvent, sealLine } from './format.ts';
 import { type ArchiveFile, archiveFiles, readFile } from './read.ts';
 
 export interface Archive {
@@ -13,6 +13,8 @@ export interface Archive {
   readonly next: number;
   /** The last event; null before the first. */
   readonly last: RawEvent | null;
+  /** Installation id in force at the last event; null: the log names none. */
+  readonly installation: string | null;
   /**
    * Writes events that follow each other and makes them safe on the disk. When it fails nothing of it counts as written.
    *
@@ -25,72 +27,86 @@ export interface Archive {
 type OpenFile = {
   readonly handle: FileHandle;
   readonly name: string;
+  readonly form: Head['kronosArchive'];
   readonly hash: Hash;
   bytes: number;
 };
 
 /**
- * Opens a directory for writing, and makes it when it is not there. What a crash left behind is put right: an incomplete
- * line is cut off, a file that was compressed already is not kept twice.
+ * Opens a directory for writing, and makes it when it is not there. What a crash left behind is put right: events without
+ * a seal are cut off, a full file that was not compressed yet is compressed, one that is there twice is not kept twice.
  *
  * @throws ArchiveBroken when its last files are not what they must be
  */
 export async function openArchive(dir: string, options: { readonly maxFileBytes: number }): Promise<Archive> {
   await mkdir(dir, { recursive: true });
   const files = await archiveFiles(dir);
-  const newest = files.at(-1);
   for (const { first, closed } of files) if (closed) await rm(join(dir, fileName(first, false)), { force: true });
-  for (const file of files.slice(0, -1))
-    if (!file.closed) throw new ArchiveBroken(file.name, 'is still open, and there is a file after it');
 
   let next = 1;
   let last: RawEvent | null = null;
-  /** Digest of the last closed file. */
+  /** Digest of the file before the one to be begun. */
   let previous: string | null = null;
+  let installation: string | null = null;
   let current: OpenFile | null = null;
 
-  /** Reads a file to its end, for its last event and its digest. */
+  /** Reads a file to its end, for its last event, its digest and the installation. */
   async function readThrough(file: ArchiveFile) {
-    const events = readFile(dir, file, undefined);
+    const events = readFile(dir, file);
+    let found: string | null = null;
     for (;;) {
       const { done, value } = await events.next();
-      if (done === true) return value;
-      last = value;
+      if (done !== true) {
+        last = value;
+        found = installationOf(value) ?? found;
+        continue;
+      }
+      installation = found ?? value.head?.installation ?? installation;
+      return value;
     }
   }
 
-  if (newest !== undefined) {
+  // A file whose head was never written whole is of no use: the one before it goes on.
+  for (let newest = files.at(-1); newest !== undefined; newest = files.at(-1)) {
     const end = await readThrough(newest);
+    if (!newest.closed && end.bytes === 0) {
+      await rm(join(dir, newest.name));
+      files.pop();
+      continue;
+    }
     next = end.last + 1;
     if (newest.closed) previous = end.digest;
-    else current = await reopen(newest, end.bytes);
+    else current = await reopen(newest, end);
+    // Form 1 names no installation: an event anywhere in it may.
+    if (end.head?.kronosArchive === 1 && installation === null) {
+      const newestEvent: RawEvent | null = last;
+      for (const file of files.slice(0, -1)) await readThrough(file);
+      last = newestEvent ?? last;
+    }
     const before = files.at(-2);
-    // A file whose head was never written is gone now: the next one follows the one before it.
-    if (!newest.closed && current === null && before !== undefined) previous = (await readThrough(before)).digest;
+    if (last === null && before !== undefined) await readThrough(before);
+    break;
   }
+  for (const file of files.slice(0, -1)) if (!file.closed) await compress(file.name);
 
   /** Goes on in a file that was left open. */
-  async function reopen(file: ArchiveFile, bytes: number): Promise<OpenFile | null> {
+  async function reopen(file: ArchiveFile, { bytes, head }: { bytes: number; head: Head | null }): Promise<OpenFile> {
     const path = join(dir, file.name);
     const handle = await open(path, 'r+');
     await handle.truncate(bytes);
     await handle.sync();
-    if (bytes === 0) {
-      await handle.close();
-      await rm(path);
-      return null;
-    }
     const hash = createHash('sha256');
     for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
-    return { handle, name: file.name, hash, bytes };
+    return { handle, name: file.name, form: head?.kronosArchive ?? 2, hash, bytes };
   }
 
-  async function begin(): Promise<OpenFile> {
+  /** Begins the file of the next event. */
+  async function begin(after: string | null): Promise<OpenFile> {
     const name = fileName(next, false);
     const handle = await open(join(dir, name), 'wx');
-    const file: OpenFile = { handle, name, hash: createHash('sha256'), bytes: 0 };
+    const file: OpenFile = { handle, name, form: 2, hash: createHash('sha256'), bytes: 0 };
     try {
-      await put(file, Buffer.from(headLine(next, previous)));
+      await put(file, Buffer.from(headLine(next, after, installation)));
       await syncDirectory(dir);
     } catch (error) {
       await handle.close();
@@ -114,9 +130,9 @@ export async function openArchive(dir: string, options: { readonly maxFileBytes:
     file.bytes += data.length;
   }
 
-  /** Compresses a full file; the next one names its digest. When it fails the file stays as it is. */
-  async function finish(file: OpenFile): Promise<void> {
-    const plain = join(dir, file.name);
+  /** Compresses a full file, whose digest the next one names. When it fails the file stays as it is. */
+  async function compress(name: string): Promise<void> {
+    const plain = join(dir, name);
     const draft = `${plain}.gz.part`;
     try {
       await pipeline(createReadStream(plain), createGzip(), createWriteStream(draft, { flush: true }));
@@ -125,11 +141,21 @@ export async function openArchive(dir: string, options: { readonly maxFileBytes:
       await rm(draft, { force: true });
       throw error;
     }
-    current = null;
-    previous = `sha256:${file.hash.digest('hex')}`;
-    await file.handle.close();
     await syncDirectory(dir);
     await rm(plain, { force: true });
+  }
+
+  /** The file that the next events go into. A new one is begun before the full one is compressed: the newest is open. */
+  async function room(): Promise<OpenFile> {
+    const full = current;
+    if (full !== null && full.form === 2 && full.bytes < options.maxFileBytes) return full;
+    const file = await begin(full === null ? previous : digestOf(full.hash));
+    current = file;
+    if (full !== null) {
+      await full.handle.close();
+      await compress(full.name);
+    }
+    return file;
   }
 
   return {
@@ -139,15 +165,23 @@ export async function openArchive(dir: string, options: { readonly maxFileBytes:
     get last() {
       return last;
     },
+    get installation() {
+      return installation;
+    },
     async write(events) {
       for (const [index, event] of events.entries())
         if (event.sequence !== next + index) throw new ArchiveGap(next + index, event.sequence);
       if (events.length === 0) return;
-      if (current !== null && current.bytes >= options.maxFileBytes) await finish(current);
-      current ??= await begin();
-      await put(current, Buffer.from(events.map(eventLine).join('')));
+      // The first file names the installation that its own first event creates.
+      const [first] = events;
+      if (next === 1 && first !== undefined) installation = installationOf(first);
+      const file = await room();
+      const lines = Buffer.from(events.map(eventLine).join(''));
+      const seal = sealLine(next + events.length - 1, digestOf(file.hash.copy().update(lines)));
+      await put(file, Buffer.concat([lines, Buffer.from(seal)]));
       next += events.length;
       last = events.at(-1) ?? last;
+      for (const event of events) installation = installationOf(event) ?? installation;
     },
     async close() {
       await current?.handle.close();
@@ -155,6 +189,8 @@ export async function openArchive(dir: string, options: { readonly maxFileBytes:
     },
   };
 }
+
+const digestOf = (hash: Hash): string => `sha256:${hash.copy().digest('hex')}`;
 
 async function writeAll(handle: FileHandle, data: Buffer, position: number): Promise<void> {
   for (let written = 0; written < data.length; )

@@ -25,7 +25,7 @@ export function archiveCommands(program: Command, shell: Shell): void {
 
   archive
     .command('verify')
-    .description('read an archive to its end: every event, every file against the one before it')
+    .description('read an archive and check its chain: every event, every file against the one before it')
     .argument('<directory>', 'the archive: [ledger] archive_dir, or a copy of it')
     .option('--json', 'print what was found as JSON')
     .addHelpText(
@@ -33,7 +33,7 @@ export function archiveCommands(program: Command, shell: Shell): void {
       `${examples([
         'kronos archive verify /var/lib/kronos/archive',
         'is it whole?',
-      ])}\n\nExit status 1: something in it was changed, cut or is missing. Events that were\ncut off its end, and changes in the file that is still open, cannot be seen:\nlook at how far it reaches.`,
+      ])}\n\nExit status 1: something in it was changed, reordered or is missing: the file\nand the place are named. A cut right behind a batch of events at its end cannot\nbe seen: look at how far it reaches.`,
     )
     .action(async (directory: string, options: ArchiveOptions) => {
       const report = await read(shell, directory);
@@ -125,16 +125,17 @@ async function* watched(events: AsyncIterable<RawEvent>, next: () => void): Asyn
   }
 }
 
-const named = ({ files, events, first, last, lastStoredAtMs }: ArchiveReport) => ({
-  files,
-  events,
-  first,
-  last,
+const named = ({ lastStoredAtMs, torn, ...report }: ArchiveReport) => ({
+  ...report,
   lastStoredAt: lastStoredAtMs === null ? null : new Date(lastStoredAtMs).toISOString(),
+  unfinishedBytes: torn,
 });
 
-const describe = (directory: string, { files, events, first, last, lastStoredAtMs }: ArchiveReport, nowMs: number) =>
-  `${directory} is whole: ${count(events, 'event')} (${first} to ${last}) in ${count(files, 'file')}, the last of ${when(lastStoredAtMs ?? 0, nowMs)}`;
+const describe = (directory: string, report: ArchiveReport, nowMs: number): string => {
+  const { files, events, first, last, lastStoredAtMs, torn } = report;
+  const tail = torn === 0 ? '' : `; ${count(torn, 'byte')} behind it were not written to their end and are not read`;
+  return `${directory} is whole: ${count(events, 'event')} (${first} to ${last}) in ${count(files, 'file')}, the last of ${when(lastStoredAtMs ?? 0, nowMs)}${tail}`;
+};
 
 function tell(shell: Shell, directory: string, report: ArchiveReport, { restored, present, requeued }: Restored): void {
   const { out } = shell.terminal;
