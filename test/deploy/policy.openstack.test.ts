@@ -265,7 +265,9 @@ describe('credentials of Kronos on a real OpenStack', () => {
       expect(await status(executor, method, url, body), `${method} ${url}`).toBe(401);
     // Nothing is being migrated: it may ask.
     expect(await status(executor, 'DELETE', `${server}/migrations/999999`)).toBe(409);
-    expect(await nova.liveMigrate({ serverId: id, host: 'cmp2' })).toMatchObject({ outcome: 'accepted' });
+    expect(await nova.liveMigrate({ serverId: id, host: 'cmp2' }, { checkSend: () => null })).toMatchObject({
+      outcome: 'accepted',
+    });
     for (let i = 0; i < 120 && (await nova.getServer(id)).host !== 'cmp2'; i++) await delay(500);
     expect(await nova.getServer(id)).toMatchObject({ host: 'cmp2', status: 'ACTIVE' });
   });

@@ -42,7 +42,7 @@ export class Held {
     this.#ackWaitMs = ackWaitMs;
     this.#confirmedAt = askedAt;
     this.#unhook = link.onReconnect(() => void this.#heartbeat());
-    if (this.#mine()) {
+    if (this.mine()) {
       this.#watch();
       void this.#heartbeat();
     }
@@ -62,8 +62,8 @@ export class Held {
     return this.#confirmedAt + this.#ackWaitMs - this.#link.clock.monotonic();
   }
 
-  /** Looks at the clock: to be called before each send. */
-  #mine(): boolean {
+  /** Looks at the clock: to be called before each send. False: the delivery was given up, now or before. */
+  mine(): boolean {
     if (this.#lost.signal.aborted) return false;
     if (this.#left() > 0) return true;
     this.giveUp();
@@ -79,16 +79,16 @@ export class Held {
 
   #watch(): void {
     this.#expiry?.();
-    if (!this.#settled && this.#mine()) this.#expiry = this.#link.clock.after(this.#left() + 1, () => this.#watch());
+    if (!this.#settled && this.mine()) this.#expiry = this.#link.clock.after(this.#left() + 1, () => this.#watch());
   }
 
   async #heartbeat(): Promise<void> {
-    if (this.#beating || this.#settled || !this.#mine()) return;
+    if (this.#beating || this.#settled || !this.mine()) return;
     this.#beating = true;
     this.#beat?.();
     const confirmed = await this.#send('+WPI');
     this.#beating = false;
-    if (this.#settled || !this.#mine()) return;
+    if (this.#settled || !this.mine()) return;
     if (confirmed) this.#watch();
     const waitMs = confirmed ? this.#ackWaitMs / 3 : this.#retryMs();
     this.#beat = this.#link.clock.after(waitMs, () => void this.#heartbeat());
@@ -121,10 +121,10 @@ export class Held {
    * is sent once: after it the message may be another's, so that a second one could hit that delivery.
    */
   async settle(settlement: Settlement): Promise<boolean> {
-    if (this.#settled || !this.#mine()) return false;
+    if (this.#settled || !this.mine()) return false;
     this.#rest();
     const repeat = settlement === 'done' || settlement === 'dead';
-    while (this.#mine()) {
+    while (this.mine()) {
       const sent = this.#link.connected;
       if (sent && (await this.#send(bodyOf(settlement)))) return true;
       if (sent && !repeat) break;

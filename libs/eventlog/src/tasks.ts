@@ -242,6 +242,7 @@ export class Worker implements TaskWorker {
       deliveries: info?.deliveries ?? 1,
       traceparent: traceparentOf(message.headers),
       lost: held.lost,
+      held: () => held.mine(),
       stopping: this.#stopping.signal,
     };
     let outcome: TaskOutcome;

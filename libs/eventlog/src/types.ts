@@ -160,6 +160,11 @@ export interface TaskDelivery {
   readonly traceparent: string | null;
   /** Aborted when the delivery was given up: from then on nothing is sent for it, whatever the handler returns. */
   readonly lost: AbortSignal;
+  /**
+   * Whether the delivery is still this worker's, by the monotonic clock now. `lost` follows from a timer, which a process that
+   * was stopped runs late: ask this before anything that cannot be taken back.
+   */
+  readonly held: () => boolean;
   /** Aborted when the worker is asked to stop: return `handOver` soon. */
   readonly stopping: AbortSignal;
 }

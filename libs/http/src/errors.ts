@@ -62,6 +62,19 @@ export class Timeout extends CallError {
   }
 }
 
+/** The caller's `checkSend` refused: the request was not sent, not a byte of it. */
+export class NotSent extends CallError {
+  readonly code = 'KRONOS_HTTP_NOT_SENT';
+  readonly maybeSent = false;
+  /** What `checkSend` returned. */
+  readonly reason: string;
+
+  constructor(place: CallPlace, reason: string) {
+    super(place, `${place.method} ${place.url} was not sent to ${place.service}: ${reason}`);
+    this.reason = reason;
+  }
+}
+
 /** The answer came but is not what the service promises: not JSON, too large, or a required field is missing. */
 export class BadAnswer extends CallError {
   readonly code = 'KRONOS_HTTP_BAD_ANSWER';

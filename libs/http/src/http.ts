@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
+import type { Readable } from 'node:stream';
 import { type Clock, limit, systemClock } from '@kronos/clock';
 import { Agent, type Dispatcher, EnvHttpProxyAgent, request as send } from 'undici';
-import { BadAnswer, BadHttpOptions, type CallPlace, Timeout, Unreachable } from './errors.ts';
+import { BadAnswer, BadHttpOptions, type CallPlace, NotSent, Timeout, Unreachable } from './errors.ts';
 import { parseRetryAfter, RETRIED_STATUSES, type RetryOptions, retryDelayMs, retryPolicy } from './retry.ts';
 import { safeUrl } from './url.ts';
 
@@ -88,6 +89,8 @@ export interface Attempt {
   readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
+  /** To be called when the first byte is about to be written, and not before. What it throws ends the attempt: nothing is sent. */
+  readonly checkSend: (() => void) | undefined;
   readonly signal: AbortSignal;
   /** On a connection of its own that was not used before. */
   readonly fresh: boolean;
@@ -115,6 +118,12 @@ export interface HttpCall {
    * sent at most once, on a connection of its own, so that a stale kept-alive connection cannot make its fate uncertain.
    */
   readonly idempotent?: boolean;
+  /**
+   * Called for each attempt when its connection is ready and the next thing to happen is that its first byte is written, so
+   * that neither a slow connection nor a process that was stopped meanwhile can send it late. A text says why the request
+   * must not be sent: the call fails with {@link NotSent}. With it, `maybeSent` of an error is exact.
+   */
+  readonly checkSend?: (() => string | null) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -130,7 +139,7 @@ export interface Http {
    * Sends one call and reads the whole answer, whatever its status. Idempotent calls are tried again after a lost
    * connection, a time limit or one of `RETRIED_STATUSES`; the last answer is returned when the retries are used up.
    *
-   * @throws Unreachable, Timeout, BadAnswer (too large), or the reason of the caller's signal.
+   * @throws Unreachable, Timeout, NotSent, BadAnswer (too large), or the reason of the caller's signal.
    */
   call(call: HttpCall): Promise<HttpAnswer>;
   /** Breaks off what is under way. */
@@ -200,7 +209,13 @@ export function createHttp(options: HttpOptions = {}): Http {
   const once = agent({ ...common, pipelining: 0 }, env);
 
   const transport: Transport =
-    options.transport ?? (({ url, fresh, ...rest }) => send(url, { dispatcher: fresh ? once : pool, ...rest }));
+    options.transport ??
+    (({ url, fresh, checkSend, ...rest }) =>
+      send(url, {
+        dispatcher: fresh ? once : pool,
+        ...rest,
+        ...(checkSend === undefined ? {} : checkedBody(rest.headers, rest.body, checkSend)),
+      }));
 
   let closed = false;
 
@@ -225,6 +240,12 @@ export function createHttp(options: HttpOptions = {}): Http {
     };
     const signal = call.signal === undefined ? total : AbortSignal.any([call.signal, total]);
     let status: number | undefined;
+    let sent = false;
+    const checkSend = (): void => {
+      const refusal = call.checkSend?.() ?? null;
+      if (refusal !== null) throw new NotSent(place, refusal);
+      sent = true;
+    };
     try {
       const answer = await transport({
         url: call.url,
@@ -239,6 +260,7 @@ export function createHttp(options: HttpOptions = {}): Http {
           ...call.headers,
         },
         body: bodyOf(call),
+        checkSend: call.checkSend === undefined ? undefined : checkSend,
       });
       status = answer.statusCode;
       const headers = flatten(answer.headers);
@@ -250,7 +272,9 @@ export function createHttp(options: HttpOptions = {}): Http {
         report(status, 'ABORTED');
         throw call.signal.reason;
       }
-      const error = explain(place, cause, limits, total.aborted, maxBodyBytes);
+      const known = call.checkSend === undefined ? null : sent;
+      const error =
+        cause instanceof NotSent ? cause : explain(place, cause, limits, total.aborted, maxBodyBytes, known);
       report(status, error.code);
       throw error;
     }
@@ -307,6 +331,29 @@ export function createHttp(options: HttpOptions = {}): Http {
   };
 }
 
+/**
+ * A body that undici asks for at the moment at which it writes the head of the request, and not before (`writeIterable` in its
+ * client-h1.js): when the check throws, no byte is on the connection.
+ */
+function checkedBody(
+  headers: Readonly<Record<string, string>>,
+  text: string | null,
+  check: () => void,
+): { readonly headers: Readonly<Record<string, string>>; readonly body: Readable } {
+  const body = {
+    *[Symbol.iterator](): Generator<string, void> {
+      check();
+      if (text !== null) yield text;
+    },
+  };
+  return {
+    // Without its length the body would be sent in chunks, which not every WSGI server reads.
+    headers: text === null ? headers : { ...headers, 'content-length': String(Buffer.byteLength(text)) },
+    // undici takes any iterable of strings; its types name only streams.
+    body: body as unknown as Readable,
+  };
+}
+
 function isIdempotent(call: HttpCall): boolean {
   return call.idempotent ?? call.method === 'GET';
 }
@@ -337,9 +384,11 @@ function explain(
   limits: TimeLimits,
   totalPassed: boolean,
   maxBodyBytes: number,
+  /** Whether it was sent; null when nobody looked. */
+  sent: boolean | null,
 ): Unreachable | Timeout | BadAnswer {
   const code = codeOf(cause);
-  if (totalPassed) return new Timeout(place, 'total', limits.totalMs, true, cause);
+  if (totalPassed) return new Timeout(place, 'total', limits.totalMs, sent ?? true, cause);
   switch (code) {
     case 'UND_ERR_CONNECT_TIMEOUT':
       return new Timeout(place, 'connect', limits.connectMs, false, cause);
@@ -351,7 +400,8 @@ function explain(
       return new BadAnswer(place, `the answer is larger than ${maxBodyBytes} bytes`, undefined, cause);
   }
   const reason = cause instanceof Error && cause.message !== '' ? cause.message : code;
-  return new Unreachable(place, reason, !(NOT_SENT.has(code) || whileConnecting(cause)), cause);
+  const maybeSent = sent ?? !(NOT_SENT.has(code) || whileConnecting(cause));
+  return new Unreachable(place, reason, maybeSent, cause);
 }
 
 /** Whether the system refused to resolve the name or to connect. The same codes (EHOSTUNREACH) may come later, too. */

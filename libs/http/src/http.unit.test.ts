@@ -206,6 +206,68 @@ describe('a call that is not idempotent', () => {
   });
 });
 
+describe('a call whose sending is checked', () => {
+  it('is sent as without the check: a body with its length, or none', async () => {
+    const server = await play((_, response) => void response.end('done'));
+    const http = client();
+    const checkSend = () => null;
+    expect(await http.call(post(server.url, { json: { host: 'é' }, checkSend }))).toMatchObject({ text: 'done' });
+    expect(await http.call(get(server.url, { method: 'DELETE', checkSend }))).toMatchObject({ text: 'done' });
+    expect(server.seen.map(({ method, body }) => [method, body])).toEqual([
+      ['POST', '{"host":"é"}'],
+      ['DELETE', ''],
+    ]);
+    expect(server.seen[0]?.headers).toMatchObject({ 'content-length': '13', 'content-type': 'application/json' });
+    for (const { headers } of server.seen) expect(headers['transfer-encoding']).toBeUndefined();
+  });
+
+  it.each(['POST', 'DELETE'] as const)(
+    'leaves no byte of a %s on the connection when it is refused',
+    async (method) => {
+      const bytes: Buffer[] = [];
+      const closed = Promise.withResolvers<void>();
+      const silent = createTcpServer((socket) => {
+        socket.on('data', (data) => void bytes.push(data));
+        socket.on('close', () => closed.resolve()).on('error', () => undefined);
+      }).listen(0, '127.0.0.1');
+      closing.push(() => void silent.close());
+      await new Promise((resolve) => silent.once('listening', resolve));
+      const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/`;
+      const call = get(url, { method, ...(method === 'POST' ? { json: {} } : {}), checkSend: () => 'too late' });
+      expect(await failed(client().call(call))).toMatchObject({ code: 'KRONOS_HTTP_NOT_SENT', reason: 'too late' });
+      await closed.promise;
+      expect(Buffer.concat(bytes).toString()).toBe('');
+    },
+  );
+
+  it('is checked when the connection is ready, not before it, also while the event loop was blocked', async () => {
+    const own = selfSigned();
+    const server = await play((_, response) => void response.end(), own);
+    const started = performance.now();
+    const checkSend = () => (performance.now() - started > 200 ? 'too late' : null);
+    const call = failed(client({ tls: { insecure: true } }).call(post(server.url, { checkSend })));
+    setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400));
+    expect(await call).toMatchObject({ code: 'KRONOS_HTTP_NOT_SENT' });
+    expect(server.seen).toHaveLength(0);
+  });
+
+  it('is certainly not sent when its connection breaks before', async () => {
+    const rude = createTcpServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
+    closing.push(() => void rude.close());
+    await new Promise((resolve) => rude.once('listening', resolve));
+    const url = `https://127.0.0.1:${(rude.address() as AddressInfo).port}/`;
+    expect(await failed(client().call(post(url, { checkSend: () => null })))).toMatchObject({
+      code: 'KRONOS_HTTP_UNREACHABLE',
+      maybeSent: false,
+    });
+  });
+
+  it('may have arrived when its connection breaks afterwards', async () => {
+    const server = await play((_, response) => void response.socket?.destroy());
+    expect(await failed(client().call(post(server.url, { checkSend: () => null })))).toMatchObject({ maybeSent: true });
+  });
+});
+
 describe('closing', () => {
   it('breaks off what is under way, which may have arrived; afterwards nothing is sent', async () => {
     const http = client();

@@ -73,6 +73,15 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Options of a call that changes something in the cloud. */
+export interface ActOptions extends CallOptions {
+  /**
+   * Called each time the first byte of the request is about to be written: the last moment at which it can be refused. A text
+   * says why it must not be sent (its time has passed, it is another's to send); null lets it go.
+   */
+  readonly checkSend: () => string | null;
+}
+
 export interface ServerFilter {
   /** Service host. */
   readonly host?: string;
@@ -135,12 +144,12 @@ export interface Nova {
    * connection broke, a proxy or Nova answered 5xx, or the caller's signal aborted it on its way).
    * `force` skips the scheduler and exists only below 2.68.
    *
-   * @throws BadRequest, Forbidden, NotFound, Conflict, Unauthorized, MicroversionUnsupported; Unreachable and Timeout only
-   * when the request was certainly not sent.
+   * @throws BadRequest, Forbidden, NotFound, Conflict, Unauthorized, MicroversionUnsupported; NotSent (`checkSend` refused),
+   * Unreachable and Timeout only when the request was certainly not sent.
    */
   liveMigrate(
     request: { readonly serverId: string; readonly host: string; readonly force?: boolean },
-    options?: CallOptions,
+    options: ActOptions,
   ): Promise<ActionOutcome>;
   /**
    * Asks Nova to abort a live migration: a running one, since 2.65 also a queued or preparing one. Sent once; the migration
@@ -150,7 +159,7 @@ export interface Nova {
    */
   abortMigration(
     request: { readonly serverId: string; readonly migrationId: number },
-    options?: CallOptions,
+    options: ActOptions,
   ): Promise<ActionOutcome>;
 }
 
@@ -224,13 +233,18 @@ export function createNova(session: Session, options: NovaOptions = {}): Nova {
   async function act(
     call: keyof typeof NOVA_CALLS,
     request: { method: 'POST' | 'DELETE'; path: string; route: string; json?: unknown },
-    signal: AbortSignal | undefined,
+    { signal, checkSend }: ActOptions,
   ): Promise<ActionOutcome> {
     const version = await versionFor(call, signal);
     const prepared = await api.prepare({ ...request, version, expect: [202], signal });
     let sent = false;
+    const check = (): string | null => {
+      const refusal = checkSend();
+      sent = refusal === null;
+      return refusal;
+    };
     try {
-      const answer = await session.call({ ...prepared, idempotent: false, onSend: () => (sent = true) });
+      const answer = await session.call({ ...prepared, idempotent: false, checkSend: check });
       return { outcome: 'accepted', requestId: requestIdOf(answer) };
     } catch (error) {
       const lost = (error instanceof Unreachable || error instanceof Timeout) && error.maybeSent;
@@ -341,7 +355,7 @@ export function createNova(session: Session, options: NovaOptions = {}): Nova {
       return (await get('getInstanceAction', oneInstanceActionSchema, path, route, {}, signal)).instanceAction;
     },
 
-    liveMigrate: ({ serverId, host, force = false }, { signal } = {}) =>
+    liveMigrate: ({ serverId, host, force = false }, options) =>
       act(
         force ? 'forceLiveMigrate' : 'liveMigrate',
         {
@@ -350,10 +364,10 @@ export function createNova(session: Session, options: NovaOptions = {}): Nova {
           route: '/servers/{id}/action',
           json: { 'os-migrateLive': { host, block_migration: 'auto', ...(force ? { force: true } : {}) } },
         },
-        signal,
+        options,
       ),
 
-    abortMigration: ({ serverId, migrationId }, { signal } = {}) =>
+    abortMigration: ({ serverId, migrationId }, options) =>
       act(
         'abortMigration',
         {
@@ -361,7 +375,7 @@ export function createNova(session: Session, options: NovaOptions = {}): Nova {
           path: `servers/${encodeURIComponent(serverId)}/migrations/${migrationId}`,
           route: '/servers/{id}/migrations/{migrationId}',
         },
-        signal,
+        options,
       ),
   };
 

@@ -6,6 +6,7 @@ import {
   HttpError,
   MicroversionUnsupported,
   NotFound,
+  NotSent,
   Timeout,
   Unreachable,
 } from './errors.ts';
@@ -606,12 +607,29 @@ describe('instance actions', () => {
   });
 });
 
+const go = { checkSend: () => null };
+
 describe('liveMigrate', () => {
   const accepted = (): Answer => ({ status: 202, headers: { 'x-openstack-request-id': 'req-5' } });
 
+  it('that is refused when its first byte is about to be written is not sent, and says so', async () => {
+    cloud.on({ [ACTION]: accepted });
+    const refused = nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, { checkSend: () => 'too late' });
+    expect(await failure(refused)).toMatchObject({ code: 'KRONOS_HTTP_NOT_SENT', reason: 'too late' });
+    expect(cloud.of(ACTION)).toHaveLength(0);
+  });
+
+  it('is asked about again before it is sent with a new token', async () => {
+    cloud.on({ [ACTION]: () => ({ status: 401 }) });
+    let asked = 0;
+    const checkSend = () => (++asked === 1 ? null : 'too late');
+    expect(await failure(nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, { checkSend }))).toBeInstanceOf(NotSent);
+    expect(cloud.of(ACTION)).toHaveLength(1);
+  });
+
   it('names the host, leaves the storage to Nova, and never says force unless asked', async () => {
     cloud.on({ [ACTION]: accepted });
-    expect(await nova.liveMigrate({ serverId: 's1', host: 'cmp2' })).toEqual({
+    expect(await nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, go)).toEqual({
       outcome: 'accepted',
       requestId: 'req-5',
     });
@@ -623,7 +641,7 @@ describe('liveMigrate', () => {
 
   it('forces at a version that still knows it', async () => {
     cloud.on({ [ACTION]: accepted });
-    await nova.liveMigrate({ serverId: 's1', host: 'cmp2', force: true });
+    await nova.liveMigrate({ serverId: 's1', host: 'cmp2', force: true }, go);
     expect(JSON.parse(cloud.of(ACTION)[0]?.body ?? '')).toEqual({
       'os-migrateLive': { host: 'cmp2', block_migration: 'auto', force: true },
     });
@@ -637,20 +655,20 @@ describe('liveMigrate', () => {
     [429, HttpError],
   ])('that Nova refuses with %i is an error and was sent once', async (status, kind) => {
     cloud.on({ [ACTION]: () => ({ status, body: { fault: { message: 'no' } } }) });
-    expect(await failure(nova.liveMigrate({ serverId: 's1', host: 'cmp2' }))).toBeInstanceOf(kind);
+    expect(await failure(nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, go))).toBeInstanceOf(kind);
     expect(cloud.of(ACTION)).toHaveLength(1);
   });
 
   it.each([500, 502, 503, 504])('that is answered with %i is unknown and was sent once', async (status) => {
     cloud.on({ [ACTION]: () => ({ status, body: 'gateway' }) });
-    const result = await nova.liveMigrate({ serverId: 's1', host: 'cmp2' });
+    const result = await nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, go);
     expect(result).toMatchObject({ outcome: 'unknown', error: { status } });
     expect(cloud.of(ACTION)).toHaveLength(1);
   });
 
   it('whose connection breaks after it was written is unknown and was sent once', async () => {
     cloud.on({ [ACTION]: () => (response) => void response.socket?.destroy() });
-    const result = await nova.liveMigrate({ serverId: 's1', host: 'cmp2' });
+    const result = await nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, go);
     expect(result).toMatchObject({ outcome: 'unknown', error: expect.any(Unreachable) });
     expect(cloud.of(ACTION)).toHaveLength(1);
   });
@@ -658,7 +676,7 @@ describe('liveMigrate', () => {
   it('that is not answered in time is unknown and was sent once', async () => {
     const hasty = createNova(cloud.session({ limits: { headersMs: 100 } }));
     cloud.on({ [ACTION]: () => () => {} });
-    expect(await hasty.liveMigrate({ serverId: 's1', host: 'cmp2' })).toMatchObject({
+    expect(await hasty.liveMigrate({ serverId: 's1', host: 'cmp2' }, go)).toMatchObject({
       outcome: 'unknown',
       error: expect.any(Timeout),
     });
@@ -675,11 +693,11 @@ describe('liveMigrate', () => {
       },
     });
     const { signal } = controller;
-    expect(await nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, { signal })).toEqual({
+    expect(await nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, { signal, ...go })).toEqual({
       outcome: 'unknown',
       error: reason,
     });
-    expect(await failure(nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, { signal }))).toBe(reason);
+    expect(await failure(nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, { signal, ...go }))).toBe(reason);
     expect(cloud.of(ACTION)).toHaveLength(1);
   });
 
@@ -694,12 +712,14 @@ describe('liveMigrate', () => {
         session.call({ ...call, url: call.method === 'POST' ? call.url.replace(cloud.url, gone.url) : call.url }),
     });
     await gone.close();
-    expect(await failure(stranded.liveMigrate({ serverId: 's1', host: 'cmp2' }))).toMatchObject({ maybeSent: false });
+    expect(await failure(stranded.liveMigrate({ serverId: 's1', host: 'cmp2' }, go))).toMatchObject({
+      maybeSent: false,
+    });
   });
 
   it('that a stale token stopped is sent again with a new one: a 401 means that nothing was done', async () => {
     cloud.on({ [ACTION]: (_, times) => (times === 1 ? { status: 401 } : accepted()) });
-    expect(await nova.liveMigrate({ serverId: 's1', host: 'cmp2' })).toMatchObject({ outcome: 'accepted' });
+    expect(await nova.liveMigrate({ serverId: 's1', host: 'cmp2' }, go)).toMatchObject({ outcome: 'accepted' });
     expect(cloud.of(ACTION).map((seen) => seen.headers['x-auth-token'])).toEqual(['token-1', 'token-2']);
   });
 });
@@ -716,7 +736,7 @@ describe('abortMigration', () => {
           { status: 504 },
         ][times - 1] ?? {},
     });
-    const abort = () => nova.abortMigration({ serverId: 's1', migrationId: 9 });
+    const abort = () => nova.abortMigration({ serverId: 's1', migrationId: 9 }, go);
     expect(await abort()).toEqual({ outcome: 'accepted', requestId: undefined });
     expect(await failure(abort())).toBeInstanceOf(BadRequest);
     expect(await abort()).toMatchObject({ outcome: 'unknown' });

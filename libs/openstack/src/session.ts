@@ -24,8 +24,8 @@ export interface ServiceCall {
   readonly json?: unknown;
   /** See HttpCall.idempotent. */
   readonly idempotent?: boolean;
-  /** Called before each time the request is handed to the connection. */
-  readonly onSend?: (() => void) | undefined;
+  /** See HttpCall.checkSend. */
+  readonly checkSend?: (() => string | null) | undefined;
   /** Statuses that are returned; any other is thrown as an HttpError. */
   readonly expect: readonly number[];
   readonly signal?: AbortSignal | undefined;
@@ -159,8 +159,7 @@ export function createSession(options: SessionOptions): Session {
       const place: CallPlace = { service: call.service, method: call.method, url: safeUrl(call.url) };
       for (let again = false; ; again = true) {
         const token = await valid(call.signal);
-        const { expect, onSend, ...rest } = call;
-        onSend?.();
+        const { expect, ...rest } = call;
         const answer = await http.call({ ...rest, headers: { ...call.headers, 'x-auth-token': token.id } });
         if (expect.includes(answer.status)) return answer;
         if (answer.status !== 401) throw httpError(place, answer, now());

@@ -18,9 +18,12 @@ export interface TaskOptions {
   readonly hardTimeoutMs: number;
   readonly dryRun: boolean;
   readonly force: boolean;
-  /** The POST leaves within this time after its started event was begun to be written, or never (spec 7.3). */
+  /**
+   * The first byte of an act on the cloud is written within this time or never: of the POST counted from before its started
+   * event was written, of an abort from when it was decided.
+   */
   readonly postWindowMs: number;
-  /** An attempt without a migration in Nova is closed after this time at the earliest (spec 7.3). */
+  /** An attempt without a migration in Nova is closed after this time at the earliest. */
   readonly takeoverMs: number;
   /** No more time than this passes between a pre-flight and the start of the attempt. */
   readonly checkTtlMs: number;

@@ -1,11 +1,12 @@
 /** Performs what the state machine decides, for one delivery of one task. */
-import { limit } from '@kronos/clock';
 import { type Actor, type MigrationRequested, subject } from '@kronos/contracts';
 import { AppendConflict, AppendUnknown, type EventLog, type TaskDelivery, type TaskOutcome } from '@kronos/eventlog';
 import {
+  type ActOptions,
   Forbidden,
   HttpError,
   MicroversionUnsupported,
+  NotSent,
   type Nova,
   Timeout,
   Unauthorized,
@@ -206,7 +207,7 @@ class Shell {
         return written === 'appended' ? { kind: 'appended', began: clock.read().mono } : { kind: written };
       }
       case 'abort':
-        return { kind: 'abortAnswered', answer: await this.#abort(command.migrationId, state) };
+        return { kind: 'abortAnswered', answer: await this.#abort(command, state) };
       case 'explain':
         return this.#explain(command.afterMs, command.requestId);
       case 'appendEnded': {
@@ -358,20 +359,20 @@ class Shell {
   }
 
   async #post({ by, forced }: { readonly by: number; readonly forced: boolean }, span: Span): Promise<PostAnswer> {
-    const { clock, cloud, logger } = this.#deps;
+    const { cloud, logger } = this.#deps;
     const { serverId, destination } = this.#task;
-    const leftMs = by - clock.read().mono;
-    if (leftMs <= 0) return { kind: 'notSent', text: 'its time had passed' };
-    // What is not on its way by then never leaves: the signal also ends a wait for a token or a connection.
-    const late = limit(clock, Math.ceil(leftMs));
-    const signal = AbortSignal.any([late.signal, this.#delivery.lost]);
-    const answer = await postOnce(cloud.nova, { serverId, host: destination, force: forced }, signal);
-    late.clear();
+    const request = { serverId, host: destination, force: forced };
+    const answer = await this.#act(by, (options) => postOnce(cloud.nova, request, options));
     span.setAttribute(attributes.outcome, answer.kind);
     if (answer.kind === 'accepted' && answer.requestId !== null)
       span.setAttribute(attributes.novaRequestId, answer.requestId);
     logger.info({ ...this.about, answer }, `Nova was asked to migrate: ${answer.kind}`);
     return answer;
+  }
+
+  /** Sends one request that changes something in the cloud: before `by` (monotonic) and while the delivery is held, or never. */
+  #act<T>(by: number, send: (options: ActOptions) => Promise<T>): Promise<T> {
+    return actWithin({ by, clock: this.#deps.clock, held: this.#delivery.held, lost: this.#delivery.lost }, send);
   }
 
   async #look(afterMs: number, migrationId: number | null): Promise<FactBody> {
@@ -391,15 +392,13 @@ class Shell {
     }
   }
 
-  async #abort(migrationId: number, state: TaskState): Promise<AbortAnswer> {
+  async #abort({ migrationId, by }: Command & { do: 'abort' }, state: TaskState): Promise<AbortAnswer> {
     const { cloud, logger } = this.#deps;
     const stop = 'run' in state.stage ? state.stage.run.stop : null;
     const about = { ...this.about, migrationId, stop };
     try {
-      const { outcome } = await cloud.nova.abortMigration(
-        { serverId: this.#task.serverId, migrationId },
-        { signal: this.#delivery.lost },
-      );
+      const request = { serverId: this.#task.serverId, migrationId };
+      const { outcome } = await this.#act(by, (options) => cloud.nova.abortMigration(request, options));
       logger.warn(about, `Nova was asked to abort the migration: ${outcome}`);
       return outcome;
     } catch (error) {
@@ -431,22 +430,65 @@ class Shell {
 
 const textOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
+/** Until when an act on the cloud may be sent. */
+export interface ActWindow {
+  /** Monotonic, by `clock`. */
+  readonly by: number;
+  readonly clock: Clock;
+  /** Whether the delivery is held, looked up now. */
+  readonly held: () => boolean;
+  readonly lost: AbortSignal;
+}
+
+/**
+ * Sends one request that changes something in the cloud, within a window. What decides is the clock at the moment at which the
+ * first byte is about to be written. The signal beside it ends the wait for a token, for a connection or for the answer: what
+ * became of a request that was written by then shows in Nova.
+ */
+export async function actWithin<T>(window: ActWindow, send: (options: ActOptions) => Promise<T>): Promise<T> {
+  const { by, clock, held, lost } = window;
+  const checkSend = (): string | null => {
+    if (!held()) return 'its delivery was lost';
+    return clock.read().mono > by ? LATE : null;
+  };
+  const late = new AbortController();
+  const cancel = clock.after(Math.max(0, by - clock.read().mono), () => late.abort(new SendWindowOver()));
+  try {
+    return await send({ signal: AbortSignal.any([late.signal, lost]), checkSend });
+  } finally {
+    cancel();
+  }
+}
+
+const LATE = 'its time had passed';
+
 /** Sends the one request of an attempt and says what is known of it. */
 export async function postOnce(
   nova: Pick<Nova, 'liveMigrate'>,
   request: { readonly serverId: string; readonly host: string; readonly force: boolean },
-  signal: AbortSignal,
+  options: ActOptions,
 ): Promise<PostAnswer> {
   try {
-    const outcome = await nova.liveMigrate(request, { signal });
+    const outcome = await nova.liveMigrate(request, options);
     if (outcome.outcome === 'accepted') return { kind: 'accepted', requestId: outcome.requestId ?? null };
     return { kind: 'unknown', text: textOf(outcome.error) };
   } catch (error) {
     if (error instanceof HttpError) return { kind: 'refused', status: error.status, text: error.reason };
     if (error instanceof Unauthorized) return { kind: 'refused', status: 401, text: error.message };
+    if (error instanceof NotSent) return { kind: 'notSent', text: error.reason };
     const unsent = (error instanceof Unreachable || error instanceof Timeout) && !error.maybeSent;
-    if (unsent || error instanceof MicroversionUnsupported || signal.aborted)
-      return { kind: 'notSent', text: signal.aborted ? 'its time had passed' : textOf(error) };
+    if (unsent || error instanceof MicroversionUnsupported) return { kind: 'notSent', text: textOf(error) };
+    // The signal's own reason: the client throws it only for a request of which no byte was written.
+    if (options.signal?.aborted === true && error === options.signal.reason)
+      return { kind: 'notSent', text: textOf(error) };
     return { kind: 'unknown', text: textOf(error) };
+  }
+}
+
+/** The window of an act was over before its request could be sent, or before its answer came. */
+class SendWindowOver extends Error {
+  constructor() {
+    super(LATE);
+    this.name = 'SendWindowOver';
   }
 }

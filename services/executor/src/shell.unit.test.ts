@@ -4,6 +4,7 @@ import {
   Conflict,
   HttpError,
   MicroversionUnsupported,
+  NotSent,
   Timeout,
   Unauthorized,
   Unreachable,
@@ -11,6 +12,7 @@ import {
 import { aggregateState, fold, initialLogState } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
+import { type Clock, systemClock } from './clock.ts';
 import { deadLetterEvent } from './deadLetter.ts';
 import {
   abortRequestedEvent,
@@ -22,7 +24,7 @@ import {
   suspectedEvent,
 } from './events.ts';
 import { providers } from './providers.ts';
-import { postOnce } from './run.ts';
+import { actWithin, postOnce } from './run.ts';
 import { SAMPLE_MS, sampleTask } from './sample.ts';
 import { servedAggregates } from './service.ts';
 import type { Ended, Stop } from './task.ts';
@@ -32,17 +34,9 @@ const origin = { by, correlationId: 'p', nowMs: SAMPLE_MS };
 
 describe('the one request of an attempt', () => {
   const place = { service: 'nova', method: 'POST', url: 'http://nova/servers/vm/action' };
-  const never = new AbortController().signal;
-  const answerTo = (thrown: unknown, signal = never) =>
-    postOnce(
-      {
-        liveMigrate: () => {
-          throw thrown;
-        },
-      },
-      { serverId: 'vm', host: 'h2', force: false },
-      signal,
-    );
+  const request = { serverId: 'vm', host: 'h2', force: false };
+  const options = { signal: new AbortController().signal, checkSend: () => null };
+  const answerTo = (thrown: unknown) => postOnce({ liveMigrate: () => Promise.reject(thrown) }, request, options);
 
   it.each<[string, unknown, object]>([
     ['a refusal', new BadRequest(place, 400, 'no'), { kind: 'refused', status: 400, text: 'no' }],
@@ -51,23 +45,88 @@ describe('the one request of an attempt', () => {
     ['credentials refused', new Unauthorized('nova', 'u', 'admin', 'no'), { kind: 'refused', status: 401 }],
     ['no connection', new Unreachable(place, 'refused', false), { kind: 'notSent' }],
     ['no connection in time', new Timeout(place, 'connect', 5, false), { kind: 'notSent' }],
+    ['refused when it was about to be written', new NotSent(place, 'too late'), { kind: 'notSent', text: 'too late' }],
     ['too old a cloud', new MicroversionUnsupported('nova', 'liveMigrate', '2.34', '2.1'), { kind: 'notSent' }],
     ['whatever else', new Error('a defect'), { kind: 'unknown' }],
   ])('%s', async (_, thrown, expected) => {
     expect(await answerTo(thrown)).toMatchObject(expected);
   });
 
-  it('that its time has passed before it was sent', async () => {
-    expect(await answerTo(new Error('aborted'), AbortSignal.abort())).toMatchObject({ kind: 'notSent' });
+  it('that may have arrived is not known', async () => {
+    const liveMigrate = async () => ({ outcome: 'unknown' as const, error: new Error('cut') });
+    expect(await postOnce({ liveMigrate }, request, options)).toEqual({ kind: 'unknown', text: 'cut' });
+  });
+});
+
+describe('an act on the cloud', () => {
+  /** A clock that a test moves, and its one timer. */
+  function movedClock() {
+    let now = 0;
+    let timer: { readonly at: number; readonly act: () => void } | null = null;
+    const clock = {
+      ...systemClock,
+      read: () => ({ mono: now, wall: now }),
+      after: (ms: number, act: () => void) => {
+        timer = { at: now + ms, act };
+        return () => {
+          timer = null;
+        };
+      },
+    };
+    const move = (ms: number): void => {
+      now += ms;
+      if (timer !== null && timer.at <= now) timer.act();
+    };
+    return { clock, move };
+  }
+  const lost = new AbortController().signal;
+  const window = (clock: Clock, held = () => true) => ({ by: 10_000, clock, held, lost });
+
+  it('is let go within its window, and its answer is not waited for after it', async () => {
+    const { clock, move } = movedClock();
+    const aborted = await actWithin(window(clock), async ({ checkSend, signal }) => {
+      move(9_999);
+      expect([checkSend(), signal?.aborted]).toEqual([null, false]);
+      move(1);
+      return signal?.aborted;
+    });
+    expect(aborted).toBe(true);
   });
 
-  it('that may have arrived is not known', async () => {
-    const answer = await postOnce(
-      { liveMigrate: async () => ({ outcome: 'unknown', error: new Error('cut') }) },
-      { serverId: 'vm', host: 'h2', force: false },
-      never,
+  it('is refused after it, though no timer has fired yet', async () => {
+    const { clock, move } = movedClock();
+    const stopped: Clock = { ...clock, after: () => () => undefined };
+    const refusal = await actWithin(window(stopped), async ({ checkSend }) => {
+      move(10_001);
+      return checkSend();
+    });
+    expect(refusal).toBe('its time had passed');
+  });
+
+  it('is refused once its delivery is lost, though nobody has said so yet', async () => {
+    const { clock } = movedClock();
+    expect(
+      await actWithin(
+        window(clock, () => false),
+        async ({ checkSend }) => checkSend(),
+      ),
+    ).toBe('its delivery was lost');
+  });
+
+  it('that waits for a connection in vain ends with its window, and is known not to be sent', async () => {
+    const { clock, move } = movedClock();
+    const answer = actWithin(window(clock), (options) =>
+      postOnce(
+        {
+          liveMigrate: (_, { signal }) =>
+            new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason))),
+        },
+        { serverId: 'vm', host: 'h2', force: false },
+        options,
+      ),
     );
-    expect(answer).toEqual({ kind: 'unknown', text: 'cut' });
+    move(10_000);
+    expect(await answer).toEqual({ kind: 'notSent', text: 'its time had passed' });
   });
 });
 

@@ -163,7 +163,7 @@ export type Stage =
   | { readonly at: 'following'; readonly run: Run; readonly soon: boolean }
   /** Why the migration is to be aborted goes onto the log first. */
   | { readonly at: 'stopping'; readonly run: Run; readonly migrationId: number; readonly stop: Stop }
-  | { readonly at: 'aborting'; readonly run: Run; readonly migrationId: number }
+  | { readonly at: 'aborting'; readonly run: Run; readonly migrationId: number; readonly by: number }
   | { readonly at: 'explaining'; readonly run: Run; readonly server: ServerFacts; readonly tries: number }
   | { readonly at: 'ending'; readonly ended: Ended; readonly expected: number | null }
   | { readonly at: 'passing'; readonly next: Next }
@@ -211,7 +211,8 @@ export type Command =
   | { readonly do: 'look'; readonly afterMs: number; readonly migrationId: number | null }
   | { readonly do: 'appendObserved'; readonly migrationId: number; readonly requestId: string | null }
   | { readonly do: 'appendAbortRequested'; readonly stop: Stop }
-  | { readonly do: 'abort'; readonly migrationId: number }
+  /** Ask Nova to abort; not a byte leaves after `by` (monotonic). */
+  | { readonly do: 'abort'; readonly migrationId: number; readonly by: number }
   | { readonly do: 'explain'; readonly afterMs: number; readonly requestId: string | null }
   | { readonly do: 'appendEnded'; readonly expected: number; readonly ended: Ended }
   | { readonly do: 'publishNext'; readonly next: Next }
@@ -291,7 +292,7 @@ export function decide(state: TaskState): Command {
     case 'stopping':
       return { do: 'appendAbortRequested', stop: stage.stop };
     case 'aborting':
-      return { do: 'abort', migrationId: stage.migrationId };
+      return { do: 'abort', migrationId: stage.migrationId, by: stage.by };
     case 'explaining':
       return { do: 'explain', afterMs: stage.tries === 0 ? 0 : poll, requestId: stage.run.requestId };
     case 'ending':
@@ -367,7 +368,7 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
       return unseen(state, fact, { ...stage, soon: false });
     case 'stopping':
       if (fact.kind === 'appended' || fact.kind === 'conflict')
-        return to(state, { at: 'aborting', run: { ...stage.run, noted: true }, migrationId: stage.migrationId });
+        return aborting(state, { ...stage.run, noted: true }, stage.migrationId, fact.at);
       if (fact.kind === 'lostTrack') return state;
       break;
     case 'aborting':
@@ -628,9 +629,12 @@ function followed(state: TaskState, before: Run, look: Look, stopAsked: boolean,
     at.mono - abort.at >= options.abortAgainMs ||
     (abort.answer !== 'accepted' && abort.status !== status);
   if (stop !== null && migrationId !== null && ABORTABLE.has(status) && again)
-    return to(state, run.noted ? { at: 'aborting', run, migrationId } : { at: 'stopping', run, migrationId, stop });
+    return run.noted ? aborting(state, run, migrationId, at) : to(state, { at: 'stopping', run, migrationId, stop });
   return to(state, { at: 'following', run, soon: false });
 }
+
+const aborting = (state: TaskState, run: Run, migrationId: number, at: Reading): TaskState =>
+  to(state, { at: 'aborting', run, migrationId, by: at.mono + state.options.postWindowMs });
 
 /** The migration is over by its status: where is the server? Trust the host, not the status. */
 function over(state: TaskState, run: Run, look: Look, at: Reading): TaskState {
