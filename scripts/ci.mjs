@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 // The stages of .ci/run. A stage is one check, or a run whose tests are counted one by one.
 //   node scripts/ci.mjs [STAGE ...]     only those stages
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,92 +11,135 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const out = mkdtempSync(join(tmpdir(), 'kronos-ci-'));
 const MINUTE = 60_000;
 
-/** @param stdout where its output goes: a file, or inherit. A pipe would be held open by what a killed one started. */
-const run = (args, minutes, stdout = 'inherit') => {
-  const done = spawnSync(process.execPath, args, {
-    cwd: root,
-    stdio: ['ignore', stdout, 'inherit'],
-    timeout: minutes * MINUTE,
-    killSignal: 'SIGKILL',
+/**
+ * Runs a command with its output in a file: a pipe would be held open by what a killed command started, and stages that run
+ * side by side must not mix their lines. The command leads a process group, so that its time limit ends everything it started.
+ */
+function run(name, [command, ...args], minutes) {
+  const path = join(out, `${name.replaceAll(' ', '-')}.log`);
+  const file = openSync(path, 'w');
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { cwd: root, stdio: ['ignore', file, file], detached: true });
+    const limit = setTimeout(() => {
+      console.error(`ci: ${name} was not over after ${minutes} minutes and is killed`);
+      process.kill(-child.pid, 'SIGKILL');
+    }, minutes * MINUTE);
+    const end = (ok) => {
+      clearTimeout(limit);
+      closeSync(file);
+      resolve({ ok, output: readFileSync(path, 'utf8').trimEnd() });
+    };
+    child.on('error', (error) => {
+      console.error(`ci: ${name}: ${error.message}`);
+      end(false);
+    });
+    child.on('exit', (code) => end(code === 0));
   });
-  if (done.error) console.error(`ci: ${done.error.message}`);
-  return done.status === 0;
-};
+}
 
-const check = (name, args, minutes = 10) => ({ name, run: () => ({ passed: 0, failed: 0, ok: run(args, minutes) }) });
+const script = (...args) => [process.execPath, 'scripts/run.mjs', ...args];
+
+const check = (name, command, minutes = 10) => ({
+  name,
+  run: async () => ({ passed: 0, failed: 0, ...(await run(name, command, minutes)) }),
+});
 
 const tests = (name, task, minutes) => ({
   name,
-  run: () => {
+  run: async () => {
     const report = join(out, `${name}.json`);
-    const ok = run(
-      ['scripts/run.mjs', task, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`],
-      minutes,
-    );
+    const command = script(task, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`);
+    const { ok, output } = await run(name, command, minutes);
     try {
       const { numPassedTests, numFailedTests, numTotalTests } = JSON.parse(readFileSync(report, 'utf8'));
-      if (numTotalTests === 0) return { passed: 0, failed: 0, ok: false };
-      return { passed: numPassedTests, failed: numFailedTests, ok };
+      if (numTotalTests === 0) return { passed: 0, failed: 0, ok: false, output };
+      return { passed: numPassedTests, failed: numFailedTests, ok, output };
     } catch (error) {
-      console.error(`ci: ${name} left no report: ${error.message}`);
-      return { passed: 0, failed: 0, ok: false };
+      return { passed: 0, failed: 0, ok: false, output: `${output}\nci: ${name} left no report: ${error.message}` };
     }
   },
 });
 
-/** The fault matrix counts cells, and says so in its last line. */
+/** The fault matrix counts cells and reports them in its last line. */
 const cells = (name, args, minutes) => ({
   name,
-  run: () => {
-    const report = join(out, `${name}.txt`);
-    const ok = run(['scripts/run.mjs', 'node', 'test/faults/run.ts', ...args], minutes, openSync(report, 'w'));
-    const output = readFileSync(report, 'utf8').trimEnd();
-    console.log(output);
+  run: async () => {
+    const { ok, output } = await run(name, script('node', 'test/faults/run.ts', ...args), minutes);
     try {
       const { cells, failed } = JSON.parse(output.split('\n').at(-1));
-      return { passed: cells - failed, failed, ok };
+      return { passed: cells - failed, failed, ok, output };
     } catch {
-      console.error(`ci: ${name} did not come to its end`);
-      return { passed: 0, failed: 0, ok: false };
+      return { passed: 0, failed: 0, ok: false, output: `${output}\nci: ${name} did not reach its end` };
     }
   },
 });
 
-const stages = [
-  check('install', ['scripts/run.mjs', 'node', '--version']),
-  check('lint', ['scripts/run.mjs', 'node', 'node_modules/@biomejs/biome/bin/biome', 'ci', '--error-on-warnings', '.']),
-  check('typecheck', ['scripts/run.mjs', 'node', 'node_modules/typescript/bin/tsc', '--noEmit']),
-  check('nats command', ['scripts/natsCommand.mjs']),
-  tests('test', 'test', 20),
-  cells('faults', ['--cells', 'pairs', '--lanes', '4', '--again'], 14),
-  tests('cluster', 'cluster', 15),
-  tests('containers', 'containers', 20),
-  tests('openstack', 'openstack', 25),
+const niced = (command) => ['nice', '-n', '19', ...command];
+
+/**
+ * One list per lane; lanes of a phase run side by side, the stages of a lane one after the other. Tests that wait for a cloud
+ * or for a lease share the machine well; the others have it for themselves.
+ */
+const phases = [
+  [[check('install', script('node', '--version'))]],
+  [
+    [
+      check('lint', script('node', 'node_modules/@biomejs/biome/bin/biome', 'ci', '--error-on-warnings', '.')),
+      check('typecheck', script('node', 'node_modules/typescript/bin/tsc', '--noEmit')),
+      tests('test', 'test', 25),
+    ],
+    [
+      check('openstack bed', niced(['test/openstack/bed', 'install']), 25),
+      check('go tools', niced([process.execPath, 'scripts/goTools.mjs']), 25),
+    ],
+  ],
+  [[tests('openstack', 'openstack', 30)], [tests('cluster', 'cluster', 20)]],
+  [[tests('containers', 'containers', 20)]],
+  [[cells('faults', ['--cells', 'pairs', '--lanes', '4', '--again'], 14)]],
 ];
 
 const wanted = process.argv.slice(2);
-const unknown = wanted.filter((w) => !stages.some((s) => s.name === w));
+const names = phases.flat(2).map((stage) => stage.name);
+const unknown = wanted.filter((w) => !names.includes(w));
 if (unknown.length > 0) {
-  console.error(`ci: no stage ${unknown.join(', ')}; there are ${stages.map((s) => s.name).join(', ')}`);
+  console.error(`ci: no stage ${unknown.join(', ')}; there are ${names.join(', ')}`);
   process.exit(2);
 }
 
 let passed = 0;
 let failed = 0;
 const summary = [];
-for (const stage of stages.filter((s) => wanted.length === 0 || wanted.includes(s.name))) {
-  console.log(`\n=== ${stage.name}`);
+const running = new Map();
+
+async function runStage(stage) {
+  console.log(`ci: ${stage.name} starts`);
   const started = Date.now();
-  const result = stage.run();
+  running.set(stage.name, started);
+  const result = await stage.run();
+  running.delete(stage.name);
+  console.log(`\n=== ${stage.name}\n${result.output}`);
   // A stage counts as one check beside the tests that it ran, so that a crash without a failed test is still a failure.
   passed += result.passed + (result.ok ? 1 : 0);
   failed += result.failed + (result.ok ? 0 : 1);
-  const seconds = Math.round((Date.now() - started) / 1000);
-  summary.push(
-    `${result.ok ? 'ok  ' : 'FAIL'} ${stage.name} (${seconds} s${result.passed + result.failed > 0 ? `, ${result.passed} passed, ${result.failed} failed` : ''})`,
-  );
+  const counts = result.passed + result.failed > 0 ? `, ${result.passed} passed, ${result.failed} failed` : '';
+  summary.push(`${result.ok ? 'ok  ' : 'FAIL'} ${stage.name} (${seconds(started)} s${counts})`);
 }
+
+const seconds = (since) => Math.round((Date.now() - since) / 1000);
+const progress = setInterval(() => {
+  if (running.size === 0) return;
+  console.log(`ci: running ${[...running].map(([name, since]) => `${name} (${seconds(since)} s)`).join(', ')}`);
+}, MINUTE);
+
+const began = Date.now();
+for (const lanes of phases)
+  await Promise.all(
+    lanes.map(async (lane) => {
+      for (const stage of lane) if (wanted.length === 0 || wanted.includes(stage.name)) await runStage(stage);
+    }),
+  );
+clearInterval(progress);
 rmSync(out, { recursive: true, force: true });
-console.log(`\n${summary.join('\n')}`);
+console.log(`\n${summary.join('\n')}\n${seconds(began)} s in all`);
 console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed === 0 ? 0 : 1);

@@ -14,6 +14,7 @@ import { existsSync, statSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundledNode } from './bundledNode.mjs';
+import { watchRun } from './leftovers.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const bin = join(root, 'node_modules', '.bin');
@@ -22,14 +23,14 @@ const cannotRun = (command, error) => {
   console.error(`kronos: cannot run ${command}: ${error.message}`);
   process.exit(1);
 };
-/** Runs it in place of this process: signals go to it, and its exit code is ours. */
-const run = (command, args, env) => {
+/** Runs it in place of this process: signals go to it, and `end` gets its exit code. */
+const run = (command, args, env, end = (code) => process.exit(code)) => {
   const child = spawn(command, args, { cwd: root, stdio: 'inherit', env });
   // Ctrl-C at a terminal reaches both by itself.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
     process.on(signal, () => (signal === 'SIGINT' && process.stdin.isTTY) || child.kill(signal));
   child.on('error', (error) => cannotRun(command, error));
-  child.on('exit', (code) => process.exit(code ?? 1));
+  child.on('exit', (code) => end(code ?? 1));
 };
 
 const installed = join(root, 'node_modules', '.package-lock.json');
@@ -54,11 +55,20 @@ if (Number.parseInt(version, 10) < 24) {
 
 const env = { ...process.env, PATH: [dirname(node), bin, process.env.PATH ?? ''].join(delimiter) };
 const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-const suite = (name) => run(node, [vitest, 'run', '-c', `test/${name}/vitest.config.ts`, ...args], env);
+/** Runs tests, and fails when they leave a process or a directory behind. */
+const test = (command) => {
+  const watched = watchRun(env);
+  run(node, command, watched.env, async (code) => {
+    const left = await watched.leftovers();
+    for (const each of left) console.error(`kronos: the tests left ${each}`);
+    process.exit(left.length > 0 && code === 0 ? 1 : code);
+  });
+};
+const suite = (name) => test([vitest, 'run', '-c', `test/${name}/vitest.config.ts`, ...args]);
 const [task = '', ...args] = process.argv.slice(2);
 const tasks = {
   demo: () => run(node, ['libs/cli/src/main.ts', 'demo', ...args], env),
-  test: () => run(node, [vitest, 'run', ...args], env),
+  test: () => test([vitest, 'run', ...args]),
   openstack: () => suite('openstack'),
   cluster: () => suite('cluster'),
   containers: () => suite('containers'),

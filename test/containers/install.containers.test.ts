@@ -26,7 +26,10 @@ function compose(): string | null {
     }
   };
   if (version('docker', 'compose')) return 'plugin';
-  const places = [...(process.env.PATH ?? '').split(delimiter), join(homedir(), '.cache/kronos/go')];
+  const places = [
+    ...(process.env.PATH ?? '').split(delimiter),
+    join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'kronos', 'gobin'),
+  ];
   const found = places
     .map((place) => join(place, 'docker-compose'))
     .find((path) => {

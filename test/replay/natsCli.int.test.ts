@@ -12,7 +12,7 @@ const command =
   ) ?? null;
 if (command === null)
   console.warn(
-    'The commands of docs/nats.md were NOT run with the nats command: there is none here (node scripts/natsCommand.mjs builds it with Go). natsRequests.int.test.ts makes the same requests with the client library.',
+    'The commands of docs/nats.md were NOT run with the nats command: there is none here (node scripts/goTools.mjs builds it with Go). natsRequests.int.test.ts makes the same requests with the client library.',
   );
 
 describe.skipIf(command === null)('docs/nats.md with the real nats command', { timeout: 60_000 }, () => {

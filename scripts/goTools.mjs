@@ -1,0 +1,64 @@
+#!/usr/bin/env node
+// Builds commands that tests use and that Debian does not package, with Go, into the cache where the tests look for them:
+// the nats command (test of docs/nats.md) and Docker Compose 2 (test of docs/install.md). Where a command cannot be built,
+// this script says why and exits with 0: the test that needs it skips itself with the same reason.
+//   node scripts/goTools.mjs [nats|docker-compose ...]     default: both
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+
+const TOOLS = {
+  nats: { module: 'github.com/nats-io/natscli', command: 'nats', version: 'v0.3.0', ldflags: '' },
+  'docker-compose': {
+    module: 'github.com/docker/compose/v2',
+    command: 'cmd',
+    version: 'v2.40.0',
+    ldflags: '-X github.com/docker/compose/v2/internal.Version=v2.40.0',
+  },
+};
+const TWENTY_MINUTES = 1_200_000;
+
+const place = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'kronos', 'gobin');
+const go = (args, cwd) =>
+  spawnSync('go', args, {
+    cwd,
+    encoding: 'utf8',
+    timeout: TWENTY_MINUTES,
+    env: { ...process.env, CGO_ENABLED: '0', GOFLAGS: '-mod=mod' },
+  });
+
+/** A module of its own: `go install` asks for the list of all versions, and not every module proxy has it. */
+function build(name, { module, command, version, ldflags }) {
+  const target = join(place, name);
+  if (existsSync(target)) return `${name} is built already: ${target}`;
+  if (go(['version'], place).status !== 0) return `skipped: ${name} is not built. There is no Go.`;
+  const draft = mkdtempSync(join(place, 'draft-'));
+  try {
+    writeFileSync(join(draft, 'go.mod'), `module kronos/tools\n\nrequire ${module} ${version}\n`);
+    const binary = join(draft, name);
+    const steps = [
+      ['get', `${module}/${command}@${version}`],
+      ['build', '-ldflags', `-s -w ${ldflags}`, '-o', binary, `${module}/${command}`],
+    ];
+    for (const step of steps) {
+      const { status, stderr, error } = go(step, draft);
+      if (status !== 0) return `skipped: ${name} is not built. go ${step[0]}: ${error?.message ?? stderr.trim()}`;
+    }
+    renameSync(binary, target);
+    return `built ${name}: ${target}`;
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+const wanted = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(TOOLS);
+mkdirSync(place, { recursive: true });
+for (const name of wanted) {
+  const tool = TOOLS[name];
+  if (tool === undefined) {
+    console.error(`goTools: no tool ${name}; choose from ${Object.keys(TOOLS).join(', ')}`);
+    process.exit(2);
+  }
+  console.log(build(name, tool));
+}
