@@ -34,7 +34,7 @@ describe("the operator's NATS user", () => {
     server = await startNatsServer({ config: accounts, env });
     const as = (user: string, name: string) =>
       connectEventLog({ servers: [server.url], name, user, password: `pw-${user}` });
-    const provisioner = await as('provisioner', 'provision');
+    const provisioner = await as('provisioner', 'provisioner');
     await provisioner.provision({ limits: defaultStorageLimits, replicas: 1, aggregates: ['gpu', 'general'] });
     await provisioner.close();
     const scorer = await as('scorer', 'scorer');
@@ -105,6 +105,15 @@ describe("the operator's NATS user", () => {
     const { status, err } = await run('viewer', 'pause gpu');
     expect(status).toBe(1);
     expect(err).toContain('may not publish on kronos.controls.gpu');
+  });
+
+  it('listens for answers under a prefix that the viewer may not use, and the error names the option', async () => {
+    const file = join(directory, 'wrong.conf');
+    const text = await readFile(config('viewer'), 'utf8');
+    await writeFile(file, text.replace('user = viewer', 'user = viewer\ninbox_prefix = _INBOX_operator'));
+    const { status, err } = await kronos(['plans'], { env: { KRONOS_CONFIG: file }, nowMs: 0 });
+    expect(status).toBe(1);
+    expect(err).toMatch(/Permissions Violation for Subscription to "_INBOX_operator\..*set \[nats\] inbox_prefix/);
   });
 
   it('is another one than the restorer, who puts an archive back', async () => {

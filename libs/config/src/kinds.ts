@@ -93,6 +93,16 @@ export function parseText(raw: string): Parsed<string> {
     : good(raw);
 }
 
+/** The beginning of a subject; `{service}` may be part of it. */
+export function parseInboxPrefix(raw: string): Parsed<string> {
+  return /^([A-Za-z0-9_-]|\{service\})+(\.([A-Za-z0-9_-]|\{service\})+)*$/.test(raw)
+    ? good(raw)
+    : bad(
+        `${quoted(raw)} cannot begin a NATS subject`,
+        'Write letters, digits, - and _, in tokens with a dot between them, such as _INBOX_viewer.',
+      );
+}
+
 export function parsePath(raw: string): Parsed<string> {
   return parseText(raw);
 }

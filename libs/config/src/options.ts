@@ -7,6 +7,7 @@ import {
   parseCells,
   parseChoice,
   parseFloat10,
+  parseInboxPrefix,
   parseInt10,
   parseList,
   parsePath,
@@ -473,6 +474,10 @@ export const options = {
     credentials_file: optionalPath({
       by: EVERYONE,
       help: 'Credentials file (JWT and seed). {service} stands for the name of the service.',
+    }),
+    inbox_prefix: make('text', null, 'the beginning of a NATS subject, e.g. _INBOX_viewer', parseInboxPrefix, {
+      by: EVERYONE,
+      help: 'Prefix of the subjects on which answers arrive; the NATS user may subscribe to no other. Not set: _INBOX_ and the name of the service, and for the kronos command _INBOX_ and user (_INBOX_operator where no user is set, as with an nkey). {service} stands for the name of the service.',
     }),
     tls_ca: optionalPath({ by: EVERYONE, help: 'CA certificates (PEM) to verify the servers with; turns TLS on.' }),
     tls_cert: optionalPath({

@@ -148,6 +148,7 @@ const SERVICE_NAMED = [
   'nats.password_file',
   'nats.nkey_seed_file',
   'nats.credentials_file',
+  'nats.inbox_prefix',
   'nats.tls_cert',
   'nats.tls_key',
   'telemetry.service_name',

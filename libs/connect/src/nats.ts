@@ -1,7 +1,16 @@
 import type { Config } from '@kronos/config';
-import { connectEventLog, type EventLog, type EventLogHooks, type NatsOptions } from '@kronos/eventlog';
+import { connectEventLog, type EventLog, type EventLogHooks, inboxPrefixOf, type NatsOptions } from '@kronos/eventlog';
 import type { Check, Logger } from '@kronos/telemetry';
 import { type Instrumentation, instrumented } from './instrumented.ts';
+
+/** The user of a `kronos` command that names none, such as one that logs in with an nkey. */
+const USUAL_USER = 'operator';
+
+/** Where answers arrive: each user of deploy/nats may listen under a prefix of its own name only. */
+function inboxPrefix({ nats }: Config, name: string): string {
+  if (nats.inboxPrefix !== null) return nats.inboxPrefix;
+  return inboxPrefixOf(name === 'cli' ? (nats.user ?? USUAL_USER) : name);
+}
 
 /** The `[nats]` section as the event log's options. `name` is the service: it names the connection and its inboxes. */
 export function natsOptions(config: Config, name: string): NatsOptions {
@@ -10,6 +19,7 @@ export function natsOptions(config: Config, name: string): NatsOptions {
   return {
     servers: nats.servers,
     name,
+    inboxPrefix: inboxPrefix(config, name),
     replicas: nats.replicas,
     requestTimeoutMs: nats.requestTimeout * 1000,
     ...(nats.user === null ? {} : { user: nats.user }),

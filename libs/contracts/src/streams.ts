@@ -14,6 +14,8 @@ export type StreamDefinition = {
   readonly denyDelete: boolean;
   readonly denyPurge: boolean;
   readonly duplicateWindowSeconds: number;
+  /** Consumers at once; -1: no limit. A reader that makes more is refused, so that none can fill the server. */
+  readonly maxConsumers: number;
   readonly description: string;
 };
 
@@ -45,14 +47,29 @@ export const defaultStorageLimits: StorageLimits = {
 
 const MIB = 1024 ** 2;
 
+/** The largest message that Kronos may send, headers included: what `max_payload` of the NATS servers must allow. */
+export const MAX_MESSAGE_BYTES = MIB;
+
+/**
+ * Consumers of a stream that services and people read. Each process has two or three; this leaves room for a large
+ * installation and for readers that were killed, whose consumers the server forgets after half a minute.
+ */
+const READERS = 512;
+/** Kronos reads objects without consumers; other tools make one for each object. */
+const OBJECT_READERS = 64;
+
+/** The limit of the account in deploy/nats, per stream: it also holds for streams that were made without a limit. */
+export const ACCOUNT_MAX_CONSUMERS = 1024;
+
 /** Every stream, with the limits of this installation. */
 export function streamDefinitions(limits: StorageLimits): StreamDefinition[] {
   const common = {
     maxMessagesPerSubject: -1,
-    maxMessageBytes: MIB,
+    maxMessageBytes: MAX_MESSAGE_BYTES,
     denyDelete: false,
     denyPurge: false,
     duplicateWindowSeconds: 120,
+    maxConsumers: READERS,
   };
   return [
     {
@@ -85,6 +102,8 @@ export function streamDefinitions(limits: StorageLimits): StreamDefinition[] {
       discard: 'new',
       maxAgeSeconds: 0,
       maxBytes: 512 * MIB,
+      // One durable per aggregate, which only the provisioner may make.
+      maxConsumers: -1,
       description: 'Tasks to be done',
     },
     {
@@ -117,6 +136,7 @@ export type BucketDefinition = {
   /** 0: as long as the log. */
   readonly maxAgeSeconds: number;
   readonly maxBytes: number;
+  readonly maxConsumers: number;
   readonly description: string;
 };
 
@@ -125,18 +145,21 @@ export function bucketDefinitions(limits: StorageLimits): BucketDefinition[] {
   return [
     {
       name: bucketNames.snapshots,
+      maxConsumers: OBJECT_READERS,
       maxAgeSeconds: limits.snapshotMaxAgeSeconds + 86_400,
       maxBytes: limits.snapshotMaxBytes,
       description: 'Snapshots in full, gzip',
     },
     {
       name: bucketNames.details,
+      maxConsumers: OBJECT_READERS,
       maxAgeSeconds: 0,
       maxBytes: limits.logMaxBytes,
       description: 'Details of large decisions, gzip',
     },
     {
       name: bucketNames.checkpoints,
+      maxConsumers: OBJECT_READERS,
       maxAgeSeconds: 30 * 86_400,
       maxBytes: 1024 * MIB,
       description: 'Folded states that are too large for a message, gzip',

@@ -8,7 +8,6 @@ import {
   Closed,
   InvalidMessage,
   LogFull,
-  NatsRefused,
   StreamUnavailable,
 } from './errors.ts';
 import { headersOf } from './headers.ts';
@@ -104,10 +103,7 @@ async function attempt(link: Link, subject: string, body: Uint8Array, headers: M
     if (error instanceof InvalidArgumentError || error instanceof RangeError)
       return { kind: 'refused', text: plainText(error) };
     const trouble = troubleOf(error);
-    if (trouble === 'refused')
-      throw new NatsRefused(`${link.name} may not publish on ${subject}: its NATS user lacks the permission`, {
-        cause: error,
-      });
+    if (trouble === 'refused') throw link.refusal(`publish on ${subject}`, error);
     if (trouble === 'closed') throw new Closed(`${subject}: the connection to NATS is closed`, { cause: error });
     if (trouble === 'other') throw error;
     return { kind: 'retry', unsure: trouble === 'timeout' || trouble === 'disconnected', text: TROUBLE_TEXT[trouble] };
@@ -175,7 +171,10 @@ export async function publish(
     const result = await attempt(link, subject, body, headers, link.requestTimeoutMs);
     if (result.kind === 'stored') return;
     if (result.kind === 'full') throw new LogFull(`${subject}: ${result.text}`);
-    if (result.kind !== 'retry') throw new AppendRefused(`the server refused a message on ${subject}`);
+    if (result.kind !== 'retry')
+      throw new AppendRefused(
+        `the server refused a message on ${subject}: ${result.kind === 'refused' ? result.text : 'another append came first'}`,
+      );
     if (clock.monotonic() > until) throw new StreamUnavailable(`${subject}: ${result.text}`);
     await clock.sleep(Math.min(1000, 25 * 2 ** tries));
   }

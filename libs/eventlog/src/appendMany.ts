@@ -1,7 +1,7 @@
 import { familyOf, type Message } from '@kronos/contracts';
 import type { MsgHdrs } from '@nats-io/transport-node';
 import { type Attempt, encodeMessage, MSG_ID, readPubAck } from './append.ts';
-import { AppendRefused, AppendUnknown, Closed, LogFull, NatsRefused } from './errors.ts';
+import { AppendRefused, AppendUnknown, Closed, LogFull } from './errors.ts';
 import { streamOf } from './iterate.ts';
 import type { Link } from './link.ts';
 import { streamInfo } from './view.ts';
@@ -108,9 +108,10 @@ export class Window {
     const results = await publishWindow(this.#link, sent, last);
     const left: Encoded[] = [];
     let silent = false;
-    for (const { subject } of sent)
-      if (this.#link.wasRefused(subject))
-        throw new NatsRefused(`${this.#link.name} may not publish on ${subject}: its NATS user lacks the permission`);
+    for (const { subject } of sent) {
+      const refused = this.#link.refusedOn(subject);
+      if (refused !== null) throw this.#link.refusal(`publish on ${subject}`, refused);
+    }
     for (const [index, message] of sent.entries()) {
       const result = results[index] ?? null;
       if (result?.kind === 'full') throw new LogFull(`${message.subject}: ${result.text}`);

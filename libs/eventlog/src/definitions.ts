@@ -27,7 +27,7 @@ export const streamConfig = (definition: StreamDefinition, replicas: number) =>
     max_msgs: -1,
     max_msgs_per_subject: definition.maxMessagesPerSubject,
     max_msg_size: definition.maxMessageBytes,
-    max_consumers: -1,
+    max_consumers: definition.maxConsumers,
     num_replicas: replicas,
     duplicate_window: seconds(definition.duplicateWindowSeconds),
     deny_delete: definition.denyDelete,
@@ -51,6 +51,7 @@ export const bucketConfig = (definition: BucketDefinition, replicas: number) =>
     discard: definition.maxAgeSeconds > 0 ? 'old' : 'new',
     max_age: seconds(definition.maxAgeSeconds),
     max_bytes: definition.maxBytes,
+    max_consumers: definition.maxConsumers,
     num_replicas: replicas,
     allow_rollup_hdrs: true,
     allow_direct: true,
@@ -103,6 +104,9 @@ export function compare(want: Fields, have: Fields, ignore: readonly string[] = 
 
 export const render = (what: string, { field, want, have }: Difference): string =>
   `${what}: ${field} is ${plain(have)}, and must be ${plain(want)}`;
+
+/** What servers before 2.10 cannot change on a stream that is there. The account's own limit holds for such a stream. */
+export const FIXED_FIELD = 'max_consumers';
 
 /** Sizes and ages belong to an installation: compared only by who knows its limits. */
 export const LIMIT_FIELDS: readonly string[] = ['max_age', 'max_bytes', 'description'];

@@ -34,6 +34,17 @@ export class ServerTooOld extends EventLogError {
   readonly code = 'KRONOS_SERVER_TOO_OLD';
 }
 
+/** The servers' `max_payload` is below what Kronos may have to send. */
+export class PayloadTooSmall extends EventLogError {
+  readonly code = 'KRONOS_NATS_MAX_PAYLOAD';
+
+  constructor(allowed: number, needed: number) {
+    super(
+      `the NATS server takes messages of at most ${allowed} bytes (max_payload), and Kronos needs ${needed}: set max_payload to ${needed} or more on every server`,
+    );
+  }
+}
+
 /** A stream, a durable or a bucket is missing, or is not what is needed. */
 export class NotProvisioned extends EventLogError {
   readonly code = 'KRONOS_NOT_PROVISIONED';

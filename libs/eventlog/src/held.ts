@@ -106,10 +106,7 @@ export class Held {
       await this.#link.request(this.#reply, body, Math.min(this.#ackWaitMs / 3, this.#left()));
     } catch (error) {
       if (troubleOf(error) === 'refused')
-        this.#link.warn(
-          'ack_refused',
-          `${this.#link.name} may not answer deliveries: its NATS user lacks the permission`,
-        );
+        this.#link.warn('ack_refused', this.#link.refusal('answer deliveries', error).message);
       return false;
     }
     this.#confirmedAt = Math.max(this.#confirmedAt, sentAt);

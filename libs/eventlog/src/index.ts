@@ -42,7 +42,7 @@ export async function connectEventLog(
       return () => ends.delete(end);
     },
   };
-  const objects = new Objects(link, scope);
+  const objects = new Objects(link);
   let closing: Promise<void> | null = null;
 
   const log: EventLog = {

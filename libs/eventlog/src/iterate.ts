@@ -9,6 +9,7 @@ import {
   streamNames,
   subject as subjectOf,
 } from '@kronos/contracts';
+import type { MsgRequest, StoredMsg } from '@nats-io/jetstream';
 import { Closed } from './errors.ts';
 import { traceparentOf } from './headers.ts';
 import type { Link } from './link.ts';
@@ -21,6 +22,8 @@ const decoder = new TextDecoder();
 /** Messages held for an iteration that is slow to take them. */
 const ROOM = 2_000;
 const QUEUE_POLL_MS = 500;
+/** So few events are asked for one by one: a consumer would cost the server more. */
+const FEW = 4;
 
 /** The stream on which a family's messages are kept. */
 export const streamOf: Record<Family, string> = {
@@ -91,20 +94,40 @@ export async function* replay(
   scope: Scope,
   range: { readonly from?: number; readonly to?: number } = {},
 ): AsyncGenerator<ReplayedEvent, void, undefined> {
-  const from = range.from ?? 1;
+  let from = range.from ?? 1;
   const to = range.to ?? (await streamInfo(link, streamNames.log)).state.last_seq;
-  if (from > to) return;
   const parser = new LogParser();
+  const parse = (raw: RawMessage): ReplayedEvent => ({
+    ...parser.parse(raw),
+    subject: raw.subject,
+    get traceparent() {
+      return traceparentOf(raw.headers());
+    },
+  });
+  if (to - from < FEW)
+    for (; from <= to; from++) {
+      const raw = await oneMessage(link, streamNames.log, { seq: from });
+      if (raw === null) break;
+      yield parse(raw);
+    }
+  if (from > to) return;
   const options = { stream: streamNames.log, start: { at: 'sequence', sequence: from }, contiguous: true, to } as const;
-  for await (const raw of rawMessages(link, scope, options))
-    yield {
-      ...parser.parse(raw),
-      subject: raw.subject,
-      get traceparent() {
-        return traceparentOf(raw.headers());
-      },
-    };
+  for await (const raw of rawMessages(link, scope, options)) yield parse(raw);
 }
+
+/** One message, asked of the stream's leader; null when there is none. */
+async function oneMessage(link: Link, stream: string, query: MsgRequest): Promise<RawMessage | null> {
+  const found = await link.insist(() => link.jsm.streams.getMessage(stream, query), `messages of ${stream}`);
+  return found === null ? null : rawOf(found);
+}
+
+const rawOf = (stored: StoredMsg): RawMessage => ({
+  subject: stored.subject,
+  data: stored.data,
+  headers: () => stored.header,
+  sequence: stored.seq,
+  storedAt: stored.time.getTime(),
+});
 
 /** A message as it came, or what is wrong with it. */
 export function deliver<F extends Family>(raw: RawMessage, wanted: readonly F[]): Delivered<MessageOf<F>> {
@@ -262,15 +285,8 @@ function queuedTasks(link: Link, scope: Scope, filter: string, options: TailOpti
         continue;
       }
       next = found.seq + 1;
-      const storedAt = found.time.getTime();
-      if (since instanceof Date && storedAt < since.getTime()) continue;
-      queue.push({
-        subject: found.subject,
-        data: found.data,
-        headers: () => found.header,
-        sequence: found.seq,
-        storedAt,
-      });
+      if (since instanceof Date && found.time.getTime() < since.getTime()) continue;
+      queue.push(rawOf(found));
     }
     queue.end();
   })().catch((error: Error) => queue.end(error));

@@ -175,8 +175,8 @@ export class Link {
   readonly #waiting = new Set<(error: Error) => void>();
   #back = Promise.withResolvers<void>();
   readonly #inboxPrefix: string;
-  /** Subjects on which this user was refused since the last {@link wasRefused} of each. */
-  readonly #refused = new Set<string>();
+  /** Subject -> the server's words, of what it refused since the last {@link refusedOn} of each. */
+  readonly #refused = new Map<string, string>();
   readonly #onReconnect = new Set<() => void>();
   readonly #onDisconnect = new Set<() => void>();
 
@@ -238,9 +238,43 @@ export class Link {
     return `${this.#inboxPrefix}.${this.wire.unique()}`;
   }
 
-  /** True when a publish on the subject was refused since it was asked last: servers do not answer such a publish. */
-  wasRefused(subject: string): boolean {
-    return this.#refused.delete(subject);
+  /** The server's words when it refused the subject since this was asked last: servers do not answer such a publish. */
+  refusedOn(subject: string): string | null {
+    const words = this.#refused.get(subject) ?? null;
+    this.#refused.delete(subject);
+    return words;
+  }
+
+  /**
+   * The error for an act that the server refused.
+   *
+   * @param act completes "NAME may not", such as `publish on kronos.plans.gpu`
+   * @param reason the server's words, or the error that holds them
+   */
+  refusal(act: string, reason: unknown): NatsRefused {
+    let cause = reason;
+    while (!(cause instanceof PermissionViolationError) && causeOf(cause) !== undefined) cause = causeOf(cause);
+    const ownInbox =
+      cause instanceof PermissionViolationError &&
+      cause.operation === 'subscription' &&
+      cause.subject.startsWith(`${this.#inboxPrefix}.`);
+    const remedy = ownInbox
+      ? `it listens for answers under ${this.#inboxPrefix}: set [nats] inbox_prefix to what its NATS user may subscribe to, such as _INBOX_viewer for the user viewer`
+      : 'its NATS user lacks the permission';
+    return new NatsRefused(`${this.name} may not ${act}: ${plainText(cause)}; ${remedy}`, { cause: reason });
+  }
+
+  /**
+   * Deletes a consumer of one's own that is not needed any more. Waits for no answer: the server forgets an unused one
+   * by itself, only later.
+   */
+  forget(stream: string, consumer: string): void {
+    if (!this.connected) return;
+    try {
+      this.nc.publish(`$JS.API.CONSUMER.DELETE.${stream}.${consumer}`, '', { reply: this.inbox() });
+    } catch {
+      // The connection is being closed.
+    }
   }
 
   get clock(): Clock {
@@ -249,6 +283,11 @@ export class Link {
 
   get version(): string {
     return this.nc.info?.version ?? '0.0.0';
+  }
+
+  /** Bytes of the largest message that the server takes; null before the first connection. */
+  get maxPayload(): number | null {
+    return this.nc.info?.max_payload ?? null;
   }
 
   get connected(): boolean {
@@ -286,7 +325,7 @@ export class Link {
           break;
         case 'error':
           if (status.error instanceof PermissionViolationError && this.#refused.size < MAX_REFUSED)
-            this.#refused.add(status.error.subject);
+            this.#refused.set(status.error.subject, plainText(status.error));
           say('error', plainText(status.error));
           break;
         case 'slowConsumer':
@@ -378,9 +417,7 @@ export class Link {
     if (error instanceof EventLogError) return error;
     switch (troubleOf(error)) {
       case 'refused':
-        return new NatsRefused(`${this.name} may not ask for ${what}: its NATS user lacks the permission`, {
-          cause: error,
-        });
+        return this.refusal(`ask for ${what}`, error);
       case 'closed':
         return new Closed(`${what}: the connection to NATS is closed`, { cause: error });
       case 'other':

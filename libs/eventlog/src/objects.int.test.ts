@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { bucketNames, type ObjectRef } from '@kronos/contracts';
+import { bucketNames, type ObjectRef, streamNames } from '@kronos/contracts';
 import { jetstream } from '@nats-io/jetstream';
 import { Objm } from '@nats-io/obj';
 import { expect, test } from 'vitest';
-import { BadObject, LogFull, MissingObject } from './errors.ts';
+import { AppendRefused, BadObject, LogFull, MissingObject } from './errors.ts';
 import { digestOf } from './objects.ts';
-import { failure } from './testing/async.ts';
+import { failure, until } from './testing/async.ts';
 import { actor, emptySnapshot, testLimits } from './testing/messages.ts';
 import { onEachServer } from './testing/suite.ts';
 
@@ -47,6 +47,36 @@ onEachServer('objects', (bench) => {
     // Copied by the client under another name, it is still what the reference promises.
     await store.putBlob({ name: 'copy' }, packed ?? new Uint8Array());
     expect(Buffer.compare(await log.objects.get({ ...ref, object: 'copy' }), body)).toBe(0);
+  });
+
+  test('reading leaves no consumer behind, however many objects are read', async () => {
+    const { server, log } = await bench.provisioned();
+    const { jsm } = await bench.bare(server);
+    const envelope = { by: { ...actor, service: 'scorer' as const }, causationId: null };
+    for (let i = 0; i < 40; i++) await log.putSnapshot(emptySnapshot(`gpu-${i}`), envelope);
+    const count = async () => {
+      const streams = [`OBJ_${bucketNames.snapshots}`, streamNames.snapshots];
+      const infos = await Promise.all(streams.map((stream) => jsm.streams.info(stream)));
+      return infos.map(({ state }) => state.consumer_count);
+    };
+    const before = await count();
+    let read = 0;
+    for await (const { message, problem } of log.replaySnapshots())
+      if (problem === undefined) {
+        await log.getSnapshot(message);
+        read++;
+      }
+    expect(read).toBe(40);
+    await until(async () => (await count()).every((n, i) => n === before[i]));
+  });
+
+  test('a put that the server refuses says why', async () => {
+    const { server, log } = await bench.provisioned();
+    const { jsm } = await bench.bare(server);
+    await jsm.streams.update(STREAM, { max_msg_size: 1000 });
+    const error = await failure(log.objects.put(BUCKET, 'x', new Uint8Array(randomBytes(2000))));
+    expect(error).toBeInstanceOf(AppendRefused);
+    expect(String(error)).toMatch(/message size exceeds maximum allowed/);
   });
 
   test('a missing, deleted, changed or incomplete object is an error that names it', async () => {

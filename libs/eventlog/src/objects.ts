@@ -12,7 +12,6 @@ import { z } from 'zod';
 import { publish } from './append.ts';
 import { bucketStream } from './definitions.ts';
 import { BadObject, MissingObject } from './errors.ts';
-import { rawMessages, type Scope } from './iterate.ts';
 import { type Link, plainText } from './link.ts';
 import type { ObjectStore, SnapshotEnvelope } from './types.ts';
 
@@ -52,11 +51,9 @@ type Meta = z.infer<typeof metaSchema> & { readonly storedAt: number };
 
 export class Objects implements ObjectStore {
   readonly #link: Link;
-  readonly #scope: Scope;
 
-  constructor(link: Link, scope: Scope) {
+  constructor(link: Link) {
     this.#link = link;
-    this.#scope = scope;
   }
 
   async put(bucket: string, label: string, body: Uint8Array): Promise<ObjectRef> {
@@ -121,23 +118,25 @@ export class Objects implements ObjectStore {
     return meta.data.deleted === true ? null : { ...meta.data, storedAt: found.time.getTime() };
   }
 
+  /**
+   * The parts, asked of the stream's leader one after the other. A consumer would read them with fewer requests, but each
+   * stays on the server for a while: a replay of many snapshots would leave thousands behind.
+   */
   async #chunks(bucket: string, meta: Meta, what: string): Promise<Uint8Array> {
     if (meta.size > MAX_BYTES) throw new BadObject(`${what} is ${meta.size} bytes long`);
+    const stream = bucketStream(bucket);
     const parts: Uint8Array[] = [];
     let size = 0;
-    const chunks = rawMessages(this.#link, this.#scope, {
-      stream: bucketStream(bucket),
-      filter: chunkSubject(bucket, meta.nuid),
-      start: { at: 'sequence', sequence: 1 },
-      contiguous: false,
-      endWhenLevel: true,
-    });
-    for await (const { data } of chunks) {
-      parts.push(data);
-      size += data.length;
-      if (parts.length === meta.chunks || size > meta.size) break;
+    let next = 1;
+    while (parts.length < meta.chunks && size <= meta.size) {
+      const query = { seq: next, next_by_subj: chunkSubject(bucket, meta.nuid) };
+      const found = await this.#link.insist(() => this.#link.jsm.streams.getMessage(stream, query), what);
+      if (found === null) break;
+      next = found.seq + 1;
+      parts.push(found.data);
+      size += found.data.length;
     }
-    if (parts.length < meta.chunks)
+    if (parts.length < meta.chunks && size <= meta.size)
       throw new MissingObject(
         `${what} has ${parts.length} of ${meta.chunks} parts left: its bucket drops the oldest first`,
       );

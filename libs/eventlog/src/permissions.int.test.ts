@@ -1,5 +1,6 @@
-import { bucketNames, families, streamNames, subject } from '@kronos/contracts';
-import { connect, PermissionViolationError } from '@nats-io/transport-node';
+import { bucketNames, families, streamDefinitions, streamNames, subject } from '@kronos/contracts';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect, nanos, PermissionViolationError } from '@nats-io/transport-node';
 import { expect, test } from 'vitest';
 import { bucketStream } from './definitions.ts';
 import { NatsRefused } from './errors.ts';
@@ -53,6 +54,7 @@ const acts = {
   append: new Map(families.map((family) => [family, publish(subject(family, 'gpu'))])),
   object: new Map(Object.values(bucketNames).map((bucket) => [bucket, publish(`$O.${bucket}.C.x`)])),
   consume: new Map(everyStream.map((s) => [s, publish(`$JS.API.CONSUMER.CREATE.${s}.x`)])),
+  forget: new Map(everyStream.map((s) => [s, publish(`$JS.API.CONSUMER.DELETE.${s}.x`)])),
   message: new Map(everyStream.map((s) => [s, publish(`$JS.API.STREAM.MSG.GET.${s}`)])),
   next: publish(`$JS.API.CONSUMER.MSG.NEXT.${streamNames.migrations}.tasks-gpu`),
   ack: publish(`$JS.ACK.${streamNames.migrations}.tasks-gpu.1.1.1.1.0`),
@@ -65,10 +67,10 @@ const never: Act[] = [
     publish(`$JS.API.STREAM.DELETE.${s}`),
     publish(`$JS.API.STREAM.PURGE.${s}`),
     publish(`$JS.API.STREAM.MSG.DELETE.${s}`),
-    publish(`$JS.API.CONSUMER.DELETE.${s}.x`),
     publish(`$JS.API.STREAM.RESTORE.${s}`),
     publish(`$JS.API.STREAM.SNAPSHOT.${s}`),
   ]),
+  publish(`$JS.API.CONSUMER.DELETE.${streamNames.migrations}.tasks-gpu`),
   publish('kronos.other.gpu'),
   publish('kronos.results.gpu.more'),
   publish('$SYS.REQ.SERVER.PING'),
@@ -96,10 +98,10 @@ onEachServer('permissions', (bench) => {
         own,
         ...rights.appends.map((family) => acts.append.get(family)),
         ...rights.puts.map((bucket) => acts.object.get(bucket)),
-        ...[...rights.reads, ...rights.gets.map(bucketStream)].flatMap((s) => [
-          acts.message.get(s),
-          ...(s === streamNames.migrations ? [] : [acts.consume.get(s)]),
-        ]),
+        ...[...rights.reads, ...rights.gets.map(bucketStream)].map((s) => acts.message.get(s)),
+        ...rights.reads
+          .filter((s) => s !== streamNames.migrations)
+          .flatMap((s) => [acts.consume.get(s), acts.forget.get(s)]),
         ...rights.puts.map((bucket) => acts.message.get(bucketStream(bucket))),
         ...(rights.tasks === 'none' ? [] : [acts.durable]),
         ...(rights.tasks === 'serve' ? [acts.next, acts.ack, acts.ackV2] : []),
@@ -109,7 +111,7 @@ onEachServer('permissions', (bench) => {
         own,
         ...others,
         ...never,
-        ...[acts.append, acts.object, acts.consume, acts.message].flatMap((group) => [...group.values()]),
+        ...[acts.append, acts.object, acts.consume, acts.forget, acts.message].flatMap((group) => [...group.values()]),
         ...[acts.next, acts.ack, acts.ackV2, acts.durable, acts.create],
       ];
       const may = await allowed(server, user, tried);
@@ -254,6 +256,39 @@ onEachServer('permissions', (bench) => {
       await serve(as, server);
     },
   );
+
+  test("another user's inbox is refused, with the server's words and the option to set", async () => {
+    const { server, as } = await started();
+    await as('operator');
+    const viewer = await bench.connect(server, { name: 'cli', inboxPrefix: '_INBOX_operator', ...login('viewer') });
+    for (const act of [() => viewer.lastSequence(streamNames.log), () => all(viewer.replay({ from: 1, to: 100 }))]) {
+      const error = await failure(act());
+      expect(error).toBeInstanceOf(NatsRefused);
+      expect(String(error)).toMatch(/Permissions Violation for Subscription to "_INBOX_operator\..*inbox_prefix/);
+    }
+  });
+
+  test("what is refused is reported with the server's words", async () => {
+    const { as } = await started();
+    const log = await as('viewer');
+    const words = /Permissions Violation for Publish to "kronos\.controls\.gpu"/;
+    expect(String(await failure(log.append(pausedEvent('1'))))).toMatch(words);
+    expect(String(await failure(log.appendMany([pausedEvent('1')])))).toMatch(words);
+  });
+
+  test('a reader cannot fill the server with consumers', async () => {
+    const { server } = await started();
+    const { user, password: pass } = login('viewer');
+    const nc = await connect({ servers: server.url, user, pass, inboxPrefix: '_INBOX_viewer' });
+    const jsm = await jetstreamManager(nc, { checkAPI: false });
+    const limit = streamDefinitions(testLimits).find(({ name }) => name === streamNames.log)?.maxConsumers ?? 0;
+    const config = { ack_policy: 'none', mem_storage: true } as const;
+    const make = (i: number) =>
+      jsm.consumers.add(streamNames.log, { ...config, name: `x${i}`, inactive_threshold: nanos(60_000) });
+    await Promise.all(Array.from({ length: limit }, (_, i) => make(i)));
+    expect(await failure(make(limit))).toMatchObject({ code: 10026 });
+    await nc.close();
+  });
 
   test('a durable that one may not pull from shows', async () => {
     const { as } = await started();

@@ -1,4 +1,4 @@
-import { bucketNames, families, streamNames } from '@kronos/contracts';
+import { ACCOUNT_MAX_CONSUMERS, bucketNames, families, streamNames } from '@kronos/contracts';
 import { z } from 'zod';
 import table from '../../../deploy/nats/accounts.json' with { type: 'json' };
 import { bucketStream, TASK_STREAM } from './definitions.ts';
@@ -18,24 +18,33 @@ const rightsSchema = z.strictObject({
   tasks: z.enum(['none', 'check', 'serve']),
   /** To make and change streams, durables and buckets. */
   provisions: z.boolean().optional(),
-  /** The name that the `kronos` command connects under as this user; a service connects under the user's own. */
-  connectsAs: z.string().optional(),
 });
 export type Rights = z.infer<typeof rightsSchema>;
 export type Permissions = { readonly publish: readonly string[]; readonly subscribe: readonly string[] };
 
-/** The users of an installation. A service connects under its own name, which gives it the inbox that its user may read. */
+/** The users of an installation. Each may listen under the inbox prefix of its own name only. */
 export const users = z.record(z.string(), rightsSchema).parse(table);
 
 const unique = (subjects: readonly string[]): string[] => [...new Set(subjects)];
 
 const look = (stream: string): string => `$JS.API.STREAM.INFO.${stream}`;
 
-/** To read a stream through consumers of one's own, which servers forget; a work queue only message by message. */
+/** To read messages one by one: all that the work queue and the buckets need. */
+const get = (stream: string): string[] => [look(stream), `$JS.API.STREAM.MSG.GET.${stream}`];
+
+/**
+ * To read a stream through consumers of one's own, and to delete them. Their names are random and nobody may list them,
+ * so nobody deletes another's.
+ */
 const read = (stream: string): string[] => [
-  look(stream),
-  `$JS.API.STREAM.MSG.GET.${stream}`,
-  ...(stream === TASK_STREAM ? [] : [`$JS.API.CONSUMER.CREATE.${stream}.>`, `$JS.API.CONSUMER.MSG.NEXT.${stream}.*`]),
+  ...get(stream),
+  ...(stream === TASK_STREAM
+    ? []
+    : [
+        `$JS.API.CONSUMER.CREATE.${stream}.>`,
+        `$JS.API.CONSUMER.MSG.NEXT.${stream}.*`,
+        `$JS.API.CONSUMER.DELETE.${stream}.*`,
+      ]),
 ];
 
 const tasks = (right: Rights['tasks']): string[] => {
@@ -66,18 +75,12 @@ export function permissionsOf(user: string, rights: Rights): Permissions {
   const publish = [
     ...rights.appends.flatMap((family) => [`kronos.${family}.*`, look(streamOf[family])]),
     ...rights.reads.flatMap(read),
-    ...rights.puts.flatMap((bucket) => [
-      `$O.${bucket}.C.*`,
-      `$O.${bucket}.M.*`,
-      look(bucketStream(bucket)),
-      `$JS.API.STREAM.MSG.GET.${bucketStream(bucket)}`,
-    ]),
-    ...rights.gets.flatMap((bucket) => read(bucketStream(bucket))),
+    ...rights.puts.flatMap((bucket) => [`$O.${bucket}.C.*`, `$O.${bucket}.M.*`, ...get(bucketStream(bucket))]),
+    ...rights.gets.flatMap((bucket) => get(bucketStream(bucket))),
     ...tasks(rights.tasks),
     ...(rights.provisions === true ? PROVISION : []),
   ];
-  const names = [user, ...(rights.connectsAs === undefined ? [] : [rights.connectsAs])];
-  return { publish: unique(publish), subscribe: names.map((name) => `${inboxPrefixOf(name)}.>`) };
+  return { publish: unique(publish), subscribe: [`${inboxPrefixOf(user)}.>`] };
 }
 
 /** How users prove who they are: by what the environment of the server holds for each. */
@@ -110,7 +113,8 @@ export function accountsConfiguration(login: Login): string {
   return [
     'accounts {',
     '  KRONOS {',
-    '    jetstream: enabled',
+    // Per stream, also for streams that older servers made without a limit and cannot change. The rest has no limit here.
+    `    jetstream: { max_mem: -1, max_file: -1, max_streams: -1, max_consumers: ${ACCOUNT_MAX_CONSUMERS} }`,
     '    users: [',
     entries.join('\n'),
     '    ]',

@@ -1,7 +1,7 @@
-import { bucketNames, defaultStorageLimits, streamNames, UNASSIGNED } from '@kronos/contracts';
+import { bucketNames, defaultStorageLimits, streamDefinitions, streamNames, UNASSIGNED } from '@kronos/contracts';
 import { expect, test } from 'vitest';
-import { compare } from './definitions.ts';
-import { NotProvisioned, ProvisionRefused } from './errors.ts';
+import { compare, streamConfig } from './definitions.ts';
+import { NotProvisioned, PayloadTooSmall, ProvisionRefused } from './errors.ts';
 import { failure } from './testing/async.ts';
 import { pausedEvent, testLimits } from './testing/messages.ts';
 import { onEachServer } from './testing/suite.ts';
@@ -21,7 +21,7 @@ onEachServer('provisioning', (bench) => {
     const first = await log.provision(wanted);
     expect(first.created).toHaveLength(5 + 3 + aggregates.length);
     const second = await log.provision(wanted);
-    expect(second).toEqual({ created: [], changed: [], extra: [], unchanged: first.created });
+    expect(second).toEqual({ created: [], changed: [], kept: [], extra: [], unchanged: first.created });
     await log.verify(everything);
   });
 
@@ -34,6 +34,44 @@ onEachServer('provisioning', (bench) => {
     expect(report.changed).toContainEqual({ what: 'consumer KRONOS_MIGRATIONS/tasks-gpu', fields: ['ack_wait'] });
     expect(report.extra).toHaveLength(aggregates.length - 1);
     await log.verify({ ...everything, taskConsumers: ['gpu'], limits, ackWaitSeconds: 12 });
+  });
+
+  test('streams that were made without a limit of consumers get one, where the server can change it', async () => {
+    const server = await bench.server();
+    const { jsm } = await bench.bare(server);
+    const [older] = streamDefinitions(testLimits).filter(({ name }) => name === streamNames.log);
+    if (older === undefined) throw new Error('no log');
+    await jsm.streams.add({
+      ...streamConfig(older, 1),
+      subjects: [...older.subjects],
+      max_consumers: -1,
+      max_bytes: 2e8,
+    });
+    const log = await bench.connect(server);
+    const report = await log.provision(wanted);
+    const { config } = await jsm.streams.info(streamNames.log);
+    const old = bench.found.version.startsWith('2.9.');
+    expect(config).toMatchObject({ max_bytes: testLimits.logMaxBytes, max_consumers: old ? -1 : older.maxConsumers });
+    expect(report.changed).toEqual([
+      { what: 'stream KRONOS_LOG', fields: old ? ['max_bytes'] : ['max_bytes', 'max_consumers'] },
+    ]);
+    expect(report.kept).toEqual(
+      old ? [`stream KRONOS_LOG: max_consumers is -1, and must be ${older.maxConsumers}`] : [],
+    );
+    await log.verify(everything);
+    expect((await log.provision(wanted)).changed).toEqual([]);
+  });
+
+  test('a server that takes too small messages is refused at provisioning and at the start, with the size needed', async () => {
+    const small = await bench.server({ config: 'max_payload: 500KB' });
+    const log = await bench.connect(small);
+    for (const act of [log.provision(wanted), log.verify({ streams: [], buckets: [], taskConsumers: [] })]) {
+      const error = await failure(act);
+      expect(error).toBeInstanceOf(PayloadTooSmall);
+      expect(String(error)).toMatch(/at most 512000 bytes.*needs 1048576/);
+    }
+    const enough = await bench.connect(await bench.server({ config: 'max_payload: 1MB' }));
+    await enough.provision(wanted);
   });
 
   test('verify names every difference at once, and the remedy', async () => {

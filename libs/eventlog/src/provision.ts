@@ -1,4 +1,10 @@
-import { bucketDefinitions, defaultStorageLimits, type StorageLimits, streamDefinitions } from '@kronos/contracts';
+import {
+  bucketDefinitions,
+  defaultStorageLimits,
+  MAX_MESSAGE_BYTES,
+  type StorageLimits,
+  streamDefinitions,
+} from '@kronos/contracts';
 import { type ConsumerConfig, JetStreamApiError, type StreamConfig } from '@nats-io/jetstream';
 import { judgeServer } from './capabilities.ts';
 import { apiCodes } from './codes.ts';
@@ -6,6 +12,7 @@ import {
   bucketConfig,
   compare,
   type Difference,
+  FIXED_FIELD,
   LIMIT_FIELDS,
   render,
   streamConfig,
@@ -13,7 +20,7 @@ import {
   taskConsumerConfig,
   taskConsumerName,
 } from './definitions.ts';
-import { NotProvisioned, ProvisionRefused, ServerTooOld, StreamUnavailable } from './errors.ts';
+import { NotProvisioned, PayloadTooSmall, ProvisionRefused, ServerTooOld, StreamUnavailable } from './errors.ts';
 import { isNotFound, type Link, plainText } from './link.ts';
 import type { Need, ProvisionOptions, ProvisionReport } from './types.ts';
 
@@ -77,6 +84,12 @@ const must = <T>(value: T | null, what: string): T => {
   return value;
 };
 
+/** @throws PayloadTooSmall when the server would refuse a message that Kronos may have to send */
+function needPayload(link: Link): void {
+  const allowed = link.maxPayload;
+  if (allowed !== null && allowed < MAX_MESSAGE_BYTES) throw new PayloadTooSmall(allowed, MAX_MESSAGE_BYTES);
+}
+
 /** Fails when the server's answer is not what was asked: older servers drop fields they do not know without a word. */
 function agree(what: string, want: object, have: object): void {
   const differences = compare({ ...want }, { ...have });
@@ -89,8 +102,10 @@ function agree(what: string, want: object, have: object): void {
 export async function provision(link: Link, options: ProvisionOptions): Promise<ProvisionReport> {
   const { verdict, text } = judgeServer(link.version, options.replicas);
   if (verdict === 'refuse') throw new ServerTooOld(text);
+  needPayload(link);
   const created: string[] = [];
   const unchanged: string[] = [];
+  const kept: string[] = [];
   const changed: { what: string; fields: string[] }[] = [];
   const note = (what: string, differences: Difference[]) => {
     if (differences.length === 0) unchanged.push(what);
@@ -100,18 +115,29 @@ export async function provision(link: Link, options: ProvisionOptions): Promise<
 
   for (const { what, config } of streamsWanted(options.limits, options.replicas)) {
     const found = await get(link, what, () => streams.info(config.name));
-    const differences = found === null ? [] : compare(config, { ...found.config });
     if (found === null) {
       const made = must(await get(link, what, () => streams.add(config)), what);
       agree(what, config, made.config);
       created.push(what);
       continue;
     }
-    if (differences.length > 0) {
-      const made = must(await get(link, what, () => streams.update(config.name, config)), what);
-      agree(what, config, made.config);
+    const update = async (wanted: typeof config) => {
+      const made = must(await get(link, what, () => streams.update(wanted.name, wanted)), what);
+      agree(what, wanted, made.config);
+    };
+    const differences = compare(config, { ...found.config });
+    const fixed = differences.find(({ field }) => field === FIXED_FIELD);
+    const others = differences.filter((difference) => difference !== fixed);
+    try {
+      if (differences.length > 0) await update(config);
+      note(what, differences);
+    } catch (error) {
+      if (fixed === undefined || !(error instanceof ProvisionRefused)) throw error;
+      // A server that cannot change this field refuses all the others with it.
+      if (others.length > 0) await update({ ...config, [FIXED_FIELD]: found.config[FIXED_FIELD] });
+      note(what, others);
+      kept.push(render(what, fixed));
     }
-    note(what, differences);
   }
 
   const { aggregates, replicas, ackWaitSeconds } = options;
@@ -139,13 +165,15 @@ export async function provision(link: Link, options: ProvisionOptions): Promise<
   const extra: string[] = [];
   for await (const { name } of consumers.list(TASK_STREAM))
     if (!wanted.has(name)) extra.push(`consumer ${TASK_STREAM}/${name}`);
-  return { created, changed, unchanged, extra };
+  return { created, changed, unchanged, kept, extra };
 }
 
-/** @throws NotProvisioned with every difference */
+/** @throws NotProvisioned with every difference, PayloadTooSmall */
 export async function verify(link: Link, replicas: number | undefined, need: Need): Promise<void> {
+  needPayload(link);
   const differences: string[] = [];
   const ignore = [
+    FIXED_FIELD,
     ...(need.limits === undefined ? LIMIT_FIELDS : ['description']),
     ...(replicas === undefined ? ['num_replicas'] : []),
   ];

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { streamNames } from '@kronos/contracts';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readPubAck } from './append.ts';
@@ -237,10 +238,12 @@ describe('permissions', () => {
   test('nobody may delete or purge, publish everything, or read anything but its own inbox', () => {
     for (const [user, rights] of Object.entries(users)) {
       const { publish, subscribe } = permissionsOf(user, rights);
-      expect(publish.filter((s) => /DELETE|PURGE|^>|^kronos\.>|^\$JS\.API\.>|^\$JS\.>/.test(s))).toEqual([]);
-      // The command's inbox beside its own; a service has its own alone.
-      const command = { operator: 'cli', viewer: 'cli', restorer: 'cli', provisioner: 'provision' }[user];
-      expect(subscribe).toEqual([user, command].flatMap((name) => (name === undefined ? [] : [`_INBOX_${name}.>`])));
+      // Consumers of what one reads, and nothing else: never a durable of the work queue.
+      const deletes = rights.reads.filter((stream) => stream !== streamNames.migrations);
+      expect(publish.filter((s) => /DELETE|PURGE|^>|^kronos\.>|^\$JS\.API\.>|^\$JS\.>/.test(s))).toEqual(
+        deletes.map((stream) => `$JS.API.CONSUMER.DELETE.${stream}.*`),
+      );
+      expect(subscribe).toEqual([`_INBOX_${user}.>`]);
     }
   });
 });

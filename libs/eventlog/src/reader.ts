@@ -1,7 +1,7 @@
 import type { Cancel } from '@kronos/clock';
 import { type ConsumerConfig, JetStreamApiError } from '@nats-io/jetstream';
 import { type Msg, type MsgHdrs, nanos, type Subscription } from '@nats-io/transport-node';
-import { LogGap, NatsRefused } from './errors.ts';
+import { LogGap } from './errors.ts';
 import { type Link, plainText, troubleOf } from './link.ts';
 import type { Health } from './types.ts';
 
@@ -13,8 +13,8 @@ const EXPIRES_MS = 30_000;
 const HEARTBEAT_MS = 5_000;
 /** A server that is silent for longer than two heartbeats has lost the consumer, or itself. */
 const SILENCE_MS = 2 * HEARTBEAT_MS + 1_000;
-/** The server forgets an unused consumer after this; readers never delete, so that they need no right to. */
-const INACTIVE_MS = 120_000;
+/** The server forgets a consumer that its reader could not delete, because it was killed or cut off, after this. */
+const INACTIVE_MS = 30_000;
 
 /** What the reply subject of a delivered message says. */
 export type DeliveryInfo = {
@@ -87,7 +87,7 @@ export type ReaderOptions = {
   readonly room?: () => boolean;
 };
 
-type Ending = 'lost' | 'stopped' | 'gap' | 'refused';
+type Ending = 'lost' | 'stopped' | 'gap';
 
 /**
  * An ordered reader of a stream: an ephemeral pull consumer without acks, made anew from the next message whenever there
@@ -101,6 +101,8 @@ export class OrderedReader {
   #last = 0;
   #serial = 0;
   #session: Session | null = null;
+  /** The last consumer that was made, until it is deleted. */
+  #consumer: string | null = null;
   #stopped = false;
   #trouble: string | null = 'not started';
   readonly #done: Promise<void>;
@@ -132,10 +134,19 @@ export class OrderedReader {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#session?.end('stopped');
+    // Now and not when the loop has ended: the connection may be closed right after this call.
+    this.#forget();
     await this.#done;
   }
 
-  #config(): Partial<ConsumerConfig> {
+  /** Deletes the consumer, if there is one and a connection. */
+  #forget(): void {
+    if (this.#consumer === null || !this.#link.connected) return;
+    this.#link.forget(this.#options.stream, this.#consumer);
+    this.#consumer = null;
+  }
+
+  #config(): Partial<ConsumerConfig> & { readonly name: string } {
     const { start, filter } = this.#options;
     const base = {
       name: `${this.#prefix}-${this.#serial}`,
@@ -167,7 +178,12 @@ export class OrderedReader {
     while (!this.#stopped) {
       try {
         this.#serial++;
-        const info = await this.#link.ask(() => this.#link.jsm.consumers.add(this.#options.stream, this.#config()));
+        // One whose connection was lost could not be deleted then.
+        this.#forget();
+        const config = this.#config();
+        this.#consumer = config.name;
+        const info = await this.#link.ask(() => this.#link.jsm.consumers.add(this.#options.stream, config));
+        this.#consumer = info.name;
         const { created } = this.#options;
         if (created !== undefined) {
           // Asked after the consumer was made: it is on this stream, or the answer is of one that came later.
@@ -177,7 +193,10 @@ export class OrderedReader {
             return;
           }
         }
-        if (this.#stopped) return;
+        if (this.#stopped) {
+          this.#forget();
+          return;
+        }
         // A later attempt must not skip what comes between this one and its first message.
         if (this.#last === 0 && this.#options.start.at === 'new') this.#last = info.delivered.stream_seq;
         this.#trouble = null;
@@ -188,10 +207,12 @@ export class OrderedReader {
         this.#session = session;
         const ending = await session.ended;
         this.#session = null;
+        this.#forget();
         if (session.received > 0) failures = 0;
         else if (ending !== 'stopped') await pause();
-        if (ending === 'refused' || (ending === 'lost' && this.#link.wasRefused(session.nextSubject))) {
-          this.#fail(this.#refusal());
+        const refused = session.refusal ?? (ending === 'lost' ? this.#link.refusedOn(session.nextSubject) : null);
+        if (refused !== null) {
+          this.#fail(this.#link.refusal(`read ${this.#options.stream}`, refused));
           return;
         }
         if (ending === 'gap') {
@@ -214,7 +235,8 @@ export class OrderedReader {
           return;
         }
         if (trouble === 'refused') {
-          this.#fail(this.#refusal());
+          this.#consumer = null;
+          this.#fail(this.#link.refusal(`read ${this.#options.stream}`, error));
           return;
         }
         if (!(error instanceof JetStreamApiError) && trouble === 'other') {
@@ -229,14 +251,9 @@ export class OrderedReader {
     }
   }
 
-  #refusal(): NatsRefused {
-    return new NatsRefused(
-      `${this.#link.name} may not read ${this.#options.stream}: its NATS user lacks the permission`,
-    );
-  }
-
   #fail(error: Error): void {
     this.#stopped = true;
+    this.#forget();
     this.#trouble = plainText(error);
     this.#options.onFailure(error);
   }
@@ -247,6 +264,8 @@ class Session {
   readonly ended: Promise<Ending>;
   gapTo = 0;
   received = 0;
+  /** Why the server let it listen to no answer; null while it did not refuse. */
+  refusal: Error | null = null;
   readonly #link: Link;
   readonly #options: ReaderOptions;
   readonly nextSubject: string;
@@ -275,8 +294,11 @@ class Session {
     this.#inbox = link.inbox();
     this.#sub = link.nc.subscribe(this.#inbox, {
       callback: (error, message) => {
-        if (error !== null) this.end(troubleOf(error) === 'refused' ? 'refused' : 'lost');
-        else this.#receive(message);
+        if (error === null) this.#receive(message);
+        else {
+          if (troubleOf(error) === 'refused') this.refusal = error;
+          this.end('lost');
+        }
       },
     });
     this.#unhook = link.onDisconnect(() => this.end('lost'));

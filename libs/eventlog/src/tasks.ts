@@ -200,8 +200,9 @@ export class Worker implements TaskWorker {
 
   /** A request without any answer: older servers say nothing when the durable is gone. */
   async #inquire(aggregate: string): Promise<void> {
-    if (this.#link.wasRefused(nextSubject(aggregate))) {
-      this.#say(aggregate, `${this.#link.name} may not take tasks: its NATS user lacks the permission`);
+    const refused = this.#link.refusedOn(nextSubject(aggregate));
+    if (refused !== null) {
+      this.#say(aggregate, this.#link.refusal('take tasks', refused).message);
       return;
     }
     try {

@@ -63,6 +63,8 @@ export type ProvisionReport = {
   readonly created: readonly string[];
   readonly changed: readonly { readonly what: string; readonly fields: readonly string[] }[];
   readonly unchanged: readonly string[];
+  /** Fields that this server cannot change on what is there, as sentences. */
+  readonly kept: readonly string[];
   /** Durables on the work queue that no aggregate in scope has; left as they are. */
   readonly extra: readonly string[];
 };
@@ -233,9 +235,9 @@ export type SnapshotEnvelope = {
 export interface EventLog {
   /** Of the server connected to now. */
   readonly server: { readonly version: string; readonly capabilities: Capabilities };
-  /** @throws ProvisionRefused, NatsRefused, StreamUnavailable */
+  /** @throws ProvisionRefused, PayloadTooSmall, NatsRefused, StreamUnavailable */
   provision(options: ProvisionOptions): Promise<ProvisionReport>;
-  /** @throws NotProvisioned with every difference */
+  /** @throws NotProvisioned with every difference, PayloadTooSmall */
   verify(need: Need): Promise<void>;
   /** @throws AppendConflict, LogFull, AppendRefused, AppendUnknown, StreamUnavailable, NatsRefused, InvalidMessage */
   append(message: Message, options?: AppendOptions): Promise<Appended>;

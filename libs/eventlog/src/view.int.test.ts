@@ -48,6 +48,30 @@ onEachServer('views', (bench) => {
     expect(log.healthy().ok).toBe(true);
   });
 
+  test('readers delete their consumers when they end, when they start anew and when the connection is closed', async () => {
+    const { server, log } = await bench.provisioned();
+    const { jsm } = await bench.bare(server);
+    const consumers = async () => (await jsm.streams.info(LOG)).state.consumer_count;
+    for (let i = 1; i <= 9; i++) await log.append(pausedEvent(`${i}`));
+    expect(await take(log.tail({ families: ['controls'], since: 'all' }), 3)).toHaveLength(3);
+    expect(await all(log.replay())).toHaveLength(9);
+    await until(async () => (await consumers()) === 0);
+    const view = await log.view(collect);
+    expect(await consumers()).toBe(1);
+    // Few events are asked for without a consumer.
+    expect((await all(log.replay({ from: 4, to: 5 }))).map(({ sequence }) => sequence)).toEqual([4, 5]);
+    expect(await consumers()).toBe(1);
+    await server.restart();
+    await until(async () => (await view.refresh().catch(() => 0)) === 9 && view.healthy().ok, 30_000);
+    const { jsm: again } = await bench.bare(server);
+    expect((await again.streams.info(LOG)).state.consumer_count).toBe(1);
+    await view.close();
+    const other = await bench.connect(server);
+    await other.view(collect);
+    await other.close();
+    await until(async () => (await again.streams.info(LOG)).state.consumer_count === 0);
+  });
+
   test('of an empty log are level at once', async () => {
     const { log } = await bench.provisioned();
     const view = await log.view(collect);

@@ -15,7 +15,7 @@ export function provisionCommand(program: Command, shell: Shell): void {
     .action(async (options: { config?: string; json?: boolean }) => {
       const { config } = loadConfig({ file: configFile(shell, options), env: shell.env, role: 'provision' });
       const logger = createLogger({ service: 'provision', version: kronosVersion, level: 'silent', format: 'json' });
-      const log = await connectLog(config, 'provision', logger);
+      const log = await connectLog(config, 'provisioner', logger);
       try {
         const report = await log.provision({
           limits: storageLimits(config),
@@ -30,6 +30,10 @@ export function provisionCommand(program: Command, shell: Shell): void {
         for (const what of report.created) terminal.out(`created    ${what}\n`);
         for (const { what, fields } of report.changed) terminal.out(`changed    ${what} (${fields.join(', ')})\n`);
         for (const what of report.unchanged) terminal.out(`unchanged  ${what}\n`);
+        for (const what of report.kept)
+          terminal.out(
+            `kept       ${what}: this server cannot change it; the limit of its account holds (deploy/nats)\n`,
+          );
         for (const what of report.extra) terminal.out(`left alone ${what}: no aggregate in scope uses it\n`);
       } finally {
         await log.close();
