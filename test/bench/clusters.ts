@@ -50,7 +50,7 @@ export function largeCluster(hosts: number, vms: number, seed: number): ClusterF
       memMb,
     });
   }
-  const groups: { id: string; policy: string; vms: string[] }[] = [];
+  const groups: NonNullable<ClusterFile['groups']>[number][] = [];
   for (let v = 0; v + 2 < vms && groups.length < vms / 30; v += 3)
     if (new Set(onHost.slice(v, v + 3)).size === 3)
       groups.push({

@@ -52,7 +52,7 @@ export function smallCluster(kind: SmallKind, seed: number): ClusterFile {
     id: `host${h}`,
     ...(kind.slack === null ? {} : { memFreeMb: Math.round((kind.slack * memory) / kind.hosts) }),
   }));
-  const groups: { id: string; policy: string; vms: string[] }[] = [];
+  const groups: NonNullable<ClusterFile['groups']>[number][] = [];
   const ids = vms.map((_, v) => v);
   for (let g = 0; g < kind.groups; g++) {
     const members: number[] = [];

@@ -7,77 +7,133 @@ const load = highsModule.default as unknown as typeof highsModule.default.defaul
 /** What HiGHS found for a cluster: the least combined imbalance within the budget, proven, or the best known in the time. */
 export type Optimum = { readonly proven: boolean; readonly combined: number; readonly seconds: number };
 
+type Vm = ClusterFile['vms'][number];
+
 /**
- * The spread problem as a mixed-integer program: x[v][h] says where VM v ends; at most `budget` VMs leave their host; no
- * policy ends worse than the larger of its start and its threshold; groups of anti-affinity hold one member per host; memory
- * and vCPUs fit. The order of the moves is no part of it.
+ * The spread problem as a mixed-integer program, written from the cluster file and sharing no code with the planner: x[v][h]
+ * says where VM v ends; at most `budget` VMs leave their host; VMs go only where zones and pins allow, off hosts that are
+ * up and onto hosts that are up and enabled; amounts fit; groups hold; no policy ends worse than the larger of its start and its
+ * threshold. The order of the moves is no part of it.
  */
-export function program(file: ClusterFile, budget: number): string {
+export function program(file: ClusterFile, budget: number, restrictToAz = false): string {
+  const { hosts, vms } = file;
   const P = file.policies.length;
   let total = 0;
   for (const weight of file.weights) total += weight;
+  const home = vms.map((vm) => hosts.findIndex((host) => host.id === vm.host));
+  const takes = hosts.map((host) => host.status !== 'disabled' && host.state !== 'down');
+  const sizeOf = (h: number, p: number): number => hosts[h]?.size?.[p] ?? 1;
+  const mayGo = (v: number, h: number): boolean => {
+    const own = home[v] ?? 0;
+    if (own === h) return true;
+    if (takes[h] !== true || hosts[own]?.state === 'down') return false;
+    if (restrictToAz && hosts[own]?.az !== hosts[h]?.az) return false;
+    const pin = vms[v]?.pin;
+    return pin === undefined || hosts[h]?.az === pin;
+  };
   const x = (v: number, h: number): string => `x${v}_${h}`;
-  const home = file.vms.map((vm) => file.hosts.findIndex((host) => host.id === vm.host));
+  const possible = vms.map((_, v) => hosts.map((_, h) => h).filter((h) => mayGo(v, h)));
+  /** Some of something over the VMs that may be on a host. */
+  const sum = (h: number, of: (vm: Vm, v: number) => number): string => {
+    const terms = vms.flatMap((vm, v) => (possible[v]?.includes(h) ? [`+ ${of(vm, v)} ${x(v, h)}`] : []));
+    return terms.length === 0 ? '0 zero' : terms.join(' ');
+  };
   const lines: string[] = ['Minimize'];
   const goal = file.weights.map((weight, p) => `+ ${weight / total} M${p} - ${weight / total} m${p}`);
   lines.push(` obj: ${goal.join(' ')}`, 'Subject To');
-  file.vms.forEach((_, v) => {
-    lines.push(` one${v}: ${file.hosts.map((_, h) => `+ ${x(v, h)}`).join(' ')} = 1`);
+  vms.forEach((_, v) => {
+    lines.push(` one${v}: ${(possible[v] ?? []).map((h) => `+ ${x(v, h)}`).join(' ')} = 1`);
   });
-  lines.push(` budget: ${file.vms.map((_, v) => `+ ${x(v, home[v] ?? 0)}`).join(' ')} >= ${file.vms.length - budget}`);
-  const start = Array.from({ length: P }, () => file.hosts.map(() => 0));
-  file.vms.forEach((vm, v) => {
-    for (let p = 0; p < P; p++) {
-      const row = start[p];
-      const h = home[v] ?? 0;
-      if (row !== undefined) row[h] = (row[h] ?? 0) + (vm.w[p] ?? 0);
-    }
-  });
-  file.hosts.forEach((host, h) => {
-    for (let p = 0; p < P; p++) {
-      const base = host.score === undefined ? 0 : (host.score[p] ?? 0) - (start[p]?.[h] ?? 0);
-      const sum = file.vms.map((vm, v) => `+ ${vm.w[p] ?? 0} ${x(v, h)}`).join(' ');
-      lines.push(` hi${p}_${h}: ${sum} - M${p} <= ${-base}`, ` lo${p}_${h}: ${sum} - m${p} >= ${-base}`);
-    }
-    for (const [name, free, need] of [
-      ['mem', host.memFreeMb, (vm: ClusterFile['vms'][number]) => vm.memMb ?? 0],
-      ['cpu', host.vcpusFree, (vm: ClusterFile['vms'][number]) => vm.vcpus ?? 0],
-    ] as const) {
-      if (free === undefined) continue;
+  if (vms.length > 0)
+    lines.push(` budget: ${vms.map((_, v) => `+ ${x(v, home[v] ?? 0)}`).join(' ')} >= ${vms.length - budget}`);
+  for (let p = 0; p < P; p++) {
+    let least = Number.POSITIVE_INFINITY;
+    let most = Number.NEGATIVE_INFINITY;
+    hosts.forEach((host, h) => {
+      if (takes[h] !== true) return;
+      let own = 0;
+      vms.forEach((vm, v) => {
+        if (home[v] === h) own += vm.w[p] ?? 0;
+      });
+      const value = host.score?.[p] ?? own;
+      least = Math.min(least, value);
+      most = Math.max(most, value);
+      const shares = sum(h, (vm, v) => ((vm.w[p] ?? 0) * sizeOf(home[v] ?? 0, p)) / sizeOf(h, p));
+      const base = own - value;
+      lines.push(` hi${p}_${h}: ${shares} - M${p} <= ${base}`, ` lo${p}_${h}: ${shares} - m${p} >= ${base}`);
+    });
+    if (most < least) lines.push(` none${p}: M${p} - m${p} = 0`);
+    else lines.push(` accept${p}: M${p} - m${p} <= ${Math.max(most - least, file.thresholds?.[p] ?? 0)}`);
+  }
+  const classes = new Set(vms.flatMap((vm) => Object.keys(vm.resources ?? {})));
+  hosts.forEach((host, h) => {
+    if (takes[h] !== true) return;
+    const limit = (name: string, free: number | undefined, need: (vm: Vm) => number): void => {
+      if (free === undefined) return;
       let used = 0;
-      file.vms.forEach((vm, v) => {
+      vms.forEach((vm, v) => {
         if (home[v] === h) used += need(vm);
       });
-      lines.push(` ${name}_${h}: ${file.vms.map((vm, v) => `+ ${need(vm)} ${x(v, h)}`).join(' ')} <= ${free + used}`);
-    }
+      lines.push(` ${name}_${h}: ${sum(h, need)} <= ${free + used}`);
+    };
+    limit('mem', host.memFreeMb, (vm) => vm.memMb ?? 0);
+    limit('cpu', host.vcpusFree, (vm) => vm.vcpus ?? 0);
+    for (const name of classes) limit(name, host.free?.[name] ?? 0, (vm) => vm.resources?.[name] ?? 0);
   });
-  for (let p = 0; p < P; p++) {
-    const values = file.hosts.map((host, h) => host.score?.[p] ?? start[p]?.[h] ?? 0);
-    const spread = Math.max(...values) - Math.min(...values);
-    lines.push(` accept${p}: M${p} - m${p} <= ${Math.max(spread, file.thresholds?.[p] ?? 0)}`);
-  }
   for (const [g, group] of (file.groups ?? []).entries()) {
-    if (group.policy !== 'anti-affinity') throw new Error(`the model does not know ${group.policy}`);
-    const members = group.vms.map((id) => file.vms.findIndex((vm) => vm.id === id));
-    file.hosts.forEach((_, h) => {
-      lines.push(` group${g}_${h}: ${members.map((v) => `+ ${x(v, h)}`).join(' ')} <= 1`);
-    });
+    const members = group.vms.map((id) => vms.findIndex((vm) => vm.id === id));
+    if (group.policy.endsWith('anti-affinity'))
+      hosts.forEach((_, h) => {
+        if (takes[h] !== true) return;
+        const here = members.filter((v) => home[v] === h).length;
+        // A host that holds too many already takes no more.
+        const most = Math.max(group.maxServerPerHost ?? 1, here);
+        lines.push(` group${g}_${h}: ${sum(h, (_, v) => (members.includes(v) ? 1 : 0))} <= ${most}`);
+        if (here < (group.maxServerPerHost ?? 1)) return;
+        for (const v of members)
+          if (home[v] !== h && possible[v]?.includes(h) && here > (group.maxServerPerHost ?? 1))
+            lines.push(` full${g}_${h}_${v}: ${x(v, h)} = 0`);
+      });
+    else
+      for (const v of members)
+        for (const h of possible[v] ?? []) {
+          if (h === home[v]) continue;
+          // A member moves only to the host where all the others are and stay.
+          for (const u of members)
+            if (u !== v)
+              lines.push(
+                home[u] === h
+                  ? ` with${g}_${v}_${u}_${h}: ${x(v, h)} - ${x(u, h)} <= 0`
+                  : ` apart${g}_${v}_${u}_${h}: ${x(v, h)} = 0`,
+              );
+          if (members.length === 1 && group.policy === 'affinity') lines.push(` alone${g}_${v}_${h}: ${x(v, h)} = 0`);
+        }
   }
-  lines.push('Bounds');
+  lines.push('Bounds', ' 0 <= zero <= 0');
   for (let p = 0; p < P; p++) lines.push(` M${p} free`, ` m${p} free`);
   lines.push('Binary');
-  file.vms.forEach((_, v) => {
-    lines.push(` ${file.hosts.map((_, h) => x(v, h)).join(' ')}`);
+  vms.forEach((_, v) => {
+    lines.push(` ${(possible[v] ?? []).map((h) => x(v, h)).join(' ')}`);
   });
   lines.push('End', '');
   return lines.join('\n');
 }
 
+let solver: ReturnType<typeof load> | null = null;
+let solved = 0;
+
 /** Solves the spread problem with HiGHS, for at most so many seconds. */
-export async function optimum(file: ClusterFile, budget: number, timeLimitSeconds: number): Promise<Optimum> {
-  const highs = await load();
+export async function optimum(
+  file: ClusterFile,
+  budget: number,
+  timeLimitSeconds: number,
+  restrictToAz = false,
+): Promise<Optimum> {
+  // Its memory only grows: now and then a new one.
+  if (solver === null || solved++ % 200 === 0) solver = load();
+  const highs = await solver;
   const started = performance.now();
-  const solution = highs.solve(program(file, budget), {
+  const solution = highs.solve(program(file, budget, restrictToAz), {
     time_limit: timeLimitSeconds,
     mip_rel_gap: 0,
     mip_abs_gap: 1e-7,

@@ -493,6 +493,9 @@ export function takesPart(snapshot: Snapshot, name: string): boolean {
     if (query === null) return true;
     const reading = snapshot.hostReadings.find((r) => r.query === query && r.label === policy.hostLabel);
     if (reading?.health !== 'HEALTHY') return false;
+    // Sizes may differ by a factor of 4096.
+    const values = snapshot.hosts.flatMap((host) => reading.values[host.name] ?? []);
+    if (!share && Math.max(...values) > 4096 * Math.min(...values)) return false;
     return snapshot.hosts.every((host) => {
       const value = reading.values[host.name];
       if (value === undefined) return host.service.state === 'down';

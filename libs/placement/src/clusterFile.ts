@@ -1,7 +1,9 @@
-import { defaultEngineOptions, type EngineOptions, groupPolicySchema, type Policy, type Step } from '@kronos/contracts';
+import { defaultEngineOptions, type EngineOptions, type GroupPolicy, type Policy, type Step } from '@kronos/contracts';
 import { buildCluster, type Cluster, type GroupPart, type HostPart, type VmPart } from './cluster.ts';
+import { checkForm, checkUnique, clusterFileSchema } from './clusterSchema.ts';
 import { Draft } from './draft.ts';
 import { ClusterFileError } from './errors.ts';
+import { LARGEST } from './grid.ts';
 import { combinedOf, imbalances } from './measure.ts';
 import { enforceAffinity } from './passes/affinity.ts';
 import { evacuate } from './passes/evacuate.ts';
@@ -11,20 +13,19 @@ import { spread } from './passes/spread.ts';
 import { complete, quality } from './plan.ts';
 import type { ReasonCode } from './reasons.ts';
 
-/** A cluster as `kronos plan --cluster` reads it. Unknown fields are errors. */
+/** A cluster as `kronos plan --cluster` reads it; {@link clusterFileSchema} says what the fields mean. */
 export type ClusterFile = {
   readonly policies: readonly string[];
-  /** One per policy; normalised to sum 1. */
   readonly weights: readonly number[];
-  /** One per policy; 0 where not given. */
   readonly thresholds?: readonly number[];
+  readonly targets?: readonly number[];
   readonly hosts: readonly {
     readonly id: string;
-    /** One per policy; the sum of its VMs' weights where not given. */
     readonly score?: readonly number[];
-    /** Unlimited where not given. */
+    readonly size?: readonly number[];
     readonly memFreeMb?: number;
     readonly vcpusFree?: number;
+    readonly free?: Readonly<Record<string, number>>;
     readonly status?: 'enabled' | 'disabled';
     readonly state?: 'up' | 'down';
     readonly az?: string;
@@ -32,12 +33,19 @@ export type ClusterFile = {
   readonly vms: readonly {
     readonly id: string;
     readonly host: string;
-    /** Share of its host, one per policy. */
     readonly w: readonly number[];
     readonly vcpus?: number;
     readonly memMb?: number;
+    readonly resources?: Readonly<Record<string, number>>;
+    readonly pin?: string;
+    readonly costGib?: number;
   }[];
-  readonly groups?: readonly { readonly id: string; readonly policy: string; readonly vms: readonly string[] }[];
+  readonly groups?: readonly {
+    readonly id: string;
+    readonly policy: GroupPolicy;
+    readonly vms: readonly string[];
+    readonly maxServerPerHost?: number;
+  }[];
 };
 
 export type PlanClusterOptions = {
@@ -150,6 +158,9 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
     const sum = sums.get(vm.host);
     if (sum !== undefined) for (let p = 0; p < P; p++) sum[p] = (sum[p] ?? 0) + (vm.w[p] ?? 0);
   }
+  const down = new Set(file.hosts.flatMap((host) => (host.state === 'down' ? [host.id] : [])));
+  // Only the ratios of sizes count.
+  const largest = file.policies.map((_, p) => Math.max(...file.hosts.map((host) => host.size?.[p] ?? 1)));
   return buildCluster({
     policies: file.policies.map((name, p) => ({
       name,
@@ -170,12 +181,16 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
         hypervisorVersion: 0,
         traits: null,
         score,
-        size: file.policies.map(() => 1),
+        size: file.policies.map((_, p) => (host.size?.[p] ?? 1) / (largest[p] ?? 1)),
         fullness: score,
         counted: up && enabled,
         refusal,
         leaving: up && !enabled,
-        inventory: { MEMORY_MB: free(host.memFreeMb), VCPU: free(host.vcpusFree) },
+        inventory: {
+          ...Object.fromEntries(Object.entries(host.free ?? {}).map(([name, amount]) => [name, free(amount)])),
+          MEMORY_MB: free(host.memFreeMb),
+          VCPU: free(host.vcpusFree),
+        },
       };
     }),
     vms: file.vms.map(
@@ -185,9 +200,9 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
         host: vm.host,
         alsoOn: [],
         weight: vm.w,
-        resources: { VCPU: vm.vcpus ?? 0, MEMORY_MB: vm.memMb ?? 0 },
-        refusal: null,
-        pin: null,
+        resources: { ...vm.resources, VCPU: vm.vcpus ?? 0, MEMORY_MB: vm.memMb ?? 0 },
+        refusal: down.has(vm.host) ? 'vm-source-down' : null,
+        pin: vm.pin ?? null,
         requiredTraits: [],
         forbiddenTraits: [],
         ramMb: vm.memMb ?? 0,
@@ -195,10 +210,9 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
         vcpus: vm.vcpus ?? 0,
       }),
     ),
-    groups: (file.groups ?? []).map((group): GroupPart => {
-      const policy = groupPolicySchema.parse(group.policy);
-      return { id: group.id, policy, maxServerPerHost: 1, members: group.vms };
-    }),
+    groups: (file.groups ?? []).map(
+      ({ id, policy, maxServerPerHost = 1, vms: members }): GroupPart => ({ id, policy, maxServerPerHost, members }),
+    ),
     restrictToAz: options.restrictToAz ?? false,
   });
 }
@@ -217,113 +231,90 @@ const free = (amount: number | undefined) => ({
  * @throws ClusterFileError that names the field that does not fit.
  */
 export function parseClusterFile(file: unknown): ClusterFile {
-  const top = fields(file, '', ['policies', 'weights', 'hosts', 'vms'], ['thresholds', 'groups']);
-  const policies = list(top.policies, 'policies').map((name, i) => text(name, `policies[${i}]`));
-  unique(policies, (i) => `policies[${i}]`);
-  if (policies.length === 0) throw new ClusterFileError('policies', 'must name at least one policy');
-  const P = policies.length;
-  const weights = numbers(top.weights, 'weights', P);
-  const thresholds = top.thresholds === undefined ? undefined : numbers(top.thresholds, 'thresholds', P);
-  const hosts = list(top.hosts, 'hosts').map((item, i): ClusterFile['hosts'][number] => {
-    const at = `hosts[${i}]`;
-    const host = fields(item, at, ['id'], ['score', 'memFreeMb', 'vcpusFree', 'status', 'state', 'az']);
-    return {
-      id: text(host.id, `${at}.id`),
-      ...(host.score === undefined ? {} : { score: numbers(host.score, `${at}.score`, P) }),
-      ...(host.memFreeMb === undefined ? {} : { memFreeMb: number(host.memFreeMb, `${at}.memFreeMb`) }),
-      ...(host.vcpusFree === undefined ? {} : { vcpusFree: number(host.vcpusFree, `${at}.vcpusFree`) }),
-      ...(host.status === undefined ? {} : { status: oneOf(host.status, `${at}.status`, ['enabled', 'disabled']) }),
-      ...(host.state === undefined ? {} : { state: oneOf(host.state, `${at}.state`, ['up', 'down']) }),
-      ...(host.az === undefined ? {} : { az: text(host.az, `${at}.az`) }),
-    };
+  checkForm(file, clusterFileSchema);
+  const cluster = file as ClusterFile;
+  const { policies, hosts, vms, groups = [], thresholds } = cluster;
+  const perPolicy = (at: string, items: readonly number[] | undefined): void => {
+    if (items !== undefined && items.length !== policies.length)
+      throw new ClusterFileError(at, `must hold ${policies.length} numbers, one per policy`);
+  };
+  perPolicy('weights', cluster.weights);
+  perPolicy('thresholds', thresholds);
+  perPolicy('targets', cluster.targets);
+  cluster.targets?.forEach((target, p) => {
+    const most = thresholds?.[p] ?? 0;
+    if (target > most) throw new ClusterFileError(`targets[${p}]`, `must be at most the threshold, ${most}`);
   });
-  const hostIds = unique(
+  hosts.forEach((host, i) => {
+    perPolicy(`hosts[${i}].score`, host.score);
+    perPolicy(`hosts[${i}].size`, host.size);
+    for (const [name, field] of Object.entries(OWN_FIELDS))
+      if (Object.hasOwn(host.free ?? {}, name))
+        throw new ClusterFileError(`hosts[${i}].free.${name}`, `is given by ${field.free}`);
+  });
+  checkUnique(
     hosts.map((host) => host.id),
     (i) => `hosts[${i}].id`,
   );
-  const vms = list(top.vms, 'vms').map((item, i): ClusterFile['vms'][number] => {
-    const at = `vms[${i}]`;
-    const vm = fields(item, at, ['id', 'host', 'w'], ['vcpus', 'memMb']);
-    const host = text(vm.host, `${at}.host`);
-    if (!hostIds.has(host)) throw new ClusterFileError(`${at}.host`, `names ${JSON.stringify(host)}, which is no host`);
-    return {
-      id: text(vm.id, `${at}.id`),
-      host,
-      w: numbers(vm.w, `${at}.w`, P),
-      ...(vm.vcpus === undefined ? {} : { vcpus: number(vm.vcpus, `${at}.vcpus`, 0) }),
-      ...(vm.memMb === undefined ? {} : { memMb: number(vm.memMb, `${at}.memMb`, 0) }),
-    };
+  const hostIds = new Set(hosts.map((host) => host.id));
+  vms.forEach((vm, i) => {
+    perPolicy(`vms[${i}].w`, vm.w);
+    if (!hostIds.has(vm.host))
+      throw new ClusterFileError(`vms[${i}].host`, `names ${JSON.stringify(vm.host)}, which is no host`);
+    for (const [name, field] of Object.entries(OWN_FIELDS))
+      if (Object.hasOwn(vm.resources ?? {}, name))
+        throw new ClusterFileError(`vms[${i}].resources.${name}`, `is given by ${field.claim}`);
   });
-  const vmIds = unique(
+  checkUnique(
     vms.map((vm) => vm.id),
     (i) => `vms[${i}].id`,
   );
-  if (top.groups === undefined) return { policies, weights, ...(thresholds ? { thresholds } : {}), hosts, vms };
-  const groups = list(top.groups, 'groups').map((item, i) => {
-    const at = `groups[${i}]`;
-    const group = fields(item, at, ['id', 'policy', 'vms'], []);
-    const members = list(group.vms, `${at}.vms`).map((id, j) => text(id, `${at}.vms[${j}]`));
-    for (const [j, id] of members.entries())
-      if (!vmIds.has(id)) throw new ClusterFileError(`${at}.vms[${j}]`, `names ${JSON.stringify(id)}, which is no VM`);
-    const policy = oneOf(group.policy, `${at}.policy`, groupPolicySchema.options);
-    return { id: text(group.id, `${at}.id`), policy, vms: members };
+  const vmIds = new Set(vms.map((vm) => vm.id));
+  groups.forEach((group, i) => {
+    for (const [j, id] of group.vms.entries())
+      if (!vmIds.has(id))
+        throw new ClusterFileError(`groups[${i}].vms[${j}]`, `names ${JSON.stringify(id)}, which is no VM`);
   });
-  unique(
+  checkUnique(
     groups.map((group) => group.id),
     (i) => `groups[${i}].id`,
   );
-  return { policies, weights, ...(thresholds ? { thresholds } : {}), hosts, vms, groups };
+  checkLoads(cluster);
+  return cluster;
 }
 
-function fields(
-  value: unknown,
-  at: string,
-  required: readonly string[],
-  optional: readonly string[],
-): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new ClusterFileError(at === '' ? 'file' : at, 'must be an object');
-  const dot = at === '' ? '' : `${at}.`;
-  for (const key of Object.keys(value))
-    if (!required.includes(key) && !optional.includes(key))
-      throw new ClusterFileError(`${dot}${key}`, `is unknown; known are ${[...required, ...optional].join(', ')}`);
-  for (const key of required) if (!Object.hasOwn(value, key)) throw new ClusterFileError(`${dot}${key}`, 'is missing');
-  return { ...value };
-}
+/** Resource classes that have fields of their own. */
+const OWN_FIELDS: Readonly<Record<string, { readonly free: string; readonly claim: string }>> = {
+  MEMORY_MB: { free: 'memFreeMb', claim: 'memMb' },
+  VCPU: { free: 'vcpusFree', claim: 'vcpus' },
+};
 
-function list(value: unknown, at: string): unknown[] {
-  if (!Array.isArray(value)) throw new ClusterFileError(at, 'must be a list');
-  return value;
-}
-
-function text(value: unknown, at: string): string {
-  if (typeof value !== 'string' || value === '') throw new ClusterFileError(at, 'must be a text');
-  return value;
-}
-
-function number(value: unknown, at: string, least = Number.NEGATIVE_INFINITY): number {
-  if (typeof value !== 'number' || !Number.isFinite(value)) throw new ClusterFileError(at, 'must be a number');
-  if (value < least) throw new ClusterFileError(at, `must be at least ${least}`);
-  return value;
-}
-
-function numbers(value: unknown, at: string, length: number): number[] {
-  const items = list(value, at);
-  if (items.length !== length) throw new ClusterFileError(at, `must hold ${length} numbers, one per policy`);
-  return items.map((item, i) => number(item, `${at}[${i}]`, 0));
-}
-
-function oneOf<T extends string>(value: unknown, at: string, known: readonly T[]): T {
-  const found = known.find((item) => item === value);
-  if (found === undefined) throw new ClusterFileError(at, `must be one of ${known.join(', ')}`);
-  return found;
-}
-
-function unique(ids: readonly string[], at: (i: number) => string): Set<string> {
-  const seen = new Set<string>();
-  for (const [i, id] of ids.entries()) {
-    if (seen.has(id)) throw new ClusterFileError(at(i), `repeats ${JSON.stringify(id)}`);
-    seen.add(id);
-  }
-  return seen;
+/** Values that add up past what can be calculated without rounding would give wrong plans. */
+function checkLoads({ policies, hosts, vms }: ClusterFile): void {
+  const sizes = new Map(hosts.map((host) => [host.id, host.size]));
+  policies.forEach((name, p) => {
+    const all = hosts.map((host) => host.size?.[p] ?? 1);
+    const [least, most] = [Math.min(...all), Math.max(...all)];
+    if (most > least * LARGEST)
+      throw new ClusterFileError(
+        `hosts[${all.indexOf(least)}].size[${p}]`,
+        `is ${least}: more than ${LARGEST} times smaller than the largest, ${most}`,
+      );
+    const sums = new Map<string, number>();
+    vms.forEach((vm, i) => {
+      const sum = (sums.get(vm.host) ?? 0) + (vm.w[p] ?? 0);
+      sums.set(vm.host, sum);
+      if (sum > LARGEST)
+        throw new ClusterFileError(
+          `vms[${i}].w[${p}]`,
+          `brings the sum of ${name} on ${vm.host} to ${sum}; it must be at most ${LARGEST}`,
+        );
+      const shareOfSmallest = ((vm.w[p] ?? 0) * (sizes.get(vm.host)?.[p] ?? 1)) / least;
+      if (shareOfSmallest > LARGEST)
+        throw new ClusterFileError(
+          `vms[${i}].w[${p}]`,
+          `would be ${shareOfSmallest} on the smallest host; it must be at most ${LARGEST}`,
+        );
+    });
+  });
 }

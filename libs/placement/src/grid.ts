@@ -5,4 +5,7 @@
  */
 const STEPS = 2 ** 40;
 
+/** The largest value of a host, load of a VM, and sum of loads that fit together on the grid without rounding. */
+export const LARGEST = 4096;
+
 export const onGrid = (value: number): number => Math.round(value * STEPS) / STEPS;

@@ -2,6 +2,7 @@ import type { Cluster } from './cluster.ts';
 import { Draft } from './draft.ts';
 import { imbalances } from './measure.ts';
 import { greedy } from './passes/greedy.ts';
+import { bound } from './passes/search/bound.ts';
 import { fieldOf } from './passes/search/field.ts';
 import { followGuide } from './passes/search/guide.ts';
 import { meanShape } from './passes/search/shapes.ts';
@@ -9,6 +10,13 @@ import { judge } from './passes/search/solution.ts';
 
 /** One phase of the search by itself, for benches: its moves, without their order in time. */
 export type Phase = { readonly moves: number; readonly evaluated: number; readonly combined: number };
+
+/** The least combined imbalance that any plan with this budget could reach. */
+export function lowerBound(cluster: Cluster, budget: number): number {
+  const { vmHost: place, score, vmRefusal } = cluster;
+  const movable = Uint8Array.from(vmRefusal, (refusal) => (refusal === 0 ? 1 : 0));
+  return bound({ cluster, place, score, movable, budget }).combined;
+}
 
 /** The greedy phase. */
 export function greedyPhase(cluster: Cluster, budget: number): Phase {

@@ -1,7 +1,7 @@
 import type { EngineOptions, Step } from '@kronos/contracts';
 import type { Cluster } from './cluster.ts';
 import type { Draft, Move } from './draft.ts';
-import { combinedOf, EPSILON, Extremes, imbalances, valuesAfter } from './measure.ts';
+import { allWithin, combinedOf, EPSILON, Extremes, imbalances, valuesAfter } from './measure.ts';
 import { arrange } from './order.ts';
 import { type Drain, staysBelow } from './passes/pack.ts';
 import { bound } from './passes/search/bound.ts';
@@ -69,7 +69,7 @@ function gainsOf(cluster: Cluster, score: Float64Array, moves: readonly Move[]):
 
 /**
  * How good a spread plan is: the least combined imbalance that any plan with the budget could reach, and what share of the
- * reduction that this leaves possible has been reached.
+ * reduction that this leaves possible has been reached; null where nothing could be gained or nothing was asked for.
  */
 export function quality(
   cluster: Cluster,
@@ -82,7 +82,9 @@ export function quality(
   const { combined } = bound({ cluster, place: cluster.vmHost, score: cluster.score, movable, budget });
   const lowerBound = Math.min(combined, after);
   const possible = before - lowerBound;
-  if (possible <= EPSILON) return { lowerBound, shareOfPossible: null };
+  // Nothing was asked for where every policy was within its threshold.
+  const satisfied = allWithin(cluster, imbalances(cluster, cluster.score));
+  if (satisfied || possible <= EPSILON) return { lowerBound, shareOfPossible: null };
   return { lowerBound, shareOfPossible: Math.min(1, Math.max(0, (before - after) / possible)) };
 }
 

@@ -8,6 +8,7 @@ import type {
   Reason,
   Snapshot,
 } from '@kronos/contracts';
+import { LARGEST } from './grid.ts';
 import type { ReasonCode } from './reasons.ts';
 import { byText } from './sort.ts';
 
@@ -27,7 +28,7 @@ export type JudgedPolicy = {
   readonly reason: Reason | null;
   /** Raw value by host; empty when it takes no part. */
   readonly values: ReadonlyMap<string, number>;
-  /** Relative size by host; empty when hosts are alike. */
+  /** Size by host, as a share of the largest; empty when hosts are alike. */
   readonly sizes: ReadonlyMap<string, number>;
   /** How full each host is (pack mode); empty in spread mode. */
   readonly capacities: ReadonlyMap<string, number>;
@@ -116,7 +117,16 @@ export function judgePolicies(input: ScoreInput): JudgedPolicy[] {
               text: `${host} has the size ${size}`,
               detail: { query: policy.hostSizeQuery, host, size },
             });
-        sizes = answer.values;
+        // Only the ratios count. Past this one a load could not be calculated without rounding.
+        const largest = Math.max(...answer.values.values());
+        for (const [host, size] of answer.values)
+          if (largest > size * LARGEST)
+            return skipped({
+              code: 'policy-bad-size',
+              text: `${host} has the size ${size}, more than ${LARGEST} times smaller than the largest, ${largest}`,
+              detail: { query: policy.hostSizeQuery, host, size, largest },
+            });
+        sizes = new Map([...answer.values].map(([host, size]) => [host, size / largest]));
       }
       let capacities: ReadonlyMap<string, number> = none;
       if (policy.mode === 'pack') {

@@ -1,4 +1,7 @@
+import { at } from '../../array.ts';
 import type { Cluster } from '../../cluster.ts';
+import { fitsUnits } from '../../constraints.ts';
+import { type Parts, partsOf } from '../../parts.ts';
 
 /** The state that a bound is for. */
 export type BoundInput = {
@@ -15,14 +18,14 @@ export type BoundInput = {
 export type Bound = { readonly high: Float64Array; readonly low: Float64Array; readonly combined: number };
 
 /**
- * A lower bound on the combined imbalance that any plan with the budget can reach, rules and capacity left aside. Each
- * policy is bounded for itself:
+ * A lower bound on the combined imbalance that any plan within the budget can reach. Order of moves and server groups are
+ * left aside. Each policy is bounded for itself:
  *
  * - the maximum by the fewest VMs that must leave, largest first, host by host; the minimum by the fewest that must arrive, the
- *   largest of all;
- * - both by the mean, as load does not vanish;
- * - both by what can flow: with a minimum of m no host gives more than it has above m, and with a maximum of M none takes
- *   more than it has room below M, and every host that gives or takes costs a move;
+ *   largest that may and could ever fit;
+ * - both, part by part, by the mean, as load neither vanishes nor leaves its part;
+ * - both, part by part, by what can flow: with a minimum of m no host gives more than it has above m, and with a maximum of M
+ *   none takes more than it has room below M, and every host that gives or takes costs a move; the parts share the budget;
  * - where all weights are multiples of one quantum, by the lattice on which all values lie.
  */
 export function bound(input: BoundInput): Bound {
@@ -35,167 +38,256 @@ export function bound(input: BoundInput): Bound {
     const ends = new PolicyBound(input, shared, p).ends();
     high[p] = ends.high;
     low[p] = ends.low;
-    combined += (policies[p]?.weight ?? 0) * (ends.high - ends.low);
+    combined += (policies[p]?.weight ?? 0) * Math.max(0, ends.high - ends.low);
   }
-  return { high, low, combined: Math.max(0, combined) };
+  return { high, low, combined: Math.max(0, combined - ROUNDING) };
 }
 
 /** What the bounds of all policies need. */
 class Shared {
+  /** Hosts whose values are bounded. */
   readonly counted: number[] = [];
-  readonly others: number[] = [];
-  readonly vms: number[] = [];
+  readonly parts: Parts;
   readonly onHost: number[][];
+  /** By host and resource class: what an arrival could find at most, once all VMs that may leave have left. */
+  readonly #most: Float64Array;
+  readonly #cluster: Cluster;
+  readonly #place: Int32Array;
 
   constructor({ cluster, place, movable }: BoundInput) {
-    this.onHost = Array.from({ length: cluster.H }, () => []);
-    for (let v = 0; v < cluster.V; v++) {
-      if (movable[v] !== 1) continue;
-      this.vms.push(v);
-      this.onHost[place[v] ?? 0]?.push(v);
+    const { H, R, V, demand } = cluster;
+    this.#cluster = cluster;
+    this.#place = place;
+    this.parts = partsOf(cluster, place, movable);
+    this.onHost = Array.from({ length: H }, () => []);
+    this.#most = Float64Array.from(cluster.free);
+    for (let v = 0; v < V; v++) {
+      if (this.parts.movable[v] !== 1) continue;
+      const h = at(place, v);
+      this.onHost[h]?.push(v);
+      for (let r = 0; r < R; r++) this.#most[h * R + r] = at(this.#most, h * R + r) + at(demand, v * R + r);
     }
-    for (let h = 0; h < cluster.H; h++) {
-      if (cluster.counted[h] === 1) this.counted.push(h);
-      else if ((this.onHost[h]?.length ?? 0) > 0) this.others.push(h);
+    for (let h = 0; h < H; h++) if (cluster.counted[h] === 1) this.counted.push(h);
+  }
+
+  /** False when the VM can never arrive at the host. */
+  mayArrive(vm: number, host: number): boolean {
+    const { R, demand, units, hostRefusal, keyLegal, vmKey, classes, hostClass } = this.#cluster;
+    if (this.#place[vm] === host || hostRefusal[host] !== 0) return false;
+    if (at(keyLegal, at(vmKey, vm) * classes + at(hostClass, host)) !== 0) return false;
+    for (let r = 0; r < R; r++) {
+      const amount = at(demand, vm * R + r);
+      if (amount <= 0) continue;
+      if (amount > at(this.#most, host * R + r)) return false;
+      if (units !== null && !fitsUnits(units, host * R + r, amount)) return false;
     }
+    return true;
   }
 }
 
+/** A counted host, as one policy sees it. */
+type Host = {
+  readonly index: number;
+  readonly value: number;
+  readonly size: number;
+  /** Loads of its movable VMs, largest first. */
+  readonly own: Float64Array;
+  /** The movable VMs of its part, largest load first. */
+  readonly partVms: Int32Array;
+  /** Loads of those that may arrive, largest first; found as far as they are asked for. */
+  readonly arriving: number[];
+  /** How many of the part's VMs have been asked whether they may arrive. */
+  looked: number;
+};
+
+type PolicyPart = {
+  readonly hosts: Host[];
+  /** Loads of the movable VMs of each of its hosts that is not counted, largest first. */
+  readonly outside: Float64Array[];
+};
+
 class PolicyBound {
+  readonly #cluster: Cluster;
+  readonly #policy: number;
   readonly #budget: number;
-  readonly #hosts: readonly number[];
-  /** Values of the counted hosts, and their sizes. */
-  readonly #value: Float64Array;
-  readonly #size: Float64Array;
-  /** Loads of the movable VMs of each counted and each other host, and of all; largest first. */
-  readonly #own: Float64Array[];
-  readonly #outside: Float64Array[];
-  readonly #all: Float64Array;
-  readonly #alike: boolean;
+  readonly #shared: Shared;
+  readonly #hosts: readonly Host[];
+  readonly #parts: readonly PolicyPart[];
 
   constructor({ cluster, score, budget }: BoundInput, shared: Shared, p: number) {
     const { P, load, size } = cluster;
-    const loads = (vms: readonly number[]): Float64Array =>
-      Float64Array.from(vms, (v) => load[v * P + p] ?? 0)
+    const { parts, onHost } = shared;
+    this.#cluster = cluster;
+    this.#policy = p;
+    this.#budget = budget;
+    this.#shared = shared;
+    const loadOf = (v: number): number => at(load, v * P + p);
+    const loads = (h: number): Float64Array =>
+      Float64Array.from(onHost[h] ?? [], loadOf)
         .sort()
         .reverse();
-    this.#budget = budget;
-    this.#hosts = shared.counted;
-    this.#value = Float64Array.from(shared.counted, (h) => score[h * P + p] ?? 0);
-    this.#size = Float64Array.from(shared.counted, (h) => size[h * P + p] ?? 1);
-    this.#own = shared.counted.map((h) => loads(shared.onHost[h] ?? []));
-    this.#outside = shared.others.map((h) => loads(shared.onHost[h] ?? []));
-    this.#all = loads(shared.vms);
-    this.#alike = cluster.alike;
+    const byPart: { hosts: Host[]; outside: Float64Array[]; vms: number[] }[] = Array.from(
+      { length: parts.count },
+      () => ({ hosts: [], outside: [], vms: [] }),
+    );
+    for (let h = 0; h < cluster.H; h++) {
+      const part = byPart[at(parts.ofHost, h)];
+      const own = onHost[h] ?? [];
+      if (part === undefined) continue;
+      for (const v of own) part.vms.push(v);
+      if (cluster.counted[h] !== 1 && own.length > 0) part.outside.push(loads(h));
+    }
+    const sorted = byPart.map((part) => Int32Array.from(part.vms).sort((x, y) => loadOf(y) - loadOf(x)));
+    this.#hosts = shared.counted.map((h) => ({
+      index: h,
+      value: at(score, h * P + p),
+      size: at(size, h * P + p),
+      own: loads(h),
+      partVms: sorted[at(parts.ofHost, h)] ?? new Int32Array(0),
+      arriving: [],
+      looked: 0,
+    }));
+    for (const host of this.#hosts) byPart[at(parts.ofHost, host.index)]?.hosts.push(host);
+    this.#parts = byPart.filter((part) => part.hosts.length > 0);
   }
 
   ends(): { high: number; low: number } {
-    const n = this.#hosts.length;
-    if (n === 0) return { high: 0, low: 0 };
-    let total = 0;
-    let sizes = 0;
+    if (this.#hosts.length === 0) return { high: 0, low: 0 };
     let bottom = Number.POSITIVE_INFINITY;
     let top = Number.NEGATIVE_INFINITY;
-    for (let i = 0; i < n; i++) {
-      const x = this.#value[i] as number;
-      total += x * (this.#size[i] as number);
-      sizes += this.#size[i] as number;
-      if (x < bottom) bottom = x;
-      if (x > top) top = x;
+    for (const { value } of this.#hosts) {
+      if (value < bottom) bottom = value;
+      if (value > top) top = value;
     }
-    // Only VMs from other hosts can raise the mean.
-    let incoming = 0;
-    const outside = Float64Array.from(this.#outside.flatMap((loads) => [...loads]))
-      .sort()
-      .reverse();
-    for (let i = 0; i < Math.min(this.#budget, outside.length); i++) incoming += outside[i] as number;
-    let high = Math.max(this.#leastMaximum(), total / sizes);
+    let high = this.#leastMaximum();
+    let low = this.#greatestMinimum();
+    for (const part of this.#parts) {
+      const { least, most } = this.#means(part);
+      high = Math.max(high, least);
+      low = Math.min(low, most);
+    }
     high = bisect(high, top, (m) => this.#canTake(m));
-    let low = Math.min(this.#greatestMinimum(), (total + incoming) / sizes, high);
     low = -bisect(-low, -bottom, (m) => this.#canGive(-m));
-    const lattice = this.#alike ? this.#lattice() : null;
+    const lattice = this.#cluster.alike ? this.#lattice() : null;
     if (lattice !== null) {
       high = lattice.up(high);
       low = lattice.down(low);
     }
-    return { high, low: Math.min(low, high) };
+    return { high, low };
+  }
+
+  /** The mean of the part's counted hosts as it is, and as it is at most once VMs have come from its other hosts. */
+  #means(part: PolicyPart): { least: number; most: number } {
+    let total = 0;
+    let sizes = 0;
+    for (const { value, size } of part.hosts) {
+      total += value * size;
+      sizes += size;
+    }
+    let incoming = 0;
+    const outside = Float64Array.from(part.outside.flatMap((loads) => [...loads]))
+      .sort()
+      .reverse();
+    for (let i = 0; i < Math.min(this.#budget, outside.length); i++) incoming += Math.max(0, at(outside, i));
+    return { least: total / sizes, most: (total + incoming) / sizes };
+  }
+
+  /** The load of the n-th largest VM that may arrive at the host; undefined when there are no more. */
+  #arrival(host: Host, n: number): number | undefined {
+    const vms = host.partVms;
+    while (host.arriving.length <= n && host.looked < vms.length) {
+      const vm = at(vms, host.looked);
+      // Past so many VMs that do not fit, one is taken to fit: that only makes the bound lower.
+      if (host.looked++ < LOOK + 2 * n && !this.#shared.mayArrive(vm, host.index)) continue;
+      host.arriving.push(at(this.#cluster.load, vm * this.#cluster.P + this.#policy));
+    }
+    return host.arriving[n];
   }
 
   /** `budget` times the highest host loses its largest VM. */
   #leastMaximum(): number {
-    const heap = new Heap(this.#value.map((x) => -x));
-    const gone = new Int32Array(this.#hosts.length);
+    const hosts = this.#hosts;
+    const heap = new Heap(Float64Array.from(hosts, (host) => -host.value));
+    const gone = new Int32Array(hosts.length);
     for (let k = 0; k < this.#budget; k++) {
       const i = heap.top();
-      const largest = this.#own[i]?.[gone[i] as number];
+      const host = hosts[i] as Host;
+      const largest = host.own[at(gone, i)];
       if (largest === undefined || largest <= 0) break;
-      gone[i] = (gone[i] as number) + 1;
-      heap.replaceTop(heap.topKey() + largest / (this.#size[i] as number));
+      gone[i] = at(gone, i) + 1;
+      heap.replaceTop(heap.topKey() + largest / host.size);
     }
     return -heap.topKey();
   }
 
-  /** `budget` times the lowest host gains the largest VM that it has not had yet. */
+  /** `budget` times the lowest host gains the largest VM that it may take and has not had yet. */
   #greatestMinimum(): number {
-    const heap = new Heap(this.#value);
-    const came = new Int32Array(this.#hosts.length);
+    const hosts = this.#hosts;
+    const heap = new Heap(Float64Array.from(hosts, (host) => host.value));
+    const came = new Int32Array(hosts.length);
     for (let k = 0; k < this.#budget; k++) {
       const i = heap.top();
-      const largest = this.#all[came[i] as number];
+      const host = hosts[i] as Host;
+      const largest = this.#arrival(host, at(came, i));
       if (largest === undefined || largest <= 0) break;
-      came[i] = (came[i] as number) + 1;
-      heap.replaceTop(heap.topKey() + largest / (this.#size[i] as number));
+      came[i] = at(came, i) + 1;
+      heap.replaceTop(heap.topKey() + largest / host.size);
     }
     return heap.topKey();
   }
 
   /** Can what is missing below a minimum be given by the hosts above it, in as many moves as the budget has? */
   #canGive(minimum: number): boolean {
-    let missing = 0;
-    const gains: number[] = [];
-    for (let i = 0; i < this.#hosts.length; i++) {
-      const above = ((this.#value[i] as number) - minimum) * (this.#size[i] as number);
-      if (above < 0) missing -= above;
-      else this.#addGains(gains, above, this.#own[i] as Float64Array);
+    let left = this.#budget;
+    for (const part of this.#parts) {
+      let missing = 0;
+      const gains: number[] = [];
+      for (const { value, size, own } of part.hosts) {
+        const above = (value - minimum) * size;
+        if (above < 0) missing -= above;
+        else this.#addGains(gains, above, (n) => own[n]);
+      }
+      for (const loads of part.outside) this.#addGains(gains, Number.POSITIVE_INFINITY, (n) => loads[n]);
+      left -= movesFor(missing, gains, left);
+      if (left < 0) return false;
     }
-    for (const loads of this.#outside) this.#addGains(gains, Number.POSITIVE_INFINITY, loads);
-    return missing <= this.#best(gains) + FLOW_SLACK;
+    return true;
   }
 
   /** Can what is too much above a maximum be taken by the hosts below it? */
   #canTake(maximum: number): boolean {
-    let excess = 0;
-    const gains: number[] = [];
-    for (let i = 0; i < this.#hosts.length; i++) {
-      const room = (maximum - (this.#value[i] as number)) * (this.#size[i] as number);
-      if (room < 0) excess -= room;
-      else this.#addGains(gains, room, this.#all);
+    let left = this.#budget;
+    for (const part of this.#parts) {
+      let excess = 0;
+      const gains: number[] = [];
+      for (const host of part.hosts) {
+        const room = (maximum - host.value) * host.size;
+        if (room < 0) excess -= room;
+        else this.#addGains(gains, room, (n) => this.#arrival(host, n));
+      }
+      left -= movesFor(excess, gains, left);
+      if (left < 0) return false;
     }
-    return excess <= this.#best(gains) + FLOW_SLACK;
+    return true;
   }
 
   /** What a host can give or take at most, move by move: the largest VMs, never more than the amount in all. */
-  #addGains(gains: number[], amount: number, loads: Float64Array): void {
+  #addGains(gains: number[], amount: number, load: (n: number) => number | undefined): void {
     let left = amount;
-    for (let i = 0; i < loads.length && i < this.#budget && left > 0; i++) {
-      const gain = Math.min(left, loads[i] as number);
+    for (let n = 0; n < this.#budget && left > 0; n++) {
+      const gain = Math.min(left, load(n) ?? 0);
       if (gain <= 0) return;
       gains.push(gain);
       left -= gain;
     }
   }
 
-  #best(gains: readonly number[]): number {
-    const sorted = Float64Array.from(gains).sort();
-    let sum = 0;
-    for (let i = sorted.length - 1; i >= 0 && i >= sorted.length - this.#budget; i--) sum += sorted[i] as number;
-    return sum;
-  }
-
   /** The lattice on which every value that a plan leads to lies; null where there is none that matters. */
   #lattice(): { up: (x: number) => number; down: (x: number) => number } | null {
-    const origin = this.#value[0] ?? 0;
-    const terms = new Set([...this.#all, ...this.#value.map((x) => Math.abs(x - origin))]);
+    const { P, load } = this.#cluster;
+    const origin = this.#hosts[0]?.value ?? 0;
+    const terms = new Set(this.#hosts.map(({ value }) => Math.abs(value - origin)));
+    for (const { partVms } of this.#hosts) for (const v of partVms) terms.add(at(load, v * P + this.#policy));
     let quantum = 0;
     for (const term of terms) {
       quantum = commonDivisor(quantum, term);
@@ -214,6 +306,20 @@ class PolicyBound {
   }
 }
 
+/** How many of the gains, largest first, bring the amount together; more than `most` when these do not. */
+function movesFor(amount: number, gains: readonly number[], most: number): number {
+  let rest = amount - FLOW_SLACK;
+  if (rest <= 0) return 0;
+  const sorted = Float64Array.from(gains).sort();
+  let moves = 0;
+  for (let i = sorted.length - 1; i >= 0 && rest > 0 && moves <= most; i--, moves++) rest -= at(sorted, i);
+  return rest > 0 ? Number.POSITIVE_INFINITY : moves;
+}
+
+/** VMs that are asked whether they may arrive at a host before they are taken to. */
+const LOOK = 64;
+/** Sums and quotients of values are off by less than this. */
+const ROUNDING = 1e-9;
 /** Flows are compared with this much in favour of what is possible. */
 const FLOW_SLACK = 1e-9;
 /** A finer lattice hardly changes a bound. */

@@ -1,0 +1,181 @@
+import { describe, expect, it } from 'vitest';
+import { type ClusterFile, parseClusterFile, planCluster } from './clusterFile.ts';
+import { ClusterFileError } from './errors.ts';
+
+/** A cluster with every field. */
+const whole = {
+  policies: ['cpu', 'mem'],
+  weights: [3, 1],
+  thresholds: [0.2, 0.3],
+  targets: [0.1, 0.3],
+  hosts: [
+    {
+      id: 'a',
+      score: [0.9, 0.5],
+      size: [1, 2],
+      memFreeMb: 1024,
+      vcpusFree: 4,
+      free: { CUSTOM_GPU: 2 },
+      status: 'enabled',
+      state: 'up',
+      az: 'z1',
+    },
+    { id: 'b' },
+  ],
+  vms: [
+    { id: 'v', host: 'a', w: [0.3, 0.1], vcpus: 2, memMb: 512, resources: { CUSTOM_GPU: 1 }, pin: 'z1', costGib: 8 },
+    { id: 'u', host: 'b', w: [0.1, 0.1] },
+  ],
+  groups: [{ id: 'g', policy: 'anti-affinity', vms: ['v', 'u'], maxServerPerHost: 2 }],
+};
+
+/** The cluster with one place changed; `undefined` takes the place away. */
+function changed(path: string, value: unknown): unknown {
+  const file = structuredClone(whole);
+  const keys = path.split('.');
+  const last = keys.pop() ?? '';
+  let at: unknown = file;
+  for (const key of keys) at = Reflect.get(at as object, key);
+  if (value === undefined) Reflect.deleteProperty(at as object, last);
+  else Reflect.set(at as object, last, value);
+  return file;
+}
+
+const problemOf = (file: unknown): string => {
+  try {
+    parseClusterFile(file);
+  } catch (error) {
+    if (error instanceof ClusterFileError) return error.message.replace('cluster file: ', '');
+    throw error;
+  }
+  return '';
+};
+
+describe('a cluster file', () => {
+  it('is taken with every field, and with none but the needed ones', () => {
+    expect(parseClusterFile(whole)).toEqual(whole);
+    const bare = { policies: ['cpu'], weights: [1], hosts: [{ id: 'a' }], vms: [{ id: 'v', host: 'a', w: [0.1] }] };
+    expect(parseClusterFile(bare)).toEqual(bare);
+  });
+
+  it.each<[path: string, value: unknown, problem: string]>([
+    ['hosts.0.colour', 'red', 'hosts[0].colour is unknown; known fields are id, score, size'],
+    ['vms', undefined, 'vms is missing'],
+    ['vms.0.w', undefined, 'vms[0].w is missing'],
+    ['policies', [], 'policies must not be empty'],
+    ['policies', ['cpu', 'cpu'], 'policies[1] repeats "cpu"'],
+    ['weights', [1], 'weights must hold 2 numbers, one per policy'],
+    ['targets', [0.1], 'targets must hold 2 numbers, one per policy'],
+    ['targets', [0.1, 0.4], 'targets[1] must be at most the threshold, 0.3'],
+    ['hosts.0.size', [1, 0], 'hosts[0].size[1] must be above 0'],
+    ['hosts.0.size', [1], 'hosts[0].size must hold 2 numbers, one per policy'],
+    ['hosts.0.free', { MEMORY_MB: 5 }, 'hosts[0].free.MEMORY_MB is given by memFreeMb'],
+    ['hosts.0.free', { CUSTOM_GPU: -1 }, 'hosts[0].free.CUSTOM_GPU must be at least 0'],
+    ['vms.0.resources', { VCPU: 5 }, 'vms[0].resources.VCPU is given by vcpus'],
+    ['hosts.0.status', 'off', 'hosts[0].status must be one of enabled, disabled'],
+    ['hosts.1.id', 'a', 'hosts[1].id repeats "a"'],
+    ['vms.0.host', 'c', 'vms[0].host names "c", which is no host'],
+    ['vms.0.w', [0.1, '1'], 'vms[0].w[1] must be a number'],
+    ['vms.0.w', [0.1, Number.NaN], 'vms[0].w[1] must be a number'],
+    ['groups.0.vms', ['v', 'x'], 'groups[0].vms[1] names "x", which is no VM'],
+    ['groups.0.policy', 'together', 'groups[0].policy must be one of'],
+    ['groups.0.maxServerPerHost', 1.5, 'groups[0].maxServerPerHost must be a whole number'],
+  ])('%s = %j is an error that names the place', (path, value, problem) => {
+    expect(problemOf(changed(path, value))).toContain(problem);
+  });
+
+  it.each<[path: string, value: unknown, problem: string]>([
+    ['weights', [1e308, 1e308], 'weights[0] is 1e+308; it must be at most 1000000000'],
+    ['vms.0.w', [1e300, 0.1], 'vms[0].w[0] is 1e+300; it must be at most 4096'],
+    ['hosts.0.score', [0.1, 5000], 'hosts[0].score[1] is 5000; it must be at most 4096'],
+    ['vms.1', { id: 'u', host: 'a', w: [4096, 0] }, 'vms[1].w[0] brings the sum of cpu on a to 4096.3'],
+    ['hosts.1.size', [1e-9, 1], 'hosts[1].size[0] is 1e-9: more than 4096 times smaller than the largest, 1'],
+    ['vms.0.w', [0.1, 4000], 'vms[0].w[1] would be 8000 on the smallest host; it must be at most 4096'],
+  ])('%s = %j overflows, and is an error that names the place', (path, value, problem) => {
+    expect(problemOf(changed(path, value))).toContain(problem);
+  });
+});
+
+describe('a plan for a cluster file', () => {
+  const file = (more: Partial<ClusterFile> = {}): ClusterFile => ({
+    policies: ['cpu'],
+    weights: [1],
+    hosts: [{ id: 'a' }, { id: 'b' }],
+    vms: [
+      { id: 'v1', host: 'a', w: [0.3] },
+      { id: 'v2', host: 'a', w: [0.3] },
+    ],
+    ...more,
+  });
+  const moves = (cluster: ClusterFile, options: { restrictToAz?: boolean } = {}): string[] =>
+    planCluster(cluster, { maxMigrations: 4, ...options }).moves.map(
+      (move) => `${move.vm}: ${move.from} -> ${move.to}`,
+    );
+
+  it('moves VMs where nothing is against it', () => {
+    expect(moves(file())).toEqual(['v1: a -> b']);
+  });
+
+  it('moves no VM off a host that is down, and counts no such host', () => {
+    const hosts = [{ id: 'a', state: 'down' as const }, { id: 'b' }, { id: 'c' }];
+    expect(moves(file({ hosts }))).toEqual([]);
+    const disabled = {
+      ...file(),
+      hosts: [{ id: 'a', state: 'down' as const, status: 'disabled' as const }, { id: 'b' }],
+    };
+    const plan = planCluster(disabled, { maxMigrations: 4, evacuateDisabledHosts: true });
+    expect(plan.moves).toEqual([]);
+    expect(plan.stats.refusals).toEqual({});
+  });
+
+  it('keeps a VM in the zone that it is pinned to, and others in theirs only if it is asked to', () => {
+    const hosts = [
+      { id: 'a', az: 'z1' },
+      { id: 'b', az: 'z2' },
+    ];
+    expect(moves(file({ hosts }))).toEqual(['v1: a -> b']);
+    expect(moves(file({ hosts }), { restrictToAz: true })).toEqual([]);
+    const [first, second] = file().vms;
+    if (first === undefined || second === undefined) throw new Error('no VMs');
+    expect(moves(file({ hosts, vms: [{ ...first, pin: 'z1' }, second] }))).toEqual(['v2: a -> b']);
+  });
+
+  it('shares loads by the sizes of hosts, whatever their unit', () => {
+    for (const unit of [1, 1e9, 1e-6]) {
+      const hosts = [
+        { id: 'a', size: [unit] },
+        { id: 'b', size: [2 * unit] },
+      ];
+      const { after } = planCluster(file({ hosts }), { maxMigrations: 4 });
+      // Of .6 on a one VM leaves .3, and is .15 of b; both are .3 of b.
+      expect(after.combined).toBeCloseTo(0.15, 9);
+    }
+  });
+
+  it('fits every resource class that a VM claims, and only these', () => {
+    const vms = file().vms.map((vm) => ({ ...vm, resources: { CUSTOM_GPU: 1 } }));
+    expect(moves(file({ vms, hosts: [{ id: 'a' }, { id: 'b', free: { CUSTOM_GPU: 1 } }] }))).toEqual(['v1: a -> b']);
+    expect(moves(file({ vms, hosts: [{ id: 'a' }, { id: 'b', free: { CUSTOM_GPU: 0 } }] }))).toEqual([]);
+    expect(moves(file({ vms }))).toEqual([]);
+    expect(moves(file({ hosts: [{ id: 'a' }, { id: 'b', free: { CUSTOM_GPU: 0 } }] }))).toEqual(['v1: a -> b']);
+  });
+
+  it('lets a group hold as many members on a host as it says', () => {
+    const vms = [
+      { id: 'v1', host: 'a', w: [0.3] },
+      { id: 'v2', host: 'a', w: [0.3] },
+      { id: 'v3', host: 'b', w: [0] },
+    ];
+    const group = (maxServerPerHost: number) => ({
+      groups: [{ id: 'g', policy: 'anti-affinity' as const, vms: ['v1', 'v2', 'v3'], maxServerPerHost }],
+    });
+    expect(moves(file({ vms, ...group(2) }))).toEqual(['v1: a -> b']);
+    expect(moves(file({ vms, ...group(1) }))).toEqual([]);
+  });
+
+  it('has no share of the possible where every policy was within its threshold', () => {
+    const share = (thresholds: number[]) => planCluster(file({ thresholds }), { maxMigrations: 4 }).shareOfPossible;
+    expect(share([0.6])).toBeNull();
+    expect(share([0.5])).toBe(1);
+  });
+});
