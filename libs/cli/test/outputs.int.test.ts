@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { commandSnapshotId, type LogEvent } from '@kronos/contracts';
@@ -172,6 +172,21 @@ describe('understanding', () => {
     }
   });
   it('explain host', () => golden(`explain host ${anyPlan().steps[0]?.from} --in ${scratch}/case`, 'explain-host'));
+  it('a recording that was changed is named with the place, and the status is 1', async () => {
+    const path = join(scratch, 'case', 'log.jsonl');
+    const whole = await readFile(path, 'utf8');
+    const lines = whole.trimEnd().split('\n');
+    const dropped = lines.findIndex((line) => line.includes('"migration.started"'));
+    await writeFile(path, `${lines.toSpliced(dropped, 1).join('\n')}\n`);
+    const said = await world.kronos(['replay', join(scratch, 'case')]);
+    expect(said).toMatchObject({
+      status: 1,
+      err: expect.stringMatching(`log.jsonl:${dropped + 1}: event \\d+ followed`),
+    });
+    expect((await world.kronos(['replay', join(scratch, 'case'), '--what-if'])).status).toBe(1);
+    await writeFile(path, whole);
+    expect((await world.kronos(['replay', join(scratch, 'case')])).status).toBe(0);
+  });
   it('explain what is not there', () => golden(`explain vm nope --in ${scratch}/case`, 'explain-nope'));
   it('explain without the snapshot gives what the log holds, and says so', () =>
     golden(`explain plan ${anyPlan().id}`, 'explain-log-only'));

@@ -51,6 +51,8 @@ export interface History {
   events(to?: number, from?: number): AsyncIterable<StoredEvent>;
   /** A state to start a fold from, at most up to this sequence; null: there is none, so from the first event. */
   checkpoint(upTo: number): Promise<LogState | null>;
+  /** The range whose snapshots are kept: what can be run again when no range is asked for. */
+  kept(): Promise<Range>;
   /** Decisions about snapshots of the range, in the order of the log. */
   decisions(range: Range): AsyncIterable<StoredDecision>;
   /** Snapshots of the range, those of one aggregate in the order of their times. */

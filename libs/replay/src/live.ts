@@ -18,6 +18,12 @@ export const liveHistory = (
   anonymized: false,
   events: (to, from) => log.replay({ ...(to === undefined ? {} : { to }), ...(from === undefined ? {} : { from }) }),
   checkpoint: (upTo) => startingPoint(log, onPassedOver, upTo),
+  async kept() {
+    // Of the oldest cycle some aggregates' snapshots may be gone already.
+    for await (const { message, problem, sequence } of log.replaySnapshots())
+      if (problem === undefined) return sequence === 1 ? {} : { sinceMs: Date.parse(message.time) + SLACK_MS };
+    return {};
+  },
   async *decisions(range) {
     const aggregates = range.aggregates === undefined ? {} : { aggregates: range.aggregates };
     for await (const { message, problem, sequence } of log.tail({

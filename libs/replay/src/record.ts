@@ -58,6 +58,13 @@ export async function recordRange(history: History, directory: string, options: 
     names.settle();
   }
 
+  const times = entries.map((entry) => entry.timeMs);
+  const iso = (ms: number): string => new Date(ms).toISOString();
+  const recordedRange = {
+    since: iso(times.reduce((a, b) => Math.min(a, b))),
+    until: iso(times.reduce((a, b) => Math.max(a, b))),
+  };
+
   const writer = await createRecording(directory);
   const missing: string[] = [];
   let snapshots = 0;
@@ -95,6 +102,7 @@ export async function recordRange(history: History, directory: string, options: 
     madeAt: new Date(options.nowMs).toISOString(),
     anonymized: options.anonymize,
     aggregates: aggregates.map((name) => names?.aggregate(name) ?? name),
+    range: recordedRange,
     options: Object.fromEntries(inForce),
   });
   return { directory, snapshots, events, aggregates, missing };

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -14,21 +15,22 @@ import {
 import { digestOf } from '@kronos/eventlog';
 import { type Cooldowns, emptyCooldowns, readCooldowns } from '@kronos/projections';
 import { z } from 'zod';
+import { ABOUT, checkChain, digestOfText, LOG, MANIFEST, type ManifestFile, manifestText } from './chain.ts';
 import { RecordingExists, RecordingInvalid } from './errors.ts';
-import { type History, inRange, type LoadedSnapshot, readSnapshot, type SnapshotEntry } from './history.ts';
+import { type History, inRange, type LoadedSnapshot, type Range, readSnapshot, type SnapshotEntry } from './history.ts';
 
-/** The form of a recorded directory. A later version reads every earlier one. */
-const FORM = 1;
-const ABOUT = 'recording.json';
-const LOG = 'log.jsonl';
+/** The form of a recorded directory. A later version reads every earlier one; form 1 has no chain and no range. */
+const FORM = 2;
 const COOLDOWNS = 'cooldowns.json';
 
 const aboutSchema = z.object({
-  form: z.literal(FORM),
+  form: z.union([z.literal(1), z.literal(FORM)]),
   madeBy: z.string(),
   madeAt: z.iso.datetime(),
   anonymized: z.boolean(),
   aggregates: z.array(z.string()),
+  /** Times of the first and the last snapshot that were to be recorded: the decisions of this range can be run again. */
+  range: z.object({ since: z.iso.datetime(), until: z.iso.datetime() }).optional(),
   /** The options in force at the end, by aggregate; for what-ifs where the log names none. */
   options: z.record(z.string(), engineOptionsSchema),
 });
@@ -41,12 +43,14 @@ const README = `A recording of Kronos.
   snapshots/       what was seen: one file per snapshot, by aggregate, in the order of time
   log.jsonl        the event log from its first event: one event per line, with its sequence and the server's time
   details/         details of large decisions, by digest
+  manifest.jsonl   every file with its digest, each line with the digest of the line above
   cooldowns.json   what a what-if remembers at its start beside the log: seconds that remain (quarantines: -1 for ever)
 
   kronos replay DIRECTORY                            run every recorded decision again and compare
   kronos replay DIRECTORY --set engine.cooldown=0    what would have been
 
-All files may be edited; a decision whose snapshot was edited is reported as such.
+Edit cooldowns.json as you like. kronos replay names every other file and event that was changed, moved, dropped or
+added, and exits with status 1.
 `;
 
 /** \`2026-03-01T120000.123Z-gpu-29537.json\`: names sort by time, and hold the id. */
@@ -79,22 +83,48 @@ export async function createRecording(directory: string): Promise<RecordingWrite
   await writeFile(join(directory, COOLDOWNS), json(emptyCooldowns));
   await mkdir(join(directory, 'snapshots'));
   const log = await open(join(directory, LOG), 'w');
+  const logHash = createHash('sha256');
+  const files: ManifestFile[] = [];
+  const details = new Set<string>();
+  const events = { count: 0, bytes: 0, first: null as number | null, last: null as number | null };
+  let above: string | null = null;
+
+  async function put(file: string, text: string): Promise<void> {
+    await writeFile(join(directory, file), text);
+    files.push({ file, digest: digestOfText(text), bytes: Buffer.byteLength(text) });
+  }
+
   return {
     async snapshot(snapshot, body = snapshot) {
-      const folder = join(directory, 'snapshots', encodeToken(snapshot.aggregate));
-      await mkdir(folder, { recursive: true });
-      await writeFile(join(folder, fileOf(snapshot)), json(body));
+      const folder = `snapshots/${encodeToken(snapshot.aggregate)}`;
+      await mkdir(join(directory, folder), { recursive: true });
+      await put(`${folder}/${fileOf(snapshot)}`, json(body));
     },
     async event({ sequence, storedAt, event }) {
-      await log.appendFile(`${JSON.stringify({ sequence, storedAt: new Date(storedAt).toISOString(), event })}\n`);
+      const link = { after: events.last, previous: above === null ? null : digestOfText(above) };
+      above = JSON.stringify({ sequence, storedAt: new Date(storedAt).toISOString(), ...link, event });
+      const line = `${above}\n`;
+      await log.appendFile(line);
+      logHash.update(line);
+      events.count += 1;
+      events.bytes += Buffer.byteLength(line);
+      events.first ??= sequence;
+      events.last = sequence;
     },
     async details(ref, body) {
+      const file = `details/${detailsFile(ref)}`;
+      if (details.has(file)) return;
+      details.add(file);
       await mkdir(join(directory, 'details'), { recursive: true });
-      await writeFile(join(directory, 'details', detailsFile(ref)), json(JSON.parse(new TextDecoder().decode(body))));
+      await put(file, json(JSON.parse(new TextDecoder().decode(body))));
     },
     async close(about) {
       await log.close();
-      await writeFile(join(directory, ABOUT), json({ form: FORM, ...about }));
+      const digest = `sha256:${logHash.digest('hex')}`;
+      const { count, bytes, first, last } = events;
+      files.push({ file: LOG, digest, bytes, events: count, first, last });
+      await put(ABOUT, json({ form: FORM, ...about }));
+      await writeFile(join(directory, MANIFEST), manifestText(first, files));
     },
   };
 }
@@ -107,10 +137,17 @@ export type Recording = {
   readonly history: History;
   readonly about: About;
   readonly cooldowns: Cooldowns;
+  /** What was changed, moved, dropped or added since it was written, each with file and place. */
+  readonly problems: readonly string[];
 };
 
+const NO_CHAIN = `${ABOUT}: form 1 has no chain: nothing shows whether the recording is whole. Record it again.`;
+
 /** @throws RecordingInvalid, CooldownsInvalid */
-export async function readRecording(directory: string): Promise<Recording> {
+export async function readRecording(
+  directory: string,
+  onProgress?: (done: number, total: number) => void,
+): Promise<Recording> {
   const about = aboutSchema.safeParse(
     await readJson(
       join(directory, ABOUT),
@@ -124,13 +161,16 @@ export async function readRecording(directory: string): Promise<Recording> {
     throw error;
   });
   const entries = await snapshotEntries(directory);
+  const kept = rangeOf(about.data, entries);
   return {
     about: about.data,
     cooldowns: readCooldowns(cooldownsFile),
+    problems: about.data.form === 1 ? [NO_CHAIN] : await checkChain(directory, onProgress),
     history: {
       name: directory,
       anonymized: about.data.anonymized,
       events: (to, from) => eventsOf(directory, to, from),
+      kept: async () => kept,
       checkpoint: async () => null,
       async *decisions(range) {
         for await (const { sequence, event } of eventsOf(directory))
@@ -146,6 +186,15 @@ export async function readRecording(directory: string): Promise<Recording> {
       },
     },
   };
+}
+
+/** The range that was recorded; in form 1 that of the snapshots which are there. */
+function rangeOf({ range }: About, entries: readonly SnapshotEntry[]): Range {
+  const [sinceMs, untilMs] =
+    range === undefined
+      ? [entries[0]?.timeMs, entries.at(-1)?.timeMs]
+      : [Date.parse(range.since), Date.parse(range.until)];
+  return { ...(sinceMs === undefined ? {} : { sinceMs }), ...(untilMs === undefined ? {} : { untilMs }) };
 }
 
 async function snapshotEntries(directory: string): Promise<SnapshotEntry[]> {

@@ -40,6 +40,7 @@ describe('a recording', () => {
       'README.txt',
       'cooldowns.json',
       'log.jsonl',
+      'manifest.jsonl',
       'recording.json',
       'snapshots',
     ]);
@@ -95,7 +96,7 @@ describe('a recording', () => {
   });
 
   it.each([
-    ['recording.json', '{"form": 2}', 'recording.json: form:'],
+    ['recording.json', '{"form": 3}', 'recording.json: form:'],
     ['recording.json', '{', 'recording.json: is no JSON'],
     ['log.jsonl', '{"sequence": 0}\n', 'log.jsonl:1: sequence'],
     ['log.jsonl', '\nnonsense\n', 'log.jsonl:2: is no JSON'],

@@ -58,8 +58,7 @@ describe('running decisions again', () => {
 
   it('says which decisions cannot be run again', async () => {
     const cycles = await Array.fromAsync(verify(memoryHistory(day.events, day.snapshots.slice(3)), {}));
-    expect(verifyTotals(cycles)).toMatchObject({ notReplayed: 3, ok: true });
-    expect(verifyTotals(cycles, { strict: true }).ok).toBe(false);
+    expect(verifyTotals(cycles)).toMatchObject({ notReplayed: 3, ok: false });
   });
 
   it('reports what an older planner decided otherwise, which fails only when strict', async () => {

@@ -167,7 +167,7 @@ export type VerifyTotals = Readonly<Record<Verdict['verdict'], number>> & {
   readonly decisions: number;
   /** Share of the decisions that were run again and are identical; 1 when there is none. */
   readonly identicalShare: number;
-  /** False when a decision differs; strict: also by another version, or when one could not be run again. */
+  /** False when a decision differs or could not be run again; strict: also when another version decided otherwise. */
   readonly ok: boolean;
 };
 
@@ -179,6 +179,6 @@ export function verifyTotals(cycles: Iterable<Verdict>, { strict = false } = {})
     decisions += 1;
   }
   const run = decisions - totals.notReplayed;
-  const ok = strict ? totals.identical === decisions : totals.different === 0;
+  const ok = strict ? totals.identical === decisions : totals.different + totals.notReplayed === 0;
   return { ...totals, decisions, identicalShare: run === 0 ? 1 : totals.identical / run, ok };
 }

@@ -1,17 +1,10 @@
 import type { Decision, Reason } from '@kronos/contracts';
 import { type ByPolicy, type DestinationVerdict, reasonMeanings } from '@kronos/placement';
-import {
-  type Explained,
-  explainDecision,
-  explainWhere,
-  type History,
-  liveHistory,
-  readRecording,
-  type Wanted,
-} from '@kronos/replay';
+import { type Explained, explainDecision, explainWhere, type History, liveHistory, type Wanted } from '@kronos/replay';
 import type { Command } from 'commander';
 import { UsageError } from '../errors.ts';
 import { type ConfigOption, tellPassedOver, withConfig, withSession } from '../open.ts';
+import { openRecording, tellProblems } from '../recordings.ts';
 import { chooseAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, type Terminal, table } from '../terminal.ts';
@@ -136,7 +129,8 @@ async function run(
 ): Promise<void> {
   const at = options.at === undefined ? {} : { atMs: parseTime('--at', options.at, shell.now()) };
   if (options.in !== undefined) {
-    const { history, about } = await readRecording(options.in);
+    const { history, about, problems } = await openRecording(shell, options.in);
+    tellProblems(shell, history.name, problems);
     const aggregates =
       options.aggregate === undefined
         ? about.aggregates

@@ -120,6 +120,7 @@ async function writeDirectory(
     nowMs: shell.now(),
     onProgress: progress.update,
   }).finally(progress.end);
+  if (recorded.missing.length > 0) process.exitCode = 1;
   if (options.json === true) {
     printJson(terminal, recorded);
     return;

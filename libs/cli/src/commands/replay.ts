@@ -8,7 +8,6 @@ import {
   liveHistory,
   NothingRecorded,
   type Range,
-  readRecording,
   type VerifiedCycle,
   verify,
   verifyTotals,
@@ -21,6 +20,7 @@ import { type Command, Option } from 'commander';
 import { UsageError } from '../errors.ts';
 import { type ConfigOption, withConfig, withSession } from '../open.ts';
 import { progressBar } from '../progress.ts';
+import { openRecording, tellProblems } from '../recordings.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, table } from '../terminal.ts';
 import { absolute, parseTime, span } from '../times.ts';
@@ -49,10 +49,13 @@ export function replayCommand(program: Command, shell: Shell): void {
   withConfig(program.command('replay'))
     .description('run recorded decisions again and compare them, or see what would have been')
     .argument('[directory]', 'a recorded directory (default: the running system)')
-    .option('-s, --since <time>', 'from this snapshot on: 2h, 12:30, 2026-03-01T12:30Z (default: as far back as kept)')
+    .option(
+      '-s, --since <time>',
+      'from this snapshot on: 2h, 12:30, 2026-03-01T12:30Z, all (default: as far back as snapshots are kept)',
+    )
     .option('-u, --until <time>', 'up to this snapshot')
     .option('-a, --aggregate <name>', 'only this aggregate; repeatable', repeated)
-    .option('--strict', 'another planner version and what cannot be run again are failures too')
+    .option('--strict', 'count what another planner version decided otherwise as a failure')
     .option('--set <option=value>', 'what if an option had been another: engine.cooldown=0; repeatable', repeated)
     .addOption(new Option('--planner <name>', 'what if this had been the planner').choices(['search', 'greedy']))
     .option('--policies <file>', 'what if these had been the policies (a policies.yaml)')
@@ -68,28 +71,36 @@ export function replayCommand(program: Command, shell: Shell): void {
         ['kronos replay case', 'the same for a recorded directory'],
         ['kronos replay --since 1d --set engine.cooldown=0 --chart a.svg', 'what if there were no cooldown?'],
         ['kronos replay case --policies other.yaml --planner greedy', 'other thresholds, another planner'],
-      )}\n\nExit status: 0 every decision is identical (what-if: it ran), 1 one differs, 2 the command was not understood.`,
+      )}\n\nExit status: 0 every decision is identical (what-if: it ran); 1 one differs or could not be\nrun again, or the recording was changed; 2 the command was not understood.`,
     )
     .action(async (directory: string | undefined, options: ReplayOptions) => {
       if (directory !== undefined) {
-        const { history, about, cooldowns } = await readRecording(directory);
+        const { history, about, cooldowns, problems } = await openRecording(shell, directory);
         const [first] = Object.values(about.options);
         const edited = Object.values(cooldowns).some((section) => Object.keys(section).length > 0);
-        await replay(shell, options, history, first ?? defaultEngineOptions, edited ? cooldowns : undefined);
+        const recorded = { defaults: first ?? defaultEngineOptions, seeded: edited ? cooldowns : undefined, problems };
+        await replay(shell, options, history, recorded);
         return;
       }
       await withSession(shell, options, async ({ log, config }) => {
-        await replay(shell, options, liveHistory(log, config.nats.servers.join(', ')), defaultEngineOptions, undefined);
+        const running = { defaults: defaultEngineOptions, seeded: undefined, problems: [] };
+        await replay(shell, options, liveHistory(log, config.nats.servers.join(', ')), running);
       });
     });
 }
+
+type Source = {
+  readonly defaults: EngineOptions;
+  readonly seeded: Cooldowns | undefined;
+  /** What was changed in a recorded directory. */
+  readonly problems: readonly string[];
+};
 
 async function replay(
   shell: Shell,
   options: ReplayOptions,
   history: History,
-  defaults: EngineOptions,
-  seeded: Cooldowns | undefined,
+  { defaults, seeded, problems }: Source,
 ): Promise<void> {
   const at = (name: 'since' | 'until') => {
     const text = options[name];
@@ -117,7 +128,7 @@ async function replay(
           `--${name} is for a what-if`,
           'Say what is otherwise: --set, --planner, --policies or --what-if.',
         );
-    await runVerify(shell, options, history, range);
+    await runVerify(shell, options, history, await verifiedRange(options, history, range), problems);
     return;
   }
   if (options.strict === true) throw new UsageError('--strict compares recorded decisions, and a what-if has others');
@@ -142,8 +153,19 @@ async function replay(
   ).finally(progress.end);
   const name = title.length === 0 ? 'every plan carried out at once' : title.join(', ');
   if (options.chart !== undefined) writeFileSync(options.chart, whatIfChart(cycles, name));
-  if (options.json === true) printJson(shell.terminal, whatIfJson(name, cycles));
+  if (options.json === true) printJson(shell.terminal, { ...whatIfJson(name, cycles), problems });
   else printWhatIf(shell, options, name, cycles);
+  tellProblems(shell, history.name, problems);
+}
+
+/** Without --since and --until, what is kept: decisions whose snapshots are gone are run again only when asked for. */
+async function verifiedRange(options: ReplayOptions, history: History, range: Range): Promise<Range> {
+  const { sinceMs, untilMs } = await history.kept();
+  return {
+    ...range,
+    ...(options.since === undefined && sinceMs !== undefined ? { sinceMs } : {}),
+    ...(options.until === undefined && untilMs !== undefined ? { untilMs } : {}),
+  };
 }
 
 /** Options with the given ones set. @throws UsageError */
@@ -174,10 +196,17 @@ function readPolicies(file: string): readonly Policy[] {
   return policies;
 }
 
-async function runVerify(shell: Shell, options: ReplayOptions, history: History, range: Range): Promise<void> {
+async function runVerify(
+  shell: Shell,
+  options: ReplayOptions,
+  history: History,
+  range: Range,
+  problems: readonly string[],
+): Promise<void> {
   const { terminal } = shell;
   const progress = progressBar(terminal, 'replaying', shell.now);
   const cycles = await Array.fromAsync(verify(history, range, progress.update)).finally(progress.end);
+  if (cycles.length === 0) tellProblems(shell, history.name, problems);
   if (cycles.length === 0)
     throw new NothingRecorded(
       `${history.name} holds no decision in that range`,
@@ -185,9 +214,10 @@ async function runVerify(shell: Shell, options: ReplayOptions, history: History,
     );
   const strict = options.strict === true;
   const totals = verifyTotals(cycles, { strict });
-  if (options.json === true) printJson(terminal, { mode: 'verify', strict, totals, cycles });
+  if (options.json === true) printJson(terminal, { mode: 'verify', strict, totals, problems, cycles });
   else printVerify(shell, cycles, totals, strict);
   if (!totals.ok) process.exitCode = 1;
+  tellProblems(shell, history.name, problems);
 }
 
 const verdictWords = {
@@ -248,14 +278,18 @@ function printVerify(
     terminal.out(`\n${paint(terminal, 'yellow', 'No decision could be run again: nothing was compared.')}\n`);
     return;
   }
-  const verdict = totals.ok
-    ? totals.identical === totals.decisions
-      ? 'Every decision is identical.'
-      : 'Every decision of this planner version that could be run again is identical.'
-    : strict && totals.different === 0
-      ? 'Not every decision is identical (--strict).'
-      : `${count(totals.different, 'decision')} ${totals.different === 1 ? 'differs' : 'differ'}.`;
-  terminal.out(`\n${paint(terminal, totals.ok ? 'green' : 'red', verdict)}\n`);
+  terminal.out(`\n${paint(terminal, totals.ok ? 'green' : 'red', verdictOf(totals, strict))}\n`);
+}
+
+function verdictOf(totals: ReturnType<typeof verifyTotals>, strict: boolean): string {
+  const { decisions, identical, different, notReplayed } = totals;
+  if (identical === decisions) return 'Every decision is identical.';
+  if (totals.ok) return 'Every decision of this planner version is identical.';
+  if (different + notReplayed === 0 && strict) return 'Not every decision is identical (--strict).';
+  return [
+    ...(different === 0 ? [] : [`${count(different, 'decision')} ${different === 1 ? 'differs' : 'differ'}.`]),
+    ...(notReplayed === 0 ? [] : [`${notReplayed} of ${count(decisions, 'decision')} could not be run again.`]),
+  ].join(' ');
 }
 
 /** Never 100 % when one is missing. */

@@ -13,6 +13,7 @@ export const memoryHistory = (events: readonly StoredEvent[], snapshots: readonl
   async *events(to = Number.POSITIVE_INFINITY, from = 1) {
     for (const stored of events) if (stored.sequence >= from && stored.sequence <= to) yield stored;
   },
+  kept: async () => ({}),
   checkpoint: async () => null,
   async *decisions(range) {
     for (const { sequence, event } of events)

@@ -1,0 +1,22 @@
+import { type Recording, readRecording } from '@kronos/replay';
+import { progressBar } from './progress.ts';
+import type { Shell } from './shell.ts';
+
+/** Problems that are told; the JSON has all of them. */
+const SHOWN = 10;
+
+/** A recorded directory, with its chain checked. @throws RecordingInvalid, CooldownsInvalid */
+export async function openRecording(shell: Shell, directory: string): Promise<Recording> {
+  const progress = progressBar(shell.terminal, 'checking', shell.now);
+  return await readRecording(directory, progress.update).finally(progress.end);
+}
+
+/** Names what was changed in a recording. The exit status is 1 then. */
+export function tellProblems(shell: Shell, directory: string, problems: readonly string[]): void {
+  if (problems.length === 0) return;
+  process.exitCode = 1;
+  const { err } = shell.terminal;
+  const shown = problems.slice(0, SHOWN).map((problem) => `  ${problem}\n`);
+  err(`kronos: ${directory} is not what was recorded:\n${shown.join('')}`);
+  if (problems.length > SHOWN) err(`  and ${problems.length - SHOWN} more\n`);
+}
