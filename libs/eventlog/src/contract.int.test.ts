@@ -1,0 +1,15 @@
+import { connectEventLog } from './index.ts';
+import { jetStreamContract } from './testing/contract.ts';
+import { availableServers } from './testing/find.ts';
+import { bareConnection, startNatsServer } from './testing/server.ts';
+
+const { servers } = await availableServers();
+for (const found of servers)
+  jetStreamContract(`nats-server ${found.version}`, async () => {
+    const server = await startNatsServer({ server: found });
+    return {
+      connect: (name) => connectEventLog({ servers: [server.url], name }),
+      bare: () => bareConnection(server.url),
+      stop: () => server.stop(),
+    };
+  });
