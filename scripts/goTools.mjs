@@ -4,7 +4,7 @@
 // this script says why and exits with 0: the test that needs it skips itself with the same reason.
 //   node scripts/goTools.mjs [nats|docker-compose ...]     default: both
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
@@ -25,32 +25,30 @@ const go = (args, cwd) =>
     cwd,
     encoding: 'utf8',
     timeout: TWENTY_MINUTES,
-    env: { ...process.env, CGO_ENABLED: '0', GOFLAGS: '-mod=mod' },
+    env: { ...process.env, CGO_ENABLED: '0' },
   });
 
-/** A module of its own: `go install` asks for the list of all versions, and not every module proxy has it. */
+/** Builds from the module's own folder: `go install` asks for the list of all versions, and not every module proxy has it. */
 function build(name, { module, command, version, ldflags }) {
   const target = join(place, name);
   if (existsSync(target)) return `${name} is built already: ${target}`;
   if (go(['version'], place).status !== 0) return `skipped: ${name} is not built. There is no Go.`;
+  const fetched = go(['mod', 'download', '-json', `${module}@${version}`], place);
+  if (fetched.status !== 0) return `skipped: ${name} is not built. go mod download: ${failure(fetched)}`;
   const draft = mkdtempSync(join(place, 'draft-'));
   try {
-    writeFileSync(join(draft, 'go.mod'), `module kronos/tools\n\nrequire ${module} ${version}\n`);
     const binary = join(draft, name);
-    const steps = [
-      ['get', `${module}/${command}@${version}`],
-      ['build', '-ldflags', `-s -w ${ldflags}`, '-o', binary, `${module}/${command}`],
-    ];
-    for (const step of steps) {
-      const { status, stderr, error } = go(step, draft);
-      if (status !== 0) return `skipped: ${name} is not built. go ${step[0]}: ${error?.message ?? stderr.trim()}`;
-    }
+    const { Dir } = JSON.parse(fetched.stdout);
+    const built = go(['build', '-ldflags', `-s -w ${ldflags}`, '-o', binary, `./${command}`], Dir);
+    if (built.status !== 0) return `skipped: ${name} is not built. go build: ${failure(built)}`;
     renameSync(binary, target);
     return `built ${name}: ${target}`;
   } finally {
     rmSync(draft, { recursive: true, force: true });
   }
 }
+
+const failure = ({ stdout, stderr, error }) => error?.message ?? (stderr.trim() || stdout.trim());
 
 const wanted = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(TOOLS);
 mkdirSync(place, { recursive: true });
