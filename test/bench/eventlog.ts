@@ -11,7 +11,7 @@ import { foldLog, writeCheckpoint } from '@kronos/checkpoints';
 import { defaultStorageLimits, familyOf, type LogEvent, streamNames } from '@kronos/contracts';
 import { connectEventLog } from '@kronos/eventlog';
 import { startNatsServer } from '@kronos/eventlog/testing';
-import { anchorOf, canonicalState, createFolder } from '@kronos/projections';
+import { anchorOf, canonicalState, createFolder, folding } from '@kronos/projections';
 import { randomHistory } from '@kronos/projections/testing';
 import { type ConsumeOptions, jetstream } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
@@ -89,13 +89,13 @@ try {
     bareAsTheClientComes: () => bare(() => undefined, {}),
     bareAndJsonParse: () => bare((data) => JSON.parse(decoder.decode(data))),
     viewCounting: async () => {
-      const view = await log.view({ initial: 0, evolve: (n) => n + 1 });
-      if (view.state !== events) throw new Error(`${view.state} of ${events} events were folded`);
+      const view = await log.view({ initial: 0, evolve: (n) => n + 1, snapshot: (n) => n });
+      if (view.at().state !== events) throw new Error(`${view.at().state} of ${events} events were folded`);
       await view.close();
     },
     viewFoldingState: async () => {
-      const view = await log.view({ initial: createFolder(), evolve: (folder, stored) => folder.apply(stored) });
-      rebuilt = view.state.snapshot();
+      const view = await log.view(folding());
+      rebuilt = view.at().state;
       await view.close();
     },
   };
@@ -125,7 +125,7 @@ try {
     checkpointMs.push(
       await timed(async () => {
         const view = await foldLog(log);
-        restarted = view.state.snapshot();
+        restarted = view.at().state;
         await view.close();
       }),
     );

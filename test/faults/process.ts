@@ -20,7 +20,7 @@ import {
   taskMeters,
 } from '@kronos/executor';
 import { createNova, createPlacement, createSession, type Session } from '@kronos/openstack';
-import { type Caps, createFolder, type Folder } from '@kronos/projections';
+import { type Caps, folding, type LogState } from '@kronos/projections';
 import { createLogger, createMetrics } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
@@ -87,14 +87,14 @@ function holding(meters: TaskMeters, { hold, use }: StartOrder): TaskMeters {
 
 interface Parts {
   readonly log: EventLog;
-  readonly view: LogView<Folder>;
+  readonly view: LogView<LogState>;
   readonly session: Session;
   readonly executor: Executor;
 }
 
 async function start(order: StartOrder): Promise<Parts> {
   const log = await connectEventLog({ servers: [order.natsUrl], name: order.instance });
-  const view = await log.view<Folder>({ initial: createFolder(), evolve: (folder, stored) => folder.apply(stored) });
+  const view = await log.view(folding());
   const session = createSession({
     auth: {
       authType: 'password',

@@ -80,7 +80,7 @@ it('ledger and planner that lose all their files in the middle of a run change n
   const passed: unknown[] = [];
   const starts: number[] = [];
   const view = await foldLog(log, { onPassedOver: (one) => passed.push(one), onStart: (at) => starts.push(at) });
-  const state = view.state.snapshot();
+  const state = view.at().state;
   await view.close();
   const folder = createFolder();
   for await (const stored of log.replay({ to: state.sequence })) folder.apply(stored);

@@ -54,7 +54,7 @@ async function read() {
       start = sequence;
     },
   });
-  const text = canonicalState(view.state.snapshot());
+  const text = canonicalState(view.at().state);
   await view.close();
   return { start, passed, text };
 }
@@ -77,7 +77,7 @@ describe('a reader of the log', () => {
     const view = await foldLog(log);
     const more = await append({ seed: 3, cycles: 5, startMs: Date.now() });
     await view.upTo(more);
-    expect(canonicalState(view.state.snapshot())).toBe(canonicalState((await folded()).state));
+    expect(canonicalState(view.at().state)).toBe(canonicalState((await folded()).state));
     await view.close();
   });
 

@@ -1,6 +1,6 @@
 import type { StoredEvent } from '@kronos/contracts';
-import { Closed, type EventLog, EventLogError, type LogView } from '@kronos/eventlog';
-import { createFolder, type Folder, type LogState } from '@kronos/projections';
+import { Closed, type EventLog, EventLogError, type LogPosition, type LogView } from '@kronos/eventlog';
+import { type AggregateState, aggregateState, type Folder, folding, type LogState } from '@kronos/projections';
 import { newestCheckpoint, type PassedOver } from './checkpoint.ts';
 
 export type FoldOptions = {
@@ -21,16 +21,21 @@ export type FoldOptions = {
 export async function foldLog(
   log: Pick<EventLog, 'view' | 'tail' | 'objects' | 'replay' | 'lastSequence'>,
   options: FoldOptions = {},
-): Promise<LogView<Folder>> {
-  const { evolve = (folder, stored) => folder.apply(stored) } = options;
+): Promise<LogView<LogState>> {
   const checkpoint = await startingPoint(log, options.onPassedOver ?? (() => undefined));
   options.onStart?.(checkpoint?.sequence ?? 0);
-  return await log.view<Folder>(
-    checkpoint === null
-      ? { initial: createFolder(), evolve }
-      : { initial: createFolder(checkpoint), from: checkpoint.sequence + 1, evolve },
-  );
+  return await log.view({
+    ...folding(checkpoint ?? undefined),
+    ...(options.evolve === undefined ? {} : { evolve: options.evolve }),
+    ...(checkpoint === null ? {} : { from: checkpoint.sequence + 1 }),
+  });
 }
+
+/** The same position as one aggregate sees it. */
+export const aggregateAt = (at: LogPosition<LogState>, aggregate: string): LogPosition<AggregateState> => ({
+  ...at,
+  state: aggregateState(at.state, aggregate),
+});
 
 /** Checkpoints only save time: where they cannot be read at all, the fold starts from the first event. */
 export async function startingPoint(

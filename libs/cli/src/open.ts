@@ -61,7 +61,7 @@ export const tellPassedOver =
 export async function currentState(shell: Shell, log: EventLog): Promise<LogState> {
   const view = await foldLog(log, { onPassedOver: tellPassedOver(shell) });
   try {
-    return view.state.snapshot();
+    return view.at().state;
   } finally {
     await view.close();
   }

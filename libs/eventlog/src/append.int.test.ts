@@ -9,7 +9,15 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { AppendConflict, AppendRefused, AppendUnknown, InvalidMessage, LogFull, StreamUnavailable } from './errors.ts';
+import {
+  AppendConflict,
+  AppendRefused,
+  AppendUnknown,
+  AppendWithdrawn,
+  InvalidMessage,
+  LogFull,
+  StreamUnavailable,
+} from './errors.ts';
 import { contextFrom } from './headers.ts';
 import { failure, until } from './testing/async.ts';
 import { pausedEvent, startedEvent, taskMessage } from './testing/messages.ts';
@@ -173,6 +181,89 @@ onEachServer('append', (bench) => {
     expect(await failure(log.append(pausedEvent('1'), { timeoutMs: 300 }))).toBeInstanceOf(StreamUnavailable);
     await server.restart();
     expect(await log.append(pausedEvent('2'))).toMatchObject({ sequence: 1 });
+  });
+
+  test('what one attempt left open stays open, however definite the later attempts are', async () => {
+    const { server } = await bench.provisioned();
+    const proxy = bench.closing.add(await startProxy(server.port));
+    const log = await bench.connect(proxy, { requestTimeoutMs: 200 });
+    proxy.cut();
+    const appending = failure(log.append(pausedEvent('1'), { expectedLastSequence: 0, timeoutMs: 2_000 }));
+    await until(() => proxy.sentSince(0).includes('control:1'));
+    await server.kill();
+    proxy.reset();
+    await until(() => !log.healthy().ok);
+    expect(await appending).toBeInstanceOf(AppendUnknown);
+    await server.restart();
+  });
+
+  test('a log that is full after an attempt without an answer: unknown, as that attempt may be stored', async () => {
+    const { server, log } = await bench.provisioned(['gpu', 'cpu'], { logMaxBytes: 20_000 });
+    const proxy = bench.closing.add(await startProxy(server.port));
+    const slow = await bench.connect(proxy, { requestTimeoutMs: 300 });
+    proxy.cut();
+    const appending = failure(slow.append(pausedEvent('1', 'gpu', 'x'.repeat(500)), { expectedLastSequence: 0 }));
+    await until(() => proxy.sentSince(0).includes('control:1'));
+    const fill = async () => {
+      for (let i = 0; ; i++) await log.append(pausedEvent(`c${i}`, 'cpu', 'x'.repeat(400)));
+    };
+    expect(await failure(fill())).toBeInstanceOf(LogFull);
+    // The attempt that is on its way is lost with its connection.
+    proxy.reset();
+    proxy.heal();
+    const error = await appending;
+    expect(error).toBeInstanceOf(AppendUnknown);
+    expect((error as AppendUnknown).cause).toBeInstanceOf(LogFull);
+    expect(await log.lastSequenceOf('controls', 'gpu')).toBe(0);
+  });
+
+  test('a message that its writer vetoes does not leave', async () => {
+    const { server, log: other } = await bench.provisioned();
+    const proxy = bench.closing.add(await startProxy(server.port));
+    const log = await bench.connect(proxy);
+    const error = await failure(log.append(pausedEvent('1'), { veto: () => 'the snapshot is too old' }));
+    expect(error).toBeInstanceOf(AppendWithdrawn);
+    expect((error as Error).message).toContain('the snapshot is too old');
+    expect(proxy.sentSince(0)).not.toContain('control:1');
+    expect(await log.append(pausedEvent('1'), { veto: () => null })).toEqual({ sequence: 1, duplicate: false });
+    expect(await other.lastSequence(streamNames.log)).toBe(1);
+  });
+
+  test('the veto is asked after the wait for the connection, not before it', async () => {
+    const { server, log } = await bench.provisioned();
+    await server.kill();
+    await until(() => !log.healthy().ok);
+    let old = false;
+    const asked: boolean[] = [];
+    const veto = () => {
+      asked.push(old);
+      return old ? 'too old' : null;
+    };
+    const appending = failure(log.append(pausedEvent('1'), { veto }));
+    old = true;
+    await server.restart();
+    expect(await appending).toBeInstanceOf(AppendWithdrawn);
+    expect(asked).toEqual([true]);
+    expect(await log.lastSequence(streamNames.log)).toBe(0);
+  });
+
+  test('a veto after an attempt without an answer: the log says whether that attempt was stored', async () => {
+    const { server } = await bench.provisioned();
+    const log = await bench.connect(server, { requestTimeoutMs: 300 });
+    let old = false;
+    const asked: boolean[] = [];
+    const veto = () => {
+      asked.push(old);
+      return old ? 'too old' : null;
+    };
+    server.pause();
+    const appending = log.append(pausedEvent('1'), { expectedLastSequence: 0, veto });
+    await until(() => asked.length > 0);
+    old = true;
+    await until(() => asked.includes(true));
+    server.resume();
+    expect(await appending).toEqual({ sequence: 1, duplicate: true });
+    expect(await log.lastSequence(streamNames.log)).toBe(1);
   });
 
   test('without a stream: unavailable', async () => {

@@ -5,6 +5,7 @@ import {
   AppendConflict,
   AppendRefused,
   AppendUnknown,
+  AppendWithdrawn,
   Closed,
   InvalidMessage,
   LogFull,
@@ -21,7 +22,7 @@ const EXPECTED = 'Nats-Expected-Last-Subject-Sequence';
 export type Attempt =
   | { readonly kind: 'stored'; readonly sequence: number; readonly duplicate: boolean }
   | { readonly kind: 'conflict'; readonly actual: number | null }
-  | { readonly kind: 'full' | 'refused'; readonly text: string }
+  | { readonly kind: 'full' | 'refused' | 'withdrawn'; readonly text: string }
   | { readonly kind: 'retry'; readonly unsure: boolean; readonly text: string };
 
 type ApiError = { readonly code?: number; readonly err_code?: number; readonly description?: string };
@@ -96,10 +97,18 @@ export function encodeMessage(message: Message): { subject: string; body: Uint8A
   return { subject, body: new TextEncoder().encode(JSON.stringify(message)), headers };
 }
 
-async function attempt(link: Link, subject: string, body: Uint8Array, headers: MsgHdrs, ms: number): Promise<Attempt> {
+async function attempt(
+  link: Link,
+  subject: string,
+  body: Uint8Array,
+  headers: MsgHdrs,
+  ms: number,
+  mayLeave?: () => void,
+): Promise<Attempt> {
   try {
-    return readPubAck((await link.request(subject, body, ms, headers)).string());
+    return readPubAck((await link.request(subject, body, ms, headers, mayLeave)).string());
   } catch (error) {
+    if (error instanceof AppendWithdrawn) return { kind: 'withdrawn', text: error.message };
     if (error instanceof InvalidArgumentError || error instanceof RangeError)
       return { kind: 'refused', text: plainText(error) };
     const trouble = troubleOf(error);
@@ -110,49 +119,90 @@ async function attempt(link: Link, subject: string, body: Uint8Array, headers: M
   }
 }
 
+/** What follows the expected sequence on the subject: this message, another one, or nothing that is known. */
+export type Found = { readonly kind: 'this'; readonly sequence: number } | { readonly kind: 'another' | 'nothing' };
+
+/**
+ * How an append ends that was answered, or given up, without being called stored. What an attempt left open, no later
+ * answer closes: the server may have stored that attempt, or store it yet. Only the log itself says more.
+ *
+ * @param unsure some attempt may have been stored
+ */
+export function endOf(unsure: boolean, found: Found['kind']): 'stored' | 'notStored' | 'unknown' {
+  if (found === 'this') return 'stored';
+  return unsure && found === 'nothing' ? 'unknown' : 'notStored';
+}
+
+/** Whether any attempt so far may have been stored. */
+export const unsureAfter = (unsure: boolean, result: Attempt): boolean =>
+  unsure || (result.kind === 'retry' && result.unsure);
+
 /**
  * Appends one message. An attempt without an answer is repeated as it was. If it was stored after all, the server either
  * knows the id (within its window of ids) and says duplicate, or says conflict: a single server of the 2.15 series looks at
- * the expected sequence before it looks at the id, older ones and clusters after it. So a conflict is looked into: what
- * was stored with this expectation is the first message of the subject after it.
+ * the expected sequence before it looks at the id, older ones and clusters after it. So an end that is no success is looked
+ * into: what was stored with this expectation is the first message of the subject after it.
  */
 export async function append(link: Link, stream: string, message: Message, options: AppendOptions): Promise<Appended> {
   const { subject, body, headers } = encodeMessage(message);
-  const expected = options.expectedLastSequence;
+  const { expectedLastSequence: expected, veto } = options;
   if (expected !== undefined) headers.set(EXPECTED, String(expected));
+  const mayLeave =
+    veto === undefined
+      ? undefined
+      : () => {
+          const no = veto();
+          if (no !== null) throw new AppendWithdrawn(`${message.id} on ${subject} was withdrawn: ${no}`);
+        };
   const { clock } = link;
   const until = clock.monotonic() + (options.timeoutMs ?? PATIENCE_MS);
   let unsure = false;
+
+  async function find(): Promise<Found> {
+    if (expected === undefined) return { kind: 'nothing' };
+    const query = { seq: expected + 1, next_by_subj: subject };
+    const next = await storedMessage(link, stream, query).catch(() => null);
+    if (next === null) return { kind: 'nothing' };
+    return next.id === message.id ? { kind: 'this', sequence: next.sequence } : { kind: 'another' };
+  }
+
+  /** @throws `notStored`, or AppendUnknown */
+  async function end(found: Found, notStored: Error): Promise<Appended> {
+    const how = endOf(unsure, found.kind);
+    if (how === 'unknown')
+      throw new AppendUnknown(
+        `${notStored.message}; an earlier attempt may be stored: to append the same message again is safe`,
+        { cause: notStored },
+      );
+    if (found.kind !== 'this') throw notStored;
+    return { sequence: found.sequence, duplicate: true };
+  }
+
   for (let tries = 0; ; tries++) {
     const left = until - clock.monotonic();
     const result: Attempt =
       left > 0 || tries === 0
-        ? await attempt(link, subject, body, headers, Math.min(link.requestTimeoutMs, Math.max(left, 100)))
+        ? await attempt(link, subject, body, headers, Math.min(link.requestTimeoutMs, Math.max(left, 100)), mayLeave)
         : { kind: 'retry', unsure: false, text: 'no time left' };
+    unsure = unsureAfter(unsure, result);
     switch (result.kind) {
       case 'stored':
         return { sequence: result.sequence, duplicate: result.duplicate };
       case 'full':
-        throw new LogFull(`${subject}: ${result.text}`);
       case 'refused':
-        throw new AppendRefused(`the server refused ${message.id} on ${subject}: ${result.text}`);
-      case 'conflict': {
+      case 'withdrawn': {
+        const found: Found = unsure ? await find() : { kind: 'nothing' };
+        if (result.kind === 'withdrawn') return end(found, new AppendWithdrawn(result.text));
+        if (result.kind === 'full') return end(found, new LogFull(`${subject}: ${result.text}`));
+        return end(found, new AppendRefused(`the server refused ${message.id} on ${subject}: ${result.text}`));
+      }
+      case 'conflict':
         // Without a number another append was in flight: perhaps this very message, by an earlier attempt.
         if (result.actual === null && unsure && left > 0) break;
-        // What was stored with this expectation is the first message after it: perhaps this one, by an earlier attempt.
-        const query = { seq: (expected ?? 0) + 1, next_by_subj: subject };
-        const next = await storedMessage(link, stream, query).catch(() => null);
-        if (next !== null && next.id === message.id) return { sequence: next.sequence, duplicate: true };
-        throw new AppendConflict(subject, expected ?? 0, result.actual);
-      }
-      case 'retry': {
-        unsure ||= result.unsure;
+        return end(await find(), new AppendConflict(subject, expected ?? 0, result.actual));
+      case 'retry':
         if (clock.monotonic() < until) break;
-        const text = `${message.id} on ${subject}: ${result.text}`;
-        throw unsure
-          ? new AppendUnknown(`${text}; it may be stored: to append the same message again is safe`)
-          : new StreamUnavailable(`${text}; it was not stored`);
-      }
+        return end({ kind: 'nothing' }, new StreamUnavailable(`${message.id} on ${subject}: ${result.text}`));
     }
     await clock.sleep(Math.min(1000, 25 * 2 ** tries, Math.max(1, until - clock.monotonic())));
   }

@@ -47,8 +47,9 @@ else
     const view = await log.view({
       initial: [] as string[],
       evolve: (ids, { event }) => [...ids, 'id' in event ? event.id : event.type],
+      snapshot: (ids) => ids,
     });
-    expect(view.state).toHaveLength(10);
+    expect(view.at().state).toHaveLength(10);
     const handled: number[] = [];
     const worker = log.tasks({
       aggregates: ['gpu'],
@@ -76,8 +77,8 @@ else
     await victim?.kill();
     await writing;
     await victim?.restart();
-    await until(async () => (await view.refresh().catch(() => 0)) >= 130, 30_000);
-    expect(view.state.slice(10)).toEqual(ids);
+    await until(async () => ((await view.refresh().catch(() => null))?.sequence ?? 0) >= 130, 30_000);
+    expect(view.at().state.slice(10)).toEqual(ids);
     await until(() => new Set(handled).size === 20, 30_000);
     await worker.stop();
     expect(log.healthy().ok).toBe(true);

@@ -97,6 +97,11 @@ export class AppendRefused extends EventLogError {
   readonly code = 'KRONOS_APPEND_REFUSED';
 }
 
+/** The caller's veto came before the message left. Nothing was stored. */
+export class AppendWithdrawn extends EventLogError {
+  readonly code = 'KRONOS_APPEND_WITHDRAWN';
+}
+
 /** No answer came: the message may be stored or not. To append the same message again is safe. */
 export class AppendUnknown extends EventLogError {
   readonly code = 'KRONOS_APPEND_UNKNOWN';

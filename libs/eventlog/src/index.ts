@@ -9,7 +9,7 @@ import { Link } from './link.ts';
 import { loadSnapshot, Objects, snapshotTaken, storeSnapshot } from './objects.ts';
 import { provision, verify } from './provision.ts';
 import { Worker } from './tasks.ts';
-import type { AppendOptions, EventLog, EventLogHooks, Health, LogView, NatsOptions } from './types.ts';
+import type { AppendOptions, EventLog, EventLogHooks, Health, LogView, NatsOptions, ViewOptions } from './types.ts';
 import { streamInfo, View } from './view.ts';
 import { natsWire, type Wire } from './wire.ts';
 
@@ -70,7 +70,7 @@ export async function connectEventLog(
     replay: (range) => replay(link, scope, range),
     copy: (range) => copy(link, scope, range),
     restore: (events) => restore(link, events),
-    async view<S>(wanted: Parameters<typeof View.open<S>>[1]): Promise<LogView<S>> {
+    async view<F, S>(wanted: ViewOptions<F, S>): Promise<LogView<S>> {
       const view = await View.open(link, wanted, (closed) => views.delete(closed));
       views.add(view);
       return view;

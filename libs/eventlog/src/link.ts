@@ -400,16 +400,27 @@ export class Link {
     for (const reject of [...this.#waiting]) reject(error);
   }
 
-  /** @param timeoutMs for the answer, at least 1 */
-  request(subject: string, body: Uint8Array | string, timeoutMs: number, headers?: MsgHdrs): Promise<Msg> {
-    return this.ask(
-      () =>
-        this.nc.request(subject, body, {
-          timeout: Math.max(1, timeoutMs),
-          ...(headers === undefined ? {} : { headers }),
-        }),
-      timeoutMs,
-    );
+  /**
+   * @param timeoutMs for the answer, at least 1
+   * @param mayLeave called right before the bytes leave; when it throws, nothing is sent
+   */
+  request(
+    subject: string,
+    body: Uint8Array | string,
+    timeoutMs: number,
+    headers?: MsgHdrs,
+    mayLeave?: () => void,
+  ): Promise<Msg> {
+    return this.ask(async () => {
+      mayLeave?.();
+      const answer = this.nc.request(subject, body, {
+        timeout: Math.max(1, timeoutMs),
+        ...(headers === undefined ? {} : { headers }),
+      });
+      // The client writes to its socket in a later microtask; another one may occupy the process before that.
+      if (mayLeave !== undefined) void this.nc.flush().catch(() => undefined);
+      return answer;
+    }, timeoutMs);
   }
 
   /** The error to throw when asking again is of no use; null when it may help. */

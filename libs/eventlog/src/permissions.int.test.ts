@@ -164,8 +164,8 @@ onEachServer('permissions', (bench) => {
       });
       const [delivered] = await take(log.snapshots({ aggregates: ['gpu'] }), 1);
       if (delivered?.problem === undefined && delivered !== undefined) await log.getSnapshot(delivered.message);
-      const view = await log.view({ initial: 0, evolve: (n) => n + 1 });
-      await log.append(startedEvent(1), { expectedLastSequence: view.lastSequenceOf(subject('results', 'gpu')) });
+      const view = await log.view({ initial: 0, evolve: (n) => n + 1, snapshot: (n) => n });
+      await log.append(startedEvent(1), { expectedLastSequence: view.at().expectedOn(subject('results', 'gpu')) });
       await log.append(startedEvent(2), { expectedLastSequence: 0 }).catch(() => undefined);
       await view.refresh();
       await log.append(taskMessage(1));
@@ -180,7 +180,7 @@ onEachServer('permissions', (bench) => {
         taskConsumers: ['gpu'],
         ackWaitSeconds: 2,
       });
-      const view = await log.view({ initial: 0, evolve: (n) => n + 1 });
+      const view = await log.view({ initial: 0, evolve: (n) => n + 1, snapshot: (n) => n });
       let done = 0;
       const worker = log.tasks({
         aggregates: ['gpu'],
@@ -197,7 +197,7 @@ onEachServer('permissions', (bench) => {
       });
       await until(() => done === 1);
       expect(worker.healthy().ok).toBe(true);
-      await log.append(startedEvent(3), { expectedLastSequence: view.lastSequenceOf(subject('results', 'gpu')) });
+      await log.append(startedEvent(3), { expectedLastSequence: view.at().expectedOn(subject('results', 'gpu')) });
       await log.append(taskMessage(2));
       await worker.stop();
     },

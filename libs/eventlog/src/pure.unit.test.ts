@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { streamNames } from '@kronos/contracts';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readPubAck } from './append.ts';
+import { endOf, readPubAck, unsureAfter } from './append.ts';
 import { atLeast, capabilitiesOf, judgeServer } from './capabilities.ts';
 import { compare, taskConsumerName } from './definitions.ts';
 import { generatedFiles } from './deploy.ts';
@@ -109,6 +109,21 @@ describe('the answer to a publish', () => {
     ['{}', { kind: 'retry', unsure: true, text: 'the answer names no stream and sequence' }],
   ] as const)('%s', (text, attempt) => {
     expect(readPubAck(text)).toEqual(attempt);
+  });
+
+  test('an attempt that may be stored leaves that open for ever; others do not', () => {
+    const open = { kind: 'retry', unsure: true, text: '' } as const;
+    const closed = { kind: 'retry', unsure: false, text: '' } as const;
+    const full = { kind: 'full', text: '' } as const;
+    expect([closed, full].reduce(unsureAfter, false)).toBe(false);
+    for (const attempts of [[open], [open, closed], [open, full], [closed, open, full]])
+      expect(attempts.reduce(unsureAfter, false)).toBe(true);
+  });
+
+  test('the log has the last word on what was stored; without it, an open attempt stays unknown', () => {
+    expect([endOf(true, 'this'), endOf(false, 'this')]).toEqual(['stored', 'stored']);
+    expect([endOf(true, 'another'), endOf(false, 'another')]).toEqual(['notStored', 'notStored']);
+    expect([endOf(true, 'nothing'), endOf(false, 'nothing')]).toEqual(['unknown', 'notStored']);
   });
 
   test('an answer that is no JSON leaves it open whether the message was stored', () => {

@@ -85,6 +85,11 @@ export type AppendOptions = {
   readonly expectedLastSequence?: number;
   /** How long it is tried, over all retries. Default 30 000 ms. */
   readonly timeoutMs?: number;
+  /**
+   * Asked right before the bytes leave, at each attempt, however long the connection was away before. A text says why the
+   * message must not leave any more: AppendWithdrawn.
+   */
+  readonly veto?: () => string | null;
 };
 /** `duplicate`: the same message (by id) was stored before, at `sequence`. */
 export type Appended = { readonly sequence: number; readonly duplicate: boolean };
@@ -120,18 +125,28 @@ export type Delivered<M> = Delivery &
       }
   );
 
-export interface LogView<S> {
+/**
+ * Where a fold stands: a state, and what an append that is decided on this state must expect. It never changes, so state
+ * and expectation always belong together.
+ */
+export type LogPosition<S> = {
   readonly state: S;
-  /** Folded up to this sequence of KRONOS_LOG. */
+  /** Folded up to this sequence of KRONOS_LOG: the `basis` of a decision. */
   readonly sequence: number;
-  /** Last sequence folded on that exact subject; 0 if none. */
-  lastSequenceOf(subject: string): number;
+  /** `expectedLastSequence` of an append on that exact subject; 0 while it has no event. */
+  readonly expectedOn: (subject: string) => number;
+};
+
+export interface LogView<S> {
+  /** Where the fold stands now. */
+  at(): LogPosition<S>;
   /**
-   * Asks the leader for the log's last sequence, waits until folded that far, and returns it: the `basis` of a decision.
+   * Asks the leader for the log's last sequence, waits until folded at least that far, and returns where the fold stands
+   * then.
    *
    * @throws LogGap when the log lost events or was replaced; StreamUnavailable when the leader does not answer; Closed.
    */
-  refresh(): Promise<number>;
+  refresh(): Promise<LogPosition<S>>;
   /** Waits until folded up to `sequence`. Rejects as refresh does. */
   upTo(sequence: number): Promise<void>;
   /** Each event after it was folded, from now on. Ends with the view. */
@@ -142,11 +157,14 @@ export interface LogView<S> {
   close(): Promise<void>;
 }
 
-export type ViewOptions<S> = {
-  readonly initial: S;
+/** `F`: what is folded, which may change in place. `S`: an immutable state of it. */
+export type ViewOptions<F, S> = {
+  readonly initial: F;
   /** First sequence to fold; default: the first event of the log. */
   readonly from?: number;
-  readonly evolve: (state: S, stored: StoredEvent) => S;
+  readonly evolve: (fold: F, stored: StoredEvent) => F;
+  /** The state now, which later events must not change. */
+  readonly snapshot: (fold: F) => S;
 };
 
 export type UnreadableTask = { readonly unreadable: string; readonly body: string };
@@ -239,7 +257,10 @@ export interface EventLog {
   provision(options: ProvisionOptions): Promise<ProvisionReport>;
   /** @throws NotProvisioned with every difference, PayloadTooSmall */
   verify(need: Need): Promise<void>;
-  /** @throws AppendConflict, LogFull, AppendRefused, AppendUnknown, StreamUnavailable, NatsRefused, InvalidMessage */
+  /**
+   * @throws AppendConflict, LogFull, AppendRefused, AppendWithdrawn, StreamUnavailable, InvalidMessage: it was not stored.
+   *   AppendUnknown, NatsRefused, Closed: it may be stored.
+   */
   append(message: Message, options?: AppendOptions): Promise<Appended>;
   /** Many messages in order, without expectations, many in flight at once; for restores and benchmarks. */
   appendMany(messages: Iterable<Message> | AsyncIterable<Message>): Promise<{ appended: number; duplicates: number }>;
@@ -254,7 +275,7 @@ export interface EventLog {
   copy(options?: { readonly from?: number; readonly to?: number }): AsyncIterable<RawEvent>;
   /** Publishes a copy again, each event with the sequence it had. Goes on after an interruption. @throws RestoreRefused */
   restore(events: Iterable<RawEvent> | AsyncIterable<RawEvent>): Promise<{ restored: number; skipped: number }>;
-  view<S>(options: ViewOptions<S>): Promise<LogView<S>>;
+  view<F, S>(options: ViewOptions<F, S>): Promise<LogView<S>>;
   /** The newest of each aggregate, then every new one, in order. */
   snapshots(options: { readonly aggregates: readonly string[] }): AsyncIterable<Delivered<SnapshotTaken>>;
   replaySnapshots(options?: {

@@ -1,7 +1,7 @@
 import { type StoredEvent, streamNames, subject } from '@kronos/contracts';
 import { headers } from '@nats-io/transport-node';
 import { expect, test } from 'vitest';
-import { Closed, LogGap } from './errors.ts';
+import { AppendConflict, Closed, LogGap } from './errors.ts';
 import { all, failure, take, until } from './testing/async.ts';
 import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage } from './testing/messages.ts';
 import { startProxy } from './testing/proxy.ts';
@@ -12,6 +12,7 @@ const LOG = streamNames.log;
 const collect = {
   initial: [] as readonly StoredEvent[],
   evolve: (seen: readonly StoredEvent[], e: StoredEvent) => [...seen, e],
+  snapshot: (seen: readonly StoredEvent[]) => seen,
 };
 /** A fold that is fast: counts, and keeps a running digest of the ids in their order. */
 const digest = {
@@ -22,6 +23,7 @@ const digest = {
     for (let i = 0; i < text.length; i++) h = (Math.imul(h, 31) + text.charCodeAt(i)) | 0;
     return { count: count + 1, hash: h };
   },
+  snapshot: (seen: { count: number; hash: number }) => seen,
 };
 
 onEachServer('views', (bench) => {
@@ -29,17 +31,17 @@ onEachServer('views', (bench) => {
     const { log } = await bench.provisioned(['gpu', 'cpu']);
     for (let i = 1; i <= 5; i++) await log.append(pausedEvent(`${i}`, i % 2 === 0 ? 'cpu' : 'gpu'));
     const view = await log.view(collect);
-    expect(view.sequence).toBe(5);
-    expect(view.state.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5]);
-    expect(view.state[0]?.event).toEqual(pausedEvent('1'));
-    expect(Math.abs((view.state[0]?.storedAt ?? 0) - Date.now())).toBeLessThan(60_000);
-    expect(view.lastSequenceOf(subject('controls', 'gpu'))).toBe(5);
-    expect(view.lastSequenceOf(subject('controls', 'cpu'))).toBe(4);
-    expect(view.lastSequenceOf(subject('plans', 'gpu'))).toBe(0);
+    expect(view.at().sequence).toBe(5);
+    expect(view.at().state.map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5]);
+    expect(view.at().state[0]?.event).toEqual(pausedEvent('1'));
+    expect(Math.abs((view.at().state[0]?.storedAt ?? 0) - Date.now())).toBeLessThan(60_000);
+    expect(view.at().expectedOn(subject('controls', 'gpu'))).toBe(5);
+    expect(view.at().expectedOn(subject('controls', 'cpu'))).toBe(4);
+    expect(view.at().expectedOn(subject('plans', 'gpu'))).toBe(0);
     const changes = view.changes();
     await log.append(pausedEvent('6'));
-    expect(await view.refresh()).toBe(6);
-    expect(view.state).toHaveLength(6);
+    expect((await view.refresh()).sequence).toBe(6);
+    expect(view.at().state).toHaveLength(6);
     expect((await take(changes, 1))[0]?.sequence).toBe(6);
     expect(view.lagMs).toBeLessThan(6_000);
     expect(view.healthy().ok).toBe(true);
@@ -62,7 +64,7 @@ onEachServer('views', (bench) => {
     expect((await all(log.replay({ from: 4, to: 5 }))).map(({ sequence }) => sequence)).toEqual([4, 5]);
     expect(await consumers()).toBe(1);
     await server.restart();
-    await until(async () => (await view.refresh().catch(() => 0)) === 9 && view.healthy().ok, 30_000);
+    await until(async () => (await view.refresh().catch(() => null))?.sequence === 9 && view.healthy().ok, 30_000);
     const { jsm: again } = await bench.bare(server);
     expect((await again.streams.info(LOG)).state.consumer_count).toBe(1);
     await view.close();
@@ -72,12 +74,42 @@ onEachServer('views', (bench) => {
     await until(async () => (await again.streams.info(LOG)).state.consumer_count === 0);
   });
 
+  test('a position keeps its state and its expectations while the fold goes on', async () => {
+    const { log } = await bench.provisioned(['gpu', 'cpu']);
+    await log.append(pausedEvent('1'));
+    // Folds in place, as fast folds do: only its snapshot is immutable.
+    const view = await log.view({
+      initial: [] as number[],
+      evolve: (seen, { sequence }) => {
+        seen.push(sequence);
+        return seen;
+      },
+      snapshot: (seen): readonly number[] => [...seen],
+    });
+    const before = view.at();
+    expect(view.at()).toBe(before);
+    await log.append(pausedEvent('2'));
+    await log.append(pausedEvent('3', 'cpu'));
+    const after = await view.refresh();
+    const told = ({ state, sequence, expectedOn }: typeof before) => ({
+      state,
+      sequence,
+      gpu: expectedOn(subject('controls', 'gpu')),
+      cpu: expectedOn(subject('controls', 'cpu')),
+    });
+    expect(told(before)).toEqual({ state: [1], sequence: 1, gpu: 1, cpu: 0 });
+    expect(told(after)).toEqual({ state: [1, 2, 3], sequence: 3, gpu: 2, cpu: 3 });
+    // What was decided on the older one cannot be appended any more.
+    const late = log.append(pausedEvent('4'), { expectedLastSequence: before.expectedOn(subject('controls', 'gpu')) });
+    expect(await failure(late)).toBeInstanceOf(AppendConflict);
+  });
+
   test('of an empty log are level at once', async () => {
     const { log } = await bench.provisioned();
     const view = await log.view(collect);
-    expect([view.sequence, await view.refresh()]).toEqual([0, 0]);
+    expect([view.at().sequence, (await view.refresh()).sequence]).toEqual([0, 0]);
     await log.append(pausedEvent('1'));
-    expect(await view.refresh()).toBe(1);
+    expect((await view.refresh()).sequence).toBe(1);
   });
 
   test('from a later event on know the last sequence of every subject, also of those that are quiet since', async () => {
@@ -85,11 +117,13 @@ onEachServer('views', (bench) => {
     await log.append(pausedEvent('1', 'cpu'));
     for (let i = 2; i <= 5; i++) await log.append(pausedEvent(`${i}`));
     const view = await log.view({ ...collect, from: 4 });
-    expect(view.state.map(({ sequence }) => sequence)).toEqual([4, 5]);
-    expect(view.lastSequenceOf(subject('controls', 'cpu'))).toBe(1);
-    expect(view.lastSequenceOf(subject('controls', 'gpu'))).toBe(5);
+    expect(view.at().state.map(({ sequence }) => sequence)).toEqual([4, 5]);
+    expect(view.at().expectedOn(subject('controls', 'cpu'))).toBe(1);
+    expect(view.at().expectedOn(subject('controls', 'gpu'))).toBe(5);
     const atEnd = await log.view({ ...collect, from: 6 });
-    expect([atEnd.sequence, atEnd.state.length, atEnd.lastSequenceOf(subject('controls', 'gpu'))]).toEqual([5, 0, 5]);
+    expect([atEnd.at().sequence, atEnd.at().state.length, atEnd.at().expectedOn(subject('controls', 'gpu'))]).toEqual([
+      5, 0, 5,
+    ]);
     expect(await failure(log.view({ ...collect, from: 7 }))).toBeInstanceOf(LogGap);
   });
 
@@ -105,7 +139,7 @@ onEachServer('views', (bench) => {
     await on(JSON.stringify(taskMessage(6)));
     await on(JSON.stringify({ ...pausedEvent('7'), more: 'of a later minor version' }));
     const view = await log.view(collect);
-    const events = view.state.map(({ event }) => event);
+    const events = view.at().state.map(({ event }) => event);
     expect(events.slice(0, 6).map(({ type }) => type)).toEqual(Array(6).fill('unreadable'));
     expect(events[2]).toMatchObject({ aggregate: 'gpu', claimedType: 'aggregate.paused', claimedVersion: 2 });
     expect(events[4]).toMatchObject({ aggregate: 'gpu', problem: expect.stringContaining('other') });
@@ -133,11 +167,11 @@ onEachServer('views', (bench) => {
       await server.restart();
     }
     await writing;
-    expect(await view.refresh()).toBe(total);
+    expect((await view.refresh()).sequence).toBe(total);
     let expected = digest.initial;
     for (let i = 0; i < total; i++)
       expected = digest.evolve(expected, { sequence: i + 1, storedAt: 0, event: startedEvent(i) });
-    expect(view.state).toEqual(expected);
+    expect(view.at().state).toEqual(expected);
     await until(() => view.healthy().ok);
   }, 60_000);
 
@@ -150,8 +184,8 @@ onEachServer('views', (bench) => {
     await log.append(pausedEvent('1'));
     expect(await failure(view.refresh())).toMatchObject({ code: 'KRONOS_STREAM_UNAVAILABLE' });
     proxy.heal();
-    expect(await view.refresh()).toBe(1);
-    expect(view.state).toHaveLength(1);
+    expect((await view.refresh()).sequence).toBe(1);
+    expect(view.at().state).toHaveLength(1);
   });
 
   test('events that are gone end the view for good', async () => {
@@ -183,7 +217,7 @@ onEachServer('views', (bench) => {
     for (let i = 1; i <= 5; i++) await js.publish('kronos.controls.gpu', JSON.stringify(pausedEvent(`n${i}`)));
     expect(await failure(view.refresh())).toBeInstanceOf(LogGap);
     expect(await failure(view.refresh())).toBeInstanceOf(LogGap);
-    expect(view.state).toHaveLength(3);
+    expect(view.at().state).toHaveLength(3);
     expect(log.healthy().ok).toBe(false);
   });
 
@@ -195,6 +229,7 @@ onEachServer('views', (bench) => {
         if (n === 1) throw new Error('cannot fold this');
         return n + 1;
       },
+      snapshot: (n) => n,
     });
     const changes = view.changes();
     await log.append(pausedEvent('1'));
@@ -209,7 +244,7 @@ onEachServer('views', (bench) => {
     for (let i = 0; i < 100; i++) await log.append(pausedEvent(`${i}`, 'gpu', comment));
     const statuses: string[] = [];
     const reader = await bench.connect(server, {}, { onStatus: ({ type }) => statuses.push(type) });
-    expect((await reader.view(digest)).state.count).toBe(100);
+    expect((await reader.view(digest)).at().state.count).toBe(100);
     let count = 0;
     for await (const _ of reader.replay()) count++;
     expect(count).toBe(100);

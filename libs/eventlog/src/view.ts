@@ -5,7 +5,7 @@ import { Closed, LogGap } from './errors.ts';
 import { type Link, plainText } from './link.ts';
 import { Queue } from './queue.ts';
 import { OrderedReader, type RawMessage } from './reader.ts';
-import type { Health, LogView, ViewOptions } from './types.ts';
+import type { Health, LogPosition, LogView, ViewOptions } from './types.ts';
 
 const decoder = new TextDecoder();
 const LOG = streamNames.log;
@@ -62,38 +62,42 @@ export const streamInfo = (link: Link, stream: string, subjects?: string): Promi
 
 type Waiter = { readonly sequence: number; readonly resolve: () => void; readonly reject: (error: Error) => void };
 
-export class View<S> implements LogView<S> {
+export class View<F, S> implements LogView<S> {
   readonly #link: Link;
-  readonly #evolve: ViewOptions<S>['evolve'];
+  readonly #evolve: ViewOptions<F, S>['evolve'];
+  readonly #snapshot: ViewOptions<F, S>['snapshot'];
   readonly #parser = new LogParser();
-  readonly #lastBySubject = new Map<string, number>();
+  #lastBySubject = new Map<string, number>();
+  /** The position that was given out since the last event; it shares `#lastBySubject`. */
+  #at: LogPosition<S> | null = null;
   readonly #listeners = new Set<Queue<StoredEvent>>();
   #reader: OrderedReader | null = null;
   #waiters: Waiter[] = [];
   /** The smallest sequence that anyone waits for. */
   #next = Number.POSITIVE_INFINITY;
-  #state: S;
+  #folded: F;
   #sequence: number;
   #levelAt: number;
   #failure: Error | null = null;
   #created: string | null = null;
-  readonly #onClose: (view: View<S>) => void;
+  readonly #onClose: (view: View<F, S>) => void;
 
-  private constructor(link: Link, options: ViewOptions<S>, onClose: (view: View<S>) => void) {
+  private constructor(link: Link, options: ViewOptions<F, S>, onClose: (view: View<F, S>) => void) {
     this.#link = link;
     this.#onClose = onClose;
     this.#evolve = options.evolve;
-    this.#state = options.initial;
+    this.#snapshot = options.snapshot;
+    this.#folded = options.initial;
     this.#sequence = (options.from ?? 1) - 1;
     this.#levelAt = this.#link.clock.monotonic();
   }
 
   /** Folded up to the log's last sequence at the call. @throws LogGap, StreamUnavailable, NatsRefused */
-  static async open<S>(
+  static async open<F, S>(
     link: Link,
-    options: ViewOptions<S>,
-    onClose: (view: View<S>) => void = () => undefined,
-  ): Promise<View<S>> {
+    options: ViewOptions<F, S>,
+    onClose: (view: View<F, S>) => void = () => undefined,
+  ): Promise<View<F, S>> {
     const view = new View(link, options, onClose);
     try {
       await view.#start(options.from);
@@ -133,32 +137,35 @@ export class View<S> implements LogView<S> {
     });
   }
 
-  get state(): S {
-    return this.#state;
-  }
-
-  get sequence(): number {
-    return this.#sequence;
+  at(): LogPosition<S> {
+    if (this.#at !== null) return this.#at;
+    const lastBySubject: ReadonlyMap<string, number> = this.#lastBySubject;
+    this.#at = {
+      state: this.#snapshot(this.#folded),
+      sequence: this.#sequence,
+      expectedOn: (subject) => lastBySubject.get(subject) ?? 0,
+    };
+    return this.#at;
   }
 
   get lagMs(): number {
     return this.#link.clock.monotonic() - this.#levelAt;
   }
 
-  lastSequenceOf(subject: string): number {
-    return this.#lastBySubject.get(subject) ?? 0;
-  }
-
   #fold(raw: RawMessage): void {
     if (this.#failure !== null) return;
     const stored = this.#parser.parse(raw);
     try {
-      this.#state = this.#evolve(this.#state, stored);
+      this.#folded = this.#evolve(this.#folded, stored);
     } catch (error) {
       this.#fail(error instanceof Error ? error : new Error(String(error)));
       return;
     }
     this.#sequence = raw.sequence;
+    if (this.#at !== null) {
+      this.#at = null;
+      this.#lastBySubject = new Map(this.#lastBySubject);
+    }
     this.#lastBySubject.set(raw.subject, raw.sequence);
     for (const listener of this.#listeners) listener.push(stored);
     if (raw.sequence >= this.#next) this.#wake();
@@ -182,7 +189,7 @@ export class View<S> implements LogView<S> {
     if (!(error instanceof Closed)) this.#link.warn('log_view', plainText(error));
   }
 
-  async refresh(): Promise<number> {
+  async refresh(): Promise<LogPosition<S>> {
     if (this.#failure !== null) throw this.#failure;
     // What is folded while the question is on its way may be newer than the answer.
     const before = this.#sequence;
@@ -196,7 +203,7 @@ export class View<S> implements LogView<S> {
       throw error;
     }
     await this.upTo(last);
-    return last;
+    return this.at();
   }
 
   async upTo(sequence: number): Promise<void> {

@@ -46,6 +46,13 @@ export function fold(events: Iterable<StoredEvent>, from: LogState = initialLogS
   return folder.snapshot();
 }
 
+/** The fold as `EventLog.view` takes it. */
+export const folding = (from?: LogState) => ({
+  initial: createFolder(from),
+  evolve: (folder: Folder, stored: StoredEvent): Folder => folder.apply(stored),
+  snapshot: (folder: Folder): LogState => folder.snapshot(),
+});
+
 type Facts = { -readonly [K in keyof AggregateFacts]: AggregateFacts[K] };
 type Controls = { -readonly [K in keyof ControlFacts]: ControlFacts[K] };
 

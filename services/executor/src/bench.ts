@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { connectEventLog } from '@kronos/eventlog';
 import { createNova, createPlacement, createSession } from '@kronos/openstack';
-import { createFolder, type Folder } from '@kronos/projections';
+import { folding } from '@kronos/projections';
 import { createLogger, createMetrics } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
@@ -45,7 +45,7 @@ class Busy {
 
 async function compose(natsUrl: string, authUrl: string, busy: Busy, onMove: (from: string) => void = () => undefined) {
   const log = await connectEventLog({ servers: [natsUrl], name: 'executor' });
-  const view = await log.view<Folder>({ initial: createFolder(), evolve: (folder, stored) => folder.apply(stored) });
+  const view = await log.view(folding());
   const session = createSession({
     auth: {
       authType: 'password',

@@ -1,6 +1,7 @@
 /** Where the tasks of one aggregate wait, in this process, for their start. */
 import type { Cancel } from '@kronos/clock';
-import type { StoredEvent } from '@kronos/contracts';
+import { type StoredEvent, subject } from '@kronos/contracts';
+import type { LogPosition } from '@kronos/eventlog';
 import { type AggregateState, type Caps, type Slots, slots } from '@kronos/projections';
 import type { Clock } from './clock.ts';
 import type { Failure } from './failure.ts';
@@ -10,11 +11,9 @@ import type { Grant, Task } from './task.ts';
 export interface BoardDeps {
   readonly aggregate: string;
   /** As folded so far. */
-  readonly state: () => AggregateState;
-  /** Last sequence folded on `kronos.results.<agg>`. */
-  readonly expected: () => number;
-  /** Folds to the end of the log. */
-  readonly refresh: () => Promise<unknown>;
+  readonly at: () => LogPosition<AggregateState>;
+  /** Folded to the end of the log. */
+  readonly refresh: () => Promise<LogPosition<AggregateState>>;
   readonly caps: Caps;
   readonly clock: Clock;
   /** A task waits for a reason that it did not wait for before. */
@@ -83,15 +82,15 @@ export class StartBoard {
       const why = await this.#wait(task, wish, stopping, lost);
       if (why === 'draining') return { kind: 'draining' };
       if (why === 'putOff') return { kind: 'putOff' };
+      let at: LogPosition<AggregateState>;
       try {
-        await this.#deps.refresh();
+        at = await this.#deps.refresh();
       } catch (error) {
         this.release(task);
         throw error;
       }
-      const expected = this.#deps.expected();
-      const state = this.#deps.state();
-      const start = this.#judge(task, state);
+      const expected = at.expectedOn(subject('results', this.#deps.aggregate));
+      const start = this.#judge(task, at.state);
       if (start.kind === 'start') {
         const disturbed = wish.checkedAtSequence !== null && this.#disturbed(task, wish.checkedAtSequence);
         return { kind: 'mayStart', grant: { expected, disturbed } };
@@ -162,9 +161,9 @@ export class StartBoard {
   }
 
   #pump(whom: 'all' | readonly Waiter[]): void {
-    const { state: stateOf, clock, caps, onWait } = this.#deps;
+    const { at, clock, caps, onWait } = this.#deps;
     if (this.#waiting.length === 0) return;
-    const state = stateOf();
+    const { state } = at();
     const now = clock.read();
     for (const [taskId, { attempt }] of this.#granted)
       if (state.tasks.get(taskId)?.slot?.attempt === attempt) this.#granted.delete(taskId);

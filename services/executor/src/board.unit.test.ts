@@ -20,11 +20,11 @@ function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
   log.configured();
   const planId = log.released(moves);
   const held: string[] = [];
+  const at = () => ({ state: log.state(), sequence: log.events.length, expectedOn: () => log.events.length });
   const board = new StartBoard({
     aggregate: 'gpu',
-    state: () => log.state(),
-    expected: () => log.events.length,
-    refresh: async () => undefined,
+    at,
+    refresh: async () => at(),
     caps: { ...roomy, ...caps },
     clock: { ...systemClock, read: () => ({ mono: performance.now(), wall: log.nowMs }) },
     onWait: (task, code) => held.push(`${task.taskId.split('-').at(-1)} ${code}`),

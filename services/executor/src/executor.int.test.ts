@@ -2,7 +2,7 @@ import { streamNames, subject } from '@kronos/contracts';
 import { connectEventLog, contextFrom, type EventLog } from '@kronos/eventlog';
 import { bareConnection } from '@kronos/eventlog/testing';
 import { createNova, createPlacement, createSession, type Nova } from '@kronos/openstack';
-import { type Caps, createFolder, type Folder } from '@kronos/projections';
+import { type Caps, folding } from '@kronos/projections';
 import type { ApiFaultSetting } from '@kronos/simcloud';
 import { createLogger, createMetrics } from '@kronos/telemetry';
 import { context, propagation, trace } from '@opentelemetry/api';
@@ -51,7 +51,7 @@ async function executorOn(
   name = 'executor',
 ): Promise<{ executor: Executor; log: EventLog; nova: Nova }> {
   const log = await connectEventLog({ servers: [bed.nats.url], name });
-  const view = await log.view<Folder>({ initial: createFolder(), evolve: (folder, stored) => folder.apply(stored) });
+  const view = await log.view(folding());
   await view.refresh();
   const session = createSession({
     auth: {

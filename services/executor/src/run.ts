@@ -1,6 +1,13 @@
 /** Performs what the state machine decides, for one delivery of one task. */
 import { type Actor, type MigrationRequested, subject } from '@kronos/contracts';
-import { AppendConflict, AppendUnknown, type EventLog, type TaskDelivery, type TaskOutcome } from '@kronos/eventlog';
+import {
+  AppendConflict,
+  AppendUnknown,
+  type EventLog,
+  type LogPosition,
+  type TaskDelivery,
+  type TaskOutcome,
+} from '@kronos/eventlog';
 import {
   type ActOptions,
   Forbidden,
@@ -50,10 +57,10 @@ import { type Leave, type Trials, triesOf } from './trials.ts';
 
 /** The part of the log's fold that a task needs. */
 export interface LogReader {
-  state(aggregate: string): AggregateState;
-  /** Last sequence folded on a subject. */
-  lastSequenceOf(subject: string): number;
-  refresh(): Promise<number>;
+  /** As folded so far. */
+  at(aggregate: string): LogPosition<AggregateState>;
+  /** Folded to the end of the log. */
+  refresh(aggregate: string): Promise<LogPosition<AggregateState>>;
 }
 
 export interface RunDeps {
@@ -171,7 +178,7 @@ class Shell {
       case 'awaitStart':
         return this.#awaitStart(command.notBefore);
       case 'check': {
-        this.#checkedAtSequence = this.#deps.reader.lastSequenceOf(this.#results);
+        this.#checkedAtSequence = this.#deps.reader.at(task.aggregate).sequence;
         const verdict = await withSpan(tracer, spans.preflight, {}, (span) => this.#check(span));
         return { kind: 'checked', verdict };
       }
@@ -232,27 +239,26 @@ class Shell {
     return { by: this.#deps.by, correlationId: this.#message.correlationId, nowMs: this.#deps.clock.read().wall };
   }
 
-  #log(): TaskLog {
-    const { reader } = this.#deps;
-    const { aggregate, taskId, attempt } = this.#task;
-    return {
-      attempt: attemptLog(reader.state(aggregate), taskId, attempt),
-      expected: reader.lastSequenceOf(this.#results),
-    };
+  async #readLog(): Promise<TaskLog> {
+    return this.#logAt(await this.#refresh());
   }
 
-  async #readLog(): Promise<TaskLog> {
-    await this.#untilAnswered(() => this.#deps.reader.refresh());
-    return this.#log();
+  #refresh(): Promise<LogPosition<AggregateState>> {
+    return this.#untilAnswered(() => this.#deps.reader.refresh(this.#task.aggregate));
+  }
+
+  #logAt(at: LogPosition<AggregateState>): TaskLog {
+    const { taskId, attempt } = this.#task;
+    return { attempt: attemptLog(at.state, taskId, attempt), expected: at.expectedOn(this.#results) };
   }
 
   /** The log, and what an executor before this one wanted the attempt aborted for. */
   async #inherit(): Promise<TaskLog> {
-    const { log, reader } = this.#deps;
-    const { aggregate, taskId } = this.#task;
-    const read = await this.#readLog();
+    const { log } = this.#deps;
+    const at = await this.#refresh();
+    const read = this.#logAt(at);
     if (read.attempt.kind !== 'started') return read;
-    const from = reader.state(aggregate).tasks.get(taskId)?.slot?.sequence ?? 1;
+    const from = at.state.tasks.get(this.#task.taskId)?.slot?.sequence ?? 1;
     const stop = await this.#untilAnswered(() => stopOf(log.replay({ from }), this.#task));
     return { ...read, attempt: { ...read.attempt, stop } };
   }
@@ -280,7 +286,7 @@ class Shell {
     this.#turn ??= await trials.turn(started, stopping, lost);
     if (this.#turn === null) return { kind: 'draining' };
     this.#trial += 1;
-    const from = reader.state(aggregate).plans.get(planId)?.sequence ?? 1;
+    const from = reader.at(aggregate).state.plans.get(planId)?.sequence ?? 1;
     const tries = await this.#untilAnswered(() => triesOf(log.replay({ from }), taskId, attempt));
     return { kind: 'turn', tries };
   }
@@ -384,7 +390,7 @@ class Shell {
     try {
       const seen = await look(cloud.nova, this.#task.serverId, migrationId, lost);
       const { aggregate, taskId } = this.#task;
-      return { kind: 'looked', look: seen, stopAsked: stopAsked(reader.state(aggregate), taskId) };
+      return { kind: 'looked', look: seen, stopAsked: stopAsked(reader.at(aggregate).state, taskId) };
     } catch (error) {
       if (lost.aborted) throw new Lost();
       logger.warn({ ...this.about, err: error }, 'Nova does not answer; the migration goes on regardless');

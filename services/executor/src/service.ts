@@ -71,8 +71,8 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
     http.check('nats', () => healthCheck(log.healthy()));
     http.check('log', () => healthCheck(view.healthy()));
     onScrape(() => {
-      metrics.foldSequence.set(view.sequence, {});
-      const state = view.state.snapshot();
+      const { state, sequence } = view.at();
+      metrics.foldSequence.set(sequence, {});
       for (const aggregate of aggregates)
         metrics.migrationsInFlight.set(slots(aggregateState(state, aggregate)).total, { aggregate });
     });

@@ -1,15 +1,17 @@
 /** Takes tasks from the queue and brings each as far as it can be brought. */
+import { aggregateAt } from '@kronos/checkpoints';
 import { type Actor, type MigrationRequested, type StoredEvent, subject } from '@kronos/contracts';
 import {
   AppendConflict,
   contextFrom,
   type EventLog,
+  type LogPosition,
   type LogView,
   type TaskDelivery,
   type TaskOutcome,
   type TaskWorker,
 } from '@kronos/eventlog';
-import { type AggregateState, aggregateState, type Caps, type Folder } from '@kronos/projections';
+import type { AggregateState, Caps, LogState } from '@kronos/projections';
 import { attributes, type Logger, spans, withCorrelation, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { StartBoard } from './board.ts';
@@ -23,7 +25,7 @@ import { Trials } from './trials.ts';
 
 export interface ExecutorDeps {
   readonly log: EventLog;
-  readonly view: LogView<Folder>;
+  readonly view: LogView<LogState>;
   /** Those that this executor serves. */
   readonly aggregates: readonly string[];
   readonly cloud: CheckedCloud;
@@ -56,9 +58,11 @@ const ROOM_CHECK_MS = 1000;
 export function createExecutor(deps: ExecutorDeps): Executor {
   const { log, view, logger, clock, options, meters, tracer } = deps;
   const reader: LogReader = {
-    state: memoised(view),
-    lastSequenceOf: (name) => view.lastSequenceOf(name),
-    refresh: () => view.refresh(),
+    at: memoised(view),
+    async refresh(aggregate) {
+      await view.refresh();
+      return reader.at(aggregate);
+    },
   };
   const boards = new Map(deps.aggregates.map((aggregate) => [aggregate, boardOf(aggregate)]));
   const trials = new Trials();
@@ -68,9 +72,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   function boardOf(aggregate: string): StartBoard {
     return new StartBoard({
       aggregate,
-      state: () => reader.state(aggregate),
-      expected: () => view.lastSequenceOf(subject('results', aggregate)),
-      refresh: () => view.refresh(),
+      at: () => reader.at(aggregate),
+      refresh: () => reader.refresh(aggregate),
       caps: deps.caps,
       clock,
       onWait(task, code, text) {
@@ -82,7 +85,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
 
   const checkOptions = (aggregate: string): CheckOptions => ({
     ...deps.check,
-    restrictToAz: reader.state(aggregate).configured?.options.restrictToAz ?? false,
+    restrictToAz: reader.at(aggregate).state.configured?.options.restrictToAz ?? false,
   });
 
   async function handle(delivery: TaskDelivery): Promise<TaskOutcome> {
@@ -140,13 +143,13 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const { aggregate, sequence, lost } = delivery;
     const dead = { aggregate, sequence, body, problem };
     while (!lost.aborted) {
-      await view.refresh();
+      const at = await reader.refresh(aggregate);
       const origin = { by: deps.by, nowMs: clock.read().wall };
-      const event = deadLetterEvent(dead, reader.state(aggregate), origin);
+      const event = deadLetterEvent(dead, at.state, origin);
       logger.error({ aggregate, sequence, problem, recorded: event?.data.taskId ?? null }, 'a message is no task');
       if (event === null) return { kind: 'dead' };
       try {
-        await log.append(event, { expectedLastSequence: view.lastSequenceOf(subject('results', aggregate)) });
+        await log.append(event, { expectedLastSequence: at.expectedOn(subject('results', aggregate)) });
         return { kind: 'dead' };
       } catch (error) {
         if (!(error instanceof AppendConflict)) throw error;
@@ -192,15 +195,15 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   };
 }
 
-/** The state of an aggregate, made once per sequence of the log. */
-function memoised(view: LogView<Folder>): (aggregate: string) => AggregateState {
-  const made = new Map<string, { readonly sequence: number; readonly state: AggregateState }>();
+/** The position of the fold as an aggregate sees it, made once per sequence of the log. */
+function memoised(view: LogView<LogState>): (aggregate: string) => LogPosition<AggregateState> {
+  const made = new Map<string, LogPosition<AggregateState>>();
   return (aggregate) => {
-    const { sequence } = view;
+    const now = view.at();
     const known = made.get(aggregate);
-    if (known?.sequence === sequence) return known.state;
-    const state = aggregateState(view.state.snapshot(), aggregate);
-    made.set(aggregate, { sequence, state });
-    return state;
+    if (known?.sequence === now.sequence) return known;
+    const at = aggregateAt(now, aggregate);
+    made.set(aggregate, at);
+    return at;
   };
 }

@@ -95,8 +95,8 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
       return folder;
     },
   });
-  const state = (): LogState => view.state.snapshot();
-  const level = view.sequence;
+  const state = (): LogState => view.at().state;
+  const level = view.at().sequence;
   watching = true;
 
   /** People also want to see what came before the checkpoint. */
@@ -149,7 +149,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   }
 
   function look(): void {
-    const events = view.sequence - written;
+    const events = view.at().sequence - written;
     const due = clock() - writtenAtMs >= options.checkpointIntervalSeconds * 1000;
     if (events > 0 && (due || events >= options.checkpointEvents)) void checkpointSafely();
   }
@@ -157,7 +157,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
 
   async function measure(): Promise<void> {
     const usage = await log.usage(streamNames.log);
-    metrics.foldLag.set(Math.max(0, usage.lastSequence - view.sequence), {});
+    metrics.foldLag.set(Math.max(0, usage.lastSequence - view.at().sequence), {});
     metrics.logBytes.set(usage.bytes, {});
     metrics.logMaxBytes.set(usage.maxBytes, {});
     const full = usage.maxBytes > 0 && usage.bytes >= ALMOST_FULL * usage.maxBytes;
@@ -222,7 +222,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
       metrics.brokenHosts.set(brokenHosts(one, nowMs, engine).length, { aggregate });
     }
     metrics.clockSkew.set(skew.largest(nowMs), {});
-    metrics.foldSequence.set(view.sequence, {});
+    metrics.foldSequence.set(view.at().sequence, {});
   });
 
   logger.info({ sequence: level }, 'folded');

@@ -6,6 +6,29 @@ export type Eligibility = { ok: true } | { ok: false; alarm: boolean; reason: Re
 
 const no = (code: string, text: string, alarm = false): Eligibility => ({ ok: false, alarm, reason: { code, text } });
 
+/** The facts that can forbid a plan of the aggregate as a whole, by their names. */
+const gateFacts = (state: AggregateState): Readonly<Record<string, string | number | null>> => ({
+  pause: (state.paused.here ?? state.paused.everywhere)?.sequence ?? null,
+  'unreadable event': state.unreadable?.sequence ?? null,
+  'plan that waits for approval': state.waiting,
+  'release of a plan': state.lastRelease && `${state.lastRelease.planId} ${state.lastRelease.atMs}`,
+  'refusal of a plan': state.lastRefusal && `${state.lastRefusal.planId} ${state.lastRefusal.atMs}`,
+  'end of a move': state.lastMoveEnd && `${state.lastMoveEnd.taskId} ${state.lastMoveEnd.atMs}`,
+});
+
+/**
+ * What changed on the log since a decision's basis so that the snapshot has to be decided anew, or null. Other events
+ * after the basis do not matter to the decision: they are caught where each task starts.
+ *
+ * @param basis the state that the decision was made on
+ */
+export function overtaken(basis: AggregateState, now: AggregateState): string | null {
+  const before = gateFacts(basis);
+  const after = gateFacts(now);
+  const changed = Object.keys(before).find((fact) => before[fact] !== after[fact]);
+  return changed === undefined ? null : `the log has changed since the decision: ${changed}`;
+}
+
 /**
  * Only a snapshot that is later than the last decided one and not older than two intervals is decided, and none whose
  * time differs from the server's stamp by more than `maxClockSkewSeconds`.

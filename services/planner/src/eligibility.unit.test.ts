@@ -1,7 +1,8 @@
 import type { SnapshotTaken } from '@kronos/contracts';
 import { type AggregateState, aggregateState, initialLogState } from '@kronos/projections';
+import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
-import { eligibility } from './eligibility.ts';
+import { eligibility, overtaken } from './eligibility.ts';
 
 const at = Date.parse('2026-03-01T12:00:00.000Z');
 const options = { maxClockSkewSeconds: 5 };
@@ -81,5 +82,48 @@ describe('eligibility of a snapshot', () => {
 
   it('bears a skew of exactly max_clock_skew', () => {
     expect(eligibility(taken(), at + 5000, fresh, options, at)).toEqual({ ok: true });
+  });
+});
+
+describe('a decision that waits to be appended', () => {
+  const moves = [{ serverId: 'vm1', from: 'h1', to: 'h2' }];
+
+  it('is made anew after a pause, a release, a refusal, the end of a move, or an event that cannot be read', () => {
+    const log = testLog('gpu');
+    log.configured();
+    const steps: (() => unknown)[] = [
+      () => log.paused(),
+      () => log.resumed(),
+      () => log.decided('released', moves),
+      () => log.completed({ task: `${[...log.state().plans.keys()].at(-1)}-s1` }),
+      () => log.decided('proposed', moves),
+      () => log.rejected([...log.state().plans.keys()].at(-1) ?? ''),
+      () => log.unreadable(),
+    ];
+    for (const step of steps) {
+      const basis = log.state();
+      log.pass(1);
+      step();
+      expect(overtaken(basis, log.state())).toContain('the log has changed since the decision');
+    }
+  });
+
+  it('is made anew after a pause of all aggregates', () => {
+    const log = testLog('gpu');
+    const basis = log.state();
+    log.about('_all_').paused();
+    expect(overtaken(basis, log.state('gpu'))).toContain('pause');
+  });
+
+  it('stands after other events of its aggregate and of others', () => {
+    const log = testLog('gpu');
+    log.configured();
+    const plan = log.decided('released', moves);
+    const basis = log.state();
+    log.started({ task: `${plan}-s1` });
+    log.quarantined('vm9', 60);
+    log.about('cpu').paused();
+    expect(overtaken(basis, log.state('gpu'))).toBeNull();
+    expect(overtaken(basis, basis)).toBeNull();
   });
 });

@@ -1,3 +1,4 @@
+import { aggregateAt } from '@kronos/checkpoints';
 import type { Clock } from '@kronos/clock';
 import {
   type Actor,
@@ -14,23 +15,31 @@ import {
   decidedEvent,
   digest,
   MAX_EVENT_BYTES,
-  releaseOf,
   requests,
   runCycle,
   withoutDetails,
 } from '@kronos/cycle';
-import { AppendConflict, contextFrom, type Delivered, type EventLog, LogFull, type LogView } from '@kronos/eventlog';
+import {
+  AppendConflict,
+  AppendWithdrawn,
+  contextFrom,
+  type Delivered,
+  type EventLog,
+  LogFull,
+  type LogPosition,
+  type LogView,
+} from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
-import { type AggregateState, aggregateState, type Folder, undispatched } from '@kronos/projections';
+import { type AggregateState, type LogState, undispatched } from '@kronos/projections';
 import { attributes, type Logger, spans, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
-import { eligibility } from './eligibility.ts';
+import { type Eligibility, eligibility, overtaken } from './eligibility.ts';
 import type { PlannerMeters } from './meters.ts';
 import { dispatchedEvent, overdueResults } from './tasks.ts';
 
 export type PlannerDeps = {
   readonly log: EventLog;
-  readonly view: LogView<Folder>;
+  readonly view: LogView<LogState>;
   readonly aggregates: readonly string[];
   readonly options: EngineOptions;
   readonly by: Actor;
@@ -47,6 +56,8 @@ export type Planner = {
   /** Aggregates whose newest snapshot has a time that cannot be trusted. */
   readonly skewed: () => readonly string[];
 };
+
+type DeliveredSnapshot = Extract<Delivered<SnapshotTaken>, { readonly problem?: undefined }>;
 
 /** Tasks published at once. */
 const PUBLISH_WINDOW = 64;
@@ -65,7 +76,11 @@ export function createPlanner(deps: PlannerDeps): Planner {
   let stopped = false;
   let fail: (error: unknown) => void = () => {};
 
-  const stateOf = (aggregate: string): AggregateState => aggregateState(view.state.snapshot(), aggregate);
+  /** The log as folded so far. */
+  const now = (aggregate: string): LogPosition<AggregateState> => aggregateAt(view.at(), aggregate);
+  /** The log folded to its end. */
+  const level = async (aggregate: string): Promise<LogPosition<AggregateState>> =>
+    aggregateAt(await view.refresh(), aggregate);
 
   /** Has the aggregate looked at again, after what is under way for it. */
   function wake(aggregate: string): void {
@@ -104,19 +119,9 @@ export function createPlanner(deps: PlannerDeps): Planner {
       );
       return;
     }
-    const taken = delivered.message;
     await finishReleased(aggregate);
-    const may = eligibility(taken, delivered.storedAt, stateOf(aggregate), options, clock());
-    if (!may.ok) {
-      if (may.reason.code === 'clock-skew') skewed.add(aggregate);
-      meters.notDecided(aggregate, may.reason.code);
-      logger[may.alarm ? 'error' : 'debug'](
-        { aggregate, snapshotId: taken.data.snapshotId, reason: may.reason },
-        'not decided',
-      );
-      return;
-    }
-    skewed.delete(aggregate);
+    const taken = delivered.message;
+    if (!eligible(aggregate, delivered, now(aggregate).state)) return;
     await withSpan(
       tracer,
       spans.decide,
@@ -126,9 +131,9 @@ export function createPlanner(deps: PlannerDeps): Planner {
         attributes: { [attributes.aggregate]: aggregate, [attributes.snapshotId]: taken.data.snapshotId },
       },
       async (span) => {
-        await configure(aggregate);
         const snapshot = await log.getSnapshot(taken);
-        const decided = await decideOn(aggregate, taken, snapshot);
+        const decided = await decideOnce(aggregate, delivered, snapshot);
+        if (decided === null) return;
         span.setAttributes({
           [attributes.basis]: decided.data.basis,
           [attributes.outcome]: decided.data.outcome,
@@ -141,47 +146,91 @@ export function createPlanner(deps: PlannerDeps): Planner {
     );
   }
 
-  /** Puts the options on the log unless they are the ones in force. */
-  async function configure(aggregate: string): Promise<void> {
-    const { configured } = stateOf(aggregate);
-    if (configured?.optionsDigest === optionsDigest && configured.plannerVersion === plannerVersion) return;
-    const event = configuredEvent(aggregate, options, optionsDigest, plannerVersion, view.sequence, by, clock());
-    await log.append(event, { expectedLastSequence: view.lastSequenceOf(subject('plans', aggregate)) });
-    await view.refresh();
+  const judge = (delivered: DeliveredSnapshot, state: AggregateState): Eligibility =>
+    eligibility(delivered.message, delivered.storedAt, state, options, clock());
+
+  /** Whether the snapshot may be decided now; says why not. */
+  function eligible(aggregate: string, delivered: DeliveredSnapshot, state: AggregateState): boolean {
+    const may = judge(delivered, state);
+    if (may.ok) {
+      skewed.delete(aggregate);
+      return true;
+    }
+    if (may.reason.code === 'clock-skew') skewed.add(aggregate);
+    meters.notDecided(aggregate, may.reason.code);
+    const { snapshotId } = delivered.message.data;
+    logger[may.alarm ? 'error' : 'debug']({ aggregate, snapshotId, reason: may.reason }, 'not decided');
+    return false;
   }
 
-  async function decideOn(aggregate: string, taken: SnapshotTaken, snapshot: Snapshot): Promise<CycleDecided> {
-    const basis = view.sequence;
-    const state = stateOf(aggregate);
-    const started = deps.clock.monotonic();
-    const { decision, digests } = runCycle({ snapshot, state, options });
-    meters.decided(aggregate, decision, releaseOf(decision, options), deps.clock.monotonic() - started);
-    const { kept, details } = await shorten(snapshot.id, decision);
-    const event = decidedEvent(kept, {
-      snapshot,
-      basis,
-      plannerVersion,
-      options,
-      digests: { snapshot: taken.data.body.digest, ...digests },
-      details,
-      by,
-      nowMs: clock(),
-    });
-    await log.append(event, { expectedLastSequence: view.lastSequenceOf(subject('plans', aggregate)) });
-    logger.info(
-      {
-        aggregate,
-        snapshotId: snapshot.id,
-        outcome: decision.outcome,
-        release: event.data.release,
-        steps: decision.plan?.steps.length ?? 0,
-        combined: decision.before.combined,
-        after: decision.plan?.after.combined ?? null,
-        reason: decision.reason,
-      },
-      'decided',
-    );
-    return event;
+  /**
+   * Decides the snapshot on the log as it stands, and appends the decision with the expectation of that very state. What
+   * can have aged while it waited is judged again before the append, and again whenever the append's bytes leave: then the
+   * snapshot is decided anew, or not at all.
+   *
+   * @returns null when the snapshot may not be decided any more
+   * @throws AppendConflict when another planner decided it
+   */
+  async function decideOnce(
+    aggregate: string,
+    delivered: DeliveredSnapshot,
+    snapshot: Snapshot,
+  ): Promise<CycleDecided | null> {
+    for (;;) {
+      await configure(aggregate);
+      const at = await level(aggregate);
+      if (!eligible(aggregate, delivered, at.state)) return null;
+      const started = deps.clock.monotonic();
+      const { decision, digests } = runCycle({ snapshot, state: at.state, options });
+      const decideMs = deps.clock.monotonic() - started;
+      const { kept, details } = await shorten(snapshot.id, decision);
+      const event = decidedEvent(kept, {
+        snapshot,
+        basis: at.sequence,
+        plannerVersion,
+        options,
+        digests: { snapshot: delivered.message.data.body.digest, ...digests },
+        details,
+        by,
+        nowMs: clock(),
+      });
+      const veto = (): string | null => {
+        const { state } = now(aggregate);
+        const may = judge(delivered, state);
+        return may.ok ? overtaken(at.state, state) : may.reason.text;
+      };
+      await view.refresh();
+      try {
+        await log.append(event, { expectedLastSequence: at.expectedOn(subject('plans', aggregate)), veto });
+      } catch (error) {
+        if (!(error instanceof AppendWithdrawn)) throw error;
+        logger.info({ aggregate, snapshotId: snapshot.id, reason: error.message }, 'the decision came too late');
+        continue;
+      }
+      meters.decided(aggregate, decision, event.data.release, decideMs);
+      logger.info(
+        {
+          aggregate,
+          snapshotId: snapshot.id,
+          outcome: decision.outcome,
+          release: event.data.release,
+          steps: decision.plan?.steps.length ?? 0,
+          combined: decision.before.combined,
+          after: decision.plan?.after.combined ?? null,
+          reason: decision.reason,
+        },
+        'decided',
+      );
+      return event;
+    }
+  }
+
+  /** Puts the options on the log unless they are the ones in force. */
+  async function configure(aggregate: string): Promise<void> {
+    const { state, sequence, expectedOn } = await level(aggregate);
+    if (state.configured?.optionsDigest === optionsDigest && state.configured.plannerVersion === plannerVersion) return;
+    const event = configuredEvent(aggregate, options, optionsDigest, plannerVersion, sequence, by, clock());
+    await log.append(event, { expectedLastSequence: expectedOn(subject('plans', aggregate)) });
   }
 
   async function shorten(snapshotId: string, decision: Decision) {
@@ -193,8 +242,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
 
   /** Puts the tasks of released plans on the work queue, and ends tasks that were left behind. */
   async function finishReleased(aggregate: string): Promise<void> {
-    await view.refresh();
-    const state = stateOf(aggregate);
+    const { state } = await level(aggregate);
     for (const plan of undispatched(state)) {
       const tasks = requests(state, plan, by, clock());
       const about = {
@@ -210,12 +258,23 @@ export function createPlanner(deps: PlannerDeps): Planner {
       meters.dispatched(aggregate, tasks.length);
       logger.info({ aggregate, planId: plan.id, tasks: tasks.length }, 'dispatched');
     }
-    for (const result of overdueResults(state, by, clock())) {
-      await log.append(result, { expectedLastSequence: view.lastSequenceOf(subject('results', aggregate)) });
-      logger.warn({ aggregate, taskId: result.data.taskId }, 'ended a task that no executor ended');
-      await view.refresh();
+    await endOverdue(aggregate);
+  }
+
+  /** Ends the tasks that no executor ended, each by the log as it stands after the one before it. */
+  async function endOverdue(aggregate: string): Promise<void> {
+    while (!stopped) {
+      const at = await level(aggregate);
+      const [result] = overdueResults(at.state, by, clock());
+      if (result === undefined) return;
+      try {
+        await log.append(result, { expectedLastSequence: at.expectedOn(subject('results', aggregate)) });
+        logger.warn({ aggregate, taskId: result.data.taskId }, 'ended a task that no executor ended');
+      } catch (error) {
+        // Another result came first: the log now says whether this task still has to be ended.
+        if (!(error instanceof AppendConflict)) throw error;
+      }
     }
-    if (undispatched(state).length > 0) await view.refresh();
   }
 
   async function readSnapshots(): Promise<void> {
@@ -231,7 +290,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
   async function readApprovals(): Promise<void> {
     for await (const { event } of view.changes()) {
       if (event.type !== 'plan.approved') continue;
-      for (const aggregate of deps.aggregates) if (undispatched(stateOf(aggregate)).length > 0) wake(aggregate);
+      for (const aggregate of deps.aggregates) if (undispatched(now(aggregate).state).length > 0) wake(aggregate);
     }
   }
 

@@ -48,12 +48,12 @@ process.exit(
         );
         const measure = async () => {
           const usage = await log.usage(streamNames.log);
-          metrics.foldLag.set(Math.max(0, usage.lastSequence - view.sequence), {});
+          metrics.foldLag.set(Math.max(0, usage.lastSequence - view.at().sequence), {});
           metrics.logBytes.set(usage.bytes, {});
           metrics.logMaxBytes.set(usage.maxBytes, {});
         };
         onScrape(() => {
-          metrics.foldSequence.set(view.sequence, {});
+          metrics.foldSequence.set(view.at().sequence, {});
           // What the server has to be asked is in the next scrape; while it does not answer the last figures stand.
           measure().catch((error: unknown) => logger.debug({ err: error }, 'the size of the log could not be asked'));
         });

@@ -9,13 +9,13 @@ import {
   type Snapshot,
   taskId,
 } from '@kronos/contracts';
-import { connectEventLog, type EventLog, type LogView } from '@kronos/eventlog';
+import { AppendConflict, connectEventLog, type EventLog, type LogView } from '@kronos/eventlog';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
-import { snapshotOf } from '@kronos/placement/testing';
-import { aggregateState, createFolder, type Folder } from '@kronos/projections';
+import { type Sketch, snapshotOf } from '@kronos/placement/testing';
+import { aggregateState, folding, type LogState } from '@kronos/projections';
 import { createLogger } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createPlanner, type Planner } from './loop.ts';
 
 const AGGREGATE = 'gpu';
@@ -29,16 +29,17 @@ const options: EngineOptions = {
 };
 
 /** Two hosts far apart, four VMs on the first: two moves bring them level. */
-const snapshot = (cycle: number): Snapshot => ({
+const snapshot = (cycle: number, more: Pick<Sketch, 'hosts' | 'vms'> = { hosts: {}, vms: {} }): Snapshot => ({
   ...snapshotOf({
     time: new Date().toISOString(),
     policies: { cpu: { threshold: 0.1, maxMigrationsPerCycle: 5 } },
-    hosts: { h1: {}, h2: {} },
+    hosts: { h1: {}, h2: {}, ...more.hosts },
     vms: {
       a: { host: 'h1', w: { cpu: 0.2 } },
       b: { host: 'h1', w: { cpu: 0.2 } },
       c: { host: 'h1', w: { cpu: 0.2 } },
       d: { host: 'h1', w: { cpu: 0.2 } },
+      ...more.vms,
     },
     snapshot: { intervalSeconds: 60 },
   }),
@@ -47,10 +48,19 @@ const snapshot = (cycle: number): Snapshot => ({
   cycle,
 });
 
+/** And a disabled host whose VMs are all stuck: the decision is over 512 KiB, so it goes to the object store first. */
+const large = (cycle: number): Snapshot =>
+  snapshot(cycle, {
+    hosts: { h3: { disabled: true } },
+    vms: Object.fromEntries(
+      Array.from({ length: 1000 }, (_, i) => [`${i}-${'v'.repeat(300)}`, { host: 'h3', set: { locked: true } }]),
+    ),
+  });
+
 describe('planners on a real nats-server', () => {
   let server: NatsServer;
   let log: EventLog;
-  let view: LogView<Folder>;
+  let view: LogView<LogState>;
   let open: { planner: Planner; close: () => Promise<void>; done: Promise<void> }[];
 
   beforeEach(async () => {
@@ -61,7 +71,7 @@ describe('planners on a real nats-server', () => {
       replicas: 1,
       aggregates: [AGGREGATE],
     });
-    view = await log.view<Folder>({ initial: createFolder(), evolve: (f, s) => f.apply(s) });
+    view = await log.view(folding());
     open = [];
   });
   afterEach(async () => {
@@ -72,9 +82,16 @@ describe('planners on a real nats-server', () => {
   });
 
   /** A planner with a connection and a view of its own, as each process has. */
-  async function planner(name: string, own: Partial<EngineOptions> = {}, clock: () => number = Date.now) {
-    const ownLog = await connectEventLog({ servers: [server.url], name });
-    const ownView = await ownLog.view<Folder>({ initial: createFolder(), evolve: (f, s) => f.apply(s) });
+  async function planner(
+    name: string,
+    own: Partial<EngineOptions> = {},
+    clock: () => number = Date.now,
+    wrap: (log: EventLog) => Partial<EventLog> = () => ({}),
+  ) {
+    const connected = await connectEventLog({ servers: [server.url], name });
+    const ownLog: EventLog = Object.assign(Object.create(connected) as EventLog, wrap(connected));
+    const notDecided: string[] = [];
+    const ownView = await ownLog.view(folding());
     const created = createPlanner({
       log: ownLog,
       view: ownView,
@@ -83,7 +100,7 @@ describe('planners on a real nats-server', () => {
       by: { service: 'planner', instance: name, version: 'test' },
       logger: createLogger({ service: 'planner', version: 'test', level: 'silent', format: 'json' }),
       tracer: trace.getTracer('test'),
-      meters: { decided() {}, notDecided() {}, dispatched() {} },
+      meters: { decided() {}, notDecided: (_, reason) => notDecided.push(reason), dispatched() {} },
       clock: { ...systemClock, now: clock },
     });
     const done = created.run();
@@ -94,7 +111,7 @@ describe('planners on a real nats-server', () => {
       await done;
     };
     open.push({ planner: created, close, done });
-    return { close };
+    return { close, notDecided };
   }
 
   const events = async (): Promise<LogEvent[]> => {
@@ -103,7 +120,7 @@ describe('planners on a real nats-server', () => {
     return all;
   };
   const decisions = async () => (await events()).filter((e) => e.type === 'cycle.decided');
-  const state = () => aggregateState(view.state.snapshot(), AGGREGATE);
+  const state = () => aggregateState(view.at().state, AGGREGATE);
 
   /** Waits until the folded log fulfils the condition. */
   async function until(condition: () => boolean, of = view): Promise<void> {
@@ -112,7 +129,124 @@ describe('planners on a real nats-server', () => {
     for await (const _ of changes) if (condition()) return;
   }
 
-  const publish = (cycle: number) => log.putSnapshot(snapshot(cycle), { by, causationId: null });
+  const publish = (cycle: number, of: Snapshot = snapshot(cycle)) => log.putSnapshot(of, { by, causationId: null });
+  const released = async () => (await decisions()).filter((d) => d.data.release === 'released');
+
+  const evacuating: Partial<EngineOptions> = { evacuateDisabledHosts: true };
+
+  /** A log whose next store of a large decision waits, once it has been asked for, until `go` is called. */
+  function heldStore() {
+    const asked = Promise.withResolvers<void>();
+    const going = Promise.withResolvers<void>();
+    const wrap = (real: EventLog): Partial<EventLog> => ({
+      objects: {
+        ...real.objects,
+        get: (ref) => real.objects.get(ref),
+        async put(...args) {
+          asked.resolve();
+          await going.promise;
+          return real.objects.put(...args);
+        },
+      },
+    });
+    return { wrap, asked: asked.promise, go: going.resolve };
+  }
+
+  const paused = (): LogEvent => ({
+    type: 'aggregate.paused',
+    version: 1,
+    id: messageId.control('p1'),
+    time: new Date().toISOString(),
+    aggregate: AGGREGATE,
+    by: { service: 'operator', instance: 'someone', version: 'test' },
+    correlationId: 'p1',
+    causationId: null,
+    data: { commandId: 'p1', comment: null },
+  });
+
+  it('two planners never release on the same state: the one whose decision waited for the object store gives up', async () => {
+    const held = heldStore();
+    const slow = await planner('slow', evacuating, Date.now, held.wrap);
+    await publish(1, large(1));
+    await held.asked;
+    await publish(2);
+    await planner('fast', evacuating);
+    await until(() => state().plans.get('gpu-2')?.dispatched != null);
+    held.go();
+    await slow.close();
+    expect((await released()).map((d) => d.data.snapshotId)).toEqual(['gpu-2']);
+  });
+
+  it('a decision is appended with the expectation of the state that it was made on, whatever is folded meanwhile', async () => {
+    const held = heldStore();
+    const refused = Promise.withResolvers<unknown>();
+    // Without its veto, only the expectation stands between a late decision and the log.
+    const wrap = (real: EventLog): Partial<EventLog> => ({
+      ...held.wrap(real),
+      async append(message, given = {}) {
+        const { veto: _, ...more } = given;
+        try {
+          return await real.append(message, more);
+        } catch (error) {
+          if (message.type === 'cycle.decided') refused.resolve(error);
+          throw error;
+        }
+      },
+    });
+    await planner('slow', evacuating, Date.now, wrap);
+    await publish(1, large(1));
+    await held.asked;
+    await publish(2);
+    await planner('fast', evacuating);
+    await until(() => state().decided?.cycle === 2);
+    held.go();
+    expect(await refused.promise).toBeInstanceOf(AppendConflict);
+    expect((await released()).map((d) => d.data.snapshotId)).toEqual(['gpu-2']);
+  });
+
+  it('a pause that is on the log before the decision is appended stops its plan', async () => {
+    const held = heldStore();
+    await planner('p1', evacuating, Date.now, held.wrap);
+    await publish(1, large(1));
+    await held.asked;
+    const { sequence } = await log.append(paused());
+    held.go();
+    await until(() => state().decided?.cycle === 1);
+    const [decided] = await decisions();
+    expect(decided?.data).toMatchObject({ outcome: 'gated', release: 'none', reason: { code: 'paused' } });
+    expect(decided?.data.basis).toBeGreaterThanOrEqual(sequence);
+  });
+
+  it('a snapshot that became too old while its decision was stored is not decided', async () => {
+    const held = heldStore();
+    let late = 0;
+    const { notDecided } = await planner('p1', evacuating, () => Date.now() + late, held.wrap);
+    await publish(1, large(1));
+    await held.asked;
+    late = 120_000;
+    held.go();
+    await vi.waitUntil(() => notDecided.includes('too-old'));
+    expect(await decisions()).toEqual([]);
+  });
+
+  it('a snapshot that becomes too old while its decision waits for NATS is not decided', async () => {
+    let late = 0;
+    const { notDecided } = await planner(
+      'p1',
+      {},
+      () => Date.now() + late,
+      (real) => ({
+        async append(message, more) {
+          // As if the connection had been away for two minutes.
+          if (message.type === 'cycle.decided') late = 120_000;
+          return real.append(message, more);
+        },
+      }),
+    );
+    await publish(1);
+    await vi.waitUntil(() => notDecided.includes('too-old'));
+    expect(await decisions()).toEqual([]);
+  });
 
   it('property: whatever number of planners reads it, each snapshot is decided once and its tasks are queued once', async () => {
     await Promise.all(['p1', 'p2', 'p3', 'p4'].map((name) => planner(name, { dryRun: true })));
@@ -164,8 +298,8 @@ describe('planners on a real nats-server', () => {
     server = other;
     try {
       await planner('second');
-      const otherView = await otherLog.view<Folder>({ initial: createFolder(), evolve: (f, s) => f.apply(s) });
-      const dispatched = () => aggregateState(otherView.state.snapshot(), AGGREGATE).plans.get('gpu-1')?.dispatched;
+      const otherView = await otherLog.view(folding());
+      const dispatched = () => aggregateState(otherView.at().state, AGGREGATE).plans.get('gpu-1')?.dispatched;
       await until(() => dispatched() != null, otherView);
       expect(dispatched()?.tasks).toBe(2);
       await otherView.close();
@@ -211,5 +345,55 @@ describe('planners on a real nats-server', () => {
       ['Cancelled', false],
       ['Cancelled', false],
     ]);
+  });
+
+  it('does not end a task that an executor starts while the one before it is ended', async () => {
+    await planner('p1', { planTtlSeconds: 60 });
+    await publish(1);
+    await until(() => state().plans.get('gpu-1')?.dispatched != null);
+    for (const { close } of open.splice(0)) await close();
+    const [first, second] = [1, 2].map((n) => state().tasks.get(taskId('gpu-1', n)));
+    if (first === undefined || second === undefined) throw new Error('two tasks were planned');
+    const started = (task: typeof first): LogEvent => ({
+      type: 'migration.started',
+      version: 1,
+      id: messageId.started(task.id, 1),
+      time: new Date().toISOString(),
+      aggregate: AGGREGATE,
+      by: { service: 'executor', instance: 'e1', version: 'test' },
+      correlationId: 'gpu-1',
+      causationId: null,
+      data: {
+        taskId: task.id,
+        planId: 'gpu-1',
+        serverId: task.step.serverId,
+        attempt: 1,
+        from: task.step.from,
+        destination: task.destination,
+        groups: [],
+        newestMigrationId: 0,
+        forced: false,
+        ramMb: task.step.ramMb,
+        diskGb: task.step.diskGb,
+      },
+    });
+    const later = await planner(
+      'later',
+      { planTtlSeconds: 60 },
+      () => Date.now() + 121_000,
+      (real) => ({
+        async append(message, more) {
+          const appended = await real.append(message, more);
+          if (message.type === 'migration.failed')
+            await log.append(started(message.data.taskId === first.id ? second : first));
+          return appended;
+        },
+      }),
+    );
+    await until(() => [first, second].some(({ id }) => state().tasks.get(id)?.slot != null));
+    // It looks at a snapshot when it is done with the tasks.
+    await publish(2);
+    await vi.waitUntil(() => later.notDecided.includes('too-old'));
+    expect((await events()).filter((e) => e.type === 'migration.failed')).toHaveLength(1);
   });
 });

@@ -93,7 +93,7 @@ async function restore(shell: Shell, log: EventLog, directory: string, report: A
 /** Puts what had not ended back on the work queue, which is in no archive. What is on it already is harmless twice. */
 async function requeue(shell: Shell, log: EventLog): Promise<number> {
   const view = await foldLog(log);
-  const state = view.state.snapshot();
+  const state = view.at().state;
   await view.close();
   const by: Actor = { service: 'operator', instance: shell.person, version: kronosVersion };
   let requeued = 0;

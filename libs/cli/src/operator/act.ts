@@ -37,7 +37,7 @@ export async function act<C extends Control>(
     },
   });
   try {
-    const event = ask(view.state.snapshot());
+    const event = ask(view.at().state);
     id = event.id;
     const { sequence } = await log.append(event);
     await view.upTo(sequence);
