@@ -71,7 +71,7 @@ export async function startArchiver(
       } catch (error) {
         trouble = error instanceof Error ? error.message : String(error);
         hooks.onTrouble(error);
-        if (!stopping) timer ??= clock.after(RETRY_MS, write);
+        if (!stopping) timer ??= clock.after(RETRY_MS, () => void write());
         return;
       }
       gathered = gathered.slice(batch.length);
@@ -86,7 +86,7 @@ export async function startArchiver(
         gathered.push(event);
         // A disk that is full must not fill the memory too: the log keeps what is not read yet.
         if (gathered.length >= BATCH) await written();
-        else timer ??= clock.after(GATHER_MS, write);
+        else timer ??= clock.after(GATHER_MS, () => void write());
       }
     } catch (error) {
       if (!stopping) throw error;
