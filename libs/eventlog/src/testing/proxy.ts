@@ -5,6 +5,8 @@ export interface Proxy {
   readonly url: string;
   /** From now on nothing gets through, in either direction, and nobody is told. What is sent meanwhile waits. */
   cut(): void;
+  /** From now on what the server says is held back; what the client sends gets through. */
+  mute(): void;
   heal(): void;
   /** Breaks the connections. */
   reset(): void;
@@ -16,6 +18,7 @@ export interface Proxy {
 /** @param target port on the loopback interface */
 export async function startProxy(target: number): Promise<Proxy> {
   let isCut = false;
+  let isMute = false;
   const pairs = new Set<{ client: Socket; server: Socket; flush: () => void }>();
   const sent: { at: number; data: Buffer }[] = [];
   const relay: Server = createServer((client) => {
@@ -34,7 +37,7 @@ export async function startProxy(target: number): Promise<Proxy> {
       else server.write(data);
     });
     server.on('data', (data) => {
-      if (isCut) toClient.push(data);
+      if (isCut || isMute) toClient.push(data);
       else client.write(data);
     });
     const close = () => {
@@ -56,8 +59,12 @@ export async function startProxy(target: number): Promise<Proxy> {
     cut: () => {
       isCut = true;
     },
+    mute: () => {
+      isMute = true;
+    },
     heal: () => {
       isCut = false;
+      isMute = false;
       for (const { flush } of pairs) flush();
     },
     reset: () => {
