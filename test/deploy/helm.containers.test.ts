@@ -177,6 +177,42 @@ describe.skipIf(helm === null)('the chart', () => {
     });
   });
 
+  it('listens where a network policy decides who may connect, and else on the loopback address only', async () => {
+    const listening = async (settings: readonly string[]) =>
+      pods(resources(await render(settings)))
+        .filter(([name]) => /scorer|planner|executor|ledger/.test(name))
+        .map(([, { containers }]) => {
+          const [container] = containers;
+          const env = (container?.env ?? []) as { name: string; value?: string }[];
+          const address = env.find(({ name }) => name === 'OS_HTTP__ADDRESS')?.value;
+          return [address, Object.keys(container?.livenessProbe as object).includes('exec')];
+        });
+    expect(await listening([])).toEqual(Array(4).fill(['0.0.0.0', false]));
+    expect(await listening(['networkPolicy.enabled=false'])).toEqual(Array(4).fill(['127.0.0.1', true]));
+    const own = ['networkPolicy.enabled=false', 'http.address=0.0.0.0'];
+    expect(await listening(own)).toEqual(Array(4).fill(['0.0.0.0', false]));
+  });
+
+  it('lets nobody in but Prometheus, until it is told who else may open the console', async () => {
+    const ingress = async (settings: readonly string[]) =>
+      resources(await render(settings))
+        .filter(({ kind }) => kind === 'NetworkPolicy')
+        .map(({ metadata, spec }) => [metadata.name, spec?.ingress] as const);
+    const scrapers = {
+      namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } },
+      podSelector: { matchLabels: { 'app.kubernetes.io/name': 'prometheus' } },
+    };
+    const closed = Object.fromEntries(await ingress([]));
+    expect(closed['kronos-scorer']).toEqual([{ from: [scrapers], ports: [{ port: 'http', protocol: 'TCP' }] }]);
+    expect(closed['kronos-ledger']).toEqual(closed['kronos-scorer']);
+    expect(closed['kronos-tools']).toEqual([]);
+    const open = Object.fromEntries(await ingress(['networkPolicy.console[0].podSelector.matchLabels.app=proxy']));
+    expect(open['kronos-ledger']).toMatchObject([
+      { from: [scrapers, { podSelector: { matchLabels: { app: 'proxy' } } }] },
+    ]);
+    expect(open['kronos-scorer']).toEqual(closed['kronos-scorer']);
+  });
+
   it('refuses what would not work', async () => {
     await expect(render(['ledger.archive.enabled=true', 'ledger.replicas=2'])).rejects.toThrow(/ledger.replicas 1/);
     await expect(render(['executor.perAggregate[0].name=gpu'])).rejects.toThrow(/names no aggregate/);

@@ -539,7 +539,11 @@ export const options = {
   http: {
     address: text('127.0.0.1', {
       by: SERVICES,
-      help: 'Address on which each service serves /healthz, /readyz and /metrics, and the ledger its console. 0.0.0.0 or :: for all; nothing on it asks for a password.',
+      help: 'Address on which each service serves /healthz, /readyz and /metrics, and the ledger its console. 0.0.0.0 or :: for all; nothing on it asks for a password, so let a network policy or a firewall decide who may connect.',
+    }),
+    allowed_hosts: list([], {
+      by: SERVICES,
+      help: 'Host names under which clients may ask, beside localhost, address and the address that they connect to: the name of a Kubernetes service, or of a reverse proxy. A request with another Host header gets 421, so that no web page can read answers through a DNS name of its own.',
     }),
     scorer_port: int(9781, {
       min: 0,

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { HttpListenError } from './errors.ts';
+import { hostGuard } from './hosts.ts';
 import type { Logger } from './log.ts';
 import { METRICS_CONTENT_TYPE, type Metrics } from './metrics.ts';
 import { OPENMETRICS_CONTENT_TYPE, wantsOpenMetrics } from './openMetrics.ts';
@@ -17,12 +18,49 @@ export interface RouteOptions {
   readonly methods?: readonly string[];
 }
 
+/** What one process spends on its clients. */
+export interface HttpLimits {
+  /** Requests answered at once. */
+  readonly requests: number;
+  /** Requests of `/healthz`, `/readyz` and `/metrics` answered at once, beside the others: they are answered under load. */
+  readonly probes: number;
+  readonly connections: number;
+  /** Length of path and query. */
+  readonly urlBytes: number;
+  /** Request line and headers together. */
+  readonly headerBytes: number;
+  /** How long a client may take to send the headers, and the whole request. */
+  readonly headersMs: number;
+  readonly requestMs: number;
+  /** How long an answer may take, until the client has all of it. */
+  readonly answerMs: number;
+}
+
+export const defaultHttpLimits: HttpLimits = {
+  requests: 64,
+  probes: 16,
+  connections: 256,
+  urlBytes: 2048,
+  headerBytes: 8192,
+  headersMs: 5_000,
+  requestMs: 10_000,
+  answerMs: 30_000,
+};
+
+/** Seconds after which a client that got 503 may ask again. */
+const RETRY_AFTER_S = 1;
+
+const PROBES: readonly string[] = ['/healthz', '/readyz', '/metrics'];
+
 export interface HttpInput {
   readonly address: string;
   /** 0: any free port. */
   readonly port: number;
   /** Name of the port's option, for the error when it is taken. */
   readonly portOption: string;
+  /** Names in the `Host` header that are answered, beside loopback names and `address`. */
+  readonly allowedHosts?: readonly string[];
+  readonly limits?: Partial<HttpLimits>;
   readonly log: Logger;
   readonly metrics: Metrics;
 }
@@ -34,6 +72,8 @@ export interface Listening {
   readonly url: string;
 }
 
+type Route = { readonly handler: Handler; readonly methods: readonly string[] };
+
 /**
  * The small HTTP server of a service: `/healthz` (the process lives), `/readyz` (every named check passes, else 503 with
  * the reasons), `/metrics`, and what the service adds.
@@ -42,13 +82,29 @@ export class HttpServer {
   readonly #input: HttpInput;
   readonly #server: Server;
   readonly #checks = new Map<string, () => Check | Promise<Check>>();
-  readonly #routes = new Map<string, { readonly handler: Handler; readonly methods: readonly string[] }>();
+  readonly #routes = new Map<string, Route>();
+  readonly #limits: HttpLimits;
+  readonly #allowed: ReturnType<typeof hostGuard>;
+  /** Requests that are being answered. */
+  readonly #running = { requests: 0, probes: 0 };
 
   constructor(input: HttpInput) {
     this.#input = input;
-    this.#server = createServer({ requestTimeout: 30_000, headersTimeout: 10_000 }, (request, response) => {
+    this.#limits = { ...defaultHttpLimits, ...input.limits };
+    this.#allowed = hostGuard(input.address, input.allowedHosts ?? []);
+    const { requestMs, headersMs, headerBytes, answerMs, connections } = this.#limits;
+    const options = {
+      requestTimeout: requestMs,
+      headersTimeout: headersMs,
+      maxHeaderSize: headerBytes,
+      connectionsCheckingInterval: Math.min(1_000, headersMs),
+    };
+    this.#server = createServer(options, (request, response) => {
       void this.#serve(request, response);
     });
+    this.#server.maxConnections = connections;
+    // A client that neither sends nor reads is cut off.
+    this.#server.setTimeout(answerMs);
     this.route('/healthz', (_, response) => sendJson(response, 200, { alive: true }));
     this.route('/readyz', async (_, response) => {
       const { ready, checks } = await this.readiness();
@@ -111,24 +167,68 @@ export class HttpServer {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const url = URL.parse(request.url ?? '/', 'http://service');
+    const target = request.url ?? '';
+    const url = target.startsWith('/') ? URL.parse(target, 'http://service') : null;
     const path = url === null ? null : this.#match(url.pathname);
     const route = path === null ? undefined : this.#routes.get(path);
     response.on('finish', () => {
       const status = `${Math.floor(response.statusCode / 100)}xx` as '2xx';
       this.#input.metrics.instruments.httpRequests.add(1, { route: path ?? 'none', status });
     });
+    const { headers } = request;
+    const withBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+    const refused = this.#refusal(request, target);
+    // What else the client sends is not read.
+    if (withBody || refused !== null) response.setHeader('connection', 'close');
+    if (refused !== null) {
+      sendJson(response, refused.status, { error: refused.error });
+      return;
+    }
+    if (url === null || path === null || route === undefined) {
+      sendJson(response, 404, { error: 'not found' });
+      return;
+    }
+    if (!route.methods.includes(request.method ?? '')) {
+      response.setHeader('allow', route.methods.join(', '));
+      sendJson(response, 405, { error: 'method not allowed' });
+      return;
+    }
+    if (withBody) {
+      sendJson(response, 413, { error: 'this service takes no request body' });
+      return;
+    }
+    if (!this.#enter(PROBES.includes(path) ? 'probes' : 'requests', response)) {
+      sendBusy(response);
+      return;
+    }
     try {
-      if (url === null || route === undefined) sendJson(response, 404, { error: 'not found' });
-      else if (!route.methods.includes(request.method ?? '')) {
-        response.setHeader('allow', route.methods.join(', '));
-        sendJson(response, 405, { error: 'method not allowed' });
-      } else await route.handler(request, response, url);
+      await route.handler(request, response, url);
     } catch (error) {
       this.#input.log.error({ err: error, path }, 'a request could not be answered');
       if (response.headersSent) response.destroy();
       else sendJson(response, 500, { error: 'internal error; the log of the service has the reason' });
     }
+  }
+
+  /** Why a request is not looked at; null when it is. */
+  #refusal({ headers, socket }: IncomingMessage, target: string): { status: number; error: string } | null {
+    if (!this.#allowed(headers.host, socket.localAddress))
+      return { status: 421, error: 'the Host header names no host of this service; see [http] allowed_hosts' };
+    const { urlBytes } = this.#limits;
+    if (Buffer.byteLength(target) > urlBytes) return { status: 414, error: `the URL is longer than ${urlBytes} bytes` };
+    return null;
+  }
+
+  /** Counts a request until its answer is sent; false when as many as allowed are being answered. */
+  #enter(kind: 'requests' | 'probes', response: ServerResponse): boolean {
+    if (this.#running[kind] >= this.#limits[kind]) return false;
+    this.#running[kind]++;
+    const late = setTimeout(() => response.destroy(), this.#limits.answerMs);
+    response.once('close', () => {
+      clearTimeout(late);
+      this.#running[kind]--;
+    });
+    return true;
   }
 
   #match(pathname: string): string | null {
@@ -153,6 +253,12 @@ async function settle(check: () => Check | Promise<Check>): Promise<Check> {
   }
 }
 
+/** Answers 503: the client may ask again soon. */
+export function sendBusy(response: ServerResponse): void {
+  response.setHeader('retry-after', String(RETRY_AFTER_S));
+  sendJson(response, 503, { error: `too many requests at once; ask again after ${RETRY_AFTER_S} s` });
+}
+
 /** Answers with JSON. */
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
   send(response, status, 'application/json; charset=utf-8', `${JSON.stringify(body)}\n`);
@@ -165,6 +271,7 @@ export function send(response: ServerResponse, status: number, type: string, bod
     'content-length': Buffer.byteLength(body),
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
+    'cross-origin-resource-policy': 'same-origin',
   });
   response.end(response.req.method === 'HEAD' ? undefined : body);
 }

@@ -1,10 +1,10 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, request as send } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
 import { HttpListenError } from './errors.ts';
-import { HttpServer, sendJson } from './http.ts';
+import { type HttpLimits, HttpServer, sendJson } from './http.ts';
 import { createMetrics } from './metrics.ts';
 
 const open: (() => Promise<unknown>)[] = [];
@@ -13,11 +13,15 @@ afterEach(async () => {
 });
 
 /** A server on a free port, and the lines it logs. */
-async function serve(setUp: (http: HttpServer) => void = () => {}, port = 0) {
+async function serve(
+  setUp: (http: HttpServer) => void = () => {},
+  port = 0,
+  more: { limits?: Partial<HttpLimits>; allowedHosts?: string[] } = {},
+) {
   const lines: string[] = [];
   const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) });
   const metrics = createMetrics(resourceFromAttributes({}));
-  const http = new HttpServer({ address: '127.0.0.1', port, portOption: 'planner_port', log, metrics });
+  const http = new HttpServer({ address: '127.0.0.1', port, portOption: 'planner_port', log, metrics, ...more });
   setUp(http);
   const listening = await http.listen();
   open.push(() => http.close());
@@ -28,6 +32,84 @@ async function serve(setUp: (http: HttpServer) => void = () => {}, port = 0) {
   };
   return { http, listening, get, lines, metrics };
 }
+
+/** One request with exactly these headers: `fetch` sets the Host header itself. */
+const ask = (port: number, path: string, headers: Record<string, string>) =>
+  new Promise<{ status: number; headers: Record<string, unknown>; text: string }>((resolve, reject) => {
+    const request = send({ host: '127.0.0.1', port, path, headers, agent: false }, (response) => {
+      let text = '';
+      response.on('data', (part) => {
+        text += part;
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }));
+    });
+    request.on('error', reject);
+    request.end();
+  });
+
+describe('the HTTP server of a service answers', () => {
+  it('requests for loopback names, its address and the names of the configuration, and no others', async () => {
+    const { listening } = await serve(() => {}, 0, { allowedHosts: ['ledger.example.org'] });
+    for (const host of ['localhost', '127.0.0.1:9784', 'LEDGER.example.org:80'])
+      expect((await ask(listening.port, '/healthz', { host })).status, host).toBe(200);
+    for (const host of ['evil.example.com', 'ledger.example.org.evil.com', '10.1.2.3'])
+      for (const path of ['/', '/healthz', '/metrics']) {
+        const { status, text } = await ask(listening.port, path, { host });
+        expect(status, host).toBe(421);
+        expect(text).toContain('allowed_hosts');
+      }
+  });
+
+  it('at most so many requests at once: the others are told when to come again, and probes are answered', async () => {
+    const waiting: (() => void)[] = [];
+    const { get } = await serve(
+      (http) =>
+        http.route('/slow', async (_, response) => {
+          await new Promise<void>((resolve) => waiting.push(resolve));
+          sendJson(response, 200, 'done');
+        }),
+      0,
+      { limits: { requests: 2 } },
+    );
+    const first = [get('/slow'), get('/slow')];
+    await expect.poll(() => waiting.length).toBe(2);
+    const refused = await get('/slow');
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get('retry-after')).toBe('1');
+    for (const probe of ['/healthz', '/readyz', '/metrics']) expect((await get(probe)).status, probe).toBe(200);
+    for (const go of waiting.splice(0)) go();
+    expect((await Promise.all(first)).map(({ status }) => status)).toEqual([200, 200]);
+    const again = get('/slow');
+    await expect.poll(() => waiting.length).toBe(1);
+    waiting[0]?.();
+    expect((await again).status).toBe(200);
+  });
+
+  it('no long URLs, no large headers, no bodies and no other forms of a target', async () => {
+    const { listening, get } = await serve();
+    expect((await get(`/healthz?${'a'.repeat(3000)}`)).status).toBe(414);
+    expect((await get('/healthz', { headers: { x: 'a'.repeat(9000) } })).status).toBe(431);
+    expect((await get('/healthz', { method: 'POST', body: 'x' })).status).toBe(405);
+    expect((await ask(listening.port, '/healthz', { host: 'localhost', 'content-length': '5' })).status).toBe(413);
+    expect((await ask(listening.port, 'http://localhost/healthz', { host: 'localhost' })).status).toBe(404);
+    expect((await get('/healthz?a=1')).status).toBe(200);
+  });
+
+  it('no client for ever: neither one that sends slowly nor one that waits for an answer that does not come', async () => {
+    const { listening, get } = await serve((http) => http.route('/never', () => new Promise<void>(() => {})), 0, {
+      limits: { headersMs: 200, requestMs: 200, answerMs: 300, requests: 1 },
+    });
+    const slow = connect(listening.port, '127.0.0.1');
+    slow.on('error', () => {}).resume();
+    slow.write('GET /healthz HTTP/1.1\r\nHost: local');
+    const closed = new Promise((resolve) => slow.once('close', resolve));
+    await expect(get('/never')).rejects.toThrow();
+    // Its place is free again.
+    await expect(get('/never')).rejects.toThrow();
+    await closed;
+    expect((await get('/healthz')).status).toBe(200);
+  });
+});
 
 describe('the HTTP server of a service', () => {
   it('reports the port it was given for port 0', async () => {

@@ -1,6 +1,16 @@
 export { type CommandLine, commandLine, kronosVersion } from './commandLine.ts';
 export { HttpListenError, isKronosError, type KronosError, StopTimeoutError } from './errors.ts';
-export { type Check, type Handler, HttpServer, type Listening, send, sendJson } from './http.ts';
+export {
+  type Check,
+  defaultHttpLimits,
+  type Handler,
+  type HttpLimits,
+  HttpServer,
+  type Listening,
+  send,
+  sendBusy,
+  sendJson,
+} from './http.ts';
 export { activeCorrelation, createLogger, type Logger, type LogInput, withCorrelation } from './log.ts';
 export {
   type Counter,

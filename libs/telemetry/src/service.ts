@@ -191,6 +191,7 @@ function httpServer(service: ServiceName, config: Config, telemetry: Telemetry):
     address: config.http.address,
     port: ports[service],
     portOption: `${service}_port`,
+    allowedHosts: config.http.allowedHosts,
     log: telemetry.log,
     metrics: telemetry.metrics,
   });

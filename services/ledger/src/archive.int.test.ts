@@ -31,7 +31,7 @@ const lastArchived = async () => (await verifyArchive(dir)).last;
 /** Has a ledger copy the whole log, and stops it. */
 async function archiveAll(): Promise<void> {
   const ledger = await bed.start({ archive: archive() });
-  await expect.poll(lastArchived).toBe(await bed.log.lastSequence('KRONOS_LOG'));
+  await expect.poll(lastArchived, { timeout: 20_000 }).toBe(await bed.log.lastSequence('KRONOS_LOG'));
   await ledger.stop();
 }
 

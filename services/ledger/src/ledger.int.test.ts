@@ -281,6 +281,57 @@ describe('the JSON interface', () => {
     });
   });
 
+  it('reads a bounded part of a long log per request, few requests at once, and leaves nothing on the server', async () => {
+    const log = testLog('gpu', Date.now() - 100_000);
+    for (let i = 0; i < 11_000; i++) log.paused();
+    await bed.append(log.events);
+    const ledger = await bed.start({ scope: ['gpu', 'general'] });
+    await expect
+      .poll(async () => (await ledger.get('/api/v1/history?limit=1&since=500')).body)
+      .toMatchObject({
+        from: 'log',
+        events: [{ sequence: 500 }],
+        next: 501,
+      });
+    // An aggregate without events makes no request read on and on.
+    expect((await ledger.get('/api/v1/history?since=1&aggregate=general')).body).toEqual({
+      from: 'log',
+      events: [],
+      next: 5001,
+    });
+    const answers = Promise.all(
+      Array.from({ length: 30 }, () => ledger.get('/api/v1/history?since=1&aggregate=general')),
+    );
+    expect((await ledger.get('/healthz')).status).toBe(200);
+    const statuses = (await answers).map(({ status }) => status);
+    expect(statuses).toContain(200);
+    expect(statuses).toContain(503);
+    expect(statuses.filter((status) => status !== 200 && status !== 503)).toEqual([]);
+    const all = Promise.all(Array.from({ length: 30 }, () => ledger.get('/api/v1/history?since=1&aggregate=nobody')));
+    expect((await all).map(({ status }) => status)).toEqual(Array(30).fill(404));
+    await expect.poll(() => bed.consumers()).toBe(2);
+  });
+
+  it('finds the first event of a time by halving the log', async () => {
+    const log = testLog('gpu', Date.now() - 100_000);
+    for (let i = 0; i < 10_100; i++) log.paused();
+    await bed.append(log.events.splice(0));
+    const ledger = await bed.start();
+    const all = (await ledger.get('/api/v1/history?since=1&limit=50')).body as { events: { sequence: number }[] };
+    expect(all.events).toHaveLength(50);
+    const events: StoredEvent[] = [];
+    for await (const event of bed.log.replay({ from: 40, to: 43 })) events.push(event);
+    const since = new Date(events[0]?.storedAt ?? 0).toISOString();
+    const first = (await ledger.get(`/api/v1/history?since=${since}&limit=1`)).body as typeof all;
+    let expected = 40;
+    for await (const event of bed.log.replay({ to: 40 }))
+      if (event.storedAt === events[0]?.storedAt) {
+        expected = event.sequence;
+        break;
+      }
+    expect(first.events.map(({ sequence }) => sequence)).toEqual([expected]);
+  });
+
   it.each([
     ['/api/v1/nothing', 404],
     ['/api/v1/aggregates/other', 404],
@@ -291,7 +342,9 @@ describe('the JSON interface', () => {
     ['/api/v1/vms/none', 404],
     ['/api/v1/hosts/none', 404],
     ['/api/v1/history?since=yesterday', 400],
+    ['/api/v1/history?aggregate=other', 404],
     ['/api/v1/decisions', 400],
+    ['/api/v1/decisions?aggregate=other', 404],
     ['/api/v1/aggregates/%E0%A4%A', 400],
     ['/nothing', 404],
   ])('refuses %s with %i and a reason', async (path, status) => {

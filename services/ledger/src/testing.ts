@@ -2,7 +2,7 @@ import { systemClock } from '@kronos/clock';
 import { defaultConfig } from '@kronos/config';
 import { type Actor, defaultStorageLimits, type Message, type StoredEvent } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
-import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { bareConnection, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { HttpServer, startTelemetry } from '@kronos/telemetry';
 import { type LedgerOptions, startLedger } from './ledger.ts';
 
@@ -39,6 +39,13 @@ export async function ledgerBed() {
       const messages: Message[] = [];
       for (const { event } of events) if (event.type !== 'unreadable') messages.push(event);
       await log.appendMany(messages);
+    },
+    /** Consumers on the log now. */
+    async consumers(): Promise<number> {
+      const connection = await bareConnection(server.url);
+      const info = await connection.request('$JS.API.STREAM.INFO.KRONOS_LOG');
+      await connection.close();
+      return (info.json() as { state: { consumer_count: number } }).state.consumer_count;
     },
     async start(options: Partial<LedgerOptions> = {}, clock: () => number = Date.now): Promise<TestLedger> {
       const lines: Record<string, unknown>[] = [];

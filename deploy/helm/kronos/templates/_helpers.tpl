@@ -100,6 +100,20 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
+{{/* The address that the services listen on: all of the pod's where a network policy decides who may connect, else the pod's own. */}}
+{{- define "kronos.address" -}}
+{{ .Values.http.address | default (ternary "0.0.0.0" "127.0.0.1" .Values.networkPolicy.enabled) }}
+{{- end }}
+
+{{/* How a path of the HTTP server is asked for. path: /healthz...; root. */}}
+{{- define "kronos.probe" -}}
+{{- if eq (include "kronos.address" .root) "127.0.0.1" -}}
+exec: { command: [node, /app/health.mjs, {{ .path }}] }
+{{- else -}}
+httpGet: { path: {{ .path }}, port: http }
+{{- end }}
+{{- end }}
+
 {{/* One deployment of a service. component: scorer...; name: of the deployment; args, replicas, resources, port. */}}
 {{- define "kronos.service" -}}
 {{- $root := .root }}
@@ -151,21 +165,27 @@ spec:
           {{- end }}
           env:
             {{- include "kronos.environment" . | nindent 12 }}
+            - { name: OS_HTTP__ADDRESS, value: {{ include "kronos.address" .root | quote }} }
+            {{- $name := printf "%s-ledger" .root.Release.Name }}
+            {{- $space := .root.Release.Namespace }}
+            {{- $hosts := concat (list $name (printf "%s.%s" $name $space) (printf "%s.%s.svc" $name $space) (printf "%s.%s.svc.cluster.local" $name $space)) .root.Values.http.allowedHosts }}
+            - { name: OS_HTTP__ALLOWED_HOSTS, value: {{ join "," $hosts | quote }} }
             {{- if .archive }}
             - { name: OS_LEDGER__ARCHIVE_DIR, value: /var/lib/kronos }
             {{- end }}
           ports:
             - { name: http, containerPort: {{ .port }} }
           startupProbe:
-            httpGet: { path: /healthz, port: http }
+            {{- include "kronos.probe" (dict "root" .root "path" "/healthz") | nindent 12 }}
+            timeoutSeconds: 5
             periodSeconds: 2
             failureThreshold: 60
           livenessProbe:
-            httpGet: { path: /healthz, port: http }
+            {{- include "kronos.probe" (dict "root" .root "path" "/healthz") | nindent 12 }}
             periodSeconds: 15
             timeoutSeconds: 5
           readinessProbe:
-            httpGet: { path: /readyz, port: http }
+            {{- include "kronos.probe" (dict "root" .root "path" "/readyz") | nindent 12 }}
             periodSeconds: 10
             timeoutSeconds: 6
           securityContext: {{ include "kronos.containerSecurity" . | nindent 12 }}

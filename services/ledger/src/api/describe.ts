@@ -14,6 +14,19 @@ export type HistoryEntry = {
   readonly serverId: string | null;
 };
 
+/** What an event is about. */
+export type Ids = Pick<HistoryEntry, 'planId' | 'taskId' | 'serverId'>;
+
+export function idsOf(event: StoredEvent['event']): Ids {
+  if (event.type === 'unreadable') return { planId: null, taskId: null, serverId: null };
+  const { data } = event;
+  return {
+    planId: 'planId' in data ? data.planId : 'plan' in data ? (data.plan?.id ?? null) : null,
+    taskId: 'taskId' in data ? data.taskId : null,
+    serverId: 'serverId' in data ? data.serverId : null,
+  };
+}
+
 export function historyEntry({ sequence, event }: StoredEvent): HistoryEntry {
   if (event.type === 'unreadable')
     return {
@@ -23,11 +36,8 @@ export function historyEntry({ sequence, event }: StoredEvent): HistoryEntry {
       type: event.claimedType,
       by: null,
       text: `cannot be read by this version: ${event.problem}`,
-      planId: null,
-      taskId: null,
-      serverId: null,
+      ...idsOf(event),
     };
-  const { data } = event;
   return {
     sequence,
     time: event.time,
@@ -35,8 +45,6 @@ export function historyEntry({ sequence, event }: StoredEvent): HistoryEntry {
     type: event.type,
     by: `${event.by.service} ${event.by.instance}`,
     text: sentence(event),
-    planId: 'planId' in data ? data.planId : 'plan' in data ? (data.plan?.id ?? null) : null,
-    taskId: 'taskId' in data ? data.taskId : null,
-    serverId: 'serverId' in data ? data.serverId : null,
+    ...idsOf(event),
   };
 }

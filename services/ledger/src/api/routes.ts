@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http';
-import type { StoredEvent } from '@kronos/contracts';
+import { ALL, type StoredEvent } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import { aggregateState, type LogState } from '@kronos/projections';
-import { type HttpServer, sendJson } from '@kronos/telemetry';
+import { type HttpServer, sendBusy, sendJson } from '@kronos/telemetry';
 import { type History, RECENT_DECISIONS } from '../history.ts';
-import { type HistoryEntry, historyEntry } from './describe.ts';
+import { type HistoryEntry, historyEntry, type Ids, idsOf } from './describe.ts';
 import {
   aggregateNames,
   aggregatePage,
@@ -22,7 +22,7 @@ import {
 export type ApiInput = {
   readonly state: () => LogState;
   readonly history: History;
-  readonly log: Pick<EventLog, 'replay' | 'tail'>;
+  readonly log: Pick<EventLog, 'replay'>;
   /** Aggregates of the configuration. */
   readonly scope: readonly string[];
   readonly version: string;
@@ -32,6 +32,10 @@ export type ApiInput = {
 const PREFIX = '/api/v1';
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1000;
+/** Events that one request reads from the log at most; the answer says where to go on. */
+const MAX_READ = 5_000;
+/** Requests that read from the log at once. */
+const READS_AT_ONCE = 2;
 
 /** A request that cannot be answered, with what the client should do about it. */
 class BadRequest extends Error {
@@ -42,9 +46,13 @@ class BadRequest extends Error {
   }
 }
 
+/** As many requests as allowed read from the log now. */
+class Busy extends Error {}
+
 /** Adds the read-only JSON interface to the server. */
 export function addRoutes(http: HttpServer, input: ApiInput): void {
   const { history, log, scope, clock } = input;
+  let reading = 0;
 
   const route = (path: string, answer: (rest: string, query: URLSearchParams) => unknown | Promise<unknown>): void =>
     http.route(`${PREFIX}${path}`, async (_, response, url) => {
@@ -108,6 +116,7 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
   route('/decisions', (_, query) => {
     const aggregate = query.get('aggregate');
     if (aggregate === null) throw new BadRequest(400, 'say which aggregate: ?aggregate=NAME');
+    known(aggregate);
     const since = sinceOf(query);
     const decisions = history
       .decisions(aggregate)
@@ -119,19 +128,19 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
 
   route('/history', async (_, query) => {
     const aggregate = query.get('aggregate');
+    if (aggregate !== null && aggregate !== ALL) known(aggregate);
     const since = sinceOf(query);
     const limit = limitOf(query);
-    const wanted = (entry: HistoryEntry) => aggregate === null || entry.aggregate === aggregate;
-    if (since !== null && !inMemory(since)) return { from: 'log', events: await fromLog(since, limit, wanted) };
-    const events: HistoryEntry[] = [];
+    const wanted = ({ event }: StoredEvent) => aggregate === null || event.aggregate === aggregate;
+    if (since !== null && !inMemory(since)) return { from: 'log', ...(await fromLog(since, limit, wanted)) };
+    const found: StoredEvent[] = [];
     for (const stored of history.events()) {
       if (since !== null && !after(stored, since)) break;
-      const entry = historyEntry(stored);
-      if (wanted(entry)) events.push(entry);
-      if (since === null && events.length === limit) break;
+      if (wanted(stored)) found.push(stored);
+      if (since === null && found.length === limit) break;
     }
-    events.reverse();
-    return { from: 'memory', events: events.slice(0, limit) };
+    found.reverse();
+    return { from: 'memory', events: found.slice(0, limit).map(historyEntry), next: found[limit]?.sequence ?? null };
   });
 
   route('/vms/', (id) => {
@@ -167,7 +176,13 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
     return one;
   }
 
-  const about = (wanted: (entry: HistoryEntry) => boolean) => recent((stored) => wanted(historyEntry(stored)));
+  /** @throws BadRequest for an aggregate that neither the configuration nor the log has */
+  function known(aggregate: string): void {
+    if (!aggregateNames(scope, input.state()).includes(aggregate))
+      throw new BadRequest(404, `no aggregate ${JSON.stringify(aggregate)}`);
+  }
+
+  const about = (wanted: (ids: Ids) => boolean) => recent((stored) => wanted(idsOf(stored.event)));
 
   /** Recent events, oldest first. */
   function recent(wanted: (stored: StoredEvent) => boolean): HistoryEntry[] {
@@ -189,21 +204,43 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
     );
   }
 
-  async function fromLog(since: number | Date, limit: number, wanted: (entry: HistoryEntry) => boolean) {
-    const events: HistoryEntry[] = [];
-    for await (const stored of log.replay({ from: typeof since === 'number' ? since : await firstSince(since) })) {
-      const entry = historyEntry(stored);
-      if (wanted(entry)) events.push(entry);
-      if (events.length === limit) break;
+  /**
+   * Events of the log from there on, at most `limit` of them and found among at most MAX_READ. `next` is the sequence to
+   * go on from; null at the end of the log.
+   *
+   * @throws Busy
+   */
+  async function fromLog(since: number | Date, limit: number, wanted: (stored: StoredEvent) => boolean) {
+    if (reading >= READS_AT_ONCE) throw new Busy();
+    reading++;
+    try {
+      const events: HistoryEntry[] = [];
+      const from = typeof since === 'number' ? since : await firstSince(since);
+      const last = input.state().sequence;
+      const to = Math.min(last, from + MAX_READ - 1);
+      let read = from - 1;
+      for await (const stored of log.replay({ from, to })) {
+        read = stored.sequence;
+        if (wanted(stored)) events.push(historyEntry(stored));
+        if (events.length === limit) break;
+      }
+      return { events, next: read < last ? read + 1 : null };
+    } finally {
+      reading--;
     }
-    return events;
   }
 
-  /** Sequence of the first event that was stored at that time or later. */
+  /** Sequence of the first event that was stored at that time or later: halves the log until it is found. */
   async function firstSince(time: Date): Promise<number> {
-    for await (const { sequence } of log.tail({ families: ['plans', 'results', 'controls'], since: time, end: true }))
-      return sequence;
-    return input.state().sequence + 1;
+    let before = 0;
+    let end = input.state().sequence + 1;
+    while (end - before > 1) {
+      const middle = Math.floor((before + end) / 2);
+      const stored = await eventAt(middle);
+      if (stored !== null && stored.storedAt < time.getTime()) before = middle;
+      else end = middle;
+    }
+    return end;
   }
 
   async function eventAt(sequence: number): Promise<StoredEvent | null> {
@@ -231,6 +268,10 @@ async function reply(response: ServerResponse, answer: () => unknown | Promise<u
   try {
     sendJson(response, 200, await answer());
   } catch (error) {
+    if (error instanceof Busy) {
+      sendBusy(response);
+      return;
+    }
     if (!(error instanceof BadRequest)) throw error;
     sendJson(response, error.status, { error: error.message });
   }
