@@ -1,7 +1,28 @@
 /** What a snapshot shows of itself in metrics and in the log. */
 import type { Snapshot } from '@kronos/contracts';
+import type { Duration, Part, QueryUse } from '@kronos/observation';
 import type { Instruments, Logger } from '@kronos/telemetry';
-import type { QueryUse } from './readings.ts';
+
+const partLabels = {
+  aggregates: 'aggregates',
+  services: 'services',
+  hypervisors: 'hypervisors',
+  servers: 'servers',
+  serverGroups: 'server_groups',
+  migrations: 'migrations',
+} as const satisfies Record<Part, string>;
+
+/** Records how long the reads of one observation took. */
+export function measureReads(metrics: Instruments, durations: readonly Duration[]): void {
+  for (const duration of durations) {
+    const seconds = duration.milliseconds / 1000;
+    if (duration.of === 'query') metrics.queryDuration.record(seconds, { query: duration.use });
+    else {
+      const outcome = duration.ok ? 'read' : 'failed';
+      metrics.collectDuration.record(seconds, { part: partLabels[duration.part], outcome });
+    }
+  }
+}
 
 /** Sets the figures of one snapshot. */
 export function measure(metrics: Instruments, snapshot: Snapshot): void {

@@ -2,6 +2,20 @@
 import type { Clock } from '@kronos/clock';
 import type { Actor, Policy, Snapshot } from '@kronos/contracts';
 import { contextFrom, type EventLog } from '@kronos/eventlog';
+import {
+  assemble,
+  CapacityReader,
+  createLimiter,
+  type Fetched,
+  hostsOf,
+  type KnownServer,
+  knownAfter,
+  type Observation,
+  type ObserveOptions,
+  observe,
+  type Piece,
+  stillKnown,
+} from '@kronos/observation';
 import type { Nova, Placement } from '@kronos/openstack';
 import type { Prometheus } from '@kronos/prometheus';
 import {
@@ -15,17 +29,10 @@ import {
   withSpan,
 } from '@kronos/telemetry';
 import { context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
-import { assemble } from './assemble.ts';
-import type { Fetched, KnownServer, ObserveOptions } from './cloud.ts';
-import { CapacityReader } from './collect.ts';
-import { createLimiter } from './limit.ts';
-import { logSnapshot, measure } from './meters.ts';
-import { type Observation, observe, type Piece } from './observe.ts';
+import { logSnapshot, measure, measureReads } from './meters.ts';
 import type { SnapshotRequest } from './requests.ts';
 import { cycleAt } from './schedule.ts';
 import type { Seen } from './seen.ts';
-import { knownAfter, stillKnown } from './servers.ts';
-import { hostsOf } from './topology.ts';
 
 export interface ScorerDeps {
   readonly log: Pick<EventLog, 'putSnapshot' | 'getSnapshot'>;
@@ -176,7 +183,6 @@ export function createScorer(deps: ScorerDeps): Scorer {
             concurrency: settings.concurrency,
             known,
             clock,
-            metrics,
             signal,
           }),
         );
@@ -188,6 +194,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
         throw error;
       }
       last = observation;
+      measureReads(metrics, observation.durations);
       const limit = createLimiter(AGGREGATES_AT_ONCE);
       const outcomes = await Promise.all(
         roots.map(({ request, span }) =>

@@ -3,13 +3,20 @@ import type { Clock } from '@kronos/clock';
 import type { Policy } from '@kronos/contracts';
 import type { Nova } from '@kronos/openstack';
 import type { Prometheus } from '@kronos/prometheus';
-import { attributes, type Instruments, type SpanName, spans } from '@kronos/telemetry';
+import { attributes, type SpanName, spans } from '@kronos/telemetry';
 import type { Attributes } from '@opentelemetry/api';
 import { hostNamesOf, vmNamesOf } from './assemble.ts';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
 import { collectFates, collectLists, type Part } from './collect.ts';
 import { askAll } from './query.ts';
-import { type Answer, type MatchedAnswers, matchAnswers, type Question, questionsOf } from './readings.ts';
+import {
+  type Answer,
+  type MatchedAnswers,
+  matchAnswers,
+  type QueryUse,
+  type Question,
+  questionsOf,
+} from './readings.ts';
 import { indexServers, type ServerIndex } from './servers.ts';
 
 /** A piece of shared work, to be shown in the trace of every snapshot that it served. */
@@ -22,6 +29,11 @@ export interface Piece {
   readonly failure: string | null;
 }
 
+/** How long one list of Nova, or one query of Prometheus, took. */
+export type Duration =
+  | { readonly of: 'list'; readonly part: Part; readonly ok: boolean; readonly milliseconds: number }
+  | { readonly of: 'query'; readonly use: QueryUse; readonly milliseconds: number };
+
 export interface Observation {
   /** When the first read began, ms since the epoch. */
   readonly fromMs: number;
@@ -30,6 +42,7 @@ export interface Observation {
   readonly answers: MatchedAnswers;
   readonly fates: ReadonlyMap<string, Fate>;
   readonly pieces: readonly Piece[];
+  readonly durations: readonly Duration[];
 }
 
 export interface ObserveInput {
@@ -44,18 +57,8 @@ export interface ObserveInput {
   /** The servers that must be found, or found deleted. */
   readonly known: readonly KnownServer[];
   readonly clock: Clock;
-  readonly metrics: Instruments;
   readonly signal: AbortSignal;
 }
-
-const partLabels = {
-  aggregates: 'aggregates',
-  services: 'services',
-  hypervisors: 'hypervisors',
-  servers: 'servers',
-  serverGroups: 'server_groups',
-  migrations: 'migrations',
-} as const satisfies Record<Part, string>;
 
 /**
  * Reads Nova's lists and asks Prometheus, at the same time.
@@ -63,16 +66,14 @@ const partLabels = {
  * @throws the signal's reason when it aborts; nothing else: what could not be read is part of the observation.
  */
 export async function observe(input: ObserveInput): Promise<Observation> {
-  const { nova, clock, metrics, signal } = input;
+  const { nova, clock, signal } = input;
   const pieces: Piece[] = [];
+  const durations: Duration[] = [];
   const fromMs = clock.now();
 
   const collect = async (): Promise<Pick<Observation, 'lists' | 'index' | 'fates'>> => {
     const lists = await collectLists(nova, clock, signal, (part, ok, milliseconds) => {
-      metrics.collectDuration.record(milliseconds / 1000, {
-        part: partLabels[part],
-        outcome: ok ? 'read' : 'failed',
-      });
+      durations.push({ of: 'list', part, ok, milliseconds });
     });
     const index = indexServers(
       lists.servers.ok ? lists.servers.value : [],
@@ -96,7 +97,7 @@ export async function observe(input: ObserveInput): Promise<Observation> {
     const answer = await ask();
     const toMs = clock.now();
     const use = question.uses[0]?.use ?? 'imbalance';
-    metrics.queryDuration.record((toMs - from) / 1000, { query: use });
+    durations.push({ of: 'query', use, milliseconds: toMs - from });
     pieces.push({
       name: spans.query,
       fromMs: from,
@@ -133,5 +134,5 @@ export async function observe(input: ObserveInput): Promise<Observation> {
     hosts: hostNamesOf(cloud.lists),
     vms: vmNamesOf(cloud.index),
   });
-  return { fromMs, ...cloud, answers: matched, pieces };
+  return { fromMs, ...cloud, answers: matched, pieces, durations };
 }

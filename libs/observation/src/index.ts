@@ -1,0 +1,8 @@
+export { type AssembleInput, assemble, hostNamesOf, vmNamesOf } from './assemble.ts';
+export type { Capacity, CloudLists, Fate, Fetched, KnownServer, ObserveOptions } from './cloud.ts';
+export { CapacityReader, type Part } from './collect.ts';
+export { createLimiter } from './limit.ts';
+export { type Duration, type Observation, observe, type Piece } from './observe.ts';
+export type { QueryUse } from './readings.ts';
+export { knownAfter, stillKnown } from './servers.ts';
+export { hostsOf } from './topology.ts';
