@@ -20,6 +20,10 @@ export const withConfig = (command: Command): Command =>
 export const configFile = (shell: Shell, { config }: ConfigOption): string | undefined =>
   config ?? (shell.env[CONFIG_VARIABLE] || undefined);
 
+/** The configuration that a command works with. @throws ConfigError */
+export const configOf = (shell: Shell, options: ConfigOption): Config =>
+  loadConfig({ file: configFile(shell, options), env: shell.env, role: 'cli' }).config;
+
 /** The configuration and the event log, as commands use them. */
 export type Session = {
   readonly config: Config;
@@ -41,7 +45,7 @@ export async function withSession<T>(
   options: ConfigOption,
   run: (session: Session) => Promise<T>,
 ): Promise<T> {
-  const { config } = loadConfig({ file: configFile(shell, options), env: shell.env, role: 'cli' });
+  const config = configOf(shell, options);
   const log = await connectLog(config, 'cli', quiet());
   try {
     await log.verify({ streams: [streamNames.log], buckets: [], taskConsumers: [] });

@@ -1,13 +1,13 @@
 import { ALL, type Control } from '@kronos/contracts';
 import { fold } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
+import { type AggregateInput, statusOf } from '@kronos/status';
 import { describe, expect, it } from 'vitest';
 import { UsageError } from './errors.ts';
 import { choosePlan } from './operator/ask.ts';
 import { type Outcome, outcomeOf } from './operator/outcome.ts';
 import { chooseAddress, chooseAggregates } from './scope.ts';
 import { renderStatus } from './status/render.ts';
-import { aggregateStatus, judge } from './status/status.ts';
 import { count, cut, figure, type Terminal, table } from './terminal.ts';
 import { absolute, parseDuration, parseTime, relative, span, when } from './times.ts';
 
@@ -231,173 +231,50 @@ describe('the plan that is answered', () => {
 });
 
 describe('status', () => {
-  const status = (
-    log: ReturnType<typeof testLog>,
-    ageSeconds = 5,
-    lastDecision: Parameters<typeof aggregateStatus>[0]['lastDecision'] = null,
-  ) =>
-    aggregateStatus(
-      {
-        aggregate: 'gpu',
-        state: log.state('gpu'),
-        newest: { timeMs: log.nowMs - ageSeconds * 1000, hosts: 3, servers: 9, problems: [] },
-        lastDecision,
-      },
-      log.nowMs,
-    );
-  const running = () => {
-    const log = testLog();
-    log.configured({ cooldownSeconds: 600 });
-    return log;
-  };
-
-  it('watches when there is nothing to do', () => {
-    const log = running();
-    log.pass(10).decided();
-    expect(status(log)).toMatchObject({ doing: 'watching: by the test', waitsFor: null, alarms: [] });
-  });
-  it('moves, and says what is under way', () => {
-    const log = running();
-    const plan = log.pass(10).released(moves);
-    log.dispatched(plan, 3);
-    log.started({ task: `${plan}-s1` });
-    const it = status(log);
-    expect(it.doing).toBe('moving: 1 under way, 2 to come, 0 over');
-    expect(it.moves.map((move) => move.state)).toEqual(['migrating', 'waiting', 'waiting']);
-    expect(it.alarms).toEqual([]);
-  });
-  it('waits for the answer to a plan, also while the moves of the one before it run', () => {
-    const log = running();
-    log.configured({ approval: 'manual', cooldownSeconds: 600 });
-    const first = log.pass(10).proposed(moves);
-    log.approved(first);
-    log.dispatched(first, 3);
-    log.started({ task: `${first}-s1` });
-    const second = log.pass(60).proposed(moves);
-    const it = status(log);
-    expect(it.doing).toMatch(/^moving: 1 under way, 2 to come, 0 over; a plan of 3 steps waits for approval/);
-    expect(it.waitsFor).toBe(`kronos approve ${second}, or kronos reject`);
-  });
-  it('waits for approval, for the end of a pause, for the end of a cooldown', () => {
-    const log = running();
-    log.configured({ approval: 'manual', cooldownSeconds: 600 });
-    const plan = log.pass(10).proposed(moves);
-    expect(status(log)).toMatchObject({ waitsFor: `kronos approve ${plan}, or kronos reject` });
-    log.rejected(plan);
-    expect(status(log)).toMatchObject({ doing: 'cooling down after a rejection' });
-    log.about(ALL).paused('grace');
-    expect(status(log)).toMatchObject({
-      doing: expect.stringContaining('paused by grace'),
-      waitsFor: 'kronos resume --all',
-    });
-  });
-  it.each([
-    ['an old snapshot', () => running(), 600, /is the scorer running/],
-    [
-      'an event that cannot be read',
-      () => {
-        const log = running();
-        log.unreadable();
-        return log;
-      },
-      5,
-      /cannot be read/,
-    ],
-    [
-      'tasks that nobody queues',
-      () => {
-        const log = running();
-        log.released(moves);
-        return log.pass(90);
-      },
-      5,
-      /not on the queue/,
-    ],
-    [
-      'moves that nobody starts',
-      () => {
-        const log = running();
-        log.dispatched(log.released(moves), 3);
-        return log.pass(300);
-      },
-      5,
-      /is an executor running/,
-    ],
-    [
-      'an abort without effect',
-      () => {
-        const log = running();
-        const p = log.released(moves);
-        log.dispatched(p, 3);
-        log.started({ task: `${p}-s1` });
-        log.aborted(`${p}-s1`);
-        return log.pass(300);
-      },
-      5,
-      /after the abort was asked for/,
-    ],
-    [
-      'snapshots that nobody decides',
-      () => {
-        const log = running();
-        log.decided();
-        return log.pass(600);
-      },
-      35,
-      /is the planner running/,
-    ],
-  ])('alarms about %s', (_, make, age, text) => {
-    const { alarms } = status(make(), age);
-    expect(alarms.map((alarm) => alarm.text).join('\n')).toMatch(text);
-  });
-  it('alarms about what cannot leave its host', () => {
-    const log = running();
-    log.decided();
-    const stuck = [
-      {
-        serverId: 's',
-        serverName: 'db',
-        host: 'h1',
-        phase: 'evacuate' as const,
-        reason: { code: 'x', text: 'no room' },
-      },
-    ];
-    expect(status(log, 5, { stuck, warnings: [] }).alarms[0]?.text).toBe('db cannot leave h1: no room');
-  });
   it('stays on one screen with many aggregates: those with nothing to tell have one line each', () => {
-    const quiet = running();
+    const quiet = testLog();
+    quiet.configured({ cooldownSeconds: 600 });
     quiet.pass(10).decided();
-    const moving = running();
+    const moving = testLog();
+    moving.configured({ cooldownSeconds: 600 });
     const plan = moving.pass(10).released(moves);
     moving.dispatched(plan, 3);
     moving.started({ task: `${plan}-s1` });
-    const names = Array.from({ length: 10 }, (_, i) => `quiet-${i}`);
-    const judged = judge({
-      timeMs: quiet.nowMs,
-      server: '2.11.0',
-      servers: ['nats://n:4222'],
-      aggregates: [...names.map((aggregate) => ({ ...status(quiet), aggregate })), status(moving)],
-      streams: [],
-      services: [],
-      logStream: 'LOG',
+    const nowMs = quiet.nowMs;
+    const input = (log: ReturnType<typeof testLog>, aggregate: string): AggregateInput => ({
+      aggregate,
+      state: { ...log.state('gpu'), aggregate },
+      newest: {
+        snapshotId: 's',
+        purpose: 'cycle',
+        cycle: 1,
+        intervalSeconds: 60,
+        observedFrom: new Date(nowMs).toISOString(),
+        timeMs: nowMs,
+        storedAtMs: nowMs,
+        hosts: 3,
+        servers: 9,
+        combined: null,
+        policies: [],
+        outOfService: [],
+        problems: [],
+      },
+      undecidedSinceMs: null,
+      lastDecision: null,
     });
-    const text = renderStatus(terminal(80), judged);
-    expect(text.split('\n').length).toBeLessThanOrEqual(24);
+    const names = Array.from({ length: 10 }, (_, i) => `quiet-${i}`);
+    const status = statusOf({
+      nowMs,
+      maxClockSkewMs: 5000,
+      nats: { state: 'ok' },
+      streams: [],
+      services: { known: true, heartbeats: [] },
+      aggregates: [...names.map((name) => input(quiet, name)), input(moving, 'gpu')],
+    });
+    const text = renderStatus(terminal(80), status, { server: '2.11.0', servers: ['nats://n:4222'] });
+    expect(text.split('\n').length).toBeLessThanOrEqual(27);
     for (const name of names) expect(text).toMatch(new RegExp(`^${name} +watching: by the test`, 'm'));
     expect(text).toMatch(/^gpu {3}moving: 1 under way/m);
-  });
-  it('is well when nobody has to look, and a service out of reach is no alarm', () => {
-    const base = { timeMs: now, server: '2.11.0', servers: [], aggregates: [], logStream: 'LOG' };
-    const service = { service: 'planner', url: '', reasons: ['nats: down'] };
-    const stream = { stream: 'LOG', messages: 1, maxBytes: 100 };
-    expect(
-      judge({ ...base, streams: [{ ...stream, bytes: 80 }], services: [{ ...service, state: 'unreachable' }] }).well,
-    ).toBe(true);
-    expect(judge({ ...base, streams: [], services: [{ ...service, state: 'notReady' }] }).alarms[0]?.text).toBe(
-      'is not ready: nats: down',
-    );
-    expect(judge({ ...base, streams: [{ ...stream, bytes: 81 }], services: [] }).alarms[0]?.text).toContain(
-      '81 % full',
-    );
+    expect(text).toContain('! scorer, planner, executor, ledger: no instance has sent a heartbeat of late');
   });
 });

@@ -100,5 +100,4 @@ export const cut = (text: string, width: number): string =>
 export const figure = (value: number | null, decimals = 3): string =>
   value === null ? '-' : String(Number(value.toFixed(decimals)));
 
-/** `1 move`, `3 moves`. */
-export const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;
+export { count } from '@kronos/status';

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { defaultStorageLimits } from '@kronos/contracts';
+import { ALL, defaultStorageLimits, messageId, serviceNames } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
 import { startNatsServer } from '@kronos/eventlog/testing';
 import { type Operation, type OperationOptions, operate } from '@kronos/replay/testing';
@@ -82,6 +82,26 @@ export async function openCliWorld(options: OperationOptions, conf = ''): Promis
     `[engine]\naggregates = ${aggregates.join(', ')}\nmax_clock_skew = 1000000000\n[nats]\nservers = ${server.url}\n[http]\nscorer_port = 0\nplanner_port = 0\nexecutor_port = 0\nledger_port = 0\n${conf}`,
   );
   const nowMs = (operation.events.at(-1)?.storedAt ?? 0) + 5000;
+  const time = new Date(nowMs).toISOString();
+  for (const service of serviceNames)
+    await log.append({
+      type: 'service.reported',
+      version: 1,
+      id: messageId.reported(service, `${service}-1`, nowMs),
+      time,
+      aggregate: ALL,
+      by: { service, instance: `${service}-1`, version: '0.1.0' },
+      correlationId: `${service}/${service}-1`,
+      causationId: null,
+      data: {
+        state: 'running',
+        failing: [],
+        startedAt: time,
+        intervalSeconds: 10,
+        aggregates: [...aggregates],
+        options: {},
+      },
+    });
   return {
     directory,
     natsUrl: server.url,

@@ -16,4 +16,5 @@ export { type ParsedPolicies, type PoliciesInput, parsePolicies, policyFileSchem
 export { defaultConfig, environmentName, secretsOf } from './resolve.ts';
 export { configSample, configurationDoc, generatedFiles, policiesSample } from './sample.ts';
 export { Secret } from './secret.ts';
+export { shownOptions } from './shown.ts';
 export type { Role, Source } from './source.ts';

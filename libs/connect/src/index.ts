@@ -1,4 +1,6 @@
 export { callHooks } from './calls.ts';
+export { type Heartbeats, reportService } from './heartbeat.ts';
+export type { ServiceLog } from './instrumented.ts';
 export { connectLog, healthCheck, natsOptions } from './nats.ts';
 export { authOptions, type Cloud, openCloud } from './openstack.ts';
 export { openPrometheus } from './prometheus.ts';

@@ -1,5 +1,5 @@
 import { type Family, familyOf, type Message } from '@kronos/contracts';
-import { AppendConflict, type EventLog } from '@kronos/eventlog';
+import { AppendConflict, AppendRefused, type EventLog, LogFull, streamOf } from '@kronos/eventlog';
 import { attributes, type Instruments, spans, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
 
@@ -8,8 +8,16 @@ export interface Instrumentation {
   readonly tracer: Tracer;
 }
 
+/** The event log of a service. */
+export type ServiceLog = EventLog & {
+  /** Why NATS takes no more of what the service writes, in the server's words; null while it takes everything. */
+  refused(): string | null;
+};
+
 /** The event log, where each message that is written is counted and has a span, which readers of the message go on from. */
-export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation): EventLog {
+export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation): ServiceLog {
+  /** Stream -> the refusal of the last append to it. */
+  const refusals = new Map<string, string>();
   async function write<T extends { readonly duplicate: boolean }>(
     family: Family,
     about: Record<string, string>,
@@ -32,9 +40,12 @@ export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation
       try {
         const written = await act();
         count(written.duplicate ? 'duplicate' : 'appended');
+        refusals.delete(streamOf[family]);
         return { written };
       } catch (error) {
         count(error instanceof AppendConflict ? 'conflict' : 'failed');
+        if (error instanceof LogFull || error instanceof AppendRefused)
+          refusals.set(streamOf[family], `${streamOf[family]}: ${error.message}`);
         // That another was first is no failure of the span.
         if (error instanceof AppendConflict) return { error };
         throw error;
@@ -45,18 +56,22 @@ export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation
   }
 
   const append: EventLog['append'] = (message: Message, options) =>
-    write(
-      familyOf(message.type),
-      {
-        [attributes.aggregate]: message.aggregate,
-        [attributes.correlationId]: message.correlationId,
-        'messaging.message.id': message.id,
-      },
-      () => log.append(message, options),
-    );
+    // A heartbeat belongs to no chain of causes: it has no span.
+    message.type === 'service.reported'
+      ? log.append(message, options)
+      : write(
+          familyOf(message.type),
+          {
+            [attributes.aggregate]: message.aggregate,
+            [attributes.correlationId]: message.correlationId,
+            'messaging.message.id': message.id,
+          },
+          () => log.append(message, options),
+        );
   const putSnapshot: EventLog['putSnapshot'] = (snapshot, envelope) =>
     write('snapshots', { [attributes.aggregate]: snapshot.aggregate, [attributes.snapshotId]: snapshot.id }, () =>
       log.putSnapshot(snapshot, envelope),
     );
-  return Object.assign(Object.create(log) as EventLog, { append, putSnapshot });
+  const refused = (): string | null => (refusals.size === 0 ? null : [...refusals.values()].join('; '));
+  return Object.assign(Object.create(log) as EventLog, { append, putSnapshot, refused });
 }

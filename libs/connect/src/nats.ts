@@ -1,7 +1,7 @@
 import type { Config } from '@kronos/config';
 import { connectEventLog, type EventLog, type EventLogHooks, inboxPrefixOf, type NatsOptions } from '@kronos/eventlog';
 import type { Check, Logger } from '@kronos/telemetry';
-import { type Instrumentation, instrumented } from './instrumented.ts';
+import { type Instrumentation, instrumented, type ServiceLog } from './instrumented.ts';
 
 /** The user of a `kronos` command that names none, such as one that logs in with an nkey. */
 const USUAL_USER = 'operator';
@@ -58,6 +58,13 @@ const hooksOf = (logger: Logger): EventLogHooks => ({
  *
  * @throws NatsUnreachable, NatsRefused, ServerTooOld on the first connection.
  */
+export async function connectLog(config: Config, name: string, logger: Logger): Promise<EventLog>;
+export async function connectLog(
+  config: Config,
+  name: string,
+  logger: Logger,
+  instrumentation: Instrumentation,
+): Promise<ServiceLog>;
 export async function connectLog(
   config: Config,
   name: string,

@@ -26,6 +26,7 @@ const familyTexts: Record<(typeof families)[number], { address: string; text: st
   controls: { address: 'kronos.controls.{aggregate}', text: 'What people asked', producer: 'operator' },
   ledger: { address: 'kronos.ledger.{aggregate}', text: 'Folded state', producer: 'ledger' },
   inventory: { address: 'kronos.inventory.{host}', text: 'Host to instances', producer: 'scorer' },
+  services: { address: 'kronos.services.{service}.{instance}', text: 'Heartbeats', producer: 'service' },
 };
 
 /** AsyncAPI 3 document of all subjects; JetStream's facts stand in `x-jetstream`. */
@@ -46,12 +47,14 @@ function asyncApi(): unknown {
           schema: { $ref: `./${schemaFile(type, version)}` },
         },
       };
-    const stream = streams.find((s) => s.subjects.includes(address.replace(/\{.*\}/, '*')));
-    const parameter = address.includes('{host}') ? 'host' : 'aggregate';
+    const stream = streams.find((s) => s.subjects.includes(address.replaceAll(/\{[^}]*\}/g, '*')));
+    const parameters = [...address.matchAll(/\{([^}]*)\}/g)].map(([, parameter = '']) => parameter);
     channels[family] = {
       address,
       description: text,
-      parameters: { [parameter]: { description: `Name of the ${parameter} as one subject token (see names.ts)` } },
+      parameters: Object.fromEntries(
+        parameters.map((one) => [one, { description: `Name of the ${one} as one subject token (see names.ts)` }]),
+      ),
       messages: Object.fromEntries(types.map(({ type }) => [type, { $ref: `#/components/messages/${type}` }])),
       'x-jetstream': {
         stream: stream?.name,

@@ -7,6 +7,8 @@ export * from './names.ts';
 export * from './plans.ts';
 export * from './policy.ts';
 export * from './sentence.ts';
+export * from './services.ts';
 export * from './snapshot.ts';
 export * from './streams.ts';
+export * from './summary.ts';
 export * from './tasks.ts';

@@ -2,8 +2,9 @@ import { z } from 'zod';
 import { controlSchemas } from './controls.ts';
 import { isoTimeSchema, message, objectRefSchema } from './envelope.ts';
 import { type Exact, exact } from './exact.ts';
-import type { Family } from './names.ts';
+import { type Family, instanceName } from './names.ts';
 import { cycleDecidedSchema, planDispatchedSchema, plannerConfiguredSchema } from './plans.ts';
+import { serviceReportedSchema } from './services.ts';
 import { snapshotTakenSchema } from './snapshot.ts';
 import {
   migrationAbortRequestedSchema,
@@ -60,6 +61,7 @@ export const messagesByFamily = {
   controls: controlSchemas,
   ledger: [stateCheckpointedSchema],
   inventory: [inventoryReportedSchema],
+  services: [serviceReportedSchema],
 } as const satisfies Record<Family, readonly z.ZodType[]>;
 
 export const logEventSchema = z.discriminatedUnion('type', [...planEventSchemas, ...resultSchemas, ...controlSchemas]);
@@ -113,6 +115,13 @@ export function familyOf(type: MessageType): Family {
   const family = familyByType.get(type);
   if (family === undefined) throw new RangeError(`no message type ${type}`);
   return family;
+}
+
+/** What a message is about, as its subject names it: its aggregate, the host of an inventory, the process of a heartbeat. */
+export function nameOf(message: Message): string {
+  if (message.type === 'inventory.reported') return message.data.host;
+  if (message.type === 'service.reported') return instanceName(message.by.service, message.by.instance);
+  return message.aggregate;
 }
 
 function headOf(body: unknown): { readonly type: string; readonly version: number } | null {

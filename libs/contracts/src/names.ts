@@ -67,20 +67,45 @@ export const aggregateToken = (aggregate: string): string =>
 export const aggregateOfToken = (token: string): string => (RESERVED.has(token) ? token : decodeToken(token));
 
 /** The subject families of Kronos. */
-export const families = ['snapshots', 'plans', 'migrations', 'results', 'controls', 'ledger', 'inventory'] as const;
+export const families = [
+  'snapshots',
+  'plans',
+  'migrations',
+  'results',
+  'controls',
+  'ledger',
+  'inventory',
+  'services',
+] as const;
 export type Family = (typeof families)[number];
 
-/** The subject on which a family's messages of one aggregate (for `inventory`: of one host) travel. */
-export const subject = (family: Family, name: string): string =>
-  `kronos.${family}.${family === 'inventory' ? encodeToken(name) : aggregateToken(name)}`;
+/** The name of a process for the family `services`: its service, which has no `/`, and its instance. */
+export const instanceName = (service: string, instance: string): string => `${service}/${instance}`;
+
+/**
+ * The subject on which a family's messages of one aggregate travel; for `inventory` of one host, for `services` of one
+ * process ({@link instanceName}).
+ */
+export function subject(family: Family, name: string): string {
+  if (family === 'services') {
+    const [service = '', ...instance] = name.split('/');
+    return `kronos.services.${encodeToken(service)}.${encodeToken(instance.join('/'))}`;
+  }
+  return `kronos.${family}.${family === 'inventory' ? encodeToken(name) : aggregateToken(name)}`;
+}
+
+/** All subjects of a family, as a stream and a filter name them. */
+export const subjectsOf = (family: Family): string => `kronos.${family}.${family === 'services' ? '*.*' : '*'}`;
 
 /** The family and the name of a subject of Kronos, or null for any other subject. */
 export function parseSubject(text: string): { family: Family; name: string } | null {
   const [root, family, token, ...rest] = text.split('.');
-  if (root !== 'kronos' || token === undefined || rest.length > 0) return null;
   const known = families.find((f) => f === family);
-  if (known === undefined) return null;
+  if (root !== 'kronos' || known === undefined || token === undefined) return null;
+  if (rest.length !== (known === 'services' ? 1 : 0)) return null;
   try {
+    if (known === 'services')
+      return { family: known, name: instanceName(decodeToken(token), decodeToken(rest[0] ?? '')) };
     return { family: known, name: known === 'inventory' ? decodeToken(token) : aggregateOfToken(token) };
   } catch {
     return null;
@@ -114,5 +139,7 @@ export const messageId = {
   /** One per attempt: an attempt has exactly one outcome, be it completed, failed or skipped. */
   ended: (task: string, attempt: number) => `migration.ended:${task}:${attempt}`,
   control: (commandId: string) => `control:${commandId}`,
+  /** One per heartbeat: the time at which it was made, in ms since the epoch. */
+  reported: (service: string, instance: string, atMs: number) => `service.reported:${service}:${instance}:${atMs}`,
   checkpoint: (aggregate: string, sequence: number) => `state.checkpointed:${aggregateToken(aggregate)}:${sequence}`,
 } as const;

@@ -7,6 +7,7 @@ import {
   decodeToken,
   encodeToken,
   families,
+  instanceName,
   parseSubject,
   subject,
   UNASSIGNED,
@@ -83,7 +84,8 @@ describe('subjects', () => {
     fc.assert(
       fc.property(fc.constantFrom(...families), name, (family, text) => {
         fc.pre(family === 'inventory' || (text !== UNASSIGNED && text !== ALL));
-        expect(parseSubject(subject(family, text))).toEqual({ family, name: text });
+        const about = family === 'services' ? instanceName('planner', text) : text;
+        expect(parseSubject(subject(family, about))).toEqual({ family, name: about });
       }),
     );
   });
@@ -95,5 +97,7 @@ describe('subjects', () => {
     'kronos.nothing.a',
     'kronos.plans._x',
     'kronos.plans.',
+    'kronos.services.planner',
+    'kronos.services.planner.host.1',
   ])('reads %j as no subject of Kronos', (text) => expect(parseSubject(text)).toBeNull());
 });

@@ -21,6 +21,12 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       return `checkpoint of the log up to ${event.data.sequence}`;
     case 'inventory.reported':
       return `${event.data.host} has ${count(event.data.instances.length, 'instance')} (${event.data.cause})`;
+    case 'service.reported': {
+      const { state, failing } = event.data;
+      const text = state === 'running' ? (failing.length === 0 ? 'is ready' : 'is not ready') : `is ${state}`;
+      const why = failing.map(({ check, reason }) => `${check}: ${reason}`).join('; ');
+      return `${event.by.service} ${event.by.instance} ${text}${why === '' ? '' : `: ${why}`}`;
+    }
     case 'cycle.decided': {
       const { plan, release, reason, outcome } = event.data;
       if (plan === null) return `${outcome}: ${reason.text}`;

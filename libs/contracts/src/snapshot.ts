@@ -178,6 +178,9 @@ export const snapshotSchema = z.object({
 });
 export type Snapshot = z.infer<typeof snapshotSchema>;
 
+/** Hosts that a summary names; the snapshot has all of them. */
+export const NAMED_HOSTS = 20;
+
 /** The message on `kronos.snapshots.<agg>`: a readable summary and where the snapshot is. */
 export const snapshotTakenSchema = message(
   'snapshot.taken',
@@ -192,8 +195,27 @@ export const snapshotTakenSchema = message(
     servers: z.int(),
     combined: z.number().nullable(),
     policies: z.array(
-      policyScoresSchema.pick({ policy: true, participates: true, imbalance: true, threshold: true, detected: true }),
+      policyScoresSchema
+        .pick({ policy: true, participates: true, imbalance: true, threshold: true, detected: true })
+        .extend({
+          /** Why it takes no part; null when it does. */
+          reason: reasonSchema.nullable().optional(),
+          /** Hosts and VMs of the aggregate for which its queries gave a value. Absent: not known. */
+          matchedHosts: z.int().min(0).optional(),
+          matchedServers: z.int().min(0).optional(),
+        }),
     ),
+    /** Hosts that can be no destination, by the state of their nova-compute service. Absent: not known. */
+    outOfService: z
+      .array(
+        z.object({
+          state: z.enum(['down', 'forcedDown', 'disabled', 'unknown']),
+          count: z.int().min(1),
+          /** The first of them, at most {@link NAMED_HOSTS}. */
+          hosts: z.array(z.string()),
+        }),
+      )
+      .optional(),
     problems: z.array(reasonSchema),
     body: objectRefSchema,
   }),

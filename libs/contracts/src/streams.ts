@@ -5,6 +5,8 @@ export type StreamDefinition = {
   readonly subjects: readonly string[];
   readonly retention: 'limits' | 'workqueue';
   readonly discard: 'old' | 'new';
+  /** Heartbeats stay in memory: they must arrive while the disks are full, and none is needed after a restart. */
+  readonly storage: 'file' | 'memory';
   /** 0: no limit. */
   readonly maxAgeSeconds: number;
   /** -1: no limit. */
@@ -25,6 +27,7 @@ export const streamNames = {
   migrations: 'KRONOS_MIGRATIONS',
   checkpoints: 'KRONOS_CHECKPOINTS',
   inventory: 'KRONOS_INVENTORY',
+  services: 'KRONOS_SERVICES',
 } as const;
 
 export const bucketNames = {
@@ -70,6 +73,7 @@ export function streamDefinitions(limits: StorageLimits): StreamDefinition[] {
     denyPurge: false,
     duplicateWindowSeconds: 120,
     maxConsumers: READERS,
+    storage: 'file' as const,
   };
   return [
     {
@@ -127,6 +131,18 @@ export function streamDefinitions(limits: StorageLimits): StreamDefinition[] {
       maxBytes: 512 * MIB,
       maxMessagesPerSubject: 1,
       description: 'Host to instances, from notifications of Nova',
+    },
+    {
+      ...common,
+      name: streamNames.services,
+      subjects: ['kronos.services.*.*'],
+      retention: 'limits',
+      discard: 'old',
+      storage: 'memory',
+      maxAgeSeconds: 600,
+      maxBytes: 16 * MIB,
+      maxMessagesPerSubject: 1,
+      description: 'Heartbeats of the services, for kronos status',
     },
   ];
 }

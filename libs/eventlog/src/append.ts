@@ -1,4 +1,4 @@
-import { familyOf, type Message, parseMessage, subject as subjectOf } from '@kronos/contracts';
+import { familyOf, type Message, nameOf, parseMessage, subject as subjectOf } from '@kronos/contracts';
 import { InvalidArgumentError, type MsgHdrs, headers as noHeaders } from '@nats-io/transport-node';
 import { apiCodes, fullCodes, transientCodes } from './codes.ts';
 import {
@@ -80,11 +80,8 @@ async function storedMessage(link: Link, stream: string, query: Query): Promise<
 export const lastMessageOf = (link: Link, stream: string, subject: string): Promise<Stored | null> =>
   storedMessage(link, stream, { last_by_subj: subject });
 
-/** The subject of a message: its family, and its aggregate (an inventory's host). */
-export function subjectOfMessage(message: Message): string {
-  const family = familyOf(message.type);
-  return subjectOf(family, message.type === 'inventory.reported' ? message.data.host : message.aggregate);
-}
+/** The subject of a message: its family, and what it is about. */
+export const subjectOfMessage = (message: Message): string => subjectOf(familyOf(message.type), nameOf(message));
 
 /** A message as it travels. @throws InvalidMessage */
 export function encodeMessage(message: Message): { subject: string; body: Uint8Array; headers: MsgHdrs } {

@@ -20,7 +20,7 @@ export const streamConfig = (definition: StreamDefinition, replicas: number) =>
     description: definition.description,
     subjects: [...definition.subjects],
     retention: definition.retention,
-    storage: 'file',
+    storage: definition.storage,
     discard: definition.discard,
     max_age: seconds(definition.maxAgeSeconds),
     max_bytes: definition.maxBytes,

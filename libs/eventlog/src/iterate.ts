@@ -3,11 +3,13 @@ import {
   familyOf,
   type Message,
   type MessageOf,
+  nameOf,
   parseMessage,
   parseSubject,
   type SnapshotTaken,
   streamNames,
   subject as subjectOf,
+  subjectsOf,
 } from '@kronos/contracts';
 import type { MsgRequest, StoredMsg } from '@nats-io/jetstream';
 import { Closed } from './errors.ts';
@@ -34,6 +36,7 @@ export const streamOf: Record<Family, string> = {
   migrations: streamNames.migrations,
   ledger: streamNames.checkpoints,
   inventory: streamNames.inventory,
+  services: streamNames.services,
 };
 
 type RawOptions = {
@@ -148,7 +151,7 @@ export function deliver<F extends Family>(raw: RawMessage, wanted: readonly F[])
   if (!parsed.ok) return { ...about, message: body, problem: parsed.problem };
   const place = parseSubject(raw.subject);
   const { message } = parsed;
-  const name = message.type === 'inventory.reported' ? message.data.host : message.aggregate;
+  const name = nameOf(message);
   const family = familyOf(message.type);
   if (place === null || place.family !== family || place.name !== name || !wanted.includes(family as F))
     return { ...about, message: body, problem: `${message.type} of ${name} does not belong on ${raw.subject}` };
@@ -169,7 +172,7 @@ export function select(families: readonly Family[], aggregates: readonly string[
   };
   if (family === undefined || families.length > 1) return { wanted };
   const only = subjects !== null && subjects.size === 1 ? [...subjects][0] : undefined;
-  return { filter: only ?? `kronos.${family}.*`, wanted };
+  return { filter: only ?? subjectsOf(family), wanted };
 }
 
 export async function* snapshots(
@@ -225,7 +228,7 @@ export async function* tail(
     const { filter, wanted } = select(families, options.aggregates);
     const source =
       stream === streamNames.migrations
-        ? queuedTasks(link, scope, filter ?? 'kronos.migrations.*', options)
+        ? queuedTasks(link, scope, filter ?? subjectsOf('migrations'), options)
         : rawMessages(link, scope, {
             stream,
             ...(filter === undefined ? {} : { filter }),

@@ -6,6 +6,7 @@ import {
   type Snapshot,
   type SnapshotTaken,
   snapshotSchema,
+  summaryOf,
 } from '@kronos/contracts';
 import { headers } from '@nats-io/transport-node';
 import { z } from 'zod';
@@ -155,25 +156,7 @@ export const snapshotTaken = (snapshot: Snapshot, body: ObjectRef, envelope: Sna
   by: envelope.by,
   correlationId: envelope.correlationId ?? snapshot.id,
   causationId: envelope.causationId,
-  data: {
-    snapshotId: snapshot.id,
-    purpose: snapshot.purpose,
-    cycle: snapshot.cycle,
-    intervalSeconds: snapshot.intervalSeconds,
-    observedFrom: snapshot.observedFrom,
-    hosts: snapshot.hosts.length,
-    servers: snapshot.servers.length,
-    combined: snapshot.scores.combined,
-    policies: snapshot.scores.policies.map(({ policy, participates, imbalance, threshold, detected }) => ({
-      policy,
-      participates,
-      imbalance,
-      threshold,
-      detected,
-    })),
-    problems: snapshot.problems,
-    body,
-  },
+  data: { ...summaryOf(snapshot), body },
 });
 
 /** Stores a snapshot's body. */

@@ -51,7 +51,10 @@ const everyStream = [...Object.values(streamNames), ...Object.values(bucketNames
 
 /** Everything that somebody may do, and what nobody may. */
 const acts = {
-  append: new Map(families.map((family) => [family, publish(subject(family, 'gpu'))])),
+  append: new Map(
+    families.flatMap((family) => (family === 'services' ? [] : [[family, publish(subject(family, 'gpu'))]])),
+  ),
+  report: new Map(Object.keys(users).map((user) => [user, publish(subject('services', `${user}/host:1`))])),
   object: new Map(Object.values(bucketNames).map((bucket) => [bucket, publish(`$O.${bucket}.C.x`)])),
   consume: new Map(everyStream.map((s) => [s, publish(`$JS.API.CONSUMER.CREATE.${s}.x`)])),
   forget: new Map(everyStream.map((s) => [s, publish(`$JS.API.CONSUMER.DELETE.${s}.x`)])),
@@ -96,7 +99,7 @@ onEachServer('permissions', (bench) => {
       const own: Act = { subscribe: `_INBOX_${user}.>` };
       const wanted = new Set<Act | undefined>([
         own,
-        ...rights.appends.map((family) => acts.append.get(family)),
+        ...rights.appends.map((family) => (family === 'services' ? acts.report.get(user) : acts.append.get(family))),
         ...rights.puts.map((bucket) => acts.object.get(bucket)),
         ...[...rights.reads, ...rights.gets.map(bucketStream)].map((s) => acts.message.get(s)),
         ...rights.reads
@@ -111,7 +114,9 @@ onEachServer('permissions', (bench) => {
         own,
         ...others,
         ...never,
-        ...[acts.append, acts.object, acts.consume, acts.forget, acts.message].flatMap((group) => [...group.values()]),
+        ...[acts.append, acts.report, acts.object, acts.consume, acts.forget, acts.message].flatMap((group) => [
+          ...group.values(),
+        ]),
         ...[acts.next, acts.ack, acts.ackV2, acts.durable, acts.create],
       ];
       const may = await allowed(server, user, tried);

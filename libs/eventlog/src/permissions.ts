@@ -1,4 +1,4 @@
-import { ACCOUNT_MAX_CONSUMERS, bucketNames, families, streamNames } from '@kronos/contracts';
+import { ACCOUNT_MAX_CONSUMERS, bucketNames, families, streamNames, subjectsOf } from '@kronos/contracts';
 import { z } from 'zod';
 import table from '../../../deploy/nats/accounts.json' with { type: 'json' };
 import { bucketStream, TASK_STREAM } from './definitions.ts';
@@ -73,7 +73,11 @@ const PROVISION = [
 /** The subjects behind a user's rights. */
 export function permissionsOf(user: string, rights: Rights): Permissions {
   const publish = [
-    ...rights.appends.flatMap((family) => [`kronos.${family}.*`, look(streamOf[family])]),
+    // A service reports on itself alone.
+    ...rights.appends.flatMap((family) => [
+      family === 'services' ? `kronos.services.${user}.*` : subjectsOf(family),
+      look(streamOf[family]),
+    ]),
     ...rights.reads.flatMap(read),
     ...rights.puts.flatMap((bucket) => [`$O.${bucket}.C.*`, `$O.${bucket}.M.*`, ...get(bucketStream(bucket))]),
     ...rights.gets.flatMap((bucket) => get(bucketStream(bucket))),

@@ -1,6 +1,6 @@
 import { foldLog } from '@kronos/checkpoints';
 import { type Config, scopeOf, storageLimits } from '@kronos/config';
-import { connectLog, healthCheck, openCloud } from '@kronos/connect';
+import { connectLog, healthCheck, openCloud, reportService } from '@kronos/connect';
 import { streamNames } from '@kronos/contracts';
 import { aggregateState, slots } from '@kronos/projections';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
@@ -31,16 +31,18 @@ export function servedAggregates(config: Pick<Config, 'engine'>, named: readonly
 export const executorService = (named: readonly string[]): ServiceDefinition => ({
   name: 'executor',
   version,
-  async start({ config, log: logger, metrics, http, instance, tracer, onScrape }) {
+  async start({ config, log: logger, metrics, http, instance, tracer, onScrape, stopping }) {
     const aggregates = servedAggregates(config, named);
     const log = await connectLog(config, 'executor', logger, { metrics, tracer });
     await log.verify({
-      streams: [streamNames.log, streamNames.migrations],
+      streams: [streamNames.log, streamNames.migrations, streamNames.services],
       buckets: [],
       taskConsumers: aggregates,
       limits: storageLimits(config),
       ackWaitSeconds: config.nats.ackWait,
     });
+    const by = { service: 'executor', instance, version } as const;
+    const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock: systemClock });
     const view = await foldLog(log, {
       onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is passed over'),
     });
@@ -61,7 +63,7 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
       },
       ackWaitMs: config.nats.ackWait * 1000,
       concurrency: CONCURRENCY,
-      by: { service: 'executor', instance, version },
+      by,
       clock: systemClock,
       logger,
       tracer,
@@ -80,6 +82,7 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
       done: executor.done,
       async stop() {
         await executor.stop();
+        await heartbeats.stop();
         await view.close();
         await log.close();
         await cloud.close();

@@ -1,6 +1,6 @@
 import { systemClock } from '@kronos/clock';
 import { scopeOf, storageLimits } from '@kronos/config';
-import { connectLog } from '@kronos/connect';
+import { connectLog, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
 import { commandLine, runService, kronosVersion as version } from '@kronos/telemetry';
 import { startLedger } from './ledger.ts';
@@ -12,19 +12,22 @@ process.exit(
     {
       name: 'ledger',
       version,
-      async start({ config, log: logger, metrics, http, instance, tracer, onScrape }) {
+      async start({ config, log: logger, metrics, http, instance, tracer, onScrape, stopping }) {
         const { engine, ledger } = config;
         const log = await connectLog(config, 'ledger', logger, { metrics, tracer });
         await log.verify({
-          streams: [streamNames.log, streamNames.checkpoints],
+          streams: [streamNames.log, streamNames.checkpoints, streamNames.services],
           buckets: [bucketNames.checkpoints],
           taskConsumers: [],
           limits: storageLimits(config),
         });
-        return await startLedger({
+        const by = { service: 'ledger', instance, version } as const;
+        const aggregates = scopeOf(config);
+        const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock: systemClock });
+        const running = await startLedger({
           log,
           options: {
-            scope: scopeOf(config),
+            scope: aggregates,
             checkpointIntervalSeconds: ledger.checkpointInterval,
             checkpointEvents: ledger.checkpointEvents,
             maxClockSkewSeconds: engine.maxClockSkew,
@@ -32,7 +35,7 @@ process.exit(
             archive:
               ledger.archiveDir === null ? null : { dir: ledger.archiveDir, maxFileBytes: ledger.archiveMaxFileBytes },
           },
-          by: { service: 'ledger', instance, version },
+          by,
           logger,
           metrics,
           onScrape,
@@ -40,6 +43,13 @@ process.exit(
           tracer,
           clock: systemClock,
         });
+        return {
+          ...running,
+          async stop() {
+            await heartbeats.stop();
+            await running.stop();
+          },
+        };
       },
     },
     { file, env: process.env },

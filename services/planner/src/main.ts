@@ -1,7 +1,7 @@
 import { foldLog } from '@kronos/checkpoints';
 import { systemClock } from '@kronos/clock';
 import { engineOptions, scopeOf, storageLimits } from '@kronos/config';
-import { connectLog, healthCheck } from '@kronos/connect';
+import { connectLog, healthCheck, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
 import { commandLine, runService, kronosVersion as version } from '@kronos/telemetry';
 import { createPlanner } from './loop.ts';
@@ -14,16 +14,19 @@ process.exit(
     {
       name: 'planner',
       version,
-      async start({ config, log: logger, metrics, http, instance, tracer, onScrape }) {
+      async start({ config, log: logger, metrics, http, instance, tracer, onScrape, stopping }) {
         const aggregates = scopeOf(config);
         const log = await connectLog(config, 'planner', logger, { metrics, tracer });
         await log.verify({
-          streams: [streamNames.log, streamNames.snapshots, streamNames.migrations],
+          streams: [streamNames.log, streamNames.snapshots, streamNames.migrations, streamNames.services],
           buckets: [bucketNames.snapshots, bucketNames.details],
           taskConsumers: aggregates,
           limits: storageLimits(config),
           ackWaitSeconds: config.nats.ackWait,
         });
+        const by = { service: 'planner', instance, version } as const;
+        const clock = systemClock;
+        const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock });
         const view = await foldLog(log, {
           onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is passed over'),
         });
@@ -32,11 +35,11 @@ process.exit(
           view,
           aggregates,
           options: engineOptions(config),
-          by: { service: 'planner', instance, version },
+          by,
           logger,
           tracer,
           meters: plannerMeters(metrics),
-          clock: systemClock,
+          clock,
         });
         http.check('nats', () => healthCheck(log.healthy()));
         http.check('log', () => healthCheck(view.healthy()));
@@ -61,6 +64,7 @@ process.exit(
           done: planner.run(),
           async stop() {
             await planner.stop();
+            await heartbeats.stop();
             await view.close();
             await log.close();
           },

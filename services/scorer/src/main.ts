@@ -1,6 +1,6 @@
 import { systemClock } from '@kronos/clock';
 import { scopeOf, storageLimits } from '@kronos/config';
-import { connectLog, openCloud, openPrometheus } from '@kronos/connect';
+import { connectLog, openCloud, openPrometheus, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
 import { commandLine, runService, kronosVersion as version } from '@kronos/telemetry';
 import { createCycle } from './cycle.ts';
@@ -29,17 +29,19 @@ const code = await runService(
       const log = await connectLog(config, 'scorer', logger, { metrics, tracer });
       opened.defer(() => log.close());
       await log.verify({
-        streams: [streamNames.snapshots, streamNames.log],
+        streams: [streamNames.snapshots, streamNames.log, streamNames.services],
         buckets: [bucketNames.snapshots],
         taskConsumers: [],
         limits: storageLimits(config),
       });
+      const by = { service: 'scorer', instance, version } as const;
+      const clock = systemClock;
+      const heartbeats = reportService({ log, http, config, by, aggregates: scope, stopping, logger, clock });
       const cloud = openCloud(config, process.env, metrics);
       opened.defer(() => cloud.close());
       const prometheus = engine.balance ? openPrometheus(config) : null;
       opened.defer(async () => prometheus?.close());
       const seen = new Seen();
-      const clock = systemClock;
       const scorer = createScorer({
         log,
         nova: cloud.nova,
@@ -56,7 +58,7 @@ const code = await runService(
           concurrency: CONCURRENCY,
           observe: { hypervisorTypes: nova.hypervisorTypes, optOut: engine.optOut, cells: nova.cells },
         },
-        by: { service: 'scorer', instance, version },
+        by,
         clock,
         logger,
         tracer,
@@ -89,6 +91,7 @@ const code = await runService(
         done,
         async stop() {
           await done.catch(() => undefined);
+          await heartbeats.stop();
           await all.disposeAsync();
         },
       };

@@ -1,8 +1,8 @@
+import { collectFacts, type Facts, statusOf, unreadable } from '@kronos/status';
 import type { Command } from 'commander';
-import { type ConfigOption, currentState, withConfig, withSession } from '../open.ts';
+import { type ConfigOption, configOf, currentState, withConfig, withSession } from '../open.ts';
 import type { Shell } from '../shell.ts';
-import { collectStatus } from '../status/collect.ts';
-import { renderStatus } from '../status/render.ts';
+import { type Place, renderStatus } from '../status/render.ts';
 import { examples, printJson } from './help.ts';
 
 export function statusCommand(program: Command, shell: Shell): void {
@@ -18,11 +18,30 @@ export function statusCommand(program: Command, shell: Shell): void {
       )}\n\nExit status: 0 all is well, 1 there is something to look at.`,
     )
     .action(async (options: ConfigOption & { json?: boolean }) => {
-      await withSession(shell, options, async (session) => {
-        const status = await collectStatus(session, await currentState(shell, session.log), shell.now());
-        if (options.json === true) printJson(shell.terminal, status);
-        else shell.terminal.out(renderStatus(shell.terminal, status));
-        if (!status.well) process.exitCode = 1;
-      });
+      const { facts, place } = await look(shell, options);
+      const status = statusOf(facts);
+      if (options.json === true) printJson(shell.terminal, { ...place, ...status });
+      else shell.terminal.out(renderStatus(shell.terminal, status, place));
+      if (!status.well) process.exitCode = 1;
     });
+}
+
+/** The facts; also when the event log cannot be read, which is one of them. */
+async function look(shell: Shell, options: ConfigOption): Promise<{ facts: Facts; place: Place }> {
+  try {
+    return await withSession(shell, options, async ({ log, config, scope }) => ({
+      facts: await collectFacts({
+        log,
+        state: await currentState(shell, log),
+        scope,
+        maxClockSkewMs: config.engine.maxClockSkew * 1000,
+        clock: shell.now,
+      }),
+      place: { server: log.server.version, servers: config.nats.servers },
+    }));
+  } catch (error) {
+    const facts = unreadable(error, shell.now());
+    if (facts === null) throw error;
+    return { facts, place: { server: null, servers: configOf(shell, options).nats.servers } };
+  }
 }

@@ -1,7 +1,10 @@
+import { type AggregateStatus, type Alarm, COOLING_DOWN, type Status } from '@kronos/status';
 import type { Terminal } from '../terminal.ts';
 import { count, cut, figure, paint, type Style, table } from '../terminal.ts';
 import { relative, span, when } from '../times.ts';
-import { type AggregateStatus, COOLING_DOWN, policyText, type Status } from './status.ts';
+
+/** The event log that the status is read from. */
+export type Place = { readonly server: string | null; readonly servers: readonly string[] };
 
 const MOVES_SHOWN = 10;
 const ALARMS_SHOWN = 12;
@@ -10,42 +13,65 @@ const LABEL = 14;
 const MANY = 3;
 
 /** The status as one screen. */
-export function renderStatus(terminal: Terminal, status: Status): string {
+export function renderStatus(terminal: Terminal, status: Status, place: Place): string {
   const { timeMs } = status;
+  const toDo = status.alarms.filter(({ severity }) => severity === 'alarm');
+  const toKnow = status.alarms.filter(({ severity }) => severity === 'info');
   const verdict = status.well
     ? paint(terminal, 'green', 'all is well')
-    : paint(terminal, 'red', `${count(status.alarms.length, 'thing')} to look at`);
+    : paint(terminal, 'red', `${count(toDo.length, 'thing')} to look at`);
   const log = status.streams[0];
   const lines = [
     `${paint(terminal, 'bold', 'Kronos')}: ${verdict}   ${new Date(timeMs).toISOString().slice(0, 19)}Z`,
     ...(log === undefined
       ? []
       : [
-          `event log: ${count(log.messages, 'event')}, ${bytes(log.bytes)}${log.maxBytes > 0 ? ` of ${bytes(log.maxBytes)}` : ''}   nats-server ${status.server} at ${status.servers.join(', ')}`,
+          `event log: ${count(log.messages, 'event')}, ${bytes(log.bytes)}${log.maxBytes > 0 ? ` of ${bytes(log.maxBytes)}` : ''}   nats-server ${place.server ?? '(unknown)'} at ${place.servers.join(', ')}`,
         ]),
     '',
-    ...status.alarms
-      .slice(0, ALARMS_SHOWN)
-      .map(({ about, text }) => `${paint(terminal, 'red', '!')} ${about}: ${text}`),
-    ...(status.alarms.length > ALARMS_SHOWN
-      ? [`  ${status.alarms.length - ALARMS_SHOWN} more: kronos status --json`]
-      : []),
+    ...toDo.slice(0, ALARMS_SHOWN).flatMap((alarm) => alarmLines(terminal, alarm)),
+    ...(toDo.length > ALARMS_SHOWN ? [`  ${toDo.length - ALARMS_SHOWN} more: kronos status --json`] : []),
+    ...toKnow.slice(0, ALARMS_SHOWN).map(({ about, text }) => `${paint(terminal, 'dim', 'i')} ${about}: ${text}`),
     ...(status.alarms.length > 0 ? [''] : []),
     ...status.aggregates.flatMap((aggregate) =>
-      status.aggregates.length > MANY && isQuiet(aggregate) ? [] : [...aggregateLines(terminal, aggregate, timeMs), ''],
+      status.aggregates.length > MANY && isQuiet(status, aggregate)
+        ? []
+        : [...aggregateLines(terminal, status, aggregate, timeMs), ''],
     ),
-    ...(status.aggregates.length > MANY ? quietLines(terminal, status.aggregates.filter(isQuiet), timeMs) : []),
+    ...(status.aggregates.length > MANY
+      ? quietLines(
+          terminal,
+          status.aggregates.filter((aggregate) => isQuiet(status, aggregate)),
+          timeMs,
+        )
+      : []),
     servicesLine(terminal, status),
   ];
   return `${lines.map((line) => (terminal.live && !line.includes('\u001b') ? cut(line, terminal.columns) : line)).join('\n')}\n`;
 }
 
 /** Nothing is wrong, nothing moves, and nothing is waited for but the end of a cooldown. */
-const isQuiet = ({ alarms, moves, waitsFor, brokenHosts, doing }: AggregateStatus): boolean =>
-  alarms.length === 0 &&
-  moves.length === 0 &&
-  brokenHosts.length === 0 &&
-  (waitsFor === null || doing.startsWith(COOLING_DOWN));
+const isQuiet = (status: Status, aggregate: AggregateStatus): boolean => {
+  const { moves, waitsFor, brokenHosts, doing } = aggregate;
+  return (
+    !isAlarmed(status, aggregate) &&
+    moves.length === 0 &&
+    brokenHosts.length === 0 &&
+    (waitsFor === null || doing.startsWith(COOLING_DOWN))
+  );
+};
+
+const isAlarmed = ({ alarms }: Status, { aggregate }: AggregateStatus): boolean =>
+  alarms.some(({ severity, places }) => severity === 'alarm' && places.some((place) => place.aggregate === aggregate));
+
+/** The alarm, what it explains and what to do. */
+function alarmLines(terminal: Terminal, { about, text, remedy, runbook, explains }: Alarm): string[] {
+  const also = explains.length === 0 ? '' : ` (explains ${explains.length} more)`;
+  return [
+    `${paint(terminal, 'red', '!')} ${about}: ${text}${also}`,
+    `  ${paint(terminal, 'dim', `${remedy} See ${runbook}.`)}`,
+  ];
+}
 
 function quietLines(terminal: Terminal, quiet: readonly AggregateStatus[], nowMs: number): string[] {
   if (quiet.length === 0) return [];
@@ -64,10 +90,12 @@ function quietLines(terminal: Terminal, quiet: readonly AggregateStatus[], nowMs
   return [...table(terminal, columns, rows).trimEnd().split('\n'), ''];
 }
 
-function aggregateLines(terminal: Terminal, status: AggregateStatus, nowMs: number): string[] {
+function aggregateLines(terminal: Terminal, all: Status, status: AggregateStatus, nowMs: number): string[] {
   const row = (label: string, text: string): string => `  ${paint(terminal, 'dim', label.padEnd(LABEL))}${text}`;
   const { lastLook, lastDecision, policies, moves, brokenHosts } = status;
-  const lines = [`${paint(terminal, 'bold', status.aggregate)}   ${paint(terminal, doingStyle(status), status.doing)}`];
+  const lines = [
+    `${paint(terminal, 'bold', status.aggregate)}   ${paint(terminal, doingStyle(all, status), status.doing)}`,
+  ];
   if (status.waitsFor !== null) lines.push(row('waits for', status.waitsFor));
   lines.push(
     row(
@@ -126,20 +154,28 @@ function aggregateLines(terminal: Terminal, status: AggregateStatus, nowMs: numb
   return lines;
 }
 
-function doingStyle({ alarms, moves, doing }: AggregateStatus): Style {
-  if (alarms.length > 0) return 'yellow';
+function doingStyle(all: Status, aggregate: AggregateStatus): Style {
+  const { moves, doing } = aggregate;
+  if (isAlarmed(all, aggregate)) return 'yellow';
   if (moves.length > 0) return 'cyan';
   return doing.startsWith('watching') ? 'green' : 'yellow';
 }
 
 function servicesLine(terminal: Terminal, { services }: Status): string {
-  const words = { ready: 'ready', notReady: 'not ready', unreachable: 'not reachable from here' } as const;
-  const styles = { ready: 'green', notReady: 'red', unreachable: 'dim' } as const;
-  if (services.length === 0) return 'services: none has a fixed port in [http]';
-  if (services.every(({ state }) => state === 'unreachable'))
-    return 'services: none is reachable from here, which says nothing about those that run elsewhere';
-  return `services: ${services.map(({ service, state }) => `${service} ${paint(terminal, styles[state], words[state])}`).join(', ')}`;
+  if (services === null) return 'services: unknown';
+  if (services.length === 0) return 'services: no heartbeat of any in the last 10 minutes';
+  const text = services.map(({ service, instance, state, ready }) => {
+    const word = ready ? 'ready' : state === 'running' ? 'not ready' : state;
+    return `${service} ${instance} ${paint(terminal, ready ? 'green' : state === 'stopped' ? 'dim' : 'red', word)}`;
+  });
+  return `services: ${text.join(', ')}`;
 }
+
+/** `cpu 0.31 > 0.2`, `memory 0.1 <= 0.25`, `disk takes no part`. */
+const policyText = ({ policy, imbalance, threshold }: AggregateStatus['policies'][number]): string =>
+  imbalance === null
+    ? `${policy} takes no part`
+    : `${policy} ${figure(imbalance)} ${imbalance > threshold ? '>' : '<='} ${figure(threshold)}`;
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 

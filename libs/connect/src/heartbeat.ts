@@ -1,0 +1,108 @@
+import type { Clock } from '@kronos/clock';
+import { type Config, shownOptions } from '@kronos/config';
+import { type Actor, ALL, messageId, REPORTED_REASON, type ServiceName, type ServiceReported } from '@kronos/contracts';
+import type { HttpServer, Logger } from '@kronos/telemetry';
+import type { ServiceLog } from './instrumented.ts';
+
+export type ReportInput = {
+  readonly log: ServiceLog;
+  readonly http: Pick<HttpServer, 'check' | 'readiness'>;
+  readonly config: Config;
+  readonly by: Actor & { readonly service: ServiceName };
+  /** Aggregates that it serves. */
+  readonly aggregates: readonly string[];
+  /** Aborted when the service is told to stop. */
+  readonly stopping: AbortSignal;
+  readonly logger: Logger;
+  readonly clock: Clock;
+};
+
+export type Heartbeats = {
+  /** Sends the last one. Call it before the log is closed. */
+  stop(): Promise<void>;
+};
+
+/** Time from one heartbeat to the next while nothing changes. */
+export const HEARTBEAT_MS = 10_000;
+/** How often readiness is looked at: a change is sent at once. */
+const LOOK_MS = 1000;
+/** A heartbeat that is not stored within this time is dropped: the next one says more. */
+const APPEND_MS = 2000;
+
+/**
+ * Reports a service on KRONOS_SERVICES: now, at each change of its readiness, every {@link HEARTBEAT_MS}, and when it
+ * stops. Adds the readiness check `appends`: whether NATS takes what the service writes.
+ */
+export function reportService(input: ReportInput): Heartbeats {
+  const { log, http, config, by, stopping, logger, clock } = input;
+  const about = {
+    startedAt: new Date(clock.now()).toISOString(),
+    intervalSeconds: HEARTBEAT_MS / 1000,
+    aggregates: [...input.aggregates],
+    options: shownOptions(config, by.service) as ServiceReported['data']['options'],
+  };
+  http.check('appends', () => {
+    const reason = log.refused();
+    return reason === null ? { ok: true } : { ok: false, reason };
+  });
+
+  let sent = '';
+  let sentAtMs = Number.NEGATIVE_INFINITY;
+  let troubled = false;
+
+  async function send(state: ServiceReported['data']['state'], failing: ServiceReported['data']['failing']) {
+    const nowMs = clock.now();
+    try {
+      await log.append(
+        {
+          type: 'service.reported',
+          version: 1,
+          id: messageId.reported(by.service, by.instance, nowMs),
+          time: new Date(nowMs).toISOString(),
+          aggregate: ALL,
+          by,
+          correlationId: `${by.service}/${by.instance}`,
+          causationId: null,
+          data: { ...about, state, failing },
+        },
+        { timeoutMs: APPEND_MS },
+      );
+      troubled = false;
+      sentAtMs = nowMs;
+      return true;
+    } catch (error) {
+      logger[troubled ? 'debug' : 'warn']({ err: error }, 'a heartbeat was not stored; the next one is sent in time');
+      troubled = true;
+      return false;
+    }
+  }
+
+  async function look(): Promise<void> {
+    const { checks } = await http.readiness();
+    const state = stopping.aborted ? 'stopping' : checks.started?.ok === false ? 'starting' : 'running';
+    const failing = Object.entries(checks).flatMap(([check, result]) =>
+      result.ok || check === 'started' ? [] : [{ check, reason: result.reason.slice(0, REPORTED_REASON) }],
+    );
+    const now = JSON.stringify([state, failing.map(({ check }) => check)]);
+    if (now === sent && clock.now() - sentAtMs < HEARTBEAT_MS) return;
+    if (await send(state, failing)) sent = now;
+  }
+
+  let looking: Promise<void> | null = null;
+  const lookOnce = () => {
+    looking ??= look()
+      .catch((error: unknown) => logger.error({ err: error }, 'readiness could not be reported'))
+      .finally(() => {
+        looking = null;
+      });
+  };
+  lookOnce();
+  const end = clock.every(LOOK_MS, lookOnce);
+  return {
+    async stop() {
+      end();
+      await looking;
+      await send('stopped', []);
+    },
+  };
+}

@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { isoTimeSchema, message } from './envelope.ts';
+
+/** The services of an installation. */
+export const serviceNames = ['scorer', 'planner', 'executor', 'ledger'] as const;
+export type ServiceName = (typeof serviceNames)[number];
+
+/** Characters of a readiness check's reason that a heartbeat carries. */
+export const REPORTED_REASON = 500;
+
+/**
+ * A heartbeat of one process, which `by` names, on `kronos.services.<service>.<instance>`. For people; no decision reads
+ * it. Its `aggregate` is `_all_`: `aggregates` says which ones it serves.
+ */
+export const serviceReportedSchema = message(
+  'service.reported',
+  1,
+  z.object({
+    state: z.enum(['starting', 'running', 'stopping', 'stopped']),
+    /** Readiness checks that do not pass, by name; none: it is ready. */
+    failing: z.array(z.object({ check: z.string(), reason: z.string() })),
+    startedAt: isoTimeSchema,
+    /** The next one comes within this time. */
+    intervalSeconds: z.number().positive(),
+    /** Aggregates that it serves. */
+    aggregates: z.array(z.string()),
+    /** The options that this service reads, by section and name; no secrets. */
+    options: z.record(z.string(), z.json()),
+  }),
+);
+export type ServiceReported = z.infer<typeof serviceReportedSchema>;

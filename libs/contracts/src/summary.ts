@@ -1,0 +1,61 @@
+import type { Policy } from './policy.ts';
+import { type HostObservation, NAMED_HOSTS, type Snapshot, type SnapshotTaken } from './snapshot.ts';
+
+type Summary = Omit<SnapshotTaken['data'], 'body'>;
+type OutOfService = NonNullable<Summary['outOfService']>[number];
+
+/** What the message about a snapshot says of it: enough to judge, without the snapshot itself, whether all is well. */
+export function summaryOf(snapshot: Snapshot): Summary {
+  const { id, purpose, cycle, intervalSeconds, observedFrom, problems, scores } = snapshot;
+  const byName = new Map(snapshot.policies.map((policy) => [policy.name, policy]));
+  return {
+    snapshotId: id,
+    purpose,
+    cycle,
+    intervalSeconds,
+    observedFrom,
+    hosts: snapshot.hosts.length,
+    servers: snapshot.servers.length,
+    combined: scores.combined,
+    policies: scores.policies.map(({ policy, participates, reason, imbalance, threshold, detected }) => ({
+      policy,
+      participates,
+      reason,
+      imbalance,
+      threshold,
+      detected,
+      ...matched(snapshot, byName.get(policy)),
+    })),
+    outOfService: outOfService(snapshot.hosts),
+    problems,
+  };
+}
+
+function matched(snapshot: Snapshot, policy: Policy | undefined) {
+  if (policy === undefined) return {};
+  const hosts = snapshot.hostReadings.find((r) => r.query === policy.imbalanceQuery && r.label === policy.hostLabel);
+  const servers = snapshot.vmReadings.find(
+    (r) =>
+      r.query === policy.vmProfileQuery &&
+      r.label === policy.vmProfileLabel &&
+      r.labelType === policy.vmProfileLabelType,
+  );
+  return {
+    ...(hosts === undefined ? {} : { matchedHosts: Object.keys(hosts.values).length }),
+    ...(servers === undefined ? {} : { matchedServers: Object.keys(servers.values).length }),
+  };
+}
+
+function stateOf({ service }: HostObservation): OutOfService['state'] | null {
+  if (service.forcedDown) return 'forcedDown';
+  if (service.state === 'down') return 'down';
+  if (service.state === 'unknown' || service.status === 'unknown') return 'unknown';
+  return service.status === 'disabled' ? 'disabled' : null;
+}
+
+function outOfService(hosts: readonly HostObservation[]): OutOfService[] {
+  return (['down', 'forcedDown', 'unknown', 'disabled'] as const).flatMap((state) => {
+    const names = hosts.flatMap((host) => (stateOf(host) === state ? [host.name] : [])).sort();
+    return names.length === 0 ? [] : [{ state, count: names.length, hosts: names.slice(0, NAMED_HOSTS) }];
+  });
+}

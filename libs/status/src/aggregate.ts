@@ -1,0 +1,153 @@
+import { defaultEngineOptions, type EngineOptions } from '@kronos/contracts';
+import {
+  aggregateCooldown,
+  brokenHosts,
+  inFlight,
+  quarantineTable,
+  type TaskFacts,
+  waitingPlan,
+} from '@kronos/projections';
+import type { AggregateInput } from './facts.ts';
+import { count, when } from './times.ts';
+
+export type AggregateStatus = {
+  readonly aggregate: string;
+  /** What it is doing, in a few words. */
+  readonly doing: string;
+  /** What has to happen before it does more; null when it waits for nothing but the next cycle. */
+  readonly waitsFor: string | null;
+  readonly lastLook: { readonly timeMs: number; readonly hosts: number; readonly servers: number } | null;
+  readonly lastDecision: {
+    readonly atMs: number;
+    readonly outcome: string;
+    readonly text: string;
+    readonly combined: number | null;
+  } | null;
+  readonly policies: readonly {
+    readonly policy: string;
+    readonly imbalance: number | null;
+    readonly threshold: number;
+    readonly detected: boolean;
+  }[];
+  readonly moves: readonly MoveStatus[];
+  readonly quarantined: number;
+  readonly brokenHosts: readonly { readonly host: string; readonly untilMs: number }[];
+};
+
+export type MoveStatus = {
+  readonly taskId: string;
+  readonly vm: string;
+  readonly from: string;
+  readonly to: string;
+  readonly state: 'waiting' | 'migrating' | 'retrying';
+  readonly attempt: number;
+  readonly sinceMs: number;
+  readonly note: string;
+};
+
+export const COOLING_DOWN = 'cooling down';
+
+export function aggregateStatus(input: AggregateInput, nowMs: number): AggregateStatus {
+  const { aggregate, state, newest } = input;
+  const options = state.configured?.options ?? defaultEngineOptions;
+  const moves = inFlight(state).map((task) => moveStatus(task, nowMs));
+  const { decided } = state;
+  return {
+    aggregate,
+    ...occupation(input, options, moves, nowMs),
+    lastLook: newest === null ? null : { timeMs: newest.timeMs, hosts: newest.hosts, servers: newest.servers },
+    lastDecision:
+      decided === null
+        ? null
+        : {
+            atMs: decided.snapshotMs,
+            outcome: decided.outcome,
+            text: decided.reason.text,
+            combined: decided.before.combined,
+          },
+    policies: (decided?.before.policies ?? []).map(({ policy, imbalance, threshold, detected }) => ({
+      policy,
+      imbalance,
+      threshold,
+      detected,
+    })),
+    moves,
+    quarantined: quarantineTable(state, nowMs, options).length,
+    brokenHosts: brokenHosts(state, nowMs, options),
+  };
+}
+
+function moveStatus(task: TaskFacts, nowMs: number): MoveStatus {
+  const { step, slot } = task;
+  const asked = task.abortAsked ?? task.cancelAsked;
+  const notes = [
+    ...(asked === null ? [] : [`${asked.by} asked to stop it`]),
+    ...(task.lastFailure === null ? [] : [`attempt ${task.lastFailure.attempt}: ${task.lastFailure.reason.text}`]),
+    ...(slot === null && task.notBeforeMs > nowMs ? [`not before ${when(task.notBeforeMs, nowMs)}`] : []),
+    ...(slot?.migrationId === null || slot === null ? [] : [`Nova's migration ${slot.migrationId}`]),
+  ];
+  return {
+    taskId: task.id,
+    vm: step.serverName,
+    from: step.from,
+    to: task.destination,
+    state: slot !== null ? 'migrating' : task.status === 'retryPending' ? 'retrying' : 'waiting',
+    attempt: task.attempt,
+    sinceMs: slot?.startedAtMs ?? task.notBeforeMs,
+    note: notes.join('; '),
+  };
+}
+
+/** What an aggregate is doing and what it waits for: the first that holds, the most telling one first. */
+function occupation(
+  { state, newest }: AggregateInput,
+  options: EngineOptions,
+  moves: readonly MoveStatus[],
+  nowMs: number,
+): Pick<AggregateStatus, 'doing' | 'waitsFor'> {
+  const paused = state.paused.here ?? state.paused.everywhere;
+  const resume = state.paused.here === null ? 'kronos resume --all' : `kronos resume ${state.aggregate}`;
+  const migrating = moves.filter((move) => move.state === 'migrating').length;
+  if (paused !== null) {
+    const going =
+      migrating > 0 ? `; ${count(migrating, 'move')} that Nova runs ${migrating === 1 ? 'goes' : 'go'} on` : '';
+    const why = paused.comment === null ? '' : `: ${paused.comment}`;
+    return { doing: `paused by ${paused.by} since ${when(paused.atMs, nowMs)}${why}${going}`, waitsFor: resume };
+  }
+  if (state.unreadable !== null)
+    return {
+      doing: 'nothing is planned: the log holds an event that this version cannot read',
+      waitsFor: `a newer version of Kronos (event ${state.unreadable.sequence}: ${state.unreadable.claimedType} version ${state.unreadable.claimedVersion ?? '?'})`,
+    };
+  const waiting = waitingPlan(state, nowMs);
+  const answer =
+    waiting?.open === true
+      ? {
+          doing: `a plan of ${count(waiting.plan.proposed.length, 'step')} waits for approval until ${when(waiting.expiresAtMs, nowMs)}`,
+          waitsFor: `kronos approve ${waiting.plan.id}, or kronos reject`,
+        }
+      : null;
+  if (moves.length > 0) {
+    const over = [...state.plans.values()].reduce((sum, p) => sum + p.completed + p.failed + p.skipped, 0);
+    const rest = moves.length - migrating;
+    const doing = `moving: ${migrating} under way, ${rest} to come, ${over} over`;
+    if (answer !== null) return { doing: `${doing}; ${answer.doing}`, waitsFor: answer.waitsFor };
+    return {
+      doing,
+      waitsFor: migrating > 0 ? null : (moves.find((move) => move.note !== '')?.note ?? 'an executor to start them'),
+    };
+  }
+  if (answer !== null) return answer;
+  if (newest === null) return { doing: 'nothing has been seen yet', waitsFor: 'the first snapshot of the scorer' };
+  const cooldown = aggregateCooldown(state, nowMs, options);
+  if (cooldown !== null) {
+    const cause = { released: 'a release', rejected: 'a rejection', expired: 'an expiry' }[cooldown.cause];
+    return { doing: `${COOLING_DOWN} after ${cause}`, waitsFor: `${when(cooldown.untilMs, nowMs)}` };
+  }
+  if (state.decided === null)
+    return { doing: 'nothing has been decided yet', waitsFor: 'the first decision of the planner' };
+  const { outcome, release, reason } = state.decided;
+  if (outcome === 'planned' && release === 'dryRun')
+    return { doing: `dry run: ${reason.text}, recorded and not carried out`, waitsFor: '[engine] dry_run = false' };
+  return { doing: `${outcome === 'gated' ? 'held back' : 'watching'}: ${reason.text}`, waitsFor: null };
+}

@@ -1,0 +1,351 @@
+/**
+ * Every cause that status can report, and the causal order between them. A finding is a consequence, and is not reported
+ * by itself, while a cause that explains it is present at the same place: where both name an aggregate, a service, a
+ * host ..., they must name the same one.
+ */
+
+/** Where something is. */
+export type Place = {
+  readonly service?: string;
+  readonly instance?: string;
+  readonly check?: string;
+  readonly stream?: string;
+  readonly aggregate?: string;
+  readonly policy?: string;
+  readonly host?: string;
+  readonly server?: string;
+  readonly task?: string;
+  readonly plan?: string;
+  /** Code of a reason: of an observation's problem, of a decision's warning. */
+  readonly reason?: string;
+  /** Sequence on KRONOS_LOG. */
+  readonly event?: string;
+};
+
+export type Cause = {
+  /** `alarm`: somebody has to act. `info`: worth knowing; all is well nevertheless. */
+  readonly severity: 'alarm' | 'info';
+  /** What to do, as an imperative. */
+  readonly remedy: string;
+  /** Section of docs/runbook.md. */
+  readonly section: string;
+  /** Findings that differ in these are reported on separate lines; all others of the code share one. */
+  readonly apart: readonly (keyof Place)[];
+  /** What it explains; `everything`: all other findings. */
+  readonly explains: readonly string[] | 'everything';
+};
+
+/** What stands still when a service does not work, by the service that each finding names. */
+const work = [
+  'snapshot-none',
+  'snapshot-late',
+  'snapshot-undecided',
+  'plan-undispatched',
+  'plan-expired',
+  'task-unstarted',
+  'move-long',
+  'abort-unanswered',
+] as const;
+
+export const causes = {
+  // The event log.
+  'nats-unreachable': {
+    severity: 'alarm',
+    remedy: 'Start a NATS server of [nats] servers, or correct the addresses and TLS options.',
+    section: 'nats-unreachable',
+    apart: [],
+    explains: 'everything',
+  },
+  'nats-refused': {
+    severity: 'alarm',
+    remedy: 'Give this command the credentials of a NATS user that may read (operator or viewer).',
+    section: 'nats-refused',
+    apart: [],
+    explains: 'everything',
+  },
+  'not-provisioned': {
+    severity: 'alarm',
+    remedy: 'Run `kronos provision`.',
+    section: 'not-provisioned',
+    apart: [],
+    explains: 'everything',
+  },
+  'jetstream-unavailable': {
+    severity: 'alarm',
+    remedy:
+      'Look at the log of the NATS servers: JetStream is disabled, out of storage, or without a leader (`nats server report jetstream`).',
+    section: 'jetstream-unavailable',
+    apart: [],
+    explains: 'everything',
+  },
+  'storage-full': {
+    severity: 'alarm',
+    remedy: 'Free disk space on the NATS servers, or raise max_file of their JetStream.',
+    section: 'storage-full',
+    apart: [],
+    explains: ['append-refused', 'stream-full', 'log-full', 'service-unready', ...work],
+  },
+  'log-full': {
+    severity: 'alarm',
+    remedy: 'Raise [nats] log_max_bytes on all services and run `kronos provision`.',
+    section: 'kronoslogfull',
+    apart: [],
+    explains: ['append-refused', 'stream-filling', 'service-unready', ...work.slice(2)],
+  },
+  'stream-full': {
+    severity: 'alarm',
+    remedy: 'Raise the limit of this stream in [nats] and run `kronos provision`.',
+    section: 'stream-full',
+    apart: ['stream'],
+    explains: ['append-refused', 'stream-filling', 'plan-undispatched'],
+  },
+  'stream-filling': {
+    severity: 'alarm',
+    remedy: 'Raise the limit of this stream in [nats] and run `kronos provision` before it is full.',
+    section: 'kronoslogfilling',
+    apart: ['stream'],
+    explains: [],
+  },
+  'append-refused': {
+    severity: 'alarm',
+    remedy: 'Read the reason that the NATS server gives, and its log.',
+    section: 'append-refused',
+    apart: [],
+    explains: [...work],
+  },
+  'event-unreadable': {
+    severity: 'alarm',
+    remedy: 'Install the version of Kronos that wrote the event, readers first.',
+    section: 'kronosunreadableevents',
+    apart: ['event'],
+    explains: ['snapshot-undecided', 'plan-undispatched'],
+  },
+
+  // Clocks.
+  'local-clock': {
+    severity: 'alarm',
+    remedy: 'Set the clock of this machine (chrony, ntp): ages are shown wrong until then.',
+    section: 'kronosclockskew',
+    apart: [],
+    explains: ['clock-skew', 'service-missing', 'replica-lost', ...work],
+  },
+  'clock-skew': {
+    severity: 'alarm',
+    remedy: 'Set the clock of that machine and of the NATS servers (chrony, ntp).',
+    section: 'kronosclockskew',
+    apart: [],
+    explains: ['service-unready', 'snapshot-late', 'snapshot-undecided'],
+  },
+
+  // Services.
+  'services-unknown': {
+    severity: 'alarm',
+    remedy: 'Run `kronos provision` of this version, and let the NATS user of this command read KRONOS_SERVICES.',
+    section: 'services-unknown',
+    apart: [],
+    explains: [],
+  },
+  'service-missing': {
+    severity: 'alarm',
+    remedy: 'Start it; the last lines of its own log say why it ended.',
+    section: 'service-missing',
+    apart: [],
+    explains: ['service-unready', ...work],
+  },
+  'openstack-unread': {
+    severity: 'alarm',
+    remedy: 'Restore the OpenStack API that is named; `kronos config check` tries each call by itself.',
+    section: 'openstack-unread',
+    apart: [],
+    explains: ['service-unready', 'observation-problem', 'host-unknown', 'policy-no-destination', ...work],
+  },
+  'prometheus-unread': {
+    severity: 'alarm',
+    remedy: 'Restore Prometheus, or correct [prometheus]; `kronos config check` runs each query once.',
+    section: 'prometheus-unread',
+    apart: [],
+    explains: ['service-unready', 'policy-skipped', 'policy-no-host', 'policy-no-server'],
+  },
+  'service-unready': {
+    severity: 'alarm',
+    remedy: 'Look at the log of that service.',
+    section: 'kronosnotready',
+    apart: ['check'],
+    explains: [...work],
+  },
+  'replica-lost': {
+    severity: 'info',
+    remedy: 'Nothing, if it was replaced: another instance serves the same aggregates.',
+    section: 'service-missing',
+    apart: ['service'],
+    explains: [],
+  },
+  'replicas-differ': {
+    severity: 'info',
+    remedy: 'Give all replicas of a service the same kronos.conf.',
+    section: 'replicas-differ',
+    apart: ['service'],
+    explains: [],
+  },
+  'versions-differ': {
+    severity: 'info',
+    remedy: 'Finish the upgrade.',
+    section: 'replicas-differ',
+    apart: [],
+    explains: [],
+  },
+
+  // Observation.
+  'snapshot-none': {
+    severity: 'alarm',
+    remedy: 'Look at the log of the scorer.',
+    section: 'kronosnosnapshots',
+    apart: [],
+    explains: [],
+  },
+  'snapshot-late': {
+    severity: 'alarm',
+    remedy: 'Look at the log of the scorer.',
+    section: 'kronosnosnapshots',
+    apart: [],
+    explains: [],
+  },
+  'snapshot-unjudged': {
+    severity: 'alarm',
+    remedy: 'Upgrade the scorer.',
+    section: 'snapshot-unjudged',
+    apart: [],
+    explains: [],
+  },
+  'observation-problem': {
+    severity: 'alarm',
+    remedy: 'Resolve it: the aggregate is not planned until then.',
+    section: 'kronosobservationproblem',
+    apart: ['aggregate', 'reason'],
+    explains: [],
+  },
+  'host-down': {
+    severity: 'alarm',
+    remedy: 'Repair the host, or disable its nova-compute service.',
+    section: 'host-down',
+    apart: ['aggregate'],
+    explains: ['server-stuck', 'host-broken', 'policy-no-destination'],
+  },
+  'host-unknown': {
+    severity: 'alarm',
+    remedy: 'Find out why Nova does not report the service: a host in an unknown state takes no VM.',
+    section: 'host-down',
+    apart: ['aggregate'],
+    explains: ['policy-no-destination'],
+  },
+  'host-disabled': {
+    severity: 'info',
+    remedy: 'Nothing, if somebody disabled it on purpose: it takes no VM.',
+    section: 'host-down',
+    apart: ['aggregate'],
+    explains: [],
+  },
+  'policy-no-destination': {
+    severity: 'alarm',
+    remedy: 'Enable a host of the aggregate.',
+    section: 'host-down',
+    apart: ['aggregate'],
+    explains: [],
+  },
+  'policy-no-host': {
+    severity: 'alarm',
+    remedy: 'Correct imbalance_query or host_label; `kronos config check` shows the labels that the series have.',
+    section: 'policy-no-match',
+    apart: ['policy'],
+    explains: ['policy-skipped'],
+  },
+  'policy-no-server': {
+    severity: 'alarm',
+    remedy:
+      'Correct vm_profile_query, vm_profile_label or vm_profile_label_type; `kronos config check` shows the labels that the series have.',
+    section: 'policy-no-match',
+    apart: ['policy'],
+    explains: [],
+  },
+  'policy-skipped': {
+    severity: 'alarm',
+    remedy: 'Repair the exporter or the query; `kronos config check` names the hosts.',
+    section: 'kronospolicywithoutdata',
+    apart: ['aggregate', 'policy'],
+    explains: [],
+  },
+
+  // Decisions and moves.
+  'snapshot-undecided': {
+    severity: 'alarm',
+    remedy: 'Look at the log of the planner.',
+    section: 'kronosnodecisions',
+    apart: [],
+    explains: [],
+  },
+  'plan-undispatched': {
+    severity: 'alarm',
+    remedy: 'Look at the log of the planner.',
+    section: 'plan-undispatched',
+    apart: [],
+    explains: ['task-unstarted'],
+  },
+  'plan-expired': {
+    severity: 'alarm',
+    remedy: 'Look at the log of the executor.',
+    section: 'kronostasksnotstarted',
+    apart: [],
+    explains: [],
+  },
+  'task-unstarted': {
+    severity: 'alarm',
+    remedy: 'Look at the log of the executor that serves the aggregate.',
+    section: 'kronostasksnotstarted',
+    apart: [],
+    explains: [],
+  },
+  'move-long': {
+    severity: 'alarm',
+    remedy: 'Compare with `openstack server migration list`; `kronos abort TASK` asks Nova to stop it.',
+    section: 'move-long',
+    apart: ['task'],
+    explains: [],
+  },
+  'abort-unanswered': {
+    severity: 'alarm',
+    remedy: 'Look at the log of the executor and of the source compute: Nova may have refused the abort.',
+    section: 'kronosabortrefused',
+    apart: ['task'],
+    explains: ['move-long'],
+  },
+  'move-forced': {
+    severity: 'alarm',
+    remedy: 'Turn [executor] force off.',
+    section: 'kronosforcedmigration',
+    apart: [],
+    explains: [],
+  },
+  'host-broken': {
+    severity: 'alarm',
+    remedy: 'Repair the host, or disable its nova-compute service; `kronos explain host HOST` shows the failures.',
+    section: 'kronoshostsbroken',
+    apart: ['host'],
+    explains: [],
+  },
+  'server-stuck': {
+    severity: 'alarm',
+    remedy: "Make room, enable a host, or move it by hand; `kronos explain vm NAME` gives each host's refusal.",
+    section: 'kronosserversstuck',
+    apart: ['aggregate', 'server'],
+    explains: [],
+  },
+  'decision-warning': {
+    severity: 'alarm',
+    remedy: '`kronos explain cycle` shows the decision.',
+    section: 'kronosserversstuck',
+    apart: ['aggregate', 'reason', 'server'],
+    explains: [],
+  },
+} as const satisfies Record<string, Cause>;
+
+export type CauseCode = keyof typeof causes;

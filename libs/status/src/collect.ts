@@ -1,0 +1,150 @@
+import { bucketNames, type SnapshotTaken, streamNames } from '@kronos/contracts';
+import {
+  bucketStream,
+  type EventLog,
+  NatsRefused,
+  NatsUnreachable,
+  NotProvisioned,
+  StreamUnavailable,
+} from '@kronos/eventlog';
+import { type AggregateState, aggregateState, type LogState } from '@kronos/projections';
+import { newestSnapshotMessage } from '@kronos/replay';
+import type {
+  AggregateInput,
+  Facts,
+  Heartbeat,
+  NatsFacts,
+  NewestSnapshot,
+  ServiceFacts,
+  StreamFacts,
+} from './facts.ts';
+
+type Source = Pick<EventLog, 'lastSequenceOf' | 'tail' | 'replay' | 'replaySnapshots' | 'usage'>;
+
+/** A snapshot's stamp may be earlier than its time by the difference of two clocks. */
+const CLOCKS_MS = 60_000;
+
+export type Look = {
+  readonly log: Source;
+  /** The log, folded just now. */
+  readonly state: LogState;
+  /** Aggregates in scope. */
+  readonly scope: readonly string[];
+  readonly maxClockSkewMs: number;
+  /** Milliseconds since the epoch. */
+  readonly clock: () => number;
+};
+
+/** What one look at the event log finds. @throws what the event log throws */
+export async function collectFacts({ log, state, scope, maxClockSkewMs, clock }: Look): Promise<Facts> {
+  const [aggregates, streams, services] = await Promise.all([
+    Promise.all(scope.map((aggregate) => inputOf(log, aggregateState(state, aggregate)))),
+    Promise.all(watched.map((stream) => streamFacts(log, stream))),
+    heartbeats(log),
+  ]);
+  return { nowMs: clock(), maxClockSkewMs, nats: { state: 'ok' }, aggregates, streams, services };
+}
+
+/** The facts when the event log cannot be read for this reason; null for an error that is a defect. */
+export function unreadable(error: unknown, nowMs: number): Facts | null {
+  const nats = natsFacts(error);
+  return nats === null
+    ? null
+    : {
+        nowMs,
+        maxClockSkewMs: 0,
+        nats,
+        streams: [],
+        services: { known: false, text: 'NATS is not read' },
+        aggregates: [],
+      };
+}
+
+function natsFacts(error: unknown): NatsFacts | null {
+  if (error instanceof NatsUnreachable) return { state: 'unreachable', text: error.message };
+  if (error instanceof NatsRefused) return { state: 'refused', text: error.message };
+  if (error instanceof NotProvisioned) return { state: 'notProvisioned', text: error.message };
+  if (error instanceof StreamUnavailable) return { state: 'unavailable', text: error.message };
+  return null;
+}
+
+async function inputOf(log: Source, state: AggregateState): Promise<AggregateInput> {
+  const { aggregate } = state;
+  const newest = await newestSnapshotMessage(log, aggregate);
+  const [undecidedSinceMs, lastDecision] = await Promise.all([
+    newest === null ? null : undecidedSince(log, state, newest),
+    state.decided === null ? null : decisionAt(log, aggregate, state.decided.sequence),
+  ]);
+  return { aggregate, state, newest: newest === null ? null : seen(newest), undecidedSinceMs, lastDecision };
+}
+
+const seen = ({ message, storedAt }: { message: SnapshotTaken; storedAt: number }): NewestSnapshot => ({
+  ...message.data,
+  timeMs: Date.parse(message.time),
+  storedAtMs: storedAt,
+});
+
+/** The stamp of the first snapshot that waits for a decision: to be planned, and later than the last decided one. */
+async function undecidedSince(
+  log: Source,
+  { aggregate, decided }: AggregateState,
+  newest: { readonly message: SnapshotTaken },
+): Promise<number | null> {
+  const decidedMs = decided?.snapshotMs ?? Number.NEGATIVE_INFINITY;
+  if (Date.parse(newest.message.time) <= decidedMs) return null;
+  const since = decided === null ? {} : { since: new Date(decidedMs - CLOCKS_MS) };
+  for await (const { message, problem, storedAt } of log.replaySnapshots({ aggregates: [aggregate], ...since })) {
+    if (problem !== undefined || message.data.purpose === 'record') continue;
+    if (Date.parse(message.time) > decidedMs) return storedAt;
+  }
+  return null;
+}
+
+async function decisionAt(log: Source, aggregate: string, sequence: number): Promise<AggregateInput['lastDecision']> {
+  for await (const { event } of log.replay({ from: sequence, to: sequence }))
+    if (event.type === 'cycle.decided' && event.aggregate === aggregate) return event.data;
+  return null;
+}
+
+/** Streams whose room is looked at, the event log first. */
+const watched = [
+  { stream: streamNames.log, discard: 'new' },
+  { stream: streamNames.snapshots, discard: 'old' },
+  { stream: streamNames.migrations, discard: 'new' },
+  { stream: bucketStream(bucketNames.details), discard: 'new' },
+] as const;
+
+async function streamFacts(log: Source, { stream, discard }: (typeof watched)[number]): Promise<StreamFacts> {
+  const { messages, bytes, maxBytes } = await log.usage(stream);
+  return { stream, messages, bytes, maxBytes, discard };
+}
+
+/** The newest heartbeat of each instance. */
+async function heartbeats(log: Source): Promise<ServiceFacts> {
+  const found: Heartbeat[] = [];
+  try {
+    for await (const { message, problem, storedAt } of log.tail({ families: ['services'], since: 'all', end: true })) {
+      if (problem !== undefined || message.type !== 'service.reported') continue;
+      const { service, instance, version } = message.by;
+      if (service === 'operator') continue;
+      const { state, failing, aggregates, options, intervalSeconds } = message.data;
+      found.push({
+        service,
+        instance,
+        version,
+        state,
+        failing,
+        aggregates,
+        options,
+        intervalSeconds,
+        timeMs: Date.parse(message.time),
+        storedAtMs: storedAt,
+      });
+    }
+  } catch (error) {
+    if (error instanceof NatsRefused || error instanceof StreamUnavailable || error instanceof NotProvisioned)
+      return { known: false, text: error.message };
+    throw error;
+  }
+  return { known: true, heartbeats: found };
+}

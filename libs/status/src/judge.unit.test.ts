@@ -1,0 +1,518 @@
+import { readFileSync } from 'node:fs';
+import { serviceNames } from '@kronos/contracts';
+import { describe, expect, it } from 'vitest';
+import { type Cause, type CauseCode, causes } from './causes.ts';
+import type { Facts, Heartbeat } from './facts.ts';
+import { judge } from './judge.ts';
+import { statusOf } from './status.ts';
+import { heartbeat, runningLog, wellFacts } from './testing.ts';
+
+const moves = [
+  { serverId: 'a', from: 'h1', to: 'h2' },
+  { serverId: 'b', from: 'h1', to: 'h3' },
+];
+const codes = (facts: Facts) => judge(facts).map(({ code }) => code);
+const { nowMs } = runningLog();
+const without = (service: string, ...others: Heartbeat[]) => [
+  ...serviceNames.filter((one) => one !== service).map((one) => heartbeat(one, nowMs)),
+  ...others,
+];
+const failing = (service: Heartbeat['service'], check: string, reason: string) =>
+  without(service, heartbeat(service, nowMs, { failing: [{ check, reason }] }));
+
+describe('the causal order', () => {
+  const table: Readonly<Record<string, Cause>> = causes;
+  const explained = ({ explains }: Cause) => (explains === 'everything' ? [] : explains);
+
+  it('names only causes that there are', () => {
+    for (const cause of Object.values(table)) for (const code of explained(cause)) expect(table).toHaveProperty(code);
+  });
+  it('has no circle: every finding has a root', () => {
+    const below = (code: string, above: readonly string[]): void => {
+      expect(above, [...above, code].join(' explains ')).not.toContain(code);
+      for (const next of explained(table[code] as Cause)) below(next, [...above, code]);
+    };
+    for (const code of Object.keys(table)) below(code, []);
+  });
+  it('lets nothing that is merely worth knowing hide an alarm', () => {
+    for (const cause of Object.values(table)) if (cause.severity === 'info') expect(cause.explains).toEqual([]);
+  });
+  it('has a section of the runbook for each cause', () => {
+    const runbook = readFileSync(new URL('../../../docs/runbook.md', import.meta.url), 'utf8');
+    const sections = new Set([...runbook.matchAll(/^### (.+)$/gm)].map(([, name = '']) => name.toLowerCase()));
+    for (const [code, { section }] of Object.entries(table)) expect(sections, code).toContain(section);
+  });
+});
+
+describe('status', () => {
+  it('is well when everything that must be true is', () => {
+    expect(judge(wellFacts())).toEqual([]);
+    expect(statusOf(wellFacts()).well).toBe(true);
+  });
+
+  const late = nowMs - 40_000;
+  it.each<[CauseCode, string, Facts, RegExp]>([
+    [
+      'nats-unreachable',
+      'NATS does not answer',
+      wellFacts(undefined, { facts: { nats: { state: 'unreachable', text: 'no NATS server answers' } } }),
+      /no NATS server answers/,
+    ],
+    [
+      'jetstream-unavailable',
+      'JetStream does not answer',
+      wellFacts(undefined, { facts: { nats: { state: 'unavailable', text: 'KRONOS_LOG: no answer in time' } } }),
+      /no answer in time/,
+    ],
+    [
+      'not-provisioned',
+      'the streams are missing',
+      wellFacts(undefined, { facts: { nats: { state: 'notProvisioned', text: 'stream KRONOS_LOG is missing' } } }),
+      /is missing/,
+    ],
+    [
+      'stream-filling',
+      'the log has little room',
+      wellFacts(undefined, {
+        facts: { streams: [{ stream: 'KRONOS_LOG', messages: 1, bytes: 81, maxBytes: 100, discard: 'new' }] },
+      }),
+      /81 % full/,
+    ],
+    [
+      'log-full',
+      'the log has no room',
+      wellFacts(undefined, {
+        facts: { streams: [{ stream: 'KRONOS_LOG', messages: 1, bytes: 99, maxBytes: 100, discard: 'new' }] },
+      }),
+      /nothing is planned/,
+    ],
+    [
+      'stream-full',
+      'the work queue has no room',
+      wellFacts(undefined, {
+        facts: { streams: [{ stream: 'KRONOS_MIGRATIONS', messages: 1, bytes: 99, maxBytes: 100, discard: 'new' }] },
+      }),
+      /takes no more/,
+    ],
+    [
+      'log-full',
+      'the log refused an event',
+      wellFacts(undefined, {
+        heartbeats: failing('planner', 'appends', 'KRONOS_LOG: kronos.plans.gpu: maximum bytes exceeded (10077)'),
+      }),
+      /maximum bytes exceeded \(10077\)/,
+    ],
+    [
+      'storage-full',
+      'the server is out of storage',
+      wellFacts(undefined, {
+        heartbeats: failing(
+          'scorer',
+          'appends',
+          'KRONOS_SNAPSHOTS: kronos.snapshots.gpu: insufficient resources (10023)',
+        ),
+      }),
+      /out of storage: .*insufficient resources \(10023\)/,
+    ],
+    [
+      'append-refused',
+      'NATS refuses what a service writes',
+      wellFacts(undefined, {
+        heartbeats: failing('ledger', 'appends', 'KRONOS_CHECKPOINTS: message size exceeds maximum allowed (10054)'),
+      }),
+      /10054/,
+    ],
+    [
+      'services-unknown',
+      'heartbeats cannot be read',
+      wellFacts(undefined, { facts: { services: { known: false, text: 'no permission' } } }),
+      /unknown: no permission/,
+    ],
+    [
+      'service-missing',
+      'a service has never reported',
+      wellFacts(undefined, { heartbeats: without('ledger') }),
+      /no instance has sent a heartbeat/,
+    ],
+    [
+      'service-missing',
+      'a service has ceased to report',
+      wellFacts(undefined, {
+        heartbeats: without('planner', heartbeat('planner', nowMs, { storedAtMs: late, timeMs: late })),
+      }),
+      /last heartbeat/,
+    ],
+    [
+      'service-missing',
+      'a service was stopped',
+      wellFacts(undefined, { heartbeats: without('planner', heartbeat('planner', nowMs, { state: 'stopped' })) }),
+      /was stopped/,
+    ],
+    [
+      'service-missing',
+      'no executor serves the aggregate',
+      wellFacts(undefined, { heartbeats: without('executor', heartbeat('executor', nowMs, { aggregates: ['cpu'] })) }),
+      /no executor serves this aggregate/,
+    ],
+    [
+      'service-unready',
+      'a service hangs in its start',
+      wellFacts(undefined, { heartbeats: without('planner', heartbeat('planner', nowMs, { state: 'starting' })) }),
+      /is starting/,
+    ],
+    [
+      'service-unready',
+      'a check does not pass',
+      wellFacts(undefined, { heartbeats: failing('planner', 'log', 'a gap') }),
+      /log: a gap/,
+    ],
+    [
+      'openstack-unread',
+      'Nova does not answer',
+      wellFacts(undefined, {
+        heartbeats: failing('scorer', 'openstack', 'not read: servers: refused; services: refused'),
+      }),
+      /servers: refused \(and 1 more\)/,
+    ],
+    [
+      'prometheus-unread',
+      'Prometheus does not answer',
+      wellFacts(undefined, { heartbeats: failing('scorer', 'prometheus', 'refused') }),
+      /Prometheus is not read: refused/,
+    ],
+    [
+      'clock-skew',
+      'the clock of a service is wrong',
+      wellFacts(undefined, { heartbeats: without('scorer', heartbeat('scorer', nowMs, { timeMs: nowMs - 60_000 })) }),
+      /differ by/,
+    ],
+    [
+      'local-clock',
+      "this machine's clock is behind",
+      wellFacts(undefined, { newest: { storedAtMs: nowMs + 60_000 } }),
+      /behind the NATS server's/,
+    ],
+    ['snapshot-none', 'nothing was ever observed', wellFacts(undefined, { newest: null }), /no snapshot yet/],
+    [
+      'snapshot-late',
+      'no snapshot comes',
+      wellFacts(undefined, { newest: { storedAtMs: nowMs - 123_000 } }),
+      /2 min 3 s old/,
+    ],
+    [
+      'snapshot-undecided',
+      'snapshots are not decided',
+      wellFacts(undefined, { input: { undecidedSinceMs: nowMs - 63_000 } }),
+      /not decided since/,
+    ],
+    [
+      'snapshot-undecided',
+      'snapshots of a short interval are not decided',
+      wellFacts(undefined, {
+        newest: { intervalSeconds: 5, storedAtMs: nowMs - 1000 },
+        input: { undecidedSinceMs: nowMs - 8000 },
+      }),
+      /not decided since/,
+    ],
+    ['snapshot-unjudged', 'an older scorer says nothing about hosts', unjudged(), /unknown/],
+    [
+      'observation-problem',
+      'the aggregate does not fit together',
+      wellFacts(undefined, { newest: { problems: [{ code: 'server-vanished', text: 'vm-1 is gone' }] } }),
+      /vm-1 is gone/,
+    ],
+    [
+      'host-down',
+      'a host is down',
+      wellFacts(undefined, { newest: { outOfService: [{ state: 'down', count: 1, hosts: ['h1'] }] } }),
+      /nova-compute is down \(1 of 3 hosts of gpu\)/,
+    ],
+    [
+      'host-unknown',
+      'a host is in an unknown state',
+      wellFacts(undefined, { newest: { outOfService: [{ state: 'unknown', count: 1, hosts: ['h1'] }] } }),
+      /unknown state/,
+    ],
+    [
+      'policy-no-host',
+      'a policy matches no host',
+      policy({
+        participates: false,
+        reason: { code: 'policy-partial', text: 'no value for 3 of 3 hosts' },
+        matchedHosts: 0,
+      }),
+      /none of 3 hosts/,
+    ],
+    ['policy-no-server', 'a policy matches no VM', policy({ matchedServers: 0 }), /none of 9 VMs/],
+    [
+      'policy-skipped',
+      'a policy is skipped',
+      policy({ participates: false, reason: { code: 'policy-stale', text: 'h1 is stale' } }),
+      /skipped: h1 is stale/,
+    ],
+    [
+      'prometheus-unread',
+      'a query is not answered',
+      policy({ participates: false, reason: { code: 'policy-unreachable', text: 'refused' } }),
+      /Prometheus is not read: refused/,
+    ],
+    ['event-unreadable', 'an event cannot be read', after((log) => void log.unreadable()), /cannot be read/],
+    ['plan-undispatched', 'tasks are not queued', after((log) => void log.released(moves), 90), /not on the queue/],
+    [
+      'task-unstarted',
+      'moves are not started',
+      after((log) => log.dispatched(log.released(moves), 2), 300),
+      /no move has been started/,
+    ],
+    ['abort-unanswered', 'an abort has no effect', after(abortAsked, 300), /after the abort was asked for/],
+    ['move-long', 'a move does not end', after(started, 5 * 3600), /migrates since/],
+    [
+      'server-stuck',
+      'a server cannot leave',
+      wellFacts(undefined, {
+        input: {
+          lastDecision: {
+            stuck: [
+              {
+                serverId: 's',
+                serverName: 'db',
+                host: 'h1',
+                phase: 'evacuate',
+                reason: { code: 'x', text: 'no room' },
+              },
+            ],
+            warnings: [],
+          },
+        },
+      }),
+      /db cannot leave h1: no room/,
+    ],
+    [
+      'decision-warning',
+      'a decision warns',
+      wellFacts(undefined, { input: { lastDecision: { stuck: [], warnings: [{ code: 'x', text: 'no repair' }] } } }),
+      /no repair/,
+    ],
+  ])('alarms with %s when %s', (code, _, facts, text) => {
+    const all = judge(facts);
+    const alarm = all.find((one) => one.code === code);
+    expect(all.map((one) => one.code)).toContain(code);
+    expect(alarm?.text).toMatch(text);
+    expect(alarm?.remedy).toMatch(/\.$/);
+    expect(statusOf(facts).well).toBe(false);
+  });
+
+  it('does not know a newer snapshot as undecided within its interval, nor a heartbeat as late within three', () => {
+    expect(codes(wellFacts(undefined, { input: { undecidedSinceMs: nowMs - 61_000 } }))).toEqual([]);
+    expect(codes(wellFacts(undefined, { newest: { storedAtMs: nowMs - 121_000 } }))).toEqual([]);
+    const recent = heartbeat('planner', nowMs, { storedAtMs: nowMs - 29_000, timeMs: nowMs - 29_000 });
+    expect(codes(wellFacts(undefined, { heartbeats: without('planner', recent) }))).toEqual([]);
+  });
+  it('needs no executor in a dry run, until there is something to move', () => {
+    const dry = runningLog();
+    dry.configured({ dryRun: true, cooldownSeconds: 600 });
+    expect(codes(wellFacts(dry, { heartbeats: without('executor') }))).toEqual([]);
+    expect(codes(wellFacts(runningLog(), { heartbeats: without('executor') }))).toEqual(['service-missing']);
+  });
+  it('says what is worth knowing and is well nevertheless', () => {
+    const facts = wellFacts(undefined, {
+      newest: { outOfService: [{ state: 'disabled', count: 1, hosts: ['h1'] }] },
+      heartbeats: [
+        ...without('planner'),
+        heartbeat('planner', nowMs, { options: { 'engine.cooldown': 600 } }),
+        heartbeat('planner', nowMs, { instance: 'planner-2', version: '1.1.0', options: { 'engine.cooldown': 60 } }),
+        heartbeat('planner', nowMs, { instance: 'planner-0', storedAtMs: late, timeMs: late }),
+      ],
+    });
+    expect(judge(facts).map(({ code, about, text }) => `${code}: ${about}: ${text}`)).toEqual([
+      expect.stringMatching(/^replica-lost: planner: planner-0 ended without an orderly stop/),
+      'replicas-differ: planner: its replicas have different options: engine.cooldown',
+      expect.stringMatching(
+        /^versions-differ: services: several versions are running: 1.0.0 \(.*\), 1.1.0 \(planner\)/,
+      ),
+      'host-disabled: h1: nova-compute is disabled (1 of 3 hosts of gpu)',
+    ]);
+    expect(statusOf(facts).well).toBe(true);
+  });
+});
+
+describe('one cause gives one alarm', () => {
+  const one = (facts: Facts, code: CauseCode, explains: readonly CauseCode[]) => {
+    const [alarm, ...others] = judge(facts);
+    expect(others).toEqual([]);
+    expect(alarm?.code).toBe(code);
+    expect(alarm?.explains.map((each) => each.code).toSorted()).toEqual([...explains].toSorted());
+    return alarm;
+  };
+
+  it('when NATS is unreachable', () => {
+    const facts = wellFacts(undefined, { facts: { nats: { state: 'unreachable', text: 'x' } }, newest: null });
+    expect(codes(facts)).toEqual(['nats-unreachable']);
+  });
+  it('when the planner is dead: in all aggregates, with undispatched plans', () => {
+    const log = runningLog();
+    log.released(moves);
+    log.pass(90);
+    const facts = wellFacts(log, {
+      heartbeats: serviceNames.flatMap((service) => (service === 'planner' ? [] : [heartbeat(service, log.nowMs)])),
+      input: { undecidedSinceMs: log.nowMs - 80_000 },
+    });
+    const [gpu] = facts.aggregates;
+    if (gpu === undefined) throw new Error('no aggregate');
+    const both = { ...facts, aggregates: [gpu, { ...gpu, aggregate: 'cpu' }] };
+    const alarm = one(both, 'service-missing', [
+      'snapshot-undecided',
+      'snapshot-undecided',
+      'plan-undispatched',
+      'plan-undispatched',
+    ]);
+    expect(alarm?.about).toBe('planner');
+  });
+  it('when the scorer is dead; the planner is not blamed for it', () => {
+    one(
+      wellFacts(undefined, { heartbeats: without('scorer'), newest: { storedAtMs: nowMs - 600_000 } }),
+      'service-missing',
+      ['snapshot-late'],
+    );
+  });
+  it('when nova-api is down: two services, all lists, hosts, a policy and the snapshots that stop', () => {
+    const failingCheck = (service: 'scorer' | 'executor') =>
+      heartbeat(service, nowMs, {
+        failing: [
+          { check: 'openstack', reason: 'not read: servers: connection refused; services: connection refused' },
+          { check: 'snapshots', reason: 'no snapshot of late: gpu' },
+        ],
+      });
+    const facts = wellFacts(undefined, {
+      heartbeats: [
+        heartbeat('planner', nowMs),
+        heartbeat('ledger', nowMs),
+        failingCheck('scorer'),
+        failingCheck('executor'),
+      ],
+      newest: {
+        storedAtMs: nowMs - 200_000,
+        problems: [
+          { code: 'servers-unknown', text: 'servers could not be read: connection refused' },
+          { code: 'hypervisors-unknown', text: 'hypervisors could not be read: connection refused' },
+          { code: 'aggregate-not-found', text: 'no aggregate gpu' },
+        ],
+        outOfService: [{ state: 'unknown', count: 3, hosts: ['h1', 'h2', 'h3'] }],
+        policies: [
+          {
+            policy: 'cpu',
+            participates: false,
+            reason: { code: 'policy-no-destination', text: 'no host is up' },
+            imbalance: null,
+            threshold: 0.2,
+            detected: false,
+            matchedHosts: 3,
+            matchedServers: 9,
+          },
+        ],
+      },
+    });
+    const [alarm, ...others] = judge(facts);
+    expect(others).toEqual([]);
+    expect(alarm).toMatchObject({ code: 'openstack-unread', about: 'scorer, executor, gpu' });
+    expect(alarm?.explains.length).toBeGreaterThan(5);
+  });
+  it('when Prometheus is down', () => {
+    const facts = policy({
+      participates: false,
+      reason: { code: 'policy-unreachable', text: 'refused' },
+      matchedHosts: 0,
+      matchedServers: 0,
+    });
+    one(
+      { ...facts, services: { known: true, heartbeats: failing('scorer', 'prometheus', 'refused') } },
+      'prometheus-unread',
+      ['policy-no-host', 'policy-no-server'],
+    );
+  });
+  it('when the log is full: services that cannot append, and what then stands still', () => {
+    const facts = wellFacts(undefined, {
+      facts: { streams: [{ stream: 'KRONOS_LOG', messages: 1, bytes: 99, maxBytes: 100, discard: 'new' }] },
+      heartbeats: failing('planner', 'appends', 'KRONOS_LOG: kronos.plans.gpu: maximum bytes exceeded (10077)'),
+      input: { undecidedSinceMs: nowMs - 80_000 },
+    });
+    one(facts, 'log-full', ['snapshot-undecided']);
+  });
+  it('when a host is down, of which a server cannot be taken', () => {
+    const stuck = {
+      serverId: 's',
+      serverName: 'db',
+      host: 'h1',
+      phase: 'evacuate' as const,
+      reason: { code: 'x', text: 'down' },
+    };
+    one(
+      wellFacts(undefined, {
+        newest: { outOfService: [{ state: 'down', count: 1, hosts: ['h1'] }] },
+        input: { lastDecision: { stuck: [stuck], warnings: [] } },
+      }),
+      'host-down',
+      ['server-stuck'],
+    );
+  });
+  it('but another place has an alarm of its own', () => {
+    const stuck = {
+      serverId: 's',
+      serverName: 'db',
+      host: 'h2',
+      phase: 'evacuate' as const,
+      reason: { code: 'x', text: 'full' },
+    };
+    const facts = wellFacts(undefined, {
+      newest: { outOfService: [{ state: 'down', count: 1, hosts: ['h1'] }] },
+      input: { lastDecision: { stuck: [stuck], warnings: [] } },
+    });
+    expect(codes(facts)).toEqual(['host-down', 'server-stuck']);
+    // A scorer that is late is no excuse of the planner's.
+    const late = wellFacts(undefined, { heartbeats: without('scorer'), input: { undecidedSinceMs: nowMs - 80_000 } });
+    expect(codes(late)).toEqual(['service-missing', 'snapshot-undecided']);
+  });
+});
+
+function policy(more: Partial<NonNullable<Facts['aggregates'][number]['newest']>['policies'][number]>): Facts {
+  const policies = [
+    {
+      policy: 'cpu',
+      participates: true,
+      reason: null,
+      imbalance: 0.1,
+      threshold: 0.2,
+      detected: false,
+      matchedHosts: 3,
+      matchedServers: 9,
+      ...more,
+    },
+  ];
+  return wellFacts(undefined, { newest: { policies } });
+}
+
+function unjudged(): Facts {
+  const facts = wellFacts();
+  const [gpu] = facts.aggregates;
+  if (gpu?.newest == null) throw new Error('no snapshot');
+  const { outOfService: _, ...rest } = gpu.newest;
+  return { ...facts, aggregates: [{ ...gpu, newest: rest }] };
+}
+
+function after(act: (log: ReturnType<typeof runningLog>) => void, seconds = 0): Facts {
+  const log = runningLog();
+  act(log);
+  log.pass(seconds);
+  return wellFacts(log, { heartbeats: serviceNames.map((service) => heartbeat(service, log.nowMs)) });
+}
+
+function started(log: ReturnType<typeof runningLog>): string {
+  const plan = log.released(moves);
+  log.dispatched(plan, 2);
+  log.started({ task: `${plan}-s1` });
+  return plan;
+}
+
+function abortAsked(log: ReturnType<typeof runningLog>): void {
+  log.aborted(`${started(log)}-s1`);
+}

@@ -1,0 +1,168 @@
+import { rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { messageId } from '@kronos/contracts';
+import { LogFull } from '@kronos/eventlog';
+import { demoPolicies } from '@kronos/simcloud';
+import { afterEach, describe, expect, it } from 'vitest';
+import { kronos } from '../../libs/cli/test/world.ts';
+import { openWorld, type World } from './world.ts';
+
+type Alarm = { code: string; severity: string; about: string; text: string; explains: { code: string }[] };
+type Shown = { well: boolean; alarms: Alarm[]; exit: number };
+
+/** What `kronos status --json` says about an installation now. */
+async function statusOf(world: World): Promise<Shown> {
+  const { status, out, err } = await kronos(['status', '--json'], {
+    nowMs: Date.now(),
+    env: { KRONOS_CONFIG: world.stage.configFile },
+  });
+  if (out === '') throw new Error(err);
+  return { ...(JSON.parse(out) as Omit<Shown, 'exit'>), exit: status };
+}
+
+const alarmsOf = ({ alarms }: Shown) => alarms.filter(({ severity }) => severity === 'alarm');
+
+/** Asks until the answer is as wanted; every answer on the way is given to `watch`. */
+async function until(
+  world: World,
+  what: string,
+  wanted: (shown: Shown) => boolean,
+  watch: (shown: Shown) => void = () => {},
+): Promise<Shown> {
+  const end = Date.now() + 90_000;
+  for (;;) {
+    const shown = await statusOf(world);
+    watch(shown);
+    if (wanted(shown)) return shown;
+    if (Date.now() > end)
+      throw new Error(`status never said that ${what}: ${JSON.stringify(alarmsOf(shown), null, 2)}`);
+    await delay(250);
+  }
+}
+
+const well = (world: World) => until(world, 'all is well', (shown) => shown.well);
+
+const act = async (world: World, ...acts: readonly object[]) => {
+  const answer = await fetch(`${world.stage.cloudUrl}/acts`, { method: 'POST', body: JSON.stringify(acts) });
+  expect(answer.status).toBe(200);
+};
+
+/** Takes all the room that the event log has left. */
+async function fill(world: World): Promise<void> {
+  for (let i = 0; ; i++)
+    try {
+      await world.stage.log.append({
+        type: 'aggregate.resumed',
+        version: 1,
+        id: messageId.control(`fill-${i}`),
+        time: new Date().toISOString(),
+        aggregate: 'general',
+        by: { service: 'operator', instance: 'ada', version: '0.1.0' },
+        correlationId: `fill-${i}`,
+        causationId: null,
+        data: { commandId: `fill-${i}`, comment: 'x'.repeat(i < 50 ? 16_000 : 1000) },
+      });
+    } catch (error) {
+      expect(error).toBeInstanceOf(LogFull);
+      return;
+    }
+}
+
+describe('kronos status of a running installation', () => {
+  let world: World | null = null;
+  const files: string[] = [];
+  afterEach(async () => {
+    await world?.close();
+    world = null;
+    for (const file of files.splice(0)) await rm(file);
+  });
+
+  it('reports a dead planner, a cloud that does not answer and a host that is down, each on one line', async () => {
+    world = await openWorld({ env: { OS_ENGINE__EVALUATION_INTERVAL: '5' } });
+    await world.until('a decision', (events) => events.some((e) => e.type === 'cycle.decided'));
+    expect((await well(world)).exit).toBe(0);
+
+    // The planner is killed: first its work is late, then its heartbeats are.
+    const lines: string[][] = [];
+    world.stage.processes.get('planner')?.[0]?.kill('SIGKILL');
+    const dead = await until(
+      world,
+      'the planner is missing',
+      (shown) => alarmsOf(shown).some(({ code }) => code === 'service-missing'),
+      (shown) => lines.push(alarmsOf(shown).map(({ code }) => code)),
+    );
+    expect(dead).toMatchObject({ well: false, exit: 1 });
+    expect(alarmsOf(dead)).toMatchObject([{ code: 'service-missing', about: 'planner' }]);
+    expect(alarmsOf(dead)[0]?.explains.map(({ code }) => code)).toContain('snapshot-undecided');
+    expect(lines.filter((line) => line.length > 1)).toEqual([]);
+    expect(lines).toContainEqual(['snapshot-undecided']);
+    world.stage.start('planner');
+    await well(world);
+
+    // Nova answers nothing.
+    const several: string[][] = [];
+    await act(world, { act: 'faultApi', fault: { api: 'compute', effect: { kind: 'cut', when: 'before' } } });
+    await until(
+      world,
+      'OpenStack is not read',
+      (shown) => alarmsOf(shown).some(({ code, explains }) => code === 'openstack-unread' && explains.length > 0),
+      (shown) => several.push(alarmsOf(shown).map(({ code }) => code)),
+    );
+    expect(several.filter((line) => line.length > 1)).toEqual([]);
+    await act(world, { act: 'mendApi' });
+    await well(world);
+
+    // A host dies.
+    await act(world, { act: 'setHost', host: 'compute-03', up: false });
+    const down = await until(world, 'a host is down', ({ alarms }) => alarms.some(({ code }) => code === 'host-down'));
+    expect(alarmsOf(down)).toMatchObject([
+      { code: 'host-down', about: 'compute-03', text: 'nova-compute is down (1 of 12 hosts of general)' },
+    ]);
+    await act(world, { act: 'setHost', host: 'compute-03', up: true });
+    await well(world);
+
+    // An orderly stop says that it was one.
+    world.stage.processes.get('ledger')?.[0]?.kill('SIGTERM');
+    const stopped = await until(world, 'the ledger was stopped', (shown) => alarmsOf(shown).length > 0);
+    expect(alarmsOf(stopped)).toMatchObject([{ code: expect.stringMatching(/^service-/), about: /^ledger/ }]);
+    await until(world, 'the ledger was stopped', (shown) =>
+      alarmsOf(shown).some(({ code, text }) => code === 'service-missing' && text.includes('was stopped')),
+    );
+  }, 300_000);
+
+  it('reports policies that match no VM and no host', async () => {
+    const file = join(tmpdir(), `kronos-policies-${process.pid}.yaml`);
+    files.push(file);
+    const text = demoPolicies
+      .replace('vm_profile_label: instance_uuid', 'vm_profile_label: domain')
+      .replace('host_mem_utilisation', 'host_mem_used_share');
+    await writeFile(file, text);
+    world = await openWorld({ env: { OS_ENGINE__POLICIES_FILE: file } });
+    await world.until('a decision', (events) => events.some((e) => e.type === 'cycle.decided'));
+    const shown = await until(
+      world,
+      'the policies match nothing',
+      ({ alarms }) =>
+        alarms.some(({ code }) => code === 'policy-no-host') && !alarms.some(({ code }) => code === 'service-missing'),
+    );
+    expect(shown.well).toBe(false);
+    expect(alarmsOf(shown)).toMatchObject([
+      { code: 'policy-no-host', about: 'policy memory in general', text: 'its query matches none of 12 hosts' },
+      { code: 'policy-no-server', about: 'policy cpu in general', text: 'its query matches none of 150 VMs' },
+    ]);
+  }, 120_000);
+
+  it('reports a full event log, in the words of the server, on one line', async () => {
+    world = await openWorld({ env: () => ({ OS_NATS__LOG_MAX_BYTES: '1MiB' }) });
+    await fill(world);
+    const full = await until(world, 'the log is full and nothing else is wrong', (shown) => {
+      const [alarm, ...others] = alarmsOf(shown);
+      const explained = alarm?.explains.some(({ code }) => code === 'snapshot-undecided');
+      return others.length === 0 && alarm?.text.includes('maximum bytes') === true && explained === true;
+    });
+    expect(full.well).toBe(false);
+    expect(alarmsOf(full)).toMatchObject([{ code: 'log-full', about: 'KRONOS_LOG' }]);
+  }, 120_000);
+});
