@@ -4,7 +4,7 @@ import { testLog } from '@kronos/projections/testing';
 import { type AggregateInput, statusOf } from '@kronos/status';
 import { describe, expect, it } from 'vitest';
 import { UsageError } from './errors.ts';
-import { choosePlan } from './operator/ask.ts';
+import { choosePlan, requireClosable } from './operator/ask.ts';
 import { type Outcome, outcomeOf } from './operator/outcome.ts';
 import { chooseAddress, chooseAggregates } from './scope.ts';
 import { renderStatus } from './status/render.ts';
@@ -211,6 +211,38 @@ describe('what a command did, by the log', () => {
     expect(outcome(log).effect).toBe('done');
     log.unquarantined('vm-1');
     expect(outcome(log).effect).toBe('unchanged');
+  });
+});
+
+describe('a task that is closed', () => {
+  const log = testLog();
+  const plan = log.released([
+    { serverId: 'vm1', from: 'h1', to: 'h2' },
+    { serverId: 'vm2', from: 'h1', to: 'h2' },
+    { serverId: 'vm3', from: 'h1', to: 'h2' },
+  ]);
+  for (const step of [1, 2]) log.started({ task: `${plan}-s${step}` });
+  log.abortRefused({ task: `${plan}-s1` });
+  const state = log.fold();
+  const ask = (step: number, force = false) => requireClosable(state, 'gpu', `${plan}-s${step}`, force);
+
+  it('must have started, and Nova must have been asked to abort it, unless it is forced', () => {
+    expect(() => ask(1)).not.toThrow();
+    expect(() => ask(2)).toThrow(`nobody has asked Nova to abort ${plan}-s2`);
+    expect(() => ask(2, true)).not.toThrow();
+    expect(() => ask(3, true)).toThrow(`${plan}-s3 has not started`);
+  });
+
+  it('is left to whoever holds it; a second request changes nothing', () => {
+    const close = (person: string) => {
+      const before = log.fold();
+      const event = log.closed(`${plan}-s1`, person);
+      return outcomeOf(event as Control, before, log.fold());
+    };
+    expect(close('ada')).toMatchObject({ effect: 'done', text: expect.stringContaining('is being closed') });
+    expect(close('grace')).toMatchObject({ effect: 'unchanged' });
+    log.failed({ task: `${plan}-s1`, errorType: 'Cancelled' });
+    expect(close('ada')).toMatchObject({ effect: 'refused', text: expect.stringContaining('too late') });
   });
 });
 

@@ -26,6 +26,8 @@ export const instanceUnquarantinedSchema = command('instance.unquarantined', { s
 /** Not started: it ends Cancelled. Started: it is aborted as `migration.aborted` asks. */
 export const migrationCancelledSchema = command('migration.cancelled', { taskId: z.string() });
 export const migrationAbortedSchema = command('migration.aborted', { taskId: z.string() });
+/** The task ends without waiting for Nova any longer. For a task that nothing else can end: what Nova still does is left alone. */
+export const migrationClosedSchema = command('migration.closed', { taskId: z.string() });
 export const evaluationRequestedSchema = command('evaluation.requested', {
   /** `evaluate`: decide on it; `record`: keep it and never plan it. */
   purpose: z.enum(['evaluate', 'record']),
@@ -40,6 +42,7 @@ export const controlSchemas = [
   instanceUnquarantinedSchema,
   migrationCancelledSchema,
   migrationAbortedSchema,
+  migrationClosedSchema,
   evaluationRequestedSchema,
 ] as const;
 export type Control = z.infer<(typeof controlSchemas)[number]>;

@@ -3,6 +3,7 @@ export * from './controls.ts';
 export * from './engine.ts';
 export * from './envelope.ts';
 export * from './messages.ts';
+export * from './moveEnd.ts';
 export * from './names.ts';
 export * from './plans.ts';
 export * from './policy.ts';

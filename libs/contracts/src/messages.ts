@@ -7,6 +7,7 @@ import { cycleDecidedSchema, planDispatchedSchema, plannerConfiguredSchema } fro
 import { serviceReportedSchema } from './services.ts';
 import { snapshotTakenSchema } from './snapshot.ts';
 import {
+  migrationAbortRefusedSchema,
   migrationAbortRequestedSchema,
   migrationCompletedSchema,
   migrationFailedSchema,
@@ -50,6 +51,7 @@ export const resultSchemas = [
   migrationSkippedSchema,
   migrationSuspectedSchema,
   migrationAbortRequestedSchema,
+  migrationAbortRefusedSchema,
 ] as const;
 
 /** Every message type, under the subject family it travels on. */

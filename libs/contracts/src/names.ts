@@ -133,6 +133,8 @@ export const messageId = {
   started: (task: string, attempt: number) => `migration.started:${task}:${attempt}`,
   observed: (task: string, attempt: number) => `migration.observed:${task}:${attempt}`,
   abortRequested: (task: string, attempt: number) => `migration.abortRequested:${task}:${attempt}`,
+  /** One per attempt: the first refusal. */
+  abortRefused: (task: string, attempt: number) => `migration.abortRefused:${task}:${attempt}`,
   /** `occasion`: which delivery of the message, and which of its trials. */
   suspected: (task: string, attempt: number, occasion: string, tries: number) =>
     `migration.suspected:${task}:${attempt}:${occasion}:${tries}`,

@@ -1,4 +1,5 @@
 import type { Message } from './messages.ts';
+import { moveEnd } from './moveEnd.ts';
 
 /**
  * What a message says, in one sentence.
@@ -43,10 +44,14 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       return `attempt ${event.data.attempt}: ${move(event, nameOf)} started${event.data.forced ? ', forced past the scheduler' : ''}`;
     case 'migration.observed':
       return `Nova calls it migration ${event.data.migrationId ?? '(unknown)'}, request ${event.data.requestId ?? '(unknown)'}`;
-    case 'migration.completed':
-      return event.data.outcome === 'alreadyThere'
-        ? `${nameOf(event.data.serverId)} was on ${event.data.host} already`
-        : `${move(event, nameOf)} completed${took(event.data.nova?.totalMs)}`;
+    case 'migration.completed': {
+      const { outcome, host, serverId, nova, warnings } = event.data;
+      if (outcome === 'alreadyThere') return `${nameOf(serverId)} was on ${host} already`;
+      const end = moveEnd(event);
+      if (end === 'plain') return `${move(event, nameOf)} completed${took(nova?.totalMs)}`;
+      const how = end === 'damaged' ? 'ended with its server in ERROR' : 'ended with warnings';
+      return `${move(event, nameOf)} ${how}${took(nova?.totalMs)}: ${warnings.map(({ text }) => text).join('; ')}`;
+    }
     case 'migration.failed':
       return `attempt ${event.data.attempt}: ${move(event, nameOf)} failed, ${event.data.errorType}: ${event.data.reason.text}${
         event.data.next === null ? '' : `; next on ${event.data.next.destination}`
@@ -55,6 +60,8 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       return `${move(event, nameOf)} skipped: ${event.data.reason.text}`;
     case 'migration.abortRequested':
       return `Nova is asked to abort ${move(event, nameOf)}: ${event.data.text}`;
+    case 'migration.abortRefused':
+      return `Nova refuses to abort ${move(event, nameOf)} with ${event.data.status}: ${event.data.text}`;
     case 'migration.suspected':
       return event.data.tries === 0
         ? `${move(event, nameOf)} did not end its executor`
@@ -75,6 +82,8 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       return `asked to cancel ${event.data.taskId}${comment(event)}`;
     case 'migration.aborted':
       return `asked to abort ${event.data.taskId}${comment(event)}`;
+    case 'migration.closed':
+      return `asked to close ${event.data.taskId}${comment(event)}`;
     case 'evaluation.requested':
       return `asked for ${event.data.purpose === 'record' ? 'a recording' : 'an evaluation'} now${comment(event)}`;
   }

@@ -94,6 +94,21 @@ export const migrationAbortRequestedSchema = message(
 );
 export type MigrationAbortRequested = z.infer<typeof migrationAbortRequestedSchema>;
 
+/** Nova refused to abort a migration. It is followed further; whoever reads this knows that an abort does not end it. */
+export const migrationAbortRefusedSchema = message(
+  'migration.abortRefused',
+  1,
+  z.object({
+    ...attemptOf,
+    migrationId: z.int(),
+    /** HTTP status of Nova's answer. */
+    status: z.int(),
+    /** Nova's own words. */
+    text: z.string(),
+  }),
+);
+export type MigrationAbortRefused = z.infer<typeof migrationAbortRefusedSchema>;
+
 /** What Nova said and how long it took, as far as it is known. */
 export const novaFactsSchema = z.object({
   migrationId: z.int().nullable(),
@@ -120,6 +135,7 @@ export const migrationCompletedSchema = message(
     host: z.string(),
     retries: z.int().min(0),
     nova: novaFactsSchema.nullable(),
+    /** What is not as it should be after the move; with any of them it was no plain success (see `moveEnd`). */
     warnings: z.array(reasonSchema),
   }),
 );

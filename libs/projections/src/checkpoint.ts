@@ -9,7 +9,7 @@ import {
 } from './state.ts';
 
 /** Raised whenever the same events fold to another state, or the form of the state changes. */
-export const FOLD_VERSION = 1;
+export const FOLD_VERSION = 2;
 
 /** Every `type/version` that this fold understands. A state made by a reader of fewer, or of more, is not this fold's. */
 export const readableEvents: readonly string[] = [...planEventSchemas, ...resultSchemas, ...controlSchemas]

@@ -1,4 +1,4 @@
-import { ALL, type Control, type LogEvent, type LogEventOf, type StoredEvent } from '@kronos/contracts';
+import { ALL, type Control, type LogEvent, type LogEventOf, moveEnd, type StoredEvent } from '@kronos/contracts';
 import { quarantines } from './quarantine.ts';
 import {
   type AggregateFacts,
@@ -12,6 +12,7 @@ import {
   type PlanFacts,
   type PlanRelease,
   RECENT_COMMANDS,
+  RECENT_DAMAGED,
   RECENT_HOST_FAILURES,
   RECENT_PLANS,
   RECENT_RELEASES,
@@ -143,6 +144,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
       endedAtMs,
       tasks: plan.tasks.length,
       completed: plan.completed,
+      warned: plan.warned,
       failed: plan.failed,
       skipped: plan.skipped,
     };
@@ -167,6 +169,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
         lastFailure: null,
         cancelAsked: null,
         abortAsked: null,
+        closeAsked: null,
       });
       const times = vmReleases.get(step.serverId);
       vmReleases.set(step.serverId, append(times, by.atMs, RECENT_RELEASES));
@@ -225,6 +228,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
       dispatched: null,
       tasks: [],
       completed: 0,
+      warned: 0,
       failed: 0,
       skipped: 0,
     };
@@ -239,6 +243,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     const old = (times: readonly number[]) => (times.at(-1) ?? 0) < limitMs;
     f.vmReleases = without(f.vmReleases, old);
     f.hostFailures = without(f.hostFailures, old);
+    f.damaged = without(f.damaged, (move) => move.atMs < limitMs);
     f.operatorQuarantines = without(
       f.operatorQuarantines,
       (q) => q.seconds >= 0 && q.atMs + q.seconds * 1000 < limitMs,
@@ -272,6 +277,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
       diskGb: d.diskGb,
       migrationId: null,
       requestId: null,
+      abortRefused: null,
     };
     putTask(facts(event.aggregate), {
       ...task,
@@ -293,6 +299,15 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     putTask(facts(event.aggregate), { ...task, slot: { ...slot, migrationId, requestId } });
   }
 
+  function abortRefused(event: LogEventOf<'migration.abortRefused'>, at: number): void {
+    const d = event.data;
+    const task = aggregates.get(event.aggregate)?.tasks.get(d.taskId);
+    if (task === undefined || task.slot === null || task.slot.attempt !== d.attempt) return;
+    if (task.slot.abortRefused !== null) return;
+    const refused = { sequence, atMs: at, status: d.status, text: d.text };
+    putTask(facts(event.aggregate), { ...task, slot: { ...task.slot, abortRefused: refused } });
+  }
+
   function ended(
     event: LogEventOf<'migration.completed' | 'migration.failed' | 'migration.skipped'>,
     at: number,
@@ -302,12 +317,18 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     if (task === undefined || task.end !== null || d.attempt < task.attempt) return;
     const f = facts(event.aggregate);
     const held = task.slot !== null;
-    const end: TaskEnd = { sequence, atMs: at, host: null };
+    const end: TaskEnd = { sequence, atMs: at, host: null, warnings: [] };
     const over = { ...task, slot: null, attempt: d.attempt, destination: d.destination, end };
     switch (event.type) {
       case 'migration.completed':
         f.lastMoveEnd = { taskId: task.id, atMs: at };
-        finish(f, { ...over, status: 'completed', end: { ...end, host: event.data.host } }, 'completed', at);
+        damage(f, task, event, at);
+        finish(
+          f,
+          { ...over, status: 'completed', end: { ...end, host: event.data.host, warnings: event.data.warnings } },
+          'completed',
+          at,
+        );
         return;
       case 'migration.skipped':
         finish(f, { ...over, status: 'skipped' }, 'skipped', at);
@@ -324,6 +345,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
           reason,
           final,
         };
+        damage(f, task, event, at);
         if (held || event.data.started) f.lastMoveEnd = { taskId: task.id, atMs: at };
         if (hostAtFault !== null) {
           const failures = table(f.hostFailures);
@@ -353,11 +375,47 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     }
   }
 
+  /** Keeps which servers a move left in ERROR. */
+  function damage(
+    f: Facts,
+    task: TaskFacts,
+    event: LogEventOf<'migration.completed' | 'migration.failed'>,
+    at: number,
+  ): void {
+    const { serverId, serverName, from } = task.step;
+    if (moveEnd(event) !== 'damaged') {
+      if (event.type === 'migration.completed') f.damaged = withoutKey(f.damaged, serverId);
+      return;
+    }
+    const { planId, destination } = event.data;
+    const completed = event.type === 'migration.completed';
+    const damaged = table(f.damaged);
+    damaged.delete(serverId);
+    damaged.set(serverId, {
+      sequence,
+      atMs: at,
+      planId,
+      taskId: task.id,
+      serverId,
+      serverName,
+      from,
+      destination,
+      host: completed ? event.data.host : null,
+      reasons: completed ? event.data.warnings : [event.data.reason],
+    });
+    if (damaged.size > RECENT_DAMAGED) {
+      const [oldest] = damaged.keys();
+      if (oldest !== undefined) damaged.delete(oldest);
+    }
+    f.damaged = damaged;
+  }
+
   function finish(f: Facts, task: TaskFacts, count: 'completed' | 'failed' | 'skipped', at: number): void {
     putTask(f, task);
     const plan = f.plans.get(task.planId);
     if (plan === undefined) return;
-    const counted = { ...plan, [count]: plan[count] + 1 };
+    const warned = plan.warned + (task.status === 'completed' && (task.end?.warnings.length ?? 0) > 0 ? 1 : 0);
+    const counted = { ...plan, [count]: plan[count] + 1, warned };
     putPlan(f, counted);
     closeIfDone(f, counted, at);
   }
@@ -424,11 +482,14 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     return { sequence, atMs: at, commandId, by: event.by.instance, comment };
   }
 
-  function askedOfTask(event: LogEventOf<'migration.cancelled' | 'migration.aborted'>, at: number): void {
+  function askedOfTask(
+    event: LogEventOf<'migration.cancelled' | 'migration.aborted' | 'migration.closed'>,
+    at: number,
+  ): void {
     for (const aggregate of addressed(event.aggregate)) {
       const task = aggregates.get(aggregate)?.tasks.get(event.data.taskId);
       if (task === undefined || task.end !== null) continue;
-      const field = event.type === 'migration.cancelled' ? 'cancelAsked' : 'abortAsked';
+      const field = ASKED[event.type];
       if (task[field] === null) putTask(facts(aggregate), { ...task, [field]: asked(event, at) });
     }
   }
@@ -453,10 +514,15 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     }
     for (const aggregate of addressed(event.aggregate)) {
       const current = aggregates.get(aggregate);
-      if (!current?.operatorQuarantines.has(serverId) && !current?.vmFailures.has(serverId)) continue;
+      const known =
+        current?.operatorQuarantines.has(serverId) ||
+        current?.vmFailures.has(serverId) ||
+        current?.damaged.has(serverId);
+      if (!known) continue;
       const f = facts(aggregate);
       f.operatorQuarantines = withoutKey(f.operatorQuarantines, serverId);
       f.vmFailures = withoutKey(f.vmFailures, serverId);
+      f.damaged = withoutKey(f.damaged, serverId);
     }
   }
 
@@ -497,6 +563,9 @@ export function createFolder(from: LogState = initialLogState()): Folder {
       case 'migration.observed':
         observed(event);
         break;
+      case 'migration.abortRefused':
+        abortRefused(event, at);
+        break;
       case 'migration.completed':
       case 'migration.failed':
       case 'migration.skipped':
@@ -516,6 +585,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
         break;
       case 'migration.cancelled':
       case 'migration.aborted':
+      case 'migration.closed':
         askedOfTask(event, at);
         break;
       case 'aggregate.paused':
@@ -567,6 +637,12 @@ export function createFolder(from: LogState = initialLogState()): Folder {
   return folder;
 }
 
+const ASKED = {
+  'migration.cancelled': 'cancelAsked',
+  'migration.aborted': 'abortAsked',
+  'migration.closed': 'closeAsked',
+} as const;
+
 const ADDRESSES_ALL: ReadonlySet<string> = new Set([
   'aggregate.paused',
   'aggregate.resumed',
@@ -576,6 +652,7 @@ const ADDRESSES_ALL: ReadonlySet<string> = new Set([
   'instance.unquarantined',
   'migration.cancelled',
   'migration.aborted',
+  'migration.closed',
   'evaluation.requested',
 ]);
 

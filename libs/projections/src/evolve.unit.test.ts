@@ -1,7 +1,8 @@
 import { ALL } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
 import { createFolder, evolve, fold } from './evolve.ts';
-import { initialLogState, RECENT_COMMANDS, RECENT_PLANS } from './state.ts';
+import { mayStart } from './slots.ts';
+import { initialLogState, RECENT_COMMANDS, RECENT_DAMAGED, RECENT_PLANS } from './state.ts';
 import { TEST_START_MS, testLog } from './testing.ts';
 
 const move = (n: number, more: object = {}) => ({ serverId: `vm${n}`, from: 'h1', to: 'h2', ...more });
@@ -456,6 +457,29 @@ describe('a command', () => {
     });
   });
 
+  it('asks once to close a task, which ends it before its start and leaves a started one to whoever holds it', () => {
+    const log = testLog();
+    const plan = log.released([move(1), move(2)]);
+    log.started({ task: `${plan}-s1` });
+    log.at(1).closed(`${plan}-s1`, 'ada');
+    log.at(2).closed(`${plan}-s1`, 'grace');
+    log.closed(`${plan}-s2`);
+    const state = log.state();
+    expect(state.tasks.get(`${plan}-s1`)).toMatchObject({
+      status: 'started',
+      end: null,
+      closeAsked: { by: 'ada', atMs: START + 1000 },
+    });
+    const caps = {
+      maxConcurrentMigrations: 9,
+      maxOutboundPerHost: 9,
+      maxInboundPerHost: 9,
+      maxConcurrentPerGroup: 9,
+    };
+    const attempt = { taskId: `${plan}-s2`, attempt: 1, destination: 'h2' };
+    expect(mayStart(state, attempt, START, caps)).toMatchObject({ verdict: 'end', reason: { code: 'cancelled' } });
+  });
+
   it('about a task that is over or unknown means nothing', () => {
     const log = testLog();
     const task = `${log.released([move(1), move(2)])}-s1`;
@@ -463,7 +487,102 @@ describe('a command', () => {
     const before = log.state();
     log.cancelled(task);
     log.aborted('gpu-0-s9');
+    log.closed(task);
     expect(log.state()).toEqual(before);
+  });
+});
+
+describe('a move that is no plain success', () => {
+  const inError = { code: 'server-in-error', text: 'the server is in ERROR' };
+  const late = { code: 'no-migration-seen', text: 'no migration was seen' };
+
+  it('keeps its warnings, and is counted as warned', () => {
+    const log = testLog();
+    const plan = log.released([move(1), move(2)]);
+    log.dispatched(plan, 2);
+    log.completed({ task: `${plan}-s1` }, 30, [late]);
+    const { tasks, plans, damaged } = log.state();
+    expect(tasks.get(`${plan}-s1`)).toMatchObject({ status: 'completed', end: { warnings: [late] } });
+    expect([plans.get(plan)?.completed, plans.get(plan)?.warned, damaged.size]).toEqual([1, 1, 0]);
+    log.completed({ task: `${plan}-s2` });
+    expect(log.state().recentPlans.at(-1)).toMatchObject({ completed: 2, warned: 1 });
+  });
+
+  it.each(['completed', 'failed'] as const)('is kept while its server is in ERROR: %s', (how) => {
+    const log = testLog();
+    const plan = log.released([move(1)]);
+    log.dispatched(plan, 1);
+    if (how === 'completed') log.completed({ task: `${plan}-s1` }, 30, [inError]);
+    else log.failed({ task: `${plan}-s1`, errorType: 'NovaClientError', reason: inError });
+    expect(log.state().damaged.get('vm1')).toMatchObject({
+      planId: plan,
+      serverId: 'vm1',
+      host: how === 'completed' ? log.fold().aggregates.get('gpu')?.damaged.get('vm1')?.destination : null,
+      reasons: [inError],
+    });
+  });
+
+  it('is known in the events of earlier versions', () => {
+    const log = testLog();
+    const plan = log.released([move(1)]);
+    log.completed({ task: `${plan}-s1` }, 30, [{ code: 'server-not-up', text: 'x', detail: { status: 'ERROR' } }]);
+    expect(log.state().damaged.has('vm1')).toBe(true);
+  });
+
+  it('is over with a later move of the server that ends well, or when an operator releases the server', () => {
+    const log = testLog();
+    const damage = () => {
+      const plan = log.pass(60).released([move(1)]);
+      log.completed({ task: `${plan}-s1` }, 30, [inError]);
+      expect(log.state().damaged.size).toBe(1);
+    };
+    damage();
+    log.completed({ task: `${log.pass(60).released([move(1)])}-s1` });
+    expect(log.state().damaged.size).toBe(0);
+    damage();
+    log.unquarantined('vm1');
+    expect(log.state().damaged.size).toBe(0);
+  });
+
+  it('does not quarantine its server', () => {
+    const log = testLog();
+    const plan = log.released([move(1)]);
+    log.completed({ task: `${plan}-s1` }, 30, [inError]);
+    expect(log.state().vmFailures.size).toBe(0);
+  });
+
+  it('is kept of so many servers at most, the latest', () => {
+    const log = testLog();
+    const plan = log.released(Array.from({ length: RECENT_DAMAGED + 2 }, (_, i) => move(i + 1)));
+    for (let i = 1; i <= RECENT_DAMAGED + 2; i++) log.completed({ task: `${plan}-s${i}` }, 30, [inError]);
+    const { damaged } = log.state();
+    expect([damaged.size, damaged.has('vm2'), damaged.has('vm3')]).toEqual([RECENT_DAMAGED, false, true]);
+  });
+});
+
+describe('an abort that Nova refused', () => {
+  it('stands beside the slot in the words of the first refusal, and goes with it', () => {
+    const log = testLog();
+    const task = `${log.released([move(1)])}-s1`;
+    log.started({ task });
+    log.at(5).abortRefused({ task }, 'while it is in task_state None');
+    log.at(6).abortRefused({ task }, 'again');
+    expect(log.state().tasks.get(task)?.slot?.abortRefused).toMatchObject({
+      status: 409,
+      text: 'while it is in task_state None',
+      atMs: START + 5000,
+    });
+    log.failed({ task });
+    expect(log.state().tasks.get(task)?.slot ?? null).toBeNull();
+  });
+
+  it('of another attempt, or of one that has not started, means nothing', () => {
+    const log = testLog();
+    const task = `${log.released([move(1), move(2)])}-s1`;
+    log.abortRefused({ task });
+    log.started({ task });
+    log.abortRefused({ task, attempt: 2 });
+    expect(log.state().tasks.get(task)?.slot?.abortRefused).toBeNull();
   });
 });
 

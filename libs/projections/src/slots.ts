@@ -75,7 +75,7 @@ export function mayStart(state: AggregateState, attempt: AttemptToStart, nowMs: 
     return over(task, 'attempt-unknown', `attempt ${task.attempt} is the current one and has not ended`);
   if (task.status === 'started') return { verdict: 'started', task };
 
-  const asked = task.cancelAsked ?? task.abortAsked;
+  const asked = task.cancelAsked ?? task.abortAsked ?? task.closeAsked;
   if (asked !== null) return end('cancelled', `cancelled by ${asked.by}`, { commandId: asked.commandId });
   const expiresMs = notAfterMs(plan);
   if (expiresMs === null)

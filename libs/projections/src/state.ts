@@ -53,6 +53,11 @@ export type AggregateFacts = ControlFacts & {
   readonly lastMoveEnd: { readonly taskId: string; readonly atMs: number } | null;
   /** Server uuid -> times of its latest releases, oldest first, at most {@link RECENT_RELEASES}. */
   readonly vmReleases: ReadonlyMap<string, readonly number[]>;
+  /**
+   * Server uuid -> the last move of it that left it in ERROR, unless a later move of it ended otherwise or an operator released
+   * the server. The latest {@link RECENT_DAMAGED}, oldest first.
+   */
+  readonly damaged: ReadonlyMap<string, DamagedMove>;
   /** Server uuid -> its last final failure of a kind that quarantines, unless released since. */
   readonly vmFailures: ReadonlyMap<string, VmFailure>;
   /** Host -> times of the failures it was to blame for, oldest first, at most {@link RECENT_HOST_FAILURES}. */
@@ -117,6 +122,8 @@ export type PlanFacts = {
   /** Ids of the released steps' tasks, in step order. */
   readonly tasks: readonly string[];
   readonly completed: number;
+  /** Of those completed, how many ended with a warning. */
+  readonly warned: number;
   readonly failed: number;
   readonly skipped: number;
 };
@@ -149,6 +156,8 @@ export type TaskFacts = {
   readonly lastFailure: AttemptFailure | null;
   readonly cancelAsked: Asked | null;
   readonly abortAsked: Asked | null;
+  /** An operator wants it ended without Nova: whoever holds it ends it, or else a planner. */
+  readonly closeAsked: Asked | null;
 };
 
 /** A started attempt without an end. */
@@ -169,6 +178,32 @@ export type Slot = {
   /** Nova's names for it, once observed. */
   readonly migrationId: number | null;
   readonly requestId: string | null;
+  /** The first time that Nova refused to abort it; null when it never did. */
+  readonly abortRefused: AbortRefused | null;
+};
+
+export type AbortRefused = {
+  readonly sequence: number;
+  readonly atMs: number;
+  /** HTTP status of Nova's answer. */
+  readonly status: number;
+  /** Nova's own words. */
+  readonly text: string;
+};
+
+/** A move that ended with its server in ERROR. */
+export type DamagedMove = {
+  readonly sequence: number;
+  readonly atMs: number;
+  readonly planId: string;
+  readonly taskId: string;
+  readonly serverId: string;
+  readonly serverName: string;
+  readonly from: string;
+  readonly destination: string;
+  /** Where the server was seen then; null where the event does not say. */
+  readonly host: string | null;
+  readonly reasons: readonly Reason[];
 };
 
 export type TaskEnd = {
@@ -176,6 +211,8 @@ export type TaskEnd = {
   readonly atMs: number;
   /** Where the server was seen when it completed; else null. */
   readonly host: string | null;
+  /** Of a completed move: what is not as it should be. Empty: a plain success. */
+  readonly warnings: readonly Reason[];
 };
 
 export type AttemptFailure = {
@@ -210,6 +247,8 @@ export type FinishedPlan = {
   readonly endedAtMs: number;
   readonly tasks: number;
   readonly completed: number;
+  /** Of those completed, how many ended with a warning. */
+  readonly warned: number;
   readonly failed: number;
   readonly skipped: number;
 };
@@ -226,6 +265,8 @@ export type UnreadableFact = {
 
 /** Finished plans kept for people, per aggregate. */
 export const RECENT_PLANS = 50;
+/** Servers in ERROR after a move that are kept per aggregate. */
+export const RECENT_DAMAGED = 256;
 /** Release times kept per VM, for the adaptive cooldown. */
 export const RECENT_RELEASES = 16;
 /** Failure times kept per host, for the breaker. */
@@ -260,6 +301,7 @@ export const initialAggregateFacts: AggregateFacts = {
   lastRefusal: null,
   lastMoveEnd: null,
   vmReleases: new Map(),
+  damaged: new Map(),
   vmFailures: new Map(),
   hostFailures: new Map(),
 };

@@ -46,6 +46,7 @@ export type AttemptInput = {
 };
 
 export type FailureInput = AttemptInput & {
+  readonly reason?: Reason;
   readonly errorType?: string;
   readonly retry?: { readonly destination?: string; readonly notBeforeSeconds?: number };
   readonly hostAtFault?: string | null;
@@ -229,7 +230,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
         data: { ...attempt, migrationId, requestId },
       });
     },
-    completed(input: AttemptInput, seconds = 30) {
+    completed(input: AttemptInput, seconds = 30, warnings: readonly Reason[] = []) {
       const attempt = attemptOf(input);
       return push({
         ...envelope('migration.completed', messageId.ended(input.task, attempt.attempt), executor),
@@ -239,7 +240,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
           host: attempt.destination,
           retries: attempt.attempt - 1,
           nova: nova(seconds),
-          warnings: [],
+          warnings: [...warnings],
         },
       });
     },
@@ -251,7 +252,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
         data: {
           ...attempt,
           errorType,
-          reason: { code: 'test', text: `${errorType} by the test` },
+          reason: input.reason ?? { code: 'test', text: `${errorType} by the test` },
           retries: attempt.attempt - 1,
           retryPending: retry !== undefined,
           next:
@@ -306,6 +307,17 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
     aborted(task: string, person = 'ada') {
       const { head, data } = command('migration.aborted', person);
       return push({ ...head, data: { ...data, taskId: task } });
+    },
+    closed(task: string, person = 'ada') {
+      const { head, data } = command('migration.closed', person);
+      return push({ ...head, data: { ...data, taskId: task } });
+    },
+    abortRefused(input: AttemptInput, text = 'by the test') {
+      const attempt = attemptOf(input);
+      return push({
+        ...envelope('migration.abortRefused', messageId.abortRefused(input.task, attempt.attempt), executor),
+        data: { ...attempt, migrationId: count, status: 409, text },
+      });
     },
     evaluationRequested(person = 'ada') {
       const { head, data } = command('evaluation.requested', person);

@@ -1,4 +1,4 @@
-import type { CycleDecided, LogEvent, Step, StoredEvent } from '@kronos/contracts';
+import { type CycleDecided, type LogEvent, moveEnd, type Step, type StoredEvent } from '@kronos/contracts';
 import { createFolder, type FinishedPlan, type LogState, type PlanFacts } from '@kronos/projections';
 import { inRange, type Range } from './history.ts';
 
@@ -13,6 +13,10 @@ export type StepState =
   | 'migrating'
   | 'retrying'
   | 'completed'
+  /** Completed, and something is not as it should be. */
+  | 'warned'
+  /** Completed or failed, and its server is in ERROR. */
+  | 'damaged'
   | 'failed'
   | 'skipped';
 
@@ -130,6 +134,10 @@ function recordOf({ sequence, event, facts, finished, last }: Tracked, end: LogS
     const task = tasks?.get(step.taskId);
     if (task !== undefined && task.end === null)
       return as(task.slot !== null ? 'migrating' : task.status === 'retryPending' ? 'retrying' : 'waiting', text);
+    if (event?.type === 'migration.completed' || event?.type === 'migration.failed') {
+      const end = moveEnd(event);
+      if (end !== 'plain') return as(end, text);
+    }
     if (event?.type === 'migration.completed') return as('completed', text);
     if (event?.type === 'migration.skipped') return as('skipped', text);
     return as(event?.type === 'migration.failed' ? 'failed' : 'waiting', text);
@@ -158,7 +166,8 @@ function noteOf(event: LogEvent | undefined): string {
       return `attempt ${event.data.attempt} to ${event.data.destination}`;
     case 'migration.completed': {
       const ms = event.data.nova?.totalMs ?? null;
-      return `on ${event.data.host}${ms === null ? '' : ` after ${(ms / 1000).toFixed(1)} s`}`;
+      const warnings = event.data.warnings.map(({ text }) => `; ${text}`).join('');
+      return `on ${event.data.host}${ms === null ? '' : ` after ${(ms / 1000).toFixed(1)} s`}${warnings}`;
     }
     case 'migration.failed':
       return `${event.data.errorType}: ${event.data.reason.text}`;

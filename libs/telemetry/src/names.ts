@@ -391,6 +391,13 @@ export const metricSpecs = {
       ],
     },
   },
+  migrationsWarned: {
+    kind: 'counter',
+    name: 'kronos_migrations_warned_total',
+    unit: '{attempt}',
+    help: 'Ends of attempts that are no plain success or failure: damaged, its server is in ERROR; warned, it was done and something is not as it should be.',
+    labels: { aggregate: AGGREGATE, phase: PHASE, end: ['warned', 'damaged'] },
+  },
   migrationsInFlight: {
     kind: 'gauge',
     name: 'kronos_migrations_in_flight',

@@ -277,6 +277,7 @@ function noRoom(state: AggregateState, task: Task, used: Slots, caps: Caps, nowM
     facts.attempt === task.attempt &&
     facts.cancelAsked === null &&
     facts.abortAsked === null &&
+    facts.closeAsked === null &&
     Date.parse(task.notAfter) > nowMs
   );
 }

@@ -1,3 +1,4 @@
+import type { MoveEnd } from '@kronos/contracts';
 import type { Instruments } from '@kronos/telemetry';
 import type { Ended, Task, TaskState } from './task.ts';
 
@@ -7,7 +8,7 @@ export interface TaskMeters {
   lost(aggregate: string): void;
   heldBack(task: Task, code: string): void;
   moved(task: Task, before: TaskState, after: TaskState): void;
-  ended(task: Task, ended: Ended): void;
+  ended(task: Task, ended: Ended, end: MoveEnd): void;
   abortRefused(task: Task): void;
 }
 
@@ -34,7 +35,8 @@ export function taskMeters(metrics: Instruments): TaskMeters {
       if (bytes !== null) remaining.set(taskId, { aggregate, bytes });
       showRemaining(aggregate);
     },
-    ended({ aggregate, phase }, ended) {
+    ended({ aggregate, phase }, ended, end) {
+      if (end !== 'plain') metrics.migrationsWarned.add(1, { aggregate, phase, end });
       const failed = ended.type === 'failed';
       const retried = failed && ended.next !== null;
       const outcome = retried ? 'retried' : ended.type;

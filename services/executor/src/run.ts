@@ -1,5 +1,5 @@
 /** Performs what the state machine decides, for one delivery of one task. */
-import { type Actor, type MigrationRequested, subject } from '@kronos/contracts';
+import { type Actor, type MigrationRequested, moveEnd, sentence, subject } from '@kronos/contracts';
 import {
   AppendConflict,
   AppendUnknown,
@@ -128,6 +128,9 @@ export async function runTask(
   }
 }
 
+/** The level at which the end of a move is logged. */
+const LEVELS = { plain: 'info', warned: 'warn', damaged: 'error' } as const;
+
 /** A suspected task keeps its turn no longer than this while it waits for leave to start. */
 const TURN_WAIT_MS = 1000;
 
@@ -221,9 +224,10 @@ class Shell {
         const event = endedEvent(task, this.#origin(), command.ended);
         const written = await this.#append(() => log.append(event, { expectedLastSequence: command.expected }));
         if (written !== 'appended') return { kind: written };
-        const data = event.data;
-        logger.info({ ...this.about, type: event.type, data }, event.type);
-        this.#deps.meters.ended(task, command.ended);
+        const { type, data } = event;
+        const end = event.type === 'migration.skipped' ? 'plain' : moveEnd(event);
+        logger[LEVELS[end]]({ ...this.about, type, data }, end === 'plain' ? type : sentence(event));
+        this.#deps.meters.ended(task, command.ended, end);
         return { kind: 'appended', began: clock.read().mono };
       }
       case 'publishNext': {

@@ -89,6 +89,7 @@ function withTentative(state: AggregateState, tentative: readonly Tentative[]): 
       diskGb: facts.step.diskGb,
       migrationId: null,
       requestId: null,
+      abortRefused: null,
     };
     tasks.set(taskId, { ...facts, slot });
   }

@@ -41,6 +41,7 @@ export function attributesOf({ event, sequence, subject }: StoredEvent & { reado
     case 'migration.skipped':
     case 'migration.suspected':
     case 'migration.abortRequested':
+    case 'migration.abortRefused':
       return {
         ...about,
         [attributes.planId]: event.data.planId,

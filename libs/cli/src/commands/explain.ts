@@ -1,5 +1,6 @@
 import type { Decision, Reason } from '@kronos/contracts';
 import { type ByPolicy, type DestinationVerdict, reasonMeanings } from '@kronos/placement';
+import type { DamagedMove } from '@kronos/projections';
 import { type Explained, explainDecision, explainWhere, type History, liveHistory, type Wanted } from '@kronos/replay';
 import type { Command } from 'commander';
 import { UsageError } from '../errors.ts';
@@ -356,6 +357,16 @@ function mentions(decision: Decision, is: (id: string, name: string) => boolean)
   return [...(steps ?? []), ...stuck];
 }
 
+/** Moves before this decision that left their servers in ERROR. */
+const damagedLines = (terminal: Terminal, { state }: Explained, concerns: (move: DamagedMove) => boolean): string =>
+  [...state.damaged.values()]
+    .filter(concerns)
+    .map(
+      ({ serverName, from, destination, atMs, taskId, reasons }) =>
+        `${paint(terminal, 'red', `${serverName} was in ERROR after its move from ${from} to ${destination}`)} (${new Date(atMs).toISOString()}, ${taskId}): ${reasons.map(({ text }) => text).join('; ')}\n`,
+    )
+    .join('');
+
 function vmText(
   terminal: Terminal,
   explained: Explained,
@@ -363,10 +374,11 @@ function vmText(
   is: (id: string, name: string) => boolean,
 ): string {
   const vm = explained.explanation?.vm(id) ?? null;
+  const damaged = damagedLines(terminal, explained, (move) => move.serverId === id);
   const said = mentions(explained.decision, is)
     .map((line) => `${line}\n`)
     .join('');
-  if (vm === null) return said === '' ? 'The decision says nothing about it.\n' : said;
+  if (vm === null) return `${damaged}${said === '' ? 'The decision says nothing about it.\n' : said}`;
   const detail = Object.entries(vm.verdict.detail).map(
     ([key, value]) => `${key} ${typeof value === 'number' ? figure(value) : value}`,
   );
@@ -376,13 +388,16 @@ function vmText(
       : `it stays: ${meaning(vm.verdict.code)}${detail.length === 0 ? '' : ` (${detail.join(', ')})`}\n${said}`;
   return [
     `${vm.serverName} (${vm.serverId}) on ${vm.host}\n`,
+    damaged,
     verdict,
     `it weighs ${values(vm.weights)}${vm.groups.length === 0 ? '' : `; in ${vm.groups.length === 1 ? 'group' : 'groups'} ${vm.groups.join(', ')}`}\n\n`,
     destinationsText(terminal, 'if it went to', vm.destinations),
   ].join('');
 }
 
-function hostText(terminal: Terminal, { explanation, decision, snapshot }: Explained, name: string): string {
+function hostText(terminal: Terminal, explained: Explained, name: string): string {
+  const { explanation, decision, snapshot } = explained;
+  const damaged = damagedLines(terminal, explained, ({ from, destination }) => from === name || destination === name);
   const steps = decision.plan?.steps ?? [];
   const host = explanation?.host(name) ?? null;
   const moves = steps
@@ -392,7 +407,7 @@ function hostText(terminal: Terminal, { explanation, decision, snapshot }: Expla
         `step ${step.step}: ${step.serverName} ${step.to === name ? `arrives from ${step.from}` : `leaves for ${step.to}`}\n`,
     )
     .join('');
-  if (host === null) return moves === '' ? 'The decision says nothing about it.\n' : moves;
+  if (host === null) return `${damaged}${moves === '' ? 'The decision says nothing about it.\n' : moves}`;
   const names = new Map(snapshot?.servers.map((server) => [server.id, server.name]));
   const hosts = snapshot?.hosts.length ?? 0;
   const heaviest = host.vms.toSorted((a, b) => sum(b.weights) - sum(a.weights));
@@ -411,6 +426,7 @@ function hostText(terminal: Terminal, { explanation, decision, snapshot }: Expla
       .map(([resource, amount]) => `${resource} ${figure(amount, 1)}`)
       .join(', ')}\n`,
     host.evacuation === null ? '' : `evacuation: ${host.evacuation.state}, ${count(host.evacuation.left, 'VM')} left\n`,
+    damaged,
     host.drainRefusal === null ? '' : `not drained: ${meaning(host.drainRefusal)}\n`,
     moves,
     '\n',

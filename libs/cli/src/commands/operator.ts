@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { UsageError } from '../errors.ts';
 import { type ConfigOption, type Session, tellPassedOver, withConfig, withSession } from '../open.ts';
 import { act } from '../operator/act.ts';
-import { aggregateOfTask, choosePlan } from '../operator/ask.ts';
+import { aggregateOfTask, choosePlan, requireClosable } from '../operator/ask.ts';
 import { type Asking, control } from '../operator/control.ts';
 import { type Outcome, outcomeOf } from '../operator/outcome.ts';
 import { aggregateText, chooseAddress } from '../scope.ts';
@@ -93,7 +93,7 @@ const wholeNumbers = (value: string, previous: readonly number[] = []): number[]
   }),
 ];
 
-/** pause, resume, approve, reject, cancel, abort. */
+/** pause, resume, approve, reject, cancel, abort, close. */
 export function operatorCommands(program: Command, shell: Shell): void {
   const pauses = [
     ['pause', 'aggregate.paused', 'plan nothing and start no move; moves that Nova runs go on'],
@@ -185,4 +185,30 @@ export function operatorCommands(program: Command, shell: Shell): void {
           tell(shell, options, told);
         });
       });
+
+  operatorCommand(program.command('close'))
+    .description('end a started move that nothing else ends: its slots are given back, Nova is left alone')
+    .argument('<task...>', 'ids of tasks, as kronos status shows them')
+    .option('--force', 'also close a move that nobody asked Nova to abort')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos abort gpu-29537-s2', 'first: ask Nova to end it'],
+        ['kronos close gpu-29537-s2 -m "row lost with the database"', 'Nova cannot: end the task in Kronos'],
+      )}\n\nClose only what Nova no longer works on: while it still does, the move no longer counts towards the limits.\nExit status 1: too late, the move has ended.`,
+    )
+    .action(async (tasks: string[], options: OperatorOptions & { force?: boolean }) => {
+      await withSession(shell, options, async (session) => {
+        const told: Told[] = [];
+        for (const taskId of tasks)
+          told.push(
+            await give(shell, session, options, (state, asking) => {
+              const aggregate = aggregateOfTask(state, session.scope, taskId);
+              requireClosable(state, aggregate, taskId, options.force === true);
+              return control('migration.closed', aggregate, { taskId }, asking);
+            }),
+          );
+        tell(shell, options, told);
+      });
+    });
 }

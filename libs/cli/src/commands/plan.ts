@@ -281,6 +281,12 @@ const outcomeWords: Readonly<Record<PlanRecord['outcome'], string>> = {
 
 function renderPlans({ terminal, now }: Shell, plans: readonly PlanRecord[]): string {
   if (plans.length === 0) return 'No plan in that time. kronos explain cycle says why.\n';
+  const ends = (
+    [
+      { head: 'warned', state: 'warned', style: 'yellow' },
+      { head: 'in ERROR', state: 'damaged', style: 'red' },
+    ] as const
+  ).filter(({ state }) => plans.some(({ steps }) => steps.some((s) => s.state === state)));
   return table(
     terminal,
     [
@@ -291,11 +297,12 @@ function renderPlans({ terminal, now }: Shell, plans: readonly PlanRecord[]): st
       { head: 'outcome', flex: true },
       { head: 'moves', right: true },
       { head: 'failed', right: true, minor: plans.every(({ steps }) => steps.every((s) => s.state !== 'failed')) },
+      ...ends.map(({ head }) => ({ head, right: true })),
       { head: 'imbalance', right: true },
       { head: 'of possible', right: true, minor: true },
     ],
     plans.map((plan) => {
-      const completed = plan.steps.filter((s) => s.state === 'completed').length;
+      const completed = plan.steps.filter((s) => s.state === 'completed' || s.state === 'warned').length;
       const failed = plan.steps.filter((s) => s.state === 'failed').length;
       const released = plan.steps.filter((s) => s.state !== 'rejected' && s.state !== 'letGo').length;
       return [
@@ -306,6 +313,10 @@ function renderPlans({ terminal, now }: Shell, plans: readonly PlanRecord[]): st
         { text: outcomeWords[plan.outcome], style: outcomeStyles[plan.outcome] },
         plan.releasedAtMs === null ? String(plan.steps.length) : `${completed} of ${released}`,
         failed === 0 ? '' : { text: String(failed), style: 'red' },
+        ...ends.map(({ state, style }) => {
+          const moves = plan.steps.filter((s) => s.state === state).length;
+          return moves === 0 ? '' : { text: String(moves), style };
+        }),
         `${figure(plan.combinedBefore)} -> ${figure(plan.combinedAfter)}`,
         plan.shareOfPossible === null ? '' : `${Math.floor(plan.shareOfPossible * 100)} %`,
       ];
@@ -315,6 +326,8 @@ function renderPlans({ terminal, now }: Shell, plans: readonly PlanRecord[]): st
 
 const stepStyles: Readonly<Partial<Record<StepRecord['state'], Style>>> = {
   completed: 'green',
+  warned: 'yellow',
+  damaged: 'red',
   failed: 'red',
   migrating: 'cyan',
   retrying: 'yellow',
@@ -329,6 +342,8 @@ const stepWords: Readonly<Record<StepRecord['state'], string>> = {
   migrating: 'migrating',
   retrying: 'tries again',
   completed: 'moved',
+  warned: 'moved, with warnings',
+  damaged: 'server in ERROR',
   failed: 'failed',
   skipped: 'skipped',
 };

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Family, families, type Message, parseSubject, sentence } from '@kronos/contracts';
+import { type Family, families, type Message, moveEnd, parseSubject, sentence } from '@kronos/contracts';
 import type { Delivered } from '@kronos/eventlog';
 import type { Command } from 'commander';
 import { UsageError } from '../errors.ts';
@@ -132,10 +132,17 @@ function matches({ type, vm }: TapOptions, names: ReadonlyMap<string, string>, d
 
 const styles: Readonly<Record<string, Style>> = {
   'migration.failed': 'red',
+  'migration.abortRefused': 'red',
   'migration.completed': 'green',
   'migration.started': 'cyan',
   'snapshot.taken': 'dim',
 };
+
+/** The style of a move that ended and was no plain success; null for all others. */
+function endStyle(message: Message): Style | null {
+  if (message.type !== 'migration.completed' && message.type !== 'migration.failed') return null;
+  return ({ plain: null, warned: 'yellow', damaged: 'red' } as const)[moveEnd(message)];
+}
 
 function render(
   { terminal, now }: Shell,
@@ -157,7 +164,7 @@ function render(
   const head = `${stamp}  ${place}  ${by}: `;
   const text = sentence(message, (id) => names.get(id) ?? id);
   const room = terminal.live ? Math.max(20, terminal.columns - head.length) : Number.POSITIVE_INFINITY;
-  const style = styles[message.type] ?? (message.by.service === 'operator' ? 'magenta' : null);
+  const style = endStyle(message) ?? styles[message.type] ?? (message.by.service === 'operator' ? 'magenta' : null);
   const shown = cut(text, room);
   const steps =
     message.type === 'cycle.decided'

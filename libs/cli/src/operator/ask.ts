@@ -69,6 +69,23 @@ export function aggregateOfTask(state: LogState, scope: readonly string[], taskI
   );
 }
 
+/**
+ * A task can be closed once it is started and an abort was asked for: before that there are gentler ways.
+ *
+ * @throws UsageError that names the gentler way
+ */
+export function requireClosable(state: LogState, aggregate: string, taskId: string, force: boolean): void {
+  const task = findTask(state, aggregate, taskId);
+  if (task === null || task.end !== null) return;
+  if (task.slot === null)
+    throw new UsageError(`${taskId} has not started`, `Take it back with: kronos cancel ${taskId}`);
+  if (force || task.abortAsked !== null || task.cancelAsked !== null || task.slot.abortRefused !== null) return;
+  throw new UsageError(
+    `nobody has asked Nova to abort ${taskId}`,
+    `Ask first: kronos abort ${taskId}. Where Nova cannot end it, close it, or add --force.`,
+  );
+}
+
 /** The options in force for an aggregate, as its planner wrote them; null before it has. */
 export const optionsInForce = (state: LogState, aggregate: string): EngineOptions | null =>
   aggregateState(state, aggregate).configured?.options ?? null;

@@ -36,6 +36,7 @@ export function outcomeOf(event: Control, before: LogState, after: LogState): Ou
       return releaseOutcome(event, before);
     case 'migration.cancelled':
     case 'migration.aborted':
+    case 'migration.closed':
       return taskOutcome(event, before);
     case 'evaluation.requested':
       return done(
@@ -177,14 +178,26 @@ export function findTask(state: LogState, address: string, taskId: string): Task
   return null;
 }
 
-function taskOutcome(event: LogEventOf<'migration.cancelled' | 'migration.aborted'>, before: LogState): Outcome {
+function taskOutcome(
+  event: LogEventOf<'migration.cancelled' | 'migration.aborted' | 'migration.closed'>,
+  before: LogState,
+): Outcome {
   const at = timeOf(event);
   const task = findTask(before, event.aggregate, event.data.taskId);
   if (task === null) return refused(`no task ${event.data.taskId} is in flight: it was never released, or is done`);
   const name = `${task.step.serverName} (${task.step.from} -> ${task.destination})`;
   if (task.end !== null) return refused(`too late: the move of ${name} ${task.status} at ${when(task.end.atMs, at)}`);
-  const asked = event.type === 'migration.cancelled' ? task.cancelAsked : task.abortAsked;
+  const asked = {
+    'migration.cancelled': task.cancelAsked,
+    'migration.aborted': task.abortAsked,
+    'migration.closed': task.closeAsked,
+  }[event.type];
   if (asked !== null) return unchanged(`${asked.by} asked for that already at ${when(asked.atMs, at)}`);
   if (task.slot === null) return done(`the move of ${name} is cancelled before its start`);
+  if (event.type === 'migration.closed') {
+    const { migrationId } = task.slot;
+    const left = migrationId === null ? 'Nova is left alone' : `migration ${migrationId} is left to Nova`;
+    return done(`the move of ${name} is being closed, and its slots given back; ${left}`);
+  }
   return done(`the move of ${name} runs in Nova, which the executor now asks to abort it`);
 }

@@ -145,6 +145,7 @@ export function planPage(aggregate: string, plan: PlanFacts) {
     rejectedSteps: plan.rejected,
     steps: plan.state === 'proposed' ? plan.proposed.length : plan.tasks.length,
     completed: plan.completed,
+    warned: plan.warned,
     failed: plan.failed,
     skipped: plan.skipped,
   };
@@ -166,6 +167,7 @@ export function finishedPage(aggregate: string, plan: FinishedPlan): ReturnType<
     rejectedSteps: [],
     steps: plan.tasks,
     completed: plan.completed,
+    warned: plan.warned,
     failed: plan.failed,
     skipped: plan.skipped,
   };
@@ -197,8 +199,16 @@ export function taskPage(task: TaskFacts) {
             migrationId: slot.migrationId,
             requestId: slot.requestId,
             forced: slot.forced,
+            abortRefused:
+              slot.abortRefused === null
+                ? null
+                : {
+                    at: iso(slot.abortRefused.atMs),
+                    status: slot.abortRefused.status,
+                    text: slot.abortRefused.text,
+                  },
           },
-    ended: task.end === null ? null : { at: iso(task.end.atMs), host: task.end.host },
+    ended: task.end === null ? null : { at: iso(task.end.atMs), host: task.end.host, warnings: task.end.warnings },
     lastFailure:
       lastFailure === null
         ? null
@@ -212,6 +222,7 @@ export function taskPage(task: TaskFacts) {
           },
     cancelAsked: asked(task.cancelAsked),
     abortAsked: asked(task.abortAsked),
+    closeAsked: asked(task.closeAsked),
   };
 }
 

@@ -321,6 +321,7 @@ function concerns({ event }: StoredEvent, host: string): boolean {
     case 'migration.skipped':
     case 'migration.suspected':
     case 'migration.abortRequested':
+    case 'migration.abortRefused':
       return event.data.from === host || event.data.destination === host;
     default:
       return false;
