@@ -126,6 +126,15 @@ export type PlanDispatched = z.infer<typeof planDispatchedSchema>;
 export const plannerConfiguredSchema = message(
   'planner.configured',
   1,
-  z.object({ plannerVersion: z.string(), optionsDigest: z.string(), options: engineOptionsSchema }),
+  z.object({
+    plannerVersion: z.string(),
+    optionsDigest: z.string(),
+    options: engineOptionsSchema,
+    /**
+     * The log's last sequence when the planner that writes this started: of planners with different options, the one that
+     * started last wins. Planners before 0.2 do not state it.
+     */
+    startedAfter: z.int().nonnegative().optional(),
+  }),
 );
 export type PlannerConfigured = z.infer<typeof plannerConfiguredSchema>;

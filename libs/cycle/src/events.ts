@@ -79,6 +79,7 @@ export const configuredEvent = (
   basis: number,
   by: Actor,
   nowMs: number,
+  startedAfter?: number,
 ): PlannerConfigured => ({
   type: 'planner.configured',
   version: 1,
@@ -88,5 +89,5 @@ export const configuredEvent = (
   by,
   correlationId: optionsDigest,
   causationId: null,
-  data: { plannerVersion, optionsDigest, options },
+  data: { plannerVersion, optionsDigest, options, ...(startedAfter === undefined ? {} : { startedAfter }) },
 });

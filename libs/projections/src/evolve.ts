@@ -437,8 +437,9 @@ export function createFolder(from: LogState = initialLogState()): Folder {
   function configured(event: LogEventOf<'planner.configured'>, at: number): void {
     const f = facts(event.aggregate);
     if (!firstTime(f, event.id)) return;
-    const { plannerVersion, optionsDigest, options } = event.data;
-    f.configured = { sequence, atMs: at, plannerVersion, optionsDigest, options };
+    const { plannerVersion, optionsDigest, options, startedAfter } = event.data;
+    const writer = startedAfter === undefined ? {} : { writer: { instance: event.by.instance, startedAfter } };
+    f.configured = { sequence, atMs: at, plannerVersion, optionsDigest, options, ...writer };
   }
 
   /** The aggregates that a command about a plan or a task concerns: it may be sent to all, and the id decides. */

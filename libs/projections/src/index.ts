@@ -1,6 +1,7 @@
 export * from './approvals.ts';
 export * from './breaker.ts';
 export * from './checkpoint.ts';
+export * from './configuration.ts';
 export * from './cooldown.ts';
 export * from './errors.ts';
 export * from './evolve.ts';

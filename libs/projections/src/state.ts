@@ -87,6 +87,8 @@ export type Configured = {
   readonly plannerVersion: string;
   readonly optionsDigest: string;
   readonly options: EngineOptions;
+  /** The planner that wrote it, and the log's last sequence when it started; absent where the event does not say. */
+  readonly writer?: { readonly instance: string; readonly startedAfter: number };
 };
 
 export type Decided = {

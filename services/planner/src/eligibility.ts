@@ -13,6 +13,7 @@ const gateFacts = (state: AggregateState): Readonly<Record<string, string | numb
   'plan that waits for approval': state.waiting,
   'release of a plan': state.lastRelease && `${state.lastRelease.planId} ${state.lastRelease.atMs}`,
   'refusal of a plan': state.lastRefusal && `${state.lastRefusal.planId} ${state.lastRefusal.atMs}`,
+  'options of the planner': state.configured?.sequence ?? null,
   'end of a move': state.lastMoveEnd && `${state.lastMoveEnd.taskId} ${state.lastMoveEnd.atMs}`,
 });
 

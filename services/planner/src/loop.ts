@@ -1,5 +1,6 @@
 import { aggregateAt } from '@kronos/checkpoints';
 import type { Clock } from '@kronos/clock';
+import { engineFields } from '@kronos/config';
 import {
   type Actor,
   bucketNames,
@@ -30,7 +31,7 @@ import {
   type LogView,
 } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
-import { type AggregateState, type LogState, undispatched } from '@kronos/projections';
+import { type AggregateState, type LogState, type Standing, standing, undispatched } from '@kronos/projections';
 import { attributes, type Logger, spans, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { type Eligibility, eligibility, overtaken } from './eligibility.ts';
@@ -55,6 +56,8 @@ export type Planner = {
   readonly stop: () => Promise<void>;
   /** Aggregates whose newest snapshot has a time that cannot be trusted. */
   readonly skewed: () => readonly string[];
+  /** Why aggregates are not planned here: another planner, which started later, has other options for them. */
+  readonly yielding: () => readonly string[];
 };
 
 type DeliveredSnapshot = Extract<Delivered<SnapshotTaken>, { readonly problem?: undefined }>;
@@ -73,6 +76,10 @@ export function createPlanner(deps: PlannerDeps): Planner {
   const newest = new Map<string, Delivered<SnapshotTaken>>();
   const busy = new Map<string, Promise<void>>();
   const skewed = new Set<string>();
+  /** The log's end when this planner started: its place among the planners. */
+  const startedAfter = view.at().sequence;
+  /** Aggregates for which its options have been in force. */
+  const wasInForce = new Set<string>();
   let stopped = false;
   let fail: (error: unknown) => void = () => {};
 
@@ -177,9 +184,19 @@ export function createPlanner(deps: PlannerDeps): Planner {
     snapshot: Snapshot,
   ): Promise<CycleDecided | null> {
     for (;;) {
-      await configure(aggregate);
       const at = await level(aggregate);
       if (!eligible(aggregate, delivered, at.state)) return null;
+      const stands = standingOf(aggregate, at.state);
+      if (stands.kind === 'yield') {
+        meters.notDecided(aggregate, 'other-options');
+        logger.error({ aggregate, reason: yieldText(aggregate, stands) }, 'not decided');
+        return null;
+      }
+      if (stands.kind === 'configure') {
+        await configure(aggregate, at);
+        continue;
+      }
+      wasInForce.add(aggregate);
       const started = deps.clock.monotonic();
       const { decision, digests } = runCycle({ snapshot, state: at.state, options });
       const decideMs = deps.clock.monotonic() - started;
@@ -225,13 +242,32 @@ export function createPlanner(deps: PlannerDeps): Planner {
     }
   }
 
-  /** Puts the options on the log unless they are the ones in force. */
-  async function configure(aggregate: string): Promise<void> {
-    const { state, sequence, expectedOn } = await level(aggregate);
-    if (state.configured?.optionsDigest === optionsDigest && state.configured.plannerVersion === plannerVersion) return;
-    const event = configuredEvent(aggregate, options, optionsDigest, plannerVersion, sequence, by, clock());
-    await log.append(event, { expectedLastSequence: expectedOn(subject('plans', aggregate)) });
+  const standingOf = (aggregate: string, state: AggregateState): Standing =>
+    standing(state, {
+      startedAfter,
+      options,
+      optionsDigest,
+      plannerVersion,
+      wasInForce: wasInForce.has(aggregate),
+    });
+
+  /** Puts the options on the log. */
+  async function configure(aggregate: string, { sequence, expectedOn }: LogPosition<AggregateState>): Promise<void> {
+    await log.append(
+      configuredEvent(aggregate, options, optionsDigest, plannerVersion, sequence, by, clock(), startedAfter),
+      { expectedLastSequence: expectedOn(subject('plans', aggregate)) },
+    );
+    wasInForce.add(aggregate);
   }
+
+  const yieldText = (aggregate: string, stands: Extract<Standing, { kind: 'yield' }>): string => {
+    const { to, options: theirs, differing } = stands;
+    const named = differing.map((field) => {
+      const value = (of: EngineOptions) => JSON.stringify(of[field]);
+      return `${engineFields[field] ?? field} (${value(options)} here, ${value(theirs)} there)`;
+    });
+    return `${aggregate} is planned by ${to}, which started later with other options: ${named.join(', ')}; give all planners the same options and restart this one`;
+  };
 
   async function shorten(snapshotId: string, decision: Decision) {
     const bytes = new TextEncoder().encode(JSON.stringify(decision));
@@ -312,5 +348,10 @@ export function createPlanner(deps: PlannerDeps): Planner {
       await Promise.all(busy.values());
     },
     skewed: () => [...skewed],
+    yielding: () =>
+      deps.aggregates.flatMap((aggregate) => {
+        const stands = standingOf(aggregate, now(aggregate).state);
+        return stands.kind === 'yield' ? [yieldText(aggregate, stands)] : [];
+      }),
   };
 }

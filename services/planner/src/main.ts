@@ -49,6 +49,9 @@ process.exit(
             detail: `clock skew beyond max_clock_skew: ${planner.skewed().join(', ')}`,
           }),
         );
+        http.check('options', () =>
+          healthCheck({ ok: planner.yielding().length === 0, detail: planner.yielding().join('; ') }),
+        );
         const measure = async () => {
           const usage = await log.usage(streamNames.log);
           metrics.foldLag.set(Math.max(0, usage.lastSequence - view.at().sequence), {});

@@ -111,7 +111,7 @@ describe('planners on a real nats-server', () => {
       await done;
     };
     open.push({ planner: created, close, done });
-    return { close, notDecided };
+    return { close, notDecided, yielding: created.yielding };
   }
 
   const events = async (): Promise<LogEvent[]> => {
@@ -256,6 +256,45 @@ describe('planners on a real nats-server', () => {
     }
     expect((await decisions()).map((d) => d.data.cycle)).toEqual([1, 2, 3, 4, 5, 6]);
     expect((await events()).filter((e) => e.type === 'planner.configured')).toHaveLength(1);
+  });
+
+  it('of replicas with different options the one that started last plans; the other stops and names the options', async () => {
+    const first = await planner('first');
+    await publish(1);
+    await until(() => state().decided?.cycle === 1);
+    const second = await planner('second', { cooldownSeconds: 60, dryRun: true });
+    for (let cycle = 2; cycle <= 5; cycle++) {
+      await publish(cycle);
+      await until(() => state().decided?.cycle === cycle);
+    }
+    await vi.waitUntil(() => first.notDecided.includes('other-options'));
+    expect(first.yielding()).toEqual([
+      expect.stringMatching(
+        /^gpu is planned by second, .* engine.cooldown \(0 here, 60 there\), engine.dry_run \(false here, true there\)/,
+      ),
+    ]);
+    expect(second.yielding()).toEqual([]);
+    const written = (await events()).filter((e) => e.type === 'planner.configured');
+    expect(written.map((e) => e.by.instance)).toEqual(['first', 'second']);
+    const last = (await decisions()).at(-1);
+    expect(last?.by.instance).toBe('second');
+
+    // The first one, started anew, is the last one that started.
+    await first.close();
+    const again = await planner('first');
+    await publish(6);
+    await until(() => state().decided?.cycle === 6);
+    await publish(7);
+    await until(() => state().decided?.cycle === 7);
+    expect(again.yielding()).toEqual([]);
+    expect(second.yielding()).toHaveLength(1);
+  });
+
+  it('replicas with the same options plan side by side', async () => {
+    const all = await Promise.all(['p1', 'p2'].map((name) => planner(name)));
+    await publish(1);
+    await until(() => state().decided?.cycle === 1);
+    expect(all.flatMap(({ yielding }) => yielding())).toEqual([]);
   });
 
   it('releases the plan with its event, queues its tasks and says so', async () => {

@@ -1,0 +1,56 @@
+import type { EngineOptions } from '@kronos/contracts';
+import type { AggregateState } from './state.ts';
+
+/** What decides whether the options of a planner are in force. */
+export type PlannerIdentity = {
+  /** The log's last sequence when it started. */
+  readonly startedAfter: number;
+  readonly options: EngineOptions;
+  readonly optionsDigest: string;
+  readonly plannerVersion: string;
+  /** Its options have been in force since it started. */
+  readonly wasInForce: boolean;
+};
+
+/**
+ * What a planner may do with an aggregate. `inForce`: plan. `configure`: put its options on the log first. `yield`: plan
+ * nothing, because a planner that started later has other options.
+ */
+export type Standing =
+  | { readonly kind: 'inForce' | 'configure' }
+  | {
+      readonly kind: 'yield';
+      /** The planner that started later, and its options. */
+      readonly to: string;
+      readonly options: EngineOptions;
+      readonly differing: readonly (keyof EngineOptions)[];
+    };
+
+/**
+ * Of planners with different options, the one that started last wins. The log gives the order of the starts, not the
+ * clocks: each planner states the log's last sequence at its start with its options. Between two that started at the same
+ * sequence, the one that wrote its options last wins. Options without that sequence are of a planner that does not know
+ * this rule; they never make another one yield.
+ */
+export function standing({ configured }: Pick<AggregateState, 'configured'>, own: PlannerIdentity): Standing {
+  if (configured === null) return { kind: 'configure' };
+  const { writer } = configured;
+  const startedLater =
+    writer !== undefined &&
+    (writer.startedAfter > own.startedAfter || (writer.startedAfter === own.startedAfter && own.wasInForce));
+  if (configured.optionsDigest === own.optionsDigest)
+    return { kind: startedLater || configured.plannerVersion === own.plannerVersion ? 'inForce' : 'configure' };
+  return startedLater
+    ? {
+        kind: 'yield',
+        to: writer.instance,
+        options: configured.options,
+        differing: differing(configured.options, own.options),
+      }
+    : { kind: 'configure' };
+}
+
+function differing(a: EngineOptions, b: EngineOptions): (keyof EngineOptions)[] {
+  const fields = [...new Set([...Object.keys(a), ...Object.keys(b)])].sort() as (keyof EngineOptions)[];
+  return fields.filter((field) => JSON.stringify(a[field]) !== JSON.stringify(b[field]));
+}
