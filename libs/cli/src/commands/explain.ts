@@ -1,5 +1,5 @@
 import type { Decision, Reason } from '@kronos/contracts';
-import { type ByPolicy, type DestinationVerdict, reasonMeanings } from '@kronos/placement';
+import { type Assumed, type ByPolicy, type DestinationVerdict, reasonMeanings } from '@kronos/placement';
 import type { DamagedMove } from '@kronos/projections';
 import { type Explained, explainDecision, explainWhere, type History, liveHistory, type Wanted } from '@kronos/replay';
 import type { Command } from 'commander';
@@ -240,11 +240,16 @@ function cycleText(terminal: Terminal, { explanation, decision }: Explained): st
         ),
     `\n${cycle.hosts.destinations} of ${count(cycle.hosts.all, 'host')} may be destinations${counted(cycle.hosts.refused)}\n`,
     `${cycle.vms.movable} of ${count(cycle.vms.all, 'VM')} may move${counted(cycle.vms.refused)}\n`,
+    assumedNote(cycle.assumed),
     drains,
     troubles(decision),
     refusals(cycle.refusals),
   ].join('');
 }
+
+/** Under figures that assume released moves to be done. */
+const assumedNote = (moves: number): string =>
+  moves === 0 ? '' : `All figures assume that the released moves of ${count(moves, 'VM')} are done.\n`;
 
 const counted = (counts: Readonly<Record<string, number>>): string => {
   const parts = Object.entries(counts).map(([code, n]) => `${n}: ${meaning(code)}`);
@@ -298,7 +303,7 @@ function planText(terminal: Terminal, { explanation, decision }: Explained): str
       { head: 'why', flex: true },
     ],
     rows,
-  )}${ended}${troubles(decision)}${refusals(decision.refusals)}`;
+  )}${ended}${assumedNote(explanation?.cycle().assumed ?? 0)}${troubles(decision)}${refusals(decision.refusals)}`;
 }
 
 function stepText(terminal: Terminal, { explanation, decision }: Explained, number: number): string {
@@ -387,13 +392,22 @@ function vmText(
       ? said
       : `it stays: ${meaning(vm.verdict.code)}${detail.length === 0 ? '' : ` (${detail.join(', ')})`}\n${said}`;
   return [
-    `${vm.serverName} (${vm.serverId}) on ${vm.host}\n`,
+    `${vm.serverName} (${vm.serverId}) on ${vm.host}${vm.assumed === null ? '' : `, ${assumedText(vm.assumed)}`}\n`,
     damaged,
     verdict,
     `it weighs ${values(vm.weights)}${vm.groups.length === 0 ? '' : `; in ${vm.groups.length === 1 ? 'group' : 'groups'} ${vm.groups.join(', ')}`}\n\n`,
     destinationsText(terminal, 'if it went to', vm.destinations),
   ].join('');
 }
+
+/** A released move that has not ended is assumed to be done, and must not be told as a fact. */
+const assumedText = ({ host, tasks }: Assumed): string =>
+  `assumed on ${host} by ${tasks
+    .map(
+      ({ taskId, startedAt }) =>
+        `task ${taskId}, ${startedAt === null ? 'not started yet' : `started at ${startedAt}`}`,
+    )
+    .join(' and ')}`;
 
 function hostText(terminal: Terminal, explained: Explained, name: string): string {
   const { explanation, decision, snapshot } = explained;
@@ -429,9 +443,10 @@ function hostText(terminal: Terminal, explained: Explained, name: string): strin
     damaged,
     host.drainRefusal === null ? '' : `not drained: ${meaning(host.drainRefusal)}\n`,
     moves,
+    ...host.assumedGone.map((gone) => `${names.get(gone.serverId) ?? gone.serverId} is here, ${assumedText(gone)}\n`),
     '\n',
     heaviest.length === 0
-      ? 'It holds no VM.\n'
+      ? 'It holds no VM, as far as released moves are assumed to be done.\n'
       : table(
           terminal,
           [
@@ -442,7 +457,11 @@ function hostText(terminal: Terminal, explained: Explained, name: string): strin
           heaviest.map((vm): Cell[] => [
             names.get(vm.serverId) ?? vm.serverId,
             values(vm.weights),
-            vm.refusal === null ? '' : { text: meaning(vm.refusal), style: 'dim' },
+            vm.assumed !== null
+              ? { text: `on ${vm.assumed.observed}, ${assumedText(vm.assumed)}`, style: 'dim' }
+              : vm.refusal === null
+                ? ''
+                : { text: meaning(vm.refusal), style: 'dim' },
           ]),
         ),
   ].join('');
