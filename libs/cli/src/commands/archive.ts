@@ -95,7 +95,7 @@ async function requeue(shell: Shell, log: EventLog): Promise<number> {
   const view = await foldLog(log);
   const state = view.at().state;
   await view.close();
-  const by: Actor = { service: 'operator', instance: shell.person, version: kronosVersion };
+  const by: Actor = { service: 'restorer', instance: shell.person, version: kronosVersion };
   let requeued = 0;
   for (const aggregate of state.aggregates.keys())
     for (const request of lostRequests(aggregateState(state, aggregate), by, shell.now())) {
