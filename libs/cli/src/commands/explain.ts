@@ -27,16 +27,19 @@ const SHOWN = 8;
 export function explainCommands(program: Command, shell: Shell): void {
   const explain = program
     .command('explain')
-    .description('why this moved, or why nothing did: a recorded decision run again with explanation on');
+    .description('Show why a VM moved, or why nothing did, by running a recorded decision again');
   const sub = (name: string, description: string): Command =>
     withConfig(explain.command(name))
       .description(description)
-      .option('--at <time>', 'the last decision of that time or earlier: 10m, 12:30, 2026-03-01T12:30Z (default: now)')
-      .option('-a, --aggregate <name>', 'only this aggregate')
-      .option('--in <directory>', 'of a recorded directory, instead of the running system')
-      .option('--json', 'print the explanation as JSON');
+      .option(
+        '--at <time>',
+        'Explain the last decision at or before this time: 10m, 12:30, 2026-03-01T12:30Z (default: now)',
+      )
+      .option('-a, --aggregate <name>', 'Only this aggregate')
+      .option('--in <directory>', 'Read a recorded directory instead of the running system')
+      .option('--json', 'Print the explanation as JSON');
 
-  sub('cycle', 'why a cycle ended as it did: gates, policies, refusals')
+  sub('cycle', 'Show the result of a cycle: what blocked it, policies, refusals')
     .addHelpText(
       'after',
       examples(
@@ -53,9 +56,9 @@ export function explainCommands(program: Command, shell: Shell): void {
       }),
     );
 
-  sub('plan', 'how good a plan is, and why each step')
-    .argument('[plan]', 'id of the plan (default: the last one)')
-    .option('--step <n>', 'one step in full: why this VM, why there, why not elsewhere')
+  sub('plan', 'Show the quality of a plan and the reason for each step')
+    .argument('[plan]', 'Plan id (default: the last plan)')
+    .option('--step <n>', 'Show one step in full: why this VM, why this destination, why no other')
     .addHelpText(
       'after',
       examples(
@@ -81,8 +84,8 @@ export function explainCommands(program: Command, shell: Shell): void {
       }),
     );
 
-  sub('vm', 'why a VM is moved, or stays where it is')
-    .argument('<vm>', 'uuid of the server, or its name')
+  sub('vm', 'Show why a VM moves or stays')
+    .argument('<vm>', 'Uuid or name of the server')
     .addHelpText(
       'after',
       examples(
@@ -105,8 +108,8 @@ export function explainCommands(program: Command, shell: Shell): void {
       }),
     );
 
-  sub('host', 'what a host holds, and why it takes or loses VMs')
-    .argument('<host>', 'the host, as Nova names its service')
+  sub('host', 'Show the VMs of a host and why it gains or loses VMs')
+    .argument('<host>', 'Nova service host')
     .addHelpText('after', examples(['kronos explain host compute-07', 'what it holds and what happens to it']))
     .action((host: string, options: ExplainOptions) =>
       run(shell, options, 'host', async (history, wanted) => {
