@@ -24,7 +24,7 @@ import type { Shell } from './shell.ts';
 export function createProgram(shell: Shell): Command {
   const { terminal } = shell;
   const program = new Command('kronos')
-    .description('Keep the hosts of an OpenStack cloud balanced, and explain and replay every move')
+    .description('Keeps the hosts of an OpenStack cloud balanced, and can explain and replay every move.')
     .version(`kronos ${kronosVersion}`, '--version')
     .showHelpAfterError('(kronos --help lists the commands)')
     .configureOutput({ writeOut: (help) => terminal.out(prose(help)), writeErr: terminal.err })

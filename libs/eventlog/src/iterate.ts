@@ -3,8 +3,9 @@ import {
   familyOf,
   type Message,
   type MessageOf,
+  nameOf,
+  parseMessage,
   parseSubject,
-  readMessage,
   type SnapshotTaken,
   streamNames,
   subject as subjectOf,
@@ -12,7 +13,7 @@ import {
 } from '@kronos/contracts';
 import type { MsgRequest, StoredMsg } from '@nats-io/jetstream';
 import { Closed } from './errors.ts';
-import { headersSafely, traceparentOf } from './headers.ts';
+import { traceparentOf } from './headers.ts';
 import type { Link } from './link.ts';
 import { Queue } from './queue.ts';
 import { OrderedReader, type RawMessage, type ReaderStart } from './reader.ts';
@@ -126,12 +127,12 @@ async function oneMessage(link: Link, stream: string, query: MsgRequest): Promis
 const rawOf = (stored: StoredMsg): RawMessage => ({
   subject: stored.subject,
   data: stored.data,
-  headers: () => headersSafely(() => stored.header),
+  headers: () => stored.header,
   sequence: stored.seq,
   storedAt: stored.time.getTime(),
 });
 
-/** A message as it came, or what is wrong with it. Never throws. */
+/** A message as it came, or what is wrong with it. */
 export function deliver<F extends Family>(raw: RawMessage, wanted: readonly F[]): Delivered<MessageOf<F>> {
   const about = {
     subject: raw.subject,
@@ -139,17 +140,23 @@ export function deliver<F extends Family>(raw: RawMessage, wanted: readonly F[])
     storedAt: raw.storedAt,
     traceparent: traceparentOf(raw.headers()),
   };
-  const read = readMessage(raw.data, parseSubject(raw.subject));
-  if (!read.ok) return { ...about, message: read.body ?? textOf(raw.data), problem: read.problem };
-  const { message } = read;
-  if (!wanted.includes(familyOf(message.type) as F))
-    return { ...about, message, problem: `${message.type} was not asked for` };
+  const text = decoder.decode(raw.data);
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    return { ...about, message: text, problem: 'the body is no JSON' };
+  }
+  const parsed = parseMessage(body);
+  if (!parsed.ok) return { ...about, message: body, problem: parsed.problem };
+  const place = parseSubject(raw.subject);
+  const { message } = parsed;
+  const name = nameOf(message);
+  const family = familyOf(message.type);
+  if (place === null || place.family !== family || place.name !== name || !wanted.includes(family as F))
+    return { ...about, message: body, problem: `${message.type} of ${name} does not belong on ${raw.subject}` };
   return { ...about, message: message as MessageOf<F> };
 }
-
-/** Characters of a body that is no message, for people. */
-const SHOWN = 2_000;
-const textOf = (data: Uint8Array): string => decoder.decode(data.subarray(0, SHOWN));
 
 type Selection = { readonly filter?: string; readonly wanted: (subject: string) => boolean };
 

@@ -2,7 +2,6 @@ import type { Cancel } from '@kronos/clock';
 import { type ConsumerConfig, JetStreamApiError } from '@nats-io/jetstream';
 import { type Msg, type MsgHdrs, nanos, type Subscription } from '@nats-io/transport-node';
 import { LogGap } from './errors.ts';
-import { headersSafely } from './headers.ts';
 import { type Link, plainText, troubleOf } from './link.ts';
 import type { Health } from './types.ts';
 
@@ -272,7 +271,7 @@ class Session {
   readonly nextSubject: string;
   readonly #inbox: string;
   readonly #sub: Subscription;
-  readonly #watch: Cancel;
+  #watch: Cancel = () => undefined;
   readonly #unhook: () => void;
   readonly #moved: (sequence: number) => void;
   readonly #end: (ending: Ending) => void;
@@ -303,9 +302,7 @@ class Session {
       },
     });
     this.#unhook = link.onDisconnect(() => this.end('lost'));
-    this.#watch = link.clock.every(1_000, () => {
-      if (this.#outstanding > 0) this.doubt(SILENCE_MS);
-    });
+    this.#watchFor(SILENCE_MS);
     this.pullMore();
   }
 
@@ -316,6 +313,15 @@ class Session {
     this.#unhook();
     if (!this.#link.closed) this.#sub.unsubscribe();
     this.#end(ending);
+  }
+
+  /** Ends the session when the server has been silent for too long; looks again when that can be the case next. */
+  #watchFor(ms: number): void {
+    this.#watch = this.#link.clock.after(ms + 1, () => {
+      const idleMs = this.#link.clock.monotonic() - this.#heard;
+      if (this.#outstanding > 0) this.doubt(SILENCE_MS);
+      if (!this.#over) this.#watchFor(this.#outstanding > 0 ? SILENCE_MS - idleMs : SILENCE_MS);
+    });
   }
 
   doubt(idleMs: number): void {
@@ -368,7 +374,7 @@ class Session {
     this.#options.onMessage({
       subject: message.subject,
       data: message.data,
-      headers: () => headersSafely(() => message.headers),
+      headers: () => message.headers,
       sequence,
       storedAt: info.storedAt,
     });

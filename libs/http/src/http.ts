@@ -92,6 +92,7 @@ export interface Attempt {
   /** To be called when the first byte is about to be written, and not before. What it throws ends the attempt: nothing is sent. */
   readonly checkSend: (() => void) | undefined;
   readonly signal: AbortSignal;
+  readonly limits: TimeLimits;
   /** On a connection of its own that was not used before. */
   readonly fresh: boolean;
 }
@@ -210,7 +211,7 @@ export function createHttp(options: HttpOptions = {}): Http {
 
   const transport: Transport =
     options.transport ??
-    (({ url, fresh, checkSend, ...rest }) =>
+    (({ url, fresh, checkSend, limits: _, ...rest }) =>
       send(url, {
         dispatcher: fresh ? once : pool,
         ...rest,
@@ -250,6 +251,7 @@ export function createHttp(options: HttpOptions = {}): Http {
       const answer = await transport({
         url: call.url,
         fresh: !isIdempotent(call),
+        limits,
         method: call.method,
         signal,
         headers: {

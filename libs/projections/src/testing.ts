@@ -324,14 +324,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
       return push({ ...head, data: { ...data, purpose: 'evaluate' } });
     },
     unreadable(claimedType = 'migration.teleported', claimedVersion: number | null = 7) {
-      return push({
-        type: 'unreadable',
-        aggregate: current,
-        claimedType,
-        claimedVersion,
-        problem: 'unknown type',
-        remedy: 'upgrade',
-      });
+      return push({ type: 'unreadable', aggregate: current, claimedType, claimedVersion, problem: 'unknown type' });
     },
     /** The same event again, later: a retry that the server's dedupe window no longer covers. */
     again(event: LogEvent) {

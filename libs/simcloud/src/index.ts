@@ -8,4 +8,15 @@ export { parseScenario, type Scenario, type ScenarioInput } from './scenario.ts'
 export { demoCloud, demoPolicies } from './scenarios/demo.ts';
 export { type GenerateOptions, generate } from './scenarios/generate.ts';
 export { METRICS } from './series.ts';
-export { type CallRecord, type MigrationRecord, type Sim, type SimOptions, type SimUrls, startSim } from './sim.ts';
+export {
+  type Arrived,
+  type CallRecord,
+  type InProcessSim,
+  type MigrationRecord,
+  type Outcome,
+  openSim,
+  type Sim,
+  type SimOptions,
+  type SimUrls,
+  startSim,
+} from './sim.ts';

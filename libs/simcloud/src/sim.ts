@@ -28,6 +28,8 @@ export interface SimOptions {
    */
   readonly host?: string;
   readonly clock?: Clock;
+  /** Delays an answer; default: a timer of Node. Returns what takes it back. */
+  readonly after?: (ms: number, act: () => void) => () => void;
 }
 
 export interface SimUrls {
@@ -98,6 +100,31 @@ const PREFIXES: Readonly<Record<Api, string>> = {
   prometheus: '/prometheus',
 };
 
+/** A call as it arrives. Header names are in lower case. */
+export interface Arrived {
+  readonly method: string;
+  /** Path and query, or a whole URL. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: string;
+}
+
+/** What becomes of a call: a reply, a connection that is cut (in the middle of a reply), or nothing at all. */
+export interface Outcome {
+  reply(reply: Reply): void;
+  cut(middle?: Reply): void;
+}
+
+/** A simulated cloud without sockets: calls are handed to it as they are. */
+export interface InProcessSim extends Sim {
+  dispatch(call: Arrived, outcome: Outcome): void;
+}
+
+/** A simulated cloud in this process; its URLs lead nowhere. Throws ScenarioError. */
+export function openSim(options: SimOptions): InProcessSim {
+  return new SimServer(options, 'http://cloud.invalid');
+}
+
 /** Starts a simulated cloud. Throws ScenarioError. */
 export async function startSim(options: SimOptions): Promise<Sim> {
   const sim = new SimServer(options);
@@ -105,7 +132,7 @@ export async function startSim(options: SimOptions): Promise<Sim> {
   return sim;
 }
 
-class SimServer implements Sim {
+class SimServer implements InProcessSim {
   readonly cloud: Cloud;
   readonly clock: Clock;
   readonly #identity: Identity;
@@ -113,7 +140,8 @@ class SimServer implements Sim {
   readonly #placement: PlacementApi;
   readonly #http: HttpServer;
   readonly #sockets = new Set<Socket>();
-  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #timers = new Set<() => void>();
+  readonly #after: NonNullable<SimOptions['after']>;
   readonly #random: Random;
   readonly #requestIds: Random;
   readonly #calls: CallRecord[] = [];
@@ -122,9 +150,11 @@ class SimServer implements Sim {
   #faults: ActiveApiFault[] = [];
   #seq = 0;
   #faultId = 0;
-  #origin = '';
+  #origin: string;
 
-  constructor(options: SimOptions) {
+  constructor(options: SimOptions, origin = '') {
+    this.#origin = origin;
+    this.#after = options.after ?? afterWithTimer;
     const scenario = parseScenario(options.scenario);
     this.clock = options.clock ?? systemClock;
     const seed = options.seed ?? scenario.seed;
@@ -350,23 +380,28 @@ class SimServer implements Sim {
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('error', () => response.destroy());
     request.on('end', () => {
-      this.#dispatch(request, response, Buffer.concat(chunks).toString('utf8'));
+      const { method = 'GET', url = '/', headers } = request;
+      const body = Buffer.concat(chunks).toString('utf8');
+      this.dispatch({ method, url, headers, body }, overHttp(response));
     });
   }
 
-  #dispatch(request: IncomingMessage, response: ServerResponse, body: string): void {
-    const url = request.url ?? '/';
-    const method = request.method ?? 'GET';
+  dispatch(request: Arrived, outcome: Outcome): void {
+    const { method, body } = request;
+    const url =
+      this.#origin !== '' && request.url.startsWith(this.#origin)
+        ? request.url.slice(this.#origin.length)
+        : request.url;
     const mark = url.indexOf('?');
     const rawPath = mark < 0 ? url : url.slice(0, mark);
     const rawQuery = mark < 0 ? '' : url.slice(mark + 1);
     if (rawPath === '/_sim' || rawPath.startsWith('/_sim/')) {
-      send(response, this.#admin(method, rawPath.slice('/_sim'.length), new URLSearchParams(rawQuery), body));
+      outcome.reply(this.#admin(method, rawPath.slice('/_sim'.length), new URLSearchParams(rawQuery), body));
       return;
     }
     const api = apis.find((each) => rawPath === PREFIXES[each] || rawPath.startsWith(`${PREFIXES[each]}/`));
     if (api === undefined) {
-      send(response, { status: 404, headers: { 'Content-Type': 'text/plain' }, body: 'no such API\n' });
+      outcome.reply({ status: 404, headers: { 'Content-Type': 'text/plain' }, body: 'no such API\n' });
       return;
     }
     const path = rawPath.slice(PREFIXES[api].length);
@@ -389,15 +424,15 @@ class SimServer implements Sim {
     if (method !== 'GET' && method !== 'HEAD' && api !== 'prometheus') this.#calls.push(record);
     const waiting = this.#paused.get(api);
     const go = (): void => {
-      this.#serve(request, response, record, { api, method, path, rawQuery, body, requestId });
+      this.#serve(request, outcome, record, { api, method, path, rawQuery, body, requestId });
     };
     if (waiting !== undefined) waiting.push(go);
     else go();
   }
 
   #serve(
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: Arrived,
+    outcome: Outcome,
     record: CallRecord,
     given: { api: Api; method: string; path: string; rawQuery: string; body: string; requestId: string },
   ): void {
@@ -438,20 +473,19 @@ class SimServer implements Sim {
         case 'latency': {
           const reply = carryOut();
           record.status = reply.status;
-          send(response, reply);
+          outcome.reply(reply);
           return;
         }
         case 'status': {
           if (effect.processed) carryOut();
           record.status = effect.status;
           const text = effect.body ?? `<html><body><h1>${effect.status}</h1></body></html>`;
-          send(response, { status: effect.status, headers: { 'Content-Type': 'text/html' }, body: text });
+          outcome.reply({ status: effect.status, headers: { 'Content-Type': 'text/html' }, body: text });
           return;
         }
         case 'unauthorized':
           record.status = 401;
-          send(
-            response,
+          outcome.reply(
             json(401, {
               error: {
                 code: 401,
@@ -464,22 +498,16 @@ class SimServer implements Sim {
         case 'garbage':
           carryOut();
           record.status = 200;
-          send(response, { status: 200, headers: { 'Content-Type': 'application/json' }, body: '{"truncat' });
+          outcome.reply({ status: 200, headers: { 'Content-Type': 'application/json' }, body: '{"truncat' });
           return;
         case 'cut': {
           if (effect.when === 'before') {
-            response.destroy();
+            outcome.cut();
             return;
           }
           const reply = carryOut();
-          if (effect.when === 'middle') {
-            // The length promises more than comes.
-            const whole = Buffer.from(reply.body);
-            response.writeHead(reply.status, { ...reply.headers, 'Content-Length': String(whole.length + 1) });
-            response.write(whole.subarray(0, Math.floor(whole.length / 2)), () => response.destroy());
-            return;
-          }
-          response.destroy();
+          if (effect.when === 'middle') outcome.cut(reply);
+          else outcome.cut();
           return;
         }
         case 'hang':
@@ -491,11 +519,11 @@ class SimServer implements Sim {
       finish();
       return;
     }
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
+    const cancel = this.#after(latencyMs, () => {
+      this.#timers.delete(cancel);
       finish();
-    }, latencyMs);
-    this.#timers.add(timer);
+    });
+    this.#timers.add(cancel);
   }
 
   #faultFor(api: Api, method: string, path: string): { latencyMs: number; fault: ActiveApiFault | undefined } {
@@ -596,7 +624,8 @@ class SimServer implements Sim {
   }
 
   async close(): Promise<void> {
-    for (const timer of this.#timers) clearTimeout(timer);
+    for (const cancel of this.#timers) cancel();
+    if (!this.#http.listening) return;
     for (const socket of this.#sockets) socket.destroy();
     await new Promise<void>((resolve) => this.#http.close(() => resolve()));
   }
@@ -619,6 +648,26 @@ function headerText(value: string | string[] | undefined): string | null {
   if (value === undefined) return null;
   return Array.isArray(value) ? value.join(', ') : value;
 }
+
+function afterWithTimer(ms: number, act: () => void): () => void {
+  const timer = setTimeout(act, ms);
+  return () => clearTimeout(timer);
+}
+
+const overHttp = (response: ServerResponse): Outcome => ({
+  reply: (reply) => send(response, reply),
+  cut(reply) {
+    if (reply === undefined) {
+      response.destroy();
+      return;
+    }
+    // The length promises more than comes.
+    const whole = Buffer.from(reply.body);
+    const headers = { ...reply.headers, 'Content-Length': String(whole.length + 1) };
+    response.writeHead(reply.status, headers as Record<string, string | string[]>);
+    response.write(whole.subarray(0, Math.floor(whole.length / 2)), () => response.destroy());
+  },
+});
 
 function send(response: ServerResponse, reply: Reply): void {
   if (response.destroyed) return;

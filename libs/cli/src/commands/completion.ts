@@ -5,7 +5,7 @@ import { examples } from './help.ts';
 export function completionCommand(program: Command, shell: Shell): void {
   program
     .command('completion')
-    .description('Print the completion script for a shell')
+    .description('print what makes the shell complete kronos commands and options')
     .addArgument(new Argument('<shell>', 'which shell').choices(['bash', 'zsh']))
     .addHelpText(
       'after',

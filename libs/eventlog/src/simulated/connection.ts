@@ -111,6 +111,13 @@ export class SimulatedConnection {
     this.#statuses.push({ type: 'disconnect', server: 'simulated' } as Status);
   }
 
+  /** The client's process is gone: nothing reaches it any more, not even word of that. */
+  sever(): void {
+    this.#closed = true;
+    if (this.#client !== null) this.#server.disconnect(this.#client);
+    this.#client = null;
+  }
+
   /** The connection is there again, with the subscriptions that it had. */
   restore(): void {
     if (this.#client !== null || this.#closed) return;

@@ -1,0 +1,272 @@
+/**
+ * Mistakes that a change could make, each a small edit of one file. The simulation has to find every one of them; a
+ * mistake that it does not find shows what it cannot see.
+ */
+export interface Bug {
+  readonly name: string;
+  /** Relative to the repository. */
+  readonly file: string;
+  /** Occurs exactly once in the file. */
+  readonly find: string;
+  readonly replace: string;
+}
+
+const TASK = 'services/executor/src/task.ts';
+const RUN = 'services/executor/src/run.ts';
+const SLOTS = 'libs/projections/src/slots.ts';
+const EVOLVE = 'libs/projections/src/evolve.ts';
+const LOOP = 'services/planner/src/loop.ts';
+const TASKS = 'services/planner/src/tasks.ts';
+const ELIGIBILITY = 'services/planner/src/eligibility.ts';
+const HELD = 'libs/eventlog/src/held.ts';
+const APPEND = 'libs/eventlog/src/append.ts';
+
+export const bugs: readonly Bug[] = [
+  // ---- the executor: POST and slots
+  {
+    name: 'POST again when its answer is not known',
+    file: TASK,
+    find: "    case 'unknown':\n      return to(state, { at: 'seeking', run: look, soon: true });",
+    replace:
+      "    case 'unknown':\n      return to(state, { at: 'posting', run: look, by: at.mono + state.options.postWindowMs, forced: false });",
+  },
+  {
+    name: 'POST again on redelivery of a started attempt',
+    file: TASK,
+    find: "      return to(state, { at: migrationId === null ? 'seeking' : 'following', run, soon: true });",
+    replace:
+      "      return migrationId === null ? to(state, { at: 'posting', run, by: at.mono + state.options.postWindowMs, forced: false }) : to(state, { at: 'following', run, soon: true });",
+  },
+  {
+    name: 'POST window without end',
+    file: TASK,
+    find: '        const by = fact.began + state.options.postWindowMs;',
+    replace: '        const by = fact.began + 3_600_000;',
+  },
+  {
+    name: 'takeover at once',
+    file: TASK,
+    find: 'if (at.mono - run.since < options.takeoverMs || server.taskState !== null) return stay;',
+    replace: 'if (server.taskState !== null) return stay;',
+  },
+  {
+    name: 'takeover while Nova is at work',
+    file: TASK,
+    find: 'if (at.mono - run.since < options.takeoverMs || server.taskState !== null) return stay;',
+    replace: 'if (at.mono - run.since < options.takeoverMs) return stay;',
+  },
+  {
+    name: 'slot freed when the migration runs',
+    file: TASK,
+    find: "  return to(state, { at: 'following', run, soon: false });\n}\n\nconst aborting",
+    replace:
+      "  return status === 'running' ? to(state, { at: 'ending', ended: completed(task.destination, [], novaFacts(run, at)), expected: null }) : to(state, { at: 'following', run, soon: false });\n}\n\nconst aborting",
+  },
+  {
+    name: 'status believed instead of the host',
+    file: TASK,
+    find: '  if (server.host === task.destination) {\n    const warnings: Reason[] = [];',
+    replace:
+      "  if (server.host === task.destination || status === 'failed' || status === 'error') {\n    const warnings: Reason[] = [];",
+  },
+  {
+    name: 'abort counts as the end',
+    file: TASK,
+    find: "        return to(state, { at: 'following', run: { ...stage.run, abort }, soon: true });",
+    replace:
+      '        return fail(state, operatorStopped(), { started: true, nova: null }, fact.at, abort.at === 0 ? 0 : null);',
+  },
+  {
+    name: 'older migration taken for this attempt',
+    file: TASK,
+    find: '      m.id > newestMigrationId &&\n',
+    replace: '      m.id >= 0 + 0 * newestMigrationId &&\n',
+  },
+  {
+    name: 'stale pre-flight',
+    file: TASK,
+    find: 'fact.at.mono - checked.at <= state.options.checkTtlMs;',
+    replace: 'fact.at.mono - checked.at <= 1e9;',
+  },
+  {
+    name: 'result without expectation',
+    file: RUN,
+    find: 'log.append(event, { expectedLastSequence: command.expected })',
+    replace: 'log.append(event)',
+  },
+  {
+    name: 'start without expectation',
+    file: RUN,
+    find: 'const options = { expectedLastSequence: command.expected, timeoutMs',
+    replace: 'const options = { timeoutMs',
+  },
+  {
+    name: 'a duplicate start taken for the own one',
+    file: RUN,
+    find: "return (await write()).duplicate ? 'conflict' : 'appended';",
+    replace: "await write();\n      return 'appended';",
+  },
+  {
+    name: 'conflict taken for success',
+    file: RUN,
+    find: "if (error instanceof AppendConflict) return 'conflict';",
+    replace: "if (error instanceof AppendConflict) return 'appended';",
+  },
+  {
+    name: 'expectation read late',
+    file: RUN,
+    find: "      case 'appendStarted': {\n",
+    replace:
+      "      case 'appendStarted': {\n        await this.#deps.reader.refresh();\n        command = { ...command, expected: this.#log().expected };\n",
+  },
+  // ---- the start rule
+  {
+    name: 'cap of the aggregate unchecked',
+    file: SLOTS,
+    find: 'if (used.total >= caps.maxConcurrentMigrations)',
+    replace: 'if (used.total > caps.maxConcurrentMigrations)',
+  },
+  {
+    name: 'cap per source unchecked',
+    file: SLOTS,
+    find: 'if (out >= caps.maxOutboundPerHost) return',
+    replace: 'if (out > caps.maxOutboundPerHost) return',
+  },
+  {
+    name: 'cap per destination unchecked',
+    file: SLOTS,
+    find: 'if (into >= caps.maxInboundPerHost) return',
+    replace: 'if (into > caps.maxInboundPerHost) return',
+  },
+  {
+    name: 'cap per group unchecked',
+    file: SLOTS,
+    find: 'if (moving >= caps.maxConcurrentPerGroup)',
+    replace: 'if (moving > caps.maxConcurrentPerGroup + 1)',
+  },
+  {
+    name: 'pause ignored by the start rule',
+    file: SLOTS,
+    find: "if (paused !== null) return wait('paused'",
+    replace: "if (paused !== null && nowMs < 0) return wait('paused'",
+  },
+  {
+    name: 'cancelled task started',
+    file: SLOTS,
+    find: "if (asked !== null) return end('cancelled'",
+    replace: "if (asked !== null && nowMs < 0) return end('cancelled'",
+  },
+  {
+    name: 'expired task started',
+    file: SLOTS,
+    find: 'if (nowMs > expiresMs) return end(',
+    replace: 'if (nowMs < 0) return end(',
+  },
+  {
+    name: 'quarantine ignored by the start rule',
+    file: SLOTS,
+    find: "if (quarantine !== null) return end('quarantined'",
+    replace: "if (quarantine !== null && nowMs < 0) return end('quarantined'",
+  },
+  // ---- the folds
+  {
+    name: 'cooldown not folded',
+    file: 'libs/projections/src/cooldown.ts',
+    find: 'if (untilMs > nowMs && (longest',
+    replace: 'if (untilMs > nowMs + 1e12 && (longest',
+  },
+  {
+    name: 'instance cooldown forgotten',
+    file: 'libs/projections/src/cooldown.ts',
+    find: '  return untilMs > nowMs ? untilMs : null;',
+    replace: '  return untilMs > nowMs + 1e12 ? untilMs : null;',
+  },
+  {
+    name: 'failures do not quarantine',
+    file: 'libs/projections/src/quarantine.ts',
+    find: 'export const quarantines = (errorType: string): boolean => !HARMLESS.has(errorType);',
+    replace: 'export const quarantines = (errorType: string): boolean => HARMLESS.has(errorType) && errorType === "";',
+  },
+  // ---- the planner
+  {
+    name: 'decision without expectation',
+    file: LOOP,
+    find: "{ expectedLastSequence: at.expectedOn(subject('plans', aggregate)), veto }",
+    replace: '{ veto }',
+  },
+  {
+    name: 'decision with the expectation of later',
+    file: LOOP,
+    find: "{ expectedLastSequence: at.expectedOn(subject('plans', aggregate)), veto }",
+    replace: "{ expectedLastSequence: view.at().expectedOn(subject('plans', aggregate)) }",
+  },
+  {
+    name: 'decision on the log as it happens to be folded',
+    file: LOOP,
+    find: '      const at = await level(aggregate);\n      if (!eligible(aggregate, delivered, at.state)) return null;',
+    replace: '      const at = now(aggregate);\n      if (!eligible(aggregate, delivered, at.state)) return null;',
+  },
+  {
+    name: 'snapshot of any age decided',
+    file: ELIGIBILITY,
+    find: 'if (ageSeconds > 2 * intervalSeconds)',
+    replace: 'if (ageSeconds > 2e6 * intervalSeconds)',
+  },
+  {
+    name: 'older snapshot decided after a newer one',
+    file: ELIGIBILITY,
+    find: 'if (state.decided !== null && takenMs <= state.decided.snapshotMs)',
+    replace: 'if (state.decided !== null && takenMs <= 0)',
+  },
+  {
+    name: 'dispatched before the tasks',
+    file: LOOP,
+    find: '        for (let i = 0; i < tasks.length; i += PUBLISH_WINDOW)',
+    replace:
+      '        await log.append(dispatchedEvent(aggregate, plan, by, clock()));\n        for (let i = 0; i < tasks.length; i += PUBLISH_WINDOW)',
+  },
+  {
+    name: 'last task not dispatched',
+    file: LOOP,
+    find: 'const tasks = requests(state, plan, by, clock());',
+    replace: 'const tasks = requests(state, plan, by, clock()).slice(0, -1);',
+  },
+  {
+    name: 'released plans not dispatched after a crash',
+    file: LOOP,
+    find: '    const { state } = await level(aggregate);\n    for (const plan of undispatched(state)) {',
+    replace:
+      '    const { state } = await level(aggregate);\n    for (const plan of undispatched(state).filter((each) => each.release !== null && clock() - each.release.atMs < 2_000)) {',
+  },
+  {
+    name: 'overdue tasks ended at once',
+    file: TASKS,
+    find: 'if (nowMs <= lastStartMs + ttlMs) continue;',
+    replace: 'if (nowMs <= lastStartMs - 0.9 * ttlMs) continue;',
+  },
+  // ---- the event log
+  {
+    name: 'ack wait not watched',
+    file: HELD,
+    find: '    if (this.#left() > 0) return true;\n',
+    replace: '    return true;\n',
+  },
+  {
+    name: 'conflict of the own append not looked into',
+    file: APPEND,
+    find: "return next.id === message.id ? { kind: 'this', sequence: next.sequence } : { kind: 'another' };",
+    replace: "return { kind: 'another' };",
+  },
+  {
+    name: 'task acked before its result',
+    file: 'libs/eventlog/src/tasks.ts',
+    find: '    let outcome: TaskOutcome;\n    try {',
+    replace: "    await held.settle('done');\n    let outcome: TaskOutcome;\n    try {",
+  },
+  {
+    name: 'fold skips an event after a gap in time',
+    file: EVOLVE,
+    find: "      case 'migration.started':\n        started(event, at);\n        break;",
+    replace: "      case 'migration.started':\n        if (at % 7 !== 0) started(event, at);\n        break;",
+  },
+];

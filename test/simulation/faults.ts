@@ -1,0 +1,295 @@
+/**
+ * What goes wrong, and what people do meanwhile. The seed draws the whole list before the run; each entry draws its details
+ * from a source of its own, so that the run without some of the others is the same otherwise. Only what Kronos promises to
+ * survive is on the list.
+ */
+import type { ActInput } from '@kronos/simcloud';
+import type { Chance } from './chance.ts';
+import type { Drawn } from './options.ts';
+import { type ServiceName, serviceNames } from './services.ts';
+
+/** What faults act on. */
+export interface Stage {
+  readonly aggregates: readonly string[];
+  /** Names of the processes of a service, or of all. */
+  processes(service?: ServiceName): readonly string[];
+  kill(process: string, downMs: number): void;
+  terminate(process: string, downMs: number): void;
+  pause(process: string, ms: number): void;
+  skew(process: string, ms: number): void;
+  cut(process: string, ms: number): void;
+  stall(process: string, ms: number): void;
+  refuse(process: string, ms: number): void;
+  natsWeather(weather: { delayMs: number; lost: number; unanswered: number }): void;
+  httpDelay(ms: number): void;
+  act(act: ActInput): Readonly<Record<string, unknown>> | null;
+  hosts(): readonly string[];
+  servers(): readonly { readonly id: string; readonly name: string; readonly host: string }[];
+  aggregateOf(host: string): string;
+  /** Appends an operator's command. */
+  command(type: string, aggregate: string, data: object): void;
+  /** Publishes a task message again that was published before, under another id. */
+  repeatTask(chance: Chance): void;
+  /** Tasks without a final result, and plans that wait for approval. */
+  openTasks(): readonly string[];
+  after(ms: number, act: () => void): void;
+}
+
+export interface Fault {
+  readonly number: number;
+  readonly kind: string;
+  readonly atMs: number;
+}
+
+interface Kind {
+  /** On average so often a day. */
+  readonly perDay: number;
+  readonly act: (stage: Stage, chance: Chance) => void;
+}
+
+const seconds = (chance: Chance, low: number, high: number): number =>
+  1000 * Math.exp(chance.between(Math.log(low), Math.log(high)));
+
+const anyProcess = (stage: Stage, chance: Chance): string => {
+  const service = chance.pick([...serviceNames, 'executor', 'executor', 'planner'] as const);
+  return chance.pick(stage.processes(service));
+};
+
+/** A fault of an API that lasts for a while. */
+function apiTrouble(stage: Stage, chance: Chance, effect: object, more: object = {}): void {
+  const fault = {
+    api: chance.pick(['compute', 'compute', 'compute', 'placement', 'prometheus', 'identity'] as const),
+    probability: chance.pick([0.05, 0.2, 0.5, 1]),
+    effect,
+    ...more,
+  };
+  const made = stage.act({ act: 'faultApi', fault } as ActInput);
+  if (typeof made?.id === 'number') {
+    const { id } = made;
+    stage.after(seconds(chance, 2, 300), () => stage.act({ act: 'mendApi', id }));
+  }
+}
+
+/** The one request that matters most, with an outcome that is hard to know. */
+const POST = { api: 'compute', method: 'POST', path: '/action$', probability: 1 } as const;
+
+export const kinds: Readonly<Record<string, Kind>> = {
+  kill: { perDay: 30, act: (stage, chance) => stage.kill(anyProcess(stage, chance), seconds(chance, 0.5, 120)) },
+  terminate: {
+    perDay: 12,
+    act: (stage, chance) => stage.terminate(anyProcess(stage, chance), seconds(chance, 0.5, 60)),
+  },
+  'pause-short': {
+    perDay: 60,
+    act: (stage, chance) => stage.pause(anyProcess(stage, chance), seconds(chance, 0.1, 10)),
+  },
+  'pause-long': {
+    perDay: 20,
+    act: (stage, chance) => stage.pause(anyProcess(stage, chance), seconds(chance, 10, 200)),
+  },
+  skew: {
+    perDay: 10,
+    act(stage, chance) {
+      const process = anyProcess(stage, chance);
+      stage.skew(process, chance.between(-2000, 2000));
+      stage.after(seconds(chance, 60, 7200), () => stage.skew(process, 0));
+    },
+  },
+  cut: { perDay: 40, act: (stage, chance) => stage.cut(anyProcess(stage, chance), seconds(chance, 0.1, 90)) },
+  stall: { perDay: 40, act: (stage, chance) => stage.stall(anyProcess(stage, chance), seconds(chance, 0.2, 40)) },
+  'nats-restart': {
+    perDay: 4,
+    act(stage, chance) {
+      const ms = seconds(chance, 1, 30);
+      for (const process of stage.processes()) stage.cut(process, ms + chance.between(0, 2000));
+    },
+  },
+  'nats-weather': {
+    perDay: 20,
+    act(stage, chance) {
+      stage.natsWeather({
+        delayMs: chance.pick([0.5, 5, 50, 500]),
+        lost: chance.pick([0, 0.02, 0.2]),
+        unanswered: chance.pick([0, 0.02, 0.2]),
+      });
+      stage.after(seconds(chance, 5, 300), () => stage.natsWeather({ delayMs: 0.5, lost: 0, unanswered: 0 }));
+    },
+  },
+  'http-delay': {
+    perDay: 10,
+    act(stage, chance) {
+      stage.httpDelay(chance.pick([50, 300, 1500]));
+      stage.after(seconds(chance, 5, 300), () => stage.httpDelay(5));
+    },
+  },
+  refuse: { perDay: 20, act: (stage, chance) => stage.refuse(anyProcess(stage, chance), seconds(chance, 1, 120)) },
+  'api-status': {
+    perDay: 20,
+    act: (stage, chance) =>
+      apiTrouble(stage, chance, {
+        kind: 'status',
+        status: chance.pick([500, 502, 503, 504, 429]),
+        processed: chance.flip(0.4),
+      }),
+  },
+  'api-cut': {
+    perDay: 15,
+    act: (stage, chance) =>
+      apiTrouble(stage, chance, { kind: 'cut', when: chance.pick(['before', 'after', 'middle']) }),
+  },
+  'api-hang': {
+    perDay: 8,
+    act: (stage, chance) => apiTrouble(stage, chance, { kind: 'hang', when: chance.pick(['before', 'after']) }),
+  },
+  'api-garbage': { perDay: 5, act: (stage, chance) => apiTrouble(stage, chance, { kind: 'garbage' }) },
+  'api-unauthorized': { perDay: 4, act: (stage, chance) => apiTrouble(stage, chance, { kind: 'unauthorized' }) },
+  'post-unknown': {
+    perDay: 60,
+    act: (stage, chance) =>
+      apiTrouble(
+        stage,
+        chance,
+        chance.pick([
+          { kind: 'status', status: 504, processed: true },
+          { kind: 'status', status: 500, processed: chance.flip(0.5) },
+          { kind: 'cut', when: 'after' },
+          { kind: 'cut', when: 'before' },
+          { kind: 'hang', when: chance.pick(['before', 'after']) },
+        ]),
+        { ...POST, times: chance.int(1, 3) },
+      ),
+  },
+  'revoke-tokens': { perDay: 6, act: (stage) => void stage.act({ act: 'revokeTokens' }) },
+  'move-fails': {
+    perDay: 120,
+    act(stage, chance) {
+      const server = chance.pick(stage.servers()).id;
+      const fault = chance.pick([
+        { kind: 'fail', times: 1 },
+        { kind: 'error', times: 1 },
+        { kind: 'hang', times: 1 },
+        { kind: 'slow', seconds: chance.between(30, 600), times: 1 },
+        { kind: 'pre-check', times: 1 },
+        { kind: 'conductor-delay', seconds: chance.between(1, 30), times: 1 },
+        { kind: 'lost', times: 1 },
+        { kind: 'abort-ignored', times: 1 },
+      ] as const);
+      stage.act({ act: 'faultServer', server, fault });
+    },
+  },
+  'host-fails-moves': {
+    perDay: 10,
+    act(stage, chance) {
+      const fault = chance.pick([
+        { kind: 'refuse', times: chance.int(1, 4) },
+        { kind: 'fail-inbound', times: chance.int(1, 4) },
+        { kind: 'slow-inbound', factor: chance.between(2, 10), times: chance.int(1, 4) },
+      ] as const);
+      stage.act({ act: 'faultHost', host: chance.pick(stage.hosts()), fault });
+    },
+  },
+  'host-disabled': {
+    perDay: 6,
+    act(stage, chance) {
+      const host = chance.pick(stage.hosts());
+      stage.act({ act: 'setHost', host, disabled: true });
+      stage.after(seconds(chance, 60, 7200), () => stage.act({ act: 'setHost', host, disabled: false }));
+    },
+  },
+  'person-moves': {
+    perDay: 20,
+    act: (stage, chance) =>
+      void stage.act({ act: 'migrateServer', server: chance.pick(stage.servers()).id, host: null }),
+  },
+  'person-locks': {
+    perDay: 10,
+    act(stage, chance) {
+      const server = chance.pick(stage.servers()).id;
+      stage.act({ act: 'lockServer', server, reason: null });
+      stage.after(seconds(chance, 60, 3600), () => stage.act({ act: 'unlockServer', server }));
+    },
+  },
+  'server-deleted': {
+    perDay: 6,
+    act: (stage, chance) => void stage.act({ act: 'deleteServer', server: chance.pick(stage.servers()).id }),
+  },
+  'server-created': {
+    perDay: 6,
+    act(stage, chance) {
+      const name = `new-${chance.int(0, 1e9)}`;
+      const server = { name, host: chance.pick(stage.hosts()), flavor: 'g.medium' };
+      stage.act({ act: 'createServer', server });
+    },
+  },
+  load: {
+    perDay: 200,
+    act(stage, chance) {
+      const { host } = chance.pick(stage.servers());
+      const busy = chance.flip(0.5);
+      for (const server of stage.servers()) {
+        if (server.host !== host || chance.flip(0.4)) continue;
+        const cpuCores = busy ? chance.between(1.5, 3) : chance.between(0.1, 0.5);
+        stage.act({ act: 'setServer', server: server.id, demand: { cpuCores, memoryMb: chance.int(1000, 4000) } });
+      }
+    },
+  },
+  'series-missing': {
+    perDay: 6,
+    act(stage, chance) {
+      const kind = chance.pick(['missing', 'stale', 'frozen', 'duplicate', 'nan'] as const);
+      const made = stage.act({ act: 'faultSeries', fault: { kind, labels: { host: chance.pick(stage.hosts()) } } });
+      const id = made?.id;
+      if (typeof id === 'number') stage.after(seconds(chance, 60, 1800), () => stage.act({ act: 'mendSeries', id }));
+    },
+  },
+  'operator-pauses': {
+    perDay: 5,
+    act(stage, chance) {
+      const aggregate = chance.pick([...stage.aggregates, '_all_']);
+      stage.command('aggregate.paused', aggregate, {});
+      stage.after(seconds(chance, 30, 1800), () => stage.command('aggregate.resumed', aggregate, {}));
+    },
+  },
+  'operator-quarantines': {
+    perDay: 12,
+    act(stage, chance) {
+      const { id: serverId, host } = chance.pick(stage.servers());
+      const aggregate = stage.aggregateOf(host);
+      const length = chance.pick([300, 1800, -1]);
+      stage.command('instance.quarantined', aggregate, { serverId, seconds: length });
+      if (length < 0 || chance.flip(0.5))
+        stage.after(seconds(chance, 60, 3600), () => stage.command('instance.unquarantined', aggregate, { serverId }));
+    },
+  },
+  'operator-cancels': {
+    perDay: 30,
+    act(stage, chance) {
+      const open = stage.openTasks();
+      if (open.length === 0) return;
+      const taskId = chance.pick(open);
+      const aggregate = stage.aggregates.find((each) => taskId.startsWith(`${each}-`)) ?? '';
+      stage.command(chance.pick(['migration.cancelled', 'migration.aborted']), aggregate, { taskId });
+    },
+  },
+  'operator-evaluates': {
+    perDay: 6,
+    act: (stage, chance) =>
+      stage.command('evaluation.requested', chance.pick([...stage.aggregates, '_all_']), { purpose: 'evaluate' }),
+  },
+  'task-repeated': { perDay: 20, act: (stage, chance) => stage.repeatTask(chance) },
+};
+
+/** The list of a run: every kind takes part in some runs and not in others, so that each is also seen alone. */
+export function drawFaults(chance: Chance, drawn: Drawn, durationMs: number): Fault[] {
+  const found: { kind: string; atMs: number }[] = [];
+  for (const [kind, { perDay }] of Object.entries(kinds)) {
+    const own = chance.fork(kind);
+    if (kind !== 'load' && own.flip(0.25)) continue;
+    const rate = (perDay * drawn.trouble) / 86_400_000;
+    for (let at = own.exponential(1 / rate); at < durationMs; at += own.exponential(1 / rate))
+      found.push({ kind, atMs: Math.floor(at) });
+  }
+  return found
+    .sort((a, b) => a.atMs - b.atMs || (a.kind < b.kind ? -1 : 1))
+    .map((fault, number) => ({ number, ...fault }));
+}

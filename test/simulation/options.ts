@@ -1,0 +1,184 @@
+import { type Config, defaultConfig, parsePolicies } from '@kronos/config';
+import type { Policy } from '@kronos/contracts';
+import { type GenerateOptions, generate, type Scenario } from '@kronos/simcloud';
+import { Chance } from './chance.ts';
+
+/** What a run is asked for; the seed draws everything else. */
+export interface Asked {
+  readonly seed: number;
+  readonly days: number;
+  readonly aggregates: number;
+  readonly hosts: number;
+  readonly vms: number;
+  /** Of each service. */
+  readonly replicas: number;
+  /** Only faults with these numbers; null: all. */
+  readonly only: ReadonlySet<number> | null;
+  readonly verbose: boolean;
+}
+
+export const defaultAsked: Asked = {
+  seed: 1,
+  days: 1,
+  aggregates: 1,
+  hosts: 10,
+  vms: 60,
+  replicas: 2,
+  only: null,
+  verbose: false,
+};
+
+export interface Drawn {
+  readonly intervalSeconds: number;
+  readonly cooldownSeconds: number;
+  readonly instanceCooldownSeconds: number;
+  readonly quarantineSeconds: number;
+  readonly planTtlSeconds: number;
+  readonly settleSeconds: number;
+  readonly approval: 'auto' | 'manual';
+  readonly planner: 'search' | 'greedy';
+  readonly alternates: number;
+  readonly evacuate: boolean;
+  readonly ackWaitSeconds: number;
+  readonly pollSeconds: number;
+  readonly maxConcurrent: number;
+  readonly maxOutbound: number;
+  readonly maxInbound: number;
+  readonly maxPerGroup: number;
+  readonly maxRetries: number;
+  readonly retryBackoffSeconds: number;
+  readonly checkpointSeconds: number;
+  /** Message ids before expectations, as in nats-server 2.9, or after them, as in 2.15. */
+  readonly idsFirst: boolean;
+  /** How often faults come, relative to their usual rates. */
+  readonly trouble: number;
+  readonly grouped: number;
+  readonly varying: number;
+}
+
+export function draw(asked: Asked): Drawn {
+  const chance = new Chance(`options/${asked.seed}`);
+  const intervalSeconds = chance.pick([60, 120, 180, 300]);
+  const planTtlSeconds = chance.pick([900, 1800, 3600]);
+  return {
+    intervalSeconds,
+    cooldownSeconds: chance.pick([120, 300, 600]),
+    instanceCooldownSeconds: chance.pick([600, 1200, 1800]),
+    quarantineSeconds: chance.pick([1200, 3600]),
+    planTtlSeconds,
+    settleSeconds: chance.pick([0, 60, 120]),
+    approval: chance.flip(0.2) ? 'manual' : 'auto',
+    planner: chance.pick(['search', 'greedy']),
+    alternates: chance.int(0, 2),
+    evacuate: chance.flip(0.5),
+    ackWaitSeconds: chance.pick([10, 20, 30]),
+    pollSeconds: chance.pick([2, 5, 10]),
+    maxConcurrent: chance.int(1, 4),
+    maxOutbound: chance.int(1, 2),
+    maxInbound: chance.int(1, 2),
+    maxPerGroup: 1,
+    maxRetries: chance.int(0, 3),
+    retryBackoffSeconds: chance.pick([5, 30]),
+    checkpointSeconds: chance.pick([120, 600, 3600]),
+    idsFirst: chance.flip(0.7),
+    trouble: chance.pick([0.3, 1, 1, 2, 3]),
+    grouped: chance.between(0.1, 0.5),
+    varying: chance.between(0.2, 0.8),
+  };
+}
+
+const AGGREGATE = (index: number): string => `aggregate-${index + 1}`;
+
+export interface Setting {
+  readonly aggregates: readonly string[];
+  readonly config: Config;
+  readonly policies: readonly Policy[];
+  readonly scenario: Scenario;
+}
+
+export function settingOf(asked: Asked, drawn: Drawn): Setting {
+  const aggregates = Array.from({ length: asked.aggregates }, (_, index) => AGGREGATE(index));
+  const config: Config = {
+    ...defaultConfig,
+    engine: {
+      ...defaultConfig.engine,
+      aggregates,
+      dryRun: false,
+      evaluationInterval: drawn.intervalSeconds,
+      cooldown: drawn.cooldownSeconds,
+      instanceCooldown: drawn.instanceCooldownSeconds,
+      instanceQuarantineSeconds: drawn.quarantineSeconds,
+      planTtl: drawn.planTtlSeconds,
+      settleSeconds: drawn.settleSeconds,
+      approval: drawn.approval,
+      planner: drawn.planner,
+      alternates: drawn.alternates,
+      evacuateDisabledHosts: drawn.evacuate,
+      enforceHardAffinity: true,
+      searchWorkLimit: 200_000,
+    },
+    executor: {
+      ...defaultConfig.executor,
+      maxConcurrentMigrations: drawn.maxConcurrent,
+      maxOutboundPerHost: drawn.maxOutbound,
+      maxInboundPerHost: drawn.maxInbound,
+      maxConcurrentPerGroup: drawn.maxPerGroup,
+      maxRetries: drawn.maxRetries,
+      retryBackoff: drawn.retryBackoffSeconds,
+      pollInterval: drawn.pollSeconds,
+      deadlineMin: 600,
+    },
+    nats: { ...defaultConfig.nats, ackWait: drawn.ackWaitSeconds },
+    ledger: { ...defaultConfig.ledger, checkpointInterval: drawn.checkpointSeconds, checkpointEvents: 500 },
+  };
+  const generated: GenerateOptions = {
+    hosts: asked.hosts,
+    vms: asked.vms,
+    seed: asked.seed,
+    aggregates: asked.aggregates,
+    grouped: drawn.grouped,
+    skew: 0.6,
+    varying: drawn.varying,
+  };
+  const scenario = generate(generated);
+  return {
+    aggregates,
+    config,
+    policies: policiesOf(scenario),
+    scenario: {
+      ...scenario,
+      scrapeSeconds: 15,
+      maxConcurrentLiveMigrations: drawn.maxOutbound,
+      schedulers: 2,
+    },
+  };
+}
+
+function policiesOf(scenario: Scenario): readonly Policy[] {
+  const { vcpus, memoryMb } = scenario.hosts[0] ?? { vcpus: 1, memoryMb: 1 };
+  const text = `policies:
+  - name: cpu
+    mode: spread
+    weight: 0.6
+    imbalance_query: host_cpu_utilisation
+    host_label: host
+    vm_profile_query: vm_cpu_cores / ${vcpus}
+    vm_profile_label: instance_uuid
+    vm_profile_label_type: nova_instance_uuid
+    threshold: 0.12
+    max_migrations_per_cycle: 5
+  - name: memory
+    mode: spread
+    weight: 0.4
+    imbalance_query: host_mem_utilisation
+    host_label: host
+    vm_profile_query: vm_mem_mb / ${memoryMb}
+    vm_profile_label: instance_uuid
+    vm_profile_label_type: nova_instance_uuid
+    threshold: 0.15
+    max_migrations_per_cycle: 5
+`;
+  const { policies, problems } = parsePolicies({ file: 'policies.yaml', text });
+  if (problems.length > 0) throw new Error(JSON.stringify(problems));
+  return policies;
+}

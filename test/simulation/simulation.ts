@@ -1,0 +1,407 @@
+/** One run: a cloud, its NATS, several of each service, what goes wrong, and who watches. */
+import { createHash } from 'node:crypto';
+import { storageLimits } from '@kronos/config';
+import { messageId, subject } from '@kronos/contracts';
+import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
+import { openSim } from '@kronos/simcloud';
+import { headers } from '@nats-io/transport-node';
+import { Chance } from './chance.ts';
+import { type Breach, Checker, type CloudRecord } from './checker.ts';
+import { drawFaults, type Fault, kinds, type Stage } from './faults.ts';
+import { CloudNetwork, NatsNetwork } from './network.ts';
+import { type Asked, type Drawn, draw, settingOf } from './options.ts';
+import { type Running, type ServiceName, type Site, serviceNames, startService } from './services.ts';
+import { Process, trueClock, World } from './world.ts';
+
+const DAY_MS = 86_400_000;
+/** A service that ends by itself is started again after this, as a supervisor does it. */
+const RESTART_MS = 2_000;
+const LOOK_MS = 10_000;
+/** How often an operator looks for servers that are stuck. */
+const RESET_MS = 1_800_000;
+const OVER = new Set(['completed', 'failed', 'error', 'cancelled', 'confirmed', 'reverted', 'done']);
+const encoder = new TextEncoder();
+
+export interface Report {
+  readonly asked: Asked;
+  readonly drawn: Drawn;
+  readonly faults: readonly Fault[];
+  readonly breaches: readonly Breach[];
+  /** Digest of every message that was stored, with its sequence and time. */
+  readonly digest: string;
+  readonly events: number;
+  readonly messages: number;
+  readonly counts: Readonly<Record<string, number>>;
+  readonly cpuSeconds: number;
+}
+
+export interface Observer {
+  readonly onBreach?: (breach: Breach) => void;
+  readonly onProgress?: (day: number, text: string) => void;
+  readonly onLine?: (process: string, line: string) => void;
+  /** Ends the run at the first breach. */
+  readonly stopAtBreach?: boolean;
+}
+
+interface Slot {
+  readonly service: ServiceName;
+  readonly number: number;
+  life: number;
+  process: Process | null;
+  running: Running | null;
+}
+
+export async function simulate(asked: Asked, observer: Observer = {}): Promise<Report> {
+  const cpu = process.cpuUsage();
+  const chance = new Chance(`run/${asked.seed}`);
+  const drawn = draw(asked);
+  const { aggregates, config, policies, scenario } = settingOf(asked, drawn);
+  const durationMs = asked.days * DAY_MS;
+  const all = drawFaults(chance.fork('faults'), drawn, durationMs);
+  const faults = asked.only === null ? all : all.filter(({ number }) => asked.only?.has(number) === true);
+
+  const world = new World(chance);
+  const right = trueClock(world);
+  const sim = openSim({
+    scenario,
+    seed: asked.seed,
+    clock: { now: () => Math.floor(world.wall) },
+    after: (ms, act) => world.after(ms, act),
+  });
+  const { cloud } = sim;
+
+  // ---------------------------------------------------------------- who watches
+  const digest = createHash('sha256');
+  let messages = 0;
+  const published: { readonly subject: string; readonly data: Uint8Array }[] = [];
+  const openTasks = new Set<string>();
+  const kronosRequests = new Set<string>();
+  const record: CloudRecord = {
+    host: (server) => cloud.servers.get(server)?.host ?? null,
+    companions(server, host) {
+      const group = cloud.groupOf.get(server);
+      if (group === undefined) return null;
+      const members: string[] = [];
+      for (const [id, each] of cloud.groupOf)
+        if (each === group && id !== server && cloud.servers.get(id)?.host === host) members.push(id);
+      return { policy: group.policy, members };
+    },
+    open(name) {
+      const host = cloud.hosts.get(name);
+      return host?.up === true && !host.disabled && !host.forcedDown;
+    },
+    migrations: () =>
+      cloud.migrations.map((one) => ({
+        id: one.id,
+        server: one.serverUuid,
+        source: one.source,
+        dest: one.dest ?? one.chosen,
+        status: one.status,
+        createdMs: one.createdMs,
+        byKronos: kronosRequests.has(one.requestId),
+      })),
+  };
+  const checker = new Checker(
+    {
+      maxConcurrentMigrations: drawn.maxConcurrent,
+      maxOutboundPerHost: drawn.maxOutbound,
+      maxInboundPerHost: drawn.maxInbound,
+      maxConcurrentPerGroup: drawn.maxPerGroup,
+      cooldownMs: drawn.cooldownSeconds * 1000,
+      instanceCooldownMs: drawn.instanceCooldownSeconds * 1000,
+      quarantineMs: drawn.quarantineSeconds * 1000,
+      intervalMs: drawn.intervalSeconds * 1000,
+      postWindowMs: 10_000,
+      planTtlMs: drawn.planTtlSeconds * 1000,
+      maxSkewMs: 5_000,
+    },
+    record,
+    () => world.wall,
+    (breach) => {
+      observer.onBreach?.(breach);
+      if (observer.stopAtBreach === true) ended = true;
+    },
+  );
+  let ended = false;
+  let settledUpTo = 0;
+  const onStored = (stream: string, message: StoredMessage): void => {
+    messages++;
+    digest.update(`${stream} ${message.sequence} ${message.subject} ${message.storedAt}\n`);
+    digest.update(message.data);
+    if (stream === 'KRONOS_MIGRATIONS') {
+      if (published.length > 500) published.shift();
+      published.push({ subject: message.subject, data: message.data });
+    }
+    sim.settle();
+    checker.stored(stream, message);
+    if (message.subject.startsWith('kronos.results.') || message.subject.startsWith('kronos.migrations.')) {
+      const { type, data } = JSON.parse(new TextDecoder().decode(message.data)) as {
+        type: string;
+        data: { taskId: string; retryPending?: boolean };
+      };
+      if (type === 'migration.requested') openTasks.add(data.taskId);
+      else if (type !== 'migration.started' && data.retryPending !== true && !type.endsWith('ed:')) {
+        if (['migration.completed', 'migration.failed', 'migration.skipped'].includes(type))
+          openTasks.delete(data.taskId);
+      }
+    }
+    if (message.subject.startsWith('kronos.plans.') && drawn.approval === 'manual') approveSoon(message);
+  };
+  const server = new SimulatedServer({ clock: right, idsFirst: drawn.idsFirst, onStored });
+  const nats = new NatsNetwork(world, server, chance);
+  const dispatch = sim.dispatch.bind(sim);
+  sim.dispatch = (call, outcome) => {
+    const seen = settledUpTo;
+    dispatch(call, outcome);
+    if (call.method === 'GET') return;
+    for (const made of sim.calls(seen)) {
+      settledUpTo = made.seq;
+      if (made.api !== 'compute') continue;
+      kronosRequests.add(made.requestId);
+      checker.called(made);
+    }
+  };
+  const cloudNetwork = new CloudNetwork(world, sim, chance);
+
+  // ---------------------------------------------------------------- processes
+  const site: Site = {
+    config,
+    policies,
+    aggregates,
+    nats,
+    cloud: cloudNetwork,
+    urls: sim.urls,
+    onLine: observer.onLine ?? (() => undefined),
+    logLevel: observer.onLine === undefined ? 'silent' : asked.verbose ? 'debug' : 'info',
+  };
+  const slots: Slot[] = serviceNames.flatMap((service) =>
+    Array.from({ length: asked.replicas }, (_, number) => ({
+      service,
+      number: number + 1,
+      life: 0,
+      process: null,
+      running: null,
+    })),
+  );
+  const nameOf = (slot: Slot): string => `${slot.service}-${slot.number}`;
+
+  function start(slot: Slot): void {
+    if (slot.process !== null) return;
+    slot.life++;
+    const process = new Process(world, `${nameOf(slot)}-${slot.life}`, chance);
+    slot.process = process;
+    const fail = (error: unknown): void => {
+      if (!process.alive) return;
+      observer.onLine?.(process.name, `ended: ${error instanceof Error ? error.stack : String(error)}`);
+      down(slot, RESTART_MS);
+    };
+    startService[slot.service](site, process, fail).then((running) => {
+      if (slot.process === process) slot.running = running;
+    }, fail);
+  }
+  function down(slot: Slot, ms: number): void {
+    slot.process?.kill();
+    slot.process = null;
+    slot.running = null;
+    world.after(ms, () => start(slot));
+  }
+  const slotOf = (name: string): Slot | undefined => slots.find((slot) => nameOf(slot) === name);
+  const processOf = (name: string): Process | null => slotOf(name)?.process ?? null;
+
+  // ---------------------------------------------------------------- what goes wrong
+  let commands = 0;
+  const operator = new Process(world, 'operator', chance);
+  const publish = (to: string, body: object, id: string): void => {
+    const h = headers();
+    h.set('Nats-Msg-Id', id);
+    const nobody = { listens: () => false, send: () => undefined };
+    server.receive(nobody, { subject: to, data: encoder.encode(JSON.stringify(body)), headers: h, reply: undefined });
+  };
+  const command: Stage['command'] = (type, aggregate, data) => {
+    const commandId = `c${++commands}`;
+    const id = messageId.control(commandId);
+    publish(
+      subject('controls', aggregate),
+      {
+        type,
+        version: 1,
+        id,
+        time: new Date(operator.clock.now()).toISOString(),
+        aggregate,
+        by: { service: 'operator', instance: 'somebody', version: 'simulated' },
+        correlationId: commandId,
+        causationId: null,
+        data: { commandId, comment: null, ...data },
+      },
+      id,
+    );
+  };
+  const approvals = chance.fork('approvals');
+  function approveSoon(message: StoredMessage): void {
+    const body = JSON.parse(new TextDecoder().decode(message.data)) as {
+      type: string;
+      aggregate: string;
+      data: { release?: string; snapshotId?: string };
+    };
+    if (body.type !== 'cycle.decided' || body.data.release !== 'proposed') return;
+    const planId = body.data.snapshotId ?? '';
+    const what = approvals.flip(0.85) ? 'plan.approved' : 'plan.rejected';
+    if (approvals.flip(0.1)) return;
+    world.after(approvals.exponential(120_000), () => command(what, body.aggregate, { planId, steps: null }));
+  }
+  const stage: Stage = {
+    aggregates,
+    processes: (service) =>
+      slots.filter((slot) => service === undefined || slot.service === service).map((slot) => nameOf(slot)),
+    kill(name, ms) {
+      const slot = slotOf(name);
+      if (slot?.process != null) down(slot, ms);
+    },
+    terminate(name, ms) {
+      const slot = slotOf(name);
+      if (slot?.process == null || slot.running === null) return;
+      const { process, running } = slot;
+      const end = (): void => {
+        if (slot.process === process) down(slot, ms);
+      };
+      process.enter(() => void running.stop().then(end, end));
+      // A supervisor kills what does not end.
+      world.after(30_000, end);
+    },
+    pause(name, ms) {
+      const process = processOf(name);
+      if (process === null || process.paused) return;
+      process.pause();
+      world.after(ms, () => process.resume());
+    },
+    skew(name, ms) {
+      const process = processOf(name);
+      if (process !== null) process.skewMs = ms;
+    },
+    cut: (name, ms) => nats.cut(processOf(name)?.name ?? '', ms),
+    stall: (name, ms) => nats.stall(processOf(name)?.name ?? '', ms),
+    refuse: (name, ms) => cloudNetwork.refuse(processOf(name)?.name ?? '', ms),
+    natsWeather: (weather) => Object.assign(nats.weather, weather),
+    httpDelay(ms) {
+      cloudNetwork.weather.delayMs = ms;
+    },
+    act(act) {
+      try {
+        return sim.act(act);
+      } catch {
+        // What cannot be done to this cloud now (a server that has gone, a host that is full) is not done.
+        return null;
+      }
+    },
+    hosts: () => [...cloud.hosts.keys()],
+    aggregateOf: (host) => scenario.aggregates.find((each) => each.hosts.includes(host))?.name ?? aggregates[0] ?? '',
+    servers: () => [...cloud.servers.values()].map(({ uuid, name, host }) => ({ id: uuid, name, host })),
+    command,
+    repeatTask(own) {
+      if (published.length === 0) return;
+      const one = own.pick(published);
+      publish(one.subject, JSON.parse(new TextDecoder().decode(one.data)) as object, `again-${own.int(0, 1e9)}`);
+    },
+    openTasks: () => [...openTasks],
+    after: (ms, act) => void world.after(ms, act),
+  };
+
+  // ---------------------------------------------------------------- the run
+  const setUp = new Process(world, 'provisioner', chance);
+  const ready = (async () => {
+    const log = await nats.connect(setUp);
+    await log.provision({
+      limits: storageLimits(config),
+      replicas: 1,
+      aggregates,
+      ackWaitSeconds: drawn.ackWaitSeconds,
+    });
+    await log.close();
+  })();
+  let provisioned = false;
+  ready.then(
+    () => {
+      provisioned = true;
+    },
+    (error: unknown) => world.fail(error),
+  );
+  await world.run(60_000, () => provisioned);
+  const beginMs = world.now;
+  for (const slot of slots) world.after(chance.between(0, 5000), () => start(slot));
+  for (const { kind, number, atMs } of faults) {
+    const own = chance.fork(`fault/${number}`);
+    world.at(beginMs + 30_000 + atMs, () => {
+      if (!calm) kinds[kind]?.act(stage, own);
+    });
+  }
+  let calm = false;
+  /** What nova-conductor lost never ends by itself: an operator resets the state of such servers. */
+  const resetStuck = (): void => {
+    sim.settle();
+    for (const { uuid, taskState } of cloud.servers.values()) {
+      const moving = cloud.migrationsByServer.get(uuid)?.some((one) => !OVER.has(one.status)) === true;
+      if (taskState === 'migrating' && !moving) stage.act({ act: 'setServer', server: uuid, taskState: null });
+    }
+    world.after(RESET_MS, resetStuck);
+  };
+  world.after(RESET_MS, resetStuck);
+  const look = (): void => {
+    sim.settle();
+    checker.look(
+      [...cloud.servers.values()].map(({ uuid, host }) => ({ id: uuid, host })),
+      cloud.hosts.keys(),
+    );
+    world.after(LOOK_MS, look);
+  };
+  look();
+  const over = (): boolean => ended;
+  for (let day = 0; day < asked.days && !ended; day += 0.125) {
+    await world.run(beginMs + Math.min(asked.days, day + 0.125) * DAY_MS, over);
+    observer.onProgress?.(Math.min(asked.days, day + 0.125), summary());
+  }
+  if (!ended) {
+    // From here on nothing goes wrong any more, and everything that must finish finishes.
+    calm = true;
+    nats.calm();
+    cloudNetwork.calm();
+    sim.act({ act: 'mendAll' });
+    for (const slot of slots) {
+      const { process } = slot;
+      if (process === null) continue;
+      process.skewMs = 0;
+      if (process.paused) process.resume();
+    }
+    resetStuck();
+    for (const host of cloud.hosts.keys())
+      stage.act({ act: 'setHost', host, disabled: false, up: true, forcedDown: false });
+    const calmMs = world.wall;
+    command('aggregate.resumed', '_all_', {});
+    for (const aggregate of aggregates) command('aggregate.resumed', aggregate, {});
+    // The longest wait of all: a task that nobody started ends one time to live after its own.
+    const longestMs = 2 * drawn.planTtlSeconds * 1000 + 3_600_000;
+    await world.run(
+      world.now + longestMs,
+      () => ended || (world.wall - calmMs > 1_800_000 && checker.unfinished(calmMs).length === 0),
+    );
+    checker.settled(calmMs, aggregates);
+  }
+  for (const slot of slots) slot.process?.kill();
+
+  function summary(): string {
+    const { counts } = checker;
+    const of = (name: string): number => counts.get(name) ?? 0;
+    return `${of('cycle.decided')} decisions, ${of('plans')} plans, ${of('posts')} requests, ${of('finals')} results, ${checker.breaches.length} breaches`;
+  }
+  const used = process.cpuUsage(cpu);
+  return {
+    asked,
+    drawn,
+    faults,
+    breaches: checker.breaches,
+    digest: digest.digest('hex'),
+    events: world.events,
+    messages,
+    counts: Object.fromEntries([...checker.counts].sort(([a], [b]) => (a < b ? -1 : 1))),
+    cpuSeconds: (used.user + used.system) / 1e6,
+  };
+}
