@@ -1,4 +1,12 @@
+import { scrub } from '@kronos/telemetry';
 import { runProgram } from './program.ts';
 import { processShell } from './shell.ts';
+
+// An error that no command waits for. A service has a handler of its own, which logs it.
+process.on('uncaughtException', (error) => {
+  if (process.listenerCount('uncaughtException') > 1) return;
+  process.stderr.write(scrub(`kronos: unexpected error: ${error.stack ?? error.message}\n`));
+  process.exit(1);
+});
 
 process.exitCode = await runProgram(process.argv.slice(2), processShell());

@@ -1,5 +1,5 @@
 import { NotOnTheLog } from '@kronos/replay';
-import { isKronosError, kronosVersion } from '@kronos/telemetry';
+import { isKronosError, kronosVersion, scrub } from '@kronos/telemetry';
 import { Command, CommanderError } from 'commander';
 import { archiveCommands } from './commands/archive.ts';
 import { completionCommand } from './commands/completion.ts';
@@ -19,6 +19,7 @@ import { statusCommand } from './commands/status.ts';
 import { tapCommand } from './commands/tap.ts';
 import { UsageError } from './errors.ts';
 import type { Shell } from './shell.ts';
+import type { Terminal } from './terminal.ts';
 
 /** The `kronos` command. */
 export function createProgram(shell: Shell): Command {
@@ -64,12 +65,20 @@ function pointToHelp(command: Command, name: string): void {
   }
 }
 
+/** Whatever a command writes goes through here. */
+const withoutSecrets = (terminal: Terminal): Terminal => ({
+  ...terminal,
+  out: (text) => terminal.out(scrub(text)),
+  err: (text) => terminal.err(scrub(text)),
+});
+
 /**
  * Runs a command line (without the program's name) and returns the exit status: 0 it worked, 1 it failed, 2 it was not
  * understood. Errors that are meant for people are printed as one message with the remedy; any other error is a defect and
  * shows its stack.
  */
-export async function runProgram(args: readonly string[], shell: Shell): Promise<number> {
+export async function runProgram(args: readonly string[], given: Shell): Promise<number> {
+  const shell = { ...given, terminal: withoutSecrets(given.terminal) };
   const { terminal } = shell;
   process.exitCode = undefined;
   try {

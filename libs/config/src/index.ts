@@ -13,8 +13,8 @@ export {
   sections,
 } from './options.ts';
 export { type ParsedPolicies, type PoliciesInput, parsePolicies, policyFileSchema } from './policies.ts';
-export { defaultConfig, environmentName, secretsOf } from './resolve.ts';
+export { defaultConfig, environmentName } from './resolve.ts';
 export { configSample, configurationDoc, generatedFiles, policiesSample } from './sample.ts';
-export { Secret } from './secret.ts';
+export { knownSecrets, learnSecret, Secret } from './secret.ts';
 export { shownOptions } from './shown.ts';
 export type { Role, Source } from './source.ts';

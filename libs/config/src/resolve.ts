@@ -231,7 +231,3 @@ export const defaultConfig: Config = assemble(
     ),
   ),
 );
-
-/** Every secret of the configuration, so that a logger can hide them wherever they turn up. */
-export const secretsOf = (config: Config): readonly Secret[] =>
-  Object.values(config).flatMap((section) => Object.values(section).filter((value) => value instanceof Secret));

@@ -5,9 +5,10 @@ import { describe, expect, expectTypeOf, it } from 'vitest';
 import { engineFields, engineOptions, overrideEngineOption, storageLimits } from './engine.ts';
 import { ConfigError, renderProblem } from './errors.ts';
 import { type Config, camel, sections } from './options.ts';
-import { defaultConfig, environmentName, resolveConfig, secretsOf } from './resolve.ts';
+import { defaultConfig, environmentName, resolveConfig } from './resolve.ts';
 import { defaultText } from './sample.ts';
 import type { Secret } from './secret.ts';
+import { knownSecrets } from './secret.ts';
 import type { Role } from './source.ts';
 
 interface Given {
@@ -275,9 +276,15 @@ describe('secrets', () => {
     );
   });
 
-  it('can be collected, to be hidden elsewhere', () => {
-    const text = `${SCOPE}[nats]\nuser = k\npassword = hunter2\n`;
-    expect(secretsOf(config({ text })).map((s) => s.reveal())).toEqual(['hunter2']);
+  it('is known from then on, to be hidden in whatever is written, also where other options are wrong', () => {
+    resolveConfig({
+      file: 'f',
+      text: '[nats]\nuser = k\npassword = hunter2-known\n[x]\n',
+      env: {},
+      role: 'cli',
+      readFile: () => '',
+    });
+    expect([...knownSecrets().values]).toContain('hunter2-known');
   });
 });
 

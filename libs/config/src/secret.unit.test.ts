@@ -1,6 +1,29 @@
 import { format, inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { Secret } from './secret.ts';
+import { knownSecrets, learnSecret, Secret } from './secret.ts';
+
+describe('the known secrets', () => {
+  const known = () => [...knownSecrets().values];
+
+  it('are those of the configuration, and the latest that were learned', () => {
+    const { version } = knownSecrets();
+    new Secret('of the configuration');
+    for (let i = 0; i < 200; i++) learnSecret(`a token, number ${i}`);
+    expect(known()).toContain('of the configuration');
+    expect(known()).toContain('a token, number 199');
+    expect(known()).not.toContain('a token, number 0');
+    expect(known().length).toBeLessThan(100);
+    expect(knownSecrets().version).toBeGreaterThan(version);
+  });
+
+  it('are not changed by what is known already, or too short to be a token', () => {
+    const { version } = knownSecrets();
+    new Secret('of the configuration');
+    learnSecret('of the configuration');
+    learnSecret('short');
+    expect(knownSecrets().version).toBe(version);
+  });
+});
 
 describe('a secret', () => {
   const secret = new Secret('hunter2');

@@ -1,3 +1,4 @@
+import { learnSecret } from '@kronos/config';
 import type { CallReport, HttpOptions } from '@kronos/http';
 import { attributes, type Instruments, spans } from '@kronos/telemetry';
 import { context, propagation, type Span, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
@@ -5,9 +6,12 @@ import { context, propagation, type Span, SpanKind, SpanStatusCode, trace } from
 type Api = 'keystone' | 'nova' | 'placement';
 const apis: readonly string[] = ['keystone', 'nova', 'placement'] satisfies Api[];
 
-/** Hooks of every HTTP client: the trace goes on in the request, and calls to OpenStack are counted. */
-export function callHooks(metrics: Instruments | undefined): Pick<HttpOptions, 'injectHeaders' | 'onCall'> {
+/** Hooks of every HTTP client: the trace goes on in the request, calls to OpenStack are counted, and tokens are never shown. */
+export function callHooks(
+  metrics: Instruments | undefined,
+): Pick<HttpOptions, 'injectHeaders' | 'onCall' | 'onCredential'> {
   return {
+    onCredential: learnSecret,
     injectHeaders: () => {
       const carrier: Record<string, string> = {};
       propagation.inject(context.active(), carrier);

@@ -4,3 +4,4 @@ export type { ServiceLog } from './instrumented.ts';
 export { connectLog, healthCheck, natsOptions } from './nats.ts';
 export { authOptions, type Cloud, openCloud } from './openstack.ts';
 export { openPrometheus } from './prometheus.ts';
+export { scrubbed } from './scrubbed.ts';

@@ -2,6 +2,7 @@ import type { Config } from '@kronos/config';
 import { connectEventLog, type EventLog, type EventLogHooks, inboxPrefixOf, type NatsOptions } from '@kronos/eventlog';
 import type { Check, Logger } from '@kronos/telemetry';
 import { type Instrumentation, instrumented, type ServiceLog } from './instrumented.ts';
+import { scrubbed } from './scrubbed.ts';
 
 /** The user of a `kronos` command that names none, such as one that logs in with an nkey. */
 const USUAL_USER = 'operator';
@@ -71,6 +72,6 @@ export async function connectLog(
   logger: Logger,
   instrumentation?: Instrumentation,
 ): Promise<EventLog> {
-  const log = await connectEventLog(natsOptions(config, name), hooksOf(logger));
+  const log = scrubbed(await connectEventLog(natsOptions(config, name), hooksOf(logger)));
   return instrumentation === undefined ? log : instrumented(log, instrumentation);
 }

@@ -1,4 +1,4 @@
-import type { Config } from '@kronos/config';
+import { type Config, learnSecret } from '@kronos/config';
 import {
   type AuthOptions,
   createNova,
@@ -31,6 +31,8 @@ export function authOptions(config: Config, env: Readonly<Record<string, string 
   };
   if (nova.cloud !== null) {
     const cloud = loadCloud(nova.cloud, nova.cloudsFile === null ? { env } : { env, file: nova.cloudsFile });
+    for (const secret of [cloud.password, cloud.token, cloud.applicationCredentialSecret])
+      if (secret !== undefined) learnSecret(secret);
     return { ...cloud, endpointOverrides: { ...cloud.endpointOverrides, ...endpointOverrides } };
   }
   return {

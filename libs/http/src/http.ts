@@ -67,6 +67,8 @@ export interface HttpOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Called after every attempt. What it throws is ignored. */
   readonly onCall?: (report: CallReport) => void;
+  /** Called with each credential that a request or an answer carries in its headers, so that it is never shown. */
+  readonly onCredential?: (value: string) => void;
   /** Called for every attempt; adds headers, e.g. `traceparent`. */
   readonly injectHeaders?: () => Readonly<Record<string, string>>;
   /** Time and timers (default: this machine's); the next three replace parts of it. */
@@ -161,6 +163,8 @@ const NOT_SENT = new Set([
   'ERR_TLS_CERT_ALTNAME_INVALID',
 ]);
 
+const CREDENTIAL_HEADERS = new Set(['authorization', 'proxy-authorization', 'x-auth-token', 'x-subject-token']);
+
 /** This machine itself is never asked for through a proxy. */
 const LOCAL = ['localhost', '127.0.0.1', '::1'];
 
@@ -220,6 +224,12 @@ export function createHttp(options: HttpOptions = {}): Http {
 
   let closed = false;
 
+  function noteCredentials(headers: Readonly<Record<string, string>>): void {
+    if (options.onCredential === undefined) return;
+    for (const [name, value] of Object.entries(headers))
+      if (CREDENTIAL_HEADERS.has(name.toLowerCase())) options.onCredential(value.replace(/^(Bearer|Basic)\s+/i, ''));
+  }
+
   async function attempt(call: HttpCall, number: number, total: AbortSignal): Promise<HttpAnswer> {
     const place: CallPlace = { service: call.service, method: call.method, url: safeUrl(call.url) };
     const started = monotonic();
@@ -239,6 +249,7 @@ export function createHttp(options: HttpOptions = {}): Http {
         // Telemetry never breaks a call.
       }
     };
+    noteCredentials(call.headers ?? {});
     const signal = call.signal === undefined ? total : AbortSignal.any([call.signal, total]);
     let status: number | undefined;
     let sent = false;
@@ -266,6 +277,7 @@ export function createHttp(options: HttpOptions = {}): Http {
       });
       status = answer.statusCode;
       const headers = flatten(answer.headers);
+      noteCredentials(headers);
       const text = await answer.body.text();
       report(status);
       return { status, headers, text };

@@ -51,6 +51,15 @@ describe('an answer', () => {
     });
   });
 
+  it('and its request tell of the credentials in their headers, and of nothing else', async () => {
+    const server = await play((_, response) => void response.writeHead(201, { 'x-subject-token': 'given' }).end());
+    const seen: string[] = [];
+    const http = client({ onCredential: (value) => void seen.push(value) });
+    const headers = { Authorization: 'Bearer of-mine', 'x-auth-token': 'asked', accept: 'application/json' };
+    await http.call(post(server.url, { json: { a: 1 }, headers }));
+    expect(seen).toEqual(['of-mine', 'asked', 'given']);
+  });
+
   it('follows a request with its JSON or form body and its own and the injected headers', async () => {
     const server = await play((_, response) => void response.end());
     const http = client({ injectHeaders: () => ({ traceparent: '00-1-2-01' }), userAgent: 'kronos/1' });

@@ -1,12 +1,15 @@
 import type { z } from 'zod';
 import { BadAnswer, type CallPlace } from './errors.ts';
 
+/** A text of at most so many characters, and `...` where more was cut off: whoever hides secrets must see that. */
+export const cut = (text: string, most: number): string => (text.length > most ? `${text.slice(0, most)}...` : text);
+
 /** The body as JSON. @throws BadAnswer when it is not JSON. */
 export function parseJson(place: CallPlace, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    const start = text.replace(/\s+/g, ' ').trim().slice(0, 80);
+    const start = cut(text.replace(/\s+/g, ' ').trim(), 80);
     throw new BadAnswer(
       place,
       start === '' ? 'the body is empty, JSON expected' : `not JSON: "${start}"`,

@@ -1,4 +1,4 @@
-import { type CallPlace, type HttpAnswer, parseRetryAfter } from '@kronos/http';
+import { type CallPlace, cut, type HttpAnswer, parseRetryAfter } from '@kronos/http';
 import { BadRequest, Conflict, Forbidden, HttpError, NotFound } from './errors.ts';
 
 /** `x-openstack-request-id` of an answer, under any of the names that the services use. */
@@ -28,7 +28,7 @@ export function faultText(body: string): string {
     .replace(/\s+/g, ' ')
     .trim();
   if (text === '') return 'no reason given';
-  return text.length > 300 ? `${text.slice(0, 300)}...` : text;
+  return cut(text, 300);
 }
 
 function messageIn(value: unknown): string | undefined {

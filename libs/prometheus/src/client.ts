@@ -1,13 +1,22 @@
 import { readFileSync, statSync } from 'node:fs';
 import type { CallPlace, HttpAnswer, HttpOptions } from '@kronos/http';
-import { createHttp, joinUrl, parseAs, safeUrl } from '@kronos/http';
+import { createHttp, cut, joinUrl, parseAs, safeUrl } from '@kronos/http';
 import { z } from 'zod';
 import { BadAnswer, BadPrometheusOptions, BadQuery, ServerError, Timeout, Unauthorized } from './errors.ts';
 
 export interface PrometheusOptions
   extends Pick<
     HttpOptions,
-    'onCall' | 'injectHeaders' | 'clock' | 'transport' | 'now' | 'monotonic' | 'sleep' | 'random' | 'userAgent'
+    | 'onCall'
+    | 'onCredential'
+    | 'injectHeaders'
+    | 'clock'
+    | 'transport'
+    | 'now'
+    | 'monotonic'
+    | 'sleep'
+    | 'random'
+    | 'userAgent'
   > {
   /** Base URL, with a path prefix if there is one, e.g. `https://mimir.example/prometheus`. */
   readonly url: string;
@@ -183,7 +192,7 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
     }
     const envelope = readEnvelope(answer.text);
     const errorType = envelope?.errorType;
-    const reason = envelope?.error ?? (answer.text.replace(/\s+/g, ' ').trim().slice(0, 200) || 'no reason given');
+    const reason = envelope?.error ?? (cut(answer.text.replace(/\s+/g, ' ').trim(), 200) || 'no reason given');
     if (errorType === 'timeout') throw new Timeout(place, 'headers', timeoutMs, true, new Error(reason));
     if (query !== undefined && (errorType === 'bad_data' || errorType === 'execution')) {
       throw new BadQuery(query, errorType, reason);

@@ -4,6 +4,7 @@ import { hostGuard } from './hosts.ts';
 import type { Logger } from './log.ts';
 import { METRICS_CONTENT_TYPE, type Metrics } from './metrics.ts';
 import { OPENMETRICS_CONTENT_TYPE, wantsOpenMetrics } from './openMetrics.ts';
+import { scrub } from './scrub.ts';
 
 /** What a readiness check says. */
 export type Check = { readonly ok: true } | { readonly ok: false; readonly reason: string };
@@ -264,8 +265,9 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
   send(response, status, 'application/json; charset=utf-8', `${JSON.stringify(body)}\n`);
 }
 
-/** Answers with text or bytes, never cached. */
-export function send(response: ServerResponse, status: number, type: string, body: string | Uint8Array): void {
+/** Answers with text, in which secrets are hidden, or with bytes, as they are. Never cached. */
+export function send(response: ServerResponse, status: number, type: string, content: string | Uint8Array): void {
+  const body = typeof content === 'string' ? scrub(content) : content;
   response.writeHead(status, {
     'content-type': type,
     'content-length': Buffer.byteLength(body),

@@ -31,7 +31,7 @@ export {
   type SpanName,
   spans,
 } from './names.ts';
-export { createScrub, hideFields, type Scrub } from './scrub.ts';
+export { createScrub, hideFields, type Scrub, scrub } from './scrub.ts';
 export {
   type RunInput,
   type RunningService,

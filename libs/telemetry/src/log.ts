@@ -1,7 +1,7 @@
 import { context, createContextKey, trace } from '@opentelemetry/api';
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
 import { prettyFactory } from 'pino-pretty';
-import { createScrub, hideFields, type Scrub } from './scrub.ts';
+import { hideFields, type Scrub, scrub as scrubKnown } from './scrub.ts';
 
 export type { Logger } from 'pino';
 
@@ -22,7 +22,7 @@ export interface LogInput {
   readonly version: string;
   readonly level: string;
   readonly format: 'auto' | 'json' | 'pretty';
-  /** Hides the secrets of the configuration; see createScrub. */
+  /** Default: hides every secret that the process knows. */
   readonly scrub?: Scrub;
   /** Default: standard output. */
   readonly destination?: DestinationStream;
@@ -36,7 +36,7 @@ export interface LogInput {
  * wherever they turn up, show `[secret]`. Writes synchronously, so that the last line before an exit is not lost.
  */
 export function createLogger(input: LogInput): Logger {
-  const scrub = input.scrub ?? createScrub([]);
+  const scrub = input.scrub ?? scrubKnown;
   const readable = input.format === 'pretty' || (input.format === 'auto' && (input.terminal ?? process.stdout.isTTY));
   const options: LoggerOptions = {
     level: input.level,

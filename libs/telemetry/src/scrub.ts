@@ -1,9 +1,13 @@
-import type { Secret } from '@kronos/config';
+import { knownSecrets, type Secret } from '@kronos/config';
 
 const HIDDEN = '[secret]';
 
-/** Shorter values are not searched for in text: too many words would be hidden that only look like them. */
+/** Shorter values are hidden as whole words only: too many words would be hidden that only look like them. */
 const SHORTEST = 6;
+/** Still shorter ones, and short numbers, are not searched for. */
+const SHORTEST_WORD = 4;
+/** So much of a secret before a `...` is hidden too: texts are cut before they get here. */
+const SHORTEST_START = 4;
 
 /** Names of fields whose value is never shown, whatever it is. */
 const SECRET_NAME =
@@ -14,31 +18,131 @@ export const isSecretName = (name: string): boolean => SECRET_NAME.test(name);
 /** Hides secrets in text: the known ones wherever they turn up, and what has the form of one. */
 export type Scrub = (text: string) => string;
 
+const escaped = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+const anyCase = (hex: string): string => hex.replaceAll(/[a-f]/gi, (c) => `[${c.toLowerCase()}${c.toUpperCase()}]`);
+
+const ENTITIES: Readonly<Record<string, string>> = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot', "'": 'apos' };
+
 /**
- * Makes the function that hides secrets in one line of text: the values of the configuration's secrets (as they are,
- * as JSON, as part of a URL and in base64), users and passwords inside URLs, and bearer and basic credentials.
+ * Every way in which a character of a secret may be written by whoever sends it back: as it is, and in JSON, HTML, a URL or
+ * a form, also in one inside the other.
  */
-export function createScrub(secrets: readonly Secret[]): Scrub {
-  const forms = new Set<string>();
-  for (const secret of secrets) {
-    const value = secret.reveal();
-    if (value.length < SHORTEST) continue;
-    // A line of JSON may hold JSON as text: the value is escaped once or twice then.
-    const escaped = JSON.stringify(value).slice(1, -1);
-    for (const form of [value, escaped, JSON.stringify(escaped).slice(1, -1)]) forms.add(form);
-    forms.add(encodeURIComponent(value.toWellFormed()));
-    forms.add(Buffer.from(value).toString('base64'));
-  }
-  // The longest first: one secret may be part of another.
-  const known = [...forms].toSorted((a, b) => b.length - a.length);
-  return (text) => {
-    let clean = text;
-    for (const form of known) clean = clean.replaceAll(form, HIDDEN);
-    return clean
-      .replaceAll(/(\b[a-z][a-z0-9+.-]*:\/\/)[^\s/@"'<>\\]+@/gi, `$1${HIDDEN}@`)
-      .replaceAll(/\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{6,}/g, `$1 ${HIDDEN}`);
-  };
+function written(char: string): string {
+  if (/^\s+$/.test(char)) return String.raw`(?:[\s+]|\\+[nrtfbv]|%(?:25)*(?:20|09|0[aAcCdD])|&nbsp;)+`;
+  if (/^[A-Za-z0-9]$/.test(char)) return char;
+  if (char === '\\') return String.raw`(?:\\+|%(?:25)*5[cC]|&#(?:92|[xX]5[cC]);)`;
+  const percent = [...Buffer.from(char.toWellFormed())].map(
+    (byte) => `%(?:25)*${anyCase(byte.toString(16).padStart(2, '0'))}`,
+  );
+  const units = Array.from({ length: char.length }, (_, i) => char.charCodeAt(i).toString(16).padStart(4, '0'));
+  const point = char.codePointAt(0) ?? 0;
+  const entity = ENTITIES[char];
+  const ways = [
+    String.raw`\\*${escaped(char)}`,
+    percent.join(''),
+    units.map((unit) => String.raw`\\+u${anyCase(unit)}`).join(''),
+    `&(?:amp;)*#(?:0*${point}|[xX]0*${anyCase(point.toString(16))});`,
+    ...(entity === undefined ? [] : [`&(?:amp;)*${entity};`]),
+  ];
+  // The longest first, so that `&` does not leave `amp;` behind.
+  return `(?:${ways.toReversed().join('|')})`;
 }
+
+/** A cut, or a cut inside an escape. */
+const CUT = String.raw`(?:[&%\\][\w#]*)?(?=\.\.\.|…)`;
+/** What is left of a longer secret before a cut is taken whole. */
+const MOST_STEPS = 64;
+
+/** Matches these characters one after the other, or the first of them (at least `least`) where a cut follows. */
+function wholeOrCut(chars: readonly string[], least: number): string {
+  const whole = chars.join('');
+  if (chars.length <= least) return whole;
+  const steps = chars.slice(least, MOST_STEPS);
+  const tail = chars.length > MOST_STEPS ? String.raw`[^\s"']*` : '';
+  const rest = steps.reduceRight((inner, char) => `(?:${char}${inner})?`, tail);
+  return `(?:${whole}|${chars.slice(0, least).join('')}${rest}${CUT})`;
+}
+
+const BASE64 = '[A-Za-z0-9+/_=-]*';
+
+/**
+ * What base64 of any text that holds the secret holds, wherever in the text it stands: three bytes are four characters, so
+ * there are three ways. `user:password` in an Authorization header is one such text.
+ */
+function base64Of(value: string): string[] {
+  const bytes = Buffer.from(value);
+  return [0, 1, 2].flatMap((before) => {
+    const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
+    // Characters that other bytes have a part in are left out.
+    const core = text.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
+    if (core.length < SHORTEST) return [];
+    const chars = [...core].map((c) => ({ '+': '[+-]', '/': '[/_]' })[c] ?? c);
+    return [`${wholeOrCut(chars, SHORTEST)}${BASE64}`];
+  });
+}
+
+/** Matches the secrets, in every way in which they may be written, base64 as group 1; null when there is nothing to search for. */
+function patternOf(values: Iterable<string>): RegExp | null {
+  // What is hidden already stays, also where the word itself is somebody's secret.
+  const parts = ['\\[secret\\]'];
+  const base64: string[] = [];
+  // The longest first: one secret may be part of another.
+  for (const value of [...values].toSorted((a, b) => b.length - a.length)) {
+    const chars = [...value.matchAll(/\s+|\S/gu)].map(([char]) => written(char));
+    if (value.length >= SHORTEST) {
+      parts.push(wholeOrCut(chars, SHORTEST_START));
+      base64.push(...base64Of(value));
+    } else if (value.length >= SHORTEST_WORD && /\D/.test(value))
+      parts.push(`(?<![\\p{L}\\p{N}])${chars.join('')}(?![\\p{L}\\p{N}])`);
+  }
+  if (base64.length > 0) parts.push(`(${base64.join('|')})`);
+  return parts.length === 1 ? null : new RegExp(parts.join('|'), 'gu');
+}
+
+const isBase64 = (char: string | undefined): boolean => char !== undefined && /[A-Za-z0-9+/_-]/.test(char);
+
+function hideKnown(text: string, pattern: RegExp): string {
+  let clean = '';
+  let done = 0;
+  for (const { 0: found, 1: base64, index } of text.matchAll(pattern)) {
+    let from = index;
+    if (base64 !== undefined) while (from > done && isBase64(text[from - 1])) from--;
+    clean += text.slice(done, from) + HIDDEN;
+    done = index + found.length;
+  }
+  return clean + text.slice(done);
+}
+
+function hide(text: string, pattern: RegExp | null): string {
+  const clean = pattern === null ? text : hideKnown(text, pattern);
+  return (
+    clean
+      .replaceAll(/(\b[a-z][a-z0-9+.-]*:\/\/)[^\s/@"'<>\\]+@/gi, `$1${HIDDEN}@`)
+      .replaceAll(/\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{6,}/g, `$1 ${HIDDEN}`)
+      .replaceAll(/\b(x-(?:auth|subject)-token["']?\s*[:=]\s*["']?)[^\s"',;[\]]{6,}/gi, `$1${HIDDEN}`)
+      // Seeds of nkeys, and tokens of Keystone.
+      .replaceAll(/\bS[ANUOCX][A-Z2-7]{56}\b/g, HIDDEN)
+      .replaceAll(/\bgAAAA[A-Za-z0-9_-]{40,}={0,2}/g, HIDDEN)
+  );
+}
+
+/** Makes the function that hides these secrets in text, and whatever has the form of one. */
+export function createScrub(secrets: readonly Secret[]): Scrub {
+  const known = patternOf(secrets.map((secret) => secret.reveal()));
+  return (text) => hide(text, known);
+}
+
+let current: { readonly version: number; readonly known: RegExp | null } | null = null;
+
+/**
+ * Hides every secret that this process knows, and whatever has the form of one. All that leaves the process goes through
+ * here: what commands print, log lines, HTTP answers, traces, and the texts of events.
+ */
+export const scrub: Scrub = (text) => {
+  const { version, values } = knownSecrets();
+  if (current?.version !== version) current = { version, known: patternOf(values) };
+  return hide(text, current.known);
+};
 
 /**
  * A copy of a value in which every field with the name of a secret shows `[secret]`; errors become plain objects.

@@ -1,7 +1,7 @@
-import { Secret } from '@kronos/config';
+import { learnSecret, Secret } from '@kronos/config';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createScrub, hideFields, isSecretName } from './scrub.ts';
+import { createScrub, hideFields, isSecretName, scrub as scrubKnown } from './scrub.ts';
 
 describe('hiding secrets in text', () => {
   const scrub = createScrub([new Secret('hunter2-"x"'), new Secret('hunter2'), new Secret('abc')]);
@@ -15,6 +15,68 @@ describe('hiding secrets in text', () => {
       Buffer.from('hunter2').toString('base64'),
     ];
     for (const form of forms) expect(scrub(`a ${form} b`)).toBe('a [secret] b');
+  });
+
+  it('hides them in base64, whatever stands before them: as in an Authorization header', () => {
+    for (const user of ['', 'k', 'kr', 'kro', 'kronos-scorer', 'a:b'])
+      for (const encoding of ['base64', 'base64url'] as const) {
+        const header = Buffer.from(`${user}:hunter2-"x"`).toString(encoding);
+        expect(scrub(`you sent "${header}"!`), user).toBe('you sent "[secret]"!');
+        expect(scrub(`Authorization: Basic ${header}`)).toBe('Authorization: Basic [secret]');
+      }
+    expect(scrub(Buffer.from('nothing to hide here').toString('base64'))).not.toContain('[secret]');
+  });
+
+  it('hides them as forms, HTML and JSON of other programs have them', () => {
+    const odd = createScrub([new Secret(`p w&<"'!/x`)]);
+    for (const form of [
+      'p+w%26%3C%22%27%21%2Fx',
+      'p%20w%26%3c%22%27%21%2fx',
+      'p w&amp;&lt;&quot;&#39;!/x',
+      'p w&amp;&lt;&quot;&#x27;!/x',
+      `p w\\u0026\\u003c\\"'!/x`,
+    ])
+      expect(odd(`a ${form} b`), form).toBe('a [secret] b');
+  });
+
+  it('hides the beginning of one that was cut off', () => {
+    const cut = createScrub([new Secret('correct-horse')]);
+    expect(cut('bad answer: "x correct-ho...')).toBe('bad answer: "x [secret]...');
+    expect(cut('x corr…')).toBe('x [secret]…');
+    const header = Buffer.from('k:correct-horse').toString('base64');
+    expect(cut(`x ${header.slice(3, -4)}...`)).toBe('x [secret]...');
+    expect(createScrub([new Secret('correct&horse')])('x correct&am...')).toBe('x [secret]...');
+    expect(cut('it is correct ... and so on…')).toBe('it is correct ... and so on…');
+  });
+
+  it('hides a short one as a word, and none that would hide half of what is said', () => {
+    const short = createScrub([new Secret('admin'), new Secret('1234'), new Secret('a')]);
+    expect(short('admin, "admin" and administrators 1234 a')).toBe('[secret], "[secret]" and administrators 1234 a');
+    expect(createScrub([new Secret('secret')])('a secret, [secret]')).toBe('a [secret], [secret]');
+  });
+
+  it('hides what the process has learned, from then on', () => {
+    expect(scrubKnown('token of-the-service-1')).toBe('token of-the-service-1');
+    learnSecret('of-the-service-1');
+    expect(scrubKnown('token of-the-service-1')).toBe('token [secret]');
+    new Secret('of-the-file-2');
+    expect(scrubKnown('of-the-file-2 of-the-service-1')).toBe('[secret] [secret]');
+  });
+
+  it('hides seeds of nkeys and tokens of Keystone by their form', () => {
+    const seed = `SU${'A2B3C4D5'.repeat(7)}`;
+    const token = `gAAAAABl${'x_-9'.repeat(20)}`;
+    expect(scrub(`seed ${seed}, token ${token}`)).toBe('seed [secret], token [secret]');
+    expect(scrub('X-Auth-Token: abcdef0123 {"x-subject-token":"abcdef0123"}')).toBe(
+      'X-Auth-Token: [secret] {"x-subject-token":"[secret]"}',
+    );
+  });
+
+  it('takes no longer for large texts than one look at them', () => {
+    const large = `${'abcdef0123'.repeat(100_000)}... ${'=/+-'.repeat(100_000)}`;
+    const began = performance.now();
+    expect(scrub(large)).toBe(large);
+    expect(performance.now() - began).toBeLessThan(5_000);
   });
 
   it('hides users and passwords inside URLs, and bearer and basic credentials', () => {

@@ -6,6 +6,7 @@ import { isKronosError, StopTimeoutError } from './errors.ts';
 import { HttpServer } from './http.ts';
 import type { Logger } from './log.ts';
 import type { Instruments, Metrics } from './metrics.ts';
+import { scrub } from './scrub.ts';
 import { startTelemetry, type Telemetry } from './telemetry.ts';
 
 export type ServiceName = 'scorer' | 'planner' | 'executor' | 'ledger';
@@ -99,7 +100,7 @@ export async function runService(definition: ServiceDefinition, input: RunInput)
     code = 1;
     if (isKronosError(error)) {
       log.fatal({ code: error.code }, error.message);
-      process.stderr.write(telemetry.scrub(startupMessage(definition.name, error)));
+      process.stderr.write(startupMessage(definition.name, error));
     } else log.fatal({ err: error }, 'the service cannot go on');
   } finally {
     await http.close();
@@ -197,12 +198,15 @@ function httpServer(service: ServiceName, config: Config, telemetry: Telemetry):
   });
 }
 
-/** What a person reads when a process cannot start: one message, what to do, and no stack trace unless it is a defect. */
+/**
+ * What a person reads when a process cannot start: one message, what to do, and no stack trace unless it is a defect. Without
+ * secrets.
+ */
 export function startupMessage(name: string, error: unknown): string {
   if (!isKronosError(error)) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    return `kronos ${name}: unexpected error: ${text}\n`;
+    return scrub(`kronos ${name}: unexpected error: ${text}\n`);
   }
   const remedy = error.remedy === undefined ? '' : `\n${error.remedy}`;
-  return `kronos ${name}: ${error.message}${remedy}\n`;
+  return scrub(`kronos ${name}: ${error.message}${remedy}\n`);
 }

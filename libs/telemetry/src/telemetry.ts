@@ -1,4 +1,4 @@
-import { type Config, type Reader, secretsOf } from '@kronos/config';
+import { type Config, learnSecret, type Reader } from '@kronos/config';
 import type { Tracer } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import {
@@ -10,7 +10,7 @@ import {
 import type { DestinationStream } from 'pino';
 import { createLogger, type Logger } from './log.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
-import { createScrub, type Scrub } from './scrub.ts';
+import { type Scrub, scrub } from './scrub.ts';
 import { startTracing } from './tracing.ts';
 
 export interface TelemetryInput {
@@ -35,7 +35,6 @@ export interface Telemetry {
 
 /** Starts logging, tracing and metrics as the configuration says. Once per process: tracing is registered globally. */
 export function startTelemetry({ service, version, instance, config, destination }: TelemetryInput): Telemetry {
-  const scrub = createScrub(secretsOf(config));
   const log = createLogger({
     service,
     version,
@@ -50,10 +49,12 @@ export function startTelemetry({ service, version, instance, config, destination
     [ATTR_SERVICE_VERSION]: version,
     [ATTR_SERVICE_INSTANCE_ID]: instance,
   });
+  const headers = parseHeaders(config.telemetry.otlpHeaders?.reveal() ?? '');
+  for (const value of Object.values(headers)) learnSecret(value);
   const tracing = startTracing({
     resource,
     endpoint: config.telemetry.otlpEndpoint,
-    headers: parseHeaders(config.telemetry.otlpHeaders?.reveal() ?? ''),
+    headers,
     timeoutMs: config.telemetry.otlpTimeout * 1000,
     samplingRatio: config.telemetry.samplingRatio,
     scrub,

@@ -1,0 +1,44 @@
+import { Secret } from '@kronos/config';
+import { defaultStorageLimits, type LogEvent } from '@kronos/contracts';
+import { connectEventLog } from '@kronos/eventlog';
+import { startNatsServer } from '@kronos/eventlog/testing';
+import { testLog } from '@kronos/projections/testing';
+import { expect, it, onTestFinished } from 'vitest';
+import { scrubbed } from './scrubbed.ts';
+
+it('no secret gets onto the log in a text; names, ids and decisions stay', async () => {
+  const nats = await startNatsServer();
+  onTestFinished(() => nats.stop());
+  const log = scrubbed(await connectEventLog({ servers: [nats.url], name: 'test' }));
+  onTestFinished(() => log.close());
+  await log.provision({ limits: defaultStorageLimits, replicas: 1, aggregates: ['gpu'] });
+  new Secret('compute-7');
+  new Secret('hunter2-hunter2');
+  const draft = testLog('gpu', Date.now());
+  const plan = draft.released([{ serverId: 'vm1', from: 'compute-7', to: 'h2' }]);
+  draft.started({ task: `${plan}-s1` });
+  draft.failed({ task: `${plan}-s1` });
+  const events = draft.events.map(({ event }) => event as LogEvent);
+  const failed = events.at(-1);
+  if (failed?.type !== 'migration.failed') throw new Error('no failure');
+  const reason = {
+    code: 'compute-7',
+    text: 'proxy: Authorization: hunter2-hunter2 on compute-7',
+    detail: { answer: ['hunter2-hunter2'] },
+  };
+  for (const event of events.slice(0, -1)) await log.append(event);
+  await log.append({ ...failed, data: { ...failed.data, reason } });
+  const stored: LogEvent[] = [];
+  for await (const { event } of log.replay()) stored.push(event as LogEvent);
+  expect(stored.slice(0, -1)).toEqual(events.slice(0, -1));
+  expect(stored.at(-1)).toMatchObject({
+    data: {
+      from: 'compute-7',
+      reason: {
+        code: 'compute-7',
+        text: 'proxy: Authorization: [secret] on [secret]',
+        detail: { answer: ['[secret]'] },
+      },
+    },
+  });
+});
