@@ -82,7 +82,29 @@ describe('what goes wrong at the start gives one clear error', () => {
       const { status, text } = await run(['config', 'check', '--config', file]);
       expect(status, text).toBe(0);
       expect(text).toContain('policy cpu imbalance_query: 12 series');
-      expect(text).toContain(`aggregate ${DEMO_AGGREGATE}: 12 hosts`);
+      expect(text).toMatch(
+        new RegExp(`aggregate ${DEMO_AGGREGATE}: 12 hosts, 11 may be destinations; 147 of 150 VMs may move`),
+      );
+      expect(text).toContain('All checks passed.');
+    });
+
+    it('config check fails for policies under which nothing can ever move, and names the label that would do', async () => {
+      const bad = join(directory, 'labels.yaml');
+      const wrong = demoPolicies.replaceAll(/^(\s+-? ?)vm_profile_label: .*$/gm, '$1vm_profile_label: vm');
+      await writeFile(bad, wrong.replaceAll(/^\s+vm_profile_fallback: .*\n/gm, ''));
+      const { status, text } = await run(['config', 'check', '--config', file, '--json'], {
+        OS_ENGINE__POLICIES_FILE: bad,
+      });
+      expect(status, text).toBe(1);
+      const { ok, findings } = JSON.parse(text) as { ok: boolean; findings: Record<string, unknown>[] };
+      expect(ok).toBe(false);
+      expect(findings.find((one) => one.code === 'vm-label')).toMatchObject({
+        state: 'failed',
+        remedy: expect.stringMatching(/^Set vm_profile_label: \w+ and vm_profile_label_type: nova_\w+/),
+      });
+      expect(findings.find((one) => one.code === 'nothing-can-move')).toMatchObject({
+        what: `aggregate ${DEMO_AGGREGATE}`,
+      });
     });
 
     it('an option that does not exist: file, line, and the nearest name', async () => {

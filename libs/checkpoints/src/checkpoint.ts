@@ -1,9 +1,11 @@
 import {
   type Actor,
+  bodyLimits,
   bucketNames,
   canonicalJson,
   type Family,
   messageId,
+  parseJson,
   type StateCheckpointed,
   streamNames,
 } from '@kronos/contracts';
@@ -79,12 +81,9 @@ async function restore(
 }
 
 async function stateOf(log: Pick<EventLog, 'objects'>, ref: Parameters<EventLog['objects']['get']>[0]): Promise<Json> {
-  const text = new TextDecoder().decode(await log.objects.get(ref));
-  try {
-    return JSON.parse(text) as Json;
-  } catch (cause) {
-    throw new BadObject(`${ref.object} in ${ref.bucket} is no JSON`, { cause });
-  }
+  const json = parseJson(await log.objects.get(ref), bodyLimits);
+  if (!json.ok) throw new BadObject(`${ref.object} in ${ref.bucket}: ${json.problem}`);
+  return json.value as Json;
 }
 
 const digestOfState = (text: string): string => digestOf(new TextEncoder().encode(text));

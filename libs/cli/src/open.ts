@@ -15,7 +15,10 @@ export type ConfigOption = { readonly config?: string };
 const CONFIG_VARIABLE = 'KRONOS_CONFIG';
 
 export const withConfig = (command: Command): Command =>
-  command.option('-c, --config <file>', `kronos.conf (default: $${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG_FILE})`);
+  command.option(
+    '-c, --config <file>',
+    `Path of kronos.conf (default: $${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG_FILE})`,
+  );
 
 export const configFile = (shell: Shell, { config }: ConfigOption): string | undefined =>
   config ?? (shell.env[CONFIG_VARIABLE] || undefined);

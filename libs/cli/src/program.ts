@@ -25,7 +25,7 @@ import type { Terminal } from './terminal.ts';
 export function createProgram(shell: Shell): Command {
   const { terminal } = shell;
   const program = new Command('kronos')
-    .description('Keeps the hosts of an OpenStack cloud balanced, and can explain and replay every move.')
+    .description('Keep the hosts of an OpenStack cloud balanced, and explain and replay every move')
     .version(`kronos ${kronosVersion}`, '--version')
     .showHelpAfterError('(kronos --help lists the commands)')
     .configureOutput({ writeOut: (help) => terminal.out(prose(help)), writeErr: terminal.err })

@@ -17,7 +17,8 @@ beforeAll(async () => {
   empty = await openCliWorld({ ...operation, cycles: 0 });
   scratch = await mkdtemp(join(tmpdir(), 'kronos-cli-archive-'));
   const files = await openArchive(archive(), { maxFileBytes: 20_000 });
-  for await (const event of full.log.copy()) await files.write([{ ...event, storedAt: event.sequence * 1000 }]);
+  for await (const event of full.log.copy())
+    await files.write([{ ...event, storedAt: full.operation.events[event.sequence - 1]?.storedAt ?? 0 }]);
   await files.close();
 }, 120_000);
 afterAll(async () => {

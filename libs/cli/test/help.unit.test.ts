@@ -91,6 +91,6 @@ describe('completion', () => {
   it('of zsh names every command with what it does', async () => {
     const { out } = await kronos(['completion', 'zsh']);
     for (const path of all.filter((one) => one.length > 0)) expect(out).toContain(`' ${path.join(' ')}'`);
-    expect(out).toContain("'status:is all well");
+    expect(out).toContain("'status:Show health");
   });
 });

@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { commandSnapshotId, type LogEvent } from '@kronos/contracts';
+import { aggregateState, fold, inFlight, type TaskFacts } from '@kronos/projections';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CliWorld, openCliWorld, type ShellOptions } from './world.ts';
 
@@ -25,6 +26,9 @@ afterAll(async () => {
   await rm(scratch, { recursive: true, force: true });
 });
 
+/** The time of a command is close to the server's timestamp, far from the time at which it is given here. */
+const SERVER_TIME = /(?!2026-01)\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ( \(in \d+ d\))?/g;
+
 /** What differs from run to run: places, and the clock of the server. */
 const steady = (text: string): string =>
   text
@@ -38,7 +42,10 @@ const steady = (text: string): string =>
     .replaceAll(/(planner \w+), version \w+/g, '$1, version VERSION')
     .replaceAll(/planner \w+ decides/g, 'planner VERSION decides')
     .replaceAll(/"bytes": \d+/g, '"bytes": N')
-    .replaceAll(/\d+(\.\d+)? (KiB|MiB)( of)/g, 'N KiB$3');
+    .replaceAll(/\d+(\.\d+)? (KiB|MiB)( of)/g, 'N KiB$3')
+    .replaceAll(SERVER_TIME, 'SERVER-TIME')
+    // Its length decides how wide the columns are.
+    .replaceAll(/^.*SERVER-TIME.*$/gs, (all) => all.replaceAll(/(?<=\S) {2,}/g, '  '));
 
 const golden = async (line: string | readonly string[], name?: string, options: ShellOptions = {}) => {
   const said = await world.kronos(line, options);
@@ -159,6 +166,34 @@ describe('understanding', () => {
   it('explain plan', () => golden(`explain plan ${anyPlan().id} --in ${scratch}/case`, 'explain-plan'));
   it('explain one step', () => golden(`explain plan ${anyPlan().id} --step 1 --in ${scratch}/case`, 'explain-step'));
   it('explain vm', () => golden(`explain vm ${anyPlan().steps[0]?.serverName} --in ${scratch}/case`, 'explain-vm'));
+  it('explain calls positions assumed that are assumed', async () => {
+    const { events, snapshots } = world.operation;
+    const found = events.flatMap(({ event }) => {
+      if (event.type !== 'cycle.decided') return [];
+      const state = aggregateState(
+        fold(events.filter(({ sequence }) => sequence <= event.data.basis)),
+        event.aggregate,
+      );
+      const snapshot = snapshots.find(({ id }) => id === event.data.snapshotId);
+      const there = (task: TaskFacts) =>
+        snapshot?.servers.some(({ id, host }) => id === task.step.serverId && host === task.step.from);
+      return inFlight(state).flatMap((task) => (there(task) ? [{ event, task }] : []));
+    })[0];
+    if (found === undefined) throw new Error('nothing was in flight');
+    const { event, task } = found;
+    const explain = (what: string) =>
+      world.kronos(`explain ${what} --at ${event.data.snapshotTime} -a ${event.aggregate} --in ${scratch}/case`);
+    const { serverName, from } = task.step;
+    expect((await explain(`vm ${serverName}`)).out).toMatch(
+      new RegExp(
+        `${serverName} \\(.*\\) on ${from}, assumed on ${task.destination} by task ${task.id}, (not )?started`,
+      ),
+    );
+    expect((await explain(`host ${from}`)).out).toContain(
+      `${serverName} is here, assumed on ${task.destination} by task`,
+    );
+    expect((await explain('cycle')).out).toContain('All figures assume that the released move');
+  });
   it('explain as JSON', async () => {
     const [step] = anyPlan().steps;
     for (const what of [

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ALL, defaultStorageLimits, messageId, serviceNames } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
-import { startNatsServer } from '@kronos/eventlog/testing';
+import { rawEvents, startNatsServer } from '@kronos/eventlog/testing';
 import { type Operation, type OperationOptions, operate } from '@kronos/replay/testing';
 import { runProgram } from '../src/program.ts';
 import type { Shell } from '../src/shell.ts';
@@ -73,7 +73,7 @@ export async function openCliWorld(options: OperationOptions, conf = ''): Promis
   const aggregates = options.aggregates ?? ['gpu', 'general', 'web eu/1'];
   const log = await connectEventLog({ servers: [server.url], name: 'test' });
   await log.provision({ limits: defaultStorageLimits, replicas: 1, aggregates });
-  await log.appendMany(operation.events.flatMap(({ event }) => (event.type === 'unreadable' ? [] : [event])));
+  await log.restore(rawEvents(operation.events));
   for (const snapshot of operation.snapshots)
     await log.putSnapshot(snapshot, { by: { service: 'scorer', instance: 's', version: '0.1.0' }, causationId: null });
   const file = join(directory, 'kronos.conf');

@@ -4,8 +4,8 @@ export const isoTimeSchema = z.iso.datetime({ offset: false });
 
 /** Who did it: the service and the process of it, or the person behind a command. */
 export const actorSchema = z.object({
-  /** `scorer`, `planner`, `executor`, `ledger` or `operator`. */
-  service: z.enum(['scorer', 'planner', 'executor', 'ledger', 'operator']),
+  /** A service, or the role under which a person uses the `kronos` command. */
+  service: z.enum(['scorer', 'planner', 'executor', 'ledger', 'operator', 'custodian', 'provisioner', 'restorer']),
   /** The process (host name and pid, or pod), or for an operator the name of the person. */
   instance: z.string(),
   version: z.string(),

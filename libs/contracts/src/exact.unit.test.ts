@@ -1,44 +1,15 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { exact } from './exact.ts';
 import { messagesByFamily } from './messages.ts';
+import { changed, recorded } from './testing.ts';
 
 const schemas = new Map(
   Object.values(messagesByFamily)
     .flat()
     .map((schema) => [schema.shape.type.value as string, schema]),
 );
-
-/** Every event of the recorded histories. */
-const histories = new URL('../../../test/histories/', import.meta.url);
-const recorded = readdirSync(histories, { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
-  .flatMap(({ name }) =>
-    readFileSync(new URL(`${name}/log.jsonl`, histories), 'utf8')
-      .trim()
-      .split('\n'),
-  )
-  .map((line) => (JSON.parse(line) as { event: { type: string } }).event)
-  .filter(({ type }) => schemas.has(type));
-
-type Path = readonly (string | number)[];
-function paths(value: unknown, at: Path = []): Path[] {
-  if (typeof value !== 'object' || value === null) return [at];
-  return [at, ...Object.entries(value).flatMap(([key, inner]) => paths(inner, [...at, key]))];
-}
-/** The event with one place changed, left out, or with a field more. */
-function changed(event: object, place: number, change: 'set' | 'delete' | 'add', to: unknown): unknown {
-  const copy: unknown = structuredClone(event);
-  const all = paths(copy).slice(1);
-  const path = all[place % all.length] ?? [];
-  const parent = path.slice(0, -1).reduce((at, key) => (at as Record<string, unknown>)[key], copy) as object;
-  const key = path.at(-1) ?? '';
-  if (change === 'delete') Reflect.deleteProperty(parent, key);
-  else Reflect.set(parent, change === 'add' ? 'unheardOf' : key, to);
-  return JSON.parse(JSON.stringify(copy));
-}
 
 describe('the quick check of an event', () => {
   it('passes every recorded event, which parsing gives back as it is', () => {

@@ -1,9 +1,12 @@
 import { z } from 'zod';
+import { authors, type Service, wrongAuthor } from './authority.ts';
 import { controlSchemas } from './controls.ts';
 import { isoTimeSchema, message, objectRefSchema } from './envelope.ts';
 import { type Exact, exact } from './exact.ts';
-import { type Family, instanceName } from './names.ts';
+import { parseJson } from './json.ts';
+import { type Family, families, instanceName, logFamilies } from './names.ts';
 import { cycleDecidedSchema, planDispatchedSchema, plannerConfiguredSchema } from './plans.ts';
+import { type ReadValue, reader } from './reader.ts';
 import { serviceReportedSchema } from './services.ts';
 import { snapshotTakenSchema } from './snapshot.ts';
 import {
@@ -17,6 +20,7 @@ import {
   migrationStartedSchema,
   migrationSuspectedSchema,
 } from './tasks.ts';
+import { eventTimeMs } from './time.ts';
 
 /** The folded state of one aggregate at a log sequence. The state's own form is of libs/projections. */
 export const stateCheckpointedSchema = message(
@@ -76,7 +80,10 @@ export type Message = { [F in Family]: z.infer<(typeof messagesByFamily)[F][numb
 export type MessageOf<F extends Family> = z.infer<(typeof messagesByFamily)[F][number]>;
 export type MessageType = Message['type'];
 
-/** An event that this version cannot understand: the aggregate is unplannable until a newer one reads it. */
+/** What makes an aggregate plannable again after an unreadable event: another version of Kronos, or `kronos log skip`. */
+export type Remedy = 'upgrade' | 'skip';
+
+/** An event that cannot be read: the aggregate is unplannable until the remedy was applied. */
 export type UnreadableEvent = {
   readonly type: 'unreadable';
   readonly aggregate: string;
@@ -84,27 +91,46 @@ export type UnreadableEvent = {
   readonly claimedType: string;
   readonly claimedVersion: number | null;
   readonly problem: string;
+  readonly remedy: Remedy;
 };
 
 /** An event as a reader of the log sees it. */
 export type StoredEvent = {
   /** Stream sequence in KRONOS_LOG. */
   readonly sequence: number;
-  /** The server's stamp, ms since the epoch. */
+  /** The server's timestamp, ms since the epoch. */
   readonly storedAt: number;
+  /** Only on an event that a restore published again: the server's timestamp of the log that was restored. */
+  readonly originallyStoredAt?: number;
   readonly event: LogEvent | UnreadableEvent;
 };
 
-export type ParseResult<M> =
-  | { ok: true; message: M }
-  | { ok: false; problem: string; type: string; version: number | null };
+export type Unread = {
+  readonly ok: false;
+  readonly problem: string;
+  /** What it claims to be; `unknown` where it names no type. */
+  readonly type: string;
+  readonly version: number | null;
+  readonly remedy: Remedy;
+};
+export type ParseResult<M> = { readonly ok: true; readonly message: M } | Unread;
 
-type Reader = { readonly schema: z.ZodType<Message>; readonly exact: Exact };
+/** Characters of a claimed type that are kept. */
+const MAX_CLAIMED_TYPE = 100;
+
+type Reader = {
+  readonly exact: Exact;
+  readonly read: (body: unknown) => ReadValue<Message>;
+  readonly version: number;
+};
 
 const readers = new Map<string, Reader>(
   Object.values(messagesByFamily)
     .flat()
-    .map((s) => [s.shape.type.value, { schema: s as unknown as z.ZodType<Message>, exact: exact(s) }]),
+    .map((s) => [
+      s.shape.type.value,
+      { exact: exact(s), read: reader(s as unknown as z.ZodType<Message>), version: s.shape.version.value },
+    ]),
 );
 const familyByType = new Map<string, Family>(
   Object.entries(messagesByFamily).flatMap(([family, schemas]) =>
@@ -126,6 +152,12 @@ export function nameOf(message: Message): string {
   return message.aggregate;
 }
 
+/** The families in which a service may write anything: what its NATS user may publish on. */
+export const familiesOf = (service: Service): Family[] =>
+  families.filter((family) =>
+    messagesByFamily[family].some((schema) => authors[schema.shape.type.value].includes(service)),
+  );
+
 function headOf(body: unknown): { readonly type: string; readonly version: number } | null {
   if (typeof body !== 'object' || body === null || !('type' in body) || !('version' in body)) return null;
   const { type, version } = body;
@@ -133,43 +165,101 @@ function headOf(body: unknown): { readonly type: string; readonly version: numbe
 }
 
 /**
- * Checks a parsed JSON body against the schema of its type. Never throws: a body that does not fit is described.
- * Fields that this version does not know are dropped, as within a version only optional ones are added; a body without
- * any is given back as it is.
+ * Checks a parsed JSON body against the schema of its type, and its author against the table of authority. Never throws: a
+ * body that does not fit is described. Fields that this version does not know are dropped, as within a version only
+ * optional ones are added; a body without any is given back as it is.
  */
 export function parseMessage(body: unknown): ParseResult<Message> {
-  const head = headOf(body);
-  if (head === null) return { ok: false, problem: 'no type and version', type: 'unknown', version: null };
-  const { type, version } = head;
-  const reader = readers.get(type);
-  if (reader === undefined) return { ok: false, problem: `unknown type ${type}`, type, version };
-  if (reader.exact(body)) return { ok: true, message: body as Message };
-  const parsed = reader.schema.safeParse(body);
-  if (parsed.success) return { ok: true, message: parsed.data };
-  const issue = parsed.error.issues[0];
-  const where = issue === undefined ? '' : `${issue.path.join('.') || 'body'}: ${issue.message}`;
-  return { ok: false, problem: where, type, version };
+  try {
+    const parsed = checked(body);
+    if (!parsed.ok) return parsed;
+    const problem = wrongAuthor(parsed.message);
+    return problem === null ? parsed : unread(parsed.message, problem);
+  } catch (error) {
+    return unread(headOf(body), `it cannot be checked: ${error instanceof Error ? error.message : String(error)}`);
+  }
 }
 
-/** {@link parseMessage} for a reader of the log: what it cannot read becomes an event that says so. */
-export function readLogEvent(body: unknown, aggregate: string): LogEvent | UnreadableEvent {
-  const parsed = parseMessage(body);
+function checked(body: unknown): ParseResult<Message> {
+  const head = headOf(body);
+  if (head === null) return unread(null, 'no type and version');
+  const { type, version } = head;
+  const known = readers.get(type);
+  if (known === undefined) return unread(head, `unknown type ${type}`, 'upgrade');
+  if (known.exact(body)) return { ok: true, message: body as Message };
+  if (version !== known.version) return unread(head, `version: unknown version ${version} of ${type}`, 'upgrade');
+  const read = known.read(body);
+  return read.ok ? { ok: true, message: read.value } : unread(head, read.problem);
+}
+
+/** Of another version the reader may be missing; everything else is garbage, and no version will read it. */
+function unread(
+  head: { readonly type: string; readonly version: number } | null,
+  problem: string,
+  remedy: Remedy = 'skip',
+): Unread {
+  const type = head?.type ?? 'unknown';
+  return { ok: false, problem, type: type.slice(0, MAX_CLAIMED_TYPE), version: head?.version ?? null, remedy };
+}
+
+/** Where a message was found. */
+export type Place = { readonly family: Family; readonly name: string };
+
+/**
+ * Reads one message as a stream holds it: bounded in bytes, depth and time, valid, on the subject of its type and of the
+ * aggregate (an inventory's host) that it names, and of an author that may write it. Never throws.
+ *
+ * @param place what the subject says; null: it is none of Kronos's
+ */
+export function readMessage(data: Uint8Array, place: Place | null): ParseResult<Message> & { readonly body?: unknown } {
+  const json = parseJson(data);
+  if (!json.ok) return unread(null, json.problem);
+  const parsed = parseMessage(json.value);
+  if (!parsed.ok) return { ...parsed, body: json.value };
+  const problem = misplaced(parsed.message, place);
+  return problem === null ? parsed : { ...unread(parsed.message, problem), body: json.value };
+}
+
+/** Why a message does not belong where it was found; null where it does. */
+export function misplaced(message: Message, place: Place | null): string | null {
+  const family = familyOf(message.type);
+  if (place === null) return `${message.type} is on a subject that Kronos does not use`;
+  if (place.family !== family) return `${message.type} belongs on kronos.${family}, and was on kronos.${place.family}`;
+  const name = nameOf(message);
+  if (place.name === name) return null;
+  return `the body names the ${KINDS[family] ?? 'aggregate'} ${JSON.stringify(name)}, the subject ${JSON.stringify(place.name)}`;
+}
+
+/** What the last token of a subject stands for, where it is no aggregate. */
+const KINDS: { readonly [F in Family]?: string } = { inventory: 'host', services: 'process' };
+
+const LOG_FAMILIES: ReadonlySet<Family> = new Set<Family>(logFamilies);
+
+/** A parsed message as a reader of the log takes it: what cannot be read becomes an event that says so. */
+export function logEventOf(parsed: ParseResult<Message>, aggregate: string): LogEvent | UnreadableEvent {
   if (parsed.ok) {
-    const family = familyOf(parsed.message.type);
-    if (family === 'plans' || family === 'results' || family === 'controls') return parsed.message as LogEvent;
-    return {
-      type: 'unreadable',
-      aggregate,
-      claimedType: parsed.message.type,
-      claimedVersion: parsed.message.version,
-      problem: `a ${family} message does not belong on the log`,
-    };
+    const { message } = parsed;
+    const family = familyOf(message.type);
+    if (LOG_FAMILIES.has(family)) return message as LogEvent;
+    return unreadable(unread(message, `a ${family} message does not belong on the log`), aggregate);
   }
-  return {
-    type: 'unreadable',
-    aggregate,
-    claimedType: parsed.type,
-    claimedVersion: parsed.version,
-    problem: parsed.problem,
-  };
+  return unreadable(parsed, aggregate);
+}
+
+const unreadable = ({ problem, type, version, remedy }: Unread, aggregate: string): UnreadableEvent => ({
+  type: 'unreadable',
+  aggregate,
+  claimedType: type,
+  claimedVersion: version,
+  problem,
+  remedy,
+});
+
+/** A body that was an event of the log of this aggregate, read again: from a recording, which names no subject. */
+export const readLogEvent = (body: unknown, aggregate: string): LogEvent | UnreadableEvent =>
+  logEventOf(parseMessage(body), aggregate);
+
+/** When an event happened, in milliseconds since the epoch, see `eventTimeMs`; for one that cannot be read: when it was stored. */
+export function timeOf({ event, storedAt, originallyStoredAt = storedAt }: StoredEvent): number {
+  return event.type === 'unreadable' ? originallyStoredAt : eventTimeMs(event.time, originallyStoredAt);
 }

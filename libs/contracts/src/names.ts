@@ -78,6 +78,8 @@ export const families = [
   'services',
 ] as const;
 export type Family = (typeof families)[number];
+/** The families whose messages are events of the log. */
+export const logFamilies = ['plans', 'results', 'controls'] as const satisfies readonly Family[];
 
 /** The name of a process for the family `services`: its service, which has no `/`, and its instance. */
 export const instanceName = (service: string, instance: string): string => `${service}/${instance}`;

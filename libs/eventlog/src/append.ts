@@ -1,4 +1,4 @@
-import { familyOf, type Message, nameOf, parseMessage, subject as subjectOf } from '@kronos/contracts';
+import { excess, familyOf, type Message, nameOf, parseMessage, subject as subjectOf } from '@kronos/contracts';
 import { InvalidArgumentError, type MsgHdrs, headers as noHeaders } from '@nats-io/transport-node';
 import { apiCodes, fullCodes, transientCodes } from './codes.ts';
 import {
@@ -11,7 +11,7 @@ import {
   LogFull,
   StreamUnavailable,
 } from './errors.ts';
-import { headersOf } from './headers.ts';
+import { headersOf, headersSafely } from './headers.ts';
 import { type Link, plainText, type Trouble, troubleOf } from './link.ts';
 import type { Appended, AppendOptions } from './types.ts';
 
@@ -67,13 +67,17 @@ const TROUBLE_TEXT: Record<Trouble, string> = {
 /** How long an append is tried, over all attempts. */
 const PATIENCE_MS = 30_000;
 
+/** The `Nats-Msg-Id` of a stored message; empty where it has none. */
+export const idOf = (message: { readonly header: MsgHdrs }): string =>
+  headersSafely(() => message.header)?.get(MSG_ID) ?? '';
+
 type Stored = { readonly sequence: number; readonly id: string };
 type Query = { readonly last_by_subj: string } | { readonly seq: number; readonly next_by_subj: string };
 
 /** Sequence and id of one message, asked of the stream's leader; null when there is none. */
 async function storedMessage(link: Link, stream: string, query: Query): Promise<Stored | null> {
   const message = await link.insist(() => link.jsm.streams.getMessage(stream, query), `messages of ${stream}`);
-  return message === null ? null : { sequence: message.seq, id: message.header.get(MSG_ID) };
+  return message === null ? null : { sequence: message.seq, id: idOf(message) };
 }
 
 /** The last message on a subject. */
@@ -83,15 +87,15 @@ export const lastMessageOf = (link: Link, stream: string, subject: string): Prom
 /** The subject of a message: its family, and what it is about. */
 export const subjectOfMessage = (message: Message): string => subjectOf(familyOf(message.type), nameOf(message));
 
-/** A message as it travels. @throws InvalidMessage */
+/** A message as it travels: what no reader would read is not appended. @throws InvalidMessage */
 export function encodeMessage(message: Message): { subject: string; body: Uint8Array; headers: MsgHdrs } {
-  const checked = parseMessage(message);
-  if (!checked.ok)
-    throw new InvalidMessage(`${message.type} ${message.id} does not fit its schema: ${checked.problem}`);
-  const subject = subjectOfMessage(message);
+  const body = new TextEncoder().encode(JSON.stringify(message));
+  const parsed = parseMessage(message);
+  const problem = parsed.ok ? excess(body) : parsed.problem;
+  if (problem !== null) throw new InvalidMessage(`${message.type} ${message.id} cannot be appended: ${problem}`);
   const headers = headersOf(message);
   headers.set(MSG_ID, message.id);
-  return { subject, body: new TextEncoder().encode(JSON.stringify(message)), headers };
+  return { subject: subjectOfMessage(message), body, headers };
 }
 
 async function attempt(

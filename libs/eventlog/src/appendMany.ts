@@ -1,6 +1,6 @@
 import { familyOf, type Message } from '@kronos/contracts';
 import type { MsgHdrs } from '@nats-io/transport-node';
-import { type Attempt, encodeMessage, MSG_ID, readPubAck } from './append.ts';
+import { type Attempt, encodeMessage, idOf, readPubAck } from './append.ts';
 import { AppendRefused, AppendUnknown, Closed, LogFull } from './errors.ts';
 import { streamOf } from './iterate.ts';
 import type { Link } from './link.ts';
@@ -62,7 +62,7 @@ async function idsBetween(link: Link, stream: string, from: number, to: number):
   const ids = new Set<string>();
   for (let sequence = from; sequence <= to; sequence++) {
     const message = await link.insist(() => link.jsm.streams.getMessage(stream, { seq: sequence }), stream);
-    if (message !== null) ids.add(message.header.get(MSG_ID));
+    if (message !== null) ids.add(idOf(message));
   }
   return ids;
 }

@@ -24,6 +24,11 @@ const raw = (sequence: number, id = `id-${sequence}`, body = `{"n":${sequence}}`
   headers: { 'Nats-Msg-Id': id, traceparent: `00-${sequence}`, 'ce-type': 'x' },
   data: new TextEncoder().encode(body),
 });
+/** As it is stored again: with the timestamp that it had. */
+const restored = (event: RawEvent): RawEvent => ({
+  ...event,
+  headers: { ...event.headers, 'Kronos-Stored-At': new Date(event.storedAt).toISOString() },
+});
 const raws = (to: number): RawEvent[] => Array.from({ length: to }, (_, i) => raw(i + 1));
 async function copied(): Promise<RawEvent[]> {
   const all: RawEvent[] = [];
@@ -42,7 +47,7 @@ describe('a copy of the log', () => {
   it('restored onto an empty server is the same log, bodies that nobody can read included', async () => {
     const events = [...raws(3000), { ...raw(3001), data: new Uint8Array([0xff, 0, 13, 10]) }];
     expect(await log.restore(events)).toEqual({ restored: 3001, skipped: 0 });
-    expect(await copied()).toEqual(events);
+    expect(await copied()).toEqual(events.map(restored));
   });
 
   it('keeps every sequence though two messages have the same id', async () => {
@@ -55,7 +60,7 @@ describe('a copy of the log', () => {
     await log.restore(raws(10));
     expect(await log.restore(raws(25))).toEqual({ restored: 15, skipped: 10 });
     expect(await log.restore(raws(25))).toEqual({ restored: 0, skipped: 25 });
-    expect(await copied()).toEqual(raws(25));
+    expect(await copied()).toEqual(raws(25).map(restored));
   });
 
   it.each([
@@ -70,6 +75,6 @@ describe('a copy of the log', () => {
       code: 'KRONOS_RESTORE_REFUSED',
       message: expect.stringMatching(reason),
     });
-    expect(await copied()).toEqual(raws(2));
+    expect(await copied()).toEqual(raws(2).map(restored));
   });
 });

@@ -1,8 +1,9 @@
-import { parseSubject, streamNames } from '@kronos/contracts';
+import { logFamilies, parseSubject, streamNames } from '@kronos/contracts';
 import { headers as noHeaders } from '@nats-io/transport-node';
 import { MSG_ID } from './append.ts';
 import { Window } from './appendMany.ts';
 import { RestoreRefused } from './errors.ts';
+import { ORIGINAL_STAMP } from './headers.ts';
 import { rawMessages, type Scope } from './iterate.ts';
 import type { Link } from './link.ts';
 import type { RawEvent } from './types.ts';
@@ -11,6 +12,18 @@ import { streamInfo } from './view.ts';
 const LOG = streamNames.log;
 /** What a publisher asked of the server, which stores it all the same. */
 const isExpectation = (header: string): boolean => header.toLowerCase().startsWith('nats-expected-');
+
+/** What the time of an event is compared with after the restore, too. */
+function stampsOf(): (event: RawEvent) => number {
+  // The copy of a restored log begins with events that carry an earlier stamp; later ones cannot claim one.
+  let restored = true;
+  return ({ headers, storedAt }) => {
+    const stated = restored ? Date.parse(headers[ORIGINAL_STAMP] ?? '') : Number.NaN;
+    if (!Number.isNaN(stated)) return stated;
+    restored = false;
+    return storedAt;
+  };
+}
 
 /** KRONOS_LOG as it is stored, headers and bodies untouched but for what publishers expected. */
 export async function* copy(
@@ -32,7 +45,7 @@ export async function* copy(
 
 /**
  * Publishes a copy of KRONOS_LOG again, so that each event has the sequence that it had. Goes on where an interrupted
- * restore stopped. The server's stamps are new ones.
+ * restore stopped. The server's timestamps are new ones; each event carries the one that it had in a header.
  *
  * @throws RestoreRefused when the log holds something else, or the copy does not begin where the log ends
  */
@@ -43,11 +56,13 @@ export async function restore(
   const last = (await streamInfo(link, LOG)).state.last_seq;
   const window = new Window(link, LOG);
   const ids = new Set<string>();
+  const stampOf = stampsOf();
   let next = 1;
   let skipped = 0;
   for await (const event of events) {
     if (event.sequence !== next) throw new RestoreRefused(`event ${next} is missing in the copy`);
     next++;
+    const stamp = stampOf(event);
     const id = event.headers[MSG_ID] ?? '';
     // A second message with the same id would be taken for a retry and not be stored: then all that follow would move up.
     const own = id === '' || ids.has(id) ? `${id}#${event.sequence}` : id;
@@ -58,11 +73,12 @@ export async function restore(
       continue;
     }
     const family = parseSubject(event.subject)?.family;
-    if (family !== 'plans' && family !== 'results' && family !== 'controls')
+    if (!logFamilies.some((one) => one === family))
       throw new RestoreRefused(`event ${event.sequence} is on ${event.subject}, which ${LOG} does not hold`);
     const headers = noHeaders();
     for (const [key, value] of Object.entries(event.headers)) if (!isExpectation(key)) headers.set(key, value);
     headers.set(MSG_ID, own);
+    headers.set(ORIGINAL_STAMP, new Date(stamp).toISOString());
     await window.push({ id: own, subject: event.subject, body: event.data, headers });
   }
   await window.flush();

@@ -32,6 +32,24 @@ export function headersOf(message: Message): MsgHdrs {
   return h;
 }
 
+/** The headers of a message that anybody may have published; none where they cannot be decoded (a lone CR, for one). */
+export function headersSafely(decode: () => MsgHdrs | undefined): MsgHdrs | undefined {
+  try {
+    return decode();
+  } catch {
+    return undefined;
+  }
+}
+
+/** On an event that a restore published again: the server's timestamp of the log that was restored, ISO-8601. */
+export const ORIGINAL_STAMP = 'Kronos-Stored-At';
+
+/** The timestamp (ms since the epoch) that an event had on the log from which it was restored; null: it was not restored. */
+export function originalStamp(h: MsgHdrs | undefined): number | null {
+  const stamp = Date.parse(h?.get(ORIGINAL_STAMP) ?? '');
+  return Number.isNaN(stamp) ? null : stamp;
+}
+
 /** `traceparent` of a message; null without one. Header names are case-sensitive, and an absent one reads as ''. */
 export const traceparentOf = (h: MsgHdrs | undefined): string | null => h?.get('traceparent') || null;
 

@@ -3,9 +3,8 @@ import {
   familyOf,
   type Message,
   type MessageOf,
-  nameOf,
-  parseMessage,
   parseSubject,
+  readMessage,
   type SnapshotTaken,
   streamNames,
   subject as subjectOf,
@@ -13,7 +12,7 @@ import {
 } from '@kronos/contracts';
 import type { MsgRequest, StoredMsg } from '@nats-io/jetstream';
 import { Closed } from './errors.ts';
-import { traceparentOf } from './headers.ts';
+import { headersSafely, traceparentOf } from './headers.ts';
 import type { Link } from './link.ts';
 import { Queue } from './queue.ts';
 import { OrderedReader, type RawMessage, type ReaderStart } from './reader.ts';
@@ -127,12 +126,12 @@ async function oneMessage(link: Link, stream: string, query: MsgRequest): Promis
 const rawOf = (stored: StoredMsg): RawMessage => ({
   subject: stored.subject,
   data: stored.data,
-  headers: () => stored.header,
+  headers: () => headersSafely(() => stored.header),
   sequence: stored.seq,
   storedAt: stored.time.getTime(),
 });
 
-/** A message as it came, or what is wrong with it. */
+/** A message as it came, or what is wrong with it. Never throws. */
 export function deliver<F extends Family>(raw: RawMessage, wanted: readonly F[]): Delivered<MessageOf<F>> {
   const about = {
     subject: raw.subject,
@@ -140,23 +139,17 @@ export function deliver<F extends Family>(raw: RawMessage, wanted: readonly F[])
     storedAt: raw.storedAt,
     traceparent: traceparentOf(raw.headers()),
   };
-  const text = decoder.decode(raw.data);
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    return { ...about, message: text, problem: 'the body is no JSON' };
-  }
-  const parsed = parseMessage(body);
-  if (!parsed.ok) return { ...about, message: body, problem: parsed.problem };
-  const place = parseSubject(raw.subject);
-  const { message } = parsed;
-  const name = nameOf(message);
-  const family = familyOf(message.type);
-  if (place === null || place.family !== family || place.name !== name || !wanted.includes(family as F))
-    return { ...about, message: body, problem: `${message.type} of ${name} does not belong on ${raw.subject}` };
+  const read = readMessage(raw.data, parseSubject(raw.subject));
+  if (!read.ok) return { ...about, message: read.body ?? textOf(raw.data), problem: read.problem };
+  const { message } = read;
+  if (!wanted.includes(familyOf(message.type) as F))
+    return { ...about, message, problem: `${message.type} was not asked for` };
   return { ...about, message: message as MessageOf<F> };
 }
+
+/** Characters of a body that is no message, for people. */
+const SHOWN = 2_000;
+const textOf = (data: Uint8Array): string => decoder.decode(data.subarray(0, SHOWN));
 
 type Selection = { readonly filter?: string; readonly wanted: (subject: string) => boolean };
 

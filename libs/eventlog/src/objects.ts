@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto';
 import {
+  bodyLimits,
   bucketNames,
   messageId,
   type ObjectRef,
+  parseJson,
+  reader,
   type Snapshot,
   type SnapshotTaken,
   snapshotSchema,
@@ -163,22 +166,18 @@ export const snapshotTaken = (snapshot: Snapshot, body: ObjectRef, envelope: Sna
 export const storeSnapshot = (objects: ObjectStore, snapshot: Snapshot): Promise<ObjectRef> =>
   objects.put(bucketNames.snapshots, snapshot.id, new TextEncoder().encode(JSON.stringify(snapshot)));
 
+const readSnapshot = reader(snapshotSchema);
+
 /** @throws MissingObject, BadObject */
 export async function loadSnapshot(objects: ObjectStore, taken: SnapshotTaken): Promise<Snapshot> {
   const body = await objects.get(taken.data.body);
   const what = `the body of snapshot ${taken.data.snapshotId}`;
-  let json: unknown;
-  try {
-    json = JSON.parse(new TextDecoder().decode(body));
-  } catch (error) {
-    throw new BadObject(`${what} is no JSON`, { cause: error });
-  }
-  const parsed = snapshotSchema.safeParse(json);
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    throw new BadObject(`${what} is no snapshot: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? ''}`);
-  }
-  if (parsed.data.id !== taken.data.snapshotId || parsed.data.aggregate !== taken.aggregate)
-    throw new BadObject(`${what} is that of ${parsed.data.id} of ${parsed.data.aggregate}`);
-  return parsed.data;
+  const json = parseJson(body, bodyLimits);
+  if (!json.ok) throw new BadObject(`${what}: ${json.problem}`);
+  const parsed = readSnapshot(json.value);
+  if (!parsed.ok) throw new BadObject(`${what} is no snapshot: ${parsed.problem}`);
+  const snapshot = parsed.value;
+  if (snapshot.id !== taken.data.snapshotId || snapshot.aggregate !== taken.aggregate)
+    throw new BadObject(`${what} is that of ${snapshot.id} of ${snapshot.aggregate}`);
+  return snapshot;
 }

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { bucketStream } from './definitions.ts';
 import { NatsRefused } from './errors.ts';
 import type { EventLog } from './index.ts';
-import { accountsConfiguration, loginVariable, permissionsOf, users } from './permissions.ts';
+import { accountsConfiguration, appends, loginVariable, permissionsOf, users } from './permissions.ts';
 import { all, failure, take, until } from './testing/async.ts';
 import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage, testLimits } from './testing/messages.ts';
 import type { NatsServer } from './testing/server.ts';
@@ -99,7 +99,7 @@ onEachServer('permissions', (bench) => {
       const own: Act = { subscribe: `_INBOX_${user}.>` };
       const wanted = new Set<Act | undefined>([
         own,
-        ...rights.appends.map((family) => (family === 'services' ? acts.report.get(user) : acts.append.get(family))),
+        ...appends(rights).map((family) => (family === 'services' ? acts.report.get(user) : acts.append.get(family))),
         ...rights.puts.map((bucket) => acts.object.get(bucket)),
         ...[...rights.reads, ...rights.gets.map(bucketStream)].map((s) => acts.message.get(s)),
         ...rights.reads

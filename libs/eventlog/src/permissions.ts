@@ -1,4 +1,13 @@
-import { ACCOUNT_MAX_CONSUMERS, bucketNames, families, streamNames, subjectsOf } from '@kronos/contracts';
+import {
+  ACCOUNT_MAX_CONSUMERS,
+  actorSchema,
+  bucketNames,
+  type Family,
+  familiesOf,
+  logFamilies,
+  streamNames,
+  subjectsOf,
+} from '@kronos/contracts';
 import { z } from 'zod';
 import table from '../../../deploy/nats/accounts.json' with { type: 'json' };
 import { bucketStream, TASK_STREAM } from './definitions.ts';
@@ -7,8 +16,10 @@ import { inboxPrefixOf } from './link.ts';
 
 /** What one NATS user may do, in Kronos's own words. `deploy/nats/accounts.json` holds one per user. */
 const rightsSchema = z.strictObject({
-  /** Families whose subjects it may publish on. */
-  appends: z.array(z.enum(families)),
+  /** The service as which it writes messages: the table of authority says on which subjects. */
+  writesAs: actorSchema.shape.service.optional(),
+  /** To publish a copy of the log again, whoever wrote its events. */
+  restores: z.boolean().optional(),
   /** Streams it may read. */
   reads: z.array(z.enum(Object.values(streamNames))),
   /** Buckets it may write to, and read from. */
@@ -70,11 +81,16 @@ const PROVISION = [
   `$JS.API.CONSUMER.LIST.${TASK_STREAM}`,
 ];
 
+/** The families on whose subjects a user may publish. */
+export const appends = ({ writesAs, restores }: Pick<Rights, 'writesAs' | 'restores'>): Family[] => [
+  ...new Set([...(writesAs === undefined ? [] : familiesOf(writesAs)), ...(restores === true ? logFamilies : [])]),
+];
+
 /** The subjects behind a user's rights. */
 export function permissionsOf(user: string, rights: Rights): Permissions {
   const publish = [
     // A service reports on itself alone.
-    ...rights.appends.flatMap((family) => [
+    ...appends(rights).flatMap((family) => [
       family === 'services' ? `kronos.services.${user}.*` : subjectsOf(family),
       look(streamOf[family]),
     ]),

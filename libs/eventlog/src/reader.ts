@@ -2,6 +2,7 @@ import type { Cancel } from '@kronos/clock';
 import { type ConsumerConfig, JetStreamApiError } from '@nats-io/jetstream';
 import { type Msg, type MsgHdrs, nanos, type Subscription } from '@nats-io/transport-node';
 import { LogGap } from './errors.ts';
+import { headersSafely } from './headers.ts';
 import { type Link, plainText, troubleOf } from './link.ts';
 import type { Health } from './types.ts';
 
@@ -374,7 +375,7 @@ class Session {
     this.#options.onMessage({
       subject: message.subject,
       data: message.data,
-      headers: () => message.headers,
+      headers: () => headersSafely(() => message.headers),
       sequence,
       storedAt: info.storedAt,
     });

@@ -7,7 +7,7 @@ import { taskConsumerName } from './definitions.ts';
 import { Held } from './held.ts';
 import { Link } from './link.ts';
 import { failure, until } from './testing/async.ts';
-import { taskMessage } from './testing/messages.ts';
+import { actor, startedEvent, taskMessage } from './testing/messages.ts';
 import { startProxy } from './testing/proxy.ts';
 import { type Bench, onEachServer } from './testing/suite.ts';
 import type { EventLog, TaskDelivery, TaskOutcome, TaskWorkerOptions } from './types.ts';
@@ -105,11 +105,16 @@ onEachServer('tasks', (bench) => {
     await js.publish('kronos.migrations.gpu', 'no json');
     await js.publish('kronos.migrations.gpu', JSON.stringify({ ...taskMessage(1), version: 9 }));
     await js.publish('kronos.migrations.gpu', JSON.stringify(taskMessage(2, 'cpu')));
+    await js.publish('kronos.migrations.gpu', JSON.stringify({ ...taskMessage(3), by: actor }));
+    await js.publish('kronos.migrations.gpu', JSON.stringify(startedEvent(1)));
+    await js.publish('kronos.migrations.gpu', '['.repeat(500_000));
     const { given } = work(log, () => ({ kind: 'dead' }));
-    await until(() => given.length === 3);
+    await until(() => given.length === 6);
+    for (const { task } of given) expect(task).toHaveProperty('unreadable');
+    expect(JSON.stringify(given.at(-1)?.task).length).toBeLessThan(10_000);
     expect(given[0]?.task).toEqual({ unreadable: 'the body is no JSON', body: 'no json' });
     expect(given[1]?.task).toHaveProperty('unreadable');
-    expect(given[2]?.task).toMatchObject({ unreadable: 'the body names the aggregate "cpu"' });
+    expect(given[2]?.task).toMatchObject({ unreadable: expect.stringContaining('the body names the aggregate "cpu"') });
   });
 
   test('putting a task off any number of times never ends it', async () => {

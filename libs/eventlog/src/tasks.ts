@@ -1,8 +1,8 @@
 import type { Cancel } from '@kronos/clock';
-import { type MigrationRequested, parseMessage } from '@kronos/contracts';
+import { type MigrationRequested, readMessage } from '@kronos/contracts';
 import { type Msg, nanos, type Subscription } from '@nats-io/transport-node';
 import { TASK_STREAM, taskConsumerName } from './definitions.ts';
-import { traceparentOf } from './headers.ts';
+import { headersSafely, traceparentOf } from './headers.ts';
 import { Held, type Settlement } from './held.ts';
 import { type Link, plainText, troubleOf } from './link.ts';
 import { parseDelivery } from './reader.ts';
@@ -19,21 +19,15 @@ const TROUBLE_WAIT_MS = 2_000;
 const GRACE_MS = 3_000;
 const HANDLER_FAILED_DELAY_MS = 5_000;
 
-/** A task message, or what is wrong with it. */
-export function readTask(message: Msg, aggregate: string): MigrationRequested | UnreadableTask {
-  const body = message.string();
-  let json: unknown;
-  try {
-    json = JSON.parse(body);
-  } catch {
-    return { unreadable: 'the body is no JSON', body };
-  }
-  const parsed = parseMessage(json);
-  if (!parsed.ok) return { unreadable: parsed.problem, body };
-  if (parsed.message.type !== 'migration.requested') return { unreadable: `${parsed.message.type} is no task`, body };
-  if (parsed.message.aggregate !== aggregate)
-    return { unreadable: `the body names the aggregate ${JSON.stringify(parsed.message.aggregate)}`, body };
-  return parsed.message;
+/** Characters of a body that is no task: what its final result may quote. */
+const SHOWN = 4_000;
+
+/** A task message, or what is wrong with it. Never throws. */
+export function readTask(message: Pick<Msg, 'data'>, aggregate: string): MigrationRequested | UnreadableTask {
+  const read = readMessage(message.data, { family: 'migrations', name: aggregate });
+  if (read.ok && read.message.type === 'migration.requested') return read.message;
+  const problem = read.ok ? `${read.message.type} is no task` : read.problem;
+  return { unreadable: problem, body: new TextDecoder().decode(message.data.subarray(0, SHOWN)) };
 }
 
 const settlementOf = (outcome: TaskOutcome): Settlement =>
@@ -241,7 +235,7 @@ export class Worker implements TaskWorker {
       subject: message.subject,
       sequence: info?.streamSequence ?? 0,
       deliveries: info?.deliveries ?? 1,
-      traceparent: traceparentOf(message.headers),
+      traceparent: traceparentOf(headersSafely(() => message.headers)),
       lost: held.lost,
       held: () => held.mine(),
       stopping: this.#stopping.signal,

@@ -1,13 +1,55 @@
+import { once } from 'node:events';
+import { createConnection } from 'node:net';
 import { type StoredEvent, streamNames, subject } from '@kronos/contracts';
 import { headers } from '@nats-io/transport-node';
 import { expect, test } from 'vitest';
-import { AppendConflict, Closed, LogGap } from './errors.ts';
+import { AppendConflict, Closed, InvalidMessage, LogGap } from './errors.ts';
 import { all, failure, take, until } from './testing/async.ts';
 import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage } from './testing/messages.ts';
 import { startProxy } from './testing/proxy.ts';
 import { onEachServer } from './testing/suite.ts';
+import type { RawEvent } from './types.ts';
 
 const LOG = streamNames.log;
+/** A body whose reason nests so many arrays, in a message that is valid beside that. */
+const nested = (depth: number): string => {
+  const { data, ...head } = startedEvent(1);
+  const reason = { code: 'x', text: 'y', detail: { z: 'HERE' } };
+  const failed = { ...data, errorType: 'Cancelled', reason, retries: 0, retryPending: false, next: null };
+  const body = { ...head, type: 'migration.failed', data: { ...failed, hostAtFault: null, started: true, nova: null } };
+  return JSON.stringify(body).replace('"HERE"', `${'['.repeat(depth)}${']'.repeat(depth)}`);
+};
+const HOSTILE: readonly (readonly [string, string | Uint8Array])[] = [
+  ['kronos.controls.gpu', nested(6_000)],
+  ['kronos.results.gpu', nested(100_000)],
+  ['kronos.plans._all_', ''],
+  ['kronos.controls.=ZZ', '{}'],
+  ['kronos.results.gpu', new Uint8Array([0xff, 0xfe, 0x00])],
+  ['kronos.plans.gpu', `{"type":"cycle.decided","version":1,"data":{"plan":{"steps":[${Array(40_000).fill('{}')}]}}}`],
+  ['kronos.plans.gpu', '['.repeat(500_000)],
+  ['kronos.plans.gpu', '{"type":"__proto__","version":1}'],
+  ['kronos.plans.gpu', '{"type":{"a":1},"version":{}}'],
+  ['kronos.controls.gpu', `{"type":"${'x'.repeat(900_000)}","version":1e308}`],
+];
+
+/** Publishes bytes that no client library lets out. */
+async function publishRaw(port: number, on: string, head: string, body: string): Promise<void> {
+  const socket = createConnection({ port, host: '127.0.0.1' });
+  await once(socket, 'connect');
+  socket.write('CONNECT {"verbose":false,"headers":true}\r\n');
+  socket.write(`HPUB ${on} ${head.length} ${head.length + body.length}\r\n${head}${body}\r\nPING\r\n`);
+  for await (const chunk of socket) if (String(chunk).includes('PONG')) break;
+  socket.destroy();
+}
+
+const rawEvent = (sequence: number): RawEvent => ({
+  sequence,
+  storedAt: Date.parse('2026-01-02T03:04:05.678Z') + sequence - 1,
+  subject: 'kronos.controls.gpu',
+  headers: { 'Nats-Msg-Id': `${sequence}` },
+  data: new TextEncoder().encode(JSON.stringify(pausedEvent(`${sequence}`))),
+});
+
 /** A fold that keeps what it saw. */
 const collect = {
   initial: [] as readonly StoredEvent[],
@@ -144,6 +186,71 @@ onEachServer('views', (bench) => {
     expect(events[2]).toMatchObject({ aggregate: 'gpu', claimedType: 'aggregate.paused', claimedVersion: 2 });
     expect(events[4]).toMatchObject({ aggregate: 'gpu', problem: expect.stringContaining('other') });
     expect(events[6]).toEqual(pausedEvent('7'));
+  });
+
+  test('no message, however made, ends a reader or keeps it from what comes after', async () => {
+    const { server, log } = await bench.provisioned();
+    const { js } = await bench.bare(server);
+    const view = await log.view(collect);
+    const tail = take(log.tail({ families: ['controls', 'results', 'plans'], since: 'all' }), HOSTILE.length + 1);
+    for (const [on, body] of HOSTILE) await js.publish(on, body);
+    await publishRaw(
+      server.port,
+      'kronos.results.gpu',
+      'NATS/1.0\r\nNats-Msg-Id: a\rb\r\ntraceparent: c\rd\r\n\r\n',
+      '[',
+    );
+    await until(async () => (await log.lastSequence(LOG)) === HOSTILE.length + 1);
+    await log.append(pausedEvent('1'));
+    const last = HOSTILE.length + 2;
+    expect((await view.refresh()).sequence).toBe(last);
+    expect(view.at().state.map(({ event }) => event.type)).toEqual([
+      ...Array(last - 1).fill('unreadable'),
+      'aggregate.paused',
+    ]);
+    expect(view.healthy().ok).toBe(true);
+    expect((await all(log.replay())).map(({ traceparent }) => traceparent)).toHaveLength(last);
+    // Nobody asked for the subject that is no aggregate's.
+    expect((await tail).map(({ problem }) => problem === undefined)).toEqual([
+      ...Array(HOSTILE.length).fill(false),
+      true,
+    ]);
+    // From a later event on: the last message of a subject is looked at, too.
+    expect((await log.view({ ...collect, from: last })).at().state).toHaveLength(1);
+    expect(await log.lastSequenceOf('results', 'gpu')).toBe(last - 1);
+  });
+
+  test('an event counts only on the subject of its type and from its author', async () => {
+    const { server, log } = await bench.provisioned();
+    const { js } = await bench.bare(server);
+    const started = startedEvent(1);
+    await js.publish('kronos.controls.gpu', JSON.stringify(started));
+    await js.publish('kronos.plans.gpu', JSON.stringify(started));
+    await js.publish('kronos.results.gpu', JSON.stringify({ ...started, by: { ...started.by, service: 'operator' } }));
+    await js.publish('kronos.results.gpu', JSON.stringify(started));
+    const events = (await log.view(collect)).at().state.map(({ event }) => event);
+    expect(events.slice(0, 3)).toMatchObject(
+      Array(3).fill({ type: 'unreadable', aggregate: 'gpu', claimedType: 'migration.started', remedy: 'skip' }),
+    );
+    expect(events[3]).toEqual(started);
+    expect(await failure(log.append({ ...started, by: actor }))).toBeInstanceOf(InvalidMessage);
+  });
+
+  test('only the first events of a log can have the timestamp of the log that they were restored from', async () => {
+    const { server, log } = await bench.provisioned();
+    const { js } = await bench.bare(server);
+    const claim = headers();
+    claim.set('Kronos-Stored-At', '2020-01-01T00:00:00.000Z');
+    await log.restore([rawEvent(1), rawEvent(2)]);
+    await log.append(pausedEvent('3'));
+    await js.publish('kronos.controls.gpu', JSON.stringify(pausedEvent('4')), { headers: claim });
+    const restored = Date.parse('2026-01-02T03:04:05.678Z');
+    expect((await log.view(collect)).at().state.map((stored) => stored.originallyStoredAt)).toEqual([
+      restored,
+      restored + 1,
+      undefined,
+      undefined,
+    ]);
   });
 
   test('no event is missed and none folded twice, over kills, broken connections and deleted consumers', async () => {
@@ -314,7 +421,7 @@ onEachServer('replay, snapshots and tail', (bench) => {
     const [bad, good, astray] = await all(log.replaySnapshots());
     expect(bad).toMatchObject({ problem: 'the body is no JSON', message: '{"type":"snapshot.taken"' });
     expect(good?.problem).toBeUndefined();
-    expect(astray?.problem).toContain('does not belong on kronos.snapshots.other');
+    expect(astray?.problem).toContain('the subject "other"');
   });
 
   test('tail: several families and streams, the work queue without taking from it, from the start or only what is new', async () => {

@@ -1,55 +1,38 @@
-import { parseSubject, readLogEvent, type StoredEvent, streamNames } from '@kronos/contracts';
+import { logEventOf, type Place, parseSubject, readMessage, type StoredEvent, streamNames } from '@kronos/contracts';
 import type { StreamInfo } from '@nats-io/jetstream';
 import { lastMessageOf } from './append.ts';
 import { Closed, LogGap } from './errors.ts';
+import { originalStamp } from './headers.ts';
 import { type Link, plainText } from './link.ts';
 import { Queue } from './queue.ts';
 import { OrderedReader, type RawMessage } from './reader.ts';
 import type { Health, LogPosition, LogView, ViewOptions } from './types.ts';
 
-const decoder = new TextDecoder();
 const LOG = streamNames.log;
 /** While someone waits for the view and nothing comes for this long, its consumer is made anew. */
 const STALL_MS = 1_500;
 
-/** Parses bodies of the log. What is no JSON, or does not fit, becomes an event that says so. */
+/** Parses events of the log. Never throws: what cannot be read becomes an event that says so. */
 export class LogParser {
-  /** By subject: there are as many as aggregates, times three. */
-  readonly #aggregates = new Map<string, string>();
+  /** By subject: there are as many as aggregates, times the families of the log. */
+  readonly #places = new Map<string, Place | null>();
+  /** A restore publishes the first events of a log; after one that it did not publish, no header is looked at. */
+  #restored = true;
 
   parse(raw: RawMessage): StoredEvent {
-    let aggregate = this.#aggregates.get(raw.subject);
-    if (aggregate === undefined) {
-      aggregate = parseSubject(raw.subject)?.name ?? raw.subject;
-      this.#aggregates.set(raw.subject, aggregate);
+    const { subject, sequence, storedAt, data } = raw;
+    let place = this.#places.get(subject);
+    if (place === undefined) {
+      place = parseSubject(subject);
+      this.#places.set(subject, place);
     }
-    return { sequence: raw.sequence, storedAt: raw.storedAt, event: this.#event(raw.data, aggregate) };
-  }
-
-  #event(data: Uint8Array, aggregate: string): StoredEvent['event'] {
-    let body: unknown;
-    try {
-      body = JSON.parse(decoder.decode(data));
-    } catch {
-      return {
-        type: 'unreadable',
-        aggregate,
-        claimedType: 'unknown',
-        claimedVersion: null,
-        problem: 'the body is no JSON',
-      };
+    const event = logEventOf(readMessage(data, place), place?.name ?? subject);
+    const original = this.#restored ? originalStamp(raw.headers()) : null;
+    if (original === null) {
+      this.#restored = false;
+      return { sequence, storedAt, event };
     }
-    const event = readLogEvent(body, aggregate);
-    // Who appends under one aggregate's subject and another's name would be folded into the wrong state.
-    if (event.type !== 'unreadable' && event.aggregate !== aggregate)
-      return {
-        type: 'unreadable',
-        aggregate,
-        claimedType: event.type,
-        claimedVersion: event.version,
-        problem: `the body names the aggregate ${JSON.stringify(event.aggregate)}`,
-      };
-    return event;
+    return { sequence, storedAt, originallyStoredAt: original, event };
   }
 }
 

@@ -3,6 +3,6 @@ export type { Capacity, CloudLists, Fate, Fetched, KnownServer, ObserveOptions }
 export { CapacityReader, type Part } from './collect.ts';
 export { createLimiter } from './limit.ts';
 export { type Duration, type Observation, observe, type Piece } from './observe.ts';
-export type { QueryUse } from './readings.ts';
+export { type Answer, type MatchedAnswers, matchAnswers, type QueryUse } from './readings.ts';
 export { knownAfter, stillKnown } from './servers.ts';
 export { hostsOf } from './topology.ts';

@@ -46,7 +46,8 @@ export interface Observation {
 }
 
 export interface ObserveInput {
-  readonly nova: Nova;
+  /** Null where Nova cannot be asked: every list is unknown. */
+  readonly nova: Nova | null;
   /** Null in the rules-only mode: nothing is asked. */
   readonly prometheus: Prometheus | null;
   readonly policies: readonly Policy[];
@@ -60,6 +61,16 @@ export interface ObserveInput {
   readonly signal: AbortSignal;
 }
 
+const notAsked = { ok: false, code: 'KRONOS_NOT_ASKED', text: 'Nova was not asked' } as const;
+const unasked: CloudLists = {
+  aggregates: notAsked,
+  services: notAsked,
+  hypervisors: notAsked,
+  servers: notAsked,
+  serverGroups: notAsked,
+  migrations: notAsked,
+};
+
 /**
  * Reads Nova's lists and asks Prometheus, at the same time.
  *
@@ -72,6 +83,7 @@ export async function observe(input: ObserveInput): Promise<Observation> {
   const fromMs = clock.now();
 
   const collect = async (): Promise<Pick<Observation, 'lists' | 'index' | 'fates'>> => {
+    if (nova === null) return { lists: unasked, index: indexServers([], []), fates: new Map() };
     const lists = await collectLists(nova, clock, signal, (part, ok, milliseconds) => {
       durations.push({ of: 'list', part, ok, milliseconds });
     });

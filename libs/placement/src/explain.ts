@@ -67,6 +67,7 @@ export class Explanation {
       }),
       hosts: { all: cluster.H, ...tally(cluster.hostRefusal, 'destinations') },
       vms: { all: cluster.V, ...tally(cluster.vmRefusal, 'movable') },
+      assumed: observed.assumed.size,
       refusals: decision.refusals,
       drains: drains.map((drain) => ({
         host: cluster.hostNames[drain.host] ?? '',
@@ -143,15 +144,17 @@ export class Explanation {
     const cluster = this.#cluster;
     const vm = cluster.vmIndex.get(serverId);
     if (vm === undefined) return null;
-    const { decision } = this.#it;
+    const { decision, observed } = this.#it;
     const host = cluster.vmHost[vm] ?? 0;
+    const assumed = observed.assumed.get(serverId) ?? null;
     const steps = (decision.plan?.steps ?? []).filter((step) => step.serverId === serverId).map((step) => step.step);
     const room = new Room(cluster, false);
     const destinations = this.#destinations(vm, host, cluster.vmHost, cluster.score, room);
     return {
       serverId,
       serverName: cluster.vmNames[vm] ?? '',
-      host: cluster.hostNames[host] ?? '',
+      host: assumed?.observed ?? cluster.hostNames[host] ?? '',
+      assumed,
       weights: this.#weightsOf(vm),
       groups: (cluster.vmGroups[vm] ?? []).map((g) => cluster.groups[g]?.id ?? ''),
       steps,
@@ -194,6 +197,7 @@ export class Explanation {
         serverId: cluster.vmIds[v] ?? '',
         weights: this.#weightsOf(v),
         refusal: refusal === 0 ? null : codeOfNumber(refusal),
+        assumed: observed.assumed.get(cluster.vmIds[v] ?? '') ?? null,
       });
     }
     const rank = this.#byPolicy((p) => {
@@ -214,6 +218,9 @@ export class Explanation {
       rank: counted[host] === 1 ? rank : null,
       free,
       vms,
+      assumedGone: [...observed.assumed].flatMap(([serverId, one]) =>
+        one.observed === name ? [{ serverId, ...one }] : [],
+      ),
       arrivals: steps.filter((step) => step.to === name).map((step) => step.step),
       departures: steps.filter((step) => step.from === name).map((step) => step.step),
       drainRefusal: drains.find((drain) => drain.host === host)?.refusal ?? null,

@@ -43,6 +43,37 @@ describe('an explanation', () => {
     expect(it.vm('v9')).toBeNull();
   });
 
+  it('of a VM with a released move says where it was seen, and that its arrival is assumed', () => {
+    const task = {
+      taskId: 'gpu-1-s1',
+      serverId: 'v1',
+      from: 'a',
+      destination: 'b',
+      resources: {},
+      weights: { cpu: { source: 0.3, destination: 0.3 } },
+      ramMb: 1024,
+      startedAt: '2026-01-01T11:59:00.000Z',
+    };
+    const it = explained({ ...hot, memory: { inFlight: [task] } });
+    const assumed = {
+      observed: 'a',
+      host: 'b',
+      tasks: [{ taskId: 'gpu-1-s1', startedAt: '2026-01-01T11:59:00.000Z' }],
+    };
+    expect(it.vm('v1')).toMatchObject({ host: 'a', assumed, verdict: { code: 'vm-in-flight' } });
+    expect(it.vm('v2')).toMatchObject({ host: 'a', assumed: null });
+    expect(it.cycle().assumed).toBe(1);
+    expect(it.host('a')).toMatchObject({ vms: [{ serverId: 'v2', assumed: null }], assumedGone: [{ serverId: 'v1' }] });
+    expect(it.host('b')?.vms).toMatchObject([
+      { serverId: 'v1', assumed },
+      { serverId: 'v3', assumed: null },
+    ]);
+    // Once the snapshot sees it there, nothing is assumed.
+    const arrived = { ...hot, vms: { ...hot.vms, v1: { host: 'b', w: { cpu: 0.3 } } }, memory: { inFlight: [task] } };
+    expect(explained(arrived).vm('v1')).toMatchObject({ host: 'b', assumed: null });
+    expect(explained(hot).cycle().assumed).toBe(0);
+  });
+
   it('of a VM in a cycle that planned nothing gives the reason of the cycle', () => {
     const calm = explained({ ...hot, policies: { cpu: { threshold: 0.9 } } });
     expect(calm.plan()).toBeNull();

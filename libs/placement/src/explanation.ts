@@ -1,5 +1,6 @@
 import type { Decision, Reason, Step } from '@kronos/contracts';
 import type { Ground } from './filter.ts';
+import type { Assumed } from './observe.ts';
 import type { ReasonCode } from './reasons.ts';
 
 /** Values by policy name. */
@@ -28,6 +29,8 @@ export type CycleExplanation = {
   }[];
   readonly hosts: { readonly all: number; readonly destinations: number; readonly refused: Counts };
   readonly vms: { readonly all: number; readonly movable: number; readonly refused: Counts };
+  /** VMs with a released, unfinished move: all figures assume that it is done. */
+  readonly assumed: number;
   /** Candidates of the passes that were refused. */
   readonly refusals: Counts;
   /** Pack mode: what became of each host in the drain order. */
@@ -88,7 +91,11 @@ export type DestinationVerdict = {
 export type VmExplanation = {
   readonly serverId: string;
   readonly serverName: string;
+  /** Where the snapshot saw it. */
   readonly host: string;
+  /** Its released, unfinished move, which the decision assumes to be done; null when there is none. */
+  readonly assumed: Assumed | null;
+  /** What it weighs where it is, or is assumed to be. */
   readonly weights: ByPolicy;
   readonly groups: readonly string[];
   /** Steps of the plan that move it. */
@@ -117,7 +124,11 @@ export type HostExplanation = {
     readonly serverId: string;
     readonly weights: ByPolicy;
     readonly refusal: ReasonCode | null;
+    /** Set for a VM that is assumed to be here and was seen elsewhere. */
+    readonly assumed: Assumed | null;
   }[];
+  /** VMs that were seen here and are assumed to be elsewhere. */
+  readonly assumedGone: readonly ({ readonly serverId: string } & Assumed)[];
   readonly arrivals: readonly number[];
   readonly departures: readonly number[];
   /** Pack mode: why it is not drained; null when it is, or was not considered. */

@@ -23,7 +23,7 @@ export type {
   VmExplanation,
 } from './explanation.ts';
 export * from './memory.ts';
-export { type Observed, observe } from './observe.ts';
+export { type Assumed, type Observed, observe } from './observe.ts';
 export { type ReasonCode, reasonCodes, reasonMeanings } from './reasons.ts';
 export { type ScoreInput, score } from './scoring.ts';
 export { plannerVersion } from './version.ts';

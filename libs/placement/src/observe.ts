@@ -17,6 +17,22 @@ export type Observed = {
   /** Why hosts are no destination, with the facts; by host name. */
   readonly hostGrounds: ReadonlyMap<string, Ground>;
   readonly notes: readonly Reason[];
+  /** Servers that the start state has elsewhere than the snapshot; by server uuid. */
+  readonly assumed: ReadonlyMap<string, Assumed>;
+};
+
+/** A released move that has not ended is assumed to be done. */
+export type Assumed = {
+  /** Where the snapshot saw the server. */
+  readonly observed: string;
+  /** Where the start state has it. */
+  readonly host: string;
+  /** The moves that lead there, in their order. */
+  readonly tasks: readonly {
+    readonly taskId: string;
+    /** Time of the current attempt's start; null while it waits for its start. */
+    readonly startedAt: string | null;
+  }[];
 };
 
 /**
@@ -51,6 +67,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: EngineOptio
 
   const profiles = taking.map((j) => profile(j, servers, snapshot.vmReadings));
   const vmGrounds = new Map<string, Ground>();
+  const assumed = new Map<string, Assumed>();
   const shifts: { host: string; policy: number; by: number }[] = [];
   const claims: { host: string; task: InFlightTask }[] = [];
   const vms = servers.map((server, i): VmPart => {
@@ -64,10 +81,12 @@ export function observe(snapshot: Snapshot, memory: Memory, options: EngineOptio
     let at = server.host;
     const alsoOn = [...server.alsoOn, ...(running ?? [])];
     let weight = profiles.map((of) => of[i] ?? 0);
+    const way: Assumed['tasks'][number][] = [];
     for (const task of wayOf(server, tasks.get(server.id) ?? [])) {
       alsoOn.push(task.from, task.destination);
       if (at !== task.from || !hosts.has(task.destination)) continue;
       at = task.destination;
+      way.push({ taskId: task.taskId, startedAt: task.startedAt });
       const ofTask = taking.map((j) => own(task.weights, j.policy.name) ?? { source: 0, destination: 0 });
       ofTask.forEach((w, policy) => {
         shifts.push({ host: task.from, policy, by: -w.source }, { host: at, policy, by: w.destination });
@@ -79,6 +98,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: EngineOptio
         snapshot.migrations.some((m) => m.serverId === server.id && m.destHost === task.destination);
       if (!seen) claims.push({ host: at, task });
     }
+    if (at !== server.host) assumed.set(server.id, { observed: server.host, host: at, tasks: way });
     return {
       id: server.id,
       name: server.name,
@@ -143,7 +163,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: EngineOptio
     groups: snapshot.serverGroups,
     restrictToAz: options.restrictToAz,
   });
-  return { judged, cluster, vmGrounds, hostGrounds, notes: snapshot.notes };
+  return { judged, cluster, vmGrounds, hostGrounds, notes: snapshot.notes, assumed };
 }
 
 /** The unfinished moves of a server in the order of its way: a parked one has two. */

@@ -1,7 +1,19 @@
-import { ALL, type Control, type LogEvent, type LogEventOf, moveEnd, type StoredEvent } from '@kronos/contracts';
+import {
+  ALL,
+  type Control,
+  eventTimeMs,
+  type LogEvent,
+  type LogEventOf,
+  MAX_RETRY_WAIT_SECONDS,
+  MAX_TIME_DIFFERENCE_MS,
+  moveEnd,
+  type StoredEvent,
+  timeMs,
+} from '@kronos/contracts';
 import { quarantines } from './quarantine.ts';
 import {
   type AggregateFacts,
+  type AllFacts,
   type Asked,
   type ControlFacts,
   type FinishedPlan,
@@ -54,12 +66,13 @@ export const folding = (from?: LogState) => ({
   snapshot: (folder: Folder): LogState => folder.snapshot(),
 });
 
-type Facts = { -readonly [K in keyof AggregateFacts]: AggregateFacts[K] };
-type Controls = { -readonly [K in keyof ControlFacts]: ControlFacts[K] };
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+type Facts = Writable<AggregateFacts>;
+type Controls = Writable<ControlFacts>;
 
 export function createFolder(from: LogState = initialLogState()): Folder {
   let sequence = from.sequence;
-  let all: ControlFacts = from.all;
+  let all: AllFacts = from.all;
   let aggregates: ReadonlyMap<string, AggregateFacts> = from.aggregates;
   let last: LogState = from;
   /** Records and tables made since the last snapshot: nobody else has seen them, so they are written in place. */
@@ -79,12 +92,12 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     return copy;
   }
 
-  function allFacts(): Controls {
+  function allFacts(): Writable<AllFacts> {
     if (!owned.has(all)) {
       all = { ...all };
       owned.add(all);
     }
-    return all as Controls;
+    return all as Writable<AllFacts>;
   }
 
   /** A table to be written: itself when it is owned, else a copy, which the caller puts in its place. */
@@ -186,12 +199,38 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     close(f, plan, how, atMs);
   }
 
-  function decided(event: LogEventOf<'cycle.decided'>, at: number): void {
+  /** Why a decision may not begin its plan as it says; null where it may. Nothing passes by dry_run or approval. */
+  function wrongRelease(event: LogEventOf<'cycle.decided'>): string | null {
+    const { release } = event.data;
+    if (release !== 'released' && release !== 'proposed') return null;
+    const options = aggregates.get(event.aggregate)?.configured?.options;
+    // Without options nothing of the plan can start: the log does not say until when it may.
+    if (options === undefined) return null;
+    if (options.dryRun) return `the plan is ${release}, and the options on the log say dry_run`;
+    return release === 'released' && options.approval === 'manual'
+      ? 'the plan is released, and the options on the log demand approval'
+      : null;
+  }
+
+  function decided(event: LogEventOf<'cycle.decided'>, at: number, storedAt: number): void {
     const d = event.data;
-    const snapshotMs = ms(d.snapshotTime);
+    // A snapshot is older than its decision; a year that was made up must not keep later snapshots from being decided.
+    const snapshotMs = Math.min(timeMs(d.snapshotTime), storedAt + MAX_TIME_DIFFERENCE_MS);
     const before = aggregates.get(event.aggregate)?.decided ?? null;
     // Only a later snapshot is ever decided: anything else is a second event for the same act.
     if (before !== null && snapshotMs <= before.snapshotMs) return;
+    const problem = wrongRelease(event);
+    if (problem !== null) {
+      unreadable({
+        sequence,
+        aggregate: event.aggregate,
+        claimedType: event.type,
+        claimedVersion: event.version,
+        problem,
+        remedy: 'skip',
+      });
+      return;
+    }
     const f = facts(event.aggregate);
     const waiting = f.waiting === null ? undefined : f.plans.get(f.waiting);
     if (waiting !== undefined) {
@@ -359,7 +398,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
             slot: null,
             attempt: Math.max(next.attempt, d.attempt + 1),
             destination: next.destination,
-            notBeforeMs: ms(next.notBefore),
+            notBeforeMs: Math.min(timeMs(next.notBefore), at + MAX_RETRY_WAIT_SECONDS * 1000),
             lastFailure,
           });
           return;
@@ -452,6 +491,8 @@ export function createFolder(from: LogState = initialLogState()): Folder {
       const plan = aggregates.get(aggregate)?.plans.get(planId);
       if (plan === undefined || plan.state !== 'proposed') continue;
       if (plan.approvalTtlSeconds === null || at > plan.decidedAtMs + plan.approvalTtlSeconds * 1000) continue;
+      // Somebody turned dry_run on while the plan waited.
+      if (aggregates.get(aggregate)?.configured?.options.dryRun !== false) continue;
       const chosen = wanted === null ? plan.proposed : withDependencies(plan.proposed, wanted);
       if (chosen.length === 0) continue;
       release(facts(aggregate), plan, chosen, { sequence, atMs: at, approval: asked(event, at) });
@@ -546,11 +587,11 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     if (c.unreadable === null) c.unreadable = fact;
   }
 
-  function one(event: LogEvent): void {
-    const at = ms(event.time);
+  function one(event: LogEvent, storedAt: number): void {
+    const at = eventTimeMs(event.time, storedAt);
     switch (event.type) {
       case 'cycle.decided':
-        decided(event, at);
+        decided(event, at, storedAt);
         break;
       case 'plan.dispatched':
         dispatched(event, at);
@@ -605,6 +646,32 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     }
   }
 
+  /**
+   * The server's timestamp of an event, on a log that was restored the original one. Only the first events of a log can be
+   * restored ones: after an event that no restore published, none may claim another timestamp than its own.
+   */
+  function stampOf({ storedAt, originallyStoredAt }: StoredEvent): number {
+    if (!all.live && originallyStoredAt !== undefined) return originallyStoredAt;
+    if (!all.live) allFacts().live = true;
+    return storedAt;
+  }
+
+  /** No event, however made, ends a fold: one that cannot be folded makes its aggregate unplannable. */
+  function foldSafely(event: LogEvent, storedAt: number): void {
+    try {
+      one(upcast(event), storedAt);
+    } catch (error) {
+      unreadable({
+        sequence,
+        aggregate: event.aggregate,
+        claimedType: event.type,
+        claimedVersion: event.version,
+        problem: `it cannot be folded: ${error instanceof Error ? error.message : String(error)}`,
+        remedy: 'skip',
+      });
+    }
+  }
+
   const folder: Folder = {
     get sequence() {
       return sequence;
@@ -613,9 +680,10 @@ export function createFolder(from: LogState = initialLogState()): Folder {
       if (stored.sequence <= sequence) return folder;
       sequence = stored.sequence;
       const { event } = stored;
+      const stamp = stampOf(stored);
       if (event.type === 'unreadable') {
-        const { aggregate, claimedType, claimedVersion, problem } = event;
-        unreadable({ sequence, aggregate, claimedType, claimedVersion, problem });
+        const { aggregate, claimedType, claimedVersion, problem, remedy } = event;
+        unreadable({ sequence, aggregate, claimedType, claimedVersion, problem, remedy });
       } else if (event.aggregate === ALL && !ADDRESSES_ALL.has(event.type)) {
         unreadable({
           sequence,
@@ -623,8 +691,9 @@ export function createFolder(from: LogState = initialLogState()): Folder {
           claimedType: event.type,
           claimedVersion: event.version,
           problem: `${event.type} belongs to one aggregate and was addressed to all`,
+          remedy: 'skip',
         });
-      } else one(upcast(event));
+      } else foldSafely(event, stamp);
       return folder;
     },
     snapshot() {
@@ -682,55 +751,33 @@ const withoutWhy = (s: Required<StepFacts>): StepFacts => ({
   weights: s.weights,
 });
 
-/**
- * Milliseconds since the epoch of an ISO-8601 time. The usual form, `YYYY-MM-DDTHH:MM:SS.mmmZ`, is read digit by digit:
- * a log has one per event.
- */
-function ms(time: string): number {
-  if (time.length !== 24) return Date.parse(time);
-  const digits = (from: number, to: number): number => {
-    let value = 0;
-    for (let i = from; i < to; i++) value = value * 10 + time.charCodeAt(i) - 48;
-    return value;
-  };
-  return Date.UTC(
-    digits(0, 4),
-    digits(5, 7) - 1,
-    digits(8, 10),
-    digits(11, 13),
-    digits(14, 16),
-    digits(17, 19),
-    digits(20, 23),
-  );
-}
-
 /** The wanted steps and everything that they depend on, in step order. Steps that were rejected are not there to choose. */
 function withDependencies(steps: readonly StepFacts[], wanted: readonly number[]): readonly StepFacts[] {
   const byTask = new Map(steps.map((s) => [s.taskId, s]));
-  const chosen = new Set<StepFacts>();
-  const visit = (step: StepFacts): void => {
-    if (chosen.has(step)) return;
-    chosen.add(step);
-    for (const id of step.dependsOn) {
-      const before = byTask.get(id);
-      if (before !== undefined) visit(before);
-    }
-  };
-  for (const step of steps) if (wanted.includes(step.step)) visit(step);
-  return steps.filter((s) => chosen.has(s));
+  return reached(steps, wanted, (step) => step.dependsOn.flatMap((id) => byTask.get(id) ?? []));
 }
 
 /** The unwanted steps and everything that depends on them. */
 function withDependents(steps: readonly StepFacts[], unwanted: readonly number[]): readonly StepFacts[] {
-  const gone = new Set(steps.filter((s) => unwanted.includes(s.step)));
-  for (let grown = true; grown; ) {
-    grown = false;
-    const ids = new Set([...gone].map((s) => s.taskId));
-    for (const step of steps) {
-      if (gone.has(step) || !step.dependsOn.some((id) => ids.has(id))) continue;
-      gone.add(step);
-      grown = true;
+  const dependents = new Map<string, StepFacts[]>();
+  for (const step of steps)
+    for (const id of step.dependsOn) {
+      const known = dependents.get(id);
+      if (known === undefined) dependents.set(id, [step]);
+      else known.push(step);
     }
-  }
-  return steps.filter((s) => gone.has(s));
+  return reached(steps, unwanted, (step) => dependents.get(step.taskId) ?? []);
+}
+
+/** The steps of these numbers and all that follow from them, in step order; no chain is too long for it. */
+function reached(
+  steps: readonly StepFacts[],
+  numbers: readonly number[],
+  next: (step: StepFacts) => readonly StepFacts[],
+): readonly StepFacts[] {
+  const first = new Set(numbers);
+  const found = new Set(steps.filter((step) => first.has(step.step)));
+  // A set is iterated with what is added on the way.
+  for (const step of found) for (const other of next(step)) found.add(other);
+  return steps.filter((step) => found.has(step));
 }

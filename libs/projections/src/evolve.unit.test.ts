@@ -40,7 +40,8 @@ describe('a decision', () => {
     const [stored] = log.events;
     if (stored?.event.type !== 'cycle.decided') throw new Error('no decision');
     stored.event.data.snapshotTime = time;
-    expect(log.state().decided?.snapshotMs).toBe(Date.parse(time));
+    const storedAt = Date.parse(time) + 1000;
+    expect(fold([{ ...stored, storedAt }]).aggregates.get('gpu')?.decided?.snapshotMs).toBe(Date.parse(time));
   });
 
   it('of a dry run begins nothing', () => {

@@ -1,8 +1,9 @@
-import type { EngineOptions, PolicyImbalance, Reason, Step } from '@kronos/contracts';
+import type { EngineOptions, PolicyImbalance, Reason, Remedy, Step } from '@kronos/contracts';
 
 /**
  * What the event log says, folded: facts and their times, never deadlines. Times are milliseconds since the epoch,
- * taken from the bodies of the events. No value here depends on the reader's clock or options.
+ * taken from the bodies of the events and clamped to the server's timestamps. No value here depends on the reader's clock
+ * or options.
  */
 export type LogState = {
   /** Stream sequence of the last event folded; 0: none. */
@@ -24,7 +25,10 @@ export type ControlFacts = {
   readonly seen: ReadonlySet<string>;
 };
 
-export type AllFacts = ControlFacts;
+export type AllFacts = ControlFacts & {
+  /** An event that no restore published was folded: from here on events have the server's timestamp and no other. */
+  readonly live: boolean;
+};
 
 /** What the log says about one aggregate by itself. Decisions read {@link AggregateState}. */
 export type AggregateFacts = ControlFacts & {
@@ -263,6 +267,7 @@ export type UnreadableFact = {
   /** The version needed to read it; null where the event names none. */
   readonly claimedVersion: number | null;
   readonly problem: string;
+  readonly remedy: Remedy;
 };
 
 /** Finished plans kept for people, per aggregate. */
@@ -288,7 +293,7 @@ const noControls: ControlFacts = {
   seen: new Set(),
 };
 
-export const initialAllFacts: AllFacts = noControls;
+export const initialAllFacts: AllFacts = { ...noControls, live: false };
 
 export const initialAggregateFacts: AggregateFacts = {
   ...noControls,

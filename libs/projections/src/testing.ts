@@ -324,7 +324,14 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
       return push({ ...head, data: { ...data, purpose: 'evaluate' } });
     },
     unreadable(claimedType = 'migration.teleported', claimedVersion: number | null = 7) {
-      return push({ type: 'unreadable', aggregate: current, claimedType, claimedVersion, problem: 'unknown type' });
+      return push({
+        type: 'unreadable',
+        aggregate: current,
+        claimedType,
+        claimedVersion,
+        problem: 'unknown type',
+        remedy: 'upgrade',
+      });
     },
     /** The same event again, later: a retry that the server's dedupe window no longer covers. */
     again(event: LogEvent) {

@@ -100,9 +100,10 @@ export async function createRecording(directory: string): Promise<RecordingWrite
       await mkdir(join(directory, folder), { recursive: true });
       await put(`${folder}/${fileOf(snapshot)}`, json(body));
     },
-    async event({ sequence, storedAt, event }) {
+    async event({ sequence, storedAt, originallyStoredAt, event }) {
+      const original = originallyStoredAt === undefined ? {} : { originallyStoredAt: iso(originallyStoredAt) };
       const link = { after: events.last, previous: above === null ? null : digestOfText(above) };
-      above = JSON.stringify({ sequence, storedAt: new Date(storedAt).toISOString(), ...link, event });
+      above = JSON.stringify({ sequence, storedAt: iso(storedAt), ...original, ...link, event });
       const line = `${above}\n`;
       await log.appendFile(line);
       logHash.update(line);
@@ -129,6 +130,7 @@ export async function createRecording(directory: string): Promise<RecordingWrite
   };
 }
 
+const iso = (ms: number): string => new Date(ms).toISOString();
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 const detailsFile = (ref: ObjectRef): string => `${ref.digest.replace(/^sha256:/, '')}.json`;
 
@@ -248,13 +250,19 @@ async function loadSnapshot(file: string): Promise<LoadedSnapshot> {
   return read.loaded;
 }
 
-const lineSchema = z.object({ sequence: z.int().min(1), storedAt: z.iso.datetime(), event: z.unknown() });
+const lineSchema = z.object({
+  sequence: z.int().min(1),
+  storedAt: z.iso.datetime(),
+  originallyStoredAt: z.iso.datetime().optional(),
+  event: z.unknown(),
+});
 const unreadableSchema = z.object({
   type: z.literal('unreadable'),
   aggregate: z.string(),
   claimedType: z.string(),
   claimedVersion: z.number().nullable(),
   problem: z.string(),
+  remedy: z.enum(['upgrade', 'skip']).default('upgrade'),
 });
 const addressSchema = z.object({ aggregate: z.string() });
 
@@ -277,13 +285,14 @@ async function* eventsOf(
       const at = `${basename(directory)}/${LOG}:${number}`;
       const line = lineSchema.safeParse(parse(text, at));
       if (!line.success) throw invalid(at, line.error);
-      const { sequence, storedAt, event: body } = line.data;
+      const { sequence, storedAt, originallyStoredAt: original, event: body } = line.data;
       if (sequence > to) return;
       if (sequence < from) continue;
       const unreadable = unreadableSchema.safeParse(body);
       const aggregate = addressSchema.safeParse(body).data?.aggregate ?? '';
       const event = unreadable.success ? unreadable.data : readLogEvent(body, aggregate);
-      yield { sequence, storedAt: Date.parse(storedAt), event };
+      const stamp = original === undefined ? {} : { originallyStoredAt: Date.parse(original) };
+      yield { sequence, storedAt: Date.parse(storedAt), ...stamp, event };
     }
   } finally {
     await handle.close();

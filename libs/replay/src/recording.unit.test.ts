@@ -129,6 +129,7 @@ describe('a recording', () => {
         claimedType: 'x.y',
         claimedVersion: 3,
         problem: 'unknown type x.y',
+        remedy: 'upgrade',
       },
     };
     await recordRange(memoryHistory([...op.events, unreadable], op.snapshots), place('unreadable'), options);

@@ -166,6 +166,13 @@ export const causes = {
     apart: [],
     explains: ['service-unready', 'policy-skipped', 'policy-no-host', 'policy-no-server'],
   },
+  'options-conflict': {
+    severity: 'alarm',
+    remedy: 'Give all planners the same kronos.conf and restart those that started earlier.',
+    section: 'replicas-differ',
+    apart: [],
+    explains: ['replicas-differ'],
+  },
   'service-unready': {
     severity: 'alarm',
     remedy: 'Look at the log of that service.',
@@ -310,6 +317,21 @@ export const causes = {
     section: 'move-long',
     apart: ['task'],
     explains: [],
+  },
+  'server-in-error': {
+    severity: 'alarm',
+    remedy:
+      'Look whether the guest runs, then set its state or reboot it; `kronos quarantine release VM` removes this line.',
+    section: 'kronosserverinerror',
+    apart: ['server'],
+    explains: ['server-stuck', 'decision-warning'],
+  },
+  'abort-refused': {
+    severity: 'alarm',
+    remedy: 'Compare with `openstack server migration list`; `kronos close TASK` ends what nothing else can end.',
+    section: 'kronosabortrefused',
+    apart: ['task'],
+    explains: ['abort-unanswered', 'move-long', 'plan-expired'],
   },
   'abort-unanswered': {
     severity: 'alarm',

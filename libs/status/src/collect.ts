@@ -1,4 +1,4 @@
-import { bucketNames, type SnapshotTaken, streamNames } from '@kronos/contracts';
+import { bucketNames, eventTimeMs, type SnapshotTaken, serviceNames, streamNames } from '@kronos/contracts';
 import {
   bucketStream,
   type EventLog,
@@ -125,8 +125,9 @@ async function heartbeats(log: Source): Promise<ServiceFacts> {
   try {
     for await (const { message, problem, storedAt } of log.tail({ families: ['services'], since: 'all', end: true })) {
       if (problem !== undefined || message.type !== 'service.reported') continue;
-      const { service, instance, version } = message.by;
-      if (service === 'operator') continue;
+      const { instance, version } = message.by;
+      const service = serviceNames.find((name) => name === message.by.service);
+      if (service === undefined) continue;
       const { state, failing, aggregates, options, intervalSeconds } = message.data;
       found.push({
         service,
@@ -137,7 +138,7 @@ async function heartbeats(log: Source): Promise<ServiceFacts> {
         aggregates,
         options,
         intervalSeconds,
-        timeMs: Date.parse(message.time),
+        timeMs: eventTimeMs(message.time, storedAt),
         storedAtMs: storedAt,
       });
     }

@@ -224,6 +224,8 @@ function unready({ service, instance, state, failing }: Heartbeat): Finding[] {
         return { code: 'openstack-unread', place, about: service, text: `OpenStack is not read: ${brief(reason)}` };
       case 'prometheus':
         return { code: 'prometheus-unread', place, about: service, text: `Prometheus is not read: ${brief(reason)}` };
+      case 'options':
+        return { code: 'options-conflict', place, about, text: reason };
       case 'clock':
         return { code: 'clock-skew', place: { instance }, about, text: reason };
       case 'appends':
@@ -416,6 +418,14 @@ function moves({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
     const { slot } = task;
     const name = `${task.step.serverName} (${task.id})`;
     const place = { ...executor, task: task.id, server: task.step.serverId };
+    const refused = slot?.abortRefused ?? null;
+    if (refused !== null)
+      found.push({
+        code: 'abort-refused',
+        place,
+        about: aggregate,
+        text: `Nova refused to abort ${name} at ${when(refused.atMs, nowMs)}: ${refused.text} (${refused.status})`,
+      });
     const asked = task.abortAsked ?? task.cancelAsked;
     if (slot !== null && asked !== null && nowMs - asked.atMs > ABORT_MS)
       found.push({
@@ -434,6 +444,13 @@ function moves({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
     if (slot?.forced === true)
       found.push({ code: 'move-forced', place, about: aggregate, text: `${name} was forced past the scheduler` });
   }
+  for (const { serverId, serverName, taskId, from, destination, host, reasons } of state.damaged.values())
+    found.push({
+      code: 'server-in-error',
+      place: { aggregate, server: serverId, task: taskId },
+      about: aggregate,
+      text: `${serverName} is in ERROR on ${host ?? 'an unknown host'} after its move from ${from} to ${destination} (${taskId}): ${reasons[0]?.text ?? 'no reason is known'}`,
+    });
   const paused = state.paused.here ?? state.paused.everywhere;
   const idle = open.length > 0 && open.every((task) => task.slot === null && nowMs - task.notBeforeMs > UNSTARTED_MS);
   if (idle && paused === null)

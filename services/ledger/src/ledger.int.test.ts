@@ -188,7 +188,7 @@ describe('the ledger warns', () => {
 describe('the JSON interface', () => {
   async function shown() {
     const log = testLog('gpu', Date.now() - 100_000);
-    log.configured({ approval: 'manual', approvalTtlSeconds: 900 });
+    log.configured({ approvalTtlSeconds: 900 });
     const done = log.at(1).released([{ serverId: 'vm1', from: 'h1', to: 'h2' }]);
     log.at(2).dispatched(done);
     log.at(3).started({ task: `${done}-s1` });

@@ -21,13 +21,13 @@ type ArchiveOptions = ConfigOption & { readonly json?: boolean };
 
 /** archive verify | restore. */
 export function archiveCommands(program: Command, shell: Shell): void {
-  const archive = program.command('archive').description("the ledger's copy of the event log in files");
+  const archive = program.command('archive').description("Verify or restore the ledger's copy of the event log");
 
   archive
     .command('verify')
-    .description('read an archive and check its chain: every event, every file against the one before it')
-    .argument('<directory>', 'the archive: [ledger] archive_dir, or a copy of it')
-    .option('--json', 'print what was found as JSON')
+    .description('Check the chain of an archive: every event, and each file against the previous one')
+    .argument('<directory>', 'Archive directory: [ledger] archive_dir, or a copy of it')
+    .option('--json', 'Print the findings as JSON')
     .addHelpText(
       'after',
       `${examples([
@@ -42,9 +42,9 @@ export function archiveCommands(program: Command, shell: Shell): void {
     });
 
   withConfig(archive.command('restore'))
-    .description('put an archive onto an empty NATS server, event for event, so that Kronos goes on from there')
-    .argument('<directory>', 'the archive: [ledger] archive_dir, or a copy of it')
-    .option('--json', 'print what was done as JSON')
+    .description('Restore an archive to an empty NATS server, event by event')
+    .argument('<directory>', 'Archive directory: [ledger] archive_dir, or a copy of it')
+    .option('--json', 'Print the changes as JSON')
     .addHelpText(
       'after',
       `${examples(
@@ -95,7 +95,7 @@ async function requeue(shell: Shell, log: EventLog): Promise<number> {
   const view = await foldLog(log);
   const state = view.at().state;
   await view.close();
-  const by: Actor = { service: 'operator', instance: shell.person, version: kronosVersion };
+  const by: Actor = { service: 'restorer', instance: shell.person, version: kronosVersion };
   let requeued = 0;
   for (const aggregate of state.aggregates.keys())
     for (const request of lostRequests(aggregateState(state, aggregate), by, shell.now())) {

@@ -5,7 +5,7 @@ import { examples } from './help.ts';
 export function completionCommand(program: Command, shell: Shell): void {
   program
     .command('completion')
-    .description('print what makes the shell complete kronos commands and options')
+    .description('Print the completion script for a shell')
     .addArgument(new Argument('<shell>', 'which shell').choices(['bash', 'zsh']))
     .addHelpText(
       'after',

@@ -17,10 +17,10 @@ const QUIET_CYCLES = 2;
 export function demoCommand(program: Command, terminal: Terminal): void {
   program
     .command('demo')
-    .description('watch Kronos balance a simulated cloud: its own nats-server, the four services, no set-up')
-    .option('--keep', 'go on after the cloud is balanced, until Ctrl-C')
-    .option('--seed <n>', 'seed of the simulated cloud', '7')
-    .option('--speed <n>', 'how many times faster than real the simulated Nova works', '10')
+    .description('Balance a simulated cloud with the four services and a nats-server of its own')
+    .option('--keep', 'Keep running after the cloud is balanced, until Ctrl-C')
+    .option('--seed <n>', 'Seed of the simulated cloud', '7')
+    .option('--speed <n>', 'Run the simulated Nova this many times faster than real time', '10')
     .addHelpText('after', '\nExit status: 0 when the cloud ended balanced, 1 otherwise.')
     .action(async (options: { keep?: boolean; seed: string; speed: string }) => {
       process.exitCode = await demo(terminal, {

@@ -14,10 +14,10 @@ type EvaluateOptions = OperatorOptions & { readonly all?: boolean; readonly wait
 
 export function evaluateCommand(program: Command, shell: Shell): void {
   operatorCommand(program.command('evaluate'))
-    .description('look and decide now, without waiting for the next cycle')
-    .argument('[aggregate]', 'the aggregate; may be left out when only one is in scope')
-    .option('--all', 'all aggregates in scope')
-    .option('--wait <duration>', 'how long to wait for the decision; 0: only ask', '60s')
+    .description('Take a snapshot and decide now, without waiting for the next cycle')
+    .argument('[aggregate]', 'Aggregate (optional when only one is in scope)')
+    .option('--all', 'All aggregates in scope')
+    .option('--wait <duration>', 'Wait this long for the decision; 0: only ask', '60s')
     .addHelpText(
       'after',
       `${examples(

@@ -1,5 +1,5 @@
 import type { Decision, Reason } from '@kronos/contracts';
-import { type ByPolicy, type DestinationVerdict, reasonMeanings } from '@kronos/placement';
+import { type Assumed, type ByPolicy, type DestinationVerdict, reasonMeanings } from '@kronos/placement';
 import type { DamagedMove } from '@kronos/projections';
 import { type Explained, explainDecision, explainWhere, type History, liveHistory, type Wanted } from '@kronos/replay';
 import type { Command } from 'commander';
@@ -27,16 +27,19 @@ const SHOWN = 8;
 export function explainCommands(program: Command, shell: Shell): void {
   const explain = program
     .command('explain')
-    .description('why this moved, or why nothing did: a recorded decision run again with explanation on');
+    .description('Show why a VM moved, or why nothing did, by running a recorded decision again');
   const sub = (name: string, description: string): Command =>
     withConfig(explain.command(name))
       .description(description)
-      .option('--at <time>', 'the last decision of that time or earlier: 10m, 12:30, 2026-03-01T12:30Z (default: now)')
-      .option('-a, --aggregate <name>', 'only this aggregate')
-      .option('--in <directory>', 'of a recorded directory, instead of the running system')
-      .option('--json', 'print the explanation as JSON');
+      .option(
+        '--at <time>',
+        'Explain the last decision at or before this time: 10m, 12:30, 2026-03-01T12:30Z (default: now)',
+      )
+      .option('-a, --aggregate <name>', 'Only this aggregate')
+      .option('--in <directory>', 'Read a recorded directory instead of the running system')
+      .option('--json', 'Print the explanation as JSON');
 
-  sub('cycle', 'why a cycle ended as it did: gates, policies, refusals')
+  sub('cycle', 'Show the result of a cycle: what blocked it, policies, refusals')
     .addHelpText(
       'after',
       examples(
@@ -53,9 +56,9 @@ export function explainCommands(program: Command, shell: Shell): void {
       }),
     );
 
-  sub('plan', 'how good a plan is, and why each step')
-    .argument('[plan]', 'id of the plan (default: the last one)')
-    .option('--step <n>', 'one step in full: why this VM, why there, why not elsewhere')
+  sub('plan', 'Show the quality of a plan and the reason for each step')
+    .argument('[plan]', 'Plan id (default: the last plan)')
+    .option('--step <n>', 'Show one step in full: why this VM, why this destination, why no other')
     .addHelpText(
       'after',
       examples(
@@ -81,8 +84,8 @@ export function explainCommands(program: Command, shell: Shell): void {
       }),
     );
 
-  sub('vm', 'why a VM is moved, or stays where it is')
-    .argument('<vm>', 'uuid of the server, or its name')
+  sub('vm', 'Show why a VM moves or stays')
+    .argument('<vm>', 'Uuid or name of the server')
     .addHelpText(
       'after',
       examples(
@@ -105,8 +108,8 @@ export function explainCommands(program: Command, shell: Shell): void {
       }),
     );
 
-  sub('host', 'what a host holds, and why it takes or loses VMs')
-    .argument('<host>', 'the host, as Nova names its service')
+  sub('host', 'Show the VMs of a host and why it gains or loses VMs')
+    .argument('<host>', 'Nova service host')
     .addHelpText('after', examples(['kronos explain host compute-07', 'what it holds and what happens to it']))
     .action((host: string, options: ExplainOptions) =>
       run(shell, options, 'host', async (history, wanted) => {
@@ -240,11 +243,16 @@ function cycleText(terminal: Terminal, { explanation, decision }: Explained): st
         ),
     `\n${cycle.hosts.destinations} of ${count(cycle.hosts.all, 'host')} may be destinations${counted(cycle.hosts.refused)}\n`,
     `${cycle.vms.movable} of ${count(cycle.vms.all, 'VM')} may move${counted(cycle.vms.refused)}\n`,
+    assumedNote(cycle.assumed),
     drains,
     troubles(decision),
     refusals(cycle.refusals),
   ].join('');
 }
+
+/** Under figures that assume released moves to be done. */
+const assumedNote = (moves: number): string =>
+  moves === 0 ? '' : `All figures assume that the released moves of ${count(moves, 'VM')} are done.\n`;
 
 const counted = (counts: Readonly<Record<string, number>>): string => {
   const parts = Object.entries(counts).map(([code, n]) => `${n}: ${meaning(code)}`);
@@ -298,7 +306,7 @@ function planText(terminal: Terminal, { explanation, decision }: Explained): str
       { head: 'why', flex: true },
     ],
     rows,
-  )}${ended}${troubles(decision)}${refusals(decision.refusals)}`;
+  )}${ended}${assumedNote(explanation?.cycle().assumed ?? 0)}${troubles(decision)}${refusals(decision.refusals)}`;
 }
 
 function stepText(terminal: Terminal, { explanation, decision }: Explained, number: number): string {
@@ -387,13 +395,22 @@ function vmText(
       ? said
       : `it stays: ${meaning(vm.verdict.code)}${detail.length === 0 ? '' : ` (${detail.join(', ')})`}\n${said}`;
   return [
-    `${vm.serverName} (${vm.serverId}) on ${vm.host}\n`,
+    `${vm.serverName} (${vm.serverId}) on ${vm.host}${vm.assumed === null ? '' : `, ${assumedText(vm.assumed)}`}\n`,
     damaged,
     verdict,
     `it weighs ${values(vm.weights)}${vm.groups.length === 0 ? '' : `; in ${vm.groups.length === 1 ? 'group' : 'groups'} ${vm.groups.join(', ')}`}\n\n`,
     destinationsText(terminal, 'if it went to', vm.destinations),
   ].join('');
 }
+
+/** A released move that has not ended is assumed to be done, and must not be told as a fact. */
+const assumedText = ({ host, tasks }: Assumed): string =>
+  `assumed on ${host} by ${tasks
+    .map(
+      ({ taskId, startedAt }) =>
+        `task ${taskId}, ${startedAt === null ? 'not started yet' : `started at ${startedAt}`}`,
+    )
+    .join(' and ')}`;
 
 function hostText(terminal: Terminal, explained: Explained, name: string): string {
   const { explanation, decision, snapshot } = explained;
@@ -429,9 +446,10 @@ function hostText(terminal: Terminal, explained: Explained, name: string): strin
     damaged,
     host.drainRefusal === null ? '' : `not drained: ${meaning(host.drainRefusal)}\n`,
     moves,
+    ...host.assumedGone.map((gone) => `${names.get(gone.serverId) ?? gone.serverId} is here, ${assumedText(gone)}\n`),
     '\n',
     heaviest.length === 0
-      ? 'It holds no VM.\n'
+      ? 'It holds no VM, as far as released moves are assumed to be done.\n'
       : table(
           terminal,
           [
@@ -442,7 +460,11 @@ function hostText(terminal: Terminal, explained: Explained, name: string): strin
           heaviest.map((vm): Cell[] => [
             names.get(vm.serverId) ?? vm.serverId,
             values(vm.weights),
-            vm.refusal === null ? '' : { text: meaning(vm.refusal), style: 'dim' },
+            vm.assumed !== null
+              ? { text: `on ${vm.assumed.observed}, ${assumedText(vm.assumed)}`, style: 'dim' }
+              : vm.refusal === null
+                ? ''
+                : { text: meaning(vm.refusal), style: 'dim' },
           ]),
         ),
   ].join('');

@@ -18,8 +18,8 @@ export type OperatorOptions = ConfigOption & { readonly comment?: string; readon
 
 export const operatorCommand = (command: Command): Command =>
   withConfig(command)
-    .option('-m, --comment <text>', 'why, for those who read the log later')
-    .option('--json', 'print the outcome as JSON');
+    .option('-m, --comment <text>', 'Reason, recorded on the log')
+    .option('--json', 'Print the outcome as JSON');
 
 /** One command's outcome, as `--json` prints it. */
 export type Told = Outcome & {
@@ -96,14 +96,14 @@ const wholeNumbers = (value: string, previous: readonly number[] = []): number[]
 /** pause, resume, approve, reject, cancel, abort, close. */
 export function operatorCommands(program: Command, shell: Shell): void {
   const pauses = [
-    ['pause', 'aggregate.paused', 'plan nothing and start no move; moves that Nova runs go on'],
-    ['resume', 'aggregate.resumed', 'lift a pause'],
+    ['pause', 'aggregate.paused', 'Stop planning and starting moves; running migrations continue'],
+    ['resume', 'aggregate.resumed', 'End a pause'],
   ] as const;
   for (const [name, type, description] of pauses)
     operatorCommand(program.command(name))
       .description(description)
-      .argument('[aggregate]', 'the aggregate; may be left out when only one is in scope')
-      .option('--all', 'all aggregates at once, those to come too')
+      .argument('[aggregate]', 'Aggregate (optional when only one is in scope)')
+      .option('--all', 'All aggregates, future ones included')
       .addHelpText(
         'after',
         examples(
@@ -124,21 +124,21 @@ export function operatorCommands(program: Command, shell: Shell): void {
     [
       'approve',
       'plan.approved',
-      'release a plan that waits for approval, whole or in part',
-      'what it depends on is approved with it',
+      'Release a proposed plan, whole or in part',
+      'steps that they depend on are approved too',
     ],
     [
       'reject',
       'plan.rejected',
-      'turn down a plan that waits for approval, whole or in part',
-      'what depends on it is rejected with it',
+      'Reject a proposed plan, whole or in part',
+      'steps that depend on them are rejected too',
     ],
   ] as const;
   for (const [name, type, description, also] of answers)
     operatorCommand(program.command(name))
       .description(description)
-      .argument('[plan]', 'id of the plan; may be left out when only one waits')
-      .option('--step <numbers>', `only these steps, e.g. 1,3; ${also}`, wholeNumbers)
+      .argument('[plan]', 'Plan id (optional when only one plan waits)')
+      .option('--step <numbers>', `Only these steps, e.g. 1,3; ${also}`, wholeNumbers)
       .addHelpText(
         'after',
         `${examples(
@@ -159,13 +159,13 @@ export function operatorCommands(program: Command, shell: Shell): void {
       });
 
   const stops = [
-    ['cancel', 'migration.cancelled', 'take back released moves: those that run are aborted'],
-    ['abort', 'migration.aborted', 'have Nova abort moves that run; those that have not started are cancelled'],
+    ['cancel', 'migration.cancelled', 'Cancel released moves; running migrations are aborted'],
+    ['abort', 'migration.aborted', 'Abort running migrations; moves that have not started are cancelled'],
   ] as const;
   for (const [name, type, description] of stops)
     operatorCommand(program.command(name))
       .description(description)
-      .argument('<task...>', 'ids of tasks, as kronos status shows them')
+      .argument('<task...>', 'Task ids, as in kronos status')
       .addHelpText(
         'after',
         `${examples(
@@ -187,9 +187,9 @@ export function operatorCommands(program: Command, shell: Shell): void {
       });
 
   operatorCommand(program.command('close'))
-    .description('end a started move that nothing else ends: its slots are given back, Nova is left alone')
-    .argument('<task...>', 'ids of tasks, as kronos status shows them')
-    .option('--force', 'also close a move that nobody asked Nova to abort')
+    .description('End a started task that nothing else can end and free its slots; Nova is not called')
+    .argument('<task...>', 'Task ids, as in kronos status')
+    .option('--force', 'Also close a task whose abort was never requested')
     .addHelpText(
       'after',
       `${examples(

@@ -34,10 +34,10 @@ type PlanOptions = {
 
 export function planCommands(program: Command, shell: Shell): void {
   withConfig(program.command('plans'))
-    .description('recent plans, and what became of them')
-    .option('-s, --since <time>', 'how far back: 1d, 2h, 12:30, all', '1d')
-    .option('-a, --aggregate <name>', 'only this aggregate')
-    .option('--json', 'print them as JSON, with every step')
+    .description('List recent plans and their outcome')
+    .option('-s, --since <time>', 'Start at this time: 1d, 2h, 12:30, all', '1d')
+    .option('-a, --aggregate <name>', 'Only this aggregate')
+    .option('--json', 'Print the plans as JSON, with every step')
     .addHelpText(
       'after',
       examples(['kronos plans', 'of the last day'], ['kronos plans --since all', 'all there ever were']),
@@ -58,17 +58,17 @@ export function planCommands(program: Command, shell: Shell): void {
 
   const plan = program
     .command('plan')
-    .description('plan offline on a file of yours; or, with show, one plan and its steps')
-    .option('--cluster <file>', 'a cluster file: policies, hosts, VMs and groups as JSON (docs/cli.md)')
-    .option('--snapshot <file>', 'a recorded snapshot')
-    .option('-k, --max-migrations <n>', 'the budget; needed with --cluster', budget)
+    .description('Plan offline from a file, or show a plan')
+    .option('--cluster <file>', 'Cluster file: policies, hosts, VMs and groups as JSON (docs/cli.md)')
+    .option('--snapshot <file>', 'Recorded snapshot')
+    .option('-k, --max-migrations <n>', 'Budget; required with --cluster', budget)
     .addOption(
       new Option('--mode <mode>', 'spread the load, or pack it on few hosts (--cluster)').choices(['spread', 'pack']),
     )
     .addOption(new Option('--planner <name>', 'which planner (default: search)').choices(['search', 'greedy']))
-    .option('--set <option=value>', 'any option that decisions read, as in kronos.conf; repeatable', repeated)
-    .option('--cooldowns <file>', 'a cooldowns.json to start from (--snapshot)')
-    .option('--json', 'print the plan as JSON')
+    .option('--set <option=value>', 'Set an option of kronos.conf that decisions read; repeatable', repeated)
+    .option('--cooldowns <file>', 'Start from a cooldowns.json (--snapshot)')
+    .option('--json', 'Print the plan as JSON')
     .addHelpText(
       'after',
       `${examples(
@@ -90,9 +90,9 @@ export function planCommands(program: Command, shell: Shell): void {
     });
 
   withConfig(plan.command('show'))
-    .description('one plan: its steps, why each, and what became of it')
-    .argument('[plan]', 'id of the plan (default: the newest)')
-    .option('--json', 'print it as JSON')
+    .description('Show a plan, its steps, their reasons and their outcome')
+    .argument('[plan]', 'Plan id (default: the newest)')
+    .option('--json', 'Print it as JSON')
     .addHelpText('after', examples(['kronos plan show', 'the newest plan'], ['kronos plan show gpu-29537', 'this one']))
     .action(async (id: string | undefined, options: ConfigOption & { json?: boolean }) => {
       await withSession(shell, options, async ({ log, scope }) => {

@@ -8,10 +8,8 @@ import type { Shell } from '../shell.ts';
 export function provisionCommand(program: Command, shell: Shell): void {
   const { terminal } = shell;
   withConfig(program.command('provision'))
-    .description(
-      'create the streams, durables and buckets of Kronos in NATS, or bring them up to date; can be repeated',
-    )
-    .option('--json', 'print what was done as JSON')
+    .description('Create or update the streams, durables and buckets in NATS; idempotent')
+    .option('--json', 'Print the changes as JSON')
     .action(async (options: { config?: string; json?: boolean }) => {
       const { config } = loadConfig({ file: configFile(shell, options), env: shell.env, role: 'provision' });
       const logger = createLogger({ service: 'provision', version: kronosVersion, level: 'silent', format: 'json' });

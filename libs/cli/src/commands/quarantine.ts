@@ -19,14 +19,12 @@ type Scoped = { readonly aggregate?: string; readonly all?: boolean };
 
 /** quarantine list | add | release. */
 export function quarantineCommands(program: Command, shell: Shell): void {
-  const quarantine = program
-    .command('quarantine')
-    .description('VMs that are left alone: after a failed move, or because somebody said so');
+  const quarantine = program.command('quarantine').description('List, set and release quarantines of VMs');
 
   withConfig(quarantine.command('list'))
-    .description('which VMs are in quarantine, why and until when')
-    .argument('[aggregate]', 'only this aggregate (default: all in scope)')
-    .option('--json', 'print the table as JSON')
+    .description('List the VMs in quarantine, with reason and end')
+    .argument('[aggregate]', 'Only this aggregate (default: all in scope)')
+    .option('--json', 'Print the table as JSON')
     .addHelpText('after', examples(['kronos quarantine list', 'all of them']))
     .action(async (aggregate: string | undefined, options: ConfigOption & { json?: boolean }) => {
       await withSession(shell, options, async ({ log, scope }) => {
@@ -45,10 +43,10 @@ export function quarantineCommands(program: Command, shell: Shell): void {
     });
 
   operatorCommand(quarantine.command('add'))
-    .description('leave a VM alone for a while, or until it is released')
-    .argument('<vm>', 'uuid of the server, or its name')
-    .option('-a, --aggregate <name>', 'its aggregate; found in the newest snapshots when left out')
-    .option('--for <duration>', 'how long: 3600, 90m, 2d (default: until released)')
+    .description('Quarantine a VM for a time, or until it is released')
+    .argument('<vm>', 'Uuid or name of the server')
+    .option('-a, --aggregate <name>', 'Aggregate of the VM (default: found in the newest snapshots)')
+    .option('--for <duration>', 'Duration: 3600, 90m, 2d (default: until released)')
     .addHelpText(
       'after',
       examples(
@@ -68,8 +66,8 @@ export function quarantineCommands(program: Command, shell: Shell): void {
     });
 
   operatorCommand(quarantine.command('release'))
-    .description('end the quarantine of VMs, whatever set it')
-    .argument('<vm...>', 'uuids of servers, or names')
+    .description('Release VMs from quarantine')
+    .argument('<vm...>', 'Uuids or names of servers')
     .addHelpText('after', examples(['kronos quarantine release db-7', 'it may be moved again']))
     .action(async (vms: string[], options: OperatorOptions) => {
       await withSession(shell, options, async (session) => {

@@ -23,13 +23,16 @@ type RecordOptions = OperatorOptions & {
 
 export function recordCommand(program: Command, shell: Shell): void {
   operatorCommand(program.command('record'))
-    .description('keep what is seen now, to be replayed and never planned; or copy a range into a directory')
-    .argument('[aggregate]', 'only this aggregate (default: all in scope)')
-    .option('--to <directory>', 'write into a directory of readable files, with the log of the aggregates')
-    .option('-s, --since <time>', 'with --to: copy the snapshots since then instead of taking one now: 2h, 12:30, all')
-    .option('-u, --until <time>', 'with --since: copy up to then')
-    .option('--anonymize', 'with --to: replace names and ids by made-up ones, the same everywhere')
-    .option('--wait <duration>', 'how long to wait for the snapshot', '60s')
+    .description('Take a snapshot that is never planned, or copy a time range into a directory')
+    .argument('[aggregate]', 'Only this aggregate (default: all in scope)')
+    .option('--to <directory>', 'Write readable files into a directory, with the log of the aggregates')
+    .option(
+      '-s, --since <time>',
+      'With --to: copy the snapshots since this time instead of taking one now: 2h, 12:30, all',
+    )
+    .option('-u, --until <time>', 'With --since: copy up to this time')
+    .option('--anonymize', 'With --to: replace names and ids consistently')
+    .option('--wait <duration>', 'Wait this long for the snapshot', '60s')
     .addHelpText(
       'after',
       `${examples(

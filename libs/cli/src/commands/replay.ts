@@ -47,23 +47,23 @@ const SHOWN = 10;
 
 export function replayCommand(program: Command, shell: Shell): void {
   withConfig(program.command('replay'))
-    .description('run recorded decisions again and compare them, or see what would have been')
-    .argument('[directory]', 'a recorded directory (default: the running system)')
+    .description('Run recorded decisions again and compare them, or run them with changed options')
+    .argument('[directory]', 'Recorded directory (default: the running system)')
     .option(
       '-s, --since <time>',
-      'from this snapshot on: 2h, 12:30, 2026-03-01T12:30Z, all (default: as far back as snapshots are kept)',
+      'Start at this time: 2h, 12:30, 2026-03-01T12:30Z, all (default: the oldest snapshot)',
     )
-    .option('-u, --until <time>', 'up to this snapshot')
-    .option('-a, --aggregate <name>', 'only this aggregate; repeatable', repeated)
-    .option('--strict', 'count what another planner version decided otherwise as a failure')
-    .option('--set <option=value>', 'what if an option had been another: engine.cooldown=0; repeatable', repeated)
+    .option('-u, --until <time>', 'End at this time')
+    .option('-a, --aggregate <name>', 'Only this aggregate; repeatable', repeated)
+    .option('--strict', 'Treat differences to another planner version as failures')
+    .option('--set <option=value>', 'What-if: change an option, such as engine.cooldown=0; repeatable', repeated)
     .addOption(new Option('--planner <name>', 'what if this had been the planner').choices(['search', 'greedy']))
-    .option('--policies <file>', 'what if these had been the policies (a policies.yaml)')
-    .option('--cooldowns <file>', 'what is remembered at the start (default: cooldowns.json of the directory)')
-    .option('--what-if', 'what if every plan had been carried out at once, and nothing else otherwise')
-    .option('--moves', 'list every simulated move')
-    .option('--chart <file>', 'draw imbalance and moves over time, as recorded and as simulated, into an SVG file')
-    .option('--json', 'print everything as JSON')
+    .option('--policies <file>', 'What-if: use this policies.yaml')
+    .option('--cooldowns <file>', 'Cooldowns at the start (default: cooldowns.json of the directory)')
+    .option('--what-if', 'What-if: execute every plan immediately, change nothing else')
+    .option('--moves', 'List every simulated move')
+    .option('--chart <file>', 'Draw recorded and simulated imbalance and moves into an SVG file')
+    .option('--json', 'Print everything as JSON')
     .addHelpText(
       'after',
       `${examples(

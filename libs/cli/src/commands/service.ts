@@ -2,10 +2,10 @@ import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 
 const services = {
-  scorer: 'observe the cloud and score it',
-  planner: 'decide on each snapshot',
-  executor: 'carry out released moves (--aggregate NAME, repeatable, --unassigned: serve only these)',
-  ledger: 'checkpoints, archive, HTTP, console',
+  scorer: 'Run the scorer: observe and score the cloud',
+  planner: 'Run the planner: decide on each snapshot',
+  executor: 'Run the executor: execute released moves (--aggregate NAME, repeatable, --unassigned: serve only these)',
+  ledger: 'Run the ledger: checkpoints, archive, HTTP API, console',
 } as const;
 
 /** The program of a service. It is run as its own main module, never imported. */

@@ -7,8 +7,8 @@ import { examples, printJson } from './help.ts';
 
 export function statusCommand(program: Command, shell: Shell): void {
   withConfig(program.command('status'))
-    .description('is all well, what is it doing, what is it waiting for')
-    .option('--json', 'print everything as JSON')
+    .description('Show health, current activity and pending work')
+    .option('--json', 'Print everything as JSON')
     .addHelpText(
       'after',
       `${examples(

@@ -24,14 +24,14 @@ const DEFAULT: readonly Family[] = ['snapshots', 'plans', 'results', 'controls']
 
 export function tapCommand(program: Command, shell: Shell): void {
   withConfig(program.command('tap'))
-    .description('follow what happens, as it happens: what was seen, decided, done and asked')
-    .argument('[families...]', `which subjects: ${families.join(', ')} (default: ${DEFAULT.join(', ')})`)
-    .option('-a, --aggregate <name>', 'only this aggregate')
-    .option('-t, --type <types...>', 'only messages of these types; a part of the name will do')
-    .option('--vm <text>', 'only messages about this VM: its uuid, its name, or part of them')
-    .option('-s, --since <time>', 'begin in the past: 10m, 2h, 12:30, 2026-03-01T12:30Z, or all')
-    .option('--end', 'end when everything that is there has been shown')
-    .option('--raw', 'whole messages as JSON, one per line')
+    .description('Follow observations, decisions, results and commands as they happen')
+    .argument('[families...]', `Subjects: ${families.join(', ')} (default: ${DEFAULT.join(', ')})`)
+    .option('-a, --aggregate <name>', 'Only this aggregate')
+    .option('-t, --type <types...>', 'Only messages of these types; part of a name is enough')
+    .option('--vm <text>', 'Only messages about this VM: uuid, name, or part of them')
+    .option('-s, --since <time>', 'Begin in the past: 10m, 2h, 12:30, 2026-03-01T12:30Z, or all')
+    .option('--end', 'End after the last stored message')
+    .option('--raw', 'Print whole messages as JSON, one per line')
     .addHelpText(
       'after',
       examples(

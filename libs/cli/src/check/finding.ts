@@ -1,0 +1,26 @@
+/** One thing that was checked. `skipped`: a part that it needs failed. */
+export type Finding = {
+  /** Kind of check, for programs: stays the same over versions. */
+  readonly code: string;
+  /** The part that was checked: `NATS`, `aggregate gpu`, `policy cpu imbalance_query`. */
+  readonly what: string;
+  readonly state: 'ok' | 'warning' | 'failed' | 'skipped';
+  /** What is so, or what is wrong and where. Lines are separated by `\n`. */
+  readonly text: string;
+  /** What to do; null when there is nothing to do. */
+  readonly remedy: string | null;
+  /** The figures behind the text. */
+  readonly detail: Readonly<Record<string, number | string | readonly string[]>>;
+};
+
+export type Report = (finding: Finding) => void;
+
+type Rest = { readonly remedy?: string | undefined; readonly detail?: Finding['detail'] };
+
+export const finding = (
+  state: Finding['state'],
+  code: string,
+  what: string,
+  text: string,
+  { remedy, detail = {} }: Rest = {},
+): Finding => ({ code, what, state, text, remedy: remedy ?? null, detail });

@@ -1,0 +1,92 @@
+/** Whether anything can move in an aggregate under a configuration. Pure. */
+import { type EngineOptions, type Snapshot, UNASSIGNED } from '@kronos/contracts';
+import { emptyMemory, observe, type ReasonCode, reasonMeanings } from '@kronos/placement';
+import { type Finding, finding } from './finding.ts';
+
+/** One finding per problem of the observation, and one about the share of the VMs that may move. */
+export function judgeAggregate(
+  snapshot: Snapshot,
+  options: EngineOptions,
+  /** Names of all aggregates that Nova has. */
+  aggregates: readonly string[] = [],
+): Finding[] {
+  const title = snapshot.aggregate === UNASSIGNED ? 'the unassigned hosts' : `aggregate ${snapshot.aggregate}`;
+  const problems = snapshot.problems.map((problem) =>
+    finding('failed', `problem-${problem.code}`, title, `${problem.text}: nothing is planned`, {
+      remedy: problem.code === 'aggregate-not-found' ? unknownAggregate(aggregates) : undefined,
+    }),
+  );
+  if (snapshot.problems.some(({ code }) => code === 'aggregate-not-found')) return problems;
+  const observed = observe(snapshot, emptyMemory, options, Date.parse(snapshot.time));
+  const { cluster, vmGrounds, hostGrounds, judged } = observed;
+  const hosts = cluster.H;
+  const destinations = hosts - hostGrounds.size;
+  const refused = new Map<ReasonCode, number>();
+  for (const { code } of vmGrounds.values()) refused.set(code, (refused.get(code) ?? 0) + 1);
+  const movable = cluster.V - vmGrounds.size;
+  const skipped = judged.filter((policy) => policy.reason !== null);
+  const counts = [...refused].sort(([, a], [, b]) => b - a);
+  const detail = {
+    hosts,
+    destinations,
+    vms: cluster.V,
+    movable,
+    ...Object.fromEntries(counts),
+    policiesSkipped: skipped.map(({ policy }) => policy.name),
+  };
+  const share = cluster.V === 0 ? '' : ` (${Math.round((100 * movable) / cluster.V)} %)`;
+  const lines = [
+    `${hosts} hosts, ${destinations} may be destinations; ${movable} of ${cluster.V} VMs may move${share}`,
+    ...counts.map(
+      ([code, count]) => `${count} ${count === 1 ? 'VM' : 'VMs'} may not move: ${reasonMeanings[code]} (${code})`,
+    ),
+    ...hostLines(hostGrounds),
+    ...skipped.map(({ policy, reason }) => `policy ${policy.name} takes no part: ${reason?.text ?? ''}`),
+  ];
+  const end = (state: Finding['state'], code: string, remedy?: string): Finding[] => [
+    ...problems,
+    finding(state, code, title, lines.join('\n'), { remedy, detail }),
+  ];
+
+  if (hosts === 0)
+    return end('failed', 'aggregate-empty', 'There is nothing to balance. Add hosts, or correct [engine] aggregates.');
+  if (hosts === 1) return end('failed', 'aggregate-one-host', 'A move needs a second host in the same aggregate.');
+  if (options.balance && judged.length > 0 && skipped.length === judged.length)
+    return end(
+      'failed',
+      'policies-skipped',
+      'No policy takes part, so nothing is ever balanced. Correct the policies above.',
+    );
+  if (destinations === 0)
+    return end(
+      'warning',
+      'no-destination',
+      'No host may be a destination now. Enable hosts, or wait until they are up.',
+    );
+  if (cluster.V === 0) return end('warning', 'no-vms', 'There is no VM to move now.');
+  if (movable === 0 && refused.has('vm-no-profile'))
+    return end(
+      'failed',
+      'nothing-can-move',
+      'No VM can ever move under these policies. Correct vm_profile_query and its labels, or set vm_profile_fallback: flavor_vcpu_ratio.',
+    );
+  if (movable === 0) return end('warning', 'nothing-movable', 'No VM can move now. The reasons are above.');
+  const unseen = refused.get('vm-no-profile') ?? 0;
+  if (unseen > cluster.V / 2)
+    return end('warning', 'few-profiles', 'Most VMs have no sample. Check vm_profile_query and the exporter.');
+  return end('ok', 'aggregate');
+}
+
+function unknownAggregate(aggregates: readonly string[]): string {
+  const names = [...aggregates].sort().join(', ') || 'none';
+  return `Correct [engine] aggregates; Nova has: ${names}. A renamed aggregate starts without history.`;
+}
+
+function hostLines(grounds: ReadonlyMap<string, { readonly code: ReasonCode }>): string[] {
+  const byCode = new Map<ReasonCode, string[]>();
+  for (const [host, { code }] of grounds) byCode.set(code, [...(byCode.get(code) ?? []), host]);
+  return [...byCode].map(([code, hosts]) => {
+    const names = hosts.length <= 5 ? hosts.join(', ') : `${hosts.slice(0, 5).join(', ')} and ${hosts.length - 5} more`;
+    return `no destination: ${names}: ${reasonMeanings[code]} (${code})`;
+  });
+}

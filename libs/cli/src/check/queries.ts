@@ -1,0 +1,223 @@
+/** Judges the answers of Prometheus as the scorer does. Pure. */
+import type { HostReading, Policy, Reason, Snapshot, VmReading } from '@kronos/contracts';
+import type { MatchedAnswers } from '@kronos/observation';
+import type { HostNames, Sample, VmNames } from '@kronos/prometheus';
+import { type Finding, finding } from './finding.ts';
+import { differingLabels, hostLabels, labelNames, rangeRemedy, vmLabels } from './labels.ts';
+
+export type QueryInput = {
+  readonly policies: readonly Policy[];
+  readonly answers: MatchedAnswers;
+  /** One per aggregate; empty when Nova could not be read. */
+  readonly snapshots: readonly Snapshot[];
+  /** Of the whole cloud. */
+  readonly hosts: readonly HostNames[];
+  readonly vms: readonly VmNames[];
+};
+
+type HostField = 'imbalance_query' | 'capacity_query' | 'host_size_query';
+
+/** One finding per query of an enabled policy. */
+export function judgeQueries(input: QueryInput): Finding[] {
+  return input.policies
+    .filter((policy) => policy.enabled)
+    .flatMap((policy) => [
+      hostQuery(input, policy, 'imbalance_query', policy.imbalanceQuery),
+      ...(policy.capacityQuery === null ? [] : [hostQuery(input, policy, 'capacity_query', policy.capacityQuery)]),
+      ...(policy.hostSizeQuery === null ? [] : [hostQuery(input, policy, 'host_size_query', policy.hostSizeQuery)]),
+      vmQuery(input, policy),
+    ]);
+}
+
+function hostQuery(input: QueryInput, policy: Policy, field: HostField, query: string): Finding {
+  const what = `policy ${policy.name} ${field}`;
+  const { matched } = found(input.answers.hosts, (one) => one.query === query && one.label === policy.hostLabel);
+  const samples = matched.answer.instant ?? [];
+  const readings = input.snapshots.map((snapshot) => ({
+    aggregate: snapshot.aggregate,
+    reading: found(snapshot.hostReadings, (one) => one.query === query && one.label === policy.hostLabel),
+  }));
+  const named = new Set(matched.byLabel.values());
+  const values = samples.map((sample) => sample.value).filter(Number.isFinite);
+  const detail = { series: samples.length, hostsMatched: named.size, ...rangeDetail(values) };
+  const lines = [summary(samples, `${named.size} hosts`)];
+  const end = (state: Finding['state'], code: string, remedy?: string): Finding =>
+    finding(state, code, what, lines.join('\n'), { remedy, detail });
+
+  const failure = unanswered(matched.answer.failure, samples, query);
+  if (failure !== null) {
+    lines[0] = failure.text;
+    return end('failed', failure.code, failure.remedy);
+  }
+  if (input.hosts.length > 0 && named.size === 0) {
+    const { text, remedy } = wrongHostLabel(policy, samples, input.hosts);
+    lines.push(text);
+    return end('failed', 'host-label', remedy);
+  }
+  if (matched.unlabelled === samples.length) {
+    lines.push(`no series has the label ${policy.hostLabel}; the series have: ${list(labelNames(samples))}`);
+    return end('failed', 'host-label', 'Set host_label to the label that names the host.');
+  }
+  const twins = [...matched.instant].filter(([, series]) => series.length > 1);
+  if (twins.length > 0) {
+    const [host, series] = twins[0] as (typeof twins)[number];
+    const labels = differingLabels(series);
+    lines.push(`${twins.length} hosts have several series, ${host} among them; they differ in ${list(labels)}`);
+    const label = labels[0] ?? 'job';
+    const value = series[0]?.labels[label] ?? '';
+    return end(
+      'failed',
+      'host-series-duplicate',
+      `Two exporters report the same host. Select one of them, for instance with {${label}=${JSON.stringify(value)}}, or aggregate with max by (${policy.hostLabel}).`,
+    );
+  }
+  const outside = [...new Set(values.filter((value) => value < 0 || value > 1))];
+  if (field !== 'host_size_query' && outside.length > 0) {
+    lines.push(`${outside.length} values are outside [0,1]: the scorer skips the policy`);
+    return end('failed', 'host-range', rangeRemedy(Math.max(...values), Math.min(...values)));
+  }
+  const unhealthy = readings.filter(({ reading }) => reading.health !== 'HEALTHY');
+  for (const { aggregate, reading } of unhealthy) lines.push(`aggregate ${aggregate}: ${health(reading)}`);
+  if (unhealthy.length > 0) return end('failed', 'host-health', healthRemedy(unhealthy.map((one) => one.reading)));
+  if (matched.unknown.length > 0) lines.push(`label values that name no host of the cloud: ${list(matched.unknown)}`);
+  if (matched.ambiguous.length > 0) {
+    lines.push(`label values that name several hosts: ${list(matched.ambiguous)}`);
+    return end('warning', 'host-label-ambiguous', 'Use a label whose values name one host each.');
+  }
+  return end('ok', 'host-query');
+}
+
+function vmQuery(input: QueryInput, policy: Policy): Finding {
+  const what = `policy ${policy.name} vm_profile_query`;
+  const isIt = (one: { query: string; label: string; labelType: string }): boolean =>
+    one.query === policy.vmProfileQuery &&
+    one.label === policy.vmProfileLabel &&
+    one.labelType === policy.vmProfileLabelType;
+  const { matched } = found(input.answers.vms, isIt);
+  const samples = matched.answer.instant ?? [];
+  const named = new Set(matched.byLabel.values());
+  const values = samples.map((sample) => sample.value).filter(Number.isFinite);
+  const servers = new Set(input.snapshots.flatMap((snapshot) => snapshot.servers.map((server) => server.id)));
+  const usable = new Set(input.snapshots.flatMap((snapshot) => Object.keys(found(snapshot.vmReadings, isIt).values)));
+  const detail = {
+    series: samples.length,
+    vmsMatched: named.size,
+    vmsInScope: servers.size,
+    vmsWithValue: usable.size,
+    ...rangeDetail(values),
+  };
+  const lines = [summary(samples, `${named.size} VMs`)];
+  // Without data the fallback applies; with `skip` no VM can move.
+  const bad = policy.vmProfileFallback === 'skip' ? 'failed' : 'warning';
+  const end = (state: Finding['state'], code: string, remedy?: string): Finding =>
+    finding(state, code, what, lines.join('\n'), { remedy, detail });
+  const fallback =
+    policy.vmProfileFallback === 'skip'
+      ? 'vm_profile_fallback is skip, so a VM without a value never moves'
+      : `VMs without a value use the fallback ${policy.vmProfileFallback}`;
+
+  const failure = unanswered(matched.answer.failure, samples, policy.vmProfileQuery);
+  if (failure !== null) {
+    lines[0] = failure.text;
+    lines.push(fallback);
+    // A refused query is a mistake under any fallback.
+    return end(failure.code === 'query-refused' ? 'failed' : bad, failure.code, failure.remedy);
+  }
+  if (input.vms.length > 0 && named.size === 0) {
+    const [best] = vmLabels(samples, input.vms);
+    lines.push(
+      `no value of the label ${policy.vmProfileLabel} is a ${policy.vmProfileLabelType} of a VM; the series have: ${list(labelNames(samples))}`,
+      fallback,
+    );
+    const remedy =
+      best === undefined
+        ? 'No label names a VM of this cloud. Use an exporter or a recording rule whose series carry the uuid, the libvirt domain (instance-...) or the display name.'
+        : `Set vm_profile_label: ${best.label} and vm_profile_label_type: ${best.type} (${best.matched} VMs match).`;
+    return end('failed', 'vm-label', remedy);
+  }
+  const outside = values.filter((value) => value < 0 || value > 1).length;
+  if (outside > 0) {
+    lines.push(`${outside} of ${samples.length} values are outside [0,1] and count as missing`, fallback);
+    const state = usable.size === 0 ? 'failed' : 'warning';
+    return end(state, 'vm-range', rangeRemedy(Math.max(...values), Math.min(...values)));
+  }
+  if (servers.size > 0 && usable.size === 0) {
+    lines.push(`no VM in scope has a value (${servers.size} VMs); ${fallback}`);
+    return end(bad, 'vm-unmatched', 'Check that the exporter runs on the hosts in scope.');
+  }
+  if (servers.size > 0) lines.push(`${usable.size} of ${servers.size} VMs in scope have a value; ${fallback}`);
+  if (matched.ambiguous.length > 0)
+    lines.push(`${matched.ambiguous.length} label values name several VMs: no data for any of them`);
+  return end('ok', 'vm-query');
+}
+
+/** An answer that could not be had, or is empty. */
+function unanswered(
+  failure: { readonly kind: 'refused' | 'unreachable'; readonly text: string } | null,
+  samples: readonly Sample[],
+  query: string,
+): { readonly code: string; readonly text: string; readonly remedy: string } | null {
+  if (failure?.kind === 'refused')
+    return { code: 'query-refused', text: failure.text, remedy: `Correct the query: ${query}` };
+  if (failure !== null)
+    return { code: 'query-unanswered', text: failure.text, remedy: 'Check [prometheus] and its timeout.' };
+  if (samples.length > 0) return null;
+  return {
+    code: 'query-empty',
+    text: 'no series',
+    remedy: `Prometheus has no series for the query. Check that the exporter is scraped and that the metric exists: ${query}`,
+  };
+}
+
+function wrongHostLabel(
+  policy: Policy,
+  samples: readonly Sample[],
+  hosts: readonly HostNames[],
+): Omit<Reason, 'code'> & {
+  readonly remedy: string;
+} {
+  const [best] = hostLabels(samples, hosts);
+  const text = `no value of the label ${policy.hostLabel} is a host; the series have: ${list(labelNames(samples))}`;
+  if (best !== undefined) return { text, remedy: `Set host_label: ${best.label} (${best.matched} hosts match).` };
+  const example = hosts[0]?.serviceHost ?? '';
+  return {
+    text,
+    remedy: `No label names a host of Nova (such as ${example}). Give the scrape targets names that Nova knows, or add a label with relabel_configs.`,
+  };
+}
+
+const health = ({ health: state, text }: Pick<HostReading | VmReading, 'health' | 'text'>): string =>
+  text === '' ? state : `${state}: ${text}`;
+
+function healthRemedy(readings: readonly Pick<HostReading, 'health'>[]): string {
+  const states = new Set(readings.map((reading) => reading.health));
+  if (states.has('STALE'))
+    return 'An exporter stopped reporting. Check the scrape targets of the hosts that are named.';
+  if (states.has('PARTIAL'))
+    return 'Run the exporter on every host of the aggregate, and check that Prometheus scrapes it.';
+  return 'Check Prometheus and the query.';
+}
+
+const summary = (samples: readonly Sample[], matched: string): string => {
+  const values = samples.map((sample) => sample.value).filter(Number.isFinite);
+  const range =
+    values.length === 0 ? 'no value' : `from ${short(Math.min(...values))} to ${short(Math.max(...values))}`;
+  return `${samples.length} series, ${matched} matched, ${range}`;
+};
+
+const rangeDetail = (values: readonly number[]): Record<string, number> =>
+  values.length === 0 ? {} : { lowest: Math.min(...values), highest: Math.max(...values) };
+
+const short = (value: number): string => String(Number(value.toPrecision(4)));
+
+const list = (names: readonly string[], most = 8): string => {
+  if (names.length === 0) return 'none';
+  return names.length <= most ? names.join(', ') : `${names.slice(0, most).join(', ')} and ${names.length - most} more`;
+};
+
+/** Every query of an enabled policy was asked and is in every snapshot. */
+function found<T>(items: readonly T[], is: (item: T) => boolean): T {
+  const item = items.find(is);
+  if (item === undefined) throw new RangeError('a query of a policy was not asked');
+  return item;
+}

@@ -1,0 +1,54 @@
+import type { Actor } from './envelope.ts';
+import type { Message, MessageOf, MessageType } from './messages.ts';
+
+/** Who writes messages: a service, or the `kronos` command under one of its NATS users. */
+export type Service = Actor['service'];
+
+/**
+ * Which services may write each type. Together with the family of the type (`messagesByFamily`) this is the one table of
+ * authority: appending, reading, the permissions of NATS users and the tests use it.
+ */
+export const authors: Readonly<Record<MessageType, readonly Service[]>> = {
+  'snapshot.taken': ['scorer'],
+  'inventory.reported': ['scorer'],
+  'cycle.decided': ['planner'],
+  'plan.dispatched': ['planner'],
+  'planner.configured': ['planner'],
+  // The executor for retries; the restorer for tasks whose work queue was lost.
+  'migration.requested': ['planner', 'executor', 'restorer'],
+  'migration.started': ['executor'],
+  'migration.observed': ['executor'],
+  'migration.suspected': ['executor'],
+  'migration.abortRequested': ['executor'],
+  'migration.abortRefused': ['executor'],
+  'migration.completed': ['executor'],
+  // The planner only for tasks that no executor ended, see `wrongAuthor`.
+  'migration.failed': ['executor', 'planner'],
+  'migration.skipped': ['executor'],
+  'aggregate.paused': ['operator'],
+  'aggregate.resumed': ['operator'],
+  'plan.approved': ['operator'],
+  'plan.rejected': ['operator'],
+  'instance.quarantined': ['operator'],
+  'instance.unquarantined': ['operator'],
+  'migration.cancelled': ['operator'],
+  'migration.aborted': ['operator'],
+  'migration.closed': ['operator'],
+  'evaluation.requested': ['operator'],
+  'state.checkpointed': ['ledger'],
+  'service.reported': ['scorer', 'planner', 'executor', 'ledger'],
+};
+
+/** Why the author of a message may not have written it; null where it may. */
+export function wrongAuthor(message: Message): string | null {
+  const { service } = message.by;
+  const allowed = authors[message.type];
+  if (!allowed.includes(service))
+    return `${message.type} is written by the ${allowed.join(' or the ')}, and this one names the ${service} as its author`;
+  if (service === 'planner' && message.type === 'migration.failed' && !endsUnstarted(message))
+    return 'the planner may only end tasks that were never started, as Cancelled, and this result says something else';
+  return null;
+}
+
+const endsUnstarted = ({ data }: Extract<MessageOf<'results'>, { type: 'migration.failed' }>): boolean =>
+  !data.started && !data.retryPending && data.errorType === 'Cancelled' && data.hostAtFault === null;

@@ -1,0 +1,15 @@
+/**
+ * Constants of every reader and of the fold. No option exceeds them, so that the state is the same on every machine and
+ * what it forgets can never matter again.
+ */
+
+/** Arrays and objects inside one another in a message or a stored body. */
+export const MAX_DEPTH = 64;
+/** Values (elements and fields, nested ones included) of one message: bounds the time that its validation takes. */
+export const MAX_MESSAGE_VALUES = 150_000;
+
+/** The time in a body counts only as far as it is within this of the server's timestamp. */
+export const MAX_TIME_DIFFERENCE_MS = 60_000;
+
+/** A failed attempt cannot put off the next one further than this. */
+export const MAX_RETRY_WAIT_SECONDS = 3_600;

@@ -1,0 +1,36 @@
+import { MAX_TIME_DIFFERENCE_MS } from './limits.ts';
+
+/**
+ * Milliseconds since the epoch of an ISO-8601 time. The usual form, `YYYY-MM-DDTHH:MM:SS.mmmZ`, is read digit by digit:
+ * a log has one per event.
+ */
+export function timeMs(time: string): number {
+  if (time.length !== 24) return Date.parse(time);
+  const digits = (from: number, to: number): number => {
+    let value = 0;
+    for (let i = from; i < to; i++) value = value * 10 + time.charCodeAt(i) - 48;
+    return value;
+  };
+  return Date.UTC(
+    digits(0, 4),
+    digits(5, 7) - 1,
+    digits(8, 10),
+    digits(11, 13),
+    digits(14, 16),
+    digits(17, 19),
+    digits(20, 23),
+  );
+}
+
+/**
+ * When an event happened, in milliseconds since the epoch: the time in its body, clamped to the server's timestamp
+ * +- {@link MAX_TIME_DIFFERENCE_MS}. No clock and no forged year reaches further.
+ *
+ * @param time ISO-8601, from the body
+ * @param storedAtMs the server's timestamp of the message
+ */
+export function eventTimeMs(time: string, storedAtMs: number): number {
+  const stated = timeMs(time);
+  if (Number.isNaN(stated)) return storedAtMs;
+  return Math.min(Math.max(stated, storedAtMs - MAX_TIME_DIFFERENCE_MS), storedAtMs + MAX_TIME_DIFFERENCE_MS);
+}
