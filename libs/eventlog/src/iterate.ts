@@ -206,6 +206,7 @@ export async function* replaySnapshots(
 const startOf = (since: TailOptions['since']): ReaderStart => {
   if (since === undefined || since === 'new') return { at: 'new' };
   if (since === 'all') return { at: 'sequence', sequence: 1 };
+  if (since === 'last') return { at: 'lastPerSubject' };
   return since instanceof Date ? { at: 'time', time: since } : { at: 'sequence', sequence: since };
 };
 

@@ -218,8 +218,8 @@ export interface TaskWorker {
 export type TailOptions = {
   readonly families: readonly Family[];
   readonly aggregates?: readonly string[];
-  /** A time, a sequence (one family's stream), only new messages, or all. Default `new`. */
-  readonly since?: Date | number | 'new' | 'all';
+  /** A time, a sequence (one family's stream), only new messages, all, or the last one of each subject. Default `new`. */
+  readonly since?: Date | number | 'new' | 'all' | 'last';
   /** End when everything that was there at the start has been delivered. Default false: follow. */
   readonly end?: boolean;
 };

@@ -1,29 +1,20 @@
 import type { Snapshot, SnapshotTaken } from '@kronos/contracts';
-import { BadObject, type Delivery, type EventLog, MissingObject } from '@kronos/eventlog';
+import { BadObject, type EventLog, MissingObject } from '@kronos/eventlog';
 
 /** The newest snapshot's message of an aggregate; null when the stream has none. */
 export async function newestSnapshot(
   log: Pick<EventLog, 'lastSequenceOf' | 'tail'>,
   aggregate: string,
 ): Promise<SnapshotTaken | null> {
-  return (await newestSnapshotMessage(log, aggregate))?.message ?? null;
-}
-
-/** The newest snapshot's message of an aggregate, as the stream delivers it; null when the stream has none. */
-export async function newestSnapshotMessage(
-  log: Pick<EventLog, 'lastSequenceOf' | 'tail'>,
-  aggregate: string,
-): Promise<(Delivery & { readonly message: SnapshotTaken }) | null> {
   const since = await log.lastSequenceOf('snapshots', aggregate);
   if (since === 0) return null;
-  for await (const delivered of log.tail({
+  for await (const { message, problem } of log.tail({
     families: ['snapshots'],
     aggregates: [aggregate],
     since,
     end: true,
   }))
-    if (delivered.problem === undefined && delivered.message.type === 'snapshot.taken')
-      return { ...delivered, message: delivered.message };
+    if (problem === undefined && message.type === 'snapshot.taken') return message;
   return null;
 }
 

@@ -8,7 +8,6 @@ import {
   StreamUnavailable,
 } from '@kronos/eventlog';
 import { type AggregateState, aggregateState, type LogState } from '@kronos/projections';
-import { newestSnapshotMessage } from '@kronos/replay';
 import type {
   AggregateInput,
   Facts,
@@ -19,7 +18,7 @@ import type {
   StreamFacts,
 } from './facts.ts';
 
-type Source = Pick<EventLog, 'lastSequenceOf' | 'tail' | 'replay' | 'replaySnapshots' | 'usage'>;
+type Source = Pick<EventLog, 'tail' | 'replay' | 'replaySnapshots' | 'usage'>;
 
 /** A snapshot's stamp may be earlier than its time by the difference of two clocks. */
 const CLOCKS_MS = 60_000;
@@ -38,7 +37,7 @@ export type Look = {
 /** What one look at the event log finds. @throws what the event log throws */
 export async function collectFacts({ log, state, scope, maxClockSkewMs, clock }: Look): Promise<Facts> {
   const [aggregates, streams, services] = await Promise.all([
-    Promise.all(scope.map((aggregate) => inputOf(log, aggregateState(state, aggregate)))),
+    inputs(log, scope, state),
     Promise.all(watched.map((stream) => streamFacts(log, stream))),
     heartbeats(log),
   ]);
@@ -68,9 +67,30 @@ function natsFacts(error: unknown): NatsFacts | null {
   return null;
 }
 
-async function inputOf(log: Source, state: AggregateState): Promise<AggregateInput> {
+/** Aggregates that are read at the same time: each takes a consumer for a moment, and a stream has only so many. */
+const AT_ONCE = 8;
+
+async function inputs(log: Source, scope: readonly string[], state: LogState): Promise<AggregateInput[]> {
+  const newest = new Map<string, Newest>();
+  for await (const one of log.tail({ families: ['snapshots'], aggregates: scope, since: 'last', end: true }))
+    if (one.problem === undefined && one.message.type === 'snapshot.taken')
+      newest.set(one.message.aggregate, { message: one.message, storedAt: one.storedAt });
+  const found: AggregateInput[] = [];
+  for (let i = 0; i < scope.length; i += AT_ONCE)
+    found.push(
+      ...(await Promise.all(
+        scope
+          .slice(i, i + AT_ONCE)
+          .map((aggregate) => inputOf(log, aggregateState(state, aggregate), newest.get(aggregate) ?? null)),
+      )),
+    );
+  return found;
+}
+
+type Newest = { readonly message: SnapshotTaken; readonly storedAt: number };
+
+async function inputOf(log: Source, state: AggregateState, newest: Newest | null): Promise<AggregateInput> {
   const { aggregate } = state;
-  const newest = await newestSnapshotMessage(log, aggregate);
   const [undecidedSinceMs, lastDecision] = await Promise.all([
     newest === null ? null : undecidedSince(log, state, newest),
     state.decided === null ? null : decisionAt(log, aggregate, state.decided.sequence),
@@ -78,7 +98,7 @@ async function inputOf(log: Source, state: AggregateState): Promise<AggregateInp
   return { aggregate, state, newest: newest === null ? null : seen(newest), undecidedSinceMs, lastDecision };
 }
 
-const seen = ({ message, storedAt }: { message: SnapshotTaken; storedAt: number }): NewestSnapshot => ({
+const seen = ({ message, storedAt }: Newest): NewestSnapshot => ({
   ...message.data,
   timeMs: Date.parse(message.time),
   storedAtMs: storedAt,
@@ -88,7 +108,7 @@ const seen = ({ message, storedAt }: { message: SnapshotTaken; storedAt: number 
 async function undecidedSince(
   log: Source,
   { aggregate, decided }: AggregateState,
-  newest: { readonly message: SnapshotTaken },
+  newest: Newest,
 ): Promise<number | null> {
   const decidedMs = decided?.snapshotMs ?? Number.NEGATIVE_INFINITY;
   if (Date.parse(newest.message.time) <= decidedMs) return null;

@@ -2,6 +2,7 @@ import { newestCheckpoint } from '@kronos/checkpoints';
 import { ALL, messageId, type StateCheckpointed, type StoredEvent } from '@kronos/contracts';
 import { canonicalState, fold } from '@kronos/projections';
 import { randomHistory, testLog } from '@kronos/projections/testing';
+import { collectFacts, statusOf } from '@kronos/status';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ledgerBed } from './testing.ts';
 
@@ -204,6 +205,31 @@ describe('the JSON interface', () => {
     await bed.append(log.events);
     return { done, plan, waiting, ledger: await bed.start({ scope: ['gpu', 'idle one'] }) };
   }
+
+  it('gives the alarms of kronos status, with the services that report', async () => {
+    const time = new Date().toISOString();
+    for (const service of ['scorer', 'executor', 'ledger'] as const)
+      await bed.log.append({
+        type: 'service.reported',
+        version: 1,
+        id: `beat-${service}`,
+        time,
+        aggregate: ALL,
+        by: { service, instance: `${service}-1`, version: '0.1.0' },
+        correlationId: `${service}/${service}-1`,
+        causationId: null,
+        data: { state: 'running', failing: [], startedAt: time, intervalSeconds: 10, aggregates: ['gpu'], options: {} },
+      });
+    const ledger = await bed.start({ scope: ['gpu'] });
+    const { body } = await ledger.get('/api/v1/alarms');
+    const look = { log: bed.log, state: fold(await stored()), scope: ['gpu'], maxClockSkewMs: 5000, clock: Date.now };
+    const { alarms } = statusOf(await collectFacts(look));
+    expect(body).toMatchObject({ well: false, alarms, services: [{ service: 'scorer' }, { service: 'executor' }, {}] });
+    expect(alarms).toMatchObject([
+      { code: 'service-missing', about: 'planner' },
+      { code: 'snapshot-none', about: 'gpu' },
+    ]);
+  });
 
   it('lists aggregates of the configuration and of the log', async () => {
     const { ledger, waiting } = await shown();

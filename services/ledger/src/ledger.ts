@@ -21,6 +21,7 @@ import {
   withSpan,
 } from '@kronos/telemetry';
 import type { Tracer } from '@opentelemetry/api';
+import { alarmReader } from './alarms.ts';
 import { statesOf } from './api/pages.ts';
 import { addRoutes } from './api/routes.ts';
 import { type ArchiveOptions, startArchiver } from './archive.ts';
@@ -205,7 +206,10 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   });
   if (archiver !== null)
     http.check('archive', () => (archiver.trouble === null ? { ok: true } : { ok: false, reason: archiver.trouble }));
-  addRoutes(http, { state, history: seen, log, scope: options.scope, version: by.version, clock });
+  const { scope } = options;
+  const maxClockSkewMs = options.maxClockSkewSeconds * 1000;
+  const status = alarmReader({ log, state, scope, maxClockSkewMs, clock: input.clock });
+  addRoutes(http, { state, history: seen, log, scope, version: by.version, clock, status });
   if (options.console) await addConsole(http);
 
   input.onScrape(() => {

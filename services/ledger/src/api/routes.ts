@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { ALL, type StoredEvent } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import { aggregateState, type LogState } from '@kronos/projections';
+import type { Status } from '@kronos/status';
 import { type HttpServer, sendBusy, sendJson } from '@kronos/telemetry';
 import { type History, RECENT_DECISIONS } from '../history.ts';
 import { type HistoryEntry, historyEntry, type Ids, idsOf } from './describe.ts';
@@ -27,6 +28,8 @@ export type ApiInput = {
   readonly scope: readonly string[];
   readonly version: string;
   readonly clock: () => number;
+  /** What is wrong with the installation. */
+  readonly status: () => Promise<Status>;
 };
 
 const PREFIX = '/api/v1';
@@ -66,6 +69,21 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
     time: new Date(clock()).toISOString(),
     routes: ROUTES,
   }));
+
+  route('/alarms', async () => {
+    const { timeMs, well, alarms, services } = await input.status();
+    return {
+      sequence: input.state().sequence,
+      time: new Date(timeMs).toISOString(),
+      well,
+      alarms,
+      services:
+        services?.map(({ timeMs: _, storedAtMs, ...service }) => ({
+          ...service,
+          reportedAt: new Date(storedAtMs).toISOString(),
+        })) ?? null,
+    };
+  });
 
   route('/aggregates', () => ({
     sequence: input.state().sequence,
@@ -252,6 +270,7 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
 
 /** What there is, for a client that asks at the root. */
 const ROUTES = [
+  `${PREFIX}/alarms`,
   `${PREFIX}/aggregates`,
   `${PREFIX}/aggregates/{name}`,
   `${PREFIX}/plans?aggregate=&limit=`,

@@ -156,6 +156,21 @@ function showEvents(events, nowMs) {
   $('events').replaceChildren(table(['When', 'Event', 'What', 'By', 'Sequence'], rows, 'No event yet.'));
 }
 
+/** What is wrong, one line per cause, with what to do. */
+function showAlarms({ alarms }) {
+  const lines = alarms.map(({ severity, about, text, remedy, explains }) =>
+    el(
+      'li',
+      { class: severity === 'alarm' ? 'bad' : 'dim' },
+      el('strong', {}, about),
+      `: ${text}${explains.length === 0 ? '' : ` (explains ${explains.length} more)`} `,
+      el('small', { class: 'dim' }, remedy),
+    ),
+  );
+  $('alarms').hidden = lines.length === 0;
+  $('alarms').replaceChildren(el('ul', {}, ...lines));
+}
+
 function fresh(text, lost = false) {
   $('freshness').textContent = text;
   $('freshness').className = lost ? 'lost' : '';
@@ -163,7 +178,8 @@ function fresh(text, lost = false) {
 
 async function refresh() {
   try {
-    const { aggregates, sequence, time } = await read('/aggregates');
+    const [{ aggregates, sequence, time }, alarms] = await Promise.all([read('/aggregates'), read('/alarms')]);
+    showAlarms(alarms);
     const name = aggregates.some((a) => a.name === chosen()) ? chosen() : aggregates[0]?.name;
     showNavigation(aggregates, name);
     if (name === undefined) {

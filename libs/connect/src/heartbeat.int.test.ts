@@ -1,0 +1,98 @@
+import { systemClock } from '@kronos/clock';
+import { defaultConfig } from '@kronos/config';
+import { defaultStorageLimits, type Message, messageId, type ServiceReported } from '@kronos/contracts';
+import { connectEventLog, LogFull } from '@kronos/eventlog';
+import { startNatsServer } from '@kronos/eventlog/testing';
+import { createLogger, createMetrics, HttpServer } from '@kronos/telemetry';
+import { trace } from '@opentelemetry/api';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { expect, it, onTestFinished } from 'vitest';
+import { reportService } from './heartbeat.ts';
+import { instrumented } from './instrumented.ts';
+
+async function bed(limits = defaultStorageLimits) {
+  const nats = await startNatsServer();
+  onTestFinished(() => nats.stop());
+  const bare = await connectEventLog({ servers: [nats.url], name: 'test' });
+  onTestFinished(() => bare.close());
+  await bare.provision({ limits, replicas: 1, aggregates: ['gpu'] });
+  const metrics = createMetrics(resourceFromAttributes({}));
+  const log = instrumented(bare, { metrics: metrics.instruments, tracer: trace.getTracer('test') });
+  const logger = createLogger({ service: 'planner', version: '0', level: 'silent', format: 'json' });
+  const http = new HttpServer({ address: '127.0.0.1', port: 0, portOption: 'planner_port', log: logger, metrics });
+  const stopping = new AbortController();
+  const start = () =>
+    reportService({
+      log,
+      http,
+      config: defaultConfig,
+      by: { service: 'planner', instance: 'host:1', version: '0.1.0' },
+      aggregates: ['gpu'],
+      stopping: stopping.signal,
+      logger,
+      clock: systemClock,
+    });
+  /** Every heartbeat from now on. */
+  const beats = bare.tail({ families: ['services'], since: 'all' })[Symbol.asyncIterator]();
+  const next = async (): Promise<ServiceReported & { subject: string }> => {
+    const { value } = await beats.next();
+    if (value === undefined || value.problem !== undefined) throw new Error('no heartbeat that can be read');
+    return { ...(value.message as ServiceReported), subject: value.subject };
+  };
+  return { bare, log, http, stopping, start, next };
+}
+
+it('a service reports its start, each change of its readiness and its stop, and only the last one is kept', async () => {
+  const { bare, http, stopping, start, next } = await bed();
+  let started = false;
+  let trouble: string | null = null;
+  http.check('started', () => (started ? { ok: true } : { ok: false, reason: 'starting' }));
+  http.check('clock', () => (trouble === null ? { ok: true } : { ok: false, reason: trouble }));
+  const heartbeats = start();
+  const first = await next();
+  expect(first).toMatchObject({
+    subject: 'kronos.services.planner.host=3A1',
+    by: { service: 'planner', instance: 'host:1', version: '0.1.0' },
+    data: { state: 'starting', failing: [], aggregates: ['gpu'], options: { 'engine.cooldown': 600 } },
+  });
+  started = true;
+  expect((await next()).data).toMatchObject({ state: 'running', failing: [] });
+  trouble = 'it is 9 s wrong';
+  expect((await next()).data).toMatchObject({ failing: [{ check: 'clock', reason: 'it is 9 s wrong' }] });
+  stopping.abort();
+  expect((await next()).data.state).toBe('stopping');
+  await heartbeats.stop();
+  expect((await next()).data).toMatchObject({ state: 'stopped', failing: [] });
+  expect(await bare.usage('KRONOS_SERVICES')).toMatchObject({ messages: 1 });
+});
+
+it('a service whose appends are refused is not ready, in the words of the server, until one is taken', async () => {
+  const { log, http, start, next } = await bed({ ...defaultStorageLimits, logMaxBytes: 2 ** 20 });
+  const heartbeats = start();
+  onTestFinished(() => heartbeats.stop());
+  expect((await next()).data.failing).toEqual([]);
+  const control = (i: number): Message => ({
+    type: 'aggregate.resumed',
+    version: 1,
+    id: messageId.control(`c${i}`),
+    time: new Date().toISOString(),
+    aggregate: 'gpu',
+    by: { service: 'operator', instance: 'ada', version: '0.1.0' },
+    correlationId: `c${i}`,
+    causationId: null,
+    data: { commandId: `c${i}`, comment: 'x'.repeat(30_000) },
+  });
+  const fill = async () => {
+    for (let i = 0; ; i++) await log.append(control(i));
+  };
+  await expect(fill()).rejects.toBeInstanceOf(LogFull);
+  const refused = {
+    check: 'appends',
+    reason: expect.stringMatching(/^KRONOS_LOG: .*maximum bytes exceeded \(10077\)/),
+  };
+  expect((await next()).data.failing).toEqual([refused]);
+  expect((await http.readiness()).ready).toBe(false);
+  // What is small enough is taken.
+  await log.append({ ...control(-1), data: { commandId: 'small', comment: null } } as Message);
+  expect((await next()).data.failing).toEqual([]);
+});

@@ -1,0 +1,54 @@
+import type { Clock } from '@kronos/clock';
+import type { EventLog } from '@kronos/eventlog';
+import type { LogState } from '@kronos/projections';
+import { collectFacts, type Facts, type Status, statusOf, unreadable } from '@kronos/status';
+
+export type AlarmsInput = {
+  readonly log: Pick<EventLog, 'tail' | 'replay' | 'replaySnapshots' | 'usage' | 'healthy'>;
+  readonly state: () => LogState;
+  readonly scope: readonly string[];
+  readonly maxClockSkewMs: number;
+  readonly clock: Pick<Clock, 'now'>;
+};
+
+/** An answer serves all requests for so long: what it costs does not grow with the number of readers. */
+const KEPT_MS = 3000;
+
+/** What is wrong with the installation, as `kronos status` judges it. Gives the same answer for {@link KEPT_MS}. */
+export function alarmReader({ log, state, scope, maxClockSkewMs, clock }: AlarmsInput): () => Promise<Status> {
+  let kept: { readonly atMs: number; readonly status: Promise<Status> } | null = null;
+
+  async function facts(): Promise<Facts> {
+    const { ok, detail } = log.healthy();
+    if (!ok) return unreadableFacts(detail);
+    try {
+      return await collectFacts({ log, state: state(), scope, maxClockSkewMs, clock: () => clock.now() });
+    } catch (error) {
+      const found = unreadable(error, clock.now());
+      if (found === null) throw error;
+      return found;
+    }
+  }
+
+  const unreadableFacts = (text: string): Facts => ({
+    nowMs: clock.now(),
+    maxClockSkewMs,
+    nats: { state: 'unreachable', text },
+    streams: [],
+    services: { known: false, text },
+    aggregates: [],
+  });
+
+  return () => {
+    const nowMs = clock.now();
+    if (kept === null || nowMs - kept.atMs >= KEPT_MS || nowMs < kept.atMs) {
+      const status = facts().then(statusOf);
+      kept = { atMs: nowMs, status };
+      // A failure is not kept.
+      status.catch(() => {
+        if (kept?.status === status) kept = null;
+      });
+    }
+    return kept.status;
+  };
+}
