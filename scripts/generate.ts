@@ -1,5 +1,6 @@
 /** Writes every generated file of the repository; tests keep them equal to the code. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { presetFiles } from '../libs/cli/src/init/presets.ts';
 import { generatedFiles as configurationFiles } from '../libs/config/src/sample.ts';
 import { generatedFiles } from '../libs/contracts/src/generate.ts';
 import { generatedFiles as natsFiles } from '../libs/eventlog/src/deploy.ts';
@@ -11,7 +12,13 @@ rmSync(directory, { recursive: true, force: true });
 mkdirSync(directory, { recursive: true });
 for (const [name, text] of generatedFiles()) writeFileSync(new URL(name, directory), text);
 
-for (const [path, text] of [...configurationFiles(), ...telemetryFiles(), ...natsFiles(), ...placementFiles()]) {
+for (const [path, text] of [
+  ...configurationFiles(),
+  ...telemetryFiles(),
+  ...natsFiles(),
+  ...placementFiles(),
+  ...presetFiles(),
+]) {
   const file = new URL(`../${path}`, import.meta.url);
   mkdirSync(new URL('.', file), { recursive: true });
   writeFileSync(file, text);

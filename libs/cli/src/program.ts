@@ -8,6 +8,7 @@ import { demoCommand } from './commands/demo.ts';
 import { evaluateCommand } from './commands/evaluate.ts';
 import { explainCommands } from './commands/explain.ts';
 import { prose } from './commands/help.ts';
+import { initCommand } from './commands/init.ts';
 import { operatorCommands } from './commands/operator.ts';
 import { planCommands } from './commands/plan.ts';
 import { provisionCommand } from './commands/provision.ts';
@@ -45,6 +46,7 @@ export function createProgram(shell: Shell): Command {
   evaluateCommand(program, shell);
   quarantineCommands(program, shell);
   program.commandsGroup('Set up:');
+  initCommand(program, shell);
   configCommands(program, shell);
   provisionCommand(program, shell);
   archiveCommands(program, shell);

@@ -83,6 +83,8 @@ export interface Prometheus {
   runtimeInfo(options?: {
     readonly signal?: AbortSignal | undefined;
   }): Promise<{ readonly startedAt: string | undefined }>;
+  /** The names of all metrics that it has series of. @throws as `runtimeInfo` */
+  metricNames(options?: { readonly signal?: AbortSignal | undefined }): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
@@ -241,6 +243,13 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
       if (answer.status === 404) return { startedAt: undefined };
       const info = runtimeSchema.safeParse(open(place, answer, undefined).data);
       return { startedAt: info.success ? info.data.startTime : undefined };
+    },
+
+    async metricNames({ signal } = {}) {
+      const { place, answer } = await get('/api/v1/label/__name__/values', signal);
+      const names = z.array(z.string()).safeParse(open(place, answer, undefined).data);
+      if (!names.success) throw new BadAnswer(place, 'the names of metrics are no list of texts', 'data');
+      return names.data;
     },
 
     close: () => http.close(),

@@ -2,8 +2,8 @@
 import type { HostReading, Policy, Reason, Snapshot, VmReading } from '@kronos/contracts';
 import type { MatchedAnswers } from '@kronos/observation';
 import type { HostNames, Sample, VmNames } from '@kronos/prometheus';
+import { differingLabels, hostLabels, labelNames, rangeRemedy, vmLabels } from '../labels.ts';
 import { type Finding, finding } from './finding.ts';
-import { differingLabels, hostLabels, labelNames, rangeRemedy, vmLabels } from './labels.ts';
 
 export type QueryInput = {
   readonly policies: readonly Policy[];

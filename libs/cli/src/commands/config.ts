@@ -20,7 +20,7 @@ export function configCommands(program: Command, shell: Shell): void {
       const findings: Finding[] = [];
       const report = (finding: Finding) => {
         findings.push(finding);
-        if (options.json !== true) terminal.out(`${render(terminal, finding)}\n`);
+        if (options.json !== true) terminal.out(`${renderFinding(terminal, finding)}\n`);
       };
       await check(configFile(shell, options), shell.env, report);
       const failed = findings.filter((f) => f.state === 'failed').length;
@@ -38,7 +38,8 @@ export function configCommands(program: Command, shell: Shell): void {
     });
 }
 
-function verdict(findings: readonly Finding[]): string {
+/** One line about all findings. */
+export function verdict(findings: readonly Finding[]): string {
   const count = (state: Finding['state']): number => findings.filter((one) => one.state === state).length;
   const failed = count('failed');
   if (failed > 0) return `${failed} of ${findings.length} checks failed.`;
@@ -47,7 +48,8 @@ function verdict(findings: readonly Finding[]): string {
   return 'All checks passed.';
 }
 
-function render(terminal: Terminal, { what, state, text, remedy }: Finding): string {
+/** A finding as a person reads it. */
+export function renderFinding(terminal: Terminal, { what, state, text, remedy }: Finding): string {
   const style = { ok: 'green', warning: 'yellow', failed: 'red', skipped: 'dim' } as const;
   const [first = '', ...more] = text.split('\n');
   return [

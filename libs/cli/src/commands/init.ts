@@ -1,0 +1,161 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { loadConfig } from '@kronos/config';
+import { openCloud, openPrometheus } from '@kronos/connect';
+import { hostNamesOf, indexServers, vmNamesOf } from '@kronos/observation';
+import type { HostNames, Prometheus, VmNames } from '@kronos/prometheus';
+import type { Command } from 'commander';
+import { check } from '../check/check.ts';
+import type { Finding } from '../check/finding.ts';
+import { UsageError } from '../errors.ts';
+import { configText } from '../init/configText.ts';
+import { hostExporters, recognise, vmExporters } from '../init/exporters.ts';
+import { policiesText, proposePolicies, type Sources } from '../init/propose.ts';
+import { proposeScope } from '../init/scope.ts';
+import { hostLabels, vmLabels } from '../labels.ts';
+import type { Shell } from '../shell.ts';
+import { renderFinding, verdict } from './config.ts';
+import { examples } from './help.ts';
+
+type InitOptions = {
+  readonly cloud?: string;
+  readonly cloudsFile?: string;
+  readonly prometheus?: string;
+  readonly nats: string;
+  readonly to: string;
+  readonly force?: boolean;
+};
+
+/** `kronos init`: writes a checked configuration for a cloud. */
+export function initCommand(program: Command, shell: Shell): void {
+  program
+    .command('init')
+    .description('Inspect a cloud and its Prometheus, and write kronos.conf and policies.yaml')
+    .option('--cloud <name>', 'Cloud in clouds.yaml (default: $OS_CLOUD)')
+    .option('--clouds-file <file>', 'Path of clouds.yaml (default: as openstackclient finds it)')
+    .option('--prometheus <url>', 'URL of Prometheus; without it only evacuation and affinity repair are configured')
+    .option('--nats <url>', 'URL of NATS', 'nats://127.0.0.1:4222')
+    .option('--to <directory>', 'Directory for both files', '.')
+    .option('--force', 'Overwrite files that exist')
+    .addHelpText(
+      'after',
+      examples([
+        'kronos init --cloud prod --prometheus http://prometheus:9090',
+        'write both files into this directory and check them',
+      ]),
+    )
+    .action((options: InitOptions) => init(options, shell));
+}
+
+async function init(options: InitOptions, shell: Shell): Promise<void> {
+  const { terminal, env } = shell;
+  const cloud = options.cloud ?? env.OS_CLOUD;
+  if (cloud === undefined || cloud === '') throw new UsageError('no cloud: name one with --cloud, or set OS_CLOUD');
+  const directory = resolve(options.to);
+  const configFile = join(directory, 'kronos.conf');
+  const policiesFile = join(directory, 'policies.yaml');
+  for (const file of [configFile, policiesFile])
+    if (existsSync(file) && options.force !== true)
+      throw new UsageError(`${file} exists: choose another directory with --to, or overwrite it with --force`);
+
+  const found = {
+    cloud,
+    cloudsFile: options.cloudsFile === undefined ? null : resolve(options.cloudsFile),
+    prometheusUrl: options.prometheus ?? null,
+    natsUrl: options.nats,
+  };
+  const draft = configText({
+    ...found,
+    scope: { aggregates: [], includeUnassigned: true, left: [] },
+    policiesFile: null,
+  });
+  const { config } = loadConfig({ file: configFile, env, role: 'check', readFile: () => draft });
+  await using opened = new AsyncDisposableStack();
+  const { nova, session } = openCloud(config, env);
+  opened.defer(() => session.close());
+  terminal.out(`Reading the cloud ${cloud} ...\n`);
+  const [aggregates, services, hypervisors, servers] = await Promise.all([
+    nova.listAggregates(),
+    nova.listServices(),
+    nova.listHypervisors(),
+    nova.listServers({}),
+  ]);
+  const types = new Set(config.nova.hypervisorTypes.map((type) => type.toLowerCase()));
+  const counted = hypervisors.filter((one) => types.has(one.hypervisorType.toLowerCase()));
+  const scope = proposeScope(aggregates, new Set(counted.map((one) => one.service.host)));
+  terminal.out(
+    `  ${counted.length} hosts, ${servers.length} servers; aggregates: ${scope.aggregates.join(', ') || 'none'}\n`,
+  );
+  for (const { name, why } of scope.left) terminal.out(`  left out: ${name} (${why})\n`);
+
+  let policies: string | null = null;
+  const prometheus = openPrometheus(config);
+  if (prometheus !== null) {
+    opened.defer(() => prometheus.close());
+    terminal.out(`Reading Prometheus ${options.prometheus} ...\n`);
+    const list = <T>(value: T) => ({ ok: true, value }) as const;
+    const hosts = hostNamesOf({ hypervisors: list(counted), services: list(services) });
+    policies = await propose(prometheus, hosts, vmNamesOf(indexServers(servers, [])), (line) =>
+      terminal.out(`  ${line}\n`),
+    );
+  }
+
+  mkdirSync(directory, { recursive: true });
+  if (policies !== null) writeFileSync(policiesFile, policies);
+  writeFileSync(configFile, configText({ ...found, scope, policiesFile: policies === null ? null : policiesFile }));
+  terminal.out(`Wrote ${configFile}${policies === null ? '' : ` and ${policiesFile}`}\n\n`);
+
+  const findings: Finding[] = [];
+  await check(configFile, env, (finding) => {
+    findings.push(finding);
+    terminal.out(`${renderFinding(terminal, finding)}\n`);
+  });
+  terminal.out(`\n${verdict(findings)}\n`);
+  terminal.out(`Next: kronos provision -c ${configFile}, then start the four services with the same file.\n`);
+  // NATS is provisioned in the next step, so only the other findings count.
+  process.exitCode = findings.some((one) => one.state === 'failed' && one.code !== 'nats') ? 1 : 0;
+}
+
+/** policies.yaml for the exporters that Prometheus scrapes; null when it has none of the hosts. */
+async function propose(
+  prometheus: Prometheus,
+  hosts: readonly HostNames[],
+  vms: readonly VmNames[],
+  say: (line: string) => void,
+): Promise<string | null> {
+  const names = new Set(await prometheus.metricNames());
+  const [host] = recognise(hostExporters, names);
+  if (host === undefined) {
+    say('no exporter of hosts recognised (node_exporter)');
+    return null;
+  }
+  const { samples: ofHosts } = await prometheus.instant(host.sample);
+  const [hostLabel] = hostLabels(ofHosts, hosts);
+  if (hostLabel === undefined) {
+    say(`${host.title}: no label names a host of Nova, such as ${hosts[0]?.serviceHost ?? 'compute-1'}`);
+    return null;
+  }
+  say(`${host.title}: label ${hostLabel.label} names ${hostLabel.matched} of ${hosts.length} hosts`);
+  let vm: Sources['vm'] = null;
+  for (const exporter of recognise(vmExporters, names)) {
+    const { samples } = await prometheus.instant(exporter.sample);
+    const [choice] = vmLabels(samples, vms);
+    if (choice === undefined) {
+      say(`${exporter.title}: no label names a VM of Nova`);
+      continue;
+    }
+    say(`${exporter.title}: label ${choice.label} names ${choice.matched} of ${vms.length} VMs (${choice.type})`);
+    const [at] = hostLabels(samples, hosts);
+    vm = { exporter, label: choice.label, type: choice.type, hostLabel: at?.label ?? null, names };
+    break;
+  }
+  const sources: Sources = { host: { exporter: host, label: hostLabel.label }, vm };
+  const imbalance = new Map<string, number | null>();
+  for (const { imbalanceQuery } of proposePolicies(sources, () => null)) {
+    const { samples } = await prometheus.instant(imbalanceQuery);
+    const values = samples.map((sample) => sample.value).filter(Number.isFinite);
+    imbalance.set(imbalanceQuery, values.length === 0 ? null : Math.max(...values) - Math.min(...values));
+  }
+  const policies = proposePolicies(sources, (query) => imbalance.get(query) ?? null);
+  return policiesText(policies, ['Written by kronos init. Every field: kronos config sample --policies.']);
+}

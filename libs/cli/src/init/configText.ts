@@ -1,0 +1,39 @@
+import type { Scope } from './scope.ts';
+
+/** What `kronos init` was given or found. */
+export type Found = {
+  readonly scope: Scope;
+  /** Name of the cloud in clouds.yaml. */
+  readonly cloud: string;
+  readonly cloudsFile: string | null;
+  readonly prometheusUrl: string | null;
+  readonly natsUrl: string;
+  /** Path of policies.yaml; null in the rules-only mode. */
+  readonly policiesFile: string | null;
+};
+
+/** kronos.conf: only the options that differ from their defaults. */
+export function configText(found: Found): string {
+  const { scope } = found;
+  const lines = [
+    '# Written by kronos init. Every option with its default: kronos config sample.',
+    '[engine]',
+    `aggregates = ${scope.aggregates.join(', ')}`,
+    ...scope.left.map(({ name, why }) => `# Left out: ${name} (${why})`),
+    ...(scope.includeUnassigned ? ['include_unassigned_hosts = true'] : []),
+    '# Nothing moves until you set this to false.',
+    'dry_run = true',
+    ...(found.policiesFile === null
+      ? ['# No exporter was recognised: evacuation and affinity repair only.', 'balance = false']
+      : [`policies_file = ${found.policiesFile}`]),
+    '',
+    '[nova]',
+    `cloud = ${found.cloud}`,
+    ...(found.cloudsFile === null ? [] : [`clouds_file = ${found.cloudsFile}`]),
+    '',
+    ...(found.prometheusUrl === null ? [] : ['[prometheus]', `url = ${found.prometheusUrl}`, '']),
+    '[nats]',
+    `servers = ${found.natsUrl}`,
+  ];
+  return `${lines.join('\n')}\n`;
+}
