@@ -73,7 +73,8 @@ export function deadlineMs(
 }
 
 /** What a migration can be past. */
-export const OVERDUE = ['queue', 'deadline', 'no-progress', 'hard-timeout'] as const;
+/** `abandoned`: not late, but idle while Nova does not call it over. */
+export const OVERDUE = ['queue', 'deadline', 'no-progress', 'hard-timeout', 'abandoned'] as const;
 
 export type Overdue = {
   readonly cause: (typeof OVERDUE)[number];

@@ -1,6 +1,7 @@
 /** What the executor writes, as messages. */
 import {
   type Actor,
+  type MigrationAbortRefused,
   type MigrationAbortRequested,
   type MigrationCompleted,
   type MigrationFailed,
@@ -13,7 +14,7 @@ import {
   type StoredEvent,
 } from '@kronos/contracts';
 import { OVERDUE } from './deadline.ts';
-import type { Ended, Next, Stop, Task } from './task.ts';
+import type { Ended, Next, Refusal, Stop, Task } from './task.ts';
 
 /** Who writes, and on whose behalf. */
 export interface Origin {
@@ -96,6 +97,18 @@ export const abortRequestedEvent = (task: Task, origin: Origin, stop: Stop): Mig
     text: stop.cause === 'operator' ? 'an operator asked for it' : stop.text,
     limitMs: stop.cause === 'operator' ? null : stop.limitMs,
   },
+});
+
+export const abortRefusedEvent = (
+  task: Task,
+  origin: Origin,
+  { migrationId, refusal }: { readonly migrationId: number; readonly refusal: Refusal },
+): MigrationAbortRefused => ({
+  type: 'migration.abortRefused',
+  ...envelope(task, origin),
+  id: messageId.abortRefused(task.taskId, task.attempt),
+  causationId: messageId.abortRequested(task.taskId, task.attempt),
+  data: { ...attemptOf(task), migrationId, ...refusal },
 });
 
 /** The stop that an executor before this one has decided on; null when the events name none. */

@@ -1,4 +1,4 @@
-import type { ErrorType, Reason } from '@kronos/contracts';
+import { type ErrorType, type Reason, SERVER_IN_ERROR } from '@kronos/contracts';
 
 /**
  * Who is to blame, which decides what comes next. `destination`: the next alternate at once. `infrastructure`: the same
@@ -30,6 +30,37 @@ export interface Story {
   /** E.g. `compute_pre_live_migration`; null when no event says. */
   readonly event: string | null;
   readonly host: string | null;
+}
+
+/** Whether a nova-compute serves, as Nova's services say. */
+export type Liveness = 'up' | 'down' | 'unknown';
+
+/** What Nova can say about a migration that did not end as it should. */
+export interface Account {
+  readonly story: Story | null;
+  /** Whether Nova was asked and answered: only then the lack of a story means something. */
+  readonly asked: boolean;
+  readonly hosts: { readonly source: Liveness; readonly destination: Liveness };
+}
+
+export const NO_ACCOUNT: Account = {
+  story: null,
+  asked: false,
+  hosts: { source: 'unknown', destination: 'unknown' },
+};
+
+/**
+ * The nova-compute that died under a migration. Its end shows in Nova's services, or, when it is back already, in a
+ * migration that its start-up set to `error` without a reason (`_reset_live_migration` in nova/compute/manager.py; everything
+ * else that sets `error` leaves an event that says why or a server in ERROR, and a roll-back ends `failed`).
+ */
+function crashed(
+  { status, serverInError }: { readonly status: string; readonly serverInError: boolean },
+  { story, asked, hosts }: Account,
+): 'destination' | 'source' | 'restarted' | null {
+  if (hosts.destination === 'down') return 'destination';
+  if (hosts.source === 'down') return 'source';
+  return asked && story === null && status === 'error' && !serverInError ? 'restarted' : null;
 }
 
 /** Nova lost its message bus or its database: nothing that a host did. */
@@ -75,18 +106,45 @@ export function refusedPost(
 /** A migration that ended `failed` or `error` with the server still on its source. */
 export function failedMigration(
   seen: { readonly status: string; readonly destCompute: string | null; readonly serverInError: boolean },
-  story: Story | null,
+  account: Account,
   move: { readonly from: string; readonly destination: string },
 ): Failure {
+  const { story } = account;
   const text = story?.text ?? 'Nova gives no reason';
   const where = story?.event == null ? '' : ` (${story.event}${story.host === null ? '' : ` on ${story.host}`})`;
-  const said = (code: string): Reason =>
-    reason(code, `the migration ended ${seen.status}: ${text}${where}`, {
+  const said = (code: string, more = ''): Reason =>
+    reason(code, `the migration ended ${seen.status}: ${text}${where}${more}`, {
       status: seen.status,
       event: story?.event ?? null,
     });
-  if (seen.serverInError)
-    return { errorType: 'MigrationFailed', reason: said('server-in-error'), fault: 'none', hostAtFault: null };
+  // The crash of a host says nothing about the VM: it is the infrastructure's failure.
+  const crash = crashed(seen, account);
+  if (seen.serverInError) {
+    const errorType = crash === null ? 'MigrationFailed' : 'NovaClientError';
+    const more = `; the server is in ERROR on ${move.from}`;
+    return { errorType, reason: said(SERVER_IN_ERROR, more), fault: 'none', hostAtFault: null };
+  }
+  const crashOf = (code: string, fault: Fault, hostAtFault: string | null, more: string): Failure => ({
+    errorType: 'NovaClientError',
+    reason: said(code, more),
+    fault,
+    hostAtFault,
+  });
+  switch (crash) {
+    case 'destination':
+      return crashOf(
+        'destination-down',
+        'destination',
+        move.destination,
+        `; nova-compute on ${move.destination} is down`,
+      );
+    case 'source':
+      return crashOf('source-down', 'infrastructure', null, `; nova-compute on ${move.from} is down`);
+    case 'restarted':
+      return crashOf('compute-restarted', 'infrastructure', null, `; nova-compute on ${move.from} has restarted`);
+    case null:
+      break;
+  }
   if (story !== null && INFRASTRUCTURE.test(story.text))
     return { errorType: 'NovaClientError', reason: said('nova-internal'), fault: 'infrastructure', hostAtFault: null };
   if (/no valid host/i.test(text))

@@ -1,13 +1,13 @@
 /** What the executor reads of Nova while an attempt is under way. */
-import { actionReason, NotFound, type Nova } from '@kronos/openstack';
+import { actionReason, type InstanceAction, NotFound, type Nova } from '@kronos/openstack';
 import type { ProgressFacts } from './deadline.ts';
-import type { Story } from './failure.ts';
+import type { Account, Liveness } from './failure.ts';
 import { NEWEST, serverOrGone } from './preflight.ts';
-import { FINAL, type Look, type ServerFacts } from './task.ts';
+import type { Look, ServerFacts } from './task.ts';
 
 /**
- * One look: the server's newest live migrations, then what they make worth reading: the server itself unless its migration
- * is in progress, byte counts while it is.
+ * One look: the server's newest live migrations, byte counts while its migration runs, and the server itself. It is read also
+ * while the migration is in progress: a server that is idle then shows that Nova has abandoned the row.
  */
 export async function look(
   nova: Nova,
@@ -17,10 +17,8 @@ export async function look(
 ): Promise<Look> {
   const migrations = await nova.listMigrations({ serverId, type: 'live-migration', limit: NEWEST }, { signal });
   const row = migrations.find((m) => m.id === migrationId);
-  const inProgress = row !== undefined && !FINAL.has(row.status);
-  if (!inProgress) return { migrations, server: await readServer(nova, serverId, signal), progress: null };
-  const progress = row.status.startsWith('running') ? await readProgress(nova, serverId, row.id, signal) : null;
-  return { migrations, server: null, progress };
+  const progress = row?.status.startsWith('running') ? await readProgress(nova, serverId, row.id, signal) : null;
+  return { migrations, server: await readServer(nova, serverId, signal), progress };
 }
 
 async function readServer(nova: Nova, serverId: string, signal: AbortSignal): Promise<ServerFacts | 'gone' | null> {
@@ -46,19 +44,37 @@ async function readProgress(
   }
 }
 
-/** Nova's own reason for a failed live migration: of the request if it is known, else of the newest live migration. */
+/** What Nova can say about a live migration: by its request if that is known, else by the newest live migration; by its services. */
 export async function explain(
+  nova: Nova,
+  move: { readonly serverId: string; readonly from: string; readonly destination: string },
+  requestId: string | null,
+  signal: AbortSignal,
+): Promise<Account> {
+  const action = await actionOf(nova, move.serverId, requestId, signal);
+  const found = action === null ? undefined : actionReason(action);
+  const services = await nova.listServices({ signal });
+  const liveness = (host: string): Liveness => {
+    const service = services.find((each) => each.host === host);
+    if (service === undefined) return 'unknown';
+    return service.state === 'up' && !service.forcedDown ? 'up' : 'down';
+  };
+  return {
+    story: found === undefined ? null : { text: found.text, event: found.event ?? null, host: found.host ?? null },
+    asked: action !== null,
+    hosts: { source: liveness(move.from), destination: liveness(move.destination) },
+  };
+}
+
+async function actionOf(
   nova: Nova,
   serverId: string,
   requestId: string | null,
   signal: AbortSignal,
-): Promise<Story | null> {
+): Promise<InstanceAction | null> {
   try {
     const key = requestId ?? (await newestAction(nova, serverId, signal));
-    if (key === null) return null;
-    const found = actionReason(await nova.getInstanceAction(serverId, key, { signal }));
-    if (found === undefined) return null;
-    return { text: found.text, event: found.event ?? null, host: found.host ?? null };
+    return key === null ? null : await nova.getInstanceAction(serverId, key, { signal });
   } catch (error) {
     if (error instanceof NotFound) return null;
     throw error;

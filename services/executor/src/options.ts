@@ -29,6 +29,8 @@ export interface TaskOptions {
   readonly checkTtlMs: number;
   /** How long Nova may take, once a migration is over, to agree with itself about the server. */
   readonly settleMs: number;
+  /** How long Nova must not list a migration that was seen before, so that its row counts as lost. */
+  readonly rowGoneMs: number;
   /** Wait before an abort that Nova refused is asked for again. */
   readonly abortAgainMs: number;
   /** Longest wait between two tries while an API does not answer. */
@@ -61,6 +63,7 @@ export const defaultTaskOptions: TaskOptions = {
   takeoverMs: 60_000,
   checkTtlMs: 10_000,
   settleMs: 60_000,
+  rowGoneMs: 600_000,
   abortAgainMs: 30_000,
   blindMaxMs: 60_000,
   explainTries: 5,

@@ -25,6 +25,7 @@ import type { Span, Tracer } from '@opentelemetry/api';
 import type { StartBoard } from './board.ts';
 import type { Clock } from './clock.ts';
 import {
+  abortRefusedEvent,
   abortRequestedEvent,
   endedEvent,
   nextRequest,
@@ -39,9 +40,8 @@ import { explain, look } from './follow.ts';
 import type { TaskMeters } from './meters.ts';
 import type { TaskOptions } from './options.ts';
 import { type CheckedCloud, type CheckOptions, preflight } from './preflight.ts';
-import { attemptLog, stopAsked } from './slots.ts';
+import { attemptLog, wordOn } from './slots.ts';
 import {
-  type AbortAnswer,
   type Command,
   decide,
   evolve,
@@ -52,6 +52,7 @@ import {
   type TaskLog,
   type TaskState,
   type Verdict,
+  type Word,
 } from './task.ts';
 import { type Leave, type Trials, triesOf } from './trials.ts';
 
@@ -216,8 +217,13 @@ class Shell {
         const written = await this.#append(() => log.append(event));
         return written === 'appended' ? { kind: 'appended', began: clock.read().mono } : { kind: written };
       }
+      case 'appendAbortRefused': {
+        const event = abortRefusedEvent(task, this.#origin(), command);
+        const written = await this.#append(() => log.append(event));
+        return written === 'appended' ? { kind: 'appended', began: clock.read().mono } : { kind: written };
+      }
       case 'abort':
-        return { kind: 'abortAnswered', answer: await this.#abort(command, state) };
+        return this.#abort(command, state);
       case 'explain':
         return this.#explain(command.afterMs, command.requestId);
       case 'appendEnded': {
@@ -386,23 +392,27 @@ class Shell {
   }
 
   async #look(afterMs: number, migrationId: number | null): Promise<FactBody> {
-    const { clock, cloud, reader, logger } = this.#deps;
+    const { clock, cloud, logger } = this.#deps;
     const { stopping, lost } = this.#delivery;
     await clock.sleep(afterMs, stopping, lost);
     if (lost.aborted) throw new Lost();
     if (stopping.aborted) return { kind: 'draining' };
     try {
       const seen = await look(cloud.nova, this.#task.serverId, migrationId, lost);
-      const { aggregate, taskId } = this.#task;
-      return { kind: 'looked', look: seen, stopAsked: stopAsked(reader.at(aggregate).state, taskId) };
+      return { kind: 'looked', look: seen, word: this.#word() };
     } catch (error) {
       if (lost.aborted) throw new Lost();
       logger.warn({ ...this.about, err: error }, 'Nova does not answer; the migration goes on regardless');
-      return { kind: 'blind', text: textOf(error) };
+      return { kind: 'blind', text: textOf(error), word: this.#word() };
     }
   }
 
-  async #abort({ migrationId, by }: Command & { do: 'abort' }, state: TaskState): Promise<AbortAnswer> {
+  #word(): Word {
+    const { aggregate, taskId, attempt } = this.#task;
+    return wordOn(this.#deps.reader.at(aggregate).state, taskId, attempt);
+  }
+
+  async #abort({ migrationId, by }: Command & { do: 'abort' }, state: TaskState): Promise<FactBody> {
     const { cloud, logger } = this.#deps;
     const stop = 'run' in state.stage ? state.stage.run.stop : null;
     const about = { ...this.about, migrationId, stop };
@@ -410,15 +420,17 @@ class Shell {
       const request = { serverId: this.#task.serverId, migrationId };
       const { outcome } = await this.#act(by, (options) => cloud.nova.abortMigration(request, options));
       logger.warn(about, `Nova was asked to abort the migration: ${outcome}`);
-      return outcome;
+      return { kind: 'abortAnswered', answer: outcome };
     } catch (error) {
       if (this.#delivery.lost.aborted) throw new Lost();
-      const refused = error instanceof HttpError && error.status < 500;
-      if (refused) {
+      if (error instanceof HttpError && error.status < 500) {
         logger.error({ ...about, err: error }, 'Nova refuses to abort the migration: it is followed further');
         this.#deps.meters.abortRefused(this.#task);
-      } else logger.warn({ ...about, err: error }, 'the abort did not reach Nova');
-      return refused ? 'refused' : 'unknown';
+        const refusal = { status: error.status, text: error.reason };
+        return { kind: 'abortAnswered', answer: 'refused', refusal };
+      }
+      logger.warn({ ...about, err: error }, 'the abort did not reach Nova');
+      return { kind: 'abortAnswered', answer: 'unknown' };
     }
   }
 
@@ -429,11 +441,11 @@ class Shell {
     if (lost.aborted) throw new Lost();
     if (stopping.aborted) return { kind: 'draining' };
     try {
-      return { kind: 'explained', story: await explain(cloud.nova, this.#task.serverId, requestId, lost) };
+      return { kind: 'explained', account: await explain(cloud.nova, this.#task, requestId, lost) };
     } catch (error) {
       if (lost.aborted) throw new Lost();
       logger.warn({ ...this.about, err: error }, 'Nova does not say why the migration failed');
-      return { kind: 'blind', text: textOf(error) };
+      return { kind: 'blind', text: textOf(error), word: this.#word() };
     }
   }
 }

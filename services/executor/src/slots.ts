@@ -9,7 +9,7 @@ import {
   taskStatus,
 } from '@kronos/projections';
 import { type Failure, reason } from './failure.ts';
-import type { AttemptLog, Task } from './task.ts';
+import type { AttemptLog, Task, Word } from './task.ts';
 
 /** A start that this process is about to write: it counts as a slot among its own tasks until the log has it. */
 export interface Tentative {
@@ -115,10 +115,14 @@ function announced(task: TaskFacts, attempt: number) {
   return { attempt: task.attempt, destination: task.destination, notBeforeMs: task.notBeforeMs };
 }
 
-/** Whether an operator asked for this move to end. */
-export function stopAsked(state: AggregateState, taskId: string): boolean {
+/** What the log says to whoever follows an attempt. */
+export function wordOn(state: AggregateState, taskId: string, attempt: number): Word {
   const task = state.tasks.get(taskId);
-  return task !== undefined && (task.cancelAsked !== null || task.abortAsked !== null);
+  return {
+    stopAsked: task !== undefined && (task.cancelAsked !== null || task.abortAsked !== null),
+    closeAsked: task?.closeAsked ?? null,
+    ended: task === undefined || task.end !== null || task.attempt > attempt,
+  };
 }
 
 /** The hosts that an event of the log concerns: a pre-flight of a move between them is no longer fresh. */

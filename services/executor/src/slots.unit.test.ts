@@ -1,7 +1,7 @@
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { sampleTask } from './sample.ts';
-import { attemptLog, hostsOf, judgeStart, stopAsked } from './slots.ts';
+import { attemptLog, hostsOf, judgeStart, wordOn } from './slots.ts';
 import type { Task } from './task.ts';
 
 const caps = { maxConcurrentMigrations: 2, maxOutboundPerHost: 1, maxInboundPerHost: 1, maxConcurrentPerGroup: 1 };
@@ -118,10 +118,20 @@ describe('what the log says about an attempt', () => {
 
   it('says when a person asked for the move to end', () => {
     const { log, id } = released();
-    expect(stopAsked(log.state(), id(1))).toBe(false);
+    expect(wordOn(log.state(), id(1), 1)).toEqual({ stopAsked: false, closeAsked: null, ended: false });
     log.aborted(id(1));
-    expect(stopAsked(log.state(), id(1))).toBe(true);
-    expect(stopAsked(log.state(), 'other')).toBe(false);
+    expect(wordOn(log.state(), id(1), 1)).toMatchObject({ stopAsked: true, closeAsked: null });
+    log.closed(id(1), 'ada');
+    expect(wordOn(log.state(), id(1), 1)).toMatchObject({ closeAsked: { by: 'ada' }, ended: false });
+  });
+
+  it('says when another has ended the attempt', () => {
+    const { log, id } = released();
+    expect(wordOn(log.state(), 'other', 1)).toMatchObject({ stopAsked: false, ended: true });
+    log.started({ task: id(1) });
+    log.failed({ task: id(1), errorType: 'NovaClientError', retry: {} });
+    expect(wordOn(log.state(), id(1), 1).ended).toBe(true);
+    expect(wordOn(log.state(), id(1), 2).ended).toBe(false);
   });
 
   it('concerns both hosts of a move', () => {

@@ -2,9 +2,15 @@
  * The life of a task, as a pure state machine. `decide` names the one command that a stage asks for, `evolve` takes what came
  * of it. Nothing here reads a clock, a log or Nova: facts carry their own readings. README.md has the diagram.
  */
-import type { ErrorType, MigrationRequested, NovaFacts, Reason } from '@kronos/contracts';
+import {
+  type ErrorType,
+  type MigrationRequested,
+  type NovaFacts,
+  type Reason,
+  SERVER_IN_ERROR,
+} from '@kronos/contracts';
 import { type Overdue, overdue, type ProgressFacts, startWatch, type Watch, watched } from './deadline.ts';
-import { cancelled, type Failure, failedMigration, reason, refusedPost, type Story } from './failure.ts';
+import { type Account, cancelled, type Failure, failedMigration, NO_ACCOUNT, reason, refusedPost } from './failure.ts';
 import type { TaskOptions } from './options.ts';
 
 /** A task as it was delivered. */
@@ -116,12 +122,36 @@ export interface Run {
   readonly abort: { readonly at: number; readonly status: string; readonly answer: AbortAnswer } | null;
   /** When the migration was first seen over. */
   readonly overAt: number | null;
+  /** Since when every look found the server idle on a known host while its migration was not over. */
+  readonly idleSince: number | null;
+  /** Since when Nova no longer lists the migration. */
+  readonly goneSince: number | null;
+  /** The log has that Nova refused an abort. */
+  readonly refusalNoted: boolean;
 }
 
 /** Why a migration has to end before its time. */
 export type Stop = { readonly cause: 'operator' } | Overdue;
 
 export type AbortAnswer = 'accepted' | 'refused' | 'unknown';
+
+/** How Nova refused an abort. */
+export interface Refusal {
+  /** HTTP status. */
+  readonly status: number;
+  /** Nova's own words. */
+  readonly text: string;
+}
+
+/** What the log says to an executor that follows an attempt. */
+export interface Word {
+  /** An operator wants the move stopped. */
+  readonly stopAsked: boolean;
+  /** An operator wants the task ended without Nova. */
+  readonly closeAsked: { readonly by: string; readonly comment: string | null } | null;
+  /** The log has the end of the attempt, by another's hand. */
+  readonly ended: boolean;
+}
 
 /** The outcome of an attempt, as it goes onto the log. */
 export type Ended =
@@ -164,6 +194,8 @@ export type Stage =
   /** Why the migration is to be aborted goes onto the log first. */
   | { readonly at: 'stopping'; readonly run: Run; readonly migrationId: number; readonly stop: Stop }
   | { readonly at: 'aborting'; readonly run: Run; readonly migrationId: number; readonly by: number }
+  /** That Nova refused goes onto the log. */
+  | { readonly at: 'refused'; readonly run: Run; readonly migrationId: number; readonly refusal: Refusal }
   | { readonly at: 'explaining'; readonly run: Run; readonly server: ServerFacts; readonly tries: number }
   | { readonly at: 'ending'; readonly ended: Ended; readonly expected: number | null }
   | { readonly at: 'passing'; readonly next: Next }
@@ -213,6 +245,7 @@ export type Command =
   | { readonly do: 'appendAbortRequested'; readonly stop: Stop }
   /** Ask Nova to abort; not a byte leaves after `by` (monotonic). */
   | { readonly do: 'abort'; readonly migrationId: number; readonly by: number }
+  | { readonly do: 'appendAbortRefused'; readonly migrationId: number; readonly refusal: Refusal }
   | { readonly do: 'explain'; readonly afterMs: number; readonly requestId: string | null }
   | { readonly do: 'appendEnded'; readonly expected: number; readonly ended: Ended }
   | { readonly do: 'publishNext'; readonly next: Next }
@@ -240,11 +273,12 @@ type FactBody =
   /** Nobody knows whether it was written. */
   | { readonly kind: 'lostTrack' }
   | { readonly kind: 'posted'; readonly answer: PostAnswer }
-  | { readonly kind: 'looked'; readonly look: Look; readonly stopAsked: boolean }
+  | { readonly kind: 'looked'; readonly look: Look; readonly word: Word }
   /** An API did not answer. */
-  | { readonly kind: 'blind'; readonly text: string }
-  | { readonly kind: 'abortAnswered'; readonly answer: AbortAnswer }
-  | { readonly kind: 'explained'; readonly story: Story | null }
+  | { readonly kind: 'blind'; readonly text: string; readonly word: Word }
+  | { readonly kind: 'abortAnswered'; readonly answer: 'accepted' | 'unknown' }
+  | { readonly kind: 'abortAnswered'; readonly answer: 'refused'; readonly refusal: Refusal }
+  | { readonly kind: 'explained'; readonly account: Account }
   | { readonly kind: 'published' };
 export type FactKind = FactBody['kind'];
 export type Fact = FactBody & { readonly at: Reading };
@@ -293,6 +327,8 @@ export function decide(state: TaskState): Command {
       return { do: 'appendAbortRequested', stop: stage.stop };
     case 'aborting':
       return { do: 'abort', migrationId: stage.migrationId, by: stage.by };
+    case 'refused':
+      return { do: 'appendAbortRefused', migrationId: stage.migrationId, refusal: stage.refusal };
     case 'explaining':
       return { do: 'explain', afterMs: stage.tries === 0 ? 0 : poll, requestId: stage.run.requestId };
     case 'ending':
@@ -356,7 +392,7 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
       if (fact.kind === 'posted') return posted(state, stage.run, fact.answer, fact.at);
       break;
     case 'seeking':
-      if (fact.kind === 'looked') return sought(seeing(state), stage.run, fact.look, fact.stopAsked, fact.at);
+      if (fact.kind === 'looked') return sought(seeing(state), stage.run, fact.look, fact.word, fact.at);
       return unseen(state, fact, { ...stage, soon: false });
     case 'noting':
       // When it was not written, the attempt goes on all the same: a successor finds the migration as this one did.
@@ -364,7 +400,7 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
         return to(state, { at: 'following', run: stage.run, soon: true });
       break;
     case 'following':
-      if (fact.kind === 'looked') return followed(seeing(state), stage.run, fact.look, fact.stopAsked, fact.at);
+      if (fact.kind === 'looked') return followed(seeing(state), stage.run, fact.look, fact.word, fact.at);
       return unseen(state, fact, { ...stage, soon: false });
     case 'stopping':
       if (fact.kind === 'appended' || fact.kind === 'conflict')
@@ -374,8 +410,17 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
     case 'aborting':
       if (fact.kind === 'abortAnswered') {
         const abort = { at: fact.at.mono, status: stage.run.status ?? '', answer: fact.answer };
-        return to(state, { at: 'following', run: { ...stage.run, abort }, soon: true });
+        const run = { ...stage.run, abort };
+        if (fact.answer === 'refused' && !run.refusalNoted)
+          return to(state, { at: 'refused', run, migrationId: stage.migrationId, refusal: fact.refusal });
+        return to(state, { at: 'following', run, soon: true });
       }
+      break;
+    case 'refused':
+      // The first refusal stands for all of the attempt.
+      if (fact.kind === 'appended' || fact.kind === 'conflict')
+        return to(state, { at: 'following', run: { ...stage.run, refusalNoted: true }, soon: true });
+      if (fact.kind === 'lostTrack') return state;
       break;
     case 'explaining':
       return explained(state, stage, fact);
@@ -414,6 +459,9 @@ const startRun = (newestMigrationId: number, at: number): Run => ({
   noted: false,
   abort: null,
   overAt: null,
+  idleSince: null,
+  goneSince: null,
+  refusalNoted: false,
 });
 
 /** First look at the log: has the attempt begun, has it ended, or is it still to be started? */
@@ -548,7 +596,10 @@ function posted(state: TaskState, run: Run, answer: PostAnswer, at: Reading): Ta
 
 /** The answers to a look that are no look. */
 function unseen(state: TaskState, fact: Fact, stage: Stage & { at: 'seeking' | 'following' }): TaskState {
-  if (fact.kind === 'blind') return to({ ...state, blind: state.blind + 1 }, stage);
+  if (fact.kind === 'blind') {
+    const told = heeded(state, stage.run, fact.word, null, fact.at);
+    return told ?? to({ ...state, blind: state.blind + 1 }, { ...stage, run: { ...stage.run, idleSince: null } });
+  }
   if (fact.kind === 'draining') return handOver(state);
   throw new UnexpectedFact(stage.at, fact.kind);
 }
@@ -574,9 +625,27 @@ export function ours(
   return found;
 }
 
-function sought(state: TaskState, run: Run, look: Look, stopAsked: boolean, at: Reading): TaskState {
+/** What the log says that ends an attempt whatever Nova does; null: nothing. */
+function heeded(state: TaskState, run: Run, word: Word, server: ServerFacts | null, at: Reading): TaskState | null {
+  if (word.ended) return to(state, { at: 'received' });
+  if (word.closeAsked === null) return null;
+  const { by, comment } = word.closeAsked;
+  const seen =
+    run.migrationId === null ? 'no migration was seen' : `Nova called migration ${run.migrationId} ${run.status}`;
+  const text = `closed by ${by}${comment === null ? '' : ` (${comment})`}; ${seen}`;
+  const nova = novaFacts(run, at);
+  if (server !== null && server.host === state.task.destination) {
+    const warnings = [reason('closed', text), ...(isUp(server) ? [] : [notUp(server)])];
+    return to(state, { at: 'ending', ended: completed(server.host, warnings, nova), expected: null });
+  }
+  return fail(state, cancelled('closed', text), { started: true, nova }, at, null);
+}
+
+function sought(state: TaskState, run: Run, look: Look, word: Word, at: Reading): TaskState {
   const { task, options } = state;
-  const stop: Stop | null = run.stop ?? (stopAsked ? { cause: 'operator' } : null);
+  const told = heeded(state, run, word, look.server === 'gone' ? null : look.server, at);
+  if (told !== null) return told;
+  const stop: Stop | null = run.stop ?? (word.stopAsked ? { cause: 'operator' } : null);
   const found = ours(look.migrations, run.newestMigrationId, task);
   if (found !== null) {
     const { id, status, destCompute } = found;
@@ -597,7 +666,7 @@ function sought(state: TaskState, run: Run, look: Look, stopAsked: boolean, at: 
     return to(state, { at: 'ending', ended: completed(task.destination, [warning], nova), expected: null });
   }
   if (server.host !== task.from) return fail(state, movedByOthers(server.host), { started: true, nova }, at, null);
-  if (stop !== null) return fail(state, operatorStopped(), { started: true, nova }, at, null);
+  if (stop?.cause === 'operator') return fail(state, operatorStopped(), { started: true, nova }, at, null);
   const waited = Math.round((at.mono - run.since) / 1000);
   const failure: Failure = {
     errorType: 'NovaClientError',
@@ -612,25 +681,89 @@ export const FINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'error
 /** Statuses from which Nova lets a live migration be aborted: running, since 2.65 also the two before it. */
 const ABORTABLE: ReadonlySet<string> = new Set(['queued', 'preparing', 'running']);
 
-function followed(state: TaskState, before: Run, look: Look, stopAsked: boolean, at: Reading): TaskState {
+function followed(state: TaskState, before: Run, look: Look, word: Word, at: Reading): TaskState {
   const { task, options } = state;
-  if (look.server === 'gone') return gone(state, before, at);
+  const { server } = look;
+  if (server === 'gone') return gone(state, before, at);
+  const told = heeded(state, before, word, server, at);
+  if (told !== null) return told;
   const row = look.migrations.find((m) => m.id === before.migrationId);
-  let run: Run = row === undefined ? before : { ...before, status: row.status, destCompute: row.destCompute };
+  let run: Run =
+    row === undefined
+      ? { ...before, goneSince: before.goneSince ?? at.mono }
+      : { ...before, status: row.status, destCompute: row.destCompute, goneSince: null };
   const status = run.status ?? '';
   if (row !== undefined && FINAL.has(status)) return over(state, { ...run, overAt: run.overAt ?? at.mono }, look, at);
   if (status.startsWith('running') && run.watch === null) run = { ...run, watch: startWatch(at.mono) };
   if (run.watch !== null) run = { ...run, watch: watched(run.watch, look.progress, at.mono) };
+  const idle = server !== null && server.taskState === null && server.host !== null;
+  run = { ...run, idleSince: idle ? (run.idleSince ?? at.mono) : null };
+  if (server !== null && isAbandoned(run, at, options)) return abandoned(state, run, server, at);
   if (run.stop === null)
-    run = { ...run, stop: stopAsked ? { cause: 'operator' } : overdue(run, task, at.mono, options) };
+    run = {
+      ...run,
+      stop: word.stopAsked
+        ? { cause: 'operator' }
+        : (forsaken(run, at, options) ?? overdue(run, task, at.mono, options)),
+    };
   const { abort, stop, migrationId } = run;
   const again =
     abort === null ||
     at.mono - abort.at >= options.abortAgainMs ||
     (abort.answer !== 'accepted' && abort.status !== status);
-  if (stop !== null && migrationId !== null && ABORTABLE.has(status) && again)
+  const abortable = ABORTABLE.has(status) || forsaken(run, at, options) !== null;
+  if (stop !== null && migrationId !== null && row !== undefined && abortable && again)
     return run.noted ? aborting(state, run, migrationId, at) : to(state, { at: 'stopping', run, migrationId, stop });
   return to(state, { at: 'following', run, soon: false });
+}
+
+/** Idle for longer than Nova ever takes to agree with itself, and nothing is being copied. */
+function isIdle(run: Run, at: Reading, options: TaskOptions): boolean {
+  const copiedAt = run.watch?.best?.at ?? Number.NEGATIVE_INFINITY;
+  return (
+    run.idleSince !== null && at.mono - run.idleSince >= options.settleMs && at.mono - copiedAt >= options.settleMs
+  );
+}
+
+/** Why Nova is asked to abort a migration whose server has long been idle: its answer tells whether anybody works on it. */
+function forsaken(run: Run, at: Reading, options: TaskOptions): Overdue | null {
+  if (run.goneSince !== null || !isIdle(run, at, options)) return null;
+  const limitMs = options.settleMs;
+  const text = `the server has been idle for ${limitMs / 1000} s, and Nova calls the migration ${run.status}`;
+  return { cause: 'abandoned', limitMs, text };
+}
+
+/**
+ * Nova works on the migration no more: its server is idle, and Nova refused an abort since, or has not listed the row for long.
+ * A restarted compute leaves such rows behind, and a database restored from a backup loses rows.
+ */
+function isAbandoned(run: Run, at: Reading, options: TaskOptions): boolean {
+  const { abort, idleSince, goneSince, status } = run;
+  if (idleSince === null || !isIdle(run, at, options)) return false;
+  if (goneSince !== null) return at.mono - goneSince >= options.rowGoneMs;
+  return abort !== null && abort.answer === 'refused' && abort.status === status && abort.at >= idleSince;
+}
+
+/** Ends an attempt that Nova has abandoned, by where its server is. */
+function abandoned(state: TaskState, run: Run, server: ServerFacts, at: Reading): TaskState {
+  const { task } = state;
+  const row =
+    run.goneSince === null
+      ? `it still calls migration ${run.migrationId} ${run.status} and refuses to abort it`
+      : `it no longer lists migration ${run.migrationId}`;
+  const why = reason('abandoned', `Nova has abandoned the migration: ${row}; the server is idle on ${server.host}`, {
+    status: run.goneSince === null ? run.status : null,
+  });
+  const nova = novaFacts(run, at);
+  if (server.host === task.destination) {
+    const warnings = isUp(server) ? [why] : [why, notUp(server)];
+    return to(state, { at: 'ending', ended: completed(task.destination, warnings, nova), expected: null });
+  }
+  if (server.host !== task.from) return fail(state, movedByOthers(server.host), { started: true, nova }, at, null);
+  if (run.stop?.cause === 'operator') return fail(state, operatorStopped(), { started: true, nova }, at, null);
+  // No further attempt: who resets a server's state by hand makes it look idle, too.
+  const failure: Failure = { errorType: 'NovaClientError', reason: why, fault: 'none', hostAtFault: null };
+  return fail(state, failure, { started: true, nova }, at, null);
 }
 
 const aborting = (state: TaskState, run: Run, migrationId: number, at: Reading): TaskState =>
@@ -646,15 +779,8 @@ function over(state: TaskState, run: Run, look: Look, at: Reading): TaskState {
   const nova = novaFacts(run, at);
   const settled = at.mono - (run.overAt ?? at.mono) >= options.settleMs;
   if (server.host === task.destination) {
-    const warnings: Reason[] = [];
-    if (status !== 'completed')
-      warnings.push(
-        reason('ended-otherwise', `Nova calls the migration ${status}, and the server is on its destination`, {
-          status,
-        }),
-      );
-    if (!isUp(server)) warnings.push(notUp(server));
-    return to(state, { at: 'ending', ended: completed(task.destination, warnings, nova), expected: null });
+    if (status !== 'completed' || !isUp(server)) return to(state, { at: 'explaining', run, server, tries: 0 });
+    return to(state, { at: 'ending', ended: completed(task.destination, [], nova), expected: null });
   }
   if (status === 'completed') {
     const newer = look.migrations.some((m) => run.migrationId !== null && m.id > run.migrationId);
@@ -679,20 +805,21 @@ function over(state: TaskState, run: Run, look: Look, at: Reading): TaskState {
   // Nova clears the task state when its roll-back is done.
   if (server.taskState !== null && !settled) return again;
   if (server.host !== task.from) return fail(state, movedByOthers(server.host), { started: true, nova }, at, null);
-  const { stop } = run;
-  if (stop?.cause === 'operator') return fail(state, operatorStopped(), { started: true, nova }, at, null);
-  const byUs = run.abort !== null && run.abort.answer !== 'refused';
-  if (stop !== null && (byUs || status === 'cancelled')) {
-    const failure: Failure = {
-      errorType: 'MigrationTimeout',
-      reason: reason(stop.cause, `aborted: ${stop.text}`, { limitMs: stop.limitMs }),
-      fault: stop.cause === 'queue' ? 'infrastructure' : 'none',
-      hostAtFault: null,
-    };
-    return fail(state, failure, { started: true, nova }, at, null);
-  }
-  if (status === 'cancelled') return fail(state, abortedByOthers(), { started: true, nova }, at, null);
+  // An abort is a cast: only a cancelled migration was ended by one.
+  if (status === 'cancelled') return fail(state, stopped(run.stop), { started: true, nova }, at, null);
   return to(state, { at: 'explaining', run, server, tries: 0 });
+}
+
+/** What a cancelled migration means. */
+function stopped(stop: Stop | null): Failure {
+  if (stop === null || stop.cause === 'abandoned') return abortedByOthers();
+  if (stop.cause === 'operator') return operatorStopped();
+  return {
+    errorType: 'MigrationTimeout',
+    reason: reason(stop.cause, `aborted: ${stop.text}`, { limitMs: stop.limitMs }),
+    fault: stop.cause === 'queue' ? 'infrastructure' : 'none',
+    hostAtFault: null,
+  };
 }
 
 function explained(state: TaskState, stage: Stage & { at: 'explaining' }, fact: Fact): TaskState {
@@ -700,14 +827,20 @@ function explained(state: TaskState, stage: Stage & { at: 'explaining' }, fact: 
   if (fact.kind === 'draining') return handOver(state);
   if (fact.kind === 'blind' && tries + 1 < state.options.explainTries) return to(state, { ...stage, tries: tries + 1 });
   if (fact.kind !== 'explained' && fact.kind !== 'blind') throw new UnexpectedFact(stage.at, fact.kind);
-  const story = fact.kind === 'explained' ? fact.story : null;
-  const seen = {
-    status: run.status ?? 'unknown',
-    destCompute: run.destCompute,
-    serverInError: server.vmState === 'error' || server.status === 'ERROR',
-  };
-  const nova = { ...novaFacts(run, fact.at), reason: story?.text ?? null };
-  return fail(state, failedMigration(seen, story, state.task), { started: true, nova }, fact.at, null);
+  const account = fact.kind === 'explained' ? fact.account : NO_ACCOUNT;
+  const nova = { ...novaFacts(run, fact.at), reason: account.story?.text ?? null };
+  if (server.host === state.task.destination) {
+    const warnings: Reason[] = [];
+    const status = run.status ?? 'unknown';
+    if (status !== 'completed') warnings.push(endedOtherwise(status, account));
+    if (!isUp(server)) warnings.push(notUp(server, account));
+    return to(state, { at: 'ending', ended: completed(server.host, warnings, nova), expected: null });
+  }
+  const seen = { status: run.status ?? 'unknown', destCompute: run.destCompute, serverInError: inError(server) };
+  const failure = failedMigration(seen, account, state.task);
+  // Who wanted it stopped wants no further attempt.
+  const wanted = run.stop?.cause === 'operator' ? { ...failure, fault: 'none' as const } : failure;
+  return fail(state, wanted, { started: true, nova }, fact.at, null);
 }
 
 function ending(state: TaskState, stage: Stage & { at: 'ending' }, fact: Fact): TaskState {
@@ -791,12 +924,22 @@ const operatorStopped = (): Failure => cancelled('operator', 'an operator stoppe
 const isUp = (server: ServerFacts): boolean =>
   server.taskState === null && (server.status === 'ACTIVE' || server.status === 'PAUSED');
 
-const notUp = (server: ServerFacts): Reason =>
-  reason('server-not-up', `the server is on its destination with status ${server.status}`, {
-    status: server.status,
-    vmState: server.vmState,
-    taskState: server.taskState,
-  });
+const inError = (server: ServerFacts): boolean => server.vmState === 'error' || server.status === 'ERROR';
+
+function notUp(server: ServerFacts, account: Account = NO_ACCOUNT): Reason {
+  const facts = { status: server.status, vmState: server.vmState, taskState: server.taskState };
+  if (!inError(server))
+    return reason('server-not-up', `the server is on its destination with status ${server.status}`, facts);
+  const down = account.hosts.destination === 'down' ? ', whose nova-compute is down' : '';
+  return reason(SERVER_IN_ERROR, `the server is in ERROR on ${server.host}${down}`, facts);
+}
+
+const endedOtherwise = (status: string, { story }: Account): Reason =>
+  reason(
+    'ended-otherwise',
+    `Nova calls the migration ${status}, and the server is on its destination${story === null ? '' : `: ${story.text}`}`,
+    { status, event: story?.event ?? null },
+  );
 
 function novaFacts(run: Run, at: Reading): NovaFacts {
   const end = run.overAt ?? at.mono;

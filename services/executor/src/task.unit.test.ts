@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Failure } from './failure.ts';
+import type { Account, Failure } from './failure.ts';
 import { defaultTaskOptions, type TaskOptions } from './options.ts';
 import { SAMPLE_MS, sampleTask } from './sample.ts';
 import {
@@ -15,11 +15,14 @@ import {
   type TaskLog,
   type TaskState,
   UnexpectedFact,
+  type Word,
 } from './task.ts';
 
 const T0 = SAMPLE_MS;
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
+/** Past every deadline of the sample task. */
+const TOO_LONG = 24 * 60 * MINUTE;
 
 type Body = Fact extends infer F ? (F extends { readonly at: unknown } ? Omit<F, 'at'> : never) : never;
 
@@ -112,28 +115,41 @@ const on = (host: string, changes: Partial<ServerFacts> = {}): ServerFacts => ({
   taskState: null,
   ...changes,
 });
+const silence: Word = { stopAsked: false, closeAsked: null, ended: false };
+const blind: Body = { kind: 'blind', text: 'down', word: silence };
 const seen = (
   migrations: readonly MigrationFacts[],
   server: Look['server'] = null,
-  more: { readonly stopAsked?: boolean; readonly remaining?: number } = {},
+  { remaining, ...word }: Partial<Word> & { readonly remaining?: number } = {},
 ): Body => ({
   kind: 'looked',
-  stopAsked: more.stopAsked ?? false,
+  word: { ...silence, ...word },
   look: {
     migrations,
     server,
     progress:
-      more.remaining === undefined
+      remaining === undefined
         ? null
         : {
             memoryTotalBytes: 1000,
-            memoryProcessedBytes: 1000 - more.remaining,
-            memoryRemainingBytes: more.remaining,
+            memoryProcessedBytes: 1000 - remaining,
+            memoryRemainingBytes: remaining,
             diskTotalBytes: 0,
             diskProcessedBytes: 0,
             diskRemainingBytes: 0,
           },
   },
+});
+
+const refusedAbort: Body = {
+  kind: 'abortAnswered',
+  answer: 'refused',
+  refusal: { status: 409, text: 'it is in task_state None' },
+};
+/** What Nova says of a migration that went wrong. */
+const told = (story: Account['story'], account: Partial<Account> = {}): Body => ({
+  kind: 'explained',
+  account: { story, asked: true, hosts: { source: 'up', destination: 'up' }, ...account },
 });
 
 const claimed = (life = new Life()) =>
@@ -566,7 +582,7 @@ describe('the end of a migration', () => {
     const life = running();
     const waits: number[] = [];
     for (let i = 0; i < 5; i += 1) {
-      life.when({ kind: 'blind', text: 'down' });
+      life.when(blind);
       const { command } = life;
       if (command.do === 'look') waits.push(command.afterMs);
     }
@@ -578,13 +594,35 @@ describe('the end of a migration', () => {
     expect(running().when(seen([row('completed')])).command).toMatchObject({ do: 'look', afterMs: 1000 });
   });
 
-  it('trusts the host and not the status: error after the switch-over is a move done, with a warning', () => {
-    const life = running().when(seen([row('error')], on('h2', { status: 'ERROR', vmState: 'error' })));
+  it('trusts the host and not the status: error after the switch-over is a move done, with Nova’s words as a warning', () => {
+    const life = running().when(seen([row('error')], on('h2')));
+    expect(life.command.do).toBe('explain');
+    life.when(told({ text: 'Timed out waiting for a reply', event: 'compute_post_live_migration', host: null }));
     expect(life.ended).toMatchObject({
       type: 'completed',
       host: 'h2',
-      warnings: [{ code: 'ended-otherwise' }, { code: 'server-not-up' }],
+      warnings: [{ code: 'ended-otherwise', text: expect.stringContaining('Timed out waiting for a reply') }],
+      nova: { reason: 'Timed out waiting for a reply' },
     });
+  });
+
+  it.each(['error', 'completed'])('says of a server in ERROR on its destination that it is: %s', (status) => {
+    const life = running().when(seen([row(status)], on('h2', { status: 'ERROR', vmState: 'error' })));
+    life.when(told(null, { hosts: { source: 'up', destination: 'down' } }));
+    const { ended } = life;
+    if (ended.type !== 'completed') throw new Error('the host is not trusted');
+    expect(ended.warnings.map(({ code }) => code)).toEqual(
+      status === 'error' ? ['ended-otherwise', 'server-in-error'] : ['server-in-error'],
+    );
+    expect(ended.warnings.at(-1)?.text).toBe('the server is in ERROR on h2, whose nova-compute is down');
+  });
+
+  it('warns of a server that is neither ACTIVE nor in ERROR', () => {
+    const life = running().when(
+      seen([row('completed')], on('h2', { status: 'SHUTOFF', vmState: 'stopped' })),
+      told(null),
+    );
+    expect(life.ended).toMatchObject({ type: 'completed', warnings: [{ code: 'server-not-up' }] });
   });
 
   it('waits for Nova to agree with itself when completed and host differ, then says so', () => {
@@ -627,7 +665,7 @@ describe('the end of a migration', () => {
 
 describe('why a migration failed', () => {
   const failed = (text: string, event: string | null, life = running()): Ended =>
-    life.when(seen([row('failed')], on('h1')), { kind: 'explained', story: { text, event, host: null } }).ended;
+    life.when(seen([row('failed')], on('h1')), told({ text, event, host: null })).ended;
 
   it('is the destination’s fault when the hypervisor failed: the next alternate at once', () => {
     expect(failed('Live migration failed.', 'compute_live_migration')).toMatchObject({
@@ -656,15 +694,15 @@ describe('why a migration failed', () => {
 
   it('is final when the server went to ERROR on its source', () => {
     const life = running().when(seen([row('error')], on('h1', { status: 'ERROR', vmState: 'error' })));
-    life.when({ kind: 'explained', story: null });
+    life.when(told(null));
     expect(life.ended).toMatchObject({ errorType: 'MigrationFailed', reason: { code: 'server-in-error' }, next: null });
   });
 
   it('is asked for a few times, and goes without an answer in the end', () => {
     const life = running().when(seen([row('failed')], on('h1')));
-    for (let i = 0; i < 4; i += 1) life.when({ kind: 'blind', text: 'down' });
+    for (let i = 0; i < 4; i += 1) life.when(blind);
     expect(life.command).toMatchObject({ do: 'explain', afterMs: 5000 });
-    expect(life.when({ kind: 'blind', text: 'down' }).ended).toMatchObject({ reason: { code: 'migration-failed' } });
+    expect(life.when(blind).ended).toMatchObject({ reason: { code: 'migration-failed' } });
   });
 });
 
@@ -762,22 +800,20 @@ describe('an abort', () => {
   });
 
   it('that Nova refuses does not end the following', () => {
-    const life = stopped().when(
-      seen([row('running')]),
-      { kind: 'appended', began: 0 },
-      { kind: 'abortAnswered', answer: 'refused' },
-    );
+    const life = stopped().when(seen([row('running')]), { kind: 'appended', began: 0 }, refusedAbort, {
+      kind: 'appended',
+      began: 0,
+    });
     expect(life.when(seen([row('running')])).command.do).toBe('look');
     life.when(seen([row('completed')], on('h2')));
     expect(life.ended).toMatchObject({ type: 'completed' });
   });
 
   it('that Nova refused is asked for again when the status has changed, or after a while', () => {
-    const life = stopped('queued').when(
-      seen([row('queued')]),
-      { kind: 'appended', began: 0 },
-      { kind: 'abortAnswered', answer: 'refused' },
-    );
+    const life = stopped('queued').when(seen([row('queued')]), { kind: 'appended', began: 0 }, refusedAbort, {
+      kind: 'appended',
+      began: 0,
+    });
     expect(life.when(seen([row('queued')])).command.do).toBe('look');
     expect(life.when(seen([row('running')])).abort.do).toBe('abort');
     life.when({ kind: 'abortAnswered', answer: 'accepted' });
@@ -798,8 +834,32 @@ describe('an abort', () => {
     });
   });
 
-  it('of a move that fails by itself meanwhile ends as Cancelled too', () => {
-    expect(stopped().when(seen([row('failed')], on('h1'))).ended).toMatchObject({ errorType: 'Cancelled', next: null });
+  it('of a move that fails by itself meanwhile ends with Nova’s reason, and without a further attempt', () => {
+    const life = stopped().when(seen([row('failed')], on('h1')), told({ text: 'no route', event: null, host: null }));
+    expect(life.ended).toMatchObject({
+      errorType: 'MigrationFailed',
+      reason: { text: expect.stringContaining('no route') },
+      next: null,
+    });
+  });
+
+  it('that was accepted is no reason: what ends in error was not aborted', () => {
+    const life = running();
+    life.pass(TOO_LONG).when(seen([row('running')]));
+    expect(life.abort.do).toBe('abort');
+    life.when({ kind: 'abortAnswered', answer: 'accepted' }, seen([row('error')], on('h1')));
+    life.when(told(null));
+    expect(life.ended).toMatchObject({ errorType: 'NovaClientError', reason: { code: 'compute-restarted' } });
+  });
+
+  it('that Nova refuses is on the log once, in Nova’s own words', () => {
+    const life = stopped().when(seen([row('running')]), { kind: 'appended', began: 0 }, refusedAbort);
+    const refusal = { status: 409, text: 'it is in task_state None' };
+    expect(life.command).toEqual({ do: 'appendAbortRefused', migrationId: 8, refusal });
+    expect(life.when({ kind: 'lostTrack' }).command.do).toBe('appendAbortRefused');
+    expect(life.when({ kind: 'appended', began: 0 }).stage).toBe('following');
+    life.pass(30 * SECOND).when(seen([row('running')]), refusedAbort);
+    expect(life.stage).toBe('following');
   });
 
   it('of an attempt that Nova never made into a migration ends it without a further one', () => {
@@ -807,6 +867,184 @@ describe('an abort', () => {
       .pass(60 * SECOND)
       .when(seen([], on('h1'), { stopAsked: true }));
     expect(life.ended).toMatchObject({ errorType: 'Cancelled', next: null });
+  });
+});
+
+describe('a migration that Nova has abandoned', () => {
+  const idle = (status: string, host = 'h1', changes: Partial<ServerFacts> = {}) =>
+    seen([row(status)], on(host, changes));
+  /** Queued, its server idle for longer than Nova ever takes. */
+  const forgotten = (host = 'h1') => {
+    const life = posted().when(seen([row('queued')]), { kind: 'appended', began: 0 });
+    return life.when(idle('queued', host)).pass(MINUTE).when(idle('queued', host));
+  };
+  const asked = (host?: string) => {
+    const life = forgotten(host);
+    expect(life.command).toMatchObject({ do: 'appendAbortRequested', stop: { cause: 'abandoned' } });
+    return life.when({ kind: 'appended', began: 0 });
+  };
+  const refused = (host?: string) => asked(host).when(refusedAbort, { kind: 'appended', began: 0 });
+
+  it('shows by an idle server and an abort that Nova refuses: on its source, it ends without quarantine or retry', () => {
+    expect(refused().when(idle('queued')).ended).toMatchObject({
+      errorType: 'NovaClientError',
+      reason: { code: 'abandoned', text: expect.stringContaining('still calls migration 8 queued') },
+      next: null,
+      started: true,
+    });
+  });
+
+  it('ends as done, with a warning, when its server is on its destination', () => {
+    expect(refused('h2').when(idle('queued', 'h2')).ended).toMatchObject({
+      type: 'completed',
+      host: 'h2',
+      warnings: [{ code: 'abandoned' }],
+    });
+  });
+
+  it('ends as the operator’s stop when one was asked for', () => {
+    const life = posted().when(seen([row('queued')], on('h1'), { stopAsked: true }), { kind: 'appended', began: 0 });
+    life.when(seen([row('queued')], on('h1'), { stopAsked: true }), { kind: 'appended', began: 0 });
+    life.when(refusedAbort, { kind: 'appended', began: 0 }).pass(MINUTE);
+    expect(life.when(idle('queued')).ended).toMatchObject({ errorType: 'Cancelled', reason: { code: 'operator' } });
+  });
+
+  it('is not one whose abort Nova accepts, or does not answer', () => {
+    for (const answer of ['accepted', 'unknown'] as const)
+      expect(asked().when({ kind: 'abortAnswered', answer }, idle('queued')).stage).toBe('following');
+  });
+
+  it('is not one that has moved on since', () => {
+    expect(refused().when(idle('preparing')).stage).not.toBe('ending');
+  });
+
+  it('is not one whose server is at work, is not seen, or has no host', () => {
+    for (const server of [on('h1', { taskState: 'migrating' }), null, { ...on('h1'), host: null }])
+      expect(refused().when(seen([row('queued')], server)).stage).toBe('following');
+  });
+
+  it('is not one that copies: an administrator may have reset the state of its server', () => {
+    const life = running();
+    for (let remaining = 900; remaining > 0; remaining -= 100)
+      life.pass(20 * SECOND).when(seen([row('running')], on('h1'), { remaining }));
+    expect(life.command.do).toBe('look');
+  });
+
+  it('whose row is lost ends by the host of its idle server, after ten minutes', () => {
+    const lost = () =>
+      running()
+        .when(seen([], on('h1')))
+        .pass(9 * MINUTE)
+        .when(seen([], on('h1')));
+    expect(lost().stage).toBe('following');
+    expect(
+      lost()
+        .pass(MINUTE)
+        .when(seen([], on('h1'))).ended,
+    ).toMatchObject({
+      errorType: 'NovaClientError',
+      reason: { code: 'abandoned', text: expect.stringContaining('no longer lists migration 8') },
+    });
+    expect(
+      lost()
+        .when(seen([], on('h2')))
+        .pass(MINUTE)
+        .when(seen([], on('h2'))).ended,
+    ).toMatchObject({
+      type: 'completed',
+      host: 'h2',
+      warnings: [{ code: 'abandoned' }],
+    });
+  });
+
+  it('whose row is there again, or whose server is at work, goes on', () => {
+    const life = running()
+      .when(seen([], on('h1')))
+      .pass(9 * MINUTE)
+      .when(seen([row('running')], on('h1', { taskState: 'migrating' })));
+    expect(life.pass(2 * MINUTE).when(seen([], on('h1', { taskState: 'migrating' }))).stage).toBe('following');
+    expect(life.pass(11 * MINUTE).when(seen([], on('h1', { taskState: 'migrating' }))).stage).toBe('following');
+  });
+});
+
+describe('a task that an operator closes', () => {
+  const closeAsked = { by: 'ada', comment: 'row lost' };
+
+  it('ends as Cancelled, in the person’s words, whether Nova answers or not', () => {
+    for (const fact of [
+      seen([row('running')], on('h1', { taskState: 'migrating' }), { closeAsked }),
+      { ...blind, word: { ...silence, closeAsked } } as Body,
+    ])
+      expect(running().when(fact).ended).toMatchObject({
+        errorType: 'Cancelled',
+        reason: { code: 'closed', text: expect.stringContaining('closed by ada (row lost)') },
+        next: null,
+        started: true,
+      });
+    expect(posted().when(seen([], on('h1', { taskState: 'migrating' }), { closeAsked })).ended).toMatchObject({
+      reason: { code: 'closed' },
+    });
+  });
+
+  it('ends as done, with a warning, when its server is on its destination', () => {
+    const life = running().when(seen([row('running')], on('h2', { taskState: 'migrating' }), { closeAsked }));
+    expect(life.ended).toMatchObject({ type: 'completed', warnings: [{ code: 'closed' }, { code: 'server-not-up' }] });
+  });
+
+  it('is put down when another has ended it', () => {
+    const life = running().when(seen([row('running')], null, { ended: true }));
+    expect(life.command.do).toBe('readLog');
+    expect(life.when(logSays({ kind: 'ended', next: null })).command).toMatchObject({ do: 'finish' });
+  });
+});
+
+describe('a compute that crashed', () => {
+  const ended = (account: Partial<Account>, status = 'failed', server: Partial<ServerFacts> = {}): Ended =>
+    running().when(seen([row(status)], on('h1', server)), told(null, account)).ended;
+
+  it('as destination is left out, and the next alternate taken at once, without quarantine', () => {
+    expect(ended({ hosts: { source: 'up', destination: 'down' } })).toMatchObject({
+      errorType: 'NovaClientError',
+      reason: { code: 'destination-down' },
+      hostAtFault: 'h2',
+      next: { destination: 'h3', notBeforeMs: T0 },
+    });
+  });
+
+  it('as source is waited for', () => {
+    expect(ended({ hosts: { source: 'down', destination: 'up' } })).toMatchObject({
+      errorType: 'NovaClientError',
+      reason: { code: 'source-down' },
+      hostAtFault: null,
+      next: { destination: 'h2' },
+    });
+  });
+
+  it('and is back shows by an error without a reason, the server well', () => {
+    expect(ended({}, 'error')).toMatchObject({
+      errorType: 'NovaClientError',
+      reason: { code: 'compute-restarted' },
+    });
+  });
+
+  it('is not what a failure shows, nor an error with a reason, nor a Nova that does not say', () => {
+    expect(ended({}, 'failed')).toMatchObject({ errorType: 'MigrationFailed', hostAtFault: 'h2' });
+    expect(ended({ asked: false }, 'error')).toMatchObject({ errorType: 'MigrationFailed', hostAtFault: 'h2' });
+    const story = { text: 'no route', event: null, host: null };
+    expect(ended({ story }, 'error')).toMatchObject({ errorType: 'MigrationFailed', hostAtFault: 'h2' });
+  });
+
+  it('that leaves its server in ERROR on the source ends the task, without quarantine', () => {
+    const server = { status: 'ERROR', vmState: 'error' };
+    expect(ended({ hosts: { source: 'down', destination: 'up' } }, 'error', server)).toMatchObject({
+      errorType: 'NovaClientError',
+      reason: { code: 'server-in-error' },
+      next: null,
+    });
+    expect(ended({}, 'error', server)).toMatchObject({
+      errorType: 'MigrationFailed',
+      reason: { code: 'server-in-error' },
+    });
   });
 });
 

@@ -16,6 +16,7 @@ import {
   type Task,
   type TaskLog,
   type TaskState,
+  type Word,
 } from './task.ts';
 
 type Body = Fact extends infer F ? (F extends { readonly at: unknown } ? Omit<F, 'at'> : never) : never;
@@ -109,6 +110,8 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
   const tries = new Map<number, number>();
   /** Why an attempt was to be aborted, by the log. */
   const stops = new Map<number, Stop>();
+  /** Attempts of which the log has that Nova refused to abort them. */
+  const refusals = new Set<number>();
 
   const say = (text: string): void => {
     history.push(`${now} ${text}`);
@@ -154,6 +157,12 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
     then(end === 'switched' || end === 'refused' ? 'error' : end, between(0, 2000));
     migrations.push({ id, attempt, destination, status: 'accepted', plan, visibleAt });
   }
+
+  const wordFor = (attempt: number): Word => ({
+    stopAsked: now >= stopAt,
+    closeAsked: null,
+    ended: readLog(attempt).attempt.kind === 'ended',
+  });
 
   const record = (attempt: number): AttemptRecord | undefined => attempts.find((a) => a.attempt === attempt);
 
@@ -300,7 +309,8 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
         now += command.afterMs;
         advance();
         if (trouble && flip(0.05)) return { kind: 'draining' };
-        if (trouble && flip(0.1)) return { kind: 'blind', text: 'down' };
+        const word = wordFor(attempt);
+        if (trouble && flip(0.1)) return { kind: 'blind', text: 'down', word };
         const rows = migrations
           .filter((m) => m.visibleAt <= now)
           .map((m) => ({
@@ -312,7 +322,7 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
           }));
         const facts = { host: server.host, status: 'ACTIVE', vmState: 'active', taskState: server.taskState };
         const look = { migrations: rows, server: facts, progress: null };
-        return { kind: 'looked', look, stopAsked: now >= stopAt };
+        return { kind: 'looked', look, word };
       }
       case 'appendObserved': {
         const made = attemptRecord(attempt, destination);
@@ -340,18 +350,24 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
             { at: now + 600, status: 'cancelled' },
           );
         }
+        if (answer === 'refused') return { kind: 'abortAnswered', answer, refusal: { status: 409, text: 'no' } };
         return { kind: 'abortAnswered', answer };
       }
-      case 'explain':
+      case 'appendAbortRefused':
+        if (trouble && flip(0.1)) return { kind: 'lostTrack' };
+        if (refusals.has(attempt)) return { kind: 'conflict' };
+        sequence += 1;
+        refusals.add(attempt);
+        return { kind: 'appended', began: now };
+      case 'explain': {
         now += command.afterMs;
         if (trouble && flip(0.05)) return { kind: 'draining' };
-        if (trouble && flip(0.2)) return { kind: 'blind', text: 'down' };
-        return {
-          kind: 'explained',
-          story: flip(0.5)
-            ? null
-            : { text: pick('no valid host', 'timed out waiting for a reply', 'x'), event: null, host: null },
-        };
+        const word = wordFor(attempt);
+        if (trouble && flip(0.2)) return { kind: 'blind', text: 'down', word };
+        const story = { text: pick('no valid host', 'timed out waiting for a reply', 'x'), event: null, host: null };
+        const hosts = { source: pick('up', 'up', 'down'), destination: pick('up', 'up', 'down') } as const;
+        return { kind: 'explained', account: { story: flip(0.5) ? null : story, asked: flip(0.5), hosts } };
+      }
       case 'appendEnded': {
         const known = record(attempt)?.outcome != null;
         return append(command.expected, known, () => {

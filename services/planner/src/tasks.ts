@@ -1,6 +1,6 @@
-import { type Actor, type MigrationFailed, messageId, type PlanDispatched } from '@kronos/contracts';
+import { type Actor, type MigrationFailed, messageId, type PlanDispatched, type Reason } from '@kronos/contracts';
 import { openTasks } from '@kronos/cycle';
-import { type AggregateState, notAfterMs, type PlanFacts } from '@kronos/projections';
+import { type AggregateState, notAfterMs, type PlanFacts, type TaskFacts } from '@kronos/projections';
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 
@@ -17,45 +17,57 @@ export const dispatchedEvent = (aggregate: string, plan: PlanFacts, by: Actor, n
   data: { planId: plan.id, tasks: plan.tasks.length },
 });
 
-/** Final results for tasks that nobody started and no executor ended: one `plan_ttl` after they could last be started. */
+/** An executor that holds a task ends it within this time of an operator's `migration.closed`; then a planner does. */
+const CLOSE_GRACE_MS = 60_000;
+
+/**
+ * Final results for tasks that no executor ended: those that nobody started, one `plan_ttl` after they could last be started,
+ * and those that an operator closed a minute ago.
+ */
 export function overdueResults(state: AggregateState, by: Actor, nowMs: number): MigrationFailed[] {
   const results: MigrationFailed[] = [];
+  const end = (task: TaskFacts, reason: Reason): void => {
+    const started = task.slot !== null;
+    results.push({
+      type: 'migration.failed',
+      version: 1,
+      id: messageId.ended(task.id, task.attempt),
+      time: iso(nowMs),
+      aggregate: state.aggregate,
+      by,
+      correlationId: task.planId,
+      causationId: (started ? messageId.started : messageId.requested)(task.id, task.attempt),
+      data: {
+        taskId: task.id,
+        planId: task.planId,
+        serverId: task.step.serverId,
+        attempt: task.attempt,
+        from: task.step.from,
+        destination: task.destination,
+        errorType: 'Cancelled',
+        reason,
+        retries: task.attempt - 1,
+        retryPending: false,
+        next: null,
+        hostAtFault: null,
+        started,
+        nova: null,
+      },
+    });
+  };
+  for (const task of state.tasks.values()) {
+    if (task.end !== null || task.closeAsked === null || nowMs < task.closeAsked.atMs + CLOSE_GRACE_MS) continue;
+    const { by: person, comment } = task.closeAsked;
+    const why = comment === null ? '' : ` (${comment})`;
+    end(task, { code: 'closed', text: `closed by ${person}${why}; no executor held it, recorded by the planner` });
+  }
   for (const plan of state.plans.values()) {
     const lastStartMs = notAfterMs(plan);
     if (plan.release === null || lastStartMs === null) continue;
     const ttlMs = lastStartMs - plan.release.atMs;
     if (nowMs <= lastStartMs + ttlMs) continue;
-    for (const task of openTasks(state, plan)) {
-      results.push({
-        type: 'migration.failed',
-        version: 1,
-        id: messageId.ended(task.id, task.attempt),
-        time: iso(nowMs),
-        aggregate: state.aggregate,
-        by,
-        correlationId: plan.id,
-        causationId: messageId.requested(task.id, task.attempt),
-        data: {
-          taskId: task.id,
-          planId: plan.id,
-          serverId: task.step.serverId,
-          attempt: task.attempt,
-          from: task.step.from,
-          destination: task.destination,
-          errorType: 'Cancelled',
-          reason: {
-            code: 'expired',
-            text: `no executor started or ended it until ${iso(lastStartMs)}; recorded by the planner`,
-          },
-          retries: task.attempt - 1,
-          retryPending: false,
-          next: null,
-          hostAtFault: null,
-          started: false,
-          nova: null,
-        },
-      });
-    }
+    const text = `no executor started or ended it until ${iso(lastStartMs)}; recorded by the planner`;
+    for (const task of openTasks(state, plan)) end(task, { code: 'expired', text });
   }
   return results;
 }
