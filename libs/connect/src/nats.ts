@@ -4,6 +4,9 @@ import type { Check, Logger } from '@kronos/telemetry';
 import { type Instrumentation, instrumented, type ServiceLog } from './instrumented.ts';
 import { scrubbed } from './scrubbed.ts';
 
+/** Names under which commands connect: a person waits for their answer. Services wait for the servers for a while. */
+const COMMANDS: readonly string[] = ['cli', 'provisioner'];
+
 /** The user of a `kronos` command that names none, such as one that logs in with an nkey. */
 const USUAL_USER = 'operator';
 
@@ -21,6 +24,7 @@ export function natsOptions(config: Config, name: string): NatsOptions {
     servers: nats.servers,
     name,
     inboxPrefix: inboxPrefix(config, name),
+    ...(COMMANDS.includes(name) ? { connectOnce: true, connectTimeoutMs: 5_000 } : {}),
     replicas: nats.replicas,
     requestTimeoutMs: nats.requestTimeout * 1000,
     ...(nats.user === null ? {} : { user: nats.user }),

@@ -1,10 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, nkeys } from '@nats-io/transport-node';
 import { afterAll, expect, test } from 'vitest';
-import { NatsRefused, NatsUnreachable, ServerTooOld } from './errors.ts';
+import { NatsRefused, NatsUnreachable, ServerTooOld, StreamUnavailable } from './errors.ts';
 import { connectEventLog } from './index.ts';
 import { failure, until } from './testing/async.ts';
 import { pausedEvent, testLimits } from './testing/messages.ts';
@@ -41,6 +42,37 @@ onEachServer('the connection', (bench) => {
     expect(error).toMatchObject({ code: 'KRONOS_NATS_UNREACHABLE', servers: [`127.0.0.1:${port}`] });
     expect(String(error)).toContain(`127.0.0.1:${port}`);
     expect(String(error)).not.toContain('hidden');
+  });
+
+  test('a command asks each server once and waits for none', async () => {
+    let asked = 0;
+    const silent = createServer((socket) => {
+      asked++;
+      socket.destroy();
+    });
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    const { port } = silent.address() as AddressInfo;
+    const connectTo = (more: object) =>
+      failure(connectEventLog({ servers: [`127.0.0.1:${port}`], name: 'cli', ...more }));
+    expect(await connectTo({ connectOnce: true, connectTimeoutMs: 600_000 })).toBeInstanceOf(NatsUnreachable);
+    expect(asked).toBe(1);
+    expect(await connectTo({ connectTimeoutMs: 1_500 })).toBeInstanceOf(NatsUnreachable);
+    expect(asked).toBeGreaterThan(2);
+    silent.close();
+  });
+
+  test('a server without JetStream is an error at once that says so', async () => {
+    const log = await bench.connect(await bench.server({ jetstream: 'enabled: false' }), {
+      requestTimeoutMs: 600_000,
+    });
+    const wanted = { limits: testLimits, replicas: 1, aggregates: [] };
+    for (const act of [() => log.provision(wanted), () => log.lastSequence('KRONOS_LOG')]) {
+      const error = await failure(act());
+      expect(error).toBeInstanceOf(StreamUnavailable);
+      expect(String(error)).toMatch(
+        /JetStream is not enabled on the NATS server 127\.0\.0\.1:\d+: add a jetstream block/,
+      );
+    }
   });
 
   test('a server that comes up within the limit is found', async () => {

@@ -153,7 +153,7 @@ async function firstConnection(
     } catch (error) {
       if (isRefusal(error))
         throw new NatsRefused(`NATS refused the credentials of ${options.name}: ${plainText(error)}`, { cause: error });
-      if (clock.monotonic() + RECONNECT_WAIT_MS >= until)
+      if (options.connectOnce === true || clock.monotonic() + RECONNECT_WAIT_MS >= until)
         throw new NatsUnreachable(options.servers.map(hostPort), plainText(error), { cause: error });
       await clock.sleep(RECONNECT_WAIT_MS);
     }
@@ -389,11 +389,22 @@ export class Link {
       } catch (error) {
         const fatal = this.fatal(error, what);
         if (fatal !== null) throw fatal;
+        if (this.lacksJetStream(error))
+          throw new StreamUnavailable(
+            `${what}: JetStream is not enabled on the NATS server ${this.nc.getServer()}: add a jetstream block to its configuration`,
+            { cause: error },
+          );
         if (this.clock.monotonic() + 50 >= until)
           throw new StreamUnavailable(`${what}: ${plainText(error)}`, { cause: error });
         await this.clock.sleep(Math.min(500, 25 * 2 ** tries));
       }
     }
+  }
+
+  /** Nobody answers, and the server says that it has no JetStream: it does not come by waiting. */
+  lacksJetStream(error: unknown): boolean {
+    const { info } = this.nc;
+    return troubleOf(error) === 'noResponders' && info?.server_id !== undefined && info.jetstream !== true;
   }
 
   #giveUpWaiting(error: Error): void {

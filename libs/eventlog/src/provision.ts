@@ -52,7 +52,7 @@ async function get<T>(link: Link, what: string, act: () => Promise<T>): Promise<
     } catch (error) {
       // A cluster that has just started may have no leader yet, and not know all its servers.
       const forming =
-        error instanceof StreamUnavailable ||
+        (error instanceof StreamUnavailable && !link.lacksJetStream(error)) ||
         (error instanceof JetStreamApiError && error.code === apiCodes.noSuitablePeers);
       if (forming && link.clock.monotonic() < until) {
         await link.clock.sleep(500);

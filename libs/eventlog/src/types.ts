@@ -39,6 +39,8 @@ export type NatsOptions = {
   readonly requestTimeoutMs?: number;
   /** How long the first connection may take. Default 10 000 ms. Later ones are retried for ever. */
   readonly connectTimeoutMs?: number;
+  /** Ask each server once instead of until the time is over: for commands, whose user waits. */
+  readonly connectOnce?: boolean;
 };
 
 export type EventLogHooks = {
