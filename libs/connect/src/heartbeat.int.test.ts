@@ -1,8 +1,8 @@
 import { systemClock } from '@kronos/clock';
 import { defaultConfig } from '@kronos/config';
 import { defaultStorageLimits, type Message, messageId, type ServiceReported } from '@kronos/contracts';
-import { connectEventLog, LogFull } from '@kronos/eventlog';
-import { startNatsServer } from '@kronos/eventlog/testing';
+import { connectEventLog, LogFull, StreamUnavailable } from '@kronos/eventlog';
+import { bareConnection, startNatsServer } from '@kronos/eventlog/testing';
 import { createLogger, createMetrics, HttpServer } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
@@ -39,7 +39,7 @@ async function bed(limits = defaultStorageLimits) {
     if (value === undefined || value.problem !== undefined) throw new Error('no heartbeat that can be read');
     return { ...(value.message as ServiceReported), subject: value.subject };
   };
-  return { bare, log, http, stopping, start, next };
+  return { nats, bare, log, http, stopping, start, next };
 }
 
 it('a service reports its start, each change of its readiness and its stop, and only the last one is kept', async () => {
@@ -66,22 +66,23 @@ it('a service reports its start, each change of its readiness and its stop, and 
   expect(await bare.usage('KRONOS_SERVICES')).toMatchObject({ messages: 1 });
 });
 
+const control = (i: number): Message => ({
+  type: 'aggregate.resumed',
+  version: 1,
+  id: messageId.control(`c${i}`),
+  time: new Date().toISOString(),
+  aggregate: 'gpu',
+  by: { service: 'operator', instance: 'ada', version: '0.1.0' },
+  correlationId: `c${i}`,
+  causationId: null,
+  data: { commandId: `c${i}`, comment: 'x'.repeat(30_000) },
+});
+
 it('a service whose appends are refused is not ready, in the words of the server, until one is taken', async () => {
   const { log, http, start, next } = await bed({ ...defaultStorageLimits, logMaxBytes: 2 ** 20 });
   const heartbeats = start();
   onTestFinished(() => heartbeats.stop());
   expect((await next()).data.failing).toEqual([]);
-  const control = (i: number): Message => ({
-    type: 'aggregate.resumed',
-    version: 1,
-    id: messageId.control(`c${i}`),
-    time: new Date().toISOString(),
-    aggregate: 'gpu',
-    by: { service: 'operator', instance: 'ada', version: '0.1.0' },
-    correlationId: `c${i}`,
-    causationId: null,
-    data: { commandId: `c${i}`, comment: 'x'.repeat(30_000) },
-  });
   const fill = async () => {
     for (let i = 0; ; i++) await log.append(control(i));
   };
@@ -95,4 +96,18 @@ it('a service whose appends are refused is not ready, in the words of the server
   // What is small enough is taken.
   await log.append({ ...control(-1), data: { commandId: 'small', comment: null } } as Message);
   expect((await next()).data.failing).toEqual([]);
+});
+
+it('a service whose appends get no answer is not ready', async () => {
+  const { nats, log, start, next } = await bed();
+  const heartbeats = start();
+  onTestFinished(() => heartbeats.stop());
+  expect((await next()).data.failing).toEqual([]);
+  const connection = await bareConnection(nats.url);
+  await connection.request('$JS.API.STREAM.DELETE.KRONOS_LOG');
+  await connection.close();
+  await expect(log.append(control(0), { timeoutMs: 300 })).rejects.toBeInstanceOf(StreamUnavailable);
+  expect((await next()).data.failing).toMatchObject([
+    { check: 'appends', reason: expect.stringMatching(/^KRONOS_LOG: /) },
+  ]);
 });

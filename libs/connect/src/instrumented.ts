@@ -1,5 +1,13 @@
 import { type Family, familyOf, type Message } from '@kronos/contracts';
-import { AppendConflict, AppendRefused, type EventLog, LogFull, streamOf } from '@kronos/eventlog';
+import {
+  AppendConflict,
+  AppendRefused,
+  AppendUnknown,
+  type EventLog,
+  LogFull,
+  StreamUnavailable,
+  streamOf,
+} from '@kronos/eventlog';
 import { attributes, type Instruments, spans, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
 
@@ -13,6 +21,9 @@ export type ServiceLog = EventLog & {
   /** Why NATS takes no more of what the service writes, in the server's words; null while it takes everything. */
   refused(): string | null;
 };
+
+/** Errors of an append that a next one may meet again. A server that is out of disk space does not answer at all. */
+const NOT_TAKEN = [LogFull, AppendRefused, AppendUnknown, StreamUnavailable];
 
 /** The event log, where each message that is written is counted and has a span, which readers of the message go on from. */
 export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation): ServiceLog {
@@ -44,8 +55,8 @@ export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation
         return { written };
       } catch (error) {
         count(error instanceof AppendConflict ? 'conflict' : 'failed');
-        if (error instanceof LogFull || error instanceof AppendRefused)
-          refusals.set(streamOf[family], `${streamOf[family]}: ${error.message}`);
+        if (NOT_TAKEN.some((kind) => error instanceof kind))
+          refusals.set(streamOf[family], `${streamOf[family]}: ${(error as Error).message}`);
         // That another was first is no failure of the span.
         if (error instanceof AppendConflict) return { error };
         throw error;

@@ -73,7 +73,7 @@ export const causes = {
   'jetstream-unavailable': {
     severity: 'alarm',
     remedy:
-      'Look at the log of the NATS servers: JetStream is disabled, out of storage, or without a leader (`nats server report jetstream`).',
+      'Look at the disks and the log of the NATS servers: JetStream is out of disk space, disabled, or without a leader (`nats server report jetstream`).',
     section: 'jetstream-unavailable',
     apart: [],
     explains: 'everything',
@@ -108,10 +108,10 @@ export const causes = {
   },
   'append-refused': {
     severity: 'alarm',
-    remedy: 'Read the reason that the NATS server gives, and its log.',
+    remedy: 'Look at the disks and the log of the NATS servers: a server without disk space does not answer.',
     section: 'append-refused',
     apart: [],
-    explains: [...work],
+    explains: ['service-unready', ...work],
   },
   'event-unreadable': {
     severity: 'alarm',

@@ -231,9 +231,9 @@ function unready({ service, instance, state, failing }: Heartbeat): Finding[] {
       case 'appends':
         return OUT_OF_STORAGE.test(reason)
           ? { code: 'storage-full', place: {}, about: 'NATS', text: `the server is out of storage: ${reason}` }
-          : reason.includes(LOG_STREAM)
+          : reason.includes(LOG_STREAM) && /maximum bytes/.test(reason)
             ? { code: 'log-full', place: {}, about: LOG_STREAM, text: `the event log takes no more: ${reason}` }
-            : { code: 'append-refused', place: { service }, about, text: reason };
+            : { code: 'append-refused', place: {}, about, text: `NATS takes no messages: ${reason}` };
       default:
         return {
           code: 'service-unready',

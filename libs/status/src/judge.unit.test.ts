@@ -123,6 +123,15 @@ describe('status', () => {
       /10054/,
     ],
     [
+      'append-refused',
+      'the disk of the server is full: what is written has no answer',
+      wellFacts(undefined, {
+        heartbeats: failing('planner', 'appends', 'KRONOS_LOG: gpu-1 on kronos.plans.gpu: no answer in time'),
+        input: { undecidedSinceMs: nowMs - 80_000 },
+      }),
+      /takes no messages: KRONOS_LOG.*no answer in time/,
+    ],
+    [
       'services-unknown',
       'heartbeats cannot be read',
       wellFacts(undefined, { facts: { services: { known: false, text: 'no permission' } } }),
