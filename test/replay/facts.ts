@@ -6,7 +6,11 @@ export function factsOf(events: readonly StoredEvent[]): unknown {
   const state = fold(events);
   const facts = [...state.aggregates.keys()].sort().map((name) => {
     const of = aggregateState(state, name);
-    const remembered = toMemory(of);
+    const servers = [of.vmReleases, of.vmFailures, of.operatorQuarantines].flatMap((table) => [...table.keys()]);
+    const remembered = toMemory(of, {
+      servers: servers.map((id) => ({ id })),
+      hosts: [...of.hostFailures.keys()].map((host) => ({ name: host })),
+    });
     // A VM that has one quarantine stands with it alone: so it was written when there was but one.
     const quarantines = Object.fromEntries(
       Object.entries(remembered.quarantines).map(([id, all]) => [id, all.length === 1 ? all[0] : all]),

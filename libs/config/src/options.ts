@@ -1,4 +1,11 @@
-import { ALL, UNASSIGNED } from '@kronos/contracts';
+import {
+  ALL,
+  MAX_BREAKER_SECONDS,
+  MAX_COOLDOWN_SECONDS,
+  MAX_QUARANTINE_SECONDS,
+  MAX_RETRY_WAIT_SECONDS,
+  UNASSIGNED,
+} from '@kronos/contracts';
 import {
   type CellPattern,
   type Parsed,
@@ -198,11 +205,13 @@ export const options = {
     }),
     cooldown: seconds(600, {
       min: 0,
+      max: MAX_COOLDOWN_SECONDS,
       by: PLANNING,
       help: 'How long an aggregate is left alone after a plan of it was released.',
     }),
     instance_cooldown: seconds(1800, {
       min: 0,
+      max: MAX_COOLDOWN_SECONDS,
       by: PLANNING,
       help: 'How long a VM is left alone after a move of it was released.',
     }),
@@ -214,6 +223,7 @@ export const options = {
     }),
     instance_quarantine_seconds: seconds(3600, {
       min: -1,
+      max: MAX_QUARANTINE_SECONDS,
       by: PLANNING,
       help: 'How long a VM is left alone after a move of it failed for good. -1: until an operator releases it.',
     }),
@@ -298,11 +308,13 @@ export const options = {
     max_retries: int(3, { min: 0, max: 20, by: EXECUTOR, help: 'Attempts at a move after the first one.' }),
     retry_backoff: seconds(30, {
       min: 0,
+      max: MAX_RETRY_WAIT_SECONDS,
       by: EXECUTOR,
       help: 'Wait before the second attempt on the same destination; doubled for each further one. The next alternate is tried at once.',
     }),
     retry_backoff_max: seconds(600, {
       min: 0,
+      max: MAX_RETRY_WAIT_SECONDS,
       by: EXECUTOR,
       help: 'The wait between two attempts grows no further than this.',
     }),
@@ -344,10 +356,16 @@ export const options = {
     }),
     breaker_window: seconds(1800, {
       min: 1,
+      max: MAX_BREAKER_SECONDS,
       by: PLANNING,
       help: 'Host breaker: failures further apart than this do not add up.',
     }),
-    breaker_duration: seconds(1800, { min: 1, by: PLANNING, help: 'Host breaker: how long the host is out.' }),
+    breaker_duration: seconds(1800, {
+      min: 1,
+      max: MAX_BREAKER_SECONDS,
+      by: PLANNING,
+      help: 'Host breaker: how long the host is out.',
+    }),
     dry_run: bool(false, {
       by: EXECUTOR,
       help: 'Check every task against the cloud, and never ask Nova to migrate; the result is migration.skipped.',

@@ -11,5 +11,14 @@ export const MAX_MESSAGE_VALUES = 150_000;
 /** The time in a body counts only as far as it is within this of the server's timestamp. */
 export const MAX_TIME_DIFFERENCE_MS = 60_000;
 
+/** The longest cooldown, of an aggregate and of a VM. */
+export const MAX_COOLDOWN_SECONDS = 7 * 86_400;
+/** An instance cooldown that grows by `adaptive_cooldown_factor` grows no further than this; moves within it make it grow. */
+export const MAX_GROWN_COOLDOWN_SECONDS = 86_400;
+/** The longest quarantine after a failure that ends by itself. */
+export const MAX_QUARANTINE_SECONDS = 7 * 86_400;
+/** The longest window and the longest duration of the host breaker. */
+export const MAX_BREAKER_SECONDS = 7 * 86_400;
+
 /** A failed attempt cannot put off the next one further than this. */
 export const MAX_RETRY_WAIT_SECONDS = 3_600;

@@ -112,6 +112,11 @@ export const cycleDecidedSchema = message(
       options: z.string(),
       decision: z.string(),
     }),
+    /**
+     * Servers with a failed move that are in no host's list any more, or are there again. A failure is forgotten when its
+     * server has been absent for 7 days.
+     */
+    absence: z.object({ gone: z.array(z.string()), back: z.array(z.string()) }).optional(),
     /** Where the explanation is when the event would have grown too large. */
     details: objectRefSchema.nullable(),
   }),

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type CycleDecided, canonicalJson, type Decision, type EngineOptions, type Snapshot } from '@kronos/contracts';
 import { decide } from '@kronos/placement';
-import { type AggregateState, toMemory } from '@kronos/projections';
+import { type AggregateState, absence, toMemory } from '@kronos/projections';
 
 /** `sha256:<hex>` of the value's canonical JSON. @throws TypeError for what JSON cannot hold */
 export const digest = (value: unknown): string =>
@@ -19,14 +19,18 @@ export type Cycle = {
   readonly decision: Decision;
   /** Of all that it was made of but the snapshot, whose digest is that of its stored bytes. */
   readonly digests: Omit<CycleDecided['data']['digests'], 'snapshot'>;
+  /** What the event says about absent servers; undefined: nothing. */
+  readonly absence: CycleDecided['data']['absence'];
 };
 
 /** Decides one snapshot: the same input gives the same bytes, in the planner and in a replay. */
 export function runCycle({ snapshot, state, options }: CycleInput): Cycle {
-  const memory = toMemory(state);
+  const memory = toMemory(state, snapshot);
   const decision = decide({ snapshot, memory, options });
   return {
     decision,
+    // A gate ended the cycle before it looked at the servers: the list may not be whole.
+    absence: decision.outcome === 'gated' ? undefined : (absence(state, snapshot.servers) ?? undefined),
     digests: {
       policies: digest(snapshot.policies),
       state: digest(memory),

@@ -39,6 +39,7 @@ export type DecidedContext = {
   readonly plannerVersion: string;
   readonly options: EngineOptions;
   readonly digests: CycleDecided['data']['digests'];
+  readonly absence?: CycleDecided['data']['absence'] | undefined;
   readonly details: ObjectRef | null;
   readonly by: Actor;
   readonly nowMs: number;
@@ -46,7 +47,7 @@ export type DecidedContext = {
 
 /** The one event of a decided snapshot. */
 export function decidedEvent(decision: Decision, context: DecidedContext): CycleDecided {
-  const { snapshot, basis, plannerVersion, options, digests, details, by, nowMs } = context;
+  const { snapshot, basis, plannerVersion, options, digests, absence, details, by, nowMs } = context;
   return {
     type: 'cycle.decided',
     version: 1,
@@ -65,6 +66,7 @@ export function decidedEvent(decision: Decision, context: DecidedContext): Cycle
       release: releaseOf(decision, options),
       plannerVersion,
       digests,
+      ...(absence === undefined ? {} : { absence }),
       details,
     },
   };

@@ -1,31 +1,26 @@
-import type { EngineOptions, HostObservation, ServerObservation } from '@kronos/contracts';
+import {
+  type EngineOptions,
+  failureQuarantineSeconds,
+  type HostObservation,
+  instanceCooldownEndMs,
+  type ServerObservation,
+} from '@kronos/contracts';
 import type { Memory, QuarantineFact } from './memory.ts';
 import type { ReasonCode } from './reasons.ts';
 
 /** Why something is refused, with the facts behind it. */
 export type Ground = { readonly code: ReasonCode; readonly detail: Readonly<Record<string, string | number>> };
 
-/** Moves of the same VM within this time make its cooldown longer (`adaptive_cooldown_factor`). */
-export const RECENT_MOVES_SECONDS = 86_400;
-
 const ms = (iso: string): number => Date.parse(iso);
 const iso = (at: number): string => new Date(at).toISOString();
 
 /** When the instance cooldown of a VM ends, ms since the epoch; null when it was never released. */
-export function instanceCooldownEnd(releases: readonly string[], options: EngineOptions): number | null {
-  if (releases.length === 0) return null;
-  const times = releases.map(ms).sort((a, b) => a - b);
-  const last = times[times.length - 1] ?? 0;
-  const earlier = times.filter((at) => at > last - RECENT_MOVES_SECONDS * 1000).length - 1;
-  const grown = options.instanceCooldownSeconds * options.adaptiveCooldownFactor ** earlier;
-  // It never grows past the time within which moves are counted.
-  const seconds = Math.min(grown, Math.max(RECENT_MOVES_SECONDS, options.instanceCooldownSeconds));
-  return last + seconds * 1000;
-}
+export const instanceCooldownEnd = (releases: readonly string[], options: EngineOptions): number | null =>
+  instanceCooldownEndMs(releases.map(ms), options);
 
 /** When a quarantine ends, ms since the epoch; infinite when only an operator ends it. */
 export function quarantineEnd(fact: QuarantineFact, options: EngineOptions): number {
-  const seconds = fact.seconds ?? options.instanceQuarantineSeconds;
+  const seconds = fact.seconds ?? failureQuarantineSeconds(options);
   return seconds < 0 ? Number.POSITIVE_INFINITY : ms(fact.at) + seconds * 1000;
 }
 

@@ -1,9 +1,6 @@
-import type { EngineOptions } from '@kronos/contracts';
+import { type EngineOptions, instanceCooldownEndMs } from '@kronos/contracts';
 import { waitingPlan } from './approvals.ts';
 import type { AggregateState } from './state.ts';
-
-/** Releases of a VM that count as recent for the adaptive cooldown: at most so long before its last one. */
-export const RECENT_MOVES_MS = 86_400_000;
 
 export type Cooldown = {
   readonly sinceMs: number;
@@ -34,20 +31,13 @@ export function aggregateCooldown(
   return longest;
 }
 
-/**
- * Until when (ms since the epoch) a VM is left alone after its last release, or null. With `adaptiveCooldownFactor` f
- * the cooldown is `instanceCooldownSeconds` x f^n, where n counts its other releases in the day before the last one.
- */
+/** Until when (ms since the epoch) a VM is left alone after its last release, or null. See `instanceCooldownEndMs`. */
 export function coolingDown(
   state: Pick<AggregateState, 'vmReleases'>,
   serverId: string,
   nowMs: number,
   options: Pick<EngineOptions, 'instanceCooldownSeconds' | 'adaptiveCooldownFactor'>,
 ): number | null {
-  const times = state.vmReleases.get(serverId);
-  const last = times?.at(-1);
-  if (times === undefined || last === undefined) return null;
-  const earlier = times.slice(0, -1).filter((at) => at > last - RECENT_MOVES_MS).length;
-  const untilMs = last + options.instanceCooldownSeconds * 1000 * options.adaptiveCooldownFactor ** earlier;
-  return untilMs > nowMs ? untilMs : null;
+  const untilMs = instanceCooldownEndMs(state.vmReleases.get(serverId) ?? [], options);
+  return untilMs !== null && untilMs > nowMs ? untilMs : null;
 }

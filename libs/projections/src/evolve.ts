@@ -17,7 +17,11 @@ import {
   type Asked,
   type ControlFacts,
   type FinishedPlan,
-  FORGET_AFTER_MS,
+  FORGET_ABSENT_MS,
+  FORGET_EARLIER_RELEASE_MS,
+  FORGET_HOST_FAILURE_MS,
+  FORGET_QUARANTINE_MS,
+  FORGET_RELEASE_MS,
   initialAggregateFacts,
   initialLogState,
   type LogState,
@@ -238,7 +242,8 @@ export function createFolder(from: LogState = initialLogState()): Folder {
       if (snapshotMs > expiresAtMs) refuse(f, waiting, 'expired', expiresAtMs);
       else if (d.plan !== null) close(f, waiting, 'superseded', at);
     }
-    if (before !== null && day(snapshotMs) > day(before.snapshotMs)) forget(f, snapshotMs - FORGET_AFTER_MS);
+    if (d.absence !== undefined) note(f, d.absence, snapshotMs);
+    if (before !== null && hour(snapshotMs) > hour(before.snapshotMs)) forget(f, snapshotMs, d.outcome !== 'gated');
     f.decided = {
       sequence,
       snapshotId: d.snapshotId,
@@ -277,16 +282,51 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     } else release(f, plan, steps, { sequence, atMs: at, approval: null });
   }
 
-  /** Drops what mattered last before `limitMs`. */
-  function forget(f: Facts, limitMs: number): void {
-    const old = (times: readonly number[]) => (times.at(-1) ?? 0) < limitMs;
-    f.vmReleases = without(f.vmReleases, old);
-    f.hostFailures = without(f.hostFailures, old);
-    f.damaged = without(f.damaged, (move) => move.atMs < limitMs);
-    f.operatorQuarantines = without(
-      f.operatorQuarantines,
-      (q) => q.seconds >= 0 && q.atMs + q.seconds * 1000 < limitMs,
-    );
+  /** Which VMs with a failed move are absent. */
+  function note(f: Facts, { gone, back }: { gone: string[]; back: string[] }, snapshotMs: number): void {
+    const set = (serverId: string, absentSinceMs: number | null): void => {
+      const failure = f.vmFailures.get(serverId);
+      if (failure === undefined || (failure.absentSinceMs === null) === (absentSinceMs === null)) return;
+      const vmFailures = table(f.vmFailures);
+      vmFailures.set(serverId, { ...failure, absentSinceMs });
+      f.vmFailures = vmFailures;
+    };
+    for (const serverId of gone) set(serverId, snapshotMs);
+    for (const serverId of back) set(serverId, null);
+  }
+
+  /**
+   * Drops what can matter no more, by constants, once an hour of decided snapshots: every reader of the log drops the same
+   * at the same event.
+   *
+   * @param looked the decision looked at the servers of its snapshot, so it says which are back
+   */
+  function forget(f: Facts, snapshotMs: number, looked: boolean): void {
+    const newest = (times: readonly number[]): number => Math.max(...times);
+    f.vmReleases = without(f.vmReleases, (times) => newest(times) < snapshotMs - FORGET_RELEASE_MS);
+    for (const [serverId, times] of f.vmReleases) {
+      const limitMs = newest(times) - FORGET_EARLIER_RELEASE_MS;
+      if (!times.some((at) => at < limitMs)) continue;
+      const vmReleases = table(f.vmReleases);
+      vmReleases.set(
+        serverId,
+        times.filter((at) => at >= limitMs),
+      );
+      f.vmReleases = vmReleases;
+    }
+    f.hostFailures = without(f.hostFailures, (times) => newest(times) < snapshotMs - FORGET_HOST_FAILURE_MS);
+    if (looked)
+      f.vmFailures = without(
+        f.vmFailures,
+        ({ absentSinceMs }) => absentSinceMs !== null && absentSinceMs <= snapshotMs - FORGET_ABSENT_MS,
+      );
+    const ended = (q: { readonly atMs: number; readonly seconds: number }): boolean =>
+      q.seconds >= 0 && q.atMs + q.seconds * 1000 < snapshotMs - FORGET_QUARANTINE_MS;
+    f.operatorQuarantines = without(f.operatorQuarantines, ended);
+    if ([...all.operatorQuarantines.values()].some(ended)) {
+      const c = allFacts();
+      c.operatorQuarantines = without(c.operatorQuarantines, ended);
+    }
   }
 
   function without<K, V>(current: ReadonlyMap<K, V>, drop: (value: V) => boolean): ReadonlyMap<K, V> {
@@ -405,7 +445,14 @@ export function createFolder(from: LogState = initialLogState()): Folder {
         }
         if (quarantines(errorType)) {
           const vmFailures = table(f.vmFailures);
-          vmFailures.set(d.serverId, { sequence, atMs: at, taskId: task.id, errorType, text: reason.text });
+          vmFailures.set(d.serverId, {
+            sequence,
+            atMs: at,
+            taskId: task.id,
+            errorType,
+            text: reason.text,
+            absentSinceMs: null,
+          });
           f.vmFailures = vmFailures;
         }
         finish(f, { ...over, status: 'failed', lastFailure }, 'failed', at);
@@ -726,7 +773,7 @@ const ADDRESSES_ALL: ReadonlySet<string> = new Set([
   'evaluation.requested',
 ]);
 
-const day = (ms: number): number => Math.floor(ms / 86_400_000);
+const hour = (ms: number): number => Math.floor(ms / 3_600_000);
 
 const append = (times: readonly number[] | undefined, at: number, limit: number): readonly number[] =>
   times === undefined ? [at] : [...times.slice(-(limit - 1)), at];

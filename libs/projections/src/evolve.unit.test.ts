@@ -624,7 +624,7 @@ describe('what mattered last long ago', () => {
     log.failed({ task: `${plan}-s1`, hostAtFault: 'h2' });
     log.quarantined('vm8', 60);
     log.quarantined('vm9', -1);
-    log.at(86_400 * 60).released([move(2)]);
+    log.at(86_400 * 97).released([move(2)]);
     log.at(86_400 * 100).decided();
     const state = log.state();
     expect([...state.vmReleases.keys()]).toEqual(['vm2']);

@@ -3,8 +3,14 @@ import { waitingPlan } from './approvals.ts';
 import { inFlight } from './inFlight.ts';
 import type { AggregateState } from './state.ts';
 
-/** The state as the planner's pure core takes it: the same facts, times as ISO-8601 UTC. */
-export function toMemory(state: AggregateState): Memory {
+/** What a decision is about: only what is remembered of these is converted, so the cost does not grow with the history. */
+export type Seen = {
+  readonly servers: readonly { readonly id: string }[];
+  readonly hosts: readonly { readonly name: string }[];
+};
+
+/** The state as the planner's pure core takes it: the facts about what the snapshot has, times as ISO-8601 UTC. */
+export function toMemory(state: AggregateState, seen: Seen): Memory {
   const paused = state.paused.here ?? state.paused.everywhere;
   const waiting = waitingPlan(state, 0);
   const { unreadable } = state;
@@ -19,9 +25,17 @@ export function toMemory(state: AggregateState): Memory {
     lastRejectionAt: isoOrNull(state.lastRefusal?.atMs),
     waitingPlan: waiting === null ? null : { planId: waiting.plan.id, proposedAt: iso(waiting.plan.decidedAtMs) },
     lastMoveEndAt: isoOrNull(state.lastMoveEnd?.atMs),
-    releases: record(state.vmReleases, (times) => times.map(iso)),
-    quarantines: quarantineFacts(state),
-    hostFailures: record(state.hostFailures, (times) => times.map(iso)),
+    releases: record(
+      seen.servers.map(({ id }) => id),
+      state.vmReleases,
+      (times) => times.map(iso),
+    ),
+    quarantines: quarantineFacts(state, seen.servers),
+    hostFailures: record(
+      seen.hosts.map(({ name }) => name),
+      state.hostFailures,
+      (times) => times.map(iso),
+    ),
     inFlight: inFlight(state).map((task): InFlightTask => {
       const { serverId, from, resources, weights, ramMb } = task.step;
       return {
@@ -40,11 +54,13 @@ export function toMemory(state: AggregateState): Memory {
 }
 
 /** By server: its failure and the operator's quarantine. Which one ends last, decisions work out by their options. */
-function quarantineFacts(state: AggregateState): Record<string, readonly QuarantineFact[]> {
+function quarantineFacts(state: AggregateState, servers: Seen['servers']): Record<string, readonly QuarantineFact[]> {
   const facts: Record<string, readonly QuarantineFact[]> = {};
-  for (const id of [...new Set([...state.vmFailures.keys(), ...state.operatorQuarantines.keys()])].sort()) {
+  if (state.vmFailures.size === 0 && state.operatorQuarantines.size === 0) return facts;
+  for (const { id } of servers) {
     const failure = state.vmFailures.get(id);
     const asked = state.operatorQuarantines.get(id);
+    if (failure === undefined && asked === undefined) continue;
     facts[id] = [
       ...(failure === undefined
         ? []
@@ -57,12 +73,36 @@ function quarantineFacts(state: AggregateState): Record<string, readonly Quarant
   return facts;
 }
 
+/**
+ * Which VMs with a failed move are no longer among these servers, and which are again. What the log knows already is left
+ * out: usually there is nothing to say.
+ */
+export function absence(
+  state: Pick<AggregateState, 'vmFailures'>,
+  servers: Seen['servers'],
+): { gone: string[]; back: string[] } | null {
+  if (state.vmFailures.size === 0) return null;
+  const there = new Set(servers.map(({ id }) => id));
+  const gone: string[] = [];
+  const back: string[] = [];
+  for (const [id, { absentSinceMs }] of state.vmFailures) {
+    if (there.has(id) === (absentSinceMs === null)) continue;
+    (absentSinceMs === null ? gone : back).push(id);
+  }
+  return gone.length + back.length === 0 ? null : { gone: gone.sort(), back: back.sort() };
+}
+
 const iso = (ms: number): string => new Date(ms).toISOString();
 const isoOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : iso(ms));
 
-function record<V, R>(map: ReadonlyMap<string, V>, convert: (value: V) => R): Record<string, R> {
+function record<V, R>(
+  keys: readonly string[],
+  map: ReadonlyMap<string, V>,
+  convert: (value: V) => R,
+): Record<string, R> {
   const out: Record<string, R> = {};
-  for (const key of [...map.keys()].sort()) {
+  if (map.size === 0) return out;
+  for (const key of keys) {
     const value = map.get(key);
     if (value !== undefined) out[key] = convert(value);
   }

@@ -164,7 +164,7 @@ describe('the fold', () => {
             for (const id of one.vmReleases.keys()) coolingDown(one, id, nowMs, options);
             for (const task of one.tasks.values())
               mayStart(one, { taskId: task.id, attempt: task.attempt, destination: task.destination }, nowMs, caps);
-            toMemory(one);
+            toMemory(one, { servers: [...one.vmReleases.keys()].map((id) => ({ id })), hosts: [] });
           }
           expect(canonicalState(state)).toBe(before);
         },

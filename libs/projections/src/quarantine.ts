@@ -1,4 +1,4 @@
-import type { EngineOptions } from '@kronos/contracts';
+import { type EngineOptions, failureQuarantineSeconds } from '@kronos/contracts';
 import type { AggregateState } from './state.ts';
 
 /** Final failures that say nothing about the VM: infrastructure, people, lost messages. */
@@ -34,7 +34,7 @@ export function quarantined(
           serverId,
           cause: 'failure',
           sinceMs: failure.atMs,
-          untilMs: end(failure.atMs, options.instanceQuarantineSeconds),
+          untilMs: end(failure.atMs, failureQuarantineSeconds(options)),
           by: failure.errorType,
           text: failure.text,
         };

@@ -11,6 +11,11 @@ import { TEST_START_MS, testLog } from './testing.ts';
 const move = (n: number, more: object = {}) => ({ serverId: `vm${n}`, from: 'h1', to: 'h2', ...more });
 const at = (seconds: number) => TEST_START_MS + seconds * 1000;
 
+const seen = {
+  servers: ['vm1', 'vm2', 'vm3', 'vm7', 'vm8', 'vm9'].map((id) => ({ id })),
+  hosts: ['h1', 'h2', 'h3'].map((name) => ({ name })),
+};
+
 describe('the aggregate cooldown', () => {
   const cooldown = { cooldownSeconds: 600 };
 
@@ -381,7 +386,7 @@ describe('the memory of the planner', () => {
     log.at(100).quarantined('vm7', 30);
     log.at(110).paused('grace');
     log.unreadable('plan.sung', null);
-    expect(toMemory(log.state())).toMatchObject({
+    expect(toMemory(log.state(), seen)).toMatchObject({
       paused: { at: '2026-01-05T00:01:50.000Z', by: 'grace' },
       unreadable: { sequence: 8, type: 'plan.sung', version: null },
       lastDecidedTime: '2026-01-05T00:01:00.000Z',
@@ -403,7 +408,7 @@ describe('the memory of the planner', () => {
     const log = testLog();
     log.configured();
     const planId = log.proposed([move(1)]);
-    expect(toMemory(log.state()).waitingPlan).toEqual({ planId, proposedAt: '2026-01-05T00:00:00.000Z' });
+    expect(toMemory(log.state(), seen).waitingPlan).toEqual({ planId, proposedAt: '2026-01-05T00:00:00.000Z' });
   });
 
   it('has both quarantines of a VM, as which one ends last is the options to judge', () => {
@@ -412,13 +417,13 @@ describe('the memory of the planner', () => {
     const task = `${log.released([move(1)])}-s1`;
     log.failed({ task });
     log.quarantined('vm1', 50);
-    expect(toMemory(log.state()).quarantines.vm1).toMatchObject([
+    expect(toMemory(log.state(), seen).quarantines.vm1).toMatchObject([
       { cause: 'failure', seconds: null },
       { cause: 'operator', seconds: 50 },
     ]);
   });
 
   it('is empty for an aggregate of which the log knows nothing', () => {
-    expect(toMemory(testLog().state('other'))).toMatchObject({ lastReleaseAt: null, inFlight: [], releases: {} });
+    expect(toMemory(testLog().state('other'), seen)).toMatchObject({ lastReleaseAt: null, inFlight: [], releases: {} });
   });
 });

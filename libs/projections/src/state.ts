@@ -1,4 +1,13 @@
-import type { EngineOptions, PolicyImbalance, Reason, Remedy, Step } from '@kronos/contracts';
+import {
+  type EngineOptions,
+  MAX_BREAKER_SECONDS,
+  MAX_COOLDOWN_SECONDS,
+  MAX_GROWN_COOLDOWN_SECONDS,
+  type PolicyImbalance,
+  type Reason,
+  type Remedy,
+  type Step,
+} from '@kronos/contracts';
 
 /**
  * What the event log says, folded: facts and their times, never deadlines. Times are milliseconds since the epoch,
@@ -55,14 +64,14 @@ export type AggregateFacts = ControlFacts & {
   } | null;
   /** When the last move ended: completed, or failed after it had been started. */
   readonly lastMoveEnd: { readonly taskId: string; readonly atMs: number } | null;
-  /** Server uuid -> times of its latest releases, oldest first, at most {@link RECENT_RELEASES}. */
+  /** Server uuid -> times of its latest releases, oldest first, at most {@link RECENT_RELEASES}; at most 7 days old. */
   readonly vmReleases: ReadonlyMap<string, readonly number[]>;
   /**
    * Server uuid -> the last move of it that left it in ERROR, unless a later move of it ended otherwise or an operator released
    * the server. The latest {@link RECENT_DAMAGED}, oldest first.
    */
   readonly damaged: ReadonlyMap<string, DamagedMove>;
-  /** Server uuid -> its last final failure of a kind that quarantines, unless released since. */
+  /** Server uuid -> its last final failure of a kind that quarantines, unless released or gone since. */
   readonly vmFailures: ReadonlyMap<string, VmFailure>;
   /** Host -> times of the failures it was to blame for, oldest first, at most {@link RECENT_HOST_FAILURES}. */
   readonly hostFailures: ReadonlyMap<string, readonly number[]>;
@@ -237,6 +246,8 @@ export type VmFailure = {
   readonly taskId: string;
   readonly errorType: string;
   readonly text: string;
+  /** The time of the first snapshot without this VM, when it was in none since; null while it is there. */
+  readonly absentSinceMs: number | null;
 };
 
 export type OperatorQuarantine = Asked & {
@@ -280,11 +291,21 @@ export const RECENT_RELEASES = 16;
 export const RECENT_HOST_FAILURES = 64;
 /** Command ids kept per aggregate. */
 export const RECENT_COMMANDS = 1000;
+/** What can matter no more is kept this much longer: clocks differ. */
+const MARGIN_MS = 3_600_000;
+/** A release of a VM is forgotten this long after it: no cooldown lasts longer. */
+export const FORGET_RELEASE_MS = MAX_COOLDOWN_SECONDS * 1000 + MARGIN_MS;
+/** Earlier releases than this before the last one do not make its cooldown grow. */
+export const FORGET_EARLIER_RELEASE_MS = MAX_GROWN_COOLDOWN_SECONDS * 1000 + MARGIN_MS;
+/** A host's failure is forgotten this long after it: no window and duration of the breaker last longer together. */
+export const FORGET_HOST_FAILURE_MS = 2 * MAX_BREAKER_SECONDS * 1000 + MARGIN_MS;
+/** A quarantine that an operator set for a time is forgotten this long after its end. */
+export const FORGET_QUARANTINE_MS = MARGIN_MS;
 /**
- * Releases, host failures and timed quarantines are forgotten so long after they mattered last: far beyond every
- * cooldown and window. Counted in the time of decided snapshots.
+ * The failure of a VM is forgotten when the VM has been absent from the aggregate this long. By an option it may
+ * quarantine the VM until it is released, so it is not forgotten while the VM is there.
  */
-export const FORGET_AFTER_MS = 90 * 86_400_000;
+export const FORGET_ABSENT_MS = 7 * 86_400_000;
 
 const noControls: ControlFacts = {
   paused: null,
@@ -334,16 +355,28 @@ export function aggregateState(state: LogState, aggregate: string): AggregateSta
   };
 }
 
+/** The merged tables of states that were asked for before: a table never changes once it was given out. */
+const merges = new WeakMap<
+  ReadonlyMap<string, OperatorQuarantine>,
+  {
+    readonly everywhere: ReadonlyMap<string, OperatorQuarantine>;
+    readonly merged: ReadonlyMap<string, OperatorQuarantine>;
+  }
+>();
+
 function mergeQuarantines(
   here: ReadonlyMap<string, OperatorQuarantine>,
   everywhere: ReadonlyMap<string, OperatorQuarantine>,
 ): ReadonlyMap<string, OperatorQuarantine> {
   if (everywhere.size === 0) return here;
+  const known = merges.get(here);
+  if (known?.everywhere === everywhere) return known.merged;
   const merged = new Map(here);
   for (const [serverId, quarantine] of everywhere) {
     const own = merged.get(serverId);
     if (own === undefined || own.sequence < quarantine.sequence) merged.set(serverId, quarantine);
   }
+  merges.set(here, { everywhere, merged });
   return merged;
 }
 

@@ -1,5 +1,5 @@
 import { type CycleDecided, canonicalJson, type Decision, decisionSchema, type Snapshot } from '@kronos/contracts';
-import { decisionOf, digest, runCycle, withoutDetails } from '@kronos/cycle';
+import { decisionOf, digest, releaseOf, runCycle, withoutDetails } from '@kronos/cycle';
 import { BadObject, MissingObject } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
 import { type AggregateState, aggregateState, createFolder } from '@kronos/projections';
@@ -132,8 +132,14 @@ function compare(
   const { snapshot, stored, state } = made;
   const options = state.configured?.options;
   if (options === undefined) return { verdict: 'notReplayed', reason: 'the log names no options before this decision' };
-  const { decision, digests } = runCycle({ snapshot, state, options });
+  const { decision, digests, absence } = runCycle({ snapshot, state, options });
   const causes: string[] = [];
+  if (data.release !== releaseOf(recorded, options))
+    causes.push(
+      `its plan is ${data.release}, and by the options on the log it would be ${releaseOf(recorded, options)}`,
+    );
+  if (canonicalJson(data.absence ?? null) !== canonicalJson(absence ?? null))
+    causes.push('it names other absent servers');
   if (!history.anonymized) {
     const now = { ...digests, snapshot: stored };
     for (const part of ['snapshot', 'policies', 'state', 'options'] as const)

@@ -8,7 +8,7 @@ import type {
   Snapshot,
   StoredEvent,
 } from '@kronos/contracts';
-import { ALL, messageId } from '@kronos/contracts';
+import { ALL, messageId, timeMs } from '@kronos/contracts';
 import { configuredEvent, decidedEvent, digest, runCycle } from '@kronos/cycle';
 import { plannerVersion, score } from '@kronos/placement';
 import { aggregateState, type Cooldowns, createFolder, type Folder, inFlight, seed } from '@kronos/projections';
@@ -148,7 +148,7 @@ async function* lane(
     approval: 'auto',
   };
   const given = { nowMs: startMs, aggregates: [aggregate], options };
-  const own = new OwnLog(change.cooldowns === undefined ? before : seed(before, change.cooldowns, given), startMs);
+  const own = new OwnLog(change.cooldowns === undefined ? before : seed(before, change.cooldowns, given));
   own.add(configuredEvent(aggregate, options, digest(options), plannerVersion, own.sequence, by, startMs));
   const underWay = inFlight(aggregateState(before, aggregate));
   const start = new Map(underWay.map((task) => [task.step.serverId, task.destination]));
@@ -176,7 +176,7 @@ async function* lane(
     const overlay = world.next(snapshot);
     const laid = lay(overlay, { ...snapshot, purpose: snapshot.purpose === 'record' ? 'command' : snapshot.purpose });
     const state = aggregateState(own.folder.snapshot(), aggregate);
-    const { decision, digests } = runCycle({ snapshot: laid, state, options });
+    const { decision, digests, absence } = runCycle({ snapshot: laid, state, options });
     own.add(
       decidedEvent(decision, {
         snapshot: laid,
@@ -184,6 +184,7 @@ async function* lane(
         plannerVersion,
         options,
         digests: { ...digests, snapshot: digest(laid) },
+        absence,
         details: null,
         by,
         nowMs,
@@ -273,12 +274,10 @@ type MoveStep = {
 class OwnLog {
   readonly folder: Folder;
   #sequence: number;
-  readonly #storedAt: number;
 
-  constructor(from: Parameters<typeof createFolder>[0], startMs: number) {
+  constructor(from: Parameters<typeof createFolder>[0]) {
     this.folder = createFolder(from);
     this.#sequence = this.folder.sequence;
-    this.#storedAt = startMs;
   }
 
   get sequence(): number {
@@ -287,7 +286,8 @@ class OwnLog {
 
   add(event: LogEvent): void {
     this.#sequence += 1;
-    const stored: StoredEvent = { sequence: this.#sequence, storedAt: this.#storedAt, event };
+    // No server stamps it: it is stored when it happens.
+    const stored: StoredEvent = { sequence: this.#sequence, storedAt: timeMs(event.time), event };
     this.folder.apply(stored);
   }
 

@@ -198,7 +198,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
       }
       wasInForce.add(aggregate);
       const started = deps.clock.monotonic();
-      const { decision, digests } = runCycle({ snapshot, state: at.state, options });
+      const { decision, digests, absence } = runCycle({ snapshot, state: at.state, options });
       const decideMs = deps.clock.monotonic() - started;
       const { kept, details } = await shorten(snapshot.id, decision);
       const event = decidedEvent(kept, {
@@ -207,6 +207,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
         plannerVersion,
         options,
         digests: { snapshot: delivered.message.data.body.digest, ...digests },
+        absence,
         details,
         by,
         nowMs: clock(),

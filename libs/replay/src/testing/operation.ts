@@ -231,6 +231,7 @@ export function operate(options: OperationOptions): Operation {
         plannerVersion: lane.version,
         options: lane.options,
         digests: { ...cycle.digests, snapshot: storedDigest(snapshot), decision: digest(decision) },
+        absence: cycle.absence,
         details: null,
         by: planner,
         nowMs,

@@ -1,0 +1,280 @@
+/**
+ * What the fold of a long history holds, and what it costs a decision: a year at 100 moves an hour in each of 20
+ * aggregates, half of the VMs replaced, one move in fifty failing. Measured are the folded state of all aggregates and the
+ * CPU time that a decision of one aggregate takes to read it: its state as the planner's core takes it, with the digest.
+ * Beside it the same for tables that forget nothing but releases after 90 days, and are converted whole. Prints JSON.
+ *
+ *   npm run bench:memory [days, default 365] [aggregates, default 20]
+ */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { canonicalJson, cycleSnapshotId, type LogEvent, messageId } from '@kronos/contracts';
+import { digest } from '@kronos/cycle';
+import { absence, aggregateState, createFolder, toMemory, type VmFailure } from '@kronos/projections';
+import { testLog, testStep } from '@kronos/projections/testing';
+
+const days = Number(process.argv[2] ?? 365);
+const count = Number(process.argv[3] ?? 20);
+const MOVES_PER_HOUR = 100;
+const VMS = 2_000;
+const HOSTS = 50;
+const FAILING = 50;
+const HOUR_MS = 3_600_000;
+const KEPT_BEFORE_MS = 90 * 24 * HOUR_MS;
+const START_MS = Date.UTC(2026, 0, 1);
+const LIMITS = { decisionCpuMs: 50, stateMb: 100 };
+
+setFlagsFromString('--expose-gc');
+const gc = runInNewContext('gc') as () => void;
+const heapMb = (): number => {
+  gc();
+  return process.memoryUsage().heapUsed / 1024 ** 2;
+};
+
+const uuid = (aggregate: number, n: number): string =>
+  `${aggregate.toString(16).padStart(8, '0')}-0000-4000-8000-${n.toString(16).padStart(12, '0')}`;
+const hosts = Array.from({ length: HOSTS }, (_, i) => ({ name: `compute-${String(i).padStart(3, '0')}` }));
+const host = (n: number): string => hosts[n % HOSTS]?.name ?? '';
+
+/** The VMs that are there. For two VMs that are moved, one that was moved before is replaced by a new one. */
+class Estate {
+  readonly servers: { readonly id: string }[];
+  readonly #aggregate: number;
+  #made = VMS;
+
+  constructor(aggregate: number) {
+    this.#aggregate = aggregate;
+    this.servers = Array.from({ length: VMS }, (_, i) => ({ id: uuid(aggregate, i) }));
+  }
+
+  hour(): void {
+    for (let i = 0; i < MOVES_PER_HOUR / 2; i++) {
+      this.servers[(this.#made * 2) % VMS] = { id: uuid(this.#aggregate, this.#made) };
+      this.#made++;
+    }
+  }
+}
+
+/** What the fold kept before it was bounded, and how it was converted. */
+class Unbounded {
+  readonly releases = new Map<string, number[]>();
+  readonly failures = new Map<string, VmFailure>();
+
+  release(id: string, atMs: number): void {
+    this.releases.set(id, [...(this.releases.get(id) ?? []).slice(-15), atMs]);
+  }
+
+  forget(limitMs: number): void {
+    for (const [id, times] of this.releases) if ((times.at(-1) ?? 0) < limitMs) this.releases.delete(id);
+  }
+
+  convert(): string {
+    const iso = (ms: number): string => new Date(ms).toISOString();
+    const releases = Object.fromEntries(
+      [...this.releases.keys()].sort().map((id) => [id, (this.releases.get(id) ?? []).map(iso)]),
+    );
+    const quarantines = Object.fromEntries(
+      [...this.failures].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, f]) => [id, [{ at: iso(f.atMs) }]]),
+    );
+    return digest({ releases, quarantines });
+  }
+}
+
+const folder = createFolder();
+const estates = Array.from({ length: count }, (_, i) => new Estate(i));
+const names = estates.map((_, i) => `aggregate-${i}`);
+const configured = testLog('x', START_MS);
+configured.configured();
+const [options] = configured.events;
+if (options?.event.type !== 'planner.configured') throw new Error('no options');
+const by = options.event.by;
+let sequence = 0;
+
+function put(event: LogEvent): void {
+  folder.apply({ sequence: ++sequence, storedAt: Date.parse(event.time), event });
+}
+
+/** One plan of an hour: decided, dispatched, carried out. */
+function hour(n: number, i: number): void {
+  const aggregate = names[i] ?? '';
+  const estate = estates[i];
+  if (estate === undefined) return;
+  estate.hour();
+  const nowMs = START_MS + n * HOUR_MS;
+  const time = new Date(nowMs).toISOString();
+  const snapshotId = cycleSnapshotId(aggregate, n);
+  const head = { version: 1 as const, time, aggregate, by, correlationId: snapshotId, causationId: null };
+  const moved = Array.from(
+    { length: MOVES_PER_HOUR },
+    (_, k) => estate.servers[(n * MOVES_PER_HOUR + k) % VMS]?.id ?? '',
+  );
+  const steps = moved.map((serverId, k) =>
+    testStep(snapshotId, k + 1, { serverId, from: host(n + k), to: host(n + k + 1) }),
+  );
+  // Every decision could say it. Once a day is enough here, and a state that is asked for is copied on the next event.
+  const said = n % 24 === 0 ? absence(aggregateState(folder.snapshot(), aggregate), estate.servers) : null;
+  put({
+    ...head,
+    type: 'cycle.decided',
+    id: messageId.decided(snapshotId),
+    data: {
+      outcome: 'planned',
+      reason: { code: 'planned', text: 'planned' },
+      before: { combined: 0.3, policies: [] },
+      plan: {
+        id: snapshotId,
+        planner: 'search',
+        budget: MOVES_PER_HOUR,
+        steps,
+        after: { combined: 0.1, policies: [] },
+        lowerBound: null,
+        shareOfPossible: null,
+        candidatesEvaluated: 1,
+      },
+      refusals: {},
+      warnings: [],
+      stuck: [],
+      evacuations: [],
+      snapshotId,
+      snapshotTime: time,
+      cycle: n,
+      basis: sequence,
+      release: 'released',
+      plannerVersion: '1',
+      digests: { snapshot: '', policies: '', state: '', options: '', decision: '' },
+      ...(said === null ? {} : { absence: said }),
+      details: null,
+    },
+  });
+  put({
+    ...head,
+    type: 'plan.dispatched',
+    id: messageId.dispatched(snapshotId),
+    data: { planId: snapshotId, tasks: steps.length },
+  });
+  for (const [k, step] of steps.entries()) {
+    const attempt = {
+      taskId: step.taskId,
+      planId: snapshotId,
+      serverId: step.serverId,
+      attempt: 1,
+      from: step.from,
+      destination: step.to,
+    };
+    const id = messageId.ended(step.taskId, 1);
+    const executor = { ...by, service: 'executor' as const };
+    if ((n + k) % FAILING !== 0) {
+      put({
+        ...head,
+        by: executor,
+        type: 'migration.completed',
+        id,
+        data: { ...attempt, outcome: 'migrated', host: step.to, retries: 0, nova: null, warnings: [] },
+      });
+      continue;
+    }
+    const reason = { code: 'migration-failed', text: 'Live migration failed: operation aborted by the hypervisor' };
+    put({
+      ...head,
+      by: executor,
+      type: 'migration.failed',
+      id,
+      data: {
+        ...attempt,
+        errorType: 'MigrationFailed',
+        reason,
+        retries: 0,
+        retryPending: false,
+        next: null,
+        hostAtFault: step.to,
+        started: true,
+        nova: null,
+      },
+    });
+  }
+}
+
+/** CPU time of one run, in ms: the median of several. */
+function cpuMs(act: () => unknown): number {
+  const times = Array.from({ length: 9 }, () => {
+    const before = process.cpuUsage();
+    act();
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1000;
+  });
+  return times.sort((a, b) => a - b)[4] ?? 0;
+}
+
+const round = (value: number): number => Math.round(value * 100) / 100;
+for (const name of names)
+  put({
+    ...options.event,
+    aggregate: name,
+    id: messageId.configured(name, 'x', 0),
+    time: new Date(START_MS).toISOString(),
+  });
+
+const emptyMb = heapMb();
+const began = performance.now();
+for (let n = 1; n <= days * 24; n++) for (let i = 0; i < count; i++) hour(n, i);
+const foldMs = performance.now() - began;
+const state = folder.snapshot();
+const stateMb = heapMb() - emptyMb;
+
+const [first] = names;
+const [estate] = estates;
+if (first === undefined || estate === undefined) throw new Error('there is no aggregate');
+const decision = cpuMs(() =>
+  digest(toMemory(aggregateState(folder.snapshot(), first), { servers: estate.servers, hosts })),
+);
+const { vmReleases, vmFailures } = aggregateState(state, first);
+
+// The same history for one aggregate with the tables as they were: what one holds is taken times the number of them.
+const other = new Estate(0);
+const old = new Unbounded();
+const beforeMb = heapMb();
+for (let n = 1; n <= days * 24; n++) {
+  other.hour();
+  const nowMs = START_MS + n * HOUR_MS;
+  for (let k = 0; k < MOVES_PER_HOUR; k++) {
+    const id = other.servers[(n * MOVES_PER_HOUR + k) % VMS]?.id ?? '';
+    old.release(id, nowMs);
+    if ((n + k) % FAILING === 0)
+      old.failures.set(id, {
+        sequence: n,
+        atMs: nowMs,
+        taskId: `${first}-${n}-s${k}`,
+        errorType: 'MigrationFailed',
+        text: 'Live migration failed: operation aborted by the hypervisor',
+        absentSinceMs: null,
+      });
+  }
+  if (n % 24 === 0) old.forget(nowMs - KEPT_BEFORE_MS);
+}
+const oldMb = (heapMb() - beforeMb) * count;
+const oldDecision = cpuMs(() => old.convert());
+
+console.log(
+  canonicalJson({
+    days,
+    aggregates: count,
+    events: sequence,
+    foldEventsPerSecond: Math.round((sequence / foldMs) * 1000),
+    bounded: {
+      stateMb: round(stateMb),
+      decisionCpuMs: round(decision),
+      vmReleases: vmReleases.size,
+      vmFailures: vmFailures.size,
+    },
+    unbounded: {
+      stateMb: round(oldMb),
+      decisionCpuMs: round(oldDecision),
+      vmReleases: old.releases.size,
+      vmFailures: old.failures.size,
+    },
+    ratio: { stateMb: round(oldMb / stateMb), decisionCpuMs: round(oldDecision / decision) },
+    limits: LIMITS,
+    ok: stateMb <= LIMITS.stateMb && decision <= LIMITS.decisionCpuMs,
+  }),
+);
+if (stateMb > LIMITS.stateMb || decision > LIMITS.decisionCpuMs) process.exitCode = 1;
