@@ -1,6 +1,7 @@
 import type {
   Actor,
   Family,
+  LogMark,
   Message,
   MigrationRequested,
   ObjectRef,
@@ -250,6 +251,8 @@ export type SnapshotEnvelope = {
   readonly by: Actor;
   readonly correlationId?: string;
   readonly causationId: string | null;
+  /** The log when the snapshot was taken. */
+  readonly log?: LogMark;
 };
 
 export interface EventLog {

@@ -41,6 +41,7 @@ process.exit(
           onScrape,
           http,
           tracer,
+          stopping,
           clock: systemClock,
         });
         return {

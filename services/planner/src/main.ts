@@ -1,7 +1,7 @@
 import { foldLog } from '@kronos/checkpoints';
 import { systemClock } from '@kronos/clock';
 import { engineOptions, scopeOf, storageLimits } from '@kronos/config';
-import { connectLog, healthCheck, reportService } from '@kronos/connect';
+import { awaitTrustedLog, connectLog, healthCheck, holdThroughReplacement, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
 import { commandLine, runService, kronosVersion as version } from '@kronos/telemetry';
 import { createPlanner } from './loop.ts';
@@ -27,12 +27,22 @@ process.exit(
         const by = { service: 'planner', instance, version } as const;
         const clock = systemClock;
         const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock });
+        const guard = await awaitTrustedLog({
+          log,
+          clock,
+          snapshotsOf: aggregates,
+          needsLedger: config.ledger.archiveDir !== null,
+          logger,
+          http,
+          stopping,
+        });
         const view = await foldLog(log, {
           onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is passed over'),
         });
         const planner = createPlanner({
           log,
           view,
+          guard,
           aggregates,
           options: engineOptions(config),
           by,
@@ -64,8 +74,9 @@ process.exit(
           measure().catch((error: unknown) => logger.debug({ err: error }, 'the size of the log could not be asked'));
         });
         return {
-          done: planner.run(),
+          done: holdThroughReplacement(planner.run(), { guard, view, clock, stopping }),
           async stop() {
+            guard.close();
             await planner.stop();
             await heartbeats.stop();
             await view.close();

@@ -1,3 +1,4 @@
+import { markOf } from '@kronos/checkpoints';
 import { systemClock } from '@kronos/clock';
 import { scopeOf, storageLimits } from '@kronos/config';
 import { connectLog, openCloud, openPrometheus, reportService } from '@kronos/connect';
@@ -44,6 +45,7 @@ const code = await runService(
       const seen = new Seen();
       const scorer = createScorer({
         log,
+        logMark: markOf(log, clock),
         nova: cloud.nova,
         placement: cloud.placement,
         prometheus,
