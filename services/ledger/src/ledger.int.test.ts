@@ -363,7 +363,8 @@ describe('the JSON interface', () => {
     expect(statuses.filter((status) => status !== 200 && status !== 503)).toEqual([]);
     const all = Promise.all(Array.from({ length: 30 }, () => ledger.get('/api/v1/history?since=1&aggregate=nobody')));
     expect((await all).map(({ status }) => status)).toEqual(Array(30).fill(404));
-    await expect.poll(() => bed.consumers()).toBe(2);
+    // The view, the trace of arrivals, and the guard.
+    await expect.poll(() => bed.consumers()).toBe(3);
   });
 
   it('finds the first event of a time by halving the log', async () => {
