@@ -232,6 +232,7 @@ const ledger: Start = async (site, process, fail) => {
     taskConsumers: [],
     limits: storageLimits(config),
   });
+  const stopping = new AbortController();
   const one = await startLedger({
     log,
     options: {
@@ -249,10 +250,16 @@ const ledger: Start = async (site, process, fail) => {
     // It never listens.
     http: new HttpServer({ address: '127.0.0.1', port: 0, portOption: 'ledger_port', log: logger, metrics }),
     tracer,
+    stopping: stopping.signal,
     clock: process.clock,
   });
   one.done?.catch(fail);
-  return { stop: () => one.stop() };
+  return {
+    async stop() {
+      stopping.abort(new Error('stopped'));
+      await one.stop();
+    },
+  };
 };
 
 /** Starts a service. `fail` is called when it ends by itself: its process ends then, and is started again. */
