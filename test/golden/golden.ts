@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import type { Decision, EngineOptions, Policy, Snapshot, Step } from '@kronos/contracts';
+import type { CompleteEngineOptions, Decision, Policy, Snapshot, Step } from '@kronos/contracts';
 import type { DecideInput, Memory } from '@kronos/placement';
 import { decideInput, type Sketch, type SketchHost, type SketchVm } from '@kronos/placement/testing';
 import { parse } from 'yaml';
@@ -70,9 +70,11 @@ const goldenSchema = z.strictObject({
   }),
 });
 
-export type Golden = { readonly file: string; readonly title: string; readonly input: DecideInput } & z.infer<
-  typeof goldenSchema
->['expect'];
+export type Golden = {
+  readonly file: string;
+  readonly title: string;
+  readonly input: DecideInput & { readonly options: CompleteEngineOptions };
+} & z.infer<typeof goldenSchema>['expect'];
 
 /** Reads every golden cluster of the folder, by name. */
 export function goldens(): Golden[] {
@@ -86,7 +88,7 @@ export function goldens(): Golden[] {
     });
 }
 
-function inputOf(golden: z.infer<typeof goldenSchema>): DecideInput {
+function inputOf(golden: z.infer<typeof goldenSchema>): Golden['input'] {
   const names = Object.keys(golden.policies);
   const vms: Record<string, SketchVm> = {};
   const hosts: Record<string, SketchHost> = {};
@@ -109,7 +111,7 @@ function inputOf(golden: z.infer<typeof goldenSchema>): DecideInput {
     ...(golden.migrations === undefined ? {} : { migrations: golden.migrations }),
     snapshot: (golden.snapshot ?? {}) as Partial<Snapshot>,
     memory: (golden.memory ?? {}) as Partial<Memory>,
-    options: (golden.options ?? {}) as Partial<EngineOptions>,
+    options: (golden.options ?? {}) as Partial<CompleteEngineOptions>,
   });
   for (const [query, set] of Object.entries(golden.readings ?? {}))
     for (const reading of input.snapshot.hostReadings) if (reading.query === query) Object.assign(reading, set);

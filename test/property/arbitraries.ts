@@ -1,4 +1,4 @@
-import type { EngineOptions, GroupPolicy, Policy } from '@kronos/contracts';
+import type { CompleteEngineOptions, GroupPolicy, Policy } from '@kronos/contracts';
 import type { InFlightTask, Memory } from '@kronos/placement';
 import { decideInput, SKETCH_TIME, type Sketch, type SketchHost, type SketchVm } from '@kronos/placement/testing';
 import fc from 'fast-check';
@@ -37,7 +37,10 @@ const hostArb: fc.Arbitrary<SketchHost> = fc
     },
   }));
 
-const vmArb = (hosts: number, policies: number): fc.Arbitrary<SketchVm & { kind: number }> =>
+const vmArb = (
+  hosts: number,
+  policies: number,
+): fc.Arbitrary<SketchVm & { kind: number; diskGb: number; age: number | null }> =>
   fc.record({
     host: fc.integer({ min: 0, max: hosts - 1 }).map((h) => `h${h}`),
     w: fc
@@ -50,6 +53,8 @@ const vmArb = (hosts: number, policies: number): fc.Arbitrary<SketchVm & { kind:
     ramMb: fc.constantFrom(512, 1024, 2048),
     vcpus: fc.integer({ min: 1, max: 4 }),
     kind: fc.integer({ min: 0, max: 79 }),
+    diskGb: fc.constantFrom(0, 0, 20),
+    age: fc.constantFrom(null, 60, 86_400),
   });
 
 function vmSet(kind: number): NonNullable<SketchVm['set']> {
@@ -80,7 +85,7 @@ function vmSet(kind: number): NonNullable<SketchVm['set']> {
 export type CaseShape = {
   /** What the drawn policies are for; `any` draws it. */
   readonly mode?: Policy['mode'];
-  readonly options?: Partial<EngineOptions>;
+  readonly options?: Partial<CompleteEngineOptions>;
   /** Only hosts and VMs that nothing is wrong with, and no past. */
   readonly plain?: boolean;
 };
@@ -125,8 +130,12 @@ export function caseArb(shape: CaseShape = {}): fc.Arbitrary<Case> {
           const mode = shape.mode ?? 'spread';
           const names = hosts.map((_, h) => `h${h}`);
           const vms: Record<string, SketchVm> = {};
-          drawn.vms.forEach(({ kind, ...vm }, v) => {
-            vms[`v${String(v).padStart(2, '0')}`] = { ...vm, set: plain ? {} : vmSet(kind) };
+          drawn.vms.forEach(({ kind, diskGb, age, ...vm }, v) => {
+            const createdAt = age === null ? null : seconds(age);
+            vms[`v${String(v).padStart(2, '0')}`] = {
+              ...vm,
+              set: { diskGb, createdAt, ...(plain ? {} : vmSet(kind)) },
+            };
           });
           const ids = Object.keys(vms);
           let next = 0;
@@ -180,7 +189,7 @@ export function caseArb(shape: CaseShape = {}): fc.Arbitrary<Case> {
     );
 }
 
-const optionsArb: fc.Arbitrary<Partial<EngineOptions>> = fc.record({
+const optionsArb: fc.Arbitrary<Partial<CompleteEngineOptions>> = fc.record({
   evacuateDisabledHosts: fc.boolean(),
   enforceHardAffinity: fc.boolean(),
   enforceSoftAffinity: fc.boolean(),
@@ -189,6 +198,10 @@ const optionsArb: fc.Arbitrary<Partial<EngineOptions>> = fc.record({
   balance: fc.integer({ min: 0, max: 9 }).map((n) => n > 0),
   requireAllPolicies: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
   minGain: fc.constantFrom(0, 0.001, 0.02),
+  targetRatio: fc.constantFrom(0.5, 0.85, 1),
+  moveOverheadGib: fc.constantFrom(0, 8, 100),
+  minInstanceAgeSeconds: fc.constantFrom(0, 0, 0, 0, 3600),
+  softRules: fc.constantFrom<CompleteEngineOptions['softRules'][]>('veto', 'veto', 'penalty'),
   alternates: fc.integer({ min: 0, max: 2 }),
   packHeadroomHosts: fc.constantFrom(0, 0, 1),
   packReachCycles: fc.integer({ min: 1, max: 3 }),

@@ -1,4 +1,11 @@
-import type { Decision, EngineOptions, HostObservation, ServerObservation, Snapshot, Step } from '@kronos/contracts';
+import type {
+  CompleteEngineOptions,
+  Decision,
+  HostObservation,
+  ServerObservation,
+  Snapshot,
+  Step,
+} from '@kronos/contracts';
 import type { Memory } from '@kronos/placement';
 
 /**
@@ -9,7 +16,7 @@ import type { Memory } from '@kronos/placement';
 export type Case = {
   readonly snapshot: Snapshot;
   readonly memory: Memory;
-  readonly options: EngineOptions;
+  readonly options: CompleteEngineOptions;
 };
 
 const SMALL = 1e-7;
@@ -76,6 +83,9 @@ export function verifyServers({ snapshot, memory, options }: Case, decision: Dec
     const no = (why: string): void => {
       wrong.push(`${step.serverId} moves although ${why}`);
     };
+    const born = snapshot.servers.find((server) => server.id === step.serverId)?.createdAt ?? null;
+    const age = born === null ? 0 : (now - Date.parse(born)) / 1000;
+    if (step.phase !== 'evacuate' && age < options.minInstanceAgeSeconds) no(`it is ${age} s old`);
     const rows = snapshot.servers.filter((server) => server.id === step.serverId);
     const server = rows[0];
     if (server === undefined) {
@@ -167,7 +177,7 @@ export function verifyDestinations({ snapshot, memory, options }: Case, decision
   return wrong;
 }
 
-function isBroken(memory: Memory, options: EngineOptions, host: string, now: number): boolean {
+function isBroken(memory: Memory, options: CompleteEngineOptions, host: string, now: number): boolean {
   const times = (Object.hasOwn(memory.hostFailures, host) ? (memory.hostFailures[host] ?? []) : []).map(Date.parse);
   return times.some((last) => {
     const within = times.filter((at) => at <= last && at >= last - 1000 * options.breakerWindowSeconds).length;
@@ -244,8 +254,12 @@ const startable = (steps: readonly Step[], done: ReadonlySet<Step>): Set<Step> =
   return new Set(steps.filter((step) => !done.has(step) && step.dependsOn.every((task) => tasks.has(task))));
 };
 
+/** Soft groups may be broken where that is only a penalty. */
+const mayBreak = (options: CompleteEngineOptions, policy: string): boolean =>
+  options.softRules === 'penalty' && policy.startsWith('soft-');
+
 /** What is illegal at a moment: capacity or an anti-affinity group broken by an arrival of the plan. */
-export function illegal({ snapshot, memory }: Case, { done, running }: Moment): string[] {
+export function illegal({ snapshot, memory, options }: Case, { done, running }: Moment): string[] {
   const wrong: string[] = [];
   const arrivals = [...done, ...running];
   const hosts = new Map(snapshot.hosts.map((host) => [host.name, host]));
@@ -279,7 +293,7 @@ export function illegal({ snapshot, memory }: Case, { done, running }: Moment): 
     return places;
   };
   for (const group of snapshot.serverGroups) {
-    if (!group.policy.endsWith('anti-affinity')) continue;
+    if (!group.policy.endsWith('anti-affinity') || mayBreak(options, group.policy)) continue;
     for (const step of arrivals) {
       if (!group.members.includes(step.serverId)) continue;
       let count = 0;
@@ -328,6 +342,7 @@ function verifyAffinity({ snapshot, memory, options }: Case, decision: Decision)
   const inFlight = new Map(memory.inFlight.map((task) => [task.serverId, task]));
   for (const group of snapshot.serverGroups) {
     if (group.policy !== 'affinity' && group.policy !== 'soft-affinity') continue;
+    if (mayBreak(options, group.policy)) continue;
     const members = [...new Set(group.members)].filter((id) => servers.has(id));
     const at = (id: string): string => {
       const task = inFlight.get(id);

@@ -203,6 +203,33 @@ export const options = {
       by: PLANNING,
       help: 'A spread move must lower the combined imbalance by at least this much.',
     }),
+    target_ratio: float(0.85, {
+      min: 0.01,
+      max: 1,
+      by: PLANNING,
+      help: 'planner=search starts a plan when a policy is above its threshold, and aims at this times the threshold, so that the next noise does not start the next plan. A policy can set its own target.',
+    }),
+    move_overhead_gib: float(8, {
+      min: 0,
+      max: 1_000_000,
+      by: PLANNING,
+      help: 'Cost of a move beside the memory and the local disk that it copies, in GiB. Of the plans that reach every target, planner=search takes the one of the lowest cost.',
+    }),
+    min_instance_age: seconds(0, {
+      min: 0,
+      by: PLANNING,
+      help: 'VMs younger than this are not moved, except by evacuation. VMs of unknown age count as younger.',
+    }),
+    soft_rules: choice(['veto', 'penalty'], 'veto', {
+      by: PLANNING,
+      help: 'veto: soft affinity and soft anti-affinity are as strict as the hard rules. penalty: planner=search and the evacuation may break a soft rule, which counts as soft_penalty of imbalance and is reported.',
+    }),
+    soft_penalty: float(0.05, {
+      min: 0,
+      max: 1,
+      by: PLANNING,
+      help: 'What each VM that breaks a soft rule adds to the combined imbalance with soft_rules=penalty.',
+    }),
     cooldown: seconds(600, {
       min: 0,
       max: MAX_COOLDOWN_SECONDS,

@@ -46,6 +46,10 @@ export const policyFileSchema = z.strictObject({
     .min(0)
     .max(1)
     .meta({ description: 'The imbalance (max - min of the host values) above which this policy asks for moves.' }),
+  target: z.number().min(0).max(1).nullable().default(null).meta({
+    description:
+      'The imbalance that a plan aims at, at most the threshold. Default: `[engine] target_ratio` x threshold.',
+  }),
   capacity_query: promql
     .nullable()
     .default(null)
@@ -211,6 +215,12 @@ function checkPolicies(
         `is ${policy.mode}, and the policy in line ${at(0, 'mode')[0]} has ${policies[0]?.mode}`,
         'Run spread and pack as separate deployments, each with its own file.',
       );
+    if (policy.target !== null && policy.target > policy.threshold)
+      add(
+        ...at(index, 'target'),
+        `is ${policy.target}, above the threshold of ${policy.threshold}`,
+        'Set it to the threshold or below.',
+      );
     if (policy.mode === 'pack')
       for (const field of ['capacity_query', 'capacity_threshold'] as const)
         if (policy[field] === null) add(...at(index, field), 'is missing, and mode pack needs it', fieldRemedy(field));
@@ -271,6 +281,7 @@ function toPolicy(policy: PolicyFile): Policy {
     vmProfileLabelType: policy.vm_profile_label_type,
     vmProfileFallback: policy.vm_profile_fallback,
     threshold: policy.threshold,
+    ...(policy.target === null ? {} : { target: policy.target }),
     capacityQuery: policy.capacity_query,
     capacityThreshold: policy.capacity_threshold,
     hostSizeQuery: policy.host_size_query,

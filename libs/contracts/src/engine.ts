@@ -15,6 +15,15 @@ export const engineOptionsSchema = z.object({
   planner: z.enum(['search', 'greedy']),
   /** A spread move must lower the combined imbalance by at least this. */
   minGain: z.number().min(0),
+  /** A plan aims at this times the threshold of each policy that has no target of its own. */
+  targetRatio: z.number().gt(0).max(1).optional(),
+  /** Cost of a move beside what it copies, in GiB. */
+  moveOverheadGib: z.number().min(0).optional(),
+  /** Younger servers are not moved, except by evacuation; so are those of unknown age where it is not 0. */
+  minInstanceAgeSeconds: z.number().min(0).optional(),
+  /** veto: soft group rules are as strict as hard ones. penalty: a broken one adds `softPenalty` to the combined imbalance. */
+  softRules: z.enum(['veto', 'penalty']).optional(),
+  softPenalty: z.number().min(0).max(1).optional(),
   cooldownSeconds: z.number().min(0),
   instanceCooldownSeconds: z.number().min(0),
   adaptiveCooldownFactor: z.number().min(1),
@@ -44,8 +53,17 @@ export const engineOptionsSchema = z.object({
 });
 export type EngineOptions = z.infer<typeof engineOptionsSchema>;
 
+/** The options of a decision; what earlier versions did not write has its default. */
+export const completeEngineOptions = (options: EngineOptions): CompleteEngineOptions => {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  return { ...defaultEngineOptions, ...(Object.fromEntries(given) as Partial<CompleteEngineOptions>) };
+};
+
+/** Options with none left out. */
+export type CompleteEngineOptions = { [K in keyof EngineOptions]-?: NonNullable<EngineOptions[K]> };
+
 /** The defaults of the option table; libs/config holds them to these. */
-export const defaultEngineOptions: EngineOptions = {
+export const defaultEngineOptions: CompleteEngineOptions = {
   evaluationIntervalSeconds: 60,
   dryRun: true,
   approval: 'auto',
@@ -54,6 +72,11 @@ export const defaultEngineOptions: EngineOptions = {
   balance: true,
   planner: 'search',
   minGain: 0.001,
+  targetRatio: 0.85,
+  moveOverheadGib: 8,
+  minInstanceAgeSeconds: 0,
+  softRules: 'veto',
+  softPenalty: 0.05,
   cooldownSeconds: 600,
   instanceCooldownSeconds: 1800,
   adaptiveCooldownFactor: 1,

@@ -23,6 +23,8 @@ export const policySchema = z.object({
   vmProfileFallback: vmProfileFallbackSchema,
   /** The imbalance (max - min of the host values) above which this policy asks for moves. */
   threshold: z.number().min(0),
+  /** The imbalance that a plan aims at, at most the threshold; `targetRatio` x threshold where it is not given. */
+  target: z.number().min(0).optional(),
   /** PromQL: one value per host, how full it is, 0..1; required in pack mode. */
   capacityQuery: z.string().nullable(),
   /** A host is filled in pack mode only while its capacity value stays below this. */

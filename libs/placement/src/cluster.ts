@@ -1,4 +1,5 @@
 import type { GroupPolicy } from '@kronos/contracts';
+import { float, int } from './array.ts';
 import { onGrid } from './grid.ts';
 import { codeNumber, type ReasonCode } from './reasons.ts';
 import { byText, sortedBy } from './sort.ts';
@@ -53,6 +54,10 @@ export type Cluster = {
   readonly ramMb: Float64Array;
   readonly diskGb: Float64Array;
   readonly vcpus: Float64Array;
+  /** What a move of the VM copies, in GiB. */
+  readonly copyGib: Float64Array;
+  /** 1 for VMs that are too young to be moved, except by evacuation. */
+  readonly young: Uint8Array;
   /** Why the VM may not move at all, as a code number; 0 when it may. */
   readonly vmRefusal: Int32Array;
   /** Other hosts on which a VM counts for groups (migrating, in flight, seen twice); empty for most. */
@@ -73,6 +78,8 @@ export type Cluster = {
   readonly keyLegal: Int32Array;
 
   readonly groups: readonly Group[];
+  /** What each VM that breaks a soft group adds to the combined imbalance; 0 where soft groups are as strict as hard ones. */
+  readonly softPenalty: number;
   /** Indexes of the groups that each VM is in; shared empty array for most. */
   readonly vmGroups: readonly (readonly number[])[];
 
@@ -86,14 +93,16 @@ export const destinationsOf = ({ hostRefusal, H }: Cluster): Int32Array =>
 
 /** What a VM adds to a host's value: its load by the size of the host. */
 export function shareOn(cluster: Cluster, vm: number, host: number, policy: number): number {
-  const load = cluster.load[vm * cluster.P + policy] as number;
-  return cluster.alike ? load : onGrid(load / (cluster.size[host * cluster.P + policy] as number));
+  const load = float(cluster.load, vm * cluster.P + policy);
+  return cluster.alike ? load : onGrid(load / float(cluster.size, host * cluster.P + policy));
 }
 
 export type PolicyModel = {
   readonly name: string;
   readonly weight: number;
   readonly threshold: number;
+  /** What a plan aims at: at most the threshold. */
+  readonly target: number;
   /** Pack mode: hosts are filled only below this; infinite in spread mode. */
   readonly capacityThreshold: number;
 };
@@ -103,6 +112,8 @@ export type Group = {
   readonly policy: GroupPolicy;
   readonly affine: boolean;
   readonly hard: boolean;
+  /** False for a soft group that may be broken at a penalty. */
+  readonly strict: boolean;
   /** Members that a host may hold; 1 unless an anti-affinity group says more. */
   readonly max: number;
   /** Members that are visible in this aggregate. */
@@ -158,6 +169,9 @@ export type VmPart = {
   readonly ramMb: number;
   readonly diskGb: number;
   readonly vcpus: number;
+  /** What a move of it copies, in GiB. */
+  readonly copyGib: number;
+  readonly young: boolean;
 };
 
 export type GroupPart = {
@@ -173,6 +187,8 @@ export type ClusterParts = {
   readonly vms: readonly VmPart[];
   readonly groups: readonly GroupPart[];
   readonly restrictToAz: boolean;
+  /** Null: soft groups are as strict as hard ones. */
+  readonly softPenalty: number | null;
 };
 
 const noGroups: readonly number[] = [];
@@ -267,7 +283,8 @@ export function buildCluster(parts: ClusterParts): Cluster {
       id: part.id,
       policy: part.policy,
       affine: part.policy === 'affinity' || part.policy === 'soft-affinity',
-      hard: part.policy === 'affinity' || part.policy === 'anti-affinity',
+      hard: !part.policy.startsWith('soft-'),
+      strict: !part.policy.startsWith('soft-') || parts.softPenalty === null,
       max: part.maxServerPerHost,
       members,
     });
@@ -301,11 +318,14 @@ export function buildCluster(parts: ClusterParts): Cluster {
     ramMb: Float64Array.from(vms, (vm) => vm.ramMb),
     diskGb: Float64Array.from(vms, (vm) => vm.diskGb),
     vcpus: Float64Array.from(vms, (vm) => vm.vcpus),
+    copyGib: Float64Array.from(vms, (vm) => vm.copyGib),
+    young: Uint8Array.from(vms, (vm) => (vm.young ? 1 : 0)),
     vmRefusal: Int32Array.from(vms, (vm) => (vm.refusal === null ? 0 : codeNumber[vm.refusal])),
     alsoOn,
     vmResources: vms.map((vm) => vm.resources),
     ...compatibility(hosts, vms, vmHost, parts.restrictToAz),
     groups,
+    softPenalty: parts.softPenalty ?? 0,
     vmGroups,
     hostIndex,
     vmIndex,
@@ -380,7 +400,7 @@ function compatibility(
 
 /** The compatibility keys of VMs that are on these hosts. */
 export function keysAt(vmKind: Int32Array, hostSource: Int32Array, sources: number, place: Int32Array): Int32Array {
-  return vmKind.map((kind, v) => kind * sources + (hostSource[place[v] as number] as number));
+  return vmKind.map((kind, v) => kind * sources + int(hostSource, int(place, v)));
 }
 
 function incompatible(vm: VmPart, from: Compatibility, to: Compatibility, restrictToAz: boolean): ReasonCode | null {

@@ -1,4 +1,10 @@
-import { defaultEngineOptions, type EngineOptions, type GroupPolicy, type Policy, type Step } from '@kronos/contracts';
+import {
+  type CompleteEngineOptions,
+  defaultEngineOptions,
+  type GroupPolicy,
+  type Policy,
+  type Step,
+} from '@kronos/contracts';
 import { buildCluster, type Cluster, type GroupPart, type HostPart, type VmPart } from './cluster.ts';
 import { checkForm, checkUnique, clusterFileSchema } from './clusterSchema.ts';
 import { Draft } from './draft.ts';
@@ -55,7 +61,7 @@ export type PlanClusterOptions = {
   readonly capacityThreshold?: number;
 } & Partial<
   Pick<
-    EngineOptions,
+    CompleteEngineOptions,
     | 'planner'
     | 'minGain'
     | 'searchWorkLimit'
@@ -67,6 +73,10 @@ export type PlanClusterOptions = {
     | 'enforceHardAffinity'
     | 'enforceSoftAffinity'
     | 'restrictToAz'
+    | 'targetRatio'
+    | 'moveOverheadGib'
+    | 'softRules'
+    | 'softPenalty'
   >
 >;
 
@@ -105,7 +115,7 @@ export function planCluster(file: unknown, options: PlanClusterOptions): Planned
 
 /** {@link planCluster} on a cluster that is built already. */
 export function planParsed(cluster: Cluster, options: PlanClusterOptions): PlannedCluster {
-  const settings: EngineOptions = { ...defaultEngineOptions, minGain: 0, ...options };
+  const settings: CompleteEngineOptions = { ...defaultEngineOptions, minGain: 0, ...options };
   const draft = new Draft(cluster, options.maxMigrations);
   let drains: readonly Drain[] = [];
   let endedBy: SearchEnd = 'done';
@@ -150,6 +160,7 @@ function scoresOf(cluster: Cluster, imbalance: Float64Array): ClusterScores {
 
 /** The planner's arrays for a cluster file. */
 export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Cluster {
+  const { targetRatio, softRules, softPenalty } = { ...defaultEngineOptions, ...options };
   let total = 0;
   for (const weight of file.weights) total += weight;
   const P = file.policies.length;
@@ -166,6 +177,7 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
       name,
       weight: total > 0 ? (file.weights[p] ?? 0) / total : 1 / P,
       threshold: file.thresholds?.[p] ?? 0,
+      target: file.targets?.[p] ?? targetRatio * (file.thresholds?.[p] ?? 0),
       capacityThreshold: options.mode === 'pack' ? (options.capacityThreshold ?? 1) : Number.POSITIVE_INFINITY,
     })),
     hosts: file.hosts.map((host): HostPart => {
@@ -208,12 +220,15 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
         ramMb: vm.memMb ?? 0,
         diskGb: 0,
         vcpus: vm.vcpus ?? 0,
+        copyGib: vm.costGib ?? (vm.memMb ?? 0) / 1024,
+        young: false,
       }),
     ),
     groups: (file.groups ?? []).map(
       ({ id, policy, maxServerPerHost = 1, vms: members }): GroupPart => ({ id, policy, maxServerPerHost, members }),
     ),
     restrictToAz: options.restrictToAz ?? false,
+    softPenalty: softRules === 'penalty' ? softPenalty : null,
   });
 }
 

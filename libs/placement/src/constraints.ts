@@ -1,4 +1,5 @@
-import type { Cluster } from './cluster.ts';
+import { float, int } from './array.ts';
+import type { Cluster, Group } from './cluster.ts';
 import { codeNumber, codeOfNumber, type ReasonCode } from './reasons.ts';
 
 /** A VM or a destination that is refused, and why. */
@@ -43,12 +44,12 @@ export class Room {
   holds(vm: number, host: number): boolean {
     const { R, demand, groups, vmGroups } = this.cluster;
     for (let r = 0; r < R; r++) {
-      const amount = demand[vm * R + r] ?? 0;
-      if (amount > 0 && amount > (this.free[host * R + r] ?? 0)) return false;
+      const amount = float(demand, vm * R + r);
+      if (amount > 0 && amount > float(this.free, host * R + r)) return false;
     }
     for (const g of vmGroups[vm] ?? []) {
       const group = groups[g];
-      if (group !== undefined && !group.affine && (this.members[g]?.get(host) ?? 0) >= group.max) return false;
+      if (group?.strict === true && !group.affine && (this.members[g]?.get(host) ?? 0) >= group.max) return false;
     }
     return true;
   }
@@ -66,7 +67,7 @@ export class Room {
   #shift(vm: number, host: number, sign: 1 | -1): void {
     const { R, demand, vmGroups } = this.cluster;
     for (let r = 0; r < R; r++)
-      this.free[host * R + r] = (this.free[host * R + r] ?? 0) - sign * (demand[vm * R + r] ?? 0);
+      this.free[host * R + r] = float(this.free, host * R + r) - sign * float(demand, vm * R + r);
     for (const g of vmGroups[vm] ?? []) {
       const counts = this.members[g];
       if (counts !== undefined) counts.set(host, (counts.get(host) ?? 0) + sign);
@@ -78,7 +79,7 @@ function countMembers(cluster: Cluster, place: Int32Array): Map<number, number>[
   return cluster.groups.map((group) => {
     const counts = new Map<number, number>();
     for (const v of group.members)
-      for (const h of [place[v] ?? 0, ...(cluster.alsoOn.get(v) ?? [])]) counts.set(h, (counts.get(h) ?? 0) + 1);
+      for (const h of [int(place, v), ...(cluster.alsoOn.get(v) ?? [])]) counts.set(h, (counts.get(h) ?? 0) + 1);
     return counts;
   });
 }
@@ -89,8 +90,9 @@ export const NO_REPAIR = -1;
 /**
  * The one checker: may this VM go to this host, given where every VM is and what is taken? Returns 0, or the code
  * number of the first reason against it. `repairs` names the group that the move repairs (else {@link NO_REPAIR}): that
- * group's own rule is not asked, which is right only for an affinity group's move to its gathering host. Whether
- * the VM may move at all is `cluster.vmRefusal`, checked once where VMs are filtered.
+ * group's own rule is not asked, which is right only for an affinity group's move to its gathering host. Soft groups that
+ * may be broken at a penalty are asked only if it is `strict`. Whether the VM may move at all is `cluster.vmRefusal`,
+ * checked once where VMs are filtered.
  */
 export function check(
   cluster: Cluster,
@@ -99,24 +101,27 @@ export function check(
   vm: number,
   host: number,
   repairs = NO_REPAIR,
+  strict = false,
 ): number {
   if (place[vm] === host) return codeNumber['host-is-source'];
-  const hostRefusal = cluster.hostRefusal[host] ?? 0;
+  const hostRefusal = int(cluster.hostRefusal, host);
   if (hostRefusal !== 0) return hostRefusal;
-  const legal = cluster.keyLegal[(cluster.vmKey[vm] ?? 0) * cluster.classes + (cluster.hostClass[host] ?? 0)] ?? 0;
+  const legal = int(cluster.keyLegal, int(cluster.vmKey, vm) * cluster.classes + int(cluster.hostClass, host));
   if (legal !== 0) return legal;
   const { R, demand, units } = cluster;
   for (let r = 0; r < R; r++) {
-    const amount = demand[vm * R + r] ?? 0;
+    const amount = float(demand, vm * R + r);
     if (amount <= 0) continue;
-    if (amount > (room.free[host * R + r] ?? 0)) return codeNumber.capacity;
+    if (amount > float(room.free, host * R + r)) return codeNumber.capacity;
     if (units !== null && !fitsUnits(units, host * R + r, amount)) return codeNumber['unit-limit'];
   }
   const groups = cluster.vmGroups[vm];
   if (groups !== undefined && groups.length > 0)
     for (const g of groups) {
       if (g === repairs) continue;
-      const refusal = checkGroup(cluster, place, room, g, vm, host);
+      const group = cluster.groups[g];
+      if (group === undefined || (!group.strict && !strict)) continue;
+      const refusal = checkGroup(cluster, place, room, g, group, vm, host);
       if (refusal !== 0) return refusal;
     }
   return 0;
@@ -124,16 +129,18 @@ export function check(
 
 /** True when the host takes this amount at once, by min_unit, max_unit and step_size. */
 export function fitsUnits(units: NonNullable<Cluster['units']>, i: number, amount: number): boolean {
-  return (
-    amount >= (units.min[i] ?? 0) &&
-    amount <= (units.max[i] ?? Number.POSITIVE_INFINITY) &&
-    amount % (units.step[i] ?? 1) === 0
-  );
+  return amount >= float(units.min, i) && amount <= float(units.max, i) && amount % float(units.step, i) === 0;
 }
 
-function checkGroup(cluster: Cluster, place: Int32Array, room: Room, g: number, vm: number, host: number): number {
-  const group = cluster.groups[g];
-  if (group === undefined) return 0;
+function checkGroup(
+  cluster: Cluster,
+  place: Int32Array,
+  room: Room,
+  g: number,
+  group: Group,
+  vm: number,
+  host: number,
+): number {
   if (!group.affine) return (room.members[g]?.get(host) ?? 0) >= group.max ? codeNumber['anti-affinity'] : 0;
   let elsewhere = false;
   let apart = false;
@@ -157,7 +164,7 @@ export function checkMove(cluster: Cluster, vmId: string, destination: string): 
   if (vm === undefined) throw new RangeError(`no VM ${vmId} in this cluster`);
   if (host === undefined) throw new RangeError(`no host ${destination} in this cluster`);
   const detail = { vm: vmId, host: destination };
-  const own = cluster.vmRefusal[vm] ?? 0;
+  const own = int(cluster.vmRefusal, vm);
   if (own !== 0) return { code: codeOfNumber(own), detail };
   const refusal = check(cluster, cluster.vmHost, new Room(cluster, false), vm, host);
   return refusal === 0 ? { ok: true } : { code: codeOfNumber(refusal), detail };

@@ -1,4 +1,13 @@
-import type { Decision, EngineOptions, Policy, PolicyImbalance, Reason, Snapshot } from '@kronos/contracts';
+import {
+  completeEngineOptions,
+  type Decision,
+  type EngineOptions,
+  type Policy,
+  type PolicyImbalance,
+  type Reason,
+  type Snapshot,
+} from '@kronos/contracts';
+import { int } from './array.ts';
 import { Draft } from './draft.ts';
 import { own } from './filter.ts';
 import { type Gate, gatesShut } from './gate.ts';
@@ -11,7 +20,7 @@ import { type Drain, pack } from './passes/pack.ts';
 import type { SearchEnd } from './passes/search/search.ts';
 import { spread } from './passes/spread.ts';
 import { type Completed, complete, quality } from './plan.ts';
-import { type ReasonCode, reasonMeanings } from './reasons.ts';
+import { codeNumber, type ReasonCode, reasonMeanings } from './reasons.ts';
 
 export type DecideInput = {
   readonly snapshot: Snapshot;
@@ -36,7 +45,8 @@ export type Deliberation = {
   readonly completed: Completed | null;
 };
 
-export function deliberate({ snapshot, memory, options }: DecideInput): Deliberation {
+export function deliberate({ snapshot, memory, options: given }: DecideInput): Deliberation {
+  const options = completeEngineOptions(given);
   const now = Math.max(
     Date.parse(snapshot.time),
     memory.lastDecidedTime === null ? Number.NEGATIVE_INFINITY : Date.parse(memory.lastDecidedTime),
@@ -84,8 +94,10 @@ export function deliberate({ snapshot, memory, options }: DecideInput): Delibera
   if (shut !== null && !onlyEvacuation) return end('gated', shut.reason);
 
   for (let v = 0; v < cluster.V; v++) {
-    const refusal = cluster.vmRefusal[v] ?? 0;
+    const refusal = int(cluster.vmRefusal, v);
     if (refusal !== 0) draft.refusals.add(refusal);
+    else if (cluster.young[v] === 1 && cluster.leaving[int(cluster.vmHost, v)] !== 1)
+      draft.refusals.add(codeNumber['vm-too-young']);
   }
   if (options.evacuateDisabledHosts) evacuate(draft);
   let nothing: ReasonCode = 'balanced';

@@ -1,7 +1,9 @@
 import type { Phase, Reason, Stuck } from '@kronos/contracts';
-import { type Cluster, shareOn } from './cluster.ts';
+import { float, int } from './array.ts';
+import type { Cluster } from './cluster.ts';
 import { NO_REPAIR, Room } from './constraints.ts';
-import { type ReasonCode, RefusalCounts } from './reasons.ts';
+import { shift } from './measure.ts';
+import { codeNumber, type ReasonCode, RefusalCounts } from './reasons.ts';
 
 /** One migration of a plan in the making. */
 export type Move = {
@@ -51,11 +53,24 @@ export class Draft {
 
   /** True when the VM may move as far as it itself is concerned. */
   movable(vm: number): boolean {
-    return this.cluster.vmRefusal[vm] === 0 && this.moved[vm] === 0;
+    return this.refusalOf(vm) === 0;
+  }
+
+  /** True when the VM may leave a disabled host as far as it itself is concerned: its age does not matter there. */
+  evacuable(vm: number): boolean {
+    return int(this.cluster.vmRefusal, vm) === 0 && this.moved[vm] === 0;
+  }
+
+  /** Why the VM itself may not move, as a code number; 0 when it may. */
+  refusalOf(vm: number): number {
+    const { vmRefusal, young } = this.cluster;
+    if (int(vmRefusal, vm) !== 0) return int(vmRefusal, vm);
+    if (this.moved[vm] === 1) return codeNumber['vm-in-plan'];
+    return young[vm] === 1 ? codeNumber['vm-too-young'] : 0;
   }
 
   apply(vm: number, to: number, phase: Phase, why: ReasonCode, repairs = NO_REPAIR, parking = false): void {
-    const from = this.place[vm] ?? 0;
+    const from = int(this.place, vm);
     this.moves.push({ vm, from, to, phase, parking, why, repairs });
     this.#undo.push({
       values: this.#pair(this.score, from, to),
@@ -89,8 +104,8 @@ export class Draft {
   #pair(values: Float64Array, from: number, to: number): number[] {
     const { P } = this.cluster;
     const pair: number[] = [];
-    for (let p = 0; p < P; p++) pair.push(values[from * P + p] as number);
-    for (let p = 0; p < P; p++) pair.push(values[to * P + p] as number);
+    for (let p = 0; p < P; p++) pair.push(float(values, from * P + p));
+    for (let p = 0; p < P; p++) pair.push(float(values, to * P + p));
     return pair;
   }
 
@@ -100,14 +115,5 @@ export class Draft {
       values[from * P + p] = saved[p] as number;
       values[to * P + p] = saved[P + p] as number;
     }
-  }
-}
-
-/** Takes a VM's share from one host's values and adds it to another's. */
-export function shift(cluster: Cluster, values: Float64Array, vm: number, from: number, to: number): void {
-  const { P } = cluster;
-  for (let p = 0; p < P; p++) {
-    values[from * P + p] = (values[from * P + p] ?? 0) - shareOn(cluster, vm, from, p);
-    values[to * P + p] = (values[to * P + p] ?? 0) + shareOn(cluster, vm, to, p);
   }
 }

@@ -1,4 +1,5 @@
 import type { Decision } from '@kronos/contracts';
+import { float, int, item } from './array.ts';
 import { type Cluster, shareOn } from './cluster.ts';
 import { check, Room } from './constraints.ts';
 import { type DecideInput, type Deliberation, deliberate } from './decide.ts';
@@ -13,8 +14,9 @@ import type {
   StepExplanation,
   VmExplanation,
 } from './explanation.ts';
+import { Extremes } from './extremes.ts';
 import type { Ground } from './filter.ts';
-import { combinedOf, EPSILON, Extremes, imbalances, valuesAfter } from './measure.ts';
+import { combinedOf, EPSILON, imbalances, isWorse, valuesAfter } from './measure.ts';
 import { staysBelow } from './passes/pack.ts';
 import { codeNumber, codeOfNumber, type ReasonCode } from './reasons.ts';
 
@@ -173,6 +175,8 @@ export class Explanation {
     if (decision.outcome === 'gated' && gate !== undefined) return is(gate.reason.code);
     const own = observed.vmGrounds.get(id);
     if (own !== undefined) return own;
+    const young = observed.youngGrounds.get(id);
+    if (young !== undefined && cluster.leaving[int(cluster.vmHost, vm)] !== 1) return young;
     const stuck = decision.stuck.find((other) => other.serverId === id);
     if (stuck !== undefined) return is(stuck.reason.code);
     const { code } = decision.reason;
@@ -238,8 +242,7 @@ export class Explanation {
   ): DestinationVerdict[] {
     const cluster = this.#cluster;
     const { H, P, policies } = cluster;
-    const extremes = new Extremes(cluster);
-    extremes.update(score);
+    const extremes = new Extremes(cluster, score);
     const pack = this.#it.mode === 'pack';
     const fullness = valuesAfter(cluster, cluster.fullness, cluster.vmHost, place);
     const now = imbalances(cluster, score);
@@ -252,10 +255,10 @@ export class Explanation {
       let after = 0;
       const worsens: string[] = [];
       for (let p = 0; p < P; p++) {
-        const imbalance = extremes.after(score, vm, from, h, p);
-        after += (policies[p]?.weight ?? 0) * imbalance;
-        if (imbalance > (policies[p]?.threshold ?? 0) + EPSILON && imbalance > (now[p] ?? 0) + EPSILON)
-          worsens.push(policies[p]?.name ?? '');
+        const imbalance = extremes.after(vm, from, h, p);
+        const { weight, threshold, name } = item(policies, p);
+        after += weight * imbalance;
+        if (isWorse(imbalance, float(now, p), threshold)) worsens.push(name);
       }
       verdicts.push({
         host: cluster.hostNames[h] ?? '',

@@ -1,4 +1,12 @@
-import type { EngineOptions, HostObservation, Reason, ServerObservation, Snapshot } from '@kronos/contracts';
+import {
+  type CompleteEngineOptions,
+  completeEngineOptions,
+  type EngineOptions,
+  type HostObservation,
+  type Reason,
+  type ServerObservation,
+  type Snapshot,
+} from '@kronos/contracts';
 import { buildCluster, type Cluster, type HostPart, type PolicyModel, type VmPart } from './cluster.ts';
 import { breakerEnd, type Ground, own, remembered, unmovable } from './filter.ts';
 import type { InFlightTask, Memory } from './memory.ts';
@@ -14,6 +22,8 @@ export type Observed = {
   readonly cluster: Cluster;
   /** Why VMs may not move, with the facts; by server uuid. */
   readonly vmGrounds: ReadonlyMap<string, Ground>;
+  /** VMs that are too young to be moved, except by evacuation; by server uuid. */
+  readonly youngGrounds: ReadonlyMap<string, Ground>;
   /** Why hosts are no destination, with the facts; by host name. */
   readonly hostGrounds: ReadonlyMap<string, Ground>;
   readonly notes: readonly Reason[];
@@ -41,7 +51,8 @@ export type Assumed = {
  *
  * @param now ms since the epoch: the snapshot's time, never less than the last decided one's.
  */
-export function observe(snapshot: Snapshot, memory: Memory, options: EngineOptions, now: number): Observed {
+export function observe(snapshot: Snapshot, memory: Memory, given: EngineOptions, now: number): Observed {
+  const options = completeEngineOptions(given);
   const judged = judgePolicies({ ...snapshot, options });
   const taking = judged.filter((j) => j.reason === null);
   const pack = taking.some((j) => j.policy.mode === 'pack');
@@ -50,6 +61,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: EngineOptio
       name: policy.name,
       weight: policy.weight,
       threshold: policy.threshold,
+      target: Math.min(policy.threshold, policy.target ?? options.targetRatio * policy.threshold),
       capacityThreshold: pack ? (policy.capacityThreshold ?? 0) : Number.POSITIVE_INFINITY,
     }),
   );
@@ -68,6 +80,7 @@ export function observe(snapshot: Snapshot, memory: Memory, options: EngineOptio
   const profiles = taking.map((j) => profile(j, servers, snapshot.vmReadings));
   const vmGrounds = new Map<string, Ground>();
   const assumed = new Map<string, Assumed>();
+  const youngGrounds = new Map<string, Ground>();
   const shifts: { host: string; policy: number; by: number }[] = [];
   const claims: { host: string; task: InFlightTask }[] = [];
   const vms = servers.map((server, i): VmPart => {
@@ -78,6 +91,8 @@ export function observe(snapshot: Snapshot, memory: Memory, options: EngineOptio
       (host === undefined ? null : unmovable(server, host, running !== undefined)) ??
       missingProfile(taking, profiles, i);
     if (ground !== null) vmGrounds.set(server.id, ground);
+    const young = tooYoung(server, options, now);
+    if (young !== null) youngGrounds.set(server.id, young);
     let at = server.host;
     const alsoOn = [...server.alsoOn, ...(running ?? [])];
     let weight = profiles.map((of) => of[i] ?? 0);
@@ -113,6 +128,8 @@ export function observe(snapshot: Snapshot, memory: Memory, options: EngineOptio
       ramMb: server.ramMb,
       diskGb: server.diskGb,
       vcpus: server.vcpus,
+      copyGib: server.ramMb / 1024 + server.diskGb,
+      young: young !== null,
     };
   });
 
@@ -162,8 +179,9 @@ export function observe(snapshot: Snapshot, memory: Memory, options: EngineOptio
     vms,
     groups: snapshot.serverGroups,
     restrictToAz: options.restrictToAz,
+    softPenalty: options.softRules === 'penalty' ? options.softPenalty : null,
   });
-  return { judged, cluster, vmGrounds, hostGrounds, notes: snapshot.notes, assumed };
+  return { judged, cluster, vmGrounds, youngGrounds, hostGrounds, notes: snapshot.notes, assumed };
 }
 
 /** The unfinished moves of a server in the order of its way: a parked one has two. */
@@ -203,6 +221,18 @@ function missingProfile(
   for (const [p, j] of taking.entries())
     if (profiles[p]?.[i] === null) return { code: 'vm-no-profile', detail: { policy: j.policy.name } };
   return null;
+}
+
+/** Why a server is too young to be moved; null when it is not. Of unknown age, it is. */
+function tooYoung(
+  server: ServerObservation,
+  { minInstanceAgeSeconds }: CompleteEngineOptions,
+  now: number,
+): Ground | null {
+  if (minInstanceAgeSeconds === 0) return null;
+  if (server.createdAt === null) return { code: 'vm-too-young', detail: { minAgeSeconds: minInstanceAgeSeconds } };
+  const end = Date.parse(server.createdAt) + 1000 * minInstanceAgeSeconds;
+  return now < end ? { code: 'vm-too-young', detail: { until: new Date(end).toISOString() } } : null;
 }
 
 function hostGround(host: HostObservation, memory: Memory, options: EngineOptions, now: number): Ground | null {

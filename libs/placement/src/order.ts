@@ -144,7 +144,7 @@ class Accounts {
     }
     for (const g of vmGroups[vm] ?? []) {
       const group = groups[g];
-      if (group === undefined || group.affine) continue;
+      if (group === undefined || group.affine || !group.strict) continue;
       yield [this.#account(host * width + R + g, () => group.max - this.#membersAt(g, host)), 1];
     }
   }

@@ -1,4 +1,4 @@
-import { at } from './array.ts';
+import { int } from './array.ts';
 import type { Cluster } from './cluster.ts';
 
 /**
@@ -19,9 +19,9 @@ export function partsOf(cluster: Cluster, place: Int32Array, movable: Uint8Array
   const root = Int32Array.from({ length: H }, (_, h) => h);
   const find = (h: number): number => {
     let top = h;
-    while (at(root, top) !== top) top = at(root, top);
+    while (int(root, top) !== top) top = int(root, top);
     for (let x = h; x !== top; ) {
-      const next = at(root, x);
+      const next = int(root, x);
       root[x] = top;
       x = next;
     }
@@ -32,21 +32,21 @@ export function partsOf(cluster: Cluster, place: Int32Array, movable: Uint8Array
     if (x !== y) root[Math.max(x, y)] = Math.min(x, y);
   };
   const open: number[][] = Array.from({ length: classes }, () => []);
-  for (let h = 0; h < H; h++) if (hostRefusal[h] === 0) open[at(hostClass, h)]?.push(h);
+  for (let h = 0; h < H; h++) if (hostRefusal[h] === 0) open[int(hostClass, h)]?.push(h);
   const joined = new Uint8Array(classes);
   const seen = new Set<number>();
   const out = new Uint8Array(V);
   for (let v = 0; v < V; v++) {
     if (movable[v] !== 1) continue;
-    const key = at(vmKey, v);
-    const own = at(place, v);
+    const key = int(vmKey, v);
+    const own = int(place, v);
     // VMs of one key on one host have the same destinations.
     const pair = key * H + own;
     const known = seen.has(pair);
     seen.add(pair);
     for (let c = 0; c < classes; c++) {
       const hosts = open[c] ?? [];
-      if (at(keyLegal, key * classes + c) !== 0 || hosts.length === 0) continue;
+      if (int(keyLegal, key * classes + c) !== 0 || hosts.length === 0) continue;
       if (hosts.length > 1 || hosts[0] !== own) out[v] = 1;
       if (known) continue;
       for (const h of joined[c] === 1 ? hosts.slice(0, 1) : hosts) join(own, h);
@@ -58,8 +58,8 @@ export function partsOf(cluster: Cluster, place: Int32Array, movable: Uint8Array
   let count = 0;
   for (let h = 0; h < H; h++) {
     const top = find(h);
-    if (at(number, top) < 0) number[top] = count++;
-    ofHost[h] = at(number, top);
+    if (int(number, top) < 0) number[top] = count++;
+    ofHost[h] = int(number, top);
   }
   return { count, ofHost, movable: out };
 }

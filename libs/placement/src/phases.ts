@@ -21,7 +21,7 @@ export function lowerBound(cluster: Cluster, budget: number): number {
 /** The greedy phase. */
 export function greedyPhase(cluster: Cluster, budget: number): Phase {
   const draft = new Draft(cluster, budget);
-  const field = fieldOf(draft, imbalances(cluster, draft.score));
+  const field = fieldOf(draft, imbalances(cluster, draft.score), 0);
   const place = Int32Array.from(field.home);
   const picks = greedy(draft, 0);
   for (const { vm, to } of picks) place[vm] = to;
@@ -31,7 +31,7 @@ export function greedyPhase(cluster: Cluster, budget: number): Phase {
 /** The guide phase: one guide, by squared distances from the means, followed to the end of the budget. */
 export function guidePhase(cluster: Cluster, budget: number): Phase {
   const draft = new Draft(cluster, budget);
-  const field = fieldOf(draft, imbalances(cluster, draft.score));
+  const field = fieldOf(draft, imbalances(cluster, draft.score), 0);
   const place = Int32Array.from(field.home);
   const trail = followGuide(field, meanShape(field), budget, Number.POSITIVE_INFINITY, draft.refusals);
   for (let i = 0; i < trail.best; i++) place[trail.vms[i] as number] = trail.hosts[i] as number;

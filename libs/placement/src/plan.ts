@@ -1,11 +1,14 @@
 import type { EngineOptions, Step } from '@kronos/contracts';
+import { float, int, item } from './array.ts';
 import type { Cluster } from './cluster.ts';
 import type { Draft, Move } from './draft.ts';
-import { allWithin, combinedOf, EPSILON, Extremes, imbalances, valuesAfter } from './measure.ts';
+import { Extremes } from './extremes.ts';
+import { allWithin, combinedOf, EPSILON, imbalances, isWorse, valuesAfter } from './measure.ts';
 import { arrange } from './order.ts';
 import { type Drain, staysBelow } from './passes/pack.ts';
 import { bound } from './passes/search/bound.ts';
 import { reasonMeanings } from './reasons.ts';
+import { breachesOf, laxGroups } from './softRules.ts';
 import { toSteps } from './steps.ts';
 
 /** A finished draft: its steps, and what they lead to. */
@@ -41,6 +44,19 @@ export function complete(
     const code = 'order-impossible';
     draft.warnings.push({ code, text: reasonMeanings[code], detail: { server: cluster.vmIds[vm] ?? '' } });
   }
+  for (const group of laxGroups(cluster)) {
+    const breaches = breachesOf(cluster, group, place);
+    if (breaches <= breachesOf(cluster, group, cluster.vmHost)) continue;
+    const code = 'soft-rule-broken';
+    const servers = group.members
+      .filter((vm) => int(place, vm) !== int(cluster.vmHost, vm))
+      .map((vm) => item(cluster.vmIds, vm));
+    draft.warnings.push({
+      code,
+      text: `${group.policy} group ${group.id}: ${reasonMeanings[code]}`,
+      detail: { group: group.id, policy: group.policy, servers, penalty: breaches * cluster.softPenalty },
+    });
+  }
   return {
     steps,
     moves: arrangement.order.flatMap((i) => moves[i] ?? []),
@@ -51,8 +67,7 @@ export function complete(
 
 /** By VM: how much lower the combined imbalance is with its move than without it, all others done. */
 function gainsOf(cluster: Cluster, score: Float64Array, moves: readonly Move[]): ReadonlyMap<number, number> {
-  const extremes = new Extremes(cluster);
-  extremes.update(score);
+  const extremes = new Extremes(cluster, score);
   const combined = combinedOf(cluster, imbalances(cluster, score));
   const home = new Map<number, number>();
   for (const move of moves) if (!home.has(move.vm)) home.set(move.vm, move.from);
@@ -61,7 +76,7 @@ function gainsOf(cluster: Cluster, score: Float64Array, moves: readonly Move[]):
   for (const [vm, from] of home) {
     let without = 0;
     for (let p = 0; p < cluster.P; p++)
-      without += (cluster.policies[p]?.weight ?? 0) * extremes.after(score, vm, last.get(vm) ?? from, from, p);
+      without += item(cluster.policies, p).weight * extremes.after(vm, last.get(vm) ?? from, from, p);
     gains.set(vm, without - combined);
   }
   return gains;
@@ -78,7 +93,10 @@ export function quality(
   after: number,
 ): { lowerBound: number | null; shareOfPossible: number | null } {
   if (cluster.P === 0) return { lowerBound: null, shareOfPossible: null };
-  const movable = Uint8Array.from(cluster.vmRefusal, (refusal) => (refusal === 0 ? 1 : 0));
+  // Young VMs leave disabled hosts only.
+  const movable = Uint8Array.from(cluster.vmRefusal, (refusal, v) =>
+    refusal === 0 && (cluster.young[v] === 0 || cluster.leaving[int(cluster.vmHost, v)] === 1) ? 1 : 0,
+  );
   const { combined } = bound({ cluster, place: cluster.vmHost, score: cluster.score, movable, budget });
   const lowerBound = Math.min(combined, after);
   const possible = before - lowerBound;
@@ -95,14 +113,13 @@ function alternateRule(draft: Draft, drains: readonly Drain[]): (move: Move, hos
   const closed = new Set(drains.filter((drain) => drain.refusal === null).map((drain) => drain.host));
   const used = new Uint8Array(cluster.H);
   for (const host of [...cluster.vmHost, ...place]) used[host] = 1;
-  const extremes = new Extremes(cluster);
-  extremes.update(score);
+  const extremes = new Extremes(cluster, score);
   return (move, host) => {
     if (move.phase === 'pack')
       return !closed.has(host) && used[host] === 1 && staysBelow(cluster, fullness, move.vm, host);
     for (let p = 0; p < cluster.P; p++) {
-      const after = extremes.after(score, move.vm, move.to, host, p);
-      if (after > (cluster.policies[p]?.threshold ?? 0) + EPSILON && after > (before[p] ?? 0) + EPSILON) return false;
+      const after = extremes.after(move.vm, move.to, host, p);
+      if (isWorse(after, float(before, p), item(cluster.policies, p).threshold)) return false;
     }
     return true;
   };

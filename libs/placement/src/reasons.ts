@@ -51,6 +51,7 @@ export const reasonMeanings = {
   'vm-in-flight': 'A released move of the VM has not ended.',
   'vm-cooling-down': 'The VM was released to be moved a short while ago.',
   'vm-quarantined': 'The VM is quarantined after a failed move or by an operator.',
+  'vm-too-young': 'The VM is younger than min_instance_age, or of unknown age.',
   'vm-in-plan': 'The plan moves the VM already.',
 
   // A host does not take a VM.
@@ -97,6 +98,7 @@ export const reasonMeanings = {
   'repair-impossible': 'No legal move repairs the group.',
   'no-destination': 'No host takes the VM.',
   'budget-used': 'The budget of the cycle is used up.',
+  'soft-rule-broken': 'The plan breaks the soft rule of the group, because the relief outweighs soft_penalty.',
   'order-impossible': 'No order of moves keeps every state in between legal.',
 } as const;
 

@@ -1,9 +1,11 @@
 import { type EngineOptions, type Reason, type Step, taskId } from '@kronos/contracts';
+import { item } from './array.ts';
 import { type Cluster, shareOn } from './cluster.ts';
-import { check, Room } from './constraints.ts';
+import { check, NO_REPAIR, Room } from './constraints.ts';
 import type { Draft, Move } from './draft.ts';
+import { Extremes } from './extremes.ts';
 import { LoadOrder } from './loadOrder.ts';
-import { EPSILON, Extremes } from './measure.ts';
+import { EPSILON } from './measure.ts';
 import type { Arrangement } from './order.ts';
 import { reasonMeanings } from './reasons.ts';
 
@@ -95,21 +97,20 @@ class Alternates {
     this.#allowed = allowed;
     this.#room = new Room(cluster, false);
     for (const move of moves) this.#room.move(move.vm, move.from, move.to);
-    this.#extremes = new Extremes(cluster);
-    this.#extremes.update(score);
+    this.#extremes = new Extremes(cluster, score);
     this.#byLoad = new LoadOrder(cluster, score);
     this.#cold = cluster.policies
-      .map((_, p) => this.#extremes.onlyLowest(score, p))
+      .map((_, p) => this.#extremes.onlyLowest(p))
       .filter((h) => this.#byLoad.hosts.includes(h));
     this.#parked = new Set(moves.filter((move) => move.parking).map((move) => move.vm));
   }
 
   of(move: Move): number[] {
     if (this.#count === 0 || this.#parked.has(move.vm)) return [];
-    const { cluster, score } = this.#draft;
+    const { cluster } = this.#draft;
     let enough = 0;
     for (let p = 0; p < cluster.P; p++)
-      enough += (cluster.policies[p]?.weight ?? 0) * this.#extremes.afterLeaving(score, move.vm, move.to, p);
+      enough += item(cluster.policies, p).weight * this.#extremes.afterLeaving(move.vm, move.to, p);
     const best: Alternate[] = [];
     for (const host of this.#cold) this.#offer(best, move, host);
     for (const host of this.#byLoad.hosts) {
@@ -123,14 +124,14 @@ class Alternates {
 
   #offer(best: Alternate[], move: Move, host: number): void {
     if (host === move.to || host === move.from || best.some((other) => other.host === host)) return;
-    const { cluster, score, place } = this.#draft;
+    const { cluster, place } = this.#draft;
     let combined = 0;
     for (let p = 0; p < cluster.P; p++)
-      combined += (cluster.policies[p]?.weight ?? 0) * this.#extremes.after(score, move.vm, move.to, host, p);
+      combined += item(cluster.policies, p).weight * this.#extremes.after(move.vm, move.to, host, p);
     const candidate = { host, combined, load: this.#byLoad.load(host) };
     const last = best[this.#count - 1];
     if (last !== undefined && !isBetter(candidate, last)) return;
-    if (check(cluster, place, this.#room, move.vm, host) !== 0 || !this.#allowed(move, host)) return;
+    if (check(cluster, place, this.#room, move.vm, host, NO_REPAIR, true) !== 0 || !this.#allowed(move, host)) return;
     const at = best.findIndex((other) => isBetter(candidate, other));
     best.splice(at < 0 ? best.length : at, 0, candidate);
     if (best.length > this.#count) best.pop();

@@ -1,9 +1,12 @@
+import { float, int, item } from './array.ts';
 import type { Cluster } from './cluster.ts';
 import { check, NO_REPAIR } from './constraints.ts';
 import type { Draft } from './draft.ts';
+import { Extremes } from './extremes.ts';
 import { LoadOrder } from './loadOrder.ts';
-import { combinedOf, EPSILON, Extremes } from './measure.ts';
+import { combinedOf, EPSILON, isWorse } from './measure.ts';
 import { codeNumber, codeOfNumber, type ReasonCode } from './reasons.ts';
+import { breachGrowth } from './softRules.ts';
 
 /** The best destination of a VM, and what it leads to. */
 export type Target = {
@@ -20,6 +23,7 @@ export type Target = {
  */
 export class Targets {
   readonly #draft: Draft;
+  readonly #strict: boolean;
   readonly #extremes: Extremes;
   readonly #imbalance: Float64Array;
   /** Destinations, least loaded first. */
@@ -27,10 +31,12 @@ export class Targets {
   /** The only lowest hosts of the policies: only these can make up for more than the VM's leaving does. */
   #cold: number[] = [];
 
-  constructor(draft: Draft) {
+  /** @param strict whether soft groups that may be broken at a penalty must not be. */
+  constructor(draft: Draft, strict = false) {
     const { cluster } = draft;
     this.#draft = draft;
-    this.#extremes = new Extremes(cluster);
+    this.#strict = strict;
+    this.#extremes = new Extremes(cluster, draft.score);
     this.#imbalance = new Float64Array(cluster.P);
     this.#byLoad = new LoadOrder(cluster, draft.score);
     this.#refresh();
@@ -40,25 +46,25 @@ export class Targets {
   moved(from: number, to: number): void {
     this.#byLoad.update(from);
     this.#byLoad.update(to);
+    this.#extremes.changed([from, to]);
     this.#refresh();
   }
 
   #refresh(): void {
-    const { cluster, score } = this.#draft;
-    this.#extremes.update(score);
-    for (let p = 0; p < cluster.P; p++) this.#imbalance[p] = this.#extremes.imbalance(score, p);
-    this.#cold = cluster.policies.map((_, p) => this.#extremes.onlyLowest(score, p)).filter((h) => h >= 0);
+    const { cluster } = this.#draft;
+    for (let p = 0; p < cluster.P; p++) this.#imbalance[p] = this.#extremes.imbalance(p);
+    this.#cold = cluster.policies.map((_, p) => this.#extremes.onlyLowest(p)).filter((h) => h >= 0);
   }
 
   /** No move of a VM from a host that takes no part in the imbalance leaves the combined imbalance lower than this. */
   get least(): number {
-    const { cluster, score } = this.#draft;
+    const { cluster } = this.#draft;
     let most = 0;
     for (const host of this.#cold) {
       let gain = 0;
       for (let p = 0; p < cluster.P; p++)
-        if (this.#extremes.onlyLowest(score, p) === host)
-          gain += (cluster.policies[p]?.weight ?? 0) * this.#extremes.gapAboveLowest(score, p);
+        if (this.#extremes.onlyLowest(p) === host)
+          gain += item(cluster.policies, p).weight * this.#extremes.gapAboveLowest(p);
       most = Math.max(most, gain);
     }
     return combinedOf(cluster, this.#imbalance) - most;
@@ -66,11 +72,11 @@ export class Targets {
 
   /** The best of the VM's destinations, or of those in `only`; null when there is none. */
   of(vm: number, repairs = NO_REPAIR, only?: readonly number[]): Target | null {
-    const { cluster, place, score } = this.#draft;
-    const from = place[vm] ?? 0;
+    const { cluster, place } = this.#draft;
+    const from = int(place, vm);
     let enough = 0;
     for (let p = 0; p < cluster.P; p++)
-      enough += (cluster.policies[p]?.weight ?? 0) * this.#extremes.afterLeaving(score, vm, from, p);
+      enough += item(cluster.policies, p).weight * this.#extremes.afterLeaving(vm, from, p);
     let best: Target | null = null;
     for (const to of only ?? this.#cold) best = this.#better(best, vm, to, repairs);
     if (only !== undefined) return best;
@@ -89,7 +95,7 @@ export class Targets {
     let code: ReasonCode = 'no-destination';
     for (let h = 0; h < cluster.H; h++) {
       if (h === place[vm]) continue;
-      let refusal = check(cluster, place, room, vm, h, repairs);
+      let refusal = check(cluster, place, room, vm, h, repairs, this.#strict);
       if (refusal === 0 && this.#combinedAfter(vm, h) === null) refusal = codeNumber['past-threshold'];
       if (refusal === 0) continue;
       const reason = codeOfNumber(refusal);
@@ -110,24 +116,24 @@ export class Targets {
     }
     const rank = cluster.P > 0 ? this.#byLoad.load(to) : usedShareAfter(cluster, room.free, vm, to);
     if (best !== null && !isLower(combined, rank, best)) return best;
-    const refusal = check(cluster, place, room, vm, to, repairs);
+    const refusal = check(cluster, place, room, vm, to, repairs, this.#strict);
     if (refusal === 0) return { vm, to, combined, rank };
     refusals.add(refusal);
     return best;
   }
 
-  /** Combined imbalance after the move; null when it pushes a policy past its threshold. */
+  /** Combined imbalance after the move, with the penalty for soft rules that it breaks; null when it pushes a policy past its threshold. */
   #combinedAfter(vm: number, to: number): number | null {
-    const { cluster, place, score } = this.#draft;
-    const from = place[vm] ?? 0;
+    const { cluster, place } = this.#draft;
+    const from = int(place, vm);
     let combined = 0;
     for (let p = 0; p < cluster.P; p++) {
-      const policy = cluster.policies[p];
-      const after = this.#extremes.after(score, vm, from, to, p);
-      if (after > (policy?.threshold ?? 0) + EPSILON && after > (this.#imbalance[p] ?? 0) + EPSILON) return null;
-      combined += (policy?.weight ?? 0) * after;
+      const { weight, threshold } = item(cluster.policies, p);
+      const after = this.#extremes.after(vm, from, to, p);
+      if (isWorse(after, float(this.#imbalance, p), threshold)) return null;
+      combined += weight * after;
     }
-    return combined;
+    return combined + Math.max(0, breachGrowth(cluster, place, vm, to)) * cluster.softPenalty;
   }
 }
 
@@ -139,10 +145,10 @@ export const isLower = (combined: number, rank: number, than: Target): boolean =
 function usedShareAfter(cluster: Cluster, free: Float64Array, vm: number, host: number): number {
   let most = 0;
   for (let r = 0; r < cluster.R; r++) {
-    const amount = cluster.demand[vm * cluster.R + r] ?? 0;
-    const capacity = cluster.capacity[host * cluster.R + r] ?? 0;
+    const amount = float(cluster.demand, vm * cluster.R + r);
+    const capacity = float(cluster.capacity, host * cluster.R + r);
     if (amount <= 0 || !Number.isFinite(capacity)) continue;
-    most = Math.max(most, 1 - ((free[host * cluster.R + r] ?? 0) - amount) / Math.max(capacity, 1));
+    most = Math.max(most, 1 - (float(free, host * cluster.R + r) - amount) / Math.max(capacity, 1));
   }
   return most;
 }

@@ -1,6 +1,6 @@
 import {
+  type CompleteEngineOptions,
   defaultEngineOptions,
-  type EngineOptions,
   type HostObservation,
   type HostReading,
   type Policy,
@@ -29,7 +29,7 @@ export type Sketch = {
   readonly migrations?: readonly Partial<RunningMigration>[];
   readonly snapshot?: Partial<Snapshot>;
   readonly memory?: Partial<Memory>;
-  readonly options?: Partial<EngineOptions>;
+  readonly options?: Partial<CompleteEngineOptions>;
 };
 
 export type SketchHost = {
@@ -56,7 +56,11 @@ export type SketchVm = {
 export const SKETCH_TIME = '2026-01-01T12:00:00.000Z';
 
 /** The snapshot, memory and options of a sketch: what `decide` takes. */
-export function decideInput(sketch: Sketch): { snapshot: Snapshot; memory: Memory; options: EngineOptions } {
+export function decideInput(sketch: Sketch): {
+  snapshot: Snapshot;
+  memory: Memory;
+  options: CompleteEngineOptions;
+} {
   return {
     snapshot: snapshotOf(sketch),
     memory: { ...emptyMemory, ...sketch.memory },

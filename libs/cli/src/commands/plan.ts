@@ -1,5 +1,7 @@
 import { engineFields, overrideEngineOption } from '@kronos/config';
 import {
+  type CompleteEngineOptions,
+  completeEngineOptions,
   type Decision,
   defaultEngineOptions,
   type EngineOptions,
@@ -120,8 +122,8 @@ function budget(text: string): number {
 }
 
 /** The options that were set, and only those. @throws UsageError */
-function settings({ set = [], planner }: PlanOptions): Partial<EngineOptions> {
-  let options = defaultEngineOptions;
+function settings({ set = [], planner }: PlanOptions): Partial<CompleteEngineOptions> {
+  let options: EngineOptions = defaultEngineOptions;
   const fields = new Set<string>();
   for (const text of planner === undefined ? set : [...set, `engine.planner=${planner}`]) {
     const [name = '', ...value] = text.split('=');
@@ -130,7 +132,7 @@ function settings({ set = [], planner }: PlanOptions): Partial<EngineOptions> {
     options = changed.options;
     for (const [field, path] of Object.entries(engineFields)) if (path === name) fields.add(field);
   }
-  return Object.fromEntries(Object.entries(options).filter(([field]) => fields.has(field)));
+  return Object.fromEntries(Object.entries(completeEngineOptions(options)).filter(([field]) => fields.has(field)));
 }
 
 function parseJson(file: string, text: string): unknown {

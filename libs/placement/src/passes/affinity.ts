@@ -46,7 +46,7 @@ function part(draft: Draft, g: number, group: Group, kept: Kept): void {
         warn(draft, group, 'budget-used', []);
         return;
       }
-      kept.targets ??= new Targets(draft);
+      kept.targets ??= new Targets(draft, true);
       const targets = kept.targets;
       let best: Target | null = null;
       for (const vm of members) {
@@ -118,13 +118,12 @@ function tryGathering(draft: Draft, g: number, host: number, vms: readonly numbe
   };
   let before = imbalances(cluster, draft.score);
   for (const vm of vms) {
-    const own = draft.movable(vm) ? 0 : cluster.vmRefusal[vm] || codeNumber['vm-in-plan'];
-    const refusal = own || check(cluster, draft.place, draft.room, vm, host, g);
+    const refusal = draft.refusalOf(vm) || check(cluster, draft.place, draft.room, vm, host, g, true);
     if (refusal !== 0) return failed(vm, refusal);
     draft.evaluated++;
     draft.apply(vm, host, 'affinity', 'repairs-affinity', g);
     const after = imbalances(cluster, draft.score);
-    if (worsened(cluster, before, after) >= 0) return failed(vm, codeNumber['past-threshold']);
+    if (worsened(cluster, before, after)) return failed(vm, codeNumber['past-threshold']);
     before = after;
   }
   draft.rollback(mark);
@@ -143,9 +142,8 @@ function membersByHost(draft: Draft, group: Group): Map<number, number[]> {
 }
 
 function reasonFor(draft: Draft, targets: Targets, vm: number, repairs: number): ReasonCode {
-  const own = draft.cluster.vmRefusal[vm] ?? 0;
-  if (own !== 0) return codeOfNumber(own);
-  return draft.moved[vm] === 1 ? 'vm-in-plan' : targets.whyNot(vm, repairs).code;
+  const own = draft.refusalOf(vm);
+  return own !== 0 ? codeOfNumber(own) : targets.whyNot(vm, repairs).code;
 }
 
 function warn(draft: Draft, group: Group, code: 'repair-impossible' | 'budget-used', vms: readonly number[]): void {

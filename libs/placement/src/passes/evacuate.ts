@@ -1,24 +1,54 @@
 import type { Decision } from '@kronos/contracts';
+import { float, int } from '../array.ts';
 import type { Draft } from '../draft.ts';
-import { EPSILON } from '../measure.ts';
+import { EPSILON, imbalances, worsened } from '../measure.ts';
 import { codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
 import { type Target, Targets } from '../targets.ts';
+import { movesOf, packing } from './packing.ts';
 
 /**
  * Evacuator: moves VMs off hosts that are disabled and up. Of all (VM, destination) pairs that are legal and push no
  * policy past its threshold it takes the one that leaves the combined imbalance lowest (among equals the largest VM,
- * then the least loaded host), applies it and repeats.
+ * then the least loaded host), applies it and repeats. Where this strands VMs that a packing of all of them places, it takes the
+ * packing instead, as much of it as the budget allows: the next cycles make the rest of it.
  */
 export function evacuate(draft: Draft): void {
-  const { cluster } = draft;
-  let waiting: number[] = [];
+  const { cluster, place, budget } = draft;
+  const waiting: number[] = [];
   for (let vm = 0; vm < cluster.V; vm++)
-    if (cluster.leaving[draft.place[vm] ?? 0] === 1 && draft.movable(vm)) waiting.push(vm);
+    if (cluster.leaving[int(place, vm)] === 1 && draft.evacuable(vm)) waiting.push(vm);
   if (waiting.length === 0) return;
-  const ram = (vm: number): number => cluster.ramMb[vm] ?? 0;
+  // As if the budget had no end, so that what the first moves do to the later ones is seen.
+  const mark = draft.moves.length;
+  const before = imbalances(cluster, draft.score);
+  draft.budget = waiting.length;
+  const stranded = leaveOneByOne(draft, waiting);
+  const oneByOne = draft.moves.slice(mark);
+  const make = (moves: readonly { vm: number; to: number }[]): void => {
+    draft.rollback(mark);
+    for (const { vm, to } of moves.slice(0, budget)) draft.apply(vm, to, 'evacuate', 'leaves-disabled-host');
+    draft.budget = budget - (draft.moves.length - mark);
+  };
+  if (stranded > 0) {
+    draft.rollback(mark);
+    const better = packing(draft, waiting, stranded);
+    if (better !== null) {
+      make(movesOf(better));
+      // As a whole it pushes no policy past its threshold; a part of it might.
+      if (!worsened(cluster, before, imbalances(cluster, draft.score))) return;
+    }
+  }
+  make(oneByOne);
+}
+
+/** Takes the best pair again and again; returns how many VMs find no host. */
+function leaveOneByOne(draft: Draft, vms: readonly number[]): number {
+  const { cluster } = draft;
+  let waiting = [...vms];
+  const ram = (vm: number): number => float(cluster.ramMb, vm);
   waiting.sort((a, b) => ram(b) - ram(a) || a - b);
   const targets = new Targets(draft);
-  while (draft.budget > 0 && waiting.length > 0) {
+  while (waiting.length > 0) {
     let best: Target | null = null;
     const enough = targets.least + EPSILON;
     for (const vm of waiting) {
@@ -28,13 +58,14 @@ export function evacuate(draft: Draft): void {
       if (target === null) continue;
       if (best === null || target.combined < best.combined - EPSILON) best = target;
     }
-    if (best === null) return;
+    if (best === null) break;
     const taken = best;
-    const from = draft.place[taken.vm] ?? 0;
+    const from = int(draft.place, taken.vm);
     draft.apply(taken.vm, taken.to, 'evacuate', 'leaves-disabled-host');
     waiting = waiting.filter((vm) => vm !== taken.vm);
     targets.moved(from, taken.to);
   }
+  return waiting.length;
 }
 
 /** Reasons that pass by themselves: a VM that waits for one is not stuck. */

@@ -1,7 +1,9 @@
+import { float, int, item } from '../array.ts';
 import { destinationsOf } from '../cluster.ts';
-import { check } from '../constraints.ts';
-import { type Draft, shift } from '../draft.ts';
-import { allWithin, EPSILON, Extremes } from '../measure.ts';
+import { check, NO_REPAIR } from '../constraints.ts';
+import type { Draft } from '../draft.ts';
+import { Extremes } from '../extremes.ts';
+import { allWithin, EPSILON, isWorse } from '../measure.ts';
 import { codeNumber } from '../reasons.ts';
 
 /** A VM and where it goes. */
@@ -10,7 +12,7 @@ export type Pick = { readonly vm: number; readonly to: number };
 /**
  * `planner=greedy`: each round takes the legal move with the largest combined improvement (then least memory, then
  * lowest VM and host) that worsens no policy which is above its threshold afterwards, until every policy is within its
- * threshold, the budget is used or no move gains `minGain`.
+ * threshold, the budget is used or no move gains `minGain`. Soft group rules are as strict as hard ones.
  *
  * Every pair of VM and destination is considered, but most need no look: only moves off a policy's only highest host or
  * onto its only lowest one can lower an imbalance, and off such a host all destinations gain the same that become
@@ -53,12 +55,12 @@ class Rounds {
     this.#score = Float64Array.from(draft.score);
     this.#room = draft.room.copy();
     this.#moved = Uint8Array.from(draft.moved);
-    this.#extremes = new Extremes(cluster);
+    this.#extremes = new Extremes(cluster, this.#score);
     this.#now = new Float64Array(cluster.P);
     this.#hot = new Uint8Array(cluster.H);
     this.#destinations = destinationsOf(cluster);
     for (let v = 0; v < cluster.V; v++) if (draft.movable(v)) this.#byRam.push(v);
-    const ram = (v: number): number => cluster.ramMb[v] ?? 0;
+    const ram = (v: number): number => float(cluster.ramMb, v);
     this.#byRam.sort((a, b) => ram(a) - ram(b) || a - b);
   }
 
@@ -66,10 +68,8 @@ class Rounds {
   next(): Pick | null {
     const { cluster } = this.#draft;
     const { P } = cluster;
-    const score = this.#score;
     const place = this.#place;
-    this.#extremes.update(score);
-    for (let p = 0; p < P; p++) this.#now[p] = this.#extremes.imbalance(score, p);
+    for (let p = 0; p < P; p++) this.#now[p] = this.#extremes.imbalance(p);
     if (allWithin(cluster, this.#now)) return null;
     this.#best = null;
     this.#bestGain = this.#floor;
@@ -77,8 +77,8 @@ class Rounds {
     const hot = new Set<number>();
     const cold = new Set<number>();
     for (let p = 0; p < P; p++) {
-      const a = this.#extremes.onlyHighest(score, p);
-      const b = this.#extremes.onlyLowest(score, p);
+      const a = this.#extremes.onlyHighest(p);
+      const b = this.#extremes.onlyLowest(p);
       if (a >= 0) hot.add(a);
       if (b >= 0 && cluster.hostRefusal[b] === 0) cold.add(b);
     }
@@ -86,13 +86,13 @@ class Rounds {
     const isHot = this.#hot;
     isHot.fill(0);
     for (const a of hot) isHot[a] = 1;
-    for (const vm of this.#byRam) if (isHot[place[vm] as number] === 1 && this.#moved[vm] === 0) this.#fromHot(vm);
+    for (const vm of this.#byRam) if (isHot[int(place, vm)] === 1 && this.#moved[vm] === 0) this.#fromHot(vm);
     for (const b of this.#coldHosts) this.#toCold(b);
     const best = this.#best as Pick | null;
     if (best === null) return null;
-    const from = place[best.vm] ?? 0;
+    const from = int(place, best.vm);
     this.#room.move(best.vm, from, best.to);
-    shift(cluster, score, best.vm, from, best.to);
+    this.#extremes.shift(best.vm, from, best.to);
     place[best.vm] = best.to;
     this.#moved[best.vm] = 1;
     return best;
@@ -100,12 +100,11 @@ class Rounds {
 
   #fromHot(vm: number): void {
     const { cluster } = this.#draft;
-    const a = this.#place[vm] ?? 0;
+    const a = int(this.#place, vm);
     // Once a destination reaches this, no other one but an only lowest host does better.
     let most = 0;
     for (let p = 0; p < cluster.P; p++)
-      most +=
-        (cluster.policies[p]?.weight ?? 0) * ((this.#now[p] ?? 0) - this.#extremes.afterLeaving(this.#score, vm, a, p));
+      most += item(cluster.policies, p).weight * (float(this.#now, p) - this.#extremes.afterLeaving(vm, a, p));
     for (const b of this.#coldHosts) this.#consider(vm, a, b);
     if (most < this.#bestGain - EPSILON) return;
     for (const b of this.#destinations) {
@@ -118,13 +117,13 @@ class Rounds {
     // No VM can raise an only lowest host's policies by more than to the next lowest host.
     let most = 0;
     for (let p = 0; p < cluster.P; p++)
-      if (this.#extremes.onlyLowest(this.#score, p) === b)
-        most += (cluster.policies[p]?.weight ?? 0) * this.#extremes.gapAboveLowest(this.#score, p);
+      if (this.#extremes.onlyLowest(p) === b)
+        most += item(cluster.policies, p).weight * this.#extremes.gapAboveLowest(p);
     for (const vm of this.#byRam) {
       if (most < this.#bestGain - EPSILON) return;
-      const ram = cluster.ramMb[vm] ?? 0;
+      const ram = float(cluster.ramMb, vm);
       if (most <= this.#bestGain + EPSILON && ram > this.#bestRam) return;
-      const a = this.#place[vm] ?? 0;
+      const a = int(this.#place, vm);
       if (this.#moved[vm] === 1 || this.#hot[a] === 1) continue;
       this.#consider(vm, a, b);
     }
@@ -139,19 +138,20 @@ class Rounds {
     let gain = 0;
     let worsens = false;
     for (let p = 0; p < P; p++) {
-      const after = this.#extremes.after(this.#score, vm, a, b, p);
-      const before = this.#now[p] as number;
-      gain += (policies[p]?.weight as number) * (before - after);
-      if (after > (policies[p]?.threshold as number) + EPSILON && after > before + EPSILON) worsens = true;
+      const after = this.#extremes.after(vm, a, b, p);
+      const before = float(this.#now, p);
+      const { weight, threshold } = item(policies, p);
+      gain += weight * (before - after);
+      if (isWorse(after, before, threshold)) worsens = true;
     }
     if (gain < this.#floor || gain < this.#bestGain - EPSILON) return gain;
-    const ram = cluster.ramMb[vm] as number;
+    const ram = float(cluster.ramMb, vm);
     if (gain <= this.#bestGain + EPSILON && !this.#comesFirst(ram, vm, b)) return gain;
     if (worsens) {
       refusals.add(codeNumber['past-threshold']);
       return Number.NEGATIVE_INFINITY;
     }
-    const refusal = check(cluster, this.#place, this.#room, vm, b);
+    const refusal = check(cluster, this.#place, this.#room, vm, b, NO_REPAIR, true);
     if (refusal !== 0) {
       refusals.add(refusal);
       return Number.NEGATIVE_INFINITY;

@@ -1,11 +1,15 @@
-import type { EngineOptions } from '@kronos/contracts';
+import type { CompleteEngineOptions } from '@kronos/contracts';
+import { int } from '../array.ts';
 import { NO_REPAIR } from '../constraints.ts';
 import { Draft } from '../draft.ts';
 import { outcomeOf } from '../outcome.ts';
 import { greedy } from './greedy.ts';
+import { pruned } from './search/prune.ts';
 import { type Found, type SearchEnd, search } from './search/search.ts';
 import { blockedMoves, nobody } from './search/sequence.ts';
 import { compare, judge } from './search/solution.ts';
+
+type SpreadOptions = Pick<CompleteEngineOptions, 'minGain' | 'moveOverheadGib' | 'searchWorkLimit' | 'allowParking'>;
 
 /**
  * The imbalance planner in spread mode: adds its moves to the draft.
@@ -15,7 +19,7 @@ import { compare, judge } from './search/solution.ts';
 export function spread(
   draft: Draft,
   fullBudget: number,
-  options: Pick<EngineOptions, 'planner' | 'minGain' | 'searchWorkLimit' | 'allowParking'>,
+  options: SpreadOptions & Pick<CompleteEngineOptions, 'planner'>,
 ): SearchEnd {
   if (options.planner === 'greedy') {
     for (const { vm, to } of greedy(draft, options.minGain)) draft.apply(vm, to, 'spread', 'lowers-imbalance');
@@ -23,7 +27,7 @@ export function spread(
   }
   const { field, solution, end } = settled(draft, fullBudget, options);
   for (let v = 0; v < field.V; v++) {
-    const to = solution.place[v] as number;
+    const to = int(solution.place, v);
     if (to === field.home[v]) continue;
     const third = solution.parked.get(v);
     if (third !== undefined) draft.apply(v, third, 'spread', 'parks-vm', NO_REPAIR, true);
@@ -34,38 +38,39 @@ export function spread(
 
 /**
  * A search whose outcome a second run would leave as it is. Where the first one ends for want of ideas, a second one is
- * made on its outcome: what it still finds becomes part of the plan if the budget allows, else the budget ended it.
+ * made on its outcome: what it still finds becomes part of the plan as far as the budget allows; else the budget ended it.
  */
-function settled(
-  draft: Draft,
-  fullBudget: number,
-  options: Pick<EngineOptions, 'minGain' | 'searchWorkLimit' | 'allowParking'>,
-): Found {
-  const { minGain, allowParking, searchWorkLimit: workLimit } = options;
-  let found = search(draft, { minGain, allowParking, workLimit, spent: 0 });
+function settled(draft: Draft, fullBudget: number, options: SpreadOptions): Found {
+  const { minGain, moveOverheadGib, allowParking, searchWorkLimit: workLimit } = options;
+  const settings = { minGain, moveOverheadGib, allowParking, workLimit };
+  let found = search(draft, { ...settings, spent: 0 });
   let evaluated = draft.evaluated;
   while (found.end === 'done' && !found.solution.within && found.solution.moves > 0) {
     const { field } = found;
     const again = new Draft(outcomeOf(draft.cluster, found.solution.place), fullBudget);
-    const second = search(again, { minGain, allowParking, workLimit, spent: found.work });
+    const second = search(again, { ...settings, spent: found.work });
     evaluated += again.evaluated;
     draft.evaluated = evaluated;
     if (second.solution.moves === 0) {
       found = { ...found, end: second.end === 'work' ? 'work' : 'done', work: second.work };
       break;
     }
-    const merged = judge(field, second.solution.place);
-    const possible =
-      merged.acceptable &&
-      merged.moves <= field.budget &&
-      compare(merged, found.solution) < 0 &&
-      merged.place.every((host, v) => host === field.home[v] || field.movable[v] === 1) &&
-      blockedMoves(draft, field, merged.place, nobody).length === 0;
-    if (!possible) {
-      found = { ...found, end: 'budget', work: second.work };
-      break;
+    // The last is the best, but what came before it may need fewer moves.
+    let best = found.solution;
+    let whole = false;
+    for (const { place } of second.course) {
+      const order = (to: Int32Array) => (blockedMoves(draft, field, to, nobody).length === 0 ? nobody : null);
+      const merged = pruned(field, judge(field, place), minGain, order);
+      const possible =
+        merged.acceptable &&
+        merged.moves <= field.budget &&
+        compare(merged, best) < 0 &&
+        merged.place.every((host, v) => host === field.home[v] || field.movable[v] === 1) &&
+        order(merged.place) !== null;
+      if (possible) best = merged;
+      whole = possible;
     }
-    found = { ...found, solution: merged, end: second.end, work: second.work };
+    found = { ...found, solution: best, end: whole ? second.end : 'budget', work: second.work };
   }
   return found;
 }

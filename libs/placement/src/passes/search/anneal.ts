@@ -1,32 +1,22 @@
+import { float } from '../../array.ts';
 import type { Room } from '../../constraints.ts';
+import { Extremes } from '../../extremes.ts';
 import { EPSILON } from '../../measure.ts';
 import { Random } from '../../random.ts';
 import type { RefusalCounts } from '../../reasons.ts';
-import { End } from './extremes.ts';
 import type { Field } from './field.ts';
 import { Walk } from './walk.ts';
 
-/**
- * A pull towards a band of values: what hosts are outside of it counts too, weighted and this much beside the imbalance, so
- * that a host which is not the highest is worth a move as well.
- */
-export type Pull = { readonly low: Float64Array; readonly high: Float64Array; readonly strength: number };
+/** What a run looks for: the lowest combined imbalance; the targets, whatever it costs; or the targets at the lowest cost. */
+export type Aim = 'lowest' | 'targets' | 'cheapest';
 
 export type AnnealSettings = {
+  readonly aim: Aim;
   readonly budget: number;
   readonly seed: number;
   readonly steps: number;
-  /** First and last temperature, in units of the combined imbalance. */
-  readonly hot: number;
-  readonly cold: number;
-  /** Imbalance that costs nothing, by policy: 0 to minimise, the thresholds to get within them. */
-  readonly free: Float64Array;
-  /** Stop as soon as nothing is above `free`. */
-  readonly stopAtFree: boolean;
-  /** Cost of a MiB moved; where it is not 0, being above `free` is not worth any memory. */
-  readonly ramCost: number;
-  /** Null: the imbalance alone counts. */
-  readonly pull: Pull | null;
+  /** First temperature, as a part of what leaves nothing of the start: a short run has to begin colder. */
+  readonly heat: number;
   readonly refusals: RefusalCounts;
 };
 
@@ -37,116 +27,128 @@ export type Annealed = {
   readonly tight: boolean;
 };
 
+/** Proposals that are looked at to find out what single changes change. */
+export const SAMPLES = 100;
+/** First and last temperature, in units of what a typical change changes. */
+const HOT = 0.08;
+const COLD = 0.002;
+/** What an excess over a target counts in a search for the lowest cost, in average moves: any, and one of a typical change. */
+const EXCESS = 2;
+
 /**
  * Simulated annealing on the real measure. Half of the proposals are about a policy's highest or lowest host. Returns the
- * best placement met (then with fewest moves, then least memory).
+ * best placement met: by the aim, then by cost, then by moves.
  *
  * @param room as it was when the pass began; it is used up.
  */
 export function anneal(field: Field, start: Int32Array, room: Room, settings: AnnealSettings): Annealed {
-  const { P, weights, thresholds, cluster } = field;
-  const { counted } = cluster;
-  const { free, ramCost } = settings;
-  const wall = ramCost > 0 ? 10 : 0;
+  const { P, weights, thresholds, targets, cluster, lax } = field;
+  const { aim } = settings;
   const random = new Random(settings.seed);
   const walk = new Walk(field, start, room, settings.budget, settings.refusals);
   if (field.vmsOf.length === 0 || field.destinations.length === 0 || settings.budget === 0 || P === 0)
     return { place: walk.place, steps: 0, tight: false };
-  const { score, touched, value } = walk;
-  const limit = field.imbalance.map((imbalance, p) => Math.max(imbalance, thresholds[p] as number) + EPSILON);
+  const extremes = new Extremes(cluster, walk.score);
+  const limit = field.imbalance.map((imbalance, p) => Math.max(imbalance, float(thresholds, p)) + EPSILON);
+  const unit = Math.max(EPSILON, walk.cost);
+  /** The excess over the targets that counts as much as the whole cost at the start. */
+  let excessUnit = 1;
+  let ofMove = 1;
 
-  const highest = new End(field, score, 1);
-  const lowest = new End(field, score, -1);
+  /** What the last call of {@link energyOf} found. */
+  let reached = false;
+  let combined = 0;
   const energyOf = (): number => {
-    let energy = 0;
-    const n = walk.touchedCount;
+    let sum = 0;
+    let over = 0;
+    let unacceptable = 0;
     for (let p = 0; p < P; p++) {
-      let most = Number.NEGATIVE_INFINITY;
-      let least = Number.POSITIVE_INFINITY;
-      for (let i = 0; i < n; i++) {
-        if (counted[touched[i] as number] !== 1) continue;
-        const x = value[i * P + p] as number;
-        if (x > most) most = x;
-        if (x < least) least = x;
-      }
-      most = Math.max(most, highest.untouched(p, walk, most));
-      least = Math.min(least, lowest.untouched(p, walk, least));
-      const imbalance = most >= least ? most - least : 0;
-      const over = imbalance - (free[p] as number);
-      if (over > 0) energy += (weights[p] as number) * over + (over > EPSILON ? wall : 0);
+      const imbalance = extremes.imbalanceWith(p, walk.touched, walk.value, walk.touchedCount);
+      sum += float(weights, p) * imbalance;
+      const excess = imbalance - float(targets, p);
+      if (excess > EPSILON) over += float(weights, p) * excess;
       // What is no acceptable plan costs more than any plan gains.
-      if (imbalance > (limit[p] as number)) energy += imbalance - (limit[p] as number) + 0.1;
+      if (imbalance > float(limit, p)) unacceptable += imbalance - float(limit, p) + 0.1;
     }
-    return energy;
+    const breaches = lax.length === 0 ? 0 : walk.breachesAfter() - field.breaches;
+    const penalty = breaches * cluster.softPenalty;
+    combined = sum + penalty;
+    reached = over === 0 && breaches <= 0 && unacceptable === 0;
+    if (aim === 'lowest') return combined + unacceptable;
+    if (aim === 'targets') return over + Math.max(0, penalty) + unacceptable;
+    const excess = over + Math.max(0, penalty);
+    return walk.costAfter() / unit + (reached ? 0 : EXCESS * ofMove + excess / excessUnit + unacceptable);
+  };
+  const propose = (): boolean => {
+    if (random.below(2) === 1) return walk.drawAny(random);
+    const p = random.below(P);
+    const down = random.below(2) === 0;
+    const extreme = down ? extremes.highest(p) : extremes.lowest(p);
+    return extreme >= 0 && walk.drawAt(random, extreme, down);
   };
 
-  const { pull } = settings;
-  /** What the proposal changes in the hosts' distances from the band, weighted. */
-  const pulled = (): number => {
-    if (pull === null) return 0;
-    const { low, high } = pull;
-    let sum = 0;
-    for (let i = 0; i < walk.touchedCount; i++) {
-      const h = touched[i] as number;
-      if (counted[h] !== 1) continue;
-      for (let p = 0; p < P; p++) {
-        const x = value[i * P + p] as number;
-        const was = score[h * P + p] as number;
-        const l = low[p] as number;
-        const u = high[p] as number;
-        const after = x > u ? x - u : x < l ? l - x : 0;
-        const before = was > u ? was - u : was < l ? l - was : 0;
-        sum += (weights[p] as number) * (after - before);
-      }
-    }
-    return pull.strength * sum;
-  };
+  // Temperatures come from what single changes change: of the combined imbalance, or of the cost.
+  walk.reset();
+  energyOf();
+  const before = combined;
+  const changes: number[] = [];
+  for (let i = 0; i < SAMPLES; i++) {
+    if (!propose()) continue;
+    energyOf();
+    const change = Math.abs(combined - before);
+    if (change > EPSILON) changes.push(change);
+  }
+  changes.sort((a, b) => a - b);
+  const hot = Math.max(2 * COLD, HOT * settings.heat);
+  let typical = changes[changes.length >> 1] ?? 1;
+  if (aim === 'cheapest') {
+    let all = 0;
+    for (const v of field.vmsOf) all += float(field.costs, v);
+    ofMove = all / field.vmsOf.length / unit;
+    excessUnit = typical / (EXCESS * ofMove);
+    typical = ofMove;
+  }
+  const cooling = (COLD / hot) ** (1 / settings.steps);
 
   walk.reset();
-  let energy = energyOf() + ramCost * walk.ramMb;
-  let best = energy;
+  let energy = energyOf();
+  let best = aim === 'cheapest' && !reached ? Number.POSITIVE_INFINITY : energy;
   let bestCount = walk.count;
-  let bestRam = walk.ramMb;
+  let bestCost = walk.cost;
   walk.save();
   let unsaved = false;
-  const cooling = (settings.cold / settings.hot) ** (1 / settings.steps);
-  let temperature = settings.hot;
+  let temperature = hot * typical;
   let step = 0;
   for (; step < settings.steps; step++) {
-    if (settings.stopAtFree && best <= EPSILON) break;
+    if (aim === 'targets' && best <= EPSILON) break;
     temperature *= cooling;
-    let drawn: boolean;
-    if (random.below(2) === 0) {
-      const p = random.below(P);
-      const down = random.below(2) === 0;
-      const extreme = (down ? highest : lowest).first(p);
-      drawn = extreme >= 0 && walk.drawAt(random, extreme, down);
-    } else drawn = walk.drawAny(random);
-    if (!drawn) continue;
-    const next = energyOf() + (ramCost === 0 ? 0 : ramCost * (walk.ramMb + walk.ramGrowth()));
-    const delta = next - energy + pulled();
+    if (!propose()) continue;
+    const next = energyOf();
+    const delta = next - energy;
     if (delta > 0 && random.unit() >= Math.exp(-delta / temperature)) continue;
+    let better = false;
+    if (next <= best + EPSILON && (aim !== 'cheapest' || reached)) {
+      const cost = walk.costAfter();
+      const count = walk.count + walk.growth();
+      const cheaper = cost < bestCost - EPSILON || (cost <= bestCost + EPSILON && count < bestCount);
+      better = next < best - EPSILON || cheaper;
+    }
     // The best placement is kept only once it is left for something that is not better.
-    if (unsaved && next >= best - EPSILON) {
+    if (unsaved && !better) {
       walk.save();
       unsaved = false;
     }
     if (!walk.isLegal()) continue;
-    highest.forget(walk);
-    lowest.forget(walk);
     walk.commit();
-    highest.learn(walk);
-    lowest.learn(walk);
+    extremes.changed(walk.touched, walk.touchedCount);
     energy = next;
-    if (energy > best + EPSILON) continue;
-    const { count, ramMb } = walk;
-    if (energy >= best - EPSILON && (count > bestCount || (count === bestCount && ramMb >= bestRam))) continue;
-    best = Math.min(best, energy);
-    bestCount = count;
-    bestRam = ramMb;
+    if (!better) continue;
+    best = Math.min(best, next);
+    bestCount = walk.count;
+    bestCost = walk.cost;
     unsaved = true;
   }
   if (unsaved) walk.save();
   walk.goBack();
-  return { place: walk.place, steps: step, tight: walk.tight };
+  return { place: walk.place, steps: step + SAMPLES, tight: walk.tight };
 }

@@ -1,4 +1,4 @@
-import { at } from '../../array.ts';
+import { float, int } from '../../array.ts';
 import type { Cluster } from '../../cluster.ts';
 import { fitsUnits } from '../../constraints.ts';
 import { type Parts, partsOf } from '../../parts.ts';
@@ -63,9 +63,9 @@ class Shared {
     this.#most = Float64Array.from(cluster.free);
     for (let v = 0; v < V; v++) {
       if (this.parts.movable[v] !== 1) continue;
-      const h = at(place, v);
+      const h = int(place, v);
       this.onHost[h]?.push(v);
-      for (let r = 0; r < R; r++) this.#most[h * R + r] = at(this.#most, h * R + r) + at(demand, v * R + r);
+      for (let r = 0; r < R; r++) this.#most[h * R + r] = float(this.#most, h * R + r) + float(demand, v * R + r);
     }
     for (let h = 0; h < H; h++) if (cluster.counted[h] === 1) this.counted.push(h);
   }
@@ -74,11 +74,11 @@ class Shared {
   mayArrive(vm: number, host: number): boolean {
     const { R, demand, units, hostRefusal, keyLegal, vmKey, classes, hostClass } = this.#cluster;
     if (this.#place[vm] === host || hostRefusal[host] !== 0) return false;
-    if (at(keyLegal, at(vmKey, vm) * classes + at(hostClass, host)) !== 0) return false;
+    if (int(keyLegal, int(vmKey, vm) * classes + int(hostClass, host)) !== 0) return false;
     for (let r = 0; r < R; r++) {
-      const amount = at(demand, vm * R + r);
+      const amount = float(demand, vm * R + r);
       if (amount <= 0) continue;
-      if (amount > at(this.#most, host * R + r)) return false;
+      if (amount > float(this.#most, host * R + r)) return false;
       if (units !== null && !fitsUnits(units, host * R + r, amount)) return false;
     }
     return true;
@@ -121,7 +121,7 @@ class PolicyBound {
     this.#policy = p;
     this.#budget = budget;
     this.#shared = shared;
-    const loadOf = (v: number): number => at(load, v * P + p);
+    const loadOf = (v: number): number => float(load, v * P + p);
     const loads = (h: number): Float64Array =>
       Float64Array.from(onHost[h] ?? [], loadOf)
         .sort()
@@ -131,7 +131,7 @@ class PolicyBound {
       () => ({ hosts: [], outside: [], vms: [] }),
     );
     for (let h = 0; h < cluster.H; h++) {
-      const part = byPart[at(parts.ofHost, h)];
+      const part = byPart[int(parts.ofHost, h)];
       const own = onHost[h] ?? [];
       if (part === undefined) continue;
       for (const v of own) part.vms.push(v);
@@ -140,14 +140,14 @@ class PolicyBound {
     const sorted = byPart.map((part) => Int32Array.from(part.vms).sort((x, y) => loadOf(y) - loadOf(x)));
     this.#hosts = shared.counted.map((h) => ({
       index: h,
-      value: at(score, h * P + p),
-      size: at(size, h * P + p),
+      value: float(score, h * P + p),
+      size: float(size, h * P + p),
       own: loads(h),
-      partVms: sorted[at(parts.ofHost, h)] ?? new Int32Array(0),
+      partVms: sorted[int(parts.ofHost, h)] ?? new Int32Array(0),
       arriving: [],
       looked: 0,
     }));
-    for (const host of this.#hosts) byPart[at(parts.ofHost, host.index)]?.hosts.push(host);
+    for (const host of this.#hosts) byPart[int(parts.ofHost, host.index)]?.hosts.push(host);
     this.#parts = byPart.filter((part) => part.hosts.length > 0);
   }
 
@@ -188,7 +188,7 @@ class PolicyBound {
     const outside = Float64Array.from(part.outside.flatMap((loads) => [...loads]))
       .sort()
       .reverse();
-    for (let i = 0; i < Math.min(this.#budget, outside.length); i++) incoming += Math.max(0, at(outside, i));
+    for (let i = 0; i < Math.min(this.#budget, outside.length); i++) incoming += Math.max(0, float(outside, i));
     return { least: total / sizes, most: (total + incoming) / sizes };
   }
 
@@ -196,10 +196,10 @@ class PolicyBound {
   #arrival(host: Host, n: number): number | undefined {
     const vms = host.partVms;
     while (host.arriving.length <= n && host.looked < vms.length) {
-      const vm = at(vms, host.looked);
+      const vm = int(vms, host.looked);
       // Past so many VMs that do not fit, one is taken to fit: that only makes the bound lower.
       if (host.looked++ < LOOK + 2 * n && !this.#shared.mayArrive(vm, host.index)) continue;
-      host.arriving.push(at(this.#cluster.load, vm * this.#cluster.P + this.#policy));
+      host.arriving.push(float(this.#cluster.load, vm * this.#cluster.P + this.#policy));
     }
     return host.arriving[n];
   }
@@ -212,9 +212,9 @@ class PolicyBound {
     for (let k = 0; k < this.#budget; k++) {
       const i = heap.top();
       const host = hosts[i] as Host;
-      const largest = host.own[at(gone, i)];
+      const largest = host.own[int(gone, i)];
       if (largest === undefined || largest <= 0) break;
-      gone[i] = at(gone, i) + 1;
+      gone[i] = int(gone, i) + 1;
       heap.replaceTop(heap.topKey() + largest / host.size);
     }
     return -heap.topKey();
@@ -228,9 +228,9 @@ class PolicyBound {
     for (let k = 0; k < this.#budget; k++) {
       const i = heap.top();
       const host = hosts[i] as Host;
-      const largest = this.#arrival(host, at(came, i));
+      const largest = this.#arrival(host, int(came, i));
       if (largest === undefined || largest <= 0) break;
-      came[i] = at(came, i) + 1;
+      came[i] = int(came, i) + 1;
       heap.replaceTop(heap.topKey() + largest / host.size);
     }
     return heap.topKey();
@@ -287,7 +287,7 @@ class PolicyBound {
     const { P, load } = this.#cluster;
     const origin = this.#hosts[0]?.value ?? 0;
     const terms = new Set(this.#hosts.map(({ value }) => Math.abs(value - origin)));
-    for (const { partVms } of this.#hosts) for (const v of partVms) terms.add(at(load, v * P + this.#policy));
+    for (const { partVms } of this.#hosts) for (const v of partVms) terms.add(float(load, v * P + this.#policy));
     let quantum = 0;
     for (const term of terms) {
       quantum = commonDivisor(quantum, term);
@@ -312,7 +312,7 @@ function movesFor(amount: number, gains: readonly number[], most: number): numbe
   if (rest <= 0) return 0;
   const sorted = Float64Array.from(gains).sort();
   let moves = 0;
-  for (let i = sorted.length - 1; i >= 0 && rest > 0 && moves <= most; i--, moves++) rest -= at(sorted, i);
+  for (let i = sorted.length - 1; i >= 0 && rest > 0 && moves <= most; i--, moves++) rest -= float(sorted, i);
   return rest > 0 ? Number.POSITIVE_INFINITY : moves;
 }
 

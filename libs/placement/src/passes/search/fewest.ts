@@ -1,32 +1,33 @@
+import { float, int } from '../../array.ts';
 import { EPSILON } from '../../measure.ts';
 import type { Field } from './field.ts';
 
-/** What it takes at least to bring one policy within its threshold. */
+/** What it takes at least to bring one policy to its target. */
 export type Fewest = {
   /** No fewer moves than this do it; infinite when no number does. */
   readonly moves: number;
-  /** The upper end of the band, as wide as the threshold, for which so few may do. */
+  /** The upper end of the band, as wide as the target, for which so few may do. */
   readonly high: number;
 };
 
 /**
- * The fewest moves that can bring a policy within its threshold, rules and capacity left aside: for a band of that width, at
+ * The fewest moves that can bring a policy to its target, rules and capacity left aside: for a band of that width, at
  * least as many VMs must leave the hosts above it (largest first) and arrive on those below it (the largest of all),
  * whichever is more; the band lies where that is least.
  */
 export function fewestMoves(field: Field, p: number): Fewest {
   const { H, P, cluster, score, start, vmsOf } = field;
-  const threshold = (field.thresholds[p] as number) + EPSILON;
+  const target = float(field.targets, p) + EPSILON;
   const hosts: number[] = [];
   for (let h = 0; h < H; h++) if (cluster.counted[h] === 1) hosts.push(h);
-  const value = (h: number): number => score[h * P + p] as number;
-  const sizeOf = (h: number): number => cluster.size[h * P + p] as number;
-  const loadOf = (v: number): number => cluster.load[v * P + p] as number;
+  const value = (h: number): number => float(score, h * P + p);
+  const sizeOf = (h: number): number => float(cluster.size, h * P + p);
+  const loadOf = (v: number): number => float(cluster.load, v * P + p);
   const descending = (vms: ArrayLike<number>): Float64Array => Float64Array.from(vms, loadOf).sort().reverse();
   const all = descending(vmsOf);
   const sums = new Float64Array(all.length + 1);
   all.forEach((l, i) => {
-    sums[i + 1] = (sums[i] as number) + l;
+    sums[i + 1] = float(sums, i) + l;
   });
   const own = new Map<number, Float64Array>();
 
@@ -37,7 +38,7 @@ export function fewestMoves(field: Field, p: number): Fewest {
       if (over <= 0) continue;
       let loads = own.get(h);
       if (loads === undefined) {
-        loads = descending(vmsOf.subarray(start[h] as number, start[h + 1] as number));
+        loads = descending(vmsOf.subarray(int(start, h), int(start, h + 1)));
         own.set(h, loads);
       }
       for (let i = 0; over > 0; i++) {
@@ -55,7 +56,7 @@ export function fewestMoves(field: Field, p: number): Fewest {
       const under = (low - value(h)) * sizeOf(h);
       if (under <= 0) continue;
       let n = 1;
-      while (n < sums.length && (sums[n] as number) < under) n++;
+      while (n < sums.length && float(sums, n) < under) n++;
       if (n === sums.length) return Number.POSITIVE_INFINITY;
       count += n;
     }
@@ -72,7 +73,7 @@ export function fewestMoves(field: Field, p: number): Fewest {
   let best: Fewest = { moves: Number.POSITIVE_INFINITY, high: above };
   const look = (high: number): boolean => {
     const out = leaving(high);
-    const into = arriving(high - threshold);
+    const into = arriving(high - target);
     if (Math.max(out, into) < best.moves) best = { moves: Math.max(out, into), high };
     return out > into;
   };

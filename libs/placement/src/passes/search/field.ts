@@ -1,6 +1,10 @@
-import { type Cluster, destinationsOf } from '../../cluster.ts';
+import { float, int } from '../../array.ts';
+import { type Cluster, destinationsOf, type Group } from '../../cluster.ts';
 import type { Room } from '../../constraints.ts';
 import type { Draft } from '../../draft.ts';
+import { imbalances } from '../../measure.ts';
+import { partsOf } from '../../parts.ts';
+import { laxGroups, softBreaches } from '../../softRules.ts';
 
 /** The search's view of a spread problem: where everything starts, what may move, how much of it. */
 export type Field = {
@@ -10,66 +14,110 @@ export type Field = {
   readonly P: number;
   readonly weights: Float64Array;
   readonly thresholds: Float64Array;
+  /** What a plan aims at, by policy: at most the threshold. */
+  readonly targets: Float64Array;
   /** Where each VM is when the pass starts. */
   readonly home: Int32Array;
   /** Host values when the pass starts. */
   readonly score: Float64Array;
   readonly imbalance: Float64Array;
-  /** 1 for VMs that may move. */
+  /** 1 for VMs that may move, and have somewhere to go apart from amounts and groups. */
   readonly movable: Uint8Array;
+  /** What a move of each VM costs, in GiB. */
+  readonly costs: Float64Array;
   /** Movable VMs by home host: `vmsOf[start[h]] .. vmsOf[start[h + 1] - 1]`. */
   readonly start: Int32Array;
   readonly vmsOf: Int32Array;
   /** Possible destinations, ascending. */
   readonly destinations: Int32Array;
+  /** By host: the possible destinations in its part, ascending. */
+  readonly destinationsNear: readonly Int32Array[];
+  /** By host: the part that it is in. No move joins two parts. */
+  readonly partOf: Int32Array;
   readonly room: Room;
   readonly budget: number;
+  /** Groups that may be broken at a penalty, and how many VMs break them when the pass starts. */
+  readonly lax: readonly Group[];
+  readonly breaches: number;
 };
 
-export function fieldOf(draft: Draft, imbalance: Float64Array): Field {
-  const { cluster } = draft;
-  const { H, V, P } = cluster;
-  const movable = new Uint8Array(V);
-  for (let v = 0; v < V; v++) movable[v] = draft.movable(v) ? 1 : 0;
+export function fieldOf(draft: Draft, imbalance: Float64Array, moveOverheadGib: number): Field {
+  const { cluster, place } = draft;
+  const { H, V, P, copyGib, policies } = cluster;
+  const willing = new Uint8Array(V);
+  for (let v = 0; v < V; v++) willing[v] = draft.movable(v) ? 1 : 0;
   // Of an affinity group at most one member may have somewhere to go, and only one: a second one would part them again.
   for (const group of cluster.groups) {
-    if (!group.affine) continue;
-    const hosts = new Set(group.members.map((v) => draft.place[v] ?? 0));
+    if (!group.affine || !group.strict) continue;
+    const hosts = new Set(group.members.map((v) => int(place, v)));
     if (!group.hard && group.members.length === 1) continue;
     let kept = false;
     for (const v of group.members) {
-      const apart = group.members.every((other) => other === v || draft.place[other] !== draft.place[v]);
-      if (hosts.size === 2 && apart && !kept && movable[v] === 1) kept = true;
-      else movable[v] = 0;
+      const apart = group.members.every((other) => other === v || place[other] !== place[v]);
+      if (hosts.size === 2 && apart && !kept && willing[v] === 1) kept = true;
+      else willing[v] = 0;
     }
   }
+  const parts = partsOf(cluster, place, willing);
+  const { movable } = parts;
+  const byHost: number[][] = Array.from({ length: H }, () => []);
+  for (let v = 0; v < V; v++) if (movable[v] === 1) byHost[int(place, v)]?.push(v);
   const start = new Int32Array(H + 1);
-  for (let v = 0; v < V; v++)
-    if (movable[v] === 1) start[(draft.place[v] ?? 0) + 1] = (start[(draft.place[v] ?? 0) + 1] ?? 0) + 1;
-  for (let h = 0; h < H; h++) start[h + 1] = (start[h + 1] ?? 0) + (start[h] ?? 0);
-  const next = Int32Array.from(start);
-  const vmsOf = new Int32Array(start[H] ?? 0);
-  for (let v = 0; v < V; v++) {
-    if (movable[v] !== 1) continue;
-    const h = draft.place[v] ?? 0;
-    vmsOf[next[h] ?? 0] = v;
-    next[h] = (next[h] ?? 0) + 1;
-  }
+  byHost.forEach((vms, h) => {
+    start[h + 1] = int(start, h) + vms.length;
+  });
+  const destinations = destinationsOf(cluster);
+  const near = Array.from({ length: parts.count }, (_, part) => destinations.filter((h) => parts.ofHost[h] === part));
+  const lax = laxGroups(cluster);
   return {
     cluster,
     H,
     V,
     P,
-    weights: Float64Array.from(cluster.policies, (policy) => policy.weight),
-    thresholds: Float64Array.from(cluster.policies, (policy) => policy.threshold),
-    home: Int32Array.from(draft.place),
+    weights: Float64Array.from(policies, (policy) => policy.weight),
+    thresholds: Float64Array.from(policies, (policy) => policy.threshold),
+    targets: Float64Array.from(policies, (policy) => policy.target),
+    home: Int32Array.from(place),
     score: Float64Array.from(draft.score),
     imbalance,
     movable,
+    costs: Float64Array.from({ length: V }, (_, v) => moveOverheadGib + float(copyGib, v)),
     start,
-    vmsOf,
-    destinations: destinationsOf(cluster),
+    vmsOf: Int32Array.from(byHost.flat()),
+    destinations,
+    destinationsNear: Array.from(parts.ofHost, (part) => near[part] ?? destinations),
+    partOf: parts.ofHost,
     room: draft.room,
     budget: draft.budget,
+    lax,
+    breaches: softBreaches(cluster, lax, place),
   };
+}
+
+/**
+ * The parts of a field as fields of their own: their hosts alone count, and their VMs alone move, within a part of the budget that is
+ * theirs by their number of VMs. Empty where there is only one part in which anything can move.
+ */
+export function partFields(field: Field): Field[] {
+  const { cluster, partOf, vmsOf, home, H, budget } = field;
+  const byPart = new Map<number, number[]>();
+  for (const v of vmsOf) {
+    const part = int(partOf, int(home, v));
+    const vms = byPart.get(part);
+    if (vms === undefined) byPart.set(part, [v]);
+    else vms.push(v);
+  }
+  if (byPart.size < 2) return [];
+  return [...byPart].flatMap(([part, vms]) => {
+    const counted = cluster.counted.map((is, h) => (is === 1 && partOf[h] === part ? 1 : 0));
+    const share = Math.floor((budget * vms.length) / vmsOf.length);
+    if (share === 0 || counted.every((is) => is === 0)) return [];
+    const own = { ...cluster, counted };
+    const start = new Int32Array(H + 1);
+    for (const v of vms) start[int(home, v) + 1] = int(start, int(home, v) + 1) + 1;
+    for (let h = 0; h < H; h++) start[h + 1] = int(start, h + 1) + int(start, h);
+    const destinations = field.destinations.filter((h) => partOf[h] === part);
+    const imbalance = imbalances(own, field.score);
+    return [{ ...field, cluster: own, start, vmsOf: Int32Array.from(vms), destinations, imbalance, budget: share }];
+  });
 }

@@ -1,12 +1,13 @@
-import { shareOn } from '../../cluster.ts';
-import { check, type Room } from '../../constraints.ts';
+import { float, int, item } from '../../array.ts';
+import { check, NO_REPAIR, type Room } from '../../constraints.ts';
+import { Extremes } from '../../extremes.ts';
 import { LoadOrder } from '../../loadOrder.ts';
-import { EPSILON } from '../../measure.ts';
+import { EPSILON, shift } from '../../measure.ts';
 import { codeNumber, type RefusalCounts } from '../../reasons.ts';
 import type { Field } from './field.ts';
 import { Fronts } from './fronts.ts';
 import { GuideCost, type GuideShape } from './guideCost.ts';
-import { Ranges } from './ranges.ts';
+import { isAcceptable, reaches } from './solution.ts';
 import { Tournament } from './tree.ts';
 
 export type Trail = {
@@ -15,7 +16,11 @@ export type Trail = {
   readonly hosts: number[];
   /** Length of the best prefix by the real measure. */
   best: number;
+  /** What that was each time when twice as many candidates had been evaluated as the last time. */
+  readonly marks: number[];
   evaluated: number;
+  /** The work limit ended it. */
+  cut: boolean;
   /** Some destination was refused for want of room that departures would make. */
   tight: boolean;
 };
@@ -42,6 +47,9 @@ export function followGuide(
 const FALLBACK = 64;
 /** A gain below this is rounding, in the unit of the guide. */
 const LEAST_GAIN = 1e-13;
+
+/** Candidates at the first mark. */
+const FIRST_MARK = 2 ** 17;
 
 const NONE = -1;
 
@@ -87,7 +95,7 @@ class Guide {
     this.#place = Int32Array.from(field.home);
     this.#room = field.room.copy(false);
     this.#list = Int32Array.from(field.vmsOf);
-    this.#end = Int32Array.from({ length: H }, (_, h) => field.start[h + 1] as number);
+    this.#end = Int32Array.from({ length: H }, (_, h) => int(field.start, h + 1));
     this.#fronts = new Fronts(field, this.#score, this.#room);
     this.#byLoad = new LoadOrder(cluster, this.#score);
     const keys = cluster.classes === 0 ? 0 : cluster.keyLegal.length / cluster.classes;
@@ -113,50 +121,50 @@ class Guide {
 
   run(budget: number, workLimit: number): Trail {
     const best = this.#best;
-    const trail: Trail = { vms: [], hosts: [], best: 0, evaluated: 0, tight: false };
-    const ranges = new Ranges(this.#field, this.#score);
-    let within = ranges.within();
-    let combined = ranges.combined();
-    while (trail.vms.length < budget && !within && this.#evaluated < workLimit) {
+    const trail: Trail = { vms: [], hosts: [], best: 0, marks: [], evaluated: 0, cut: false, tight: false };
+    const extremes = new Extremes(this.#field.cluster, this.#score);
+    let reached = reaches(this.#field, extremes);
+    let combined = extremes.combined();
+    let mark = FIRST_MARK;
+    while (trail.vms.length < budget && !reached && this.#evaluated < workLimit) {
+      for (; this.#evaluated >= mark; mark *= 2) trail.marks.push(trail.best);
       const a = best.top();
       if (!(best.topKey() > LEAST_GAIN)) break;
-      const to = this.#bestTo[a] as number;
-      if (this.#seen[a] !== this.#version[to]) {
+      const to = int(this.#bestTo, a);
+      if (int(this.#seen, a) !== int(this.#version, to)) {
         best.set(a, this.#bestMoveOf(a));
         continue;
       }
-      const vm = this.#bestVm[a] as number;
+      const vm = int(this.#bestVm, a);
       this.#move(vm, a, to);
-      ranges.update(this.#score, a, to);
+      extremes.changed([a, to]);
       trail.vms.push(vm);
       trail.hosts.push(to);
-      if (!ranges.acceptable()) continue;
-      within = ranges.within();
-      const now = ranges.combined();
-      if (!within && now >= combined - EPSILON) continue;
+      if (!isAcceptable(this.#field, extremes)) continue;
+      reached = reaches(this.#field, extremes);
+      const now = extremes.combined();
+      if (!reached && now >= combined - EPSILON) continue;
       combined = now;
       trail.best = trail.vms.length;
     }
+    trail.cut = this.#evaluated >= workLimit;
     trail.evaluated = this.#evaluated;
     trail.tight = this.#tight;
     return trail;
   }
 
   #move(vm: number, a: number, b: number): void {
-    const { P, cluster, start } = this.#field;
-    for (let p = 0; p < P; p++) {
-      this.#score[a * P + p] = (this.#score[a * P + p] as number) - shareOn(cluster, vm, a, p);
-      this.#score[b * P + p] = (this.#score[b * P + p] as number) + shareOn(cluster, vm, b, p);
-    }
+    const { cluster, start } = this.#field;
+    shift(cluster, this.#score, vm, a, b);
     this.#room.move(vm, a, b);
     this.#place[vm] = b;
     const list = this.#list;
-    const end = (this.#end[a] as number) - 1;
-    let i = start[a] as number;
+    const end = int(this.#end, a) - 1;
+    let i = int(start, a);
     while (list[i] !== vm) i++;
-    list[i] = list[end] as number;
+    list[i] = int(list, end);
     this.#end[a] = end;
-    this.#version[b] = (this.#version[b] as number) + 1;
+    this.#version[b] = int(this.#version, b) + 1;
     this.#cost.refresh(a);
     this.#cost.refresh(b);
     this.#fronts.fill(b);
@@ -175,20 +183,19 @@ class Guide {
     const { H, start } = this.#field;
     const list = this.#list;
     const arrive = this.#arrive;
-    this.#cost.lookAt(b);
     for (let a = 0; a < H; a++) {
       if (a === b) continue;
       let best = this.#best.key(a);
-      const from = start[a] as number;
-      const end = this.#end[a] as number;
+      const from = int(start, a);
+      const end = int(this.#end, a);
       this.#evaluated += end - from;
       let found = NONE;
       for (let i = from; i < end; i++) {
-        const vm = list[i] as number;
-        const arriving = this.#cost.arrivingBelow(vm, b, arrive[vm] as number);
-        if (arriving >= (arrive[vm] as number) || !this.#legal(vm, b)) continue;
+        const vm = int(list, i);
+        const arriving = this.#cost.arriving(vm, b, float(arrive, vm));
+        if (arriving >= float(arrive, vm) || !this.#legal(vm, b)) continue;
         this.#keep(vm, b, arriving);
-        const gain = -(this.#leave[vm] as number) - arriving;
+        const gain = -float(this.#leave, vm) - arriving;
         if (gain <= best) continue;
         best = gain;
         found = vm;
@@ -196,15 +203,15 @@ class Guide {
       if (found === NONE) continue;
       this.#bestVm[a] = found;
       this.#bestTo[a] = b;
-      this.#seen[a] = this.#version[b] as number;
+      this.#seen[a] = int(this.#version, b);
       this.#best.set(a, best);
     }
   }
 
   /** Finds the host's best move, and leaves it in `bestVm` and `bestTo`. Returns its gain; minus infinity: there is none. */
   #bestMoveOf(a: number): number {
-    const from = this.#field.start[a] as number;
-    const end = this.#end[a] as number;
+    const from = int(this.#field.start, a);
+    const end = int(this.#end, a);
     const list = this.#list;
     const leave = this.#leave;
     const arrive = this.#arrive;
@@ -213,21 +220,21 @@ class Guide {
       let best = 0;
       let vm = NONE;
       for (let i = from; i < end; i++) {
-        const v = list[i] as number;
-        const gain = -(leave[v] as number) - (arrive[v] as number);
+        const v = int(list, i);
+        const gain = -float(leave, v) - float(arrive, v);
         if (gain > best) {
           best = gain;
           vm = v;
         }
       }
-      const to = vm === NONE ? NONE : (this.#vmTo[vm] as number);
+      const to = vm === NONE ? NONE : int(this.#vmTo, vm);
       if (to !== NONE && this.#vmSeen[vm] !== this.#version[to]) {
         this.#findDestination(vm);
         continue;
       }
       this.#bestVm[a] = vm;
       this.#bestTo[a] = to;
-      this.#seen[a] = to === NONE ? 0 : (this.#version[to] as number);
+      this.#seen[a] = to === NONE ? 0 : int(this.#version, to);
       return vm === NONE ? Number.NEGATIVE_INFINITY : best;
     }
   }
@@ -236,27 +243,33 @@ class Guide {
   #findDestination(vm: number): void {
     const { cluster } = this.#field;
     const cost = this.#cost;
-    const own = this.#place[vm] as number;
-    const classes = this.#classesOf[cluster.vmKey[vm] as number] as number[];
+    const own = int(this.#place, vm);
     let to = NONE;
-    cost.begin();
-    for (let i = 0; i < classes.length; i++) {
-      const front = this.#fronts.of(classes[i] as number);
-      to = cost.cheapest(vm, own, front, to);
+    let least = Number.POSITIVE_INFINITY;
+    for (const hostClass of item(this.#classesOf, int(cluster.vmKey, vm))) {
+      const front = this.#fronts.of(hostClass);
+      for (let i = 0; i < front.length; i++) {
+        const b = item(front, i);
+        if (b === own) continue;
+        const arriving = cost.arriving(vm, b, least);
+        if (arriving >= least) continue;
+        least = arriving;
+        to = b;
+      }
       this.#evaluated += front.length;
     }
     if (to !== NONE && this.#legal(vm, to)) {
-      this.#keep(vm, to, cost.arrival);
+      this.#keep(vm, to, least);
       return;
     }
     const hosts = this.#byLoad.hosts;
-    let least = Number.POSITIVE_INFINITY;
     let looked = 0;
+    least = Number.POSITIVE_INFINITY;
     to = NONE;
     for (; looked < hosts.length && (looked < FALLBACK || to === NONE); looked++) {
-      const b = hosts[looked] as number;
+      const b = int(hosts, looked);
       if (b === own) continue;
-      const arriving = cost.arriving(vm, b);
+      const arriving = cost.arriving(vm, b, least);
       if (arriving >= least || !this.#legal(vm, b)) continue;
       least = arriving;
       to = b;
@@ -268,11 +281,12 @@ class Guide {
   #keep(vm: number, to: number, arriving: number): void {
     this.#arrive[vm] = arriving;
     this.#vmTo[vm] = to;
-    this.#vmSeen[vm] = to === NONE ? 0 : (this.#version[to] as number);
+    this.#vmSeen[vm] = to === NONE ? 0 : int(this.#version, to);
   }
 
   #legal(vm: number, b: number): boolean {
-    const refusal = check(this.#field.cluster, this.#place, this.#room, vm, b);
+    // Guides break no soft rule: whether a breach pays is for the local search to find out.
+    const refusal = check(this.#field.cluster, this.#place, this.#room, vm, b, NO_REPAIR, true);
     if (refusal === 0) return true;
     this.#refusals.add(refusal);
     if (refusal === codeNumber.capacity || refusal === codeNumber['anti-affinity']) this.#tight = true;
@@ -281,9 +295,9 @@ class Guide {
 
   /** Works out anew what leaving this host does, after its values have changed. */
   #findLeaving(h: number): void {
-    const end = this.#end[h] as number;
-    for (let i = this.#field.start[h] as number; i < end; i++) {
-      const vm = this.#list[i] as number;
+    const end = int(this.#end, h);
+    for (let i = int(this.#field.start, h); i < end; i++) {
+      const vm = int(this.#list, i);
       this.#leave[vm] = this.#cost.leaving(vm, h);
     }
   }

@@ -1,19 +1,22 @@
+import { float, int, item } from '../../array.ts';
 import type { Draft } from '../../draft.ts';
-import { EPSILON, imbalances, valuesAfter } from '../../measure.ts';
+import { allWithin, EPSILON, imbalances } from '../../measure.ts';
 import { greedy } from '../greedy.ts';
-import { anneal, type Pull } from './anneal.ts';
+import { type Aim, anneal, SAMPLES } from './anneal.ts';
 import { type Bound, bound } from './bound.ts';
+import { exhaust, placementsWithin } from './exhaustive.ts';
 import { fewestMoves } from './fewest.ts';
-import { type Field, fieldOf } from './field.ts';
+import { type Field, fieldOf, partFields } from './field.ts';
 import { followGuide } from './guide.ts';
 import type { GuideShape } from './guideCost.ts';
-import { Ranges } from './ranges.ts';
+import { pruned } from './prune.ts';
 import { blockedMoves, nobody, type Parked, park } from './sequence.ts';
 import { guideShapes } from './shapes.ts';
 import { compare, judge, type Solution } from './solution.ts';
 
 export type SearchSettings = {
   readonly minGain: number;
+  readonly moveOverheadGib: number;
   readonly allowParking: boolean;
   /** Candidates that may be evaluated. */
   readonly workLimit: number;
@@ -30,6 +33,8 @@ export type SearchEnd = 'done' | 'budget' | 'work';
 export type Found = {
   readonly field: Field;
   readonly solution: Solution;
+  /** Every solution that was the best for a while, the last one included. */
+  readonly course: readonly Solution[];
   readonly end: SearchEnd;
   readonly work: number;
 };
@@ -38,16 +43,22 @@ export type Found = {
 const PROPOSAL_COST = 6;
 /** A combined imbalance this close to its lower bound is the least there is. */
 const PROVEN = 1e-7;
-/** One guide may use this part of the work limit, and all together that part: the rest is the local search's. */
-const ONE_GUIDE = 0.4;
-const ALL_GUIDES = 0.6;
-/** How strongly a run is pulled towards evenness beside the imbalance, and how far from the best values to the bound. */
-const PULL_STRENGTH = 0.1;
-const PULL_DEPTH = 0.2;
+/** With fewer destinations than this guides find nothing that the local search does not. */
+const GUIDED_HOSTS = 100;
+/** Candidates that one guide, and all together, may evaluate. */
+const ONE_GUIDE = 8_000_000;
+const ALL_GUIDES = 12_000_000;
+/** Runs for each part by itself, as parts of a whole run. */
+const PART_RUNS = [1 / 16, 1 / 4];
+/** Runs of the whole length, in a search for the lowest imbalance. */
+const WHOLE = 3;
+/** The local search runs again and again, each time twice as long, from this part of a whole run. */
+const FIRST_RUN = 1 / 64;
 
 /**
- * `planner=search`: the best of greedy, of several guides, and of a local search that starts from the best of them, by the
- * order of aims.
+ * `planner=search`: the best of greedy, of guides, and of a local search, by the order of aims; of tiny clusters the best of all
+ * plans. It is one sequence of steps that the work limit cuts off: what comes first does not depend on the limit, so that a
+ * larger limit never gives a worse plan.
  */
 export function search(draft: Draft, settings: SearchSettings): Found {
   return new Search(draft, settings).run();
@@ -59,6 +70,8 @@ class Search {
   readonly #field: Field;
   readonly #limits: Bound;
   #best: Solution;
+  /** Every solution that was the best. */
+  readonly #course: Solution[] = [];
   #work: number;
   #guideWork = 0;
   #cut = false;
@@ -69,75 +82,203 @@ class Search {
     this.#draft = draft;
     this.#settings = settings;
     this.#work = settings.spent;
-    this.#field = fieldOf(draft, imbalances(draft.cluster, draft.score));
+    this.#field = fieldOf(draft, imbalances(draft.cluster, draft.score), settings.moveOverheadGib);
     this.#best = judge(this.#field, this.#field.home);
     const { cluster, home, score, movable, budget } = this.#field;
     this.#limits = bound({ cluster, place: home, score, movable, budget });
   }
 
-  /** Greedy, then guides, then the local search for whichever aim is in reach; needless moves are taken out at the end. */
   run(): Found {
     const field = this.#field;
-    const { home, budget } = field;
-    const limits = this.#limits;
-    const evaluated = this.#draft.evaluated;
-    const picks = greedy(this.#draft, this.#settings.minGain);
-    this.#work += this.#draft.evaluated - evaluated;
-    const greedyPlace = Int32Array.from(home);
-    for (const { vm, to } of picks) greedyPlace[vm] = to;
-    const greedySolution = judge(field, greedyPlace);
-    this.#offer(greedyPlace);
+    // A plan starts above a threshold, and aims at the targets.
+    if (!allWithin(field.cluster, field.imbalance)) {
+      this.#greedy();
+      if (!this.#exhausted()) this.#seek();
+    }
+    return { field, solution: this.#best, course: this.#course, end: this.#end(), work: this.#work };
+  }
 
-    const fewest = field.thresholds.map((_, p) => fewestMoves(field, p).moves);
+  #end(): SearchEnd {
+    const { budget } = this.#field;
+    if (this.#best.reached) return 'done';
+    // Where the bound is reached only more moves could do better.
+    const spent = this.#best.moves >= budget || this.#best.combined <= this.#limits.combined + PROVEN;
+    return spent && !this.#best.within ? 'budget' : this.#cut ? 'work' : 'done';
+  }
+
+  /** Greedy's plan is a candidate as it is: its moves gained `minGain` when they were made. */
+  #greedy(): void {
+    const evaluated = this.#draft.evaluated;
+    const place = Int32Array.from(this.#field.home);
+    for (const { vm, to } of greedy(this.#draft, this.#settings.minGain)) place[vm] = to;
+    this.#work += this.#draft.evaluated - evaluated;
+    this.#keep(judge(this.#field, place));
+    this.#offer(place);
+  }
+
+  /** Looks at all plans where they are few; false where they are too many. */
+  #exhausted(): boolean {
+    const placements = placementsWithin(this.#field);
+    if (this.#work + placements * PROPOSAL_COST > this.#settings.workLimit) return false;
+    const looked = exhaust(
+      this.#field,
+      () => this.#best,
+      (place) => this.#offerOrdered(place),
+      this.#draft.refusals,
+    );
+    this.#spend(looked * PROPOSAL_COST);
+    return true;
+  }
+
+  /** Guides, then the local search for whichever aim is in reach. */
+  #seek(): void {
+    const field = this.#field;
     let least = 1;
-    for (const moves of fewest) least = Math.max(least, moves);
-    const reachable = least <= budget;
-    for (const shape of guideShapes(field, limits, reachable)) {
-      if (this.#best.within && this.#best.moves <= least) break;
-      this.#guided(shape);
+    for (let p = 0; p < field.P; p++) least = Math.max(least, fewestMoves(field, p).moves);
+    const reachable = least <= field.budget;
+    if (field.destinations.length >= GUIDED_HOSTS)
+      for (const shape of guideShapes(field, this.#limits, reachable)) {
+        if (this.#cut || this.#guideWork >= ALL_GUIDES) break;
+        this.#guided(shape);
+      }
+    if (reachable && !this.#best.reached) this.#runs('targets', 2, () => this.#best.reached);
+    if (this.#best.reached) {
+      const cheapest = this.#leastCost(least);
+      this.#fewer(least);
+      this.#runs('cheapest', 1, () => this.#best.cost <= cheapest + EPSILON);
+    } else {
+      this.#partByPart();
+      this.#runs('lowest', WHOLE, () => this.#best.combined <= this.#limits.combined + PROVEN);
     }
-    if (!this.#best.within && reachable) this.#reach(budget);
-    if (this.#best.within) this.#reduce(least);
-    // What the bound allows is reached: nothing is left to look for.
-    else if (this.#best.combined > limits.combined + PROVEN) this.#minimise();
-    this.#best = this.#pruned(this.#best);
-    if (greedySolution.acceptable && compare(greedySolution, this.#best) < 0) this.#best = greedySolution;
-    this.#draft.evaluated = evaluated + this.#work - this.#settings.spent;
-    let end: SearchEnd = 'done';
-    if (!this.#best.within) {
-      // Where the bound is reached only more moves could do better.
-      const spent = this.#best.moves >= budget || this.#best.combined <= limits.combined + PROVEN;
-      end = spent ? 'budget' : this.#cut ? 'work' : 'done';
-    }
-    return { field, solution: this.#best, end, work: this.#work };
+  }
+
+  #spend(work: number): void {
+    this.#work += work;
+    this.#draft.evaluated += work;
+  }
+
+  /** No plan of at least so many moves costs less. */
+  #leastCost(moves: number): number {
+    const { costs, vmsOf } = this.#field;
+    const sorted = Float64Array.from(vmsOf, (v) => float(costs, v)).sort();
+    let sum = 0;
+    for (let i = 0; i < Math.min(moves, sorted.length); i++) sum += float(sorted, i);
+    return sum;
   }
 
   #guided(shape: GuideShape): void {
     const { budget, home } = this.#field;
-    const { workLimit } = this.#settings;
-    const left = Math.min(ONE_GUIDE * workLimit, ALL_GUIDES * workLimit - this.#guideWork);
-    if (left <= 0) return;
-    const trail = followGuide(this.#field, shape, budget, left, this.#draft.refusals);
-    this.#work += trail.evaluated;
+    const left = Math.max(0, this.#settings.workLimit - this.#work);
+    const most = Math.min(ONE_GUIDE, ALL_GUIDES - this.#guideWork);
+    const trail = followGuide(this.#field, shape, budget, Math.min(left, most), this.#draft.refusals);
+    this.#spend(trail.evaluated);
     this.#guideWork += trail.evaluated;
+    if (trail.cut && left < most) this.#cut = true;
     if (trail.tight) this.#tight = true;
-    const place = Int32Array.from(home);
-    for (let i = 0; i < trail.best; i++) place[trail.vms[i] as number] = trail.hosts[i] as number;
-    this.#offer(place);
+    for (const moves of this.#cut ? trail.marks : [...trail.marks, trail.best]) {
+      const place = Int32Array.from(home);
+      for (let i = 0; i < moves; i++) place[item(trail.vms, i)] = item(trail.hosts, i);
+      this.#offer(place);
+    }
   }
 
-  /** Keeps a placement that can be reached and is better than the best so far. */
-  #offer(place: Int32Array, parked: Parked = nobody): boolean {
-    const solution = judge(this.#field, place, parked);
-    if (!solution.acceptable || solution.moves > this.#field.budget || compare(solution, this.#best) >= 0) return false;
-    this.#best = solution;
+  /**
+   * Runs of the local search, each twice as long as the one before, until `whole` of them were as long as pays, or the best plan is
+   * good enough. A short run begins cold, with the best plan; every other one of the whole length begins at home. Where room is
+   * short, half of the runs let departures make room.
+   */
+  #runs(aim: Aim, whole: number, enough: () => boolean): void {
+    const { home } = this.#field;
+    const longest = longestRun(this.#field);
+    let steps = Math.ceil(longest * FIRST_RUN);
+    for (let done = 0, seed = 1; done < whole; seed++) {
+      for (const departuresFree of this.#tight ? [false, true] : [false]) {
+        if (enough()) return;
+        const start = aim === 'lowest' && done % 2 === 1 ? home : this.#best.place;
+        const heat = steps / longest;
+        if (!this.#anneal({ aim, budget: this.#field.budget, steps, heat, seed, start, departuresFree })) return;
+      }
+      if (steps >= longest) done++;
+      else steps = Math.min(longest, 2 * steps);
+    }
+  }
+
+  /**
+   * Where no move joins the parts of the cluster: the plans that are best for each part, as one. What lowers the imbalance of the whole
+   * is found from there more easily than from home.
+   */
+  #partByPart(): void {
+    const parts = partFields(this.#field);
+    for (const share of PART_RUNS) {
+      const place = Int32Array.from(this.#field.home);
+      for (const part of parts) {
+        const steps = Math.ceil(share * longestRun(part));
+        if (!this.#affords(steps)) return;
+        const { refusals } = this.#draft;
+        const settings = { aim: 'lowest', budget: part.budget, steps, heat: share, seed: 1, refusals } as const;
+        const found = anneal(part, part.home, part.room.copy(), settings);
+        this.#spend(found.steps * PROPOSAL_COST);
+        if (found.tight) this.#tight = true;
+        for (const v of part.vmsOf) place[v] = int(found.place, v);
+      }
+      if (parts.length > 0) this.#offerOrdered(place);
+    }
+  }
+
+  /** False, and the sequence ends, when the work limit leaves no room for a run: nothing follows what was cut off. */
+  #affords(steps: number): boolean {
+    if (this.#work + (steps + SAMPLES) * PROPOSAL_COST > this.#settings.workLimit) this.#cut = true;
+    return !this.#cut;
+  }
+
+  /** Reaches the targets with one move less, and again, for as long as that is found. */
+  #fewer(least: number): void {
+    const steps = Math.ceil(longestRun(this.#field) / 4);
+    for (let budget = this.#best.moves - 1; budget >= least; budget--) {
+      let found = false;
+      for (const departuresFree of this.#tight ? [false, true] : [false]) {
+        const start = this.#withoutOne(this.#best);
+        const before = this.#best;
+        if (!this.#anneal({ aim: 'targets', budget, steps, heat: 1, seed: budget, start, departuresFree })) return;
+        found = this.#best !== before && this.#best.moves <= budget;
+        if (found) break;
+      }
+      if (!found) return;
+    }
+  }
+
+  /** One annealing run; false, and nothing done, when the work limit leaves no room for it. */
+  #anneal(run: AnnealRun): boolean {
+    const field = this.#field;
+    if (!this.#affords(run.steps)) return false;
+    const { aim, budget, steps, heat, seed } = run;
+    const room = field.room.copy(run.departuresFree);
+    const { refusals } = this.#draft;
+    const result = anneal(field, run.start, room, { aim, budget, steps, heat, seed, refusals });
+    this.#spend(result.steps * PROPOSAL_COST);
+    if (result.tight) this.#tight = true;
+    this.#offerOrdered(result.place);
     return true;
   }
 
+  /** Keeps a placement that is better than the best so far, without its needless moves. */
+  #offer(place: Int32Array, parked: Parked = nobody): void {
+    const solution = judge(this.#field, place, parked);
+    if (compare(solution, this.#best) < 0) this.#keep(this.#pruned(solution));
+  }
+
+  #keep(solution: Solution): void {
+    const fits = solution.acceptable && solution.moves <= this.#field.budget;
+    if (!fits || compare(solution, this.#best) >= 0) return;
+    this.#best = solution;
+    this.#course.push(solution);
+  }
+
   /** The same for a placement whose moves need an order: what has no place in any order parks, or stays at home. */
-  #offerOrdered(place: Int32Array): boolean {
+  #offerOrdered(place: Int32Array): void {
+    if (compare(judge(this.#field, place), this.#best) >= 0) return;
     const ordered = this.#ordered(place);
-    return ordered !== null && this.#offer(ordered.place, ordered.parked);
+    if (ordered !== null) this.#offer(ordered.place, ordered.parked);
   }
 
   #ordered(place: Int32Array): { place: Int32Array; parked: Parked } | null {
@@ -156,201 +297,38 @@ class Search {
     return { place: possible, parked: nobody };
   }
 
-  /** Proposals that each of `runs` runs may make when the search wants so many; remembers when the limit cuts them. */
-  #steps(runs: number, wanted: number): number {
-    const left = Math.max(0, Math.floor((this.#settings.workLimit - this.#work) / PROPOSAL_COST / runs));
-    if (left < wanted) this.#cut = true;
-    return Math.min(wanted, left);
-  }
-
-  /** One annealing run; returns true when it found something better. */
-  #anneal(run: AnnealRun): boolean {
-    if (run.steps <= 0) return false;
-    const field = this.#field;
-    const { H, P, weights, imbalance } = field;
-    // Temperatures, in units of the combined imbalance: a change on one host of H matters about scale / H.
-    let scale = 0;
-    for (let p = 0; p < P; p++) scale += (weights[p] as number) * (imbalance[p] as number);
-    const result = anneal(field, run.start, field.room.copy(run.departuresFree), {
-      budget: run.budget,
-      seed: run.seed,
-      steps: run.steps,
-      hot: run.ramCost > 0 ? 0.02 : (0.25 * scale) / H,
-      cold: run.ramCost > 0 ? 0.0002 : (0.005 * scale) / H,
-      free: run.free,
-      stopAtFree: run.ramCost === 0,
-      ramCost: run.ramCost,
-      pull: run.pull,
-      refusals: this.#draft.refusals,
-    });
-    this.#work += result.steps * PROPOSAL_COST;
-    if (result.tight) this.#tight = true;
-    return this.#offerOrdered(result.place);
-  }
-
-  /** Proposals of a run that has all the work it wants: so many that more hardly ever find more. */
-  get #wanted(): number {
-    const movable = this.#field.vmsOf.length;
-    return 2000 * movable + Math.min(60_000, 3000 * movable);
-  }
-
-  /** Lowest combined imbalance. */
-  #minimise(): void {
-    const { H, P, budget, home } = this.#field;
-    const free = new Float64Array(P);
-    const affordable = (this.#settings.workLimit - this.#work) / PROPOSAL_COST / this.#wanted;
-    // Few hosts: runs cost little. Many: one run to its end does more than two that are cut short.
-    const runs = H <= 16 ? 4 : Math.max(1, Math.min(3, Math.floor(affordable)));
-    const steps = this.#steps(runs * (this.#tight ? 2 : 1), this.#wanted);
-    const run = { free, budget, steps, ramCost: 0, pull: null };
-    for (let i = 0; i < runs; i++)
-      this.#anneal({
-        ...run,
-        pull: i % 2 === 0 && H > 16 && runs > 1 ? this.#pull() : null,
-        start: i % 2 === 0 ? this.#best.place : home,
-        seed: i + 1,
-        departuresFree: false,
-      });
-    if (!this.#tight) return;
-    const relaxed = this.#steps(runs, this.#wanted);
-    for (let i = 0; i < runs; i++)
-      this.#anneal({
-        ...run,
-        steps: relaxed,
-        start: i % 2 === 0 ? this.#best.place : home,
-        seed: i + 1,
-        departuresFree: true,
-      });
-  }
-
-  /** Towards a band that is a little narrower than the best placement's values, in the direction of the bound. */
-  #pull(): Pull {
-    const { P } = this.#field;
-    const ranges = new Ranges(this.#field, this.#scoreOf(this.#best.place));
-    const towards = (from: number, to: number): number => from + PULL_DEPTH * (to - from);
-    const band = (value: (p: number) => number): Float64Array => Float64Array.from({ length: P }, (_, p) => value(p));
-    return {
-      strength: PULL_STRENGTH,
-      low: band((p) => towards(ranges.least(p), this.#limits.low[p] as number)),
-      high: band((p) => towards(ranges.most(p), this.#limits.high[p] as number)),
-    };
-  }
-
-  #scoreOf(place: Int32Array): Float64Array {
-    return valuesAfter(this.#field.cluster, this.#field.score, this.#field.home, place);
-  }
-
-  /** Tries to bring every policy within its threshold. */
-  #reach(budget: number): boolean {
-    const free = this.#field.thresholds;
-    const steps = this.#steps(4, this.#wanted);
-    for (const [seed, departuresFree] of [
-      [1, false],
-      [2, true],
-    ] as const) {
-      this.#anneal({ free, budget, steps, ramCost: 0, start: this.#best.place, seed, departuresFree, pull: null });
-      if (this.#best.within) return true;
-    }
-    return false;
-  }
-
-  /** Fewer moves, then less memory, with every policy within its threshold. */
-  #reduce(least: number): void {
-    const free = this.#field.thresholds;
-    this.#best = this.#pruned(this.#best);
-    const wanted = Math.ceil(this.#wanted / 4);
-    while (this.#best.moves > least) {
-      const budget = this.#best.moves - 1;
-      const start = this.#withoutOne(this.#best);
-      let better = false;
-      for (const departuresFree of this.#tight ? [false, true] : [false]) {
-        const steps = this.#steps(1, wanted);
-        better = this.#anneal({ free, budget, steps, ramCost: 0, start, seed: budget, departuresFree, pull: null });
-        if (better) break;
-      }
-      if (!better) break;
-    }
-    const { ramMb, moves, place } = this.#best;
-    if (ramMb > 0) {
-      const steps = this.#steps(1, wanted);
-      this.#anneal({
-        free,
-        budget: moves,
-        steps,
-        ramCost: 1 / ramMb,
-        start: place,
-        seed: 1,
-        departuresFree: false,
-        pull: null,
-      });
-    }
-  }
-
   /** The placement without the move that it misses least. */
   #withoutOne(solution: Solution): Int32Array {
     const { home, V } = this.#field;
     let best: Solution | null = null;
     for (let v = 0; v < V; v++) {
-      if (solution.place[v] === home[v]) continue;
+      if (int(solution.place, v) === int(home, v)) continue;
       const place = Int32Array.from(solution.place);
-      place[v] = home[v] as number;
+      place[v] = int(home, v);
       const rest = judge(this.#field, place);
       if (best === null || rest.combined < best.combined) best = rest;
     }
     return best?.place ?? solution.place;
   }
 
-  /**
-   * The solution without needless moves: those without which every policy is still within its threshold, or (where that
-   * is out of reach) which gain less than `minGain`. Largest memory first.
-   */
+  /** The solution without its needless moves. What stays at home gives no room to others: the order has to be found anew. */
   #pruned(solution: Solution): Solution {
-    const field = this.#field;
-    const { home, V, cluster } = field;
-    const floor = Math.max(this.#settings.minGain, EPSILON);
-    let best = solution;
-    const away: number[] = [];
-    for (let v = 0; v < V; v++) if (solution.place[v] !== home[v]) away.push(v);
-    away.sort((a, b) => (cluster.ramMb[b] as number) - (cluster.ramMb[a] as number) || a - b);
-    const place = Int32Array.from(solution.place);
-    const trial = new Ranges(field, field.score);
-    const score = Float64Array.from(field.score);
-    for (const v of away) trial.shift(score, v, home[v] as number, place[v] as number);
-    let combined = trial.combined();
-    let removed = 0;
-    for (let again = true; again; ) {
-      again = false;
-      for (const v of away) {
-        const to = place[v] as number;
-        const from = home[v] as number;
-        if (to === from) continue;
-        trial.shift(score, v, to, from);
-        const without = trial.combined();
-        const needless = solution.within ? trial.within() : without < combined + floor - EPSILON / 2;
-        if (needless && trial.acceptable()) {
-          place[v] = from;
-          combined = without;
-          removed++;
-          again = true;
-        } else trial.shift(score, v, from, to);
-      }
-    }
-    if (removed === 0) return best;
-    // Who stays at home gives no room to others: the order has to be found anew.
-    const ordered = this.#ordered(place);
-    if (ordered === null || ordered.place !== place) return solution;
-    best = judge(field, place, ordered.parked);
-    return best.moves <= field.budget ? best : solution;
+    return pruned(this.#field, solution, this.#settings.minGain, (place) => {
+      const ordered = this.#ordered(place);
+      return ordered?.place === place ? ordered.parked : null;
+    });
   }
 }
 
+/** Proposals of a whole run: more hardly ever find more. */
+const longestRun = ({ vmsOf }: Field): number => 2000 * vmsOf.length + Math.min(60_000, 3000 * vmsOf.length);
+
 type AnnealRun = {
-  readonly free: Float64Array;
+  readonly aim: Aim;
   readonly budget: number;
   readonly steps: number;
-  readonly ramCost: number;
-  readonly start: Int32Array;
+  readonly heat: number;
   readonly seed: number;
+  readonly start: Int32Array;
   readonly departuresFree: boolean;
-  readonly pull: Pull | null;
 };

@@ -1,5 +1,7 @@
-import { shareOn } from '../../cluster.ts';
-import { EPSILON } from '../../measure.ts';
+import { float, int } from '../../array.ts';
+import type { Extremes } from '../../extremes.ts';
+import { combinedOf, EPSILON, imbalances, isWorse, valuesAfter } from '../../measure.ts';
+import { softBreaches } from '../../softRules.ts';
 import type { Field } from './field.ts';
 import { nobody, type Parked } from './sequence.ts';
 
@@ -10,8 +12,12 @@ export type Solution = {
   readonly parked: Parked;
   /** Moves: one for each VM away from home, one more for each parked. */
   readonly moves: number;
-  readonly ramMb: number;
+  /** What the moves cost, in GiB. */
+  readonly cost: number;
+  /** The combined imbalance, and the penalty for every VM more than at the start that breaks a soft group. */
   readonly combined: number;
+  /** Every policy is at or below its target, and no more VMs break soft groups than at the start. */
+  readonly reached: boolean;
   /** Every policy is at or below its threshold. */
   readonly within: boolean;
   /** No policy is worse than at the start and above its threshold. */
@@ -20,55 +26,54 @@ export type Solution = {
 
 /** Judges a placement anew, from nothing but itself. */
 export function judge(field: Field, place: Int32Array, parked: Parked = nobody): Solution {
-  const { cluster, V, P, home, weights, thresholds } = field;
-  const { H, counted, ramMb } = cluster;
-  const score = Float64Array.from(field.score);
+  const { cluster, V, home, thresholds, targets, costs, lax } = field;
   let moves = 0;
-  let ram = 0;
+  let cost = 0;
   for (let v = 0; v < V; v++) {
-    const a = home[v] as number;
-    const b = place[v] as number;
-    if (a === b) continue;
+    if (int(home, v) === int(place, v)) continue;
     const legs = parked.has(v) ? 2 : 1;
     moves += legs;
-    ram += legs * (ramMb[v] as number);
-    for (let p = 0; p < P; p++) {
-      score[a * P + p] = (score[a * P + p] as number) - shareOn(cluster, v, a, p);
-      score[b * P + p] = (score[b * P + p] as number) + shareOn(cluster, v, b, p);
-    }
+    cost += legs * float(costs, v);
   }
-  let combined = 0;
-  let within = true;
-  let acceptable = true;
-  for (let p = 0; p < P; p++) {
-    let low = Number.POSITIVE_INFINITY;
-    let high = Number.NEGATIVE_INFINITY;
-    for (let h = 0; h < H; h++) {
-      if (counted[h] !== 1) continue;
-      const value = score[h * P + p] as number;
-      if (value < low) low = value;
-      if (value > high) high = value;
-    }
-    const imbalance = high >= low ? high - low : 0;
-    combined += (weights[p] as number) * imbalance;
-    if (imbalance > (thresholds[p] as number) + EPSILON) {
-      within = false;
-      if (imbalance > (field.imbalance[p] as number) + EPSILON) acceptable = false;
-    }
-  }
-  return { place, parked, moves, ramMb: ram, combined, within, acceptable };
+  const imbalance = imbalances(cluster, valuesAfter(cluster, field.score, home, place));
+  const breaches = lax.length === 0 ? 0 : softBreaches(cluster, lax, place) - field.breaches;
+  return {
+    place,
+    parked,
+    moves,
+    cost,
+    combined: combinedOf(cluster, imbalance) + breaches * cluster.softPenalty,
+    reached: breaches <= 0 && imbalance.every((x, p) => x <= float(targets, p) + EPSILON),
+    within: imbalance.every((x, p) => x <= float(thresholds, p) + EPSILON),
+    acceptable: !imbalance.some((x, p) => isWorse(x, float(field.imbalance, p), float(thresholds, p))),
+  };
 }
 
 /**
- * The order of aims: if both bring every policy within its threshold, fewest moves, then least memory, then lowest combined
- * imbalance; if one does, that one; else lowest combined imbalance, then moves, then memory. Below 0: `a` is better.
+ * The order of aims: if both reach every target, lowest cost, then fewest moves, then lowest combined imbalance; if one does,
+ * that one; else lowest combined imbalance, then cost, then moves. Below 0: `a` is better.
  */
 export function compare(a: Solution, b: Solution): number {
   if (a.acceptable !== b.acceptable) return a.acceptable ? -1 : 1;
-  if (a.within !== b.within) return a.within ? -1 : 1;
-  const combined = Math.abs(a.combined - b.combined) <= EPSILON ? 0 : a.combined - b.combined;
-  const order = a.within
-    ? [a.moves - b.moves, a.ramMb - b.ramMb, combined]
-    : [combined, a.moves - b.moves, a.ramMb - b.ramMb];
-  return order.find((difference) => difference !== 0) ?? 0;
+  if (a.reached !== b.reached) return a.reached ? -1 : 1;
+  const combined = difference(a.combined, b.combined);
+  const cost = difference(a.cost, b.cost);
+  const moves = a.moves - b.moves;
+  const order = a.reached ? [cost, moves, combined] : [combined, cost, moves];
+  return order.find((x) => x !== 0) ?? 0;
+}
+
+const difference = (a: number, b: number): number => (Math.abs(a - b) <= EPSILON ? 0 : a - b);
+
+/** True when every policy is at or below its target, soft groups aside. */
+export function reaches(field: Field, extremes: Extremes): boolean {
+  for (let p = 0; p < field.P; p++) if (extremes.imbalance(p) > float(field.targets, p) + EPSILON) return false;
+  return true;
+}
+
+/** True when no policy is above its threshold and worse than when the pass began. */
+export function isAcceptable(field: Field, extremes: Extremes): boolean {
+  for (let p = 0; p < field.P; p++)
+    if (isWorse(extremes.imbalance(p), float(field.imbalance, p), float(field.thresholds, p))) return false;
+  return true;
 }

@@ -1,7 +1,10 @@
+import { float, int, item } from '../../array.ts';
 import { shareOn } from '../../cluster.ts';
 import { check, type Room } from '../../constraints.ts';
+import { shift } from '../../measure.ts';
 import type { Random } from '../../random.ts';
 import { codeNumber, type RefusalCounts } from '../../reasons.ts';
+import { breachesOf } from '../../softRules.ts';
 import type { Field } from './field.ts';
 
 /** The most hosts and VMs that one proposal touches. */
@@ -21,7 +24,10 @@ export class Walk {
   /** The first `count` are the VMs away from home. */
   readonly away: Int32Array;
   count = 0;
-  ramMb = 0;
+  /** What moving these costs, in GiB. */
+  cost = 0;
+  /** By lax group of the field: how many VMs break it. */
+  readonly #breaches: Int32Array;
 
   /** The hosts of the current proposal and their values after it. */
   readonly touched = new Int32Array(HOSTS);
@@ -60,8 +66,9 @@ export class Walk {
     this.#awayAt = new Int32Array(V).fill(-1);
     this.#arrivals = Array.from({ length: H }, () => []);
     this.#departures = Array.from({ length: H }, () => []);
+    this.#breaches = Int32Array.from(field.lax, (group) => breachesOf(field.cluster, group, field.home));
     for (let v = 0; v < V; v++) {
-      const b = start[v] as number;
+      const b = int(start, v);
       if (b === field.home[v]) continue;
       this.#put(v, b);
     }
@@ -76,21 +83,21 @@ export class Walk {
   /** Adds a VM's change of host to the proposal; no VM may be added twice. */
   add(vm: number, to: number): void {
     const { P, cluster } = this.field;
-    const from = this.place[vm] as number;
+    const from = int(this.place, vm);
     const i = this.#touch(from) * P;
     const j = this.#touch(to) * P;
     const value = this.value;
     if (cluster.alike) {
       const load = cluster.load;
       for (let p = 0; p < P; p++) {
-        const l = load[vm * P + p] as number;
-        value[i + p] = (value[i + p] as number) - l;
-        value[j + p] = (value[j + p] as number) + l;
+        const l = float(load, vm * P + p);
+        value[i + p] = float(value, i + p) - l;
+        value[j + p] = float(value, j + p) + l;
       }
     } else
       for (let p = 0; p < P; p++) {
-        value[i + p] = (value[i + p] as number) - shareOn(cluster, vm, from, p);
-        value[j + p] = (value[j + p] as number) + shareOn(cluster, vm, to, p);
+        value[i + p] = float(value, i + p) - shareOn(cluster, vm, from, p);
+        value[j + p] = float(value, j + p) + shareOn(cluster, vm, to, p);
       }
     this.#vms[this.#size] = vm;
     this.#hosts[this.#size++] = to;
@@ -103,15 +110,15 @@ export class Walk {
     const room = this.#room;
     const n = this.#size;
     for (let i = 0; i < n; i++) {
-      const v = this.#vms[i] as number;
-      this.#was[i] = place[v] as number;
-      this.#leaveRoom(v, place[v] as number);
+      const v = int(this.#vms, i);
+      this.#was[i] = int(place, v);
+      this.#leaveRoom(v, int(place, v));
       place[v] = -1;
     }
     let done = 0;
     for (; done < n; done++) {
-      const v = this.#vms[done] as number;
-      const b = this.#hosts[done] as number;
+      const v = int(this.#vms, done);
+      const b = int(this.#hosts, done);
       let refusal: number;
       if (b === home[v]) refusal = room.departuresFree && !room.holds(v, b) ? codeNumber.capacity : 0;
       else refusal = check(cluster, place, room, v, b);
@@ -123,16 +130,16 @@ export class Walk {
       this.#enterRoom(v, b);
       place[v] = b;
     }
-    for (let i = 0; i < n; i++) place[this.#vms[i] as number] = this.#was[i] as number;
-    for (let i = 0; i < done; i++) this.#leaveRoom(this.#vms[i] as number, this.#hosts[i] as number);
-    for (let i = 0; i < n; i++) this.#enterRoom(this.#vms[i] as number, this.#was[i] as number);
+    for (let i = 0; i < n; i++) place[int(this.#vms, i)] = int(this.#was, i);
+    for (let i = 0; i < done; i++) this.#leaveRoom(int(this.#vms, i), int(this.#hosts, i));
+    for (let i = 0; i < n; i++) this.#enterRoom(int(this.#vms, i), int(this.#was, i));
     return done === n;
   }
 
   /** Carries the proposal out; it must be legal. */
   commit(): void {
     const n = this.#size;
-    for (let i = 0; i < n; i++) this.#put(this.#vms[i] as number, this.#hosts[i] as number);
+    for (let i = 0; i < n; i++) this.#put(int(this.#vms, i), int(this.#hosts, i));
   }
 
   /** How many more VMs would be away after the proposal. */
@@ -140,65 +147,97 @@ export class Walk {
     const { home } = this.field;
     let sum = 0;
     for (let i = 0; i < this.#size; i++) {
-      const v = this.#vms[i] as number;
+      const v = int(this.#vms, i);
       if (this.place[v] === home[v]) sum++;
       if (this.#hosts[i] === home[v]) sum--;
     }
     return sum;
   }
 
-  /** How much more memory would be away after the proposal. */
-  ramGrowth(): number {
-    const { home, cluster } = this.field;
-    let sum = 0;
+  /** What the VMs away from home would cost after the proposal. */
+  costAfter(): number {
+    const { home, costs } = this.field;
+    let sum = this.cost;
     for (let i = 0; i < this.#size; i++) {
-      const v = this.#vms[i] as number;
-      if (this.place[v] === home[v]) sum += cluster.ramMb[v] as number;
-      if (this.#hosts[i] === home[v]) sum -= cluster.ramMb[v] as number;
+      const v = int(this.#vms, i);
+      if (int(this.place, v) === int(home, v)) sum += float(costs, v);
+      if (int(this.#hosts, i) === int(home, v)) sum -= float(costs, v);
     }
     return sum;
+  }
+
+  /** How many VMs would break soft groups after the proposal. */
+  breachesAfter(): number {
+    const { cluster, lax } = this.field;
+    let sum = 0;
+    for (const n of this.#breaches) sum += n;
+    if (this.#size === 0) return sum;
+    this.#tentatively(() => {
+      lax.forEach((group, g) => {
+        if (this.#concerns(group.members)) sum += breachesOf(cluster, group, this.place) - int(this.#breaches, g);
+      });
+    });
+    return sum;
+  }
+
+  /** Is any of these VMs in the proposal? */
+  #concerns(members: readonly number[]): boolean {
+    for (let i = 0; i < this.#size; i++) if (members.includes(int(this.#vms, i))) return true;
+    return false;
+  }
+
+  /** Does something while every VM is where the proposal puts it. */
+  #tentatively(act: () => void): void {
+    const n = this.#size;
+    for (let i = 0; i < n; i++) {
+      this.#was[i] = int(this.place, int(this.#vms, i));
+      this.place[int(this.#vms, i)] = int(this.#hosts, i);
+    }
+    act();
+    for (let i = 0; i < n; i++) this.place[int(this.#vms, i)] = int(this.#was, i);
   }
 
   /** Remembers which VMs are away and where, to come back to with {@link goBack}. */
   save(): void {
     this.#saved = this.count;
     for (let i = 0; i < this.count; i++) {
-      const v = this.away[i] as number;
+      const v = int(this.away, i);
       this.#savedVms[i] = v;
-      this.#savedHosts[i] = this.place[v] as number;
+      this.#savedHosts[i] = int(this.place, v);
     }
   }
 
   /** Goes back to what was saved last. */
   goBack(): void {
     const { home } = this.field;
-    for (const v of this.away.slice(0, this.count)) this.#put(v, home[v] as number);
-    for (let i = 0; i < this.#saved; i++) this.#put(this.#savedVms[i] as number, this.#savedHosts[i] as number);
+    for (const v of this.away.slice(0, this.count)) this.#put(v, int(home, v));
+    for (let i = 0; i < this.#saved; i++) this.#put(int(this.#savedVms, i), int(this.#savedHosts, i));
   }
 
   /** Any change at all. False when the dice gave none. */
   drawAny(random: Random): boolean {
-    const { home, vmsOf, destinations } = this.field;
+    const { home, vmsOf, destinationsNear } = this.field;
     const { count, away, place, budget } = this;
     this.reset();
     const kind = random.below(8);
     const v = kind < 3 && count > 0 ? away[random.below(count)] : vmsOf[random.below(vmsOf.length)];
     if (v === undefined) return false;
-    const a = place[v] as number;
+    const a = int(place, v);
     if (kind === 7 && count > 0) {
-      const u = away[random.below(count)] as number;
+      const u = int(away, random.below(count));
       return u !== v && this.#exchange(v, u);
     }
     let b: number;
-    if (a !== home[v] && random.below(4) === 0) b = home[v] as number;
-    else b = destinations[random.below(destinations.length)] as number;
+    if (a !== home[v] && random.below(4) === 0) b = int(home, v);
+    else b = any(random, item(destinationsNear, a));
+    if (b < 0) return false;
     if (a === home[v] && count > 0 && (count >= budget || random.below(4) === 0)) {
-      const u = away[random.below(count)] as number;
+      const u = int(away, random.below(count));
       // Half of the time the newcomer takes the place of the one that goes home.
-      if (random.below(2) === 0) b = place[u] as number;
+      if (random.below(2) === 0) b = int(place, u);
       if (b === a) return false;
       this.add(v, b);
-      this.add(u, home[u] as number);
+      this.add(u, int(home, u));
       return true;
     }
     if (b === a || (a === home[v] && count >= budget)) return false;
@@ -208,7 +247,8 @@ export class Walk {
 
   /** A change that makes host `a` lighter (`down`) or heavier. False when the dice gave none. */
   drawAt(random: Random, a: number, down: boolean): boolean {
-    const { H, home, destinations } = this.field;
+    const { H, home, destinationsNear } = this.field;
+    const near = item(destinationsNear, a);
     const { count, away, place } = this;
     this.reset();
     const arrived = this.#arrivals[a] as number[];
@@ -220,19 +260,19 @@ export class Walk {
       let b = a;
       if (down) {
         v = random.below(2) === 0 ? any(random, arrived) : this.#native(random, a);
-        b = destinations[random.below(destinations.length)] as number;
-        if (v >= 0 && place[v] !== home[v] && random.below(6) === 0) b = home[v] as number;
-      } else if (random.below(2) === 0) v = count > 0 ? (away[random.below(count)] as number) : -1;
+        b = any(random, near);
+        if (v >= 0 && place[v] !== home[v] && random.below(6) === 0) b = int(home, v);
+      } else if (random.below(2) === 0) v = count > 0 ? int(away, random.below(count)) : -1;
       else v = random.below(3) === 0 ? any(random, departed) : this.#native(random, random.below(H));
-      if (v < 0 || place[v] === b) return false;
+      if (v < 0 || b < 0 || place[v] === b) return false;
       return this.#paid(random, v, b);
     }
     if (kind < 5 && arrived.length > 0) {
       // Another VM of the same home comes instead.
       const u = any(random, arrived);
-      const w = this.#native(random, home[u] as number);
+      const w = this.#native(random, int(home, u));
       if (w < 0) return false;
-      this.add(u, home[u] as number);
+      this.add(u, int(home, u));
       this.add(w, a);
       return true;
     }
@@ -241,15 +281,15 @@ export class Walk {
       const u = any(random, departed);
       const w = this.#native(random, a);
       if (w < 0) return false;
-      this.add(w, place[u] as number);
+      this.add(w, int(place, u));
       this.add(u, a);
       return true;
     }
     const v = random.below(3) > 0 ? any(random, arrived) : this.#native(random, a);
     if (v < 0) return false;
     let u: number;
-    if (random.below(3) > 0) u = count > 0 ? (away[random.below(count)] as number) : -1;
-    else u = this.#native(random, destinations[random.below(destinations.length)] as number);
+    if (random.below(3) > 0) u = count > 0 ? int(away, random.below(count)) : -1;
+    else u = near.length === 0 ? -1 : this.#native(random, any(random, near));
     return u >= 0 && u !== v && this.#exchange(v, u);
   }
 
@@ -258,15 +298,15 @@ export class Walk {
     this.add(v, b);
     if (this.place[v] !== this.field.home[v] || this.count < this.budget) return true;
     if (this.count === 0) return false;
-    const u = this.away[random.below(this.count)] as number;
-    this.add(u, this.field.home[u] as number);
+    const u = int(this.away, random.below(this.count));
+    this.add(u, int(this.field.home, u));
     return true;
   }
 
   /** Two VMs exchange their hosts, if the budget allows. */
   #exchange(v: number, u: number): boolean {
-    const a = this.place[v] as number;
-    const b = this.place[u] as number;
+    const a = int(this.place, v);
+    const b = int(this.place, u);
     if (a === b) return false;
     this.add(v, b);
     this.add(u, a);
@@ -276,15 +316,15 @@ export class Walk {
   /** A VM at home on its own host; -1 when the dice hit one that is away. */
   #native(random: Random, h: number): number {
     const { start, vmsOf } = this.field;
-    const from = start[h] as number;
-    const n = (start[h + 1] as number) - from;
+    const from = int(start, h);
+    const n = int(start, h + 1) - from;
     if (n === 0) return -1;
-    const v = vmsOf[from + random.below(n)] as number;
+    const v = int(vmsOf, from + random.below(n));
     return this.place[v] === h ? v : -1;
   }
 
   #put(v: number, h: number): void {
-    this.#leaveRoom(v, this.place[v] as number);
+    this.#leaveRoom(v, int(this.place, v));
     this.#settle(v, h);
     this.#enterRoom(v, h);
   }
@@ -294,7 +334,7 @@ export class Walk {
     for (let i = 0; i < n; i++) if (this.touched[i] === h) return i;
     const { P } = this.field;
     this.touched[n] = h;
-    for (let p = 0; p < P; p++) this.value[n * P + p] = this.score[h * P + p] as number;
+    for (let p = 0; p < P; p++) this.value[n * P + p] = float(this.score, h * P + p);
     this.touchedCount = n + 1;
     return n;
   }
@@ -308,36 +348,36 @@ export class Walk {
   }
 
   #settle(v: number, b: number): void {
-    const { P, cluster, home } = this.field;
-    const a = this.place[v] as number;
-    const h = home[v] as number;
-    for (let p = 0; p < P; p++) {
-      this.score[a * P + p] = (this.score[a * P + p] as number) - shareOn(cluster, v, a, p);
-      this.score[b * P + p] = (this.score[b * P + p] as number) + shareOn(cluster, v, b, p);
-    }
+    const { cluster, home, costs, lax } = this.field;
+    const a = int(this.place, v);
+    const h = int(home, v);
+    shift(cluster, this.score, v, a, b);
     if (a === h) (this.#departures[h] as number[]).push(v);
     else drop(this.#arrivals[a] as number[], v);
     if (b === h) drop(this.#departures[h] as number[], v);
     else (this.#arrivals[b] as number[]).push(v);
     this.place[v] = b;
-    const at = this.#awayAt[v] as number;
+    lax.forEach((group, g) => {
+      if (group.members.includes(v)) this.#breaches[g] = breachesOf(cluster, group, this.place);
+    });
+    const at = int(this.#awayAt, v);
     if (b === h && at >= 0) {
       this.count--;
-      const last = this.away[this.count] as number;
+      const last = int(this.away, this.count);
       this.away[at] = last;
       this.#awayAt[last] = at;
       this.#awayAt[v] = -1;
-      this.ramMb -= cluster.ramMb[v] as number;
+      this.cost -= float(costs, v);
     } else if (b !== h && at < 0) {
       this.#awayAt[v] = this.count;
       this.away[this.count++] = v;
-      this.ramMb += cluster.ramMb[v] as number;
+      this.cost += float(costs, v);
     }
   }
 }
 
-const any = (random: Random, list: readonly number[]): number =>
-  list.length === 0 ? -1 : (list[random.below(list.length)] as number);
+/** Any element of a list; -1 when it has none. */
+const any = (random: Random, list: ArrayLike<number>): number => list[random.below(list.length)] ?? -1;
 
 function drop(list: number[], v: number): void {
   const last = list.pop() as number;

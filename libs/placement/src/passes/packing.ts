@@ -1,0 +1,127 @@
+import { float, int } from '../array.ts';
+import { destinationsOf } from '../cluster.ts';
+import { check } from '../constraints.ts';
+import type { Draft } from '../draft.ts';
+import { imbalances, shift, worsened } from '../measure.ts';
+import { breachGrowth } from '../softRules.ts';
+
+/** Where VMs go that have to leave their hosts; those that are not in it stay. */
+export type Packing = ReadonlyMap<number, number>;
+
+/** Placements of single VMs that are tried before the search for a packing gives up. */
+const MOST = 200_000;
+
+/**
+ * A placement for VMs that have to leave their hosts which leaves fewer than `stranded` of them behind, as few as can be found;
+ * null when there is none, or none was found within the limit. It breaks no rule, and no policy ends worse than it began and above
+ * its threshold.
+ *
+ * @param draft the state before any of the VMs moves: it is left as it is.
+ */
+export function packing(draft: Draft, vms: readonly number[], stranded: number): Packing | null {
+  for (let behind = 0; behind < stranded; behind++) {
+    const found = new Packer(draft, vms, behind).run();
+    if (found === 'gave-up') return null;
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+class Packer {
+  readonly #draft: Draft;
+  readonly #behind: number;
+  readonly #place: Int32Array;
+  readonly #score: Float64Array;
+  readonly #room: Draft['room'];
+  readonly #before: Float64Array;
+  readonly #destinations: Int32Array;
+  readonly #waiting: Set<number>;
+  readonly #to = new Map<number, number>();
+  #tries = 0;
+
+  /** @param behind so many VMs may stay. */
+  constructor(draft: Draft, vms: readonly number[], behind: number) {
+    const { cluster } = draft;
+    this.#draft = draft;
+    this.#behind = behind;
+    this.#place = Int32Array.from(draft.place);
+    this.#score = Float64Array.from(draft.score);
+    this.#room = draft.room.copy();
+    this.#before = imbalances(cluster, draft.score);
+    this.#destinations = destinationsOf(cluster);
+    this.#waiting = new Set(vms);
+  }
+
+  run(): Packing | 'gave-up' | null {
+    const found = this.#next(this.#behind);
+    this.#draft.evaluated += this.#tries;
+    if (found) return new Map(this.#to);
+    return this.#tries > MOST ? 'gave-up' : null;
+  }
+
+  /** Places the VMs that wait, the one with the fewest destinations first. */
+  #next(behind: number): boolean {
+    const { cluster } = this.#draft;
+    if (this.#waiting.size === 0) return !worsened(cluster, this.#before, imbalances(cluster, this.#score));
+    let tightest = -1;
+    let fewest: number[] | null = null;
+    let mayStay = behind;
+    for (const vm of this.#waiting) {
+      const hosts = this.#hostsFor(vm);
+      if (hosts.length === 0 && --mayStay < 0) return false;
+      const first = fewest === null || hosts.length < fewest.length;
+      if (!first && (hosts.length > (fewest?.length ?? 0) || !this.#isLarger(vm, tightest))) continue;
+      tightest = vm;
+      fewest = hosts;
+    }
+    const hosts = fewest ?? [];
+    const from = int(this.#place, tightest);
+    this.#waiting.delete(tightest);
+    for (const to of hosts) {
+      if (++this.#tries > MOST) break;
+      this.#room.move(tightest, from, to);
+      this.#place[tightest] = to;
+      shift(cluster, this.#score, tightest, from, to);
+      this.#to.set(tightest, to);
+      if (this.#next(behind)) return true;
+      this.#to.delete(tightest);
+      shift(cluster, this.#score, tightest, to, from);
+      this.#place[tightest] = from;
+      this.#room.undo(tightest, from, to);
+    }
+    if (behind > 0 && this.#tries <= MOST && this.#next(behind - 1)) return true;
+    this.#waiting.add(tightest);
+    return false;
+  }
+
+  /** Hosts that take the VM as things are: those first where it breaks no soft rule, then those where it leaves least room. */
+  #hostsFor(vm: number): number[] {
+    const { cluster } = this.#draft;
+    const { R, demand } = cluster;
+    const hosts: { host: number; left: number; breaches: number }[] = [];
+    for (const host of this.#destinations) {
+      if (check(cluster, this.#place, this.#room, vm, host) !== 0) continue;
+      let left = 0;
+      for (let r = 0; r < R; r++) {
+        const amount = float(demand, vm * R + r);
+        const free = float(this.#room.free, host * R + r);
+        if (amount > 0 && Number.isFinite(free)) left = Math.max(left, (free - amount) / amount);
+      }
+      hosts.push({ host, left, breaches: Math.max(0, breachGrowth(cluster, this.#place, vm, host)) });
+    }
+    return hosts.sort((a, b) => a.breaches - b.breaches || a.left - b.left || a.host - b.host).map(({ host }) => host);
+  }
+
+  #isLarger(vm: number, than: number): boolean {
+    const { R, demand } = this.#draft.cluster;
+    for (let r = 0; r < R; r++) {
+      const difference = float(demand, vm * R + r) - float(demand, than * R + r);
+      if (difference !== 0) return difference > 0;
+    }
+    return false;
+  }
+}
+
+/** The moves of a packing in the order of its VMs. */
+export const movesOf = (found: Packing): { vm: number; to: number }[] =>
+  [...found].sort(([a], [b]) => a - b).map(([vm, to]) => ({ vm, to }));
