@@ -195,7 +195,7 @@ class Search {
       for (const departuresFree of this.#tight ? [false, true] : [false]) {
         if (enough()) return;
         const start = aim === 'lowest' && done % 2 === 1 ? home : this.#best.place;
-        const heat = steps / longest;
+        const heat = Math.sqrt(Math.sqrt(steps / longest));
         if (!this.#anneal({ aim, budget: this.#field.budget, steps, heat, seed, start, departuresFree })) return;
       }
       if (steps >= longest) done++;
