@@ -1,12 +1,11 @@
-import { scrub } from '@kronos/telemetry';
-import { runProgram } from './program.ts';
-import { processShell } from './shell.ts';
+import manifest from '../../../package.json' with { type: 'json' };
+import { keepCompiled } from './compileCache.ts';
 
-// An error that no command waits for. A service has a handler of its own, which logs it.
-process.on('uncaughtException', (error) => {
-  if (process.listenerCount('uncaughtException') > 1) return;
-  process.stderr.write(scrub(`kronos: unexpected error: ${error.stack ?? error.message}\n`));
-  process.exit(1);
-});
-
-process.exitCode = await runProgram(process.argv.slice(2), processShell());
+keepCompiled(process.env);
+const args = process.argv.slice(2);
+// Everything else is loaded after the cache is there, and only for what needs it.
+if (args.length === 1 && args[0] === '--version') process.stdout.write(`kronos ${manifest.version}\n`);
+else {
+  const { runMain } = await import('./runMain.ts');
+  process.exitCode = await runMain(args);
+}
