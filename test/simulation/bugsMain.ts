@@ -9,8 +9,13 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '200' },
     seed: { type: 'string', default: '1' },
     days: { type: 'string', default: '1' },
+    hosts: { type: 'string', default: '10' },
+    vms: { type: 'string', default: '60' },
+    trouble: { type: 'string', default: '3' },
     only: { type: 'string' },
+    /** Number of the first bug, and how many. */
     from: { type: 'string', default: '1' },
+    count: { type: 'string', default: '1000' },
     json: { type: 'boolean', default: false },
   },
 });
@@ -25,7 +30,8 @@ interface Found {
 function hunt(bug: string): Promise<Found> {
   return new Promise((resolve, reject) => {
     const args = [join(import.meta.dirname, 'main.ts'), '--bug', bug, '--seed', values.seed, '--seeds', values.seeds];
-    const child = spawn(process.execPath, [...args, '--days', values.days, '--until-breach'], {
+    const size = ['--days', values.days, '--hosts', values.hosts, '--vms', values.vms, '--trouble', values.trouble];
+    const child = spawn(process.execPath, [...args, ...size, '--until-breach'], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     let out = '';
@@ -43,7 +49,7 @@ function hunt(bug: string): Promise<Found> {
 let missed = 0;
 const wanted = bugs
   .filter(({ name }) => values.only === undefined || name.includes(values.only))
-  .slice(Number(values.from) - 1);
+  .slice(Number(values.from) - 1, Number(values.from) - 1 + Number(values.count));
 for (const { name } of wanted) {
   const found = await hunt(name);
   if (found.rule === null) missed++;

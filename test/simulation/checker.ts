@@ -171,7 +171,7 @@ export class Checker {
     this.#onBreach = onBreach;
   }
 
-  #breach(rule: string, text: string): void {
+  breach(rule: string, text: string): void {
     const breach = { rule, text, atMs: this.#now() };
     this.breaches.push(breach);
     this.#onBreach(breach);
@@ -210,9 +210,9 @@ export class Checker {
     if (onLog && EXPECTING.has(body.type)) {
       const expected = message.headers?.get('Nats-Expected-Last-Subject-Sequence') ?? '';
       if (expected === '')
-        this.#breach('expectation', `${body.id} (${message.sequence}) was stored without expectation`);
+        this.breach('expectation', `${body.id} (${message.sequence}) was stored without expectation`);
       else if (Number(expected) !== before)
-        this.#breach('expectation', `${body.id} expected ${expected}, but was stored after ${before}`);
+        this.breach('expectation', `${body.id} expected ${expected}, but was stored after ${before}`);
     }
     this.#fold(message, body);
   }
@@ -220,8 +220,8 @@ export class Checker {
   #authority({ subject, sequence }: StoredMessage, { type, by }: Body): void {
     const [, family = ''] = subject.split('.');
     const [wanted, writers] = WRITERS[type] ?? ['controls', OPERATOR];
-    if (family !== wanted) this.#breach('authority', `${type} on ${subject} (${sequence})`);
-    else if (!writers.includes(by.service)) this.#breach('authority', `${type} by ${by.service} (${sequence})`);
+    if (family !== wanted) this.breach('authority', `${type} on ${subject} (${sequence})`);
+    else if (!writers.includes(by.service)) this.breach('authority', `${type} by ${by.service} (${sequence})`);
   }
 
   #fold(message: StoredMessage, body: Body): void {
@@ -241,12 +241,12 @@ export class Checker {
       }
       case 'plan.dispatched': {
         const plan = this.#plans.get(data.planId);
-        if (plan === undefined) this.#breach('atomic', `${data.planId} was dispatched and never decided`);
+        if (plan === undefined) this.breach('atomic', `${data.planId} was dispatched and never decided`);
         else {
           plan.dispatched = true;
           const missing = plan.steps.filter((step) => this.#tasks.get(step.taskId)?.requested !== true);
           if (plan.releasedMs !== null && missing.length > 0)
-            this.#breach('atomic', `${plan.id} was dispatched without ${missing.map((one) => one.taskId).join(', ')}`);
+            this.breach('atomic', `${plan.id} was dispatched without ${missing.map((one) => one.taskId).join(', ')}`);
         }
         break;
       }
@@ -322,24 +322,24 @@ export class Checker {
     const { snapshotId, basis } = data;
     const aggregate = this.#aggregate(name);
     const before = aggregate.decided.get(snapshotId);
-    if (before !== undefined) this.#breach('one-decision', `${snapshotId} was decided at ${before} and ${sequence}`);
+    if (before !== undefined) this.breach('one-decision', `${snapshotId} was decided at ${before} and ${sequence}`);
     aggregate.decided.set(snapshotId, sequence);
     const snapshot = this.#snapshots.get(snapshotId);
-    if (snapshot === undefined) this.#breach('basis', `${snapshotId} was decided and never taken`);
+    if (snapshot === undefined) this.breach('basis', `${snapshotId} was decided and never taken`);
     else {
       if (basis < snapshot.logEnd)
-        this.#breach(
+        this.breach(
           'basis',
           `${snapshotId}: the basis ${basis} is before ${snapshot.logEnd}, the log's end when it was taken`,
         );
       if (ms - snapshot.ms > 2 * this.#rules.intervalMs + RACE_MS)
-        this.#breach('fresh', `${snapshotId} was decided ${(ms - snapshot.ms) / 1000} s after it was taken`);
+        this.breach('fresh', `${snapshotId} was decided ${(ms - snapshot.ms) / 1000} s after it was taken`);
       if (snapshot.timeMs < aggregate.lastDecidedSnapshotMs)
-        this.#breach('fresh', `${snapshotId} is older than a snapshot that was decided before`);
+        this.breach('fresh', `${snapshotId} is older than a snapshot that was decided before`);
       aggregate.lastDecidedSnapshotMs = snapshot.timeMs;
     }
     if (basis >= sequence)
-      this.#breach('basis', `${snapshotId}: the basis ${basis} is not before its event ${sequence}`);
+      this.breach('basis', `${snapshotId}: the basis ${basis} is not before its event ${sequence}`);
     if (data.plan === null || data.release === 'none' || data.release === 'dryRun') return;
     this.#count('plans');
     const steps = data.plan.steps as Plan['steps'];
@@ -376,49 +376,46 @@ export class Checker {
     const { cooldownMs, instanceCooldownMs, maxSkewMs } = this.#rules;
     const ms = plan.storedMs;
     if (aggregate.paused !== null && aggregate.paused.sequence <= basis)
-      this.#breach(
-        'paused',
-        `${plan.id} was planned while ${aggregate.name} was paused (${aggregate.paused.sequence})`,
-      );
+      this.breach('paused', `${plan.id} was planned while ${aggregate.name} was paused (${aggregate.paused.sequence})`);
     const last = aggregate.releases.findLast((release) => release.sequence <= basis);
     if (last !== undefined && ms - last.ms < cooldownMs - maxSkewMs)
-      this.#breach('cooldown', `${plan.id} comes ${(ms - last.ms) / 1000} s after the last release`);
+      this.breach('cooldown', `${plan.id} comes ${(ms - last.ms) / 1000} s after the last release`);
     for (const { serverId } of plan.steps) {
       for (const task of this.#byServer.get(serverId) ?? []) {
         if (task.planId === plan.id || task.releasedSequence > basis) continue;
         if (task.finalSequence === null || task.finalSequence > basis)
-          this.#breach('twice', `${plan.id} moves ${serverId}, which ${task.id} still moves`);
+          this.breach('twice', `${plan.id} moves ${serverId}, which ${task.id} still moves`);
         if (ms - task.sinceMs < instanceCooldownMs - maxSkewMs)
-          this.#breach(
+          this.breach(
             'instance-cooldown',
             `${plan.id} moves ${serverId}, released ${(ms - task.sinceMs) / 1000} s before`,
           );
       }
       const quarantine = this.#quarantines.get(serverId);
       if (quarantine !== undefined && quarantine.sequence <= basis && ms < quarantine.untilMs - maxSkewMs)
-        this.#breach('quarantine', `${plan.id} moves ${serverId}, which is in quarantine (${quarantine.sequence})`);
+        this.breach('quarantine', `${plan.id} moves ${serverId}, which is in quarantine (${quarantine.sequence})`);
     }
   }
 
   #started(sequence: number, ms: number, { data, aggregate: name }: Body): void {
     const task = this.#tasks.get(data.taskId);
     if (task === undefined) {
-      this.#breach('unasked', `${data.taskId} was started and never released`);
+      this.breach('unasked', `${data.taskId} was started and never released`);
       return;
     }
     if (task.finalSequence !== null)
-      this.#breach('final', `${task.id} was started (${sequence}) after its final result (${task.finalSequence})`);
-    if (task.attempts.has(data.attempt)) this.#breach('started-twice', `${task.id} attempt ${data.attempt}`);
+      this.breach('final', `${task.id} was started (${sequence}) after its final result (${task.finalSequence})`);
+    if (task.attempts.has(data.attempt)) this.breach('started-twice', `${task.id} attempt ${data.attempt}`);
     if (ms - task.sinceMs > this.#rules.planTtlMs + RACE_MS + this.#rules.maxSkewMs)
-      this.#breach('expired', `${task.id} was started ${(ms - task.sinceMs) / 1000} s after its release`);
+      this.breach('expired', `${task.id} was started ${(ms - task.sinceMs) / 1000} s after its release`);
     const aggregate = this.#aggregate(name);
     if (aggregate.paused !== null && ms - aggregate.paused.ms > RACE_MS)
-      this.#breach('paused', `${task.id} was started ${(ms - aggregate.paused.ms) / 1000} s after a pause`);
+      this.breach('paused', `${task.id} was started ${(ms - aggregate.paused.ms) / 1000} s after a pause`);
     if (task.cancelledMs !== null && ms - task.cancelledMs > RACE_MS)
-      this.#breach('cancelled', `${task.id} was started ${(ms - task.cancelledMs) / 1000} s after it was cancelled`);
+      this.breach('cancelled', `${task.id} was started ${(ms - task.cancelledMs) / 1000} s after it was cancelled`);
     const quarantine = this.#quarantines.get(task.serverId);
     if (quarantine !== undefined && ms - quarantine.ms > RACE_MS && ms < quarantine.untilMs - this.#rules.maxSkewMs)
-      this.#breach('quarantine', `${task.id} was started while ${task.serverId} was in quarantine`);
+      this.breach('quarantine', `${task.id} was started while ${task.serverId} was in quarantine`);
     task.attempts.set(data.attempt, {
       attempt: data.attempt,
       startedMs: ms,
@@ -439,7 +436,7 @@ export class Checker {
       for (const attempt of each.attempts.values()) if (!attempt.ended) open.push(attempt);
     }
     const over = (count: number, cap: number, what: string): void => {
-      if (count > cap) this.#breach('caps', `${task.id} is number ${count} of at most ${cap} ${what}`);
+      if (count > cap) this.breach('caps', `${task.id} is number ${count} of at most ${cap} ${what}`);
     };
     const { maxConcurrentMigrations, maxOutboundPerHost, maxInboundPerHost, maxConcurrentPerGroup } = this.#rules;
     over(open.length, maxConcurrentMigrations, `in ${aggregate}`);
@@ -455,24 +452,24 @@ export class Checker {
   #ended(sequence: number, ms: number, { type, data }: Body): void {
     const task = this.#tasks.get(data.taskId);
     if (task === undefined) {
-      this.#breach('unasked', `${data.taskId} ended (${sequence}) and was never released`);
+      this.breach('unasked', `${data.taskId} ended (${sequence}) and was never released`);
       return;
     }
     if (task.finalSequence !== null)
-      this.#breach('final', `${task.id} has two results, ${task.finalSequence} and ${sequence}`);
+      this.breach('final', `${task.id} has two results, ${task.finalSequence} and ${sequence}`);
     const attempt = task.attempts.get(data.attempt);
-    if (attempt?.ended === true) this.#breach('final', `${task.id} attempt ${data.attempt} ended twice (${sequence})`);
+    if (attempt?.ended === true) this.breach('final', `${task.id} attempt ${data.attempt} ended twice (${sequence})`);
     if (attempt !== undefined) {
       attempt.ended = true;
       const alive = this.#running(task.serverId, attempt);
       if (alive !== null)
-        this.#breach('early', `${task.id} attempt ${data.attempt} ended while its migration ${alive} runs`);
+        this.breach('early', `${task.id} attempt ${data.attempt} ended while its migration ${alive} runs`);
     }
     if (type === 'migration.completed' && data.outcome === 'migrated') {
       const reached = this.#cloud
         .migrations()
         .some((one) => one.server === task.serverId && one.dest === data.host && one.status === 'completed');
-      if (!reached) this.#breach('untrue', `${task.id} is said to have reached ${data.host}, which no migration did`);
+      if (!reached) this.breach('untrue', `${task.id} is said to have reached ${data.host}, which no migration did`);
     }
     if (type === 'migration.failed' && data.retryPending === true) return;
     task.finalSequence = sequence;
@@ -513,15 +510,15 @@ export class Checker {
     );
     const [mine] = open.filter(({ attempt }) => attempt.destination === move.host);
     if (mine === undefined) {
-      this.#breach('unasked', `a move of ${server} to ${move.host} was requested, and no attempt is started`);
+      this.breach('unasked', `a move of ${server} to ${move.host} was requested, and no attempt is started`);
       return;
     }
     const { task, attempt } = mine;
     attempt.posts++;
-    if (attempt.posts > 1) this.#breach('post-twice', `${task.id} attempt ${attempt.attempt}`);
+    if (attempt.posts > 1) this.breach('post-twice', `${task.id} attempt ${attempt.attempt}`);
     const lateMs = call.atMs - attempt.startedMs;
     if (lateMs > this.#rules.postWindowMs + 1000)
-      this.#breach('post-late', `${task.id}: ${lateMs / 1000} s after its start`);
+      this.breach('post-late', `${task.id}: ${lateMs / 1000} s after its start`);
     this.#destination(task, attempt.destination);
     this.#cloudCaps(task.aggregate);
   }
@@ -530,16 +527,13 @@ export class Checker {
     const now = this.#now();
     const closed = this.#closedSince.get(host);
     if (closed !== undefined && now - closed > 2 * RACE_MS)
-      this.#breach(
-        'closed-host',
-        `${task.id} goes to ${host}, which takes no servers since ${(now - closed) / 1000} s`,
-      );
+      this.breach('closed-host', `${task.id} goes to ${host}, which takes no servers since ${(now - closed) / 1000} s`);
     const companions = this.#cloud.companions(task.serverId, host);
     if (companions === null || !companions.policy.includes('anti-affinity')) return;
     for (const member of companions.members) {
       const since = this.#companionsSince.get(`${member}@${host}`);
       if (since !== undefined && now - since > 2 * RACE_MS)
-        this.#breach(
+        this.breach(
           'group',
           `${task.id} goes to ${host}, where ${member} of its group is since ${(now - since) / 1000} s`,
         );
@@ -553,7 +547,7 @@ export class Checker {
       .migrations()
       .filter((one) => one.byKronos && mine.has(one.server) && RUNNING.has(one.status)).length;
     if (running > this.#rules.maxConcurrentMigrations)
-      this.#breach('caps', `${running} migrations run in ${aggregate}, and ${this.#rules.maxConcurrentMigrations} may`);
+      this.breach('caps', `${running} migrations run in ${aggregate}, and ${this.#rules.maxConcurrentMigrations} may`);
   }
 
   /** Looks at the cloud: since when servers are where they are, and hosts closed. Called every few simulated seconds. */
@@ -583,15 +577,15 @@ export class Checker {
 
   /** Everything that must finish has finished: looked at once the faults have been over for long enough. */
   settled(calmMs: number, aggregates: readonly string[]): void {
-    for (const id of this.unfinished(calmMs)) this.#breach('liveness', `${id} has no final result`);
+    for (const id of this.unfinished(calmMs)) this.breach('liveness', `${id} has no final result`);
     for (const plan of this.#plans.values())
       if (plan.releasedMs !== null && plan.releasedMs < calmMs && !plan.dispatched)
-        this.#breach('liveness', `${plan.id} was released and never dispatched`);
+        this.breach('liveness', `${plan.id} was released and never dispatched`);
     for (const name of aggregates) {
       const decided = this.#aggregate(name).lastDecidedSnapshotMs;
       const age = this.#now() - decided;
       if (age > 4 * this.#rules.intervalMs)
-        this.#breach('liveness', `nothing was decided in ${name} for ${Math.round(age / 1000)} s`);
+        this.breach('liveness', `nothing was decided in ${name} for ${Math.round(age / 1000)} s`);
     }
   }
 }

@@ -33,6 +33,8 @@ export interface Stage {
   /** Tasks without a final result, and plans that wait for approval. */
   openTasks(): readonly string[];
   after(ms: number, act: () => void): void;
+  /** Calls once, with the process that wrote it, when the next event of a type is stored. */
+  onNext(type: string, act: (process: string) => void): void;
 }
 
 export interface Fault {
@@ -75,6 +77,27 @@ const POST = { api: 'compute', method: 'POST', path: '/action$', probability: 1 
 
 export const kinds: Readonly<Record<string, Kind>> = {
   kill: { perDay: 30, act: (stage, chance) => stage.kill(anyProcess(stage, chance), seconds(chance, 0.5, 120)) },
+  // Most mistakes show only when something happens right after an event: waits for one and hits who wrote it.
+  moment: {
+    perDay: 200,
+    act(stage, chance) {
+      const type = chance.pick([
+        'migration.started',
+        'migration.started',
+        'migration.started',
+        'migration.observed',
+        'migration.completed',
+        'migration.failed',
+        'migration.requested',
+        'cycle.decided',
+        'plan.dispatched',
+      ]);
+      const delayMs = seconds(chance, 0.0005, 5);
+      const lastsMs = seconds(chance, 0.5, 90);
+      const what = chance.pick(['kill', 'kill', 'pause', 'pause', 'cut', 'stall'] as const);
+      stage.onNext(type, (process) => stage.after(delayMs, () => stage[what](process, lastsMs)));
+    },
+  },
   terminate: {
     perDay: 12,
     act: (stage, chance) => stage.terminate(anyProcess(stage, chance), seconds(chance, 0.5, 60)),

@@ -12,6 +12,7 @@ const HELP = `Run Kronos in a simulation: virtual time, faults and orders drawn 
   --hosts N         hosts (10)
   --vms N           VMs (60)
   --replicas N      replicas of each service (2)
+  --trouble X       how often faults come, relative to their usual rates (drawn)
   --faults LIST     run only these faults of the seed, by number, or "none"
   --shrink          find a small set of faults that still breaks the same rule
   --bug NAME        plant this bug of test/simulation/bugs.ts
@@ -30,6 +31,7 @@ const { values } = parseArgs({
     hosts: { type: 'string' },
     vms: { type: 'string' },
     replicas: { type: 'string' },
+    trouble: { type: 'string' },
     faults: { type: 'string' },
     shrink: { type: 'boolean' },
     'go-on': { type: 'boolean' },
@@ -46,7 +48,10 @@ if (values.help === true) {
   process.exit(0);
 }
 
-function number(name: 'seed' | 'seeds' | 'days' | 'aggregates' | 'hosts' | 'vms' | 'replicas', or: number): number {
+function number(
+  name: 'seed' | 'seeds' | 'days' | 'aggregates' | 'hosts' | 'vms' | 'replicas' | 'trouble',
+  or: number,
+): number {
   const text = values[name];
   if (text === undefined) return or;
   const value = Number(text);
@@ -69,6 +74,7 @@ const asked: Asked = {
   hosts: number('hosts', defaultAsked.hosts),
   vms: number('vms', defaultAsked.vms),
   replicas: number('replicas', defaultAsked.replicas),
+  trouble: values.trouble === undefined ? null : number('trouble', 1),
   only:
     values.faults === undefined
       ? null
@@ -82,7 +88,7 @@ const when = (ms: number): string => {
   return `day ${day} ${new Date(ms).toISOString().slice(11, 23)}`;
 };
 const reproduce = (one: Asked): string =>
-  `npm run simulate -- --seed ${one.seed} --days ${one.days} --aggregates ${one.aggregates} --hosts ${one.hosts} --vms ${one.vms} --replicas ${one.replicas}${one.only === null ? '' : ` --faults ${[...one.only].join(',') || 'none'}`}`;
+  `npm run simulate -- --seed ${one.seed} --days ${one.days} --aggregates ${one.aggregates} --hosts ${one.hosts} --vms ${one.vms} --replicas ${one.replicas}${one.trouble === null ? '' : ` --trouble ${one.trouble}`}${one.only === null ? '' : ` --faults ${[...one.only].join(',') || 'none'}`}`;
 
 /** The same run with as few faults as still break the same rule. */
 async function shrink(report: Report): Promise<Asked> {

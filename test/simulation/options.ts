@@ -12,6 +12,8 @@ export interface Asked {
   readonly vms: number;
   /** Of each service. */
   readonly replicas: number;
+  /** How often faults come, relative to their usual rates; null: the seed draws it. */
+  readonly trouble: number | null;
   /** Only faults with these numbers; null: all. */
   readonly only: ReadonlySet<number> | null;
   readonly verbose: boolean;
@@ -24,6 +26,7 @@ export const defaultAsked: Asked = {
   hosts: 10,
   vms: 60,
   replicas: 2,
+  trouble: null,
   only: null,
   verbose: false,
 };
@@ -58,8 +61,10 @@ export interface Drawn {
 
 export function draw(asked: Asked): Drawn {
   const chance = new Chance(`options/${asked.seed}`);
-  const intervalSeconds = chance.pick([60, 120, 180, 300]);
+  // A large cloud is looked at less often: most of what a run costs is looking.
+  const intervalSeconds = chance.pick(asked.vms > 200 ? [300, 600] : [60, 120, 180, 300]);
   const planTtlSeconds = chance.pick([900, 1800, 3600]);
+  const trouble = chance.pick([0.3, 1, 1, 2, 3]);
   return {
     intervalSeconds,
     cooldownSeconds: chance.pick([120, 300, 600]),
@@ -81,7 +86,7 @@ export function draw(asked: Asked): Drawn {
     retryBackoffSeconds: chance.pick([5, 30]),
     checkpointSeconds: chance.pick([120, 600, 3600]),
     idsFirst: chance.flip(0.7),
-    trouble: chance.pick([0.3, 1, 1, 2, 3]),
+    trouble: asked.trouble ?? trouble,
     grouped: chance.between(0.1, 0.5),
     varying: chance.between(0.2, 0.8),
   };

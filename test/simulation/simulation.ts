@@ -5,6 +5,7 @@ import { messageId, subject } from '@kronos/contracts';
 import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
 import { openSim } from '@kronos/simcloud';
 import { headers } from '@nats-io/transport-node';
+import { audit } from './audit.ts';
 import { Chance } from './chance.ts';
 import { type Breach, Checker, type CloudRecord } from './checker.ts';
 import { drawFaults, type Fault, kinds, type Stage } from './faults.ts';
@@ -17,6 +18,8 @@ const DAY_MS = 86_400_000;
 /** A service that ends by itself is started again after this, as a supervisor does it. */
 const RESTART_MS = 2_000;
 const LOOK_MS = 10_000;
+/** The audit takes no time of the simulation but that of its requests. */
+const AUDIT_MS = 3_600_000;
 /** How often an operator looks for servers that are stuck. */
 const RESET_MS = 1_800_000;
 const OVER = new Set(['completed', 'failed', 'error', 'cancelled', 'confirmed', 'reverted', 'done']);
@@ -42,6 +45,18 @@ export interface Observer {
   /** Ends the run at the first breach. */
   readonly stopAtBreach?: boolean;
 }
+
+interface Stored {
+  readonly type: string;
+  readonly by: { readonly instance: string };
+}
+const parsed = (message: StoredMessage): Stored => {
+  try {
+    return JSON.parse(new TextDecoder().decode(message.data)) as Stored;
+  } catch {
+    return { type: 'unreadable', by: { instance: '' } };
+  }
+};
 
 interface Slot {
   readonly service: ServiceName;
@@ -75,6 +90,8 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   let messages = 0;
   const published: { readonly subject: string; readonly data: Uint8Array }[] = [];
   const openTasks = new Set<string>();
+  /** Who waits for the next event of a type. */
+  const awaited = new Map<string, ((process: string) => void)[]>();
   const kronosRequests = new Set<string>();
   const record: CloudRecord = {
     host: (server) => cloud.servers.get(server)?.host ?? null,
@@ -134,6 +151,14 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     }
     sim.settle();
     checker.stored(stream, message);
+    if (awaited.size > 0 && message.subject.startsWith('kronos.')) {
+      const body = parsed(message);
+      const [next] = awaited.get(body.type) ?? [];
+      if (next !== undefined) {
+        awaited.get(body.type)?.shift();
+        next(body.by.instance.replace(/-\d+$/, ''));
+      }
+    }
     if (message.subject.startsWith('kronos.results.') || message.subject.startsWith('kronos.migrations.')) {
       const { type, data } = JSON.parse(new TextDecoder().decode(message.data)) as {
         type: string;
@@ -304,6 +329,10 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     },
     openTasks: () => [...openTasks],
     after: (ms, act) => void world.after(ms, act),
+    onNext(type, act) {
+      const waiting = awaited.get(type) ?? [];
+      awaited.set(type, [...waiting, act].slice(-3));
+    },
   };
 
   // ---------------------------------------------------------------- the run
@@ -362,6 +391,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   if (!ended) {
     // From here on nothing goes wrong any more, and everything that must finish finishes.
     calm = true;
+    awaited.clear();
     nats.calm();
     cloudNetwork.calm();
     sim.act({ act: 'mendAll' });
@@ -384,6 +414,21 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       () => ended || (world.wall - calmMs > 1_800_000 && checker.unfinished(calmMs).length === 0),
     );
     checker.settled(calmMs, aggregates);
+  }
+  if (!ended) {
+    const auditor = new Process(world, 'auditor', chance);
+    let done = false;
+    const audited = nats
+      .connect(auditor)
+      .then((log) => audit(log, chance.fork('audit'), (rule, text) => checker.breach(rule, text)));
+    audited.then(
+      () => {
+        done = true;
+      },
+      (error: unknown) => world.fail(error),
+    );
+    await world.run(world.now + AUDIT_MS, () => done);
+    if (!done) throw new Error('the audit did not end');
   }
   for (const slot of slots) slot.process?.kill();
 

@@ -1,0 +1,79 @@
+/** What is looked at after a run, with the services' own folds: the state from anywhere is the same, and decisions replay. */
+import { newestCheckpoint } from '@kronos/checkpoints';
+import { type CycleDecided, canonicalJson, type SnapshotTaken } from '@kronos/contracts';
+import { digest, runCycle } from '@kronos/cycle';
+import { type EventLog, MissingObject } from '@kronos/eventlog';
+import { aggregateState, createFolder, type LogState, toParts } from '@kronos/projections';
+import type { Chance } from './chance.ts';
+
+/** Decisions that are made again: planning is most of what a run costs. */
+const REPLAYED = 40;
+
+const digestOf = (state: LogState): string => digest(toParts(state, 'audit'));
+
+/** Calls `breach` for each thing that is wrong. */
+export async function audit(
+  log: EventLog,
+  chance: Chance,
+  breach: (rule: string, text: string) => void,
+): Promise<void> {
+  const checkpoints = new Set<number>();
+  for await (const { message, problem } of log.tail({ families: ['ledger'], since: 'all', end: true }))
+    if (problem === undefined && message.type === 'state.checkpointed') checkpoints.add(message.data.sequence);
+  const snapshots = new Map<string, SnapshotTaken>();
+  for await (const { message, problem } of log.replaySnapshots())
+    if (problem === undefined) snapshots.set(message.data.snapshotId, message);
+  const decisions: CycleDecided[] = [];
+  for await (const { event } of log.replay()) if (event.type === 'cycle.decided') decisions.push(event);
+  // Plans first: they are made of more than the others.
+  const chosen = chance
+    .shuffle(decisions.filter(({ data }) => snapshots.has(data.snapshotId)))
+    .sort((a, b) => Number(b.data.plan !== null) - Number(a.data.plan !== null))
+    .slice(0, REPLAYED);
+  const byBasis = Map.groupBy(chosen, ({ data }) => data.basis);
+
+  const folder = createFolder();
+  const starts: { readonly sequence: number; readonly folder: ReturnType<typeof createFolder> }[] = [];
+  for (const sequence of [...checkpoints].sort((a, b) => a - b)) {
+    const state = await newestCheckpoint(
+      log,
+      ({ problem }) => breach('state', `the checkpoint at ${sequence} cannot be used: ${problem}`),
+      sequence,
+    );
+    if (state !== null && state.sequence === sequence) starts.push({ sequence, folder: createFolder(state) });
+  }
+  for await (const stored of log.replay()) {
+    folder.apply(stored);
+    for (const start of starts) if (start.sequence < stored.sequence) start.folder.apply(stored);
+    for (const decided of byBasis.get(stored.sequence) ?? []) {
+      const again = await decideAgain(log, folder.snapshot(), decided, snapshots);
+      if (again !== null) breach('replay', `${decided.data.snapshotId}: ${again}`);
+    }
+  }
+  const whole = digestOf(folder.snapshot());
+  for (const start of starts)
+    if (digestOf(start.folder.snapshot()) !== whole)
+      breach('state', `the state from the checkpoint at ${start.sequence} differs from that from the first event`);
+}
+
+/** What differs when the decision is made again; null when nothing does. */
+async function decideAgain(
+  log: EventLog,
+  state: LogState,
+  { aggregate, data }: CycleDecided,
+  snapshots: ReadonlyMap<string, SnapshotTaken>,
+): Promise<string | null> {
+  const taken = snapshots.get(data.snapshotId);
+  if (taken === undefined) return null;
+  const one = aggregateState(state, aggregate);
+  if (one.configured === null) return 'the log names no options at its basis';
+  try {
+    const snapshot = await log.getSnapshot(taken);
+    const { digests } = runCycle({ snapshot, state: one, options: one.configured.options });
+    const differing = Object.entries(digests).filter(([name, value]) => Reflect.get(data.digests, name) !== value);
+    return differing.length === 0 ? null : `other ${differing.map(([name]) => name).join(', ')}`;
+  } catch (error) {
+    if (error instanceof MissingObject) return null;
+    return `cannot be made again: ${canonicalJson(String(error))}`;
+  }
+}
