@@ -78,6 +78,13 @@ export const causes = {
     apart: [],
     explains: 'everything',
   },
+  'log-in-doubt': {
+    severity: 'alarm',
+    remedy: 'State which log it is: `kronos archive restore DIRECTORY`, or `kronos provision --new-log`.',
+    section: 'kronosnotready',
+    apart: [],
+    explains: ['service-unready', 'event-unreadable', ...work],
+  },
   'storage-full': {
     severity: 'alarm',
     remedy: 'Free disk space on the NATS servers, or raise max_file of their JetStream.',

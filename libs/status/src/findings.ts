@@ -224,6 +224,8 @@ function unready({ service, instance, state, failing }: Heartbeat): Finding[] {
         return { code: 'openstack-unread', place, about: service, text: `OpenStack is not read: ${brief(reason)}` };
       case 'prometheus':
         return { code: 'prometheus-unread', place, about: service, text: `Prometheus is not read: ${brief(reason)}` };
+      case 'identity':
+        return { code: 'log-in-doubt', place: {}, about: LOG_STREAM, text: reason };
       case 'options':
         return { code: 'options-conflict', place, about, text: reason };
       case 'clock':
@@ -376,6 +378,9 @@ function decisions({ aggregate, state, lastDecision }: AggregateInput, nowMs: nu
       place: { aggregate, event: String(unreadable.sequence) },
       about: aggregate,
       text: `event ${unreadable.sequence} (${unreadable.claimedType} version ${unreadable.claimedVersion ?? '?'}) cannot be read: nothing is planned`,
+      ...(unreadable.remedy === 'skip'
+        ? { remedy: 'No version can read it. Find out who wrote it, then have it skipped; see the runbook.' }
+        : {}),
     });
   for (const { id, release } of undispatched(state))
     if (release !== null && nowMs - release.atMs > DISPATCH_MS)

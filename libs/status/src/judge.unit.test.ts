@@ -385,6 +385,22 @@ describe('moves that went wrong', () => {
   });
 });
 
+it('a log that is in doubt is one alarm, whoever says so', () => {
+  const doubt = { failing: [{ check: 'identity', reason: 'the log ends at 60, and a checkpoint has seen 1571' }] };
+  const facts = wellFacts(undefined, {
+    heartbeats: serviceNames.map((service) => heartbeat(service, nowMs, service === 'scorer' ? {} : doubt)),
+    input: { undecidedSinceMs: nowMs - 80_000 },
+  });
+  expect(judge(facts)).toMatchObject([
+    {
+      code: 'log-in-doubt',
+      about: 'KRONOS_LOG',
+      text: doubt.failing[0]?.reason,
+      explains: [{ code: 'snapshot-undecided' }],
+    },
+  ]);
+});
+
 describe('one cause gives one alarm', () => {
   const one = (facts: Facts, code: CauseCode, explains: readonly CauseCode[]) => {
     const [alarm, ...others] = judge(facts);
