@@ -123,6 +123,7 @@ async function start(order: StartOrder): Promise<Parts> {
     concurrency: order.concurrency,
     by: { service: 'executor', instance: order.instance, version: '0' },
     clock: systemClock,
+    clockProblem: () => null,
     logger: createLogger({ service: order.instance, version: '0', level, format: 'json' }),
     tracer: trace.getTracer('faults'),
     meters: holding(taskMeters(metrics.instruments), order),

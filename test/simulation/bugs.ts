@@ -97,8 +97,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'start without expectation',
     file: RUN,
-    find: 'const options = { expectedLastSequence: command.expected, timeoutMs',
-    replace: 'const options = { timeoutMs',
+    find: '          expectedLastSequence: command.expected,\n          timeoutMs',
+    replace: '          timeoutMs',
   },
   {
     name: 'a duplicate start taken for the own one',
@@ -109,7 +109,7 @@ export const bugs: readonly Bug[] = [
   {
     name: 'conflict taken for success',
     file: RUN,
-    find: "if (error instanceof AppendConflict) return 'conflict';",
+    find: "if (error instanceof AppendConflict || error instanceof AppendWithdrawn) return 'conflict';",
     replace: "if (error instanceof AppendConflict) return 'appended';",
   },
   {
@@ -117,7 +117,7 @@ export const bugs: readonly Bug[] = [
     file: RUN,
     find: "      case 'appendStarted': {\n",
     replace:
-      "      case 'appendStarted': {\n        await this.#deps.reader.refresh();\n        command = { ...command, expected: this.#log().expected };\n",
+      "      case 'appendStarted': {\n        const late = await this.#deps.reader.refresh(task.aggregate);\n        command = { ...command, expected: late.expectedOn(this.#results) };\n",
   },
   // ---- the start rule
   {

@@ -1,7 +1,9 @@
 /** The services of Kronos as processes of the simulation: their real code, composed as each `main.ts` does it. */
 import { foldLog } from '@kronos/checkpoints';
 import { type Config, engineOptions, storageLimits } from '@kronos/config';
-import { bucketNames, type Policy, streamNames } from '@kronos/contracts';
+import { type ClockCheck, checkClock } from '@kronos/connect';
+import { type Actor, bucketNames, type Policy, streamNames } from '@kronos/contracts';
+import type { EventLog, LogView } from '@kronos/eventlog';
 import { createExecutor, providers, taskMeters, taskOptions } from '@kronos/executor';
 import { createNova, createPlacement, createSession } from '@kronos/openstack';
 import { createPrometheus } from '@kronos/prometheus';
@@ -145,6 +147,23 @@ const scorer: Start = async (site, process, fail) => {
   };
 };
 
+/** Compares the clock of a process with the server's, as each service does. */
+const clockOf = (
+  site: Site,
+  process: Process,
+  by: Actor,
+  log: Pick<EventLog, 'readClock'>,
+  view?: Pick<LogView<unknown>, 'changes'>,
+): Promise<ClockCheck> =>
+  checkClock({
+    log,
+    ...(view === undefined ? {} : { view }),
+    by,
+    clock: process.clock,
+    maxSkewMs: site.config.engine.maxClockSkew * 1000,
+    onProblem: () => undefined,
+  });
+
 const planner: Start = async (site, process, fail) => {
   const { config } = site;
   const log = await site.nats.connect(process);
@@ -156,12 +175,15 @@ const planner: Start = async (site, process, fail) => {
     ackWaitSeconds: config.nats.ackWait,
   });
   const view = await foldLog(log);
+  const by: Actor = { service: 'planner', instance: process.name, version };
+  const clockCheck = await clockOf(site, process, by, log, view);
   const one = createPlanner({
     log,
     view,
     aggregates: site.aggregates,
     options: engineOptions(config),
-    by: { service: 'planner', instance: process.name, version },
+    by,
+    clockProblem: clockCheck.problem,
     logger: loggerOf(site, 'planner', process),
     tracer,
     meters: { decided: () => undefined, notDecided: () => undefined, dispatched: () => undefined },
@@ -170,6 +192,7 @@ const planner: Start = async (site, process, fail) => {
   one.run().catch(fail);
   return {
     async stop() {
+      clockCheck.stop();
       await one.stop();
       await view.close();
       await log.close();
@@ -188,6 +211,8 @@ const executor: Start = async (site, process, fail) => {
     ackWaitSeconds: config.nats.ackWait,
   });
   const view = await foldLog(log);
+  const by: Actor = { service: 'executor', instance: process.name, version };
+  const clockCheck = await clockOf(site, process, by, log, view);
   const cloud = cloudOf(site, process);
   const { executor: options } = config;
   const one = createExecutor({
@@ -205,7 +230,8 @@ const executor: Start = async (site, process, fail) => {
     },
     ackWaitMs: config.nats.ackWait * 1000,
     concurrency: 2000,
-    by: { service: 'executor', instance: process.name, version },
+    by,
+    clockProblem: clockCheck.problem,
     clock: process.clock,
     logger: loggerOf(site, 'executor', process),
     tracer,
@@ -214,6 +240,7 @@ const executor: Start = async (site, process, fail) => {
   one.done.catch(fail);
   return {
     async stop() {
+      clockCheck.stop();
       await one.stop();
       await view.close();
       await log.close();
@@ -232,7 +259,8 @@ const ledger: Start = async (site, process, fail) => {
     taskConsumers: [],
     limits: storageLimits(config),
   });
-  const stopping = new AbortController();
+  const by: Actor = { service: 'ledger', instance: process.name, version };
+  const clockCheck = await clockOf(site, process, by, log);
   const one = await startLedger({
     log,
     options: {
@@ -243,21 +271,21 @@ const ledger: Start = async (site, process, fail) => {
       console: false,
       archive: null,
     },
-    by: { service: 'ledger', instance: process.name, version },
+    by,
+    clockProblem: clockCheck.problem,
     logger,
     metrics: metrics.instruments,
     onScrape: () => undefined,
     // It never listens.
     http: new HttpServer({ address: '127.0.0.1', port: 0, portOption: 'ledger_port', log: logger, metrics }),
     tracer,
-    stopping: stopping.signal,
     clock: process.clock,
   });
   one.done?.catch(fail);
   return {
-    async stop() {
-      stopping.abort(new Error('stopped'));
-      await one.stop();
+    stop() {
+      clockCheck.stop();
+      return one.stop();
     },
   };
 };

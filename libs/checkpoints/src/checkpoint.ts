@@ -10,17 +10,7 @@ import {
   streamNames,
 } from '@kronos/contracts';
 import { BadObject, digestOf, type EventLog, MissingObject } from '@kronos/eventlog';
-import {
-  anchorOf,
-  type CheckpointPart,
-  fromParts,
-  installationAt,
-  type Json,
-  type LogIdentity,
-  type LogState,
-  toParts,
-} from '@kronos/projections';
-import { readIdentity } from './identity.ts';
+import { anchorOf, type CheckpointPart, fromParts, type Json, type LogState, toParts } from '@kronos/projections';
 
 /** States above this go to the object store; the message names them. */
 const MAX_INLINE_BYTES = 256 * 1024;
@@ -54,23 +44,14 @@ export async function newestCheckpoint(
     if (found === undefined) bySequence.set(sequence, [delivered.message]);
     else found.push(delivered.message);
   }
-  const identity = await readIdentity(log);
+  const last = await log.lastSequence(streamNames.log);
   for (const [sequence, messages] of [...bySequence].sort(([a], [b]) => b - a)) {
-    const problem = ofAnotherLog(identity, sequence, messages);
+    const problem = sequence > last ? `the log ends at ${last}` : null;
     const tried = problem === null ? await restore(log, messages) : problem;
     if (typeof tried !== 'string') return tried;
     onPassedOver({ sequence, problem: tried });
   }
   return null;
-}
-
-/** Why a checkpoint cannot be of this log; null where it may be. */
-function ofAnotherLog(identity: LogIdentity, sequence: number, messages: readonly StateCheckpointed[]): string | null {
-  if (sequence > identity.lastSequence) return `the log ends at ${identity.lastSequence}`;
-  const own = installationAt(identity, sequence);
-  const other = messages.find(({ data }) => data.installationId !== undefined && data.installationId !== own);
-  if (other === undefined) return null;
-  return `${other.aggregate}: it is of installation ${other.data.installationId ?? '(none)'}, and the log there of ${own ?? '(none)'}`;
 }
 
 /** The state that these messages hold, or what is wrong with them. */
@@ -114,7 +95,6 @@ export async function writeCheckpoint(
   anchor: string,
   by: Actor,
   nowMs: number,
-  installationId: string | null = null,
 ): Promise<void> {
   for (const part of toParts(state, anchor)) {
     const { aggregate, sequence, foldVersion } = part;
@@ -132,7 +112,7 @@ export async function writeCheckpoint(
       by,
       correlationId: id,
       causationId: null,
-      data: { sequence, foldVersion, digest: digestOf(bytes), state: large ? null : part.state, body, installationId },
+      data: { sequence, foldVersion, digest: digestOf(bytes), state: large ? null : part.state, body },
     });
   }
 }

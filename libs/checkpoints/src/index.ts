@@ -1,5 +1,2 @@
 export * from './checkpoint.ts';
 export * from './fold.ts';
-export * from './guard.ts';
-export * from './identity.ts';
-export * from './provision.ts';

@@ -122,4 +122,43 @@ describe("the operator's NATS user", () => {
     expect(JSON.parse(out)).toMatchObject({ restored: 1 });
     expect(server.logText()).not.toMatch(/Violation.*"restorer"/);
   });
+
+  describe('with a wrong clock', () => {
+    const strict = { KRONOS_CONFIG: '', OS_ENGINE__MAX_CLOCK_SKEW: '5' };
+    const at = (line: string, byMs: number) =>
+      kronos(line.split(' '), { env: { ...strict, KRONOS_CONFIG: config('operator') }, nowMs: Date.now() + byMs });
+
+    it.each([
+      ['slow', -25 * 60_000, 'behind'],
+      ['fast', 25 * 60_000, 'ahead of'],
+    ])('a %s one: a command that starts something is refused, and nothing is asked', async (_, byMs, how) => {
+      const log = await connectEventLog({
+        servers: [server.url],
+        name: 'viewer',
+        user: 'viewer',
+        password: 'pw-viewer',
+      });
+      const before = await log.lastSequence('KRONOS_LOG');
+      const said = await at('resume gpu', byMs);
+      expect(said.status).not.toBe(0);
+      expect(said.err).toMatch(
+        new RegExp(`the clock of this machine is \\d+\\.\\d s ${how} the NATS server's.*nothing was asked`),
+      );
+      expect(await log.lastSequence('KRONOS_LOG')).toBe(before);
+      await log.close();
+    });
+
+    it('a command that only stops something is given, with a warning', async () => {
+      const said = await at('pause gpu', -25 * 60_000);
+      expect(said.status).toBe(0);
+      expect(said.err).toContain('behind');
+      expect((await at('resume gpu', 0)).status).toBe(0);
+    });
+
+    it('of no more than max_clock_skew, nothing is said', async () => {
+      const said = await at('pause general', -2_000);
+      expect([said.status, said.err]).toEqual([0, '']);
+      expect((await at('resume general', 0)).err).toBe('');
+    });
+  });
 });

@@ -1,5 +1,7 @@
 /** The only access to time. Services and libraries take a {@link Clock} as an argument; tests and the simulation give their own. */
 
+export * from './skew.ts';
+
 /** Both clocks at one moment. */
 export interface Reading {
   /** Monotonic clock, ms from an arbitrary start. It never steps. */

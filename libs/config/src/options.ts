@@ -308,7 +308,7 @@ export const options = {
     max_clock_skew: seconds(5, {
       min: 0.1,
       by: SERVICES,
-      help: "A reader that sees an event's time differ by more than this from the NATS server's stamp warns and is not ready; such a snapshot is not planned.",
+      help: "A reader that sees an event's time differ by more than this from the NATS server's stamp warns and is not ready; such a snapshot is not planned. A service whose own clock differs by more from the server's decides and starts nothing.",
     }),
     opt_out: list(['kronos:exclude'], {
       by: NOVA,

@@ -3,6 +3,7 @@ import {
   AppendConflict,
   AppendRefused,
   AppendUnknown,
+  AppendWithdrawn,
   type EventLog,
   LogFull,
   StreamUnavailable,
@@ -44,7 +45,7 @@ export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation
       },
     };
     const result = await withSpan(tracer, spans.append, input, async (span) => {
-      const count = (outcome: 'appended' | 'duplicate' | 'conflict' | 'failed') => {
+      const count = (outcome: 'appended' | 'duplicate' | 'conflict' | 'withdrawn' | 'failed') => {
         metrics.appends.add(1, { family, outcome });
         span.setAttribute(attributes.outcome, outcome);
       };
@@ -54,11 +55,13 @@ export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation
         refusals.delete(streamOf[family]);
         return { written };
       } catch (error) {
-        count(error instanceof AppendConflict ? 'conflict' : 'failed');
+        const withdrawn = error instanceof AppendWithdrawn;
+        const lost = error instanceof AppendConflict;
+        count(lost ? 'conflict' : withdrawn ? 'withdrawn' : 'failed');
         if (NOT_TAKEN.some((kind) => error instanceof kind))
           refusals.set(streamOf[family], `${streamOf[family]}: ${(error as Error).message}`);
-        // That another was first is no failure of the span.
-        if (error instanceof AppendConflict) return { error };
+        // That another was first, or that the writer took it back, is no failure of the span.
+        if (lost || withdrawn) return { error };
         throw error;
       }
     });

@@ -36,8 +36,6 @@ export const authors: Readonly<Record<MessageType, readonly Service[]>> = {
   'migration.closed': ['operator'],
   'evaluation.requested': ['operator'],
   'state.checkpointed': ['ledger'],
-  'log.seen': ['ledger'],
-  'installation.created': ['provisioner'],
   'service.reported': ['scorer', 'planner', 'executor', 'ledger'],
 };
 

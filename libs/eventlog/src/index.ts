@@ -8,6 +8,7 @@ import { replay, replaySnapshots, type Scope, snapshots, streamOf, tail } from '
 import { Link } from './link.ts';
 import { loadSnapshot, Objects, snapshotTaken, storeSnapshot } from './objects.ts';
 import { provision, verify } from './provision.ts';
+import { readServerClock } from './serverClock.ts';
 import { Worker } from './tasks.ts';
 import type { AppendOptions, EventLog, EventLogHooks, Health, LogView, NatsOptions, ViewOptions } from './types.ts';
 import { streamInfo, View } from './view.ts';
@@ -68,6 +69,7 @@ export async function connectEventLog(
         lastSequence: state.last_seq,
       };
     },
+    readClock: () => readServerClock(link),
     replay: (range) => replay(link, scope, range),
     copy: (range) => copy(link, scope, range),
     restore: (events) => restore(link, events),

@@ -1,7 +1,7 @@
+import type { ServerReading } from '@kronos/clock';
 import type {
   Actor,
   Family,
-  LogMark,
   Message,
   MigrationRequested,
   ObjectRef,
@@ -251,8 +251,6 @@ export type SnapshotEnvelope = {
   readonly by: Actor;
   readonly correlationId?: string;
   readonly causationId: string | null;
-  /** The log when the snapshot was taken. */
-  readonly log?: LogMark;
 };
 
 export interface EventLog {
@@ -274,6 +272,8 @@ export interface EventLog {
   /** Last sequence of one subject, asked of the leader; 0: none. */
   lastSequenceOf(family: Family, aggregate: string): Promise<number>;
   usage(stream: string): Promise<StreamUsage>;
+  /** The server's clock, between two moments of the own one. @throws StreamUnavailable, NatsRefused, NotProvisioned */
+  readClock(): Promise<ServerReading>;
   /** KRONOS_LOG in order; ends at `to` (default: the last sequence at the start). @throws LogGap */
   replay(options?: { readonly from?: number; readonly to?: number }): AsyncIterable<ReplayedEvent>;
   /** KRONOS_LOG as it is stored, for an independent copy; ends at `to` (default: the last sequence at the start). @throws LogGap */

@@ -485,3 +485,25 @@ onEachServer('replay, snapshots and tail', (bench) => {
     expect(delivered?.traceparent).toBe(traceparent);
   });
 });
+
+onEachServer("the server's clock", (bench) => {
+  test('is read between two moments of the own clock, and leaves no consumer behind', async () => {
+    const { server, log } = await bench.provisioned();
+    for (let i = 0; i < 3; i++) {
+      const { beforeMs, serverMs, afterMs } = await log.readClock();
+      // The server is on this machine: its clock is the same one, in whole milliseconds or finer.
+      expect(serverMs).toBeGreaterThanOrEqual(beforeMs - 1);
+      expect(serverMs).toBeLessThanOrEqual(afterMs + 1);
+    }
+    const { jsm } = await bench.bare(server);
+    await until(async () => (await jsm.streams.info(LOG)).state.consumer_count === 0);
+  });
+
+  test('is not guessed when the server does not answer', async () => {
+    const { server } = await bench.provisioned();
+    const log = await bench.connect(server, { requestTimeoutMs: 200 });
+    server.pause();
+    expect(await failure(log.readClock())).toMatchObject({ code: 'KRONOS_STREAM_UNAVAILABLE' });
+    server.resume();
+  });
+});

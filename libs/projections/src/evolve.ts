@@ -688,9 +688,6 @@ export function createFolder(from: LogState = initialLogState()): Folder {
       case 'evaluation.requested':
         // Asks the scorer for a snapshot; nothing of it is remembered.
         break;
-      case 'installation.created':
-        // Says which log this is. Readers ask the log itself for it, before they fold anything.
-        break;
       default:
         event satisfies never;
     }
@@ -774,7 +771,6 @@ const ADDRESSES_ALL: ReadonlySet<string> = new Set([
   'migration.aborted',
   'migration.closed',
   'evaluation.requested',
-  'installation.created',
 ]);
 
 const hour = (ms: number): number => Math.floor(ms / 3_600_000);

@@ -90,8 +90,8 @@ export const metricSpecs = {
     kind: 'counter',
     name: 'kronos_log_appends_total',
     unit: '{message}',
-    help: 'Messages written to JetStream, by outcome; conflict: another writer was first.',
-    labels: { family: FAMILY, outcome: ['appended', 'duplicate', 'conflict', 'failed'] },
+    help: 'Messages written to JetStream, by outcome; conflict: another writer was first; withdrawn: it came too late.',
+    labels: { family: FAMILY, outcome: ['appended', 'duplicate', 'conflict', 'withdrawn', 'failed'] },
   },
   foldSequence: {
     kind: 'gauge',

@@ -84,6 +84,7 @@ async function compose(natsUrl: string, authUrl: string, busy: Busy, onMove: (fr
     concurrency: 2000,
     by: { service: 'executor', instance: 'bench', version: '0' },
     clock,
+    clockProblem: () => null,
     logger: createLogger({ service: 'executor', version: '0', level: 'silent', format: 'json' }),
     tracer: trace.getTracer('bench'),
     meters: {

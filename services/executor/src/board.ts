@@ -16,6 +16,8 @@ export interface BoardDeps {
   readonly refresh: () => Promise<LogPosition<AggregateState>>;
   readonly caps: Caps;
   readonly clock: Clock;
+  /** What is wrong with the own clock; null: nothing. By a wrong clock no task starts, and none ends as expired. */
+  readonly clockProblem: () => string | null;
   /** A task waits for a reason that it did not wait for before. */
   readonly onWait?: (task: Task, code: string, text: string) => void;
 }
@@ -42,6 +44,8 @@ interface Waiter {
 
 /** Events of which it is remembered what hosts they concerned; a pre-flight older than that is not fresh. */
 const REMEMBERED = 4096;
+/** How long a wrong clock keeps tasks waiting before it is looked at again. */
+const CLOCK_AGAIN_MS = 2_000;
 /** The longest sleep: durations that the board cannot foresee (a quarantine, a breaker) end within it. */
 const LONGEST_SLEEP_MS = 30_000;
 
@@ -155,16 +159,32 @@ export class StartBoard {
     );
   }
 
+  /** Why the task may not start by the log as it is folded now; null while it may. */
+  mayNotStart(task: Task): string | null {
+    const start = this.#judge(task, this.#deps.at().state);
+    if (start.kind === 'start') return null;
+    return start.kind === 'wait' ? start.text : `the task ${start.kind === 'end' ? 'must end' : 'was overtaken'}`;
+  }
+
   #judge(task: Task, state: AggregateState): Start {
+    const problem = this.#deps.clockProblem();
+    if (problem !== null)
+      return { kind: 'wait', code: 'clock', text: problem, untilMs: this.#deps.clock.read().wall + CLOCK_AGAIN_MS };
     const others = [...this.#granted.values()].filter((held) => held.taskId !== task.taskId);
     return judgeStart(state, task, others, this.#deps.clock.read().wall, this.#deps.caps);
   }
 
   #pump(whom: 'all' | readonly Waiter[]): void {
-    const { at, clock, caps, onWait } = this.#deps;
+    const { at, clock, clockProblem, caps, onWait } = this.#deps;
     if (this.#waiting.length === 0) return;
-    const { state } = at();
     const now = clock.read();
+    const problem = clockProblem();
+    if (problem !== null) {
+      for (const waiter of this.#waiting) this.#note(waiter, 'clock', problem, onWait);
+      this.#wakeAt(now.wall + CLOCK_AGAIN_MS, now.wall);
+      return;
+    }
+    const { state } = at();
     for (const [taskId, { attempt }] of this.#granted)
       if (state.tasks.get(taskId)?.slot?.attempt === attempt) this.#granted.delete(taskId);
     let used = countWith(state, this.#granted);
@@ -196,9 +216,14 @@ export class StartBoard {
     }
     // Of a look at some, the timer that was set for the others still holds.
     if (whom !== 'all' && this.#wakesAt <= soonest) return;
+    this.#wakeAt(soonest, now.wall);
+  }
+
+  /** Looks at every waiting task again at that time. */
+  #wakeAt(atMs: number, nowMs: number): void {
     this.close();
-    this.#wakesAt = soonest;
-    this.#timer = clock.after(Math.max(1, soonest - now.wall), () => this.pump());
+    this.#wakesAt = atMs;
+    this.#timer = this.#deps.clock.after(Math.max(1, atMs - nowMs), () => this.pump());
   }
 
   #note(waiter: Waiter, code: string, text: string, onWait: BoardDeps['onWait']): void {

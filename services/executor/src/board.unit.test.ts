@@ -20,12 +20,14 @@ function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
   log.configured();
   const planId = log.released(moves);
   const held: string[] = [];
+  const clock: { problem: string | null } = { problem: null };
   const at = () => ({ state: log.state(), sequence: log.events.length, expectedOn: () => log.events.length });
   const board = new StartBoard({
     aggregate: 'gpu',
     at,
     refresh: async () => at(),
     caps: { ...roomy, ...caps },
+    clockProblem: () => clock.problem,
     clock: { ...systemClock, read: () => ({ mono: performance.now(), wall: log.nowMs }) },
     onWait: (task, code) => held.push(`${task.taskId.split('-').at(-1)} ${code}`),
   });
@@ -55,7 +57,7 @@ function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
   };
   const open = async (waiting: Promise<Leave>): Promise<boolean> =>
     (await Promise.race([waiting, new Promise((resolve) => setTimeout(() => resolve('open'), 20))])) === 'open';
-  return { log, board, task, wait, noticed, open, held, id: (step: number) => `${planId}-s${step}` };
+  return { log, clock, board, task, wait, noticed, open, held, id: (step: number) => `${planId}-s${step}` };
 }
 
 const two: readonly StepInput[] = [
@@ -173,5 +175,41 @@ describe('the board of an aggregate', () => {
     expect(await waiting).toEqual({ kind: 'draining' });
     expect(board.waiting).toBe(0);
     board.close();
+  });
+});
+
+describe('a wrong clock', () => {
+  it('starts nothing, and ends nothing as expired', async () => {
+    const { clock, log, wait, open, held, noticed } = setUp(two);
+    clock.problem = 'the clock is 7200.0 s ahead';
+    log.pass(7200);
+    const waiting = wait(1);
+    expect(await open(waiting)).toBe(true);
+    expect(held).toEqual(['s1 clock']);
+    log.pass(-7200);
+    clock.problem = null;
+    await noticed();
+    expect(await waiting).toMatchObject({ kind: 'mayStart' });
+  });
+
+  it('forbids a start that was allowed before, until the bytes of the append leave', async () => {
+    const { clock, board, task, wait } = setUp(two);
+    await wait(1);
+    expect(board.mayNotStart(task(1))).toBeNull();
+    clock.problem = 'the clock is 600.0 s behind';
+    expect(board.mayNotStart(task(1))).toContain('behind');
+  });
+});
+
+describe('leave to start', () => {
+  it('ends with a pause or a cancellation that comes before the append leaves', async () => {
+    const { log, board, task, wait, id } = setUp(two);
+    await wait(1);
+    log.paused();
+    expect(board.mayNotStart(task(1))).toContain('paused');
+    log.resumed();
+    expect(board.mayNotStart(task(1))).toBeNull();
+    log.cancelled(id(1));
+    expect(board.mayNotStart(task(1))).toContain('must end');
   });
 });

@@ -79,6 +79,7 @@ async function executorOn(
     concurrency: 100,
     by: { service: 'executor', instance: name, version: '0' },
     clock: systemClock,
+    clockProblem: () => null,
     logger: createLogger({ service: name, version: '0', level: process.env.TEST_LOG ?? 'silent', format: 'json' }),
     tracer: trace.getTracer('test'),
     meters: taskMeters(metrics.instruments),

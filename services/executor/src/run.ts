@@ -3,6 +3,7 @@ import { type Actor, type MigrationRequested, moveEnd, sentence, subject } from 
 import {
   AppendConflict,
   AppendUnknown,
+  AppendWithdrawn,
   type EventLog,
   type LogPosition,
   type TaskDelivery,
@@ -189,7 +190,12 @@ class Shell {
       case 'appendStarted': {
         const began = clock.read().mono;
         const event = startedEvent(task, this.#origin(), command);
-        const options = { expectedLastSequence: command.expected, timeoutMs: this.#deps.options.postWindowMs };
+        const options = {
+          expectedLastSequence: command.expected,
+          timeoutMs: this.#deps.options.postWindowMs,
+          // A pause, a cancellation or a wrong clock may have come while the append waited for NATS.
+          veto: () => this.#deps.board.mayNotStart(task),
+        };
         const written = await this.#append(() => log.append(event, options));
         if (written === 'appended') {
           const text = command.forced ? 'migration started, past the scheduler (force)' : 'migration started';
@@ -340,7 +346,7 @@ class Shell {
     try {
       return (await write()).duplicate ? 'conflict' : 'appended';
     } catch (error) {
-      if (error instanceof AppendConflict) return 'conflict';
+      if (error instanceof AppendConflict || error instanceof AppendWithdrawn) return 'conflict';
       if (!(error instanceof AppendUnknown))
         this.#deps.logger.error({ ...this.about, err: error }, 'the event log did not take an event');
       await this.#deps.clock.sleep(500, this.#delivery.lost);

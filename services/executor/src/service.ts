@@ -1,13 +1,6 @@
 import { foldLog } from '@kronos/checkpoints';
 import { type Config, scopeOf, storageLimits } from '@kronos/config';
-import {
-  awaitTrustedLog,
-  connectLog,
-  healthCheck,
-  holdThroughReplacement,
-  openCloud,
-  reportService,
-} from '@kronos/connect';
+import { checkClock, connectLog, healthCheck, logClock, openCloud, reportService } from '@kronos/connect';
 import { streamNames } from '@kronos/contracts';
 import { aggregateState, slots } from '@kronos/projections';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
@@ -50,25 +43,22 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
     });
     const by = { service: 'executor', instance, version } as const;
     const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock: systemClock });
-    const guard = await awaitTrustedLog({
-      log,
-      clock: systemClock,
-      // Its NATS user may not read snapshots: the planner compares them.
-      snapshotsOf: [],
-      needsLedger: config.ledger.archiveDir !== null,
-      logger,
-      http,
-      stopping,
-    });
     const view = await foldLog(log, {
       onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is passed over'),
+    });
+    const clockCheck = await checkClock({
+      log,
+      view,
+      by,
+      clock: systemClock,
+      maxSkewMs: config.engine.maxClockSkew * 1000,
+      onProblem: (problem) => logClock(logger, problem),
     });
     const cloud = openCloud(config, process.env, metrics);
     const { executor: options } = config;
     const executor = createExecutor({
       log,
       view,
-      guard,
       aggregates,
       cloud: { ...cloud, providerOf: providers(cloud.nova, systemClock) },
       check: { aggregates: config.engine.aggregates, optOut: config.engine.optOut, force: options.force },
@@ -83,6 +73,7 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
       concurrency: CONCURRENCY,
       by,
       clock: systemClock,
+      clockProblem: clockCheck.problem,
       logger,
       tracer,
       meters: tracedStages(taskMeters(metrics), tracer),
@@ -90,6 +81,7 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
     logger.info({ aggregates, dryRun: options.dryRun, force: options.force }, 'serving');
     http.check('nats', () => healthCheck(log.healthy()));
     http.check('log', () => healthCheck(view.healthy()));
+    http.check('clock', clockCheck.check);
     onScrape(() => {
       const { state, sequence } = view.at();
       metrics.foldSequence.set(sequence, {});
@@ -97,9 +89,9 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
         metrics.migrationsInFlight.set(slots(aggregateState(state, aggregate)).total, { aggregate });
     });
     return {
-      done: holdThroughReplacement(executor.done, { guard, view, clock: systemClock, stopping }),
+      done: executor.done,
       async stop() {
-        guard.close();
+        clockCheck.stop();
         await executor.stop();
         await heartbeats.stop();
         await view.close();

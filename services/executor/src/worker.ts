@@ -1,5 +1,5 @@
 /** Takes tasks from the queue and brings each as far as it can be brought. */
-import { aggregateAt, type LogGuard } from '@kronos/checkpoints';
+import { aggregateAt } from '@kronos/checkpoints';
 import { type Actor, type MigrationRequested, type StoredEvent, subject } from '@kronos/contracts';
 import {
   AppendConflict,
@@ -26,8 +26,6 @@ import { Trials } from './trials.ts';
 export interface ExecutorDeps {
   readonly log: EventLog;
   readonly view: LogView<LogState>;
-  /** While it has a problem no task is worked on. Absent: the log is not in doubt. */
-  readonly guard?: Pick<LogGuard, 'problem'>;
   /** Those that this executor serves. */
   readonly aggregates: readonly string[];
   readonly cloud: CheckedCloud;
@@ -40,6 +38,8 @@ export interface ExecutorDeps {
   readonly concurrency: number;
   readonly by: Actor;
   readonly clock: Clock;
+  /** What is wrong with the own clock; null: nothing. By a wrong clock nothing new is started. */
+  readonly clockProblem: () => string | null;
   readonly logger: Logger;
   readonly tracer: Tracer;
   readonly meters: TaskMeters;
@@ -54,8 +54,6 @@ export interface Executor {
   stop(graceMs?: number): Promise<void>;
 }
 
-/** While the log is in doubt tasks are put back for so long. */
-const IN_DOUBT_MS = 5_000;
 /** How often it is checked whether waiting tasks fill the hands of this executor. */
 const ROOM_CHECK_MS = 1000;
 
@@ -80,6 +78,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       refresh: () => reader.refresh(aggregate),
       caps: deps.caps,
       clock,
+      clockProblem: deps.clockProblem,
       onWait(task, code, text) {
         meters.heldBack(task, code);
         logger.debug({ aggregate, taskId: task.taskId, code, text }, 'the start of a task is put off');
@@ -96,7 +95,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const { task } = delivery;
     meters.delivered(delivery.aggregate, delivery.deliveries);
     delivery.lost.addEventListener('abort', () => meters.lost(delivery.aggregate), { once: true });
-    if ((deps.guard?.problem ?? null) !== null) return { kind: 'later', delayMs: IN_DOUBT_MS };
     if ('unreadable' in task) return bury(delivery, task.unreadable, task.body);
     const board = boards.get(delivery.aggregate);
     if (board === undefined) return { kind: 'handOver' };

@@ -1,6 +1,6 @@
 import { systemClock } from '@kronos/clock';
 import { scopeOf, storageLimits } from '@kronos/config';
-import { connectLog, reportService } from '@kronos/connect';
+import { checkClock, connectLog, logClock, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
 import { commandLine, runService, kronosVersion as version } from '@kronos/telemetry';
 import { startLedger } from './ledger.ts';
@@ -24,6 +24,13 @@ process.exit(
         const by = { service: 'ledger', instance, version } as const;
         const aggregates = scopeOf(config);
         const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock: systemClock });
+        const clockCheck = await checkClock({
+          log,
+          by,
+          clock: systemClock,
+          maxSkewMs: engine.maxClockSkew * 1000,
+          onProblem: (problem) => logClock(logger, problem),
+        });
         const running = await startLedger({
           log,
           options: {
@@ -41,12 +48,13 @@ process.exit(
           onScrape,
           http,
           tracer,
-          stopping,
           clock: systemClock,
+          clockProblem: clockCheck.problem,
         });
         return {
           ...running,
           async stop() {
+            clockCheck.stop();
             await heartbeats.stop();
             await running.stop();
           },

@@ -30,19 +30,21 @@ export function overtaken(basis: AggregateState, now: AggregateState): string | 
   return changed === undefined ? null : `the log has changed since the decision: ${changed}`;
 }
 
+/** The planner's own clock, and what is wrong with it (null: nothing). */
+export type OwnClock = { readonly nowMs: number; readonly problem: string | null };
+
 /**
  * Only a snapshot that is later than the last decided one and not older than two intervals is decided, and none whose
- * time differs from the server's stamp by more than `maxClockSkewSeconds`.
+ * time differs from the server's stamp by more than `maxClockSkewSeconds`. A planner with a wrong clock decides nothing.
  *
  * @param storedAtMs the server's stamp of the message
- * @param nowMs the reader's clock
  */
 export function eligibility(
   taken: SnapshotTaken,
   storedAtMs: number,
   state: AggregateState,
   options: Pick<EngineOptions, 'maxClockSkewSeconds'>,
-  nowMs: number,
+  own: OwnClock,
 ): Eligibility {
   const { snapshotId, purpose, intervalSeconds } = taken.data;
   if (purpose === 'record') return no('recorded-only', `${snapshotId} was taken to be kept, not to be planned`);
@@ -56,7 +58,8 @@ export function eligibility(
       `the scorer's clock and the NATS server's differ by ${skewSeconds.toFixed(1)} s, more than max_clock_skew allows`,
       true,
     );
-  const ageSeconds = (nowMs - takenMs) / 1000;
+  if (own.problem !== null) return no('own-clock', own.problem, true);
+  const ageSeconds = (own.nowMs - takenMs) / 1000;
   if (ageSeconds > 2 * intervalSeconds)
     return no('too-old', `${snapshotId} is ${Math.round(ageSeconds)} s old, more than two intervals`);
   return { ok: true };

@@ -6,6 +6,7 @@ import { eligibility, overtaken } from './eligibility.ts';
 
 const at = Date.parse('2026-03-01T12:00:00.000Z');
 const options = { maxClockSkewSeconds: 5 };
+const own = (nowMs: number, problem: string | null = null) => ({ nowMs, problem });
 const fresh = aggregateState(initialLogState(), 'gpu');
 
 const taken = (changes: Partial<SnapshotTaken['data']> = {}): SnapshotTaken => ({
@@ -49,12 +50,20 @@ const decidedAt = (snapshotMs: number): AggregateState => ({
 
 describe('eligibility of a snapshot', () => {
   it('decides a fresh one', () => {
-    expect(eligibility(taken(), at + 50, fresh, options, at + 100)).toEqual({ ok: true });
-    expect(eligibility(taken({ purpose: 'command' }), at, decidedAt(at - 1), options, at)).toEqual({ ok: true });
+    expect(eligibility(taken(), at + 50, fresh, options, own(at + 100))).toEqual({ ok: true });
+    expect(eligibility(taken({ purpose: 'command' }), at, decidedAt(at - 1), options, own(at))).toEqual({ ok: true });
+  });
+
+  it('decides nothing by a wrong clock of its own, and says so', () => {
+    expect(eligibility(taken(), at, fresh, options, own(at, 'the clock is 2700.0 s behind'))).toMatchObject({
+      ok: false,
+      alarm: true,
+      reason: { code: 'own-clock', text: 'the clock is 2700.0 s behind' },
+    });
   });
 
   it('leaves a recorded one alone', () => {
-    expect(eligibility(taken({ purpose: 'record' }), at, fresh, options, at)).toMatchObject({
+    expect(eligibility(taken({ purpose: 'record' }), at, fresh, options, own(at))).toMatchObject({
       ok: false,
       alarm: false,
       reason: { code: 'recorded-only' },
@@ -62,18 +71,18 @@ describe('eligibility of a snapshot', () => {
   });
 
   it.each([at, at + 1])('leaves one alone that is not later than the last decided (%d)', (snapshotMs) => {
-    expect(eligibility(taken(), at, decidedAt(snapshotMs), options, at)).toMatchObject({
+    expect(eligibility(taken(), at, decidedAt(snapshotMs), options, own(at))).toMatchObject({
       reason: { code: 'already-decided' },
     });
   });
 
   it('decides one of exactly two intervals, and none that is older', () => {
-    expect(eligibility(taken(), at, fresh, options, at + 120_000)).toEqual({ ok: true });
-    expect(eligibility(taken(), at, fresh, options, at + 120_001)).toMatchObject({ reason: { code: 'too-old' } });
+    expect(eligibility(taken(), at, fresh, options, own(at + 120_000))).toEqual({ ok: true });
+    expect(eligibility(taken(), at, fresh, options, own(at + 120_001))).toMatchObject({ reason: { code: 'too-old' } });
   });
 
   it.each([-5001, 5001])('refuses, with an alarm, a time that is %d ms off the server stamp', (skew) => {
-    expect(eligibility(taken(), at + skew, fresh, options, at)).toMatchObject({
+    expect(eligibility(taken(), at + skew, fresh, options, own(at))).toMatchObject({
       ok: false,
       alarm: true,
       reason: { code: 'clock-skew' },
@@ -81,7 +90,7 @@ describe('eligibility of a snapshot', () => {
   });
 
   it('bears a skew of exactly max_clock_skew', () => {
-    expect(eligibility(taken(), at + 5000, fresh, options, at)).toEqual({ ok: true });
+    expect(eligibility(taken(), at + 5000, fresh, options, own(at))).toEqual({ ok: true });
   });
 });
 

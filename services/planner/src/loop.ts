@@ -1,4 +1,4 @@
-import { aggregateAt, type LogGuard } from '@kronos/checkpoints';
+import { aggregateAt } from '@kronos/checkpoints';
 import type { Clock } from '@kronos/clock';
 import { engineFields } from '@kronos/config';
 import {
@@ -31,14 +31,7 @@ import {
   type LogView,
 } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
-import {
-  type AggregateState,
-  inForce,
-  type LogState,
-  type Standing,
-  standing,
-  undispatched,
-} from '@kronos/projections';
+import { type AggregateState, type LogState, type Standing, standing, undispatched } from '@kronos/projections';
 import { attributes, type Logger, spans, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { type Eligibility, eligibility, overtaken } from './eligibility.ts';
@@ -48,8 +41,6 @@ import { dispatchedEvent, overdueResults } from './tasks.ts';
 export type PlannerDeps = {
   readonly log: EventLog;
   readonly view: LogView<LogState>;
-  /** While it has a problem nothing is planned or dispatched. Absent: the log is not in doubt. */
-  readonly guard?: Pick<LogGuard, 'problem' | 'agrees' | 'identity'>;
   readonly aggregates: readonly string[];
   readonly options: EngineOptions;
   readonly by: Actor;
@@ -57,6 +48,8 @@ export type PlannerDeps = {
   readonly tracer: Tracer;
   readonly meters: PlannerMeters;
   readonly clock: Clock;
+  /** What is wrong with the own clock; null: nothing. A planner with a wrong clock plans nothing. */
+  readonly clockProblem: () => string | null;
 };
 
 export type Planner = {
@@ -89,7 +82,6 @@ export function createPlanner(deps: PlannerDeps): Planner {
   const startedAfter = view.at().sequence;
   /** Aggregates for which its options have been in force. */
   const wasInForce = new Set<string>();
-  const inDoubt = (): string | null => deps.guard?.problem ?? null;
   let stopped = false;
   let fail: (error: unknown) => void = () => {};
 
@@ -109,10 +101,6 @@ export function createPlanner(deps: PlannerDeps): Planner {
   async function attend(aggregate: string): Promise<void> {
     const delivered = newest.get(aggregate);
     newest.delete(aggregate);
-    if (inDoubt() !== null) {
-      meters.notDecided(aggregate, 'other-log');
-      return;
-    }
     try {
       if (delivered === undefined) await finishReleased(aggregate);
       else await consider(aggregate, delivered);
@@ -140,13 +128,8 @@ export function createPlanner(deps: PlannerDeps): Planner {
       );
       return;
     }
-    const taken = delivered.message;
-    if (!(await ofThisLog(taken, delivered.storedAt))) {
-      meters.notDecided(aggregate, 'other-log');
-      logger.warn({ aggregate, snapshotId: taken.data.snapshotId, log: taken.data.log }, 'not decided: another log');
-      return;
-    }
     await finishReleased(aggregate);
+    const taken = delivered.message;
     if (!eligible(aggregate, delivered, now(aggregate).state)) return;
     await withSpan(
       tracer,
@@ -172,17 +155,11 @@ export function createPlanner(deps: PlannerDeps): Planner {
     );
   }
 
-  /** Whether a snapshot was taken on this log, and not on more of it than there is. */
-  async function ofThisLog({ data }: SnapshotTaken, storedAt: number): Promise<boolean> {
-    const { guard } = deps;
-    if (guard === undefined || data.log === undefined) return true;
-    const source = `the snapshot ${data.snapshotId}`;
-    const agrees = await guard.agrees({ source, ...data.log, seenAtMs: storedAt });
-    return agrees && data.log.installationId === (inForce(guard.identity)?.id ?? null);
-  }
-
   const judge = (delivered: DeliveredSnapshot, state: AggregateState): Eligibility =>
-    eligibility(delivered.message, delivered.storedAt, state, options, clock());
+    eligibility(delivered.message, delivered.storedAt, state, options, {
+      nowMs: clock(),
+      problem: deps.clockProblem(),
+    });
 
   /** Whether the snapshot may be decided now; says why not. */
   function eligible(aggregate: string, delivered: DeliveredSnapshot, state: AggregateState): boolean {
@@ -243,14 +220,15 @@ export function createPlanner(deps: PlannerDeps): Planner {
       const veto = (): string | null => {
         const { state } = now(aggregate);
         const may = judge(delivered, state);
-        return inDoubt() ?? (may.ok ? overtaken(at.state, state) : may.reason.text);
+        return may.ok ? overtaken(at.state, state) : may.reason.text;
       };
       await view.refresh();
       try {
         await log.append(event, { expectedLastSequence: at.expectedOn(subject('plans', aggregate)), veto });
       } catch (error) {
         if (!(error instanceof AppendWithdrawn)) throw error;
-        logger.info({ aggregate, snapshotId: snapshot.id, reason: error.message }, 'the decision came too late');
+        const late = { aggregate, snapshotId: snapshot.id, reason: error.message, decideMs: Math.round(decideMs) };
+        logger.warn(late, 'the decision came too late');
         continue;
       }
       meters.decided(aggregate, decision, event.data.release, decideMs);
@@ -328,7 +306,8 @@ export function createPlanner(deps: PlannerDeps): Planner {
 
   /** Ends the tasks that no executor ended, each by the log as it stands after the one before it. */
   async function endOverdue(aggregate: string): Promise<void> {
-    while (!stopped) {
+    // A clock that is ahead would end tasks before their time.
+    while (!stopped && deps.clockProblem() === null) {
       const at = await level(aggregate);
       const [result] = overdueResults(at.state, by, clock());
       if (result === undefined) return;

@@ -1,7 +1,7 @@
 import { foldLog } from '@kronos/checkpoints';
 import { systemClock } from '@kronos/clock';
 import { engineOptions, scopeOf, storageLimits } from '@kronos/config';
-import { awaitTrustedLog, connectLog, healthCheck, holdThroughReplacement, reportService } from '@kronos/connect';
+import { checkClock, connectLog, healthCheck, logClock, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
 import { commandLine, runService, kronosVersion as version } from '@kronos/telemetry';
 import { createPlanner } from './loop.ts';
@@ -27,22 +27,20 @@ process.exit(
         const by = { service: 'planner', instance, version } as const;
         const clock = systemClock;
         const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock });
-        const guard = await awaitTrustedLog({
-          log,
-          clock,
-          snapshotsOf: aggregates,
-          needsLedger: config.ledger.archiveDir !== null,
-          logger,
-          http,
-          stopping,
-        });
         const view = await foldLog(log, {
           onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is passed over'),
+        });
+        const clockCheck = await checkClock({
+          log,
+          view,
+          by,
+          clock,
+          maxSkewMs: config.engine.maxClockSkew * 1000,
+          onProblem: (problem) => logClock(logger, problem),
         });
         const planner = createPlanner({
           log,
           view,
-          guard,
           aggregates,
           options: engineOptions(config),
           by,
@@ -50,15 +48,19 @@ process.exit(
           tracer,
           meters: plannerMeters(metrics),
           clock,
+          clockProblem: clockCheck.problem,
         });
         http.check('nats', () => healthCheck(log.healthy()));
         http.check('log', () => healthCheck(view.healthy()));
-        http.check('clock', () =>
-          healthCheck({
-            ok: planner.skewed().length === 0,
-            detail: `clock skew beyond max_clock_skew: ${planner.skewed().join(', ')}`,
-          }),
-        );
+        http.check('clock', () => {
+          const own = clockCheck.check();
+          if (!own.ok) return own;
+          const skewed = planner.skewed();
+          return healthCheck({
+            ok: skewed.length === 0,
+            detail: `clock skew beyond max_clock_skew in the snapshots of ${skewed.join(', ')}: correct the scorer's clock`,
+          });
+        });
         http.check('options', () =>
           healthCheck({ ok: planner.yielding().length === 0, detail: planner.yielding().join('; ') }),
         );
@@ -74,9 +76,9 @@ process.exit(
           measure().catch((error: unknown) => logger.debug({ err: error }, 'the size of the log could not be asked'));
         });
         return {
-          done: holdThroughReplacement(planner.run(), { guard, view, clock, stopping }),
+          done: planner.run(),
           async stop() {
-            guard.close();
+            clockCheck.stop();
             await planner.stop();
             await heartbeats.stop();
             await view.close();

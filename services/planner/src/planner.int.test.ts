@@ -1,4 +1,5 @@
-import { systemClock } from '@kronos/clock';
+import { type Clock, systemClock } from '@kronos/clock';
+import { checkClock } from '@kronos/connect';
 import {
   type Actor,
   defaultEngineOptions,
@@ -9,7 +10,7 @@ import {
   type Snapshot,
   taskId,
 } from '@kronos/contracts';
-import { AppendConflict, connectEventLog, type EventLog, type LogView } from '@kronos/eventlog';
+import { AppendConflict, connectEventLog, type EventLog, type LogView, natsWire } from '@kronos/eventlog';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { type Sketch, snapshotOf } from '@kronos/placement/testing';
 import { aggregateState, folding, type LogState } from '@kronos/projections';
@@ -84,34 +85,54 @@ describe('planners on a real nats-server', () => {
   /** A planner with a connection and a view of its own, as each process has. */
   async function planner(
     name: string,
-    own: Partial<EngineOptions> = {},
+    set: Partial<EngineOptions> = {},
     clock: () => number = Date.now,
     wrap: (log: EventLog) => Partial<EventLog> = () => ({}),
+    checked = false,
   ) {
-    const connected = await connectEventLog({ servers: [server.url], name });
+    const own: Clock = {
+      ...systemClock,
+      now: clock,
+      read: () => ({ wall: clock(), mono: systemClock.monotonic() }),
+    };
+    const connected = await connectEventLog({ servers: [server.url], name }, {}, { ...natsWire, clock: own });
     const ownLog: EventLog = Object.assign(Object.create(connected) as EventLog, wrap(connected));
     const notDecided: string[] = [];
     const ownView = await ownLog.view(folding());
+    const by: Actor = { service: 'planner', instance: name, version: 'test' };
+    const problems: (string | null)[] = [];
+    const watched = checked
+      ? await checkClock({
+          log: ownLog,
+          view: ownView,
+          by,
+          clock: own,
+          maxSkewMs: 5000,
+          onProblem: (problem) => problems.push(problem),
+        })
+      : null;
     const created = createPlanner({
       log: ownLog,
       view: ownView,
       aggregates: [AGGREGATE],
-      options: { ...options, ...own },
-      by: { service: 'planner', instance: name, version: 'test' },
+      options: { ...options, ...set },
+      by,
       logger: createLogger({ service: 'planner', version: 'test', level: 'silent', format: 'json' }),
       tracer: trace.getTracer('test'),
       meters: { decided() {}, notDecided: (_, reason) => notDecided.push(reason), dispatched() {} },
-      clock: { ...systemClock, now: clock },
+      clock: own,
+      clockProblem: watched?.problem ?? (() => null),
     });
     const done = created.run();
     const close = async () => {
+      watched?.stop();
       await created.stop();
       await ownView.close();
       await ownLog.close();
       await done;
     };
     open.push({ planner: created, close, done });
-    return { close, notDecided, yielding: created.yielding };
+    return { close, notDecided, problems, yielding: created.yielding };
   }
 
   const events = async (): Promise<LogEvent[]> => {
@@ -256,6 +277,40 @@ describe('planners on a real nats-server', () => {
     }
     expect((await decisions()).map((d) => d.data.cycle)).toEqual([1, 2, 3, 4, 5, 6]);
     expect((await events()).filter((e) => e.type === 'planner.configured')).toHaveLength(1);
+  });
+
+  it.each([
+    ['slow', -45 * 60_000, 'behind'],
+    ['fast', 45 * 60_000, 'ahead'],
+  ])(
+    'a planner with a clock that is %s plans nothing, from its first snapshot on, and ends no task',
+    async (_, byMs, how) => {
+      await planner('right', { planTtlSeconds: 60 });
+      await publish(1);
+      await until(() => state().plans.get('gpu-1')?.dispatched != null);
+      for (const { close } of open.splice(0)) await close();
+      const wrong = await planner('wrong', { planTtlSeconds: 60 }, () => Date.now() + byMs, undefined, true);
+      expect(wrong.problems).toEqual([expect.stringMatching(new RegExp(`2(700|699).\\d s ${how}`))]);
+      await publish(2);
+      await vi.waitUntil(() => wrong.notDecided.includes('own-clock'));
+      expect(await decisions()).toHaveLength(1);
+      expect((await events()).filter((e) => e.type === 'migration.failed')).toEqual([]);
+    },
+  );
+
+  it('a planner with a right clock plans, and one whose clock is set wrong stops at once', async () => {
+    let byMs = 0;
+    const { notDecided, problems } = await planner('p1', {}, () => Date.now() + byMs, undefined, true);
+    await publish(1);
+    await until(() => state().decided?.cycle === 1);
+    byMs = -600_000;
+    await publish(2);
+    await vi.waitUntil(() => notDecided.includes('own-clock'));
+    byMs = 0;
+    await publish(3);
+    await until(() => state().decided?.cycle === 3);
+    expect(problems).not.toContain(undefined);
+    expect(await decisions()).toHaveLength(2);
   });
 
   it('of replicas with different options the one that started last plans; the other stops and names the options', async () => {

@@ -1,7 +1,6 @@
-import { markOf } from '@kronos/checkpoints';
 import { systemClock } from '@kronos/clock';
 import { scopeOf, storageLimits } from '@kronos/config';
-import { connectLog, openCloud, openPrometheus, reportService } from '@kronos/connect';
+import { checkClock, connectLog, logClock, openCloud, openPrometheus, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
 import { commandLine, runService, kronosVersion as version } from '@kronos/telemetry';
 import { createCycle } from './cycle.ts';
@@ -38,6 +37,14 @@ const code = await runService(
       const by = { service: 'scorer', instance, version } as const;
       const clock = systemClock;
       const heartbeats = reportService({ log, http, config, by, aggregates: scope, stopping, logger, clock });
+      const clockCheck = await checkClock({
+        log,
+        by,
+        clock,
+        maxSkewMs: engine.maxClockSkew * 1000,
+        onProblem: (problem) => logClock(logger, problem),
+      });
+      opened.defer(async () => clockCheck.stop());
       const cloud = openCloud(config, process.env, metrics);
       opened.defer(() => cloud.close());
       const prometheus = engine.balance ? openPrometheus(config) : null;
@@ -45,7 +52,6 @@ const code = await runService(
       const seen = new Seen();
       const scorer = createScorer({
         log,
-        logMark: markOf(log, clock),
         nova: cloud.nova,
         placement: cloud.placement,
         prometheus,
@@ -86,7 +92,10 @@ const code = await runService(
       http.check('openstack', () => scorer.openstack());
       http.check('prometheus', () => scorer.prometheus());
       http.check('snapshots', () => cycle.current());
-      http.check('clock', () => cycle.clockRight());
+      http.check('clock', () => {
+        const own = clockCheck.check();
+        return own.ok ? cycle.clockRight() : own;
+      });
       const done = cycle.run();
       const all = opened.move();
       return {

@@ -1,16 +1,17 @@
+import { leastSkew, skewProblem } from '@kronos/clock';
 import type { Control } from '@kronos/contracts';
 import type { LogState } from '@kronos/projections';
 import type { Command } from 'commander';
-import { UsageError } from '../errors.ts';
+import { ClockWrong, UsageError } from '../errors.ts';
 import { type ConfigOption, type Session, tellPassedOver, withConfig, withSession } from '../open.ts';
 import { act } from '../operator/act.ts';
 import { aggregateOfTask, choosePlan, requireClosable } from '../operator/ask.ts';
+import { judgeClock } from '../operator/clock.ts';
 import { type Asking, control } from '../operator/control.ts';
 import { type Outcome, outcomeOf } from '../operator/outcome.ts';
 import { aggregateText, chooseAddress } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { paint } from '../terminal.ts';
-import { span } from '../times.ts';
 import { examples, printJson } from './help.ts';
 
 /** What every command of a person takes. */
@@ -46,16 +47,29 @@ export async function give(
   ask: (state: LogState, asking: Asking) => Control,
 ): Promise<Told> {
   const asking = askingOf(shell, options);
+  const maxSkewMs = session.config.engine.maxClockSkew * 1000;
+  const beforeMs = shell.now();
+  const { serverMs } = await session.log.readClock();
+  const skewMs = leastSkew({ beforeMs, serverMs, afterMs: shell.now() });
+  let warned = false;
+  const warn = (problem: string): void => {
+    if (!warned) shell.terminal.err(`kronos: ${problem}; folds take the server's time for the command's\n`);
+    warned = true;
+  };
   const { event, sequence, storedAt, before, after } = await act(
     session.log,
-    (state) => ask(state, asking),
+    (state) => {
+      const command = ask(state, { ...asking, nowMs: shell.now() });
+      const verdict = judgeClock(command.type, skewMs, maxSkewMs);
+      if (verdict.kind === 'refuse') throw new ClockWrong(`${verdict.problem}; nothing was asked`);
+      if (verdict.kind === 'warn') warn(verdict.problem);
+      return command;
+    },
     tellPassedOver(shell),
   );
-  const skewMs = Math.abs(Date.parse(event.time) - storedAt);
-  if (skewMs > session.config.engine.maxClockSkew * 1000)
-    shell.terminal.err(
-      `kronos: the clock of this machine and the NATS server's differ by ${span(skewMs)}: deadlines are judged by the time that the command states\n`,
-    );
+  const stamped = { beforeMs: Date.parse(event.time), serverMs: storedAt, afterMs: shell.now() };
+  const problem = skewProblem(leastSkew(stamped), maxSkewMs);
+  if (problem !== null) warn(problem);
   const outcome = outcomeOf(event, before, after);
   return {
     command: event.type,
