@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadConfig, parsePolicies } from '@kronos/config';
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { configText } from './configText.ts';
 import { hostExporters, recognise, vmExporters } from './exporters.ts';
 import { presetFiles } from './presets.ts';
@@ -147,6 +148,12 @@ describe('presets', () => {
       expect(existsSync(join(root, path)) ? readFileSync(join(root, path), 'utf8') : null, path).toBe(text);
     const there = readdirSync(join(root, 'deploy/policies')).map((file) => `deploy/policies/${file}`);
     expect(there.filter((file) => file.endsWith('.yaml')).sort()).toEqual([...files.keys()].sort());
+  });
+
+  it('are the default of the Helm chart', () => {
+    const values = parse(readFileSync(join(root, 'deploy/helm/kronos/values.yaml'), 'utf8'));
+    const preset = presetFiles().get('deploy/policies/node-exporter+libvirt-exporter.yaml') ?? '';
+    expect(parse(values.config.policies)).toEqual(parse(preset));
   });
 
   it.each([...presetFiles()])('%s is a valid policies.yaml', (path, text) => {
