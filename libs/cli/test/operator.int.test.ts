@@ -77,7 +77,7 @@ describe("the operator's NATS user", () => {
   it('may look at everything for status', async () => {
     const { out, err } = await run('operator', 'status --json');
     expect(err).toBe('');
-    expect(JSON.parse(out).streams).toHaveLength(3);
+    expect(JSON.parse(out).streams).toHaveLength(4);
   });
 
   it('may not restore an archive: that takes a user who may publish what services publish', async () => {
