@@ -1,3 +1,4 @@
+import { float, int } from './array.ts';
 import { type Cluster, destinationsOf } from './cluster.ts';
 
 /** The destinations by load (the weighted sum of their values), least loaded first and then by index, kept while hosts change. */
@@ -18,7 +19,7 @@ export class LoadOrder {
     this.#loads = new Float64Array(H);
     for (let h = 0; h < H; h++) this.#loads[h] = this.#loadOf(h);
     const loads = this.#loads;
-    this.hosts = destinationsOf(cluster).sort((x, y) => (loads[x] as number) - (loads[y] as number) || x - y);
+    this.hosts = destinationsOf(cluster).sort((x, y) => float(loads, x) - float(loads, y) || x - y);
     this.#at = new Int32Array(H).fill(-1);
     this.hosts.forEach((h, i) => {
       this.#at[h] = i;
@@ -29,15 +30,15 @@ export class LoadOrder {
   update(h: number): void {
     const hosts = this.hosts;
     this.#loads[h] = this.#loadOf(h);
-    let i = this.#at[h] as number;
+    let i = int(this.#at, h);
     if (i < 0) return;
-    for (; i > 0 && this.#isBefore(h, hosts[i - 1] as number); i--) {
-      hosts[i] = hosts[i - 1] as number;
-      this.#at[hosts[i] as number] = i;
+    for (; i > 0 && this.#isBefore(h, int(hosts, i - 1)); i--) {
+      hosts[i] = int(hosts, i - 1);
+      this.#at[int(hosts, i)] = i;
     }
-    for (; i + 1 < hosts.length && this.#isBefore(hosts[i + 1] as number, h); i++) {
-      hosts[i] = hosts[i + 1] as number;
-      this.#at[hosts[i] as number] = i;
+    for (; i + 1 < hosts.length && this.#isBefore(int(hosts, i + 1), h); i++) {
+      hosts[i] = int(hosts, i + 1);
+      this.#at[int(hosts, i)] = i;
     }
     hosts[i] = h;
     this.#at[h] = i;
@@ -45,18 +46,18 @@ export class LoadOrder {
 
   /** The weighted sum of the host's values when it was last updated. */
   load(h: number): number {
-    return this.#loads[h] as number;
+    return float(this.#loads, h);
   }
 
   #isBefore(a: number, b: number): boolean {
-    const difference = (this.#loads[a] as number) - (this.#loads[b] as number);
+    const difference = float(this.#loads, a) - float(this.#loads, b);
     return difference < 0 || (difference === 0 && a < b);
   }
 
   #loadOf(h: number): number {
     const { P } = this.#cluster;
     let sum = 0;
-    for (let p = 0; p < P; p++) sum += (this.#weights[p] as number) * (this.#score[h * P + p] as number);
+    for (let p = 0; p < P; p++) sum += float(this.#weights, p) * float(this.#score, h * P + p);
     return sum;
   }
 }

@@ -1,3 +1,4 @@
+import { float, int } from './array.ts';
 import { type Cluster, keysAt, shareOn } from './cluster.ts';
 import { onGrid } from './grid.ts';
 import { valuesAfter } from './measure.ts';
@@ -9,16 +10,16 @@ export function outcomeOf(cluster: Cluster, place: Int32Array): Cluster {
   const load = Float64Array.from(cluster.load);
   const free = Float64Array.from(cluster.free);
   for (let v = 0; v < V; v++) {
-    const a = cluster.vmHost[v] as number;
-    const b = place[v] as number;
+    const a = int(cluster.vmHost, v);
+    const b = int(place, v);
     if (a === b) continue;
     for (let p = 0; p < P; p++) {
       weight[v * P + p] = shareOn(cluster, v, b, p);
-      load[v * P + p] = onGrid((weight[v * P + p] as number) * (size[b * P + p] as number));
+      load[v * P + p] = onGrid(float(weight, v * P + p) * float(size, b * P + p));
     }
     for (let r = 0; r < R; r++) {
-      free[a * R + r] = (free[a * R + r] as number) + (demand[v * R + r] as number);
-      free[b * R + r] = (free[b * R + r] as number) - (demand[v * R + r] as number);
+      free[a * R + r] = float(free, a * R + r) + float(demand, v * R + r);
+      free[b * R + r] = float(free, b * R + r) - float(demand, v * R + r);
     }
   }
   return {

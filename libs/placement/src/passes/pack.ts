@@ -1,4 +1,5 @@
 import type { EngineOptions } from '@kronos/contracts';
+import { float, int, item } from '../array.ts';
 import { type Cluster, shareOn } from '../cluster.ts';
 import { check, NO_REPAIR } from '../constraints.ts';
 import type { Draft } from '../draft.ts';
@@ -91,21 +92,21 @@ class Packing {
     this.#vms = Array.from({ length: H }, () => []);
     const weights = Float64Array.from({ length: V }, (_, v) => combinedWeight(cluster, v));
     for (let v = 0; v < V; v++) {
-      const host = place[v] as number;
+      const host = int(place, v);
       this.#vms[host]?.push(v);
-      for (const h of [host, ...(cluster.alsoOn.get(v) ?? [])]) this.#onHost[h] = (this.#onHost[h] as number) + 1;
+      for (const h of [host, ...(cluster.alsoOn.get(v) ?? [])]) this.#onHost[h] = int(this.#onHost, h) + 1;
     }
-    for (const vms of this.#vms) vms.sort((a, b) => (weights[b] as number) - (weights[a] as number) || a - b);
+    for (const vms of this.#vms) vms.sort((a, b) => float(weights, b) - float(weights, a) || a - b);
     const order: number[] = [];
-    for (let h = 0; h < H; h++) if (counted[h] === 1 && (this.#onHost[h] as number) > 0) order.push(h);
-    this.#order = order.sort((a, b) => (first[a] as number) - (first[b] as number) || a - b);
+    for (let h = 0; h < H; h++) if (counted[h] === 1 && int(this.#onHost, h) > 0) order.push(h);
+    this.#order = order.sort((a, b) => float(first, a) - float(first, b) || a - b);
     this.#open = new Uint8Array(H);
     this.#full = new Float64Array(H);
     this.#reset();
   }
 
   count(host: number): number {
-    return this.#onHost[host] as number;
+    return int(this.#onHost, host);
   }
 
   /** One host after the other, until the budget is used or no other can be drained. */
@@ -119,7 +120,7 @@ class Packing {
       if (draft.budget === 0) break;
       // No VM moves twice: who received VMs in this plan is not drained by it.
       if (received[host] === 1) continue;
-      const vms = this.#vms[host] as number[];
+      const vms = item(this.#vms, host);
       let refusal = this.#undrainable(host, draft.budget);
       const mark = draft.moves.length;
       const left = draft.budget;
@@ -129,7 +130,7 @@ class Packing {
       }
       if (refusal !== null) {
         this.#rollback(mark);
-        this.#open[host] = (draft.cluster.hostRefusal[host] as number) === 0 ? 1 : 0;
+        this.#open[host] = int(draft.cluster.hostRefusal, host) === 0 ? 1 : 0;
         drains.push({ host, vms: vms.length, moves: 0, refusal });
         draft.refusals.add(codeNumber[refusal]);
         continue;
@@ -164,7 +165,7 @@ class Packing {
     if (best === null) return [];
     const drains: Drain[] = [];
     for (const host of best.hosts) {
-      const leaving = this.#vms[host] as number[];
+      const leaving = item(this.#vms, host);
       for (const vm of leaving) draft.apply(vm, best.to.get(vm) ?? host, 'pack', 'drains-host');
       drains.push({ host, vms: leaving.length, moves: leaving.length, refusal: null });
     }
@@ -174,7 +175,7 @@ class Packing {
   #reset(): void {
     const { cluster, fullness } = this.#draft;
     for (let h = 0; h < cluster.H; h++) {
-      this.#open[h] = cluster.hostRefusal[h] === 0 && (this.#onHost[h] as number) > 0 ? 1 : 0;
+      this.#open[h] = cluster.hostRefusal[h] === 0 && int(this.#onHost, h) > 0 ? 1 : 0;
       this.#full[h] = combinedValue(cluster, fullness, h);
     }
   }
@@ -191,7 +192,7 @@ class Packing {
 
   /** Why a host cannot be drained, whatever the others take. */
   #undrainable(host: number, budget: number): ReasonCode | null {
-    const vms = this.#vms[host] as number[];
+    const vms = item(this.#vms, host);
     if (vms.length !== this.#onHost[host] || vms.some((vm) => !this.#draft.movable(vm))) return 'drain-unmovable';
     const reach = budget + (this.#options.packReachCycles - 1) * this.#fullBudget;
     return vms.length > reach ? 'drain-out-of-reach' : null;
@@ -202,7 +203,7 @@ class Packing {
     for (const vm of vms) {
       const to = this.#fullest(vm, this.#open, NO_REPAIR);
       if (to < 0) return 'no-destination';
-      const from = this.#draft.place[vm] as number;
+      const from = int(this.#draft.place, vm);
       this.#draft.apply(vm, to, 'pack', 'drains-host');
       this.#refill(from, to);
     }
@@ -215,9 +216,9 @@ class Packing {
     let best = -1;
     let bestValue = Number.NEGATIVE_INFINITY;
     for (let h = 0; h < cluster.H; h++) {
-      if (open[h] !== 1 || (this.#full[h] as number) <= bestValue || !this.#takes(vm, h, repairs)) continue;
+      if (open[h] !== 1 || float(this.#full, h) <= bestValue || !this.#takes(vm, h, repairs)) continue;
       best = h;
-      bestValue = this.#full[h] as number;
+      bestValue = float(this.#full, h);
     }
     return best;
   }
@@ -240,7 +241,7 @@ class Packing {
     const full = this.#full;
     const rest: number[] = [];
     for (let h = 0; h < cluster.H; h++) if (this.#open[h] === 1) rest.push(h);
-    rest.sort((a, b) => (full[b] as number) - (full[a] as number) || a - b);
+    rest.sort((a, b) => float(full, b) - float(full, a) || a - b);
     const failing = rest.slice(0, failures);
     const standing = Uint8Array.from(this.#open);
     for (const h of failing) standing[h] = 0;
@@ -272,17 +273,17 @@ class Packing {
     for (let r = 0; r < R; r++) {
       let count = 0;
       for (let h = 0; h < H; h++) {
-        const capacity = cluster.capacity[h * R + r] as number;
+        const capacity = float(cluster.capacity, h * R + r);
         if (!Number.isFinite(capacity)) continue;
-        mean[r] = (mean[r] as number) + capacity;
+        mean[r] = float(mean, r) + capacity;
         count++;
       }
-      mean[r] = count > 0 ? (mean[r] as number) / count : Number.POSITIVE_INFINITY;
+      mean[r] = count > 0 ? float(mean, r) / count : Number.POSITIVE_INFINITY;
     }
     return Float64Array.from({ length: V }, (_, v) => {
       let size = 0;
-      for (let r = 0; r < R; r++) size = Math.max(size, (cluster.demand[v * R + r] as number) / (mean[r] as number));
-      for (let p = 0; p < P; p++) size = Math.max(size, cluster.load[v * P + p] as number);
+      for (let r = 0; r < R; r++) size = Math.max(size, float(cluster.demand, v * R + r) / float(mean, r));
+      for (let p = 0; p < P; p++) size = Math.max(size, float(cluster.load, v * P + p));
       return size;
     });
   }
@@ -292,8 +293,8 @@ class Packing {
     this.#reset();
     const open = this.#open;
     for (const h of hosts) open[h] = 0;
-    const vms = hosts.flatMap((h) => this.#vms[h] as number[]);
-    vms.sort((a, b) => (sizes[b] as number) - (sizes[a] as number) || a - b);
+    const vms = hosts.flatMap((h) => item(this.#vms, h));
+    vms.sort((a, b) => float(sizes, b) - float(sizes, a) || a - b);
     const to = new Map<number, number>();
     const { cluster } = this.#draft;
     for (const vm of vms) {
@@ -319,12 +320,9 @@ class Packing {
     const { P, R } = cluster;
     let least = Number.POSITIVE_INFINITY;
     for (let r = 0; r < R; r++) {
-      const capacity = cluster.capacity[host * R + r] as number;
+      const capacity = float(cluster.capacity, host * R + r);
       if (!Number.isFinite(capacity) || capacity <= 0) continue;
-      least = Math.min(
-        least,
-        ((room.free[host * R + r] as number) - (cluster.demand[vm * R + r] as number)) / capacity,
-      );
+      least = Math.min(least, ((room.free[host * R + r] as number) - float(cluster.demand, vm * R + r)) / capacity);
     }
     for (let p = 0; p < P; p++)
       least = Math.min(
@@ -348,14 +346,13 @@ export function staysBelow(cluster: Cluster, fullness: Float64Array, vm: number,
 
 function combinedValue(cluster: Cluster, values: Float64Array, host: number): number {
   let sum = 0;
-  for (let p = 0; p < cluster.P; p++)
-    sum += (cluster.policies[p]?.weight ?? 0) * (values[host * cluster.P + p] as number);
+  for (let p = 0; p < cluster.P; p++) sum += (cluster.policies[p]?.weight ?? 0) * float(values, host * cluster.P + p);
   return sum;
 }
 
 function combinedWeight(cluster: Cluster, vm: number): number {
   let sum = 0;
   for (let p = 0; p < cluster.P; p++)
-    sum += (cluster.policies[p]?.weight ?? 0) * (cluster.weight[vm * cluster.P + p] as number);
+    sum += (cluster.policies[p]?.weight ?? 0) * float(cluster.weight, vm * cluster.P + p);
   return sum;
 }

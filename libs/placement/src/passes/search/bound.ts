@@ -356,31 +356,31 @@ class Heap {
   readonly #keys: Float64Array;
 
   constructor(keys: Float64Array) {
-    const order = Int32Array.from(keys, (_, i) => i).sort((a, b) => (keys[a] as number) - (keys[b] as number) || a - b);
+    const order = Int32Array.from(keys, (_, i) => i).sort((a, b) => float(keys, a) - float(keys, b) || a - b);
     this.#items = order;
-    this.#keys = Float64Array.from(order, (i) => keys[i] as number);
+    this.#keys = Float64Array.from(order, (i) => float(keys, i));
   }
 
   top(): number {
-    return this.#items[0] as number;
+    return int(this.#items, 0);
   }
 
   topKey(): number {
-    return this.#keys[0] as number;
+    return float(this.#keys, 0);
   }
 
   replaceTop(key: number): void {
     const items = this.#items;
     const keys = this.#keys;
-    const item = items[0] as number;
+    const item = int(items, 0);
     let i = 0;
     for (;;) {
       let child = 2 * i + 1;
       if (child >= items.length) break;
-      if (child + 1 < items.length && (keys[child + 1] as number) < (keys[child] as number)) child++;
-      if ((keys[child] as number) >= key) break;
-      items[i] = items[child] as number;
-      keys[i] = keys[child] as number;
+      if (child + 1 < items.length && float(keys, child + 1) < float(keys, child)) child++;
+      if (float(keys, child) >= key) break;
+      items[i] = int(items, child);
+      keys[i] = float(keys, child);
       i = child;
     }
     items[i] = item;

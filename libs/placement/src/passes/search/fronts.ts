@@ -1,3 +1,4 @@
+import { float, int, item } from '../../array.ts';
 import type { Room } from '../../constraints.ts';
 import type { Field } from './field.ts';
 
@@ -28,21 +29,21 @@ export class Fronts {
     for (let v = 0; v < V; v++)
       if (field.movable[v] === 1)
         for (let r = 0; r < cluster.R; r++)
-          this.#smallest[r] = Math.min(this.#smallest[r] as number, cluster.demand[v * cluster.R + r] as number);
+          this.#smallest[r] = Math.min(float(this.#smallest, r), float(cluster.demand, v * cluster.R + r));
     this.#dominator = new Int32Array(H).fill(CLOSED);
     this.#fronts = Array.from({ length: cluster.classes }, () => []);
     for (const h of field.destinations) if (this.#receives(h)) this.#enter(h);
   }
 
   of(hostClass: number): readonly number[] {
-    return this.#fronts[hostClass] as number[];
+    return item(this.#fronts, hostClass);
   }
 
   /** A host has got fuller: it may fall off the front, and those that it dominated may rise. */
   fill(b: number): void {
     const { cluster, destinations } = this.#field;
-    const c = cluster.hostClass[b] as number;
-    const front = this.#fronts[c] as number[];
+    const c = int(cluster.hostClass, b);
+    const front = item(this.#fronts, c);
     const at = front.indexOf(b);
     if (at < 0) {
       if (!this.#receives(b)) this.#dominator[b] = CLOSED;
@@ -53,7 +54,7 @@ export class Fronts {
     this.#dominator[b] = CLOSED;
     if (open) this.#enter(b);
     for (let i = 0; i < destinations.length; i++) {
-      const h = destinations[i] as number;
+      const h = int(destinations, i);
       if (this.#dominator[h] !== b) continue;
       if (open && this.#dominator[b] === FRONT && this.#dominates(b, h)) continue;
       this.#enter(h);
@@ -64,11 +65,11 @@ export class Fronts {
   rise(a: number): boolean {
     if (!this.#receives(a)) return false;
     if (this.#dominator[a] === FRONT) {
-      const c = this.#field.cluster.hostClass[a] as number;
-      const front = this.#fronts[c] as number[];
+      const c = int(this.#field.cluster.hostClass, a);
+      const front = item(this.#fronts, c);
       front.splice(front.indexOf(a), 1);
     } else {
-      const above = this.#dominator[a] as number;
+      const above = int(this.#dominator, a);
       if (above >= 0 && this.#dominator[above] === FRONT && this.#dominates(above, a)) return false;
     }
     return this.#enter(a);
@@ -77,8 +78,7 @@ export class Fronts {
   /** True for hosts with room for the smallest VM: only these can be on the front. */
   #receives(h: number): boolean {
     const { R } = this.#field.cluster;
-    for (let r = 0; r < R; r++)
-      if ((this.#room.free[h * R + r] as number) < (this.#smallest[r] as number)) return false;
+    for (let r = 0; r < R; r++) if (float(this.#room.free, h * R + r) < float(this.#smallest, r)) return false;
     return true;
   }
 
@@ -87,26 +87,26 @@ export class Fronts {
     const { P, cluster } = this.#field;
     let equal = true;
     for (let p = 0; p < P; p++) {
-      const x = this.#score[a * P + p] as number;
-      const y = this.#score[b * P + p] as number;
+      const x = float(this.#score, a * P + p);
+      const y = float(this.#score, b * P + p);
       if (x > y) return false;
       if (x < y) equal = false;
-      if (!cluster.alike && (cluster.size[a * P + p] as number) < (cluster.size[b * P + p] as number)) return false;
+      if (!cluster.alike && float(cluster.size, a * P + p) < float(cluster.size, b * P + p)) return false;
     }
     return !equal || a < b;
   }
 
   /** Puts an open host on its class's front, or under the host that dominates it. */
   #enter(h: number): boolean {
-    const front = this.#fronts[this.#field.cluster.hostClass[h] as number] as number[];
+    const front = item(this.#fronts, int(this.#field.cluster.hostClass, h));
     for (let i = 0; i < front.length; i++)
-      if (this.#dominates(front[i] as number, h)) {
-        this.#dominator[h] = front[i] as number;
+      if (this.#dominates(item(front, i), h)) {
+        this.#dominator[h] = item(front, i);
         return false;
       }
     let kept = 0;
     for (let i = 0; i < front.length; i++) {
-      const other = front[i] as number;
+      const other = item(front, i);
       if (this.#dominates(h, other)) this.#dominator[other] = h;
       else front[kept++] = other;
     }

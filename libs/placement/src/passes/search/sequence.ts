@@ -1,3 +1,4 @@
+import { float, int } from '../../array.ts';
 import type { Cluster } from '../../cluster.ts';
 import { fitsUnits, NO_REPAIR } from '../../constraints.ts';
 import type { Draft, Move } from '../../draft.ts';
@@ -17,8 +18,8 @@ const HOSTS_MOST = 64;
 export function movesTo(field: Field, place: Int32Array, parked: Parked): Move[] {
   const moves: Move[] = [];
   for (let v = 0; v < field.V; v++) {
-    const from = field.home[v] as number;
-    const to = place[v] as number;
+    const from = int(field.home, v);
+    const to = int(place, v);
     if (from === to) continue;
     const move = { vm: v, phase: 'spread', repairs: NO_REPAIR } as const;
     const third = parked.get(v);
@@ -49,7 +50,7 @@ export function park(draft: Draft, field: Field, place: Int32Array): { parked: P
   for (let tries = 0; blocked.length > 0 && tries < PARKED_MOST; tries++) {
     let better: { parked: Parked; blocked: Move[] } | null = null;
     const candidates = blocked.filter((move) => move.phase === 'spread' && !parked.has(move.vm));
-    candidates.sort((a, b) => (cluster.ramMb[a.vm] as number) - (cluster.ramMb[b.vm] as number) || a.vm - b.vm);
+    candidates.sort((a, b) => float(cluster.ramMb, a.vm) - float(cluster.ramMb, b.vm) || a.vm - b.vm);
     for (const move of candidates) {
       const thirds = destinations.filter((h) => canPark(cluster, move, h));
       for (const third of thirds.slice(0, HOSTS_MOST)) {
@@ -73,13 +74,13 @@ function canPark(cluster: Cluster, move: Move, third: number): boolean {
   if (third === move.from || third === move.to) return false;
   if ((vmGroups[move.vm] ?? []).some((g) => groups[g]?.affine)) return false;
   const legal = (from: number, to: number): boolean => {
-    const key = (vmKind[move.vm] as number) * sources + (hostSource[from] as number);
-    return keyLegal[key * classes + (hostClass[to] as number)] === 0;
+    const key = int(vmKind, move.vm) * sources + int(hostSource, from);
+    return keyLegal[key * classes + int(hostClass, to)] === 0;
   };
   if (!legal(move.from, third) || !legal(third, move.to)) return false;
   for (let r = 0; r < R; r++) {
-    const amount = demand[move.vm * R + r] as number;
-    if (amount > (free[third * R + r] as number)) return false;
+    const amount = float(demand, move.vm * R + r);
+    if (amount > float(free, third * R + r)) return false;
     if (amount > 0 && units !== null && !fitsUnits(units, third * R + r, amount)) return false;
   }
   return true;

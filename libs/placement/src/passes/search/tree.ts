@@ -1,3 +1,4 @@
+import { float, int } from '../../array.ts';
 /**
  * A tournament over hosts: the host with the largest key, and the key of any host changed, in O(log hosts). Among equal keys the
  * lowest host wins.
@@ -19,7 +20,7 @@ export class Tournament {
   }
 
   key(host: number): number {
-    return this.#keys[host] as number;
+    return float(this.#keys, host);
   }
 
   /** Sets a key without replaying its matches; {@link rebuild} must follow. */
@@ -37,17 +38,17 @@ export class Tournament {
   }
 
   top(): number {
-    return this.#winner[1] as number;
+    return int(this.#winner, 1);
   }
 
   topKey(): number {
-    return this.#keys[this.#winner[1] as number] as number;
+    return float(this.#keys, int(this.#winner, 1));
   }
 
   #play(node: number): void {
     const winner = this.#winner;
-    const left = winner[2 * node] as number;
-    const right = winner[2 * node + 1] as number;
-    winner[node] = (this.#keys[left] as number) >= (this.#keys[right] as number) ? left : right;
+    const left = int(winner, 2 * node);
+    const right = int(winner, 2 * node + 1);
+    winner[node] = float(this.#keys, left) >= float(this.#keys, right) ? left : right;
   }
 }

@@ -251,8 +251,8 @@ export class Walk {
     const near = item(destinationsNear, a);
     const { count, away, place } = this;
     this.reset();
-    const arrived = this.#arrivals[a] as number[];
-    const departed = this.#departures[a] as number[];
+    const arrived = item(this.#arrivals, a);
+    const departed = item(this.#departures, a);
     const kind = random.below(8);
     if (kind < 3) {
       // One VM leaves or comes.
@@ -352,10 +352,10 @@ export class Walk {
     const a = int(this.place, v);
     const h = int(home, v);
     shift(cluster, this.score, v, a, b);
-    if (a === h) (this.#departures[h] as number[]).push(v);
-    else drop(this.#arrivals[a] as number[], v);
-    if (b === h) drop(this.#departures[h] as number[], v);
-    else (this.#arrivals[b] as number[]).push(v);
+    if (a === h) item(this.#departures, h).push(v);
+    else drop(item(this.#arrivals, a), v);
+    if (b === h) drop(item(this.#departures, h), v);
+    else item(this.#arrivals, b).push(v);
     this.place[v] = b;
     lax.forEach((group, g) => {
       if (group.members.includes(v)) this.#breaches[g] = breachesOf(cluster, group, this.place);
