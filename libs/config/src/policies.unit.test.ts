@@ -115,6 +115,16 @@ describe('policies.yaml', () => {
     expect(told(file({ ...cpu, weight: 0.9999995 }))).toHaveLength(0);
   });
 
+  it('takes a target at or below the threshold, refuses one above it, and needs none', () => {
+    const targetOf = (target: number) =>
+      parsePolicies({ file: 'p', text: file({ ...cpu, target }) }).policies[0]?.target;
+    expect([targetOf(0.1), targetOf(0.2), targetOf(0)]).toEqual([0.1, 0.2, 0]);
+    expect(told(file({ ...cpu, target: 0.21 }))).toEqual([
+      'policies.yaml:9 policies[0] "cpu" target: is 0.21, above the threshold of 0.2 | Set it to the threshold or below.',
+    ]);
+    expect(told(file(cpu))).toEqual([]);
+  });
+
   it('refuses two policies of one name, two modes, and pack without its capacity', () => {
     const { capacity_query: _, capacity_threshold: __, ...bare } = pack;
     expect(told(file({ ...cpu, weight: 0.5 }, { ...bare, weight: 0.5 }))).toEqual([
