@@ -42,6 +42,13 @@ export async function openBed(): Promise<CloudUnderTest> {
     z
       .object({ services: z.array(z.object({ host: z.string(), state: z.string() })) })
       .parse(await call('GET', `${COMPUTE}/os-services?binary=nova-compute`, 'compute 2.96')).services;
+  const reports = async (host: string, wanted: 'up' | 'down'): Promise<void> => {
+    const end = Date.now() + PATIENCE_MS;
+    while (!(await services()).some((each) => each.host === host && each.state === wanted)) {
+      if (Date.now() > end) throw new Error(`${host} did not come ${wanted}`);
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  };
   const names = (await services()).map((each) => each.host);
   const foreign = names.find((each) => /^cmp10\d$/.test(each)) ?? null;
   const [first, second, third, fourth, ...more] = names.filter((each) => !/^cmp10\d$/.test(each)).sort();
@@ -75,12 +82,14 @@ export async function openBed(): Promise<CloudUnderTest> {
     },
     stop: async (host, stopped) => {
       await tell('host', host, stopped ? 'stop' : 'start');
-      const end = Date.now() + PATIENCE_MS;
-      const wanted = stopped ? 'down' : 'up';
-      while (!(await services()).some((each) => each.host === host && each.state === wanted)) {
-        if (Date.now() > end) throw new Error(`${host} did not come ${wanted}`);
-        await new Promise((resolve) => setTimeout(resolve, 500));
-      }
+      await reports(host, stopped ? 'down' : 'up');
+    },
+    kill: async (host) => {
+      await tell('host', host, 'kill');
+    },
+    start: async (host) => {
+      await tell('host', host, 'start');
+      await reports(host, 'up');
     },
     fill: async (host, full) => {
       if (!full) {

@@ -23,6 +23,10 @@ export interface CloudUnderTest {
   refuse(host: string, refuses: boolean): Promise<void>;
   /** Its nova-compute stops, or goes on, reporting; returns once Nova has noticed. */
   stop(host: string, stopped: boolean): Promise<void>;
+  /** Its nova-compute is killed, in the middle of what it does. */
+  kill(host: string): Promise<void>;
+  /** A new nova-compute begins on a host whose own was killed; returns once Nova calls it up. */
+  start(host: string): Promise<void>;
   /** Takes all that is left of the host in Placement, or gives it back. */
   fill(host: string, full: boolean): Promise<void>;
   /** No servers, groups, aggregates and faults; all hosts enabled and up. */

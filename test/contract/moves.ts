@@ -396,6 +396,47 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
         expect(server).toMatchObject({ fault: { code: 500, message: expect.any(String) } });
       });
 
+      test('whose source dies and starts again: running ends error without a reason, queued stays for ever', async () => {
+        const [ran, waited] = [await wire.bootOne(a), await wire.bootOne(a)];
+        await cloud().fault(ran, 'hang');
+        const requestId = await wire.start(ran, b);
+        await wire.until('it runs', async () => (await wire.rows(ran))[0]?.status === 'running');
+        await wire.start(waited, c);
+        await wire.until('it waits', async () => (await wire.rows(waited))[0]?.status === 'queued');
+        const [queued] = await wire.rows(waited);
+        await cloud().kill(a);
+        // An abort is a cast: Nova accepts it for a compute that is dead.
+        const [running] = await wire.rows(ran);
+        expect((await wire.nova('DELETE', `/servers/${ran}/migrations/${running?.id}`)).status).toBe(202);
+        await cloud().start(a);
+        await wire.until('it is over', async () => (await wire.rows(ran))[0]?.status === 'error');
+        for (const id of [ran, waited])
+          await wire.until('it is free', async () => (await wire.server(id))['OS-EXT-STS:task_state'] === null);
+        for (const id of [ran, waited]) {
+          const server = await wire.server(id);
+          expect([server.status, server['OS-EXT-SRV-ATTR:host']]).toEqual(['ACTIVE', a]);
+        }
+        const action = await wire.action(ran, requestId);
+        expect(action.events.some((each) => each.result === 'Error')).toBe(false);
+        const refused = await wire.nova('DELETE', `/servers/${waited}/migrations/${queued?.id}`);
+        expect([refused.status, messageOf(refused.body, 'conflictingRequest')]).toEqual([
+          409,
+          `Instance ${waited} is in an invalid state for 'abort live migration'`,
+        ]);
+        expect((await wire.rows(waited))[0]).toMatchObject({ id: queued?.id, status: 'queued' });
+      });
+
+      test('whose destination dies ends error, with the server in ERROR on it', async () => {
+        const id = await wire.bootOne(a);
+        await wire.start(id, b);
+        await wire.until('it runs', async () => (await wire.rows(id))[0]?.status === 'running');
+        await cloud().kill(b);
+        await wire.until('it is over', async () => (await wire.rows(id))[0]?.status === 'error');
+        await wire.until('it is broken', async () => (await wire.server(id)).status === 'ERROR');
+        expect((await wire.server(id))['OS-EXT-SRV-ATTR:host']).toBe(b);
+        await cloud().start(b);
+      });
+
       const refusals: [string, string, (boot: () => Promise<string>) => Promise<string>][] = [
         [
           'a lone member of an affinity group',

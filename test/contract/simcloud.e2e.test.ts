@@ -48,6 +48,12 @@ cloudContract('the simulated cloud', async () => {
     stop: async (host, stopped) => {
       sim.act({ act: 'setHost', host, up: !stopped });
     },
+    kill: async (host) => {
+      sim.act({ act: 'killHost', host });
+    },
+    start: async (host) => {
+      sim.act({ act: 'startHost', host });
+    },
     fill: async (host, full) => {
       sim.act({ act: 'setHost', host, full });
     },

@@ -56,6 +56,12 @@ export const actSchema = z.discriminatedUnion('act', [
   // What breaks. `fault` null mends it.
   z.strictObject({ act: z.literal('faultServer'), server: name, fault: serverFaultSchema.nullable() }),
   z.strictObject({ act: z.literal('faultHost'), host: name, fault: hostFaultSchema.nullable() }),
+  /** Its nova-compute dies, in the middle of what it does. */
+  z.strictObject({ act: z.literal('killHost'), host: name }),
+  /** A new nova-compute begins on a host whose own was killed. */
+  z.strictObject({ act: z.literal('startHost'), host: name }),
+  /** Nova's database forgets the migrations of this server, as after a restore of an older one. */
+  z.strictObject({ act: z.literal('loseMigrations'), server: name }),
   z.strictObject({ act: z.literal('faultApi'), fault: apiFaultSchema }),
   /** Without an id: all of them. */
   z.strictObject({ act: z.literal('mendApi'), id: z.number().int().optional() }),

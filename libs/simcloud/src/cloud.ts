@@ -1,4 +1,5 @@
 import { coldConduct, coldMigrate, coldStep, finishCold } from './coldMigration.ts';
+import { killHost, loseMigrations, startHost } from './crash.ts';
 import {
   addAggregate,
   addFlavor,
@@ -205,6 +206,23 @@ export class Cloud extends CloudState {
   setHost(nowMs: number, name: string, change: Parameters<typeof setHost>[2]): void {
     this.advance(nowMs);
     setHost(this, name, change);
+  }
+
+  /** Its nova-compute dies; see crash.ts. */
+  killHost(nowMs: number, name: string): void {
+    this.advance(nowMs);
+    killHost(this, name);
+  }
+
+  startHost(nowMs: number, name: string): void {
+    this.advance(nowMs);
+    startHost(this, name);
+  }
+
+  /** The rows of a server's migrations are gone, as after a restore of an older database. */
+  loseMigrations(nowMs: number, idOrName: string): void {
+    this.advance(nowMs);
+    loseMigrations(this, this.server(idOrName));
   }
 
   faultSeries(nowMs: number, fault: SeriesFault): number {

@@ -61,6 +61,7 @@ export function addHost(s: CloudState, input: HostInput): Host {
     disabledReason: parsed.disabledReason,
     up: parsed.up,
     forcedDown: parsed.forcedDown,
+    crashed: false,
     lastSeenMs: s.nowMs - 60_000,
     consumers: new Map(),
     used: { vcpus: 0, memoryMb: 0, diskGb: 0 },

@@ -1,5 +1,6 @@
 /** Live migration: the requests, and what Nova does step by step. */
 import { actionOf, beginEvent, conductorEvent, endEvent, recordAction } from './actions.ts';
+import { arriveAtDead } from './crash.ts';
 import { NovaRefusal } from './errors.ts';
 import { admit, conflict, currentMove, endMigration, giveBack, giveUp, newMigration, setStatus } from './migrations.ts';
 import type { Host, Migration, MigrationStatus, Server } from './model.ts';
@@ -180,6 +181,8 @@ export function liveStep(
       return;
     }
     case 'queue': {
+      // Cast to nobody: the row stays as it is.
+      if (s.host(migration.source).crashed) return;
       setStatus(s, migration, 'queued');
       endEvent(s, migration, 'compute_live_migration');
       s.host(migration.source).waiting.push(migration.id);
@@ -194,6 +197,11 @@ export function liveStep(
     }
     case 'run': {
       const dest = s.host(migration.dest ?? migration.source);
+      if (dest.crashed) {
+        // The source waits for an answer that never comes, and rolls back without a word of it in the action.
+        rollBack(s, migration, 'failed');
+        return;
+      }
       if (!s.isUp(dest)) {
         endEvent(s, migration, 'compute_pre_live_migration', 'Timed out waiting for a reply to message ID');
         rollBack(s, migration, 'error');
@@ -221,6 +229,10 @@ export function liveStep(
       return;
     }
     case 'arrive': {
+      if (s.host(server.guestHost).crashed) {
+        arriveAtDead(s, migration, server);
+        return;
+      }
       const fault = serverFault(s, server.uuid, 'error-after-switchover');
       server.host = server.guestHost;
       server.taskState = null;
@@ -276,6 +288,8 @@ export function copy(s: CloudState, migration: Migration, server: Server, dest: 
 
 export function carryOutAbort(s: CloudState, migration: Migration): void {
   const server = s.servers.get(migration.serverUuid);
+  // The abort was cast to nobody.
+  if (s.host(migration.source).crashed) return;
   // Too late: the guest already runs on the destination, or a roll-back is under way.
   if (server === undefined || migration.switched || migration.abortRequested) return;
   if (migration.status === 'queued') {

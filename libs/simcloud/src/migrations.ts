@@ -42,6 +42,7 @@ export function newMigration(
     history: [{ status, atMs: s.nowMs }],
     copyFromMs: null,
     copyMs: 0,
+    lost: false,
     abortRequested: false,
     switched: false,
   };

@@ -33,6 +33,8 @@ export interface Host {
   disabledReason: string | null;
   /** False when nova-compute stopped reporting. */
   up: boolean;
+  /** Its nova-compute died and has not been started again. */
+  crashed: boolean;
   forcedDown: boolean;
   /** When nova-compute last reported, while it is down. */
   lastSeenMs: number;
@@ -182,6 +184,8 @@ export interface Migration {
   /** When the copying began and how long it takes; null before `running`, Infinity while it hangs. */
   copyFromMs: number | null;
   copyMs: number;
+  /** Its row is gone from Nova's database. */
+  lost: boolean;
   abortRequested: boolean;
   /** The guest runs on the destination: no way back. */
   switched: boolean;

@@ -285,6 +285,15 @@ class SimServer implements InProcessSim {
         cloud.setAggregate(aggregate, change);
         return {};
       }
+      case 'killHost':
+        cloud.killHost(now, act.host);
+        return {};
+      case 'startHost':
+        cloud.startHost(now, act.host);
+        return {};
+      case 'loseMigrations':
+        cloud.loseMigrations(now, act.server);
+        return {};
       case 'faultServer': {
         const { uuid } = cloud.server(act.server);
         if (act.fault === null) cloud.serverFaults.delete(uuid);

@@ -100,7 +100,7 @@ const types = (results: readonly Result[]): readonly string[] => results.map(({ 
 /** What happened to a task, one word per attempt: where it went and how it ended. */
 const attempts = (results: readonly Result[]): readonly string[] =>
   results.flatMap(({ event }) => {
-    if (event.type === 'migration.started' || event.type === 'migration.observed') return [];
+    if (!/completed|failed|skipped/.test(event.type)) return [];
     const { destination } = event.data;
     if (event.type === 'migration.failed') return [`${destination} ${event.data.errorType} ${event.data.reason.code}`];
     return [`${destination} ${event.type.replace('migration.', '')}`];
@@ -264,6 +264,83 @@ describe('a move on a simulated cloud', () => {
     await bed.finals(tasks);
     expect(attempts(await bed.results())).toEqual(['h2 Cancelled operator']);
     expect(bed.sim.migrations()).toMatchObject([{ status: 'cancelled' }]);
+  });
+
+  it('whose source dies and starts again: what ran is tried again, what was queued ends by itself, without quarantine', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang', times: 1 } });
+    await executorOn(bed, { settleMs: 500, abortAgainMs: 100 }, { ...caps, maxOutboundPerHost: 2 });
+    const tasks = await bed.release([
+      { server: 'h1-1', from: 'h1', to: 'h2' },
+      { server: 'h1-2', from: 'h1', to: 'h3' },
+    ]);
+    await until(() =>
+      new Set(bed.sim.migrations().map(({ status }) => status)).isSupersetOf(new Set(['running', 'queued'])),
+    );
+    const queued = bed.sim.migrations().find(({ status }) => status === 'queued');
+    const waits = tasks.find((_, i) => bed.uuid(`h1-${i + 1}`) === queued?.server) ?? '';
+    bed.sim.act({ act: 'killHost', host: 'h1' });
+    bed.sim.act({ act: 'startHost', host: 'h1' });
+    await bed.finals(tasks);
+    const results = await bed.results();
+    const of = (task: string) => results.map(({ event }) => event).filter(({ data }) => data.taskId === task);
+    expect(of(waits).find(({ type }) => type === 'migration.abortRefused')).toMatchObject({
+      data: { status: 409, text: expect.stringContaining("invalid state for 'abort live migration'") },
+    });
+    expect(of(waits).at(-1)).toMatchObject({
+      type: 'migration.failed',
+      data: { errorType: 'NovaClientError', reason: { code: 'abandoned' }, retryPending: false },
+    });
+    const ran = tasks.find((task) => task !== waits) ?? '';
+    expect(of(ran).find(({ type }) => type === 'migration.failed')).toMatchObject({
+      data: { errorType: 'NovaClientError', reason: { code: 'compute-restarted' }, retryPending: true },
+    });
+    expect(of(ran).at(-1)).toMatchObject({ type: 'migration.completed' });
+  });
+
+  it('whose destination dies is a move done, with its server in ERROR as a warning', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'slow', seconds: 60 } });
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await until(isRunning(bed));
+    bed.sim.act({ act: 'killHost', host: 'h2' });
+    const [final] = await bed.finals(tasks);
+    expect(final).toMatchObject({
+      type: 'migration.completed',
+      data: {
+        host: 'h2',
+        warnings: [
+          { code: 'ended-otherwise' },
+          { code: 'server-in-error', text: 'the server is in ERROR on h2, whose nova-compute is down' },
+        ],
+      },
+    });
+  });
+
+  it('whose row is lost ends by the host of its server', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
+    await executorOn(bed, { settleMs: 200, rowGoneMs: 500 });
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await until(async () => (await bed.results()).some(({ event }) => event.type === 'migration.observed'));
+    bed.sim.act({ act: 'loseMigrations', server: 'h1-1' });
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 NovaClientError abandoned']);
+  });
+
+  it('that an operator closes ends at once, whatever Nova does', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
+    await executorOn(bed);
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await until(isRunning(bed));
+    bed.sim.act({ act: 'pauseApi', api: 'compute' });
+    await bed.command('migration.closed', tasks[0] ?? '');
+    bed.sim.act({ act: 'resumeApi', api: 'compute' });
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 Cancelled closed']);
+    expect(bed.sim.migrations()).toMatchObject([{ status: 'running' }]);
   });
 
   it('that somebody else aborts is Cancelled', async () => {

@@ -657,7 +657,10 @@ export class Compute {
     // The rows of a deleted server are gone with it.
     tests.push((migration) => this.#cloud.servers.has(migration.serverUuid));
     const uuid = query.get('instance_uuid');
-    const pool = uuid === null ? this.#cloud.migrations : (this.#cloud.migrationsByServer.get(uuid) ?? []);
+    const pool =
+      uuid === null
+        ? this.#cloud.migrations.filter((each) => !each.lost)
+        : (this.#cloud.migrationsByServer.get(uuid) ?? []);
     if (minor < 59) {
       const list = pool.filter((migration) => tests.every((check) => check(migration)));
       return reply(scope, 200, { migrations: list.map((each) => migrationView(each, minor, call.base)) });

@@ -22,7 +22,12 @@ export interface ReleaseOptions {
 
 export type Result = StoredEvent & {
   readonly event: LogEventOf<
-    'migration.started' | 'migration.observed' | 'migration.completed' | 'migration.failed' | 'migration.skipped'
+    | 'migration.started'
+    | 'migration.observed'
+    | 'migration.abortRefused'
+    | 'migration.completed'
+    | 'migration.failed'
+    | 'migration.skipped'
   >;
 };
 export type Final = LogEventOf<'migration.completed' | 'migration.failed' | 'migration.skipped'>;
@@ -32,7 +37,7 @@ export interface Plans {
   /** Puts a released plan on the log and its tasks on the queue; gives the tasks' ids. */
   release(moves: readonly Move[], options?: ReleaseOptions): Promise<readonly string[]>;
   /** A person's command about a task. */
-  command(type: 'migration.cancelled' | 'migration.aborted', task: string): Promise<void>;
+  command(type: 'migration.cancelled' | 'migration.aborted' | 'migration.closed', task: string): Promise<void>;
   pause(paused: boolean): Promise<void>;
   /** The results on the log, oldest first. */
   results(): Promise<readonly Result[]>;
@@ -112,6 +117,7 @@ export async function openPlans(setup: {
         switch (event.type) {
           case 'migration.started':
           case 'migration.observed':
+          case 'migration.abortRefused':
           case 'migration.completed':
           case 'migration.failed':
           case 'migration.skipped':
@@ -150,7 +156,7 @@ let commands = 0;
 async function control(
   log: EventLog,
   aggregate: string,
-  type: 'migration.cancelled' | 'migration.aborted' | 'aggregate.paused' | 'aggregate.resumed',
+  type: 'migration.cancelled' | 'migration.aborted' | 'migration.closed' | 'aggregate.paused' | 'aggregate.resumed',
   data: object,
 ) {
   commands += 1;

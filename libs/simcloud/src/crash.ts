@@ -1,0 +1,65 @@
+/** Computes that die and start again, and rows that Nova loses. */
+import { endMigration, giveBack } from './migrations.ts';
+import { ENDED, type Migration, type Server } from './model.ts';
+import type { CloudState } from './state.ts';
+
+const leaving = (s: CloudState, host: string): Migration[] =>
+  s.migrations.filter((each) => each.source === host && !ENDED.has(each.status));
+
+/** Its nova-compute dies. What it did stops where it is; Nova calls it down. */
+export function killHost(s: CloudState, name: string): void {
+  const host = s.host(name);
+  if (host.crashed) return;
+  host.crashed = true;
+  host.up = false;
+  host.lastSeenMs = s.nowMs;
+  // Only the compute of the source works on a migration that it has been given.
+  for (const migration of leaving(s, name)) if (migration.status !== 'accepted') s.next.delete(migration.id);
+}
+
+/**
+ * A new nova-compute begins. It sets every server of its own that was migrating free, and a `running` migration to `error`, without a
+ * reason; it forgets those that were queued or prepared, whose rows stay as they are (`_reset_live_migration` in Nova).
+ */
+export function startHost(s: CloudState, name: string): void {
+  const host = s.host(name);
+  if (!host.crashed) return;
+  host.crashed = false;
+  host.up = true;
+  const left = leaving(s, name).filter((each) => each.status !== 'accepted');
+  host.waiting.length = 0;
+  host.running.clear();
+  for (const migration of left) {
+    const server = s.servers.get(migration.serverUuid);
+    if (server === undefined || server.host !== name) continue;
+    server.taskState = null;
+    s.touch(server);
+    if (migration.status !== 'running') continue;
+    giveBack(s, migration, server);
+    endMigration(s, migration, 'error');
+  }
+}
+
+/** The guest arrives where nobody is left to take it over: Nova names the destination and calls the server broken. */
+export function arriveAtDead(s: CloudState, migration: Migration, server: Server): void {
+  server.host = server.guestHost;
+  server.taskState = null;
+  server.vmState = 'error';
+  server.fault = { code: 500, message: 'Timed out waiting for a reply to message ID', createdMs: s.nowMs };
+  s.touch(server);
+  endMigration(s, migration, 'error');
+}
+
+/** The rows of a server's migrations are gone, as after a restore of an older database; nobody works on them any more. */
+export function loseMigrations(s: CloudState, server: Server): void {
+  for (const migration of s.migrationsByServer.get(server.uuid) ?? []) {
+    if (!ENDED.has(migration.status)) {
+      giveBack(s, migration, server);
+      endMigration(s, migration, 'cancelled');
+    }
+    migration.lost = true;
+  }
+  s.migrationsByServer.delete(server.uuid);
+  server.taskState = null;
+  s.touch(server);
+}
