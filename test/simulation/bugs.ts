@@ -58,23 +58,26 @@ export const bugs: readonly Bug[] = [
   {
     name: 'slot freed when the migration runs',
     file: TASK,
-    find: "  return to(state, { at: 'following', run, soon: false });\n}\n\nconst aborting",
+    find: "  return to(state, { at: 'following', run, soon: false });",
     replace:
-      "  return status === 'running' ? to(state, { at: 'ending', ended: completed(task.destination, [], novaFacts(run, at)), expected: null }) : to(state, { at: 'following', run, soon: false });\n}\n\nconst aborting",
+      "  return status === 'running' ? to(state, { at: 'ending', ended: completed(task.destination, [], novaFacts(run, at)), expected: null }) : to(state, { at: 'following', run, soon: false });",
   },
   {
-    name: 'status believed instead of the host',
+    name: 'a move that failed is said to have arrived',
     file: TASK,
-    find: '  if (server.host === task.destination) {\n    const warnings: Reason[] = [];',
+    find: "  if (server.host === task.destination) {\n    if (status !== 'completed' || !isUp(server))",
     replace:
-      "  if (server.host === task.destination || status === 'failed' || status === 'error') {\n    const warnings: Reason[] = [];",
+      "  if (server.host === task.destination || status === 'failed') {\n    if ((status !== 'completed' && status !== 'failed') || !isUp(server))",
   },
   {
     name: 'abort counts as the end',
     file: TASK,
-    find: "        return to(state, { at: 'following', run: { ...stage.run, abort }, soon: true });",
-    replace:
-      '        return fail(state, operatorStopped(), { started: true, nova: null }, fact.at, abort.at === 0 ? 0 : null);',
+    find: `        return to(state, { at: 'following', run, soon: true });
+      }
+      break;`,
+    replace: `        return fail(state, operatorStopped(), { started: true, nova: null }, fact.at, run.since < 0 ? 0 : null);
+      }
+      break;`,
   },
   {
     name: 'older migration taken for this attempt',
@@ -178,8 +181,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'instance cooldown forgotten',
     file: 'libs/projections/src/cooldown.ts',
-    find: '  return untilMs > nowMs ? untilMs : null;',
-    replace: '  return untilMs > nowMs + 1e12 ? untilMs : null;',
+    find: 'return untilMs !== null && untilMs > nowMs ? untilMs : null;',
+    replace: 'return untilMs !== null && untilMs > nowMs + 1e12 ? untilMs : null;',
   },
   {
     name: 'failures do not quarantine',
