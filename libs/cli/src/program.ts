@@ -9,6 +9,7 @@ import { evaluateCommand } from './commands/evaluate.ts';
 import { explainCommands } from './commands/explain.ts';
 import { prose } from './commands/help.ts';
 import { initCommand } from './commands/init.ts';
+import { logCommands } from './commands/log.ts';
 import { operatorCommands } from './commands/operator.ts';
 import { planCommands } from './commands/plan.ts';
 import { provisionCommand } from './commands/provision.ts';
@@ -45,6 +46,7 @@ export function createProgram(shell: Shell): Command {
   operatorCommands(program, shell);
   evaluateCommand(program, shell);
   quarantineCommands(program, shell);
+  logCommands(program, shell);
   program.commandsGroup('Set up:');
   initCommand(program, shell);
   configCommands(program, shell);

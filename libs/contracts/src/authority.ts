@@ -35,6 +35,7 @@ export const authors: Readonly<Record<MessageType, readonly Service[]>> = {
   'migration.aborted': ['operator'],
   'migration.closed': ['operator'],
   'evaluation.requested': ['operator'],
+  'event.skipped': ['custodian'],
   'state.checkpointed': ['ledger'],
   'service.reported': ['scorer', 'planner', 'executor', 'ledger'],
 };

@@ -45,4 +45,13 @@ export const controlSchemas = [
   migrationClosedSchema,
   evaluationRequestedSchema,
 ] as const;
-export type Control = z.infer<(typeof controlSchemas)[number]>;
+
+/**
+ * A custodian states that events which nobody can read are to be passed by: those from `sequence` to `through`, both
+ * included, that were addressed as this one is. It travels on a subject of its own, on which operators cannot publish. The
+ * comment is the reason.
+ */
+export const eventSkippedSchema = command('event.skipped', { sequence: z.int().min(1), through: z.int().min(1) });
+
+export const custodySchemas = [eventSkippedSchema] as const;
+export type Control = z.infer<(typeof controlSchemas)[number] | (typeof custodySchemas)[number]>;

@@ -26,6 +26,7 @@ const familyTexts: Record<(typeof families)[number], { address: string; text: st
   controls: { address: 'kronos.controls.{aggregate}', text: 'What people asked', producer: 'operator' },
   ledger: { address: 'kronos.ledger.{aggregate}', text: 'Folded state', producer: 'ledger' },
   inventory: { address: 'kronos.inventory.{host}', text: 'Host to instances', producer: 'scorer' },
+  custody: { address: 'kronos.custody.{aggregate}', text: 'Events that are passed by', producer: 'custodian' },
   services: { address: 'kronos.services.{service}.{instance}', text: 'Heartbeats', producer: 'service' },
 };
 

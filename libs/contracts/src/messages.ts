@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { authors, type Service, wrongAuthor } from './authority.ts';
-import { controlSchemas } from './controls.ts';
+import { controlSchemas, custodySchemas } from './controls.ts';
 import { isoTimeSchema, message, objectRefSchema } from './envelope.ts';
 import { type Exact, exact } from './exact.ts';
 import { parseJson } from './json.ts';
@@ -65,12 +65,18 @@ export const messagesByFamily = {
   migrations: [migrationRequestedSchema],
   results: resultSchemas,
   controls: controlSchemas,
+  custody: custodySchemas,
   ledger: [stateCheckpointedSchema],
   inventory: [inventoryReportedSchema],
   services: [serviceReportedSchema],
 } as const satisfies Record<Family, readonly z.ZodType[]>;
 
-export const logEventSchema = z.discriminatedUnion('type', [...planEventSchemas, ...resultSchemas, ...controlSchemas]);
+export const logEventSchema = z.discriminatedUnion('type', [
+  ...planEventSchemas,
+  ...resultSchemas,
+  ...controlSchemas,
+  ...custodySchemas,
+]);
 /** What KRONOS_LOG holds. */
 export type LogEvent = z.infer<typeof logEventSchema>;
 export type LogEventType = LogEvent['type'];

@@ -76,10 +76,11 @@ export const families = [
   'ledger',
   'inventory',
   'services',
+  'custody',
 ] as const;
 export type Family = (typeof families)[number];
 /** The families whose messages are events of the log. */
-export const logFamilies = ['plans', 'results', 'controls'] as const satisfies readonly Family[];
+export const logFamilies = ['plans', 'results', 'controls', 'custody'] as const satisfies readonly Family[];
 
 /** The name of a process for the family `services`: its service, which has no `/`, and its instance. */
 export const instanceName = (service: string, instance: string): string => `${service}/${instance}`;

@@ -82,6 +82,10 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       return `asked to cancel ${event.data.taskId}${comment(event)}`;
     case 'migration.aborted':
       return `asked to abort ${event.data.taskId}${comment(event)}`;
+    case 'event.skipped': {
+      const { sequence, through } = event.data;
+      return `skipped the unreadable ${sequence === through ? `event ${sequence}` : `events ${sequence} to ${through}`}${comment(event)}`;
+    }
     case 'migration.closed':
       return `asked to close ${event.data.taskId}${comment(event)}`;
     case 'evaluation.requested':

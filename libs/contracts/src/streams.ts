@@ -89,7 +89,7 @@ export function streamDefinitions(limits: StorageLimits): StreamDefinition[] {
     {
       ...common,
       name: streamNames.log,
-      subjects: ['kronos.plans.*', 'kronos.results.*', 'kronos.controls.*'],
+      subjects: ['kronos.plans.*', 'kronos.results.*', 'kronos.controls.*', 'kronos.custody.*'],
       retention: 'limits',
       discard: 'new',
       maxAgeSeconds: 0,

@@ -36,6 +36,7 @@ export const streamOf: Record<Family, string> = {
   ledger: streamNames.checkpoints,
   inventory: streamNames.inventory,
   services: streamNames.services,
+  custody: streamNames.log,
 };
 
 type RawOptions = {

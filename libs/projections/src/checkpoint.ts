@@ -1,4 +1,11 @@
-import { canonicalJson, controlSchemas, planEventSchemas, resultSchemas, type StoredEvent } from '@kronos/contracts';
+import {
+  canonicalJson,
+  controlSchemas,
+  custodySchemas,
+  planEventSchemas,
+  resultSchemas,
+  type StoredEvent,
+} from '@kronos/contracts';
 import {
   type AggregateFacts,
   type AllFacts,
@@ -12,7 +19,12 @@ import {
 export const FOLD_VERSION = 2;
 
 /** Every `type/version` that this fold understands. A state made by a reader of fewer, or of more, is not this fold's. */
-export const readableEvents: readonly string[] = [...planEventSchemas, ...resultSchemas, ...controlSchemas]
+export const readableEvents: readonly string[] = [
+  ...planEventSchemas,
+  ...resultSchemas,
+  ...controlSchemas,
+  ...custodySchemas,
+]
   .map((schema) => `${schema.shape.type.value}/${schema.shape.version.value}`)
   .sort();
 

@@ -36,6 +36,7 @@ import {
   type StepFacts,
   type TaskEnd,
   type TaskFacts,
+  UNREADABLE_KEPT,
   type UnreadableFact,
 } from './state.ts';
 import { upcast } from './upcast.ts';
@@ -629,9 +630,24 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     else if (c.paused === null) c.paused = asked(event, at);
   }
 
-  function unreadable(fact: UnreadableFact): void {
+  function unreadable(fact: Omit<UnreadableFact, 'through'>): void {
     const c = controlsOf(fact.aggregate);
-    if (c.unreadable === null) c.unreadable = fact;
+    const last = c.unreadables.at(-1);
+    c.unreadables =
+      last !== undefined && c.unreadables.length >= UNREADABLE_KEPT
+        ? [...c.unreadables.slice(0, -1), { ...last, through: fact.sequence }]
+        : [...c.unreadables, { ...fact, through: fact.sequence }];
+  }
+
+  /** Passes by events that came before and cannot be read; what can be read is never skipped. */
+  function skipped(event: LogEventOf<'event.skipped'>, at: number): void {
+    const c = controlsOf(event.aggregate);
+    const events = c.unreadables.filter(
+      (fact) => fact.sequence >= event.data.sequence && fact.through <= event.data.through,
+    );
+    if (events.length === 0) return;
+    c.unreadables = c.unreadables.filter((fact) => !events.includes(fact));
+    c.skips = [...c.skips, { ...asked(event, at), events }];
   }
 
   function one(event: LogEvent, storedAt: number): void {
@@ -680,6 +696,9 @@ export function createFolder(from: LogState = initialLogState()): Folder {
       case 'aggregate.paused':
       case 'aggregate.resumed':
         pause(event, at);
+        break;
+      case 'event.skipped':
+        skipped(event, at);
         break;
       case 'migration.suspected':
       case 'migration.abortRequested':
@@ -771,6 +790,7 @@ const ADDRESSES_ALL: ReadonlySet<string> = new Set([
   'migration.aborted',
   'migration.closed',
   'evaluation.requested',
+  'event.skipped',
 ]);
 
 const hour = (ms: number): number => Math.floor(ms / 3_600_000);

@@ -8,6 +8,7 @@ export * from './evolve.ts';
 export * from './inFlight.ts';
 export * from './memory.ts';
 export * from './quarantine.ts';
+export * from './remedy.ts';
 export * from './seed.ts';
 export * from './slots.ts';
 export * from './state.ts';

@@ -19,7 +19,11 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
     unreadable:
       unreadable === null
         ? null
-        : { sequence: unreadable.sequence, type: unreadable.claimedType, version: unreadable.claimedVersion },
+        : {
+            sequence: unreadable.sequence,
+            type: unreadable.claimedType,
+            version: unreadable.claimedVersion,
+          },
     lastDecidedTime: isoOrNull(state.decided?.snapshotMs),
     lastReleaseAt: isoOrNull(state.lastRelease?.atMs),
     lastRejectionAt: isoOrNull(state.lastRefusal?.atMs),

@@ -28,8 +28,10 @@ export type ControlFacts = {
   readonly paused: Asked | null;
   /** Server uuid -> the quarantine that an operator set and nobody released. */
   readonly operatorQuarantines: ReadonlyMap<string, OperatorQuarantine>;
-  /** The first event that this version could not read. */
-  readonly unreadable: UnreadableFact | null;
+  /** Events that this version could not read and that nobody skipped, in the order of the log. */
+  readonly unreadables: readonly UnreadableFact[];
+  /** What was skipped, for ever. */
+  readonly skips: readonly SkippedFact[];
   /** Ids of the latest commands and configurations, oldest first: a second one is the same act. */
   readonly seen: ReadonlySet<string>;
 };
@@ -78,7 +80,9 @@ export type AggregateFacts = ControlFacts & {
 };
 
 /** One aggregate as decisions see it: its own facts and those that hold for all. Made by `aggregateState`. */
-export type AggregateState = Omit<AggregateFacts, 'seen' | 'paused'> & {
+export type AggregateState = Omit<AggregateFacts, 'seen' | 'paused' | 'unreadables'> & {
+  /** The first event that makes it unplannable. */
+  readonly unreadable: UnreadableFact | null;
   readonly aggregate: string;
   /** The pause of this aggregate and the pause of all; it runs when both are null. */
   readonly paused: { readonly here: Asked | null; readonly everywhere: Asked | null };
@@ -279,7 +283,12 @@ export type UnreadableFact = {
   readonly claimedVersion: number | null;
   readonly problem: string;
   readonly remedy: Remedy;
+  /** The last of the events that are counted as this one, because there were too many; else `sequence`. */
+  readonly through: number;
 };
+
+/** Unreadable events that a custodian had passed by. */
+export type SkippedFact = Asked & { readonly events: readonly UnreadableFact[] };
 
 /** Finished plans kept for people, per aggregate. */
 export const RECENT_PLANS = 50;
@@ -289,6 +298,8 @@ export const RECENT_DAMAGED = 256;
 export const RECENT_RELEASES = 16;
 /** Failure times kept per host, for the breaker. */
 export const RECENT_HOST_FAILURES = 64;
+/** Unreadable events kept one by one; later ones are counted together, and skipped together. */
+export const UNREADABLE_KEPT = 100;
 /** Command ids kept per aggregate. */
 export const RECENT_COMMANDS = 1000;
 /** What can matter no more is kept this much longer: clocks differ. */
@@ -310,7 +321,8 @@ export const FORGET_ABSENT_MS = 7 * 86_400_000;
 const noControls: ControlFacts = {
   paused: null,
   operatorQuarantines: new Map(),
-  unreadable: null,
+  unreadables: [],
+  skips: [],
   seen: new Set(),
 };
 
@@ -343,7 +355,8 @@ export function aggregateState(state: LogState, aggregate: string): AggregateSta
     paused,
     seen: _,
     operatorQuarantines,
-    unreadable,
+    unreadables,
+    skips,
     ...own
   } = state.aggregates.get(aggregate) ?? initialAggregateFacts;
   return {
@@ -351,7 +364,9 @@ export function aggregateState(state: LogState, aggregate: string): AggregateSta
     ...own,
     paused: { here: paused, everywhere: state.all.paused },
     operatorQuarantines: mergeQuarantines(operatorQuarantines, state.all.operatorQuarantines),
-    unreadable: first(unreadable, state.all.unreadable),
+    unreadable: first(unreadables[0], state.all.unreadables[0]),
+    skips:
+      state.all.skips.length === 0 ? skips : [...skips, ...state.all.skips].sort((a, b) => a.sequence - b.sequence),
   };
 }
 
@@ -380,7 +395,7 @@ function mergeQuarantines(
   return merged;
 }
 
-function first(a: UnreadableFact | null, b: UnreadableFact | null): UnreadableFact | null {
-  if (a === null || b === null) return a ?? b;
+function first(a: UnreadableFact | undefined, b: UnreadableFact | undefined): UnreadableFact | null {
+  if (a === undefined || b === undefined) return a ?? b ?? null;
   return a.sequence < b.sequence ? a : b;
 }

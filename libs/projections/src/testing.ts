@@ -333,6 +333,11 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
         remedy: 'upgrade',
       });
     },
+    eventSkipped(sequence: number, through = sequence, person = 'carol') {
+      const { head, data } = command('event.skipped', person);
+      const by: Actor = { service: 'custodian', instance: person, version: '1.0.0' };
+      return push({ ...head, by, data: { ...data, comment: 'garbage', sequence, through } });
+    },
     /** The same event again, later: a retry that the server's dedupe window no longer covers. */
     again(event: LogEvent) {
       return push(event);

@@ -4,6 +4,7 @@ import {
   brokenHosts,
   inFlight,
   quarantineTable,
+  remedyOf,
   type TaskFacts,
   waitingPlan,
 } from '@kronos/projections';
@@ -117,7 +118,7 @@ function occupation(
   if (state.unreadable !== null)
     return {
       doing: 'nothing is planned: the log holds an event that this version cannot read',
-      waitsFor: `a newer version of Kronos (event ${state.unreadable.sequence}: ${state.unreadable.claimedType} version ${state.unreadable.claimedVersion ?? '?'})`,
+      waitsFor: `event ${state.unreadable.sequence} (${state.unreadable.claimedType} version ${state.unreadable.claimedVersion ?? '?'}): ${state.unreadable.problem}. ${remedyOf(state.unreadable)}`,
     };
   const waiting = waitingPlan(state, nowMs);
   const answer =

@@ -122,7 +122,8 @@ export const causes = {
   },
   'event-unreadable': {
     severity: 'alarm',
-    remedy: 'Install the version of Kronos that wrote the event, readers first.',
+    remedy:
+      'Install the version of Kronos that wrote the event, readers first. An event that no version can read: kronos log skip, as the NATS user custodian.',
     section: 'kronosunreadableevents',
     apart: ['event'],
     explains: ['snapshot-undecided', 'plan-undispatched'],
@@ -359,6 +360,13 @@ export const causes = {
     remedy: 'Repair the host, or disable its nova-compute service; `kronos explain host HOST` shows the failures.',
     section: 'kronoshostsbroken',
     apart: ['host'],
+    explains: [],
+  },
+  'event-skipped': {
+    severity: 'info',
+    remedy: 'Nothing to do: it says what the log holds and Kronos passes by.',
+    section: 'kronosunreadableevents',
+    apart: ['aggregate'],
     explains: [],
   },
   'server-stuck': {

@@ -5,7 +5,7 @@ import {
   serviceNames,
   streamNames,
 } from '@kronos/contracts';
-import { brokenHosts, inFlight, notAfterMs, undispatched } from '@kronos/projections';
+import { brokenHosts, inFlight, notAfterMs, remedyOf, skipText, undispatched } from '@kronos/projections';
 import type { CauseCode, Place } from './causes.ts';
 import type { AggregateInput, Facts, Heartbeat, NewestSnapshot, StreamFacts } from './facts.ts';
 import { span, when } from './times.ts';
@@ -377,10 +377,15 @@ function decisions({ aggregate, state, lastDecision }: AggregateInput, nowMs: nu
       code: 'event-unreadable',
       place: { aggregate, event: String(unreadable.sequence) },
       about: aggregate,
-      text: `event ${unreadable.sequence} (${unreadable.claimedType} version ${unreadable.claimedVersion ?? '?'}) cannot be read: nothing is planned`,
-      ...(unreadable.remedy === 'skip'
-        ? { remedy: 'No version can read it. Find out who wrote it, then have it skipped; see the runbook.' }
-        : {}),
+      text: `event ${unreadable.sequence} (${unreadable.claimedType} version ${unreadable.claimedVersion ?? '?'}) cannot be read: ${unreadable.problem}. Nothing is planned`,
+      remedy: `${remedyOf(unreadable)}.`,
+    });
+  if (state.skips.length > 0)
+    found.push({
+      code: 'event-skipped',
+      place: { aggregate },
+      about: aggregate,
+      text: `unreadable events were skipped: ${state.skips.map(skipText).join('; ')}`,
     });
   for (const { id, release } of undispatched(state))
     if (release !== null && nowMs - release.atMs > DISPATCH_MS)

@@ -72,7 +72,17 @@ const AGGREGATE = { bounded: 'the aggregates in scope' } as const;
 const POLICY = { bounded: 'the policies of the file' } as const;
 const REASON = { bounded: 'the reason codes of the code' } as const;
 const PHASE = ['evacuate', 'affinity', 'spread', 'pack'] as const;
-const FAMILY = ['snapshots', 'plans', 'migrations', 'results', 'controls', 'ledger', 'inventory', 'services'] as const;
+const FAMILY = [
+  'snapshots',
+  'plans',
+  'migrations',
+  'results',
+  'controls',
+  'ledger',
+  'inventory',
+  'services',
+  'custody',
+] as const;
 const SHORT = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
 const LONG = [1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400] as const;
 

@@ -1,6 +1,6 @@
 import type { Decision, Reason } from '@kronos/contracts';
 import { type Assumed, type ByPolicy, type DestinationVerdict, reasonMeanings } from '@kronos/placement';
-import type { DamagedMove } from '@kronos/projections';
+import { type DamagedMove, skipText } from '@kronos/projections';
 import { type Explained, explainDecision, explainWhere, type History, liveHistory, type Wanted } from '@kronos/replay';
 import type { Command } from 'commander';
 import { UsageError } from '../errors.ts';
@@ -203,9 +203,14 @@ function reasonLine({ text, detail }: Reason): string {
   return facts.length === 0 ? text : `${text} (${facts.join(', ')})`;
 }
 
-function cycleText(terminal: Terminal, { explanation, decision }: Explained): string {
+/** Events before this decision that nobody could read and a custodian skipped. */
+const skipLines = ({ skips }: Explained['state']): string =>
+  skips.map((skip) => `unreadable events were skipped: ${skipText(skip)}\n`).join('');
+
+function cycleText(terminal: Terminal, { explanation, decision, state }: Explained): string {
   const cycle = explanation?.cycle() ?? null;
-  if (cycle === null) return `${policiesText(decision)}${troubles(decision)}${refusals(decision.refusals)}`;
+  if (cycle === null)
+    return `${skipLines(state)}${policiesText(decision)}${troubles(decision)}${refusals(decision.refusals)}`;
   const gates = cycle.gates.map((gate) => `gate shut: ${reasonLine(gate)}\n`).join('');
   const rows = cycle.policies.map((p): Cell[] => [
     p.policy,
@@ -245,6 +250,7 @@ function cycleText(terminal: Terminal, { explanation, decision }: Explained): st
     `${cycle.vms.movable} of ${count(cycle.vms.all, 'VM')} may move${counted(cycle.vms.refused)}\n`,
     assumedNote(cycle.assumed),
     drains,
+    skipLines(state),
     troubles(decision),
     refusals(cycle.refusals),
   ].join('');

@@ -196,6 +196,22 @@ function readPolicies(file: string): readonly Policy[] {
   return policies;
 }
 
+/** Events of the whole log that nobody can read, and what was skipped of them: both are shown for ever. */
+async function unreadOf(history: History) {
+  const unreadable: { sequence: number; aggregate: string; problem: string }[] = [];
+  const skipped: { sequence: number; through: number; by: string; reason: string | null }[] = [];
+  for await (const { sequence, event } of history.events())
+    if (event.type === 'unreadable') unreadable.push({ sequence, aggregate: event.aggregate, problem: event.problem });
+    else if (event.type === 'event.skipped')
+      skipped.push({
+        sequence: event.data.sequence,
+        through: event.data.through,
+        by: event.by.instance,
+        reason: event.data.comment,
+      });
+  return { unreadable, skipped };
+}
+
 async function runVerify(
   shell: Shell,
   options: ReplayOptions,
@@ -214,8 +230,17 @@ async function runVerify(
     );
   const strict = options.strict === true;
   const totals = verifyTotals(cycles, { strict });
-  if (options.json === true) printJson(terminal, { mode: 'verify', strict, totals, problems, cycles });
-  else printVerify(shell, cycles, totals, strict);
+  const unread = await unreadOf(history);
+  if (options.json === true) printJson(terminal, { mode: 'verify', strict, totals, problems, ...unread, cycles });
+  else {
+    printVerify(shell, cycles, totals, strict);
+    for (const { sequence, problem } of unread.unreadable)
+      terminal.out(`event ${sequence} cannot be read: ${problem}\n`);
+    for (const { sequence, through, by, reason } of unread.skipped)
+      terminal.out(
+        `unreadable events ${sequence === through ? sequence : `${sequence} to ${through}`} were skipped by ${by}${reason === null ? '' : `: ${reason}`}\n`,
+      );
+  }
   if (!totals.ok) process.exitCode = 1;
   tellProblems(shell, history.name, problems);
 }

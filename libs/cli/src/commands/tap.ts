@@ -20,7 +20,7 @@ type TapOptions = ConfigOption & {
 };
 
 /** What is shown when no family is named: what was seen, decided, done and asked. */
-const DEFAULT: readonly Family[] = ['snapshots', 'plans', 'results', 'controls'];
+const DEFAULT: readonly Family[] = ['snapshots', 'plans', 'results', 'controls', 'custody'];
 
 export function tapCommand(program: Command, shell: Shell): void {
   withConfig(program.command('tap'))

@@ -21,7 +21,8 @@ export function control<T extends ControlType>(
   data: ControlData<T>,
   { commandId, person, nowMs, comment }: Asking,
 ): Control {
-  const by: Actor = { service: 'operator', instance: person, version: kronosVersion };
+  const service = type === 'event.skipped' ? 'custodian' : 'operator';
+  const by: Actor = { service, instance: person, version: kronosVersion };
   const parsed = parseMessage({
     type,
     version: 1,

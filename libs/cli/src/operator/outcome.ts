@@ -38,6 +38,8 @@ export function outcomeOf(event: Control, before: LogState, after: LogState): Ou
     case 'migration.aborted':
     case 'migration.closed':
       return taskOutcome(event, before);
+    case 'event.skipped':
+      return skipOutcome(event, before, after);
     case 'evaluation.requested':
       return done(
         event.data.purpose === 'record' ? 'asked the scorer for a snapshot to keep' : 'asked for an evaluation',
@@ -166,6 +168,17 @@ function releaseOutcome(event: LogEventOf<'instance.unquarantined'>, before: Log
     before.all.operatorQuarantines.has(serverId) ||
     [...before.aggregates.values()].some((f) => f.operatorQuarantines.has(serverId) || f.vmFailures.has(serverId));
   return was ? done(`${serverId} is released from quarantine`) : unchanged(`${serverId} was not in quarantine`);
+}
+
+function skipOutcome(event: LogEventOf<'event.skipped'>, before: LogState, after: LogState): Outcome {
+  const of = (state: LogState) => (event.aggregate === ALL ? state.all : state.aggregates.get(event.aggregate));
+  const left = of(after)?.unreadables ?? [];
+  const gone = (of(before)?.unreadables.length ?? 0) - left.length;
+  if (gone === 0) return refused('nothing was skipped: these events can be read, or were skipped already');
+  const [next] = left;
+  return done(
+    `skipped ${count(gone, 'unreadable event')}; status and explain show it for ever${next === undefined ? '' : `. Event ${next.sequence} cannot be read either: ${next.problem}`}`,
+  );
 }
 
 /** A task that some aggregate's state holds. */

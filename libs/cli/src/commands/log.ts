@@ -1,0 +1,80 @@
+import { ALL } from '@kronos/contracts';
+import { type LogState, remedyOf, type UnreadableFact } from '@kronos/projections';
+import type { Command } from 'commander';
+import { UsageError } from '../errors.ts';
+import { withConfig, withSession } from '../open.ts';
+import { control } from '../operator/control.ts';
+import type { Shell } from '../shell.ts';
+import { examples } from './help.ts';
+import { give, type OperatorOptions, tell } from './operator.ts';
+
+type SkipOptions = OperatorOptions & { readonly reason: string; readonly force?: boolean };
+
+/** `12` or `12-40`. @throws UsageError */
+function rangeOf(text: string): { readonly sequence: number; readonly through: number } {
+  const match = /^([1-9]\d{0,14})(?:-([1-9]\d{0,14}))?$/.exec(text);
+  const sequence = Number(match?.[1]);
+  const through = Number(match?.[2] ?? match?.[1]);
+  if (match === null || through < sequence)
+    throw new UsageError(`${JSON.stringify(text)} is no sequence of an event`, 'Write kronos log skip 12, or 12-40.');
+  return { sequence, through };
+}
+
+/** Every unreadable event that nobody skipped, with the aggregate that it addresses. */
+const unreadables = (state: LogState): readonly UnreadableFact[] =>
+  [...state.all.unreadables, ...[...state.aggregates.values()].flatMap((facts) => facts.unreadables)].sort(
+    (a, b) => a.sequence - b.sequence,
+  );
+
+/**
+ * The aggregate whose unreadable events these are.
+ *
+ * @throws UsageError when there is none, when they are of several, or when a newer version may read one
+ */
+function addressOf(state: LogState, range: ReturnType<typeof rangeOf>, force: boolean): string {
+  const all = unreadables(state);
+  const meant = all.filter(({ sequence, through }) => sequence >= range.sequence && through <= range.through);
+  const [first] = meant;
+  const list =
+    all.length === 0
+      ? 'Every event of the log can be read.'
+      : `Unreadable: ${all.map((fact) => `${fact.sequence}${fact.through === fact.sequence ? '' : `-${fact.through}`} (${fact.aggregate === ALL ? 'all aggregates' : fact.aggregate}: ${fact.problem})`).join('; ')}`;
+  if (first === undefined) throw new UsageError('there is no unreadable event to skip at this place', list);
+  if (meant.some(({ aggregate }) => aggregate !== first.aggregate))
+    throw new UsageError('these events are of several aggregates', `Skip them one by one. ${list}`);
+  const newer = meant.find(({ remedy }) => remedy === 'upgrade');
+  if (newer !== undefined && !force)
+    throw new UsageError(
+      `a newer version of Kronos may read event ${newer.sequence}: ${newer.problem}`,
+      `${remedyOf(newer)}. When you know that no version wrote it, add --force.`,
+    );
+  return first.aggregate;
+}
+
+/** log skip. */
+export function logCommands(program: Command, shell: Shell): void {
+  const log = program.command('log').description('Repair the event log');
+  withConfig(log.command('skip'))
+    .description('Skip an event that cannot be read, so that its aggregate is planned again')
+    .argument('<sequence>', 'Sequence of the event on the log, or a range: 12-40')
+    .requiredOption('-r, --reason <text>', 'Reason, recorded on the log')
+    .option('--force', 'Skip an event that a newer version of Kronos may read')
+    .option('--json', 'Print the outcome as JSON')
+    .addHelpText(
+      'after',
+      examples([
+        'OS_NATS__USER=custodian kronos log skip 4711 --reason "garbage, change 42"',
+        'kronos status names the event',
+      ]),
+    )
+    .action(async (text: string, options: SkipOptions) => {
+      const range = rangeOf(text);
+      await withSession(shell, options, async (session) => {
+        const said = { ...options, comment: options.reason };
+        const told = await give(shell, session, said, (state, asking) =>
+          control('event.skipped', addressOf(state, range, options.force === true), range, asking),
+        );
+        tell(shell, options, [told]);
+      });
+    });
+}
