@@ -46,10 +46,17 @@ export function wrongAuthor(message: Message): string | null {
   const allowed = authors[message.type];
   if (!allowed.includes(service))
     return `${message.type} is written by the ${allowed.join(' or the ')}, and this one names the ${service} as its author`;
-  if (service === 'planner' && message.type === 'migration.failed' && !endsUnstarted(message))
-    return 'the planner may only end tasks that were never started, as Cancelled, and this result says something else';
+  if (service === 'planner' && message.type === 'migration.failed' && !plannerMayEnd(message))
+    return 'the planner may only end tasks that were never started or that an operator closed, as Cancelled, and this result says something else';
   return null;
 }
 
-const endsUnstarted = ({ data }: Extract<MessageOf<'results'>, { type: 'migration.failed' }>): boolean =>
-  !data.started && !data.retryPending && data.errorType === 'Cancelled' && data.hostAtFault === null;
+/** The code of the reason with which a task ends that an operator closed. */
+export const CLOSED = 'closed';
+
+/** Whether the operator's `migration.closed` is on the log is for the fold to judge. */
+const plannerMayEnd = ({ data }: Extract<MessageOf<'results'>, { type: 'migration.failed' }>): boolean =>
+  (!data.started || data.reason.code === CLOSED) &&
+  !data.retryPending &&
+  data.errorType === 'Cancelled' &&
+  data.hostAtFault === null;

@@ -39,7 +39,7 @@ describe('the table of authority', () => {
       for (const service of ['operator', 'executor'] as const) expect(authors[type]).not.toContain(service);
   });
 
-  it('lets the planner end a task that was never started, and say nothing else about a task', () => {
+  it('lets the planner end a task that was never started or that was closed, and say nothing else about a task', () => {
     const failed = samples.get('migration.failed');
     if (failed?.type !== 'migration.failed') throw new Error('no migration.failed was recorded');
     const expired = {
@@ -54,6 +54,8 @@ describe('the table of authority', () => {
       },
     };
     expect(parseMessage(expired).ok).toBe(true);
+    const closed = { ...expired.data, started: true, reason: { code: 'closed', text: 'closed by ada' } };
+    expect(parseMessage({ ...expired, data: closed }).ok).toBe(true);
     for (const change of [
       { started: true },
       { retryPending: true },

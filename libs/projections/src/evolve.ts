@@ -395,6 +395,8 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     const d = event.data;
     const task = aggregates.get(event.aggregate)?.tasks.get(d.taskId);
     if (task === undefined || task.end !== null || d.attempt < task.attempt) return;
+    // Only an executor ends a started task, except that a planner ends one that an operator closed.
+    if (event.by.service === 'planner' && task.slot !== null && task.closeAsked === null) return;
     const f = facts(event.aggregate);
     const held = task.slot !== null;
     const end: TaskEnd = { sequence, atMs: at, host: null, warnings: [] };

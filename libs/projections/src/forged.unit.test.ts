@@ -157,3 +157,27 @@ describe('no event ends the fold', () => {
     expect(state.paused.here).not.toBeNull();
   });
 });
+
+describe("a planner's result about a started task", () => {
+  const result = (closed: boolean) => {
+    const log = testLog();
+    log.configured();
+    const task = `${log.released([move(1)])}-s1`;
+    log.started({ task });
+    if (closed) log.closed(task);
+    log.failed({ task, errorType: 'Cancelled' });
+    const events = forge(log, (event) => {
+      Object.assign(event.by, { service: 'planner' });
+      if (event.type === 'migration.failed') Object.assign(event.data.reason, { code: 'closed' });
+    });
+    return gpu(events).tasks.get(task);
+  };
+
+  it('ends the task when an operator closed it', () => {
+    expect(result(true)).toMatchObject({ status: 'failed', slot: null });
+  });
+
+  it('does nothing when nobody did: its slot stays taken', () => {
+    expect(result(false)).toMatchObject({ status: 'started', end: null });
+  });
+});

@@ -1,4 +1,11 @@
-import { type Actor, type MigrationFailed, messageId, type PlanDispatched, type Reason } from '@kronos/contracts';
+import {
+  type Actor,
+  CLOSED,
+  type MigrationFailed,
+  messageId,
+  type PlanDispatched,
+  type Reason,
+} from '@kronos/contracts';
 import { openTasks } from '@kronos/cycle';
 import { type AggregateState, notAfterMs, type PlanFacts, type TaskFacts } from '@kronos/projections';
 
@@ -59,7 +66,7 @@ export function overdueResults(state: AggregateState, by: Actor, nowMs: number):
     if (task.end !== null || task.closeAsked === null || nowMs < task.closeAsked.atMs + CLOSE_GRACE_MS) continue;
     const { by: person, comment } = task.closeAsked;
     const why = comment === null ? '' : ` (${comment})`;
-    end(task, { code: 'closed', text: `closed by ${person}${why}; no executor held it, recorded by the planner` });
+    end(task, { code: CLOSED, text: `closed by ${person}${why}; no executor held it, recorded by the planner` });
   }
   for (const plan of state.plans.values()) {
     const lastStartMs = notAfterMs(plan);
