@@ -21,7 +21,7 @@ export const demoConfig = (places: DemoPlaces): string => `# Written by kronos d
 aggregates = ${DEMO_AGGREGATE}
 policies_file = ${places.policiesFile}
 dry_run = false
-evaluation_interval = 2
+evaluation_interval = 3
 cooldown = 4
 instance_cooldown = 10
 settle_seconds = 2.5
