@@ -126,6 +126,7 @@ const WRITERS: Readonly<Record<string, readonly [family: string, writers: readon
   'migration.failed': ['results', ['executor', 'planner']],
   'migration.skipped': ['results', ['executor']],
   'state.checkpointed': ['ledger', ['ledger']],
+  'log.seen': ['ledger', ['ledger']],
   'installation.created': ['controls', ['provisioner']],
 };
 const OPERATOR = ['operator', 'custodian'];

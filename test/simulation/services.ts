@@ -261,6 +261,7 @@ const ledger: Start = async (site, process, fail) => {
   });
   const by: Actor = { service: 'ledger', instance: process.name, version };
   const clockCheck = await clockOf(site, process, by, log);
+  const stopping = new AbortController();
   const one = await startLedger({
     log,
     options: {
@@ -279,13 +280,15 @@ const ledger: Start = async (site, process, fail) => {
     // It never listens.
     http: new HttpServer({ address: '127.0.0.1', port: 0, portOption: 'ledger_port', log: logger, metrics }),
     tracer,
+    stopping: stopping.signal,
     clock: process.clock,
   });
   one.done?.catch(fail);
   return {
-    stop() {
+    async stop() {
       clockCheck.stop();
-      return one.stop();
+      stopping.abort(new Error('stopped'));
+      await one.stop();
     },
   };
 };

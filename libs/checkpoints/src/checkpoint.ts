@@ -10,7 +10,17 @@ import {
   streamNames,
 } from '@kronos/contracts';
 import { BadObject, digestOf, type EventLog, MissingObject } from '@kronos/eventlog';
-import { anchorOf, type CheckpointPart, fromParts, type Json, type LogState, toParts } from '@kronos/projections';
+import {
+  anchorOf,
+  type CheckpointPart,
+  fromParts,
+  installationAt,
+  type Json,
+  type LogIdentity,
+  type LogState,
+  toParts,
+} from '@kronos/projections';
+import { readIdentity } from './identity.ts';
 
 /** States above this go to the object store; the message names them. */
 const MAX_INLINE_BYTES = 256 * 1024;
@@ -44,14 +54,23 @@ export async function newestCheckpoint(
     if (found === undefined) bySequence.set(sequence, [delivered.message]);
     else found.push(delivered.message);
   }
-  const last = await log.lastSequence(streamNames.log);
+  const identity = await readIdentity(log);
   for (const [sequence, messages] of [...bySequence].sort(([a], [b]) => b - a)) {
-    const problem = sequence > last ? `the log ends at ${last}` : null;
+    const problem = ofAnotherLog(identity, sequence, messages);
     const tried = problem === null ? await restore(log, messages) : problem;
     if (typeof tried !== 'string') return tried;
     onPassedOver({ sequence, problem: tried });
   }
   return null;
+}
+
+/** Why a checkpoint cannot be of this log; null where it may be. */
+function ofAnotherLog(identity: LogIdentity, sequence: number, messages: readonly StateCheckpointed[]): string | null {
+  if (sequence > identity.lastSequence) return `the log ends at ${identity.lastSequence}`;
+  const own = installationAt(identity, sequence);
+  const other = messages.find(({ data }) => data.installationId !== undefined && data.installationId !== own);
+  if (other === undefined) return null;
+  return `${other.aggregate}: it is of installation ${other.data.installationId ?? '(none)'}, and the log there of ${own ?? '(none)'}`;
 }
 
 /** The state that these messages hold, or what is wrong with them. */
@@ -95,6 +114,7 @@ export async function writeCheckpoint(
   anchor: string,
   by: Actor,
   nowMs: number,
+  installationId: string | null = null,
 ): Promise<void> {
   for (const part of toParts(state, anchor)) {
     const { aggregate, sequence, foldVersion } = part;
@@ -112,7 +132,7 @@ export async function writeCheckpoint(
       by,
       correlationId: id,
       causationId: null,
-      data: { sequence, foldVersion, digest: digestOf(bytes), state: large ? null : part.state, body },
+      data: { sequence, foldVersion, digest: digestOf(bytes), state: large ? null : part.state, body, installationId },
     });
   }
 }

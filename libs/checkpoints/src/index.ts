@@ -1,2 +1,5 @@
 export * from './checkpoint.ts';
 export * from './fold.ts';
+export * from './guard.ts';
+export * from './identity.ts';
+export * from './provision.ts';

@@ -37,6 +37,8 @@ export const authors: Readonly<Record<MessageType, readonly Service[]>> = {
   'evaluation.requested': ['operator'],
   'event.skipped': ['custodian'],
   'state.checkpointed': ['ledger'],
+  'log.seen': ['ledger'],
+  'installation.created': ['provisioner'],
   'service.reported': ['scorer', 'planner', 'executor', 'ledger'],
 };
 

@@ -33,7 +33,27 @@ export const evaluationRequestedSchema = command('evaluation.requested', {
   purpose: z.enum(['evaluate', 'record']),
 });
 
-export const controlSchemas = [
+/**
+ * Names the log: the first event of a new one, and, as a statement of a person, the event from which a log counts that was
+ * found to be another one or to have lost events. On `_all_`, by the `provisioner`. The newest one is in force.
+ */
+export const installationCreatedSchema = message(
+  'installation.created',
+  1,
+  z.object({
+    installationId: z.uuid(),
+    /**
+     * `provisioned`: nothing else was known. `newLog`: use this log as it is, whatever else was seen (`kronos provision
+     * --new-log`). `restored`: an archive was restored up to here (`kronos archive restore`).
+     */
+    statement: z.enum(['provisioned', 'newLog', 'restored']),
+    comment: z.string().nullable(),
+  }),
+);
+export type InstallationCreated = z.infer<typeof installationCreatedSchema>;
+
+/** What people ask. */
+export const commandSchemas = [
   aggregatePausedSchema,
   aggregateResumedSchema,
   planApprovedSchema,
@@ -54,4 +74,7 @@ export const controlSchemas = [
 export const eventSkippedSchema = command('event.skipped', { sequence: z.int().min(1), through: z.int().min(1) });
 
 export const custodySchemas = [eventSkippedSchema] as const;
-export type Control = z.infer<(typeof controlSchemas)[number] | (typeof custodySchemas)[number]>;
+export type Control = z.infer<(typeof commandSchemas)[number] | (typeof custodySchemas)[number]>;
+
+/** Everything on `kronos.controls`. */
+export const controlSchemas = [...commandSchemas, installationCreatedSchema] as const;

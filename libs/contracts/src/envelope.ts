@@ -12,6 +12,15 @@ export const actorSchema = z.object({
 });
 export type Actor = z.infer<typeof actorSchema>;
 
+/** A place on a log: which log, and how far it reached. */
+export const logMarkSchema = z.object({
+  /** Installation id in force; null: the log named none yet. */
+  installationId: z.string().nullable(),
+  /** Stream sequence of the last event. */
+  sequence: z.int().min(0),
+});
+export type LogMark = z.infer<typeof logMarkSchema>;
+
 /** A body kept in an object store bucket: the message names it by digest. */
 export const objectRefSchema = z.object({
   bucket: z.string(),

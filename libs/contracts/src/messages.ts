@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { authors, type Service, wrongAuthor } from './authority.ts';
 import { controlSchemas, custodySchemas } from './controls.ts';
-import { isoTimeSchema, message, objectRefSchema } from './envelope.ts';
+import { isoTimeSchema, logMarkSchema, message, objectRefSchema } from './envelope.ts';
 import { type Exact, exact } from './exact.ts';
 import { parseJson } from './json.ts';
 import { type Family, families, instanceName, logFamilies } from './names.ts';
@@ -34,9 +34,24 @@ export const stateCheckpointedSchema = message(
     /** Null when it is kept in the object store, then `body` says where. */
     state: z.json().nullable(),
     body: objectRefSchema.nullable(),
+    /** Installation id in force at `sequence`; null: the log named none yet. Absent: written by Kronos 0.1. */
+    installationId: z.string().nullable().optional(),
   }),
 );
 export type StateCheckpointed = z.infer<typeof stateCheckpointedSchema>;
+
+/** What the ledger has seen of a log, on `_all_`: services compare it with the log that they find. */
+export const logSeenSchema = message(
+  'log.seen',
+  1,
+  logMarkSchema.extend({
+    /** `log`: it folds this log. `archive`: its archive reaches so far. */
+    where: z.enum(['log', 'archive']),
+    /** The server's stamp of the event at `sequence`. */
+    storedAt: isoTimeSchema,
+  }),
+);
+export type LogSeen = z.infer<typeof logSeenSchema>;
 
 /** One host's full list of instances, as Nova reported it. */
 export const inventoryReportedSchema = message(
@@ -66,7 +81,7 @@ export const messagesByFamily = {
   results: resultSchemas,
   controls: controlSchemas,
   custody: custodySchemas,
-  ledger: [stateCheckpointedSchema],
+  ledger: [stateCheckpointedSchema, logSeenSchema],
   inventory: [inventoryReportedSchema],
   services: [serviceReportedSchema],
 } as const satisfies Record<Family, readonly z.ZodType[]>;

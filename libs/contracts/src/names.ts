@@ -143,6 +143,9 @@ export const messageId = {
     `migration.suspected:${task}:${attempt}:${occasion}:${tries}`,
   /** One per attempt: an attempt has exactly one outcome, be it completed, failed or skipped. */
   ended: (task: string, attempt: number) => `migration.ended:${task}:${attempt}`,
+  installation: (installationId: string) => `installation.created:${installationId}`,
+  seen: (where: string, installationId: string | null, sequence: number) =>
+    `log.seen:${where}:${installationId ?? ''}:${sequence}`,
   control: (commandId: string) => `control:${commandId}`,
   /** One per heartbeat: the time at which it was made, in ms since the epoch. */
   reported: (service: string, instance: string, atMs: number) => `service.reported:${service}:${instance}:${atMs}`,

@@ -18,6 +18,8 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
     }
     case 'migration.requested':
       return `task ${event.data.taskId}, attempt ${event.data.attempt}: ${event.data.serverName} from ${event.data.from} to ${event.data.destination}`;
+    case 'log.seen':
+      return `the ledger has seen event ${event.data.sequence} of ${event.data.installationId ?? 'a log without an installation id'}${event.data.where === 'archive' ? ' in its archive' : ''}`;
     case 'state.checkpointed':
       return `checkpoint of the log up to ${event.data.sequence}`;
     case 'inventory.reported':
@@ -90,8 +92,16 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       return `asked to close ${event.data.taskId}${comment(event)}`;
     case 'evaluation.requested':
       return `asked for ${event.data.purpose === 'record' ? 'a recording' : 'an evaluation'} now${comment(event)}`;
+    case 'installation.created':
+      return `${statements[event.data.statement]} ${event.data.installationId}${comment(event)}`;
   }
 }
+
+const statements = {
+  provisioned: 'provisioned the log of installation',
+  newLog: 'stated that this log is to be used as it is, as installation',
+  restored: 'restored an archive up to here; it goes on as installation',
+} as const;
 
 type Moved = { readonly serverId: string; readonly from: string; readonly destination: string };
 const move = ({ data }: { readonly data: Moved }, nameOf: (serverId: string) => string): string =>

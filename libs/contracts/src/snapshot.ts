@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isoTimeSchema, message, objectRefSchema, reasonSchema } from './envelope.ts';
+import { isoTimeSchema, logMarkSchema, message, objectRefSchema, reasonSchema } from './envelope.ts';
 import { policySchema, vmLabelTypeSchema } from './policy.ts';
 
 /** One resource class of a host as Placement counts it. */
@@ -218,6 +218,8 @@ export const snapshotTakenSchema = message(
       .optional(),
     problems: z.array(reasonSchema),
     body: objectRefSchema,
+    /** The log when it was taken. Absent: written by Kronos 0.1. */
+    log: logMarkSchema.optional(),
   }),
 );
 export type SnapshotTaken = z.infer<typeof snapshotTakenSchema>;

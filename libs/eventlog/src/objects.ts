@@ -159,7 +159,7 @@ export const snapshotTaken = (snapshot: Snapshot, body: ObjectRef, envelope: Sna
   by: envelope.by,
   correlationId: envelope.correlationId ?? snapshot.id,
   causationId: envelope.causationId,
-  data: { ...summaryOf(snapshot), body },
+  data: { ...summaryOf(snapshot), ...(envelope.log === undefined ? {} : { log: envelope.log }), body },
 });
 
 /** Stores a snapshot's body. */

@@ -2,6 +2,7 @@ import type { ServerReading } from '@kronos/clock';
 import type {
   Actor,
   Family,
+  LogMark,
   Message,
   MigrationRequested,
   ObjectRef,
@@ -251,6 +252,8 @@ export type SnapshotEnvelope = {
   readonly by: Actor;
   readonly correlationId?: string;
   readonly causationId: string | null;
+  /** The log when the snapshot was taken. */
+  readonly log?: LogMark;
 };
 
 export interface EventLog {

@@ -709,6 +709,9 @@ export function createFolder(from: LogState = initialLogState()): Folder {
       case 'evaluation.requested':
         // Asks the scorer for a snapshot; nothing of it is remembered.
         break;
+      case 'installation.created':
+        // Says which log this is. Readers ask the log itself for it, before they fold anything.
+        break;
       default:
         event satisfies never;
     }
@@ -793,6 +796,7 @@ const ADDRESSES_ALL: ReadonlySet<string> = new Set([
   'migration.closed',
   'evaluation.requested',
   'event.skipped',
+  'installation.created',
 ]);
 
 const hour = (ms: number): number => Math.floor(ms / 3_600_000);

@@ -5,6 +5,7 @@ export * from './configuration.ts';
 export * from './cooldown.ts';
 export * from './errors.ts';
 export * from './evolve.ts';
+export * from './identity.ts';
 export * from './inFlight.ts';
 export * from './memory.ts';
 export * from './quarantine.ts';

@@ -35,3 +35,11 @@ export class StopTimeoutError extends Error {
     this.name = 'StopTimeoutError';
   }
 }
+
+/** A service's `done` rejects with it when the service is to start anew in the same process: its log was replaced under it. */
+export class StartAgain extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'StartAgain';
+  }
+}

@@ -1,5 +1,5 @@
 export { type CommandLine, commandLine, kronosVersion } from './commandLine.ts';
-export { HttpListenError, isKronosError, type KronosError, StopTimeoutError } from './errors.ts';
+export { HttpListenError, isKronosError, type KronosError, StartAgain, StopTimeoutError } from './errors.ts';
 export {
   type Check,
   defaultHttpLimits,

@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import { type Config, type Loaded, loadConfig } from '@kronos/config';
 import type { Policy } from '@kronos/contracts';
 import type { Tracer } from '@opentelemetry/api';
-import { isKronosError, StopTimeoutError } from './errors.ts';
+import { isKronosError, StartAgain, StopTimeoutError } from './errors.ts';
 import { HttpServer } from './http.ts';
 import type { Logger } from './log.ts';
 import type { Instruments, Metrics } from './metrics.ts';
@@ -31,7 +31,10 @@ export interface ServiceContext {
 
 /** A service at work. */
 export interface RunningService {
-  /** Settles when the service has stopped by itself; rejects when it cannot go on. Absent: it goes on until told to stop. */
+  /**
+   * Settles when the service has stopped by itself; rejects when it cannot go on, with StartAgain when it is to be stopped
+   * and started in the same process. Absent: it goes on until told to stop.
+   */
   readonly done?: Promise<void>;
   /** Hands over what is running and ends. Called once. */
   stop(): Promise<void>;
@@ -121,12 +124,24 @@ interface Life {
 }
 
 async function live(definition: ServiceDefinition, life: Life): Promise<number> {
-  const { telemetry, http, stopping, loaded } = life;
+  const { telemetry, http } = life;
   const { log } = telemetry;
   http.check('started', () => ({ ok: false, reason: 'starting' }));
   const listening = await http.listen();
   log.info({ url: listening.url, port: listening.port, instance: life.instance }, 'starting');
 
+  for (;;) {
+    const again = await liveOnce(definition, life);
+    if (again === null) return 0;
+    http.check('started', () => ({ ok: false, reason: 'starting' }));
+    log.warn({ reason: again.message }, 'starting again');
+  }
+}
+
+/** One start and what follows. Gives null after an orderly stop, else why it is to start again. */
+async function liveOnce(definition: ServiceDefinition, life: Life): Promise<StartAgain | null> {
+  const { telemetry, http, stopping, loaded } = life;
+  const { log } = telemetry;
   const started = definition.start({
     service: definition.name,
     version: definition.version,
@@ -146,7 +161,7 @@ async function live(definition: ServiceDefinition, life: Life): Promise<number> 
     // A stop during the start is obeyed when the start has come to its end, or has had time enough.
     running = await Promise.race([started, life.signalled.then(() => within(stopTimeoutMs, started))]);
   } catch (error) {
-    if (stopping.signal.aborted && !(error instanceof StopTimeoutError)) return 0;
+    if (stopping.signal.aborted && !(error instanceof StopTimeoutError)) return null;
     throw error;
   }
   http.check('started', () => (stopping.signal.aborted ? { ok: false, reason: 'stopping' } : { ok: true }));
@@ -158,15 +173,16 @@ async function live(definition: ServiceDefinition, life: Life): Promise<number> 
   } catch (error) {
     failure = { error };
   }
-  stopping.abort();
+  const again = failure?.error instanceof StartAgain && !stopping.signal.aborted ? failure.error : null;
+  if (again === null) stopping.abort();
   try {
     await within(stopTimeoutMs, running.stop());
   } catch (error) {
     if (failure === null) throw error;
     log.error({ err: error }, 'stopping failed too');
   }
-  if (failure !== null) throw failure.error;
-  return 0;
+  if (again === null && failure !== null) throw failure.error;
+  return again;
 }
 
 async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {

@@ -1,6 +1,15 @@
 import { foldLog } from '@kronos/checkpoints';
 import { type Config, scopeOf, storageLimits } from '@kronos/config';
-import { checkClock, connectLog, healthCheck, logClock, openCloud, reportService } from '@kronos/connect';
+import {
+  awaitTrustedLog,
+  checkClock,
+  connectLog,
+  healthCheck,
+  holdThroughReplacement,
+  logClock,
+  openCloud,
+  reportService,
+} from '@kronos/connect';
 import { streamNames } from '@kronos/contracts';
 import { aggregateState, slots } from '@kronos/projections';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
@@ -43,6 +52,16 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
     });
     const by = { service: 'executor', instance, version } as const;
     const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock: systemClock });
+    const guard = await awaitTrustedLog({
+      log,
+      clock: systemClock,
+      // Its NATS user may not read snapshots: the planner compares them.
+      snapshotsOf: [],
+      needsLedger: config.ledger.archiveDir !== null,
+      logger,
+      http,
+      stopping,
+    });
     const view = await foldLog(log, {
       onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is passed over'),
     });
@@ -59,6 +78,7 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
     const executor = createExecutor({
       log,
       view,
+      guard,
       aggregates,
       cloud: { ...cloud, providerOf: providers(cloud.nova, systemClock) },
       check: { aggregates: config.engine.aggregates, optOut: config.engine.optOut, force: options.force },
@@ -89,9 +109,10 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
         metrics.migrationsInFlight.set(slots(aggregateState(state, aggregate)).total, { aggregate });
     });
     return {
-      done: executor.done,
+      done: holdThroughReplacement(executor.done, { guard, view, clock: systemClock, stopping }),
       async stop() {
         clockCheck.stop();
+        guard.close();
         await executor.stop();
         await heartbeats.stop();
         await view.close();

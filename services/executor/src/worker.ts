@@ -1,5 +1,5 @@
 /** Takes tasks from the queue and brings each as far as it can be brought. */
-import { aggregateAt } from '@kronos/checkpoints';
+import { aggregateAt, type LogGuard } from '@kronos/checkpoints';
 import { type Actor, type MigrationRequested, type StoredEvent, subject } from '@kronos/contracts';
 import {
   AppendConflict,
@@ -26,6 +26,8 @@ import { Trials } from './trials.ts';
 export interface ExecutorDeps {
   readonly log: EventLog;
   readonly view: LogView<LogState>;
+  /** While it has a problem no task is worked on. Absent: the log is not in doubt. */
+  readonly guard?: Pick<LogGuard, 'problem'>;
   /** Those that this executor serves. */
   readonly aggregates: readonly string[];
   readonly cloud: CheckedCloud;
@@ -54,6 +56,8 @@ export interface Executor {
   stop(graceMs?: number): Promise<void>;
 }
 
+/** While the log is in doubt tasks are put back for so long. */
+const IN_DOUBT_MS = 5_000;
 /** How often it is checked whether waiting tasks fill the hands of this executor. */
 const ROOM_CHECK_MS = 1000;
 
@@ -95,6 +99,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const { task } = delivery;
     meters.delivered(delivery.aggregate, delivery.deliveries);
     delivery.lost.addEventListener('abort', () => meters.lost(delivery.aggregate), { once: true });
+    if ((deps.guard?.problem ?? null) !== null) return { kind: 'later', delayMs: IN_DOUBT_MS };
     if ('unreadable' in task) return bury(delivery, task.unreadable, task.body);
     const board = boards.get(delivery.aggregate);
     if (board === undefined) return { kind: 'handOver' };

@@ -1,7 +1,10 @@
-import { mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { mkdir, mkdtemp, readdir, rm, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readArchive, verifyArchive } from '@kronos/archive';
+import { openGuard, stateInstallation } from '@kronos/checkpoints';
+import { systemClock } from '@kronos/clock';
 import type { EventLog } from '@kronos/eventlog';
 import { canonicalState, createFolder } from '@kronos/projections';
 import { randomHistory, testLog } from '@kronos/projections/testing';
@@ -46,17 +49,17 @@ describe('the archive of the ledger', () => {
     await bed.append(randomHistory({ seed: 1, cycles: 60 }));
     const first = await bed.start({ archive: archive() });
     const before = await bed.log.lastSequence('KRONOS_LOG');
-    await expect.poll(lastArchived).toBe(before);
+    await expect.poll(lastArchived, { timeout: 15_000 }).toBe(before);
     await expect.poll(async () => await first.text('/metrics')).toContain(`kronos_archive_sequence ${before}`);
     await first.stop();
 
     await bed.append(randomHistory({ seed: 2, cycles: 30, startMs: Date.now() }));
     const second = await bed.start({ archive: archive() });
-    await expect.poll(lastArchived).toBe(await bed.log.lastSequence('KRONOS_LOG'));
+    await expect.poll(lastArchived, { timeout: 15_000 }).toBe(await bed.log.lastSequence('KRONOS_LOG'));
     const log = testLog('gpu', Date.now());
     log.decided();
     await bed.append(log.events);
-    await expect.poll(lastArchived).toBe(await bed.log.lastSequence('KRONOS_LOG'));
+    await expect.poll(lastArchived, { timeout: 15_000 }).toBe(await bed.log.lastSequence('KRONOS_LOG'));
     expect((await second.get('/readyz')).body).toMatchObject({ checks: { archive: { ok: true } } });
   });
 
@@ -74,17 +77,55 @@ describe('the archive of the ledger', () => {
     const log = testLog('gpu', Date.now());
     log.decided();
     await other.append(log.events);
-    await expect.poll(lastArchived).toBe((last ?? 0) + 1);
+    await expect.poll(lastArchived, { timeout: 15_000 }).toBe((last ?? 0) + 1);
     await expect.poll(async () => (await ledger.get('/api/v1')).body).toMatchObject({ sequence: (last ?? 0) + 1 });
   });
 
-  it('is not written over by that of another log', async () => {
+  it('of a log that was wiped keeps the ledger waiting, and the others too; when it is stated it is set aside', async () => {
     await bed.append(randomHistory({ seed: 4, cycles: 10, repeats: 0 }));
     await archiveAll();
     const archived = await verifyArchive(dir);
 
-    const shorter = await openBed();
-    await expect(shorter.start({ archive: archive() })).rejects.toMatchObject({ code: 'KRONOS_ARCHIVE_FOREIGN' });
+    const other = await openBed();
+    const by = { service: 'provisioner', instance: 'test', version: '0.0.0' } as const;
+    await stateInstallation(other.log, 'provisioned', {
+      by,
+      comment: null,
+      nowMs: Date.now(),
+      installationId: randomUUID(),
+    });
+    let started = false;
+    const starting = other.start({ archive: archive() }).then((ledger) => {
+      started = true;
+      return ledger;
+    });
+    const options = { log: other.log, clock: systemClock, snapshotsOf: [], needsLedger: false };
+    await expect.poll(() => other.log.lastSequence('KRONOS_CHECKPOINTS')).toBe(1);
+    const guard = await openGuard(options);
+    expect(guard.problem).toMatch(`the ledger's archive has seen event ${archived.last}`);
+    await other.append(randomHistory({ seed: 5, cycles: 20, repeats: 0 }));
+    expect(started).toBe(false);
+    expect(await verifyArchive(dir)).toEqual(archived);
+
+    await stateInstallation(other.log, 'newLog', {
+      by,
+      comment: null,
+      nowMs: Date.now(),
+      installationId: randomUUID(),
+    });
+    await starting;
+    await expect.poll(() => guard.problem).toBeNull();
+    guard.close();
+    const aside = (await readdir(dir)).filter((name) => name.startsWith('set-aside-'));
+    expect(aside).toEqual([`set-aside-unnamed-${archived.last}`]);
+    expect(await verifyArchive(join(dir, aside[0] ?? ''))).toEqual(archived);
+    await expect.poll(lastArchived, { timeout: 15_000 }).toBe(await other.log.lastSequence('KRONOS_LOG'));
+  });
+
+  it('of another log is not written over, where nothing shows it but the archive itself', async () => {
+    await bed.append(randomHistory({ seed: 4, cycles: 10, repeats: 0 }));
+    await archiveAll();
+    const archived = await verifyArchive(dir);
     const other = await openBed();
     await other.append(randomHistory({ seed: 5, cycles: 20, repeats: 0 }));
     await expect(other.start({ archive: archive() })).rejects.toMatchObject({ code: 'KRONOS_ARCHIVE_FOREIGN' });

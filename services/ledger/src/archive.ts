@@ -1,7 +1,10 @@
+import { mkdir, readdir, rename } from 'node:fs/promises';
+import { join } from 'node:path';
 import { type Archive, openArchive, type RawEvent } from '@kronos/archive';
 import type { Cancel, Clock } from '@kronos/clock';
 import { streamNames } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
+import { type LogIdentity, SETTLE_MS, type Witness } from '@kronos/projections';
 import { ArchiveForeign } from './errors.ts';
 
 export type ArchiveOptions = {
@@ -14,6 +17,8 @@ export type ArchiveHooks = {
   readonly around?: (sequence: number, write: () => Promise<void>) => Promise<void>;
   /** Events up to this sequence are safe on the disk. */
   readonly onWritten: (sequence: number) => void;
+  /** The copy that was there is of a log that a person has stated to be over: it was moved here. */
+  readonly onSetAside: (dir: string) => void;
   /** Something could not be written; it is tried again. */
   readonly onTrouble: (error: unknown) => void;
 };
@@ -32,19 +37,44 @@ const GATHER_MS = 200;
 const BATCH = 2000;
 const RETRY_MS = 5000;
 
+/** How far the archive in a directory reaches, of which log; null: it is empty. @throws ArchiveBroken */
+export async function archiveWitness(options: ArchiveOptions): Promise<Witness | null> {
+  const archive = await openArchive(options.dir, options);
+  const { last, installation } = archive;
+  await archive.close();
+  if (last === null) return null;
+  return {
+    source: "the ledger's archive",
+    installationId: installation,
+    sequence: last.sequence,
+    seenAtMs: last.storedAt,
+  };
+}
+
 /**
- * Copies the log to a directory as it grows, from where the directory's copy ends.
+ * Copies the log to a directory as it grows, from where the directory's copy ends. A copy of a log that a person has
+ * stated to be over is set aside in a directory below it, and a new one begun.
  *
+ * @param identity of the log: nothing contradicts it any more
  * @throws ArchiveForeign when the directory holds a copy of another log; ArchiveBroken; what the file system says
  */
 export async function startArchiver(
   log: Pick<EventLog, 'copy' | 'lastSequence'>,
+  identity: LogIdentity,
   options: ArchiveOptions,
   clock: Clock,
   hooks: ArchiveHooks,
 ): Promise<Archiver> {
-  const archive = await openArchive(options.dir, options);
-  await checkOrigin(log, archive, options.dir);
+  let archive = await openArchive(options.dir, options);
+  const problem = await otherOrigin(log, archive);
+  if (problem !== null) {
+    await archive.close();
+    const stated = identity.installations.findLast((one) => one.statement !== 'provisioned');
+    if (stated === undefined || (archive.last?.storedAt ?? 0) > stated.storedAtMs + SETTLE_MS)
+      throw new ArchiveForeign(options.dir, problem);
+    hooks.onSetAside(await setAside(options.dir, archive));
+    archive = await openArchive(options.dir, options);
+  }
   if (archive.next > 1) hooks.onWritten(archive.next - 1);
 
   let gathered: RawEvent[] = [];
@@ -115,14 +145,25 @@ export async function startArchiver(
   };
 }
 
-/** The last event of the copy must be that of the log. */
-async function checkOrigin(log: Pick<EventLog, 'copy' | 'lastSequence'>, archive: Archive, dir: string): Promise<void> {
-  const { last } = archive;
-  if (last === null) return;
+/** The last event of the copy must be that of the log; else what is wrong. */
+async function otherOrigin(
+  log: Pick<EventLog, 'copy' | 'lastSequence'>,
+  { last }: Pick<Archive, 'last'>,
+): Promise<string | null> {
+  if (last === null) return null;
   const end = await log.lastSequence(streamNames.log);
-  if (end < last.sequence)
-    throw new ArchiveForeign(dir, `it reaches event ${last.sequence}, and the log ends at ${end}`);
+  if (end < last.sequence) return `it reaches event ${last.sequence}, and the log ends at ${end}`;
   for await (const event of log.copy({ from: last.sequence, to: last.sequence }))
     if (event.subject !== last.subject || Buffer.compare(event.data, last.data) !== 0)
-      throw new ArchiveForeign(dir, `its event ${last.sequence} is not that of the log`);
+      return `its event ${last.sequence} is not that of the log`;
+  return null;
+}
+
+/** Moves the files of an archive into a directory of their own below it, and gives its path. */
+async function setAside(dir: string, { installation, last }: Pick<Archive, 'installation' | 'last'>): Promise<string> {
+  const place = join(dir, `set-aside-${installation ?? 'unnamed'}-${last?.sequence ?? 0}`);
+  await mkdir(place, { recursive: true });
+  for (const entry of await readdir(dir, { withFileTypes: true }))
+    if (entry.isFile()) await rename(join(dir, entry.name), join(place, entry.name));
+  return place;
 }

@@ -1,4 +1,6 @@
-import { newestCheckpoint } from '@kronos/checkpoints';
+import { randomUUID } from 'node:crypto';
+import { newestCheckpoint, openGuard, stateInstallation } from '@kronos/checkpoints';
+import { systemClock } from '@kronos/clock';
 import { ALL, messageId, type StateCheckpointed, type StoredEvent } from '@kronos/contracts';
 import { canonicalState, fold } from '@kronos/projections';
 import { randomHistory, testLog } from '@kronos/projections/testing';
@@ -68,7 +70,7 @@ describe('the ledger', () => {
   it('writes a checkpoint after so many events', async () => {
     const ledger = await bed.start({ checkpointEvents: 10 });
     await bed.append(randomHistory({ seed: 4, cycles: 10 }));
-    for await (const { message } of bed.log.tail({ families: ['ledger'], since: 'all' })) {
+    for await (const { message } of bed.log.tail({ families: ['ledger'], aggregates: ['gpu'], since: 'all' })) {
       expect((message as StateCheckpointed).data.sequence).toBeGreaterThanOrEqual(10);
       break;
     }
@@ -97,7 +99,12 @@ describe('a checkpoint that cannot be trusted is noticed and passed over:', () =
     await (await bed.start()).stop();
     const sequence = await bed.log.lastSequence('KRONOS_LOG');
     let good: StateCheckpointed | null = null;
-    for await (const { message } of bed.log.tail({ families: ['ledger'], since: 'all', end: true }))
+    for await (const { message } of bed.log.tail({
+      families: ['ledger'],
+      aggregates: ['gpu'],
+      since: 'all',
+      end: true,
+    }))
       good = message as StateCheckpointed;
     if (good === null) throw new Error('no checkpoint was written');
     await bed.append(randomHistory({ seed: 6, cycles: 30, aggregates: ['gpu'], startMs: Date.now() }));
@@ -118,10 +125,31 @@ describe('a checkpoint that cannot be trusted is noticed and passed over:', () =
     ]);
   });
 
-  it('one that reaches beyond the log', async () => {
-    expect(await spoil(({ data }) => ({ ...data, sequence: 1_000_000 }))).toEqual([
-      expect.stringMatching(/log ends at/),
-    ]);
+  it('one that reaches beyond the log, once a person has stated that the log is to be used as it is', async () => {
+    let started = false;
+    const spoilt = spoil(({ data }) => ({ ...data, sequence: 1_000_000 })).then((warnings) => {
+      started = true;
+      return warnings;
+    });
+    // The spoilt one is the last message that the waiting ledger leaves there.
+    const beyond = async () => {
+      for await (const { message } of bed.log.tail({
+        families: ['ledger'],
+        aggregates: ['gpu'],
+        since: 'all',
+        end: true,
+      }))
+        if ((message as StateCheckpointed).data.sequence === 1_000_000) return true;
+      return false;
+    };
+    await expect.poll(beyond, { timeout: 10_000 }).toBe(true);
+    const guard = await openGuard({ log: bed.log, clock: systemClock, snapshotsOf: [], needsLedger: false });
+    expect(guard.problem).toMatch(/the checkpoint of gpu has seen event 1000000/);
+    guard.close();
+    expect(started).toBe(false);
+    const by = { service: 'provisioner', instance: 'test', version: '0.0.0' } as const;
+    await stateInstallation(bed.log, 'newLog', { by, comment: null, nowMs: Date.now(), installationId: randomUUID() });
+    expect(await spoilt).toEqual([expect.stringMatching(/log ends at/)]);
   });
 
   it('one of another fold version', async () => {
@@ -335,7 +363,8 @@ describe('the JSON interface', () => {
     expect(statuses.filter((status) => status !== 200 && status !== 503)).toEqual([]);
     const all = Promise.all(Array.from({ length: 30 }, () => ledger.get('/api/v1/history?since=1&aggregate=nobody')));
     expect((await all).map(({ status }) => status)).toEqual(Array(30).fill(404));
-    await expect.poll(() => bed.consumers()).toBe(2);
+    // The view, the trace of arrivals, and the guard.
+    await expect.poll(() => bed.consumers()).toBe(3);
   });
 
   it('finds the first event of a time by halving the log', async () => {

@@ -1,12 +1,13 @@
-import { foldLog, writeCheckpoint } from '@kronos/checkpoints';
+import { foldLog, reportSeen, writeCheckpoint } from '@kronos/checkpoints';
 import type { Clock } from '@kronos/clock';
-import { healthCheck } from '@kronos/connect';
+import { awaitTrustedLog, healthCheck, holdThroughReplacement } from '@kronos/connect';
 import { type Actor, parseSubject, type StoredEvent, streamNames } from '@kronos/contracts';
 import type { EventLog, ReplayedEvent } from '@kronos/eventlog';
 import {
   aggregateCooldown,
   anchorOf,
   brokenHosts,
+  inForce,
   type LogState,
   quarantineTable,
   waitingPlan,
@@ -24,7 +25,7 @@ import type { Tracer } from '@opentelemetry/api';
 import { alarmReader } from './alarms.ts';
 import { statesOf } from './api/pages.ts';
 import { addRoutes } from './api/routes.ts';
-import { type ArchiveOptions, startArchiver } from './archive.ts';
+import { type ArchiveOptions, archiveWitness, startArchiver } from './archive.ts';
 import { addConsole } from './console.ts';
 import { history, RECENT_EVENTS } from './history.ts';
 import { skewWatch } from './skew.ts';
@@ -50,6 +51,8 @@ export type LedgerInput = {
   readonly onScrape: (fn: () => void) => void;
   readonly http: HttpServer;
   readonly tracer: Tracer;
+  /** Aborted when the service is told to stop. */
+  readonly stopping: AbortSignal;
   readonly clock: Clock;
   /** What is wrong with the own clock; null: nothing. */
   readonly clockProblem: () => string | null;
@@ -69,6 +72,21 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   const seen = history();
   const skew = skewWatch(options.maxClockSkewSeconds);
 
+  const own = options.archive === null ? null : await archiveWitness(options.archive);
+  if (own !== null) await reportSeen(log, own, 'archive', by, clock());
+  const guard = await awaitTrustedLog({
+    log,
+    clock: input.clock,
+    snapshotsOf: options.scope,
+    own: own === null ? [] : [own],
+    needsLedger: false,
+    logger,
+    http,
+    stopping: input.stopping,
+  });
+  /** Installation id in force at the last event that was folded. */
+  let installationId = inForce(guard.identity)?.id ?? null;
+
   let from = 1;
   let watching = false;
   let last: StoredEvent | null = null;
@@ -87,6 +105,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
     evolve(folder, stored) {
       folder.apply(stored);
       last = stored;
+      if (stored.event.type === 'installation.created') installationId = stored.event.data.installationId;
       seen.add(stored);
       // What was there before says nothing about clocks now: a restored log has the stamps of its restore.
       const wrong = watching ? skew.see(stored, clock()) : null;
@@ -114,7 +133,12 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   const archiver =
     options.archive === null
       ? null
-      : await startArchiver(log, options.archive, input.clock, {
+      : await startArchiver(log, guard.identity, options.archive, input.clock, {
+          onSetAside: (dir) =>
+            logger.warn(
+              { dir },
+              'the archive is of a log that is over, as was stated: it was set aside, and a new one begun',
+            ),
           around: (sequence, write) =>
             withSpan(tracer, spans.archive, { attributes: { [attributes.sequence]: sequence } }, write),
           onWritten: (sequence) => metrics.archiveSequence.set(sequence, {}),
@@ -131,13 +155,26 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
     const now = state();
     if (last === null || now.sequence <= written || now.aggregates.size === 0) return;
     const anchor = anchorOf(last);
+    const named = installationId;
     await withSpan(tracer, spans.checkpoint, { attributes: { [attributes.sequence]: now.sequence } }, () =>
-      writeCheckpoint(log, now, anchor, by, clock()),
+      writeCheckpoint(log, now, anchor, by, clock(), named),
     );
+    await sayFolded();
     written = now.sequence;
     for (const aggregate of now.aggregates.keys()) metrics.checkpointSequence.set(written, { aggregate });
     logger.debug({ sequence: written }, 'checkpoint written');
   }
+
+  /** Tells the other services that this log is the one that the ledger folds and keeps an archive of, and how far. */
+  const sayFolded = (): Promise<void> =>
+    reportSeen(
+      log,
+      { installationId, sequence: view.at().sequence, seenAtMs: last?.storedAt ?? clock() },
+      'log',
+      by,
+      clock(),
+    );
+  await sayFolded();
 
   function checkpointSafely(): Promise<void> {
     writing ??= checkpointNow()
@@ -184,6 +221,16 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
     } catch (error) {
       // It ends with the connection.
       if (!stopping) throw error;
+    }
+  }
+
+  /** Ends as the view does. When the log was replaced nothing of the new one may get into the old one's archive. */
+  async function followed(): Promise<void> {
+    try {
+      for await (const { event } of view.changes()) if (event.type === 'installation.created') await sayFolded();
+    } catch (error) {
+      await archiver?.stop();
+      throw error;
     }
   }
 
@@ -235,8 +282,12 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
 
   logger.info({ sequence: level }, 'folded');
   return {
-    done: Promise.all([trace(level + 1), archiver?.done]).then(() => undefined),
+    done: holdThroughReplacement(
+      Promise.all([trace(level + 1), archiver?.done, followed()]).then(() => undefined),
+      { guard, view, clock: input.clock, stopping: input.stopping },
+    ),
     async stop() {
+      guard.close();
       endLooks();
       endMeasures();
       stopping = true;

@@ -48,6 +48,7 @@ process.exit(
           onScrape,
           http,
           tracer,
+          stopping,
           clock: systemClock,
           clockProblem: clockCheck.problem,
         });

@@ -65,6 +65,7 @@ export async function ledgerBed() {
         metrics: telemetry.metrics,
       });
       const { url } = await http.listen();
+      const ending = new AbortController();
       const service = await startLedger({
         log: await connect('ledger'),
         options: {
@@ -82,6 +83,7 @@ export async function ledgerBed() {
         onScrape: telemetry.metrics.onScrape,
         http,
         tracer: telemetry.tracer,
+        stopping: ending.signal,
         clock: { ...systemClock, now: clock },
         clockProblem: () => null,
       });

@@ -1,4 +1,4 @@
-import { aggregateAt } from '@kronos/checkpoints';
+import { aggregateAt, type LogGuard } from '@kronos/checkpoints';
 import type { Clock } from '@kronos/clock';
 import { engineFields } from '@kronos/config';
 import {
@@ -31,7 +31,14 @@ import {
   type LogView,
 } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
-import { type AggregateState, type LogState, type Standing, standing, undispatched } from '@kronos/projections';
+import {
+  type AggregateState,
+  inForce,
+  type LogState,
+  type Standing,
+  standing,
+  undispatched,
+} from '@kronos/projections';
 import { attributes, type Logger, spans, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { type Eligibility, eligibility, overtaken } from './eligibility.ts';
@@ -41,6 +48,8 @@ import { dispatchedEvent, overdueResults } from './tasks.ts';
 export type PlannerDeps = {
   readonly log: EventLog;
   readonly view: LogView<LogState>;
+  /** While it has a problem nothing is planned or dispatched. Absent: the log is not in doubt. */
+  readonly guard?: Pick<LogGuard, 'problem' | 'agrees' | 'identity'>;
   readonly aggregates: readonly string[];
   readonly options: EngineOptions;
   readonly by: Actor;
@@ -82,6 +91,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
   const startedAfter = view.at().sequence;
   /** Aggregates for which its options have been in force. */
   const wasInForce = new Set<string>();
+  const inDoubt = (): string | null => deps.guard?.problem ?? null;
   let stopped = false;
   let fail: (error: unknown) => void = () => {};
 
@@ -101,6 +111,10 @@ export function createPlanner(deps: PlannerDeps): Planner {
   async function attend(aggregate: string): Promise<void> {
     const delivered = newest.get(aggregate);
     newest.delete(aggregate);
+    if (inDoubt() !== null) {
+      meters.notDecided(aggregate, 'other-log');
+      return;
+    }
     try {
       if (delivered === undefined) await finishReleased(aggregate);
       else await consider(aggregate, delivered);
@@ -128,8 +142,13 @@ export function createPlanner(deps: PlannerDeps): Planner {
       );
       return;
     }
-    await finishReleased(aggregate);
     const taken = delivered.message;
+    if (!(await ofThisLog(taken, delivered.storedAt))) {
+      meters.notDecided(aggregate, 'other-log');
+      logger.warn({ aggregate, snapshotId: taken.data.snapshotId, log: taken.data.log }, 'not decided: another log');
+      return;
+    }
+    await finishReleased(aggregate);
     if (!eligible(aggregate, delivered, now(aggregate).state)) return;
     await withSpan(
       tracer,
@@ -153,6 +172,15 @@ export function createPlanner(deps: PlannerDeps): Planner {
         await finishReleased(aggregate);
       },
     );
+  }
+
+  /** Whether a snapshot was taken on this log, and not on more of it than there is. */
+  async function ofThisLog({ data }: SnapshotTaken, storedAt: number): Promise<boolean> {
+    const { guard } = deps;
+    if (guard === undefined || data.log === undefined) return true;
+    const source = `the snapshot ${data.snapshotId}`;
+    const agrees = await guard.agrees({ source, ...data.log, seenAtMs: storedAt });
+    return agrees && data.log.installationId === (inForce(guard.identity)?.id ?? null);
   }
 
   const judge = (delivered: DeliveredSnapshot, state: AggregateState): Eligibility =>
@@ -220,7 +248,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
       const veto = (): string | null => {
         const { state } = now(aggregate);
         const may = judge(delivered, state);
-        return may.ok ? overtaken(at.state, state) : may.reason.text;
+        return inDoubt() ?? (may.ok ? overtaken(at.state, state) : may.reason.text);
       };
       await view.refresh();
       try {

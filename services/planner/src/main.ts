@@ -1,7 +1,15 @@
 import { foldLog } from '@kronos/checkpoints';
 import { systemClock } from '@kronos/clock';
 import { engineOptions, scopeOf, storageLimits } from '@kronos/config';
-import { checkClock, connectLog, healthCheck, logClock, reportService } from '@kronos/connect';
+import {
+  awaitTrustedLog,
+  checkClock,
+  connectLog,
+  healthCheck,
+  holdThroughReplacement,
+  logClock,
+  reportService,
+} from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
 import { commandLine, runService, kronosVersion as version } from '@kronos/telemetry';
 import { createPlanner } from './loop.ts';
@@ -27,6 +35,15 @@ process.exit(
         const by = { service: 'planner', instance, version } as const;
         const clock = systemClock;
         const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock });
+        const guard = await awaitTrustedLog({
+          log,
+          clock,
+          snapshotsOf: aggregates,
+          needsLedger: config.ledger.archiveDir !== null,
+          logger,
+          http,
+          stopping,
+        });
         const view = await foldLog(log, {
           onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is passed over'),
         });
@@ -41,6 +58,7 @@ process.exit(
         const planner = createPlanner({
           log,
           view,
+          guard,
           aggregates,
           options: engineOptions(config),
           by,
@@ -76,9 +94,10 @@ process.exit(
           measure().catch((error: unknown) => logger.debug({ err: error }, 'the size of the log could not be asked'));
         });
         return {
-          done: planner.run(),
+          done: holdThroughReplacement(planner.run(), { guard, view, clock, stopping }),
           async stop() {
             clockCheck.stop();
+            guard.close();
             await planner.stop();
             await heartbeats.stop();
             await view.close();

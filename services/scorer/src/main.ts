@@ -1,3 +1,4 @@
+import { markOf } from '@kronos/checkpoints';
 import { systemClock } from '@kronos/clock';
 import { scopeOf, storageLimits } from '@kronos/config';
 import { checkClock, connectLog, logClock, openCloud, openPrometheus, reportService } from '@kronos/connect';
@@ -52,6 +53,7 @@ const code = await runService(
       const seen = new Seen();
       const scorer = createScorer({
         log,
+        logMark: markOf(log, clock),
         nova: cloud.nova,
         placement: cloud.placement,
         prometheus,

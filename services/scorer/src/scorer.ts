@@ -1,6 +1,6 @@
 /** Takes snapshots: observe once, then for each aggregate read its capacity, assemble, publish. */
 import type { Clock } from '@kronos/clock';
-import type { Actor, Policy, Snapshot } from '@kronos/contracts';
+import type { Actor, LogMark, Policy, Snapshot } from '@kronos/contracts';
 import { contextFrom, type EventLog } from '@kronos/eventlog';
 import {
   assemble,
@@ -36,6 +36,8 @@ import type { Seen } from './seen.ts';
 
 export interface ScorerDeps {
   readonly log: Pick<EventLog, 'putSnapshot' | 'getSnapshot'>;
+  /** Which log it is, and how far it reaches: snapshots say so. Absent: they do not. */
+  readonly logMark?: () => Promise<LogMark>;
   readonly nova: Nova;
   readonly placement: Placement;
   /** Null in the rules-only mode. */
@@ -155,7 +157,13 @@ export function createScorer(deps: ScorerDeps): Scorer {
     withSpan(tracer, spans.snapshotTaken, { kind: SpanKind.PRODUCER }, async (span) => {
       const { by } = deps;
       const { correlationId, causationId } = request;
-      const put = await log.putSnapshot(snapshot, { by, correlationId, causationId });
+      const mark = await deps.logMark?.();
+      const put = await log.putSnapshot(snapshot, {
+        by,
+        correlationId,
+        causationId,
+        ...(mark === undefined ? {} : { log: mark }),
+      });
       span.setAttribute(attributes.sequence, put.sequence);
       metrics.snapshotBytes.set(put.message.data.body.bytes, { aggregate: snapshot.aggregate });
       // A duplicate was written by somebody else, whose message the stream has; it is noted when it is read there.

@@ -1,12 +1,12 @@
 import { stat } from 'node:fs/promises';
-import { type ArchiveReport, type RawEvent, readArchive, verifyArchive } from '@kronos/archive';
-import { foldLog } from '@kronos/checkpoints';
+import { type ArchiveReport, installationOf, type RawEvent, readArchive, verifyArchive } from '@kronos/archive';
+import { foldLog, readIdentity, stateInstallation } from '@kronos/checkpoints';
 import { loadConfig, scopeOf } from '@kronos/config';
 import { connectLog } from '@kronos/connect';
 import { type Actor, streamNames } from '@kronos/contracts';
 import { lostRequests } from '@kronos/cycle';
 import type { EventLog } from '@kronos/eventlog';
-import { aggregateState } from '@kronos/projections';
+import { aggregateState, inForce } from '@kronos/projections';
 import { kronosVersion } from '@kronos/telemetry';
 import type { Command } from 'commander';
 import { UsageError } from '../errors.ts';
@@ -48,9 +48,9 @@ export function archiveCommands(program: Command, shell: Shell): void {
     .addHelpText(
       'after',
       `${examples(
-        ['kronos provision', 'first: the empty streams'],
+        ['kronos provision --for-restore', 'first: the empty streams'],
         ['kronos archive restore /backup/archive', 'then, with every service stopped'],
-      )}\n\nIt needs the NATS user restorer, who may publish all that was on the log:\nOS_NATS__USER=restorer OS_NATS__PASSWORD=... kronos archive restore ...\nA log that holds anything else is refused. An interrupted restore goes on where\nit stopped. Tasks that had not ended are put back on the work queue.\nExit status 1: refused, or the archive is not whole: then nothing is written.`,
+      )}\n\nIt needs the NATS user restorer, who may publish all that was on the log:\nOS_NATS__USER=restorer OS_NATS__PASSWORD=... kronos archive restore ...\nA log that holds anything else is refused. An interrupted restore goes on where\nit stopped. Tasks that had not ended are put back on the work queue. The log then\ngoes on under a new installation id: services wait for that when it ends before\nwhat they have seen.\nExit status 1: refused, or the archive is not whole: then nothing is written.`,
     )
     .action(async (directory: string, options: ArchiveOptions) => {
       const report = await read(shell, directory);
@@ -82,12 +82,52 @@ async function read(shell: Shell, directory: string): Promise<ArchiveReport> {
   return report;
 }
 
-type Restored = { readonly restored: number; readonly present: number; readonly requeued: number };
+type Restored = {
+  readonly restored: number;
+  readonly present: number;
+  readonly requeued: number;
+  /** Under which the log goes on. */
+  readonly installationId: string;
+};
 
 async function restore(shell: Shell, log: EventLog, directory: string, report: ArchiveReport): Promise<Restored> {
   const progress = counting(progressBar(shell.terminal, 'restoring', shell.now), report.events);
-  const { restored, skipped } = await log.restore(watched(readArchive(directory), progress.next)).finally(progress.end);
-  return { restored, present: skipped, requeued: await requeue(shell, log) };
+  // The statement of an earlier run of this restore is all that may stand behind the archive's events.
+  const identity = await readIdentity(log);
+  const stated = inForce(identity);
+  if (identity.lastSequence === 1 && stated !== null && stated.id !== (await firstInstallation(directory)))
+    throw new UsageError(
+      'the log holds one event, the installation id that kronos provision gave it, and no archive fits behind that',
+      'Delete the stream (nats stream rm KRONOS_LOG) and run kronos provision --for-restore, then this again.',
+    );
+  const again =
+    stated?.statement === 'restored' &&
+    stated.sequence === (report.last ?? 0) + 1 &&
+    stated.sequence === identity.lastSequence;
+  const events = watched(readArchive(directory), progress.next);
+  const all = again ? followedBy(events, log.copy({ from: stated.sequence })) : events;
+  const { restored, skipped } = await log.restore(all).finally(progress.end);
+  const installation = again
+    ? stated
+    : await stateInstallation(log, 'restored', {
+        by: { service: 'provisioner', instance: shell.person, version: kronosVersion },
+        comment: `from an archive of ${report.events} events`,
+        nowMs: shell.now(),
+        installationId: shell.newId(),
+      });
+  const present = skipped - (again ? 1 : 0);
+  return { restored, present, requeued: await requeue(shell, log), installationId: installation.id };
+}
+
+/** The installation id that an archive begins with; null: its log got one later. */
+async function firstInstallation(directory: string): Promise<string | null> {
+  for await (const event of readArchive(directory)) return installationOf(event);
+  return null;
+}
+
+async function* followedBy<T>(first: AsyncIterable<T>, second: AsyncIterable<T>): AsyncGenerator<T> {
+  yield* first;
+  yield* second;
 }
 
 /** Puts what had not ended back on the work queue, which is in no archive. What is on it already is harmless twice. */
@@ -137,12 +177,18 @@ const describe = (directory: string, report: ArchiveReport, nowMs: number): stri
   return `${directory} is whole: ${count(events, 'event')} (${first} to ${last}) in ${count(files, 'file')}, the last of ${when(lastStoredAtMs ?? 0, nowMs)}${tail}`;
 };
 
-function tell(shell: Shell, directory: string, report: ArchiveReport, { restored, present, requeued }: Restored): void {
+function tell(
+  shell: Shell,
+  directory: string,
+  report: ArchiveReport,
+  { restored, present, requeued, installationId }: Restored,
+): void {
   const { out } = shell.terminal;
   out(`${describe(directory, report, shell.now())}\n`);
   out(
     `restored ${count(restored, 'event')}${present > 0 ? `; ${count(present, 'event')} had been there already` : ''}\n`,
   );
+  out(`the log goes on as installation ${installationId}\n`);
   if (requeued > 0) out(`put ${count(requeued, 'task')} that had not ended back on the work queue\n`);
   out(
     'What happened after its last event is not known to this log: compare with Nova,\nthen start the services. After kronos pause --all nothing is planned or started\nuntil kronos resume --all.\n',

@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { nameLog } from '@kronos/checkpoints';
 import { loadConfig, parsePolicies, storageLimits } from '@kronos/config';
 import { connectLog } from '@kronos/connect';
 import type { EventLog } from '@kronos/eventlog';
@@ -80,6 +82,14 @@ export async function openInstallation(options: InstallationOptions): Promise<In
       replicas: config.nats.replicas,
       aggregates: config.engine.aggregates,
       ackWaitSeconds: config.nats.ackWait,
+    });
+    await nameLog(log, {
+      aggregates: config.engine.aggregates,
+      by: { service: 'provisioner', instance: 'demo', version: kronosVersion },
+      nowMs: Date.now(),
+      installationId: randomUUID(),
+      newLog: false,
+      comment: null,
     });
 
     const { policies } = parsePolicies({ file: policiesFile, text: options.policies });

@@ -1,0 +1,228 @@
+import { randomUUID } from 'node:crypto';
+import { systemClock } from '@kronos/clock';
+import { type Actor, defaultStorageLimits, type Message, streamNames } from '@kronos/contracts';
+import { connectEventLog, type EventLog, LogGap } from '@kronos/eventlog';
+import { emptySnapshot, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { anchorOf, createFolder, inForce } from '@kronos/projections';
+import { randomHistory } from '@kronos/projections/testing';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import {
+  foldLog,
+  type GuardOptions,
+  type LogGuard,
+  LogNotStated,
+  markOf,
+  nameLog,
+  openGuard,
+  type PassedOver,
+  readIdentity,
+  reportSeen,
+  stateInstallation,
+  writeCheckpoint,
+} from './index.ts';
+
+const provisioner: Actor = { service: 'provisioner', instance: 'test', version: '0.0.0' };
+const ledger: Actor = { service: 'ledger', instance: 'test', version: '0.0.0' };
+const aggregates = ['gpu', 'general', 'web eu/1'];
+let server: NatsServer;
+let log: EventLog;
+const guards: LogGuard[] = [];
+const provision = () => log.provision({ limits: defaultStorageLimits, replicas: 1, aggregates });
+const name = (more: { newLog?: boolean } = {}) =>
+  nameLog(log, {
+    aggregates,
+    by: provisioner,
+    nowMs: Date.now(),
+    installationId: randomUUID(),
+    newLog: false,
+    comment: null,
+    ...more,
+  });
+const append = async (seed: number, cycles: number) => {
+  const messages: Message[] = [];
+  for (const { event } of randomHistory({ seed, cycles, startMs: Date.now() }))
+    if (event.type !== 'unreadable') messages.push(event);
+  await log.appendMany(messages);
+};
+
+beforeEach(async () => {
+  server = await startNatsServer();
+  log = await connectEventLog({ servers: [server.url], name: 'test' });
+  await provision();
+});
+afterEach(async () => {
+  for (const guard of guards.splice(0)) guard.close();
+  await log.close();
+  await server.stop();
+});
+
+async function guard(more: Partial<GuardOptions> = {}): Promise<LogGuard> {
+  const opened = await openGuard({ log, clock: systemClock, snapshotsOf: ['gpu'], needsLedger: false, ...more });
+  guards.push(opened);
+  return opened;
+}
+
+/** The log is gone and provisioned anew; other streams stay. */
+async function wipe(...more: string[]): Promise<void> {
+  const nc = await connect({ servers: server.url });
+  const { streams } = await jetstreamManager(nc);
+  for (const stream of [streamNames.log, ...more]) await streams.delete(stream);
+  await nc.close();
+  await provision();
+}
+
+/** A log of some length with a checkpoint and a snapshot, as services leave them behind. */
+async function lived(): Promise<string> {
+  const { installation } = await name();
+  await append(1, 30);
+  const folder = createFolder();
+  let anchor = '';
+  for await (const stored of log.replay()) {
+    folder.apply(stored);
+    anchor = anchorOf(stored);
+  }
+  await writeCheckpoint(log, folder.snapshot(), anchor, ledger, Date.now(), installation.id);
+  const mark = await markOf(log, systemClock)();
+  await log.putSnapshot(emptySnapshot('gpu-1'), { by: { ...ledger, service: 'scorer' }, causationId: null, log: mark });
+  return installation.id;
+}
+
+/** What `kronos provision` did before logs had names, and what a careless restore of streams does. */
+const nameBlindly = () =>
+  stateInstallation(log, 'provisioned', {
+    by: provisioner,
+    comment: null,
+    nowMs: Date.now(),
+    installationId: randomUUID(),
+  });
+
+describe('the name of a log', () => {
+  it('is its first event, once', async () => {
+    const { installation, created } = await name();
+    expect({ created, sequence: installation.sequence }).toEqual({ created: true, sequence: 1 });
+    expect((await name()).created).toBe(false);
+    expect(await readIdentity(log)).toMatchObject({ installations: [{ id: installation.id }], lastSequence: 1 });
+  });
+
+  it('is appended to a log that has events already, and the log counts from there', async () => {
+    await append(1, 10);
+    const before = await log.lastSequence(streamNames.log);
+    expect((await name()).installation.sequence).toBe(before + 1);
+    expect((await guard()).problem).toBeNull();
+  });
+
+  it('is not given to a log that others have seen longer, or otherwise', async () => {
+    const id = await lived();
+    await wipe();
+    const error = await name().catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(LogNotStated);
+    expect(String(error)).toMatch(new RegExp(`has seen event \\d+ of installation ${id}.* ends at event 0`));
+    expect(await log.lastSequence(streamNames.log)).toBe(0);
+    expect((await name({ newLog: true })).installation).toMatchObject({ statement: 'newLog', sequence: 1 });
+    expect((await name()).created).toBe(false);
+  });
+
+  it('is given by one of two who provision at the same time', async () => {
+    const both = await Promise.allSettled([name(), name()]);
+    expect(both.some(({ status }) => status === 'fulfilled')).toBe(true);
+    expect((await readIdentity(log)).installations).toHaveLength(1);
+  });
+});
+
+describe('a service', () => {
+  it('trusts a log that everything agrees with, and one without a name', async () => {
+    await append(2, 5);
+    expect((await guard()).problem).toBeNull();
+    await lived();
+    expect((await guard()).problem).toBeNull();
+  });
+
+  it('waits when the log was wiped and the checkpoints were not, and goes on when it is stated', async () => {
+    const id = await lived();
+    await wipe(streamNames.snapshots);
+    await nameBlindly();
+    await append(3, 3);
+    const changes: (string | null)[] = [];
+    const opened = await guard({ onChange: (problem) => changes.push(problem) });
+    expect(opened.problem).toMatch(`of installation ${id}`);
+    expect(opened.problem).toMatch(/kronos archive restore .*kronos provision --new-log/);
+    expect(opened.healthy().ok).toBe(false);
+    const settled = opened.settled(new AbortController().signal);
+    await name({ newLog: true });
+    await settled;
+    expect(opened.problem).toBeNull();
+    expect(inForce(opened.identity)?.statement).toBe('newLog');
+    expect(changes).toEqual([expect.stringContaining(id), null]);
+  });
+
+  it('waits when only the snapshots were left', async () => {
+    await lived();
+    await wipe(streamNames.checkpoints);
+    await nameBlindly();
+    expect((await guard()).problem).toMatch(/the snapshot gpu-1 has seen event/);
+  });
+
+  it('waits when only the archive of the ledger was left, also when the ledger says so later', async () => {
+    const id = await lived();
+    await wipe(streamNames.checkpoints, streamNames.snapshots);
+    await nameBlindly();
+    const opened = await guard();
+    expect(opened.problem).toBeNull();
+    await reportSeen(log, { installationId: id, sequence: 1571, seenAtMs: Date.now() }, 'archive', ledger, Date.now());
+    await expect.poll(() => opened.problem).toMatch(/the ledger's archive has seen event 1571/);
+  });
+
+  it('waits for the ledger where there is an archive, until the ledger has compared it', async () => {
+    const { installation } = await name();
+    const opened = await guard({ needsLedger: true });
+    expect(opened.problem).toMatch(/has not compared its archive/);
+    const mark = { installationId: installation.id, sequence: 1, seenAtMs: Date.now() };
+    await reportSeen(log, mark, 'log', ledger, Date.now());
+    await expect.poll(() => opened.problem).toBeNull();
+    expect((await guard({ needsLedger: true })).problem).toBeNull();
+  });
+
+  it('waits when the log has lost its last events', async () => {
+    const { installation } = await name();
+    const mark = { installationId: installation.id, sequence: 5, seenAtMs: Date.now() };
+    await reportSeen(log, mark, 'log', ledger, Date.now());
+    expect((await guard()).problem).toMatch(/KRONOS_LOG has lost events/);
+  });
+
+  it('that runs while the log is replaced remembers what it has seen', async () => {
+    const id = await lived();
+    const opened = await guard();
+    const view = await foldLog(log);
+    const { sequence } = view.at();
+    await wipe(streamNames.checkpoints, streamNames.snapshots);
+    await nameBlindly();
+    await expect(view.refresh()).rejects.toBeInstanceOf(LogGap);
+    opened.lost({ source: 'this process', installationId: id, sequence, seenAtMs: Date.now() });
+    expect(opened.problem).toMatch(`this process has seen event ${sequence} of installation ${id}`);
+    const settled = opened.settled(new AbortController().signal);
+    await name({ newLog: true });
+    await settled;
+    expect(opened.problem).toBeNull();
+  });
+
+  it('stops waiting when it is told to stop', async () => {
+    await lived();
+    await wipe();
+    const stop = new AbortController();
+    const settled = (await guard()).settled(stop.signal);
+    stop.abort(new Error('stopping'));
+    await expect(settled).rejects.toThrow('stopping');
+  });
+});
+
+it('a checkpoint of another installation is passed over', async () => {
+  const id = await lived();
+  await wipe();
+  await name({ newLog: true });
+  await append(4, 60);
+  const passed: PassedOver[] = [];
+  await (await foldLog(log, { onPassedOver: (one) => passed.push(one) })).close();
+  expect(passed).toEqual([{ sequence: expect.any(Number), problem: expect.stringContaining(`of installation ${id}`) }]);
+});

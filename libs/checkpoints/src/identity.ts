@@ -1,0 +1,164 @@
+import {
+  type Actor,
+  ALL,
+  type InstallationCreated,
+  type LogMark,
+  type LogSeen,
+  messageId,
+  type SnapshotTaken,
+  streamNames,
+} from '@kronos/contracts';
+import type { Delivered, EventLog } from '@kronos/eventlog';
+import { type Installation, inForce, type LogIdentity, type Witness } from '@kronos/projections';
+
+type Reading = Pick<EventLog, 'tail' | 'lastSequence' | 'lastSequenceOf'>;
+
+/** The installations that the log names, and how far it reaches. @throws NotProvisioned, StreamUnavailable */
+export async function readIdentity(log: Pick<EventLog, 'tail' | 'lastSequence'>): Promise<LogIdentity> {
+  const installations: Installation[] = [];
+  for await (const { message, problem, sequence, storedAt } of log.tail({
+    families: ['controls'],
+    aggregates: [ALL],
+    since: 'all',
+    end: true,
+  }))
+    if (problem === undefined && message.type === 'installation.created')
+      installations.push(installationOf(message, sequence, storedAt));
+  return { installations, lastSequence: await log.lastSequence(streamNames.log) };
+}
+
+export const installationOf = ({ data }: InstallationCreated, sequence: number, storedAtMs: number): Installation => ({
+  id: data.installationId,
+  statement: data.statement,
+  sequence,
+  storedAtMs,
+});
+
+/** The installations of a log change when a person states something: within this time their readers notice. */
+const MARK_KEPT_MS = 30_000;
+
+/** Which log it is and how far it reaches, whenever it is asked: what snapshots say of it. */
+export function markOf(
+  log: Pick<EventLog, 'tail' | 'lastSequence'>,
+  clock: { monotonic(): number },
+): () => Promise<LogMark> {
+  let known: { readonly atMs: number; readonly id: Promise<string | null> } | null = null;
+  const read = async (): Promise<string | null> => inForce(await readIdentity(log))?.id ?? null;
+  return async () => {
+    if (known === null || clock.monotonic() - known.atMs > MARK_KEPT_MS) {
+      const id = read();
+      known = { atMs: clock.monotonic(), id };
+      // A failure is not kept.
+      id.catch(() => {
+        known = null;
+      });
+    }
+    const installationId = await known.id;
+    return { installationId, sequence: await log.lastSequence(streamNames.log) };
+  };
+}
+
+/** What a message on `kronos.ledger` or `kronos.snapshots` has seen; null for one that says nothing of it. */
+export function witnessOf({ message, problem, storedAt }: Delivered<unknown>): Witness | null {
+  if (problem !== undefined) return null;
+  const { type, aggregate, data } = message as { type: string; aggregate: string; data: Record<string, unknown> };
+  switch (type) {
+    case 'state.checkpointed': {
+      const { installationId, sequence } = data as { installationId?: string | null; sequence: number };
+      return {
+        source: `the checkpoint of ${aggregate}`,
+        installationId: installationId ?? null,
+        sequence,
+        seenAtMs: storedAt,
+      };
+    }
+    case 'log.seen': {
+      const { installationId, sequence, where, storedAt: at } = data as LogMark & { where: string; storedAt: string };
+      const source = where === 'archive' ? "the ledger's archive" : 'the ledger';
+      return { source, installationId, sequence, seenAtMs: Date.parse(at) };
+    }
+    case 'snapshot.taken': {
+      const { log } = data as SnapshotTaken['data'];
+      return log === undefined
+        ? null
+        : { source: `the snapshot ${String(data.snapshotId)}`, ...log, seenAtMs: storedAt };
+    }
+    default:
+      return null;
+  }
+}
+
+/**
+ * Everything on JetStream that has seen a log: checkpoints, the ledger's own word, the newest snapshot of each aggregate.
+ *
+ * @param snapshotsOf none for who may not read snapshots
+ */
+export async function* readWitnesses(log: Reading, snapshotsOf: readonly string[]): AsyncGenerator<Witness, void> {
+  for await (const delivered of log.tail({ families: ['ledger'], since: 'all', end: true })) {
+    const witness = witnessOf(delivered);
+    if (witness !== null) yield witness;
+  }
+  for (const aggregate of snapshotsOf) {
+    const since = await log.lastSequenceOf('snapshots', aggregate);
+    if (since === 0) continue;
+    for await (const delivered of log.tail({ families: ['snapshots'], aggregates: [aggregate], since, end: true })) {
+      const witness = witnessOf(delivered);
+      if (witness !== null) yield witness;
+    }
+  }
+}
+
+/** Says on `kronos.ledger` how far a log was seen, for the services that start later. By the ledger. */
+export async function reportSeen(
+  log: Pick<EventLog, 'append'>,
+  { installationId, sequence, seenAtMs }: Omit<Witness, 'source'>,
+  where: LogSeen['data']['where'],
+  by: Actor,
+  nowMs: number,
+): Promise<void> {
+  const id = messageId.seen(where, installationId, sequence);
+  await log.append({
+    type: 'log.seen',
+    version: 1,
+    id,
+    time: new Date(nowMs).toISOString(),
+    aggregate: ALL,
+    by,
+    correlationId: id,
+    causationId: null,
+    data: { installationId, sequence, where, storedAt: new Date(seenAtMs).toISOString() },
+  });
+}
+
+/**
+ * Puts a statement on the log: which one it is from here on.
+ *
+ * @throws AppendConflict when somebody else stated something at the same time
+ */
+export async function stateInstallation(
+  log: Pick<EventLog, 'append' | 'lastSequenceOf'>,
+  statement: Installation['statement'],
+  about: {
+    readonly by: Actor;
+    readonly comment: string | null;
+    readonly nowMs: number;
+    readonly installationId: string;
+  },
+): Promise<Installation> {
+  const { installationId } = about;
+  const id = messageId.installation(installationId);
+  const message: InstallationCreated = {
+    type: 'installation.created',
+    version: 1,
+    id,
+    time: new Date(about.nowMs).toISOString(),
+    aggregate: ALL,
+    by: about.by,
+    correlationId: id,
+    causationId: null,
+    data: { installationId, statement, comment: about.comment },
+  };
+  const expectedLastSequence = await log.lastSequenceOf('controls', ALL);
+  const { sequence } = await log.append(message, { expectedLastSequence });
+  return installationOf(message, sequence, about.nowMs);
+}
