@@ -6,6 +6,10 @@ import { newestCheckpoint, type PassedOver } from './checkpoint.ts';
 export type FoldOptions = {
   /** A checkpoint was not used, and why; the fold is the same without it, only slower. */
   readonly onPassedOver?: (passed: PassedOver) => void;
+  /** The checkpoint that the fold starts from, for whoever verifies it; null: it starts from the first event. */
+  readonly onCheckpoint?: (checkpoint: LogState | null) => void;
+  /** False: start from the first event. Default: from the newest checkpoint that can be trusted. */
+  readonly checkpoints?: boolean;
   /** Where the fold starts: after this sequence; 0 is the first event. */
   readonly onStart?: (sequence: number) => void;
   /** Folds one event; default: `folder.apply(stored)`. */
@@ -22,7 +26,9 @@ export async function foldLog(
   log: Pick<EventLog, 'view' | 'tail' | 'objects' | 'replay' | 'lastSequence'>,
   options: FoldOptions = {},
 ): Promise<LogView<LogState>> {
-  const checkpoint = await startingPoint(log, options.onPassedOver ?? (() => undefined));
+  const checkpoint =
+    options.checkpoints === false ? null : await startingPoint(log, options.onPassedOver ?? (() => undefined));
+  options.onCheckpoint?.(checkpoint);
   options.onStart?.(checkpoint?.sequence ?? 0);
   return await log.view({
     ...folding(checkpoint ?? undefined),

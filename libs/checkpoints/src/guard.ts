@@ -41,6 +41,8 @@ export interface LogGuard {
   agrees(witness: Witness): Promise<boolean>;
   /** Events that the witness has seen are gone, or the log was replaced: in doubt until the log is read again. */
   lost(witness: Witness): void;
+  /** Nothing may be planned or started by this process any more, for this reason. */
+  condemn(reason: string): void;
   /** Resolves as soon as the log is the one. @throws the signal's reason */
   settled(signal: AbortSignal): Promise<void>;
   close(): void;
@@ -57,6 +59,7 @@ export async function openGuard(options: GuardOptions): Promise<LogGuard> {
   let identity: LogIdentity;
   let problem: string | null = null;
   let asking = false;
+  let condemned: string | null = null;
   let waiting: (() => void)[] = [];
 
   function judge(witness: Witness): void {
@@ -74,7 +77,8 @@ export async function openGuard(options: GuardOptions): Promise<LogGuard> {
     const current = inForce(identity);
     const [worst] = [...doubts.values()].sort((a, b) => b.witness.sequence - a.witness.sequence);
     const before = problem;
-    if (worst !== undefined) problem = `${describeContradiction(identity, worst)}. ${STATEMENT_REMEDY}`;
+    if (condemned !== null) problem = condemned;
+    else if (worst !== undefined) problem = `${describeContradiction(identity, worst)}. ${STATEMENT_REMEDY}`;
     else if (needsLedger && current?.statement === 'provisioned' && !folded.has(current.id))
       problem = `the ledger has not compared its archive with the log of installation ${current.id} yet: start the ledger, or look why it is not ready. If there is no archive any more: kronos provision --new-log.`;
     else problem = null;
@@ -160,6 +164,10 @@ export async function openGuard(options: GuardOptions): Promise<LogGuard> {
     },
     lost(witness) {
       doubts.set(keyOf(witness), { kind: 'shorter', witness });
+      conclude();
+    },
+    condemn(reason) {
+      condemned = reason;
       conclude();
     },
     async settled(signal) {

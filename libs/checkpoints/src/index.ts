@@ -3,3 +3,4 @@ export * from './fold.ts';
 export * from './guard.ts';
 export * from './identity.ts';
 export * from './provision.ts';
+export * from './verification.ts';

@@ -1,7 +1,16 @@
-import { type GuardOptions, type LogGuard, openGuard } from '@kronos/checkpoints';
+import {
+  type FoldOptions,
+  foldLog,
+  type GuardOptions,
+  type LogGuard,
+  openGuard,
+  type Verification,
+  verifyInBackground,
+} from '@kronos/checkpoints';
+import type { Clock } from '@kronos/clock';
 import { type EventLog, LogGap, type LogView } from '@kronos/eventlog';
-import { installationAt } from '@kronos/projections';
-import { type HttpServer, type Logger, StartAgain } from '@kronos/telemetry';
+import { installationAt, type LogState } from '@kronos/projections';
+import { type HttpServer, type Instruments, type Logger, StartAgain } from '@kronos/telemetry';
 import { healthCheck } from './nats.ts';
 
 export type GuardInput = Omit<GuardOptions, 'onChange' | 'log'> & {
@@ -31,6 +40,55 @@ export async function awaitTrustedLog({ logger, http, stopping, ...options }: Gu
   return guard;
 }
 
+/** A checkpoint was found to be wrong by this process: from then on it folds the log from its first event. */
+let distrusted = false;
+
+/**
+ * The log folded from the newest checkpoint, which is verified in the background. The metric
+ * `kronos_checkpoint_verified_sequence` says how far.
+ */
+export async function foldVerified(
+  log: EventLog,
+  {
+    clock,
+    logger,
+    http,
+    metrics,
+    ...options
+  }: FoldOptions & {
+    readonly clock: Clock;
+    readonly logger: Logger;
+    readonly http: Pick<HttpServer, 'check'>;
+    readonly metrics: Pick<Instruments, 'checkpointVerified'>;
+  },
+): Promise<{ readonly view: LogView<LogState>; readonly verification: Verification }> {
+  let checkpoint: LogState | null = null;
+  const view = await foldLog(log, {
+    ...options,
+    checkpoints: !distrusted,
+    onCheckpoint(found) {
+      checkpoint = found;
+    },
+  });
+  const verification = verifyInBackground(log, checkpoint, clock);
+  let wrong: string | null = null;
+  http.check('checkpoint', () => {
+    metrics.checkpointVerified.set(verification.verified ? view.at().sequence : verification.verifiedTo, {});
+    return healthCheck({ ok: wrong === null, detail: wrong ?? '' });
+  });
+  void verification.done.then((problem) => {
+    wrong = problem;
+    if (problem !== null)
+      logger.error(
+        { code: 'KRONOS_CHECKPOINT_WRONG', problem },
+        'a checkpoint is not what the log says: nothing more is planned or started from it; the log is folded from its first event',
+      );
+    else if (verification.verified && verification.checkpoint !== null)
+      logger.info({ sequence: verification.checkpoint }, 'the checkpoint is verified');
+  });
+  return { view, verification };
+}
+
 /**
  * Settles as the work of a service does. When the log was replaced under it, or has lost events, the service waits, not
  * ready, until the log is the one that it has seen or a person has stated which it is; then it is to start again.
@@ -44,10 +102,17 @@ export async function holdThroughReplacement(
     readonly view: Pick<LogView<unknown>, 'at' | 'lagMs'>;
     readonly clock: { now(): number };
     readonly stopping: AbortSignal;
+    readonly verification: Verification;
   },
 ): Promise<void> {
+  const wrong = from.verification.done.then((problem) => {
+    if (problem === null) return new Promise<never>(() => undefined);
+    distrusted = true;
+    from.guard.condemn(problem);
+    throw new StartAgain(problem);
+  });
   try {
-    await work;
+    await Promise.race([work, wrong]);
   } catch (error) {
     if (!(error instanceof LogGap)) throw error;
     const { guard, view, clock, stopping } = from;

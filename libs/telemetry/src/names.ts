@@ -488,6 +488,13 @@ export const metricSpecs = {
     help: 'Log sequence that the last checkpoint reaches.',
     labels: { aggregate: AGGREGATE },
   },
+  checkpointVerified: {
+    kind: 'gauge',
+    name: 'kronos_checkpoint_verified_sequence',
+    unit: '1',
+    help: 'Log sequence up to which the state is known to be what the log says. A service that starts from a checkpoint folds the log again in the background.',
+    labels: {},
+  },
   checkpointsPassedOver: {
     kind: 'counter',
     name: 'kronos_checkpoints_passed_over_total',

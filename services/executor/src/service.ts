@@ -1,9 +1,9 @@
-import { foldLog } from '@kronos/checkpoints';
 import { type Config, scopeOf, storageLimits } from '@kronos/config';
 import {
   awaitTrustedLog,
   checkClock,
   connectLog,
+  foldVerified,
   healthCheck,
   holdThroughReplacement,
   logClock,
@@ -62,7 +62,11 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
       http,
       stopping,
     });
-    const view = await foldLog(log, {
+    const { view, verification } = await foldVerified(log, {
+      clock: systemClock,
+      logger,
+      http,
+      metrics,
       onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is passed over'),
     });
     const clockCheck = await checkClock({
@@ -109,10 +113,11 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
         metrics.migrationsInFlight.set(slots(aggregateState(state, aggregate)).total, { aggregate });
     });
     return {
-      done: holdThroughReplacement(executor.done, { guard, view, clock: systemClock, stopping }),
+      done: holdThroughReplacement(executor.done, { guard, view, clock: systemClock, stopping, verification }),
       async stop() {
         clockCheck.stop();
         guard.close();
+        verification.close();
         await executor.stop();
         await heartbeats.stop();
         await view.close();

@@ -1,6 +1,6 @@
-import { foldLog, reportSeen, writeCheckpoint } from '@kronos/checkpoints';
+import { reportSeen, writeCheckpoint } from '@kronos/checkpoints';
 import type { Clock } from '@kronos/clock';
-import { awaitTrustedLog, healthCheck, holdThroughReplacement } from '@kronos/connect';
+import { awaitTrustedLog, foldVerified, healthCheck, holdThroughReplacement } from '@kronos/connect';
 import { type Actor, parseSubject, type StoredEvent, streamNames } from '@kronos/contracts';
 import type { EventLog, ReplayedEvent } from '@kronos/eventlog';
 import {
@@ -90,7 +90,11 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   let from = 1;
   let watching = false;
   let last: StoredEvent | null = null;
-  const view = await foldLog(log, {
+  const { view, verification } = await foldVerified(log, {
+    clock: input.clock,
+    logger,
+    http,
+    metrics,
     onPassedOver({ sequence, problem }) {
       metrics.checkpointsPassedOver.add(1, {});
       logger.warn({ sequence, problem }, 'a checkpoint is passed over');
@@ -152,6 +156,8 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
 
   /** Writes a checkpoint of what is folded now, unless nothing came since the last one. */
   async function checkpointNow(): Promise<void> {
+    // A checkpoint that was folded on a wrong one would be wrong too.
+    if (!verification.verified) return;
     const now = state();
     if (last === null || now.sequence <= written || now.aggregates.size === 0) return;
     const anchor = anchorOf(last);
@@ -284,10 +290,11 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   return {
     done: holdThroughReplacement(
       Promise.all([trace(level + 1), archiver?.done, followed()]).then(() => undefined),
-      { guard, view, clock: input.clock, stopping: input.stopping },
+      { guard, view, clock: input.clock, stopping: input.stopping, verification },
     ),
     async stop() {
       guard.close();
+      verification.close();
       endLooks();
       endMeasures();
       stopping = true;

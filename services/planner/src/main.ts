@@ -1,10 +1,10 @@
-import { foldLog } from '@kronos/checkpoints';
 import { systemClock } from '@kronos/clock';
 import { engineOptions, scopeOf, storageLimits } from '@kronos/config';
 import {
   awaitTrustedLog,
   checkClock,
   connectLog,
+  foldVerified,
   healthCheck,
   holdThroughReplacement,
   logClock,
@@ -44,7 +44,11 @@ process.exit(
           http,
           stopping,
         });
-        const view = await foldLog(log, {
+        const { view, verification } = await foldVerified(log, {
+          clock,
+          logger,
+          http,
+          metrics,
           onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is passed over'),
         });
         const clockCheck = await checkClock({
@@ -94,10 +98,11 @@ process.exit(
           measure().catch((error: unknown) => logger.debug({ err: error }, 'the size of the log could not be asked'));
         });
         return {
-          done: holdThroughReplacement(planner.run(), { guard, view, clock, stopping }),
+          done: holdThroughReplacement(planner.run(), { guard, view, clock, stopping, verification }),
           async stop() {
             clockCheck.stop();
             guard.close();
+            verification.close();
             await planner.stop();
             await heartbeats.stop();
             await view.close();

@@ -132,7 +132,8 @@ async function* followedBy<T>(first: AsyncIterable<T>, second: AsyncIterable<T>)
 
 /** Puts what had not ended back on the work queue, which is in no archive. What is on it already is harmless twice. */
 async function requeue(shell: Shell, log: EventLog): Promise<number> {
-  const view = await foldLog(log);
+  // What is put on the work queue must not come from a checkpoint that nobody has verified.
+  const view = await foldLog(log, { checkpoints: false });
   const state = view.at().state;
   await view.close();
   const by: Actor = { service: 'restorer', instance: shell.person, version: kronosVersion };

@@ -1,0 +1,84 @@
+import type { Clock } from '@kronos/clock';
+import { canonicalJson } from '@kronos/contracts';
+import { Closed, type EventLog } from '@kronos/eventlog';
+import { createFolder, type LogState, toParts } from '@kronos/projections';
+
+/** Events folded at a stretch, and the pause after them: everything else that the process does comes first. */
+const BATCH = 200;
+const PAUSE_MS = 5;
+
+/** How far a checkpoint that a fold started from was compared with the log itself. */
+export interface Verification {
+  /** Sequence of the checkpoint; null: the fold started from the first event, there is nothing to verify. */
+  readonly checkpoint: number | null;
+  /** The log was folded again up to here. */
+  readonly verifiedTo: number;
+  /** Resolves with null when the checkpoint is what the log says (or verifying was ended), else with what differs. */
+  readonly done: Promise<string | null>;
+  /** The checkpoint is what the log says. */
+  readonly verified: boolean;
+  close(): void;
+}
+
+/**
+ * Folds the log from its first event up to a checkpoint, at low priority, and compares the two. A checkpoint is a cache
+ * and proves nothing: who can write it can write anything into it.
+ */
+export function verifyInBackground(
+  log: Pick<EventLog, 'replay'>,
+  checkpoint: LogState | null,
+  clock: Pick<Clock, 'sleep'>,
+): Verification {
+  const ending = new AbortController();
+  const pause = (): Promise<void> => clock.sleep(PAUSE_MS, ending.signal);
+  let verifiedTo = 0;
+  let verified = checkpoint === null;
+
+  async function compare(wanted: LogState): Promise<string | null> {
+    const folder = createFolder();
+    for await (const stored of log.replay({ to: wanted.sequence })) {
+      folder.apply(stored);
+      if (stored.sequence % BATCH !== 0) continue;
+      verifiedTo = stored.sequence;
+      await pause();
+      if (ending.signal.aborted) return null;
+    }
+    const folded = new Map(toParts(folder.snapshot(), '').map((part) => [part.aggregate, part.state]));
+    const stored = toParts(wanted, '');
+    for (const { aggregate, state } of stored) {
+      const own = folded.get(aggregate);
+      folded.delete(aggregate);
+      if (own === undefined) return `the log says nothing of ${aggregate}, and the checkpoint does`;
+      if (canonicalJson(own) !== canonicalJson(state)) return `what it says of ${aggregate} is not what the log says`;
+      await pause();
+    }
+    const [missing] = folded.keys();
+    if (missing !== undefined) return `it lacks ${missing}`;
+    verifiedTo = wanted.sequence;
+    verified = true;
+    return null;
+  }
+
+  const done =
+    checkpoint === null
+      ? Promise.resolve(null)
+      : compare(checkpoint).then(
+          (difference) =>
+            difference === null ? null : `the checkpoint at event ${checkpoint.sequence} is wrong: ${difference}`,
+          (error: unknown) => {
+            if (error instanceof Closed || ending.signal.aborted) return null;
+            return `the checkpoint at event ${checkpoint.sequence} cannot be verified: ${error instanceof Error ? error.message : String(error)}`;
+          },
+        );
+  return {
+    checkpoint: checkpoint?.sequence ?? null,
+    get verifiedTo() {
+      return verifiedTo;
+    },
+    done,
+    get verified() {
+      return verified;
+    },
+    close: () => ending.abort(),
+  };
+}
