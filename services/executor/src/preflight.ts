@@ -24,6 +24,8 @@ export interface CheckOptions {
   readonly aggregates: readonly string[];
   readonly optOut: readonly string[];
   readonly restrictToAz: boolean;
+  /** `penalty`: the planner weighed the breach of a soft rule, so it is no reason to refuse the move. */
+  readonly softRules: 'veto' | 'penalty';
   readonly force: boolean;
 }
 
@@ -135,11 +137,17 @@ function judgeMembership(task: Task, aggregates: readonly Aggregate[], options: 
 }
 
 /** Second half: the groups' rules and the room on the destination. */
-export function judgeRoom(task: Task, hosts: HostFacts, room: RoomFacts): Verdict {
+export function judgeRoom(
+  task: Task,
+  hosts: HostFacts,
+  room: RoomFacts,
+  options: Pick<CheckOptions, 'softRules'>,
+): Verdict {
   const inAggregate = new Set(hosts.aggregates.find((a) => a.name === task.aggregate)?.hosts ?? []);
   const visible = (member: MemberFacts) =>
     member.hosts.some((host) => task.aggregate === UNASSIGNED || inAggregate.has(host));
   for (const { group, others } of room.groups) {
+    if (options.softRules === 'penalty' && group.policy?.startsWith('soft-') === true) continue;
     const there = others.filter((member) => member.hosts.includes(task.destination));
     const placed = others.filter((member) => member.hosts.length > 0 && visible(member));
     const name = `server group ${group.name}`;
@@ -271,7 +279,7 @@ export async function preflight(
     hasRoom(task, server, resources, cloud, signal),
     options.force ? knowsForce(nova, signal) : false,
   ]);
-  return judgeRoom(task, hosts, { groups, fits, resources, forced });
+  return judgeRoom(task, hosts, { groups, fits, resources, forced }, options);
 }
 
 /** So many migrations of a server are looked at, the newest. */

@@ -79,7 +79,13 @@ const facts = (changes: Partial<HostFacts> = {}): HostFacts => ({
   migrations: [{ id: 4 }, { id: 9 }, { id: 7 }],
   ...changes,
 });
-const options: CheckOptions = { aggregates: ['gpu'], optOut: ['kronos:exclude'], restrictToAz: false, force: false };
+const options: CheckOptions = {
+  aggregates: ['gpu'],
+  optOut: ['kronos:exclude'],
+  restrictToAz: false,
+  softRules: 'veto',
+  force: false,
+};
 const task = (changes: Partial<Task> = {}): Task => sampleTask({ to: 'h2', alternates: ['h3'], ...changes });
 
 /** A verdict in a few words: code, type, who is to blame, and the host for the breaker. */
@@ -208,8 +214,8 @@ describe('server groups', () => {
     group: { id: 'g', name: 'g', policy, maxServersPerHost: max },
     others,
   });
-  const room = (of: GroupFacts, changes: Partial<Task> = {}): string =>
-    words(judgeRoom(task(changes), facts(), { groups: [of], fits: true, resources: {}, forced: false }));
+  const room = (of: GroupFacts, changes: Partial<Task> = {}, softRules: CheckOptions['softRules'] = 'veto'): string =>
+    words(judgeRoom(task(changes), facts(), { groups: [of], fits: true, resources: {}, forced: false }, { softRules }));
   const apart = 'group-apart PreFlightError destination';
   const together = 'group-together PreFlightError destination';
   const immovable = 'group-immovable PreFlightError none';
@@ -234,6 +240,15 @@ describe('server groups', () => {
     expect(room(of)).toBe(expected);
   });
 
+  it.each<[string, GroupFacts, string]>([
+    ['soft-anti-affinity, one there', group('soft-anti-affinity', [member('a', 'h2')]), 'go'],
+    ['soft-affinity, some there', group('soft-affinity', [member('a', 'h2'), member('b', 'h3')]), 'go'],
+    ['anti-affinity, one there', group('anti-affinity', [member('a', 'h2')]), apart],
+    ['affinity, some there', group('affinity', [member('a', 'h2'), member('b', 'h3')]), together],
+  ])('soft_rules = penalty, which the planner weighed: %s', (_, of, expected) => {
+    expect(room(of, {}, 'penalty')).toBe(expected);
+  });
+
   it('a repair gathers a split group on a host that has members', () => {
     const split = group('affinity', [member('a', 'h2'), member('b', 'h3')]);
     expect(room(split, { phase: 'affinity' })).toBe('go');
@@ -243,12 +258,17 @@ describe('server groups', () => {
 
 describe('room on the destination', () => {
   it('is what Placement says', () => {
-    const verdict = judgeRoom(task(), facts(), { groups: [], fits: false, resources: { VCPU: 2 }, forced: false });
+    const verdict = judgeRoom(
+      task(),
+      facts(),
+      { groups: [], fits: false, resources: { VCPU: 2 }, forced: false },
+      options,
+    );
     expect(words(verdict)).toBe('destination-full PreFlightError destination h2');
   });
 
   it('lets the move go, with the newest migration known', () => {
-    expect(judgeRoom(task(), facts(), { groups: [], fits: true, resources: {}, forced: false })).toEqual({
+    expect(judgeRoom(task(), facts(), { groups: [], fits: true, resources: {}, forced: false }, options)).toEqual({
       kind: 'go',
       newestMigrationId: 9,
       forced: false,

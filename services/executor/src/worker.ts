@@ -32,7 +32,7 @@ export interface ExecutorDeps {
   readonly aggregates: readonly string[];
   readonly cloud: CheckedCloud;
   /** All aggregates in scope, and what else pre-flight depends on. */
-  readonly check: Omit<CheckOptions, 'restrictToAz'>;
+  readonly check: Omit<CheckOptions, 'restrictToAz' | 'softRules'>;
   readonly options: TaskOptions;
   readonly caps: Caps;
   readonly ackWaitMs: number;
@@ -90,10 +90,14 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     });
   }
 
-  const checkOptions = (aggregate: string): CheckOptions => ({
-    ...deps.check,
-    restrictToAz: reader.at(aggregate).state.configured?.options.restrictToAz ?? false,
-  });
+  const checkOptions = (aggregate: string): CheckOptions => {
+    const options = reader.at(aggregate).state.configured?.options;
+    return {
+      ...deps.check,
+      restrictToAz: options?.restrictToAz ?? false,
+      softRules: options?.softRules ?? 'veto',
+    };
+  };
 
   async function handle(delivery: TaskDelivery): Promise<TaskOutcome> {
     const { task } = delivery;
