@@ -145,7 +145,8 @@ describe('kronos status of a running installation', () => {
       world,
       'the policies match nothing',
       ({ alarms }) =>
-        alarms.some(({ code }) => code === 'policy-no-host') && !alarms.some(({ code }) => code === 'service-missing'),
+        alarms.some(({ code }) => code === 'policy-no-host') &&
+        !alarms.some(({ code }) => code === 'service-missing' || code === 'service-unready'),
     );
     expect(shown.well).toBe(false);
     expect(alarmsOf(shown)).toMatchObject([

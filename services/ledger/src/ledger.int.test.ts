@@ -5,7 +5,7 @@ import { ALL, messageId, type StateCheckpointed, type StoredEvent } from '@krono
 import { canonicalState, fold } from '@kronos/projections';
 import { randomHistory, testLog } from '@kronos/projections/testing';
 import { collectFacts, statusOf } from '@kronos/status';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ledgerBed } from './testing.ts';
 
 let bed: Awaited<ReturnType<typeof ledgerBed>>;
@@ -44,6 +44,11 @@ describe('the ledger', () => {
     const second = await bed.start();
     expect(second.lines).toContainEqual(
       expect.objectContaining({ message: 'folding the log from a checkpoint', sequence }),
+    );
+    // Nothing is written on a checkpoint that is not verified.
+    await vi.waitFor(
+      () => expect(second.lines).toContainEqual(expect.objectContaining({ message: 'the checkpoint is verified' })),
+      { timeout: 20_000 },
     );
     await second.stop();
     const again = await newestCheckpoint(bed.log, note);

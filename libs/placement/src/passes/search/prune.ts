@@ -76,9 +76,13 @@ export function pruned(
   };
   const breaks = (): boolean => field.lax.length > 0 && !judge(field, place).reached;
   if (solution.reached) drop(1, () => reaches(field, extremes) && !breaks());
-  drop(1, (without, now) => without < now + floor - EPSILON / 2);
-  // The halves of an exchange that gains little need each other.
-  if (left.length <= PAIRED) drop(2, (without, now) => without < now + 2 * floor - EPSILON / 2);
+  // A move may be needless only once another one is gone.
+  for (let before = -1; before !== left.length; ) {
+    before = left.length;
+    drop(1, (without, now) => without < now + floor - EPSILON / 2);
+    // The halves of an exchange that gains little need each other.
+    if (left.length <= PAIRED) drop(2, (without, now) => without < now + 2 * floor - EPSILON / 2);
+  }
   const gained = judge(field, home).combined - judge(field, place).combined;
   if (gained < floor * left.length - EPSILON / 2) return judge(field, home);
   if (left.length === away.length) return solution;
