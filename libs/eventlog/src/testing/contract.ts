@@ -150,7 +150,7 @@ export function jetStreamContract(name: string, start: () => Promise<ContractSer
 
       it('of snapshots has the newest of each aggregate first, then the new ones', async () => {
         const put = async (id: string, aggregate: string) =>
-          log.putSnapshot(emptySnapshot(id, aggregate), { by: actor, causationId: null });
+          log.putSnapshot(emptySnapshot(id, aggregate), { by: { ...actor, service: 'scorer' }, causationId: null });
         await put('gpu-1', 'gpu');
         await put('gpu-2', 'gpu');
         await put('web-1', 'web');
