@@ -34,12 +34,13 @@ const jaeger = (process.env.PATH ?? '')
 if (jaeger === undefined) console.warn('skipped: there is no jaeger on the PATH');
 
 describe.skipIf(jaeger === undefined)('traces, stored in Jaeger as deploy/compose configures it', () => {
-  const directory = mkdtempSync(join(tmpdir(), 'kronos-jaeger-'));
+  let directory = '';
   let store: ChildProcess;
   let url: string;
   let world: World;
 
   beforeAll(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'kronos-jaeger-'));
     const [http = 0, grpc = 0, otlp = 0] = await freePorts(3);
     const config = readFileSync(new URL('../../deploy/compose/jaeger.yaml', import.meta.url), 'utf8')
       .replace('0.0.0.0:16686', `127.0.0.1:${http}`)
