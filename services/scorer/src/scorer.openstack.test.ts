@@ -135,7 +135,11 @@ describe('the scorer on a real OpenStack with a real Prometheus', () => {
       ({ hosts, migrations }) => migrations.length === 0 || hosts[2]?.inventory?.VCPU?.used === 2,
     );
     expect(both.hosts[0]?.inventory?.VCPU?.used).toBe(usedBefore[0]);
-    const after = await until(({ migrations }) => migrations.length === 0);
+    // The lists are read one after the other: the servers may be older than the migrations.
+    const after = await until(
+      ({ migrations, servers }) =>
+        migrations.length === 0 && servers.find((one) => one.id === id(0))?.taskState === null,
+    );
     expect(after.servers.find((one) => one.id === id(0))).toMatchObject({
       host: 'cmp3',
       alsoOn: [],
