@@ -86,7 +86,7 @@ const phases = [
     [
       check('lint', script('node', 'node_modules/@biomejs/biome/bin/biome', 'ci', '--error-on-warnings', '.')),
       check('typecheck', script('node', 'node_modules/typescript/bin/tsc', '--noEmit')),
-      tests('test', 'test', 25),
+      tests('test', 'test', 35),
     ],
     [
       check('openstack bed', niced(['test/openstack/bed', 'install']), 25),
