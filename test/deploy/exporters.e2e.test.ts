@@ -7,10 +7,10 @@ import { fileURLToPath } from 'node:url';
 import { freePorts, startNatsServer } from '@kronos/eventlog/testing';
 import { parseScenario, startSim } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { runKronos as run } from '../e2e/command.ts';
 import { unpackDebian } from './debian.ts';
 import { findPrometheus, startPrometheus } from './prometheus.ts';
 
-const kronos = fileURLToPath(new URL('../../libs/cli/src/main.ts', import.meta.url));
 const presets = fileURLToPath(new URL('../../deploy/policies/', import.meta.url));
 /** Two addresses of this machine stand for two hosts. */
 const HOSTS = ['127.0.0.1', '127.0.0.2'] as const;
@@ -29,19 +29,6 @@ const missing =
       ? unpacked
       : null;
 if (missing !== null) console.warn(`skipped: ${missing}`);
-
-type Outcome = { readonly status: number | null; readonly text: string };
-const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Outcome> =>
-  new Promise((resolve) => {
-    const child = spawn(process.execPath, [kronos, ...args], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, ...env },
-    });
-    let text = '';
-    child.stdout.on('data', (chunk) => (text += chunk));
-    child.stderr.on('data', (chunk) => (text += chunk));
-    child.on('close', (status) => resolve({ status, text }));
-  });
 
 /** A node for libvirt's test driver. */
 const libvirtNode = (domains: readonly { readonly name: string; readonly uuid: string }[]): string =>

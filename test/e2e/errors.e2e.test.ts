@@ -1,30 +1,13 @@
-import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { startNatsServer } from '@kronos/eventlog/testing';
 import { demoCloud, demoPolicies, startSim } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DEMO_AGGREGATE, demoConfig } from '../../libs/cli/src/demo/files.ts';
+import { type Outcome, runKronos as run } from './command.ts';
 
-const kronos = fileURLToPath(new URL('../../libs/cli/src/main.ts', import.meta.url));
 const PASSWORD = 'wrong-horse-battery';
-
-type Outcome = { status: number | null; text: string };
-
-/** Runs the command as a person would, with nothing on standard input. */
-const run = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Outcome> =>
-  new Promise((resolve) => {
-    const child = spawn(process.execPath, [kronos, ...args], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, ...env },
-    });
-    let text = '';
-    child.stdout.on('data', (chunk) => (text += chunk));
-    child.stderr.on('data', (chunk) => (text += chunk));
-    child.on('close', (status) => resolve({ status, text }));
-  });
 
 describe('what goes wrong at the start gives one clear error', () => {
   let directory: string;

@@ -4,5 +4,6 @@ export { CapacityReader, type Part } from './collect.ts';
 export { createLimiter } from './limit.ts';
 export { type Duration, type Observation, observe, type Piece } from './observe.ts';
 export { type Answer, type MatchedAnswers, matchAnswers, type QueryUse } from './readings.ts';
+export { some } from './reasons.ts';
 export { indexServers, knownAfter, stillKnown } from './servers.ts';
 export { hostsOf } from './topology.ts';

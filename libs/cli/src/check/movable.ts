@@ -1,5 +1,6 @@
 /** Whether anything can move in an aggregate under a configuration. Pure. */
 import { type EngineOptions, type Snapshot, UNASSIGNED } from '@kronos/contracts';
+import { some } from '@kronos/observation';
 import { emptyMemory, observe, type ReasonCode, reasonMeanings } from '@kronos/placement';
 import { type Finding, finding } from './finding.ts';
 
@@ -85,8 +86,5 @@ function unknownAggregate(aggregates: readonly string[]): string {
 function hostLines(grounds: ReadonlyMap<string, { readonly code: ReasonCode }>): string[] {
   const byCode = new Map<ReasonCode, string[]>();
   for (const [host, { code }] of grounds) byCode.set(code, [...(byCode.get(code) ?? []), host]);
-  return [...byCode].map(([code, hosts]) => {
-    const names = hosts.length <= 5 ? hosts.join(', ') : `${hosts.slice(0, 5).join(', ')} and ${hosts.length - 5} more`;
-    return `no destination: ${names}: ${reasonMeanings[code]} (${code})`;
-  });
+  return [...byCode].map(([code, hosts]) => `no destination: ${some(hosts)}: ${reasonMeanings[code]} (${code})`);
 }

@@ -1,6 +1,6 @@
 /** Judges the answers of Prometheus as the scorer does. Pure. */
 import type { HostReading, Policy, Reason, Snapshot, VmReading } from '@kronos/contracts';
-import type { MatchedAnswers } from '@kronos/observation';
+import { type MatchedAnswers, some } from '@kronos/observation';
 import type { HostNames, Sample, VmNames } from '@kronos/prometheus';
 import { differingLabels, hostLabels, labelNames, rangeRemedy, vmLabels } from '../labels.ts';
 import { type Finding, finding } from './finding.ts';
@@ -210,10 +210,7 @@ const rangeDetail = (values: readonly number[]): Record<string, number> =>
 
 const short = (value: number): string => String(Number(value.toPrecision(4)));
 
-const list = (names: readonly string[], most = 8): string => {
-  if (names.length === 0) return 'none';
-  return names.length <= most ? names.join(', ') : `${names.slice(0, most).join(', ')} and ${names.length - most} more`;
-};
+const list = (names: readonly string[]): string => (names.length === 0 ? 'none' : some(names, 8));
 
 /** Every query of an enabled policy was asked and is in every snapshot. */
 function found<T>(items: readonly T[], is: (item: T) => boolean): T {
