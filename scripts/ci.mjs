@@ -4,7 +4,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -44,6 +44,17 @@ const check = (name, command, minutes = 10) => ({
   run: async () => ({ passed: 0, failed: 0, ...(await run(name, command, minutes)) }),
 });
 
+/** One line for each test or file that failed: where, and the first line of why. */
+function failuresOf(files) {
+  const line = (where, why = '') => `${where}: ${why.split('\n')[0].slice(0, 200)}`;
+  return files.flatMap(({ name, message, assertionResults }) => {
+    const file = relative(root, name);
+    const failed = assertionResults.filter(({ status }) => status === 'failed');
+    if (failed.length === 0) return message ? [line(file, message)] : [];
+    return failed.map(({ fullName, failureMessages }) => line(`${file} > ${fullName}`, failureMessages[0]));
+  });
+}
+
 const tests = (name, task, minutes) => ({
   name,
   run: async () => {
@@ -51,9 +62,9 @@ const tests = (name, task, minutes) => ({
     const command = script(task, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`);
     const { ok, output } = await run(name, command, minutes);
     try {
-      const { numPassedTests, numFailedTests, numTotalTests } = JSON.parse(readFileSync(report, 'utf8'));
+      const { numPassedTests, numFailedTests, numTotalTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
       if (numTotalTests === 0) return { passed: 0, failed: 0, ok: false, output };
-      return { passed: numPassedTests, failed: numFailedTests, ok, output };
+      return { passed: numPassedTests, failed: numFailedTests, ok, output, failures: failuresOf(testResults) };
     } catch (error) {
       return { passed: 0, failed: 0, ok: false, output: `${output}\nci: ${name} left no report: ${error.message}` };
     }
@@ -109,6 +120,7 @@ if (unknown.length > 0) {
 let passed = 0;
 let failed = 0;
 const summary = [];
+const failures = [];
 const running = new Map();
 
 async function runStage(stage) {
@@ -121,6 +133,7 @@ async function runStage(stage) {
   // A stage counts as one check beside the tests that it ran, so that a crash without a failed test is still a failure.
   passed += result.passed + (result.ok ? 1 : 0);
   failed += result.failed + (result.ok ? 0 : 1);
+  failures.push(...(result.failures ?? []));
   const counts = result.passed + result.failed > 0 ? `, ${result.passed} passed, ${result.failed} failed` : '';
   summary.push(`${result.ok ? 'ok  ' : 'FAIL'} ${stage.name} (${seconds(started)} s${counts})`);
 }
@@ -141,5 +154,6 @@ for (const lanes of phases)
 clearInterval(progress);
 rmSync(out, { recursive: true, force: true });
 console.log(`\n${summary.join('\n')}\n${seconds(began)} s in all`);
+for (const failure of failures) console.log(`failed: ${failure}`);
 console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed === 0 ? 0 : 1);
