@@ -232,15 +232,6 @@ export function choose(wanted: string): readonly Cell[] {
   return cells.filter((cell) => cell.name.includes(wanted));
 }
 
-/** How a cell went; a second try tells what was starved of time from what is broken. */
-export interface Tried {
-  readonly first: CellResult;
-  /** Null when the first try held, or none was asked for. */
-  readonly second: CellResult | null;
-}
-
-export const held = ({ first, second }: Tried): boolean => (second ?? first).breaches.length === 0;
-
 /**
  * Runs cells side by side, as they mostly wait. Each lane has a nats-server of its own, which its cells share and kill; the
  * executor processes are shared by all.
@@ -248,8 +239,7 @@ export const held = ({ first, second }: Tried): boolean => (second ?? first).bre
 export async function runCells(
   cells: readonly Cell[],
   lanes: number,
-  onDone: (cell: Cell, tried: Tried) => void,
-  again = false,
+  onDone: (cell: Cell, result: CellResult) => void,
 ): Promise<void> {
   const fleet = new Fleet(lanes + 2);
   const servers = await Promise.all(Array.from({ length: lanes }, () => startNatsServer()));
@@ -262,11 +252,8 @@ export async function runCells(
     }));
   };
   const lane = async (nats: NatsServer): Promise<void> => {
-    for (let cell = waiting.shift(); cell !== undefined; cell = waiting.shift()) {
-      const first = await attempt(cell, nats);
-      const second = again && first.breaches.length > 0 ? await attempt(cell, nats) : null;
-      onDone(cell, { first, second });
-    }
+    for (let cell = waiting.shift(); cell !== undefined; cell = waiting.shift())
+      onDone(cell, await attempt(cell, nats));
   };
   try {
     await Promise.all(servers.map(lane));

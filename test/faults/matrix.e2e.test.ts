@@ -9,7 +9,7 @@ describe('whatever breaks, at whatever point: one final result per task, one mig
 
   beforeAll(() => {
     const lanes = Number(process.env.KRONOS_FAULT_LANES ?? 4);
-    void runCells(cells, lanes, ({ name }, { first }) => results.get(name)?.resolve(first.breaches)).catch(
+    void runCells(cells, lanes, ({ name }, { breaches }) => results.get(name)?.resolve(breaches)).catch(
       (error: unknown) => {
         for (const { reject } of results.values()) reject(error);
       },

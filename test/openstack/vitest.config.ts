@@ -7,8 +7,6 @@ export default defineConfig({
     root: fileURLToPath(new URL('../..', import.meta.url)),
     include: ['{libs,services,test}/**/*.openstack.test.ts'],
     globalSetup: [fileURLToPath(new URL('setup.ts', import.meta.url))],
-    // Where CI shares its machine a test may be starved of time: one more try, and the report names what needed it.
-    retry: process.env.CI === undefined ? 0 : 1,
     testTimeout: 300_000,
     hookTimeout: 300_000,
     teardownTimeout: 60_000,

@@ -17,6 +17,9 @@ export type CloudRecord = Pick<Sim, 'migrations' | 'calls'> & {
   };
 };
 
+/** Events that end an attempt. */
+const OUTCOMES: ReadonlySet<string> = new Set(['migration.completed', 'migration.failed', 'migration.skipped']);
+
 /**
  * What must hold after any run, by the cloud's own record: each task has exactly one final result, each attempt at most one
  * POST that Nova took and at most one migration, no cap was ever exceeded, and every server is where its result says.
@@ -39,13 +42,7 @@ export function breaches(
         (e) => e.type === 'migration.started' && e.data.taskId === task && e.data.attempt === attempt,
       );
       if (starts.length > 1) found.push(`${task} attempt ${attempt} was started ${starts.length} times`);
-      const ends = events.filter(
-        (e) =>
-          e.type !== 'migration.started' &&
-          e.type !== 'migration.observed' &&
-          e.data.taskId === task &&
-          e.data.attempt === attempt,
-      );
+      const ends = events.filter((e) => OUTCOMES.has(e.type) && e.data.taskId === task && e.data.attempt === attempt);
       if (ends.length > 1) found.push(`${task} attempt ${attempt} has ${ends.length} outcomes`);
     }
     const final = finals[0];

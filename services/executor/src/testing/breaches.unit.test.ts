@@ -46,6 +46,12 @@ it('finds nothing in a run in which everything held', () => {
   expect(breaches(cloud, [...done('a', 'h2'), ...done('b', 'h2')], ['a', 'b'], caps)).toEqual([]);
 });
 
+it('does not count what was observed or refused in the course of an attempt as its outcome', () => {
+  const cloud = record([migration('a', 'h1', 'h2', 0, 10)]);
+  const during = [result('migration.observed', 'a'), result('migration.abortRefused', 'a')];
+  expect(breaches(cloud, [...during, ...done('a', 'h2')], ['a'], caps)).toEqual([]);
+});
+
 it.each([
   [
     'more at once than allowed',
