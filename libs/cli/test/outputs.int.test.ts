@@ -74,6 +74,17 @@ describe('seeing', () => {
     const { out } = await golden('status', 'status-narrow', { live: true, columns: 70 });
     for (const text of out.split('\n')) expect(text.length).toBeLessThanOrEqual(70);
   });
+  it('status waits until all is well, and no longer than it is told', async () => {
+    expect((await world.kronos('status --wait 10m')).status).toBe(0);
+    const nobody = { OS_NATS__SERVERS: 'nats://127.0.0.1:1' };
+    const from = performance.now();
+    expect((await world.kronos('status --wait 1.5s', { env: nobody })).status).toBe(1);
+    expect(performance.now() - from).toBeGreaterThan(1500);
+    expect(await world.kronos('status --wait soon')).toMatchObject({
+      status: 2,
+      err: expect.stringContaining('--wait'),
+    });
+  });
   it('status as JSON', async () => {
     const { out } = await world.kronos('status --json');
     const status = JSON.parse(out);
