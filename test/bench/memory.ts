@@ -9,8 +9,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { canonicalJson, cycleSnapshotId, type LogEvent, messageId } from '@kronos/contracts';
-import { digest } from '@kronos/cycle';
-import { absence, aggregateState, createFolder, toMemory, type VmFailure } from '@kronos/projections';
+import { digest, toMemory } from '@kronos/cycle';
+import { absence, aggregateState, createFolder, type VmFailure } from '@kronos/projections';
 import { testLog, testStep } from '@kronos/projections/testing';
 
 const days = Number(process.argv[2] ?? 365);

@@ -1,7 +1,7 @@
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import type { TaskOptions } from '@kronos/executor';
 import { type Bed, breaches, type Move, smallCloud, startBed } from '@kronos/executor/testing';
-import type { Caps } from '@kronos/projections';
+import type { Caps } from '@kronos/rules';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { ACK_WAIT_MS, caps, scaledOptions } from './cells.ts';
 import { type ExecutorProcess, Fleet } from './fleet.ts';

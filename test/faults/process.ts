@@ -20,7 +20,8 @@ import {
   taskMeters,
 } from '@kronos/executor';
 import { createNova, createPlacement, createSession, type Session } from '@kronos/openstack';
-import { type Caps, folding, type LogState } from '@kronos/projections';
+import { folding, type LogState } from '@kronos/projections';
+import type { Caps } from '@kronos/rules';
 import { createLogger, createMetrics } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';

@@ -184,7 +184,10 @@ describe('whatever the cluster', () => {
     holds(caseArb(), (input) => {
       const paused = { ...input.memory, paused: { at: input.snapshot.time, by: 'someone' } };
       expect(decide({ ...input, memory: paused }).outcome).toBe('gated');
-      const waiting = { ...input.memory, waitingPlan: { planId: 'agg-1', proposedAt: input.snapshot.time } };
+      const waiting = {
+        ...input.memory,
+        waitingPlan: { planId: 'agg-1', proposedAt: input.snapshot.time, approvalTtlSeconds: 900 },
+      };
       expect(decide({ ...input, memory: waiting }).outcome).toBe('gated');
     });
   });

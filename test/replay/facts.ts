@@ -1,5 +1,15 @@
 import type { StoredEvent } from '@kronos/contracts';
-import { aggregateState, fold, toMemory } from '@kronos/projections';
+import { toMemory } from '@kronos/cycle';
+import type { Memory } from '@kronos/placement';
+import { aggregateState, fold } from '@kronos/projections';
+
+/** The facts of a memory under the names that they had when the first history was written. */
+const asWritten = ({ lastRelease, lastRefusal, waitingPlan, ...memory }: Memory) => ({
+  ...memory,
+  lastReleaseAt: lastRelease?.at ?? null,
+  lastRejectionAt: lastRefusal?.at ?? null,
+  waitingPlan: waitingPlan === null ? null : { planId: waitingPlan.planId, proposedAt: waitingPlan.proposedAt },
+});
 
 /** What a log says at its end, apart from the form in which this version keeps it. */
 export function factsOf(events: readonly StoredEvent[]): unknown {
@@ -18,7 +28,7 @@ export function factsOf(events: readonly StoredEvent[]): unknown {
     return [
       name,
       {
-        remembered: { ...remembered, quarantines },
+        remembered: { ...asWritten(remembered), quarantines },
         decided: of.decided?.snapshotId ?? null,
         plannerVersion: of.configured?.plannerVersion ?? null,
         plans: of.recentPlans.map(({ id, outcome, tasks, completed, failed, skipped }) => ({

@@ -14,6 +14,7 @@ export interface Bug {
 const TASK = 'services/executor/src/task.ts';
 const RUN = 'services/executor/src/run.ts';
 const SLOTS = 'libs/projections/src/slots.ts';
+const CAPS = 'libs/rules/src/caps.ts';
 const EVOLVE = 'libs/projections/src/evolve.ts';
 const LOOP = 'services/planner/src/loop.ts';
 const TASKS = 'services/planner/src/tasks.ts';
@@ -125,25 +126,25 @@ export const bugs: readonly Bug[] = [
   // ---- the start rule
   {
     name: 'cap of the aggregate unchecked',
-    file: SLOTS,
-    find: 'if (used.total >= caps.maxConcurrentMigrations)',
-    replace: 'if (used.total > caps.maxConcurrentMigrations)',
+    file: CAPS,
+    find: 'if (held.total >= caps.maxConcurrentMigrations)',
+    replace: 'if (held.total > caps.maxConcurrentMigrations)',
   },
   {
     name: 'cap per source unchecked',
-    file: SLOTS,
+    file: CAPS,
     find: 'if (out >= caps.maxOutboundPerHost) return',
     replace: 'if (out > caps.maxOutboundPerHost) return',
   },
   {
     name: 'cap per destination unchecked',
-    file: SLOTS,
-    find: 'if (into >= caps.maxInboundPerHost) return',
-    replace: 'if (into > caps.maxInboundPerHost) return',
+    file: CAPS,
+    find: 'if (into >= caps.maxInboundPerHost)',
+    replace: 'if (into > caps.maxInboundPerHost)',
   },
   {
     name: 'cap per group unchecked',
-    file: SLOTS,
+    file: CAPS,
     find: 'if (moving >= caps.maxConcurrentPerGroup)',
     replace: 'if (moving > caps.maxConcurrentPerGroup + 1)',
   },
@@ -174,19 +175,19 @@ export const bugs: readonly Bug[] = [
   // ---- the folds
   {
     name: 'cooldown not folded',
-    file: 'libs/projections/src/cooldown.ts',
-    find: 'if (untilMs > nowMs && (longest',
-    replace: 'if (untilMs > nowMs + 1e12 && (longest',
+    file: 'libs/rules/src/cooldown.ts',
+    find: 'return nowMs < untilMs ? { ...newest, untilMs } : null;',
+    replace: 'return nowMs + 1e12 < untilMs ? { ...newest, untilMs } : null;',
   },
   {
     name: 'instance cooldown forgotten',
-    file: 'libs/projections/src/cooldown.ts',
-    find: 'return untilMs !== null && untilMs > nowMs ? untilMs : null;',
-    replace: 'return untilMs !== null && untilMs > nowMs + 1e12 ? untilMs : null;',
+    file: 'libs/rules/src/cooldown.ts',
+    find: 'return nowMs < untilMs ? untilMs : null;',
+    replace: 'return nowMs + 1e12 < untilMs ? untilMs : null;',
   },
   {
     name: 'failures do not quarantine',
-    file: 'libs/projections/src/quarantine.ts',
+    file: 'libs/rules/src/quarantine.ts',
     find: 'export const quarantines = (errorType: string): boolean => !HARMLESS.has(errorType);',
     replace: 'export const quarantines = (errorType: string): boolean => HARMLESS.has(errorType) && errorType === "";',
   },

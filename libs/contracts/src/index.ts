@@ -1,7 +1,6 @@
 export * from './authority.ts';
 export * from './canonical.ts';
 export * from './controls.ts';
-export * from './cooldown.ts';
 export * from './engine.ts';
 export * from './envelope.ts';
 export * from './json.ts';

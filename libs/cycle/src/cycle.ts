@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { type CycleDecided, canonicalJson, type Decision, type EngineOptions, type Snapshot } from '@kronos/contracts';
 import { decide } from '@kronos/placement';
-import { type AggregateState, absence, toMemory } from '@kronos/projections';
+import { type AggregateState, absence } from '@kronos/projections';
+import { toMemory } from './memory.ts';
 
 /** `sha256:<hex>` of the value's canonical JSON. @throws TypeError for what JSON cannot hold */
 export const digest = (value: unknown): string =>

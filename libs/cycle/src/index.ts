@@ -1,3 +1,4 @@
 export * from './cycle.ts';
 export * from './events.ts';
+export * from './memory.ts';
 export * from './requests.ts';

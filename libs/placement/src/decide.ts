@@ -7,11 +7,12 @@ import {
   type Reason,
   type Snapshot,
 } from '@kronos/contracts';
+import { isAbove } from '@kronos/rules';
 import { int } from './array.ts';
 import { Draft } from './draft.ts';
 import { own } from './filter.ts';
 import { type Gate, gatesShut } from './gate.ts';
-import { allWithin, combinedOf, EPSILON, imbalances } from './measure.ts';
+import { allWithin, combinedOf, imbalances } from './measure.ts';
 import type { Memory } from './memory.ts';
 import { type Observed, observe } from './observe.ts';
 import { enforceAffinity } from './passes/affinity.ts';
@@ -182,7 +183,7 @@ function states(
   const policies = judged.map(({ policy, reason }): PolicyImbalance => {
     const p = cluster.policies.findIndex((model) => model.name === policy.name);
     const value = reason === null ? (imbalance[p] ?? 0) : null;
-    const detected = value !== null && value > policy.threshold + EPSILON;
+    const detected = value !== null && isAbove(value, policy.threshold);
     return {
       policy: policy.name,
       imbalance: value,

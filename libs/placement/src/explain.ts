@@ -1,4 +1,5 @@
 import type { Decision } from '@kronos/contracts';
+import { EPSILON, isWorse } from '@kronos/rules';
 import { float, int, item } from './array.ts';
 import { type Cluster, shareOn } from './cluster.ts';
 import { check, Room } from './constraints.ts';
@@ -16,7 +17,7 @@ import type {
 } from './explanation.ts';
 import { Extremes } from './extremes.ts';
 import type { Ground } from './filter.ts';
-import { combinedOf, EPSILON, imbalances, isWorse, valuesAfter } from './measure.ts';
+import { combinedOf, imbalances, valuesAfter } from './measure.ts';
 import { staysBelow } from './passes/pack.ts';
 import { codeNumber, codeOfNumber, type ReasonCode } from './reasons.ts';
 
@@ -45,6 +46,7 @@ export class Explanation {
   cycle(): CycleExplanation {
     const { decision, observed, gates, drains, mode } = this.#it;
     const cluster = this.#cluster;
+    const extremes = new Extremes(cluster, cluster.score);
     const states = new Map(decision.before.policies.map((state) => [state.policy, state]));
     return {
       outcome: decision.outcome,
@@ -63,8 +65,8 @@ export class Explanation {
           detected: state?.detected ?? false,
           sustainedCycles: state?.sustainedCycles ?? 0,
           neededCycles: policy.minSustainedCycles,
-          highest: reason === null ? this.#extreme(p, 1) : null,
-          lowest: reason === null ? this.#extreme(p, -1) : null,
+          highest: reason === null ? this.#valueOf(extremes.highest(p), p) : null,
+          lowest: reason === null ? this.#valueOf(extremes.lowest(p), p) : null,
         };
       }),
       hosts: { all: cluster.H, ...tally(cluster.hostRefusal, 'destinations') },
@@ -273,14 +275,9 @@ export class Explanation {
     return verdicts.sort((a, b) => Number(a.refusal !== null) - Number(b.refusal !== null) || value(a) - value(b));
   }
 
-  #extreme(p: number, sign: 1 | -1): HostValue | null {
-    const { H, P, counted, score, hostNames } = this.#cluster;
-    let best = -1;
-    for (let h = 0; h < H; h++) {
-      if (counted[h] !== 1) continue;
-      if (best < 0 || sign * (score[h * P + p] ?? 0) > sign * (score[best * P + p] ?? 0)) best = h;
-    }
-    return best < 0 ? null : { host: hostNames[best] ?? '', value: score[best * P + p] ?? 0 };
+  #valueOf(host: number, p: number): HostValue | null {
+    const { P, score, hostNames } = this.#cluster;
+    return host < 0 ? null : { host: item(hostNames, host), value: float(score, host * P + p) };
   }
 
   #weightsOf(vm: number): ByPolicy {

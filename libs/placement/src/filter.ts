@@ -1,11 +1,6 @@
-import {
-  type EngineOptions,
-  failureQuarantineSeconds,
-  type HostObservation,
-  instanceCooldownEndMs,
-  type ServerObservation,
-} from '@kronos/contracts';
-import type { Memory, QuarantineFact } from './memory.ts';
+import type { EngineOptions, HostObservation, ServerObservation } from '@kronos/contracts';
+import { instanceCooldown, quarantine } from '@kronos/rules';
+import type { Memory } from './memory.ts';
 import type { ReasonCode } from './reasons.ts';
 
 /** Why something is refused, with the facts behind it. */
@@ -14,58 +9,21 @@ export type Ground = { readonly code: ReasonCode; readonly detail: Readonly<Reco
 const ms = (iso: string): number => Date.parse(iso);
 const iso = (at: number): string => new Date(at).toISOString();
 
-/** When the instance cooldown of a VM ends, ms since the epoch; null when it was never released. */
-export const instanceCooldownEnd = (releases: readonly string[], options: EngineOptions): number | null =>
-  instanceCooldownEndMs(releases.map(ms), options);
-
-/** When a quarantine ends, ms since the epoch; infinite when only an operator ends it. */
-export function quarantineEnd(fact: QuarantineFact, options: EngineOptions): number {
-  const seconds = fact.seconds ?? failureQuarantineSeconds(options);
-  return seconds < 0 ? Number.POSITIVE_INFINITY : ms(fact.at) + seconds * 1000;
-}
-
-/** The quarantine that ends last; of equal ones an operator's. */
-function longestQuarantine(
-  facts: readonly QuarantineFact[],
-  options: EngineOptions,
-): { fact: QuarantineFact; end: number } | null {
-  const ends = facts.map((fact) => ({ fact, end: quarantineEnd(fact, options) }));
-  const last = Math.max(...ends.map(({ end }) => end));
-  const longest = ends.filter(({ end }) => end === last);
-  return longest.find(({ fact }) => fact.cause === 'operator') ?? longest[0] ?? null;
-}
-
-/**
- * When a host may be a destination again after failures, ms since the epoch; null when the breaker never tripped. It trips
- * with the last of `breakerFailures` failures within `breakerWindowSeconds`.
- */
-export function breakerEnd(failures: readonly string[], options: EngineOptions): number | null {
-  const times = failures.map(ms).sort((a, b) => a - b);
-  for (let last = times.length - 1; last >= options.breakerFailures - 1; last--) {
-    const first = times[last - options.breakerFailures + 1] ?? Number.NEGATIVE_INFINITY;
-    const at = times[last] ?? 0;
-    if (at - first <= options.breakerWindowSeconds * 1000) return at + options.breakerDurationSeconds * 1000;
-  }
-  return null;
-}
-
 /** The one place that drops VMs for what is remembered of them. */
 export function remembered(id: string, memory: Memory, options: EngineOptions, now: number): Ground | null {
   const task = memory.inFlight.find((t) => t.serverId === id);
   if (task !== undefined) return { code: 'vm-in-flight', detail: { task: task.taskId, to: task.destination } };
-  const quarantine = longestQuarantine(own(memory.quarantines, id) ?? [], options);
-  if (quarantine !== null && now < quarantine.end) {
-    const { fact, end } = quarantine;
+  const causes = own(memory.quarantines, id)?.map(({ cause, at, seconds }) => ({ cause, atMs: ms(at), seconds }));
+  const quarantined = quarantine(causes ?? [], now, options);
+  if (quarantined !== null) {
+    const { cause, sinceMs, untilMs } = quarantined;
     return {
       code: 'vm-quarantined',
-      detail: { cause: fact.cause, since: fact.at, ...(Number.isFinite(end) ? { until: iso(end) } : {}) },
+      detail: { cause, since: iso(sinceMs), ...(untilMs === null ? {} : { until: iso(untilMs) }) },
     };
   }
-  const releases = own(memory.releases, id);
-  if (releases !== undefined) {
-    const end = instanceCooldownEnd(releases, options);
-    if (end !== null && now < end) return { code: 'vm-cooling-down', detail: { until: iso(end) } };
-  }
+  const cooling = instanceCooldown((own(memory.releases, id) ?? []).map(ms), now, options);
+  if (cooling !== null) return { code: 'vm-cooling-down', detail: { until: iso(cooling) } };
   return null;
 }
 

@@ -1,4 +1,5 @@
 import type { EngineOptions, Reason, Snapshot } from '@kronos/contracts';
+import { aggregateCooldown, approval, type CooldownFacts, type ProposalFacts } from '@kronos/rules';
 import type { Memory } from './memory.ts';
 import type { ReasonCode } from './reasons.ts';
 import type { JudgedPolicy } from './scoring.ts';
@@ -31,13 +32,16 @@ export function gatesShut(
   }
   if (memory.paused !== null)
     shut('paused', `paused by ${memory.paused.by} at ${memory.paused.at}`, { ...memory.paused });
-  const waiting = memory.waitingPlan;
-  const expiry = waiting === null ? null : Date.parse(waiting.proposedAt) + options.approvalTtlSeconds * 1000;
-  if (waiting !== null && expiry !== null && now < expiry)
-    shut('awaiting-approval', `plan ${waiting.planId} waits for approval until ${iso(expiry)}`, {
-      plan: waiting.planId,
-      until: iso(expiry),
-    });
+  const waiting = proposalFacts(memory);
+  if (waiting !== null) {
+    const { open, expiresAtMs } = approval(waiting, now);
+    const until = iso(expiresAtMs);
+    if (open)
+      shut('awaiting-approval', `plan ${waiting.planId} waits for approval until ${until}`, {
+        plan: waiting.planId,
+        until,
+      });
+  }
   const shared = snapshot.hosts
     .filter((host) => host.otherAggregates.length > 0)
     .map((host) => host.name)
@@ -60,16 +64,30 @@ export function gatesShut(
     const skipped = judged.filter((j) => j.reason !== null).map((j) => j.policy.name);
     if (skipped.length > 0) shut('policies-skipped', `${skipped.join(', ')}: without data`, { policies: skipped });
   }
-  const since: [what: string, at: number][] = [];
-  if (memory.lastReleaseAt !== null) since.push(['release', Date.parse(memory.lastReleaseAt)]);
-  if (memory.lastRejectionAt !== null) since.push(['rejection', Date.parse(memory.lastRejectionAt)]);
-  if (expiry !== null && now >= expiry) since.push(['expiry', expiry]);
-  since.sort((a, b) => b[1] - a[1]);
-  const last = since[0];
-  if (last !== undefined) {
-    const end = last[1] + options.cooldownSeconds * 1000;
-    const text = `cooling down until ${iso(end)} after a ${last[0]} at ${iso(last[1])}`;
-    if (now < end) shut('cooldown', text, { after: last[0], at: iso(last[1]), until: iso(end) });
+  const cooldown = aggregateCooldown(cooldownFacts(memory, waiting), now, options);
+  if (cooldown !== null) {
+    const after = CAUSES[cooldown.cause];
+    const [at, until] = [iso(cooldown.sinceMs), iso(cooldown.untilMs)];
+    shut('cooldown', `cooling down until ${until} after a ${after} at ${at}`, { after, at, until });
   }
   return gates;
+}
+
+const CAUSES = { released: 'release', rejected: 'rejection', expired: 'expiry' } as const;
+
+function proposalFacts({ waitingPlan }: Memory): ProposalFacts | null {
+  if (waitingPlan === null) return null;
+  const { planId, proposedAt, approvalTtlSeconds } = waitingPlan;
+  return { planId, proposedAtMs: Date.parse(proposedAt), approvalTtlSeconds };
+}
+
+function cooldownFacts({ lastRelease, lastRefusal }: Memory, waiting: ProposalFacts | null): CooldownFacts {
+  return {
+    lastRelease: lastRelease === null ? null : { planId: lastRelease.planId, atMs: Date.parse(lastRelease.at) },
+    lastRefusal:
+      lastRefusal === null
+        ? null
+        : { planId: lastRefusal.planId, atMs: Date.parse(lastRefusal.at), how: lastRefusal.how },
+    waiting,
+  };
 }

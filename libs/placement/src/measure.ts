@@ -1,12 +1,6 @@
+import { isAbove, isWorse } from '@kronos/rules';
 import { byte, float, int } from './array.ts';
 import { type Cluster, shareOn } from './cluster.ts';
-
-/** Differences below this are rounding, not improvement. */
-export const EPSILON = 1e-9;
-
-/** True when an imbalance is worse than it was and above its threshold: no plan and no move of one may end so. */
-export const isWorse = (after: number, before: number, threshold: number): boolean =>
-  after > threshold + EPSILON && after > before + EPSILON;
 
 /** `max - min` over the counted hosts, by policy. */
 export function imbalances(cluster: Cluster, score: Float64Array): Float64Array {
@@ -59,7 +53,7 @@ export function valuesAfter(cluster: Cluster, start: Float64Array, from: Int32Ar
 
 /** True when every policy is at or below its threshold. */
 export const allWithin = (cluster: Cluster, imbalance: Float64Array): boolean =>
-  cluster.policies.every(({ threshold }, p) => float(imbalance, p) <= threshold + EPSILON);
+  cluster.policies.every(({ threshold }, p) => !isAbove(float(imbalance, p), threshold));
 
 /** True when some policy is worse than before and above its threshold. */
 export const worsened = (cluster: Cluster, before: Float64Array, after: Float64Array): boolean =>

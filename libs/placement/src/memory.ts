@@ -1,6 +1,6 @@
 /**
  * What a decision needs to know of the past: facts and the times at which they happened, never deadlines. `decide`
- * applies the durations of the options it is given. libs/projections maps its folded state onto this.
+ * applies the durations of the options it is given. libs/cycle makes it of the folded state.
  *
  * Every time is ISO-8601 UTC. Order inside arrays does not matter unless it is said.
  */
@@ -11,15 +11,16 @@ export type Memory = {
   readonly unreadable: { readonly sequence: number; readonly type: string; readonly version: number | null } | null;
   /** `snapshotTime` of the newest `cycle.decided`. */
   readonly lastDecidedTime: string | null;
-  /** When a plan, or a part of one, was last released. */
-  readonly lastReleaseAt: string | null;
-  /** When a proposed plan, or a part of one, was last rejected. */
-  readonly lastRejectionAt: string | null;
-  /**
-   * The newest proposed plan that has steps without an answer. It expires `approvalTtlSeconds` after `proposedAt`;
-   * that is for `decide` to work out.
-   */
-  readonly waitingPlan: { readonly planId: string; readonly proposedAt: string } | null;
+  /** The newest release of a plan, or of a part of one. */
+  readonly lastRelease: { readonly planId: string; readonly at: string } | null;
+  /** The newest rejection or recorded expiry of a plan. */
+  readonly lastRefusal: { readonly planId: string; readonly at: string; readonly how: 'rejected' | 'expired' } | null;
+  /** The proposed plan that waits for an answer, with the `approval_ttl` of its time (null: the log names no options). */
+  readonly waitingPlan: {
+    readonly planId: string;
+    readonly proposedAt: string;
+    readonly approvalTtlSeconds: number | null;
+  } | null;
   /** When a released move of this aggregate last ended (completed or finally failed). */
   readonly lastMoveEndAt: string | null;
   /** By server: when it was released to be moved. */
@@ -63,8 +64,8 @@ export const emptyMemory: Memory = {
   paused: null,
   unreadable: null,
   lastDecidedTime: null,
-  lastReleaseAt: null,
-  lastRejectionAt: null,
+  lastRelease: null,
+  lastRefusal: null,
   waitingPlan: null,
   lastMoveEndAt: null,
   releases: {},

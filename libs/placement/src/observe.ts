@@ -7,8 +7,9 @@ import {
   type ServerObservation,
   type Snapshot,
 } from '@kronos/contracts';
+import { hostBreaker } from '@kronos/rules';
 import { buildCluster, type Cluster, type HostPart, type PolicyModel, type VmPart } from './cluster.ts';
-import { breakerEnd, type Ground, own, remembered, unmovable } from './filter.ts';
+import { type Ground, own, remembered, unmovable } from './filter.ts';
 import type { InFlightTask, Memory } from './memory.ts';
 import { profile } from './profiles.ts';
 import type { ReasonCode } from './reasons.ts';
@@ -242,9 +243,9 @@ function hostGround(host: HostObservation, memory: Memory, options: EngineOption
   if (state !== 'up') return is('host-down');
   if (forcedDown) return is('host-forced-down');
   if (status !== 'enabled') return is('host-disabled', disabledReason === null ? {} : { reason: disabledReason });
-  const failures = own(memory.hostFailures, host.name);
-  const end = failures === undefined ? null : breakerEnd(failures, options);
-  if (end !== null && now < end) return is('host-broken', { until: new Date(end).toISOString() });
+  const failures = (own(memory.hostFailures, host.name) ?? []).map((at) => Date.parse(at));
+  const brokenUntil = hostBreaker(failures, now, options);
+  if (brokenUntil !== null) return is('host-broken', { until: new Date(brokenUntil).toISOString() });
   if (host.inventory === null) return is('host-capacity-unknown');
   return null;
 }

@@ -1,9 +1,10 @@
 import type { EngineOptions, Step } from '@kronos/contracts';
+import { EPSILON, isWorse } from '@kronos/rules';
 import { float, int, item } from './array.ts';
 import type { Cluster } from './cluster.ts';
 import type { Draft, Move } from './draft.ts';
 import { Extremes } from './extremes.ts';
-import { allWithin, combinedOf, EPSILON, imbalances, isWorse, valuesAfter } from './measure.ts';
+import { allWithin, combinedOf, imbalances, valuesAfter } from './measure.ts';
 import { arrange } from './order.ts';
 import { type Drain, staysBelow } from './passes/pack.ts';
 import { bound } from './passes/search/bound.ts';

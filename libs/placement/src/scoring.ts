@@ -8,6 +8,7 @@ import type {
   Reason,
   Snapshot,
 } from '@kronos/contracts';
+import { isAbove } from '@kronos/rules';
 import { LARGEST } from './grid.ts';
 import type { ReasonCode } from './reasons.ts';
 import { byText } from './sort.ts';
@@ -172,7 +173,7 @@ export function score(input: ScoreInput): { policies: PolicyScores[]; combined: 
       participates: true,
       reason: null,
       imbalance,
-      detected: imbalance > policy.threshold,
+      detected: isAbove(imbalance, policy.threshold),
       hosts: Object.fromEntries(
         raws.map(([host, raw]) => [host, { raw, normalised: range > 0 ? (raw - low) / range : 0 }]),
       ),

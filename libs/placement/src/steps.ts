@@ -1,11 +1,11 @@
 import { type EngineOptions, type Reason, type Step, taskId } from '@kronos/contracts';
+import { EPSILON } from '@kronos/rules';
 import { item } from './array.ts';
 import { type Cluster, shareOn } from './cluster.ts';
 import { check, NO_REPAIR, Room } from './constraints.ts';
 import type { Draft, Move } from './draft.ts';
 import { Extremes } from './extremes.ts';
 import { LoadOrder } from './loadOrder.ts';
-import { EPSILON } from './measure.ts';
 import type { Arrangement } from './order.ts';
 import { reasonMeanings } from './reasons.ts';
 

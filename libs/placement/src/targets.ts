@@ -1,10 +1,11 @@
+import { EPSILON, isWorse } from '@kronos/rules';
 import { float, int, item } from './array.ts';
 import type { Cluster } from './cluster.ts';
 import { check, NO_REPAIR } from './constraints.ts';
 import type { Draft } from './draft.ts';
 import { Extremes } from './extremes.ts';
 import { LoadOrder } from './loadOrder.ts';
-import { combinedOf, EPSILON, isWorse } from './measure.ts';
+import { combinedOf } from './measure.ts';
 import { codeNumber, codeOfNumber, type ReasonCode } from './reasons.ts';
 import { breachGrowth } from './softRules.ts';
 

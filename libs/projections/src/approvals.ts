@@ -1,18 +1,16 @@
+import { type Approval, approval } from '@kronos/rules';
 import type { AggregateState, PlanFacts } from './state.ts';
 
-export type WaitingPlan = {
-  readonly plan: PlanFacts;
-  readonly expiresAtMs: number;
-  /** False once it has expired: it can no longer be approved, and its expiry starts the aggregate cooldown. */
-  readonly open: boolean;
-};
+export type WaitingPlan = Approval & { readonly plan: PlanFacts };
+
+/** Until when a proposed plan can be approved or rejected. */
+export const approvalOf = ({ decidedAtMs, approvalTtlSeconds }: PlanFacts, nowMs: number): Approval =>
+  approval({ proposedAtMs: decidedAtMs, approvalTtlSeconds }, nowMs);
 
 /** The plan that waits for approval at that time, or has expired since the last decision; null when there is none. */
 export function waitingPlan(state: Pick<AggregateState, 'waiting' | 'plans'>, nowMs: number): WaitingPlan | null {
   const plan = state.waiting === null ? undefined : state.plans.get(state.waiting);
-  if (plan === undefined) return null;
-  const expiresAtMs = plan.decidedAtMs + (plan.approvalTtlSeconds ?? 0) * 1000;
-  return { plan, expiresAtMs, open: nowMs <= expiresAtMs };
+  return plan === undefined ? null : { plan, ...approvalOf(plan, nowMs) };
 }
 
 /** Released plans whose dispatch is not on the log, oldest first: their tasks are to be published (again). */

@@ -1,9 +1,9 @@
 import { defaultEngineOptions, type LogEvent, type StoredEvent } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
+import { absence } from './absence.ts';
 import { canonicalState, fromParts, toParts } from './checkpoint.ts';
 import { coolingDown } from './cooldown.ts';
 import { createFolder } from './evolve.ts';
-import { absence, toMemory } from './memory.ts';
 import { quarantined } from './quarantine.ts';
 import { aggregateState } from './state.ts';
 import { TEST_START_MS, testLog } from './testing.ts';
@@ -134,20 +134,6 @@ describe('what an operator set', () => {
     expect(ids()).toEqual(['vm1', 'vm2', 'vm4']);
     log.at(400 * DAY).decided();
     expect(ids()).toEqual(['vm2', 'vm4']);
-  });
-});
-
-describe('what a decision is given', () => {
-  it('is about the servers and hosts of its snapshot, however much the log remembers', () => {
-    const log = testLog();
-    log.configured();
-    const plan = log.released([move(1), move(2), move(3)]);
-    log.failed({ task: `${plan}-s1`, hostAtFault: 'h2' });
-    log.failed({ task: `${plan}-s2`, hostAtFault: 'h3' });
-    const memory = toMemory(log.state(), { servers: [{ id: 'vm2' }, { id: 'vm9' }], hosts: [{ name: 'h3' }] });
-    expect(Object.keys(memory.releases)).toEqual(['vm2']);
-    expect(Object.keys(memory.quarantines)).toEqual(['vm2']);
-    expect(Object.keys(memory.hostFailures)).toEqual(['h3']);
   });
 });
 

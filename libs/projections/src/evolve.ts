@@ -10,7 +10,8 @@ import {
   type StoredEvent,
   timeMs,
 } from '@kronos/contracts';
-import { quarantines } from './quarantine.ts';
+import { quarantines } from '@kronos/rules';
+import { approvalOf } from './approvals.ts';
 import {
   type AggregateFacts,
   type AllFacts,
@@ -239,8 +240,8 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     const f = facts(event.aggregate);
     const waiting = f.waiting === null ? undefined : f.plans.get(f.waiting);
     if (waiting !== undefined) {
-      const expiresAtMs = waiting.decidedAtMs + (waiting.approvalTtlSeconds ?? 0) * 1000;
-      if (snapshotMs > expiresAtMs) refuse(f, waiting, 'expired', expiresAtMs);
+      const { open, expiresAtMs } = approvalOf(waiting, snapshotMs);
+      if (!open) refuse(f, waiting, 'expired', expiresAtMs);
       else if (d.plan !== null) close(f, waiting, 'superseded', at);
     }
     if (d.absence !== undefined) note(f, d.absence, snapshotMs);
@@ -540,7 +541,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     for (const aggregate of addressed(event.aggregate)) {
       const plan = aggregates.get(aggregate)?.plans.get(planId);
       if (plan === undefined || plan.state !== 'proposed') continue;
-      if (plan.approvalTtlSeconds === null || at > plan.decidedAtMs + plan.approvalTtlSeconds * 1000) continue;
+      if (!approvalOf(plan, at).open) continue;
       // Somebody turned dry_run on while the plan waited.
       if (aggregates.get(aggregate)?.configured?.options.dryRun !== false) continue;
       const chosen = wanted === null ? plan.proposed : withDependencies(plan.proposed, wanted);
@@ -554,7 +555,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     for (const aggregate of addressed(event.aggregate)) {
       const plan = aggregates.get(aggregate)?.plans.get(planId);
       if (plan === undefined || plan.state !== 'proposed') continue;
-      if (plan.approvalTtlSeconds === null || at > plan.decidedAtMs + plan.approvalTtlSeconds * 1000) continue;
+      if (!approvalOf(plan, at).open) continue;
       const gone = unwanted === null ? plan.proposed : withDependents(plan.proposed, unwanted);
       if (gone.length === 0) continue;
       const f = facts(aggregate);

@@ -1,3 +1,4 @@
+export * from './absence.ts';
 export * from './approvals.ts';
 export * from './breaker.ts';
 export * from './checkpoint.ts';
@@ -7,7 +8,6 @@ export * from './errors.ts';
 export * from './evolve.ts';
 export * from './identity.ts';
 export * from './inFlight.ts';
-export * from './memory.ts';
 export * from './quarantine.ts';
 export * from './remedy.ts';
 export * from './seed.ts';

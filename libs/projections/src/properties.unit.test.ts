@@ -5,7 +5,6 @@ import { waitingPlan } from './approvals.ts';
 import { canonicalState, fromParts, toParts } from './checkpoint.ts';
 import { aggregateCooldown, coolingDown } from './cooldown.ts';
 import { createFolder, evolve, fold } from './evolve.ts';
-import { toMemory } from './memory.ts';
 import { quarantineTable } from './quarantine.ts';
 import { mayStart, slots } from './slots.ts';
 import { aggregateState, initialLogState, type LogState } from './state.ts';
@@ -164,7 +163,6 @@ describe('the fold', () => {
             for (const id of one.vmReleases.keys()) coolingDown(one, id, nowMs, options);
             for (const task of one.tasks.values())
               mayStart(one, { taskId: task.id, attempt: task.attempt, destination: task.destination }, nowMs, caps);
-            toMemory(one, { servers: [...one.vmReleases.keys()].map((id) => ({ id })), hosts: [] });
           }
           expect(canonicalState(state)).toBe(before);
         },

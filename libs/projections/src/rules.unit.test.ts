@@ -1,20 +1,15 @@
+import type { Caps } from '@kronos/rules';
 import { describe, expect, it } from 'vitest';
 import { notAfterMs, undispatched, waitingPlan } from './approvals.ts';
 import { brokenHosts, hostBroken } from './breaker.ts';
 import { aggregateCooldown, coolingDown } from './cooldown.ts';
 import { inFlight, taskStatus } from './inFlight.ts';
-import { toMemory } from './memory.ts';
 import { quarantined, quarantineTable } from './quarantine.ts';
-import { type Caps, mayStart, slots } from './slots.ts';
+import { mayStart, slots } from './slots.ts';
 import { TEST_START_MS, testLog } from './testing.ts';
 
 const move = (n: number, more: object = {}) => ({ serverId: `vm${n}`, from: 'h1', to: 'h2', ...more });
 const at = (seconds: number) => TEST_START_MS + seconds * 1000;
-
-const seen = {
-  servers: ['vm1', 'vm2', 'vm3', 'vm7', 'vm8', 'vm9'].map((id) => ({ id })),
-  hosts: ['h1', 'h2', 'h3'].map((name) => ({ name })),
-};
 
 describe('the aggregate cooldown', () => {
   const cooldown = { cooldownSeconds: 600 };
@@ -372,58 +367,5 @@ describe('an attempt may start', () => {
     expect(code(mayStart(log.state(), { taskId: `${plan}-s1`, attempt: 1, destination: 'h2' }, at(1), free))).toBe(
       'over unknown-task',
     );
-  });
-});
-
-describe('the memory of the planner', () => {
-  it('has the facts with their times in ISO-8601', () => {
-    const log = testLog();
-    log.configured();
-    const plan = log.at(60).released([move(1), move(2)]);
-    log.at(70).started({ task: `${plan}-s1` });
-    log.at(80).failed({ task: `${plan}-s1`, hostAtFault: 'h2' });
-    log.at(90).started({ task: `${plan}-s2`, destination: 'h3' });
-    log.at(100).quarantined('vm7', 30);
-    log.at(110).paused('grace');
-    log.unreadable('plan.sung', null);
-    expect(toMemory(log.state(), seen)).toMatchObject({
-      paused: { at: '2026-01-05T00:01:50.000Z', by: 'grace' },
-      unreadable: { sequence: 8, type: 'plan.sung', version: null },
-      lastDecidedTime: '2026-01-05T00:01:00.000Z',
-      lastReleaseAt: '2026-01-05T00:01:00.000Z',
-      lastRejectionAt: null,
-      waitingPlan: null,
-      lastMoveEndAt: '2026-01-05T00:01:20.000Z',
-      releases: { vm1: ['2026-01-05T00:01:00.000Z'], vm2: ['2026-01-05T00:01:00.000Z'] },
-      quarantines: {
-        vm1: [{ cause: 'failure', errorType: 'MigrationFailed', seconds: null }],
-        vm7: [{ cause: 'operator', at: '2026-01-05T00:01:40.000Z', errorType: null, seconds: 30 }],
-      },
-      hostFailures: { h2: ['2026-01-05T00:01:20.000Z'] },
-      inFlight: [{ taskId: `${plan}-s2`, destination: 'h3', startedAt: '2026-01-05T00:01:30.000Z' }],
-    });
-  });
-
-  it('has the plan that waits, which is the options to judge', () => {
-    const log = testLog();
-    log.configured();
-    const planId = log.proposed([move(1)]);
-    expect(toMemory(log.state(), seen).waitingPlan).toEqual({ planId, proposedAt: '2026-01-05T00:00:00.000Z' });
-  });
-
-  it('has both quarantines of a VM, as which one ends last is the options to judge', () => {
-    const log = testLog();
-    log.configured();
-    const task = `${log.released([move(1)])}-s1`;
-    log.failed({ task });
-    log.quarantined('vm1', 50);
-    expect(toMemory(log.state(), seen).quarantines.vm1).toMatchObject([
-      { cause: 'failure', seconds: null },
-      { cause: 'operator', seconds: 50 },
-    ]);
-  });
-
-  it('is empty for an aggregate of which the log knows nothing', () => {
-    expect(toMemory(testLog().state('other'), seen)).toMatchObject({ lastReleaseAt: null, inFlight: [], releases: {} });
   });
 });

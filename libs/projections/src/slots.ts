@@ -1,42 +1,42 @@
 import type { EngineOptions, Reason } from '@kronos/contracts';
+import { type Caps, capReached, countSlots, type SlotCounts, type SlotUse } from '@kronos/rules';
 import { notAfterMs } from './approvals.ts';
 import { quarantined } from './quarantine.ts';
 import type { AggregateState, TaskFacts } from './state.ts';
 
 /** Started attempts without an end. A slot is an event, not a lease: it is held until a result is on the log. */
-export type Slots = {
-  readonly total: number;
-  readonly bySource: ReadonlyMap<string, number>;
-  readonly byDestination: ReadonlyMap<string, number>;
-  /** By server group id. */
-  readonly byGroup: ReadonlyMap<string, number>;
+export type Slots = SlotCounts & {
   /** The tasks that hold them, oldest first. */
   readonly tasks: readonly TaskFacts[];
 };
 
-export function slots(state: Pick<AggregateState, 'tasks'>): Slots {
-  const bySource = new Map<string, number>();
-  const byDestination = new Map<string, number>();
-  const byGroup = new Map<string, number>();
-  const tasks: TaskFacts[] = [];
-  for (const task of state.tasks.values()) {
-    if (task.slot === null) continue;
-    tasks.push(task);
-    bySource.set(task.slot.from, (bySource.get(task.slot.from) ?? 0) + 1);
-    byDestination.set(task.slot.destination, (byDestination.get(task.slot.destination) ?? 0) + 1);
-    for (const group of task.slot.groups) byGroup.set(group, (byGroup.get(group) ?? 0) + 1);
-  }
+/**
+ * The slots that are held.
+ *
+ * @param soon attempts that this process is about to start: they count as well
+ */
+export function slots(state: Pick<AggregateState, 'tasks'>, soon: readonly AttemptToStart[] = []): Slots {
+  const tasks = [...state.tasks.values()].filter((task) => task.slot !== null);
   tasks.sort((a, b) => (a.slot?.sequence ?? 0) - (b.slot?.sequence ?? 0));
-  return { total: tasks.length, bySource, byDestination, byGroup, tasks };
+  const held = tasks.flatMap(({ step, slot }): SlotUse[] =>
+    slot === null
+      ? []
+      : [{ serverId: step.serverId, from: slot.from, destination: slot.destination, groups: slot.groups }],
+  );
+  const granted = soon.flatMap(({ taskId, destination }): SlotUse[] => {
+    const task = state.tasks.get(taskId);
+    return task === undefined || task.slot !== null ? [] : [slotOf(task, destination)];
+  });
+  return { ...countSlots([...held, ...granted]), tasks };
 }
 
-/** How many moves may run at once, over all replicas. */
-export type Caps = {
-  readonly maxConcurrentMigrations: number;
-  readonly maxOutboundPerHost: number;
-  readonly maxInboundPerHost: number;
-  readonly maxConcurrentPerGroup: number;
-};
+/** The slot that a task needs for its next attempt. */
+export const slotOf = ({ step }: TaskFacts, destination: string): SlotUse => ({
+  serverId: step.serverId,
+  from: step.from,
+  destination,
+  groups: step.groups.map(({ id }) => id),
+});
 
 /** The attempt that an executor holds in its hands: the part of `migration.requested` that the rule needs. */
 export type AttemptToStart = {
@@ -63,8 +63,16 @@ export type StartVerdict =
 /**
  * The start rule of an attempt: due, dependencies completed, not expired, not paused, not cancelled, not quarantined
  * since, caps free. Quarantine lasts as the options on the log say.
+ *
+ * @param soon attempts that this process is about to start: they hold slots as well
  */
-export function mayStart(state: AggregateState, attempt: AttemptToStart, nowMs: number, caps: Caps): StartVerdict {
+export function mayStart(
+  state: AggregateState,
+  attempt: AttemptToStart,
+  nowMs: number,
+  caps: Caps,
+  soon: readonly AttemptToStart[] = [],
+): StartVerdict {
   const task = state.tasks.get(attempt.taskId);
   const plan = task === undefined ? undefined : state.plans.get(task.planId);
   if (task === undefined || plan === undefined)
@@ -96,22 +104,8 @@ export function mayStart(state: AggregateState, attempt: AttemptToStart, nowMs: 
   for (const id of task.step.dependsOn)
     if (state.tasks.get(id)?.status !== 'completed') return wait('dependency', `waits for ${id}`, null, { taskId: id });
 
-  const used = slots(state);
-  const { serverId, from, groups } = task.step;
-  if (used.tasks.some((t) => t.step.serverId === serverId))
-    return wait('server-moving', 'another move of this VM runs');
-  if (used.total >= caps.maxConcurrentMigrations)
-    return wait('max_concurrent_migrations', `${used.total} moves run in this aggregate`);
-  const out = used.bySource.get(from) ?? 0;
-  if (out >= caps.maxOutboundPerHost) return wait('max_outbound_per_host', `${out} moves leave ${from}`);
-  const into = used.byDestination.get(attempt.destination) ?? 0;
-  if (into >= caps.maxInboundPerHost) return wait('max_inbound_per_host', `${into} moves reach ${attempt.destination}`);
-  for (const { id } of groups) {
-    const moving = used.byGroup.get(id) ?? 0;
-    if (moving >= caps.maxConcurrentPerGroup)
-      return wait('max_concurrent_per_group', `${moving} members of server group ${id} move`);
-  }
-  return { verdict: 'start' };
+  const reached = capReached(slots(state, soon), slotOf(task, attempt.destination), caps);
+  return reached === null ? { verdict: 'start' } : { verdict: 'wait', reason: reached, untilMs: null };
 }
 
 const UNTIL_RELEASED: Pick<EngineOptions, 'instanceQuarantineSeconds'> = { instanceQuarantineSeconds: -1 };

@@ -1,6 +1,6 @@
 import { canonicalJson, type Snapshot } from '@kronos/contracts';
+import { toMemory } from '@kronos/cycle';
 import { type Explanation, explain } from '@kronos/placement';
-import { toMemory } from '@kronos/projections';
 import { NotOnTheLog } from './errors.ts';
 import { type FoundDecision, findDecision, type Wanted } from './find.ts';
 import type { History } from './history.ts';

@@ -1,11 +1,12 @@
 /** Where the tasks of one aggregate wait, in this process, for their start. */
 import type { Cancel } from '@kronos/clock';
-import { type StoredEvent, subject } from '@kronos/contracts';
+import { type Reason, type StoredEvent, subject } from '@kronos/contracts';
 import type { LogPosition } from '@kronos/eventlog';
-import { type AggregateState, type Caps, type Slots, slots } from '@kronos/projections';
+import { type AggregateState, type AttemptToStart, slotOf, slots } from '@kronos/projections';
+import { type Caps, capReached, type SlotCounts } from '@kronos/rules';
 import type { Clock } from './clock.ts';
 import type { Failure } from './failure.ts';
-import { hostsOf, judgeStart, type Start, type Tentative } from './slots.ts';
+import { hostsOf, judgeStart, type Start } from './slots.ts';
 import type { Grant, Task } from './task.ts';
 
 export interface BoardDeps {
@@ -53,7 +54,7 @@ export class StartBoard {
   readonly #deps: BoardDeps;
   readonly #waiting: Waiter[] = [];
   /** Started by tasks of this process and not on the log yet. */
-  readonly #granted = new Map<string, Tentative>();
+  readonly #granted = new Map<string, AttemptToStart>();
   readonly #recent: { readonly sequence: number; readonly hosts: readonly string[] }[] = [];
   #forgotten = 0;
   #timer: Cancel | null = null;
@@ -187,13 +188,15 @@ export class StartBoard {
     const { state } = at();
     for (const [taskId, { attempt }] of this.#granted)
       if (state.tasks.get(taskId)?.slot?.attempt === attempt) this.#granted.delete(taskId);
-    let used = countWith(state, this.#granted);
+    let held = slots(state, [...this.#granted.values()]);
     let soonest = now.wall + LONGEST_SLEEP_MS;
     for (const waiter of whom === 'all' ? [...this.#waiting] : whom.filter((each) => each.waits)) {
       const { task } = waiter;
       soonest = Math.min(soonest, Date.parse(task.notAfter) + 1);
-      if (this.#granted.has(task.taskId) || noRoom(state, task, used, caps, now.wall)) {
-        this.#note(waiter, 'caps', 'the caps are reached', onWait);
+      if (this.#granted.has(task.taskId)) continue;
+      const full = heldBack(state, task, held, caps, now.wall);
+      if (full !== null) {
+        this.#note(waiter, full.code, full.text, onWait);
         continue;
       }
       const start = this.#judge(task, state);
@@ -210,7 +213,7 @@ export class StartBoard {
         }
         const { taskId, attempt, destination } = task;
         this.#granted.set(taskId, { taskId, attempt, destination });
-        used = countWith(state, this.#granted);
+        held = slots(state, [...this.#granted.values()]);
       }
       waiter.wake('judge');
     }
@@ -268,34 +271,13 @@ export class StartBoard {
   }
 }
 
-/** The slots taken on the log, and those that are about to be. */
-function countWith(state: AggregateState, granted: ReadonlyMap<string, Tentative>): Slots {
-  const used = slots(state);
-  const bySource = new Map(used.bySource);
-  const byDestination = new Map(used.byDestination);
-  let total = used.total;
-  for (const { taskId, destination } of granted.values()) {
-    const task = state.tasks.get(taskId);
-    if (task === undefined || task.slot !== null) continue;
-    total += 1;
-    bySource.set(task.step.from, (bySource.get(task.step.from) ?? 0) + 1);
-    byDestination.set(destination, (byDestination.get(destination) ?? 0) + 1);
-  }
-  return { ...used, total, bySource, byDestination };
-}
-
 /**
- * A quick no for a task that the caps hold back and for which nothing else has changed, so that a long queue costs little:
- * the start rule itself is asked only when it could say something else than "wait".
+ * The limit that holds a task back for which nothing else has changed, so that a long queue costs little: the start rule
+ * itself is asked only when it could say something else than "wait".
  */
-function noRoom(state: AggregateState, task: Task, used: Slots, caps: Caps, nowMs: number): boolean {
-  const full =
-    used.total >= caps.maxConcurrentMigrations ||
-    (used.bySource.get(task.from) ?? 0) >= caps.maxOutboundPerHost ||
-    (used.byDestination.get(task.destination) ?? 0) >= caps.maxInboundPerHost;
-  if (!full) return false;
+function heldBack(state: AggregateState, task: Task, held: SlotCounts, caps: Caps, nowMs: number): Reason | null {
   const facts = state.tasks.get(task.taskId);
-  return (
+  const unchanged =
     facts !== undefined &&
     facts.end === null &&
     facts.slot === null &&
@@ -303,6 +285,6 @@ function noRoom(state: AggregateState, task: Task, used: Slots, caps: Caps, nowM
     facts.cancelAsked === null &&
     facts.abortAsked === null &&
     facts.closeAsked === null &&
-    Date.parse(task.notAfter) > nowMs
-  );
+    Date.parse(task.notAfter) > nowMs;
+  return unchanged ? capReached(held, slotOf(facts, task.destination), caps) : null;
 }

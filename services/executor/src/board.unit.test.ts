@@ -1,7 +1,7 @@
 import { systemClock } from '@kronos/clock';
 import type { StoredEvent } from '@kronos/contracts';
-import type { Caps } from '@kronos/projections';
 import { type StepInput, testLog } from '@kronos/projections/testing';
+import type { Caps } from '@kronos/rules';
 import { describe, expect, it } from 'vitest';
 import { type Leave, StartBoard } from './board.ts';
 import { sampleTask } from './sample.ts';
@@ -80,7 +80,7 @@ describe('the board of an aggregate', () => {
     expect((await wait(1)).kind).toBe('mayStart');
     const second = wait(2);
     expect(await open(second)).toBe(true);
-    expect(held).toEqual(['s2 caps']);
+    expect(held).toEqual(['s2 max_outbound_per_host']);
     board.release(task(1));
     expect((await second).kind).toBe('mayStart');
     board.close();

@@ -1,22 +1,15 @@
 import type { LogEvent, UnreadableEvent } from '@kronos/contracts';
 import {
   type AggregateState,
-  type Caps,
+  type AttemptToStart,
   hostBroken,
   mayStart,
-  type Slot,
   type TaskFacts,
   taskStatus,
 } from '@kronos/projections';
+import type { Caps } from '@kronos/rules';
 import { type Failure, reason } from './failure.ts';
 import type { AttemptLog, Task, Word } from './task.ts';
-
-/** A start that this process is about to write: it counts as a slot among its own tasks until the log has it. */
-export interface Tentative {
-  readonly taskId: string;
-  readonly attempt: number;
-  readonly destination: string;
-}
 
 /** May a task start? `end`: never; the failure says whether another attempt may. */
 export type Start =
@@ -26,17 +19,21 @@ export type Start =
   /** The log has this attempt started or ended: whoever holds the task looks again. */
   | { readonly kind: 'overtaken' };
 
-/** The start rule of spec 7.1 with what this process is about to start counted in, and the host breaker. */
+/**
+ * The start rule, and the host breaker.
+ *
+ * @param granted attempts that this process is about to start: they hold slots before the log has them
+ */
 export function judgeStart(
   state: AggregateState,
   task: Task,
-  tentative: readonly Tentative[],
+  granted: readonly AttemptToStart[],
   nowMs: number,
   caps: Caps,
 ): Start {
   if (state.unreadable !== null)
     return wait('unreadable', `event ${state.unreadable.sequence} of the log needs a newer version to be understood`);
-  const verdict = mayStart(withTentative(state, tentative), task, nowMs, caps);
+  const verdict = mayStart(state, task, nowMs, caps, granted);
   switch (verdict.verdict) {
     case 'wait':
       return { kind: 'wait', code: verdict.reason.code, text: verdict.reason.text, untilMs: verdict.untilMs };
@@ -68,33 +65,6 @@ export function judgeStart(
 }
 
 const wait = (code: string, text: string): Start => ({ kind: 'wait', code, text, untilMs: null });
-
-function withTentative(state: AggregateState, tentative: readonly Tentative[]): AggregateState {
-  if (tentative.length === 0) return state;
-  const tasks = new Map(state.tasks);
-  for (const { taskId, attempt, destination } of tentative) {
-    const facts = tasks.get(taskId);
-    if (facts === undefined || facts.slot !== null) continue;
-    const slot: Slot = {
-      sequence: Number.MAX_SAFE_INTEGER,
-      startedAtMs: 0,
-      executor: '',
-      attempt,
-      from: facts.step.from,
-      destination,
-      groups: facts.step.groups.map((group) => group.id),
-      newestMigrationId: 0,
-      forced: false,
-      ramMb: facts.step.ramMb,
-      diskGb: facts.step.diskGb,
-      migrationId: null,
-      requestId: null,
-      abortRefused: null,
-    };
-    tasks.set(taskId, { ...facts, slot });
-  }
-  return { ...state, tasks };
-}
 
 /** What the log says about an attempt. */
 export function attemptLog(state: AggregateState, taskId: string, attempt: number): AttemptLog {

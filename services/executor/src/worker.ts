@@ -11,7 +11,8 @@ import {
   type TaskOutcome,
   type TaskWorker,
 } from '@kronos/eventlog';
-import type { AggregateState, Caps, LogState } from '@kronos/projections';
+import type { AggregateState, LogState } from '@kronos/projections';
+import type { Caps } from '@kronos/rules';
 import { attributes, type Logger, spans, withCorrelation, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { StartBoard } from './board.ts';

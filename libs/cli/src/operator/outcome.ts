@@ -2,6 +2,7 @@ import { ALL, type Control, type LogEventOf } from '@kronos/contracts';
 import {
   type AggregateFacts,
   aggregateState,
+  approvalOf,
   type LogState,
   type PlanFacts,
   slots,
@@ -92,9 +93,6 @@ export function findPlan(
   return null;
 }
 
-const expiryOf = (plan: PlanFacts): number | null =>
-  plan.approvalTtlSeconds === null ? null : plan.decidedAtMs + plan.approvalTtlSeconds * 1000;
-
 /** Why a plan could not be answered any more; null where it could. */
 function tooLate(state: LogState, event: LogEventOf<'plan.approved' | 'plan.rejected'>): string | null {
   const { planId } = event.data;
@@ -115,11 +113,10 @@ function tooLate(state: LogState, event: LogEventOf<'plan.approved' | 'plan.reje
     const by = approval === null ? 'without an approval' : `by ${approval.by}`;
     return `too late: the plan was released ${by} at ${when(atMs, at)}`;
   }
-  const expiry = expiryOf(plan);
-  if (expiry === null)
+  if (plan.approvalTtlSeconds === null)
     return 'the log names no options for this plan, so nobody knows how long it waits: it cannot be answered';
-  if (at > expiry) return `too late: the plan expired at ${when(expiry, at)}`;
-  return null;
+  const { open, expiresAtMs } = approvalOf(plan, at);
+  return open ? null : `too late: the plan expired at ${when(expiresAtMs, at)}`;
 }
 
 function approvalOutcome(event: LogEventOf<'plan.approved'>, before: LogState, after: LogState): Outcome {

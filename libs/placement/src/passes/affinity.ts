@@ -1,8 +1,9 @@
 import type { EngineOptions } from '@kronos/contracts';
+import { EPSILON } from '@kronos/rules';
 import type { Group } from '../cluster.ts';
 import { check, NO_REPAIR } from '../constraints.ts';
 import type { Draft } from '../draft.ts';
-import { combinedOf, EPSILON, imbalances, worsened } from '../measure.ts';
+import { combinedOf, imbalances, worsened } from '../measure.ts';
 import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
 import { type Target, Targets } from '../targets.ts';
 

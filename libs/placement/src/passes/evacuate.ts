@@ -1,7 +1,8 @@
 import type { Decision } from '@kronos/contracts';
+import { EPSILON } from '@kronos/rules';
 import { float, int } from '../array.ts';
 import type { Draft } from '../draft.ts';
-import { EPSILON, imbalances, worsened } from '../measure.ts';
+import { imbalances, worsened } from '../measure.ts';
 import { codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
 import { type Target, Targets } from '../targets.ts';
 import { movesOf, packing } from './packing.ts';

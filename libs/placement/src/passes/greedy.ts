@@ -1,9 +1,10 @@
+import { EPSILON, isWorse } from '@kronos/rules';
 import { float, int, item } from '../array.ts';
 import { destinationsOf } from '../cluster.ts';
 import { check, NO_REPAIR } from '../constraints.ts';
 import type { Draft } from '../draft.ts';
 import { Extremes } from '../extremes.ts';
-import { allWithin, EPSILON, isWorse } from '../measure.ts';
+import { allWithin } from '../measure.ts';
 import { codeNumber } from '../reasons.ts';
 
 /** A VM and where it goes. */

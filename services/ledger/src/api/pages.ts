@@ -4,6 +4,7 @@ import {
   type Asked,
   aggregateCooldown,
   aggregateState,
+  approvalOf,
   brokenHosts,
   coolingDown,
   type FinishedPlan,
@@ -129,14 +130,13 @@ export function planList(state: AggregateState, limit: number) {
 }
 
 export function planPage(aggregate: string, plan: PlanFacts) {
-  const expiresAtMs = plan.approvalTtlSeconds === null ? null : plan.decidedAtMs + plan.approvalTtlSeconds * 1000;
   return {
     id: plan.id,
     aggregate,
     state: plan.state as PlanFacts['state'] | FinishedPlan['outcome'],
     sequence: plan.sequence,
     decidedAt: iso(plan.decidedAtMs),
-    expiresAt: plan.state === 'proposed' ? isoOrNull(expiresAtMs) : null,
+    expiresAt: plan.state === 'proposed' ? iso(approvalOf(plan, plan.decidedAtMs).expiresAtMs) : null,
     releasedAt: isoOrNull(plan.release?.atMs),
     approvedBy: plan.release?.approval?.by ?? null,
     startBefore: isoOrNull(notAfterMs(plan)),

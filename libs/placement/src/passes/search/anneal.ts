@@ -1,7 +1,7 @@
+import { EPSILON, highestAllowed } from '@kronos/rules';
 import { float } from '../../array.ts';
 import type { Room } from '../../constraints.ts';
 import { Extremes } from '../../extremes.ts';
-import { EPSILON } from '../../measure.ts';
 import { Random } from '../../random.ts';
 import type { RefusalCounts } from '../../reasons.ts';
 import type { Field } from './field.ts';
@@ -49,7 +49,7 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
   if (field.vmsOf.length === 0 || field.destinations.length === 0 || settings.budget === 0 || P === 0)
     return { place: walk.place, steps: 0, tight: false };
   const extremes = new Extremes(cluster, walk.score);
-  const limit = field.imbalance.map((imbalance, p) => Math.max(imbalance, float(thresholds, p)) + EPSILON);
+  const limit = field.imbalance.map((imbalance, p) => highestAllowed(imbalance, float(thresholds, p)));
   const unit = Math.max(EPSILON, walk.cost);
   /** The excess over the targets that counts as much as the whole cost at the start. */
   let excessUnit = 1;

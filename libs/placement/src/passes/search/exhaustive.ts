@@ -1,6 +1,7 @@
+import { EPSILON } from '@kronos/rules';
 import { byte, float, int, item } from '../../array.ts';
 import { check } from '../../constraints.ts';
-import { EPSILON, shift } from '../../measure.ts';
+import { shift } from '../../measure.ts';
 import type { RefusalCounts } from '../../reasons.ts';
 import { softBreaches } from '../../softRules.ts';
 import type { Field } from './field.ts';

@@ -1,5 +1,5 @@
+import { EPSILON } from '@kronos/rules';
 import { float, int } from '../../array.ts';
-import { EPSILON } from '../../measure.ts';
 import type { Field } from './field.ts';
 
 /** What it takes at least to bring one policy to its target. */

@@ -1,6 +1,7 @@
+import { EPSILON } from '@kronos/rules';
 import { float, int, item } from '../../array.ts';
 import type { Draft } from '../../draft.ts';
-import { allWithin, EPSILON, imbalances } from '../../measure.ts';
+import { allWithin, imbalances } from '../../measure.ts';
 import { greedy } from '../greedy.ts';
 import { type Aim, anneal, SAMPLES } from './anneal.ts';
 import { type Bound, bound } from './bound.ts';

@@ -1,6 +1,7 @@
+import { EPSILON, isAbove, isWorse } from '@kronos/rules';
 import { float, int } from '../../array.ts';
 import type { Extremes } from '../../extremes.ts';
-import { combinedOf, EPSILON, imbalances, isWorse, valuesAfter } from '../../measure.ts';
+import { combinedOf, imbalances, valuesAfter } from '../../measure.ts';
 import { softBreaches } from '../../softRules.ts';
 import type { Field } from './field.ts';
 import { nobody, type Parked } from './sequence.ts';
@@ -44,7 +45,7 @@ export function judge(field: Field, place: Int32Array, parked: Parked = nobody):
     cost,
     combined: combinedOf(cluster, imbalance) + breaches * cluster.softPenalty,
     reached: breaches <= 0 && imbalance.every((x, p) => x <= float(targets, p) + EPSILON),
-    within: imbalance.every((x, p) => x <= float(thresholds, p) + EPSILON),
+    within: !imbalance.some((x, p) => isAbove(x, float(thresholds, p))),
     acceptable: !imbalance.some((x, p) => isWorse(x, float(field.imbalance, p), float(thresholds, p))),
   };
 }

@@ -1,7 +1,5 @@
 import type { InFlightTask, Memory, QuarantineFact } from '@kronos/placement';
-import { waitingPlan } from './approvals.ts';
-import { inFlight } from './inFlight.ts';
-import type { AggregateState } from './state.ts';
+import { type AggregateState, cooldownFacts, inFlight, quarantineFacts } from '@kronos/projections';
 
 /** What a decision is about: only what is remembered of these is converted, so the cost does not grow with the history. */
 export type Seen = {
@@ -12,7 +10,7 @@ export type Seen = {
 /** The state as the planner's pure core takes it: the facts about what the snapshot has, times as ISO-8601 UTC. */
 export function toMemory(state: AggregateState, seen: Seen): Memory {
   const paused = state.paused.here ?? state.paused.everywhere;
-  const waiting = waitingPlan(state, 0);
+  const { lastRelease, lastRefusal, waiting } = cooldownFacts(state);
   const { unreadable } = state;
   return {
     paused: paused === null ? null : { at: iso(paused.atMs), by: paused.by },
@@ -25,16 +23,24 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
             version: unreadable.claimedVersion,
           },
     lastDecidedTime: isoOrNull(state.decided?.snapshotMs),
-    lastReleaseAt: isoOrNull(state.lastRelease?.atMs),
-    lastRejectionAt: isoOrNull(state.lastRefusal?.atMs),
-    waitingPlan: waiting === null ? null : { planId: waiting.plan.id, proposedAt: iso(waiting.plan.decidedAtMs) },
+    lastRelease: lastRelease === null ? null : { planId: lastRelease.planId, at: iso(lastRelease.atMs) },
+    lastRefusal:
+      lastRefusal === null ? null : { planId: lastRefusal.planId, at: iso(lastRefusal.atMs), how: lastRefusal.how },
+    waitingPlan:
+      waiting === null
+        ? null
+        : {
+            planId: waiting.planId,
+            proposedAt: iso(waiting.proposedAtMs),
+            approvalTtlSeconds: waiting.approvalTtlSeconds,
+          },
     lastMoveEndAt: isoOrNull(state.lastMoveEnd?.atMs),
     releases: record(
       seen.servers.map(({ id }) => id),
       state.vmReleases,
       (times) => times.map(iso),
     ),
-    quarantines: quarantineFacts(state, seen.servers),
+    quarantines: quarantinesOf(state, seen.servers),
     hostFailures: record(
       seen.hosts.map(({ name }) => name),
       state.hostFailures,
@@ -57,43 +63,21 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
   };
 }
 
-/** By server: its failure and the operator's quarantine. Which one ends last, decisions work out by their options. */
-function quarantineFacts(state: AggregateState, servers: Seen['servers']): Record<string, readonly QuarantineFact[]> {
+/** By server: what put it in quarantine. Which cause counts, decisions work out by their options. */
+function quarantinesOf(state: AggregateState, servers: Seen['servers']): Record<string, readonly QuarantineFact[]> {
   const facts: Record<string, readonly QuarantineFact[]> = {};
   if (state.vmFailures.size === 0 && state.operatorQuarantines.size === 0) return facts;
   for (const { id } of servers) {
-    const failure = state.vmFailures.get(id);
-    const asked = state.operatorQuarantines.get(id);
-    if (failure === undefined && asked === undefined) continue;
-    facts[id] = [
-      ...(failure === undefined
-        ? []
-        : [{ cause: 'failure' as const, at: iso(failure.atMs), errorType: failure.errorType, seconds: null }]),
-      ...(asked === undefined
-        ? []
-        : [{ cause: 'operator' as const, at: iso(asked.atMs), errorType: null, seconds: asked.seconds }]),
-    ];
+    const causes = quarantineFacts(state, id);
+    if (causes.length === 0) continue;
+    facts[id] = causes.map(({ cause, atMs, seconds }) => ({
+      cause,
+      at: iso(atMs),
+      errorType: cause === 'failure' ? (state.vmFailures.get(id)?.errorType ?? null) : null,
+      seconds,
+    }));
   }
   return facts;
-}
-
-/**
- * Which VMs with a failed move are no longer among these servers, and which are again. What the log knows already is left
- * out: usually there is nothing to say.
- */
-export function absence(
-  state: Pick<AggregateState, 'vmFailures'>,
-  servers: Seen['servers'],
-): { gone: string[]; back: string[] } | null {
-  if (state.vmFailures.size === 0) return null;
-  const there = new Set(servers.map(({ id }) => id));
-  const gone: string[] = [];
-  const back: string[] = [];
-  for (const [id, { absentSinceMs }] of state.vmFailures) {
-    if (there.has(id) === (absentSinceMs === null)) continue;
-    (absentSinceMs === null ? gone : back).push(id);
-  }
-  return gone.length + back.length === 0 ? null : { gone: gone.sort(), back: back.sort() };
 }
 
 const iso = (ms: number): string => new Date(ms).toISOString();

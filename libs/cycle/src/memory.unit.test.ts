@@ -1,0 +1,81 @@
+import { testLog } from '@kronos/projections/testing';
+import { describe, expect, it } from 'vitest';
+import { toMemory } from './memory.ts';
+
+const move = (n: number) => ({ serverId: `vm${n}`, from: 'h1', to: 'h2' });
+
+const seen = {
+  servers: ['vm1', 'vm2', 'vm3', 'vm7', 'vm8', 'vm9'].map((id) => ({ id })),
+  hosts: ['h1', 'h2', 'h3'].map((name) => ({ name })),
+};
+
+describe('the memory of the planner', () => {
+  it('has the facts with their times in ISO-8601', () => {
+    const log = testLog();
+    log.configured();
+    const plan = log.at(60).released([move(1), move(2)]);
+    log.at(70).started({ task: `${plan}-s1` });
+    log.at(80).failed({ task: `${plan}-s1`, hostAtFault: 'h2' });
+    log.at(90).started({ task: `${plan}-s2`, destination: 'h3' });
+    log.at(100).quarantined('vm7', 30);
+    log.at(110).paused('grace');
+    log.unreadable('plan.sung', null);
+    expect(toMemory(log.state(), seen)).toMatchObject({
+      paused: { at: '2026-01-05T00:01:50.000Z', by: 'grace' },
+      unreadable: { sequence: 8, type: 'plan.sung', version: null },
+      lastDecidedTime: '2026-01-05T00:01:00.000Z',
+      lastRelease: { planId: plan, at: '2026-01-05T00:01:00.000Z' },
+      lastRefusal: null,
+      waitingPlan: null,
+      lastMoveEndAt: '2026-01-05T00:01:20.000Z',
+      releases: { vm1: ['2026-01-05T00:01:00.000Z'], vm2: ['2026-01-05T00:01:00.000Z'] },
+      quarantines: {
+        vm1: [{ cause: 'failure', errorType: 'MigrationFailed', seconds: null }],
+        vm7: [{ cause: 'operator', at: '2026-01-05T00:01:40.000Z', errorType: null, seconds: 30 }],
+      },
+      hostFailures: { h2: ['2026-01-05T00:01:20.000Z'] },
+      inFlight: [{ taskId: `${plan}-s2`, destination: 'h3', startedAt: '2026-01-05T00:01:30.000Z' }],
+    });
+  });
+
+  it('has the plan that waits with the approval_ttl of its time, and how the last one ended', () => {
+    const log = testLog();
+    log.configured({ approvalTtlSeconds: 300 });
+    const refused = log.proposed([move(1)]);
+    log.at(10).rejected(refused);
+    const planId = log.at(20).proposed([move(1)]);
+    log.configured({ approvalTtlSeconds: 900 });
+    expect(toMemory(log.state(), seen)).toMatchObject({
+      lastRefusal: { planId: refused, at: '2026-01-05T00:00:10.000Z', how: 'rejected' },
+      waitingPlan: { planId, proposedAt: '2026-01-05T00:00:20.000Z', approvalTtlSeconds: 300 },
+    });
+  });
+
+  it('has both quarantines of a VM, as which one ends last is the options to judge', () => {
+    const log = testLog();
+    log.configured();
+    const task = `${log.released([move(1)])}-s1`;
+    log.failed({ task });
+    log.quarantined('vm1', 50);
+    expect(toMemory(log.state(), seen).quarantines.vm1).toMatchObject([
+      { cause: 'failure', seconds: null },
+      { cause: 'operator', seconds: 50 },
+    ]);
+  });
+
+  it('is empty for an aggregate of which the log knows nothing', () => {
+    expect(toMemory(testLog().state('other'), seen)).toMatchObject({ lastRelease: null, inFlight: [], releases: {} });
+  });
+
+  it('is about the servers and hosts of its snapshot, however much the log remembers', () => {
+    const log = testLog();
+    log.configured();
+    const plan = log.released([move(1), move(2), move(3)]);
+    log.failed({ task: `${plan}-s1`, hostAtFault: 'h2' });
+    log.failed({ task: `${plan}-s2`, hostAtFault: 'h3' });
+    const memory = toMemory(log.state(), { servers: [{ id: 'vm2' }, { id: 'vm9' }], hosts: [{ name: 'h3' }] });
+    expect(Object.keys(memory.releases)).toEqual(['vm2']);
+    expect(Object.keys(memory.quarantines)).toEqual(['vm2']);
+    expect(Object.keys(memory.hostFailures)).toEqual(['h3']);
+  });
+});
