@@ -342,7 +342,7 @@ describe('planners on a real nats-server', () => {
     await publish(7);
     await until(() => state().decided?.cycle === 7);
     expect(again.yielding()).toEqual([]);
-    expect(second.yielding()).toHaveLength(1);
+    await vi.waitUntil(() => second.yielding().length === 1);
   });
 
   it('replicas with the same options plan side by side', async () => {
