@@ -7,10 +7,17 @@ import { defaultStorageLimits } from '@kronos/contracts';
 import { connectEventLog } from '@kronos/eventlog';
 import { startNatsServer } from '@kronos/eventlog/testing';
 
-/** CPU (user and system) that a start of `kronos` costs, beside `node -e 0` in the same run. Runs: first argument, default 9. */
+/**
+ * CPU (user and system) that a start of `kronos` costs, beside `node -e 0` in the same run. Runs: first argument, default 9.
+ * Exit status 1 when a command costs more than its limit.
+ */
 
 const runs = Number(process.argv[2] ?? 9);
 const main = fileURLToPath(new URL('../../libs/cli/src/main.ts', import.meta.url));
+
+/** At most this many times `node -e 0`. */
+const LIMIT = 8;
+const STATUS_LIMIT = 15;
 
 const directory = mkdtempSync(join(tmpdir(), 'kronos-startup-'));
 const server = await startNatsServer();
@@ -24,7 +31,9 @@ writeFileSync(config, `[engine]\naggregates = gpu\n[nats]\nservers = ${server.ur
 const commands: Record<string, string[]> = {
   'node -e 0': ['-e', '0'],
   'kronos --version': [main, '--version'],
+  'kronos version': [main, 'version'],
   'kronos --help': [main, '--help'],
+  'kronos completion bash': [main, 'completion', 'bash'],
   'kronos status': [main, 'status', '--config', config],
 };
 
@@ -49,11 +58,12 @@ for (const args of Object.values(commands)) cpuMs(args);
 for (let run = 0; run < runs; run++)
   for (const [name, args] of Object.entries(commands)) measured.get(name)?.push(cpuMs(args));
 const base = median(measured.get('node -e 0') ?? []);
-const result = [...measured].map(([command, values]) => ({
-  command,
-  cpuMs: Math.round(median(values)),
-  timesNode: Number((median(values) / base).toFixed(1)),
-}));
+const result = [...measured].map(([command, values]) => {
+  const timesNode = Number((median(values) / base).toFixed(1));
+  const limit = command === 'kronos status' ? STATUS_LIMIT : LIMIT;
+  return { command, cpuMs: Math.round(median(values)), timesNode, limit, ok: timesNode <= limit };
+});
+if (result.some(({ ok }) => !ok)) process.exitCode = 1;
 process.stdout.write(`${JSON.stringify({ runs, result }, null, 2)}\n`);
 await server.stop();
 rmSync(directory, { recursive: true, force: true });

@@ -87,7 +87,7 @@ export function sayAgain(world: NatsDocsWorld, line: string): () => void {
     n += 1;
     if (line.includes('plans') && last?.type === 'cycle.decided')
       void world.log.append({ ...last, id: `${last.id}:${n}` });
-    else void world.kronos('evaluate gpu --wait 0');
+    else void world.kronos('evaluate -a gpu --wait 0');
   }, 300);
   return () => clearInterval(again);
 }

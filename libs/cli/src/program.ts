@@ -1,58 +1,43 @@
-import { NotOnTheLog } from '@kronos/replay';
-import { isKronosError, kronosVersion, scrub } from '@kronos/telemetry';
+import { isKronosError } from '@kronos/telemetry/errors';
+import { scrub } from '@kronos/telemetry/scrub';
 import { Command, CommanderError } from 'commander';
-import { archiveCommands } from './commands/archive.ts';
-import { completionCommand } from './commands/completion.ts';
-import { configCommands } from './commands/config.ts';
-import { demoCommand } from './commands/demo.ts';
-import { evaluateCommand } from './commands/evaluate.ts';
-import { explainCommands } from './commands/explain.ts';
-import { prose } from './commands/help.ts';
-import { initCommand } from './commands/init.ts';
-import { logCommands } from './commands/log.ts';
-import { operatorCommands } from './commands/operator.ts';
-import { planCommands } from './commands/plan.ts';
-import { provisionCommand } from './commands/provision.ts';
-import { quarantineCommands } from './commands/quarantine.ts';
-import { recordCommand } from './commands/record.ts';
-import { replayCommand } from './commands/replay.ts';
-import { serviceCommands } from './commands/service.ts';
-import { statusCommand } from './commands/status.ts';
-import { tapCommand } from './commands/tap.ts';
 import { UsageError } from './errors.ts';
+import { actCommands } from './grammar/act.ts';
+import { completionCommand } from './grammar/completion.ts';
+import { demoCommand } from './grammar/demo.ts';
+import { prose } from './grammar/help.ts';
+import { seeCommands } from './grammar/see.ts';
+import { isService, serviceCommands } from './grammar/services.ts';
+import { setUpCommands } from './grammar/setUp.ts';
+import { globalConfig } from './grammar/shared.ts';
+import { understandCommands } from './grammar/understand.ts';
 import type { Shell } from './shell.ts';
 import type { Terminal } from './terminal.ts';
+import { kronosVersion } from './version.ts';
 
-/** The `kronos` command. */
+/** The `kronos` command: its grammar alone. What a command does is loaded when it is run. */
 export function createProgram(shell: Shell): Command {
   const { terminal } = shell;
   const program = new Command('kronos')
     .description('Keep the hosts of an OpenStack cloud balanced, and explain and replay every move')
-    .version(`kronos ${kronosVersion}`, '--version')
+    .version(`kronos ${kronosVersion}`, '--version', 'Print the version')
+    .helpOption('-h, --help', 'Show the help of a command')
     .showHelpAfterError('(kronos --help lists the commands)')
     .configureOutput({ writeOut: (help) => terminal.out(prose(help)), writeErr: terminal.err })
     .exitOverride();
+  globalConfig(program);
   program.commandsGroup('Try it:');
-  demoCommand(program, terminal);
+  demoCommand(program, shell);
   program.commandsGroup('See:');
-  statusCommand(program, shell);
-  planCommands(program, shell);
-  tapCommand(program, shell);
+  seeCommands(program, shell);
   program.commandsGroup('Understand:');
-  explainCommands(program, shell);
-  replayCommand(program, shell);
-  recordCommand(program, shell);
+  understandCommands(program, shell);
   program.commandsGroup('Act:');
-  operatorCommands(program, shell);
-  evaluateCommand(program, shell);
-  quarantineCommands(program, shell);
-  logCommands(program, shell);
+  actCommands(program, shell);
   program.commandsGroup('Set up:');
-  initCommand(program, shell);
-  configCommands(program, shell);
-  provisionCommand(program, shell);
-  archiveCommands(program, shell);
+  setUpCommands(program, shell);
   completionCommand(program, shell);
+  program.helpCommand('help [command]', 'Show the help of a command');
   program.commandsGroup('Services:');
   serviceCommands(program);
   pointToHelp(program, 'kronos');
@@ -65,6 +50,7 @@ function pointToHelp(command: Command, name: string): void {
   for (const sub of command.commands) {
     const path = `${name} ${sub.name()}`;
     sub.showHelpAfterError(`(${path} --help)`);
+    if (!isService(sub.name())) sub.helpOption('-h, --help', 'Show this help');
     pointToHelp(sub, path);
   }
 }
@@ -97,7 +83,7 @@ export async function runProgram(args: readonly string[], given: Shell): Promise
       return 1;
     }
     terminal.err(`kronos: ${error.message}\n${error.remedy === undefined ? '' : `${error.remedy}\n`}`);
-    return error instanceof UsageError || (error instanceof NotOnTheLog && error.named) ? 2 : 1;
+    return error instanceof UsageError || ('named' in error && error.named === true) ? 2 : 1;
   } finally {
     process.exitCode = undefined;
   }

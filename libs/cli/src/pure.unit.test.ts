@@ -3,12 +3,16 @@ import { fold } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
 import { type AggregateInput, statusOf } from '@kronos/status';
 import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { UsageError } from './errors.ts';
+import type { OutputOption } from './grammar/shared.ts';
 import { choosePlan, requireClosable } from './operator/ask.ts';
 import { type Outcome, outcomeOf } from './operator/outcome.ts';
-import { chooseAddress, chooseAggregates } from './scope.ts';
+import { answer } from './output.ts';
+import { chooseAddresses, chooseAggregates, filterAggregates } from './scope.ts';
+import type { Shell } from './shell.ts';
 import { renderStatus } from './status/render.ts';
-import { count, cut, figure, type Terminal, table } from './terminal.ts';
+import { coloured, count, cut, figure, type Terminal, table } from './terminal.ts';
 import { absolute, parseDuration, parseTime, relative, span, when } from './times.ts';
 
 const now = Date.parse('2026-03-01T12:00:00Z');
@@ -94,13 +98,15 @@ describe('tables', () => {
 describe('the aggregate', () => {
   it('is the only one, or the one that is named', () => {
     expect(chooseAggregates(['gpu'], undefined, false, 'pause')).toEqual(['gpu']);
-    expect(chooseAggregates(['gpu', 'cpu'], 'cpu', false, 'pause')).toEqual(['cpu']);
-    expect(chooseAddress(['gpu', 'cpu'], undefined, true, 'pause')).toBe(ALL);
+    expect(chooseAggregates(['gpu', 'cpu'], ['cpu'], false, 'pause')).toEqual(['cpu']);
+    expect(chooseAggregates(['gpu', 'cpu'], ['cpu', 'gpu', 'cpu'], false, 'pause')).toEqual(['cpu', 'gpu']);
+    expect(filterAggregates(['gpu', 'cpu'], undefined)).toEqual(['gpu', 'cpu']);
+    expect(chooseAddresses(['gpu', 'cpu'], undefined, true, 'pause')).toEqual([ALL]);
   });
   it.each([
     [['a', 'b'], undefined, false],
-    [['a'], 'b', false],
-    [['a'], 'a', true],
+    [['a'], ['b'], false],
+    [['a'], ['a'], true],
     [[], undefined, false],
   ] as const)('of %j, named %s, all %s: is refused, with what there is', (scope, name, all) =>
     expect(() => chooseAggregates(scope, name, all, 'pause')).toThrow(UsageError),
@@ -308,5 +314,41 @@ describe('status', () => {
     for (const name of names) expect(text).toMatch(new RegExp(`^${name} +watching: by the test`, 'm'));
     expect(text).toMatch(/^gpu {3}moving: 1 under way/m);
     expect(text).toContain('! scorer, planner, executor, ledger: no instance has sent a heartbeat of late');
+  });
+});
+
+describe('colours', () => {
+  it.each([
+    [{}, true, true],
+    [{}, false, false],
+    [{ NO_COLOR: '1' }, true, false],
+    [{ FORCE_COLOR: '1' }, false, true],
+    [{ FORCE_COLOR: '', NO_COLOR: '1' }, false, true],
+    [{ FORCE_COLOR: '0' }, true, false],
+  ] as const)('of %j at a terminal (%s): %s', (env, live, shown) => expect(coloured(env, live)).toBe(shown));
+});
+
+describe('an answer', () => {
+  const value = { atMs: 0, totalMs: 5, none: undefined, list: [{ untilMs: null }] };
+  const said = async (options: OutputOption): Promise<string> => {
+    let out = '';
+    const at = {
+      ...terminal(80, true),
+      out(text: string) {
+        out += text;
+      },
+    };
+    await answer({ terminal: at } as Shell, options, value, ({ wide }) => (wide === true ? 'wide' : 'narrow'));
+    return out;
+  };
+  it('is a table, or all of it', async () => {
+    expect(await said({})).toBe('narrow');
+    expect(await said({ output: 'wide' })).toBe('wide');
+  });
+  it('is JSON or YAML, with times as ISO-8601', async () => {
+    const wanted = { at: '1970-01-01T00:00:00.000Z', totalMs: 5, list: [{ until: null }] };
+    expect(JSON.parse(await said({ json: true }))).toEqual(wanted);
+    expect(await said({ output: 'json' })).toBe(await said({ json: true }));
+    expect(parse(await said({ output: 'yaml' }))).toEqual(wanted);
   });
 });

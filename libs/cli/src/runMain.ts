@@ -1,4 +1,4 @@
-import { scrub } from '@kronos/telemetry';
+import { scrub } from '@kronos/telemetry/scrub';
 import { runProgram } from './program.ts';
 import { processShell } from './shell.ts';
 

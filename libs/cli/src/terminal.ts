@@ -9,9 +9,11 @@ export interface Terminal {
   readonly columns: number;
   /** Whether a person watches: then lines may be drawn over, and tables are cut to fit. */
   readonly live: boolean;
+  /** Whether everything is asked for: tables show every column, uncut. */
+  readonly wide?: boolean;
 }
 
-/** The process's own terminal. Colours only on a terminal, and never with NO_COLOR. */
+/** The process's own terminal. */
 export function processTerminal(): Terminal {
   const live = process.stdout.isTTY === true && process.env.TERM !== 'dumb';
   // Who reads a pipe may have seen enough: kronos tap | head.
@@ -19,10 +21,17 @@ export function processTerminal(): Terminal {
   return {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
-    colour: live && (process.env.NO_COLOR ?? '') === '',
+    colour: coloured(process.env, live),
     columns: process.stdout.columns || 80,
     live,
   };
+}
+
+/** Colours on a terminal, never with NO_COLOR; FORCE_COLOR decides before both, and `0` or `false` of it forbids them. */
+export function coloured(env: Readonly<Record<string, string | undefined>>, live: boolean): boolean {
+  const { FORCE_COLOR, NO_COLOR } = env;
+  if (FORCE_COLOR !== undefined) return FORCE_COLOR !== '0' && FORCE_COLOR !== 'false';
+  return live && (NO_COLOR ?? '') === '';
 }
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan' | 'magenta' | 'blue';
@@ -43,6 +52,8 @@ export type Column = {
   readonly right?: boolean;
   readonly flex?: boolean;
   readonly minor?: boolean;
+  /** Shown with `-o wide` only. */
+  readonly wide?: boolean;
 };
 
 const textOf = (cell: Cell): string => (typeof cell === 'string' ? cell : cell.text);
@@ -60,6 +71,13 @@ const naturalWidth = (columns: readonly Column[], rows: readonly (readonly Cell[
  * file or a pipe everything is written whole.
  */
 export function table(terminal: Terminal, columns: readonly Column[], rows: readonly (readonly Cell[])[]): string {
+  const more = terminal.wide === true ? -1 : columns.findLastIndex((column) => column.wide === true);
+  if (more >= 0)
+    return table(
+      terminal,
+      columns.toSpliced(more, 1),
+      rows.map((row) => row.toSpliced(more, 1)),
+    );
   const minor = columns.findLastIndex((column) => column.minor === true);
   if (terminal.live && minor >= 0 && naturalWidth(columns, rows) > terminal.columns)
     return table(
@@ -100,4 +118,4 @@ export const cut = (text: string, width: number): string =>
 export const figure = (value: number | null, decimals = 3): string =>
   value === null ? '-' : String(Number(value.toFixed(decimals)));
 
-export { count } from '@kronos/status';
+export { count } from '@kronos/status/times';

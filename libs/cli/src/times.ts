@@ -1,6 +1,6 @@
 import { UsageError } from './errors.ts';
 
-export { absolute, relative, span, when } from '@kronos/status';
+export { absolute, relative, span, when } from '@kronos/status/times';
 
 const SECOND = 1000;
 

@@ -24,9 +24,9 @@ describe('help', () => {
     await expect(out).toMatchFileSnapshot(`golden/help/${path.replaceAll(' ', '-') || 'kronos'}.golden.txt`);
   });
 
-  it('has an example for every command that is not a group, but for the demo and the set-up', () => {
+  it('has an example for every command that is not a group', () => {
     const program = createProgram(testShell().shell);
-    const without = ['demo', 'config check', 'config sample', 'provision', ...services];
+    const without: readonly string[] = services;
     const find = (path: readonly string[]): Command | undefined =>
       path.reduce<Command | undefined>((at, name) => at?.commands.find((sub) => sub.name() === name), program);
     for (const path of all) {
@@ -57,7 +57,13 @@ describe('what is not understood', () => {
     'replay /nonexistent',
     'quarantine add x --for ever',
     'approve --step two',
-    'completion fish',
+    'completion tcsh',
+    'pause gpu',
+    'status -o xml',
+    'status --json -o yaml',
+    '-c /nonexistent.conf pause',
+    '-c a.conf pause -c b.conf',
+    '-c a.conf completion bash',
     'pause -c /nonexistent.conf',
   ])('%s', async (line) => {
     const { status, out, err } = await kronos(line.split(' '));
@@ -86,6 +92,14 @@ describe('completion', () => {
     expect(complete(out, 'kronos', 'plan', '--mode', '')).toEqual(['spread', 'pack']);
     expect(complete(out, 'kronos', 'explain', 'vm', '--a')).toEqual(['--at', '--aggregate']);
     expect(complete(out, 'kronos', 'replay', '--policies', '')).toEqual([]);
+  });
+
+  it('of fish names every command and option', async () => {
+    const { out } = await kronos(['completion', 'fish']);
+    for (const path of all.filter((one) => one.length > 0)) expect(out).toContain(`' ${path.join(' ')}'`);
+    expect(out).toContain(`complete -c kronos -n '__kronos_at \\'\\'' -f -a status -d 'Show health`);
+    expect(out).toContain(`'__kronos_at \\' plan\\'' -l mode -x -a 'spread pack'`);
+    expect(out).toContain(`'__kronos_at \\' tap\\'' -s c -l config -r -d`);
   });
 
   it('of zsh names every command with what it does', async () => {

@@ -57,8 +57,8 @@ describe("the operator's NATS user", () => {
   });
 
   it.each([
-    'pause gpu',
-    'resume gpu',
+    'pause -a gpu',
+    'resume -a gpu',
     'pause --all',
     'resume --all',
     'evaluate --all --wait 0',
@@ -102,7 +102,7 @@ describe("the operator's NATS user", () => {
 
   it('is another one than the viewer, who sees and asks for nothing', async () => {
     expect((await run('viewer', 'plans --since all')).status).toBe(0);
-    const { status, err } = await run('viewer', 'pause gpu');
+    const { status, err } = await run('viewer', 'pause -a gpu');
     expect(status).toBe(1);
     expect(err).toContain('may not publish on kronos.controls.gpu');
   });
@@ -139,7 +139,7 @@ describe("the operator's NATS user", () => {
         password: 'pw-viewer',
       });
       const before = await log.lastSequence('KRONOS_LOG');
-      const said = await at('resume gpu', byMs);
+      const said = await at('resume -a gpu', byMs);
       expect(said.status).not.toBe(0);
       expect(said.err).toMatch(
         new RegExp(`the clock of this machine is \\d+\\.\\d s ${how} the NATS server's.*nothing was asked`),
@@ -149,16 +149,16 @@ describe("the operator's NATS user", () => {
     });
 
     it('a command that only stops something is given, with a warning', async () => {
-      const said = await at('pause gpu', -25 * 60_000);
+      const said = await at('pause -a gpu', -25 * 60_000);
       expect(said.status).toBe(0);
       expect(said.err).toContain('behind');
-      expect((await at('resume gpu', 0)).status).toBe(0);
+      expect((await at('resume -a gpu', 0)).status).toBe(0);
     });
 
     it('of no more than max_clock_skew, nothing is said', async () => {
-      const said = await at('pause general', -2_000);
+      const said = await at('pause -a general', -2_000);
       expect([said.status, said.err]).toEqual([0, '']);
-      expect((await at('resume general', 0)).err).toBe('');
+      expect((await at('resume -a general', 0)).err).toBe('');
     });
   });
 });

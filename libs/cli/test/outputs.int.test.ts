@@ -139,7 +139,7 @@ describe('seeing', () => {
   it('tap follows until it is interrupted', async () => {
     const stop = new AbortController();
     const tapping = world.kronos('tap controls', { interrupted: stop.signal });
-    await world.kronos('evaluate gpu --wait 0');
+    await world.kronos('evaluate -a gpu --wait 0');
     stop.abort();
     expect((await tapping).status).toBe(0);
   });
@@ -169,10 +169,10 @@ describe('understanding', () => {
     await golden(['replay', to], 'replay-directory');
     await golden(['record', '--to', to, '--since', 'all'], 'record-again');
     const secret = join(scratch, 'anonymous');
-    await golden(['record', 'gpu', '--to', secret, '--since', 'all', '--anonymize'], 'record-anonymize');
+    await golden(['record', '-a', 'gpu', '--to', secret, '--since', 'all', '--anonymize'], 'record-anonymize');
     await golden(['replay', secret], 'replay-anonymous');
   });
-  it('record without a scorer says so', () => golden('record gpu --wait 0.2s', 'record-no-scorer'));
+  it('record without a scorer says so', () => golden('record -a gpu --wait 0.2s', 'record-no-scorer'));
   it('explain cycle', () => golden(`explain cycle -a gpu --in ${scratch}/case`, 'explain-cycle'));
   it('explain plan', () => golden(`explain plan ${anyPlan().id} --in ${scratch}/case`, 'explain-plan'));
   it('explain one step', () => golden(`explain plan ${anyPlan().id} --step 1 --in ${scratch}/case`, 'explain-step'));
@@ -240,20 +240,20 @@ describe('understanding', () => {
 
 describe('acting', () => {
   it('needs the name of the aggregate where there are several', () => golden('pause'));
-  it('does not know another aggregate', () => golden('pause gpu2'));
+  it('does not know another aggregate', () => golden('pause -a gpu2', 'pause_gpu2'));
   it('pause, status and resume', async () => {
-    await golden('pause gpu -m maintenance', 'pause-gpu');
-    await golden('pause gpu', 'pause-again');
+    await golden('pause -a gpu -m maintenance', 'pause-gpu');
+    await golden('pause -a gpu', 'pause-again');
     await golden('pause --all');
-    await golden('resume gpu', 'resume-gpu');
+    await golden('resume -a gpu', 'resume-gpu');
     await golden('resume --all');
-    await golden('resume gpu', 'resume-again');
+    await golden('resume -a gpu', 'resume-again');
   });
   it('quarantine', async () => {
     const server = world.operation.snapshots.findLast((s) => s.aggregate === 'gpu')?.servers[0];
     await golden(`quarantine add ${server?.name} --for 2h -m backup`, 'quarantine-add');
-    await golden('quarantine list gpu', 'quarantine-list');
-    expect(JSON.parse((await world.kronos('quarantine list gpu --json')).out)).toContainEqual(
+    await golden('quarantine list -a gpu', 'quarantine-list');
+    expect(JSON.parse((await world.kronos('quarantine list -a gpu --json')).out)).toContainEqual(
       expect.objectContaining({ serverId: server?.id, cause: 'operator', until: expect.stringMatching(/Z$/) }),
     );
     await golden(`quarantine release ${server?.name}`, 'quarantine-release');
@@ -266,15 +266,15 @@ describe('acting', () => {
     await golden('cancel nope');
   });
   it('says in JSON what it did', async () => {
-    const { out } = await world.kronos('pause general --json');
+    const { out } = await world.kronos('pause -a general --json');
     expect(JSON.parse(out)).toMatchObject({
       command: 'aggregate.paused',
       aggregate: 'general',
       effect: 'done',
       by: 'ada@desk',
     });
-    await world.kronos('resume general');
+    await world.kronos('resume -a general');
   });
-  it('evaluate: asks, and says when nobody answers', () => golden('evaluate gpu --wait 0.2s', 'evaluate-nobody'));
+  it('evaluate: asks, and says when nobody answers', () => golden('evaluate -a gpu --wait 0.2s', 'evaluate-nobody'));
   it('ids of snapshots asked for are those of the scorer', () => expect(commandSnapshotId('gpu', 'x')).toBe('gpu-c-x'));
 });

@@ -1,4 +1,4 @@
-import { type EngineOptions, engineOptionsSchema, type StorageLimits, UNASSIGNED } from '@kronos/contracts';
+import { type EngineOptions, engineOptionsSchema, type StorageLimits } from '@kronos/contracts';
 import { nearest } from './nearest.ts';
 import { type Config, camel, type OptionPath, sections } from './options.ts';
 
@@ -75,12 +75,6 @@ export function overrideEngineOption(base: EngineOptions, name: string, raw: str
   if (!parsed.ok) return { ok: false, problem: `${name}: ${parsed.problem}`, remedy: parsed.remedy };
   return { ok: true, options: engineOptionsSchema.parse({ ...base, [field]: parsed.value }) };
 }
-
-/** What this installation balances: the configured aggregates, and the pool where it is included. */
-export const scopeOf = ({ engine }: Pick<Config, 'engine'>): string[] => [
-  ...engine.aggregates,
-  ...(engine.includeUnassignedHosts ? [UNASSIGNED] : []),
-];
 
 /** The limits of the streams, as `kronos provision` sets them and services compare them. */
 export const storageLimits = (config: Config): StorageLimits => ({

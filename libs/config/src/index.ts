@@ -1,4 +1,5 @@
-export { engineFields, engineOptions, type Override, overrideEngineOption, scopeOf, storageLimits } from './engine.ts';
+export { scopeOf } from './conf.ts';
+export { engineFields, engineOptions, type Override, overrideEngineOption, storageLimits } from './engine.ts';
 export { ConfigError, type Problem, renderProblem } from './errors.ts';
 export type { CellPattern } from './kinds.ts';
 export { DEFAULT_CONFIG_FILE, type Loaded, type LoadInput, loadConfig } from './load.ts';

@@ -1,11 +1,10 @@
 import {
-  ALL,
   MAX_BREAKER_SECONDS,
   MAX_COOLDOWN_SECONDS,
   MAX_QUARANTINE_SECONDS,
   MAX_RETRY_WAIT_SECONDS,
-  UNASSIGNED,
-} from '@kronos/contracts';
+} from '@kronos/contracts/limits';
+import { ALL, UNASSIGNED } from '@kronos/contracts/names';
 import {
   type CellPattern,
   type Parsed,

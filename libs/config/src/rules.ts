@@ -1,4 +1,4 @@
-import { ALL, UNASSIGNED } from '@kronos/contracts';
+import { ALL, UNASSIGNED } from '@kronos/contracts/names';
 import type { Problem } from './errors.ts';
 import { type Config, camel, type OptionPath, type SectionName } from './options.ts';
 import type { Role, Source } from './source.ts';

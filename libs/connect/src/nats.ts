@@ -1,7 +1,7 @@
 import type { Config } from '@kronos/config';
 import { connectEventLog, type EventLog, type EventLogHooks, inboxPrefixOf, type NatsOptions } from '@kronos/eventlog';
 import type { Check, Logger } from '@kronos/telemetry';
-import { type Instrumentation, instrumented, type ServiceLog } from './instrumented.ts';
+import type { Instrumentation, ServiceLog } from './instrumented.ts';
 import { scrubbed } from './scrubbed.ts';
 
 /** Names under which commands connect: a person waits for their answer. Services wait for the servers for a while. */
@@ -24,7 +24,7 @@ export function natsOptions(config: Config, name: string): NatsOptions {
     servers: nats.servers,
     name,
     inboxPrefix: inboxPrefix(config, name),
-    ...(COMMANDS.includes(name) ? { connectOnce: true, connectTimeoutMs: 5_000 } : {}),
+    ...(COMMANDS.includes(name) ? { connectOnce: true, connectTimeoutMs: 3_000 } : {}),
     replicas: nats.replicas,
     requestTimeoutMs: nats.requestTimeout * 1000,
     ...(nats.user === null ? {} : { user: nats.user }),
@@ -59,11 +59,11 @@ const hooksOf = (logger: Logger): EventLogHooks => ({
 
 /**
  * Connects to the NATS of the configuration, and stays connected for ever. With instrumentation, what is written is counted
- * and traced.
+ * and traced. Without a logger, changes of the connection are not reported.
  *
  * @throws NatsUnreachable, NatsRefused, ServerTooOld on the first connection.
  */
-export async function connectLog(config: Config, name: string, logger: Logger): Promise<EventLog>;
+export async function connectLog(config: Config, name: string, logger: Logger | null): Promise<EventLog>;
 export async function connectLog(
   config: Config,
   name: string,
@@ -73,9 +73,12 @@ export async function connectLog(
 export async function connectLog(
   config: Config,
   name: string,
-  logger: Logger,
+  logger: Logger | null,
   instrumentation?: Instrumentation,
 ): Promise<EventLog> {
-  const log = scrubbed(await connectEventLog(natsOptions(config, name), hooksOf(logger)));
-  return instrumentation === undefined ? log : instrumented(log, instrumentation);
+  const log = scrubbed(await connectEventLog(natsOptions(config, name), logger === null ? {} : hooksOf(logger)));
+  if (instrumentation === undefined) return log;
+  // Loaded here: commands start without the libraries for traces and metrics.
+  const { instrumented } = await import('./instrumented.ts');
+  return instrumented(log, instrumentation);
 }

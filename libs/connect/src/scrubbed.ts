@@ -1,6 +1,6 @@
 import { familyOf, type Message, type Snapshot } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
-import { scrub } from '@kronos/telemetry';
+import { scrub } from '@kronos/telemetry/scrub';
 
 /** Fields that hold what other programs said: Nova's faults, answers of proxies, texts of people. */
 const TEXTS: ReadonlySet<string> = new Set(['text', 'detail', 'reason', 'comment']);

@@ -40,7 +40,7 @@ export async function recordRange(history: History, directory: string, options: 
   if (entries.length === 0)
     throw new NothingRecorded(
       `${history.name} holds no snapshot in that range`,
-      'Give a longer range (--since), or take a snapshot now: kronos record DIRECTORY without --since.',
+      'Give a longer range (--since), or take a snapshot now: kronos record --to DIRECTORY without --since.',
     );
   const newest = new Map(entries.map((entry) => [entry.aggregate, entry.timeMs]));
   const aggregates = [...newest.keys()].sort();

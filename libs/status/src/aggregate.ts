@@ -107,7 +107,7 @@ function occupation(
   nowMs: number,
 ): Pick<AggregateStatus, 'doing' | 'waitsFor'> {
   const paused = state.paused.here ?? state.paused.everywhere;
-  const resume = state.paused.here === null ? 'kronos resume --all' : `kronos resume ${state.aggregate}`;
+  const resume = state.paused.here === null ? 'kronos resume --all' : `kronos resume -a ${state.aggregate}`;
   const migrating = moves.filter((move) => move.state === 'migrating').length;
   if (paused !== null) {
     const going =

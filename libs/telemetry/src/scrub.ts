@@ -1,4 +1,4 @@
-import { knownSecrets, type Secret } from '@kronos/config';
+import { knownSecrets, type Secret } from '@kronos/config/secret';
 
 const HIDDEN = '[secret]';
 

@@ -21,7 +21,7 @@ import {
   vmNamesOf,
 } from '@kronos/observation';
 import type { Prometheus } from '@kronos/prometheus';
-import { createLogger, isKronosError } from '@kronos/telemetry';
+import { isKronosError } from '@kronos/telemetry/errors';
 import { type Finding, finding, type Report } from './finding.ts';
 import { judgeAggregate } from './movable.ts';
 import { judgeQueries } from './queries.ts';
@@ -67,9 +67,8 @@ function failed(code: string, what: string, error: unknown): Finding {
 
 async function checkNats(config: Config): Promise<Finding[]> {
   const what = 'NATS';
-  const silent = createLogger({ service: 'cli', version: '', level: 'silent', format: 'json' });
   try {
-    const log = await connectLog(config, 'cli', silent);
+    const log = await connectLog(config, 'cli', null);
     try {
       await log.verify({
         streams: Object.values(streamNames),

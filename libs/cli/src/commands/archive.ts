@@ -1,74 +1,48 @@
 import { stat } from 'node:fs/promises';
 import { type ArchiveReport, installationOf, type RawEvent, readArchive, verifyArchive } from '@kronos/archive';
 import { foldLog, readIdentity, stateInstallation } from '@kronos/checkpoints';
-import { loadConfig, scopeOf } from '@kronos/config';
-import { connectLog } from '@kronos/connect';
+import { scopeOf } from '@kronos/config/conf';
+import { connectLog } from '@kronos/connect/nats';
 import { type Actor, streamNames } from '@kronos/contracts';
 import { lostRequests } from '@kronos/cycle';
 import type { EventLog } from '@kronos/eventlog';
 import { aggregateState, inForce } from '@kronos/projections';
-import { kronosVersion } from '@kronos/telemetry';
-import type { Command } from 'commander';
 import { UsageError } from '../errors.ts';
-import { type ConfigOption, configFile, quiet, withConfig } from '../open.ts';
+import type { ConfigOption, OutputOption } from '../grammar/shared.ts';
+import { configOf } from '../open.ts';
+import { answer, answerInParts } from '../output.ts';
 import { type Progress, progressBar } from '../progress.ts';
 import type { Shell } from '../shell.ts';
 import { count } from '../terminal.ts';
 import { when } from '../times.ts';
-import { examples, printJson } from './help.ts';
+import { kronosVersion } from '../version.ts';
 
-type ArchiveOptions = ConfigOption & { readonly json?: boolean };
+export type ArchiveOptions = ConfigOption & OutputOption;
 
-/** archive verify | restore. */
-export function archiveCommands(program: Command, shell: Shell): void {
-  const archive = program.command('archive').description("Verify or restore the ledger's copy of the event log");
+/** kronos archive verify. */
+export async function archiveVerify(shell: Shell, directory: string, options: ArchiveOptions): Promise<void> {
+  const report = await read(shell, directory);
+  await answer(shell, options, { directory, ...named(report) }, () => `${describe(directory, report, shell.now())}\n`);
+}
 
-  archive
-    .command('verify')
-    .description('Check the chain of an archive: every event, and each file against the previous one')
-    .argument('<directory>', 'Archive directory: [ledger] archive_dir, or a copy of it')
-    .option('--json', 'Print the findings as JSON')
-    .addHelpText(
-      'after',
-      `${examples([
-        'kronos archive verify /var/lib/kronos/archive',
-        'is it whole?',
-      ])}\n\nExit status 1: something in it was changed, reordered or is missing: the file\nand the place are named. A cut right behind a batch of events at its end cannot\nbe seen: look at how far it reaches.`,
-    )
-    .action(async (directory: string, options: ArchiveOptions) => {
-      const report = await read(shell, directory);
-      if (options.json === true) printJson(shell.terminal, { directory, ...named(report) });
-      else shell.terminal.out(`${describe(directory, report, shell.now())}\n`);
+/** kronos archive restore. */
+export async function archiveRestore(shell: Shell, directory: string, options: ArchiveOptions): Promise<void> {
+  const report = await read(shell, directory);
+  const config = configOf(shell, options);
+  const log = await connectLog(config, 'cli', null);
+  try {
+    await log.verify({
+      streams: [streamNames.log, streamNames.migrations],
+      buckets: [],
+      taskConsumers: scopeOf(config),
     });
-
-  withConfig(archive.command('restore'))
-    .description('Restore an archive to an empty NATS server, event by event')
-    .argument('<directory>', 'Archive directory: [ledger] archive_dir, or a copy of it')
-    .option('--json', 'Print the changes as JSON')
-    .addHelpText(
-      'after',
-      `${examples(
-        ['kronos provision --for-restore', 'first: the empty streams'],
-        ['kronos archive restore /backup/archive', 'then, with every service stopped'],
-      )}\n\nIt needs the NATS user restorer, who may publish all that was on the log:\nOS_NATS__USER=restorer OS_NATS__PASSWORD=... kronos archive restore ...\nA log that holds anything else is refused. An interrupted restore goes on where\nit stopped. Tasks that had not ended are put back on the work queue. The log then\ngoes on under a new installation id: services wait for that when it ends before\nwhat they have seen.\nExit status 1: refused, or the archive is not whole: then nothing is written.`,
-    )
-    .action(async (directory: string, options: ArchiveOptions) => {
-      const report = await read(shell, directory);
-      const { config } = loadConfig({ file: configFile(shell, options), env: shell.env, role: 'cli' });
-      const log = await connectLog(config, 'cli', quiet());
-      try {
-        await log.verify({
-          streams: [streamNames.log, streamNames.migrations],
-          buckets: [],
-          taskConsumers: scopeOf(config),
-        });
-        const restored = await restore(shell, log, directory, report);
-        if (options.json === true) printJson(shell.terminal, { directory, ...named(report), ...restored });
-        else tell(shell, directory, report, restored);
-      } finally {
-        await log.close();
-      }
-    });
+    const restored = await restore(shell, log, directory, report);
+    await answerInParts(shell, options, { directory, ...named(report), ...restored }, (on) =>
+      tell(on, directory, report, restored),
+    );
+  } finally {
+    await log.close();
+  }
 }
 
 /** @throws UsageError where there is no archive, ArchiveBroken where it is not whole */

@@ -1,41 +1,31 @@
 import { configSample, policiesSample } from '@kronos/config';
-import type { Command } from 'commander';
 import { check } from '../check/check.ts';
 import type { Finding } from '../check/finding.ts';
-import { configFile, withConfig } from '../open.ts';
+import type { ConfigOption, OutputOption } from '../grammar/shared.ts';
+import { configFile } from '../open.ts';
+import { answer, isStructured } from '../output.ts';
 import type { Shell } from '../shell.ts';
 import { paint, type Terminal } from '../terminal.ts';
 
-export function configCommands(program: Command, shell: Shell): void {
+export type ConfigCheckOptions = ConfigOption & OutputOption;
+
+/** kronos config check: findings are shown as they come. */
+export async function configCheck(shell: Shell, options: ConfigCheckOptions): Promise<void> {
   const { terminal } = shell;
-  const config = program.command('config').description('Check the configuration, or print a sample of it');
+  const findings: Finding[] = [];
+  const report = (finding: Finding) => {
+    findings.push(finding);
+    if (!isStructured(options)) terminal.out(`${renderFinding(terminal, finding)}\n`);
+  };
+  await check(configFile(shell, options), shell.env, report);
+  const ok = findings.every(({ state }) => state !== 'failed');
+  await answer(shell, options, { ok, findings }, () => `\n${verdict(findings)}\n`);
+  process.exitCode = ok ? 0 : 1;
+}
 
-  withConfig(config.command('check'))
-    .description(
-      'Validate both files, connect to everything, and judge every query as the scorer does (also kronos-test-config)',
-    )
-    .option('--json', 'Print the findings as JSON')
-    .addHelpText('after', '\nExit status: 0 when nothing failed, 1 otherwise.')
-    .action(async (options: { config?: string; json?: boolean }) => {
-      const findings: Finding[] = [];
-      const report = (finding: Finding) => {
-        findings.push(finding);
-        if (options.json !== true) terminal.out(`${renderFinding(terminal, finding)}\n`);
-      };
-      await check(configFile(shell, options), shell.env, report);
-      const failed = findings.filter((f) => f.state === 'failed').length;
-      if (options.json === true) terminal.out(`${JSON.stringify({ ok: failed === 0, findings }, null, 2)}\n`);
-      else terminal.out(`\n${verdict(findings)}\n`);
-      process.exitCode = failed === 0 ? 0 : 1;
-    });
-
-  config
-    .command('sample')
-    .description('Print kronos.conf with every option, its meaning and its default')
-    .option('--policies', 'Print a sample policies.yaml instead')
-    .action((options: { policies?: boolean }) => {
-      terminal.out(options.policies === true ? policiesSample() : configSample());
-    });
+/** kronos config sample. */
+export function configSampleCommand({ terminal }: Shell, options: { readonly policies?: boolean }): void {
+  terminal.out(options.policies === true ? policiesSample() : configSample());
 }
 
 /** One line about all findings. */

@@ -2,11 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { LogEvent } from '@kronos/contracts';
 import { freePorts } from '@kronos/eventlog/testing';
 import { createPrometheus, type Prometheus } from '@kronos/prometheus';
-import type { Command } from 'commander';
 import { balanceText, draw, moveText } from '../demo/draw.ts';
 import { balanced, emptyScene, onEvent, type Scene } from '../demo/scene.ts';
 import { openStage, type Stage } from '../demo/stage.ts';
-import { UsageError } from '../errors.ts';
 import { paint, type Terminal } from '../terminal.ts';
 
 /** A demo that is not balanced after this long has failed. */
@@ -14,29 +12,7 @@ const LIMIT_MS = 120_000;
 /** So many quiet decisions in a row show that nothing more is done. */
 const QUIET_CYCLES = 2;
 
-export function demoCommand(program: Command, terminal: Terminal): void {
-  program
-    .command('demo')
-    .description('Balance a simulated cloud with the four services and a nats-server of its own')
-    .option('--keep', 'Keep running after the cloud is balanced, until Ctrl-C')
-    .option('--seed <n>', 'Seed of the simulated cloud', '7')
-    .option('--speed <n>', 'Run the simulated Nova this many times faster than real time', '10')
-    .addHelpText('after', '\nExit status: 0 when the cloud ended balanced, 1 otherwise.')
-    .action(async (options: { keep?: boolean; seed: string; speed: string }) => {
-      process.exitCode = await demo(terminal, {
-        keep: options.keep === true,
-        seed: wholeNumber('--seed', options.seed),
-        speed: wholeNumber('--speed', options.speed),
-      });
-    });
-}
-
-function wholeNumber(option: string, text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new UsageError(`${option} takes a whole number from 1 on, not ${JSON.stringify(text)}`);
-}
-
-export type DemoOptions = { readonly keep: boolean; readonly seed: number; readonly speed: number };
+export type DemoOptions = { readonly keep?: boolean; readonly seed: number; readonly speed: number };
 
 /** Runs the demo on a terminal; the exit status. */
 export async function demo(terminal: Terminal, options: DemoOptions): Promise<number> {
@@ -57,7 +33,7 @@ export async function demo(terminal: Terminal, options: DemoOptions): Promise<nu
     terminal.out(
       `\nconfiguration: ${stage.configFile} (2 s cycles, short cooldowns; logs in ${stage.directory}/logs)\n`,
     );
-    if (options.keep)
+    if (options.keep === true)
       terminal.out(
         `console: http://127.0.0.1:${ledger}/\nin another terminal: export KRONOS_CONFIG=${stage.configFile}\n                     npm run kronos -- status\n`,
       );
@@ -109,10 +85,10 @@ async function watch(
       announced = true;
       screen.finish();
       summary(terminal, scene, elapsed());
-      if (!options.keep) return 0;
+      if (options.keep !== true) return 0;
       terminal.out('\nIt runs on until Ctrl-C.\n');
     }
-    if (!announced && !options.keep && elapsed() > LIMIT_MS) {
+    if (!announced && options.keep !== true && elapsed() > LIMIT_MS) {
       screen.finish();
       terminal.err(`\nNot balanced after ${LIMIT_MS / 1000} s: ${balanceText(scene)}\n`);
       return 1;

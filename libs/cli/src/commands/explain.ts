@@ -2,190 +2,121 @@ import type { Decision, Reason } from '@kronos/contracts';
 import { type Assumed, type ByPolicy, type DestinationVerdict, reasonMeanings } from '@kronos/placement';
 import { type DamagedMove, skipText } from '@kronos/projections';
 import { type Explained, explainDecision, explainWhere, type History, liveHistory, type Wanted } from '@kronos/replay';
-import type { Command } from 'commander';
 import { UsageError } from '../errors.ts';
-import { type ConfigOption, tellPassedOver, withConfig, withSession } from '../open.ts';
+import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
+import { tellPassedOver, withSession } from '../open.ts';
+import { answer } from '../output.ts';
 import { openRecording, tellProblems } from '../recordings.ts';
-import { chooseAggregates } from '../scope.ts';
+import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, type Terminal, table } from '../terminal.ts';
 import { parseTime, when } from '../times.ts';
-import { examples, printJson } from './help.ts';
 import { refusals } from './plan.ts';
 
-type ExplainOptions = ConfigOption & {
-  readonly at?: string;
-  readonly aggregate?: string;
-  readonly in?: string;
-  readonly step?: string;
-  readonly json?: boolean;
-};
+export type ExplainOptions = ConfigOption &
+  OutputOption &
+  AggregateOption & { readonly at?: string; readonly in?: string; readonly step?: readonly number[] };
 
 /** Hosts that are listed as destinations. */
 const SHOWN = 8;
 
-export function explainCommands(program: Command, shell: Shell): void {
-  const explain = program
-    .command('explain')
-    .description('Show why a VM moved, or why nothing did, by running a recorded decision again');
-  const sub = (name: string, description: string): Command =>
-    withConfig(explain.command(name))
-      .description(description)
-      .option(
-        '--at <time>',
-        'Explain the last decision at or before this time: 10m, 12:30, 2026-03-01T12:30Z (default: now)',
-      )
-      .option('-a, --aggregate <name>', 'Only this aggregate')
-      .option('--in <directory>', 'Read a recorded directory instead of the running system')
-      .option('--json', 'Print the explanation as JSON');
-
-  sub('cycle', 'Show the result of a cycle: what blocked it, policies, refusals')
-    .addHelpText(
-      'after',
-      examples(
-        ['kronos explain cycle', 'why nothing moves now'],
-        ['kronos explain cycle --at 2h', 'what it was two hours ago'],
-      ),
-    )
-    .action((options: ExplainOptions) =>
-      run(shell, options, 'cycle', async (history, wanted) => {
-        const explained = await explainDecision(history, wanted);
-        show(shell, options, explained, explained.explanation?.cycle() ?? null, () =>
-          cycleText(shell.terminal, explained),
-        );
-      }),
+/** kronos explain cycle. */
+export const explainCycle = (shell: Shell, options: ExplainOptions): Promise<void> =>
+  run(shell, options, async (history, wanted) => {
+    const explained = await explainDecision(history, wanted);
+    await show(shell, options, explained, explained.explanation?.cycle() ?? null, (terminal) =>
+      cycleText(terminal, explained),
     );
+  });
 
-  sub('plan', 'Show the quality of a plan and the reason for each step')
-    .argument('[plan]', 'Plan id (default: the last plan)')
-    .option('--step <n>', 'Show one step in full: why this VM, why this destination, why no other')
-    .addHelpText(
-      'after',
-      examples(
-        ['kronos explain plan gpu-29537', 'the whole plan'],
-        ['kronos explain plan gpu-29537 --step 2', 'one step'],
-      ),
-    )
-    .action((planId: string | undefined, options: ExplainOptions) =>
-      run(shell, options, 'plan', async (history, wanted) => {
-        const explained = await explainDecision(history, { ...wanted, planId: planId ?? null });
-        const { explanation, decision } = explained;
-        if (options.step !== undefined) {
-          const number = Number(options.step);
-          if (!decision.plan?.steps.some((step) => step.step === number))
-            throw new UsageError(
-              `there is no step ${JSON.stringify(options.step)}`,
-              `The plan has ${count(decision.plan?.steps.length ?? 0, 'step')}.`,
-            );
-          show(shell, options, explained, explanation?.step(number) ?? null, () =>
-            stepText(shell.terminal, explained, number),
-          );
-        } else show(shell, options, explained, explanation?.plan() ?? null, () => planText(shell.terminal, explained));
-      }),
+/** kronos explain plan. */
+export const explainPlan = (shell: Shell, planId: string | undefined, options: ExplainOptions): Promise<void> =>
+  run(shell, options, async (history, wanted) => {
+    const explained = await explainDecision(history, { ...wanted, planId: planId ?? null });
+    const { explanation, decision } = explained;
+    const { step } = options;
+    if (step === undefined) {
+      await show(shell, options, explained, explanation?.plan() ?? null, (terminal) => planText(terminal, explained));
+      return;
+    }
+    const there = new Set(decision.plan?.steps.map((one) => one.step));
+    for (const number of step)
+      if (!there.has(number))
+        throw new UsageError(`there is no step ${number}`, `The plan has ${count(there.size, 'step')}.`);
+    const answers = step.map((number) => explanation?.step(number) ?? null);
+    await show(shell, options, explained, answers.length === 1 ? (answers[0] ?? null) : answers, (terminal) =>
+      step.map((number) => stepText(terminal, explained, number)).join('\n'),
     );
+  });
 
-  sub('vm', 'Show why a VM moves or stays')
-    .argument('<vm>', 'Uuid or name of the server')
-    .addHelpText(
-      'after',
-      examples(
-        ['kronos explain vm db-7', 'why it stays, or where it goes'],
-        ['kronos explain vm db-7 --at 12:30', 'and then?'],
-      ),
-    )
-    .action((vm: string, options: ExplainOptions) =>
-      run(shell, options, 'vm', async (history, wanted) => {
-        const is = (id: string, name: string): boolean => id === vm || name === vm;
-        const explained = await explainWhere(history, wanted, {
-          name: `the VM ${JSON.stringify(vm)}`,
-          inSnapshot: ({ servers }) => servers.some(({ id, name }) => is(id, name)),
-          onLog: ({ decision }) => mentions(decision, is).length > 0,
-        });
-        const id = explained.snapshot?.servers.find((server) => is(server.id, server.name))?.id ?? vm;
-        show(shell, options, explained, explained.explanation?.vm(id) ?? null, () =>
-          vmText(shell.terminal, explained, id, is),
-        );
-      }),
+/** kronos explain vm. */
+export const explainVm = (shell: Shell, vm: string, options: ExplainOptions): Promise<void> =>
+  run(shell, options, async (history, wanted) => {
+    const is = (id: string, name: string): boolean => id === vm || name === vm;
+    const explained = await explainWhere(history, wanted, {
+      name: `the VM ${JSON.stringify(vm)}`,
+      inSnapshot: ({ servers }) => servers.some(({ id, name }) => is(id, name)),
+      onLog: ({ decision }) => mentions(decision, is).length > 0,
+    });
+    const id = explained.snapshot?.servers.find((server) => is(server.id, server.name))?.id ?? vm;
+    await show(shell, options, explained, explained.explanation?.vm(id) ?? null, (terminal) =>
+      vmText(terminal, explained, id, is),
     );
+  });
 
-  sub('host', 'Show the VMs of a host and why it gains or loses VMs')
-    .argument('<host>', 'Nova service host')
-    .addHelpText('after', examples(['kronos explain host compute-07', 'what it holds and what happens to it']))
-    .action((host: string, options: ExplainOptions) =>
-      run(shell, options, 'host', async (history, wanted) => {
-        const explained = await explainWhere(history, wanted, {
-          name: `the host ${JSON.stringify(host)}`,
-          inSnapshot: ({ hosts }) => hosts.some(({ name }) => name === host),
-          onLog: ({ decision }) => decision.plan?.steps.some((step) => step.from === host || step.to === host) ?? false,
-        });
-        show(shell, options, explained, explained.explanation?.host(host) ?? null, () =>
-          hostText(shell.terminal, explained, host),
-        );
-      }),
+/** kronos explain host. */
+export const explainHost = (shell: Shell, host: string, options: ExplainOptions): Promise<void> =>
+  run(shell, options, async (history, wanted) => {
+    const explained = await explainWhere(history, wanted, {
+      name: `the host ${JSON.stringify(host)}`,
+      inSnapshot: ({ hosts }) => hosts.some(({ name }) => name === host),
+      onLog: ({ decision }) => decision.plan?.steps.some((step) => step.from === host || step.to === host) ?? false,
+    });
+    await show(shell, options, explained, explained.explanation?.host(host) ?? null, (terminal) =>
+      hostText(terminal, explained, host),
     );
-}
+  });
 
 async function run(
   shell: Shell,
   options: ExplainOptions,
-  command: string,
-  answer: (history: History, wanted: Wanted) => Promise<void>,
+  explain: (history: History, wanted: Wanted) => Promise<void>,
 ): Promise<void> {
   const at = options.at === undefined ? {} : { atMs: parseTime('--at', options.at, shell.now()) };
   if (options.in !== undefined) {
     const { history, about, problems } = await openRecording(shell, options.in);
     tellProblems(shell, history.name, problems);
-    const aggregates =
-      options.aggregate === undefined
-        ? about.aggregates
-        : chooseAggregates(about.aggregates, options.aggregate, false, '');
-    await answer(history, { aggregates, ...at });
+    await explain(history, { aggregates: filterAggregates(about.aggregates, options.aggregate), ...at });
     return;
   }
   await withSession(shell, options, async ({ log, scope, config }) => {
-    const aggregates =
-      options.aggregate === undefined
-        ? scope
-        : chooseAggregates(scope, options.aggregate, false, `explain ${command} -a`);
-    await answer(liveHistory(log, config.nats.servers.join(', '), tellPassedOver(shell)), { aggregates, ...at });
+    const aggregates = filterAggregates(scope, options.aggregate);
+    await explain(liveHistory(log, config.nats.servers.join(', '), tellPassedOver(shell)), { aggregates, ...at });
   });
 }
 
 /** The explanation under the decision that it is of. */
-function show(
+async function show(
   shell: Shell,
   options: ExplainOptions,
   explained: Explained,
-  answer: object | null,
-  text: () => string,
-): void {
-  const { terminal } = shell;
+  explanation: object | null,
+  text: (terminal: Terminal) => string,
+): Promise<void> {
   const { event, decision, missing, same } = explained;
   const { snapshotId, snapshotTime, plannerVersion } = event.data;
-  if (options.json === true) {
-    printJson(terminal, {
-      aggregate: event.aggregate,
-      snapshotId,
-      snapshotTime,
-      plannerVersion,
-      missing,
-      same,
-      decision,
-      explanation: answer,
-    });
-    return;
-  }
-  const outcome = paint(terminal, decision.outcome === 'planned' ? 'green' : 'yellow', decision.outcome);
-  terminal.out(
-    `${event.aggregate}, ${when(Date.parse(snapshotTime), shell.now())} (${snapshotId}): ${outcome}: ${decision.reason.text}\n`,
-  );
-  if (missing !== null)
-    terminal.out(`${paint(terminal, 'yellow', `It cannot be run again: ${missing}. This is what the log holds.`)}\n`);
-  if (same === false)
-    terminal.out(
-      `${paint(terminal, 'yellow', 'Run again it gives another decision, which is the one explained here: kronos replay shows the difference.')}\n`,
-    );
-  terminal.out(`\n${text()}`);
+  const { aggregate } = event;
+  const value = { aggregate, snapshotId, snapshotTime, plannerVersion, missing, same, decision, explanation };
+  await answer(shell, options, value, (terminal) => {
+    const outcome = paint(terminal, decision.outcome === 'planned' ? 'green' : 'yellow', decision.outcome);
+    const notes = [
+      ...(missing === null ? [] : [`It cannot be run again: ${missing}. This is what the log holds.`]),
+      ...(same === false
+        ? ['Run again it gives another decision, which is the one explained here: kronos replay shows the difference.']
+        : []),
+    ].map((note) => `${paint(terminal, 'yellow', note)}\n`);
+    return `${aggregate}, ${when(Date.parse(snapshotTime), shell.now())} (${snapshotId}): ${outcome}: ${decision.reason.text}\n${notes.join('')}\n${text(terminal)}`;
+  });
 }
 
 const meanings: Readonly<Record<string, string>> = reasonMeanings;

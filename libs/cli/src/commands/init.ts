@@ -4,7 +4,6 @@ import { loadConfig } from '@kronos/config';
 import { openCloud, openPrometheus } from '@kronos/connect';
 import { hostNamesOf, indexServers, vmNamesOf } from '@kronos/observation';
 import type { HostNames, Prometheus, VmNames } from '@kronos/prometheus';
-import type { Command } from 'commander';
 import { check } from '../check/check.ts';
 import type { Finding } from '../check/finding.ts';
 import { UsageError } from '../errors.ts';
@@ -15,9 +14,8 @@ import { proposeScope } from '../init/scope.ts';
 import { hostLabels, vmLabels } from '../labels.ts';
 import type { Shell } from '../shell.ts';
 import { renderFinding, verdict } from './config.ts';
-import { examples } from './help.ts';
 
-type InitOptions = {
+export type InitOptions = {
   readonly cloud?: string;
   readonly cloudsFile?: string;
   readonly prometheus?: string;
@@ -26,28 +24,8 @@ type InitOptions = {
   readonly force?: boolean;
 };
 
-/** `kronos init`: writes a checked configuration for a cloud. */
-export function initCommand(program: Command, shell: Shell): void {
-  program
-    .command('init')
-    .description('Inspect a cloud and its Prometheus, and write kronos.conf and policies.yaml')
-    .option('--cloud <name>', 'Cloud in clouds.yaml (default: $OS_CLOUD)')
-    .option('--clouds-file <file>', 'Path of clouds.yaml (default: as openstackclient finds it)')
-    .option('--prometheus <url>', 'URL of Prometheus; without it only evacuation and affinity repair are configured')
-    .option('--nats <url>', 'URL of NATS', 'nats://127.0.0.1:4222')
-    .option('--to <directory>', 'Directory for both files', '.')
-    .option('--force', 'Overwrite files that exist')
-    .addHelpText(
-      'after',
-      examples([
-        'kronos init --cloud prod --prometheus http://prometheus:9090',
-        'write both files into this directory and check them',
-      ]),
-    )
-    .action((options: InitOptions) => init(options, shell));
-}
-
-async function init(options: InitOptions, shell: Shell): Promise<void> {
+/** kronos init: writes a checked configuration for a cloud. */
+export async function init(options: InitOptions, shell: Shell): Promise<void> {
   const { terminal, env } = shell;
   const cloud = options.cloud ?? env.OS_CLOUD;
   if (cloud === undefined || cloud === '') throw new UsageError('no cloud: name one with --cloud, or set OS_CLOUD');

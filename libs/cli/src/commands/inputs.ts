@@ -2,9 +2,6 @@ import { readFileSync } from 'node:fs';
 import { type Cooldowns, readCooldowns } from '@kronos/projections';
 import { UsageError } from '../errors.ts';
 
-/** For options that may be given several times. */
-export const repeated = (value: string, previous: readonly string[] = []): string[] => [...previous, value];
-
 /** @throws UsageError that names the option and the file */
 export function readText(option: string, file: string): string {
   try {

@@ -1,14 +1,13 @@
 import { ALL } from '@kronos/contracts';
 import { type LogState, remedyOf, type UnreadableFact } from '@kronos/projections';
-import type { Command } from 'commander';
 import { UsageError } from '../errors.ts';
-import { withConfig, withSession } from '../open.ts';
+import type { OperatorOptions } from '../grammar/shared.ts';
+import { withSession } from '../open.ts';
 import { control } from '../operator/control.ts';
 import type { Shell } from '../shell.ts';
-import { examples } from './help.ts';
-import { give, type OperatorOptions, tell } from './operator.ts';
+import { give, tell } from './operator.ts';
 
-type SkipOptions = OperatorOptions & { readonly reason: string; readonly force?: boolean };
+export type SkipOptions = OperatorOptions & { readonly reason: string; readonly force?: boolean };
 
 /** `12` or `12-40`. @throws UsageError */
 function rangeOf(text: string): { readonly sequence: number; readonly through: number } {
@@ -51,30 +50,14 @@ function addressOf(state: LogState, range: ReturnType<typeof rangeOf>, force: bo
   return first.aggregate;
 }
 
-/** log skip. */
-export function logCommands(program: Command, shell: Shell): void {
-  const log = program.command('log').description('Repair the event log');
-  withConfig(log.command('skip'))
-    .description('Skip an event that cannot be read, so that its aggregate is planned again')
-    .argument('<sequence>', 'Sequence of the event on the log, or a range: 12-40')
-    .requiredOption('-r, --reason <text>', 'Reason, recorded on the log')
-    .option('--force', 'Skip an event that a newer version of Kronos may read')
-    .option('--json', 'Print the outcome as JSON')
-    .addHelpText(
-      'after',
-      examples([
-        'OS_NATS__USER=custodian kronos log skip 4711 --reason "garbage, change 42"',
-        'kronos status names the event',
-      ]),
-    )
-    .action(async (text: string, options: SkipOptions) => {
-      const range = rangeOf(text);
-      await withSession(shell, options, async (session) => {
-        const said = { ...options, comment: options.reason };
-        const told = await give(shell, session, said, (state, asking) =>
-          control('event.skipped', addressOf(state, range, options.force === true), range, asking),
-        );
-        tell(shell, options, [told]);
-      });
-    });
+/** kronos log skip. */
+export async function skip(shell: Shell, text: string, options: SkipOptions): Promise<void> {
+  const range = rangeOf(text);
+  await withSession(shell, options, async (session) => {
+    const said = { ...options, comment: options.reason };
+    const told = await give(shell, session, said, (state, asking) =>
+      control('event.skipped', addressOf(state, range, options.force === true), range, asking),
+    );
+    await tell(shell, options, [told]);
+  });
 }

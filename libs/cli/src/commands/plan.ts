@@ -13,17 +13,17 @@ import { runCycle } from '@kronos/cycle';
 import { type PlannedCluster, planCluster, reasonMeanings } from '@kronos/placement';
 import { aggregateState, initialLogState, seed } from '@kronos/projections';
 import { liveHistory, NotOnTheLog, type PlanRecord, plansOf, type StepRecord } from '@kronos/replay';
-import { type Command, Option } from 'commander';
 import { UsageError } from '../errors.ts';
-import { type ConfigOption, withConfig, withSession } from '../open.ts';
-import { chooseAggregates } from '../scope.ts';
+import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
+import { withSession } from '../open.ts';
+import { answer } from '../output.ts';
+import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, type Style, type Terminal, table } from '../terminal.ts';
 import { absolute, parseTime, relative, when } from '../times.ts';
-import { examples, printJson } from './help.ts';
-import { readCooldownsFile, readText, repeated } from './inputs.ts';
+import { readCooldownsFile, readText } from './inputs.ts';
 
-type PlanOptions = {
+export type PlanOptions = OutputOption & {
   readonly cluster?: string;
   readonly snapshot?: string;
   readonly maxMigrations?: number;
@@ -31,94 +31,54 @@ type PlanOptions = {
   readonly planner?: string;
   readonly set?: string[];
   readonly cooldowns?: string;
-  readonly json?: boolean;
 };
 
-export function planCommands(program: Command, shell: Shell): void {
-  withConfig(program.command('plans'))
-    .description('List recent plans and their outcome')
-    .option('-s, --since <time>', 'Start at this time: 1d, 2h, 12:30, all', '1d')
-    .option('-a, --aggregate <name>', 'Only this aggregate')
-    .option('--json', 'Print the plans as JSON, with every step')
-    .addHelpText(
-      'after',
-      examples(['kronos plans', 'of the last day'], ['kronos plans --since all', 'all there ever were']),
-    )
-    .action(async (options: ConfigOption & { since: string; aggregate?: string; json?: boolean }) => {
-      const sinceMs = options.since === 'all' ? null : parseTime('--since', options.since, shell.now());
-      await withSession(shell, options, async ({ log, scope }) => {
-        const aggregates =
-          options.aggregate === undefined ? scope : chooseAggregates(scope, options.aggregate, false, 'plans -a');
-        const plans = await plansOf(liveHistory(log, '').events(), {
-          aggregates,
-          ...(sinceMs === null ? {} : { sinceMs }),
-        });
-        if (options.json === true) printJson(shell.terminal, plans);
-        else shell.terminal.out(renderPlans(shell, plans));
-      });
-    });
+export type PlansOptions = ConfigOption & OutputOption & AggregateOption & { readonly since: string };
 
-  const plan = program
-    .command('plan')
-    .description('Plan offline from a file, or show a plan')
-    .option('--cluster <file>', 'Cluster file: policies, hosts, VMs and groups as JSON (docs/cli.md)')
-    .option('--snapshot <file>', 'Recorded snapshot')
-    .option('-k, --max-migrations <n>', 'Budget; required with --cluster', budget)
-    .addOption(
-      new Option('--mode <mode>', 'spread the load, or pack it on few hosts (--cluster)').choices(['spread', 'pack']),
-    )
-    .addOption(new Option('--planner <name>', 'which planner (default: search)').choices(['search', 'greedy']))
-    .option('--set <option=value>', 'Set an option of kronos.conf that decisions read; repeatable', repeated)
-    .option('--cooldowns <file>', 'Start from a cooldowns.json (--snapshot)')
-    .option('--json', 'Print the plan as JSON')
-    .addHelpText(
-      'after',
-      `${examples(
-        ['kronos plan --cluster mine.json -k 20', 'what Kronos would move'],
-        ['kronos plan --cluster mine.json -k 20 --mode pack --json', 'empty hosts instead'],
-        ['kronos plan --snapshot case/snapshots/gpu/FILE.json', 'decide on one recorded snapshot'],
-        ['kronos plan show', 'the newest plan'],
-        ['kronos plan show gpu-29537', 'this plan'],
-      )}\n\nNothing is read but the file and nothing is moved: it needs no configuration and no NATS.`,
-    )
-    .action((options: PlanOptions) => {
-      if ((options.cluster === undefined) === (options.snapshot === undefined))
-        throw new UsageError(
-          'give --cluster FILE or --snapshot FILE',
-          'kronos plan --help has examples; kronos plan show prints a plan of the log.',
-        );
-      if (options.cluster !== undefined) planClusterFile(shell, options, options.cluster);
-      else if (options.snapshot !== undefined) planSnapshotFile(shell, options, options.snapshot);
+/** kronos plans. */
+export async function plans(shell: Shell, options: PlansOptions): Promise<void> {
+  const sinceMs = options.since === 'all' ? null : parseTime('--since', options.since, shell.now());
+  await withSession(shell, options, async ({ log, scope }) => {
+    const found = await plansOf(liveHistory(log, '').events(), {
+      aggregates: filterAggregates(scope, options.aggregate),
+      ...(sinceMs === null ? {} : { sinceMs }),
     });
-
-  withConfig(plan.command('show'))
-    .description('Show a plan, its steps, their reasons and their outcome')
-    .argument('[plan]', 'Plan id (default: the newest)')
-    .option('--json', 'Print it as JSON')
-    .addHelpText('after', examples(['kronos plan show', 'the newest plan'], ['kronos plan show gpu-29537', 'this one']))
-    .action(async (id: string | undefined, options: ConfigOption & { json?: boolean }) => {
-      await withSession(shell, options, async ({ log, scope }) => {
-        const plans = await plansOf(
-          liveHistory(log, '').events(),
-          { aggregates: scope },
-          (planId) => id === undefined || planId === id,
-        );
-        const record = plans.at(-1);
-        if (record === undefined)
-          throw new NotOnTheLog(
-            id === undefined ? 'the log has no plan yet' : `the log has no plan ${JSON.stringify(id)}`,
-            'kronos plans --since all lists every plan; kronos explain cycle says why there is none.',
-            id !== undefined,
-          );
-        if (options.json === true) printJson(shell.terminal, record);
-        else shell.terminal.out(renderPlan(shell, record));
-      });
-    });
+    await answer(shell, options, found, (terminal) => renderPlans({ ...shell, terminal }, found));
+  });
 }
 
-function budget(text: string): number {
-  if (/^\d{1,9}$/.test(text)) return Number(text);
-  throw new UsageError(`--max-migrations takes a whole number, not ${JSON.stringify(text)}`);
+/** kronos plan: decides on a file. */
+export async function planOffline(shell: Shell, options: PlanOptions): Promise<void> {
+  if ((options.cluster === undefined) === (options.snapshot === undefined))
+    throw new UsageError(
+      'give --cluster FILE or --snapshot FILE',
+      'kronos plan --help has examples; kronos plan show prints a plan of the log.',
+    );
+  if (options.cluster !== undefined) await planClusterFile(shell, options, options.cluster);
+  else if (options.snapshot !== undefined) await planSnapshotFile(shell, options, options.snapshot);
+}
+
+/** kronos plan show. */
+export async function planShow(
+  shell: Shell,
+  id: string | undefined,
+  options: Omit<PlansOptions, 'since'>,
+): Promise<void> {
+  await withSession(shell, options, async ({ log, scope }) => {
+    const found = await plansOf(
+      liveHistory(log, '').events(),
+      { aggregates: filterAggregates(scope, options.aggregate) },
+      (planId) => id === undefined || planId === id,
+    );
+    const record = found.at(-1);
+    if (record === undefined)
+      throw new NotOnTheLog(
+        id === undefined ? 'the log has no plan yet' : `the log has no plan ${JSON.stringify(id)}`,
+        'kronos plans --since all lists every plan; kronos explain cycle says why there is none.',
+        id !== undefined,
+      );
+    await answer(shell, options, record, (terminal) => renderPlan({ ...shell, terminal }, record));
+  });
 }
 
 /** The options that were set, and only those. @throws UsageError */
@@ -143,7 +103,7 @@ function parseJson(file: string, text: string): unknown {
   }
 }
 
-function planClusterFile(shell: Shell, options: PlanOptions, file: string): void {
+async function planClusterFile(shell: Shell, options: PlanOptions, file: string): Promise<void> {
   if (options.maxMigrations === undefined)
     throw new UsageError('--cluster needs --max-migrations', 'Say how many moves the plan may have: -k 20.');
   const cluster = parseJson(file, readText('--cluster', file));
@@ -154,8 +114,9 @@ function planClusterFile(shell: Shell, options: PlanOptions, file: string): void
     ...settings(options),
   });
   const planMs = Math.round((performance.now() - started) * 10) / 10;
-  if (options.json === true) printJson(shell.terminal, { ...planned, stats: { planMs, ...planned.stats } });
-  else shell.terminal.out(renderCluster(shell.terminal, planned, planMs));
+  await answer(shell, options, { ...planned, stats: { planMs, ...planned.stats } }, (terminal) =>
+    renderCluster(terminal, planned, planMs),
+  );
 }
 
 function renderCluster(terminal: Terminal, planned: PlannedCluster, planMs: number): string {
@@ -202,7 +163,7 @@ const possible = ({
     ? ''
     : `, ${Math.floor(shareOfPossible * 100)} % of what is possible${lowerBound === null ? '' : ` (bound ${figure(lowerBound)})`}`;
 
-function planSnapshotFile(shell: Shell, options: PlanOptions, file: string): void {
+async function planSnapshotFile(shell: Shell, options: PlanOptions, file: string): Promise<void> {
   const parsed = snapshotSchema.safeParse(parseJson(file, readText('--snapshot', file)));
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
@@ -225,8 +186,7 @@ function planSnapshotFile(shell: Shell, options: PlanOptions, file: string): voi
   const state =
     cooldowns === null ? start : seed(start, cooldowns, { nowMs, aggregates: [snapshot.aggregate], options: engine });
   const { decision } = runCycle({ snapshot, state: aggregateState(state, snapshot.aggregate), options: engine });
-  if (options.json === true) printJson(shell.terminal, decision);
-  else shell.terminal.out(renderDecision(shell.terminal, decision));
+  await answer(shell, options, decision, (terminal) => renderDecision(terminal, decision));
 }
 
 /** A decision that was made here and now. */
@@ -281,29 +241,29 @@ const outcomeWords: Readonly<Record<PlanRecord['outcome'], string>> = {
   superseded: 'replaced',
 };
 
-function renderPlans({ terminal, now }: Shell, plans: readonly PlanRecord[]): string {
-  if (plans.length === 0) return 'No plan in that time. kronos explain cycle says why.\n';
+function renderPlans({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, records: readonly PlanRecord[]): string {
+  if (records.length === 0) return 'No plan in that time. kronos explain cycle says why.\n';
   const ends = (
     [
       { head: 'warned', state: 'warned', style: 'yellow' },
       { head: 'in ERROR', state: 'damaged', style: 'red' },
     ] as const
-  ).filter(({ state }) => plans.some(({ steps }) => steps.some((s) => s.state === state)));
+  ).filter(({ state }) => records.some(({ steps }) => steps.some((s) => s.state === state)));
   return table(
     terminal,
     [
       { head: 'plan' },
-      { head: 'aggregate', flex: true, minor: plans.every(({ aggregate }) => aggregate === plans[0]?.aggregate) },
+      { head: 'aggregate', flex: true, minor: records.every(({ aggregate }) => aggregate === records[0]?.aggregate) },
       { head: 'decided' },
       { head: '', minor: true },
       { head: 'outcome', flex: true },
       { head: 'moves', right: true },
-      { head: 'failed', right: true, minor: plans.every(({ steps }) => steps.every((s) => s.state !== 'failed')) },
+      { head: 'failed', right: true, minor: records.every(({ steps }) => steps.every((s) => s.state !== 'failed')) },
       ...ends.map(({ head }) => ({ head, right: true })),
       { head: 'imbalance', right: true },
       { head: 'of possible', right: true, minor: true },
     ],
-    plans.map((plan) => {
+    records.map((plan) => {
       const completed = plan.steps.filter((s) => s.state === 'completed' || s.state === 'warned').length;
       const failed = plan.steps.filter((s) => s.state === 'failed').length;
       const released = plan.steps.filter((s) => s.state !== 'rejected' && s.state !== 'letGo').length;

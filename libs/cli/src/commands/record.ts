@@ -1,68 +1,46 @@
 import { ALL, commandSnapshotId, streamNames } from '@kronos/contracts';
 import { checkEmpty, collect, liveHistory, recordRange } from '@kronos/replay';
-import { kronosVersion } from '@kronos/telemetry';
-import type { Command } from 'commander';
 import { UsageError } from '../errors.ts';
+import type { AggregateOption, OperatorOptions } from '../grammar/shared.ts';
 import { type Session, withSession } from '../open.ts';
 import { control } from '../operator/control.ts';
+import { answer } from '../output.ts';
 import { progressBar } from '../progress.ts';
-import { chooseAggregates } from '../scope.ts';
+import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { count } from '../terminal.ts';
 import { parseDuration, parseTime, span } from '../times.ts';
-import { examples, printJson } from './help.ts';
-import { give, type OperatorOptions, operatorCommand } from './operator.ts';
+import { kronosVersion } from '../version.ts';
+import { give } from './operator.ts';
 
-type RecordOptions = OperatorOptions & {
-  readonly to?: string;
-  readonly since?: string;
-  readonly until?: string;
-  readonly anonymize?: boolean;
-  readonly wait: string;
-};
+export type RecordOptions = OperatorOptions &
+  AggregateOption & {
+    readonly to?: string;
+    readonly since?: string;
+    readonly until?: string;
+    readonly anonymize?: boolean;
+    readonly wait: string;
+  };
 
-export function recordCommand(program: Command, shell: Shell): void {
-  operatorCommand(program.command('record'))
-    .description('Take a snapshot that is never planned, or copy a time range into a directory')
-    .argument('[aggregate]', 'Only this aggregate (default: all in scope)')
-    .option('--to <directory>', 'Write readable files into a directory, with the log of the aggregates')
-    .option(
-      '-s, --since <time>',
-      'With --to: copy the snapshots since this time instead of taking one now: 2h, 12:30, all',
-    )
-    .option('-u, --until <time>', 'With --since: copy up to this time')
-    .option('--anonymize', 'With --to: replace names and ids consistently')
-    .option('--wait <duration>', 'Wait this long for the snapshot', '60s')
-    .addHelpText(
-      'after',
-      `${examples(
-        ['kronos record', 'take a snapshot of every aggregate now, onto the stream'],
-        ['kronos record gpu --to case', 'one of gpu, into the directory case'],
-        ['kronos record --to case --since 2h --anonymize', 'the last two hours, to hand in'],
-        ['kronos replay case', 'run its decisions again'],
-      )}\n\nA recording holds no secret. It needs the scorer for a snapshot now, and nobody for a range.`,
-    )
-    .action(async (aggregate: string | undefined, options: RecordOptions) => {
-      if (options.to === undefined)
-        for (const name of ['since', 'until', 'anonymize'] as const)
-          if (options[name] !== undefined)
-            throw new UsageError(`--${name} is for recordings into a directory`, 'Name it: --to DIRECTORY.');
-      if (options.until !== undefined && options.since === undefined)
-        throw new UsageError('--until needs --since', 'Say where the range begins: --since 2h, or --since all.');
-      await withSession(shell, options, async (session) => {
-        const aggregates =
-          aggregate === undefined ? session.scope : chooseAggregates(session.scope, aggregate, false, 'record');
-        if (options.to !== undefined) await checkEmpty(options.to);
-        const ids = options.since === undefined ? await takeNow(shell, session, aggregates, options) : null;
-        if (ids !== null && ids.length === 0) {
-          process.exitCode = 1;
-          return;
-        }
-        if (options.to !== undefined) await writeDirectory(shell, session, aggregates, options, options.to, ids);
-        else if (options.json === true) printJson(shell.terminal, { snapshots: ids });
-        else for (const id of ids ?? []) shell.terminal.out(`recorded ${id}\n`);
-      });
-    });
+/** kronos record. */
+export async function record(shell: Shell, options: RecordOptions): Promise<void> {
+  if (options.to === undefined)
+    for (const name of ['since', 'until', 'anonymize'] as const)
+      if (options[name] !== undefined)
+        throw new UsageError(`--${name} is for recordings into a directory`, 'Name it: --to DIRECTORY.');
+  if (options.until !== undefined && options.since === undefined)
+    throw new UsageError('--until needs --since', 'Say where the range begins: --since 2h, or --since all.');
+  await withSession(shell, options, async (session) => {
+    const aggregates = filterAggregates(session.scope, options.aggregate);
+    if (options.to !== undefined) await checkEmpty(options.to);
+    const ids = options.since === undefined ? await takeNow(shell, session, aggregates, options) : null;
+    if (ids !== null && ids.length === 0) {
+      process.exitCode = 1;
+      return;
+    }
+    if (options.to !== undefined) await writeDirectory(shell, session, aggregates, options, options.to, ids);
+    else await answer(shell, options, { snapshots: ids }, () => (ids ?? []).map((id) => `recorded ${id}\n`).join(''));
+  });
 }
 
 /** Asks the scorer for snapshots to keep, and waits for them. Gives the ids of those that came. */
@@ -124,19 +102,20 @@ async function writeDirectory(
     onProgress: progress.update,
   }).finally(progress.end);
   if (recorded.missing.length > 0) process.exitCode = 1;
-  if (options.json === true) {
-    printJson(terminal, recorded);
-    return;
-  }
   const { snapshots, events, missing } = recorded;
-  terminal.out(`recorded ${count(snapshots, 'snapshot')} and ${count(events, 'event')} of the log into ${directory}\n`);
   if (missing.length > 0)
     terminal.err(
       `kronos: the bodies of ${count(missing.length, 'snapshot')} are gone: ${missing.slice(0, 5).join(', ')}\n`,
     );
-  terminal.out(
+  const next =
     ids === null
       ? `kronos replay ${directory} runs its decisions again.\n`
-      : `kronos replay ${directory} --what-if shows what would be planned on it now; with --since a range is kept,\nwhose decisions can be run again.\n`,
+      : `kronos replay ${directory} --what-if shows what would be planned on it now; with --since a range is kept,\nwhose decisions can be run again.\n`;
+  await answer(
+    shell,
+    options,
+    recorded,
+    () =>
+      `recorded ${count(snapshots, 'snapshot')} and ${count(events, 'event')} of the log into ${directory}\n${next}`,
   );
 }

@@ -16,77 +16,53 @@ import {
   whatIfChart,
   whatIfTotals,
 } from '@kronos/replay';
-import { type Command, Option } from 'commander';
 import { UsageError } from '../errors.ts';
-import { type ConfigOption, withConfig, withSession } from '../open.ts';
+import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
+import { withSession } from '../open.ts';
+import { answerInParts } from '../output.ts';
 import { progressBar } from '../progress.ts';
 import { openRecording, tellProblems } from '../recordings.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, table } from '../terminal.ts';
 import { absolute, parseTime, span } from '../times.ts';
-import { examples, printJson } from './help.ts';
-import { readCooldownsFile, readText, repeated } from './inputs.ts';
+import { readCooldownsFile, readText } from './inputs.ts';
 
-type ReplayOptions = ConfigOption & {
-  readonly since?: string;
-  readonly until?: string;
-  readonly aggregate?: string[];
-  readonly strict?: boolean;
-  readonly policies?: string;
-  readonly set?: string[];
-  readonly planner?: string;
-  readonly cooldowns?: string;
-  readonly whatIf?: boolean;
-  readonly moves?: boolean;
-  readonly chart?: string;
-  readonly json?: boolean;
-};
+export type ReplayOptions = ConfigOption &
+  OutputOption &
+  AggregateOption & {
+    readonly since?: string;
+    readonly until?: string;
+    readonly strict?: boolean;
+    readonly policies?: string;
+    readonly set?: string[];
+    readonly planner?: string;
+    readonly cooldowns?: string;
+    readonly whatIf?: boolean;
+    readonly moves?: boolean;
+    readonly chart?: string;
+  };
 
 /** Decisions that differ and are shown in full; the JSON has all of them. */
 const SHOWN = 10;
 
-export function replayCommand(program: Command, shell: Shell): void {
-  withConfig(program.command('replay'))
-    .description('Run recorded decisions again and compare them, or run them with changed options')
-    .argument('[directory]', 'Recorded directory (default: the running system)')
-    .option(
-      '-s, --since <time>',
-      'Start at this time: 2h, 12:30, 2026-03-01T12:30Z, all (default: the oldest snapshot)',
-    )
-    .option('-u, --until <time>', 'End at this time')
-    .option('-a, --aggregate <name>', 'Only this aggregate; repeatable', repeated)
-    .option('--strict', 'Treat differences to another planner version as failures')
-    .option('--set <option=value>', 'What-if: change an option, such as engine.cooldown=0; repeatable', repeated)
-    .addOption(new Option('--planner <name>', 'what if this had been the planner').choices(['search', 'greedy']))
-    .option('--policies <file>', 'What-if: use this policies.yaml')
-    .option('--cooldowns <file>', 'Cooldowns at the start (default: cooldowns.json of the directory)')
-    .option('--what-if', 'What-if: execute every plan immediately, change nothing else')
-    .option('--moves', 'List every simulated move')
-    .option('--chart <file>', 'Draw recorded and simulated imbalance and moves into an SVG file')
-    .option('--json', 'Print everything as JSON')
-    .addHelpText(
-      'after',
-      `${examples(
-        ['kronos replay --since 1d', 'is every decision of a day what the log says?'],
-        ['kronos replay case', 'the same for a recorded directory'],
-        ['kronos replay --since 1d --set engine.cooldown=0 --chart a.svg', 'what if there were no cooldown?'],
-        ['kronos replay case --policies other.yaml --planner greedy', 'other thresholds, another planner'],
-      )}\n\nExit status: 0 every decision is identical (what-if: it ran); 1 one differs or could not be\nrun again, or the recording was changed; 2 the command was not understood.`,
-    )
-    .action(async (directory: string | undefined, options: ReplayOptions) => {
-      if (directory !== undefined) {
-        const { history, about, cooldowns, problems } = await openRecording(shell, directory);
-        const [first] = Object.values(about.options);
-        const edited = Object.values(cooldowns).some((section) => Object.keys(section).length > 0);
-        const recorded = { defaults: first ?? defaultEngineOptions, seeded: edited ? cooldowns : undefined, problems };
-        await replay(shell, options, history, recorded);
-        return;
-      }
-      await withSession(shell, options, async ({ log, config }) => {
-        const running = { defaults: defaultEngineOptions, seeded: undefined, problems: [] };
-        await replay(shell, options, liveHistory(log, config.nats.servers.join(', ')), running);
-      });
-    });
+/** kronos replay. */
+export async function replayCommand(
+  shell: Shell,
+  directory: string | undefined,
+  options: ReplayOptions,
+): Promise<void> {
+  if (directory !== undefined) {
+    const { history, about, cooldowns, problems } = await openRecording(shell, directory);
+    const [first] = Object.values(about.options);
+    const edited = Object.values(cooldowns).some((section) => Object.keys(section).length > 0);
+    const recorded = { defaults: first ?? defaultEngineOptions, seeded: edited ? cooldowns : undefined, problems };
+    await replay(shell, options, history, recorded);
+    return;
+  }
+  await withSession(shell, options, async ({ log, config }) => {
+    const running = { defaults: defaultEngineOptions, seeded: undefined, problems: [] };
+    await replay(shell, options, liveHistory(log, config.nats.servers.join(', ')), running);
+  });
 }
 
 type Source = {
@@ -153,8 +129,9 @@ async function replay(
   ).finally(progress.end);
   const name = title.length === 0 ? 'every plan carried out at once' : title.join(', ');
   if (options.chart !== undefined) writeFileSync(options.chart, whatIfChart(cycles, name));
-  if (options.json === true) printJson(shell.terminal, { ...whatIfJson(name, cycles), problems });
-  else printWhatIf(shell, options, name, cycles);
+  await answerInParts(shell, options, { ...whatIfJson(name, cycles), problems }, (on) =>
+    printWhatIf(on, options, name, cycles),
+  );
   tellProblems(shell, history.name, problems);
 }
 
@@ -219,8 +196,7 @@ async function runVerify(
   range: Range,
   problems: readonly string[],
 ): Promise<void> {
-  const { terminal } = shell;
-  const progress = progressBar(terminal, 'replaying', shell.now);
+  const progress = progressBar(shell.terminal, 'replaying', shell.now);
   const cycles = await Array.fromAsync(verify(history, range, progress.update)).finally(progress.end);
   if (cycles.length === 0) tellProblems(shell, history.name, problems);
   if (cycles.length === 0)
@@ -231,16 +207,16 @@ async function runVerify(
   const strict = options.strict === true;
   const totals = verifyTotals(cycles, { strict });
   const unread = await unreadOf(history);
-  if (options.json === true) printJson(terminal, { mode: 'verify', strict, totals, problems, ...unread, cycles });
-  else {
-    printVerify(shell, cycles, totals, strict);
+  const value = { mode: 'verify', strict, totals, problems, ...unread, cycles };
+  await answerInParts(shell, options, value, (on) => {
+    printVerify(on, cycles, totals, strict);
     for (const { sequence, problem } of unread.unreadable)
-      terminal.out(`event ${sequence} cannot be read: ${problem}\n`);
+      on.terminal.out(`event ${sequence} cannot be read: ${problem}\n`);
     for (const { sequence, through, by, reason } of unread.skipped)
-      terminal.out(
+      on.terminal.out(
         `unreadable events ${sequence === through ? sequence : `${sequence} to ${through}`} were skipped by ${by}${reason === null ? '' : `: ${reason}`}\n`,
       );
-  }
+  });
   if (!totals.ok) process.exitCode = 1;
   tellProblems(shell, history.name, problems);
 }

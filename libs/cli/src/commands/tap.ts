@@ -1,69 +1,46 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Family, families, type Message, moveEnd, parseSubject, sentence } from '@kronos/contracts';
 import type { Delivered } from '@kronos/eventlog';
-import type { Command } from 'commander';
 import { UsageError } from '../errors.ts';
-import { type ConfigOption, withConfig, withSession } from '../open.ts';
+import { DEFAULT_FAMILIES } from '../families.ts';
+import type { AggregateOption, ConfigOption } from '../grammar/shared.ts';
+import { withSession } from '../open.ts';
 import { chooseAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { cut, paint, type Style } from '../terminal.ts';
 import { parseTime } from '../times.ts';
-import { examples } from './help.ts';
 
-type TapOptions = ConfigOption & {
-  readonly aggregate?: string;
-  readonly type?: string[];
-  readonly vm?: string;
-  readonly since?: string;
-  readonly end?: boolean;
-  readonly raw?: boolean;
-};
+export type TapOptions = ConfigOption &
+  AggregateOption & {
+    readonly type?: string[];
+    readonly vm?: string;
+    readonly since?: string;
+    readonly end?: boolean;
+    readonly raw?: boolean;
+  };
 
-/** What is shown when no family is named: what was seen, decided, done and asked. */
-const DEFAULT: readonly Family[] = ['snapshots', 'plans', 'results', 'controls', 'custody'];
-
-export function tapCommand(program: Command, shell: Shell): void {
-  withConfig(program.command('tap'))
-    .description('Follow observations, decisions, results and commands as they happen')
-    .argument('[families...]', `Subjects: ${families.join(', ')} (default: ${DEFAULT.join(', ')})`)
-    .option('-a, --aggregate <name>', 'Only this aggregate')
-    .option('-t, --type <types...>', 'Only messages of these types; part of a name is enough')
-    .option('--vm <text>', 'Only messages about this VM: uuid, name, or part of them')
-    .option('-s, --since <time>', 'Begin in the past: 10m, 2h, 12:30, 2026-03-01T12:30Z, or all')
-    .option('--end', 'End after the last stored message')
-    .option('--raw', 'Print whole messages as JSON, one per line')
-    .addHelpText(
-      'after',
-      examples(
-        ['kronos tap', 'follow from now on, until Ctrl-C'],
-        ['kronos tap --since 1h --end', 'what happened in the last hour'],
-        ['kronos tap results --type failed --since 1d --end', 'failed migrations of a day'],
-        ['kronos tap --vm db-7 --since all --end', 'everything that ever happened to a VM'],
-        ['kronos tap plans --raw | jq .data.reason.text', 'for scripts'],
-      ),
-    )
-    .action(async (wanted: string[], options: TapOptions) => {
-      const chosen = wanted.length === 0 ? DEFAULT : wanted.map(familyOfText);
-      const since =
-        options.since === undefined
-          ? 'new'
-          : options.since === 'all'
-            ? 'all'
-            : new Date(parseTime('--since', options.since, shell.now()));
-      const stop = options.end === true ? null : shell.interrupted();
-      await withSession(shell, options, async ({ log, scope }) => {
-        const aggregates =
-          options.aggregate === undefined
-            ? {}
-            : { aggregates: chooseAggregates(scope, options.aggregate, false, 'tap -a') };
-        const messages = log.tail({ families: chosen, ...aggregates, since, end: options.end === true });
-        const names = new Map<string, string>();
-        for await (const delivered of inOrder(messages, stop)) {
-          learnNames(names, delivered);
-          if (matches(options, names, delivered)) shell.terminal.out(`${render(shell, options, names, delivered)}\n`);
-        }
-      });
-    });
+/** kronos tap. */
+export async function tap(shell: Shell, wanted: readonly string[], options: TapOptions): Promise<void> {
+  const chosen = wanted.length === 0 ? DEFAULT_FAMILIES : wanted.map(familyOfText);
+  const since =
+    options.since === undefined
+      ? 'new'
+      : options.since === 'all'
+        ? 'all'
+        : new Date(parseTime('--since', options.since, shell.now()));
+  const stop = options.end === true ? null : shell.interrupted();
+  await withSession(shell, options, async ({ log, scope }) => {
+    const aggregates =
+      options.aggregate === undefined
+        ? {}
+        : { aggregates: chooseAggregates(scope, options.aggregate, false, 'tap -a') };
+    const messages = log.tail({ families: chosen, ...aggregates, since, end: options.end === true });
+    const names = new Map<string, string>();
+    for await (const delivered of inOrder(messages, stop)) {
+      learnNames(names, delivered);
+      if (matches(options, names, delivered)) shell.terminal.out(`${render(shell, options, names, delivered)}\n`);
+    }
+  });
 }
 
 /** Messages of the streams side by side are put in order of time as long as they come in one go. */

@@ -10,8 +10,8 @@ import { loadConfig, parsePolicies, storageLimits } from '@kronos/config';
 import { connectLog } from '@kronos/connect';
 import type { EventLog } from '@kronos/eventlog';
 import { startNatsServer } from '@kronos/eventlog/testing';
-import { createLogger, kronosVersion } from '@kronos/telemetry';
-import { serviceMain } from '../commands/service.ts';
+import { serviceMain } from '../grammar/services.ts';
+import { kronosVersion } from '../version.ts';
 
 const services = ['scorer', 'planner', 'executor', 'ledger'] as const;
 export type ServiceName = (typeof services)[number];
@@ -74,8 +74,7 @@ export async function openInstallation(options: InstallationOptions): Promise<In
     const { env = {} } = options;
     const envOf = typeof env === 'function' ? env : (of: ServiceName | 'provision') => (of === 'provision' ? {} : env);
     const { config } = loadConfig({ file: configFile, env: envOf('provision'), role: 'provision' });
-    const quiet = createLogger({ service: 'demo', version: kronosVersion, level: 'silent', format: 'json' });
-    const log = await connectLog(config, 'demo', quiet);
+    const log = await connectLog(config, 'demo', null);
     undo.push(() => log.close());
     await log.provision({
       limits: storageLimits(config),

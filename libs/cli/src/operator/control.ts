@@ -1,5 +1,5 @@
 import { type Actor, type Control, messageId, parseMessage } from '@kronos/contracts';
-import { kronosVersion } from '@kronos/telemetry';
+import { kronosVersion } from '../version.ts';
 
 /** Who asks, when, and under which id: what every command of a person states. */
 export type Asking = {

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
+import type { ConfigOption } from './shared.ts';
 
 const services = {
   scorer: 'Run the scorer: observe and score the cloud',
@@ -7,6 +8,9 @@ const services = {
   executor: 'Run the executor: execute released moves (--aggregate NAME, repeatable, --unassigned: serve only these)',
   ledger: 'Run the ledger: checkpoints, archive, HTTP API, console',
 } as const;
+
+/** A service reads its own command line. */
+export const isService = (name: string): boolean => Object.hasOwn(services, name);
 
 /** The program of a service. It is run as its own main module, never imported. */
 export const serviceMain = (service: keyof typeof services): string =>
@@ -23,7 +27,9 @@ export function serviceCommands(program: Command): void {
       .argument('[options...]')
       .action(async (options: string[]) => {
         const main = serviceMain(name as keyof typeof services);
-        process.argv = [process.argv[0] ?? 'node', main, ...options];
+        const { config } = program.opts<ConfigOption>();
+        const before = config === undefined ? [] : ['--config', config];
+        process.argv = [process.argv[0] ?? 'node', main, ...before, ...options];
         await import(main);
       });
   }

@@ -2,22 +2,23 @@ import { Argument, type Command } from 'commander';
 import type { Shell } from '../shell.ts';
 import { examples } from './help.ts';
 
+const shells = ['bash', 'zsh', 'fish'] as const;
+
 export function completionCommand(program: Command, shell: Shell): void {
   program
     .command('completion')
     .description('Print the completion script for a shell')
-    .addArgument(new Argument('<shell>', 'which shell').choices(['bash', 'zsh']))
+    .addArgument(new Argument('<shell>', 'which shell').choices(shells))
     .addHelpText(
       'after',
       examples(
         ['source <(kronos completion bash)', 'now, or in ~/.bashrc'],
         ['kronos completion bash > /etc/bash_completion.d/kronos', 'for everyone'],
         ['source <(kronos completion zsh)', 'in ~/.zshrc, after compinit'],
+        ['kronos completion fish > ~/.config/fish/completions/kronos.fish', 'for fish'],
       ),
     )
-    .action((name: 'bash' | 'zsh') => {
-      shell.terminal.out(name === 'bash' ? bashCompletion(program) : zshCompletion(program));
-    });
+    .action((name: (typeof shells)[number]) => shell.terminal.out(completions[name](program)));
 }
 
 /** One place of the command tree: what can come next. */
@@ -25,7 +26,7 @@ type Place = {
   /** `` for kronos itself, ` plan show` for a subcommand. */
   readonly path: string;
   readonly commands: readonly { readonly name: string; readonly text: string }[];
-  readonly options: readonly { readonly name: string; readonly text: string }[];
+  readonly options: readonly { readonly name: string; readonly short: string | null; readonly text: string }[];
   /** Options that take a value: its choices, or null where any will do. */
   readonly values: readonly { readonly names: readonly string[]; readonly choices: readonly string[] | null }[];
   /** Choices of the first argument. */
@@ -42,7 +43,11 @@ function places(program: Command): Place[] {
       path,
       commands: commands.map((sub) => ({ name: sub.name(), text: sub.description() })),
       options: options.flatMap((option) =>
-        [option.long ?? option.short ?? ''].map((name) => ({ name, text: option.description })),
+        [option.long ?? option.short ?? ''].map((name) => ({
+          name,
+          short: option.short?.slice(1) ?? null,
+          text: option.description,
+        })),
       ),
       values: options
         .filter((option) => option.required || option.optional)
@@ -143,3 +148,44 @@ ${all
 compdef _kronos kronos
 `;
 }
+
+/** In single quotes fish reads a backslash before a backslash and before a quote only. */
+const fishQuote = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+
+export function fishCompletion(program: Command): string {
+  const all = places(program);
+  const lines = all.flatMap(({ path, commands, options, values, choices }) => {
+    const here = `complete -c kronos -n ${fishQuote(`__kronos_at ${fishQuote(path)}`)}`;
+    return [
+      ...commands.map(({ name, text }) => `${here} -f -a ${name} -d ${fishQuote(text)}`),
+      ...(choices.length === 0 ? [] : [`${here} -f -a ${fishQuote(choices.join(' '))}`]),
+      ...options.map(({ name, short, text }) => {
+        const value = values.find(({ names }) => names.includes(name));
+        const takes =
+          value === undefined ? '' : value.choices === null ? ' -r' : ` -x -a ${fishQuote(value.choices.join(' '))}`;
+        return `${here}${short === null ? '' : ` -s ${short}`} -l ${name.replace(/^--/, '')}${takes} -d ${fishQuote(text)}`;
+      }),
+    ];
+  });
+  return `# Completion of kronos for fish: kronos completion fish > ~/.config/fish/completions/kronos.fish
+function __kronos_at
+  set -l at ''
+  for word in (commandline -opc)[2..-1]
+    if contains -- "$at $word" ${all
+      .filter(({ path }) => path !== '')
+      .map(({ path }) => fishQuote(path))
+      .join(' ')}
+      set at "$at $word"
+    end
+  end
+  test "$at" = "$argv[1]"
+end
+${lines.join('\n')}
+`;
+}
+
+const completions: Readonly<Record<(typeof shells)[number], (program: Command) => string>> = {
+  bash: bashCompletion,
+  zsh: zshCompletion,
+  fish: fishCompletion,
+};

@@ -1,0 +1,156 @@
+import type { Command } from 'commander';
+import type { EvaluateOptions } from '../commands/evaluate.ts';
+import type { SkipOptions } from '../commands/log.ts';
+import type { AnswerOptions, CloseOptions, Target } from '../commands/operator.ts';
+import type { QuarantineAddOptions, QuarantineListOptions } from '../commands/quarantine.ts';
+import type { Shell } from '../shell.ts';
+import { examples } from './help.ts';
+import { type OperatorOptions, operatorCommand, stepNumbers, withAggregate, withConfig, withOutput } from './shared.ts';
+
+const addressed = (command: Command): Command =>
+  withAggregate(operatorCommand(command), 'Aggregate (optional when only one is in scope); repeatable');
+
+/** Commands of people: each is an event on the log. */
+export function actCommands(program: Command, shell: Shell): void {
+  const pauses = [
+    ['pause', 'Stop planning and starting moves; running migrations continue'],
+    ['resume', 'End a pause'],
+  ] as const;
+  for (const [name, description] of pauses)
+    addressed(program.command(name))
+      .description(description)
+      .option('--all', 'All aggregates, future ones included')
+      .addHelpText(
+        'after',
+        examples(
+          [`kronos ${name}`, 'the only aggregate in scope'],
+          [`kronos ${name} -a gpu -m "change 4711"`, 'one aggregate, and why'],
+          [`kronos ${name} --all`, 'every aggregate: a pause of all is lifted by a resume of all'],
+        ),
+      )
+      .action(async (options: Target) => (await import('../commands/operator.ts')).pause(shell, name, options));
+
+  const answers = [
+    ['approve', 'Release a proposed plan, whole or in part', 'steps that they depend on are approved too'],
+    ['reject', 'Reject a proposed plan, whole or in part', 'steps that depend on them are rejected too'],
+  ] as const;
+  for (const [name, description, also] of answers)
+    operatorCommand(program.command(name))
+      .description(description)
+      .argument('[plan]', 'Plan id (optional when only one plan waits)')
+      .option('--step <numbers>', `Only these steps, e.g. 1,3; ${also}`, stepNumbers)
+      .addHelpText(
+        'after',
+        `${examples(
+          ['kronos plans', 'which plans wait'],
+          [`kronos ${name}`, 'the only one that waits'],
+          [`kronos ${name} gpu-29537 --step 1,3`, 'two steps of it'],
+        )}\n\nThe first answer on the log counts. Exit status 1: too late, or nothing of it waits any more.`,
+      )
+      .action(async (planId: string | undefined, options: AnswerOptions) =>
+        (await import('../commands/operator.ts')).answerPlan(shell, name, planId, options),
+      );
+
+  const stops = [
+    ['cancel', 'Cancel released moves; running migrations are aborted'],
+    ['abort', 'Abort running migrations; moves that have not started are cancelled'],
+  ] as const;
+  for (const [name, description] of stops)
+    operatorCommand(program.command(name))
+      .description(description)
+      .argument('<task...>', 'Task ids, as in kronos status')
+      .addHelpText(
+        'after',
+        `${examples(
+          ['kronos status', 'which tasks are in flight'],
+          [`kronos ${name} gpu-29537-s2`, 'one move'],
+        )}\n\nExit status 1: too late, the move has ended.`,
+      )
+      .action(async (tasks: string[], options: OperatorOptions) =>
+        (await import('../commands/operator.ts')).stop(shell, name, tasks, options),
+      );
+
+  operatorCommand(program.command('close'))
+    .description('End a started task that nothing else can end and free its slots; Nova is not called')
+    .argument('<task...>', 'Task ids, as in kronos status')
+    .option('--force', 'Also close a task whose abort was never requested')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos abort gpu-29537-s2', 'first: ask Nova to end it'],
+        ['kronos close gpu-29537-s2 -m "row lost with the database"', 'Nova cannot: end the task in Kronos'],
+      )}\n\nClose only what Nova no longer works on: while it still does, the move no longer counts towards the limits.\nExit status 1: too late, the move has ended.`,
+    )
+    .action(async (tasks: string[], options: CloseOptions) =>
+      (await import('../commands/operator.ts')).close(shell, tasks, options),
+    );
+
+  addressed(program.command('evaluate'))
+    .description('Take a snapshot and decide now, without waiting for the next cycle')
+    .option('--all', 'All aggregates in scope')
+    .option('--wait <duration>', 'Wait this long for the decision; 0: only ask', '60s')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos evaluate', 'what would be decided now'],
+        ['kronos evaluate -a gpu --wait 0', 'ask, and do not wait'],
+      )}\n\nGates hold as in any cycle: pauses and cooldowns are not passed. Exit status 1: no decision came in time.`,
+    )
+    .action(async (options: EvaluateOptions) => (await import('../commands/evaluate.ts')).evaluate(shell, options));
+
+  quarantineCommands(program, shell);
+
+  const log = program.command('log').description('Repair the event log');
+  withOutput(withConfig(log.command('skip')))
+    .description('Skip an event that cannot be read, so that its aggregate is planned again')
+    .argument('<sequence>', 'Sequence of the event on the log, or a range: 12-40')
+    .requiredOption('-r, --reason <text>', 'Reason, recorded on the log')
+    .option('--force', 'Skip an event that a newer version of Kronos may read')
+    .addHelpText(
+      'after',
+      examples([
+        'OS_NATS__USER=custodian kronos log skip 4711 --reason "garbage, change 42"',
+        'kronos status names the event',
+      ]),
+    )
+    .action(async (text: string, options: SkipOptions) =>
+      (await import('../commands/log.ts')).skip(shell, text, options),
+    );
+}
+
+function quarantineCommands(program: Command, shell: Shell): void {
+  const quarantine = program.command('quarantine').description('List, set and release quarantines of VMs');
+
+  withOutput(withAggregate(withConfig(quarantine.command('list'))))
+    .description('List the VMs in quarantine, with reason and end')
+    .addHelpText('after', examples(['kronos quarantine list', 'all of them']))
+    .action(async (options: QuarantineListOptions) =>
+      (await import('../commands/quarantine.ts')).quarantineList(shell, options),
+    );
+
+  withAggregate(
+    operatorCommand(quarantine.command('add')),
+    'Aggregate of the VM (default: found in the newest snapshots)',
+  )
+    .description('Quarantine a VM for a time, or until it is released')
+    .argument('<vm>', 'Uuid or name of the server')
+    .option('--for <duration>', 'Duration: 3600, 90m, 2d (default: until released)')
+    .addHelpText(
+      'after',
+      examples(
+        ['kronos quarantine add db-7 --for 8h -m "backup window"', 'by name, for a while'],
+        ['kronos quarantine add 6d1f0d5e-8a34-4a4c-8d3b-0a4a3d2a7b11', 'by uuid, until released'],
+      ),
+    )
+    .action(async (vm: string, options: QuarantineAddOptions) =>
+      (await import('../commands/quarantine.ts')).quarantineAdd(shell, vm, options),
+    );
+
+  operatorCommand(quarantine.command('release'))
+    .description('Release VMs from quarantine')
+    .argument('<vm...>', 'Uuids or names of servers')
+    .addHelpText('after', examples(['kronos quarantine release db-7', 'it may be moved again']))
+    .action(async (vms: string[], options: OperatorOptions) =>
+      (await import('../commands/quarantine.ts')).quarantineRelease(shell, vms, options),
+    );
+}

@@ -1,0 +1,92 @@
+import { families } from '@kronos/contracts/names';
+import { type Command, Option } from 'commander';
+import type { PlanOptions, PlansOptions } from '../commands/plan.ts';
+import type { StatusOptions } from '../commands/status.ts';
+import type { TapOptions } from '../commands/tap.ts';
+import { DEFAULT_FAMILIES } from '../families.ts';
+import type { Shell } from '../shell.ts';
+import { examples } from './help.ts';
+import { repeated, wholeNumber, withAggregate, withConfig, withOutput } from './shared.ts';
+
+/** Commands that show what is there and what happens. */
+export function seeCommands(program: Command, shell: Shell): void {
+  withOutput(withConfig(program.command('status')))
+    .description('Show health, current activity and pending work')
+    .option('--wait <duration>', 'Wait until all is well, at most this long', '0')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos status', 'one screen'],
+        ['FORCE_COLOR=1 watch -c kronos status', 'again and again'],
+        ['kronos status --wait 2m', 'after a start or an upgrade'],
+        ['kronos status -o json | jq .alarms', 'for monitoring'],
+      )}\n\nExit status: 0 all is well, 1 there is something to look at.`,
+    )
+    .action(async (options: StatusOptions) => (await import('../commands/status.ts')).status(shell, options));
+
+  withOutput(withAggregate(withConfig(program.command('plans'))))
+    .description('List recent plans and their outcome')
+    .option('-s, --since <time>', 'Start at this time: 1d, 2h, 12:30, all', '1d')
+    .addHelpText(
+      'after',
+      examples(['kronos plans', 'of the last day'], ['kronos plans --since all', 'all there ever were']),
+    )
+    .action(async (options: PlansOptions) => (await import('../commands/plan.ts')).plans(shell, options));
+
+  planCommands(program, shell);
+
+  withAggregate(withConfig(program.command('tap')))
+    .description('Follow observations, decisions, results and commands as they happen')
+    .argument('[families...]', `Subjects: ${families.join(', ')} (default: ${DEFAULT_FAMILIES.join(', ')})`)
+    .option('-t, --type <types...>', 'Only messages of these types; part of a name is enough')
+    .option('--vm <text>', 'Only messages about this VM: uuid, name, or part of them')
+    .option('-s, --since <time>', 'Begin in the past: 10m, 2h, 12:30, 2026-03-01T12:30Z, or all')
+    .option('--end', 'End after the last stored message')
+    .option('--raw', 'Print whole messages as JSON, one per line')
+    .addHelpText(
+      'after',
+      examples(
+        ['kronos tap', 'follow from now on, until Ctrl-C'],
+        ['kronos tap --since 1h --end', 'what happened in the last hour'],
+        ['kronos tap results --type failed --since 1d --end', 'failed migrations of a day'],
+        ['kronos tap --vm db-7 --since all --end', 'everything that ever happened to a VM'],
+        ['kronos tap plans --raw | jq .data.reason.text', 'for scripts'],
+      ),
+    )
+    .action(async (wanted: string[], options: TapOptions) =>
+      (await import('../commands/tap.ts')).tap(shell, wanted, options),
+    );
+}
+
+function planCommands(program: Command, shell: Shell): void {
+  const plan = withOutput(program.command('plan'))
+    .description('Plan offline from a file, or show a plan')
+    .option('--cluster <file>', 'Cluster file: policies, hosts, VMs and groups as JSON (docs/cli.md)')
+    .option('--snapshot <file>', 'Recorded snapshot')
+    .option('-k, --max-migrations <n>', 'Budget; required with --cluster', wholeNumber('--max-migrations'))
+    .addOption(
+      new Option('--mode <mode>', 'Spread the load, or pack it on few hosts (--cluster)').choices(['spread', 'pack']),
+    )
+    .addOption(new Option('--planner <name>', 'Plan with this planner (default: search)').choices(['search', 'greedy']))
+    .option('--set <option=value>', 'Set an option of kronos.conf that decisions read; repeatable', repeated)
+    .option('--cooldowns <file>', 'Start from a cooldowns.json (--snapshot)')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos plan --cluster mine.json -k 20', 'what Kronos would move'],
+        ['kronos plan --cluster mine.json -k 20 --mode pack -o json', 'empty hosts instead'],
+        ['kronos plan --snapshot case/snapshots/gpu/FILE.json', 'decide on one recorded snapshot'],
+        ['kronos plan show', 'the newest plan'],
+        ['kronos plan show gpu-29537', 'this plan'],
+      )}\n\nNothing is read but the file and nothing is moved: it needs no configuration and no NATS.`,
+    )
+    .action(async (options: PlanOptions) => (await import('../commands/plan.ts')).planOffline(shell, options));
+
+  withOutput(withAggregate(withConfig(plan.command('show'))))
+    .description('Show a plan, its steps, their reasons and their outcome')
+    .argument('[plan]', 'Plan id (default: the newest)')
+    .addHelpText('after', examples(['kronos plan show', 'the newest plan'], ['kronos plan show gpu-29537', 'this one']))
+    .action(async (id: string | undefined, options: PlansOptions) =>
+      (await import('../commands/plan.ts')).planShow(shell, id, options),
+    );
+}

@@ -1,0 +1,107 @@
+import type { Command } from 'commander';
+import type { ArchiveOptions } from '../commands/archive.ts';
+import type { ConfigCheckOptions } from '../commands/config.ts';
+import type { InitOptions } from '../commands/init.ts';
+import type { ProvisionOptions } from '../commands/provision.ts';
+import { answer } from '../output.ts';
+import type { Shell } from '../shell.ts';
+import { kronosVersion } from '../version.ts';
+import { examples } from './help.ts';
+import { type OutputOption, withConfig, withOutput } from './shared.ts';
+
+const versions = { kronos: kronosVersion, node: process.versions.node };
+
+/** Commands that set an installation up. */
+export function setUpCommands(program: Command, shell: Shell): void {
+  program
+    .command('init')
+    .description('Inspect a cloud and its Prometheus, and write kronos.conf and policies.yaml')
+    .option('--cloud <name>', 'Cloud in clouds.yaml (default: $OS_CLOUD)')
+    .option('--clouds-file <file>', 'Path of clouds.yaml (default: as openstackclient finds it)')
+    .option('--prometheus <url>', 'URL of Prometheus; without it only evacuation and affinity repair are configured')
+    .option('--nats <url>', 'URL of NATS', 'nats://127.0.0.1:4222')
+    .option('--to <directory>', 'Directory for both files', '.')
+    .option('--force', 'Overwrite files that exist')
+    .addHelpText(
+      'after',
+      examples([
+        'kronos init --cloud prod --prometheus http://prometheus:9090',
+        'write both files into this directory and check them',
+      ]),
+    )
+    .action(async (options: InitOptions) => (await import('../commands/init.ts')).init(options, shell));
+
+  const config = program.command('config').description('Check the configuration, or print a sample of it');
+  withOutput(withConfig(config.command('check')))
+    .description(
+      'Validate both files, connect to everything, and judge every query as the scorer does (also kronos-test-config)',
+    )
+    .addHelpText(
+      'after',
+      `${examples(['kronos config check', 'before the first start, and after each change'])}\n\nExit status: 0 when nothing failed, 1 otherwise.`,
+    )
+    .action(async (options: ConfigCheckOptions) => (await import('../commands/config.ts')).configCheck(shell, options));
+  config
+    .command('sample')
+    .description('Print kronos.conf with every option, its meaning and its default')
+    .option('--policies', 'Print a sample policies.yaml instead')
+    .addHelpText('after', examples(['kronos config sample > kronos.conf', 'begin without kronos init']))
+    .action(async (options: { policies?: boolean }) =>
+      (await import('../commands/config.ts')).configSampleCommand(shell, options),
+    );
+
+  withOutput(withConfig(program.command('provision')))
+    .description('Create or update the streams, durables and buckets in NATS, and name the log; idempotent')
+    .option('--new-log', 'State that the log is used as it is, whatever was seen of it before')
+    .option('--for-restore', 'Leave the log empty for kronos archive restore')
+    .option('-m, --comment <text>', 'Record a reason (with --new-log)')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos provision', 'create what is missing, and give the log its installation id'],
+        ['kronos provision --for-restore', 'before kronos archive restore, on an empty server'],
+        ['kronos provision --new-log -m "the archive is lost too"', 'begin without memory'],
+      )}\n\nExit status 1: refused, or checkpoints or snapshots have seen another log or more\nof this one: state which it is with --new-log or kronos archive restore.`,
+    )
+    .action(async (options: ProvisionOptions) => (await import('../commands/provision.ts')).provision(shell, options));
+
+  archiveCommands(program, shell);
+
+  withOutput(program.command('version'))
+    .description('Print the versions of Kronos and Node')
+    .addHelpText('after', examples(['kronos version -o json', 'for scripts']))
+    .action(async (options: OutputOption) =>
+      answer(shell, options, versions, () => `kronos ${versions.kronos} (node ${versions.node})\n`),
+    );
+}
+
+function archiveCommands(program: Command, shell: Shell): void {
+  const archive = program.command('archive').description("Verify or restore the ledger's copy of the event log");
+  withOutput(archive.command('verify'))
+    .description('Check the chain of an archive: every event, and each file against the previous one')
+    .argument('<directory>', 'Archive directory: [ledger] archive_dir, or a copy of it')
+    .addHelpText(
+      'after',
+      `${examples([
+        'kronos archive verify /var/lib/kronos/archive',
+        'is it whole?',
+      ])}\n\nExit status 1: something in it was changed, reordered or is missing: the file\nand the place are named. A cut right behind a batch of events at its end cannot\nbe seen: look at how far it reaches.`,
+    )
+    .action(async (directory: string, options: ArchiveOptions) =>
+      (await import('../commands/archive.ts')).archiveVerify(shell, directory, options),
+    );
+
+  withOutput(withConfig(archive.command('restore')))
+    .description('Restore an archive to an empty NATS server, event by event')
+    .argument('<directory>', 'Archive directory: [ledger] archive_dir, or a copy of it')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos provision --for-restore', 'first: the empty streams'],
+        ['kronos archive restore /backup/archive', 'then, with every service stopped'],
+      )}\n\nIt needs the NATS user restorer, who may publish all that was on the log:\nOS_NATS__USER=restorer OS_NATS__PASSWORD=... kronos archive restore ...\nA log that holds anything else is refused. An interrupted restore goes on where\nit stopped. Tasks that had not ended are put back on the work queue. The log then\ngoes on under a new installation id: services wait for that when it ends before\nwhat they have seen.\nExit status 1: refused, or the archive is not whole: then nothing is written.`,
+    )
+    .action(async (directory: string, options: ArchiveOptions) =>
+      (await import('../commands/archive.ts')).archiveRestore(shell, directory, options),
+    );
+}

@@ -1,0 +1,74 @@
+import { DEFAULT_CONFIG_FILE } from '@kronos/config/defaultFile';
+import type { Command } from 'commander';
+import { Option } from 'commander';
+import { UsageError } from '../errors.ts';
+import { isService } from './services.ts';
+
+/** What every command that reads the configuration takes. */
+export type ConfigOption = { readonly config?: string };
+
+/** Where kronos.conf is when `--config` does not say. */
+export const CONFIG_VARIABLE = 'KRONOS_CONFIG';
+
+export const withConfig = (command: Command): Command =>
+  command.option(
+    '-c, --config <file>',
+    `Path of kronos.conf (default: $${CONFIG_VARIABLE}, else ${DEFAULT_CONFIG_FILE})`,
+  );
+
+/** `kronos -c FILE COMMAND` is `kronos COMMAND -c FILE`. */
+export function globalConfig(program: Command): void {
+  withConfig(program).hook('preAction', (_, action) => {
+    const { config } = program.opts<ConfigOption>();
+    if (config === undefined || isService(action.name())) return;
+    if (!action.options.some(({ long }) => long === '--config'))
+      throw new UsageError(`kronos ${action.name()} reads no kronos.conf`, 'Leave --config out.');
+    if (action.opts<ConfigOption>().config !== undefined)
+      throw new UsageError('--config is given twice', 'Give it before or after the command.');
+    action.setOptionValue('config', config);
+  });
+}
+
+/** For options that may be given several times. */
+export const repeated = (value: string, previous: readonly string[] = []): string[] => [...previous, value];
+
+/** The aggregates that a command is about; absent: all in scope, or the only one. */
+export type AggregateOption = { readonly aggregate?: readonly string[] };
+
+export const withAggregate = (command: Command, text = 'Only this aggregate; repeatable'): Command =>
+  command.option('-a, --aggregate <name>', text, repeated);
+
+/** The forms in which a command prints its answer. */
+export const formats = ['table', 'wide', 'json', 'yaml'] as const;
+export type OutputOption = { readonly output?: (typeof formats)[number]; readonly json?: boolean };
+
+export const withOutput = (command: Command): Command =>
+  command
+    .addOption(new Option('-o, --output <format>', 'Print as').choices(formats))
+    .addOption(new Option('--json', 'The same as -o json').conflicts('output'));
+
+/** What every command of a person takes. */
+export type OperatorOptions = ConfigOption & OutputOption & { readonly comment?: string };
+
+export const operatorCommand = (command: Command): Command =>
+  withOutput(withConfig(command).option('-m, --comment <text>', 'Reason, recorded on the log'));
+
+/** A whole number from `least` on. */
+export const wholeNumber =
+  (option: string, least = 0) =>
+  (text: string): number => {
+    if (/^\d{1,9}$/.test(text) && Number(text) >= least) return Number(text);
+    throw new UsageError(`${option} takes a whole number from ${least} on, not ${JSON.stringify(text)}`);
+  };
+
+/** Numbers of steps: `2`, `1,3`; repeatable. */
+export const stepNumbers = (value: string, previous: readonly number[] = []): number[] => [
+  ...previous,
+  ...value.split(',').map((text) => {
+    if (/^[1-9]\d{0,6}$/.test(text.trim())) return Number(text);
+    throw new UsageError(
+      `--step takes numbers of steps, not ${JSON.stringify(value)}`,
+      'Write --step 2 or --step 1,3.',
+    );
+  }),
+];

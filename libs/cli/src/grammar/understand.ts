@@ -1,0 +1,128 @@
+import { type Command, Option } from 'commander';
+import type { ExplainOptions } from '../commands/explain.ts';
+import type { RecordOptions } from '../commands/record.ts';
+import type { ReplayOptions } from '../commands/replay.ts';
+import type { Shell } from '../shell.ts';
+import { examples } from './help.ts';
+import { operatorCommand, repeated, stepNumbers, withAggregate, withConfig, withOutput } from './shared.ts';
+
+/** Commands that say why, and what if. */
+export function understandCommands(program: Command, shell: Shell): void {
+  explainCommands(program, shell);
+
+  withOutput(withAggregate(withConfig(program.command('replay'))))
+    .description('Run recorded decisions again and compare them, or run them with changed options')
+    .argument('[directory]', 'Recorded directory (default: the running system)')
+    .option(
+      '-s, --since <time>',
+      'Start at this time: 2h, 12:30, 2026-03-01T12:30Z, all (default: the oldest snapshot)',
+    )
+    .option('-u, --until <time>', 'End at this time')
+    .option('--strict', 'Treat differences to another planner version as failures')
+    .option('--set <option=value>', 'What-if: change an option, such as engine.cooldown=0; repeatable', repeated)
+    .addOption(new Option('--planner <name>', 'What-if: use this planner').choices(['search', 'greedy']))
+    .option('--policies <file>', 'What-if: use this policies.yaml')
+    .option('--cooldowns <file>', 'Cooldowns at the start (default: cooldowns.json of the directory)')
+    .option('--what-if', 'What-if: execute every plan immediately, change nothing else')
+    .option('--moves', 'List every simulated move')
+    .option('--chart <file>', 'Draw recorded and simulated imbalance and moves into an SVG file')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos replay --since 1d', 'is every decision of a day what the log says?'],
+        ['kronos replay case', 'the same for a recorded directory'],
+        ['kronos replay --since 1d --set engine.cooldown=0 --chart a.svg', 'what if there were no cooldown?'],
+        ['kronos replay case --policies other.yaml --planner greedy', 'other thresholds, another planner'],
+      )}\n\nExit status: 0 every decision is identical (what-if: it ran); 1 one differs or could not be\nrun again, or the recording was changed; 2 the command was not understood.`,
+    )
+    .action(async (directory: string | undefined, options: ReplayOptions) =>
+      (await import('../commands/replay.ts')).replayCommand(shell, directory, options),
+    );
+
+  withAggregate(operatorCommand(program.command('record')))
+    .description('Take a snapshot that is never planned, or copy a time range into a directory')
+    .option('--to <directory>', 'Write readable files into a directory, with the log of the aggregates')
+    .option(
+      '-s, --since <time>',
+      'With --to: copy the snapshots since this time instead of taking one now: 2h, 12:30, all',
+    )
+    .option('-u, --until <time>', 'With --since: copy up to this time')
+    .option('--anonymize', 'With --to: replace names and ids consistently')
+    .option('--wait <duration>', 'Wait this long for the snapshot', '60s')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos record', 'take a snapshot of every aggregate now, onto the stream'],
+        ['kronos record -a gpu --to case', 'one of gpu, into the directory case'],
+        ['kronos record --to case --since 2h --anonymize', 'the last two hours, to hand in'],
+        ['kronos replay case', 'run its decisions again'],
+      )}\n\nA recording holds no secret. It needs the scorer for a snapshot now, and nobody for a range.`,
+    )
+    .action(async (options: RecordOptions) => (await import('../commands/record.ts')).record(shell, options));
+}
+
+function explainCommands(program: Command, shell: Shell): void {
+  const explain = program
+    .command('explain')
+    .description('Show why a VM moved, or why nothing did, by running a recorded decision again');
+  const sub = (name: string, description: string): Command =>
+    withOutput(
+      withAggregate(
+        withConfig(explain.command(name))
+          .description(description)
+          .option(
+            '--at <time>',
+            'Explain the last decision at or before this time: 10m, 12:30, 2026-03-01T12:30Z (default: now)',
+          )
+          .option('--in <directory>', 'Read a recorded directory instead of the running system'),
+      ),
+    );
+
+  sub('cycle', 'Show the result of a cycle: what blocked it, policies, refusals')
+    .addHelpText(
+      'after',
+      examples(
+        ['kronos explain cycle', 'why nothing moves now'],
+        ['kronos explain cycle --at 2h', 'what it was two hours ago'],
+      ),
+    )
+    .action(async (options: ExplainOptions) => (await import('../commands/explain.ts')).explainCycle(shell, options));
+
+  sub('plan', 'Show the quality of a plan and the reason for each step')
+    .argument('[plan]', 'Plan id (default: the last plan)')
+    .option(
+      '--step <numbers>',
+      'Show these steps in full: why this VM, why this destination, why no other',
+      stepNumbers,
+    )
+    .addHelpText(
+      'after',
+      examples(
+        ['kronos explain plan gpu-29537', 'the whole plan'],
+        ['kronos explain plan gpu-29537 --step 2', 'one step'],
+      ),
+    )
+    .action(async (planId: string | undefined, options: ExplainOptions) =>
+      (await import('../commands/explain.ts')).explainPlan(shell, planId, options),
+    );
+
+  sub('vm', 'Show why a VM moves or stays')
+    .argument('<vm>', 'Uuid or name of the server')
+    .addHelpText(
+      'after',
+      examples(
+        ['kronos explain vm db-7', 'why it stays, or where it goes'],
+        ['kronos explain vm db-7 --at 12:30', 'and then?'],
+      ),
+    )
+    .action(async (vm: string, options: ExplainOptions) =>
+      (await import('../commands/explain.ts')).explainVm(shell, vm, options),
+    );
+
+  sub('host', 'Show the VMs of a host and why it gains or loses VMs')
+    .argument('<host>', 'Nova service host')
+    .addHelpText('after', examples(['kronos explain host compute-07', 'what it holds and what happens to it']))
+    .action(async (host: string, options: ExplainOptions) =>
+      (await import('../commands/explain.ts')).explainHost(shell, host, options),
+    );
+}

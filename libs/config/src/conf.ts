@@ -1,0 +1,82 @@
+import { readFileSync } from 'node:fs';
+import { UNASSIGNED } from '@kronos/contracts/names';
+import { DEFAULT_CONFIG_FILE } from './defaultFile.ts';
+import { ConfigError, type Problem } from './errors.ts';
+import type { Config } from './options.ts';
+import { resolveConfig } from './resolve.ts';
+import { ENVIRONMENT, type Role, type Source } from './source.ts';
+
+export interface LoadInput {
+  /** kronos.conf. Absent: {@link DEFAULT_CONFIG_FILE}, and if there is none, the environment alone. */
+  readonly file?: string | undefined;
+  /** Usually process.env. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Who asks: decides which options must be complete and which secret files are opened. */
+  readonly role: Role;
+  /** Reads a file as text; throws when it cannot. Default: the file system. */
+  readonly readFile?: (path: string) => string;
+}
+
+export interface Read {
+  readonly config: Config;
+  /** Where each option that is set was set, by `section.option`. */
+  readonly sources: ReadonlyMap<string, Source>;
+  readonly problems: readonly Problem[];
+  /** What to add to the problems, if there are any: that there is no file. */
+  readonly missing: readonly Problem[];
+}
+
+/**
+ * Reads kronos.conf, the environment and secret files, without policies.
+ *
+ * @throws ConfigError when the file cannot be read
+ */
+export function readConf(input: LoadInput): Read {
+  const readFile = readerOf(input);
+  const file = input.file ?? DEFAULT_CONFIG_FILE;
+  const missing: Problem[] = [];
+  let text = '';
+  try {
+    text = readFile(file);
+  } catch (error) {
+    if (input.file !== undefined || !isMissing(error)) throw new ConfigError([unreadable(file, null, error)]);
+    // The environment may say everything; when it does not, this is the reason.
+    missing.push({
+      file,
+      line: null,
+      option: null,
+      problem: 'the file is not there',
+      remedy: 'Name yours with --config FILE, or begin with the sample that kronos config sample prints.',
+    });
+  }
+  return { ...resolveConfig({ file, text, env: input.env, role: input.role, readFile }), missing };
+}
+
+/** The configuration for a role that reads no policies. @throws ConfigError with every problem at once */
+export function loadConf(input: LoadInput): Config {
+  const { config, problems, missing } = readConf(input);
+  if (problems.length > 0) throw new ConfigError([...missing, ...problems]);
+  return config;
+}
+
+/** What this installation balances: the configured aggregates, and the pool where it is included. */
+export const scopeOf = ({ engine }: Pick<Config, 'engine'>): string[] => [
+  ...engine.aggregates,
+  ...(engine.includeUnassignedHosts ? [UNASSIGNED] : []),
+];
+
+export const readerOf = ({ readFile }: LoadInput): ((path: string) => string) =>
+  readFile ?? ((path) => readFileSync(path, 'utf8'));
+
+const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';
+
+export function unreadable(file: string, source: Source | null, error: unknown): Problem {
+  const why =
+    error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unknown reason';
+  const named =
+    source === null
+      ? ''
+      : `, named by ${source.option} (${source.file === ENVIRONMENT ? source.file : `${source.file}:${source.line}`}),`;
+  const remedy = isMissing(error) ? 'Create it, or name the right one.' : 'Let this process read it.';
+  return { file, line: null, option: null, problem: `the file${named} cannot be read (${why})`, remedy };
+}
