@@ -3,8 +3,10 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['{libs,services,test,scripts}/**/*.{unit,int,e2e}.test.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // Far beyond what a test takes: they end only what hangs, also on a machine that is busy with other work.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: 120_000 } },
     // Two cores carry the tests and the servers they start.
     maxWorkers: 2,
   },

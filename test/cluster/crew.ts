@@ -1,6 +1,8 @@
 /** A whole installation on three NATS servers with three copies of everything, and a cloud with fifty servers to be moved. */
+
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { until } from '@kronos/clock/testing';
 import { streamNames } from '@kronos/contracts';
 import { type ClusterNode, type FoundServer, type NatsServer, startNatsCluster } from '@kronos/eventlog/testing';
 import { breaches } from '@kronos/executor/testing';
@@ -155,12 +157,9 @@ function crew(sim: Sim, servers: readonly NatsServer[], kronos: Installation, ex
       .split('\n')
       .filter((line) => line.startsWith('{'))
       .map((line) => JSON.parse(line) as Record<string, unknown>);
-  const until = async (what: string, condition: () => Promise<boolean>, limitMs = 60_000): Promise<void> => {
-    for (const end = performance.now() + limitMs; performance.now() < end; ) {
-      if (await condition().catch(() => false)) return;
-      await new Promise((resolve) => setTimeout(resolve, 200));
-    }
-    throw new Error(`waited ${limitMs} ms for ${what}:\n${await complaints()}`);
+  const comes = async (what: string, condition: () => Promise<boolean>): Promise<void> => {
+    const holds = () => condition().catch(() => false);
+    await until(holds, 180_000, async () => `${what}:\n${await complaints()}`);
   };
   const started = async (): Promise<string[]> =>
     (await Promise.all(['scorer', 'planner', 'executor', 'ledger'].map(lines)))
@@ -181,7 +180,7 @@ function crew(sim: Sim, servers: readonly NatsServer[], kronos: Installation, ex
     return tasks.every((task) => over.has(task));
   };
   const level = () =>
-    until('all copies of the log to be level', async () => {
+    comes('all copies of the log to be level', async () => {
       const { cluster } = await info();
       return cluster?.replicas?.length === 2 && cluster.replicas.every((r) => r.current && r.lag === undefined);
     });
@@ -212,7 +211,7 @@ function crew(sim: Sim, servers: readonly NatsServer[], kronos: Installation, ex
     leader,
     level,
     async promote(server: NatsServer) {
-      await until(`${server.name} to lead the log`, async () => {
+      await comes(`${server.name} to lead the log`, async () => {
         if ((await leader()).leader === server) return true;
         const nc = await connect({ servers: servers.map((s) => s.url) });
         await nc.request(
@@ -232,7 +231,7 @@ function crew(sim: Sim, servers: readonly NatsServer[], kronos: Installation, ex
       return found;
     },
     async moving(started: number) {
-      await until('all services to be ready', ready);
+      await comes('all services to be ready', ready);
       disable(LEAVING);
       const count = () => log.events.filter((event) => event.type === 'migration.started').length;
       await log.until(`${started} moves under way`, () => count() >= started, 90_000);
@@ -244,7 +243,7 @@ function crew(sim: Sim, servers: readonly NatsServer[], kronos: Installation, ex
       await log.until('an end of every task', () => finished(released(log.events)), 120_000);
       const tasks = released(log.events);
       const found = await check(tasks);
-      await until('all services to be ready again', ready);
+      await comes('all services to be ready again', ready);
       await level();
       // Life goes on: one more host is emptied, by the same processes.
       disable([LAST]);
@@ -260,7 +259,7 @@ function crew(sim: Sim, servers: readonly NatsServer[], kronos: Installation, ex
         if (event.type === 'migration.failed' && !event.data.retryPending)
           found.push(`${event.data.taskId}: ${event.data.errorType} ${event.data.reason.text}`);
       // The ack comes after the result.
-      await until(
+      await comes(
         'an empty work queue',
         async () => (await asked((jsm) => jsm.streams.info(streamNames.migrations))).state.messages === 0,
       );

@@ -1,3 +1,4 @@
+import { systemClock } from '@kronos/clock';
 import { type ClusterNode, findNatsServer } from '@kronos/eventlog/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Crew, openCrew } from './crew.ts';
@@ -59,8 +60,9 @@ else
       const { leader, followers } = await kronos.leader();
       const [follower] = followers;
       await Promise.all([leader.kill(), follower?.kill()]);
-      // Longer than the ack wait, and than the cloud takes for the moves: the executors lose every delivery.
-      await new Promise((resolve) => setTimeout(resolve, 15_000));
+      // How long the fault lasts: longer than the ack wait, and than the cloud takes for the moves, so that the executors lose
+      // every delivery.
+      await systemClock.sleep(15_000);
       await Promise.all([leader.restart(), follower?.restart()]);
       expect(await kronos.aftermath()).toEqual([]);
     });

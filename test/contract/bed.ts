@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { until } from '@kronos/clock/testing';
 import { z } from 'zod';
 import type { CloudUnderTest } from './cloud.ts';
 import { passwordBody, send } from './wire.ts';
@@ -43,11 +44,8 @@ export async function openBed(): Promise<CloudUnderTest> {
       .object({ services: z.array(z.object({ host: z.string(), state: z.string() })) })
       .parse(await call('GET', `${COMPUTE}/os-services?binary=nova-compute`, 'compute 2.96')).services;
   const reports = async (host: string, wanted: 'up' | 'down'): Promise<void> => {
-    const end = Date.now() + PATIENCE_MS;
-    while (!(await services()).some((each) => each.host === host && each.state === wanted)) {
-      if (Date.now() > end) throw new Error(`${host} did not come ${wanted}`);
-      await new Promise((resolve) => setTimeout(resolve, 500));
-    }
+    const seen = async () => (await services()).some((each) => each.host === host && each.state === wanted);
+    await until(seen, PATIENCE_MS, `${host} to come ${wanted}`);
   };
   const names = (await services()).map((each) => each.host);
   const foreign = names.find((each) => /^cmp10\d$/.test(each)) ?? null;

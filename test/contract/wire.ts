@@ -1,3 +1,4 @@
+import { until } from '@kronos/clock/testing';
 import { expect } from 'vitest';
 import { z } from 'zod';
 import type { CloudUnderTest } from './cloud.ts';
@@ -146,14 +147,8 @@ export class Wire {
     }
   }
 
-  async until<T>(what: string, find: () => Promise<T | undefined | false>): Promise<T> {
-    const end = Date.now() + this.cloud.patienceMs;
-    for (;;) {
-      const found = await find();
-      if (found !== undefined && found !== false) return found;
-      if (Date.now() > end) throw new Error(`waited in vain: ${what}`);
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+  until<T>(what: string, find: () => Promise<T | undefined | false>): Promise<T> {
+    return until(find, this.cloud.patienceMs, what) as Promise<T>;
   }
 
   liveMigrate(id: string, host: string | null, version = NEWEST): Promise<Answer> {

@@ -9,4 +9,4 @@ it('the alerts fire when they should and stay quiet when they should', async (co
   if (promtool === null) return context.skip('there is no promtool, and its package cannot be downloaded');
   const cwd = fileURLToPath(new URL('../../deploy/prometheus', import.meta.url));
   await promisify(execFile)(promtool, ['test', 'rules', 'alerts.test.yml'], { cwd });
-}, 180_000);
+});

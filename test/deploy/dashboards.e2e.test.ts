@@ -35,8 +35,8 @@ describe.skipIf(prometheus === null)('the dashboards, against services at work',
       address: new URL(url).host,
     }));
     server = await startPrometheus(prometheus ?? '', targets, ['--enable-feature=exemplar-storage']);
-    await world.until('a balanced cloud', settled, 120_000);
-  }, 180_000);
+    await world.until('a balanced cloud', settled);
+  });
   afterAll(async () => {
     await server?.stop();
     await world?.close();
@@ -59,7 +59,7 @@ describe.skipIf(prometheus === null)('the dashboards, against services at work',
       if (answer !== null) empty.push(`${name}: ${answer.error ?? 'no data'}\n  ${filled(expr)}`);
     }
     expect(empty).toEqual([]);
-  }, 120_000);
+  });
 
   it.each([
     'kronos_cycle_duration_seconds_bucket',
@@ -75,7 +75,7 @@ describe.skipIf(prometheus === null)('the dashboards, against services at work',
       };
       return answer.data.flatMap(({ exemplars }) => exemplars.map(({ labels }) => labels.trace_id));
     };
-    await expect.poll(ask, { timeout: 20_000 }).toContainEqual(expect.stringMatching(/^[0-9a-f]{32}$/));
+    await expect.poll(ask).toContainEqual(expect.stringMatching(/^[0-9a-f]{32}$/));
   });
 
   it('every metric that a dashboard shows is one that the services give', () => {

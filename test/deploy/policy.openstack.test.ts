@@ -2,9 +2,9 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { until } from '@kronos/clock/testing';
 import { freePorts } from '@kronos/eventlog/testing';
 import { type AuthOptions, createNova, createPlacement, createSession } from '@kronos/openstack';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -90,20 +90,19 @@ async function endGroup({ pid }: ChildProcess): Promise<void> {
     }
   };
   signal('SIGTERM');
-  for (let i = 0; i < 40 && signal(0); i++) await delay(250);
-  signal('SIGKILL');
-  for (let i = 0; i < 40 && signal(0); i++) await delay(250);
+  await until(() => !signal(0), 10_000).catch(() => signal('SIGKILL'));
+  await until(() => !signal(0), 60_000, `the end of process group ${pid}`);
 }
 
-async function answers(url: string): Promise<void> {
-  for (let i = 0; i < 240; i++) {
-    try {
-      if ((await fetch(url)).status < 500) return;
-    } catch {}
-    await delay(250);
-  }
-  throw new Error(`${url} did not come up`);
-}
+const answers = (url: string): Promise<true> =>
+  until(
+    async () => {
+      const answer = await fetch(url).catch(() => null);
+      return answer !== null && answer.status < 500;
+    },
+    60_000,
+    `an answer of ${url}`,
+  );
 
 type Account = Pick<AuthOptions, 'authType' | 'username' | 'password'> & Partial<AuthOptions>;
 const admin: Account = { authType: 'password', username: 'admin', password: 'secret', projectName: 'admin' };
@@ -268,7 +267,7 @@ describe('credentials of Kronos on a real OpenStack', () => {
     expect(await nova.liveMigrate({ serverId: id, host: 'cmp2' }, { checkSend: () => null })).toMatchObject({
       outcome: 'accepted',
     });
-    for (let i = 0; i < 120 && (await nova.getServer(id)).host !== 'cmp2'; i++) await delay(500);
+    await until(async () => (await nova.getServer(id)).host === 'cmp2');
     expect(await nova.getServer(id)).toMatchObject({ host: 'cmp2', status: 'ACTIVE' });
   });
 

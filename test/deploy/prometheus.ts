@@ -2,8 +2,8 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { accessSync, constants, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { until } from '@kronos/clock/testing';
 import { freePorts } from '@kronos/eventlog/testing';
 
 const run = promisify(execFile);
@@ -73,11 +73,12 @@ export async function startPrometheus(
     if (child.exitCode === null && child.kill('SIGTERM')) await gone;
     rmSync(directory, { recursive: true, force: true });
   };
-  for (let i = 0; i < 100; i++) {
-    const answer = await fetch(`${url}/-/ready`).catch(() => null);
-    if (answer?.ok === true) return { url, stop };
-    await delay(100);
+  const ready = async () => (await fetch(`${url}/-/ready`).catch(() => null))?.ok;
+  try {
+    await until(ready, 60_000, 'prometheus to be ready');
+  } catch (error) {
+    await stop();
+    throw error;
   }
-  await stop();
-  throw new Error('prometheus did not become ready');
+  return { url, stop };
 }

@@ -1,8 +1,9 @@
 // What Kronos writes to NATS for a cloud of a given size, as JSON: node test/deploy/sizing.ts [HOSTSxVMS] [CYCLES]
+
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { until } from '@kronos/clock/testing';
 import { streamNames } from '@kronos/contracts';
 import { demoPolicies, type Sim } from '@kronos/simcloud';
 import { demoConfig } from '../../libs/cli/src/demo/files.ts';
@@ -32,8 +33,7 @@ try {
       if (problem === undefined) types[message.type] = (types[message.type] ?? 0) + 1;
   };
   follow().catch(() => {});
-  const end = Date.now() + 180_000;
-  while ((types['cycle.decided'] ?? 0) < Number(cycles) && Date.now() < end) await delay(250);
+  await until(() => (types['cycle.decided'] ?? 0) >= Number(cycles), 180_000, `${cycles} decisions`);
   const bytes: Record<string, unknown> = {};
   for (const stream of [streamNames.log, streamNames.snapshots, 'OBJ_kronos-snapshots', 'OBJ_kronos-details'])
     bytes[stream] = await kronos.log.usage(stream);

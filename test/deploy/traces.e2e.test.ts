@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '@kronos/clock/testing';
 import { freePorts } from '@kronos/eventlog/testing';
 import { attributes, spans } from '@kronos/telemetry';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -49,10 +49,10 @@ describe.skipIf(jaeger === undefined)('traces, stored in Jaeger as deploy/compos
     writeFileSync(join(directory, 'jaeger.yaml'), config);
     store = spawn(jaeger ?? '', ['--config', join(directory, 'jaeger.yaml')], { stdio: 'ignore' });
     url = `http://127.0.0.1:${http}`;
-    for (let i = 0; i < 100 && !(await fetch(`${url}/api/services`).catch(() => null))?.ok; i++) await delay(100);
+    await until(async () => (await fetch(`${url}/api/services`).catch(() => null))?.ok, 60_000, 'jaeger to answer');
     world = await openWorld({ env: { OS_TELEMETRY__OTLP_ENDPOINT: `http://127.0.0.1:${otlp}` } });
-    await world.until('a balanced cloud', settled, 150_000);
-  }, 200_000);
+    await world.until('a balanced cloud', settled);
+  });
   afterAll(async () => {
     await world?.close();
     store?.kill('SIGTERM');
@@ -66,11 +66,12 @@ describe.skipIf(jaeger === undefined)('traces, stored in Jaeger as deploy/compos
     const query = `${url}/api/traces?service=kronos-executor&tags=${tags}`;
     let trace: Trace | undefined;
     const services = () => new Set(Object.values(trace?.processes ?? {}).map(({ serviceName }) => serviceName));
-    // The exporters send in batches, five seconds at the latest.
-    for (let i = 0; i < 60 && services().size < 4; i++) {
+    // The exporters send in batches.
+    const complete = async () => {
       trace = ((await (await fetch(query)).json()) as { data: Trace[] }).data[0];
-      await delay(500);
-    }
+      return services().size === 4;
+    };
+    await until(complete, 60_000, () => `spans of four services; there are those of ${[...services()].join(', ')}`);
     expect([...services()].toSorted()).toEqual(['kronos-executor', 'kronos-ledger', 'kronos-planner', 'kronos-scorer']);
     const mine = trace?.spans.filter(({ tags: given }) =>
       given.every(({ key, value }) => key !== attributes.taskId || value === taskId),
@@ -84,5 +85,5 @@ describe.skipIf(jaeger === undefined)('traces, stored in Jaeger as deploy/compos
     ];
     console.log(Object.fromEntries(stages.map((stage) => [stage, seconds.get(stage)])));
     for (const stage of stages) expect(seconds.get(stage), stage).toBeGreaterThan(0);
-  }, 60_000);
+  });
 });

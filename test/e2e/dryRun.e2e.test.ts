@@ -20,5 +20,5 @@ describe('a default installation (dry_run)', () => {
     }
     expect(world.events.filter((e) => e.type.startsWith('migration.'))).toEqual([]);
     expect(await world.migrations()).toEqual([]);
-  }, 90_000);
+  });
 });

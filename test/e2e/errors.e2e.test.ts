@@ -50,7 +50,7 @@ describe('what goes wrong at the start gives one clear error', () => {
   it('services refuse to start on streams that are not provisioned, and say how to mend it', async () => {
     for (const service of ['scorer', 'planner', 'executor', 'ledger'])
       isClear(await run([service, '--config', file]), 'KRONOS_LOG', 'kronos provision');
-  }, 60_000);
+  });
 
   it('config check reports what is not provisioned', async () => {
     isClear(await run(['config', 'check', '--config', file]), /failed +NATS/, 'kronos provision');
@@ -120,7 +120,7 @@ describe('what goes wrong at the start gives one clear error', () => {
           'no NATS server answers at 127.0.0.1:9',
           /\[nats\] servers/,
         );
-    }, 120_000);
+    });
 
     it.each([
       [

@@ -56,7 +56,7 @@ describe('SIGKILL of one service at several moments', () => {
         for (const child of world.stage.processes.get(service) ?? []) child.kill('SIGKILL');
         world.stage.start(service);
       }
-      await world.until('a balanced cloud', settled, 120_000);
+      await world.until('a balanced cloud', settled);
       await assertOnce(world);
     },
     200_000,

@@ -98,5 +98,5 @@ describe('tracing', () => {
     expect(roots.map((s) => s.service)).toEqual(['kronos-scorer']);
     const task = trace.find((s) => s.name === 'executor.task');
     expect(task?.attributes['kronos.server.id']).toMatch(/^[0-9a-f-]{36}$/);
-  }, 120_000);
+  });
 });

@@ -33,7 +33,7 @@ export function watch(installation: Installation): Watch {
   follow().catch(() => {});
   return {
     events,
-    async until(what, condition, limitMs = 60_000) {
+    async until(what, condition, limitMs = 180_000) {
       const met = await new Promise<boolean>((resolve) => {
         const timer = setTimeout(() => finish(false), limitMs);
         const look = () => {
@@ -115,11 +115,14 @@ export const released = (events: readonly LogEvent[]): string[] =>
     e.type === 'cycle.decided' && e.data.release === 'released' ? (e.data.plan?.steps.map((s) => s.taskId) ?? []) : [],
   );
 
-/** Nothing is in flight, and the last two decisions found nothing to do after something was done. */
+/**
+ * Something was done, nothing is in flight, and the last two decisions found the aggregate balanced. Other quiet decisions do
+ * not count: while VMs cool down no legal move may be left, and more moves follow.
+ */
 export function settled(events: readonly LogEvent[]): boolean {
   const tasks = released(events);
   const over = ended(events);
   if (tasks.length === 0 || tasks.some((t) => !over.has(t))) return false;
   const decisions = events.filter((e) => e.type === 'cycle.decided').slice(-2);
-  return decisions.length === 2 && decisions.every((e) => e.data.outcome === 'quiet');
+  return decisions.length === 2 && decisions.every((e) => e.data.reason.code === 'balanced');
 }

@@ -1,4 +1,6 @@
 /** The fault matrix: every fault, at every point of a task's life, with one executor and with three. */
+import { systemClock } from '@kronos/clock';
+import { until } from '@kronos/clock/testing';
 import { streamNames, subject } from '@kronos/contracts';
 import { taskConsumerName } from '@kronos/eventlog';
 import { bareConnection, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
@@ -11,6 +13,8 @@ import type { StartOrder } from './process.ts';
 /** Nova's pace, and the waits that belong to it: 60 s are 2 s, so that a busy machine keeps within them. */
 const SPEED = 40;
 export const ACK_WAIT_MS = 1000;
+/** Ends only a cell that cannot hold: a machine that is busy with other work starts a process in minutes. */
+const PATIENCE_MS = 300_000;
 
 export const caps = {
   maxConcurrentMigrations: 2,
@@ -92,7 +96,8 @@ interface Scene {
 
 type Fault = (scene: Scene) => Promise<void>;
 
-const after = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+/** How long a fault lasts: it is to outlast an ack wait, whatever happens meanwhile. */
+const after = (ms: number): Promise<void> => systemClock.sleep(ms);
 
 /** Something that is wrong with the APIs for a while. */
 const outage =
@@ -310,7 +315,7 @@ export async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promi
     const hold = point.stage === 'inPost' ? null : { point: point.stage, serverId: bed.uuid('h1-1') };
     const replicas = Array.from({ length: cell.replicas }, () => start(hold));
     for (const replica of replicas)
-      if ((await replica.report('started', 60_000)) === null) throw new Error('an executor did not start');
+      if ((await replica.report('started', PATIENCE_MS)) === null) throw new Error('an executor did not start');
     let message = '';
     const tasks = await bed.release(moves, {
       edit: (each) => {
@@ -324,9 +329,9 @@ export async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promi
       if (cell.replicas === 1 || cell.fault === 'every executor killed') start(null);
     };
     await fault({ bed, nats, aggregate, target, all: replicas, message, replace, go: () => target.go() });
-    const finals = await bed.finals(tasks, 40_000);
+    const finals = await bed.finals(tasks, PATIENCE_MS);
     const found: string[] = [];
-    const left = await emptied(nats, aggregate, 15_000);
+    const left = await emptied(nats, aggregate, PATIENCE_MS);
     if (left !== null) found.push(left);
     found.push(...breaches(bed.sim, await bed.results(), tasks, caps));
     for (const [i, final] of finals.entries()) {
@@ -350,7 +355,7 @@ export async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promi
 /** The replica that stands at the point. */
 async function standing(replicas: readonly ExecutorProcess[]): Promise<ExecutorProcess> {
   const first = await Promise.race(
-    replicas.map(async (replica) => ((await replica.report('holding', 20_000)) === null ? null : replica)),
+    replicas.map(async (replica) => ((await replica.report('holding', PATIENCE_MS)) === null ? null : replica)),
   );
   if (first === null) throw new Error('no task came to the point');
   return first;
@@ -358,12 +363,9 @@ async function standing(replicas: readonly ExecutorProcess[]): Promise<ExecutorP
 
 /** Waits until the cloud has a request to migrate in hand that it has not answered; any replica may have sent it. */
 async function posting(bed: Bed, replicas: readonly ExecutorProcess[]): Promise<ExecutorProcess> {
-  const until = performance.now() + 20_000;
   const path = `/servers/${bed.uuid('h1-1')}/action`;
-  while (!bed.sim.calls().some((call) => call.path.endsWith(path) && call.status === null)) {
-    if (performance.now() > until) throw new Error('no request came');
-    await after(5);
-  }
+  const inHand = () => bed.sim.calls().some((call) => call.path.endsWith(path) && call.status === null);
+  await until(inHand, PATIENCE_MS, 'a request to migrate that is not answered yet');
   const started = (await bed.results()).find(
     ({ event }) => event.type === 'migration.started' && event.data.serverId === bed.uuid('h1-1'),
   );
@@ -378,26 +380,28 @@ async function posting(bed: Bed, replicas: readonly ExecutorProcess[]): Promise<
  * one of the two may lag for ever: the server wrote that a message was acknowledged, and not that it is gone, or the reverse.
  */
 async function emptied(nats: NatsServer, aggregate: string, withinMs: number): Promise<string | null> {
-  const until = performance.now() + withinMs;
   const tasks = subject('migrations', aggregate);
   const raw = await bareConnection(nats.url);
   const api = async (name: string, body: object): Promise<unknown> =>
     (await raw.request(`$JS.API.${name}`, JSON.stringify(body))).json();
+  let left = '';
+  const empty = async () => {
+    const stream = await api(`STREAM.INFO.${streamNames.migrations}`, { subjects_filter: tasks });
+    const { state } = stream as { state: { subjects?: Readonly<Record<string, number>> } };
+    const stored = state.subjects?.[tasks] ?? 0;
+    const durable = await api(`CONSUMER.INFO.${streamNames.migrations}.${taskConsumerName(aggregate)}`, {});
+    const { num_pending: pending, num_ack_pending: held } = durable as {
+      num_pending: number;
+      num_ack_pending: number;
+    };
+    left = `${stored} messages are left on the work queue, ${pending} to be delivered, ${held} held`;
+    return stored === 0 || (pending === 0 && held === 0);
+  };
   try {
-    for (;;) {
-      const stream = await api(`STREAM.INFO.${streamNames.migrations}`, { subjects_filter: tasks });
-      const { state } = stream as { state: { subjects?: Readonly<Record<string, number>> } };
-      const stored = state.subjects?.[tasks] ?? 0;
-      const durable = await api(`CONSUMER.INFO.${streamNames.migrations}.${taskConsumerName(aggregate)}`, {});
-      const { num_pending: pending, num_ack_pending: held } = durable as {
-        num_pending: number;
-        num_ack_pending: number;
-      };
-      if (stored === 0 || (pending === 0 && held === 0)) return null;
-      if (performance.now() > until)
-        return `${stored} messages are left on the work queue, ${pending} to be delivered, ${held} held`;
-      await after(50);
-    }
+    return await until(empty, withinMs).then(
+      () => null,
+      () => left,
+    );
   } finally {
     await raw.close();
   }

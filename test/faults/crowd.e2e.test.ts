@@ -1,3 +1,4 @@
+import { until } from '@kronos/clock/testing';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import type { TaskOptions } from '@kronos/executor';
 import { type Bed, breaches, type Move, smallCloud, startBed } from '@kronos/executor/testing';
@@ -52,9 +53,7 @@ function start(
   return process;
 }
 
-it('nats-server restarted in the middle of 50 running moves: nothing is lost, nothing is done twice', {
-  timeout: 180_000,
-}, async () => {
+it('nats-server restarted in the middle of 50 running moves: nothing is lost, nothing is done twice', async () => {
   const scene = await setUp(10, 6);
   const { bed, nats } = scene;
   const wide = {
@@ -73,7 +72,7 @@ it('nats-server restarted in the middle of 50 running moves: nothing is lost, no
   const tasks = await bed.release(moves);
   const begun = async (): Promise<number> =>
     (await bed.results()).filter(({ event }) => event.type === 'migration.started').length;
-  while ((await begun()) < 50) await new Promise((resolve) => setTimeout(resolve, 50));
+  await until(async () => (await begun()) >= 50, 120_000);
   await nats.kill();
   const underWay = bed.sim.migrations().filter(({ status }) => status !== 'completed').length;
   await nats.restart();
@@ -108,9 +107,7 @@ async function dying(scene: Awaited<ReturnType<typeof setUp>>, point: string, mo
 describe('a task that ends every executor', () => {
   const poison = { server: 'h1-1', from: 'h1', to: 'h2' };
 
-  it('in its pre-flight is a dead letter, and none of those is that waited beside it and never began', {
-    timeout: 200_000,
-  }, async () => {
+  it('in its pre-flight is a dead letter, and none of those is that waited beside it and never began', async () => {
     const scene = await setUp(4, 3);
     const beside = ['h2-1', 'h3-1', 'h4-1', 'h2-2', 'h3-2', 'h4-2'].map((server) => ({
       server,
@@ -124,16 +121,14 @@ describe('a task that ends every executor', () => {
     expect(killed).toBe(4);
   });
 
-  it('is a dead letter when it is the only task', { timeout: 200_000 }, async () => {
+  it('is a dead letter when it is the only task', async () => {
     const scene = await setUp(2, 1);
     const { finals, killed } = await dying(scene, 'checking', [poison]);
     expect(finals[0]).toMatchObject({ type: 'migration.failed', data: { errorType: 'DeadLetter', started: false } });
     expect(killed).toBe(4);
   });
 
-  it('while Nova migrates is a dead letter, and what came to wait for its slot is not', {
-    timeout: 200_000,
-  }, async () => {
+  it('while Nova migrates is a dead letter, and what came to wait for its slot is not', async () => {
     const scene = await setUp(3, 1);
     const { bed } = scene;
     bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
@@ -146,7 +141,7 @@ describe('a task that ends every executor', () => {
   });
 });
 
-it('tasks that wait make room for those that they wait for', { timeout: 120_000 }, async () => {
+it('tasks that wait make room for those that they wait for', async () => {
   const scene = await setUp(4, 2);
   const { bed } = scene;
   start(scene, { concurrency: 2, options: { putOffMs: 6000 } });

@@ -4,6 +4,7 @@
  * time, what the processes make of it is not. Exit code 1 when anything that must hold did not.
  */
 import { parseArgs } from 'node:util';
+import { systemClock } from '@kronos/clock';
 import { startNatsServer } from '@kronos/eventlog/testing';
 import { breaches, type Move, smallCloud, startBed } from '@kronos/executor/testing';
 import { random } from '@kronos/projections/testing';
@@ -28,7 +29,8 @@ const pick = <T>(from: readonly T[]): T => {
   if (found === undefined) throw new RangeError('nothing to pick from');
   return found;
 };
-const after = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+/** How long a fault lasts, and the time between two faults. */
+const after = (ms: number): Promise<void> => systemClock.sleep(ms);
 
 const HOSTS = 6;
 const aggregate = `soak-${process.pid}`;

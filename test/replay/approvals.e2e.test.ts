@@ -83,7 +83,7 @@ it('a plan that waits is approved in part, rejected, left to expire, and approve
   expect((await fetch(`${at.stage.cloudUrl}/acts`, { method: 'POST', body: JSON.stringify(act) })).status).toBe(200);
   expect((await cli('approve', fourth.id, '--json')).json).toMatchObject({ effect: 'done' });
   const tasks = fourth.steps.map(({ taskId }) => taskId);
-  await at.until('all moves of the plan', allEnded(tasks), 120_000);
+  await at.until('all moves of the plan', allEnded(tasks));
   const refused = at.events.find((e) => e.type === 'migration.failed' && e.data.taskId === locked.taskId);
   expect(refused).toMatchObject({ data: { errorType: 'PreFlightError', started: false, retryPending: false } });
   const migrations: readonly MigrationRecord[] = await at.migrations();
@@ -91,4 +91,4 @@ it('a plan that waits is approved in part, rejected, left to expire, and approve
   const moved = at.events.filter((e) => e.type === 'migration.completed').length;
   expect(moved).toBeGreaterThan(1);
   expect(migrations.filter(({ status }) => status === 'completed')).toHaveLength(moved);
-}, 300_000);
+});

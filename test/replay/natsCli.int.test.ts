@@ -15,11 +15,11 @@ if (command === null)
     'The commands of docs/nats.md were NOT run with the nats command: there is none here (node scripts/goTools.mjs builds it with Go). natsRequests.int.test.ts makes the same requests with the client library.',
   );
 
-describe.skipIf(command === null)('docs/nats.md with the real nats command', { timeout: 60_000 }, () => {
+describe.skipIf(command === null)('docs/nats.md with the real nats command', () => {
   let world: NatsDocsWorld;
   beforeAll(async () => {
     world = await openNatsDocsWorld();
-  }, 120_000);
+  });
   afterAll(() => world?.close());
 
   const options = () => ({

@@ -122,7 +122,7 @@ describe('the requests behind docs/nats.md', () => {
     world = await openNatsDocsWorld();
     nc = await connect({ servers: world.natsUrl });
     jsm = await jetstreamManager(nc);
-  }, 120_000);
+  });
   afterAll(async () => {
     await nc?.close();
     await world?.close();

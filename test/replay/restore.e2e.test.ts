@@ -94,7 +94,7 @@ describe('a running system whose NATS server is lost with all its data', () => {
     });
     await kill(stage, ['scorer', 'planner', 'executor']);
     const last = await before.lastSequence(streamNames.log);
-    await expect.poll(async () => (await verifyArchive(directory)).last, { timeout: 20_000 }).toBe(last);
+    await expect.poll(async () => (await verifyArchive(directory)).last).toBe(last);
     await kill(stage, ['ledger']);
     await first.until('the end of the log', (events) => events.length >= last);
     const inFlight = released(first.events).filter((task) => !ended(first.events).has(task));
@@ -123,16 +123,16 @@ describe('a running system whose NATS server is lost with all its data', () => {
     const after = watch({ ...stage, log });
     for (const service of services) stage.start(service);
     await after.until('the moves that were in flight', (events) => inFlight.every((task) => ended(events).has(task)));
-    await after.until('a balanced cloud', settled, 120_000);
+    await after.until('a balanced cloud', settled);
     const moves = released(after.events).length;
     await disturb(stage);
-    await after.until('more moves', (events) => released(events).length > moves && settled(events), 120_000);
+    await after.until('more moves', (events) => released(events).length > moves && settled(events));
     // The last word of the moves that went on.
     await kill(stage, ['scorer', 'planner', 'executor']);
 
     assertOnce(after.events, await cloud<MigrationRecord>(stage, 'migrations'));
     const end = await log.lastSequence(streamNames.log);
-    await expect.poll(async () => (await verifyArchive(directory)).last, { timeout: 20_000 }).toBe(end);
+    await expect.poll(async () => (await verifyArchive(directory)).last).toBe(end);
     const stored = log.copy();
     for await (const event of readArchive(directory)) {
       const { value } = (await stored[Symbol.asyncIterator]().next()) as { value: typeof event };

@@ -33,7 +33,7 @@ it('services that run while the log is wiped wait until a person states which lo
   const { config } = loadConfig({ file: stage.configFile, env: {}, role: 'cli' });
   const servers = [...config.nats.servers];
   await world.until('a decision', (events) => events.some((event) => event.type === 'cycle.decided'));
-  await expect.poll(() => stage.log.lastSequence(streamNames.checkpoints), { timeout: 20_000 }).toBeGreaterThan(1);
+  await expect.poll(() => stage.log.lastSequence(streamNames.checkpoints)).toBeGreaterThan(1);
   const { installations } = await readIdentity(stage.log);
   const processes = [...stage.processes.values()].flat();
 
@@ -54,7 +54,7 @@ it('services that run while the log is wiped wait until a person states which lo
 
   for (const service of ['planner', 'executor', 'ledger'] as const)
     await expect
-      .poll(async () => (await readiness(world as World, service)).checks.identity, { timeout: 60_000 })
+      .poll(async () => (await readiness(world as World, service)).checks.identity)
       .toMatchObject({ ok: false, reason: expect.stringContaining(`of installation ${installations[0]?.id}`) });
   expect(await decisions(log)).toBe(0);
 
@@ -65,8 +65,8 @@ it('services that run while the log is wiped wait until a person states which lo
   expect(said).toMatchObject({ status: 0, out: expect.stringContaining('created    installation') });
   for (const service of ['planner', 'executor', 'ledger'] as const)
     await expect
-      .poll(async () => (await readiness(world as World, service)).checks, { timeout: 60_000 })
+      .poll(async () => (await readiness(world as World, service)).checks)
       .toMatchObject({ identity: { ok: true }, started: { ok: true } });
-  await expect.poll(() => decisions(log as EventLog), { timeout: 60_000 }).toBeGreaterThan(0);
+  await expect.poll(() => decisions(log as EventLog)).toBeGreaterThan(0);
   expect(processes.map((child) => child.exitCode)).toEqual(processes.map(() => null));
-}, 300_000);
+});

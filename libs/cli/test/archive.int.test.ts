@@ -20,7 +20,7 @@ beforeAll(async () => {
   for await (const event of full.log.copy())
     await files.write([{ ...event, storedAt: full.operation.events[event.sequence - 1]?.storedAt ?? 0 }]);
   await files.close();
-}, 120_000);
+});
 afterAll(async () => {
   await full?.close();
   await empty?.close();

@@ -9,7 +9,7 @@ const aggregates = ['gpu'];
 let world: CliWorld;
 beforeAll(async () => {
   world = await openCliWorld({ seed: 4, cycles: 12, hosts: 3, vmsPerHost: 3, planner: 'greedy', aggregates });
-}, 120_000);
+});
 afterAll(() => world?.close());
 
 /** The log folded up to a sequence. */

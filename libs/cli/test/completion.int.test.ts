@@ -75,7 +75,7 @@ for (const name of ['bash', 'zsh'] as const) {
   const there = terminal && runs(name, '-c', 'true');
   if (!there)
     console.warn(`The completion for ${name} was NOT tried: there is no ${terminal ? name : 'script command'}.`);
-  describe.skipIf(!there)(`the completion in a real ${name}`, { timeout: 60_000 }, () => {
+  describe.skipIf(!there)(`the completion in a real ${name}`, () => {
     it('finishes a command', async () => {
       await typed(name, 'kronos sta\t', /kronos status /);
     });

@@ -50,7 +50,7 @@ describe("the operator's NATS user", () => {
         config(user),
         `[engine]\naggregates = gpu, general\nmax_clock_skew = 1000000000\n[nats]\nrequest_timeout = 2\nservers = ${server.url}\nuser = ${user}\npassword = pw-${user}\n[http]\nscorer_port = 0\nplanner_port = 0\nexecutor_port = 0\nledger_port = 0\n`,
       );
-  }, 120_000);
+  });
   afterAll(async () => {
     await server?.stop();
     await rm(directory, { recursive: true, force: true });

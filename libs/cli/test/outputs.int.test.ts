@@ -20,7 +20,7 @@ beforeAll(async () => {
     planner: 'greedy',
   });
   scratch = await mkdtemp(join(tmpdir(), 'kronos-cli-out-'));
-}, 120_000);
+});
 afterAll(async () => {
   await world?.close();
   await rm(scratch, { recursive: true, force: true });

@@ -1,3 +1,4 @@
+import { until } from '@kronos/clock/testing';
 import { streamNames } from '@kronos/contracts';
 import { headers } from '@nats-io/transport-node';
 import {
@@ -19,7 +20,7 @@ import {
   StreamUnavailable,
 } from './errors.ts';
 import { contextFrom } from './headers.ts';
-import { failure, until } from './testing/async.ts';
+import { failure } from './testing/async.ts';
 import { pausedEvent, startedEvent, taskMessage } from './testing/messages.ts';
 import { startProxy } from './testing/proxy.ts';
 import { onEachServer } from './testing/suite.ts';

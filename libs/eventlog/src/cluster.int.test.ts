@@ -1,10 +1,10 @@
+import { until } from '@kronos/clock/testing';
 import { streamNames } from '@kronos/contracts';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterAll, expect, test } from 'vitest';
 import { AppendConflict } from './errors.ts';
 import { connectEventLog } from './index.ts';
-import { until } from './testing/async.ts';
 import { findNatsServer } from './testing/find.ts';
 import { startedEvent, taskMessage, testLimits } from './testing/messages.ts';
 import { type NatsCluster, startNatsCluster } from './testing/server.ts';
@@ -82,4 +82,4 @@ else
     await until(() => new Set(handled).size === 20, 30_000);
     await worker.stop();
     expect(log.healthy().ok).toBe(true);
-  }, 120_000);
+  });

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import { until } from '@kronos/clock/testing';
 import { bucketNames, type ObjectRef, streamNames } from '@kronos/contracts';
 import { jetstream } from '@nats-io/jetstream';
 import { Objm } from '@nats-io/obj';
 import { expect, test } from 'vitest';
 import { AppendRefused, BadObject, LogFull, MissingObject } from './errors.ts';
 import { digestOf } from './objects.ts';
-import { failure, until } from './testing/async.ts';
+import { failure } from './testing/async.ts';
 import { actor, emptySnapshot, testLimits } from './testing/messages.ts';
 import { onEachServer } from './testing/suite.ts';
 

@@ -1,3 +1,4 @@
+import { until } from '@kronos/clock/testing';
 import { bucketNames, families, streamDefinitions, streamNames, subject } from '@kronos/contracts';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect, nanos, PermissionViolationError } from '@nats-io/transport-node';
@@ -6,7 +7,7 @@ import { bucketStream } from './definitions.ts';
 import { NatsRefused } from './errors.ts';
 import type { EventLog } from './index.ts';
 import { accountsConfiguration, appends, loginVariable, permissionsOf, users } from './permissions.ts';
-import { all, failure, take, until } from './testing/async.ts';
+import { all, failure, take } from './testing/async.ts';
 import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage, testLimits } from './testing/messages.ts';
 import type { NatsServer } from './testing/server.ts';
 import { onEachServer } from './testing/suite.ts';

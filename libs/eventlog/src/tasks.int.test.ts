@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { until } from '@kronos/clock/testing';
 import { streamNames } from '@kronos/contracts';
 import { expect, test } from 'vitest';
 import { taskConsumerName } from './definitions.ts';
 import { Held } from './held.ts';
 import { Link } from './link.ts';
-import { failure, until } from './testing/async.ts';
+import { failure } from './testing/async.ts';
 import { actor, startedEvent, taskMessage } from './testing/messages.ts';
 import { startProxy } from './testing/proxy.ts';
 import { type Bench, onEachServer } from './testing/suite.ts';
@@ -389,7 +390,7 @@ onEachServer('tasks', (bench) => {
       const { num_ack_pending } = await jsm.consumers.info(QUEUE, taskConsumerName('gpu'));
       expect(num_ack_pending).toBeLessThanOrEqual(4);
       return given.length >= 300;
-    }, 20_000);
+    });
     expect(most).toBeLessThanOrEqual(3);
     await worker.stop();
     expect(running).toBe(0);

@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { createConnection } from 'node:net';
+import { until } from '@kronos/clock/testing';
 import { type StoredEvent, streamNames, subject } from '@kronos/contracts';
 import { headers } from '@nats-io/transport-node';
 import { expect, test } from 'vitest';
 import { AppendConflict, Closed, InvalidMessage, LogGap } from './errors.ts';
-import { all, failure, take, until } from './testing/async.ts';
+import { all, failure, take } from './testing/async.ts';
 import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage } from './testing/messages.ts';
 import { startProxy } from './testing/proxy.ts';
 import { onEachServer } from './testing/suite.ts';
@@ -280,7 +281,7 @@ onEachServer('views', (bench) => {
       expected = digest.evolve(expected, { sequence: i + 1, storedAt: 0, event: startedEvent(i) });
     expect(view.at().state).toEqual(expected);
     await until(() => view.healthy().ok);
-  }, 60_000);
+  });
 
   test('a cut in the network that nobody reports is noticed, and the view goes on', async () => {
     const { server, log } = await bench.provisioned();

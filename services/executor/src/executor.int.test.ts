@@ -1,3 +1,4 @@
+import { until } from '@kronos/clock/testing';
 import { streamNames, subject } from '@kronos/contracts';
 import { connectEventLog, contextFrom, type EventLog } from '@kronos/eventlog';
 import { bareConnection } from '@kronos/eventlog/testing';
@@ -106,14 +107,6 @@ const attempts = (results: readonly Result[]): readonly string[] =>
     if (event.type === 'migration.failed') return [`${destination} ${event.data.errorType} ${event.data.reason.code}`];
     return [`${destination} ${event.type.replace('migration.', '')}`];
   });
-
-async function until(condition: () => boolean | Promise<boolean>, withinMs = 10_000): Promise<void> {
-  const end = performance.now() + withinMs;
-  while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`not within ${withinMs} ms: ${condition}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
 
 const isRunning = (bed: Bed) => (): boolean => bed.sim.migrations().some((m) => m.status === 'running');
 

@@ -34,7 +34,7 @@ const lastArchived = async () => (await verifyArchive(dir)).last;
 /** Has a ledger copy the whole log, and stops it. */
 async function archiveAll(): Promise<void> {
   const ledger = await bed.start({ archive: archive() });
-  await expect.poll(lastArchived, { timeout: 20_000 }).toBe(await bed.log.lastSequence('KRONOS_LOG'));
+  await expect.poll(lastArchived).toBe(await bed.log.lastSequence('KRONOS_LOG'));
   await ledger.stop();
 }
 
@@ -49,17 +49,17 @@ describe('the archive of the ledger', () => {
     await bed.append(randomHistory({ seed: 1, cycles: 60 }));
     const first = await bed.start({ archive: archive() });
     const before = await bed.log.lastSequence('KRONOS_LOG');
-    await expect.poll(lastArchived, { timeout: 15_000 }).toBe(before);
+    await expect.poll(lastArchived).toBe(before);
     await expect.poll(async () => await first.text('/metrics')).toContain(`kronos_archive_sequence ${before}`);
     await first.stop();
 
     await bed.append(randomHistory({ seed: 2, cycles: 30, startMs: Date.now() }));
     const second = await bed.start({ archive: archive() });
-    await expect.poll(lastArchived, { timeout: 15_000 }).toBe(await bed.log.lastSequence('KRONOS_LOG'));
+    await expect.poll(lastArchived).toBe(await bed.log.lastSequence('KRONOS_LOG'));
     const log = testLog('gpu', Date.now());
     log.decided();
     await bed.append(log.events);
-    await expect.poll(lastArchived, { timeout: 15_000 }).toBe(await bed.log.lastSequence('KRONOS_LOG'));
+    await expect.poll(lastArchived).toBe(await bed.log.lastSequence('KRONOS_LOG'));
     expect((await second.get('/readyz')).body).toMatchObject({ checks: { archive: { ok: true } } });
   });
 
@@ -77,7 +77,7 @@ describe('the archive of the ledger', () => {
     const log = testLog('gpu', Date.now());
     log.decided();
     await other.append(log.events);
-    await expect.poll(lastArchived, { timeout: 15_000 }).toBe((last ?? 0) + 1);
+    await expect.poll(lastArchived).toBe((last ?? 0) + 1);
     await expect.poll(async () => (await ledger.get('/api/v1')).body).toMatchObject({ sequence: (last ?? 0) + 1 });
   });
 
@@ -119,7 +119,7 @@ describe('the archive of the ledger', () => {
     const aside = (await readdir(dir)).filter((name) => name.startsWith('set-aside-'));
     expect(aside).toEqual([`set-aside-unnamed-${archived.last}`]);
     expect(await verifyArchive(join(dir, aside[0] ?? ''))).toEqual(archived);
-    await expect.poll(lastArchived, { timeout: 15_000 }).toBe(await other.log.lastSequence('KRONOS_LOG'));
+    await expect.poll(lastArchived).toBe(await other.log.lastSequence('KRONOS_LOG'));
   });
 
   it('of another log is not written over, where nothing shows it but the archive itself', async () => {
@@ -141,7 +141,7 @@ describe('the archive of the ledger', () => {
       .poll(async () => (await ledger.get('/readyz')).body)
       .toMatchObject({ checks: { archive: { ok: false } } });
     await rmdir(obstacle);
-    await expect.poll(lastArchived, { timeout: 15_000 }).toBe(await bed.log.lastSequence('KRONOS_LOG'));
+    await expect.poll(lastArchived).toBe(await bed.log.lastSequence('KRONOS_LOG'));
     await expect
       .poll(async () => (await ledger.get('/readyz')).body)
       .toMatchObject({ checks: { archive: { ok: true } } });

@@ -5,7 +5,7 @@ import { ALL, messageId, type StateCheckpointed, type StoredEvent } from '@krono
 import { canonicalState, fold } from '@kronos/projections';
 import { randomHistory, testLog } from '@kronos/projections/testing';
 import { collectFacts, statusOf } from '@kronos/status';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ledgerBed } from './testing.ts';
 
 let bed: Awaited<ReturnType<typeof ledgerBed>>;
@@ -46,10 +46,9 @@ describe('the ledger', () => {
       expect.objectContaining({ message: 'folding the log from a checkpoint', sequence }),
     );
     // Nothing is written on a checkpoint that is not verified.
-    await vi.waitFor(
-      () => expect(second.lines).toContainEqual(expect.objectContaining({ message: 'the checkpoint is verified' })),
-      { timeout: 20_000 },
-    );
+    await expect
+      .poll(() => second.lines)
+      .toContainEqual(expect.objectContaining({ message: 'the checkpoint is verified' }));
     await second.stop();
     const again = await newestCheckpoint(bed.log, note);
     expect(again && canonicalState(again)).toBe(canonicalState(fold(await stored())));
@@ -147,7 +146,7 @@ describe('a checkpoint that cannot be trusted is noticed and passed over:', () =
         if ((message as StateCheckpointed).data.sequence === 1_000_000) return true;
       return false;
     };
-    await expect.poll(beyond, { timeout: 10_000 }).toBe(true);
+    await expect.poll(beyond).toBe(true);
     const guard = await openGuard({ log: bed.log, clock: systemClock, snapshotsOf: [], needsLedger: false });
     expect(guard.problem).toMatch(/the checkpoint of gpu has seen event 1000000/);
     guard.close();

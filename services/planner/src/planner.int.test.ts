@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from '@kronos/clock';
+import { until } from '@kronos/clock/testing';
 import { checkClock } from '@kronos/connect';
 import {
   type Actor,
@@ -16,7 +17,7 @@ import { type Sketch, snapshotOf } from '@kronos/placement/testing';
 import { aggregateState, folding, type LogState } from '@kronos/projections';
 import { createLogger } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createPlanner, type Planner } from './loop.ts';
 
 const AGGREGATE = 'gpu';
@@ -144,7 +145,7 @@ describe('planners on a real nats-server', () => {
   const state = () => aggregateState(view.at().state, AGGREGATE);
 
   /** Waits until the folded log fulfils the condition. */
-  async function until(condition: () => boolean, of = view): Promise<void> {
+  async function untilFolded(condition: () => boolean, of = view): Promise<void> {
     const changes = of.changes();
     if (condition()) return;
     for await (const _ of changes) if (condition()) return;
@@ -192,7 +193,7 @@ describe('planners on a real nats-server', () => {
     await held.asked;
     await publish(2);
     await planner('fast', evacuating);
-    await until(() => state().plans.get('gpu-2')?.dispatched != null);
+    await untilFolded(() => state().plans.get('gpu-2')?.dispatched != null);
     held.go();
     await slow.close();
     expect((await released()).map((d) => d.data.snapshotId)).toEqual(['gpu-2']);
@@ -219,7 +220,7 @@ describe('planners on a real nats-server', () => {
     await held.asked;
     await publish(2);
     await planner('fast', evacuating);
-    await until(() => state().decided?.cycle === 2);
+    await untilFolded(() => state().decided?.cycle === 2);
     held.go();
     expect(await refused.promise).toBeInstanceOf(AppendConflict);
     expect((await released()).map((d) => d.data.snapshotId)).toEqual(['gpu-2']);
@@ -232,7 +233,7 @@ describe('planners on a real nats-server', () => {
     await held.asked;
     const { sequence } = await log.append(paused());
     held.go();
-    await until(() => state().decided?.cycle === 1);
+    await untilFolded(() => state().decided?.cycle === 1);
     const [decided] = await decisions();
     expect(decided?.data).toMatchObject({ outcome: 'gated', release: 'none', reason: { code: 'paused' } });
     expect(decided?.data.basis).toBeGreaterThanOrEqual(sequence);
@@ -246,7 +247,7 @@ describe('planners on a real nats-server', () => {
     await held.asked;
     late = 120_000;
     held.go();
-    await vi.waitUntil(() => notDecided.includes('too-old'));
+    await until(() => notDecided.includes('too-old'));
     expect(await decisions()).toEqual([]);
   });
 
@@ -265,7 +266,7 @@ describe('planners on a real nats-server', () => {
       }),
     );
     await publish(1);
-    await vi.waitUntil(() => notDecided.includes('too-old'));
+    await until(() => notDecided.includes('too-old'));
     expect(await decisions()).toEqual([]);
   });
 
@@ -273,7 +274,7 @@ describe('planners on a real nats-server', () => {
     await Promise.all(['p1', 'p2', 'p3', 'p4'].map((name) => planner(name, { dryRun: true })));
     for (let cycle = 1; cycle <= 6; cycle++) {
       await publish(cycle);
-      await until(() => state().decided?.cycle === cycle);
+      await untilFolded(() => state().decided?.cycle === cycle);
     }
     expect((await decisions()).map((d) => d.data.cycle)).toEqual([1, 2, 3, 4, 5, 6]);
     expect((await events()).filter((e) => e.type === 'planner.configured')).toHaveLength(1);
@@ -287,12 +288,12 @@ describe('planners on a real nats-server', () => {
     async (_, byMs, how) => {
       await planner('right', { planTtlSeconds: 60 });
       await publish(1);
-      await until(() => state().plans.get('gpu-1')?.dispatched != null);
+      await untilFolded(() => state().plans.get('gpu-1')?.dispatched != null);
       for (const { close } of open.splice(0)) await close();
       const wrong = await planner('wrong', { planTtlSeconds: 60 }, () => Date.now() + byMs, undefined, true);
       expect(wrong.problems).toEqual([expect.stringMatching(new RegExp(`2(700|699).\\d s ${how}`))]);
       await publish(2);
-      await vi.waitUntil(() => wrong.notDecided.includes('own-clock'));
+      await until(() => wrong.notDecided.includes('own-clock'));
       expect(await decisions()).toHaveLength(1);
       expect((await events()).filter((e) => e.type === 'migration.failed')).toEqual([]);
     },
@@ -302,13 +303,13 @@ describe('planners on a real nats-server', () => {
     let byMs = 0;
     const { notDecided, problems } = await planner('p1', {}, () => Date.now() + byMs, undefined, true);
     await publish(1);
-    await until(() => state().decided?.cycle === 1);
+    await untilFolded(() => state().decided?.cycle === 1);
     byMs = -600_000;
     await publish(2);
-    await vi.waitUntil(() => notDecided.includes('own-clock'));
+    await until(() => notDecided.includes('own-clock'));
     byMs = 0;
     await publish(3);
-    await until(() => state().decided?.cycle === 3);
+    await untilFolded(() => state().decided?.cycle === 3);
     expect(problems).not.toContain(undefined);
     expect(await decisions()).toHaveLength(2);
   });
@@ -316,13 +317,13 @@ describe('planners on a real nats-server', () => {
   it('of replicas with different options the one that started last plans; the other stops and names the options', async () => {
     const first = await planner('first');
     await publish(1);
-    await until(() => state().decided?.cycle === 1);
+    await untilFolded(() => state().decided?.cycle === 1);
     const second = await planner('second', { cooldownSeconds: 60, dryRun: true });
     for (let cycle = 2; cycle <= 5; cycle++) {
       await publish(cycle);
-      await until(() => state().decided?.cycle === cycle);
+      await untilFolded(() => state().decided?.cycle === cycle);
     }
-    await vi.waitUntil(() => first.notDecided.includes('other-options'));
+    await until(() => first.notDecided.includes('other-options'));
     expect(first.yielding()).toEqual([
       expect.stringMatching(
         /^gpu is planned by second, .* engine.cooldown \(0 here, 60 there\), engine.dry_run \(false here, true there\)/,
@@ -338,9 +339,9 @@ describe('planners on a real nats-server', () => {
     await first.close();
     const again = await planner('first');
     await publish(6);
-    await until(() => state().decided?.cycle === 6);
+    await untilFolded(() => state().decided?.cycle === 6);
     await publish(7);
-    await until(() => state().decided?.cycle === 7);
+    await untilFolded(() => state().decided?.cycle === 7);
     expect(again.yielding()).toEqual([]);
     await vi.waitUntil(() => second.yielding().length === 1);
   });
@@ -348,14 +349,14 @@ describe('planners on a real nats-server', () => {
   it('replicas with the same options plan side by side', async () => {
     const all = await Promise.all(['p1', 'p2'].map((name) => planner(name)));
     await publish(1);
-    await until(() => state().decided?.cycle === 1);
+    await untilFolded(() => state().decided?.cycle === 1);
     expect(all.flatMap(({ yielding }) => yielding())).toEqual([]);
   });
 
   it('releases the plan with its event, queues its tasks and says so', async () => {
     await planner('p1');
     await publish(1);
-    await until(() => state().plans.get('gpu-1')?.dispatched != null);
+    await untilFolded(() => state().plans.get('gpu-1')?.dispatched != null);
     const [decided] = await decisions();
     expect(decided?.data).toMatchObject({
       outcome: 'planned',
@@ -374,7 +375,7 @@ describe('planners on a real nats-server', () => {
     // The first planner's work is done by hand up to the release: its options, then the decision.
     await planner('first');
     await publish(1);
-    await until(() => state().plans.get('gpu-1')?.dispatched != null);
+    await untilFolded(() => state().plans.get('gpu-1')?.dispatched != null);
     const all = await events();
     for (const { close } of open.splice(0)) await close();
     const released = all.filter((e) => e.type === 'planner.configured' || e.type === 'cycle.decided');
@@ -394,7 +395,7 @@ describe('planners on a real nats-server', () => {
       await planner('second');
       const otherView = await otherLog.view(folding());
       const dispatched = () => aggregateState(otherView.at().state, AGGREGATE).plans.get('gpu-1')?.dispatched;
-      await until(() => dispatched() != null, otherView);
+      await untilFolded(() => dispatched() != null, otherView);
       expect(dispatched()?.tasks).toBe(2);
       await otherView.close();
     } finally {
@@ -408,9 +409,9 @@ describe('planners on a real nats-server', () => {
   it('a waiting plan keeps the aggregate from being planned, and its approval queues its tasks without another snapshot', async () => {
     await planner('p1', { approval: 'manual' });
     await publish(1);
-    await until(() => state().plans.get('gpu-1')?.state === 'proposed');
+    await untilFolded(() => state().plans.get('gpu-1')?.state === 'proposed');
     await publish(2);
-    await until(() => state().decided?.cycle === 2);
+    await untilFolded(() => state().decided?.cycle === 2);
     expect((await decisions())[1]?.data.outcome).toBe('gated');
     await log.append({
       type: 'plan.approved',
@@ -423,17 +424,17 @@ describe('planners on a real nats-server', () => {
       causationId: null,
       data: { commandId: 'c1', comment: null, planId: 'gpu-1', steps: null },
     });
-    await until(() => state().plans.get('gpu-1')?.dispatched != null);
+    await untilFolded(() => state().plans.get('gpu-1')?.dispatched != null);
     expect(state().plans.get('gpu-1')?.tasks).toHaveLength(2);
   });
 
   it('ends a task that no executor ended, one plan_ttl after it could last be started', async () => {
     await planner('p1', { planTtlSeconds: 60 });
     await publish(1);
-    await until(() => state().plans.get('gpu-1')?.dispatched != null);
+    await untilFolded(() => state().plans.get('gpu-1')?.dispatched != null);
     for (const { close } of open.splice(0)) await close();
     await planner('later', { planTtlSeconds: 60 }, () => Date.now() + 121_000);
-    await until(() => state().recentPlans.some((p) => p.id === 'gpu-1' && p.failed === 2));
+    await untilFolded(() => state().recentPlans.some((p) => p.id === 'gpu-1' && p.failed === 2));
     const failed = (await events()).filter((e) => e.type === 'migration.failed');
     expect(failed.map((e) => [e.data.errorType, e.data.retryPending])).toEqual([
       ['Cancelled', false],
@@ -444,7 +445,7 @@ describe('planners on a real nats-server', () => {
   it('does not end a task that an executor starts while the one before it is ended', async () => {
     await planner('p1', { planTtlSeconds: 60 });
     await publish(1);
-    await until(() => state().plans.get('gpu-1')?.dispatched != null);
+    await untilFolded(() => state().plans.get('gpu-1')?.dispatched != null);
     for (const { close } of open.splice(0)) await close();
     const [first, second] = [1, 2].map((n) => state().tasks.get(taskId('gpu-1', n)));
     if (first === undefined || second === undefined) throw new Error('two tasks were planned');
@@ -484,10 +485,10 @@ describe('planners on a real nats-server', () => {
         },
       }),
     );
-    await until(() => [first, second].some(({ id }) => state().tasks.get(id)?.slot != null));
+    await untilFolded(() => [first, second].some(({ id }) => state().tasks.get(id)?.slot != null));
     // It looks at a snapshot when it is done with the tasks.
     await publish(2);
-    await vi.waitUntil(() => later.notDecided.includes('too-old'));
+    await until(() => later.notDecided.includes('too-old'));
     expect((await events()).filter((e) => e.type === 'migration.failed')).toHaveLength(1);
   });
 });

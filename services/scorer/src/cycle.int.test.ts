@@ -1,4 +1,5 @@
-import { systemClock } from '@kronos/clock';
+import { type Clock, systemClock } from '@kronos/clock';
+import { manualClock, until } from '@kronos/clock/testing';
 import { ALL, type SnapshotTaken } from '@kronos/contracts';
 import { demoCloud } from '@kronos/simcloud';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -15,33 +16,36 @@ interface Running extends Cycle {
   readonly scorer: BedScorer;
   /** Requests of each observation so far. */
   readonly takes: (readonly string[])[];
+  /** How many observations it has ended. */
+  taken(): number;
   stop(): Promise<void>;
 }
-/** For conditions that come soon, on a machine that may be busy. */
-const patient = { timeout: 20_000 };
 
 const running: Running[] = [];
 afterEach(async () => {
   await Promise.all(running.splice(0).map((one) => one.stop()));
 });
 
-const start = (options: ScorerOptions & { readonly intervalMs: number }): Running => {
-  const { name = 'scorer-1' } = options;
+const start = (options: ScorerOptions & { readonly intervalMs: number; readonly clock?: Clock }): Running => {
+  const { name = 'scorer-1', clock = systemClock } = options;
   const scorer = bed.scorer(options);
   const takes: (readonly string[])[] = [];
+  let ends = 0;
   const ending = new AbortController();
   const cycle = createCycle({
     log: bed.log,
     scorer: {
       take: (requests, signal) => {
         takes.push(requests.map((one) => one.id));
-        return scorer.take(requests, signal);
+        return scorer.take(requests, signal).finally(() => {
+          ends += 1;
+        });
       },
     },
     seen: scorer.seen,
     scope: ['general'],
     intervalMs: options.intervalMs,
-    clock: systemClock,
+    clock,
     maxClockSkewMs: 5000,
     instance: name,
     logger: options.logger ?? bed.silent,
@@ -53,6 +57,7 @@ const start = (options: ScorerOptions & { readonly intervalMs: number }): Runnin
     ...cycle,
     scorer,
     takes,
+    taken: () => ends,
     async stop() {
       ending.abort();
       await done;
@@ -97,7 +102,7 @@ describe('the cycle', () => {
     bed.sim.act({ act: 'pauseApi', api: 'compute' });
     try {
       const one = start({ intervalMs: 60_000 });
-      await expect.poll(() => one.takes.length, patient).toBe(1);
+      await expect.poll(() => one.takes.length).toBe(1);
       const from = performance.now();
       await one.stop();
       expect(performance.now() - from).toBeLessThan(1000);
@@ -139,12 +144,23 @@ describe('the cycle', () => {
 });
 
 describe('two scorers', () => {
+  /** Both read one clock, which the test moves: a busy machine does not make either of them late. */
+  const clockAtCycle = (intervalMs: number) => manualClock(Math.ceil(Date.now() / intervalMs) * intervalMs);
+  /** Waits until both have seen the snapshot of the cycle, and neither is observing. */
+  const attended = (both: readonly Running[], cycle: number) =>
+    until(() => both.every((one) => one.scorer.seen.cycle('general') === cycle && one.taken() === one.takes.length));
+
   test('are harmless: one snapshot per cycle, and one of them stands by', async () => {
-    const intervalMs = 1500;
-    const both = [start({ name: 'one', intervalMs }), start({ name: 'two', intervalMs })];
-    await bed.until('five cycles', (all) => cycles(all, 1.5).length >= 5);
-    const numbers = cycles(await bed.taken(), 1.5);
-    expect(numbers).toEqual([...new Set(numbers)]);
+    const intervalMs = 60_000;
+    const clock = clockAtCycle(intervalMs);
+    const both = [start({ name: 'one', intervalMs, clock }), start({ name: 'two', intervalMs, clock })];
+    const first = clock.now() / intervalMs;
+    for (let cycle = first; cycle < first + 5; cycle++) {
+      await attended(both, cycle);
+      clock.advance(intervalMs);
+    }
+    await attended(both, first + 5);
+    expect(cycles(await bed.taken(), 60)).toEqual(Array.from({ length: 6 }, (_, i) => first + i));
     // The one that stands by finds the snapshots there and asks nobody.
     const takes = both.map((one) => one.takes.length).sort((a, b) => a - b);
     expect(takes[0]).toBeLessThanOrEqual(2);
@@ -152,19 +168,22 @@ describe('two scorers', () => {
   });
 
   test('one takes over within half a cycle when the other one ends', async () => {
-    const intervalMs = 1400;
-    const first = start({ name: 'first', intervalMs });
-    await bed.until('a cycle', (all) => cycles(all, 1.4).length >= 1);
-    const second = start({ name: 'second', intervalMs });
-    await bed.until('a cycle with two scorers', (all) => cycles(all, 1.4).length >= 3);
+    const intervalMs = 70_000;
+    const clock = clockAtCycle(intervalMs);
+    const begun = clock.now() / intervalMs;
+    const first = start({ name: 'first', intervalMs, clock });
+    await attended([first], begun);
+    const second = start({ name: 'second', intervalMs, clock });
+    await attended([first, second], begun);
+    clock.advance(intervalMs);
+    await attended([first, second], begun + 1);
     await first.stop();
-    const before = cycles(await bed.taken(), 1.4).length;
-    const taken = await bed.until('cycles of the second', (all) => cycles(all, 1.4).length >= before + 3);
-    const numbers = cycles(taken, 1.4);
-    expect(numbers).toEqual([...new Set(numbers)]);
-    expect(second.takes.length).toBeGreaterThanOrEqual(2);
-    const last = numbers.at(-1) ?? 0;
-    expect(last - (numbers[0] ?? 0)).toBe(numbers.length - 1);
+    // At half of the cycle it has waited long enough.
+    clock.advance(1.5 * intervalMs);
+    await attended([second], begun + 2);
+    clock.advance(intervalMs / 2);
+    await attended([second], begun + 3);
+    expect(cycles(await bed.taken(), 70)).toEqual([0, 1, 2, 3].map((i) => begun + i));
   });
 });
 
@@ -173,7 +192,7 @@ describe("an operator's request", () => {
 
   test('is answered at once, between two cycles', async () => {
     const one = start({ intervalMs: 3_600_000 });
-    await expect.poll(() => one.takes.length, patient).toBe(1);
+    await expect.poll(() => one.takes.length).toBe(1);
     await bed.request('general', 'evaluate', 'ask-1');
     const taken = await bed.until('the snapshot asked for', (all) => byId(all, 'general-c-ask-1').length > 0);
     expect(byId(taken, 'general-c-ask-1')[0]).toMatchObject({
@@ -194,9 +213,7 @@ describe("an operator's request", () => {
   test('is answered once by two scorers', async () => {
     const both = ['one', 'two'].map((name) => start({ name, intervalMs: 3_600_000 }));
     await bed.request('general', 'record', 'ask-3');
-    await expect
-      .poll(() => both.map((one) => one.scorer.seen.has('general', 'general-c-ask-3')), patient)
-      .toEqual([true, true]);
+    await expect.poll(() => both.map((one) => one.scorer.seen.has('general', 'general-c-ask-3'))).toEqual([true, true]);
     expect(byId(await bed.taken(), 'general-c-ask-3')).toHaveLength(1);
   });
 

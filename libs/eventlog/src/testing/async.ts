@@ -1,14 +1,5 @@
 import { expect } from 'vitest';
 
-/** Waits until the condition holds. */
-export async function until(condition: () => boolean | Promise<boolean>, withinMs = 10_000): Promise<void> {
-  const end = performance.now() + withinMs;
-  while (!(await condition())) {
-    if (performance.now() > end) expect.fail('the condition did not come to hold in time');
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
 /** The first `count` items of an iteration. */
 export async function take<T>(items: AsyncIterable<T>, count: number): Promise<T[]> {
   const taken: T[] = [];

@@ -1,4 +1,5 @@
 /** Plans for an executor to carry out, put on the log and on the work queue as the planner does it, and what came of them. */
+import { until } from '@kronos/clock/testing';
 import {
   type LogEvent,
   type LogEventOf,
@@ -126,21 +127,24 @@ export async function openPlans(setup: {
       }
       return found;
     },
-    async finals(tasks, withinMs = 20_000) {
-      const until = performance.now() + withinMs;
-      for (;;) {
-        // The server may be away: that is what some tests are about.
-        const seen = await plans.results().catch(() => []);
+    async finals(tasks, withinMs = 60_000) {
+      let seen: readonly Result[] = [];
+      const found = () => {
         const finals = seen.map(({ event }) => event).filter(isFinal);
-        const found = tasks.map((id) => finals.find((event) => event.data.taskId === id));
-        if (found.every((event) => event !== undefined)) return found;
-        if (performance.now() > until) {
-          const missing = tasks.filter((_, i) => found[i] === undefined);
-          const last = seen.map(({ event }) => `${event.type} ${event.data.taskId}/${event.data.attempt}`);
-          throw new Error(`no final result in ${withinMs} ms: ${missing.join(', ')}; on the log: ${last.join('; ')}`);
-        }
-        await new Promise((resolve) => setTimeout(resolve, 40));
-      }
+        return tasks.map((id) => finals.find((event) => event.data.taskId === id));
+      };
+      const look = async () => {
+        // The server may be away: that is what some tests are about.
+        seen = await plans.results().catch(() => []);
+        const finals = found();
+        return finals.every((event) => event !== undefined) && finals;
+      };
+      const missing = () => {
+        const without = tasks.filter((_, i) => found()[i] === undefined);
+        const last = seen.map(({ event }) => `${event.type} ${event.data.taskId}/${event.data.attempt}`);
+        return `a final result of ${without.join(', ')}; on the log: ${last.join('; ')}`;
+      };
+      return await until(look, withinMs, missing);
     },
   };
   return plans;

@@ -179,7 +179,7 @@ export async function openStand(options: StandOptions): Promise<Stand> {
       if (message === undefined) throw new Error(`no snapshot of ${aggregate}`);
       return log.getSnapshot(message);
     },
-    async until(what, condition, withinMs = 15_000) {
+    async until(what, condition, withinMs = 120_000) {
       const timeout = AbortSignal.timeout(withinMs);
       const found: SnapshotTaken[] = [];
       const late = new Promise<never>((_, reject) => {
