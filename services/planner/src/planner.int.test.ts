@@ -343,7 +343,7 @@ describe('planners on a real nats-server', () => {
     await publish(7);
     await untilFolded(() => state().decided?.cycle === 7);
     expect(again.yielding()).toEqual([]);
-    await vi.waitUntil(() => second.yielding().length === 1);
+    await until(() => second.yielding().length === 1);
   });
 
   it('replicas with the same options plan side by side', async () => {
