@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { canonicalJson } from '@kronos/contracts';
+import { decide, type PlannedCluster, planCluster, plannerVersion } from '@kronos/placement';
+import { z } from 'zod';
+import { largeCluster } from '../bench/clusters.ts';
+import { drawnCluster } from '../property/drawnCluster.ts';
+import { goldens } from './golden.ts';
+
+/** Plans of the drawn clusters; with them every pass and every kind of rule takes part. */
+const DRAWN = 60;
+/** Large enough for the search to follow guides and to anneal. */
+const LARGE = [
+  { hosts: 24, vms: 240, budget: 8 },
+  { hosts: 60, vms: 700, budget: 12 },
+];
+
+/** By name of the input: a digest of the decision or the plan that this planner makes of it. */
+export type PlanSet = Readonly<Record<string, string>>;
+
+const planSetSchema = z.record(z.string(), z.string());
+const releasedSchema = z.record(z.string(), z.string());
+
+const read = <T>(name: string, schema: z.ZodType<T>): T | null => {
+  const file = new URL(`plans/${name}.json`, import.meta.url);
+  return existsSync(file) ? schema.parse(JSON.parse(readFileSync(file, 'utf8'))) : null;
+};
+
+/** Release -> its planner version. */
+export const released = (): Readonly<Record<string, string>> => read('released', releasedSchema) ?? {};
+
+export const setFile = (version: string): URL => new URL(`plans/planner-${version}.json`, import.meta.url);
+
+export const recordedSet = (version: string): PlanSet | null => read(`planner-${version}`, planSetSchema);
+
+/** What this planner makes of every input of the set. */
+export function planSet(): PlanSet {
+  const set: Record<string, string> = {};
+  for (const { file, input } of goldens())
+    for (const planner of ['search', 'greedy'] as const)
+      set[`${file} ${planner}`] = digest(decide({ ...input, options: { ...input.options, planner } }));
+  for (let seed = 1; seed <= DRAWN; seed++) {
+    const { file, budget, restrictToAz } = drawnCluster(seed);
+    set[`drawn ${seed}`] = planned(planCluster(file, { maxMigrations: budget, restrictToAz }));
+  }
+  for (const { hosts, vms, budget } of LARGE)
+    set[`${hosts} hosts, ${vms} VMs`] = planned(
+      planCluster(largeCluster(hosts, vms, 1), { maxMigrations: budget, searchWorkLimit: 3_000_000 }),
+    );
+  return set;
+}
+
+const planned = (plan: PlannedCluster): string => digest(plan);
+
+const digest = (value: unknown): string => createHash('sha256').update(canonicalJson(value)).digest('hex').slice(0, 16);
+
+/** What is to be done about plans that differ from those on record; null: they are the same. */
+export function verdict(
+  recorded: PlanSet | null,
+  made: PlanSet,
+  releases: Readonly<Record<string, string>>,
+): string | null {
+  const write = 'npm run golden:plans';
+  if (recorded === null) return `planner version ${plannerVersion} has no plans on record: run ${write}`;
+  const names = [...new Set([...Object.keys(recorded), ...Object.keys(made)])].sort();
+  const differing = names.filter((name) => recorded[name] !== made[name]);
+  if (differing.length === 0) return null;
+  const some = differing.slice(0, 5).join('; ');
+  const what = `planner version ${plannerVersion} now decides otherwise: ${differing.length} of ${names.length} inputs (${some})`;
+  const release = Object.entries(releases).find(([, version]) => version === plannerVersion)?.[0];
+  return release === undefined
+    ? `${what}. If that is meant, run ${write} and commit the file with the change`
+    : `${what}. Kronos ${release} was released with this version, and its decisions must replay: raise plannerVersion in libs/placement/src/version.ts, then run ${write}`;
+}
