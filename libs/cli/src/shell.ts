@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname, userInfo } from 'node:os';
+import { createInterface } from 'node:readline/promises';
 import { processTerminal, type Terminal } from './terminal.ts';
 
 /** Everything that a command takes from outside. */
@@ -14,6 +15,8 @@ export interface Shell {
   readonly person: string;
   /** Aborted when the person wants an end (Ctrl-C); asked for by commands that run on. */
   readonly interrupted: () => AbortSignal;
+  /** Asks the person a question and gives the answer; null where nobody can answer. */
+  readonly ask: ((question: string) => Promise<string>) | null;
 }
 
 /** The process's own shell. */
@@ -28,7 +31,17 @@ export const processShell = (): Shell => ({
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
     return stop.signal;
   },
+  ask: process.stdin.isTTY === true && process.stderr.isTTY === true ? askPerson : null,
 });
+
+async function askPerson(question: string): Promise<string> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return await lines.question(question);
+  } finally {
+    lines.close();
+  }
+}
 
 /** The person at the keyboard, not the user that sudo made of them. A process without an account has only its number. */
 function userName(env: Shell['env']): string {

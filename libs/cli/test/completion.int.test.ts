@@ -36,7 +36,7 @@ async function typed(name: Name, keys: string, shown: RegExp): Promise<string> {
   const file = join(directory, `kronos.${name}`);
   writeFileSync(file, out);
   const child = spawn('script', ['-qfec', shells[name].start, '/dev/null'], {
-    env: { ...process.env, TERM: 'dumb', PS1: '> ', COLUMNS: '100', HOME: directory },
+    env: { ...process.env, TERM: 'dumb', PS1: '> ', COLUMNS: '100', HOME: directory, HISTFILE: '/dev/null' },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   const exited = new Promise((resolve) => child.once('exit', resolve));

@@ -100,6 +100,25 @@ describe('seeing', () => {
     const { out } = await world.kronos('plans --since all -a gpu --json');
     expect(JSON.parse(out).every((plan: { aggregate: string }) => plan.aggregate === 'gpu')).toBe(true);
   });
+  it.each(['aggregates', 'hosts -a gpu', 'vms -a gpu -o wide', 'tasks --ended -a gpu'])('%s', async (line) => {
+    await golden(line);
+  });
+  it('lists are cut to their filters', async () => {
+    const all = JSON.parse((await world.kronos('vms -a gpu -o json')).out) as { host: string; name: string }[];
+    const [first] = all;
+    const of = JSON.parse((await world.kronos(`vms -a gpu --host ${first?.host} -o json`)).out) as typeof all;
+    expect(of).toEqual(all.filter(({ host }) => host === first?.host));
+    expect(of.length).toBeLessThan(all.length);
+    const tasks = JSON.parse((await world.kronos('tasks --ended -o json')).out) as { serverName: string }[];
+    const name = tasks[0]?.serverName ?? '';
+    const its = JSON.parse((await world.kronos(`tasks --ended --vm ${name} -o json`)).out) as typeof tasks;
+    expect(its).toEqual(tasks.filter(({ serverName }) => serverName === name));
+  });
+  it('asks for the aggregate that was probably meant', async () => {
+    const { status, err } = await world.kronos('hosts -a gpuu');
+    expect([status, err]).toEqual([2, expect.stringContaining('Did you mean "gpu"?')]);
+  });
+
   it('plan show', () => golden(`plan show ${anyPlan().id}`, 'plan-show'));
   it('JSON wherever it is asked for', async () => {
     const lines = [
@@ -234,6 +253,13 @@ describe('understanding', () => {
     expect((await world.kronos(['replay', join(scratch, 'case')])).status).toBe(0);
   });
   it('explain what is not there', () => golden(`explain vm nope --in ${scratch}/case`, 'explain-nope'));
+  it.each([
+    ['host gpu-compute-12', 'gpu-compute-1'],
+    ['vm vm-0-55', 'vm-0-5'],
+  ])('explain %s names what was probably meant', async (line, meant) => {
+    const { status, err } = await world.kronos(`explain ${line} --in ${scratch}/case`);
+    expect([status, err]).toEqual([2, expect.stringContaining(`Did you mean "${meant}`)]);
+  });
   it('explain without the snapshot gives what the log holds, and says so', () =>
     golden(`explain plan ${anyPlan().id}`, 'explain-log-only'));
 });
@@ -259,6 +285,11 @@ describe('acting', () => {
     await golden(`quarantine release ${server?.name}`, 'quarantine-release');
     await golden(`quarantine release ${server?.name}`, 'quarantine-release-again');
     await golden('quarantine add nobody');
+  });
+  it('quarantine of a VM that is not there names the one that was probably meant', async () => {
+    const server = world.operation.snapshots.findLast((s) => s.aggregate === 'gpu')?.servers[0];
+    const { err } = await world.kronos(`quarantine add ${server?.name}x`);
+    expect(err).toContain('Did you mean "');
   });
   it('answers what is over with what it was', async () => {
     await golden('approve nope');

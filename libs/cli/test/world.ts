@@ -16,6 +16,8 @@ export type ShellOptions = {
   readonly columns?: number;
   readonly live?: boolean;
   readonly interrupted?: AbortSignal;
+  /** What the person answers; absent: nobody can answer. */
+  readonly answer?: string;
 };
 
 let ids = 0;
@@ -44,6 +46,13 @@ export function testShell(options: ShellOptions = {}): { shell: Shell; said: () 
     },
     person: 'ada@desk',
     interrupted: () => options.interrupted ?? new AbortController().signal,
+    ask:
+      options.answer === undefined
+        ? null
+        : async (question) => {
+            err += question;
+            return options.answer ?? '';
+          },
   };
   return { shell, said: () => ({ out, err }) };
 }

@@ -18,6 +18,20 @@ export async function newestSnapshot(
   return null;
 }
 
+/** The newest snapshots of these aggregates; without those that the stream no longer has. */
+export async function newestSnapshots(
+  log: Pick<EventLog, 'lastSequenceOf' | 'tail' | 'getSnapshot'>,
+  aggregates: readonly string[],
+): Promise<Snapshot[]> {
+  const found: Snapshot[] = [];
+  for (const aggregate of aggregates) {
+    const taken = await newestSnapshot(log, aggregate);
+    const snapshot = taken === null ? null : await log.getSnapshot(taken).catch(noneIfGone);
+    if (snapshot !== null) found.push(snapshot);
+  }
+  return found;
+}
+
 /** A server as the newest snapshot of its aggregate has it. */
 export type FoundServer = {
   readonly aggregate: string;
@@ -33,12 +47,9 @@ export async function findServers(
   wanted: string,
 ): Promise<FoundServer[]> {
   const found: FoundServer[] = [];
-  for (const aggregate of aggregates) {
-    const taken = await newestSnapshot(log, aggregate);
-    const snapshot: Snapshot | null = taken === null ? null : await log.getSnapshot(taken).catch(noneIfGone);
-    for (const { id, name, host } of snapshot?.servers ?? [])
+  for (const { aggregate, servers } of await newestSnapshots(log, aggregates))
+    for (const { id, name, host } of servers)
       if (id === wanted || name === wanted) found.push({ aggregate, id, name, host });
-  }
   const byId = found.filter((server) => server.id === wanted);
   return byId.length > 0 ? byId : found;
 }

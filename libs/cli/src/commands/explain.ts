@@ -1,9 +1,18 @@
-import type { Decision, Reason } from '@kronos/contracts';
+import type { Decision, Snapshot } from '@kronos/contracts';
 import { type Assumed, type ByPolicy, type DestinationVerdict, reasonMeanings } from '@kronos/placement';
 import { type DamagedMove, skipText } from '@kronos/projections';
-import { type Explained, explainDecision, explainWhere, type History, liveHistory, type Wanted } from '@kronos/replay';
+import {
+  type Explained,
+  explainDecision,
+  explainWhere,
+  type History,
+  liveHistory,
+  NotOnTheLog,
+  type Wanted,
+} from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
+import { didYouMean } from '../nearest.ts';
 import { tellPassedOver, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { openRecording, tellProblems } from '../recordings.ts';
@@ -11,7 +20,7 @@ import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, type Terminal, table } from '../terminal.ts';
 import { parseTime, when } from '../times.ts';
-import { refusals } from './plan.ts';
+import { reasonLine, refusals } from './plan.ts';
 
 export type ExplainOptions = ConfigOption &
   OutputOption &
@@ -53,9 +62,9 @@ export const explainPlan = (shell: Shell, planId: string | undefined, options: E
 export const explainVm = (shell: Shell, vm: string, options: ExplainOptions): Promise<void> =>
   run(shell, options, async (history, wanted) => {
     const is = (id: string, name: string): boolean => id === vm || name === vm;
-    const explained = await explainWhere(history, wanted, {
+    const explained = await where(history, wanted, vm, {
       name: `the VM ${JSON.stringify(vm)}`,
-      inSnapshot: ({ servers }) => servers.some(({ id, name }) => is(id, name)),
+      known: ({ servers }) => servers.flatMap(({ id, name }) => [id, name]),
       onLog: ({ decision }) => mentions(decision, is).length > 0,
     });
     const id = explained.snapshot?.servers.find((server) => is(server.id, server.name))?.id ?? vm;
@@ -67,15 +76,42 @@ export const explainVm = (shell: Shell, vm: string, options: ExplainOptions): Pr
 /** kronos explain host. */
 export const explainHost = (shell: Shell, host: string, options: ExplainOptions): Promise<void> =>
   run(shell, options, async (history, wanted) => {
-    const explained = await explainWhere(history, wanted, {
+    const explained = await where(history, wanted, host, {
       name: `the host ${JSON.stringify(host)}`,
-      inSnapshot: ({ hosts }) => hosts.some(({ name }) => name === host),
+      known: ({ hosts }) => hosts.map(({ name }) => name),
       onLog: ({ decision }) => decision.plan?.steps.some((step) => step.from === host || step.to === host) ?? false,
     });
     await show(shell, options, explained, explained.explanation?.host(host) ?? null, (terminal) =>
       hostText(terminal, explained, host),
     );
   });
+
+/** The decision that knows a VM or a host. @throws NotOnTheLog with the name that was probably meant */
+async function where(
+  history: History,
+  wanted: Wanted,
+  name: string,
+  what: {
+    readonly name: string;
+    readonly known: (snapshot: Snapshot) => readonly string[];
+    readonly onLog: Parameters<typeof explainWhere>[2]['onLog'];
+  },
+): Promise<Explained> {
+  const seen = new Set<string>();
+  try {
+    return await explainWhere(history, wanted, {
+      ...what,
+      inSnapshot(snapshot) {
+        const names = what.known(snapshot);
+        for (const one of names) seen.add(one);
+        return names.includes(name);
+      },
+    });
+  } catch (error) {
+    if (!(error instanceof NotOnTheLog)) throw error;
+    throw new NotOnTheLog(error.message, `${didYouMean(name, [...seen])}${error.remedy}`, error.named);
+  }
+}
 
 async function run(
   shell: Shell,
@@ -125,14 +161,6 @@ const values = (by: ByPolicy): string =>
   Object.entries(by)
     .map(([name, value]) => `${name} ${figure(value)}`)
     .join(', ');
-
-function reasonLine({ text, detail }: Reason): string {
-  const facts = Object.entries(detail ?? {}).map(
-    ([key, value]) =>
-      `${key} ${typeof value === 'string' ? value : typeof value === 'number' ? figure(value) : JSON.stringify(value)}`,
-  );
-  return facts.length === 0 ? text : `${text} (${facts.join(', ')})`;
-}
 
 /** Events before this decision that nobody could read and a custodian skipped. */
 const skipLines = ({ skips }: Explained['state']): string =>
@@ -211,6 +239,21 @@ const troubles = ({ stuck, warnings, evacuations }: Decision): string =>
     ...warnings.map((warning) => `${reasonLine(warning)}\n`),
   ].join('');
 
+/** What one step does, by policy, to its source and to its destination, beside the other steps of the plan. */
+function effectText(step: ReturnType<NonNullable<Explained['explanation']>['step']> | null): string {
+  if (step === null) return '';
+  const { source, destination } = step;
+  const change = (side: typeof source, policy: string): string[] => {
+    const [before, after] = [side.before, side.after].map((by) => figure(by[policy] ?? null, 2));
+    return before === after ? [] : [`${side.host} ${before} -> ${after}`];
+  };
+  return Object.keys(source.before)
+    .map((policy) => ({ policy, changes: [...change(source, policy), ...change(destination, policy)] }))
+    .filter(({ changes }) => changes.length > 0)
+    .map(({ policy, changes }) => `${policy} ${changes.join(', ')}`)
+    .join('; ');
+}
+
 function planText(terminal: Terminal, { explanation, decision }: Explained): string {
   if (decision.plan === null) return 'This decision has no plan: kronos explain cycle says why.\n';
   const plan = explanation?.plan() ?? null;
@@ -226,7 +269,9 @@ function planText(terminal: Terminal, { explanation, decision }: Explained): str
     step.from,
     step.to,
     figure(course.get(step.step) ?? null),
-    step.why === undefined ? '' : reasonLine(step.why),
+    [effectText(explanation?.step(step.step) ?? null), step.why === undefined ? '' : reasonLine(step.why)]
+      .filter((text) => text !== '')
+      .join('; '),
   ]);
   const ended =
     plan?.endedBy === 'work'

@@ -1,18 +1,20 @@
 import { leastSkew, skewProblem } from '@kronos/clock';
 import type { Control } from '@kronos/contracts';
 import type { LogState } from '@kronos/projections';
-import { ClockWrong } from '../errors.ts';
+import { liveHistory, plansOf } from '@kronos/replay';
+import { ClockWrong, UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
-import { type Session, tellPassedOver, withSession } from '../open.ts';
+import { currentState, type Session, tellPassedOver, withSession } from '../open.ts';
 import { act } from '../operator/act.ts';
 import { aggregateOfTask, choosePlan, requireClosable } from '../operator/ask.ts';
 import { judgeClock } from '../operator/clock.ts';
 import { type Asking, control } from '../operator/control.ts';
 import { type Outcome, outcomeOf } from '../operator/outcome.ts';
-import { answer } from '../output.ts';
+import { answer, isStructured } from '../output.ts';
 import { aggregateText, chooseAddresses } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { paint } from '../terminal.ts';
+import { renderPlan } from './plan.ts';
 
 /** One command's outcome, as `--json` prints it. */
 export type Told = Outcome & {
@@ -113,12 +115,46 @@ export async function answerPlan(
 ): Promise<void> {
   await withSession(shell, options, async (session) => {
     const steps = options.step === undefined ? null : [...options.step];
+    const named = name === 'approve' && planId === undefined ? await confirmed(shell, session, options, steps) : planId;
+    if (named === null) return;
     const told = await give(shell, session, options, (state, asking) => {
-      const plan = choosePlan(state, session.scope, asking.nowMs, { planId, steps });
+      const plan = choosePlan(state, session.scope, asking.nowMs, { planId: named, steps });
       return control(answers[name], plan.aggregate, { planId: plan.planId, steps }, asking);
     });
     await tell(shell, options, [told]);
   });
+}
+
+/**
+ * The plan that the person wants to release, after seeing it; null where they do not.
+ *
+ * @throws UsageError where nobody can answer
+ */
+async function confirmed(
+  shell: Shell,
+  { log, scope }: Session,
+  options: AnswerOptions,
+  steps: readonly number[] | null,
+): Promise<string | null> {
+  const chosen = choosePlan(await currentState(shell, log), scope, shell.now(), { planId: undefined, steps });
+  const command = `kronos approve ${chosen.planId}${steps === null ? '' : ` --step ${steps.join(',')}`}`;
+  if (shell.ask === null || isStructured(options))
+    throw new UsageError(
+      'approve without a plan id asks first, and nobody can answer here',
+      `kronos plan show ${chosen.planId} shows the plan that waits; ${command} releases it.`,
+    );
+  const [record] = await plansOf(
+    liveHistory(log, '').events(),
+    { aggregates: [chosen.aggregate] },
+    (id) => id === chosen.planId,
+  );
+  if (record !== undefined) shell.terminal.out(`${renderPlan(shell, record)}\n`);
+  const what = steps === null ? 'this plan' : `step ${steps.join(', ')} of this plan`;
+  const answered = await shell.ask(`Release ${what}? [y/N] `);
+  if (/^y(es)?$/i.test(answered.trim())) return chosen.planId;
+  shell.terminal.out('Nothing was released.\n');
+  process.exitCode = 1;
+  return null;
 }
 
 /** kronos cancel, abort. */

@@ -5,6 +5,7 @@ import {
   type Decision,
   defaultEngineOptions,
   type EngineOptions,
+  type Reason,
   type Snapshot,
   type Step,
   snapshotSchema,
@@ -200,6 +201,15 @@ function renderDecision(terminal: Terminal, decision: Decision): string {
   return `${head}${plan === null ? '' : `\n${stepsTable(terminal, plan.steps)}`}${stuck}${warnings}${refusals(decision.refusals)}`;
 }
 
+/** A reason with its figures. */
+export function reasonLine({ text, detail }: Reason): string {
+  const facts = Object.entries(detail ?? {}).map(
+    ([key, value]) =>
+      `${key} ${typeof value === 'string' ? value : typeof value === 'number' ? figure(value) : JSON.stringify(value)}`,
+  );
+  return facts.length === 0 ? text : `${text} (${facts.join(', ')})`;
+}
+
 /** Why candidates were refused, the most frequent first. */
 export function refusals(counts: Readonly<Record<string, number>>): string {
   const entries = Object.entries(counts).sort(([, a], [, b]) => b - a);
@@ -219,7 +229,14 @@ const stepsTable = (terminal: Terminal, steps: readonly Step[]): string =>
       { head: 'phase' },
       { head: 'why', flex: true },
     ],
-    steps.map((step) => [String(step.step), step.serverName, step.from, step.to, step.phase, step.why?.text ?? '']),
+    steps.map((step) => [
+      String(step.step),
+      step.serverName,
+      step.from,
+      step.to,
+      step.phase,
+      step.why === undefined ? '' : reasonLine(step.why),
+    ]),
   );
 
 const outcomeStyles: Readonly<Record<PlanRecord['outcome'], Style>> = {
@@ -310,7 +327,7 @@ const stepWords: Readonly<Record<StepRecord['state'], string>> = {
   skipped: 'skipped',
 };
 
-function renderPlan({ terminal, now }: Shell, plan: PlanRecord): string {
+export function renderPlan({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, plan: PlanRecord): string {
   const nowMs = now();
   const outcome = paint(terminal, outcomeStyles[plan.outcome], outcomeWords[plan.outcome]);
   const times = [
@@ -338,7 +355,7 @@ function renderPlan({ terminal, now }: Shell, plan: PlanRecord): string {
       after,
       style === undefined ? state : { text: state, style },
       step.note,
-      step.why?.text ?? '',
+      step.why === undefined ? '' : reasonLine(step.why),
     ];
   });
   return `${head.join('\n')}\n\n${table(

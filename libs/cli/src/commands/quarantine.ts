@@ -3,6 +3,8 @@ import { aggregateState, type Quarantine, quarantineTable } from '@kronos/projec
 import { findServers } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
+import { serverNames } from '../names.ts';
+import { didYouMean } from '../nearest.ts';
 import { currentState, type Session, withSession } from '../open.ts';
 import { optionsInForce } from '../operator/ask.ts';
 import { control } from '../operator/control.ts';
@@ -30,7 +32,9 @@ export async function quarantineList(shell: Shell, options: QuarantineListOption
         ...q,
       }));
     });
-    await answer(shell, options, rows, (terminal) => render(terminal, rows, shell.now()));
+    const names = await serverNames(log, wanted);
+    const named = rows.map((row) => ({ serverName: names.get(row.serverId) ?? null, ...row }));
+    await answer(shell, options, named, (terminal) => render(terminal, named, shell.now()));
   });
 }
 
@@ -78,7 +82,7 @@ async function locate(
   if (server === undefined)
     throw new UsageError(
       `no newest snapshot in scope has a server ${JSON.stringify(vm)}`,
-      'Give its uuid and, where several aggregates are in scope, --aggregate NAME.',
+      `${didYouMean(vm, [...(await serverNames(log, among)).values()])}Give its uuid and, where several aggregates are in scope, --aggregate NAME.`,
     );
   if (others.length > 0)
     throw new UsageError(
@@ -88,14 +92,15 @@ async function locate(
   return { aggregate: server.aggregate, serverId: server.id };
 }
 
-type Row = Quarantine & { readonly aggregate: string };
+type Row = Quarantine & { readonly aggregate: string; readonly serverName: string | null };
 
 function render(terminal: Terminal, rows: readonly Row[], nowMs: number): string {
   if (rows.length === 0) return 'No VM is in quarantine.\n';
   return table(
     terminal,
     [
-      { head: 'vm' },
+      { head: 'vm', flex: true },
+      { head: 'uuid' },
       { head: 'aggregate' },
       { head: 'since' },
       { head: 'until' },
@@ -103,6 +108,7 @@ function render(terminal: Terminal, rows: readonly Row[], nowMs: number): string
       { head: 'why', flex: true },
     ],
     rows.map((row) => [
+      row.serverName ?? '',
       row.serverId,
       row.aggregate,
       when(row.sinceMs, nowMs),

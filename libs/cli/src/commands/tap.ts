@@ -1,11 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Family, families, type Message, moveEnd, parseSubject, sentence } from '@kronos/contracts';
+import { ALL, type Family, families, type Message, moveEnd, parseSubject, sentence } from '@kronos/contracts';
 import type { Delivered } from '@kronos/eventlog';
 import { UsageError } from '../errors.ts';
 import { DEFAULT_FAMILIES } from '../families.ts';
 import type { AggregateOption, ConfigOption } from '../grammar/shared.ts';
+import { serverNames, serverText } from '../names.ts';
 import { withSession } from '../open.ts';
-import { chooseAggregates } from '../scope.ts';
+import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { cut, paint, type Style } from '../terminal.ts';
 import { parseTime } from '../times.ts';
@@ -31,13 +32,20 @@ export async function tap(shell: Shell, wanted: readonly string[], options: TapO
   const stop = options.end === true ? null : shell.interrupted();
   await withSession(shell, options, async ({ log, scope }) => {
     const aggregates =
-      options.aggregate === undefined
-        ? {}
-        : { aggregates: chooseAggregates(scope, options.aggregate, false, 'tap -a') };
+      options.aggregate === undefined ? {} : { aggregates: filterAggregates(scope, options.aggregate) };
     const messages = log.tail({ families: chosen, ...aggregates, since, end: options.end === true });
     const names = new Map<string, string>();
+    const read = new Set<string>();
+    /** Reads the newest snapshot of an aggregate, once, when an event names a VM that no plan named. */
+    const learn = async ({ message, problem }: Delivered<Message>): Promise<void> => {
+      if (problem !== undefined || !('serverId' in message.data) || names.has(message.data.serverId)) return;
+      const of = scope.filter((name) => [name, ALL].includes(message.aggregate) && !read.has(name));
+      for (const name of of) read.add(name);
+      for (const [id, name] of await serverNames(log, of)) names.set(id, name);
+    };
     for await (const delivered of inOrder(messages, stop)) {
       learnNames(names, delivered);
+      await learn(delivered);
       if (matches(options, names, delivered)) shell.terminal.out(`${render(shell, options, names, delivered)}\n`);
     }
   });
@@ -139,7 +147,7 @@ function render(
   if (problem !== undefined) return `${stamp}  ${place}  ${paint(terminal, 'red', `cannot be read: ${problem}`)}`;
   const by = message.by.service === 'operator' ? message.by.instance : message.by.service;
   const head = `${stamp}  ${place}  ${by}: `;
-  const text = sentence(message, (id) => names.get(id) ?? id);
+  const text = sentence(message, (id) => serverText(names, id));
   const room = terminal.live ? Math.max(20, terminal.columns - head.length) : Number.POSITIVE_INFINITY;
   const style = endStyle(message) ?? styles[message.type] ?? (message.by.service === 'operator' ? 'magenta' : null);
   const shown = cut(text, room);

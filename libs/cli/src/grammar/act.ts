@@ -43,7 +43,7 @@ export function actCommands(program: Command, shell: Shell): void {
         'after',
         `${examples(
           ['kronos plans', 'which plans wait'],
-          [`kronos ${name}`, 'the only one that waits'],
+          [`kronos ${name}`, name === 'approve' ? 'show the only one that waits, and ask' : 'the only one that waits'],
           [`kronos ${name} gpu-29537 --step 1,3`, 'two steps of it'],
         )}\n\nThe first answer on the log counts. Exit status 1: too late, or nothing of it waits any more.`,
       )

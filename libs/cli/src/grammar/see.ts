@@ -1,5 +1,6 @@
 import { families } from '@kronos/contracts/names';
 import { type Command, Option } from 'commander';
+import type { ListOptions, TasksOptions, VmsOptions } from '../commands/lists.ts';
 import type { PlanOptions, PlansOptions } from '../commands/plan.ts';
 import type { StatusOptions } from '../commands/status.ts';
 import type { TapOptions } from '../commands/tap.ts';
@@ -23,6 +24,8 @@ export function seeCommands(program: Command, shell: Shell): void {
       )}\n\nExit status: 0 all is well, 1 there is something to look at.`,
     )
     .action(async (options: StatusOptions) => (await import('../commands/status.ts')).status(shell, options));
+
+  listCommands(program, shell);
 
   withOutput(withAggregate(withConfig(program.command('plans'))))
     .description('List recent plans and their outcome')
@@ -56,6 +59,31 @@ export function seeCommands(program: Command, shell: Shell): void {
     .action(async (wanted: string[], options: TapOptions) =>
       (await import('../commands/tap.ts')).tap(shell, wanted, options),
     );
+}
+
+function listCommands(program: Command, shell: Shell): void {
+  const list = (name: string, description: string): Command =>
+    withOutput(withAggregate(withConfig(program.command(name)))).description(description);
+
+  list('aggregates', 'List the aggregates in scope and what they do')
+    .addHelpText('after', examples(['kronos aggregates', 'one line for each']))
+    .action(async (options: ListOptions) => (await import('../commands/lists.ts')).listAggregates(shell, options));
+
+  list('hosts', 'List hosts with their value for each policy')
+    .addHelpText('after', examples(['kronos hosts -a gpu', 'one aggregate'], ['kronos hosts -o wide', 'with zones']))
+    .action(async (options: ListOptions) => (await import('../commands/lists.ts')).listHosts(shell, options));
+
+  list('vms', 'List VMs, where they are and what holds them there')
+    .option('--host <name>', 'Only VMs of this host; repeatable', repeated)
+    .addHelpText('after', examples(['kronos vms --host compute-07', 'the VMs of a host']))
+    .action(async (options: VmsOptions) => (await import('../commands/lists.ts')).listVms(shell, options));
+
+  list('tasks', 'List the tasks in flight')
+    .option('--host <name>', 'Only tasks from or to this host; repeatable', repeated)
+    .option('--vm <vm>', 'Only tasks of this VM: uuid or name')
+    .option('--ended', 'List recently ended tasks, too')
+    .addHelpText('after', examples(['kronos tasks', 'what moves now'], ['kronos tasks --ended', 'and what moved']))
+    .action(async (options: TasksOptions) => (await import('../commands/lists.ts')).listTasks(shell, options));
 }
 
 function planCommands(program: Command, shell: Shell): void {

@@ -1,0 +1,283 @@
+import type { HostObservation, ServerObservation, Snapshot } from '@kronos/contracts';
+import { defaultEngineOptions } from '@kronos/contracts';
+import { aggregateState, type LogState, quarantined, type TaskFacts } from '@kronos/projections';
+import { newestSnapshots } from '@kronos/replay';
+import { type AggregateStatus, collectFacts, statusOf } from '@kronos/status';
+import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
+import { currentState, withSession } from '../open.ts';
+import { optionsInForce } from '../operator/ask.ts';
+import { answer } from '../output.ts';
+import { filterAggregates } from '../scope.ts';
+import type { Shell } from '../shell.ts';
+import { type Cell, figure, type Style, type Terminal, table } from '../terminal.ts';
+import { when } from '../times.ts';
+
+export type ListOptions = ConfigOption & OutputOption & AggregateOption;
+export type VmsOptions = ListOptions & { readonly host?: readonly string[] };
+export type TasksOptions = VmsOptions & { readonly vm?: string; readonly ended?: boolean };
+
+/** kronos aggregates. */
+export async function listAggregates(shell: Shell, options: ListOptions): Promise<void> {
+  await withSession(shell, options, async ({ log, config, scope }) => {
+    const wanted = filterAggregates(scope, options.aggregate);
+    const facts = await collectFacts({
+      log,
+      state: await currentState(shell, log),
+      scope,
+      maxClockSkewMs: config.engine.maxClockSkew * 1000,
+      clock: shell.now,
+    });
+    const rows = statusOf(facts).aggregates.filter(({ aggregate }) => wanted.includes(aggregate));
+    await answer(shell, options, rows, (terminal) => aggregatesTable(terminal, rows, shell.now()));
+  });
+}
+
+const aggregatesTable = (terminal: Terminal, rows: readonly AggregateStatus[], nowMs: number): string =>
+  table(
+    terminal,
+    [
+      { head: 'aggregate', flex: true },
+      { head: 'doing', flex: true },
+      { head: 'hosts', right: true },
+      { head: 'vms', right: true },
+      { head: 'moves', right: true },
+      { head: 'imbalance', right: true },
+      { head: 'last look' },
+      { head: 'policies', wide: true },
+    ],
+    rows.map(({ aggregate, doing, lastLook, lastDecision, moves, policies }) => [
+      aggregate,
+      doing,
+      lastLook === null ? '' : String(lastLook.hosts),
+      lastLook === null ? '' : String(lastLook.servers),
+      String(moves.length),
+      figure(lastDecision?.combined ?? null),
+      lastLook === null ? 'never' : when(lastLook.timeMs, nowMs),
+      policies.map(({ policy, imbalance, threshold }) => `${policy} ${figure(imbalance)} of ${threshold}`).join(', '),
+    ]),
+  );
+
+/** One host as the newest snapshot of its aggregate has it. */
+type HostRow = {
+  readonly aggregate: string;
+  readonly host: string;
+  readonly service: string;
+  readonly availabilityZone: string | null;
+  readonly servers: number;
+  /** By policy: the raw value; null without one. */
+  readonly values: Readonly<Record<string, number | null>>;
+  readonly freeVcpus: number | null;
+  readonly freeRamMb: number | null;
+  readonly snapshotTimeMs: number;
+};
+
+/** kronos hosts. */
+export async function listHosts(shell: Shell, options: ListOptions): Promise<void> {
+  await withSession(shell, options, async ({ log, scope }) => {
+    const rows = (await newestSnapshots(log, filterAggregates(scope, options.aggregate))).flatMap(hostRows);
+    await answer(shell, options, rows, (terminal) => hostsTable(terminal, rows, shell.now()));
+  });
+}
+
+const free = ({ inventory }: HostObservation, resource: string): number | null => {
+  const counted = inventory?.[resource];
+  return counted === undefined ? null : counted.capacity - counted.used;
+};
+
+function serviceText({ status, state, forcedDown, disabledReason }: HostObservation['service']): string {
+  const said = forcedDown ? 'forced down' : state === 'up' ? status : state;
+  return disabledReason === null ? said : `${said}: ${disabledReason}`;
+}
+
+function hostRows({ aggregate, hosts, servers, scores, time }: Snapshot): HostRow[] {
+  return hosts
+    .map((host) => ({
+      aggregate,
+      host: host.name,
+      service: serviceText(host.service),
+      availabilityZone: host.availabilityZone,
+      servers: servers.filter((server) => server.host === host.name).length,
+      values: Object.fromEntries(scores.policies.map(({ policy, hosts: of }) => [policy, of[host.name]?.raw ?? null])),
+      freeVcpus: free(host, 'VCPU'),
+      freeRamMb: free(host, 'MEMORY_MB'),
+      snapshotTimeMs: Date.parse(time),
+    }))
+    .sort((a, b) => (a.host < b.host ? -1 : 1));
+}
+
+function hostsTable(terminal: Terminal, rows: readonly HostRow[], nowMs: number): string {
+  if (rows.length === 0) return 'No snapshot yet: kronos status.\n';
+  const policies = [...new Set(rows.flatMap(({ values }) => Object.keys(values)))];
+  return table(
+    terminal,
+    [
+      { head: 'host', flex: true },
+      { head: 'aggregate', flex: true },
+      { head: 'service', flex: true },
+      { head: 'vms', right: true },
+      ...policies.map((head) => ({ head, right: true })),
+      { head: 'vcpus free', right: true, minor: true },
+      { head: 'MiB free', right: true, minor: true },
+      { head: 'zone', wide: true },
+      { head: 'seen', wide: true },
+    ],
+    rows.map((row): Cell[] => [
+      row.host,
+      row.aggregate,
+      row.service === 'enabled' ? row.service : { text: row.service, style: 'yellow' },
+      String(row.servers),
+      ...policies.map((policy) => figure(row.values[policy] ?? null)),
+      figure(row.freeVcpus),
+      figure(row.freeRamMb, 0),
+      row.availabilityZone ?? '',
+      when(row.snapshotTimeMs, nowMs),
+    ]),
+  );
+}
+
+type VmRow = {
+  readonly aggregate: string;
+  readonly name: string;
+  readonly id: string;
+  readonly host: string;
+  readonly status: string;
+  /** What holds it where it is; empty where nothing that is known by itself does. */
+  readonly held: string;
+  readonly flavor: string | null;
+  readonly vcpus: number;
+  readonly ramMb: number;
+};
+
+/** kronos vms. */
+export async function listVms(shell: Shell, options: VmsOptions): Promise<void> {
+  await withSession(shell, options, async ({ log, scope }) => {
+    const snapshots = await newestSnapshots(log, filterAggregates(scope, options.aggregate));
+    const state = await currentState(shell, log);
+    const rows = snapshots
+      .flatMap(({ aggregate, servers }) => servers.map((server) => vmRow(state, aggregate, server, shell.now())))
+      .filter(({ host }) => options.host === undefined || options.host.includes(host))
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+    await answer(shell, options, rows, (terminal) => vmsTable(terminal, rows));
+  });
+}
+
+function vmRow(state: LogState, aggregate: string, server: ServerObservation, nowMs: number): VmRow {
+  const { id, name, host, status, flavor, vcpus, ramMb, locked, optedOutBy, taskState } = server;
+  const facts = aggregateState(state, aggregate);
+  const moving = [...facts.tasks.values()].find((task) => task.end === null && task.step.serverId === id);
+  const quarantine = quarantined(facts, id, nowMs, optionsInForce(state, aggregate) ?? defaultEngineOptions);
+  const held = [
+    ...(moving === undefined ? [] : [`moves to ${moving.destination}`]),
+    ...(quarantine === null ? [] : [`quarantined by ${quarantine.by}`]),
+    ...(optedOutBy === null ? [] : [`excluded by ${optedOutBy}`]),
+    ...(locked ? ['locked'] : []),
+    ...(taskState === null ? [] : [taskState]),
+  ].join(', ');
+  return { aggregate, name, id, host, status, held, flavor, vcpus, ramMb };
+}
+
+function vmsTable(terminal: Terminal, rows: readonly VmRow[]): string {
+  if (rows.length === 0) return 'No VM: kronos status says whether there is a snapshot.\n';
+  return table(
+    terminal,
+    [
+      { head: 'vm', flex: true },
+      { head: 'uuid' },
+      { head: 'host', flex: true },
+      { head: 'aggregate', flex: true, minor: rows.every(({ aggregate }) => aggregate === rows[0]?.aggregate) },
+      { head: 'status' },
+      { head: 'held by', flex: true },
+      { head: 'flavor', wide: true },
+      { head: 'vcpus', right: true, wide: true },
+      { head: 'MiB', right: true, wide: true },
+    ],
+    rows.map((row): Cell[] => [
+      row.name,
+      row.id,
+      row.host,
+      row.aggregate,
+      row.status,
+      row.held,
+      row.flavor ?? '',
+      String(row.vcpus),
+      String(row.ramMb),
+    ]),
+  );
+}
+
+const taskStyles: Readonly<Partial<Record<TaskFacts['status'], Style>>> = {
+  started: 'cyan',
+  completed: 'green',
+  failed: 'red',
+  retryPending: 'yellow',
+};
+
+/** kronos tasks. */
+export async function listTasks(shell: Shell, options: TasksOptions): Promise<void> {
+  await withSession(shell, options, async ({ log, scope }) => {
+    const state = await currentState(shell, log);
+    const { host, vm, ended } = options;
+    const rows = filterAggregates(scope, options.aggregate)
+      .flatMap((aggregate) =>
+        [...aggregateState(state, aggregate).tasks.values()].map((task) => taskRow(aggregate, task)),
+      )
+      .filter((row) => ended === true || row.endedAtMs === null)
+      .filter((row) => host === undefined || host.includes(row.from) || host.includes(row.to))
+      .filter((row) => vm === undefined || row.serverId === vm || row.serverName === vm);
+    await answer(shell, options, rows, (terminal) => tasksTable(terminal, rows, shell.now()));
+  });
+}
+
+const taskRow = (aggregate: string, task: TaskFacts) => ({
+  aggregate,
+  id: task.id,
+  planId: task.planId,
+  serverName: task.step.serverName,
+  serverId: task.step.serverId,
+  from: task.step.from,
+  to: task.destination,
+  phase: task.step.phase,
+  status: task.status,
+  attempt: task.attempt,
+  startedAtMs: task.slot?.startedAtMs ?? null,
+  endedAtMs: task.end?.atMs ?? null,
+  problem: task.lastFailure?.reason.text ?? null,
+});
+
+function tasksTable(terminal: Terminal, rows: readonly ReturnType<typeof taskRow>[], nowMs: number): string {
+  if (rows.length === 0) return 'No task is in flight.\n';
+  const times = (row: ReturnType<typeof taskRow>): string =>
+    row.endedAtMs !== null
+      ? `ended ${when(row.endedAtMs, nowMs)}`
+      : row.startedAtMs !== null
+        ? `since ${when(row.startedAtMs, nowMs)}`
+        : '';
+  return table(
+    terminal,
+    [
+      { head: 'task' },
+      { head: 'vm', flex: true },
+      { head: 'uuid', wide: true },
+      { head: 'from', flex: true },
+      { head: 'to', flex: true },
+      { head: 'status' },
+      { head: 'attempt', right: true, minor: true },
+      { head: 'when', minor: true },
+      { head: 'problem', flex: true },
+    ],
+    rows.map((row): Cell[] => {
+      const style = taskStyles[row.status];
+      return [
+        row.id,
+        row.serverName,
+        row.serverId,
+        row.from,
+        row.to,
+        style === undefined ? row.status : { text: row.status, style },
+        String(row.attempt),
+        times(row),
+        row.problem ?? '',
+      ];
+    }),
+  );
+}
