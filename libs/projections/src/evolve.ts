@@ -224,7 +224,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     const snapshotMs = Math.min(timeMs(d.snapshotTime), storedAt + MAX_TIME_DIFFERENCE_MS);
     const before = aggregates.get(event.aggregate)?.decided ?? null;
     // Only a later snapshot is ever decided: anything else is a second event for the same act.
-    if (before !== null && snapshotMs <= before.snapshotMs) return;
+    if (before !== null && (snapshotMs <= before.snapshotMs || before.recent.includes(d.snapshotId))) return;
     const problem = wrongRelease(event);
     if (problem !== null) {
       unreadable({
@@ -249,6 +249,7 @@ export function createFolder(from: LogState = initialLogState()): Folder {
     f.decided = {
       sequence,
       snapshotId: d.snapshotId,
+      recent: [...(before?.recent ?? []), d.snapshotId].slice(-DECIDED_KEPT),
       snapshotMs,
       cycle: d.cycle,
       outcome: d.outcome,
@@ -799,6 +800,12 @@ const ADDRESSES_ALL: ReadonlySet<string> = new Set([
   'event.skipped',
   'installation.created',
 ]);
+
+/**
+ * Ids of decided snapshots that are remembered. One is taken again only within its cycle, or while its command waits for an
+ * answer: few snapshots come between.
+ */
+const DECIDED_KEPT = 32;
 
 const hour = (ms: number): number => Math.floor(ms / 3_600_000);
 

@@ -83,6 +83,20 @@ describe('a decision', () => {
     expect(log.state()).toEqual(before);
   });
 
+  it('on a snapshot that was decided and was taken again later is ignored', () => {
+    const log = testLog();
+    const snapshotId = log.at(60).decided('none');
+    log.at(61).decided('none', [], { snapshotId: 'gpu-by-command' });
+    const before = log.state();
+    log.at(120).decided('released', [move(1)], { snapshotId });
+    log.at(120).decided('released', [move(1)], { snapshotId: 'gpu-by-command' });
+    expect(log.state()).toEqual(before);
+    log.at(180).decided('none');
+    expect(log.state().decided).toMatchObject({
+      recent: [snapshotId, 'gpu-by-command', log.state().decided?.snapshotId],
+    });
+  });
+
   it('carries the planner version and the options in force', () => {
     const log = testLog();
     log.configured({ cooldownSeconds: 5 }, '1.2.0');

@@ -111,6 +111,8 @@ export type Configured = {
 export type Decided = {
   readonly sequence: number;
   readonly snapshotId: string;
+  /** Ids of the snapshots that were decided last, this one too, oldest first: none is decided twice. */
+  readonly recent: readonly string[];
   /** Time of the snapshot: the decision's `now`. */
   readonly snapshotMs: number;
   readonly cycle: number;

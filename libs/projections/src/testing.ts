@@ -150,10 +150,12 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
         readonly policies?: readonly PolicyImbalance[];
         readonly reason?: Reason;
         readonly outcome?: 'quiet' | 'gated';
+        /** The snapshot's id; absent: of the next cycle. */
+        readonly snapshotId?: string;
       } = {},
     ): string {
       cycle += 1;
-      const snapshotId = cycleSnapshotId(current, cycle);
+      const snapshotId = more.snapshotId ?? cycleSnapshotId(current, cycle);
       const planSteps = moves.map((move, i) => testStep(snapshotId, i + 1, move));
       for (const step of planSteps) steps.set(step.taskId, step);
       for (const id of steps.keys()) {

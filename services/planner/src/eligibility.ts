@@ -34,7 +34,7 @@ export function overtaken(basis: AggregateState, now: AggregateState): string | 
 export type OwnClock = { readonly nowMs: number; readonly problem: string | null };
 
 /**
- * Only a snapshot that is later than the last decided one and not older than two intervals is decided, and none whose
+ * Only a snapshot whose id was not decided before, that is later than the last decided one and not older than two intervals is decided, and none whose
  * time differs from the server's stamp by more than `maxClockSkewSeconds`. A planner with a wrong clock decides nothing.
  *
  * @param storedAtMs the server's stamp of the message
@@ -51,6 +51,9 @@ export function eligibility(
   const takenMs = Date.parse(taken.time);
   if (state.decided !== null && takenMs <= state.decided.snapshotMs)
     return no('already-decided', `${snapshotId} is not later than ${state.decided.snapshotId}, the last one decided`);
+  // A scorer that has not seen it takes a snapshot again that another one took.
+  if (state.decided?.recent.includes(snapshotId) === true)
+    return no('already-decided', `another snapshot ${snapshotId} was decided`);
   const skewSeconds = Math.abs(takenMs - storedAtMs) / 1000;
   if (skewSeconds > options.maxClockSkewSeconds)
     return no(

@@ -39,6 +39,7 @@ const decidedAt = (snapshotMs: number): AggregateState => ({
   decided: {
     sequence: 1,
     snapshotId: 'gpu-6',
+    recent: ['gpu-5', 'gpu-6'],
     snapshotMs,
     cycle: 6,
     outcome: 'quiet',
@@ -73,6 +74,12 @@ describe('eligibility of a snapshot', () => {
   it.each([at, at + 1])('leaves one alone that is not later than the last decided (%d)', (snapshotMs) => {
     expect(eligibility(taken(), at, decidedAt(snapshotMs), options, own(at))).toMatchObject({
       reason: { code: 'already-decided' },
+    });
+  });
+
+  it.each(['gpu-5', 'gpu-6'])('leaves %s alone, which was decided before and was taken again later', (snapshotId) => {
+    expect(eligibility(taken({ snapshotId }), at, decidedAt(at - 1), options, own(at))).toMatchObject({
+      reason: { code: 'already-decided', text: `another snapshot ${snapshotId} was decided` },
     });
   });
 
