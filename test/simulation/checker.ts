@@ -127,6 +127,7 @@ const WRITERS: Readonly<Record<string, readonly [family: string, writers: readon
   'migration.skipped': ['results', ['executor']],
   'state.checkpointed': ['ledger', ['ledger']],
   'log.seen': ['ledger', ['ledger']],
+  'service.reported': ['services', ['scorer', 'planner', 'executor', 'ledger']],
   'installation.created': ['controls', ['provisioner']],
 };
 const OPERATOR = ['operator', 'custodian'];
@@ -160,7 +161,8 @@ export class Checker {
   readonly #snapshots = new Map<string, { readonly ms: number; readonly logEnd: number; readonly timeMs: number }>();
   readonly #quarantines = new Map<string, Quarantine>();
   readonly #lastOfSubject = new Map<string, number>();
-  readonly #companionsSince = new Map<string, number>();
+  readonly #places = new Map<string, { host: string; since: number; look: number }>();
+  #looks = 0;
   readonly #closedSince = new Map<string, number>();
   #logEnd = 0;
 
@@ -531,8 +533,9 @@ export class Checker {
     const companions = this.#cloud.companions(task.serverId, host);
     if (companions === null || !companions.policy.includes('anti-affinity')) return;
     for (const member of companions.members) {
-      const since = this.#companionsSince.get(`${member}@${host}`);
-      if (since !== undefined && now - since > 2 * RACE_MS)
+      const place = this.#places.get(member);
+      const since = place?.host === host ? place.since : now;
+      if (now - since > 2 * RACE_MS)
         this.breach(
           'group',
           `${task.id} goes to ${host}, where ${member} of its group is since ${(now - since) / 1000} s`,
@@ -551,15 +554,24 @@ export class Checker {
   }
 
   /** Looks at the cloud: since when servers are where they are, and hosts closed. Called every few simulated seconds. */
-  look(servers: Iterable<{ readonly id: string; readonly host: string }>, hosts: Iterable<string>): void {
+  look(servers: Iterable<{ readonly uuid: string; readonly host: string }>, hosts: Iterable<string>): void {
     const now = this.#now();
-    const seen = new Set<string>();
-    for (const { id, host } of servers) {
-      const key = `${id}@${host}`;
-      seen.add(key);
-      if (!this.#companionsSince.has(key)) this.#companionsSince.set(key, now);
+    const look = ++this.#looks;
+    let seen = 0;
+    for (const { uuid, host } of servers) {
+      const place = this.#places.get(uuid);
+      if (place === undefined) this.#places.set(uuid, { host, since: now, look });
+      else {
+        if (place.host !== host) {
+          place.host = host;
+          place.since = now;
+        }
+        place.look = look;
+      }
+      seen++;
     }
-    for (const key of this.#companionsSince.keys()) if (!seen.has(key)) this.#companionsSince.delete(key);
+    if (this.#places.size > seen)
+      for (const [id, place] of this.#places) if (place.look !== look) this.#places.delete(id);
     for (const host of hosts) {
       if (this.#cloud.open(host)) this.#closedSince.delete(host);
       else if (!this.#closedSince.has(host)) this.#closedSince.set(host, now);

@@ -1,5 +1,5 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { connectEventLog, type EventLog, type EventLogHooks, type Wire } from '@kronos/eventlog';
+import { connectEventLog, type EventLog, type EventLogHooks, type NatsOptions, type Wire } from '@kronos/eventlog';
 import { type Fate, type Path, SimulatedConnection, type SimulatedServer } from '@kronos/eventlog/simulated';
 import type { Attempt, Transport, Transported } from '@kronos/http';
 import type { InProcessSim } from '@kronos/simcloud';
@@ -56,18 +56,24 @@ export class NatsNetwork {
   readonly weather = fineWeather();
   readonly #world: World;
   readonly #server: SimulatedServer;
+  readonly #pollMs: number;
   readonly #chance: Chance;
   readonly #open = new Map<string, { readonly connection: SimulatedConnection; readonly lane: Lane }>();
   #serial = 0;
 
-  constructor(world: World, server: SimulatedServer, chance: Chance) {
+  constructor(world: World, server: SimulatedServer, chance: Chance, pollMs: number) {
+    this.#pollMs = pollMs;
     this.#world = world;
     this.#server = server;
     this.#chance = chance.fork('nats');
   }
 
   /** The event log as a process gets it. */
-  connect(process: Process, hooks: EventLogHooks = {}): Promise<EventLog> {
+  connect(
+    process: Process,
+    hooks: EventLogHooks = {},
+    options: NatsOptions = { servers: ['simulated'], name: process.name },
+  ): Promise<EventLog> {
     const own = this.#chance.fork(`${process.name}/${this.#serial++}`);
     const lane = new Lane(this.#world, process, own.fork('delay'), this.weather);
     const fates = own.fork('fate');
@@ -100,10 +106,11 @@ export class NatsNetwork {
         return connection.nats;
       },
       unique: () => `${process.name}-${names++}`,
+      pollMs: this.#pollMs,
       zip: async (body) => gzipSync(body, { level: 1 }),
       unzip: async (body, maxBytes) => gunzipSync(body, { maxOutputLength: maxBytes }),
     };
-    return connectEventLog({ servers: ['simulated'], name: process.name, replicas: 1 }, hooks, wire);
+    return connectEventLog({ ...options, name: process.name, replicas: 1 }, hooks, wire);
   }
 
   /** The connection of a process breaks, and is there again after a while. */

@@ -43,6 +43,8 @@ export interface Drawn {
   readonly alternates: number;
   readonly evacuate: boolean;
   readonly ackWaitSeconds: number;
+  /** How long the server holds an executor's request for a task. */
+  readonly taskPollMs: number;
   readonly pollSeconds: number;
   readonly maxConcurrent: number;
   readonly maxOutbound: number;
@@ -77,6 +79,8 @@ export function draw(asked: Asked): Drawn {
     alternates: chance.int(0, 2),
     evacuate: chance.flip(0.5),
     ackWaitSeconds: chance.pick([10, 20, 30]),
+    // 1 s in production; an idle request each second is most of what an idle cloud costs.
+    taskPollMs: chance.pick(asked.vms > 200 ? [10_000] : [1_000, 5_000, 10_000]),
     pollSeconds: chance.pick([2, 5, 10]),
     maxConcurrent: chance.int(1, 4),
     maxOutbound: chance.int(1, 2),
@@ -134,7 +138,14 @@ export function settingOf(asked: Asked, drawn: Drawn): Setting {
       deadlineMin: 600,
     },
     nats: { ...defaultConfig.nats, ackWait: drawn.ackWaitSeconds },
-    ledger: { ...defaultConfig.ledger, checkpointInterval: drawn.checkpointSeconds, checkpointEvents: 500 },
+    // No files: what the machine reads and when is not of the seed.
+    ledger: {
+      ...defaultConfig.ledger,
+      checkpointInterval: drawn.checkpointSeconds,
+      checkpointEvents: 500,
+      console: false,
+      archiveDir: null,
+    },
   };
   const generated: GenerateOptions = {
     hosts: asked.hosts,

@@ -1,6 +1,6 @@
 /** One run: a cloud, its NATS, several of each service, what goes wrong, and who watches. */
 import { createHash } from 'node:crypto';
-import { storageLimits } from '@kronos/config';
+import { Secret, storageLimits } from '@kronos/config';
 import { messageId, subject } from '@kronos/contracts';
 import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
 import { openSim } from '@kronos/simcloud';
@@ -22,6 +22,13 @@ const LOOK_MS = 10_000;
 const AUDIT_MS = 3_600_000;
 /** How often an operator looks for servers that are stuck. */
 const RESET_MS = 1_800_000;
+const keystoneUser = {
+  username: 'admin',
+  password: new Secret('secret'),
+  projectName: 'admin',
+  userDomainName: 'Default',
+  projectDomainName: 'Default',
+};
 const OVER = new Set(['completed', 'failed', 'error', 'cancelled', 'confirmed', 'reverted', 'done']);
 const encoder = new TextEncoder();
 
@@ -173,7 +180,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     if (message.subject.startsWith('kronos.plans.') && drawn.approval === 'manual') approveSoon(message);
   };
   const server = new SimulatedServer({ clock: right, idsFirst: drawn.idsFirst, onStored });
-  const nats = new NatsNetwork(world, server, chance);
+  const nats = new NatsNetwork(world, server, chance, drawn.taskPollMs);
   const dispatch = sim.dispatch.bind(sim);
   sim.dispatch = (call, outcome) => {
     const seen = settledUpTo;
@@ -190,12 +197,14 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
 
   // ---------------------------------------------------------------- processes
   const site: Site = {
-    config,
+    config: {
+      ...config,
+      nova: { ...config.nova, ...keystoneUser, authUrl: sim.urls.identity },
+      prometheus: { ...config.prometheus, url: sim.urls.prometheus },
+    },
     policies,
-    aggregates,
     nats,
     cloud: cloudNetwork,
-    urls: sim.urls,
     onLine: observer.onLine ?? (() => undefined),
     logLevel: observer.onLine === undefined ? 'silent' : asked.verbose ? 'debug' : 'info',
   };
@@ -220,9 +229,9 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       observer.onLine?.(process.name, `ended: ${error instanceof Error ? error.stack : String(error)}`);
       down(slot, RESTART_MS);
     };
-    startService[slot.service](site, process, fail).then((running) => {
-      if (slot.process === process) slot.running = running;
-    }, fail);
+    process.enter(() => {
+      slot.running = startService(slot.service, site, process, fail);
+    });
   }
   function down(slot: Slot, ms: number): void {
     slot.process?.kill();
@@ -376,10 +385,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   world.after(RESET_MS, resetStuck);
   const look = (): void => {
     sim.settle();
-    checker.look(
-      [...cloud.servers.values()].map(({ uuid, host }) => ({ id: uuid, host })),
-      cloud.hosts.keys(),
-    );
+    checker.look(cloud.servers.values(), cloud.hosts.keys());
     world.after(LOOK_MS, look);
   };
   look();

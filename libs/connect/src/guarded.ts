@@ -40,8 +40,8 @@ export async function awaitTrustedLog({ logger, http, stopping, ...options }: Gu
   return guard;
 }
 
-/** A checkpoint was found to be wrong by this process: from then on it folds the log from its first event. */
-let distrusted = false;
+/** Processes, by their HTTP servers, that found a checkpoint to be wrong: from then on they fold the log from its first event. */
+const distrustful = new WeakSet<object>();
 
 /**
  * The log folded from the newest checkpoint, which is verified in the background. The metric
@@ -65,7 +65,7 @@ export async function foldVerified(
   let checkpoint: LogState | null = null;
   const view = await foldLog(log, {
     ...options,
-    checkpoints: !distrusted,
+    checkpoints: !distrustful.has(http),
     onCheckpoint(found) {
       checkpoint = found;
     },
@@ -78,12 +78,13 @@ export async function foldVerified(
   });
   void verification.done.then((problem) => {
     wrong = problem;
-    if (problem !== null)
+    if (problem !== null) {
+      distrustful.add(http);
       logger.error(
         { code: 'KRONOS_CHECKPOINT_WRONG', problem },
         'a checkpoint is not what the log says: nothing more is planned or started from it; the log is folded from its first event',
       );
-    else if (verification.verified && verification.checkpoint !== null)
+    } else if (verification.verified && verification.checkpoint !== null)
       logger.info({ sequence: verification.checkpoint }, 'the checkpoint is verified');
   });
   return { view, verification };
@@ -107,7 +108,6 @@ export async function holdThroughReplacement(
 ): Promise<void> {
   const wrong = from.verification.done.then((problem) => {
     if (problem === null) return new Promise<never>(() => undefined);
-    distrusted = true;
     from.guard.condemn(problem);
     throw new StartAgain(problem);
   });

@@ -15,6 +15,14 @@ export type ReportInput = {
   readonly stopping: AbortSignal;
   readonly logger: Logger;
   readonly clock: Clock;
+  readonly pace?: ReportPace | undefined;
+};
+
+export type ReportPace = {
+  /** Time from one heartbeat to the next while nothing changes. */
+  readonly everyMs: number;
+  /** How often readiness is looked at: a change is sent at once. */
+  readonly lookMs: number;
 };
 
 export type Heartbeats = {
@@ -22,22 +30,18 @@ export type Heartbeats = {
   stop(): Promise<void>;
 };
 
-/** Time from one heartbeat to the next while nothing changes. */
-export const HEARTBEAT_MS = 10_000;
-/** How often readiness is looked at: a change is sent at once. */
-const LOOK_MS = 1000;
+const USUAL_PACE: ReportPace = { everyMs: 10_000, lookMs: 1000 };
 /** A heartbeat that is not stored within this time is dropped: the next one says more. */
 const APPEND_MS = 2000;
 
 /**
- * Reports a service on KRONOS_SERVICES: now, at each change of its readiness, every {@link HEARTBEAT_MS}, and when it
- * stops. Adds the readiness check `appends`: whether NATS takes what the service writes.
+ * Reports a service on KRONOS_SERVICES: now, at each change of its readiness, every 10 s, and when it stops. Adds the readiness check `appends`: whether NATS takes what the service writes.
  */
 export function reportService(input: ReportInput): Heartbeats {
-  const { log, http, config, by, stopping, logger, clock } = input;
+  const { log, http, config, by, stopping, logger, clock, pace = USUAL_PACE } = input;
   const about = {
     startedAt: new Date(clock.now()).toISOString(),
-    intervalSeconds: HEARTBEAT_MS / 1000,
+    intervalSeconds: pace.everyMs / 1000,
     aggregates: [...input.aggregates],
     options: shownOptions(config, by.service) as ServiceReported['data']['options'],
   };
@@ -84,7 +88,7 @@ export function reportService(input: ReportInput): Heartbeats {
       result.ok || check === 'started' ? [] : [{ check, reason: result.reason.slice(0, REPORTED_REASON) }],
     );
     const now = JSON.stringify([state, failing.map(({ check }) => check)]);
-    if (now === sent && clock.now() - sentAtMs < HEARTBEAT_MS) return;
+    if (now === sent && clock.now() - sentAtMs < pace.everyMs) return;
     if (await send(state, failing)) sent = now;
   }
 
@@ -97,7 +101,7 @@ export function reportService(input: ReportInput): Heartbeats {
       });
   };
   lookOnce();
-  const end = clock.every(LOOK_MS, lookOnce);
+  const end = clock.every(pace.lookMs, lookOnce);
   return {
     async stop() {
       end();

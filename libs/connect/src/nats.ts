@@ -57,10 +57,14 @@ const hooksOf = (logger: Logger): EventLogHooks => ({
   onWarning: (warning) => logger.warn({ component: 'eventlog', reason: warning }, warning.text),
 });
 
+/** Opens the event log. */
+export type Connect = (options: NatsOptions, hooks: EventLogHooks) => Promise<EventLog>;
+
 /**
  * Connects to the NATS of the configuration, and stays connected for ever. With instrumentation, what is written is counted
  * and traced. Without a logger, changes of the connection are not reported.
  *
+ * @param connect default: over TCP
  * @throws NatsUnreachable, NatsRefused, ServerTooOld on the first connection.
  */
 export async function connectLog(config: Config, name: string, logger: Logger | null): Promise<EventLog>;
@@ -69,14 +73,16 @@ export async function connectLog(
   name: string,
   logger: Logger,
   instrumentation: Instrumentation,
+  connect?: Connect,
 ): Promise<ServiceLog>;
 export async function connectLog(
   config: Config,
   name: string,
   logger: Logger | null,
   instrumentation?: Instrumentation,
+  connect: Connect = connectEventLog,
 ): Promise<EventLog> {
-  const log = scrubbed(await connectEventLog(natsOptions(config, name), logger === null ? {} : hooksOf(logger)));
+  const log = scrubbed(await connect(natsOptions(config, name), logger === null ? {} : hooksOf(logger)));
   if (instrumentation === undefined) return log;
   // Loaded here: commands start without the libraries for traces and metrics.
   const { instrumented } = await import('./instrumented.ts');

@@ -1,4 +1,6 @@
+import type { Clock } from '@kronos/clock';
 import { type Config, learnSecret } from '@kronos/config';
+import type { Transport } from '@kronos/http';
 import {
   type AuthOptions,
   createNova,
@@ -18,6 +20,13 @@ export type Cloud = {
   readonly nova: Nova;
   readonly placement: Placement;
   readonly close: () => Promise<void>;
+};
+
+/** What calls are made with. */
+export type HttpMeans = {
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  readonly transport?: Transport;
 };
 
 const given = <T>(value: T | null): T | undefined => value ?? undefined;
@@ -67,12 +76,14 @@ export function authOptions(config: Config, env: Readonly<Record<string, string 
  * The clients of the `[nova]` section. Nothing is asked yet: the first call authenticates.
  *
  * @param metrics counts the calls; absent for commands, which count nothing.
+ * @param means default: the machine's clock, and HTTP
  * @throws BadAuthOptions
  */
 export function openCloud(
   config: Config,
   env: Readonly<Record<string, string | undefined>>,
   metrics?: Instruments,
+  means: HttpMeans = {},
 ): Cloud {
   const { nova: options } = config;
   const session = createSession({
@@ -83,11 +94,14 @@ export function openCloud(
       status: { retries: options.statusCodeRetries, backoffMs: options.statusCodeRetryDelay * 1000 },
     },
     ...callHooks(metrics),
+    ...means,
   });
+  const { clock } = means;
+  const timed = clock === undefined ? {} : { monotonic: () => clock.monotonic() };
   return {
     session,
-    nova: createNova(session, { pageSize: options.pageSize }),
-    placement: createPlacement(session),
+    nova: createNova(session, { pageSize: options.pageSize, ...timed }),
+    placement: createPlacement(session, timed),
     close: () => session.close(),
   };
 }

@@ -1,9 +1,10 @@
 import type { Config } from '@kronos/config';
 import { createPrometheus, type Prometheus } from '@kronos/prometheus';
 import { callHooks } from './calls.ts';
+import type { HttpMeans } from './openstack.ts';
 
 /** The client of the `[prometheus]` section; null where no url is set (rules-only mode needs none). */
-export function openPrometheus(config: Config): Prometheus | null {
+export function openPrometheus(config: Config, means: HttpMeans = {}): Prometheus | null {
   const { prometheus } = config;
   if (prometheus.url === null) return null;
   return createPrometheus({
@@ -22,5 +23,6 @@ export function openPrometheus(config: Config): Prometheus | null {
     username: prometheus.username ?? undefined,
     password: prometheus.password?.reveal(),
     ...callHooks(undefined),
+    ...means,
   });
 }

@@ -8,11 +8,6 @@ import { type Link, plainText, troubleOf } from './link.ts';
 import { parseDelivery } from './reader.ts';
 import type { Health, TaskDelivery, TaskOutcome, TaskWorker, TaskWorkerOptions, UnreadableTask } from './types.ts';
 
-/**
- * How long the server holds a request that finds no task. Short, as a request cannot be taken back: one whose subscriber is
- * gone makes servers of the 2.9 series deliver another task twice and forget a nak until the ack wait is over.
- */
-const POLL_MS = 1_000;
 /** How often an empty durable is looked at while there are fewer free slots than durables. */
 const SWEEP_MS = 500;
 const TROUBLE_WAIT_MS = 2_000;
@@ -141,7 +136,10 @@ export class Worker implements TaskWorker {
       if (free <= 0) return;
       this.#waiting.shift();
       const enough = this.#options.concurrency - this.held >= this.#options.aggregates.length;
-      void this.#serve(aggregate, enough ? Math.min(POLL_MS, Math.floor(this.#options.ackWaitMs / 3)) : 0);
+      void this.#serve(
+        aggregate,
+        enough ? Math.min(this.#link.wire.pollMs, Math.floor(this.#options.ackWaitMs / 3)) : 0,
+      );
     }
   }
 

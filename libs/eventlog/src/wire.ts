@@ -9,6 +9,11 @@ export type Wire = {
   readonly connect: (options: NodeConnectionOptions) => Promise<NatsConnection>;
   /** A name that nobody else has, as one subject token. */
   readonly unique: () => string;
+  /**
+   * How long the server holds a request that finds no task, ms. Short, as a request cannot be taken back: one whose
+   * subscriber is gone makes servers of the 2.9 series deliver another task twice and forget a nak until the ack wait is over.
+   */
+  readonly pollMs: number;
   readonly zip: (body: Uint8Array) => Promise<Uint8Array>;
   /** @throws when the result is longer than `maxBytes`, or the input is not gzip */
   readonly unzip: (body: Uint8Array, maxBytes: number) => Promise<Uint8Array>;
@@ -22,6 +27,7 @@ export const natsWire: Wire = {
   clock: systemClock,
   connect,
   unique: () => nuid.next(),
+  pollMs: 1_000,
   zip: (body) => zip(body),
   unzip: (body, maxBytes) => unzip(body, { maxOutputLength: maxBytes }),
 };

@@ -275,8 +275,16 @@ const KNOWN = [
   'vm_mem_mb',
 ];
 
-function nameless(labels: Readonly<Record<string, string>>): Record<string, string> {
-  const { __name__: _, ...rest } = labels;
+/** Labels -> the same without the metric's name. */
+const unnamed = new WeakMap<Readonly<Record<string, string>>, Readonly<Record<string, string>>>();
+
+function nameless(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  let rest = unnamed.get(labels);
+  if (rest === undefined) {
+    const { __name__: _, ...kept } = labels;
+    rest = Object.freeze(kept);
+    unnamed.set(labels, rest);
+  }
   return rest;
 }
 

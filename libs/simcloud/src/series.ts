@@ -1,5 +1,5 @@
 import type { Cloud } from './cloud.ts';
-import type { Server } from './model.ts';
+import type { Host, Server } from './model.ts';
 
 /** One sample of one series. `atMs`: when it was scraped. */
 export interface Sample {
@@ -46,24 +46,44 @@ function uses(server: Server): boolean {
   return server.vmState === 'active' || server.vmState === 'paused' || server.vmState === 'resized';
 }
 
+/** Labels are made once for each series: most of a query's cost would be making them. What has read them may keep them. */
+const made = new WeakMap<object, Map<string, Readonly<Record<string, string>>>>();
+
+/** @param of what the series is about; `host`: where it is, part of a server's labels */
+function labelsOf(metric: string, of: Server | Host, host: string): Readonly<Record<string, string>> {
+  let known = made.get(of);
+  if (known === undefined) {
+    known = new Map();
+    made.set(of, known);
+  }
+  const key = `${metric} ${host}`;
+  let labels = known.get(key);
+  if (labels === undefined) {
+    labels = Object.freeze({
+      __name__: metric,
+      ...('uuid' in of ? { instance_uuid: of.uuid } : {}),
+      host,
+      ...TARGET,
+    });
+    known.set(key, labels);
+  }
+  return labels;
+}
+
 /** Every exported sample of `metric` as scraped at exactly `atMs`, before faults. */
 function scrape(cloud: Cloud, metric: string, atMs: number): Sample[] {
-  const sample = (labels: Record<string, string>, value: number): Sample => ({
-    labels: { __name__: metric, ...labels, ...TARGET },
-    value,
-    atMs,
-  });
+  const ofHost = (host: Host, value: number): Sample => ({ labels: labelsOf(metric, host, host.name), value, atMs });
   const all = (): Server[] => {
     const gone = [...cloud.deleted.values()].filter((server) => (server.deletedMs ?? 0) > atMs);
     return [...cloud.servers.values(), ...gone];
   };
   switch (metric) {
     case 'up':
-      return [sample({}, 1)];
+      return [{ labels: { __name__: metric, ...TARGET }, value: 1, atMs }];
     case 'host_cpu_cores':
-      return [...cloud.hosts.values()].map((host) => sample({ host: host.name }, host.total.vcpus));
+      return [...cloud.hosts.values()].map((host) => ofHost(host, host.total.vcpus));
     case 'host_mem_mb':
-      return [...cloud.hosts.values()].map((host) => sample({ host: host.name }, host.total.memoryMb));
+      return [...cloud.hosts.values()].map((host) => ofHost(host, host.total.memoryMb));
     case 'host_cpu_utilisation':
     case 'host_mem_utilisation': {
       const cpu = metric === 'host_cpu_utilisation';
@@ -76,10 +96,10 @@ function scrape(cloud: Cloud, metric: string, atMs: number): Sample[] {
         const cores = uses(server) ? coresAt(cloud, server, atMs) : 0;
         sums.set(host, sum + (cpu ? cores : server.demand.memoryMb));
       }
-      return [...sums].map(([name, sum]) => {
-        const total = cloud.hosts.get(name)?.total;
-        const size = (cpu ? total?.vcpus : total?.memoryMb) ?? 1;
-        return sample({ host: name }, Math.min(1, sum / size));
+      return [...cloud.hosts.values()].flatMap((host) => {
+        const sum = sums.get(host.name);
+        const size = cpu ? host.total.vcpus : host.total.memoryMb;
+        return sum === undefined ? [] : [ofHost(host, Math.min(1, sum / size))];
       });
     }
     case 'vm_cpu_cores':
@@ -89,9 +109,8 @@ function scrape(cloud: Cloud, metric: string, atMs: number): Sample[] {
         const host = hostAt(server, atMs);
         if (host === null || cloud.hosts.get(host)?.up !== true) continue;
         const cores = uses(server) ? coresAt(cloud, server, atMs) : 0;
-        out.push(
-          sample({ instance_uuid: server.uuid, host }, metric === 'vm_cpu_cores' ? cores : server.demand.memoryMb),
-        );
+        const value = metric === 'vm_cpu_cores' ? cores : server.demand.memoryMb;
+        out.push({ labels: labelsOf(metric, server, host), value, atMs });
       }
       return out;
     }

@@ -33,6 +33,7 @@ export {
 } from './names.ts';
 export { createScrub, hideFields, type Scrub, scrub } from './scrub.ts';
 export {
+  live,
   type RunInput,
   type RunningService,
   runService,

@@ -98,7 +98,24 @@ export async function runService(definition: ServiceDefinition, input: RunInput)
   let code = 0;
   const http = httpServer(definition.name, loaded.config, telemetry);
   try {
-    code = await live(definition, { loaded, instance, telemetry, http, stopping, signalled, input });
+    const context: ServiceContext = {
+      service: definition.name,
+      version: definition.version,
+      instance,
+      config: loaded.config,
+      policies: loaded.policies,
+      log,
+      tracer: telemetry.tracer,
+      metrics: telemetry.metrics.instruments,
+      onScrape: telemetry.metrics.onScrape,
+      http,
+      stopping: stopping.signal,
+    };
+    http.check('started', () => ({ ok: false, reason: 'starting' }));
+    const listening = await http.listen();
+    log.info({ url: listening.url, port: listening.port, instance }, 'starting');
+    const stopTimeoutMs = input.stopTimeoutMs ?? 10_000;
+    await live(definition, { context, stopping, signalled, stopTimeoutMs, after: byTimer });
   } catch (error) {
     code = 1;
     if (isKronosError(error)) {
@@ -113,26 +130,34 @@ export async function runService(definition: ServiceDefinition, input: RunInput)
   return code;
 }
 
-interface Life {
-  readonly loaded: Loaded;
-  readonly instance: string;
-  readonly telemetry: Telemetry;
-  readonly http: HttpServer;
+/** The life of one process as a service. */
+export interface Life {
+  readonly context: ServiceContext;
+  /** Ends `context.stopping`. */
   readonly stopping: AbortController;
-  readonly signalled: Promise<string>;
-  readonly input: RunInput;
+  /** Resolves when the process is told to stop. */
+  readonly signalled: Promise<unknown>;
+  readonly stopTimeoutMs: number;
+  /** Calls once, after a time; gives what cancels it. */
+  readonly after: (ms: number, act: () => void) => () => void;
 }
 
-async function live(definition: ServiceDefinition, life: Life): Promise<number> {
-  const { telemetry, http } = life;
-  const { log } = telemetry;
-  http.check('started', () => ({ ok: false, reason: 'starting' }));
-  const listening = await http.listen();
-  log.info({ url: listening.url, port: listening.port, instance: life.instance }, 'starting');
+const byTimer: Life['after'] = (ms, act) => {
+  const timer = setTimeout(act, ms);
+  return () => clearTimeout(timer);
+};
 
+/**
+ * Starts a service, again whenever it asks for that, until it is told to stop.
+ *
+ * @throws StopTimeoutError, and what the service ends with
+ */
+export async function live(definition: ServiceDefinition, life: Life): Promise<void> {
+  const { http, log } = life.context;
+  http.check('started', () => ({ ok: false, reason: 'starting' }));
   for (;;) {
     const again = await liveOnce(definition, life);
-    if (again === null) return 0;
+    if (again === null) return;
     http.check('started', () => ({ ok: false, reason: 'starting' }));
     log.warn({ reason: again.message }, 'starting again');
   }
@@ -140,26 +165,13 @@ async function live(definition: ServiceDefinition, life: Life): Promise<number> 
 
 /** One start and what follows. Gives null after an orderly stop, else why it is to start again. */
 async function liveOnce(definition: ServiceDefinition, life: Life): Promise<StartAgain | null> {
-  const { telemetry, http, stopping, loaded } = life;
-  const { log } = telemetry;
-  const started = definition.start({
-    service: definition.name,
-    version: definition.version,
-    instance: life.instance,
-    config: loaded.config,
-    policies: loaded.policies,
-    log,
-    tracer: telemetry.tracer,
-    metrics: telemetry.metrics.instruments,
-    onScrape: telemetry.metrics.onScrape,
-    http,
-    stopping: stopping.signal,
-  });
-  const stopTimeoutMs = life.input.stopTimeoutMs ?? 10_000;
+  const { context, stopping } = life;
+  const { log, http } = context;
+  const started = definition.start(context);
   let running: RunningService;
   try {
     // A stop during the start is obeyed when the start has come to its end, or has had time enough.
-    running = await Promise.race([started, life.signalled.then(() => within(stopTimeoutMs, started))]);
+    running = await Promise.race([started, life.signalled.then(() => within(life, started))]);
   } catch (error) {
     if (stopping.signal.aborted && !(error instanceof StopTimeoutError)) return null;
     throw error;
@@ -176,7 +188,7 @@ async function liveOnce(definition: ServiceDefinition, life: Life): Promise<Star
   const again = failure?.error instanceof StartAgain && !stopping.signal.aborted ? failure.error : null;
   if (again === null) stopping.abort();
   try {
-    await within(stopTimeoutMs, running.stop());
+    await within(life, running.stop());
   } catch (error) {
     if (failure === null) throw error;
     log.error({ err: error }, 'stopping failed too');
@@ -185,15 +197,13 @@ async function liveOnce(definition: ServiceDefinition, life: Life): Promise<Star
   return again;
 }
 
-async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new StopTimeoutError(milliseconds)), milliseconds);
-  });
+async function within<T>({ after, stopTimeoutMs }: Life, work: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const cancel = after(stopTimeoutMs, () => reject(new StopTimeoutError(stopTimeoutMs)));
   try {
     return await Promise.race([work, late]);
   } finally {
-    clearTimeout(timer);
+    cancel();
   }
 }
 

@@ -2,18 +2,17 @@ import { type Config, scopeOf, storageLimits } from '@kronos/config';
 import {
   awaitTrustedLog,
   checkClock,
-  connectLog,
   foldVerified,
   healthCheck,
   holdThroughReplacement,
   logClock,
-  openCloud,
+  type Outside,
+  realOutside,
   reportService,
 } from '@kronos/connect';
 import { streamNames } from '@kronos/contracts';
 import { aggregateState, slots } from '@kronos/projections';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
-import { systemClock } from './clock.ts';
 import { UnknownAggregate } from './errors.ts';
 import { taskMeters } from './meters.ts';
 import { taskOptions } from './options.ts';
@@ -37,7 +36,10 @@ export function servedAggregates(config: Pick<Config, 'engine'>, named: readonly
 }
 
 /** The executor as a service; `named`: the aggregates of its command line. */
-export const executorService = (named: readonly string[]): ServiceDefinition => ({
+export const executorService = (
+  named: readonly string[],
+  { clock, connectLog, openCloud, pace }: Outside = realOutside,
+): ServiceDefinition => ({
   name: 'executor',
   version,
   async start({ config, log: logger, metrics, http, instance, tracer, onScrape, stopping }) {
@@ -51,10 +53,10 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
       ackWaitSeconds: config.nats.ackWait,
     });
     const by = { service: 'executor', instance, version } as const;
-    const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock: systemClock });
+    const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock, pace });
     const guard = await awaitTrustedLog({
       log,
-      clock: systemClock,
+      clock,
       // Its NATS user may not read snapshots: the planner compares them.
       snapshotsOf: [],
       needsLedger: config.ledger.archiveDir !== null,
@@ -63,7 +65,7 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
       stopping,
     });
     const { view, verification } = await foldVerified(log, {
-      clock: systemClock,
+      clock,
       logger,
       http,
       metrics,
@@ -73,18 +75,18 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
       log,
       view,
       by,
-      clock: systemClock,
+      clock,
       maxSkewMs: config.engine.maxClockSkew * 1000,
       onProblem: (problem) => logClock(logger, problem),
     });
-    const cloud = openCloud(config, process.env, metrics);
+    const cloud = openCloud(config, metrics);
     const { executor: options } = config;
     const executor = createExecutor({
       log,
       view,
       guard,
       aggregates,
-      cloud: { ...cloud, providerOf: providers(cloud.nova, systemClock) },
+      cloud: { ...cloud, providerOf: providers(cloud.nova, clock) },
       check: { aggregates: config.engine.aggregates, optOut: config.engine.optOut, force: options.force },
       options: taskOptions(config),
       caps: {
@@ -96,7 +98,7 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
       ackWaitMs: config.nats.ackWait * 1000,
       concurrency: CONCURRENCY,
       by,
-      clock: systemClock,
+      clock,
       clockProblem: clockCheck.problem,
       logger,
       tracer,
@@ -113,7 +115,7 @@ export const executorService = (named: readonly string[]): ServiceDefinition => 
         metrics.migrationsInFlight.set(slots(aggregateState(state, aggregate)).total, { aggregate });
     });
     return {
-      done: holdThroughReplacement(executor.done, { guard, view, clock: systemClock, stopping, verification }),
+      done: holdThroughReplacement(executor.done, { guard, view, clock, stopping, verification }),
       async stop() {
         clockCheck.stop();
         guard.close();

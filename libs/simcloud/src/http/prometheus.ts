@@ -1,6 +1,6 @@
 import type { Cloud } from '../cloud.ts';
 import { BadQuery, evaluate, parse, type Value } from '../promql.ts';
-import { type Call, json, type Reply } from './exchange.ts';
+import { type Call, JSON_TYPE, json, type Reply } from './exchange.ts';
 
 /** Prometheus' most points of one series in a range query. */
 const MOST_POINTS = 11_000;
@@ -36,7 +36,7 @@ export function prometheus(cloud: Cloud, call: Call): Reply {
         const expression = read(parameter('query'));
         const at = parameter('time') === '' ? call.nowMs : time('time', parameter('time'));
         const value = evaluate(cloud, expression, at);
-        return success(instantView(value, at));
+        return { status: 200, headers: { 'Content-Type': JSON_TYPE }, body: instantBody(value, at) };
       }
       case '/api/v1/query_range': {
         const start = time('start', parameter('start'));
@@ -108,12 +108,24 @@ function duration(given: string): number {
   return Number(found[1]) * (units[found[2] ?? 's'] ?? 1000);
 }
 
-function instantView(value: Value, atMs: number): unknown {
-  if ('scalar' in value) return { resultType: 'scalar', result: [atMs / 1000, show(value.scalar)] };
-  return {
-    resultType: 'vector',
-    result: value.vector.map((sample) => ({ metric: sample.labels, value: [atMs / 1000, show(sample.value)] })),
-  };
+/** Labels as JSON. They are the same objects from query to query. */
+const written = new WeakMap<Readonly<Record<string, string>>, string>();
+
+/** The answer to an instant query, put together from text: it is most of what the simulated APIs send. */
+function instantBody(value: Value, atMs: number): string {
+  const at = JSON.stringify(atMs / 1000);
+  const head = '{"status":"success","data":{"resultType":';
+  if ('scalar' in value) return `${head}"scalar","result":[${at},"${show(value.scalar)}"]}}`;
+  let results = '';
+  for (const { labels, value: sample } of value.vector) {
+    let metric = written.get(labels);
+    if (metric === undefined) {
+      metric = JSON.stringify(labels);
+      written.set(labels, metric);
+    }
+    results += `${results === '' ? '' : ','}{"metric":${metric},"value":[${at},"${show(sample)}"]}`;
+  }
+  return `${head}"vector","result":[${results}]}}`;
 }
 
 /** A number as Prometheus writes it: no exponent, `NaN`, `+Inf`, `-Inf`. */

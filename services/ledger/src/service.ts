@@ -1,0 +1,60 @@
+import { scopeOf, storageLimits } from '@kronos/config';
+import { checkClock, logClock, type Outside, realOutside, reportService } from '@kronos/connect';
+import { bucketNames, streamNames } from '@kronos/contracts';
+import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
+import { startLedger } from './ledger.ts';
+
+/** The ledger as a service. */
+export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside): ServiceDefinition => ({
+  name: 'ledger',
+  version,
+  async start({ config, log: logger, metrics, http, instance, tracer, onScrape, stopping }) {
+    const { engine, ledger } = config;
+    const log = await connectLog(config, 'ledger', logger, { metrics, tracer });
+    await log.verify({
+      streams: [streamNames.log, streamNames.checkpoints, streamNames.services],
+      buckets: [bucketNames.checkpoints],
+      taskConsumers: [],
+      limits: storageLimits(config),
+    });
+    const by = { service: 'ledger', instance, version } as const;
+    const aggregates = scopeOf(config);
+    const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock, pace });
+    const clockCheck = await checkClock({
+      log,
+      by,
+      clock,
+      maxSkewMs: engine.maxClockSkew * 1000,
+      onProblem: (problem) => logClock(logger, problem),
+    });
+    const running = await startLedger({
+      log,
+      options: {
+        scope: aggregates,
+        checkpointIntervalSeconds: ledger.checkpointInterval,
+        checkpointEvents: ledger.checkpointEvents,
+        maxClockSkewSeconds: engine.maxClockSkew,
+        console: ledger.console,
+        archive:
+          ledger.archiveDir === null ? null : { dir: ledger.archiveDir, maxFileBytes: ledger.archiveMaxFileBytes },
+      },
+      by,
+      logger,
+      metrics,
+      onScrape,
+      http,
+      tracer,
+      stopping,
+      clock,
+      clockProblem: clockCheck.problem,
+    });
+    return {
+      ...running,
+      async stop() {
+        clockCheck.stop();
+        await heartbeats.stop();
+        await running.stop();
+      },
+    };
+  },
+});

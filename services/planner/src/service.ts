@@ -1,0 +1,109 @@
+import { engineOptions, scopeOf, storageLimits } from '@kronos/config';
+import {
+  awaitTrustedLog,
+  checkClock,
+  foldVerified,
+  healthCheck,
+  holdThroughReplacement,
+  logClock,
+  type Outside,
+  realOutside,
+  reportService,
+} from '@kronos/connect';
+import { bucketNames, streamNames } from '@kronos/contracts';
+import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
+import { createPlanner } from './loop.ts';
+import { plannerMeters } from './meters.ts';
+
+/** The planner as a service. */
+export const plannerService = ({ clock, connectLog, pace }: Outside = realOutside): ServiceDefinition => ({
+  name: 'planner',
+  version,
+  async start({ config, log: logger, metrics, http, instance, tracer, onScrape, stopping }) {
+    const aggregates = scopeOf(config);
+    const log = await connectLog(config, 'planner', logger, { metrics, tracer });
+    await log.verify({
+      streams: [streamNames.log, streamNames.snapshots, streamNames.migrations, streamNames.services],
+      buckets: [bucketNames.snapshots, bucketNames.details],
+      taskConsumers: aggregates,
+      limits: storageLimits(config),
+      ackWaitSeconds: config.nats.ackWait,
+    });
+    const by = { service: 'planner', instance, version } as const;
+    const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock, pace });
+    const guard = await awaitTrustedLog({
+      log,
+      clock,
+      snapshotsOf: aggregates,
+      needsLedger: config.ledger.archiveDir !== null,
+      logger,
+      http,
+      stopping,
+    });
+    const { view, verification } = await foldVerified(log, {
+      clock,
+      logger,
+      http,
+      metrics,
+      onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is passed over'),
+    });
+    const clockCheck = await checkClock({
+      log,
+      view,
+      by,
+      clock,
+      maxSkewMs: config.engine.maxClockSkew * 1000,
+      onProblem: (problem) => logClock(logger, problem),
+    });
+    const planner = createPlanner({
+      log,
+      view,
+      guard,
+      aggregates,
+      options: engineOptions(config),
+      by,
+      logger,
+      tracer,
+      meters: plannerMeters(metrics),
+      clock,
+      clockProblem: clockCheck.problem,
+    });
+    http.check('nats', () => healthCheck(log.healthy()));
+    http.check('log', () => healthCheck(view.healthy()));
+    http.check('clock', () => {
+      const own = clockCheck.check();
+      if (!own.ok) return own;
+      const skewed = planner.skewed();
+      return healthCheck({
+        ok: skewed.length === 0,
+        detail: `clock skew beyond max_clock_skew in the snapshots of ${skewed.join(', ')}: correct the scorer's clock`,
+      });
+    });
+    http.check('options', () =>
+      healthCheck({ ok: planner.yielding().length === 0, detail: planner.yielding().join('; ') }),
+    );
+    const measure = async () => {
+      const usage = await log.usage(streamNames.log);
+      metrics.foldLag.set(Math.max(0, usage.lastSequence - view.at().sequence), {});
+      metrics.logBytes.set(usage.bytes, {});
+      metrics.logMaxBytes.set(usage.maxBytes, {});
+    };
+    onScrape(() => {
+      metrics.foldSequence.set(view.at().sequence, {});
+      // What the server has to be asked is in the next scrape; while it does not answer the last figures stand.
+      measure().catch((error: unknown) => logger.debug({ err: error }, 'the size of the log could not be asked'));
+    });
+    return {
+      done: holdThroughReplacement(planner.run(), { guard, view, clock, stopping, verification }),
+      async stop() {
+        clockCheck.stop();
+        guard.close();
+        verification.close();
+        await planner.stop();
+        await heartbeats.stop();
+        await view.close();
+        await log.close();
+      },
+    };
+  },
+});

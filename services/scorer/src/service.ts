@@ -1,0 +1,114 @@
+import { markOf } from '@kronos/checkpoints';
+import { scopeOf, storageLimits } from '@kronos/config';
+import { checkClock, logClock, type Outside, realOutside, reportService } from '@kronos/connect';
+import { bucketNames, streamNames } from '@kronos/contracts';
+import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
+import { createCycle } from './cycle.ts';
+import { createScorer } from './scorer.ts';
+import { Seen } from './seen.ts';
+
+/** Calls to OpenStack, and queries of Prometheus, at a time. */
+const CONCURRENCY = 8;
+
+/** The scorer as a service. */
+export const scorerService = ({
+  clock,
+  connectLog,
+  openCloud,
+  openPrometheus,
+  pace,
+}: Outside = realOutside): ServiceDefinition => ({
+  name: 'scorer',
+  version,
+  async start({ config, policies, log: logger, metrics, http, instance, tracer, stopping }) {
+    const {
+      engine,
+      nova,
+      prometheus: { stalenessThreshold, timeout },
+    } = config;
+    const scope = scopeOf(config);
+    const intervalMs = engine.evaluationInterval * 1000;
+    // What was opened is closed again, also when the start fails half-way.
+    await using opened = new AsyncDisposableStack();
+    const log = await connectLog(config, 'scorer', logger, { metrics, tracer });
+    opened.defer(() => log.close());
+    await log.verify({
+      streams: [streamNames.snapshots, streamNames.log, streamNames.services],
+      buckets: [bucketNames.snapshots],
+      taskConsumers: [],
+      limits: storageLimits(config),
+    });
+    const by = { service: 'scorer', instance, version } as const;
+    const heartbeats = reportService({ log, http, config, by, aggregates: scope, stopping, logger, clock, pace });
+    const clockCheck = await checkClock({
+      log,
+      by,
+      clock,
+      maxSkewMs: engine.maxClockSkew * 1000,
+      onProblem: (problem) => logClock(logger, problem),
+    });
+    opened.defer(async () => clockCheck.stop());
+    const cloud = openCloud(config, metrics);
+    opened.defer(() => cloud.close());
+    const prometheus = engine.balance ? openPrometheus(config) : null;
+    opened.defer(async () => prometheus?.close());
+    const seen = new Seen();
+    const scorer = createScorer({
+      log,
+      logMark: markOf(log, clock),
+      nova: cloud.nova,
+      placement: cloud.placement,
+      prometheus,
+      seen,
+      settings: {
+        scope,
+        policies,
+        balance: engine.balance,
+        intervalMs,
+        stalenessMs: stalenessThreshold * 1000,
+        queryDeadlineMs: Math.max(intervalMs, timeout * 1000),
+        concurrency: CONCURRENCY,
+        observe: { hypervisorTypes: nova.hypervisorTypes, optOut: engine.optOut, cells: nova.cells },
+      },
+      by,
+      clock,
+      logger,
+      tracer,
+      metrics,
+    });
+    const cycle = createCycle({
+      log,
+      scorer,
+      seen,
+      scope,
+      intervalMs,
+      clock,
+      maxClockSkewMs: engine.maxClockSkew * 1000,
+      instance,
+      logger,
+      metrics,
+      signal: stopping,
+    });
+    http.check('nats', () => {
+      const { ok, detail } = log.healthy();
+      return ok ? { ok } : { ok, reason: detail };
+    });
+    http.check('openstack', () => scorer.openstack());
+    http.check('prometheus', () => scorer.prometheus());
+    http.check('snapshots', () => cycle.current());
+    http.check('clock', () => {
+      const own = clockCheck.check();
+      return own.ok ? cycle.clockRight() : own;
+    });
+    const done = cycle.run();
+    const all = opened.move();
+    return {
+      done,
+      async stop() {
+        await done.catch(() => undefined);
+        await heartbeats.stop();
+        await all.disposeAsync();
+      },
+    };
+  },
+});
