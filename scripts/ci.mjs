@@ -75,7 +75,7 @@ const tests = (name, task, minutes) => ({
 const cells = (name, args, minutes) => ({
   name,
   run: async () => {
-    const { ok, output } = await run(name, script('node', 'test/faults/run.ts', ...args), minutes);
+    const { ok, output } = await run(name, script('trial', 'test/faults/run.ts', ...args), minutes);
     try {
       const { cells, failed } = JSON.parse(output.split('\n').at(-1));
       return { passed: cells - failed, failed, ok, output };

@@ -8,7 +8,10 @@
 //   node scripts/run.mjs cluster [vitest arguments]     the tests with three NATS servers
 //   node scripts/run.mjs containers [vitest arguments]  the tests with containers (root; Debian or Ubuntu)
 //   node scripts/run.mjs generate                       generated schemas, samples and documents
+//   node scripts/run.mjs trial FILE [arguments]         a long test that is no test of vitest: faults, soak, simulation
 //   node scripts/run.mjs vitest|node [arguments]        that program under the bundled Node
+//
+// A test run fails when it leaves a process or a directory behind.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
@@ -55,13 +58,13 @@ if (Number.parseInt(version, 10) < 24) {
 
 const env = { ...process.env, PATH: [dirname(node), bin, process.env.PATH ?? ''].join(delimiter) };
 const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-/** Runs tests; ends, removes and names each process and directory that they left behind. */
+/** Runs tests; ends, removes and names each process and directory that they left behind, and fails when there is one. */
 const test = (command) => {
   const watched = watchRun(env);
   run(node, command, watched.env, async (code) => {
     const left = await watched.leftovers();
     for (const each of left) console.error(`kronos: the tests left ${each}`);
-    process.exit(code);
+    process.exit(code === 0 && left.length > 0 ? 1 : code);
   });
 };
 const suite = (name) => test([vitest, 'run', '-c', `test/${name}/vitest.config.ts`, ...args]);
@@ -73,7 +76,8 @@ const tasks = {
   cluster: () => suite('cluster'),
   containers: () => suite('containers'),
   generate: () => run(node, ['scripts/generate.ts'], env),
-  vitest: () => run(node, [vitest, ...args], env),
+  trial: () => test(args),
+  vitest: () => test([vitest, ...args]),
   node: () => run(node, args, env),
 };
 const chosen = tasks[task];

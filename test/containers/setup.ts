@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { TestProject } from 'vitest/node';
@@ -56,6 +57,8 @@ export async function setup(project: TestProject): Promise<(() => void) | undefi
   process.env.TESTCONTAINERS_RYUK_DISABLED = 'true';
   const down = () => {
     clearTimeout(limit);
+    // Testcontainers keeps the lock that it makes.
+    rmSync(join(tmpdir(), 'testcontainers-node-0.lock'), { recursive: true, force: true });
     if (ours !== null && process.env.KRONOS_ENGINE_KEEP === undefined) run(engine, ['down'], 1);
   };
   const limit = setTimeout(() => {

@@ -6,6 +6,7 @@ import { until } from '@kronos/clock/testing';
 import { freePorts } from '@kronos/eventlog/testing';
 import { attributes, spans } from '@kronos/telemetry';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { endProcess } from '../../libs/cli/src/demo/installation.ts';
 import { openWorld, settled, type World } from '../e2e/world.ts';
 
 /** A span as Jaeger's query API gives it: times in microseconds. */
@@ -55,7 +56,7 @@ describe.skipIf(jaeger === undefined)('traces, stored in Jaeger as deploy/compos
   });
   afterAll(async () => {
     await world?.close();
-    store?.kill('SIGTERM');
+    if (store !== undefined) await endProcess(store);
     rmSync(directory, { recursive: true, force: true });
   });
 

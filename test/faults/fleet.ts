@@ -1,8 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { cacheDir } from '@kronos/eventlog/testing';
 import type { Order, Report, StartOrder } from './process.ts';
 
 const ENTRY = fileURLToPath(new URL('process.ts', import.meta.url));
@@ -23,8 +21,6 @@ export class ExecutorProcess {
   constructor() {
     this.#child = spawn(process.execPath, [ENTRY], {
       stdio: ['pipe', 'pipe', 'pipe', 'pipe', 'pipe'],
-      // Many processes of the same code: only the first one compiles it.
-      env: { ...process.env, NODE_COMPILE_CACHE: join(cacheDir(), 'faults-compiled') },
     });
     const collect = (chunk: Buffer): void => {
       this.output += chunk.toString();

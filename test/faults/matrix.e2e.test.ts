@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { choose, runCells } from './cells.ts';
 
 describe('whatever breaks, at whatever point: one final result per task, one migration per attempt, no cap exceeded', () => {
@@ -7,14 +7,18 @@ describe('whatever breaks, at whatever point: one final result per task, one mig
   const results = new Map<string, PromiseWithResolvers<readonly string[]>>();
   for (const { name } of cells) results.set(name, Promise.withResolvers());
 
+  let run: Promise<void>;
+
   beforeAll(() => {
     const lanes = Number(process.env.KRONOS_FAULT_LANES ?? 4);
-    void runCells(cells, lanes, ({ name }, { breaches }) => results.get(name)?.resolve(breaches)).catch(
+    run = runCells(cells, lanes, ({ name }, { breaches }) => results.get(name)?.resolve(breaches)).catch(
       (error: unknown) => {
         for (const { reject } of results.values()) reject(error);
       },
     );
   });
+  // After the last cell it ends the executors and the servers.
+  afterAll(() => run);
 
   it.each(cells.map(({ name }) => name))('%s', { timeout: 900_000 }, async (name) => {
     expect(await results.get(name)?.promise).toEqual([]);

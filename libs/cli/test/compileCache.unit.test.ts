@@ -13,7 +13,8 @@ function keeps(mode: number, remove = false): boolean {
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   chmodSync(directory, mode);
   if (remove) rmSync(directory, { recursive: true });
-  const env = { ...process.env, XDG_CACHE_HOME: directory };
+  const { NODE_COMPILE_CACHE: _, ...inherited } = process.env;
+  const env = { ...inherited, XDG_CACHE_HOME: directory };
   const { status, stdout } = spawnSync(process.execPath, [main, '--version'], { env, encoding: 'utf8' });
   expect(status).toBe(0);
   expect(stdout).toMatch(/^kronos \d+\.\d+\.\d+\n$/);

@@ -1,7 +1,4 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { createProgram } from '../src/program.ts';
@@ -77,9 +74,7 @@ describe('what is not understood', () => {
 
 describe('completion', () => {
   const complete = (script: string, ...words: string[]): string[] => {
-    const file = join(mkdtempSync(join(tmpdir(), 'kronos-completion-')), 'kronos.bash');
-    writeFileSync(file, script);
-    const run = `source ${file}; COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _kronos; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const run = `${script}\nCOMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _kronos; printf '%s\\n' "\${COMPREPLY[@]}"`;
     const { stdout, stderr } = spawnSync('bash', ['-c', run, 'bash', ...words], { encoding: 'utf8' });
     expect(stderr).toBe('');
     return stdout.split('\n').filter((line) => line !== '');
