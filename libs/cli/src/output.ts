@@ -32,7 +32,54 @@ export async function answerInParts(
   const format = formatOf(options);
   if (format === 'json') terminal.out(`${JSON.stringify(withTimes(value), null, 2)}\n`);
   else if (format === 'yaml') terminal.out((await import('yaml')).stringify(plain(withTimes(value))));
-  else write(format === 'wide' ? { ...shell, terminal: { ...terminal, live: false, wide: true } } : shell);
+  else write(textShell(shell, options));
+}
+
+/** Where the answer for people is written: with `-o wide` nothing is cut. */
+export const textShell = (shell: Shell, options: OutputOption): Shell =>
+  formatOf(options) === 'wide' ? { ...shell, terminal: { ...shell.terminal, live: false, wide: true } } : shell;
+
+/** An answer for a program whose list is too long to be held: some fields, the list element by element, other fields. */
+export type AnswerStream = {
+  readonly add: (element: unknown) => void;
+  readonly end: (last: object) => void;
+};
+
+/**
+ * Begins such an answer; null when the answer is for people. Nothing is printed before the first element or the end: what
+ * makes the list may fail at its start.
+ *
+ * @param first at least one field
+ * @param list the name of the list
+ */
+export async function answerStream(
+  { terminal }: Shell,
+  options: OutputOption,
+  first: object,
+  list: string,
+): Promise<AnswerStream | null> {
+  const format = formatOf(options);
+  if (format !== 'json' && format !== 'yaml') return null;
+  const yaml = format === 'yaml' ? (await import('yaml')).stringify : null;
+  const fields = (value: object): string =>
+    yaml === null ? JSON.stringify(withTimes(value), null, 2).slice(2, -2) : yaml(plain(withTimes(value)));
+  const indented = (text: string, by: string): string => text.replaceAll(/\n(?=.)/g, `\n${by}`);
+  let elements = 0;
+  const head = yaml === null ? `{\n${fields(first)},\n  "${list}": [` : `${fields(first)}${list}:`;
+  return {
+    add(element) {
+      const before = elements === 0 ? head : yaml === null ? ',' : '';
+      elements += 1;
+      if (yaml === null)
+        terminal.out(`${before}\n    ${indented(JSON.stringify(withTimes(element), null, 2), '    ')}`);
+      else terminal.out(`${before}${elements === 1 ? '\n' : ''}  ${indented(yaml([plain(withTimes(element))]), '  ')}`);
+    },
+    end(last) {
+      const none = elements === 0;
+      if (yaml === null) terminal.out(`${none ? `${head}]` : '\n  ]'},\n${fields(last)}\n}\n`);
+      else terminal.out(`${none ? `${head} []\n` : ''}${fields(last)}`);
+    },
+  };
 }
 
 /** A value as JSON has it: no fields that are undefined. */

@@ -4,7 +4,9 @@ import { span } from './times.ts';
 export type Progress = {
   /** `total` is null where nobody knows it. */
   readonly update: (done: number, total: number | null) => void;
-  /** Takes it off the screen. */
+  /** The same where the share of the whole (0 to 1) is known and not the number; null where it is not known either. */
+  readonly share: (done: number, share: number | null) => void;
+  /** Takes it off the screen. It is drawn again at the next update. */
   readonly end: () => void;
 };
 
@@ -15,26 +17,42 @@ const REDRAW_MS = 100;
 
 /** A bar on a terminal that a person watches, for what takes longer than a moment; nothing anywhere else. */
 export function progressBar(terminal: Terminal, what: string, now: () => number): Progress {
-  if (!terminal.live) return { update: () => {}, end: () => {} };
+  if (!terminal.live) return { update: () => {}, share: () => {}, end: () => {} };
   const startedMs = now();
   let drawnMs = startedMs + PATIENCE_MS - REDRAW_MS;
   let drawn = false;
+  /** Where the first part was done: what came before it (reading a log up to a range) says nothing about the pace. */
+  let base: { readonly atMs: number; readonly share: number } | null = null;
+
+  function draw(nowMs: number, share: number | null, text: string): void {
+    drawnMs = nowMs;
+    drawn = true;
+    if (share === null) {
+      terminal.err(`\r\u001b[2K${what} ${text}`);
+      return;
+    }
+    const full = Math.round(share * WIDTH);
+    const since = base ?? { atMs: startedMs, share: 0 };
+    const gained = share - since.share;
+    const left = gained <= 0 ? '' : `, ${span(((nowMs - since.atMs) / gained) * (1 - share))} left`;
+    terminal.err(`\r\u001b[2K${what} [${'#'.repeat(full)}${'.'.repeat(WIDTH - full)}] ${text}${left}`);
+  }
+
   return {
     update(done, total) {
       const nowMs = now();
       if (nowMs - drawnMs < REDRAW_MS || total === 0) return;
-      drawnMs = nowMs;
-      drawn = true;
-      if (total === null) {
-        terminal.err(`\r\u001b[2K${what} ${done}`);
-        return;
-      }
-      const full = Math.round((done / total) * WIDTH);
-      const left = done === 0 ? '' : `, ${span(((nowMs - startedMs) / done) * (total - done))} left`;
-      terminal.err(`\r\u001b[2K${what} [${'#'.repeat(full)}${'.'.repeat(WIDTH - full)}] ${done} of ${total}${left}`);
+      draw(nowMs, total === null ? null : done / total, total === null ? `${done}` : `${done} of ${total}`);
+    },
+    share(done, share) {
+      const nowMs = now();
+      if (done > 0 && share !== null) base ??= { atMs: nowMs, share };
+      if (nowMs - drawnMs >= REDRAW_MS)
+        draw(nowMs, share, share === null ? `${done}` : `${Math.floor(share * 100)} %, ${done} done`);
     },
     end() {
       if (drawn) terminal.err('\r\u001b[2K');
+      drawn = false;
     },
   };
 }

@@ -8,7 +8,8 @@ import { UsageError } from './errors.ts';
 import type { OutputOption } from './grammar/shared.ts';
 import { choosePlan, requireClosable } from './operator/ask.ts';
 import { type Outcome, outcomeOf } from './operator/outcome.ts';
-import { answer } from './output.ts';
+import { answer, answerStream } from './output.ts';
+import { progressBar } from './progress.ts';
 import { chooseAddresses, chooseAggregates, filterAggregates } from './scope.ts';
 import type { Shell } from './shell.ts';
 import { renderStatus } from './status/render.ts';
@@ -61,6 +62,64 @@ describe('times', () => {
 });
 
 const terminal = (columns: number, live = true): Terminal => ({ out() {}, err() {}, colour: false, columns, live });
+
+describe('a progress bar', () => {
+  /** What stands on the screen after each step: seconds, done, share. */
+  function drawn(
+    steps: readonly (readonly [seconds: number, done: number, share: number | null])[],
+    live = true,
+  ): string[] {
+    const lines: string[] = [];
+    let nowMs = 0;
+    const screen = { ...terminal(80, live), err: (text: string) => void lines.push(text.replace('\r\u001b[2K', '')) };
+    const bar = progressBar(screen, 'replaying', () => nowMs);
+    for (const [seconds, done, share] of steps) {
+      nowMs = seconds * 1000;
+      bar.share(done, share);
+    }
+    return lines;
+  }
+
+  it('estimates the time left by the pace since the first part was done', () => {
+    // Ten seconds of reading the log say nothing about the pace.
+    expect(
+      drawn([
+        [0, 0, 0],
+        [10, 1, 0],
+        [20, 101, 0.25],
+        [30, 201, 0.5],
+      ]).slice(1),
+    ).toEqual([
+      'replaying [######..................] 25 %, 101 done, 30 s left',
+      'replaying [############............] 50 %, 201 done, 20 s left',
+    ]);
+  });
+  it('counts where nobody knows the end', () => {
+    expect(
+      drawn([
+        [0, 0, null],
+        [2, 7, null],
+      ]),
+    ).toEqual(['replaying 7']);
+  });
+  it('is not there when nobody watches, nor for what is over at once', () => {
+    expect(
+      drawn(
+        [
+          [0, 0, 0],
+          [60, 10, 0.5],
+        ],
+        false,
+      ),
+    ).toEqual([]);
+    expect(
+      drawn([
+        [0, 0, 0],
+        [0.2, 10, 0.5],
+      ]),
+    ).toEqual([]);
+  });
+});
 
 describe('tables', () => {
   const columns = [{ head: 'id' }, { head: 'text', flex: true }, { head: 'n', right: true }];
@@ -344,6 +403,23 @@ describe('an answer', () => {
   it('is a table, or all of it', async () => {
     expect(await said({})).toBe('narrow');
     expect(await said({ output: 'wide' })).toBe('wide');
+  });
+  it.each([
+    [[]],
+    [[{ atMs: 0, deep: { list: [1, { b: [] }], text: 'a\nb: c\n' } }, 'x: y', { none: undefined, n: null }]],
+  ])('is the same when it is written element by element: %j', async (list) => {
+    for (const output of ['json', 'yaml'] as const) {
+      const parts: string[] = [];
+      const whole: string[] = [];
+      const on = (lines: string[]): Shell =>
+        ({ terminal: { ...terminal(80), out: (text: string) => void lines.push(text) } }) as unknown as Shell;
+      const stream = await answerStream(on(parts), { output }, { mode: 'm' }, 'list');
+      for (const element of list) stream?.add(element);
+      stream?.end({ untilMs: 0, more: [1] });
+      await answer(on(whole), { output }, { mode: 'm', list, untilMs: 0, more: [1] }, () => '');
+      expect(parts.join('')).toBe(whole.join(''));
+    }
+    expect(await answerStream({ terminal: terminal(80) } as Shell, {}, { mode: 'm' }, 'list')).toBeNull();
   });
   it('is JSON or YAML, with times as ISO-8601', async () => {
     const wanted = { at: '1970-01-01T00:00:00.000Z', totalMs: 5, list: [{ until: null }] };

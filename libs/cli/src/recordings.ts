@@ -8,7 +8,7 @@ const SHOWN = 10;
 /** A recorded directory, with its chain checked. @throws RecordingInvalid, CooldownsInvalid */
 export async function openRecording(shell: Shell, directory: string): Promise<Recording> {
   const progress = progressBar(shell.terminal, 'checking', shell.now);
-  return await readRecording(directory, progress.update).finally(progress.end);
+  return await readRecording(directory, progress.share).finally(progress.end);
 }
 
 /** Names what was changed in a recording. The exit status is 1 then. */

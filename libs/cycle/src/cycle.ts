@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type CycleDecided, canonicalJson, type Decision, type EngineOptions, type Snapshot } from '@kronos/contracts';
-import { decide } from '@kronos/placement';
+import { decide, type Memory } from '@kronos/placement';
 import { type AggregateState, absence } from '@kronos/projections';
 import { toMemory } from './memory.ts';
 
@@ -24,18 +24,34 @@ export type Cycle = {
   readonly absence: CycleDecided['data']['absence'];
 };
 
-/** Decides one snapshot: the same input gives the same bytes, in the planner and in a replay. */
-export function runCycle({ snapshot, state, options }: CycleInput): Cycle {
+/** The decision itself, without the digests. */
+export type Decided = Pick<Cycle, 'decision' | 'absence'> & {
+  /** The state as the decision took it. */
+  readonly memory: Memory;
+};
+
+/** Decides one snapshot. The same input gives the same bytes, in the planner and in a replay. */
+export function decideCycle({ snapshot, state, options }: CycleInput): Decided {
   const memory = toMemory(state, snapshot);
   const decision = decide({ snapshot, memory, options });
   return {
+    memory,
     decision,
     // A gate ended the cycle before it looked at the servers: the list may not be whole.
     absence: decision.outcome === 'gated' ? undefined : (absence(state, snapshot.servers) ?? undefined),
+  };
+}
+
+/** As {@link decideCycle}, with the digests of what the decision was made of. */
+export function runCycle(input: CycleInput): Cycle {
+  const { memory, decision, absence: absent } = decideCycle(input);
+  return {
+    decision,
+    absence: absent,
     digests: {
-      policies: digest(snapshot.policies),
+      policies: digest(input.snapshot.policies),
       state: digest(memory),
-      options: digest(options),
+      options: digest(input.options),
       decision: digest(decision),
     },
   };

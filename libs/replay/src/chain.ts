@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { open, readdir, stat } from 'node:fs/promises';
-import { join, relative, sep } from 'node:path';
+import { open, opendir, readFile, stat } from 'node:fs/promises';
+import { basename, join, relative, sep } from 'node:path';
 import { createInterface } from 'node:readline';
 import { z } from 'zod';
 
@@ -14,6 +14,8 @@ import { z } from 'zod';
 export const MANIFEST = 'manifest.jsonl';
 export const LOG = 'log.jsonl';
 export const ABOUT = 'recording.json';
+/** The folder of the snapshots, as it begins the names of files. */
+export const SNAPSHOTS = 'snapshots/';
 /** What people may change, and what nothing depends on. */
 const FREE: ReadonlySet<string> = new Set(['README.txt', 'cooldowns.json', MANIFEST]);
 
@@ -47,40 +49,100 @@ export function manifestText(firstSequence: number | null, files: readonly Manif
   return `${lines.join('\n')}\n`;
 }
 
-/** What was done to a recorded directory since it was written: one sentence each, with file and place. */
+/** What the chain of a recorded directory says about it. */
+export type ChainCheck = {
+  /** What was done to it since it was written: one sentence each, with file and place. */
+  readonly problems: readonly string[];
+  /** Whether the manifest names the snapshots in the order of their times. Then they can be read in its order. */
+  readonly ordered: boolean;
+};
+
+/** Files that are read at once. */
+const READ_AT_ONCE = 8;
+
+/**
+ * Checks every file of a recorded directory. What it holds in memory does not grow with the number of files.
+ *
+ * @param onProgress called with the files checked, and their share of all
+ */
 export async function checkChain(
   directory: string,
-  onProgress: (done: number, total: number) => void = () => {},
-): Promise<string[]> {
+  onProgress: (done: number, share: number) => void = () => {},
+): Promise<ChainCheck> {
   const problems: string[] = [];
-  const files = await manifestOf(directory, problems);
-  if (files === null) return problems;
-  const named = new Map(files.map((file) => [file.file, file]));
-  for (const [i, file] of files.entries()) {
-    onProgress(i, files.length);
-    problems.push(...(await checkFile(directory, file)));
+  const path = join(directory, MANIFEST);
+  const size = (await stat(path).catch(() => null))?.size ?? null;
+  if (size === null) {
+    problems.push(`${MANIFEST}: is missing: nothing shows whether the recording is whole`);
+    return { problems, ordered: false };
   }
-  onProgress(files.length, files.length);
-  for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
-    const path = relative(directory, join(entry.parentPath, entry.name)).split(sep).join('/');
-    if (entry.isFile() && !FREE.has(path) && !named.has(path))
-      problems.push(`${path}: was added: ${MANIFEST} does not name it`);
+  let files = 0;
+  let missing = 0;
+  let checked = 0;
+  let ordered = true;
+  let last = '';
+  const under: Promise<string | null>[] = [];
+  const settle = async (): Promise<void> => {
+    const problem = await under.shift();
+    checked += 1;
+    if (typeof problem === 'string') problems.push(problem);
+  };
+  for await (const { file, bytes } of manifestFiles(path, problems)) {
+    files += 1;
+    const name = file.file.startsWith(SNAPSHOTS) ? basename(file.file) : '';
+    if (name !== '') {
+      ordered &&= last <= name;
+      last = name;
+    }
+    const checking = checkFile(directory, file, problems, () => {
+      missing += 1;
+    });
+    checking.catch(() => undefined);
+    under.push(checking);
+    if (under.length === READ_AT_ONCE) await settle();
+    onProgress(checked, size === 0 ? 1 : bytes / size);
   }
-  return problems;
+  while (under.length > 0) await settle();
+  onProgress(checked, 1);
+  // As many files as are named: none was added. Which ones were takes a list of all.
+  let there = 0;
+  for await (const _ of filesOf(directory)) there += 1;
+  if (there !== files - missing) {
+    const named = new Set<string>();
+    for await (const { file } of manifestFiles(path, [])) named.add(file.file);
+    for await (const file of filesOf(directory))
+      if (!named.has(file)) problems.push(`${file}: was added: ${MANIFEST} does not name it`);
+  }
+  return { problems, ordered };
 }
 
-/** The files that the manifest names. Null: there is none that could be used. */
-async function manifestOf(directory: string, problems: string[]): Promise<ManifestFile[] | null> {
-  const files: ManifestFile[] = [];
+/** The files of a recorded directory that the manifest must name. */
+async function* filesOf(directory: string): AsyncGenerator<string, void, undefined> {
+  for await (const entry of await opendir(directory, { recursive: true })) {
+    if (!entry.isFile()) continue;
+    const file = relative(directory, join(entry.parentPath, entry.name)).split(sep).join('/');
+    if (!FREE.has(file)) yield file;
+  }
+}
+
+/** The snapshots that a manifest names, in its order. */
+export async function* manifestSnapshots(directory: string): AsyncGenerator<string, void, undefined> {
+  for await (const { file } of manifestFiles(join(directory, MANIFEST), []))
+    if (file.file.startsWith(SNAPSHOTS)) yield file.file;
+}
+
+/** The files that a manifest names, each with the bytes of the manifest up to there. */
+async function* manifestFiles(
+  path: string,
+  problems: string[],
+): AsyncGenerator<{ readonly file: ManifestFile; readonly bytes: number }, void, undefined> {
   let above: string | null = null;
   let number = 0;
-  const lines = linesOf(join(directory, MANIFEST));
-  if ((await stat(join(directory, MANIFEST)).catch(() => null)) === null) {
-    problems.push(`${MANIFEST}: is missing: nothing shows whether the recording is whole`);
-    return null;
-  }
-  for await (const text of lines) {
+  let bytes = 0;
+  let last = '';
+  for await (const text of linesOf(path)) {
     number += 1;
+    bytes += Buffer.byteLength(text) + 1;
     const at = `${MANIFEST}:${number}`;
     const value = parse(text);
     if (number === 1) {
@@ -92,26 +154,49 @@ async function manifestOf(directory: string, problems: string[]): Promise<Manife
         if (above !== null && file.data.previous !== digestOfText(above))
           problems.push(`${at}: a line was changed, dropped or moved here: it does not fit the line above it`);
         const { previous: _, ...kept } = file.data;
-        files.push(kept);
+        last = kept.file;
+        yield { file: kept, bytes };
       }
     }
     above = text;
   }
-  if (files.at(-1)?.file !== ABOUT) problems.push(`${MANIFEST}: its end is missing: the last line must be of ${ABOUT}`);
-  return files;
+  if (last !== ABOUT) problems.push(`${MANIFEST}: its end is missing: the last line must be of ${ABOUT}`);
 }
 
-async function checkFile(directory: string, file: ManifestFile): Promise<string[]> {
+/** What is wrong with a file; null: nothing. Several things may be wrong with the log. */
+async function checkFile(
+  directory: string,
+  file: ManifestFile,
+  problems: string[],
+  onMissing: () => void,
+): Promise<string | null> {
   const path = join(directory, file.file);
-  const hash = createHash('sha256');
+  let digest: string;
   try {
-    for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
+    digest = file.file === LOG ? await digestOfStream(path) : await digestOfFile(path);
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [`${file.file}: is missing`];
-    return [`${file.file}: cannot be read: ${error instanceof Error ? error.message : String(error)}`];
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
+      onMissing();
+      return `${file.file}: is missing`;
+    }
+    return `${file.file}: cannot be read: ${error instanceof Error ? error.message : String(error)}`;
   }
-  if (`sha256:${hash.digest('hex')}` === file.digest) return [];
-  return file.file === LOG ? await placesInLog(path, file) : [`${file.file}: was changed after it was recorded`];
+  if (digest === file.digest) return null;
+  if (file.file !== LOG) return `${file.file}: was changed after it was recorded`;
+  problems.push(...(await placesInLog(path, file)));
+  return null;
+}
+
+/** Off the thread of the caller. */
+async function digestOfFile(path: string): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', await readFile(path));
+  return `sha256:${Buffer.from(digest).toString('hex')}`;
+}
+
+async function digestOfStream(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
+  return `sha256:${hash.digest('hex')}`;
 }
 
 const linkSchema = z.object({

@@ -29,11 +29,11 @@ afterAll(() => rm(root, { recursive: true }));
 const log = async () => (await readFile(join(directory, 'log.jsonl'), 'utf8')).trimEnd().split('\n');
 const sequenceOf = (line = '{}'): number => JSON.parse(line).sequence;
 /** Changes one file, gives what is found, and puts the file back. */
-async function found(file: string, change: (text: string) => string): Promise<string[]> {
+async function found(file: string, change: (text: string) => string): Promise<readonly string[]> {
   const path = join(directory, file);
   const text = await readFile(path, 'utf8');
   await writeFile(path, change(text));
-  const problems = await checkChain(directory);
+  const { problems } = await checkChain(directory);
   await writeFile(path, text);
   return problems;
 }
@@ -42,7 +42,7 @@ const withLog = (change: (lines: string[]) => string[]) =>
 
 describe('a recording that nobody touched', () => {
   it('has no problem, and names its first and last event', async () => {
-    expect(await checkChain(directory)).toEqual([]);
+    expect(await checkChain(directory)).toEqual({ problems: [], ordered: true });
     const [beginning, ...lines] = (await readFile(join(directory, 'manifest.jsonl'), 'utf8')).trimEnd().split('\n');
     expect(JSON.parse(beginning ?? '')).toEqual({ kronosRecording: 2, firstSequence: 1, previous: null });
     expect(JSON.parse(lines.find((line) => line.includes('log.jsonl')) ?? '')).toMatchObject({
@@ -118,7 +118,7 @@ describe('of the files of a recording', () => {
   it('any that is missing is named', async () => {
     for (const file of files.filter((name) => !/README|cooldowns/.test(name))) {
       await rename(join(directory, file), join(root, 'away'));
-      expect((await checkChain(directory))[0]).toMatch(`${file}: is missing`);
+      expect((await checkChain(directory)).problems[0]).toMatch(`${file}: is missing`);
       await rename(join(root, 'away'), join(directory, file));
     }
   });
@@ -134,12 +134,14 @@ describe('of the files of a recording', () => {
     const [a = '', b = ''] = files.filter((name) => name.startsWith('snapshots/gpu'));
     const added = join(directory, `${a}.json`);
     await cp(join(directory, a), added);
-    expect(await checkChain(directory)).toEqual([`${a}.json: was added: manifest.jsonl does not name it`]);
+    expect((await checkChain(directory)).problems).toEqual([`${a}.json: was added: manifest.jsonl does not name it`]);
     await rm(added);
     await rename(join(directory, a), join(root, 'away'));
     await rename(join(directory, b), join(directory, a));
     await rename(join(root, 'away'), join(directory, b));
-    expect(await checkChain(directory)).toEqual([a, b].map((file) => `${file}: was changed after it was recorded`));
+    expect((await checkChain(directory)).problems).toEqual(
+      [a, b].map((file) => `${file}: was changed after it was recorded`),
+    );
     await rename(join(directory, a), join(root, 'away'));
     await rename(join(directory, b), join(directory, a));
     await rename(join(root, 'away'), join(directory, b));

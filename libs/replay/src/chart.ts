@@ -1,4 +1,4 @@
-import type { WhatIfCycle, WorldCycle } from './whatIf.ts';
+import type { WhatIfCycle, WorldCycle } from './lane.ts';
 
 const WIDTH = 960;
 const LEFT = 64;
@@ -13,86 +13,157 @@ const HEIGHT = HEAD + IMBALANCE + GAP + MOVES + FOOT;
 /** Told apart by people who see colours differently too, and by the dashes. */
 const RECORDED = { colour: '#4477aa', dash: '', name: 'recorded' };
 const SIMULATED = { colour: '#cc3311', dash: '6 3', name: 'simulated' };
+const WORLDS = [RECORDED, SIMULATED];
+
+type Point = { readonly atMs: number; readonly value: number };
+
+/** The points of a line that are drawn in one column of the picture: those that its shape there follows from. */
+type Column = {
+  readonly index: number;
+  first: Point;
+  min: Point;
+  max: Point;
+  last: Point;
+};
+
+/** One world of one aggregate, thinned out to what can be seen: a column of pixels takes the same room whatever is in it. */
+class Lines {
+  /** Columns of the imbalance; null where the line breaks. */
+  readonly imbalance: (Column | null)[] = [];
+  /** Moves in total, after the last cycle of each column. */
+  readonly moves: { readonly index: number; atMs: number; total: number }[] = [];
+  total = 0;
+  highest = 0;
+
+  add(index: number, atMs: number, { combined, moves }: WorldCycle): void {
+    this.total += moves;
+    const stair = this.moves.at(-1);
+    // The first stair starts at 0, in a place of its own.
+    if (stair === undefined || stair.index !== index || this.moves.length === 1)
+      this.moves.push({ index, atMs, total: this.total });
+    else Object.assign(stair, { atMs, total: this.total });
+    const column = this.imbalance.at(-1);
+    if (combined === null) {
+      if (column !== null && column !== undefined && column.index !== index) this.imbalance.push(null);
+      return;
+    }
+    this.highest = Math.max(this.highest, combined);
+    const point = { atMs, value: combined };
+    if (column === null || column === undefined || column.index !== index)
+      this.imbalance.push({ index, first: point, min: point, max: point, last: point });
+    else {
+      if (combined < column.min.value) column.min = point;
+      if (combined > column.max.value) column.max = point;
+      column.last = point;
+    }
+  }
+}
 
 /**
- * Imbalance and moves over time of both worlds, one picture below the other for each aggregate, as an SVG document.
- *
- * @param title what was otherwise
+ * Imbalance and moves over time of both worlds, one picture below the other for each aggregate. It is drawn from cycles that
+ * come one by one; what it keeps does not grow with their number.
  */
+export class WhatIfChart {
+  readonly #sinceMs: number;
+  readonly #untilMs: number;
+  readonly #lanes = new Map<string, readonly Lines[]>();
+
+  /** @param extent times of the first and the last cycle, in ms since the epoch */
+  constructor({ sinceMs, untilMs }: { readonly sinceMs: number; readonly untilMs: number }) {
+    this.#sinceMs = sinceMs;
+    this.#untilMs = untilMs;
+  }
+
+  add({ aggregate, timeMs, recorded, simulated }: WhatIfCycle): void {
+    const lines = this.#lanes.get(aggregate) ?? WORLDS.map(() => new Lines());
+    this.#lanes.set(aggregate, lines);
+    const index = Math.floor(this.#x(timeMs));
+    lines[0]?.add(index, timeMs, recorded);
+    lines[1]?.add(index, timeMs, simulated);
+  }
+
+  /**
+   * The chart as an SVG document.
+   *
+   * @param title what was otherwise
+   */
+  svg(title: string): string {
+    const lanes = [...this.#lanes].sort(([a], [b]) => (a < b ? -1 : 1));
+    const height = Math.max(1, lanes.length) * HEIGHT;
+    return [
+      `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12">`,
+      `<title>${escaped(`Simulated: ${title}`)}</title>`,
+      `<rect width="100%" height="100%" fill="white"/>`,
+      ...lanes.map(
+        ([aggregate, lines], i) =>
+          `<g transform="translate(0 ${i * HEIGHT})">\n${this.#panel(aggregate, lines, title)}\n</g>`,
+      ),
+      '</svg>',
+      '',
+    ].join('\n');
+  }
+
+  #x(ms: number): number {
+    const span = this.#untilMs - this.#sinceMs;
+    return LEFT + (span <= 0 ? 0 : ((ms - this.#sinceMs) / span) * PLOT);
+  }
+
+  #panel(aggregate: string, lines: readonly Lines[], title: string): string {
+    const x = (ms: number): number => this.#x(ms);
+    const imbalance = scale(Math.max(...lines.map(({ highest }) => highest)), HEAD + IMBALANCE, IMBALANCE);
+    const moves = scale(Math.max(...lines.map(({ total }) => total)), HEAD + IMBALANCE + GAP + MOVES, MOVES);
+    return [
+      text(LEFT, 18, `${aggregate}: ${title} (simulated)`, 'font-size="14" font-weight="bold"'),
+      ...WORLDS.map(({ colour, dash, name }, i) =>
+        [
+          `<path d="M${WIDTH - 220 + i * 110} 14h24" stroke="${colour}" stroke-width="2" stroke-dasharray="${dash}"/>`,
+          text(WIDTH - 190 + i * 110, 18, name),
+        ].join(''),
+      ),
+      axis('combined imbalance', imbalance, HEAD + IMBALANCE, IMBALANCE),
+      axis('moves, in total', moves, HEAD + IMBALANCE + GAP + MOVES, MOVES),
+      ...timeTicks(this.#sinceMs, this.#untilMs).map(({ ms, label }) =>
+        [
+          `<path d="M${px(x(ms))} ${HEAD}V${HEIGHT - FOOT}" stroke="#eee"/>`,
+          text(px(x(ms)), HEIGHT - FOOT + 18, label, 'text-anchor="middle"'),
+        ].join(''),
+      ),
+      ...WORLDS.map(({ colour, dash }, i) => {
+        const own = lines[i] ?? new Lines();
+        const stairs = own.moves.map(({ atMs, total }, n) =>
+          n === 0 ? `M${px(x(atMs))} ${px(moves.y(0))}V${px(moves.y(total))}` : `H${px(x(atMs))}V${px(moves.y(total))}`,
+        );
+        const style = `fill="none" stroke="${colour}" stroke-width="1.5" stroke-dasharray="${dash}"`;
+        return [
+          `<path d="${line(own.imbalance, x, imbalance.y)}" ${style}/>`,
+          `<path d="${stairs.join('')}" ${style}/>`,
+        ].join('\n');
+      }),
+    ].join('\n');
+  }
+}
+
+/** The chart of cycles that are all there. */
 export function whatIfChart(cycles: readonly WhatIfCycle[], title: string): string {
-  const lanes = [...Map.groupBy(cycles, (cycle) => cycle.aggregate)];
-  const height = Math.max(1, lanes.length) * HEIGHT;
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12">`,
-    `<title>${escaped(`Simulated: ${title}`)}</title>`,
-    `<rect width="100%" height="100%" fill="white"/>`,
-    ...lanes.map(
-      ([aggregate, own], i) => `<g transform="translate(0 ${i * HEIGHT})">\n${panel(aggregate, own, title)}\n</g>`,
-    ),
-    '</svg>',
-    '',
-  ].join('\n');
+  const times = cycles.map(({ timeMs }) => timeMs);
+  const sinceMs = times.reduce((a, b) => Math.min(a, b), times[0] ?? 0);
+  const chart = new WhatIfChart({ sinceMs, untilMs: times.reduce((a, b) => Math.max(a, b), sinceMs) });
+  for (const cycle of cycles) chart.add(cycle);
+  return chart.svg(title);
 }
 
-function panel(aggregate: string, cycles: readonly WhatIfCycle[], title: string): string {
-  const since = cycles[0]?.timeMs ?? 0;
-  const until = cycles.at(-1)?.timeMs ?? since;
-  const x = (ms: number): number => LEFT + (until === since ? 0 : ((ms - since) / (until - since)) * PLOT);
-  const worlds = [
-    { ...RECORDED, of: (cycle: WhatIfCycle): WorldCycle => cycle.recorded },
-    { ...SIMULATED, of: (cycle: WhatIfCycle): WorldCycle => cycle.simulated },
-  ];
-  const highest = Math.max(0, ...cycles.flatMap((c) => [c.recorded.combined ?? 0, c.simulated.combined ?? 0]));
-  const most = Math.max(...worlds.map(({ of }) => cycles.reduce((sum, cycle) => sum + of(cycle).moves, 0)));
-  const imbalance = scale(highest, HEAD + IMBALANCE, IMBALANCE);
-  const moves = scale(most, HEAD + IMBALANCE + GAP + MOVES, MOVES);
-  return [
-    text(LEFT, 18, `${aggregate}: ${title} (simulated)`, 'font-size="14" font-weight="bold"'),
-    ...worlds.map(({ colour, dash, name }, i) =>
-      [
-        `<path d="M${WIDTH - 220 + i * 110} 14h24" stroke="${colour}" stroke-width="2" stroke-dasharray="${dash}"/>`,
-        text(WIDTH - 190 + i * 110, 18, name),
-      ].join(''),
-    ),
-    axis('combined imbalance', imbalance, HEAD + IMBALANCE, IMBALANCE),
-    axis('moves, in total', moves, HEAD + IMBALANCE + GAP + MOVES, MOVES),
-    ...timeTicks(since, until).map(({ ms, label }) =>
-      [
-        `<path d="M${px(x(ms))} ${HEAD}V${HEIGHT - FOOT}" stroke="#eee"/>`,
-        text(px(x(ms)), HEIGHT - FOOT + 18, label, 'text-anchor="middle"'),
-      ].join(''),
-    ),
-    ...worlds.map(({ colour, dash, of }) => {
-      let total = 0;
-      const stairs = cycles.map((cycle, i) => {
-        const before = moves.y(total);
-        total += of(cycle).moves;
-        const at = px(x(cycle.timeMs));
-        return i === 0 ? `M${at} ${px(before)}V${px(moves.y(total))}` : `H${at}V${px(moves.y(total))}`;
-      });
-      const style = `fill="none" stroke="${colour}" stroke-width="1.5" stroke-dasharray="${dash}"`;
-      return [
-        `<path d="${line(cycles, (cycle) => of(cycle).combined, x, imbalance.y)}" ${style}/>`,
-        `<path d="${stairs.join('')}" ${style}/>`,
-      ].join('\n');
-    }),
-  ].join('\n');
-}
-
-/** A line through the values; it breaks where there is none. */
-function line(
-  cycles: readonly WhatIfCycle[],
-  value: (cycle: WhatIfCycle) => number | null,
-  x: (ms: number) => number,
-  y: (value: number) => number,
-): string {
+/** A line through the points of the columns; it breaks where there are none. */
+function line(columns: readonly (Column | null)[], x: (ms: number) => number, y: (value: number) => number): string {
   let pen = 'M';
   let path = '';
-  for (const cycle of cycles) {
-    const at = value(cycle);
-    if (at === null) pen = 'M';
-    else {
-      path += `${pen}${px(x(cycle.timeMs))} ${px(y(at))}`;
+  for (const column of columns) {
+    if (column === null) {
+      pen = 'M';
+      continue;
+    }
+    const points = new Set([column.first, column.min, column.max, column.last]);
+    for (const { atMs, value } of [...points].sort((a, b) => a.atMs - b.atMs)) {
+      path += `${pen}${px(x(atMs))} ${px(y(value))}`;
       pen = 'L';
     }
   }

@@ -1,8 +1,9 @@
 import { defaultEngineOptions } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
 import { whatIfChart } from './chart.ts';
+import type { WhatIfCycle } from './lane.ts';
 import { memoryHistory, operate } from './testing/index.ts';
-import { type WhatIfCycle, whatIf } from './whatIf.ts';
+import { whatIf } from './whatIf.ts';
 
 const op = operate({ seed: 3, cycles: 30, aggregates: ['a<b>&"c"'] });
 const cycles = await Array.fromAsync(
@@ -27,6 +28,35 @@ describe('the chart', () => {
       [...svg.matchAll(/ d="(M[^"]*L[^"]*)"/g)].map(([, d = '']) => d.split('M').length - 1);
     expect(moves(whatIfChart(cycles, ''))).toEqual([1, 1]);
     expect(moves(whatIfChart(gap, ''))).toEqual([2, 1]);
+  });
+
+  it('takes no more room for more snapshots than can be seen', () => {
+    const many = (times: number): WhatIfCycle[] =>
+      Array.from({ length: times }, (_, n) =>
+        cycles.map((cycle, i) => ({ ...cycle, timeMs: (n * cycles.length + i) * 60_000 })),
+      ).flat();
+    // Both have more snapshots than a column has points.
+    const small = whatIfChart(many(400), '').length;
+    expect(whatIfChart(many(1600), '').length).toBeLessThan(small * 1.3);
+  });
+
+  it('keeps the highest and the lowest value of a column', () => {
+    const [cycle] = cycles;
+    if (cycle === undefined) throw new Error('no cycle');
+    const flat = Array.from({ length: 100_000 }, (_, i): WhatIfCycle => {
+      const combined = i === 51_234 ? 0.9 : 0.5;
+      return {
+        ...cycle,
+        timeMs: i * 1000,
+        recorded: { ...cycle.recorded, combined },
+        simulated: { ...cycle.simulated, combined: 0.5 },
+      };
+    });
+    const [recorded = '', simulated = ''] = [...whatIfChart(flat, '').matchAll(/ d="(M[^"]*L[^"]*)"/g)].map(
+      ([, d = '']) => d,
+    );
+    const heights = (d: string) => new Set([...d.matchAll(/[ML][\d.]+ ([\d.]+)/g)].map(([, y]) => y)).size;
+    expect([heights(recorded), heights(simulated)]).toEqual([2, 1]);
   });
 
   it('bears one snapshot, and none', () => {

@@ -1,9 +1,9 @@
 import type { Decision, EngineOptions } from '@kronos/contracts';
 import { BadObject, MissingObject } from '@kronos/eventlog';
 import { type AggregateState, aggregateState, createFolder } from '@kronos/projections';
+import { recordedDecision } from './compare.ts';
 import { NotOnTheLog, RecordingInvalid } from './errors.ts';
-import type { History, LoadedSnapshot, StoredDecision } from './history.ts';
-import { recordedDecision } from './verify.ts';
+import { detailsOf, type History, type LoadedSnapshot, loadSnapshot, type StoredDecision } from './history.ts';
 
 /** A recorded decision with everything that it was made of, as far as that is kept. */
 export type FoundDecision = StoredDecision & {
@@ -49,7 +49,7 @@ export async function findDecision(history: History, wanted: Wanted): Promise<Fo
   const loaded = await snapshotOf(history, found);
   return {
     ...found,
-    decision: await recordedDecision(history, event.data),
+    decision: recordedDecision(event.data, await detailsOf(history, event.data)),
     state,
     options: state.configured?.options ?? null,
     ...loaded,
@@ -74,7 +74,7 @@ async function snapshotOf(
   for await (const entry of history.snapshots({ aggregates: [event.aggregate], sinceMs: timeMs, untilMs: timeMs }))
     if (entry.id === event.data.snapshotId)
       try {
-        return { snapshot: (await entry.load()).snapshot, missing: null };
+        return { snapshot: (await loadSnapshot(entry)).snapshot, missing: null };
       } catch (error) {
         if (error instanceof MissingObject || error instanceof BadObject || error instanceof RecordingInvalid)
           return { snapshot: null, missing: error.message };

@@ -1,34 +1,70 @@
-import { type CycleDecided, type ObjectRef, type Snapshot, type StoredEvent, snapshotSchema } from '@kronos/contracts';
+import {
+  type CycleDecided,
+  type ObjectRef,
+  reader,
+  type Snapshot,
+  type StoredEvent,
+  snapshotSchema,
+} from '@kronos/contracts';
+import { BadObject, digestOf } from '@kronos/eventlog';
 import type { LogState } from '@kronos/projections';
+import { RecordingInvalid } from './errors.ts';
+
+/** The body of a snapshot as it is kept: nothing has looked into it yet. It can be sent to another thread. */
+export type StoredBody = {
+  /** JSON, UTF-8. */
+  readonly bytes: Uint8Array;
+  /** `sha256:<hex>` of these bytes, checked. Null in a recorded directory, whose files are indented: there it is of the JSON without spaces. */
+  readonly digest: string | null;
+  /** The id of the snapshot, or the file. */
+  readonly name: string;
+};
 
 /** One recorded snapshot: what is known without its body, and the body on demand. */
 export type SnapshotEntry = {
   readonly id: string;
   readonly aggregate: string;
   readonly timeMs: number;
-  readonly purpose: Snapshot['purpose'];
+  /** @throws RecordingInvalid */
+  readonly purpose: () => Promise<Snapshot['purpose']>;
   /** @throws MissingObject, BadObject, RecordingInvalid */
-  readonly load: () => Promise<LoadedSnapshot>;
+  readonly read: () => Promise<StoredBody>;
 };
 
 export type LoadedSnapshot = {
   readonly snapshot: Snapshot;
   /** The body as it is stored: later versions may have put more into it. */
   readonly body: unknown;
-  /** `sha256:<hex>` of the body's bytes. */
+  /** `sha256:<hex>` of the body's JSON without spaces. */
   readonly digest: string;
 };
 
-/** A stored body as a snapshot, or what is wrong with it. */
-export function readSnapshot(
-  body: unknown,
-  digest: string,
-): { readonly ok: true; readonly loaded: LoadedSnapshot } | { readonly ok: false; readonly problem: string } {
-  const parsed = snapshotSchema.safeParse(body);
-  if (parsed.success) return { ok: true, loaded: { snapshot: parsed.data, body, digest } };
-  const [issue] = parsed.error.issues;
-  return { ok: false, problem: `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'it is no snapshot'}` };
+const readSnapshot = reader(snapshotSchema);
+
+/** The snapshot in a stored body. @throws BadObject, RecordingInvalid */
+export function openSnapshot(stored: StoredBody): LoadedSnapshot {
+  const { bytes, digest, name } = stored;
+  const wrong = (problem: string, options?: ErrorOptions): Error =>
+    digest === null
+      ? new RecordingInvalid(name, problem, undefined, options)
+      : new BadObject(`the body of snapshot ${name} is no snapshot: ${problem}`, options);
+  let body: unknown;
+  try {
+    body = JSON.parse(new TextDecoder().decode(bytes));
+  } catch (cause) {
+    throw wrong('is no JSON', { cause });
+  }
+  const read = readSnapshot(body);
+  if (!read.ok) throw wrong(read.problem);
+  return {
+    snapshot: read.value,
+    body,
+    digest: digest ?? digestOf(new TextEncoder().encode(JSON.stringify(body))),
+  };
 }
+
+/** @throws MissingObject, BadObject, RecordingInvalid */
+export const loadSnapshot = async (entry: SnapshotEntry): Promise<LoadedSnapshot> => openSnapshot(await entry.read());
 
 /** Part of a history, by the time of snapshots (ms since the epoch, both ends included) and by aggregate. */
 export type Range = {
@@ -40,6 +76,13 @@ export type Range = {
 
 /** A decision and its place on the log. */
 export type StoredDecision = { readonly sequence: number; readonly event: CycleDecided };
+
+/** Finds the snapshots that decisions name. */
+export type SnapshotFinder = {
+  /** The snapshot of a decision; null when it is not kept. Decisions are asked for in the order of the log. */
+  readonly find: (decision: StoredDecision) => Promise<SnapshotEntry | null>;
+  readonly close: () => Promise<void>;
+};
 
 /** What can be replayed: a log and the snapshots that its decisions name. A running system and a recorded directory are both. */
 export interface History {
@@ -53,10 +96,14 @@ export interface History {
   checkpoint(upTo: number): Promise<LogState | null>;
   /** The range whose snapshots are kept: what can be run again when no range is asked for. */
   kept(): Promise<Range>;
+  /** Time of the newest snapshot, for estimates; null when there is none. */
+  newestMs(): Promise<number | null>;
   /** Decisions about snapshots of the range, in the order of the log. */
   decisions(range: Range): AsyncIterable<StoredDecision>;
   /** Snapshots of the range, those of one aggregate in the order of their times. */
   snapshots(range: Range): AsyncIterable<SnapshotEntry>;
+  /** For the decisions about snapshots of the range. What it holds in memory does not grow with the range. */
+  finder(range: Range): SnapshotFinder;
   /** @throws MissingObject, BadObject, RecordingInvalid */
   details(ref: ObjectRef): Promise<Uint8Array>;
 }
@@ -65,3 +112,10 @@ export const inRange = (range: Range, aggregate: string, timeMs: number): boolea
   timeMs >= (range.sinceMs ?? Number.NEGATIVE_INFINITY) &&
   timeMs <= (range.untilMs ?? Number.POSITIVE_INFINITY) &&
   (range.aggregates?.includes(aggregate) ?? true);
+
+/** When an event was stored first: a restored log has newer stamps of the server. */
+export const firstStoredMs = ({ storedAt, originallyStoredAt = storedAt }: StoredEvent): number => originallyStoredAt;
+
+/** What the event of a decision leaves out; null when it leaves out nothing. @throws MissingObject, BadObject, RecordingInvalid */
+export const detailsOf = async (history: History, { details }: CycleDecided['data']): Promise<Uint8Array | null> =>
+  details === null ? null : await history.details(details);

@@ -1,11 +1,13 @@
 export * from './anonymize.ts';
 export * from './chart.ts';
 export * from './collect.ts';
+export * from './compare.ts';
 export * from './diff.ts';
 export * from './errors.ts';
 export * from './explain.ts';
 export * from './find.ts';
 export * from './history.ts';
+export type { WhatIfCycle, WorldCycle } from './lane.ts';
 export * from './live.ts';
 export * from './newest.ts';
 export * from './overlay.ts';

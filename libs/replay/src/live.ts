@@ -1,10 +1,15 @@
 import { type PassedOver, startingPoint } from '@kronos/checkpoints';
 import type { SnapshotTaken } from '@kronos/contracts';
-import { BadObject, type EventLog } from '@kronos/eventlog';
-import { type History, inRange, type LoadedSnapshot, type Range, readSnapshot } from './history.ts';
+import type { EventLog } from '@kronos/eventlog';
+import { type History, inRange, type Range, type SnapshotEntry, type SnapshotFinder } from './history.ts';
 
 /** Stamps of the server and times of snapshots may differ by so much and still belong together. */
 const SLACK_MS = 60_000;
+
+/**
+ * Snapshots and decisions come in the order of their times but for so much: aggregates take turns, and a planner may be behind.
+ */
+const AROUND_MS = 600_000;
 
 const sinceOf = ({ sinceMs }: Range): Date | 'all' => (sinceMs === undefined ? 'all' : new Date(sinceMs - SLACK_MS));
 
@@ -24,6 +29,12 @@ export const liveHistory = (
       if (problem === undefined) return sequence === 1 ? {} : { sinceMs: Date.parse(message.time) + SLACK_MS };
     return {};
   },
+  async newestMs() {
+    let newest: number | null = null;
+    for await (const { message, problem } of log.tail({ families: ['snapshots'], since: 'last', end: true }))
+      if (problem === undefined) newest = Math.max(newest ?? 0, Date.parse(message.time));
+    return newest;
+  },
   async *decisions(range) {
     const aggregates = range.aggregates === undefined ? {} : { aggregates: range.aggregates };
     for await (const { message, problem, sequence } of log.tail({
@@ -36,32 +47,60 @@ export const liveHistory = (
       if (inRange(range, message.aggregate, Date.parse(message.data.snapshotTime))) yield { sequence, event: message };
     }
   },
-  async *snapshots(range) {
-    const since = sinceOf(range);
-    for await (const { message, problem } of log.replaySnapshots({
-      ...(range.aggregates === undefined ? {} : { aggregates: range.aggregates }),
-      ...(since === 'all' ? {} : { since }),
-      ...(range.untilMs === undefined ? {} : { until: new Date(range.untilMs + SLACK_MS) }),
-    })) {
-      if (problem !== undefined) continue;
-      const { data, aggregate, time } = message;
-      const timeMs = Date.parse(time);
-      if (!inRange(range, aggregate, timeMs)) continue;
-      yield {
-        id: data.snapshotId,
-        aggregate,
-        timeMs,
-        purpose: data.purpose,
-        load: () => load(log, message),
-      };
-    }
-  },
+  snapshots: (range) => snapshotsOf(log, range),
+  finder: (range) => finder(log, range),
   details: (ref) => log.objects.get(ref),
 });
 
-async function load(log: Pick<EventLog, 'objects'>, { data }: SnapshotTaken): Promise<LoadedSnapshot> {
-  const text = new TextDecoder().decode(await log.objects.get(data.body));
-  const read = readSnapshot(JSON.parse(text), data.body.digest);
-  if (!read.ok) throw new BadObject(`the body of snapshot ${data.snapshotId} is no snapshot: ${read.problem}`);
-  return read.loaded;
+/** The snapshots of a range in the order of their stream. */
+async function* snapshotsOf(log: EventLog, range: Range): AsyncGenerator<SnapshotEntry, void, undefined> {
+  const since = sinceOf(range);
+  for await (const { message, problem } of log.replaySnapshots({
+    ...(range.aggregates === undefined ? {} : { aggregates: range.aggregates }),
+    ...(since === 'all' ? {} : { since }),
+    ...(range.untilMs === undefined ? {} : { until: new Date(range.untilMs + SLACK_MS) }),
+  })) {
+    if (problem !== undefined) continue;
+    const entry = entryOf(log, message);
+    if (inRange(range, entry.aggregate, entry.timeMs)) yield entry;
+  }
+}
+
+const entryOf = (log: Pick<EventLog, 'objects'>, { aggregate, time, data }: SnapshotTaken): SnapshotEntry => ({
+  id: data.snapshotId,
+  aggregate,
+  timeMs: Date.parse(time),
+  purpose: async () => data.purpose,
+  read: async () => ({
+    bytes: await log.objects.get(data.body),
+    digest: data.body.digest,
+    name: data.snapshotId,
+  }),
+});
+
+/** Reads the stream of snapshots beside the log. Holds those of the times around the decision that is asked about. */
+function finder(log: EventLog, range: Range): SnapshotFinder {
+  const source = snapshotsOf(log, range);
+  const around = new Map<string, SnapshotEntry>();
+  let readMs = Number.NEGATIVE_INFINITY;
+  return {
+    async find({ event: { data } }) {
+      const atMs = Date.parse(data.snapshotTime);
+      for (const [id, { timeMs }] of around) {
+        if (timeMs >= atMs - AROUND_MS) break;
+        around.delete(id);
+      }
+      while (!around.has(data.snapshotId) && readMs <= atMs + AROUND_MS) {
+        const next = await source.next();
+        if (next.done === true) {
+          readMs = Number.POSITIVE_INFINITY;
+          break;
+        }
+        readMs = next.value.timeMs;
+        if (readMs >= atMs - AROUND_MS) around.set(next.value.id, next.value);
+      }
+      return around.get(data.snapshotId) ?? null;
+    },
+    close: async () => void (await source.return()),
+  };
 }

@@ -1,10 +1,17 @@
 import { ALL, type LogEvent, type StoredEvent } from '@kronos/contracts';
 import { aggregateState, createFolder } from '@kronos/projections';
 import { type Anonymizer, anonymizer } from './anonymize.ts';
+import { recordedDecision } from './compare.ts';
 import { NothingRecorded } from './errors.ts';
-import type { History, LoadedSnapshot, Range, SnapshotEntry } from './history.ts';
+import {
+  detailsOf,
+  type History,
+  type LoadedSnapshot,
+  loadSnapshot,
+  type Range,
+  type SnapshotEntry,
+} from './history.ts';
 import { createRecording } from './recording.ts';
-import { type Progress, recordedDecision } from './verify.ts';
 
 export type RecordOptions = {
   readonly range: Range;
@@ -15,7 +22,7 @@ export type RecordOptions = {
   readonly madeBy: string;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;
-  readonly onProgress?: Progress;
+  readonly onProgress?: (done: number, total: number) => void;
 };
 
 export type Recorded = {
@@ -42,6 +49,8 @@ export async function recordRange(history: History, directory: string, options: 
       `${history.name} holds no snapshot in that range`,
       'Give a longer range (--since), or take a snapshot now: kronos record --to DIRECTORY without --since.',
     );
+  // Whoever reads the recording takes them in this order.
+  entries.sort((a, b) => a.timeMs - b.timeMs || (a.id < b.id ? -1 : 1));
   const newest = new Map(entries.map((entry) => [entry.aggregate, entry.timeMs]));
   const aggregates = [...newest.keys()].sort();
   const concerns = ({ event, storedAt }: StoredEvent): boolean =>
@@ -110,7 +119,7 @@ export async function recordRange(history: History, directory: string, options: 
 
 async function loadOrNull(entry: SnapshotEntry): Promise<LoadedSnapshot | null> {
   try {
-    return await entry.load();
+    return await loadSnapshot(entry);
   } catch {
     return null;
   }
@@ -130,7 +139,7 @@ async function whole(
     if (names === null) await keep(event.data.details, await history.details(event.data.details));
     else {
       // Under other names the digest would lead nowhere: the decision goes into its event whole.
-      const decision = await recordedDecision(history, event.data);
+      const decision = recordedDecision(event.data, await detailsOf(history, event.data));
       return names.event({ ...event, data: { ...event.data, ...decision, details: null } });
     }
   }

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import {
+  decodeToken,
   type EngineOptions,
   encodeToken,
   engineOptionsSchema,
@@ -12,12 +14,29 @@ import {
   type StoredEvent,
   snapshotSchema,
 } from '@kronos/contracts';
-import { digestOf } from '@kronos/eventlog';
 import { type Cooldowns, emptyCooldowns, readCooldowns } from '@kronos/projections';
 import { z } from 'zod';
-import { ABOUT, checkChain, digestOfText, LOG, MANIFEST, type ManifestFile, manifestText } from './chain.ts';
+import {
+  ABOUT,
+  checkChain,
+  digestOfText,
+  LOG,
+  MANIFEST,
+  type ManifestFile,
+  manifestSnapshots,
+  manifestText,
+  SNAPSHOTS,
+} from './chain.ts';
 import { RecordingExists, RecordingInvalid } from './errors.ts';
-import { type History, inRange, type LoadedSnapshot, type Range, readSnapshot, type SnapshotEntry } from './history.ts';
+import {
+  type History,
+  inRange,
+  openSnapshot,
+  type Range,
+  type SnapshotEntry,
+  type StoredBody,
+  type StoredDecision,
+} from './history.ts';
 
 /** The form of a recorded directory. A later version reads every earlier one; form 1 has no chain and no range. */
 const FORM = 2;
@@ -54,7 +73,7 @@ added, and exits with status 1.
 `;
 
 /** \`2026-03-01T120000.123Z-gpu-29537.json\`: names sort by time, and hold the id. */
-const fileOf = (snapshot: Snapshot): string => `${snapshot.time.replaceAll(':', '')}-${snapshot.id}.json`;
+const fileOf = ({ time, id }: Pick<Snapshot, 'time' | 'id'>): string => `${time.replaceAll(':', '')}-${id}.json`;
 const FILE = /^(\d{4}-\d{2}-\d{2}T)(\d{2})(\d{2})(\d{2}(?:\.\d+)?Z)-(.+)\.json$/;
 
 /** A directory that is being recorded into. */
@@ -96,7 +115,7 @@ export async function createRecording(directory: string): Promise<RecordingWrite
 
   return {
     async snapshot(snapshot, body = snapshot) {
-      const folder = `snapshots/${encodeToken(snapshot.aggregate)}`;
+      const folder = `${SNAPSHOTS}${encodeToken(snapshot.aggregate)}`;
       await mkdir(join(directory, folder), { recursive: true });
       await put(`${folder}/${fileOf(snapshot)}`, json(body));
     },
@@ -148,7 +167,7 @@ const NO_CHAIN = `${ABOUT}: form 1 has no chain: nothing shows whether the recor
 /** @throws RecordingInvalid, CooldownsInvalid */
 export async function readRecording(
   directory: string,
-  onProgress?: (done: number, total: number) => void,
+  onProgress?: (done: number, share: number) => void,
 ): Promise<Recording> {
   const about = aboutSchema.safeParse(
     await readJson(
@@ -162,26 +181,38 @@ export async function readRecording(
     if (error instanceof RecordingInvalid && isMissing(error.cause)) return emptyCooldowns;
     throw error;
   });
-  const entries = await snapshotEntries(directory);
-  const kept = rangeOf(about.data, entries);
+  const { problems, ordered } =
+    about.data.form === 1 ? { problems: [NO_CHAIN], ordered: false } : await checkChain(directory, onProgress);
+  // Where the manifest may be wrong, the directory says which snapshots there are.
+  const listed = ordered && problems.length === 0 ? null : await listedSnapshots(directory);
+  const kept = rangeOf(about.data, listed ?? []);
   return {
     about: about.data,
     cooldowns: readCooldowns(cooldownsFile),
-    problems: about.data.form === 1 ? [NO_CHAIN] : await checkChain(directory, onProgress),
+    problems,
     history: {
       name: directory,
       anonymized: about.data.anonymized,
       events: (to, from) => eventsOf(directory, to, from),
       kept: async () => kept,
+      newestMs: async () => kept.untilMs ?? null,
       checkpoint: async () => null,
-      async *decisions(range) {
-        for await (const { sequence, event } of eventsOf(directory))
-          if (event.type === 'cycle.decided' && inRange(range, event.aggregate, Date.parse(event.data.snapshotTime)))
-            yield { sequence, event };
-      },
+      decisions: (range) => decisionsOf(directory, range),
       async *snapshots(range) {
-        for (const entry of entries) if (inRange(range, entry.aggregate, entry.timeMs)) yield entry;
+        for await (const entry of listed ?? namedSnapshots(directory))
+          if (inRange(range, entry.aggregate, entry.timeMs)) yield entry;
       },
+      finder: (range) => ({
+        async find({ event: { aggregate, data } }) {
+          const { snapshotId: id, snapshotTime: time } = data;
+          if (id.includes('/')) return null;
+          const file = `${SNAPSHOTS}${encodeToken(aggregate)}/${fileOf({ time, id })}`;
+          const entry = entryOf(directory, file);
+          const isIn = entry !== null && inRange(range, entry.aggregate, entry.timeMs);
+          return isIn && existsSync(join(directory, file)) ? entry : null;
+        },
+        close: async () => undefined,
+      }),
       details: async (ref) => {
         const value = await readJson(join(directory, 'details', detailsFile(ref)));
         return new TextEncoder().encode(JSON.stringify(value));
@@ -199,55 +230,74 @@ function rangeOf({ range }: About, entries: readonly SnapshotEntry[]): Range {
   return { ...(sinceMs === undefined ? {} : { sinceMs }), ...(untilMs === undefined ? {} : { untilMs }) };
 }
 
-async function snapshotEntries(directory: string): Promise<SnapshotEntry[]> {
-  const root = join(directory, 'snapshots');
+/** The snapshots in a recorded directory, in the order of their times. Takes memory for each. */
+async function listedSnapshots(directory: string): Promise<SnapshotEntry[]> {
+  const root = join(directory, SNAPSHOTS);
   const entries: SnapshotEntry[] = [];
   const folders = await readdir(root, { withFileTypes: true }).catch((cause: unknown) => {
     throw new RecordingInvalid(root, 'cannot be read', 'A recording has its snapshots there.', { cause });
   });
-  for (const folder of folders.filter((entry) => entry.isDirectory()).map((entry) => join(root, entry.name)))
-    for (const name of await readdir(folder)) {
-      const parts = FILE.exec(name);
-      if (parts === null) continue;
-      const [, day, hours, minutes, seconds, id] = parts;
-      const file = join(folder, name);
-      const { aggregate, purpose } = await headOf(file);
-      entries.push({
-        id: id ?? '',
-        aggregate,
-        purpose,
-        timeMs: Date.parse(`${day}${hours}:${minutes}:${seconds}`),
-        load: () => loadSnapshot(file),
-      });
+  for (const folder of folders.filter((entry) => entry.isDirectory()))
+    for (const name of await readdir(join(root, folder.name))) {
+      const entry = entryOf(directory, `${SNAPSHOTS}${folder.name}/${name}`);
+      if (entry !== null) entries.push(entry);
     }
   return entries.sort((a, b) => a.timeMs - b.timeMs || (a.id < b.id ? -1 : 1));
 }
 
-const headSchema = z.object({ aggregate: z.string(), purpose: snapshotSchema.shape.purpose });
+/** The snapshots that the manifest names, in its order. */
+async function* namedSnapshots(directory: string): AsyncGenerator<SnapshotEntry, void, undefined> {
+  for await (const file of manifestSnapshots(directory)) {
+    const entry = entryOf(directory, file);
+    if (entry !== null) yield entry;
+  }
+}
 
-/** What stands at the top of a snapshot's file, without reading the rest of it. */
-async function headOf(file: string): Promise<z.infer<typeof headSchema>> {
+/** A snapshot by its file; null where its name is not that of one. */
+function entryOf(directory: string, file: string): SnapshotEntry | null {
+  const [, folder, name] = file.split('/');
+  const parts = FILE.exec(name ?? '');
+  const aggregate = aggregateOf(folder ?? '');
+  if (parts === null || aggregate === null) return null;
+  const [, day, hours, minutes, seconds, id = ''] = parts;
+  const path = join(directory, file);
+  return {
+    id,
+    aggregate,
+    timeMs: Date.parse(`${day}${hours}:${minutes}:${seconds}`),
+    purpose: () => purposeOf(path),
+    read: () => bodyOf(path),
+  };
+}
+
+function aggregateOf(folder: string): string | null {
+  try {
+    return decodeToken(folder);
+  } catch {
+    return null;
+  }
+}
+
+/** Stands at the top of a snapshot's file: the rest of it is not read. */
+async function purposeOf(file: string): Promise<Snapshot['purpose']> {
   const handle = await open(file);
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(4096), 0, 4096, 0);
-    const text = buffer.toString('utf8', 0, bytesRead);
-    const field = (name: string): unknown => {
-      const found = new RegExp(`^  "${name}": (".*"),?$`, 'm').exec(text)?.[1];
-      return found === undefined ? undefined : JSON.parse(found);
-    };
-    const head = headSchema.safeParse({ aggregate: field('aggregate'), purpose: field('purpose') });
+    const found = /^ {2}"purpose": "([^"]*)",?$/m.exec(buffer.toString('utf8', 0, bytesRead))?.[1];
+    const purpose = snapshotSchema.shape.purpose.safeParse(found);
     // Written by another hand, it may have any order.
-    return head.success ? head.data : (await loadSnapshot(file)).snapshot;
+    return purpose.success ? purpose.data : openSnapshot(await bodyOf(file)).snapshot.purpose;
   } finally {
     await handle.close();
   }
 }
 
-async function loadSnapshot(file: string): Promise<LoadedSnapshot> {
-  const body = await readJson(file);
-  const read = readSnapshot(body, digestOf(new TextEncoder().encode(JSON.stringify(body))));
-  if (!read.ok) throw new RecordingInvalid(file, read.problem);
-  return read.loaded;
+async function bodyOf(file: string): Promise<StoredBody> {
+  try {
+    return { bytes: await readFile(file), digest: null, name: file };
+  } catch (cause) {
+    throw new RecordingInvalid(file, isMissing(cause) ? 'is not there' : 'cannot be read', undefined, { cause });
+  }
 }
 
 const lineSchema = z.object({
@@ -266,11 +316,10 @@ const unreadableSchema = z.object({
 });
 const addressSchema = z.object({ aggregate: z.string() });
 
-async function* eventsOf(
-  directory: string,
-  to = Number.POSITIVE_INFINITY,
-  from = 1,
-): AsyncGenerator<StoredEvent, void, undefined> {
+type Line = { readonly at: string; readonly text: string };
+
+/** The lines of a recorded log that are not empty. */
+async function* logLines(directory: string): AsyncGenerator<Line, void, undefined> {
   const file = join(directory, LOG);
   const handle = await open(file).catch((cause: unknown) => {
     if (isMissing(cause)) return null;
@@ -281,21 +330,44 @@ async function* eventsOf(
     let number = 0;
     for await (const text of createInterface({ input: handle.createReadStream({ autoClose: false }) })) {
       number += 1;
-      if (text.trim() === '') continue;
-      const at = `${basename(directory)}/${LOG}:${number}`;
-      const line = lineSchema.safeParse(parse(text, at));
-      if (!line.success) throw invalid(at, line.error);
-      const { sequence, storedAt, originallyStoredAt: original, event: body } = line.data;
-      if (sequence > to) return;
-      if (sequence < from) continue;
-      const unreadable = unreadableSchema.safeParse(body);
-      const aggregate = addressSchema.safeParse(body).data?.aggregate ?? '';
-      const event = unreadable.success ? unreadable.data : readLogEvent(body, aggregate);
-      const stamp = original === undefined ? {} : { originallyStoredAt: Date.parse(original) };
-      yield { sequence, storedAt: Date.parse(storedAt), ...stamp, event };
+      if (text.trim() !== '') yield { at: `${basename(directory)}/${LOG}:${number}`, text };
     }
   } finally {
     await handle.close();
+  }
+}
+
+async function* eventsOf(
+  directory: string,
+  to = Number.POSITIVE_INFINITY,
+  from = 1,
+): AsyncGenerator<StoredEvent, void, undefined> {
+  for await (const line of logLines(directory)) {
+    const stored = eventOf(line);
+    if (stored.sequence > to) return;
+    if (stored.sequence >= from) yield stored;
+  }
+}
+
+/** @throws RecordingInvalid */
+function eventOf({ at, text }: Line): StoredEvent {
+  const line = lineSchema.safeParse(parse(text, at));
+  if (!line.success) throw invalid(at, line.error);
+  const { sequence, storedAt, originallyStoredAt: original, event: body } = line.data;
+  const unreadable = unreadableSchema.safeParse(body);
+  const aggregate = addressSchema.safeParse(body).data?.aggregate ?? '';
+  const event = unreadable.success ? unreadable.data : readLogEvent(body, aggregate);
+  const stamp = original === undefined ? {} : { originallyStoredAt: Date.parse(original) };
+  return { sequence, storedAt: Date.parse(storedAt), ...stamp, event };
+}
+
+async function* decisionsOf(directory: string, range: Range): AsyncGenerator<StoredDecision, void, undefined> {
+  for await (const line of logLines(directory)) {
+    // Most of what is no decision is known without being parsed.
+    if (!line.text.includes('cycle.decided')) continue;
+    const { sequence, event } = eventOf(line);
+    if (event.type === 'cycle.decided' && inRange(range, event.aggregate, Date.parse(event.data.snapshotTime)))
+      yield { sequence, event };
   }
 }
 

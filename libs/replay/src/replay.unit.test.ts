@@ -1,12 +1,13 @@
-import { defaultEngineOptions, type StoredEvent } from '@kronos/contracts';
+import { defaultEngineOptions, type EngineOptions, type StoredEvent } from '@kronos/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PolicyNotRecorded } from './errors.ts';
 import { findDecision } from './find.ts';
+import type { WhatIfCycle } from './lane.ts';
 import { plansOf } from './plans.ts';
 import { memoryHistory, type Operation, operate, tamper } from './testing/index.ts';
 import { verify, verifyTotals } from './verify.ts';
-import { type WhatIfCycle, whatIf, whatIfTotals } from './whatIf.ts';
+import { whatIf, whatIfTotals } from './whatIf.ts';
 
 const hours = (n: number, more = {}): Operation => operate({ seed: 5, cycles: n * 60, commands: 0.1, ...more });
 const day = hours(3);
@@ -24,7 +25,7 @@ describe('running decisions again', () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(decided.length - 1), async (i) => {
         const { sequence = 0 } = decided[i] ?? {};
-        const cycles = await Array.fromAsync(verify(historyOf(day, tamper(day.events, sequence)), {}));
+        const cycles = await Array.fromAsync(verify(historyOf(day, tamper(day.events, sequence)), {}, { threads: 1 }));
         const others = cycles.filter((cycle) => cycle.verdict !== 'identical');
         expect(others).toHaveLength(1);
         expect(others[0]).toMatchObject({
@@ -81,7 +82,13 @@ describe('running decisions again', () => {
 
   it('tells how far it is', async () => {
     const seen: number[] = [];
-    await Array.fromAsync(verify(historyOf(day), { aggregates: ['gpu'] }, (done, total) => seen.push(done / total)));
+    const counts: number[] = [];
+    const onProgress = (done: number, share: number | null) => {
+      counts.push(done);
+      seen.push(share ?? -1);
+    };
+    await Array.fromAsync(verify(historyOf(day), { aggregates: ['gpu'] }, { onProgress }));
+    expect(counts.at(-1)).toBe(180);
     expect(seen[0]).toBe(0);
     expect(seen.at(-1)).toBe(1);
     expect(seen).toEqual(seen.toSorted((a, b) => a - b));
@@ -92,6 +99,93 @@ const simulate = (change: Partial<Parameters<typeof whatIf>[2]>, op = day, aggre
   Array.fromAsync(whatIf(historyOf(op), { aggregates }, { defaults: defaultEngineOptions, ...change }));
 
 const plans = (cycles: readonly WhatIfCycle[]) => cycles.filter((cycle) => cycle.simulated.decision.plan !== null);
+
+describe('threads', () => {
+  const change = {
+    defaults: defaultEngineOptions,
+    options: (options: EngineOptions) => ({ ...options, cooldownSeconds: 0 }),
+  };
+
+  it('change nothing of what is found, however many there are', async () => {
+    const planted = decided.at(-7)?.sequence ?? 0;
+    const history = () => memoryHistory(tamper(day.events, planted), day.snapshots.slice(3));
+    const [one, ...others] = await Promise.all(
+      [1, 2, 3].map(async (threads) => JSON.stringify(await Array.fromAsync(verify(history(), {}, { threads })))),
+    );
+    for (const other of others) expect(other).toBe(one);
+    expect(one).toContain('refusals.planted');
+    expect(one).toContain('is not kept (any more)');
+  });
+
+  it('change nothing of a what-if', async () => {
+    const [one, ...others] = await Promise.all(
+      [1, 2, 3].map(async (threads) =>
+        JSON.stringify(await Array.fromAsync(whatIf(historyOf(day), {}, change, { threads }))),
+      ),
+    );
+    for (const other of others) expect(other).toBe(one);
+  });
+
+  it('bring back errors as what they are', async () => {
+    const policies = day.snapshots[0]?.policies.map((p) => ({ ...p, imbalanceQuery: `other_${p.name}` })) ?? [];
+    const failing = Array.fromAsync(whatIf(historyOf(day), {}, { ...change, policies }, { threads: 2 }));
+    const error = await failing.catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(PolicyNotRecorded);
+    expect(error).toMatchObject({ code: 'KRONOS_POLICY_NOT_RECORDED', remedy: expect.stringContaining('"cpu_used"') });
+  });
+
+  it('end when nobody wants the rest, and when they are told to', async () => {
+    const seen: number[] = [];
+    for await (const { sequence } of verify(historyOf(day), {}, { threads: 2 })) if (seen.push(sequence) === 300) break;
+    const stop = new AbortController();
+    let done = 0;
+    for await (const _ of verify(historyOf(day), {}, { threads: 2, signal: stop.signal })) {
+      done += 1;
+      if (done === 300) stop.abort();
+    }
+    expect([seen.length, done]).toEqual([300, 300]);
+    let cycles = 0;
+    const again = new AbortController();
+    for await (const _ of whatIf(historyOf(day), {}, change, { threads: 2, signal: again.signal })) {
+      cycles += 1;
+      if (cycles === 10) again.abort();
+    }
+    expect(cycles).toBe(10);
+  });
+});
+
+describe('a replay along the log', () => {
+  it('finds the state of a basis that is far behind the decision', async () => {
+    // Another aggregate fills the log between the basis of a decision and the decision.
+    const [first] = decided;
+    if (first === undefined) throw new Error('no decision');
+    const noise = Array.from(
+      { length: 5000 },
+      (_, i): StoredEvent => ({
+        ...first,
+        sequence: first.sequence + i,
+        event: { ...first.event, aggregate: 'noise', id: `noise-${i}` } as StoredEvent['event'],
+      }),
+    );
+    const events = [
+      ...day.events.filter(({ sequence }) => sequence < first.sequence),
+      ...noise,
+      ...day.events
+        .filter(({ sequence }) => sequence >= first.sequence)
+        .map((e) => ({ ...e, sequence: e.sequence + 5000 })),
+    ];
+    const range = { aggregates: [first.event.aggregate], untilMs: Date.parse(day.snapshots[0]?.time ?? '') };
+    const [cycle] = await Array.fromAsync(verify(memoryHistory(events, day.snapshots), range));
+    expect(cycle).toMatchObject({ sequence: first.sequence + 5000, verdict: 'identical' });
+  });
+
+  it('hands out every event of the log once, to the end', async () => {
+    const seen: number[] = [];
+    const onEvent = ({ sequence }: StoredEvent) => seen.push(sequence);
+    await Array.fromAsync(verify(historyOf(day), { untilMs: 0 }, { onEvent }));
+    expect(seen).toEqual(day.events.map(({ sequence }) => sequence));
+  });
+});
 
 describe('a what-if', () => {
   it('decides the first snapshot as it was decided, when nothing is otherwise', async () => {

@@ -1,172 +1,194 @@
-import { type CycleDecided, canonicalJson, type Decision, decisionSchema, type Snapshot } from '@kronos/contracts';
-import { decisionOf, digest, releaseOf, runCycle, withoutDetails } from '@kronos/cycle';
-import { BadObject, MissingObject } from '@kronos/eventlog';
-import { plannerVersion } from '@kronos/placement';
-import { type AggregateState, aggregateState, createFolder } from '@kronos/projections';
-import { type Difference, differences } from './diff.ts';
-import { RecordingInvalid } from './errors.ts';
-import type { History, Range, SnapshotEntry, StoredDecision } from './history.ts';
+import type { StoredEvent } from '@kronos/contracts';
+import { type AggregateState, aggregateState, createFolder, type LogState } from '@kronos/projections';
+import { isUnusable, type Verdict, type VerifiedCycle, type VerifyOrder } from './compare.ts';
+import { type Crew, createCrew, defaultThreads, inOrder } from './crew.ts';
+import {
+  detailsOf,
+  type History,
+  inRange,
+  type Range,
+  type SnapshotEntry,
+  type SnapshotFinder,
+  type StoredDecision,
+} from './history.ts';
 
-/** What running a recorded decision again gave. */
-export type Verdict =
-  | { readonly verdict: 'identical' }
-  /** Another decision, or made of other things than it says, by the same planner version. */
-  | { readonly verdict: 'different'; readonly causes: readonly string[]; readonly differences: readonly Difference[] }
-  /** Another decision; another version of the planner made the recorded one. */
-  | {
-      readonly verdict: 'otherVersion';
-      readonly causes: readonly string[];
-      readonly differences: readonly Difference[];
-    }
-  /** It could not be run again. */
-  | { readonly verdict: 'notReplayed'; readonly reason: string };
+/**
+ * How far a run is.
+ *
+ * @param done how many are done
+ * @param share of the whole range, 0 to 1; null when nobody knows
+ */
+export type Progress = (done: number, share: number | null) => void;
 
-/** One recorded decision and its verdict. */
-export type VerifiedCycle = Verdict & {
-  readonly aggregate: string;
-  readonly snapshotId: string;
-  readonly snapshotTimeMs: number;
-  /** Of its `cycle.decided` on the log. */
-  readonly sequence: number;
-  readonly plannerVersion: string;
-  readonly outcome: Decision['outcome'];
-  readonly reason: string;
-  readonly steps: number;
+/** How a replay runs. None of it changes what comes out. */
+export type Running = {
+  /** Threads that run decisions; 1: that of the caller. Default: as many as the machine has cores. */
+  readonly threads?: number;
+  /** An abort ends the replay: it yields nothing more, and does not throw. */
+  readonly signal?: AbortSignal;
+  readonly onProgress?: Progress;
 };
 
-export type Progress = (done: number, total: number) => void;
-
-/** What a decision is made of and cannot be had twice: the state of the log at its basis. */
-type Due = { readonly basis: number; readonly aggregate: string };
+/** Decisions that run on the thread of the caller before others are started: to start one costs as much as hundreds of small decisions. */
+const FIRST = 256;
+/** Decisions that each thread has before it, read already. */
+const AHEAD_OF_THREAD = 4;
+/** Outcomes that may wait for a slow decision before them. */
+const AHEAD = 512;
+/** States of the log that are kept: a planner appends a decision long before so many events have come after its basis. */
+const STATES = 1024;
 
 /**
  * Runs every recorded decision of the range again, each with the log folded up to its own basis, and compares the bytes.
- * The log is read from its first event; decisions come in the order of the log.
+ * The log is read from its first event to its end, once; decisions come in the order of the log. What is held in memory
+ * does not grow with the range.
+ *
+ * @param onEvent called with every event of the log
  */
 export async function* verify(
   history: History,
   range: Range,
-  onProgress: Progress = () => {},
+  {
+    threads = defaultThreads(),
+    signal,
+    onProgress = () => {},
+    onEvent = () => {},
+  }: Running & {
+    readonly onEvent?: (stored: StoredEvent) => void;
+  } = {},
 ): AsyncGenerator<VerifiedCycle, void, undefined> {
-  const due = new Map<number, Due>();
-  for await (const { sequence, event } of history.decisions(range))
-    due.set(sequence, { basis: event.data.basis, aggregate: event.aggregate });
-  if (due.size === 0) return;
-  const snapshots = new Map<string, SnapshotEntry>();
-  for await (const entry of history.snapshots(range)) snapshots.set(entry.id, entry);
+  const newestMs = await history.newestMs();
+  const untilMs = Math.min(range.untilMs ?? Number.POSITIVE_INFINITY, newestMs ?? Number.POSITIVE_INFINITY);
+  const finder = history.finder(range);
+  const crews = [createCrew(0)];
+  let seats = seatsOf(crews);
+  let ordered = 0;
 
-  const byBasis = [...due].sort(([, a], [, b]) => a.basis - b.basis);
-  const states = new Map<number, AggregateState>();
-  const folder = createFolder();
-  let next = 0;
-  /** Keeps the states of all decisions whose basis comes before this sequence. */
-  const keepBefore = (sequence: number): void => {
-    for (; next < byBasis.length; next++) {
-      const [decision, { basis, aggregate }] = byBasis[next] ?? [0, { basis: Number.POSITIVE_INFINITY, aggregate: '' }];
-      if (basis >= sequence) return;
-      states.set(decision, aggregateState(folder.snapshot(), aggregate));
+  /** Runs a decision where the fewest wait. */
+  function run({ decision, state, entry }: Job): Promise<VerifiedCycle> {
+    if (ordered === FIRST && threads > 1) {
+      crews.push(createCrew(threads));
+      seats = seatsOf(crews.slice(1));
     }
-  };
-  let done = 0;
-  onProgress(0, due.size);
-  const last = Math.max(...due.keys());
-  for await (const stored of history.events(last)) {
-    keepBefore(stored.sequence);
-    const state = states.get(stored.sequence);
-    if (state !== undefined && stored.event.type === 'cycle.decided') {
-      states.delete(stored.sequence);
-      yield await verifyOne(history, { sequence: stored.sequence, event: stored.event }, state, snapshots);
+    ordered += 1;
+    const seat = seats.reduce((a, b) => (b.open < a.open ? b : a));
+    const { aggregate } = decision.event;
+    const known = seat.known.get(aggregate);
+    seat.known.set(aggregate, state);
+    const make = async (): Promise<VerifyOrder> => ({
+      kind: 'verify',
+      ...decision,
+      anonymized: history.anonymized,
+      state: changed(known, state),
+      stored: await storedOf(history, entry, decision, state),
+    });
+    seat.open += 1;
+    const outcome = seat.crew.run(seat.member, make).finally(() => {
+      seat.open -= 1;
+    });
+    return outcome as Promise<VerifiedCycle>;
+  }
+
+  try {
+    onProgress(0, 0);
+    let done = 0;
+    let sinceMs = range.sinceMs ?? Number.POSITIVE_INFINITY;
+    const limits = { busy: () => seats.length * AHEAD_OF_THREAD, ahead: AHEAD, signal };
+    for await (const cycle of inOrder(jobsOf(history, range, finder, onEvent), run, limits)) {
       done += 1;
-      onProgress(done, due.size);
+      sinceMs = Math.min(sinceMs, cycle.snapshotTimeMs);
+      onProgress(done, shareOf(cycle.snapshotTimeMs, sinceMs, untilMs));
+      yield cycle;
     }
-    folder.apply(stored);
-    if (done === due.size) return;
+    if (signal?.aborted !== true) onProgress(done, 1);
+  } finally {
+    await Promise.all([...crews.map((crew) => crew.close()), finder.close()]);
   }
 }
 
-async function verifyOne(
+/** A member of a crew, and what was sent to it. */
+type Seat = {
+  readonly crew: Crew;
+  readonly member: number;
+  /** Orders without outcome. */
+  open: number;
+  /** By aggregate: the state in the last order. */
+  readonly known: Map<string, AggregateState>;
+};
+
+const seatsOf = (crews: readonly Crew[]): Seat[] =>
+  crews.flatMap((crew) =>
+    Array.from({ length: crew.size }, (_, member) => ({ crew, member, open: 0, known: new Map() })),
+  );
+
+/** How far a time is in a range, 0 to 1; null where its end is not known. */
+export function shareOf(atMs: number, sinceMs: number, untilMs: number): number | null {
+  if (!Number.isFinite(untilMs)) return null;
+  return untilMs <= sinceMs ? 1 : Math.min(1, Math.max(0, (atMs - sinceMs) / (untilMs - sinceMs)));
+}
+
+type Job = {
+  readonly decision: StoredDecision;
+  /** Of the log at its basis. */
+  readonly state: AggregateState;
+  /** Null: the snapshot is not kept. */
+  readonly entry: SnapshotEntry | null;
+};
+
+/** The decisions of a range, each with the state of the log that it was made on. */
+async function* jobsOf(
   history: History,
-  { sequence, event }: StoredDecision,
-  state: AggregateState,
-  snapshots: ReadonlyMap<string, SnapshotEntry>,
-): Promise<VerifiedCycle> {
-  const { data, aggregate } = event;
-  const about = {
-    aggregate,
-    snapshotId: data.snapshotId,
-    snapshotTimeMs: Date.parse(data.snapshotTime),
-    sequence,
-    plannerVersion: data.plannerVersion,
-    outcome: data.outcome,
-    reason: data.reason.text,
-    steps: data.plan?.steps.length ?? 0,
-  };
-  const not = (reason: string): VerifiedCycle => ({ ...about, verdict: 'notReplayed', reason });
-  const entry = snapshots.get(data.snapshotId);
-  if (entry === undefined) return not(`the snapshot ${data.snapshotId} is not kept (any more)`);
-  if (state.configured === null) return not('the log names no options before this decision');
+  range: Range,
+  finder: SnapshotFinder,
+  onEvent: (stored: StoredEvent) => void,
+): AsyncGenerator<Job, void, undefined> {
+  const folder = createFolder();
+  /** The states after the last events, oldest first. They share what did not change between them. */
+  const states: LogState[] = [folder.snapshot()];
+  for await (const stored of history.events()) {
+    const { sequence, event } = stored;
+    onEvent(stored);
+    if (event.type === 'cycle.decided' && inRange(range, event.aggregate, Date.parse(event.data.snapshotTime))) {
+      const at =
+        states.findLast((state) => state.sequence <= event.data.basis) ?? (await foldTo(history, event.data.basis));
+      const decision = { sequence, event };
+      const entry = await finder.find(decision);
+      yield { decision, state: aggregateState(at, event.aggregate), entry };
+    }
+    states.push(folder.apply(stored).snapshot());
+    if (states.length === 2 * STATES) states.splice(0, STATES);
+  }
+}
+
+/** The log from its first event up to a sequence. */
+async function foldTo(history: History, sequence: number): Promise<LogState> {
+  const folder = createFolder();
+  for await (const stored of history.events(sequence)) folder.apply(stored);
+  return folder.snapshot();
+}
+
+/** The fields of a state that are not those of another. The folds never change a value in place. */
+function changed(from: AggregateState | undefined, to: AggregateState): Partial<AggregateState> {
+  if (from === undefined) return to;
+  const names = Object.keys(to) as (keyof AggregateState)[];
+  return Object.fromEntries(names.filter((name) => to[name] !== from[name]).map((name) => [name, to[name]]));
+}
+
+async function storedOf(
+  history: History,
+  entry: SnapshotEntry | null,
+  { event: { data } }: StoredDecision,
+  { configured }: AggregateState,
+): Promise<VerifyOrder['stored']> {
+  if (entry === null) return { missing: `the snapshot ${data.snapshotId} is not kept (any more)` };
+  if (configured === null) return { missing: 'the log names no options before this decision' };
   try {
-    const { snapshot, digest: stored } = await entry.load();
-    const recorded = await recordedDecision(history, data);
-    return { ...about, ...compare(history, data, recorded, { snapshot, stored, state }) };
+    const [body, details] = await Promise.all([entry.read(), detailsOf(history, data)]);
+    return { body, details };
   } catch (error) {
-    if (error instanceof MissingObject || error instanceof BadObject || error instanceof RecordingInvalid)
-      return not(error.message);
+    if (isUnusable(error)) return { missing: error.message };
     throw error;
   }
-}
-
-/** The decision in full: from its event, or from the bucket when its event would have grown too large. */
-export async function recordedDecision(history: History, data: CycleDecided['data']): Promise<Decision> {
-  if (data.details === null) return decisionOf(data);
-  const text = new TextDecoder().decode(await history.details(data.details));
-  return decisionSchema.parse(JSON.parse(text));
-}
-
-function compare(
-  history: History,
-  data: CycleDecided['data'],
-  recorded: Decision,
-  made: { readonly snapshot: Snapshot; readonly stored: string; readonly state: AggregateState },
-): Verdict {
-  const { snapshot, stored, state } = made;
-  const options = state.configured?.options;
-  if (options === undefined) return { verdict: 'notReplayed', reason: 'the log names no options before this decision' };
-  const { decision, digests, absence } = runCycle({ snapshot, state, options });
-  const causes: string[] = [];
-  if (data.release !== releaseOf(recorded, options))
-    causes.push(
-      `its plan is ${data.release}, and by the options on the log it would be ${releaseOf(recorded, options)}`,
-    );
-  if (canonicalJson(data.absence ?? null) !== canonicalJson(absence ?? null))
-    causes.push('it names other absent servers');
-  if (!history.anonymized) {
-    const now = { ...digests, snapshot: stored };
-    for (const part of ['snapshot', 'policies', 'state', 'options'] as const)
-      if (now[part] !== data.digests[part]) causes.push(`its ${part} is not the one that it was made of`);
-    if (digest(recorded) !== data.digests.decision)
-      causes.push('the recorded decision is not the one it has the digest of');
-    const held = data.details === null ? recorded : withoutDetails(recorded);
-    if (canonicalJson(held) !== canonicalJson(decisionOf(data))) causes.push('its event and its details disagree');
-  }
-  // Texts hold names inside sentences, which an anonymized recording tells otherwise.
-  const a = history.anonymized ? withoutTexts(recorded) : recorded;
-  const b = history.anonymized ? withoutTexts(decision) : decision;
-  if (causes.length === 0 && canonicalJson(a) === canonicalJson(b)) return { verdict: 'identical' };
-  const verdict = data.plannerVersion === plannerVersion ? 'different' : 'otherVersion';
-  return { verdict, causes, differences: differences(a, b) };
-}
-
-/** A JSON value without the sentences and details of its reasons. */
-function withoutTexts(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutTexts);
-  if (typeof value !== 'object' || value === null) return value;
-  const isReason = 'code' in value && 'text' in value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([key]) => !isReason || key === 'code')
-      .map(([key, inner]) => [key, withoutTexts(inner)]),
-  );
 }
 
 export type VerifyTotals = Readonly<Record<Verdict['verdict'], number>> & {
@@ -177,14 +199,25 @@ export type VerifyTotals = Readonly<Record<Verdict['verdict'], number>> & {
   readonly ok: boolean;
 };
 
-export function verifyTotals(cycles: Iterable<Verdict>, { strict = false } = {}): VerifyTotals {
-  const totals = { identical: 0, different: 0, otherVersion: 0, notReplayed: 0 };
-  let decisions = 0;
-  for (const { verdict } of cycles) {
-    totals[verdict] += 1;
-    decisions += 1;
+/** Counts verdicts one by one. */
+export class VerifyCount {
+  readonly #counts = { identical: 0, different: 0, otherVersion: 0, notReplayed: 0 };
+
+  add({ verdict }: Pick<Verdict, 'verdict'>): void {
+    this.#counts[verdict] += 1;
   }
-  const run = decisions - totals.notReplayed;
-  const ok = strict ? totals.identical === decisions : totals.different + totals.notReplayed === 0;
-  return { ...totals, decisions, identicalShare: run === 0 ? 1 : totals.identical / run, ok };
+
+  totals({ strict = false } = {}): VerifyTotals {
+    const { identical, different, otherVersion, notReplayed } = this.#counts;
+    const run = identical + different + otherVersion;
+    const decisions = run + notReplayed;
+    const ok = strict ? identical === decisions : different + notReplayed === 0;
+    return { ...this.#counts, decisions, identicalShare: run === 0 ? 1 : identical / run, ok };
+  }
+}
+
+export function verifyTotals(cycles: Iterable<Verdict>, options: { readonly strict?: boolean } = {}): VerifyTotals {
+  const count = new VerifyCount();
+  for (const cycle of cycles) count.add(cycle);
+  return count.totals(options);
 }

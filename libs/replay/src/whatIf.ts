@@ -1,23 +1,12 @@
-import type {
-  Actor,
-  CycleDecided,
-  Decision,
-  EngineOptions,
-  LogEvent,
-  Policy,
-  Snapshot,
-  StoredEvent,
-} from '@kronos/contracts';
-import { ALL, messageId, timeMs } from '@kronos/contracts';
-import { configuredEvent, decidedEvent, digest, runCycle } from '@kronos/cycle';
-import { plannerVersion, score } from '@kronos/placement';
-import { aggregateState, type Cooldowns, createFolder, type Folder, inFlight, seed } from '@kronos/projections';
-import { NothingRecorded, PolicyNotRecorded } from './errors.ts';
-import type { History, Range, SnapshotEntry } from './history.ts';
-import { lay } from './overlay.ts';
-import { type RuleBreaks, ruleBreaks } from './rules.ts';
-import type { Progress } from './verify.ts';
-import { attemptsOf, World } from './world.ts';
+import type { EngineOptions, LogEvent, Policy, StoredEvent } from '@kronos/contracts';
+import { ALL, MAX_TIME_DIFFERENCE_MS, timeOf } from '@kronos/contracts';
+import { aggregateState, type Cooldowns, createFolder, type LogState } from '@kronos/projections';
+import { createCrew, defaultThreads, inOrder } from './crew.ts';
+import { NothingRecorded } from './errors.ts';
+import { firstStoredMs, type History, type Range, type SnapshotEntry } from './history.ts';
+import { CARRIED, type LaneStart, type LaneStep, MOVES, type WhatIfCycle, type WorldCycle } from './lane.ts';
+import type { RuleBreaks } from './rules.ts';
+import { type Running, shareOf } from './verify.ts';
 
 /** What is otherwise than it was. */
 export type Change = {
@@ -31,38 +20,57 @@ export type Change = {
   readonly cooldowns?: Cooldowns;
 };
 
-/** One world at one snapshot. */
-export type WorldCycle = {
-  /** Combined imbalance when the snapshot was taken, by the what-if's policies; null when none takes part. */
-  readonly combined: number | null;
-  /** By policy. */
-  readonly imbalance: Readonly<Record<string, number | null>>;
-  /** Recorded: completed since the snapshot before. Simulated: planned on this one, and done at once. */
-  readonly moves: number;
-  readonly ruleBreaks: RuleBreaks;
+/** Snapshots that each thread has before it, read already. */
+const AHEAD_OF_THREAD = 4;
+/** Outcomes that may wait for a slow decision before them. */
+const AHEAD = 512;
+/** So few snapshots are decided on the thread of the caller: starting others would take longer. */
+const FEW = 256;
+
+/** What a what-if goes over, found before it begins. */
+export type Extent = {
+  readonly snapshots: number;
+  /** Times of the first and the last snapshot, in ms since the epoch. */
+  readonly sinceMs: number;
+  readonly untilMs: number;
+  /** The first snapshot of each aggregate, by the names of the aggregates. */
+  readonly firsts: ReadonlyMap<string, SnapshotEntry>;
+  /** Snapshots that were only kept stand beside the cycles and are left out. Where there are no cycles, they are all there is. */
+  readonly cyclesOnly: boolean;
 };
 
-/** One snapshot of a what-if: as it was recorded, and as it would have been. */
-export type WhatIfCycle = {
-  readonly aggregate: string;
-  readonly snapshotId: string;
-  readonly timeMs: number;
-  readonly recorded: WorldCycle;
-  readonly simulated: WorldCycle & {
-    readonly outcome: Decision['outcome'];
-    readonly reason: string;
-    readonly decision: Decision;
-    /** VMs that are elsewhere than in the recording. */
-    readonly elsewhere: number;
-  };
-};
-
-const by: Actor = { service: 'planner', instance: 'what-if', version: plannerVersion };
+/** @throws NothingRecorded */
+export async function extentOf(history: History, range: Range): Promise<Extent> {
+  const cyclesOnly = await hasDecisions(history, range);
+  const firsts = new Map<string, SnapshotEntry>();
+  let snapshots = 0;
+  let sinceMs = Number.POSITIVE_INFINITY;
+  let untilMs = Number.NEGATIVE_INFINITY;
+  for await (const entry of history.snapshots(range)) {
+    if (!firsts.has(entry.aggregate)) {
+      if (cyclesOnly && (await entry.purpose()) === 'record') continue;
+      firsts.set(entry.aggregate, entry);
+    }
+    snapshots += 1;
+    sinceMs = Math.min(sinceMs, entry.timeMs);
+    untilMs = Math.max(untilMs, entry.timeMs);
+  }
+  if (snapshots === 0)
+    throw new NothingRecorded(
+      `${history.name} holds no snapshot in that range`,
+      'Give another range, or record one: kronos record.',
+    );
+  const names = [...firsts].sort(([a], [b]) => (a < b ? -1 : 1));
+  return { snapshots, sinceMs, untilMs, firsts: new Map(names), cyclesOnly };
+}
 
 /**
- * Runs the snapshots of a range again with something otherwise. It has a log of its own, which begins with what was
- * remembered at the first snapshot; every plan is released and its moves are done at once; they are laid over the
+ * Runs the snapshots of a range again with something otherwise. Each aggregate has a log of its own, which begins with what
+ * was remembered at its first snapshot; every plan is released and its moves are done at once; they are laid over the
  * snapshots that follow. What people asked of the real one (pauses, quarantines) holds here too.
+ *
+ * Cycles come in the order of the snapshots. Aggregates are decided side by side, the snapshots of one after each other.
+ * What is held in memory does not grow with the range.
  *
  * @throws PolicyNotRecorded, NothingRecorded
  */
@@ -70,267 +78,175 @@ export async function* whatIf(
   history: History,
   range: Range,
   change: Change,
-  onProgress: Progress = () => {},
+  { threads = defaultThreads(), signal, onProgress = () => {} }: Running = {},
+  extent?: Extent,
 ): AsyncGenerator<WhatIfCycle, void, undefined> {
-  const byAggregate = new Map<string, SnapshotEntry[]>();
-  let total = 0;
-  // Snapshots that were only kept stand beside the cycles; where there are no cycles, they are all there is.
-  const cyclesOnly = await hasDecisions(history, range);
-  for await (const entry of history.snapshots(range)) {
-    if (entry.purpose === 'record' && cyclesOnly) continue;
-    byAggregate.set(entry.aggregate, [...(byAggregate.get(entry.aggregate) ?? []), entry]);
-    total += 1;
-  }
-  if (total === 0)
-    throw new NothingRecorded(
-      `${history.name} holds no snapshot in that range`,
-      'Give another range, or record one: kronos record.',
-    );
-  let done = 0;
-  onProgress(0, total);
-  for (const [aggregate, entries] of [...byAggregate].sort(([a], [b]) => (a < b ? -1 : 1)))
-    for await (const cycle of lane(history, aggregate, entries, change)) {
-      yield cycle;
-      done += 1;
-      onProgress(done, total);
+  const { snapshots, sinceMs, untilMs, firsts, cyclesOnly } = extent ?? (await extentOf(history, range));
+  const crew = createCrew(snapshots <= FEW || threads <= 1 ? 0 : Math.min(threads, firsts.size));
+  const members = new Map([...firsts.keys()].map((aggregate, i) => [aggregate, i % crew.size]));
+  const past = new Past(history, firsts, await basesOf(history, firsts));
+  const begun = new Set<string>();
+
+  async function* jobs(): AsyncGenerator<Job, void, undefined> {
+    for await (const entry of history.snapshots(range)) {
+      const { id, aggregate, timeMs } = entry;
+      const first = firsts.get(aggregate);
+      if (first === undefined || (!begun.has(aggregate) && first.id !== id)) continue;
+      const { before, events } = await past.until(aggregate, timeMs);
+      const job = { entry, events };
+      if (begun.has(aggregate)) {
+        yield { ...job, start: null };
+        continue;
+      }
+      begun.add(aggregate);
+      yield { ...job, start: startOf(aggregate, timeMs, before, change, cyclesOnly) };
     }
+  }
+
+  async function run({ entry, events, start }: Job): Promise<WhatIfCycle | null> {
+    const { id, aggregate, timeMs } = entry;
+    const member = members.get(aggregate) ?? 0;
+    const begin = start === null ? null : crew.run(member, async () => ({ kind: 'begin', ...start }));
+    const next = crew.run(member, async () => ({
+      kind: 'next',
+      aggregate,
+      id,
+      timeMs,
+      events,
+      body: await entry.read(),
+    }));
+    const [cycle] = await Promise.all([next, begin]);
+    return cycle as WhatIfCycle | null;
+  }
+
+  try {
+    onProgress(0, 0);
+    let done = 0;
+    const limits = { busy: () => crew.size * AHEAD_OF_THREAD, ahead: AHEAD, signal };
+    for await (const cycle of inOrder(jobs(), run, limits)) {
+      if (cycle === null) continue;
+      done += 1;
+      onProgress(done, shareOf(cycle.timeMs, sinceMs, untilMs));
+      yield cycle;
+    }
+    if (signal?.aborted !== true) onProgress(done, 1);
+  } finally {
+    await Promise.all([crew.close(), past.close()]);
+  }
 }
+
+type Job = {
+  readonly entry: SnapshotEntry;
+  readonly events: LaneStep['events'];
+  /** With the first snapshot of an aggregate. */
+  readonly start: LaneStart | null;
+};
 
 async function hasDecisions(history: History, range: Range): Promise<boolean> {
   for await (const _ of history.decisions(range)) return true;
   return false;
 }
 
-/** What the recorded log says about one aggregate: its state at the start, and what happened since. */
-type Past = { readonly folder: Folder; readonly events: LogEvent[] };
-
-/**
- * The log up to what the first snapshot was decided on; where it was not decided, up to the snapshot's time.
- */
-async function pastOf(history: History, { aggregate, id, timeMs }: SnapshotEntry): Promise<Past> {
-  let basis: number | null = null;
-  for await (const { event } of history.decisions({ aggregates: [aggregate], sinceMs: timeMs, untilMs: timeMs }))
-    if (event.data.snapshotId === id) basis = event.data.basis;
-  const folder = createFolder();
-  const events: LogEvent[] = [];
-  for await (const stored of history.events()) {
-    const { event, sequence, storedAt } = stored;
-    if (event.aggregate !== aggregate && event.aggregate !== ALL) continue;
-    if (basis === null ? storedAt <= timeMs : sequence <= basis) folder.apply(stored);
-    else if (event.type !== 'unreadable') events.push(event);
-  }
-  return { folder, events };
-}
-
-const CARRIED: ReadonlySet<string> = new Set([
-  'aggregate.paused',
-  'aggregate.resumed',
-  'instance.quarantined',
-  'instance.unquarantined',
-]);
-
-async function* lane(
-  history: History,
-  aggregate: string,
-  entries: readonly SnapshotEntry[],
-  change: Change,
-): AsyncGenerator<WhatIfCycle, void, undefined> {
-  const [first] = entries;
-  if (first === undefined) return;
-  const startMs = first.timeMs;
-  const past = await pastOf(history, first);
-  const before = past.folder.snapshot();
-  const recordedOptions = aggregateState(before, aggregate).configured?.options ?? change.defaults;
-  // Whether people answer, and whether it was a dry run, is of the recording: here every plan is carried out.
-  const options: EngineOptions = {
-    ...(change.options?.(recordedOptions) ?? recordedOptions),
-    dryRun: false,
-    approval: 'auto',
+function startOf(aggregate: string, startMs: number, before: LogState, change: Change, cyclesOnly: boolean): LaneStart {
+  const recorded = aggregateState(before, aggregate).configured?.options ?? change.defaults;
+  const own = before.aggregates.get(aggregate);
+  return {
+    aggregate,
+    startMs,
+    before: { ...before, aggregates: new Map(own === undefined ? [] : [[aggregate, own]]) },
+    // Whether people answer, and whether it was a dry run, is of the recording: here every plan is carried out.
+    options: { ...(change.options?.(recorded) ?? recorded), dryRun: false, approval: 'auto' },
+    policies: change.policies ?? null,
+    cooldowns: change.cooldowns ?? null,
+    cyclesOnly,
   };
-  const given = { nowMs: startMs, aggregates: [aggregate], options };
-  const own = new OwnLog(change.cooldowns === undefined ? before : seed(before, change.cooldowns, given));
-  own.add(configuredEvent(aggregate, options, digest(options), plannerVersion, own.sequence, by, startMs));
-  const underWay = inFlight(aggregateState(before, aggregate));
-  const start = new Map(underWay.map((task) => [task.step.serverId, task.destination]));
-  for (const task of underWay)
-    own.addMove(aggregate, task.planId, { ...task.step, taskId: task.id, to: task.destination }, task.attempt, startMs);
-
-  const attempts = attemptsOf(past.events);
-  const world = new World(attempts, start);
-  const commands = past.events.filter((event) => CARRIED.has(event.type));
-  const completions = past.events.filter((event) => event.type === 'migration.completed');
-  let recordedMoves = 0;
-  for (const entry of entries) {
-    const { snapshot: asRecorded } = await entry.load();
-    const snapshot = withPolicies(asRecorded, change.policies);
-    const nowMs = entry.timeMs;
-    while (commands[0] !== undefined && Date.parse(commands[0].time) <= nowMs) {
-      const command = commands.shift();
-      if (command !== undefined) own.add(command);
-    }
-    let moves = 0;
-    while (completions[recordedMoves] !== undefined && Date.parse(completions[recordedMoves]?.time ?? '') <= nowMs) {
-      recordedMoves += 1;
-      moves += 1;
-    }
-    const overlay = world.next(snapshot);
-    const laid = lay(overlay, { ...snapshot, purpose: snapshot.purpose === 'record' ? 'command' : snapshot.purpose });
-    const state = aggregateState(own.folder.snapshot(), aggregate);
-    const { decision, digests, absence } = runCycle({ snapshot: laid, state, options });
-    own.add(
-      decidedEvent(decision, {
-        snapshot: laid,
-        basis: own.sequence,
-        plannerVersion,
-        options,
-        digests: { ...digests, snapshot: digest(laid) },
-        absence,
-        details: null,
-        by,
-        nowMs,
-      }),
-    );
-    const recordedScores = score({ ...snapshot, options });
-    const { before: found } = decision;
-    yield {
-      aggregate,
-      snapshotId: entry.id,
-      timeMs: nowMs,
-      recorded: {
-        combined: recordedScores.combined,
-        imbalance: Object.fromEntries(recordedScores.policies.map((p) => [p.policy, p.imbalance])),
-        moves,
-        ruleBreaks: ruleBreaks(snapshot),
-      },
-      simulated: {
-        combined: found.combined,
-        imbalance: Object.fromEntries(found.policies.map((p) => [p.policy, p.imbalance])),
-        moves: decision.plan?.steps.length ?? 0,
-        ruleBreaks: ruleBreaks(laid),
-        outcome: decision.outcome,
-        reason: decision.reason.text,
-        decision,
-        elsewhere: overlay.hosts.size,
-      },
-    };
-    if (decision.plan !== null) carryOut(own, world, aggregate, decision.plan, nowMs);
-  }
 }
 
-/** Every step of a plan, done at once and in its order. */
-function carryOut(
-  own: OwnLog,
-  world: World,
-  aggregate: string,
-  plan: NonNullable<CycleDecided['data']['plan']>,
-  nowMs: number,
-): void {
-  for (const step of plan.steps) {
-    own.addMove(aggregate, plan.id, step, 1, nowMs);
-    world.move(step.serverId, step.to);
+/** What the decisions about these snapshots are based on, by aggregate; nothing for one that was not decided. */
+async function basesOf(history: History, firsts: ReadonlyMap<string, SnapshotEntry>): Promise<Map<string, number>> {
+  const times = [...firsts.values()].map(({ timeMs }) => timeMs);
+  const range = {
+    aggregates: [...firsts.keys()],
+    sinceMs: times.reduce((a, b) => Math.min(a, b)),
+    untilMs: times.reduce((a, b) => Math.max(a, b)),
+  };
+  const bases = new Map<string, number>();
+  for await (const { event } of history.decisions(range)) {
+    if (event.data.snapshotId === firsts.get(event.aggregate)?.id) bases.set(event.aggregate, event.data.basis);
+    if (bases.size === firsts.size) break;
   }
-  own.add({
-    ...own.envelope(aggregate, messageId.dispatched(plan.id), plan.id, nowMs),
-    type: 'plan.dispatched',
-    data: { planId: plan.id, tasks: plan.steps.length },
-  });
+  return bases;
 }
 
-/** Policies in place of a snapshot's own. @throws PolicyNotRecorded */
-function withPolicies(snapshot: Snapshot, policies: readonly Policy[] | undefined): Snapshot {
-  if (policies === undefined) return snapshot;
-  for (const policy of policies.filter((p) => p.enabled)) {
-    const hostQueries = [policy.imbalanceQuery, policy.capacityQuery, policy.hostSizeQuery];
-    for (const query of hostQueries)
-      if (query !== null && !snapshot.hostReadings.some((r) => r.query === query && r.label === policy.hostLabel))
-        throw new PolicyNotRecorded(policy.name, query, snapshot.id, [
-          ...new Set(snapshot.hostReadings.map((r) => r.query)),
-        ]);
-    const profile = snapshot.vmReadings.some(
-      (r) =>
-        r.query === policy.vmProfileQuery &&
-        r.label === policy.vmProfileLabel &&
-        r.labelType === policy.vmProfileLabelType,
-    );
-    if (!profile)
-      throw new PolicyNotRecorded(policy.name, policy.vmProfileQuery, snapshot.id, [
-        ...new Set(snapshot.vmReadings.map((r) => r.query)),
-      ]);
-  }
-  return { ...snapshot, policies: [...policies] };
-}
-
-type MoveStep = {
-  readonly taskId: string;
-  readonly serverId: string;
-  readonly from: string;
-  readonly to: string;
-  readonly groups: readonly { readonly id: string }[];
-  readonly ramMb: number;
-  readonly diskGb: number;
+/** What the recorded log says about one aggregate beside its what-if. */
+type Beside = {
+  /** Up to what its first snapshot was decided on; where it was not decided, up to the snapshot's time. Null until then. */
+  before: LogState | null;
+  /** Since then and not taken yet. */
+  events: { readonly atMs: number; readonly event: LogEvent }[];
 };
 
-/** The what-if's log: nobody else reads it. */
-class OwnLog {
-  readonly folder: Folder;
-  #sequence: number;
+/** The recorded log, read once and along with the snapshots. */
+class Past {
+  readonly #firsts: ReadonlyMap<string, SnapshotEntry>;
+  readonly #bases: ReadonlyMap<string, number>;
+  readonly #source: AsyncIterator<StoredEvent>;
+  readonly #folder = createFolder();
+  readonly #aggregates: ReadonlyMap<string, Beside>;
+  #readMs = Number.NEGATIVE_INFINITY;
 
-  constructor(from: Parameters<typeof createFolder>[0]) {
-    this.folder = createFolder(from);
-    this.#sequence = this.folder.sequence;
+  constructor(history: History, firsts: ReadonlyMap<string, SnapshotEntry>, bases: ReadonlyMap<string, number>) {
+    this.#firsts = firsts;
+    this.#bases = bases;
+    this.#source = history.events()[Symbol.asyncIterator]();
+    this.#aggregates = new Map([...firsts.keys()].map((aggregate) => [aggregate, { before: null, events: [] }]));
   }
 
-  get sequence(): number {
-    return this.#sequence;
+  /** What an aggregate's what-if starts from, and what happened since it was asked the last time, up to a time. */
+  async until(
+    aggregate: string,
+    nowMs: number,
+  ): Promise<{ readonly before: LogState; readonly events: readonly LogEvent[] }> {
+    const own = this.#aggregates.get(aggregate);
+    if (own === undefined) throw new Error(`the what-if has no aggregate ${aggregate}`);
+    // An event is stored at most so long after the time that counts for it.
+    while (own.before === null || this.#readMs <= nowMs + MAX_TIME_DIFFERENCE_MS) {
+      const next = await this.#source.next();
+      if (next.done === true) {
+        this.#readMs = Number.POSITIVE_INFINITY;
+        for (const beside of this.#aggregates.values()) beside.before ??= this.#folder.snapshot();
+      } else this.#take(next.value);
+    }
+    const due = own.events.filter(({ atMs }) => atMs <= nowMs);
+    own.events = own.events.filter(({ atMs }) => atMs > nowMs);
+    return { before: own.before, events: due.map(({ event }) => event) };
   }
 
-  add(event: LogEvent): void {
-    this.#sequence += 1;
-    // No server stamps it: it is stored when it happens.
-    const stored: StoredEvent = { sequence: this.#sequence, storedAt: timeMs(event.time), event };
-    this.folder.apply(stored);
+  #take(stored: StoredEvent): void {
+    const { sequence, event } = stored;
+    this.#readMs = firstStoredMs(stored);
+    let folded = true;
+    for (const [aggregate, beside] of this.#aggregates) {
+      if (beside.before === null) {
+        const basis = this.#bases.get(aggregate);
+        const first = this.#firsts.get(aggregate);
+        const isBefore = basis === undefined ? this.#readMs <= (first?.timeMs ?? 0) : sequence <= basis;
+        if (isBefore) {
+          folded = false;
+          continue;
+        }
+        beside.before = this.#folder.snapshot();
+      }
+      if (event.aggregate !== aggregate && event.aggregate !== ALL) continue;
+      if (event.type !== 'unreadable' && (CARRIED.has(event.type) || MOVES.has(event.type)))
+        beside.events.push({ atMs: timeOf(stored), event });
+    }
+    // Once every what-if has begun nothing asks for the state any more.
+    if (!folded) this.#folder.apply(stored);
   }
 
-  envelope(aggregate: string, id: string, planId: string, atMs: number) {
-    const time = new Date(atMs).toISOString();
-    return {
-      version: 1 as const,
-      id,
-      time,
-      aggregate,
-      by,
-      correlationId: planId,
-      causationId: messageId.decided(planId),
-    };
-  }
-
-  /** A move that was started and completed in the same moment. */
-  addMove(aggregate: string, planId: string, step: MoveStep, attempt: number, atMs: number): void {
-    const about = {
-      taskId: step.taskId,
-      planId,
-      serverId: step.serverId,
-      attempt,
-      from: step.from,
-      destination: step.to,
-    };
-    this.add({
-      ...this.envelope(aggregate, messageId.started(step.taskId, attempt), planId, atMs),
-      type: 'migration.started',
-      data: {
-        ...about,
-        groups: step.groups.map((group) => group.id),
-        newestMigrationId: 0,
-        forced: false,
-        ramMb: step.ramMb,
-        diskGb: step.diskGb,
-      },
-    });
-    this.add({
-      ...this.envelope(aggregate, messageId.ended(step.taskId, attempt), planId, atMs),
-      type: 'migration.completed',
-      data: { ...about, outcome: 'migrated', host: step.to, retries: attempt - 1, nova: null, warnings: [] },
-    });
+  async close(): Promise<void> {
+    await this.#source.return?.();
   }
 }
 
@@ -353,29 +269,76 @@ export type WhatIfTotals = {
   readonly simulated: WorldTotals;
 };
 
-/** Totals by aggregate. */
-export function whatIfTotals(cycles: readonly WhatIfCycle[]): WhatIfTotals[] {
-  return [...Map.groupBy(cycles, (cycle) => cycle.aggregate)].map(([aggregate, own]) => {
-    const last = own.at(-1);
-    const of = (world: (cycle: WhatIfCycle) => WorldCycle): WorldTotals => {
-      const values = own.flatMap((cycle) => world(cycle).combined ?? []);
-      return {
-        moves: own.reduce((sum, cycle) => sum + world(cycle).moves, 0),
-        meanImbalance: values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length,
-        maxImbalance: values.length === 0 ? null : Math.max(...values),
-        lastImbalance: values.at(-1) ?? null,
-        ruleBreaks: last === undefined ? NO_BREAKS : world(last).ruleBreaks,
-      };
-    };
+/** Counts one world, cycle by cycle. */
+class WorldCount {
+  #moves = 0;
+  #sum = 0;
+  #values = 0;
+  #max: number | null = null;
+  #last: number | null = null;
+  #ruleBreaks = NO_BREAKS;
+
+  add({ moves, combined, ruleBreaks }: WorldCycle): void {
+    this.#moves += moves;
+    this.#ruleBreaks = ruleBreaks;
+    if (combined === null) return;
+    this.#sum += combined;
+    this.#values += 1;
+    this.#max = Math.max(this.#max ?? combined, combined);
+    this.#last = combined;
+  }
+
+  totals(): WorldTotals {
     return {
-      aggregate,
-      snapshots: own.length,
-      sinceMs: own[0]?.timeMs ?? 0,
-      untilMs: last?.timeMs ?? 0,
-      recorded: of((cycle) => cycle.recorded),
-      simulated: of((cycle) => cycle.simulated),
+      moves: this.#moves,
+      meanImbalance: this.#values === 0 ? null : this.#sum / this.#values,
+      maxImbalance: this.#max,
+      lastImbalance: this.#last,
+      ruleBreaks: this.#ruleBreaks,
     };
-  });
+  }
+}
+
+/** Counts the cycles of a what-if one by one. */
+export class WhatIfCount {
+  readonly #aggregates = new Map<
+    string,
+    { snapshots: number; sinceMs: number; untilMs: number; recorded: WorldCount; simulated: WorldCount }
+  >();
+
+  cycles = 0;
+
+  add({ aggregate, timeMs, recorded, simulated }: WhatIfCycle): void {
+    this.cycles += 1;
+    let own = this.#aggregates.get(aggregate);
+    if (own === undefined) {
+      own = { snapshots: 0, sinceMs: timeMs, untilMs: timeMs, recorded: new WorldCount(), simulated: new WorldCount() };
+      this.#aggregates.set(aggregate, own);
+    }
+    own.snapshots += 1;
+    own.untilMs = timeMs;
+    own.recorded.add(recorded);
+    own.simulated.add(simulated);
+  }
+
+  /** By the names of the aggregates. */
+  totals(): WhatIfTotals[] {
+    return [...this.#aggregates]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([aggregate, { recorded, simulated, ...own }]) => ({
+        aggregate,
+        ...own,
+        recorded: recorded.totals(),
+        simulated: simulated.totals(),
+      }));
+  }
+}
+
+/** Totals by aggregate. */
+export function whatIfTotals(cycles: Iterable<WhatIfCycle>): WhatIfTotals[] {
+  const count = new WhatIfCount();
+  for (const cycle of cycles) count.add(cycle);
+  return count.totals();
 }
 
 const NO_BREAKS: RuleBreaks = { affinity: 0, 'anti-affinity': 0, 'soft-affinity': 0, 'soft-anti-affinity': 0 };

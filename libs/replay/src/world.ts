@@ -9,50 +9,36 @@ export type Attempt = {
   readonly startedMs: number;
   /** Null while it had not ended. */
   endedMs: number | null;
-  completed: boolean;
 };
-
-/** The recorded attempts of one aggregate, by server, in the order of the log. */
-export function attemptsOf(events: Iterable<LogEvent>): Map<string, Attempt[]> {
-  const byServer = new Map<string, Attempt[]>();
-  for (const event of events) {
-    if (event.type === 'migration.started') {
-      const { serverId, from, destination } = event.data;
-      const attempts = byServer.get(serverId) ?? [];
-      byServer.set(serverId, attempts);
-      attempts.push({
-        serverId,
-        from,
-        destination,
-        startedMs: Date.parse(event.time),
-        endedMs: null,
-        completed: false,
-      });
-    } else if (event.type === 'migration.completed' || event.type === 'migration.failed') {
-      const open = byServer.get(event.data.serverId)?.findLast((a) => a.endedMs === null);
-      if (open === undefined) continue;
-      open.endedMs = Date.parse(event.time);
-      open.completed = event.type === 'migration.completed';
-    }
-  }
-  return byServer;
-}
 
 /**
  * Where every VM is in a what-if's world. It begins as recorded; the what-if's own moves are done at once; what the recorded
  * Kronos moved stays where it was; what anyone else moved, made or deleted happens here too.
  */
 export class World {
-  readonly #attempts: ReadonlyMap<string, readonly Attempt[]>;
+  /** By server, in the order of the log: those that had not ended before the last snapshot. */
+  readonly #attempts = new Map<string, Attempt[]>();
   readonly #start: ReadonlyMap<string, string>;
   readonly #here = new Map<string, string>();
   readonly #recorded = new Map<string, string>();
   #lastMs = Number.NEGATIVE_INFINITY;
 
   /** @param start server uuid -> where it is at the start, for those whose move was under way then */
-  constructor(attempts: ReadonlyMap<string, readonly Attempt[]>, start: ReadonlyMap<string, string>) {
-    this.#attempts = attempts;
+  constructor(start: ReadonlyMap<string, string>) {
     this.#start = start;
+  }
+
+  /** Takes in what the recorded Kronos did. */
+  note(event: LogEvent): void {
+    if (event.type === 'migration.started') {
+      const { serverId, from, destination } = event.data;
+      const attempts = this.#attempts.get(serverId) ?? [];
+      this.#attempts.set(serverId, attempts);
+      attempts.push({ serverId, from, destination, startedMs: Date.parse(event.time), endedMs: null });
+    } else if (event.type === 'migration.completed' || event.type === 'migration.failed') {
+      const open = this.#attempts.get(event.data.serverId)?.findLast((a) => a.endedMs === null);
+      if (open !== undefined) open.endedMs = Date.parse(event.time);
+    }
   }
 
   /** Takes in the next recorded snapshot, and gives what is laid over it. */
@@ -79,6 +65,11 @@ export class World {
         this.#recorded.delete(id);
         this.#here.delete(id);
       }
+    for (const [id, attempts] of this.#attempts) {
+      const open = attempts.filter(({ endedMs }) => endedMs === null || endedMs > nowMs);
+      if (open.length === 0) this.#attempts.delete(id);
+      else this.#attempts.set(id, open);
+    }
     this.#lastMs = nowMs;
     return { hosts, still };
   }

@@ -1,25 +1,29 @@
 import { writeFileSync } from 'node:fs';
 import { ConfigError, overrideEngineOption, parsePolicies } from '@kronos/config';
-import { defaultEngineOptions, type EngineOptions, type Policy } from '@kronos/contracts';
+import { defaultEngineOptions, type EngineOptions, type Policy, type StoredEvent } from '@kronos/contracts';
 import type { Cooldowns } from '@kronos/projections';
 import {
   allBreaks,
+  type Change,
+  extentOf,
   type History,
   liveHistory,
   NothingRecorded,
   type Range,
   type VerifiedCycle,
+  VerifyCount,
+  type VerifyTotals,
   verify,
-  verifyTotals,
+  WhatIfChart,
+  WhatIfCount,
   type WhatIfCycle,
+  type WhatIfTotals,
   whatIf,
-  whatIfChart,
-  whatIfTotals,
 } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { withSession } from '../open.ts';
-import { answerInParts } from '../output.ts';
+import { answerStream, textShell } from '../output.ts';
 import { progressBar } from '../progress.ts';
 import { openRecording, tellProblems } from '../recordings.ts';
 import type { Shell } from '../shell.ts';
@@ -40,6 +44,7 @@ export type ReplayOptions = ConfigOption &
     readonly whatIf?: boolean;
     readonly moves?: boolean;
     readonly chart?: string;
+    readonly threads?: number;
   };
 
 /** Decisions that differ and are shown in full; the JSON has all of them. */
@@ -113,26 +118,27 @@ async function replay(
     ...(options.policies === undefined ? [] : [`policies of ${options.policies}`]),
     ...(cooldowns === undefined ? [] : [`cooldowns of ${options.cooldowns ?? 'the recording'}`]),
   ];
-  const progress = progressBar(shell.terminal, 'simulating', shell.now);
-  const cycles = await Array.fromAsync(
-    whatIf(
-      history,
-      range,
-      {
-        defaults,
-        options: change,
-        ...(policies === undefined ? {} : { policies }),
-        ...(cooldowns === undefined ? {} : { cooldowns }),
-      },
-      progress.update,
-    ),
-  ).finally(progress.end);
   const name = title.length === 0 ? 'every plan carried out at once' : title.join(', ');
-  if (options.chart !== undefined) writeFileSync(options.chart, whatIfChart(cycles, name));
-  await answerInParts(shell, options, { ...whatIfJson(name, cycles), problems }, (on) =>
-    printWhatIf(on, options, name, cycles),
-  );
-  tellProblems(shell, history.name, problems);
+  const all: Change = {
+    defaults,
+    options: change,
+    ...(policies === undefined ? {} : { policies }),
+    ...(cooldowns === undefined ? {} : { cooldowns }),
+  };
+  await runWhatIf(shell, options, history, range, { name, change: all }, problems);
+}
+
+const threadsOf = ({ threads }: ReplayOptions): { readonly threads?: number } =>
+  threads === undefined ? {} : { threads };
+
+/** Exit status of a command that a person ended, as shells give it. */
+const INTERRUPTED = 130;
+
+/** Says that a replay was ended before its end; what was printed is of the part that was done. */
+function tellInterrupted(shell: Shell, stop: AbortSignal): void {
+  if (!stop.aborted) return;
+  shell.terminal.err('kronos: interrupted: this is the part that was done.\n');
+  process.exitCode = INTERRUPTED;
 }
 
 /** Without --since and --until, what is kept: decisions whose snapshots are gone are run again only when asked for. */
@@ -173,20 +179,22 @@ function readPolicies(file: string): readonly Policy[] {
   return policies;
 }
 
-/** Events of the whole log that nobody can read, and what was skipped of them: both are shown for ever. */
-async function unreadOf(history: History) {
-  const unreadable: { sequence: number; aggregate: string; problem: string }[] = [];
-  const skipped: { sequence: number; through: number; by: string; reason: string | null }[] = [];
-  for await (const { sequence, event } of history.events())
-    if (event.type === 'unreadable') unreadable.push({ sequence, aggregate: event.aggregate, problem: event.problem });
+/** Events of the log that nobody can read, and what was skipped of them: both are shown for ever. */
+class Unread {
+  readonly unreadable: { sequence: number; aggregate: string; problem: string }[] = [];
+  readonly skipped: { sequence: number; through: number; by: string; reason: string | null }[] = [];
+
+  readonly add = ({ sequence, event }: StoredEvent): void => {
+    if (event.type === 'unreadable')
+      this.unreadable.push({ sequence, aggregate: event.aggregate, problem: event.problem });
     else if (event.type === 'event.skipped')
-      skipped.push({
+      this.skipped.push({
         sequence: event.data.sequence,
         through: event.data.through,
         by: event.by.instance,
         reason: event.data.comment,
       });
-  return { unreadable, skipped };
+  };
 }
 
 async function runVerify(
@@ -196,29 +204,80 @@ async function runVerify(
   range: Range,
   problems: readonly string[],
 ): Promise<void> {
+  const strict = options.strict === true;
+  const stop = shell.interrupted();
   const progress = progressBar(shell.terminal, 'replaying', shell.now);
-  const cycles = await Array.fromAsync(verify(history, range, progress.update)).finally(progress.end);
-  if (cycles.length === 0) tellProblems(shell, history.name, problems);
-  if (cycles.length === 0)
+  const unread = new Unread();
+  const report = new VerifyReport();
+  const stream = await answerStream(shell, options, { mode: 'verify', strict }, 'cycles');
+  const running = { ...threadsOf(options), signal: stop, onProgress: progress.share, onEvent: unread.add };
+  try {
+    for await (const cycle of verify(history, range, running)) {
+      report.add(cycle);
+      if (stream === null) continue;
+      progress.end();
+      stream.add(cycle);
+    }
+  } finally {
+    progress.end();
+  }
+  if (report.decisions === 0 && !stop.aborted) {
+    tellProblems(shell, history.name, problems);
     throw new NothingRecorded(
       `${history.name} holds no decision in that range`,
       'Give another range; or ask what would have been: --what-if, --set, --policies.',
     );
-  const strict = options.strict === true;
-  const totals = verifyTotals(cycles, { strict });
-  const unread = await unreadOf(history);
-  const value = { mode: 'verify', strict, totals, problems, ...unread, cycles };
-  await answerInParts(shell, options, value, (on) => {
-    printVerify(on, cycles, totals, strict);
-    for (const { sequence, problem } of unread.unreadable)
-      on.terminal.out(`event ${sequence} cannot be read: ${problem}\n`);
-    for (const { sequence, through, by, reason } of unread.skipped)
+  }
+  const totals = report.totals({ strict });
+  const { unreadable, skipped } = unread;
+  if (stream !== null) stream.end({ totals, problems, unreadable, skipped, interrupted: stop.aborted });
+  else {
+    const on = textShell(shell, options);
+    if (report.decisions > 0) printVerify(on, report, strict);
+    for (const { sequence, problem } of unreadable) on.terminal.out(`event ${sequence} cannot be read: ${problem}\n`);
+    for (const { sequence, through, by, reason } of skipped)
       on.terminal.out(
         `unreadable events ${sequence === through ? sequence : `${sequence} to ${through}`} were skipped by ${by}${reason === null ? '' : `: ${reason}`}\n`,
       );
-  });
+  }
   if (!totals.ok) process.exitCode = 1;
   tellProblems(shell, history.name, problems);
+  tellInterrupted(shell, stop);
+}
+
+/** What is printed of a verification, gathered cycle by cycle. */
+class VerifyReport {
+  readonly #count = new VerifyCount();
+  readonly #aggregates = new Map<string, VerifyCount>();
+  sinceMs = Number.POSITIVE_INFINITY;
+  untilMs = Number.NEGATIVE_INFINITY;
+  decisions = 0;
+  /** The first ones of each kind, to be shown. */
+  readonly different: VerifiedCycle[] = [];
+  readonly otherVersion: VerifiedCycle[] = [];
+  notReplayed: VerifiedCycle | null = null;
+
+  add(cycle: VerifiedCycle): void {
+    this.decisions += 1;
+    this.#count.add(cycle);
+    const own = this.#aggregates.get(cycle.aggregate) ?? new VerifyCount();
+    this.#aggregates.set(cycle.aggregate, own);
+    own.add(cycle);
+    this.sinceMs = Math.min(this.sinceMs, cycle.snapshotTimeMs);
+    this.untilMs = Math.max(this.untilMs, cycle.snapshotTimeMs);
+    const { verdict } = cycle;
+    if (verdict === 'notReplayed') this.notReplayed ??= cycle;
+    else if (verdict !== 'identical' && this[verdict].length < SHOWN) this[verdict].push(cycle);
+  }
+
+  totals(options: { readonly strict: boolean }): VerifyTotals {
+    return this.#count.totals(options);
+  }
+
+  /** By aggregate, in the order in which they came. */
+  byAggregate(): [aggregate: string, totals: VerifyTotals][] {
+    return [...this.#aggregates].map(([aggregate, count]) => [aggregate, count.totals()]);
+  }
 }
 
 const verdictWords = {
@@ -228,21 +287,16 @@ const verdictWords = {
   notReplayed: 'not run again',
 } as const;
 
-function printVerify(
-  shell: Shell,
-  cycles: readonly VerifiedCycle[],
-  totals: ReturnType<typeof verifyTotals>,
-  strict: boolean,
-): void {
+function printVerify(shell: Shell, report: VerifyReport, strict: boolean): void {
   const { terminal } = shell;
-  const times = cycles.map((cycle) => cycle.snapshotTimeMs);
+  const totals = report.totals({ strict });
   terminal.out(
-    `${totals.notReplayed === 0 ? '' : `${totals.decisions - totals.notReplayed} of `}${count(cycles.length, 'decision')} run again, ${absolute(Math.min(...times), shell.now())} to ${absolute(Math.max(...times), shell.now())}\n\n`,
+    `${totals.notReplayed === 0 ? '' : `${totals.decisions - totals.notReplayed} of `}${count(totals.decisions, 'decision')} run again, ${absolute(report.sinceMs, shell.now())} to ${absolute(report.untilMs, shell.now())}\n\n`,
   );
-  const rows = [...Map.groupBy(cycles, (cycle) => cycle.aggregate)].map(([aggregate, own]) => {
-    const of = verifyTotals(own);
-    const number = (n: number, style: 'red' | 'yellow'): Cell => (n === 0 ? '0' : { text: String(n), style });
-    return [
+  const number = (n: number, style: 'red' | 'yellow'): Cell => (n === 0 ? '0' : { text: String(n), style });
+  const rows = report
+    .byAggregate()
+    .map(([aggregate, of]) => [
       aggregate,
       String(of.decisions),
       String(of.identical),
@@ -250,8 +304,7 @@ function printVerify(
       number(of.otherVersion, 'yellow'),
       number(of.notReplayed, 'yellow'),
       of.notReplayed === of.decisions ? '-' : percent(of.identicalShare),
-    ];
-  });
+    ]);
   terminal.out(
     table(
       terminal,
@@ -265,15 +318,13 @@ function printVerify(
       rows,
     ),
   );
-  const others = cycles.filter(({ verdict }) => verdict === 'different' || verdict === 'otherVersion');
-  const order = { different: 0, otherVersion: 1, notReplayed: 2, identical: 3 } as const;
-  const shown = others.toSorted((a, b) => order[a.verdict] - order[b.verdict]).slice(0, SHOWN);
+  const shown = [...report.different, ...report.otherVersion].slice(0, SHOWN);
+  const others = totals.different + totals.otherVersion;
   for (const cycle of shown) terminal.out(`\n${describeVerified(shell, cycle)}`);
-  if (others.length > shown.length) terminal.out(`\n${others.length - shown.length} more: --json has all of them.\n`);
-  const [notRun, ...more] = cycles.filter((cycle) => cycle.verdict === 'notReplayed');
-  if (notRun !== undefined) {
-    terminal.out(`\n${describeVerified(shell, notRun)}`);
-    if (more.length > 0) terminal.out(`  and ${more.length} more like it: --json has all of them\n`);
+  if (others > shown.length) terminal.out(`\n${others - shown.length} more: --json has all of them.\n`);
+  if (report.notReplayed !== null) {
+    terminal.out(`\n${describeVerified(shell, report.notReplayed)}`);
+    if (totals.notReplayed > 1) terminal.out(`  and ${totals.notReplayed - 1} more like it: --json has all of them\n`);
   }
   if (totals.notReplayed === totals.decisions) {
     terminal.out(`\n${paint(terminal, 'yellow', 'No decision could be run again: nothing was compared.')}\n`);
@@ -282,7 +333,7 @@ function printVerify(
   terminal.out(`\n${paint(terminal, totals.ok ? 'green' : 'red', verdictOf(totals, strict))}\n`);
 }
 
-function verdictOf(totals: ReturnType<typeof verifyTotals>, strict: boolean): string {
+function verdictOf(totals: VerifyTotals, strict: boolean): string {
   const { decisions, identical, different, notReplayed } = totals;
   if (identical === decisions) return 'Every decision is identical.';
   if (totals.ok) return 'Every decision of this planner version is identical.';
@@ -321,35 +372,85 @@ function shortJson(value: unknown): string {
   return text.length > LONG ? `${text.slice(0, LONG)}…` : text;
 }
 
-function whatIfJson(change: string, cycles: readonly WhatIfCycle[]): object {
+type NamedChange = {
+  /** What is otherwise, in words. */
+  readonly name: string;
+  readonly change: Change;
+};
+
+async function runWhatIf(
+  shell: Shell,
+  options: ReplayOptions,
+  history: History,
+  range: Range,
+  { name, change }: NamedChange,
+  problems: readonly string[],
+): Promise<void> {
+  const on = textShell(shell, options);
+  const stop = shell.interrupted();
+  const progress = progressBar(shell.terminal, 'simulating', shell.now);
+  const counted = new WhatIfCount();
+  try {
+    const extent = await extentOf(history, range);
+    const chart = options.chart === undefined ? null : new WhatIfChart(extent);
+    const stream = await answerStream(shell, options, { mode: 'whatIf', simulated: true, change: name }, 'cycles');
+    const running = { ...threadsOf(options), signal: stop, onProgress: progress.share };
+    for await (const cycle of whatIf(history, range, change, running, extent)) {
+      // Nothing is printed before it is known that the change can be simulated.
+      if (counted.cycles === 0 && stream === null) {
+        progress.end();
+        on.terminal.out(`${paint(on.terminal, 'bold', 'Simulated')}: ${name}\n`);
+      }
+      counted.add(cycle);
+      chart?.add(cycle);
+      if (stream === null && options.moves !== true) continue;
+      progress.end();
+      if (stream === null) printMoves(on, cycle);
+      else stream.add(whatIfJson(cycle));
+    }
+    progress.end();
+    const totals = counted.totals();
+    if (options.chart !== undefined && chart !== null) writeFileSync(options.chart, chart.svg(name));
+    if (stream !== null) stream.end({ totals, problems, interrupted: stop.aborted });
+    else if (totals.length > 0) printWhatIf(on, options, totals);
+  } finally {
+    progress.end();
+  }
+  tellProblems(shell, history.name, problems);
+  tellInterrupted(shell, stop);
+}
+
+function whatIfJson({ simulated: { decision, ...simulated }, ...cycle }: WhatIfCycle): object {
   return {
-    mode: 'whatIf',
-    simulated: true,
-    change,
-    totals: whatIfTotals(cycles),
-    cycles: cycles.map(({ simulated: { decision, ...simulated }, ...cycle }) => ({
-      ...cycle,
-      simulated: {
-        ...simulated,
-        plan: (decision.plan?.steps ?? []).map(({ serverId, serverName, from, to, phase }) => ({
-          serverId,
-          serverName,
-          from,
-          to,
-          phase,
-        })),
-      },
-    })),
+    ...cycle,
+    simulated: {
+      ...simulated,
+      plan: (decision.plan?.steps ?? []).map(({ serverId, serverName, from, to, phase }) => ({
+        serverId,
+        serverName,
+        from,
+        to,
+        phase,
+      })),
+    },
   };
 }
 
-function printWhatIf(shell: Shell, options: ReplayOptions, change: string, cycles: readonly WhatIfCycle[]): void {
+function printMoves(shell: Shell, { aggregate, timeMs, simulated }: WhatIfCycle): void {
   const { terminal } = shell;
-  const totals = whatIfTotals(cycles);
+  if (simulated.decision.plan === null) return;
+  terminal.out(`\n${absolute(timeMs, shell.now())}  ${aggregate}: ${simulated.reason}\n`);
+  for (const { serverName, from, to, phase } of simulated.decision.plan.steps)
+    terminal.out(`  ${serverName}  ${from} -> ${to}  (${phase})\n`);
+}
+
+function printWhatIf(shell: Shell, options: ReplayOptions, totals: readonly WhatIfTotals[]): void {
+  const { terminal } = shell;
   const since = Math.min(...totals.map((t) => t.sinceMs));
   const until = Math.max(...totals.map((t) => t.untilMs));
+  const snapshots = totals.reduce((sum, t) => sum + t.snapshots, 0);
   terminal.out(
-    `${paint(terminal, 'bold', 'Simulated')}: ${change}\n${count(cycles.length, 'snapshot')}, ${absolute(since, shell.now())} to ${absolute(until, shell.now())} (${span(until - since)})\n\n`,
+    `${options.moves === true ? '\n' : ''}${count(snapshots, 'snapshot')}, ${absolute(since, shell.now())} to ${absolute(until, shell.now())} (${span(until - since)})\n\n`,
   );
   const rows = totals.flatMap((of): Cell[][] =>
     (['recorded', 'simulated'] as const).map((world) => [
@@ -373,13 +474,6 @@ function printWhatIf(shell: Shell, options: ReplayOptions, change: string, cycle
       rows,
     ),
   );
-  if (options.moves === true)
-    for (const { aggregate, timeMs, simulated } of cycles) {
-      if (simulated.decision.plan === null) continue;
-      terminal.out(`\n${absolute(timeMs, shell.now())}  ${aggregate}: ${simulated.reason}\n`);
-      for (const { serverName, from, to, phase } of simulated.decision.plan.steps)
-        terminal.out(`  ${serverName}  ${from} -> ${to}  (${phase})\n`);
-    }
   terminal.out(
     '\nEvery plan was carried out at once, also where the real one was a dry run or waited for approval; rule breaks are of\nserver groups, at the end. Nothing was moved.\n',
   );

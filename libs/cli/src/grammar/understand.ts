@@ -4,7 +4,15 @@ import type { RecordOptions } from '../commands/record.ts';
 import type { ReplayOptions } from '../commands/replay.ts';
 import type { Shell } from '../shell.ts';
 import { examples } from './help.ts';
-import { operatorCommand, repeated, stepNumbers, withAggregate, withConfig, withOutput } from './shared.ts';
+import {
+  operatorCommand,
+  repeated,
+  stepNumbers,
+  wholeNumber,
+  withAggregate,
+  withConfig,
+  withOutput,
+} from './shared.ts';
 
 /** Commands that say why, and what if. */
 export function understandCommands(program: Command, shell: Shell): void {
@@ -26,6 +34,11 @@ export function understandCommands(program: Command, shell: Shell): void {
     .option('--what-if', 'What-if: execute every plan immediately, change nothing else')
     .option('--moves', 'List every simulated move')
     .option('--chart <file>', 'Draw recorded and simulated imbalance and moves into an SVG file')
+    .option(
+      '--threads <n>',
+      'Decide on this many threads; the output is the same (default: one per core)',
+      wholeNumber('--threads', 1),
+    )
     .addHelpText(
       'after',
       `${examples(
@@ -33,7 +46,7 @@ export function understandCommands(program: Command, shell: Shell): void {
         ['kronos replay case', 'the same for a recorded directory'],
         ['kronos replay --since 1d --set engine.cooldown=0 --chart a.svg', 'what if there were no cooldown?'],
         ['kronos replay case --policies other.yaml --planner greedy', 'other thresholds, another planner'],
-      )}\n\nExit status: 0 every decision is identical (what-if: it ran); 1 one differs or could not be\nrun again, or the recording was changed; 2 the command was not understood.`,
+      )}\n\nExit status: 0 every decision is identical (what-if: it ran); 1 one differs or could not be\nrun again, or the recording was changed; 2 the command was not understood; 130 it was\ninterrupted: the output is of the part that was done.`,
     )
     .action(async (directory: string | undefined, options: ReplayOptions) =>
       (await import('../commands/replay.ts')).replayCommand(shell, directory, options),

@@ -1,6 +1,6 @@
 import type { Snapshot, StoredEvent } from '@kronos/contracts';
 import { digestOf, MissingObject } from '@kronos/eventlog';
-import { type History, inRange } from '../history.ts';
+import { type History, inRange, type Range, type SnapshotEntry } from '../history.ts';
 
 /** The digest that a snapshot's body has in the bucket. */
 export const storedDigest = (snapshot: Snapshot): string =>
@@ -14,6 +14,7 @@ export const memoryHistory = (events: readonly StoredEvent[], snapshots: readonl
     for (const stored of events) if (stored.sequence >= from && stored.sequence <= to) yield stored;
   },
   kept: async () => ({}),
+  newestMs: async () => snapshots.reduce<number | null>((a, s) => Math.max(a ?? 0, Date.parse(s.time)), null),
   checkpoint: async () => null,
   async *decisions(range) {
     for (const { sequence, event } of events)
@@ -21,20 +22,33 @@ export const memoryHistory = (events: readonly StoredEvent[], snapshots: readonl
         yield { sequence, event };
   },
   async *snapshots(range) {
-    for (const snapshot of snapshots) {
-      const { id, aggregate, purpose } = snapshot;
-      const timeMs = Date.parse(snapshot.time);
-      if (!inRange(range, aggregate, timeMs)) continue;
-      yield {
-        id,
-        aggregate,
-        purpose,
-        timeMs,
-        load: async () => ({ snapshot, body: snapshot, digest: storedDigest(snapshot) }),
-      };
-    }
+    for (const snapshot of snapshots) if (isIn(range, snapshot)) yield entryOf(snapshot);
+  },
+  finder(range) {
+    const byId = new Map(snapshots.filter((snapshot) => isIn(range, snapshot)).map((s) => [s.id, s]));
+    return {
+      async find({ event }) {
+        const snapshot = byId.get(event.data.snapshotId);
+        return snapshot === undefined ? null : entryOf(snapshot);
+      },
+      close: async () => undefined,
+    };
   },
   details: async (ref) => {
     throw new MissingObject(`${ref.object} is not there`);
   },
+});
+
+const isIn = (range: Range, { aggregate, time }: Snapshot): boolean => inRange(range, aggregate, Date.parse(time));
+
+const entryOf = (snapshot: Snapshot): SnapshotEntry => ({
+  id: snapshot.id,
+  aggregate: snapshot.aggregate,
+  timeMs: Date.parse(snapshot.time),
+  purpose: async () => snapshot.purpose,
+  read: async () => ({
+    bytes: new TextEncoder().encode(JSON.stringify(snapshot)),
+    digest: storedDigest(snapshot),
+    name: snapshot.id,
+  }),
 });

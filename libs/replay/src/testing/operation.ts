@@ -44,7 +44,12 @@ export type OperationOptions = {
   readonly startMs?: number;
   /** Default: search for the first aggregate, greedy for the others. */
   readonly planner?: EngineOptions['planner'];
+  /** Candidates that a search may evaluate. Default 5000: plans are quick, and not the best. */
+  readonly searchWorkLimit?: number;
 };
+
+/** What happened in a cycle. */
+export type OperationCycle = { readonly events: readonly StoredEvent[]; readonly snapshots: readonly Snapshot[] };
 
 export type Operation = {
   readonly events: readonly StoredEvent[];
@@ -80,6 +85,18 @@ type Lane = {
  * people approve, reject or forget, their other commands, a changed configuration and a planner upgrade.
  */
 export function operate(options: OperationOptions): Operation {
+  const events: StoredEvent[] = [];
+  const snapshots: Snapshot[] = [];
+  const cycles = operation(options);
+  for (let next = cycles.next(); ; next = cycles.next()) {
+    if (next.done === true) return { events, snapshots, end: next.value };
+    events.push(...next.value.events);
+    snapshots.push(...next.value.snapshots);
+  }
+}
+
+/** The same, cycle by cycle: for operations that are too long to be held. */
+export function* operation(options: OperationOptions): Generator<OperationCycle, LogState, undefined> {
   const {
     seed,
     cycles,
@@ -95,8 +112,8 @@ export function operate(options: OperationOptions): Operation {
   const chance = (p: number) => uniform() < p;
   const int = (n: number) => Math.floor(uniform() * n);
   const folder = createFolder();
-  const events: StoredEvent[] = [];
-  const snapshots: Snapshot[] = [];
+  let events: StoredEvent[] = [];
+  let snapshots: Snapshot[] = [];
   let nowMs = startMs;
   let commandCount = 0;
 
@@ -107,13 +124,19 @@ export function operate(options: OperationOptions): Operation {
   function push(event: LogEvent): void {
     const parsed = parseMessage(event);
     if (!parsed.ok) throw new Error(`${event.type}: ${parsed.problem}`);
-    const stored: StoredEvent = { sequence: events.length + 1, storedAt: nowMs + 2, event: parsed.message as LogEvent };
+    const stored: StoredEvent = {
+      sequence: folder.sequence + 1,
+      storedAt: nowMs + 2,
+      event: parsed.message as LogEvent,
+    };
     events.push(stored);
     folder.apply(stored);
     nowMs += 1;
   }
   const state = (lane: Lane): AggregateState => aggregateState(folder.snapshot(), lane.aggregate);
 
+  /** However many VMs a host has, their loads fit. */
+  const share = Math.min(1, 6 / vmsPerHost);
   const lanes = aggregates.map((aggregate, a): Lane => {
     const names = Array.from({ length: hosts }, (_, h) => `${aggregate.replaceAll(/\W/g, '')}-compute-${h + 1}`);
     const vms = names.flatMap((host, h) =>
@@ -123,8 +146,8 @@ export function operate(options: OperationOptions): Operation {
           id: `d${a}000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
           name: `vm-${a}-${n}`,
           host,
-          cpu: Math.round((0.02 + uniform() * 0.1) * 1000) / 1000,
-          memory: Math.round((0.02 + uniform() * 0.08) * 1000) / 1000,
+          cpu: Math.round((0.02 + uniform() * 0.1) * share * 1000) / 1000,
+          memory: Math.round((0.02 + uniform() * 0.08) * share * 1000) / 1000,
           phase: int(24),
         };
       }),
@@ -135,7 +158,7 @@ export function operate(options: OperationOptions): Operation {
       approval: a === 1 ? 'manual' : 'auto',
       settleSeconds: 60,
       planner: options.planner ?? (a === 0 ? 'search' : 'greedy'),
-      searchWorkLimit: 5000,
+      searchWorkLimit: options.searchWorkLimit ?? 5000,
       cooldownSeconds: 600,
     };
     return { aggregate, hosts: names, vms, options: engine, version: upgradeAt > 0 ? OLDER_PLANNER : plannerVersion };
@@ -162,8 +185,11 @@ export function operate(options: OperationOptions): Operation {
       if (chance(0.2)) resume(lane);
       execute(lane);
     }
+    yield { events, snapshots };
+    events = [];
+    snapshots = [];
   }
-  return { events, snapshots, end: folder.snapshot() };
+  return folder.snapshot();
 
   function configure(lane: Lane): void {
     const optionsDigest = digest(lane.options);
@@ -331,7 +357,7 @@ export function operate(options: OperationOptions): Operation {
         data: {
           ...about(task),
           groups: task.step.groups.map((g) => g.id),
-          newestMigrationId: events.length,
+          newestMigrationId: folder.sequence,
           forced: false,
           ramMb: task.step.ramMb,
           diskGb: task.step.diskGb,
@@ -341,7 +367,7 @@ export function operate(options: OperationOptions): Operation {
         push({
           ...envelope(lane, task, messageId.observed(task.id, task.attempt)),
           type: 'migration.observed',
-          data: { ...about(task), migrationId: events.length, requestId: `req-nova-${events.length}` },
+          data: { ...about(task), migrationId: folder.sequence, requestId: `req-nova-${folder.sequence}` },
         });
     }
   }

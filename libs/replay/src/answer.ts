@@ -1,0 +1,32 @@
+import { BadObject, MissingObject } from '@kronos/eventlog';
+import { PolicyNotRecorded, RecordingInvalid } from './errors.ts';
+
+/** An error as it is sent to another thread. */
+export type Failure = { readonly kind: string; readonly fields: Readonly<Record<string, unknown>> };
+
+/** What a thread answers: the outcome of the order with this number, or its error. */
+export type Answer = { readonly number: number } & ({ readonly outcome: unknown } | { readonly failed: Failure });
+
+/** Errors that have a meaning for the caller. Between threads an error loses its class and its fields. */
+const KINDS: ReadonlyMap<string, new (...args: never[]) => Error> = new Map<string, new (...args: never[]) => Error>([
+  ['PolicyNotRecorded', PolicyNotRecorded],
+  ['RecordingInvalid', RecordingInvalid],
+  ['MissingObject', MissingObject],
+  ['BadObject', BadObject],
+]);
+
+/** An error as it is sent to another thread. */
+export function packed(error: unknown): Failure {
+  if (!(error instanceof Error)) return { kind: 'Error', fields: { message: String(error) } };
+  const kind = [...KINDS].find(([, of]) => error instanceof of)?.[0] ?? 'Error';
+  const { message, stack, cause: _, ...fields } = { ...error, message: error.message, stack: error.stack } as Error;
+  return { kind, fields: { ...fields, message, stack } };
+}
+
+/** The error again, of its class where that has a meaning. */
+export function unpacked({ kind, fields }: Failure): Error {
+  const error: Error = Object.create((KINDS.get(kind) ?? Error).prototype);
+  for (const [name, value] of Object.entries(fields))
+    Object.defineProperty(error, name, { value, configurable: true, writable: true, enumerable: name !== 'stack' });
+  return error;
+}

@@ -1,0 +1,140 @@
+import { availableParallelism } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import { type Answer, unpacked } from './answer.ts';
+import { createHand, type Order } from './hand.ts';
+
+/** Threads that run decisions. Each member works through its orders one after the other. */
+export type Crew = {
+  readonly size: number;
+  /** Orders of a member come to it in the order of the calls, however long their making takes. */
+  readonly run: (member: number, order: () => Promise<Order>) => Promise<unknown>;
+  readonly close: () => Promise<void>;
+};
+
+/** As many threads as the machine has cores. */
+export const defaultThreads = (): number => availableParallelism();
+
+/** Threads beside that of the caller; 0: one member, on the thread of the caller. */
+export function createCrew(threads: number): Crew {
+  const members = threads === 0 ? [local()] : Array.from({ length: threads }, () => remote());
+  const last = members.map(() => Promise.resolve());
+  return {
+    size: members.length,
+    async run(index, make) {
+      const member = members[index];
+      if (member === undefined) throw new RangeError(`a crew of ${members.length} has no member ${index}`);
+      // What it is made of may take long to read: it is read while earlier orders run.
+      const made = make();
+      made.catch(() => undefined);
+      const before = last[index];
+      const sent = Promise.withResolvers<void>();
+      last[index] = sent.promise;
+      await before;
+      try {
+        return await member.send(await made, sent.resolve);
+      } finally {
+        sent.resolve();
+      }
+    },
+    close: async () => void (await Promise.all(members.map((member) => member.close()))),
+  };
+}
+
+type Member = {
+  /** @param sent called when the order is on its way: the next one may follow */
+  readonly send: (order: Order, sent: () => void) => Promise<unknown>;
+  readonly close: () => Promise<unknown>;
+};
+
+function local(): Member {
+  const hand = createHand();
+  return { send: async (order) => hand(order), close: async () => undefined };
+}
+
+function remote(): Member {
+  const worker = new Worker(new URL('./thread.ts', import.meta.url));
+  const open = new Map<number, PromiseWithResolvers<unknown>>();
+  let number = 0;
+  let gone: Error | null = null;
+  const end = (error: Error): void => {
+    gone ??= error;
+    for (const { reject } of open.values()) reject(error);
+    open.clear();
+  };
+  worker.on('message', (answer: Answer) => {
+    const asked = open.get(answer.number);
+    open.delete(answer.number);
+    if ('failed' in answer) asked?.reject(unpacked(answer.failed));
+    else asked?.resolve(answer.outcome);
+  });
+  worker.on('error', (error) => end(error instanceof Error ? error : new Error(String(error))));
+  worker.on('exit', () => end(new Error('a thread of the replay ended')));
+  return {
+    send(order, sent) {
+      if (gone !== null) return Promise.reject(gone);
+      number += 1;
+      const asked = Promise.withResolvers<unknown>();
+      open.set(number, asked);
+      worker.postMessage({ number, order });
+      sent();
+      return asked.promise;
+    },
+    close: () => worker.terminate(),
+  };
+}
+
+/** Limits of {@link inOrder}. */
+export type Limits = {
+  /** Jobs that run at once. */
+  readonly busy: () => number;
+  /** Jobs that are taken before the outcome of the first of them was. */
+  readonly ahead: number;
+  /** An abort ends it. */
+  readonly signal: AbortSignal | undefined;
+};
+
+/** Runs jobs side by side and gives their outcomes in the order of the jobs. */
+export async function* inOrder<J, R>(
+  jobs: AsyncGenerator<J, void, undefined>,
+  run: (job: J) => Promise<R>,
+  { busy, ahead, signal }: Limits,
+): AsyncGenerator<R, void, undefined> {
+  const line: { readonly outcome: Promise<R>; ended: boolean }[] = [];
+  let running = 0;
+  let more = true;
+  let change = Promise.withResolvers<void>();
+  const wake = (): void => change.resolve();
+  signal?.addEventListener('abort', wake);
+  try {
+    while (signal?.aborted !== true) {
+      while (more && running < busy() && line.length < ahead) {
+        const next = await jobs.next();
+        if (next.done === true) {
+          more = false;
+          break;
+        }
+        running += 1;
+        const place = { outcome: run(next.value), ended: false };
+        line.push(place);
+        const ended = (): void => {
+          place.ended = true;
+          running -= 1;
+          wake();
+        };
+        place.outcome.then(ended, ended);
+      }
+      const [head] = line;
+      if (head === undefined) return;
+      if (head.ended) {
+        line.shift();
+        yield await head.outcome;
+      } else {
+        await change.promise;
+        change = Promise.withResolvers<void>();
+      }
+    }
+  } finally {
+    signal?.removeEventListener('abort', wake);
+    await jobs.return();
+  }
+}

@@ -1,0 +1,299 @@
+import type {
+  Actor,
+  CycleDecided,
+  Decision,
+  EngineOptions,
+  LogEvent,
+  Policy,
+  Snapshot,
+  StoredEvent,
+} from '@kronos/contracts';
+import { messageId, timeMs } from '@kronos/contracts';
+import { configuredEvent, decideCycle, decidedEvent, digest } from '@kronos/cycle';
+import { plannerVersion, score } from '@kronos/placement';
+import {
+  aggregateState,
+  type Cooldowns,
+  createFolder,
+  type Folder,
+  inFlight,
+  type LogState,
+  seed,
+} from '@kronos/projections';
+import { PolicyNotRecorded } from './errors.ts';
+import { openSnapshot, type StoredBody } from './history.ts';
+import { lay } from './overlay.ts';
+import { type RuleBreaks, ruleBreaks } from './rules.ts';
+import { World } from './world.ts';
+
+/** One world at one snapshot. */
+export type WorldCycle = {
+  /** Combined imbalance when the snapshot was taken, by the what-if's policies; null when none takes part. */
+  readonly combined: number | null;
+  /** By policy. */
+  readonly imbalance: Readonly<Record<string, number | null>>;
+  /** Recorded: completed since the snapshot before. Simulated: planned on this one, and done at once. */
+  readonly moves: number;
+  readonly ruleBreaks: RuleBreaks;
+};
+
+/** One snapshot of a what-if: as it was recorded, and as it would have been. */
+export type WhatIfCycle = {
+  readonly aggregate: string;
+  readonly snapshotId: string;
+  readonly timeMs: number;
+  readonly recorded: WorldCycle;
+  readonly simulated: WorldCycle & {
+    readonly outcome: Decision['outcome'];
+    readonly reason: string;
+    readonly decision: Decision;
+    /** VMs that are elsewhere than in the recording. */
+    readonly elsewhere: number;
+  };
+};
+
+/** The beginning of one aggregate's what-if. */
+export type LaneStart = {
+  readonly aggregate: string;
+  /** Time of the first snapshot, in ms since the epoch. */
+  readonly startMs: number;
+  /** The log up to what the first snapshot was decided on. Nothing of other aggregates is needed. */
+  readonly before: LogState;
+  readonly options: EngineOptions;
+  /** In place of the recorded ones. */
+  readonly policies: readonly Policy[] | null;
+  /** What is remembered beside the log, in seconds remaining. */
+  readonly cooldowns: Cooldowns | null;
+  /** Leave out snapshots that were only kept. */
+  readonly cyclesOnly: boolean;
+};
+
+/** One snapshot of a what-if. */
+export type LaneStep = {
+  readonly id: string;
+  readonly timeMs: number;
+  readonly body: StoredBody;
+  /** What the recorded log says between the snapshot before and this one, see {@link CARRIED} and {@link MOVES}. */
+  readonly events: readonly LogEvent[];
+};
+
+/** What people asked of the recorded Kronos, and holds in a what-if too. */
+export const CARRIED: ReadonlySet<string> = new Set([
+  'aggregate.paused',
+  'aggregate.resumed',
+  'instance.quarantined',
+  'instance.unquarantined',
+]);
+
+/** What the recorded Kronos did. */
+export const MOVES: ReadonlySet<string> = new Set(['migration.started', 'migration.completed', 'migration.failed']);
+
+const by: Actor = { service: 'planner', instance: 'what-if', version: plannerVersion };
+
+/** A digest that nothing is compared with. */
+const NOT_COMPARED = '';
+
+/** One aggregate in a what-if's world, snapshot by snapshot. */
+export class Lane {
+  readonly #start: LaneStart;
+  readonly #own: OwnLog;
+  readonly #world: World;
+
+  constructor(start: LaneStart) {
+    this.#start = start;
+    const { aggregate, startMs, before, options, cooldowns } = start;
+    const given = { nowMs: startMs, aggregates: [aggregate], options };
+    this.#own = new OwnLog(cooldowns === null ? before : seed(before, cooldowns, given));
+    this.#own.add(
+      configuredEvent(aggregate, options, digest(options), plannerVersion, this.#own.sequence, by, startMs),
+    );
+    const underWay = inFlight(aggregateState(before, aggregate));
+    for (const task of underWay)
+      this.#own.addMove(
+        aggregate,
+        task.planId,
+        { ...task.step, taskId: task.id, to: task.destination },
+        task.attempt,
+        startMs,
+      );
+    this.#world = new World(new Map(underWay.map((task) => [task.step.serverId, task.destination])));
+  }
+
+  /** Decides the next snapshot; null when it is left out. @throws PolicyNotRecorded, BadObject, RecordingInvalid */
+  next({ id, timeMs: nowMs, body, events }: LaneStep): WhatIfCycle | null {
+    const { aggregate, options, policies, cyclesOnly } = this.#start;
+    let moves = 0;
+    for (const event of events) {
+      if (CARRIED.has(event.type)) this.#own.add(event);
+      else this.#world.note(event);
+      if (event.type === 'migration.completed') moves += 1;
+    }
+    const { snapshot: asRecorded } = openSnapshot(body);
+    if (cyclesOnly && asRecorded.purpose === 'record') return null;
+    const snapshot = withPolicies(asRecorded, policies);
+    const overlay = this.#world.next(snapshot);
+    const laid = lay(overlay, { ...snapshot, purpose: snapshot.purpose === 'record' ? 'command' : snapshot.purpose });
+    const state = aggregateState(this.#own.folder.snapshot(), aggregate);
+    const { decision, absence } = decideCycle({ snapshot: laid, state, options });
+    this.#own.add(
+      decidedEvent(decision, {
+        snapshot: laid,
+        basis: this.#own.sequence,
+        plannerVersion,
+        options,
+        digests: {
+          snapshot: NOT_COMPARED,
+          policies: NOT_COMPARED,
+          state: NOT_COMPARED,
+          options: NOT_COMPARED,
+          decision: NOT_COMPARED,
+        },
+        absence,
+        details: null,
+        by,
+        nowMs,
+      }),
+    );
+    const recordedScores = score({ ...snapshot, options });
+    const { before: found } = decision;
+    if (decision.plan !== null) carryOut(this.#own, this.#world, aggregate, decision.plan, nowMs);
+    return {
+      aggregate,
+      snapshotId: id,
+      timeMs: nowMs,
+      recorded: {
+        combined: recordedScores.combined,
+        imbalance: Object.fromEntries(recordedScores.policies.map((p) => [p.policy, p.imbalance])),
+        moves,
+        ruleBreaks: ruleBreaks(snapshot),
+      },
+      simulated: {
+        combined: found.combined,
+        imbalance: Object.fromEntries(found.policies.map((p) => [p.policy, p.imbalance])),
+        moves: decision.plan?.steps.length ?? 0,
+        ruleBreaks: ruleBreaks(laid),
+        outcome: decision.outcome,
+        reason: decision.reason.text,
+        decision,
+        elsewhere: overlay.hosts.size,
+      },
+    };
+  }
+}
+
+/** Every step of a plan, done at once and in its order. */
+function carryOut(
+  own: OwnLog,
+  world: World,
+  aggregate: string,
+  plan: NonNullable<CycleDecided['data']['plan']>,
+  nowMs: number,
+): void {
+  for (const step of plan.steps) {
+    own.addMove(aggregate, plan.id, step, 1, nowMs);
+    world.move(step.serverId, step.to);
+  }
+  own.add({
+    ...own.envelope(aggregate, messageId.dispatched(plan.id), plan.id, nowMs),
+    type: 'plan.dispatched',
+    data: { planId: plan.id, tasks: plan.steps.length },
+  });
+}
+
+/** Policies in place of a snapshot's own. @throws PolicyNotRecorded */
+function withPolicies(snapshot: Snapshot, policies: readonly Policy[] | null): Snapshot {
+  if (policies === null) return snapshot;
+  for (const policy of policies.filter((p) => p.enabled)) {
+    const hostQueries = [policy.imbalanceQuery, policy.capacityQuery, policy.hostSizeQuery];
+    for (const query of hostQueries)
+      if (query !== null && !snapshot.hostReadings.some((r) => r.query === query && r.label === policy.hostLabel))
+        throw new PolicyNotRecorded(policy.name, query, snapshot.id, [
+          ...new Set(snapshot.hostReadings.map((r) => r.query)),
+        ]);
+    const profile = snapshot.vmReadings.some(
+      (r) =>
+        r.query === policy.vmProfileQuery &&
+        r.label === policy.vmProfileLabel &&
+        r.labelType === policy.vmProfileLabelType,
+    );
+    if (!profile)
+      throw new PolicyNotRecorded(policy.name, policy.vmProfileQuery, snapshot.id, [
+        ...new Set(snapshot.vmReadings.map((r) => r.query)),
+      ]);
+  }
+  return { ...snapshot, policies: [...policies] };
+}
+
+type MoveStep = {
+  readonly taskId: string;
+  readonly serverId: string;
+  readonly from: string;
+  readonly to: string;
+  readonly groups: readonly { readonly id: string }[];
+  readonly ramMb: number;
+  readonly diskGb: number;
+};
+
+/** The what-if's log: nobody else reads it. */
+class OwnLog {
+  readonly folder: Folder;
+  #sequence: number;
+
+  constructor(from: Parameters<typeof createFolder>[0]) {
+    this.folder = createFolder(from);
+    this.#sequence = this.folder.sequence;
+  }
+
+  get sequence(): number {
+    return this.#sequence;
+  }
+
+  add(event: LogEvent): void {
+    this.#sequence += 1;
+    // No server stamps it: it is stored when it happens.
+    const stored: StoredEvent = { sequence: this.#sequence, storedAt: timeMs(event.time), event };
+    this.folder.apply(stored);
+  }
+
+  envelope(aggregate: string, id: string, planId: string, atMs: number) {
+    const time = new Date(atMs).toISOString();
+    return {
+      version: 1 as const,
+      id,
+      time,
+      aggregate,
+      by,
+      correlationId: planId,
+      causationId: messageId.decided(planId),
+    };
+  }
+
+  /** A move that was started and completed in the same moment. */
+  addMove(aggregate: string, planId: string, step: MoveStep, attempt: number, atMs: number): void {
+    const about = {
+      taskId: step.taskId,
+      planId,
+      serverId: step.serverId,
+      attempt,
+      from: step.from,
+      destination: step.to,
+    };
+    this.add({
+      ...this.envelope(aggregate, messageId.started(step.taskId, attempt), planId, atMs),
+      type: 'migration.started',
+      data: {
+        ...about,
+        groups: step.groups.map((group) => group.id),
+        newestMigrationId: 0,
+        forced: false,
+        ramMb: step.ramMb,
+        diskGb: step.diskGb,
+      },
+    });
+    this.add({
+      ...this.envelope(aggregate, messageId.ended(step.taskId, attempt), planId, atMs),
+      type: 'migration.completed',
+      data: { ...about, outcome: 'migrated', host: step.to, retries: attempt - 1, nova: null, warnings: [] },
+    });
+  }
+}
