@@ -5,7 +5,7 @@ import { Extremes } from '../../extremes.ts';
 import { Random } from '../../random.ts';
 import type { RefusalCounts } from '../../reasons.ts';
 import type { Field } from './field.ts';
-import { Walk } from './walk.ts';
+import { propose, Walk } from './walk.ts';
 
 /** What a run looks for: the lowest combined imbalance; the targets, whatever it costs; or the targets at the lowest cost. */
 export type Aim = 'lowest' | 'targets' | 'cheapest';
@@ -79,21 +79,13 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
     const excess = over + Math.max(0, penalty);
     return walk.costAfter() / unit + (reached ? 0 : EXCESS * ofMove + excess / excessUnit + unacceptable);
   };
-  const propose = (): boolean => {
-    if (random.below(2) === 1) return walk.drawAny(random);
-    const p = random.below(P);
-    const down = random.below(2) === 0;
-    const extreme = down ? extremes.highest(p) : extremes.lowest(p);
-    return extreme >= 0 && walk.drawAt(random, extreme, down);
-  };
-
   // Temperatures come from what single changes change: of the combined imbalance, or of the cost.
   walk.reset();
   energyOf();
   const before = combined;
   const changes: number[] = [];
   for (let i = 0; i < SAMPLES; i++) {
-    if (!propose()) continue;
+    if (!propose(walk, extremes, random)) continue;
     energyOf();
     const change = Math.abs(combined - before);
     if (change > EPSILON) changes.push(change);
@@ -122,7 +114,7 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
   for (; step < settings.steps; step++) {
     if (aim === 'targets' && best <= EPSILON) break;
     temperature *= cooling;
-    if (!propose()) continue;
+    if (!propose(walk, extremes, random)) continue;
     const next = energyOf();
     const delta = next - energy;
     if (delta > 0 && random.unit() >= Math.exp(-delta / temperature)) continue;

@@ -3,13 +3,14 @@ import { float, int, item } from '../../array.ts';
 import type { Draft } from '../../draft.ts';
 import { allWithin, imbalances } from '../../measure.ts';
 import { greedy } from '../greedy.ts';
-import { type Aim, anneal, SAMPLES } from './anneal.ts';
+import { type Aim, type Annealed, anneal, SAMPLES } from './anneal.ts';
 import { type Bound, bound } from './bound.ts';
 import { exhaust, placementsWithin } from './exhaustive.ts';
 import { fewestMoves } from './fewest.ts';
 import { type Field, fieldOf, partFields } from './field.ts';
 import { followGuide } from './guide.ts';
 import type { GuideShape } from './guideCost.ts';
+import { level } from './level.ts';
 import { pruned } from './prune.ts';
 import { blockedMoves, nobody, type Parked, park } from './sequence.ts';
 import { guideShapes } from './shapes.ts';
@@ -52,8 +53,13 @@ const ALL_GUIDES = 12_000_000;
 /** Runs for each part by itself, as parts of a whole run. */
 const PART_RUNS = [1 / 16, 1 / 4];
 /** Runs of the whole length, in a search for the lowest imbalance. */
-const WHOLE = 3;
-/** The local search runs again and again, each time twice as long, from this part of a whole run. */
+const WHOLE = 6;
+/** The run on the real measure that follows each, as a part of its length, and its heat. */
+const FINISH = 0.1;
+const FINISH_HEAT = 0.3;
+/** Shorter runs find nothing. */
+const LEAST_RUN = 1000;
+/** The search for the lowest cost begins with this part of a whole run. */
 const FIRST_RUN = 1 / 64;
 
 /**
@@ -136,21 +142,25 @@ class Search {
     const field = this.#field;
     let least = 1;
     for (let p = 0; p < field.P; p++) least = Math.max(least, fewestMoves(field, p).moves);
-    const reachable = least <= field.budget;
+    const reachable = least <= field.budget && this.#mayReach();
     if (field.destinations.length >= GUIDED_HOSTS)
       for (const shape of guideShapes(field, this.#limits, reachable)) {
         if (this.#cut || this.#guideWork >= ALL_GUIDES) break;
         this.#guided(shape);
       }
-    if (reachable && !this.#best.reached) this.#runs('targets', 2, () => this.#best.reached);
+    if (!this.#best.reached) this.#partByPart();
+    if (!this.#best.reached) this.#lowest(reachable);
     if (this.#best.reached) {
       const cheapest = this.#leastCost(least);
       this.#fewer(least);
-      this.#runs('cheapest', 1, () => this.#best.cost <= cheapest + EPSILON);
-    } else {
-      this.#partByPart();
-      this.#runs('lowest', WHOLE, () => this.#best.combined <= this.#limits.combined + PROVEN);
+      this.#cheapest(() => this.#best.cost <= cheapest + EPSILON);
     }
+  }
+
+  /** False when no plan within the budget reaches every target. */
+  #mayReach(): boolean {
+    const { low, high } = this.#limits;
+    return this.#field.targets.every((target, p) => float(high, p) - float(low, p) <= target + EPSILON);
   }
 
   #spend(work: number): void {
@@ -183,24 +193,51 @@ class Search {
     }
   }
 
-  /**
-   * Runs of the local search, each twice as long as the one before, until `whole` of them were as long as pays, or the best plan is
-   * good enough. A short run begins cold, with the best plan; every other one of the whole length begins at home. Where room is
-   * short, half of the runs let departures make room.
-   */
-  #runs(aim: Aim, whole: number, enough: () => boolean): void {
-    const { home } = this.#field;
+  /** The targets at the lowest cost: runs from the best plan, each twice as long as the one before. Shorter ones begin colder. */
+  #cheapest(enough: () => boolean): void {
     const longest = longestRun(this.#field);
-    let steps = Math.ceil(longest * FIRST_RUN);
-    for (let done = 0, seed = 1; done < whole; seed++) {
+    let seed = 1;
+    for (let steps = Math.ceil(longest * FIRST_RUN); ; steps = Math.min(longest, 2 * steps), seed++) {
       for (const departuresFree of this.#tight ? [false, true] : [false]) {
         if (enough()) return;
-        const start = aim === 'lowest' && done % 2 === 1 ? home : this.#best.place;
         const heat = Math.sqrt(Math.sqrt(steps / longest));
-        if (!this.#anneal({ aim, budget: this.#field.budget, steps, heat, seed, start, departuresFree })) return;
+        const run = { aim: 'cheapest', budget: this.#field.budget, steps, heat, seed, departuresFree } as const;
+        if (!this.#anneal({ ...run, start: this.#best.place })) return;
       }
-      if (steps >= longest) done++;
-      else steps = Math.min(longest, 2 * steps);
+      if (steps >= longest) return;
+    }
+  }
+
+  /**
+   * The lowest combined imbalance, and the targets if they may be reached: runs of {@link level}, each followed by a short run on the
+   * real measure from the best plan. Rounds are laid out for the default work limit, whatever the limit is: they end at the
+   * same amounts of work, and each is divided into runs of equal length. Every other run begins at home; where room is
+   * short, three of four let departures make room.
+   */
+  #lowest(reachable: boolean): void {
+    const { home, room, budget } = this.#field;
+    const enough = () => this.#best.reached || this.#best.combined <= this.#limits.combined + PROVEN;
+    const whole = longestRun(this.#field);
+    let left = WHOLE;
+    let seed = 1;
+    for (const end of roundEnds()) {
+      const proposals = (end - (this.#work - this.#settings.spent)) / PROPOSAL_COST;
+      const runs = Math.max(1, Math.min(left, Math.round(proposals / (whole * (1 + FINISH)))));
+      const steps = Math.min(whole, Math.floor(proposals / runs / (1 + FINISH)) - 2 * SAMPLES);
+      if (steps < LEAST_RUN) continue;
+      for (let run = 0; run < runs; run++, seed++) {
+        if (enough() || !this.#affords(steps)) return;
+        const departuresFree = this.#tight && seed % 4 !== 0;
+        const start = seed % 2 === 1 ? this.#best.place : home;
+        const { refusals } = this.#draft;
+        this.#offerRun(level(this.#field, start, room.copy(departuresFree), { steps, seed, refusals }));
+        if (enough()) return;
+        const aim = reachable && seed % 2 === 1 ? 'targets' : 'lowest';
+        const finish = { aim, budget, steps: Math.ceil(steps * FINISH), heat: FINISH_HEAT, seed } as const;
+        if (!this.#anneal({ ...finish, start: this.#best.place, departuresFree })) return;
+      }
+      if (steps === whole) left -= runs;
+      if (left <= 0) return;
     }
   }
 
@@ -215,9 +252,7 @@ class Search {
       for (const part of parts) {
         const steps = Math.ceil(share * longestRun(part));
         if (!this.#affords(steps)) return;
-        const { refusals } = this.#draft;
-        const settings = { aim: 'lowest', budget: part.budget, steps, heat: share, seed: 1, refusals } as const;
-        const found = anneal(part, part.home, part.room.copy(), settings);
+        const found = level(part, part.home, part.room.copy(), { steps, seed: 1, refusals: this.#draft.refusals });
         this.#spend(found.steps * PROPOSAL_COST);
         if (found.tight) this.#tight = true;
         for (const v of part.vmsOf) place[v] = int(found.place, v);
@@ -255,11 +290,14 @@ class Search {
     const { aim, budget, steps, heat, seed } = run;
     const room = field.room.copy(run.departuresFree);
     const { refusals } = this.#draft;
-    const result = anneal(field, run.start, room, { aim, budget, steps, heat, seed, refusals });
+    this.#offerRun(anneal(field, run.start, room, { aim, budget, steps, heat, seed, refusals }));
+    return true;
+  }
+
+  #offerRun(result: Annealed): void {
     this.#spend(result.steps * PROPOSAL_COST);
     if (result.tight) this.#tight = true;
     this.#offerOrdered(result.place);
-    return true;
   }
 
   /** Keeps a placement that is better than the best so far, without its needless moves. */
@@ -323,6 +361,12 @@ class Search {
 
 /** Proposals of a whole run: more hardly ever find more. */
 const longestRun = ({ vmsOf }: Field): number => 2000 * vmsOf.length + Math.min(60_000, 3000 * vmsOf.length);
+
+/** Where the rounds of the search for the lowest imbalance end, in candidates evaluated: three short ones, the default work limit, then doubled. */
+function* roundEnds(): Generator<number> {
+  yield* [50_000, 500_000, 2_000_000];
+  for (let end = 20_000_000; ; end *= 2) yield end;
+}
 
 type AnnealRun = {
   readonly aim: Aim;

@@ -1,6 +1,7 @@
 import { float, int, item } from '../../array.ts';
 import { shareOn } from '../../cluster.ts';
 import { check, type Room } from '../../constraints.ts';
+import type { Extremes } from '../../extremes.ts';
 import { shift } from '../../measure.ts';
 import type { Random } from '../../random.ts';
 import { codeNumber, type RefusalCounts } from '../../reasons.ts';
@@ -374,6 +375,15 @@ export class Walk {
       this.cost += float(costs, v);
     }
   }
+}
+
+/** Draws a proposal: half of them are about a policy's highest or lowest host. False when the dice gave none. */
+export function propose(walk: Walk, extremes: Extremes, random: Random): boolean {
+  if (random.below(2) === 1) return walk.drawAny(random);
+  const p = random.below(walk.field.P);
+  const down = random.below(2) === 0;
+  const extreme = down ? extremes.highest(p) : extremes.lowest(p);
+  return extreme >= 0 && walk.drawAt(random, extreme, down);
 }
 
 /** Any element of a list; -1 when it has none. */

@@ -1,0 +1,87 @@
+import { EPSILON } from '@kronos/rules';
+import type { Room } from '../../constraints.ts';
+import { Extremes } from '../../extremes.ts';
+import { Random } from '../../random.ts';
+import type { RefusalCounts } from '../../reasons.ts';
+import type { Annealed } from './anneal.ts';
+import type { Field } from './field.ts';
+import { Smooth } from './smooth.ts';
+import { isAcceptable, reaches } from './solution.ts';
+import { propose, Walk } from './walk.ts';
+
+export type LevelSettings = {
+  readonly seed: number;
+  /** Proposals. */
+  readonly steps: number;
+  readonly refusals: RefusalCounts;
+};
+
+/** Stages of equal length; each sharpens the stand-in and cools. */
+const STAGES = 40;
+/** First and last width, as parts of the imbalance at the time. */
+const WIDE = 0.1;
+const NARROW = 0.02;
+/** First and last temperature, in grains. */
+const HOT = 0.1;
+const COLD = 0.01;
+
+/**
+ * Simulated annealing on {@link Smooth}, the smooth stand-in for the combined imbalance, which gets sharper stage by stage. Returns the
+ * acceptable placement with the lowest combined imbalance that it met, and stops at one that reaches every target.
+ *
+ * @param room as it was when the pass began; it is used up.
+ */
+export function level(field: Field, start: Int32Array, room: Room, settings: LevelSettings): Annealed {
+  const { cluster, lax, P } = field;
+  const { steps } = settings;
+  const random = new Random(settings.seed);
+  const walk = new Walk(field, start, room, field.budget, settings.refusals);
+  if (field.vmsOf.length === 0 || field.destinations.length === 0 || field.budget === 0 || P === 0)
+    return { place: walk.place, steps: 0, tight: false };
+  const extremes = new Extremes(cluster, walk.score);
+  const smooth = new Smooth(field, walk.score);
+  walk.reset();
+  let breaches = lax.length === 0 ? 0 : walk.breachesAfter();
+  /** The real measure: what is gained by fewer breaches counts too. */
+  const combined = (): number => extremes.combined() + (breaches - field.breaches) * cluster.softPenalty;
+  let best = isAcceptable(field, extremes) ? combined() : Number.POSITIVE_INFINITY;
+  walk.save();
+  let unsaved = false;
+  let step = 0;
+  for (let stage = 0, done = false; stage < STAGES && !done; stage++) {
+    const cooled = stage / (STAGES - 1);
+    smooth.sharpen(WIDE * (NARROW / WIDE) ** cooled);
+    const temperature = smooth.grain * HOT * (COLD / HOT) ** cooled;
+    const end = Math.floor((steps * (stage + 1)) / STAGES);
+    for (; step < end; step++) {
+      if (!propose(walk, extremes, random)) continue;
+      let change = smooth.change(walk.touched, walk.value, walk.touchedCount);
+      let after = breaches;
+      if (lax.length > 0) {
+        after = walk.breachesAfter();
+        change += (after - breaches) * cluster.softPenalty;
+      }
+      if (change > 0 && random.unit() >= Math.exp(-change / temperature)) continue;
+      if (!walk.isLegal()) continue;
+      // The best placement is kept only once it is left.
+      if (unsaved) {
+        walk.save();
+        unsaved = false;
+      }
+      walk.commit();
+      breaches = after;
+      smooth.changed(walk.touched, walk.touchedCount);
+      extremes.changed(walk.touched, walk.touchedCount);
+      const now = combined();
+      if (now >= best - EPSILON || !isAcceptable(field, extremes)) continue;
+      best = now;
+      unsaved = true;
+      if (breaches > field.breaches || !reaches(field, extremes)) continue;
+      done = true;
+      break;
+    }
+  }
+  if (unsaved) walk.save();
+  walk.goBack();
+  return { place: walk.place, steps: step, tight: walk.tight };
+}
