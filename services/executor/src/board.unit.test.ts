@@ -21,6 +21,8 @@ function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
   const planId = log.released(moves);
   const held: string[] = [];
   const clock: { problem: string | null } = { problem: null };
+  /** The delays that the board asked for, ms. */
+  const alarms: number[] = [];
   const at = () => ({ state: log.state(), sequence: log.events.length, expectedOn: () => log.events.length });
   const board = new StartBoard({
     aggregate: 'gpu',
@@ -28,7 +30,14 @@ function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
     refresh: async () => at(),
     caps: { ...roomy, ...caps },
     clockProblem: () => clock.problem,
-    clock: { ...systemClock, read: () => ({ mono: performance.now(), wall: log.nowMs }) },
+    clock: {
+      ...systemClock,
+      read: () => ({ mono: performance.now(), wall: log.nowMs }),
+      after(ms, act) {
+        alarms.push(ms);
+        return systemClock.after(ms, act);
+      },
+    },
     onWait: (task, code) => held.push(`${task.taskId.split('-').at(-1)} ${code}`),
   });
   const never = new AbortController().signal;
@@ -57,7 +66,7 @@ function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
   };
   const open = async (waiting: Promise<Leave>): Promise<boolean> =>
     (await Promise.race([waiting, new Promise((resolve) => setTimeout(() => resolve('open'), 20))])) === 'open';
-  return { log, clock, board, task, wait, noticed, open, held, id: (step: number) => `${planId}-s${step}` };
+  return { log, clock, alarms, board, task, wait, noticed, open, held, id: (step: number) => `${planId}-s${step}` };
 }
 
 const two: readonly StepInput[] = [
@@ -97,6 +106,19 @@ describe('the board of an aggregate', () => {
     log.completed({ task: id(1) });
     await noticed();
     expect((await second).kind).toBe('mayStart');
+    board.close();
+  });
+
+  it('sleeps while an expired task may not end, as the log is not understood', async () => {
+    const { wait, board, open, log, noticed, alarms } = setUp(two);
+    log.unreadable();
+    const waiting = wait(1);
+    await noticed();
+    log.pass(7200);
+    alarms.length = 0;
+    await noticed();
+    expect(await open(waiting)).toBe(true);
+    expect(alarms).toEqual([30_000]);
     board.close();
   });
 
