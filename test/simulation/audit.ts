@@ -1,10 +1,22 @@
-/** What is looked at after a run, with the services' own folds: the state from anywhere is the same, and decisions replay. */
+/**
+ * What is looked at after a run. With the services' own folds: the state from anywhere is the same, and decisions replay.
+ * With a second opinion, which shares no code with them: plans are legal.
+ */
 import { newestCheckpoint } from '@kronos/checkpoints';
-import { type CycleDecided, canonicalJson, type SnapshotTaken } from '@kronos/contracts';
+import {
+  type CycleDecided,
+  canonicalJson,
+  completeEngineOptions,
+  type EngineOptions,
+  type Snapshot,
+  type SnapshotTaken,
+} from '@kronos/contracts';
 import { digest, runCycle } from '@kronos/cycle';
 import { type EventLog, MissingObject } from '@kronos/eventlog';
-import { aggregateState, createFolder, type LogState, toParts } from '@kronos/projections';
+import { type AggregateState, aggregateState, createFolder, type LogState, toParts } from '@kronos/projections';
+import { verify } from '../property/verifier.ts';
 import type { Chance } from './chance.ts';
+import { Recollection } from './recollection.ts';
 
 /** Decisions that are made again: planning is most of what a run costs. */
 const REPLAYED = 40;
@@ -33,6 +45,7 @@ export async function audit(
   const byBasis = Map.groupBy(chosen, ({ data }) => data.basis);
 
   const folder = createFolder();
+  const recollection = new Recollection();
   const starts: { readonly sequence: number; readonly folder: ReturnType<typeof createFolder> }[] = [];
   for (const sequence of [...checkpoints].sort((a, b) => a - b)) {
     const state = await newestCheckpoint(
@@ -45,9 +58,25 @@ export async function audit(
   for await (const stored of log.replay()) {
     folder.apply(stored);
     for (const start of starts) if (start.sequence < stored.sequence) start.folder.apply(stored);
+    if (stored.event.type !== 'unreadable') recollection.apply(stored.event);
     for (const decided of byBasis.get(stored.sequence) ?? []) {
-      const again = await decideAgain(log, folder.snapshot(), decided, snapshots);
-      if (again !== null) breach('replay', `${decided.data.snapshotId}: ${again}`);
+      const taken = snapshots.get(decided.data.snapshotId);
+      const snapshot = taken === undefined ? null : await snapshotOf(log, taken);
+      const state = aggregateState(folder.snapshot(), decided.aggregate);
+      if (snapshot === null) continue;
+      const id = snapshot.id;
+      const options = state.configured?.options;
+      if (options === undefined) breach('replay', `${id}: the log names no options at its basis`);
+      else {
+        const again = decideAgain(snapshot, state, options, decided);
+        if (again !== null) breach('replay', `${id}: ${again}`);
+        const input = {
+          snapshot,
+          memory: recollection.memory(decided.aggregate),
+          options: completeEngineOptions(options),
+        };
+        for (const wrong of verify(input, decided.data)) breach('placement', `${id}: ${wrong}`);
+      }
     }
   }
   const whole = digestOf(folder.snapshot());
@@ -56,24 +85,28 @@ export async function audit(
       breach('state', `the state from the checkpoint at ${start.sequence} differs from that from the first event`);
 }
 
-/** What differs when the decision is made again; null when nothing does. */
-async function decideAgain(
-  log: EventLog,
-  state: LogState,
-  { aggregate, data }: CycleDecided,
-  snapshots: ReadonlyMap<string, SnapshotTaken>,
-): Promise<string | null> {
-  const taken = snapshots.get(data.snapshotId);
-  if (taken === undefined) return null;
-  const one = aggregateState(state, aggregate);
-  if (one.configured === null) return 'the log names no options at its basis';
+/** Null: its object is gone. */
+async function snapshotOf(log: EventLog, taken: SnapshotTaken): Promise<Snapshot | null> {
   try {
-    const snapshot = await log.getSnapshot(taken);
-    const { digests } = runCycle({ snapshot, state: one, options: one.configured.options });
+    return await log.getSnapshot(taken);
+  } catch (error) {
+    if (error instanceof MissingObject) return null;
+    throw error;
+  }
+}
+
+/** What differs when the decision is made again; null when nothing does. */
+function decideAgain(
+  snapshot: Snapshot,
+  state: AggregateState,
+  options: EngineOptions,
+  { data }: CycleDecided,
+): string | null {
+  try {
+    const { digests } = runCycle({ snapshot, state, options });
     const differing = Object.entries(digests).filter(([name, value]) => Reflect.get(data.digests, name) !== value);
     return differing.length === 0 ? null : `other ${differing.map(([name]) => name).join(', ')}`;
   } catch (error) {
-    if (error instanceof MissingObject) return null;
     return `cannot be made again: ${canonicalJson(String(error))}`;
   }
 }

@@ -21,6 +21,9 @@ const TASKS = 'services/planner/src/tasks.ts';
 const ELIGIBILITY = 'services/planner/src/eligibility.ts';
 const HELD = 'libs/eventlog/src/held.ts';
 const APPEND = 'libs/eventlog/src/append.ts';
+const GATE = 'libs/placement/src/gate.ts';
+const FILTER = 'libs/placement/src/filter.ts';
+const PREFLIGHT = 'services/executor/src/preflight.ts';
 
 export const bugs: readonly Bug[] = [
   // ---- the executor: POST and slots
@@ -87,6 +90,18 @@ export const bugs: readonly Bug[] = [
     replace: '      m.id >= 0 + 0 * newestMigrationId &&\n',
   },
   {
+    name: 'next attempt not put on the queue',
+    file: TASK,
+    find: "if (ended.type === 'failed' && ended.next !== null) return to(state, { at: 'passing', next: ended.next });",
+    replace: '',
+  },
+  {
+    name: 'abandoned migration followed for ever',
+    file: TASK,
+    find: 'if (server !== null && isAbandoned(run, at, options))',
+    replace: 'if (server !== null && options.settleMs < 0 && isAbandoned(run, at, options))',
+  },
+  {
     name: 'stale pre-flight',
     file: TASK,
     find: 'fact.at.mono - checked.at <= state.options.checkTtlMs;',
@@ -123,7 +138,38 @@ export const bugs: readonly Bug[] = [
     replace:
       "      case 'appendStarted': {\n        const late = await this.#deps.reader.refresh(task.aggregate);\n        command = { ...command, expected: late.expectedOn(this.#results) };\n",
   },
+  {
+    name: 'POST window watched by a timer alone',
+    file: RUN,
+    find: 'return clock.read().mono > by ? LATE : null;',
+    replace: 'return null;',
+  },
+  {
+    name: "result in the planner's name",
+    file: 'services/executor/src/events.ts',
+    find: '    ...envelope(task, origin),\n    id: messageId.ended(taskId, attempt),',
+    replace:
+      "    ...envelope(task, { ...origin, by: { ...origin.by, service: 'planner' } }),\n    id: messageId.ended(taskId, attempt),",
+  },
+  {
+    name: 'task started by a wrong clock',
+    file: 'services/executor/src/board.ts',
+    find: 'if (problem !== null)\n      return',
+    replace: "if (problem !== null && problem === '')\n      return",
+  },
   // ---- the start rule
+  {
+    name: 'start before the steps that it depends on',
+    file: SLOTS,
+    find: "if (state.tasks.get(id)?.status !== 'completed') return wait('dependency'",
+    replace: "if (state.tasks.get(id) === undefined) return wait('dependency'",
+  },
+  {
+    name: 'unreadable event ignored by the start rule',
+    file: 'services/executor/src/slots.ts',
+    find: 'if (state.unreadable !== null)',
+    replace: 'if (state.unreadable !== null && nowMs < 0)',
+  },
   {
     name: 'cap of the aggregate unchecked',
     file: CAPS,
@@ -186,10 +232,133 @@ export const bugs: readonly Bug[] = [
     replace: 'return nowMs + 1e12 < untilMs ? untilMs : null;',
   },
   {
+    name: 'release not folded',
+    file: EVOLVE,
+    find: '    f.lastRelease = { planId: plan.id, atMs: by.atMs };\n',
+    replace: '',
+  },
+  {
+    name: 'pause not folded',
+    file: EVOLVE,
+    find: 'else if (c.paused === null) c.paused = asked(event, at);',
+    replace: 'else if (c.paused === null && at < 0) c.paused = asked(event, at);',
+  },
+  {
+    name: 'pause of all aggregates not folded',
+    file: EVOLVE,
+    find: 'else if (c.paused === null) c.paused = asked(event, at);',
+    replace: 'else if (c.paused === null && event.aggregate !== ALL) c.paused = asked(event, at);',
+  },
+  {
+    name: 'approval of an expired plan',
+    file: EVOLVE,
+    find: '      if (!approvalOf(plan, at).open) continue;\n      // Somebody',
+    replace: '      // Somebody',
+  },
+  {
+    name: 'result of another attempt taken for the one that runs',
+    file: EVOLVE,
+    find: 'if (task === undefined || task.end !== null || d.attempt < task.attempt) return;\n    // Only',
+    replace: 'if (task === undefined || task.end !== null) return;\n    // Only',
+  },
+  {
+    name: 'operator quarantines left out of checkpoints',
+    file: 'libs/projections/src/checkpoint.ts',
+    find: '    if (value instanceof Map) out[key] =',
+    replace: "    if (key === 'operatorQuarantines') out[key] = {};\n    else if (value instanceof Map) out[key] =",
+  },
+  {
     name: 'failures do not quarantine',
     file: 'libs/rules/src/quarantine.ts',
     find: 'export const quarantines = (errorType: string): boolean => !HARMLESS.has(errorType);',
     replace: 'export const quarantines = (errorType: string): boolean => HARMLESS.has(errorType) && errorType === "";',
+  },
+  // ---- the rules of a decision
+  {
+    name: 'pause ignored by the planner',
+    file: GATE,
+    find: "if (memory.paused !== null)\n    shut('paused'",
+    replace: "if (memory.paused !== null && now < 0)\n    shut('paused'",
+  },
+  {
+    name: 'snapshot from before the end of a move planned',
+    file: GATE,
+    find: 'Date.parse(memory.lastMoveEndAt) + options.settleSeconds * 1000;',
+    replace: 'Date.parse(memory.lastMoveEndAt) - 1e12;',
+  },
+  {
+    name: 'unreadable event ignored by the planner',
+    file: GATE,
+    find: 'if (memory.unreadable !== null) {',
+    replace: 'if (memory.unreadable !== null && now < 0) {',
+  },
+  {
+    name: 'quarantine ignored by the planner',
+    file: FILTER,
+    find: 'if (quarantined !== null) {',
+    replace: 'if (quarantined !== null && now < 0) {',
+  },
+  {
+    name: 'moves in flight forgotten by the filter',
+    file: FILTER,
+    find: 'const task = memory.inFlight.find((t) => t.serverId === id);',
+    replace: 'const task = memory.inFlight.find((t) => t.serverId === id && now < 0);',
+  },
+  {
+    name: 'moves in flight forgotten by the budget',
+    file: 'libs/placement/src/decide.ts',
+    find: 'Math.max(0, fullBudget - memory.inFlight.length)',
+    replace: 'Math.max(0, fullBudget)',
+  },
+  {
+    name: 'claims of moves in flight not counted',
+    file: 'libs/placement/src/observe.ts',
+    find: 'if (!seen) claims.push(',
+    replace: 'if (!seen && now < 0) claims.push(',
+  },
+  {
+    name: 'capacity of a destination ignored',
+    file: 'libs/placement/src/constraints.ts',
+    find: 'if (amount > float(room.free, host * R + r)) return codeNumber.capacity;',
+    replace: 'if (amount > 2 * float(room.free, host * R + r)) return codeNumber.capacity;',
+  },
+  {
+    name: 'breaker ignored by the planner',
+    file: 'libs/placement/src/observe.ts',
+    find: 'const brokenUntil = hostBreaker(failures, now, options);',
+    replace: 'const brokenUntil = hostBreaker(failures, now + 1e12, options);',
+  },
+  {
+    name: 'policy balanced on metrics that lack a host',
+    file: 'libs/placement/src/scoring.ts',
+    find: "else if (host.service.state !== 'down') missing.push(host.name);",
+    replace: 'else values.set(host.name, 0);',
+  },
+  {
+    name: 'approval not awaited',
+    file: 'libs/cycle/src/events.ts',
+    find: "return options.approval === 'manual' ? 'proposed' : 'released';",
+    replace: "return 'released';",
+  },
+  {
+    name: 'decision by what the planner happens to remember',
+    file: 'libs/cycle/src/cycle.ts',
+    find: 'const memory = toMemory(state, snapshot);',
+    replace:
+      'const held = globalThis as { kronosMemory?: ReturnType<typeof toMemory> };\n  const memory = held.kronosMemory ?? toMemory(state, snapshot);\n  held.kronosMemory = toMemory(state, snapshot);',
+  },
+  // ---- pre-flight
+  {
+    name: 'pre-flight does not look at the destination',
+    file: PREFLIGHT,
+    find: "if (destination.status !== 'enabled')",
+    replace: "if (destination.status !== 'enabled' && destination.status === undefined)",
+  },
+  {
+    name: 'pre-flight does not look at the group',
+    file: PREFLIGHT,
+    find: 'if (there.length >= most)',
+    replace: 'if (there.length >= most + 1000)',
   },
   // ---- the planner
   {
@@ -203,6 +372,12 @@ export const bugs: readonly Bug[] = [
     file: LOOP,
     find: "{ expectedLastSequence: at.expectedOn(subject('plans', aggregate)), veto }",
     replace: "{ expectedLastSequence: view.at().expectedOn(subject('plans', aggregate)) }",
+  },
+  {
+    name: 'decision not judged again before it is appended',
+    file: LOOP,
+    find: 'return inDoubt() ?? (may.ok ? overtaken(at.state, state) : may.reason.text);',
+    replace: 'return may.ok ? null : null;',
   },
   {
     name: 'decision on the log as it happens to be folded',
@@ -247,6 +422,19 @@ export const bugs: readonly Bug[] = [
     file: TASKS,
     find: 'if (nowMs <= lastStartMs + ttlMs) continue;',
     replace: 'if (nowMs <= lastStartMs - 0.9 * ttlMs) continue;',
+  },
+  {
+    name: 'overdue tasks ended by nobody',
+    file: TASKS,
+    find: 'if (nowMs <= lastStartMs + ttlMs) continue;',
+    replace: 'if (nowMs <= lastStartMs + 1e12) continue;',
+  },
+  // ---- the ledger
+  {
+    name: 'one checkpoint and no other',
+    file: 'services/ledger/src/ledger.ts',
+    find: 'if (events > 0 && (due || events >= options.checkpointEvents)) void',
+    replace: 'if (written === 0 && events > 0 && (due || events >= options.checkpointEvents)) void',
   },
   // ---- the event log
   {

@@ -21,8 +21,15 @@ export interface Rules {
   readonly instanceCooldownMs: number;
   readonly quarantineMs: number;
   readonly intervalMs: number;
+  readonly settleMs: number;
+  /** Null: plans are released without a person. */
+  readonly approvalTtlMs: number | null;
   readonly postWindowMs: number;
   readonly planTtlMs: number;
+  /** How long the server waits for an answer to a delivery. */
+  readonly ackWaitMs: number;
+  /** How often the ledger stores a checkpoint. */
+  readonly checkpointMs: number;
   /** Clocks of services may be wrong by as much. */
   readonly maxSkewMs: number;
 }
@@ -34,15 +41,24 @@ export interface CloudRecord {
   companions(server: string, host: string): { readonly policy: string; readonly members: readonly string[] } | null;
   /** Whether new servers may come: up, enabled, not forced down. */
   open(host: string): boolean;
-  migrations(): readonly {
-    readonly id: number;
-    readonly server: string;
-    readonly source: string;
-    readonly dest: string | null;
-    readonly status: string;
-    readonly createdMs: number;
-    readonly byKronos: boolean;
-  }[];
+  /** Nova's `task_state` of a server. */
+  taskState(server: string): string | null;
+  /** Since when a host has no usable series, ms since the epoch; null: it has them. */
+  unmeasuredSince(host: string): number | null;
+  hostsOf(aggregate: string): readonly string[];
+  migrations(): readonly CloudMigration[];
+  /** Those that are not over. */
+  running(): readonly CloudMigration[];
+}
+
+export interface CloudMigration {
+  readonly id: number;
+  readonly server: string;
+  readonly source: string;
+  readonly dest: string | null;
+  readonly status: string;
+  readonly createdMs: number;
+  readonly byKronos: boolean;
 }
 
 interface Call {
@@ -63,6 +79,17 @@ interface Attempt {
   posts: number;
   ended: boolean;
 }
+/** A task message that a consumer delivered and that no answer has settled. */
+interface Delivery {
+  readonly sequence: number;
+  /** From then on the server may deliver it to another. */
+  deadlineMs: number;
+}
+/** A message on the work queue. */
+interface TaskMessage {
+  readonly taskId: string;
+  readonly attempt: number;
+}
 interface Task {
   readonly id: string;
   readonly planId: string;
@@ -73,17 +100,30 @@ interface Task {
   readonly releasedSequence: number;
   readonly attempts: Map<number, Attempt>;
   requested: boolean;
+  /** Attempts that are on the work queue, or were. */
+  readonly queued: Set<number>;
+  /** The attempt that the last failure announced. */
+  announced: number | null;
+  readonly dependsOn: readonly string[];
+  completed: boolean;
   finalSequence: number | null;
   finalMs: number;
   cancelledMs: number | null;
 }
+interface Step {
+  readonly taskId: string;
+  readonly serverId: string;
+  readonly phase: string;
+  readonly dependsOn: readonly string[];
+}
 interface Plan {
   readonly id: string;
   readonly aggregate: string;
-  readonly steps: readonly { readonly taskId: string; readonly serverId: string }[];
+  readonly steps: readonly Step[];
   readonly sequence: number;
   readonly storedMs: number;
   releasedMs: number | null;
+  approved: boolean;
   dispatched: boolean;
 }
 interface Aggregate {
@@ -93,6 +133,18 @@ interface Aggregate {
   /** Sequence and time of the pause in force, of this aggregate. */
   paused: { readonly sequence: number; readonly ms: number } | null;
   releases: { readonly sequence: number; readonly ms: number }[];
+  /** The newest ends of moves: sequence, and time by the event. */
+  moveEnds: { readonly sequence: number; readonly ms: number }[];
+  /** When the ledger last stored its state. */
+  checkpointMs: number;
+  /** Events that no reader understands, and that nobody has said to skip. */
+  unreadable: readonly { readonly sequence: number; readonly ms: number }[];
+}
+interface Snapshot {
+  readonly ms: number;
+  readonly logEnd: number;
+  readonly timeMs: number;
+  readonly observedFromMs: number;
 }
 interface Quarantine {
   readonly sequence: number;
@@ -144,6 +196,12 @@ const QUARANTINING = new Set(['PreFlightError', 'MigrationFailed', 'MigrationTim
 const RUNNING = new Set(['accepted', 'queued', 'preparing', 'running', 'post-migrating', 'pre-migrating', 'migrating']);
 /** What is only true in passing is no breach: between a look and an act the world may change for as long. */
 const RACE_MS = 15_000;
+/** A move starts on a look at its server that is at most so old: 10 s, and what slow reads take. */
+const LOOK_MS = 120_000;
+
+/** By a clock that is wrong nothing is decided or started. An event may be made long before it can be stored. */
+const FAST_MS = 30_000;
+const SLOW_MS = 1_000_000;
 
 const decoder = new TextDecoder();
 
@@ -158,12 +216,18 @@ export class Checker {
   readonly #tasks = new Map<string, Task>();
   readonly #byServer = new Map<string, Task[]>();
   readonly #aggregates = new Map<string, Aggregate>();
-  readonly #snapshots = new Map<string, { readonly ms: number; readonly logEnd: number; readonly timeMs: number }>();
+  readonly #snapshots = new Map<string, Snapshot>();
   readonly #quarantines = new Map<string, Quarantine>();
   readonly #lastOfSubject = new Map<string, number>();
   readonly #places = new Map<string, { host: string; since: number; look: number }>();
   #looks = 0;
   readonly #closedSince = new Map<string, number>();
+  readonly #openSince = new Map<string, number>();
+  /** When the server's own page was last read, by server. */
+  readonly #readMs = new Map<string, number>();
+  readonly #deliveries = new Map<string, Delivery>();
+  readonly #messages = new Map<number, TaskMessage>();
+  readonly #givenUp = new Set<string>();
   #logEnd = 0;
 
   constructor(rules: Rules, cloud: CloudRecord, now: () => number, onBreach: (breach: Breach) => void) {
@@ -186,7 +250,16 @@ export class Checker {
   #aggregate(name: string): Aggregate {
     let known = this.#aggregates.get(name);
     if (known === undefined) {
-      known = { name, decided: new Map(), lastDecidedSnapshotMs: 0, paused: null, releases: [] };
+      known = {
+        name,
+        decided: new Map(),
+        lastDecidedSnapshotMs: 0,
+        paused: null,
+        releases: [],
+        moveEnds: [],
+        checkpointMs: 0,
+        unreadable: [],
+      };
       this.#aggregates.set(name, known);
     }
     return known;
@@ -205,6 +278,11 @@ export class Checker {
       body = JSON.parse(decoder.decode(message.data)) as Body;
     } catch {
       this.#count('unreadable');
+      // subject: kronos.<family>.<aggregate>
+      if (onLog) {
+        const aggregate = this.#aggregate(message.subject.split('.')[2] ?? '');
+        aggregate.unreadable = [...aggregate.unreadable, { sequence: message.sequence, ms: message.storedAt }];
+      }
       return;
     }
     this.#count(body.type);
@@ -215,6 +293,11 @@ export class Checker {
         this.breach('expectation', `${body.id} (${message.sequence}) was stored without expectation`);
       else if (Number(expected) !== before)
         this.breach('expectation', `${body.id} expected ${expected}, but was stored after ${before}`);
+    }
+    if (body.type === 'cycle.decided' || body.type === 'migration.started') {
+      const aheadMs = Date.parse(body.time) - message.storedAt;
+      if (aheadMs > FAST_MS || aheadMs < -SLOW_MS)
+        this.breach('clock', `${body.id} has a time that is ${aheadMs / 1000} s ahead of the server's`);
     }
     this.#fold(message, body);
   }
@@ -231,14 +314,19 @@ export class Checker {
     const { data } = body;
     switch (body.type) {
       case 'snapshot.taken':
-        this.#snapshots.set(data.snapshotId, { ms, logEnd: this.#logEnd, timeMs: Date.parse(body.time) });
+        this.#snapshots.set(data.snapshotId, {
+          ms,
+          logEnd: this.#logEnd,
+          timeMs: Date.parse(body.time),
+          observedFromMs: Date.parse(data.observedFrom),
+        });
         break;
       case 'cycle.decided':
         this.#decided(sequence, ms, body);
         break;
       case 'plan.approved': {
         const plan = this.#plans.get(data.planId);
-        if (plan !== undefined && plan.releasedMs === null) this.#approved(plan, sequence, ms);
+        if (plan !== undefined && plan.releasedMs === null) this.#approved(plan, ms);
         break;
       }
       case 'plan.dispatched': {
@@ -253,8 +341,13 @@ export class Checker {
         break;
       }
       case 'migration.requested': {
-        const task = this.#task(data.taskId, data.planId, body.aggregate, data.serverId, sequence, ms);
+        const plan = this.#plans.get(data.planId);
+        if (plan !== undefined && plan.releasedMs === null && !plan.approved)
+          this.breach('approval', `${data.taskId} was dispatched, and its plan was not approved in time`);
+        const task = this.#task(data, body.aggregate, sequence, ms);
         task.requested = true;
+        task.queued.add(data.attempt);
+        this.#messages.set(sequence, { taskId: data.taskId, attempt: data.attempt });
         break;
       }
       case 'migration.started':
@@ -283,11 +376,22 @@ export class Checker {
       case 'instance.unquarantined':
         this.#quarantines.delete(data.serverId);
         break;
-      case 'migration.cancelled': {
+      case 'migration.cancelled':
+      case 'migration.aborted': {
         const task = this.#tasks.get(data.taskId);
         if (task !== undefined) task.cancelledMs ??= ms;
         break;
       }
+      case 'event.skipped':
+        this.#forEach(body.aggregate, (aggregate) => {
+          aggregate.unreadable = aggregate.unreadable.filter(
+            (one) => one.sequence < data.sequence || one.sequence > data.through,
+          );
+        });
+        break;
+      case 'state.checkpointed':
+        this.#aggregate(body.aggregate).checkpointMs = ms;
+        break;
     }
   }
 
@@ -296,7 +400,18 @@ export class Checker {
     else act(this.#aggregate(name));
   }
 
-  #task(id: string, planId: string, aggregate: string, serverId: string, sequence: number, ms: number): Task {
+  #task(
+    step: {
+      readonly taskId: string;
+      readonly serverId: string;
+      readonly planId: string;
+      readonly dependsOn?: string[];
+    },
+    aggregate: string,
+    sequence: number,
+    ms: number,
+  ): Task {
+    const { taskId: id, planId, serverId } = step;
     let task = this.#tasks.get(id);
     if (task === undefined) {
       task = {
@@ -308,6 +423,10 @@ export class Checker {
         releasedSequence: sequence,
         attempts: new Map(),
         requested: false,
+        queued: new Set(),
+        announced: null,
+        dependsOn: step.dependsOn ?? [],
+        completed: false,
         finalSequence: null,
         finalMs: 0,
         cancelledMs: null,
@@ -345,6 +464,7 @@ export class Checker {
     if (data.plan === null || data.release === 'none' || data.release === 'dryRun') return;
     this.#count('plans');
     const steps = data.plan.steps as Plan['steps'];
+    if (snapshot !== undefined) this.#measured(name, snapshotId, snapshot.timeMs, steps);
     const plan: Plan = {
       id: snapshotId,
       aggregate: name,
@@ -352,25 +472,45 @@ export class Checker {
       sequence,
       storedMs: ms,
       releasedMs: null,
+      approved: false,
       dispatched: false,
     };
     this.#plans.set(snapshotId, plan);
     this.#mayPlan(plan, aggregate, basis);
-    if (data.release === 'released') this.#release(plan, sequence, ms);
+    if (snapshot !== undefined) {
+      const ended = aggregate.moveEnds.findLast((end) => end.sequence <= basis);
+      if (ended !== undefined && snapshot.observedFromMs < ended.ms + this.#rules.settleMs - this.#rules.maxSkewMs)
+        this.breach('settle', `${snapshotId} was observed before the end ${ended.sequence} of a move had settled`);
+    }
+    if (data.release !== 'released') return;
+    if (this.#rules.approvalTtlMs !== null) this.breach('approval', `${plan.id} was released, and nobody was asked`);
+    this.#release(plan, sequence, ms);
   }
 
-  #approved(plan: Plan, sequence: number, ms: number): void {
-    // Whether the approval counts is for the fold to judge; what it releases is seen by the tasks.
+  #approved(plan: Plan, ms: number): void {
     this.#count('approvals');
-    void plan;
-    void sequence;
-    void ms;
+    const { approvalTtlMs, maxSkewMs } = this.#rules;
+    // What a later plan replaced and what a person rejected is for the fold to judge; its tasks show what it released.
+    plan.approved ||= approvalTtlMs !== null && ms <= plan.storedMs + approvalTtlMs + maxSkewMs;
   }
 
   #release(plan: Plan, sequence: number, ms: number): void {
     plan.releasedMs = ms;
     this.#aggregate(plan.aggregate).releases.push({ sequence, ms });
-    for (const step of plan.steps) this.#task(step.taskId, plan.id, plan.aggregate, step.serverId, sequence, ms);
+    for (const { taskId, serverId, dependsOn } of plan.steps)
+      this.#task({ taskId, serverId, planId: plan.id, dependsOn: [...dependsOn] }, plan.aggregate, sequence, ms);
+  }
+
+  /** Nothing is balanced on metrics that lack a host. */
+  #measured(name: string, id: string, timeMs: number, steps: readonly Step[]): void {
+    if (!steps.some(({ phase }) => phase === 'spread' || phase === 'pack')) return;
+    const beforeMs = timeMs - this.#rules.intervalMs - 30_000;
+    for (const host of this.#cloud.hostsOf(name)) {
+      const since = this.#cloud.unmeasuredSince(host);
+      const open = this.#openSince.get(host);
+      if (since !== null && since < beforeMs && open !== undefined && open < beforeMs)
+        this.breach('blind', `${id} balances, and ${host} has no metrics since ${(timeMs - since) / 1000} s`);
+    }
   }
 
   /** What forbids a plan, by the log up to its basis. */
@@ -379,6 +519,9 @@ export class Checker {
     const ms = plan.storedMs;
     if (aggregate.paused !== null && aggregate.paused.sequence <= basis)
       this.breach('paused', `${plan.id} was planned while ${aggregate.name} was paused (${aggregate.paused.sequence})`);
+    if (aggregate.paused !== null && ms - aggregate.paused.ms > RACE_MS)
+      this.breach('paused', `${plan.id} was decided ${(ms - aggregate.paused.ms) / 1000} s after a pause`);
+    this.#understood(plan.id, aggregate, (one) => one.sequence <= basis);
     const last = aggregate.releases.findLast((release) => release.sequence <= basis);
     if (last !== undefined && ms - last.ms < cooldownMs - maxSkewMs)
       this.breach('cooldown', `${plan.id} comes ${(ms - last.ms) / 1000} s after the last release`);
@@ -399,6 +542,16 @@ export class Checker {
     }
   }
 
+  /** Nothing is planned or started by a log that is not understood. */
+  #understood(
+    what: string,
+    { unreadable }: Aggregate,
+    counts: (one: { sequence: number; ms: number }) => boolean,
+  ): void {
+    const one = unreadable.find(counts);
+    if (one !== undefined) this.breach('unreadable', `${what} in spite of the unreadable event ${one.sequence}`);
+  }
+
   #started(sequence: number, ms: number, { data, aggregate: name }: Body): void {
     const task = this.#tasks.get(data.taskId);
     if (task === undefined) {
@@ -411,8 +564,12 @@ export class Checker {
     if (ms - task.sinceMs > this.#rules.planTtlMs + RACE_MS + this.#rules.maxSkewMs)
       this.breach('expired', `${task.id} was started ${(ms - task.sinceMs) / 1000} s after its release`);
     const aggregate = this.#aggregate(name);
+    this.#understood(task.id, aggregate, (one) => ms - one.ms > RACE_MS);
     if (aggregate.paused !== null && ms - aggregate.paused.ms > RACE_MS)
       this.breach('paused', `${task.id} was started ${(ms - aggregate.paused.ms) / 1000} s after a pause`);
+    for (const id of task.dependsOn)
+      if (this.#tasks.get(id)?.completed !== true)
+        this.breach('order', `${task.id} was started before ${id} was completed`);
     if (task.cancelledMs !== null && ms - task.cancelledMs > RACE_MS)
       this.breach('cancelled', `${task.id} was started ${(ms - task.cancelledMs) / 1000} s after it was cancelled`);
     const quarantine = this.#quarantines.get(task.serverId);
@@ -451,7 +608,7 @@ export class Checker {
       over(open.filter((one) => one.groups.includes(group)).length, maxConcurrentPerGroup, `of group ${group}`);
   }
 
-  #ended(sequence: number, ms: number, { type, data }: Body): void {
+  #ended(sequence: number, ms: number, { type, time, data }: Body): void {
     const task = this.#tasks.get(data.taskId);
     if (task === undefined) {
       this.breach('unasked', `${data.taskId} ended (${sequence}) and was never released`);
@@ -461,8 +618,12 @@ export class Checker {
       this.breach('final', `${task.id} has two results, ${task.finalSequence} and ${sequence}`);
     const attempt = task.attempts.get(data.attempt);
     if (attempt?.ended === true) this.breach('final', `${task.id} attempt ${data.attempt} ended twice (${sequence})`);
-    if (attempt !== undefined) {
-      attempt.ended = true;
+    if (attempt !== undefined) attempt.ended = true;
+    // A task that ended its executors again and again is given up, whatever Nova still does with it.
+    if (data.errorType === 'DeadLetter') this.#givenUp.add(task.serverId);
+    else if (attempt !== undefined) {
+      if (this.#undone(task.serverId, attempt))
+        this.breach('early', `${task.id} attempt ${data.attempt} ended while Nova still has to begin it`);
       const alive = this.#running(task.serverId, attempt);
       if (alive !== null)
         this.breach('early', `${task.id} attempt ${data.attempt} ended while its migration ${alive} runs`);
@@ -473,12 +634,24 @@ export class Checker {
         .some((one) => one.server === task.serverId && one.dest === data.host && one.status === 'completed');
       if (!reached) this.breach('untrue', `${task.id} is said to have reached ${data.host}, which no migration did`);
     }
-    if (type === 'migration.failed' && data.retryPending === true) return;
+    if (type === 'migration.failed' && data.retryPending === true) {
+      task.announced = data.next?.attempt ?? null;
+      return;
+    }
+    if (type === 'migration.completed' || attempt !== undefined)
+      this.#aggregate(task.aggregate).moveEnds.push({ sequence, ms: Date.parse(time) });
+    task.completed = type === 'migration.completed';
     task.finalSequence = sequence;
     task.finalMs = ms;
     this.#count('finals');
     if (type === 'migration.failed' && QUARANTINING.has(data.errorType) && this.#rules.quarantineMs > 0)
       this.#quarantines.set(task.serverId, { sequence, ms, untilMs: ms + this.#rules.quarantineMs });
+  }
+
+  /** Whether Nova has taken the request and has no migration for it yet. */
+  #undone(server: string, attempt: Attempt): boolean {
+    if (attempt.posts === 0 || this.#cloud.taskState(server) !== 'migrating') return false;
+    return !this.#cloud.migrations().some((one) => one.server === server && one.createdMs >= attempt.startedMs - 1000);
   }
 
   /** The id of a migration of this attempt that Nova still runs. */
@@ -521,8 +694,16 @@ export class Checker {
     const lateMs = call.atMs - attempt.startedMs;
     if (lateMs > this.#rules.postWindowMs + 1000)
       this.breach('post-late', `${task.id}: ${lateMs / 1000} s after its start`);
+    const lookMs = call.atMs - (this.#readMs.get(server) ?? 0);
+    if (lookMs > LOOK_MS) this.breach('unchecked', `${task.id}: its server was last read ${lookMs / 1000} s before`);
     this.#destination(task, attempt.destination);
-    this.#cloudCaps(task.aggregate);
+    this.#cloudCaps(task);
+  }
+
+  /** A read of the cloud by a service. */
+  read(path: string): void {
+    const server = /^\/v2\.1\/servers\/([0-9a-f-]{36})$/.exec(path)?.[1];
+    if (server !== undefined) this.#readMs.set(server, this.#now());
   }
 
   #destination(task: Task, host: string): void {
@@ -543,14 +724,64 @@ export class Checker {
     }
   }
 
-  #cloudCaps(aggregate: string): void {
+  #cloudCaps({ aggregate }: Task): void {
     const mine = new Set<string>();
     for (const task of this.#tasks.values()) if (task.aggregate === aggregate) mine.add(task.serverId);
     const running = this.#cloud
-      .migrations()
-      .filter((one) => one.byKronos && mine.has(one.server) && RUNNING.has(one.status)).length;
-    if (running > this.#rules.maxConcurrentMigrations)
-      this.breach('caps', `${running} migrations run in ${aggregate}, and ${this.#rules.maxConcurrentMigrations} may`);
+      .running()
+      .filter((one) => one.byKronos && mine.has(one.server) && !this.#givenUp.has(one.server));
+    const most = (what: string, count: number, cap: number): void => {
+      if (count > cap) this.breach('caps', `${count} migrations run ${what}, and ${cap} may`);
+    };
+    const { maxConcurrentMigrations, maxOutboundPerHost, maxInboundPerHost } = this.#rules;
+    most(`in ${aggregate}`, running.length, maxConcurrentMigrations);
+    for (const host of new Set(running.flatMap(({ source, dest }) => [source, dest ?? source]))) {
+      most(`from ${host}`, running.filter(({ source }) => source === host).length, maxOutboundPerHost);
+      most(`to ${host}`, running.filter(({ dest }) => dest === host).length, maxInboundPerHost);
+    }
+  }
+
+  // ---------------------------------------------------------------- the work queue
+
+  /** A consumer delivered a message. */
+  delivered(reply: string): void {
+    const [, , stream, , , sequence] = reply.split('.');
+    if (stream !== 'KRONOS_MIGRATIONS') return;
+    this.#deliveries.set(reply, { sequence: Number(sequence), deadlineMs: this.#now() + this.#rules.ackWaitMs });
+  }
+
+  /** A process sends an answer to a delivery: no longer after the server may have delivered the message to another. */
+  answering(process: string, reply: string): void {
+    const delivery = this.#deliveries.get(reply);
+    if (delivery === undefined) return;
+    const lateMs = this.#now() - delivery.deadlineMs;
+    if (lateMs > 1)
+      this.breach(
+        'lost-delivery',
+        `${process} answers message ${delivery.sequence} ${lateMs / 1000} s after its ack wait`,
+      );
+  }
+
+  /** The server takes an answer to a delivery. A task leaves the queue when the log has the end of its attempt. */
+  answered(reply: string, answer: string): void {
+    const delivery = this.#deliveries.get(reply);
+    if (delivery === undefined) return;
+    if (answer === '+WPI') {
+      delivery.deadlineMs = this.#now() + this.#rules.ackWaitMs;
+      return;
+    }
+    this.#deliveries.delete(reply);
+    if (answer !== '+ACK' && answer !== '+TERM') return;
+    const { taskId, attempt } = this.#messages.get(delivery.sequence) ?? { taskId: '', attempt: 0 };
+    const task = this.#tasks.get(taskId);
+    if (task === undefined || task.finalSequence !== null) return;
+    if (task.attempts.get(attempt)?.ended !== true && !(task.announced !== null && attempt < task.announced))
+      this.breach('acked-early', `${taskId} attempt ${attempt} left the queue before the log had its end`);
+    else if (task.announced !== null && task.announced > attempt && !task.queued.has(task.announced))
+      this.breach(
+        'acked-early',
+        `${taskId} attempt ${attempt} left the queue before attempt ${task.announced} was there`,
+      );
   }
 
   /** Looks at the cloud: since when servers are where they are, and hosts closed. Called every few simulated seconds. */
@@ -573,8 +804,18 @@ export class Checker {
     if (this.#places.size > seen)
       for (const [id, place] of this.#places) if (place.look !== look) this.#places.delete(id);
     for (const host of hosts) {
-      if (this.#cloud.open(host)) this.#closedSince.delete(host);
-      else if (!this.#closedSince.has(host)) this.#closedSince.set(host, now);
+      const [since, other] = this.#cloud.open(host)
+        ? [this.#openSince, this.#closedSince]
+        : [this.#closedSince, this.#openSince];
+      other.delete(host);
+      if (!since.has(host)) since.set(host, now);
+    }
+    for (const one of this.#cloud.running()) {
+      if (!one.byKronos || now - one.createdMs < RACE_MS || this.#cloud.host(one.server) === null) continue;
+      if (this.#givenUp.has(one.server)) continue;
+      const tasks = this.#byServer.get(one.server) ?? [];
+      if (!tasks.some((task) => [...task.attempts.values()].some((attempt) => !attempt.ended)))
+        this.breach('early', `Nova runs migration ${one.id} of ${one.server}, and no attempt is open`);
     }
   }
 
@@ -598,6 +839,9 @@ export class Checker {
       const age = this.#now() - decided;
       if (age > 4 * this.#rules.intervalMs)
         this.breach('liveness', `nothing was decided in ${name} for ${Math.round(age / 1000)} s`);
+      const stored = this.#now() - this.#aggregate(name).checkpointMs;
+      if (stored > 3 * this.#rules.checkpointMs + RACE_MS)
+        this.breach('liveness', `no checkpoint of ${name} was stored for ${Math.round(stored / 1000)} s`);
     }
   }
 }

@@ -28,8 +28,10 @@ export interface Stage {
   aggregateOf(host: string): string;
   /** Appends an operator's command. */
   command(type: string, aggregate: string, data: object): void;
-  /** Publishes a task message again that was published before, under another id. */
-  repeatTask(chance: Chance): void;
+  /** Publishes a task message again that was published before, under another id: the newest, or any of the last. */
+  repeatTask(which: 'newest' | Chance): void;
+  /** Stores an empty message on the log, which no reader understands; returns its sequence. */
+  garble(aggregate: string): number;
   /** Tasks without a final result, and plans that wait for approval. */
   openTasks(): readonly string[];
   after(ms: number, act: () => void): void;
@@ -118,6 +120,14 @@ export const kinds: Readonly<Record<string, Kind>> = {
       stage.after(seconds(chance, 60, 7200), () => stage.skew(process, 0));
     },
   },
+  'clock-wrong': {
+    perDay: 4,
+    act(stage, chance) {
+      const process = anyProcess(stage, chance);
+      stage.skew(process, (chance.flip(0.5) ? 1 : -1) * seconds(chance, 60, 7200));
+      stage.after(seconds(chance, 30, 1800), () => stage.skew(process, 0));
+    },
+  },
   cut: { perDay: 40, act: (stage, chance) => stage.cut(anyProcess(stage, chance), seconds(chance, 0.1, 90)) },
   stall: { perDay: 40, act: (stage, chance) => stage.stall(anyProcess(stage, chance), seconds(chance, 0.2, 40)) },
   'nats-restart': {
@@ -193,7 +203,7 @@ export const kinds: Readonly<Record<string, Kind>> = {
         { kind: 'hang', times: 1 },
         { kind: 'slow', seconds: chance.between(30, 600), times: 1 },
         { kind: 'pre-check', times: 1 },
-        { kind: 'conductor-delay', seconds: chance.between(1, 30), times: 1 },
+        { kind: 'conductor-delay', seconds: seconds(chance, 1, 240) / 1000, times: 1 },
         { kind: 'lost', times: 1 },
         { kind: 'abort-ignored', times: 1 },
       ] as const);
@@ -300,6 +310,40 @@ export const kinds: Readonly<Record<string, Kind>> = {
       stage.command('evaluation.requested', chance.pick([...stage.aggregates, '_all_']), { purpose: 'evaluate' }),
   },
   'task-repeated': { perDay: 20, act: (stage, chance) => stage.repeatTask(chance) },
+  // Two deliveries of one attempt, which wait for the same place.
+  'task-doubled': {
+    perDay: 60,
+    act: (stage, chance) =>
+      stage.onNext('migration.requested', () =>
+        stage.after(seconds(chance, 0.001, 1), () => stage.repeatTask('newest')),
+      ),
+  },
+  // A planner that sleeps in the middle of a decision, for longer than snapshots and message ids live.
+  'planner-sleeps': {
+    perDay: 60,
+    act: (stage, chance) =>
+      stage.onNext('snapshot.taken', () => {
+        const planner = chance.pick(stage.processes('planner'));
+        const lastsMs = seconds(chance, 20, 900);
+        stage.after(seconds(chance, 0.0005, 0.1), () => stage.pause(planner, lastsMs));
+      }),
+  },
+  // Nova carries the request out when nobody waits for its answer any more.
+  'post-late': {
+    perDay: 20,
+    act: (stage, chance) =>
+      apiTrouble(stage, chance, { kind: 'latency', ms: 1000 * chance.between(5, 50) }, { ...POST, times: 1 }),
+  },
+  'log-garbled': {
+    perDay: 4,
+    act(stage, chance) {
+      const aggregate = chance.pick(stage.aggregates);
+      const sequence = stage.garble(aggregate);
+      stage.after(seconds(chance, 10, 1200), () =>
+        stage.command('event.skipped', aggregate, { sequence, through: sequence }),
+      );
+    },
+  },
 };
 
 /** The list of a run: every kind takes part in some runs and not in others, so that each is also seen alone. */

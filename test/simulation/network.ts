@@ -54,6 +54,8 @@ class Lane {
 /** The connections of the simulation to NATS. */
 export class NatsNetwork {
   readonly weather = fineWeather();
+  /** Called when a process sends an answer to a delivery, with the delivery's reply subject. */
+  onAnswer: (process: string, reply: string) => void = () => undefined;
   readonly #world: World;
   readonly #server: SimulatedServer;
   readonly #pollMs: number;
@@ -80,7 +82,8 @@ export class NatsNetwork {
     const path: Path = {
       toServer: (act) => lane.toServer(act),
       toClient: (act) => lane.toClient(act),
-      fate: (): Fate => {
+      fate: (subject): Fate => {
+        if (subject.startsWith('$JS.ACK.')) this.onAnswer(process.name, subject);
         const { lost, unanswered } = this.weather;
         const draw = fates.next();
         if (draw < lost) return 'lost';

@@ -7,7 +7,7 @@ import { openSim } from '@kronos/simcloud';
 import { headers } from '@nats-io/transport-node';
 import { audit } from './audit.ts';
 import { Chance } from './chance.ts';
-import { type Breach, Checker, type CloudRecord } from './checker.ts';
+import { type Breach, Checker, type CloudMigration, type CloudRecord } from './checker.ts';
 import { drawFaults, type Fault, kinds, type Stage } from './faults.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
 import { type Asked, type Drawn, draw, settingOf } from './options.ts';
@@ -30,6 +30,8 @@ const keystoneUser = {
   projectDomainName: 'Default',
 };
 const OVER = new Set(['completed', 'failed', 'error', 'cancelled', 'confirmed', 'reverted', 'done']);
+/** Faults after which a series cannot be used, from the moment at which they are set. */
+const UNUSABLE = new Set(['missing', 'nan']);
 const encoder = new TextEncoder();
 
 export interface Report {
@@ -114,17 +116,26 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       const host = cloud.hosts.get(name);
       return host?.up === true && !host.disabled && !host.forcedDown;
     },
-    migrations: () =>
-      cloud.migrations.map((one) => ({
-        id: one.id,
-        server: one.serverUuid,
-        source: one.source,
-        dest: one.dest ?? one.chosen,
-        status: one.status,
-        createdMs: one.createdMs,
-        byKronos: kronosRequests.has(one.requestId),
-      })),
+    taskState: (server) => cloud.servers.get(server)?.taskState ?? null,
+    unmeasuredSince(host) {
+      const since = cloud.seriesFaults
+        .filter(({ kind, labels, untilMs }) => UNUSABLE.has(kind) && labels.host === host && untilMs === null)
+        .map(({ fromMs }) => fromMs);
+      return since.length === 0 ? null : Math.min(...since);
+    },
+    hostsOf: (name) => scenario.aggregates.find((each) => each.name === name)?.hosts ?? [],
+    migrations: () => cloud.migrations.map(rowOf),
+    running: () => cloud.migrations.filter(({ status }) => !OVER.has(status)).map(rowOf),
   };
+  const rowOf = (one: (typeof cloud.migrations)[number]): CloudMigration => ({
+    id: one.id,
+    server: one.serverUuid,
+    source: one.source,
+    dest: one.dest ?? one.chosen,
+    status: one.status,
+    createdMs: one.createdMs,
+    byKronos: kronosRequests.has(one.requestId),
+  });
   const checker = new Checker(
     {
       maxConcurrentMigrations: drawn.maxConcurrent,
@@ -135,8 +146,12 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       instanceCooldownMs: drawn.instanceCooldownSeconds * 1000,
       quarantineMs: drawn.quarantineSeconds * 1000,
       intervalMs: drawn.intervalSeconds * 1000,
+      settleMs: drawn.settleSeconds * 1000,
+      approvalTtlMs: drawn.approval === 'manual' ? config.engine.approvalTtl * 1000 : null,
       postWindowMs: 10_000,
       planTtlMs: drawn.planTtlSeconds * 1000,
+      ackWaitMs: drawn.ackWaitSeconds * 1000,
+      checkpointMs: drawn.checkpointSeconds * 1000,
       maxSkewMs: 5_000,
     },
     record,
@@ -148,10 +163,12 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   );
   let ended = false;
   let settledUpTo = 0;
+  let logEnd = 0;
   const onStored = (stream: string, message: StoredMessage): void => {
     messages++;
     digest.update(`${stream} ${message.sequence} ${message.subject} ${message.storedAt}\n`);
     digest.update(message.data);
+    if (stream === 'KRONOS_LOG') logEnd = message.sequence;
     if (stream === 'KRONOS_MIGRATIONS') {
       if (published.length > 500) published.shift();
       published.push({ subject: message.subject, data: message.data });
@@ -179,13 +196,23 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     }
     if (message.subject.startsWith('kronos.plans.') && drawn.approval === 'manual') approveSoon(message);
   };
-  const server = new SimulatedServer({ clock: right, idsFirst: drawn.idsFirst, onStored });
+  const server = new SimulatedServer({
+    clock: right,
+    idsFirst: drawn.idsFirst,
+    onStored,
+    onDelivered: (reply) => checker.delivered(reply),
+    onAnswered: (reply, answer) => checker.answered(reply, answer),
+  });
   const nats = new NatsNetwork(world, server, chance, drawn.taskPollMs);
+  nats.onAnswer = (process, reply) => checker.answering(process, reply);
   const dispatch = sim.dispatch.bind(sim);
   sim.dispatch = (call, outcome) => {
     const seen = settledUpTo;
     dispatch(call, outcome);
-    if (call.method === 'GET') return;
+    if (call.method === 'GET') {
+      if (call.url.startsWith(sim.urls.compute)) checker.read(call.url.slice(sim.urls.compute.length - '/v2.1'.length));
+      return;
+    }
     for (const made of sim.calls(seen)) {
       settledUpTo = made.seq;
       if (made.api !== 'compute') continue;
@@ -244,12 +271,14 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
 
   // ---------------------------------------------------------------- what goes wrong
   let commands = 0;
+  let repeated = 0;
   const operator = new Process(world, 'operator', chance);
-  const publish = (to: string, body: object, id: string): void => {
+  const publish = (to: string, body: object | null, id: string): void => {
     const h = headers();
     h.set('Nats-Msg-Id', id);
     const nobody = { listens: () => false, send: () => undefined };
-    server.receive(nobody, { subject: to, data: encoder.encode(JSON.stringify(body)), headers: h, reply: undefined });
+    const data = body === null ? new Uint8Array() : encoder.encode(JSON.stringify(body));
+    server.receive(nobody, { subject: to, data, headers: h, reply: undefined });
   };
   const command: Stage['command'] = (type, aggregate, data) => {
     const commandId = `c${++commands}`;
@@ -262,7 +291,11 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
         id,
         time: new Date(operator.clock.now()).toISOString(),
         aggregate,
-        by: { service: 'operator', instance: 'somebody', version: 'simulated' },
+        by: {
+          service: type === 'event.skipped' ? 'custodian' : 'operator',
+          instance: 'somebody',
+          version: 'simulated',
+        },
         correlationId: commandId,
         causationId: null,
         data: { commandId, comment: null, ...data },
@@ -331,10 +364,14 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     aggregateOf: (host) => scenario.aggregates.find((each) => each.hosts.includes(host))?.name ?? aggregates[0] ?? '',
     servers: () => [...cloud.servers.values()].map(({ uuid, name, host }) => ({ id: uuid, name, host })),
     command,
-    repeatTask(own) {
-      if (published.length === 0) return;
-      const one = own.pick(published);
-      publish(one.subject, JSON.parse(new TextDecoder().decode(one.data)) as object, `again-${own.int(0, 1e9)}`);
+    repeatTask(which) {
+      const one = which === 'newest' ? published.at(-1) : published.length === 0 ? undefined : which.pick(published);
+      if (one === undefined) return;
+      publish(one.subject, JSON.parse(new TextDecoder().decode(one.data)) as object, `again-${++repeated}`);
+    },
+    garble(aggregate) {
+      publish(subject('controls', aggregate), null, `garbled-${++repeated}`);
+      return logEnd;
     },
     openTasks: () => [...openTasks],
     after: (ms, act) => void world.after(ms, act),

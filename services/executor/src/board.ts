@@ -192,7 +192,7 @@ export class StartBoard {
     let soonest = now.wall + LONGEST_SLEEP_MS;
     for (const waiter of whom === 'all' ? [...this.#waiting] : whom.filter((each) => each.waits)) {
       const { task } = waiter;
-const expiredMs = Date.parse(task.notAfter) + 1;
+      const expiredMs = Date.parse(task.notAfter) + 1;
       // One that has expired already and may not end yet waits for a change of the log.
       if (expiredMs > now.wall) soonest = Math.min(soonest, expiredMs);
       if (this.#granted.has(task.taskId)) continue;

@@ -58,13 +58,15 @@ export class Consumer {
   /** Delivered before everything else, in this order: the last of each subject, and what is delivered again. */
   readonly #first: number[] = [];
   readonly #pending = new Map<number, Pending>();
+  readonly #onDelivered: (reply: string) => void;
   #cursor: number;
   #consumerSequence = 0;
   #delivered = 0;
   #alarm: { readonly at: number; readonly cancel: () => void } | null = null;
 
-  constructor(stream: Stream, settings: ConsumerSettings, clock: Clock) {
+  constructor(stream: Stream, settings: ConsumerSettings, clock: Clock, onDelivered: (reply: string) => void) {
     this.#stream = stream;
+    this.#onDelivered = onDelivered;
     this.#clock = clock;
     this.settings = settings;
     this.name = settings.durable_name ?? settings.name ?? '';
@@ -247,6 +249,7 @@ export class Consumer {
     const reply = `$JS.ACK.${place}.${storedAt}000000.${this.waiting}`;
     pull.left--;
     pull.bytesLeft -= message.data.length;
+    if (this.settings.ack_policy === 'explicit') this.#onDelivered(reply);
     pull.client.send(pull.inbox, { subject, data: message.data, headers: message.headers, reply });
     this.activeAt = this.#clock.now();
     if (pull.left <= 0) this.#end(pull, null);

@@ -21,6 +21,10 @@ export type SimulatedServerOptions = {
   readonly idsFirst?: boolean;
   /** Called after each message was stored. */
   readonly onStored?: (stream: string, message: StoredMessage) => void;
+  /** Called with the reply subject of each message that a consumer delivers to be acked. */
+  readonly onDelivered?: (reply: string) => void;
+  /** Called before an answer to a delivery (`+ACK`, `+WPI`, ...) takes effect. */
+  readonly onAnswered?: (reply: string, answer: string) => void;
 };
 
 const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
@@ -40,12 +44,23 @@ export class SimulatedServer {
   readonly #clients = new Set<Client>();
   readonly #idsFirst: boolean;
   readonly #onStored: NonNullable<SimulatedServerOptions['onStored']>;
+  readonly #onDelivered: NonNullable<SimulatedServerOptions['onDelivered']>;
+  readonly #onAnswered: NonNullable<SimulatedServerOptions['onAnswered']>;
 
-  constructor({ clock, version = '2.9.10', idsFirst = true, onStored = () => undefined }: SimulatedServerOptions) {
+  constructor({
+    clock,
+    version = '2.9.10',
+    idsFirst = true,
+    onStored = () => undefined,
+    onDelivered = () => undefined,
+    onAnswered = () => undefined,
+  }: SimulatedServerOptions) {
     this.#idsFirst = idsFirst;
     this.clock = clock;
     this.version = version;
     this.#onStored = onStored;
+    this.#onDelivered = onDelivered;
+    this.#onAnswered = onAnswered;
   }
 
   stream(name: string): Stream | undefined {
@@ -83,7 +98,9 @@ export class SimulatedServer {
       const [, , stream = '', consumer = ''] = subject.split('.');
       const info = parseDelivery(subject);
       const found = this.#consumers.get(stream)?.get(consumer);
-      if (info !== null) found?.answer(info.streamSequence, decoder.decode(data));
+      const text = decoder.decode(data);
+      this.#onAnswered(subject, text);
+      if (info !== null) found?.answer(info.streamSequence, text);
       answer(null);
     } else {
       const stream = [...this.#streams.values()].find((each) => each.takes(subject));
@@ -147,7 +164,7 @@ export class SimulatedServer {
             existing.settings = settings;
             return existing.info();
           }
-          const consumer = new Consumer(stream, settings, this.clock);
+          const consumer = new Consumer(stream, settings, this.clock, this.#onDelivered);
           consumers.set(consumerName, consumer);
           return consumer.info();
         }

@@ -1,0 +1,155 @@
+/**
+ * What the log says of the past, folded a second time for the second opinion on plans (`test/property/verifier.ts`). It
+ * shares no code with the services' fold, and is as slow as it is plain.
+ */
+import type { CycleDecided, LogEvent } from '@kronos/contracts';
+import type { InFlightTask, Memory, QuarantineFact } from '@kronos/placement';
+
+type Plan = NonNullable<CycleDecided['data']['plan']>;
+interface Proposed {
+  readonly plan: Plan;
+  readonly decidedMs: number;
+}
+interface Facts {
+  lastDecidedTime: string | null;
+  proposed: Proposed | null;
+  approvalTtlMs: number;
+  readonly inFlight: Map<string, InFlightTask>;
+  readonly releases: Map<string, string[]>;
+  readonly failures: Map<string, QuarantineFact>;
+  readonly asked: Map<string, QuarantineFact>;
+  readonly hostFailures: Map<string, string[]>;
+}
+
+/** Failures after which a VM is left alone. */
+const QUARANTINING = new Set(['PreFlightError', 'MigrationFailed', 'MigrationTimeout']);
+
+export class Recollection {
+  readonly #aggregates = new Map<string, Facts>();
+
+  #facts(name: string): Facts {
+    let facts = this.#aggregates.get(name);
+    if (facts === undefined) {
+      facts = {
+        lastDecidedTime: null,
+        proposed: null,
+        approvalTtlMs: 0,
+        inFlight: new Map(),
+        releases: new Map(),
+        failures: new Map(),
+        asked: new Map(),
+        hostFailures: new Map(),
+      };
+      this.#aggregates.set(name, facts);
+    }
+    return facts;
+  }
+
+  /** Takes the events of the log in their order. */
+  apply(event: LogEvent): void {
+    const all = event.aggregate === '_all_';
+    for (const facts of all ? this.#aggregates.values() : [this.#facts(event.aggregate)]) this.#one(facts, event);
+  }
+
+  #one(facts: Facts, event: LogEvent): void {
+    const { time } = event;
+    switch (event.type) {
+      case 'planner.configured':
+        facts.approvalTtlMs = event.data.options.approvalTtlSeconds * 1000;
+        break;
+      case 'cycle.decided': {
+        const { plan, release, snapshotTime } = event.data;
+        facts.lastDecidedTime = snapshotTime;
+        if (plan === null || (release !== 'released' && release !== 'proposed')) break;
+        facts.proposed = null;
+        if (release === 'proposed') facts.proposed = { plan, decidedMs: Date.parse(time) };
+        else this.#release(facts, plan, time);
+        break;
+      }
+      case 'plan.approved': {
+        const { proposed } = facts;
+        if (proposed?.plan.id !== event.data.planId) break;
+        facts.proposed = null;
+        if (Date.parse(time) <= proposed.decidedMs + facts.approvalTtlMs) this.#release(facts, proposed.plan, time);
+        break;
+      }
+      case 'plan.rejected':
+        if (facts.proposed?.plan.id === event.data.planId) facts.proposed = null;
+        break;
+      case 'migration.started': {
+        const task = facts.inFlight.get(event.data.taskId);
+        if (task === undefined) break;
+        const { destination } = event.data;
+        facts.inFlight.set(task.taskId, { ...task, destination, startedAt: time });
+        break;
+      }
+      case 'migration.completed':
+      case 'migration.skipped':
+        facts.inFlight.delete(event.data.taskId);
+        break;
+      case 'migration.failed': {
+        const { taskId, serverId, errorType, next, retryPending, hostAtFault } = event.data;
+        const task = facts.inFlight.get(taskId);
+        if (task === undefined) break;
+        if (hostAtFault !== null)
+          facts.hostFailures.set(hostAtFault, [...(facts.hostFailures.get(hostAtFault) ?? []), time]);
+        if (retryPending && next !== null) {
+          facts.inFlight.set(taskId, { ...task, destination: next.destination, startedAt: null });
+          break;
+        }
+        facts.inFlight.delete(taskId);
+        if (QUARANTINING.has(errorType))
+          facts.failures.set(serverId, { cause: 'failure', at: time, errorType, seconds: null });
+        break;
+      }
+      case 'instance.quarantined': {
+        const { serverId, seconds } = event.data;
+        facts.asked.set(serverId, { cause: 'operator', at: time, errorType: null, seconds });
+        break;
+      }
+      case 'instance.unquarantined':
+        facts.asked.delete(event.data.serverId);
+        facts.failures.delete(event.data.serverId);
+        break;
+      default:
+        break;
+    }
+  }
+
+  #release(facts: Facts, plan: Plan, time: string): void {
+    for (const { taskId, serverId, from, to, resources, weights, ramMb } of plan.steps) {
+      facts.inFlight.set(taskId, {
+        taskId,
+        serverId,
+        from,
+        destination: to,
+        resources,
+        weights,
+        ramMb,
+        startedAt: null,
+      });
+      facts.releases.set(serverId, [...(facts.releases.get(serverId) ?? []), time]);
+    }
+  }
+
+  /** As far as a plan is judged by it. */
+  memory(aggregate: string): Memory {
+    const facts = this.#facts(aggregate);
+    const quarantines: Record<string, QuarantineFact[]> = {};
+    for (const [id, fact] of [...facts.failures, ...facts.asked]) quarantines[id] = [...(quarantines[id] ?? []), fact];
+    return {
+      paused: null,
+      unreadable: null,
+      lastDecidedTime: facts.lastDecidedTime,
+      lastRelease: null,
+      lastRefusal: null,
+      waitingPlan: null,
+      lastMoveEndAt: null,
+      releases: Object.fromEntries(facts.releases),
+      quarantines,
+      hostFailures: Object.fromEntries(facts.hostFailures),
+      inFlight: [...facts.inFlight.values()],
+      sustained: {},
+    };
+  }
+}
