@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// The stages of .ci/run. A stage is one check, or a run whose tests are counted one by one.
-//   node scripts/ci.mjs [STAGE ...]     only those stages
+// The stages of .ci/run, and with --nightly those of .ci/nightly. A stage is one check, or a run whose tests are counted one
+// by one.
+//   node scripts/ci.mjs [--nightly] [STAGE ...]     only those stages
 import { spawn } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -55,11 +56,13 @@ function failuresOf(files) {
   });
 }
 
-const tests = (name, task, minutes) => ({
+const tests = (name, [task, ...args], minutes, env = {}) => ({
   name,
   run: async () => {
     const report = join(out, `${name}.json`);
-    const command = script(task, '--reporter=default', '--reporter=json', `--outputFile.json=${report}`);
+    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+    const set = Object.entries(env).map(([key, value]) => `${key}=${value}`);
+    const command = ['env', ...set, ...script(task, ...args, ...reporters)];
     const { ok, output } = await run(name, command, minutes);
     try {
       const { numPassedTests, numFailedTests, numTotalTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
@@ -91,25 +94,45 @@ const niced = (command) => ['nice', '-n', '19', ...command];
  * One list per lane; lanes of a phase run side by side, the stages of a lane one after the other. Tests that wait for a cloud
  * or for a lease share the machine well; the others have it for themselves.
  */
-const phases = [
-  [[check('install', script('node', '--version'))]],
+const install = check('install', script('node', '--version'));
+const each = [
+  [[install]],
   [
     [
       check('lint', script('node', 'node_modules/@biomejs/biome/bin/biome', 'ci', '--error-on-warnings', '.')),
       check('typecheck', script('node', 'node_modules/typescript/bin/tsc', '--noEmit')),
-      tests('test', 'test', 35),
+      tests('test', ['test'], 35),
     ],
     [
       check('openstack bed', niced(['test/openstack/bed', 'install']), 25),
       check('go tools', niced([process.execPath, 'scripts/goTools.mjs']), 25),
     ],
   ],
-  [[tests('openstack', 'openstack', 30)], [tests('cluster', 'cluster', 20)]],
-  [[tests('containers', 'containers', 20)]],
+  [[tests('openstack', ['openstack'], 30)], [tests('cluster', ['cluster'], 20)]],
+  [[tests('containers', ['containers'], 20)]],
   [[cells('faults', ['--cells', 'pairs', '--lanes', '4'], 14)]],
 ];
 
-const wanted = process.argv.slice(2);
+const WEEK = ['--aggregates', '3', '--hosts', '40', '--vms', '600'];
+
+/** What takes hours: the sizes at which `npm test` and the stages above only sample. */
+const nightly = [
+  [[install]],
+  [
+    [tests('properties', ['vitest', 'run', 'test/property'], 180, { PROPERTY_RUNS: '3000' })],
+    [check('bound', script('node', 'test/property/fuzzBound.ts', '--clusters', '6000'), 180)],
+  ],
+  [
+    [check('simulation', script('trial', 'test/simulation/main.ts', '--seeds', '10', '--days', '7', ...WEEK), 240)],
+    [check('planted bugs', script('trial', 'test/simulation/bugsMain.ts'), 240)],
+  ],
+  [[cells('faults', ['--cells', 'all', '--lanes', '4'], 60)]],
+  [[check('quality', script('node', 'test/bench/quality.ts'), 120)]],
+];
+
+const isNightly = process.argv[2] === '--nightly';
+const phases = isNightly ? nightly : each;
+const wanted = process.argv.slice(isNightly ? 3 : 2);
 const names = phases.flat(2).map((stage) => stage.name);
 const unknown = wanted.filter((w) => !names.includes(w));
 if (unknown.length > 0) {

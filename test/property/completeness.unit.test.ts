@@ -3,15 +3,15 @@ import { checkMove, decide, observe } from '@kronos/placement';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { caseArb } from './arbitraries.ts';
+import { RUNS as ALL_RUNS, SEED } from './runs.ts';
 import { type Case, scores, verifyDestinations, verifyServers, verifyShape, verifyTransit } from './verifier.ts';
 
 vi.setConfig({ testTimeout: 600_000 });
 
-/** Cases per property; PROPERTY_RUNS sets another number. */
-const RUNS = Math.ceil(Number(process.env.PROPERTY_RUNS ?? 1000) / 2);
+const RUNS = Math.ceil(ALL_RUNS / 2);
 
 const holds = (arb: fc.Arbitrary<Case>, property: (input: Case) => void): void => {
-  fc.assert(fc.property(arb, property), { numRuns: RUNS, seed: Number(process.env.PROPERTY_SEED ?? 7) });
+  fc.assert(fc.property(arb, property), { numRuns: RUNS, seed: SEED });
 };
 
 /** A step that somebody else proposes. */

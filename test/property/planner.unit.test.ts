@@ -3,6 +3,7 @@ import { decide } from '@kronos/placement';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import { caseArb } from './arbitraries.ts';
+import { RUNS, SEED } from './runs.ts';
 import {
   type Case,
   illegal,
@@ -16,11 +17,8 @@ import {
 
 vi.setConfig({ testTimeout: 600_000 });
 
-/** Cases per property; PROPERTY_RUNS sets another number. */
-const RUNS = Number(process.env.PROPERTY_RUNS ?? 1000);
-
 const holds = (arb: fc.Arbitrary<Case>, property: (input: Case) => void, runs = RUNS): void => {
-  fc.assert(fc.property(arb, property), { numRuns: Math.ceil(runs), seed: Number(process.env.PROPERTY_SEED ?? 7) });
+  fc.assert(fc.property(arb, property), { numRuns: Math.ceil(runs), seed: SEED });
 };
 
 const sound = (input: Case): void => {
