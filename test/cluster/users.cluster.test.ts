@@ -1,20 +1,11 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { availableServers, startNatsServer } from '@kronos/eventlog/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { openStage } from '../../libs/cli/src/demo/stage.ts';
+import { as, users, WATCHER } from '../e2e/users.ts';
 import { released, settled, watch } from '../e2e/world.ts';
 
-const deployed = readFileSync(new URL('../../deploy/nats/accounts.conf', import.meta.url), 'utf8');
-const names = [...deployed.matchAll(/user: "(\w+)"/g)].map(([, name = '']) => name);
-const WATCHER = 'watcher';
-/** As deployed, and one more user, for the test itself, who may do everything. */
-const accounts = deployed.replace('users: [', `users: [\n      { user: "${WATCHER}", password: "of ${WATCHER}" }`);
-const passwords = Object.fromEntries(
-  names.map((name) => [`KRONOS_NATS_${name.toUpperCase()}_PASSWORD`, `"of ${name}"`]),
-);
-const as = (user: string) => ({ OS_NATS__USER: user, OS_NATS__PASSWORD: `of ${user}` });
 const VIOLATION = /(Publish|Subscription) Violation.*/gi;
 
 const { servers, missing } = await availableServers();
@@ -29,8 +20,8 @@ it.each(cases)(
   async ({ server, longer }) => {
     const nats = await startNatsServer({
       server,
-      config: `${accounts}\n${longer ? 'feature_flags { js_ack_fc_v2: true }' : ''}`,
-      env: passwords,
+      config: `${users.config}\n${longer ? 'feature_flags { js_ack_fc_v2: true }' : ''}`,
+      env: users.env,
     });
     onTestFinished(() => nats.stop());
     const kronos = await openStage({

@@ -1,15 +1,17 @@
 import type { Clock } from '@kronos/clock';
 import { canonicalJson } from '@kronos/contracts';
-import { Closed, type EventLog } from '@kronos/eventlog';
+import { Closed, type EventLog, LogGap, StreamUnavailable } from '@kronos/eventlog';
 import { createFolder, type LogState, toParts } from '@kronos/projections';
 
 /** Events folded at a stretch, and the pause after them: everything else that the process does comes first. */
 const BATCH = 200;
 const PAUSE_MS = 5;
+/** Pause after a replay that the server broke off: verification starts again. */
+const RETRY_MS = 1_000;
 
 /** How far a checkpoint that a fold started from was compared with the log itself. */
 export interface Verification {
-  /** Sequence of the checkpoint; null: the fold started from the first event, there is nothing to verify. */
+  /** Sequence of the checkpoint; null: the fold started from the first event, and there is nothing to verify. */
   readonly checkpoint: number | null;
   /** The log was folded again up to here. */
   readonly verifiedTo: number;
@@ -22,7 +24,7 @@ export interface Verification {
 
 /**
  * Folds the log from its first event up to a checkpoint, at low priority, and compares the two. A checkpoint is a cache
- * and proves nothing: who can write it can write anything into it.
+ * and proves nothing: everyone with the ledger's credentials can write anything into it.
  */
 export function verifyInBackground(
   log: Pick<EventLog, 'replay'>,
@@ -59,17 +61,23 @@ export function verifyInBackground(
     return null;
   }
 
-  const done =
-    checkpoint === null
-      ? Promise.resolve(null)
-      : compare(checkpoint).then(
-          (difference) =>
-            difference === null ? null : `the checkpoint at event ${checkpoint.sequence} is wrong: ${difference}`,
-          (error: unknown) => {
-            if (error instanceof Closed || ending.signal.aborted) return null;
-            return `the checkpoint at event ${checkpoint.sequence} cannot be verified: ${error instanceof Error ? error.message : String(error)}`;
-          },
-        );
+  async function verify(wanted: LogState): Promise<string | null> {
+    for (;;)
+      try {
+        const difference = await compare(wanted);
+        return difference === null ? null : `the checkpoint at event ${wanted.sequence} is wrong: ${difference}`;
+      } catch (error) {
+        // The reader of the view meets a replaced log too, and waits until a person states which log it is.
+        if (error instanceof Closed || error instanceof LogGap || ending.signal.aborted) return null;
+        if (!(error instanceof StreamUnavailable))
+          return `the checkpoint at event ${wanted.sequence} cannot be verified: ${error instanceof Error ? error.message : String(error)}`;
+        // A server that does not answer says nothing about the checkpoint.
+        await clock.sleep(RETRY_MS, ending.signal);
+        if (ending.signal.aborted) return null;
+      }
+  }
+
+  const done = checkpoint === null ? Promise.resolve(null) : verify(checkpoint);
   return {
     checkpoint: checkpoint?.sequence ?? null,
     get verifiedTo() {

@@ -1,4 +1,4 @@
-import { foldLog, type PassedOver } from '@kronos/checkpoints';
+import { type FoldOptions, foldLog } from '@kronos/checkpoints';
 import type { Config } from '@kronos/config';
 import { loadConf, scopeOf } from '@kronos/config/conf';
 import { connectLog } from '@kronos/connect/nats';
@@ -43,15 +43,21 @@ export async function withSession<T>(
   }
 }
 
-/** Says that a checkpoint was not used. */
-export const tellPassedOver =
-  (shell: Shell) =>
-  ({ sequence, problem }: PassedOver): void =>
-    shell.terminal.err(`kronos: the checkpoint at event ${sequence} is passed over: ${problem}\n`);
+/** Says on stderr from which checkpoint a command reads, as it does not verify it, and which ones it skips. */
+export const tellCheckpoints = (shell: Shell): Required<Pick<FoldOptions, 'onPassedOver' | 'onCheckpoint'>> => ({
+  onPassedOver: ({ sequence, problem }) =>
+    shell.terminal.err(`kronos: the checkpoint at event ${sequence} is skipped: ${problem}\n`),
+  onCheckpoint(checkpoint) {
+    if (checkpoint === null) return;
+    shell.terminal.err(
+      `kronos: the state up to event ${checkpoint.sequence} is read from a checkpoint, which this command does not verify; services do (kronos status)\n`,
+    );
+  },
+});
 
 /** The log folded up to its last event. */
 export async function currentState(shell: Shell, log: EventLog): Promise<LogState> {
-  const view = await foldLog(log, { onPassedOver: tellPassedOver(shell) });
+  const view = await foldLog(log, tellCheckpoints(shell));
   try {
     return view.at().state;
   } finally {

@@ -1,7 +1,7 @@
-import { ALL, type Control } from '@kronos/contracts';
+import { ALL, type Control, type ServiceName } from '@kronos/contracts';
 import { fold } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
-import { type AggregateInput, statusOf } from '@kronos/status';
+import { type AggregateInput, type Facts, type Heartbeat, statusOf } from '@kronos/status';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { UsageError } from './errors.ts';
@@ -373,6 +373,31 @@ describe('status', () => {
     for (const name of names) expect(text).toMatch(new RegExp(`^${name} +watching: by the test`, 'm'));
     expect(text).toMatch(/^gpu {3}moving: 1 under way/m);
     expect(text).toContain('! scorer, planner, executor, ledger: no instance has sent a heartbeat of late');
+  });
+
+  it('says beside each service how far the checkpoint that it started from is verified', () => {
+    const beat = (
+      service: ServiceName,
+      checkpoint: Heartbeat['checkpoint'],
+      state: Heartbeat['state'] = 'running',
+    ) => ({
+      ...{ service, checkpoint, state, instance: 'a:1', version: '1', failing: [], aggregates: [], options: {} },
+      ...{ intervalSeconds: 10, timeMs: 0, storedAtMs: 0 },
+    });
+    const heartbeats = [
+      beat('scorer', null),
+      beat('planner', { sequence: 1571, verifiedTo: 1571 }),
+      beat('executor', { sequence: 1571, verifiedTo: 400 }),
+      beat('ledger', { sequence: 1571, verifiedTo: 1571 }, 'stopped'),
+    ];
+    const facts: Facts = {
+      ...{ nowMs: 0, maxClockSkewMs: 5000, nats: { state: 'ok' }, streams: [], aggregates: [] },
+      services: { known: true, heartbeats },
+    };
+    const text = renderStatus(terminal(200), statusOf(facts), { server: '2.11.0', servers: ['nats://n:4222'] });
+    expect(text.trimEnd().split('\n').at(-1)).toBe(
+      'services: scorer a:1 ready, planner a:1 ready (verified to sequence 1571), executor a:1 ready (verifying its checkpoint: 400 of 1571 events), ledger a:1 stopped',
+    );
   });
 });
 

@@ -23,8 +23,15 @@ async function folded(to: number) {
   return { state: folder.snapshot(), anchor };
 }
 
+const unverified = (sequence: number) =>
+  `kronos: the state up to event ${sequence} is read from a checkpoint, which this command does not verify; services do (kronos status)\n`;
+
 describe('a command', () => {
-  it('starts from the newest checkpoint: what only that one says is shown', async () => {
+  it('that folds the log from its first event says nothing of checkpoints', async () => {
+    expect((await world.kronos('quarantine list')).err).toBe('');
+  });
+
+  it('starts from the newest checkpoint, and says in one line that it does not verify it', async () => {
     const last = await world.log.lastSequence('KRONOS_LOG');
     const { state, anchor } = await folded(last);
     const asked = { sequence: 1, atMs: 0, commandId: 'c', by: 'nobody', comment: 'said by no event', seconds: -1 };
@@ -37,8 +44,11 @@ describe('a command', () => {
     expect(aggregateState(state, 'gpu').operatorQuarantines.has('vm-of-no-event')).toBe(false);
     await writeCheckpoint(world.log, forged, anchor, by, 0);
     const { status, out, err } = await world.kronos('quarantine list');
-    expect({ status, err }).toEqual({ status: 0, err: '' });
+    expect({ status, err }).toEqual({ status: 0, err: unverified(last) });
     expect(out).toContain('said by no event');
+    expect((await world.kronos('pause gpu')).err).toBe(unverified(last));
+    expect((await world.kronos('explain cycle -a gpu')).err).toBe('');
+    expect((await world.kronos('plans --since all')).err).toBe('');
   });
 
   it('says that it passes over one that cannot be trusted, and goes on without it', async () => {
@@ -47,6 +57,8 @@ describe('a command', () => {
     const { status, out, err } = await world.kronos('quarantine list --json');
     expect(status).toBe(0);
     expect(JSON.parse(out)).toHaveLength(1);
-    expect(err).toMatch(/^kronos: the checkpoint at event 1000000 is passed over: the log ends at \d+\n$/);
+    expect(err).toMatch(
+      /^kronos: the checkpoint at event 1000000 is skipped: the log ends at (\d+)\n.*up to event \d+ is read.*\n$/,
+    );
   });
 });

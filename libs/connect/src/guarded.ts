@@ -40,8 +40,14 @@ export async function awaitTrustedLog({ logger, http, stopping, ...options }: Gu
   return guard;
 }
 
-/** Processes, by their HTTP servers, that found a checkpoint to be wrong: from then on they fold the log from its first event. */
-const distrustful = new WeakSet<object>();
+/**
+ * Why a process no longer trusts checkpoints, by its HTTP server: one that it started from was wrong. Until the process
+ * is restarted it folds the log from its first event and is not ready, so that a person looks.
+ */
+const distrusted = new WeakMap<object, string>();
+
+const CHECKPOINT_REMEDY =
+  'This process has folded the log from its first event instead. Change the NATS credentials of the ledger, look at what was planned since this process started (kronos plans), then restart it';
 
 /**
  * The log folded from the newest checkpoint, which is verified in the background. The metric
@@ -61,25 +67,29 @@ export async function foldVerified(
     readonly http: Pick<HttpServer, 'check'>;
     readonly metrics: Pick<Instruments, 'checkpointVerified'>;
   },
-): Promise<{ readonly view: LogView<LogState>; readonly verification: Verification }> {
+): Promise<{
+  readonly view: LogView<LogState>;
+  readonly verification: Verification;
+  /** This process started from a wrong checkpoint before: the newest one on the stream may still be wrong. */
+  readonly distrusted: boolean;
+}> {
   let checkpoint: LogState | null = null;
   const view = await foldLog(log, {
     ...options,
-    checkpoints: !distrustful.has(http),
+    checkpoints: !distrusted.has(http),
     onCheckpoint(found) {
       checkpoint = found;
     },
   });
   const verification = verifyInBackground(log, checkpoint, clock);
-  let wrong: string | null = null;
   http.check('checkpoint', () => {
     metrics.checkpointVerified.set(verification.verified ? view.at().sequence : verification.verifiedTo, {});
-    return healthCheck({ ok: wrong === null, detail: wrong ?? '' });
+    const wrong = distrusted.get(http);
+    return healthCheck({ ok: wrong === undefined, detail: `${wrong}. ${CHECKPOINT_REMEDY}` });
   });
   void verification.done.then((problem) => {
-    wrong = problem;
     if (problem !== null) {
-      distrustful.add(http);
+      distrusted.set(http, problem);
       logger.error(
         { code: 'KRONOS_CHECKPOINT_WRONG', problem },
         'a checkpoint is not what the log says: nothing more is planned or started from it; the log is folded from its first event',
@@ -87,7 +97,7 @@ export async function foldVerified(
     } else if (verification.verified && verification.checkpoint !== null)
       logger.info({ sequence: verification.checkpoint }, 'the checkpoint is verified');
   });
-  return { view, verification };
+  return { view, verification, distrusted: distrusted.has(http) };
 }
 
 /**

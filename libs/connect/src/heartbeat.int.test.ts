@@ -66,6 +66,21 @@ it('a service reports its start, each change of its readiness and its stop, and 
   expect(await bare.usage('KRONOS_SERVICES')).toMatchObject({ messages: 1 });
 });
 
+it('a service reports how far the checkpoint that its fold started from is verified, and at once when it is', async () => {
+  const { start, next } = await bed();
+  const heartbeats = start();
+  onTestFinished(() => heartbeats.stop());
+  expect((await next()).data.checkpoint).toBeUndefined();
+  const verification = { checkpoint: 1571 as number | null, verifiedTo: 400, verified: false };
+  heartbeats.verify(verification);
+  expect((await next()).data.checkpoint).toEqual({ sequence: 1571, verifiedTo: 400 });
+  Object.assign(verification, { verifiedTo: 1571, verified: true });
+  expect((await next()).data.checkpoint).toEqual({ sequence: 1571, verifiedTo: 1571 });
+  // Started again, from the first event.
+  heartbeats.verify({ checkpoint: null, verifiedTo: 0, verified: false });
+  expect((await next()).data.checkpoint).toBeUndefined();
+});
+
 const control = (i: number): Message => ({
   type: 'aggregate.resumed',
   version: 1,

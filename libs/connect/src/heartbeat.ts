@@ -1,3 +1,4 @@
+import type { Verification } from '@kronos/checkpoints';
 import type { Clock } from '@kronos/clock';
 import { type Config, shownOptions } from '@kronos/config';
 import { type Actor, ALL, messageId, REPORTED_REASON, type ServiceName, type ServiceReported } from '@kronos/contracts';
@@ -26,6 +27,8 @@ export type ReportPace = {
 };
 
 export type Heartbeats = {
+  /** From now on they say how far the checkpoint that the fold started from is verified. */
+  verify(verification: Pick<Verification, 'checkpoint' | 'verifiedTo' | 'verified'>): void;
   /** Sends the last one. Call it before the log is closed. */
   stop(): Promise<void>;
 };
@@ -50,6 +53,12 @@ export function reportService(input: ReportInput): Heartbeats {
     return reason === null ? { ok: true } : { ok: false, reason };
   });
 
+  let verification: Parameters<Heartbeats['verify']>[0] | null = null;
+  const checkpoint = (): Pick<ServiceReported['data'], 'checkpoint'> => {
+    if (verification === null || verification.checkpoint === null) return {};
+    return { checkpoint: { sequence: verification.checkpoint, verifiedTo: verification.verifiedTo } };
+  };
+
   let sent = '';
   let sentAtMs = Number.NEGATIVE_INFINITY;
   let troubled = false;
@@ -67,7 +76,7 @@ export function reportService(input: ReportInput): Heartbeats {
           by,
           correlationId: `${by.service}/${by.instance}`,
           causationId: null,
-          data: { ...about, state, failing },
+          data: { ...about, ...checkpoint(), state, failing },
         },
         { timeoutMs: APPEND_MS },
       );
@@ -87,7 +96,7 @@ export function reportService(input: ReportInput): Heartbeats {
     const failing = Object.entries(checks).flatMap(([check, result]) =>
       result.ok || check === 'started' ? [] : [{ check, reason: result.reason.slice(0, REPORTED_REASON) }],
     );
-    const now = JSON.stringify([state, failing.map(({ check }) => check)]);
+    const now = JSON.stringify([state, failing.map(({ check }) => check), verification?.verified]);
     if (now === sent && clock.now() - sentAtMs < pace.everyMs) return;
     if (await send(state, failing)) sent = now;
   }
@@ -103,6 +112,9 @@ export function reportService(input: ReportInput): Heartbeats {
   lookOnce();
   const end = clock.every(pace.lookMs, lookOnce);
   return {
+    verify(started) {
+      verification = started;
+    },
     async stop() {
       end();
       await looking;

@@ -24,6 +24,10 @@ export const serviceReportedSchema = message(
     intervalSeconds: z.number().positive(),
     /** Aggregates that it serves. */
     aggregates: z.array(z.string()),
+    /** The checkpoint that its fold started from, by sequence, and the sequence up to which the log confirms it; absent: none. */
+    checkpoint: z
+      .object({ sequence: z.number().int().nonnegative(), verifiedTo: z.number().int().nonnegative() })
+      .optional(),
     /** The options that this service reads, by section and name; no secrets. */
     options: z.record(z.string(), z.json()),
   }),

@@ -1,4 +1,4 @@
-import { type PassedOver, startingPoint } from '@kronos/checkpoints';
+import { type FoldOptions, startingPoint } from '@kronos/checkpoints';
 import type { SnapshotTaken } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import { type History, inRange, type Range, type SnapshotEntry, type SnapshotFinder } from './history.ts';
@@ -17,12 +17,16 @@ const sinceOf = ({ sinceMs }: Range): Date | 'all' => (sinceMs === undefined ? '
 export const liveHistory = (
   log: EventLog,
   name: string,
-  onPassedOver: (passed: PassedOver) => void = () => undefined,
+  { onPassedOver = () => undefined, onCheckpoint }: Pick<FoldOptions, 'onPassedOver' | 'onCheckpoint'> = {},
 ): History => ({
   name,
   anonymized: false,
   events: (to, from) => log.replay({ ...(to === undefined ? {} : { to }), ...(from === undefined ? {} : { from }) }),
-  checkpoint: (upTo) => startingPoint(log, onPassedOver, upTo),
+  async checkpoint(upTo) {
+    const found = await startingPoint(log, onPassedOver, upTo);
+    onCheckpoint?.(found);
+    return found;
+  },
   async kept() {
     // Of the oldest cycle some aggregates' snapshots may be gone already.
     for await (const { message, problem, sequence } of log.replaySnapshots())

@@ -85,6 +85,14 @@ export const causes = {
     apart: [],
     explains: ['service-unready', 'event-unreadable', ...work],
   },
+  'checkpoint-wrong': {
+    severity: 'alarm',
+    remedy:
+      'Change the NATS credentials of the ledger, look at what was planned since the service started (`kronos plans`), then restart it.',
+    section: 'kronoscheckpointwrong',
+    apart: [],
+    explains: [],
+  },
   'storage-full': {
     severity: 'alarm',
     remedy: 'Free disk space on the NATS servers, or raise max_file of their JetStream.',
@@ -156,7 +164,7 @@ export const causes = {
   'service-missing': {
     severity: 'alarm',
     remedy: 'Start it; the last lines of its own log say why it ended.',
-    section: 'service-missing',
+    section: 'kronosheartbeatsmissing',
     apart: [],
     explains: ['service-unready', ...work],
   },
@@ -191,7 +199,7 @@ export const causes = {
   'replica-lost': {
     severity: 'info',
     remedy: 'Nothing, if it was replaced: another instance serves the same aggregates.',
-    section: 'service-missing',
+    section: 'kronosheartbeatsmissing',
     apart: ['service'],
     explains: [],
   },
@@ -242,35 +250,35 @@ export const causes = {
   'host-down': {
     severity: 'alarm',
     remedy: 'Repair the host, or disable its nova-compute service.',
-    section: 'host-down',
+    section: 'kronoshostdown',
     apart: ['aggregate'],
     explains: ['server-stuck', 'host-broken', 'policy-no-destination'],
   },
   'host-unknown': {
     severity: 'alarm',
     remedy: 'Find out why Nova does not report the service: a host in an unknown state takes no VM.',
-    section: 'host-down',
+    section: 'kronoshostdown',
     apart: ['aggregate'],
     explains: ['policy-no-destination'],
   },
   'host-disabled': {
     severity: 'info',
     remedy: 'Nothing, if somebody disabled it on purpose: it takes no VM.',
-    section: 'host-down',
+    section: 'kronoshostdown',
     apart: ['aggregate'],
     explains: [],
   },
   'policy-no-destination': {
     severity: 'alarm',
     remedy: 'Enable a host of the aggregate.',
-    section: 'host-down',
+    section: 'kronoshostdown',
     apart: ['aggregate'],
     explains: [],
   },
   'policy-no-host': {
     severity: 'alarm',
     remedy: 'Correct imbalance_query or host_label; `kronos config check` shows the labels that the series have.',
-    section: 'policy-no-match',
+    section: 'kronospolicymatchesnothing',
     apart: ['policy'],
     explains: ['policy-skipped'],
   },
@@ -278,7 +286,7 @@ export const causes = {
     severity: 'alarm',
     remedy:
       'Correct vm_profile_query, vm_profile_label or vm_profile_label_type; `kronos config check` shows the labels that the series have.',
-    section: 'policy-no-match',
+    section: 'kronospolicymatchesnothing',
     apart: ['policy'],
     explains: [],
   },

@@ -139,8 +139,8 @@ async function streamFacts(log: Source, { stream, discard }: (typeof watched)[nu
   return { stream, messages, bytes, maxBytes, discard };
 }
 
-/** The newest heartbeat of each instance. */
-async function heartbeats(log: Source): Promise<ServiceFacts> {
+/** The newest heartbeat of each instance. @throws what the event log throws, but for a stream that cannot be read */
+export async function heartbeats(log: Pick<Source, 'tail'>): Promise<ServiceFacts> {
   const found: Heartbeat[] = [];
   try {
     for await (const { message, problem, storedAt } of log.tail({ families: ['services'], since: 'all', end: true })) {
@@ -148,7 +148,7 @@ async function heartbeats(log: Source): Promise<ServiceFacts> {
       const { instance, version } = message.by;
       const service = serviceNames.find((name) => name === message.by.service);
       if (service === undefined) continue;
-      const { state, failing, aggregates, options, intervalSeconds } = message.data;
+      const { state, failing, aggregates, options, intervalSeconds, checkpoint = null } = message.data;
       found.push({
         service,
         instance,
@@ -157,6 +157,7 @@ async function heartbeats(log: Source): Promise<ServiceFacts> {
         failing,
         aggregates,
         options,
+        checkpoint,
         intervalSeconds,
         timeMs: eventTimeMs(message.time, storedAt),
         storedAtMs: storedAt,

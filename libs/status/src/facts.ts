@@ -44,6 +44,8 @@ export type Heartbeat = {
   /** Aggregates that it serves. */
   readonly aggregates: readonly string[];
   readonly options: Readonly<Record<string, unknown>>;
+  /** The checkpoint that its fold started from (sequence), and how far the log confirms it; null: none. */
+  readonly checkpoint: { readonly sequence: number; readonly verifiedTo: number } | null;
   /** The next heartbeat comes within this time. */
   readonly intervalSeconds: number;
   /** The sender's clock, and the server's stamp. */

@@ -226,6 +226,8 @@ function unready({ service, instance, state, failing }: Heartbeat): Finding[] {
         return { code: 'prometheus-unread', place, about: service, text: `Prometheus is not read: ${brief(reason)}` };
       case 'identity':
         return { code: 'log-in-doubt', place: {}, about: LOG_STREAM, text: reason };
+      case 'checkpoint':
+        return { code: 'checkpoint-wrong', place: {}, about, text: reason };
       case 'options':
         return { code: 'options-conflict', place, about, text: reason };
       case 'clock':

@@ -103,6 +103,14 @@ describe('status', () => {
       /maximum bytes exceeded \(10077\)/,
     ],
     [
+      'checkpoint-wrong',
+      'a service started from a wrong checkpoint',
+      wellFacts(undefined, {
+        heartbeats: failing('planner', 'checkpoint', 'the checkpoint at event 1571 is wrong: it lacks gpu'),
+      }),
+      /event 1571 is wrong/,
+    ],
+    [
       'storage-full',
       'the server is out of storage',
       wellFacts(undefined, {

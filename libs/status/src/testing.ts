@@ -13,6 +13,7 @@ export const heartbeat = (service: Heartbeat['service'], nowMs: number, more: Pa
   failing: [],
   aggregates: ['gpu', 'cpu'],
   options: {},
+  checkpoint: null,
   intervalSeconds: 10,
   timeMs: nowMs - 3000,
   storedAtMs: nowMs - 3000,

@@ -214,6 +214,13 @@ export const metricSpecs = {
     help: '1 if the policy took part in the last snapshot, 0 if it was skipped.',
     labels: { aggregate: AGGREGATE, policy: POLICY },
   },
+  policyMatched: {
+    kind: 'gauge',
+    name: 'kronos_policy_matched',
+    unit: '{thing}',
+    help: 'Hosts and servers of the last snapshot for which the queries of a policy have a value.',
+    labels: { aggregate: AGGREGATE, policy: POLICY, kind: ['host', 'server'] },
+  },
   answers: {
     kind: 'counter',
     name: 'kronos_prometheus_answers_total',
@@ -473,6 +480,20 @@ export const metricSpecs = {
     unit: '{server}',
     help: 'Servers in quarantine.',
     labels: { aggregate: AGGREGATE },
+  },
+  damagedServers: {
+    kind: 'gauge',
+    name: 'kronos_damaged_servers',
+    unit: '{server}',
+    help: 'Servers that were in ERROR at the end of their move, until their quarantine is released or they are moved again.',
+    labels: { aggregate: AGGREGATE },
+  },
+  serviceInstances: {
+    kind: 'gauge',
+    name: 'kronos_service_instances',
+    unit: '{process}',
+    help: 'Instances of a service whose heartbeats arrive in NATS.',
+    labels: { service: ['scorer', 'planner', 'executor', 'ledger'] },
   },
   brokenHosts: {
     kind: 'gauge',

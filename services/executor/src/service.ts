@@ -69,8 +69,9 @@ export const executorService = (
       logger,
       http,
       metrics,
-      onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is passed over'),
+      onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is skipped'),
     });
+    heartbeats.verify(verification);
     const clockCheck = await checkClock({
       log,
       view,

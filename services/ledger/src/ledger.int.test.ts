@@ -83,6 +83,34 @@ describe('the ledger', () => {
       .toMatch(/kronos_checkpoint_sequence\{aggregate="gpu"\} \d+/);
   });
 
+  it('shows in metrics which services send heartbeats, and which servers are in ERROR after their move', async () => {
+    await bed.log.append({
+      type: 'service.reported',
+      version: 1,
+      id: messageId.reported('planner', 'a:1', Date.now()),
+      time: new Date().toISOString(),
+      aggregate: ALL,
+      by: { service: 'planner', instance: 'a:1', version: '0' },
+      correlationId: 'planner/a:1',
+      causationId: null,
+      data: {
+        ...{ state: 'running', failing: [], startedAt: new Date().toISOString() },
+        ...{ intervalSeconds: 10, aggregates: ['gpu'], options: {} },
+      },
+    });
+    const log = testLog('gpu', Date.now());
+    log.configured();
+    const plan = log.released([{ serverId: 'vm1', from: 'h1', to: 'h2' }]);
+    log.started({ task: `${plan}-s1` });
+    log.completed({ task: `${plan}-s1` }, 30, [{ code: 'server-in-error', text: 'the server is in ERROR' }]);
+    await bed.append(log.events);
+    const ledger = await bed.start();
+    await expect.poll(() => ledger.text('/metrics')).toContain('kronos_service_instances{service="planner"} 1');
+    const text = await ledger.text('/metrics');
+    expect(text).toContain('kronos_service_instances{service="executor"} 0');
+    expect(text).toContain('kronos_damaged_servers{aggregate="gpu"} 1');
+  });
+
   it('shows events as they come', async () => {
     const ledger = await bed.start();
     const log = testLog('gpu', Date.now());
@@ -96,7 +124,7 @@ describe('the ledger', () => {
   });
 });
 
-describe('a checkpoint that cannot be trusted is noticed and passed over:', () => {
+describe('a checkpoint that cannot be trusted is noticed and skipped:', () => {
   /** A log with two good checkpoints; the second one is then spoilt. */
   async function spoil(change: (good: StateCheckpointed) => StateCheckpointed['data']): Promise<string[]> {
     await bed.append(randomHistory({ seed: 5, cycles: 30, aggregates: ['gpu'] }));
@@ -119,7 +147,7 @@ describe('a checkpoint that cannot be trusted is noticed and passed over:', () =
       expect.objectContaining({ message: 'folding the log from a checkpoint', sequence }),
     );
     expect(await ledger.text('/metrics')).toContain('kronos_checkpoints_passed_over_total 1');
-    const warnings = ledger.lines.filter((line) => line.message === 'a checkpoint is passed over');
+    const warnings = ledger.lines.filter((line) => line.message === 'a checkpoint is skipped');
     return warnings.map((line) => String(line.problem));
   }
 

@@ -1,7 +1,7 @@
-import { reportSeen, writeCheckpoint } from '@kronos/checkpoints';
+import { reportSeen, type Verification, writeCheckpoint } from '@kronos/checkpoints';
 import type { Clock } from '@kronos/clock';
 import { awaitTrustedLog, foldVerified, healthCheck, holdThroughReplacement } from '@kronos/connect';
-import { type Actor, parseSubject, type StoredEvent, streamNames } from '@kronos/contracts';
+import { type Actor, parseSubject, type StoredEvent, serviceNames, streamNames } from '@kronos/contracts';
 import type { EventLog, ReplayedEvent } from '@kronos/eventlog';
 import {
   aggregateCooldown,
@@ -12,6 +12,7 @@ import {
   quarantineTable,
   waitingPlan,
 } from '@kronos/projections';
+import { alive, heartbeats } from '@kronos/status';
 import {
   attributes,
   type HttpServer,
@@ -56,11 +57,13 @@ export type LedgerInput = {
   readonly clock: Clock;
   /** What is wrong with the own clock; null: nothing. */
   readonly clockProblem: () => string | null;
+  /** The log is folded, and the checkpoint that the fold started from is being verified. */
+  readonly onVerification?: (verification: Verification) => void;
 };
 
 /** How often it is looked whether a checkpoint is due. */
 const LOOK_MS = 1000;
-/** How often the server is asked how full the log is. */
+/** How often the server is asked how full the log is, and which services send heartbeats. */
 const MEASURE_MS = 15_000;
 /** Share of the log's bytes from which people are warned: at all of them nothing is planned. */
 const ALMOST_FULL = 0.8;
@@ -90,14 +93,14 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   let from = 1;
   let watching = false;
   let last: StoredEvent | null = null;
-  const { view, verification } = await foldVerified(log, {
+  const { view, verification, distrusted } = await foldVerified(log, {
     clock: input.clock,
     logger,
     http,
     metrics,
     onPassedOver({ sequence, problem }) {
       metrics.checkpointsPassedOver.add(1, {});
-      logger.warn({ sequence, problem }, 'a checkpoint is passed over');
+      logger.warn({ sequence, problem }, 'a checkpoint is skipped');
     },
     onStart(sequence) {
       from = sequence + 1;
@@ -121,6 +124,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
       return folder;
     },
   });
+  input.onVerification?.(verification);
   const state = (): LogState => view.at().state;
   const level = view.at().sequence;
   watching = true;
@@ -149,8 +153,9 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
           onTrouble: (error) => logger.error({ err: error }, 'the archive cannot be written; it is tried again'),
         });
 
-  let written = from - 1;
-  let writtenAtMs = clock();
+  // A wrong checkpoint is replaced as soon as the log goes on: another one of the same event would be a duplicate.
+  let written = distrusted ? level : from - 1;
+  let writtenAtMs = distrusted ? Number.NEGATIVE_INFINITY : clock();
   let writing: Promise<void> | null = null;
   let almostFull = false;
 
@@ -213,9 +218,13 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
         'the event log is almost full: raise [nats] log_max_bytes and run kronos provision, or nothing is planned soon',
       );
     almostFull = full;
+    const found = await heartbeats(log);
+    const living = found.known ? alive(found.heartbeats, clock()) : null;
+    for (const service of serviceNames)
+      metrics.serviceInstances.set(living?.filter((one) => one.service === service).length ?? Number.NaN, { service });
   }
   const measureSafely = () =>
-    void measure().catch((error: unknown) => logger.debug({ err: error }, 'the size of the log could not be asked'));
+    void measure().catch((error: unknown) => logger.debug({ err: error }, 'the log could not be measured'));
   measureSafely();
   const endMeasures = input.clock.every(MEASURE_MS, measureSafely);
 
@@ -275,6 +284,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
       const { aggregate, configured } = one;
       const engine = configured?.options;
       metrics.plansWaiting.set(waitingPlan(one, nowMs)?.open ? 1 : 0, { aggregate });
+      metrics.damagedServers.set(one.damaged.size, { aggregate });
       metrics.paused.set((one.paused.here ?? one.paused.everywhere) ? 1 : 0, { aggregate });
       if (engine === undefined) continue;
       const cooldown = aggregateCooldown(one, nowMs, engine);

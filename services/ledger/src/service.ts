@@ -47,6 +47,7 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
       stopping,
       clock,
       clockProblem: clockCheck.problem,
+      onVerification: heartbeats.verify,
     });
     return {
       ...running,

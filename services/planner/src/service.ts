@@ -45,8 +45,9 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
       logger,
       http,
       metrics,
-      onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is passed over'),
+      onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is skipped'),
     });
+    heartbeats.verify(verification);
     const clockCheck = await checkClock({
       log,
       view,

@@ -119,6 +119,9 @@ describe('the scorer as a process', () => {
     expect(metrics).toMatch(/kronos_imbalance_ratio\{[^}]*policy="cpu"[^}]*\} 0\.7/);
     expect(metrics).toMatch(/kronos_openstack_requests_total\{[^}]*api="nova"/);
     expect(metrics).toMatch(/kronos_hosts\{[^}]*state="disabled"[^}]*\} 1/);
+    expect(metrics).toMatch(/kronos_hosts\{[^}]*state="up"[^}]*\} 11/);
+    expect(metrics).toMatch(/kronos_policy_matched\{[^}]*policy="cpu",kind="host"[^}]*\} 12/);
+    expect(metrics).toMatch(/kronos_policy_matched\{[^}]*policy="cpu",kind="server"[^}]*\} 1\d\d/);
     one.child.kill('SIGTERM');
     expect(await one.ended).toBe(0);
     expect(one.output()).not.toContain('secret');

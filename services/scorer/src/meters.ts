@@ -1,5 +1,5 @@
 /** What a snapshot shows of itself in metrics and in the log. */
-import type { Snapshot } from '@kronos/contracts';
+import { type Snapshot, summaryOf } from '@kronos/contracts';
 import type { Duration, Part, QueryUse } from '@kronos/observation';
 import type { Instruments, Logger } from '@kronos/telemetry';
 
@@ -27,6 +27,7 @@ export function measureReads(metrics: Instruments, durations: readonly Duration[
 /** Sets the figures of one snapshot. */
 export function measure(metrics: Instruments, snapshot: Snapshot): void {
   const { aggregate, scores, hosts } = snapshot;
+  const { policies, outOfService = [] } = summaryOf(snapshot);
   for (const { policy, participates, imbalance, threshold } of scores.policies) {
     metrics.policyParticipates.set(participates ? 1 : 0, { aggregate, policy });
     metrics.threshold.set(threshold, { aggregate, policy });
@@ -34,9 +35,16 @@ export function measure(metrics: Instruments, snapshot: Snapshot): void {
     metrics.imbalance.set(imbalance ?? Number.NaN, { aggregate, policy });
   }
   metrics.combinedImbalance.set(scores.combined ?? Number.NaN, { aggregate });
-  for (const state of ['up', 'disabled', 'down', 'unknown'] as const) {
-    metrics.hosts.set(hosts.filter((host) => stateOf(host.service) === state).length, { aggregate, state });
+  for (const { policy, matchedHosts, matchedServers } of policies) {
+    // NaN: a policy without the query matches nothing on purpose.
+    metrics.policyMatched.set(matchedHosts ?? Number.NaN, { aggregate, policy, kind: 'host' });
+    metrics.policyMatched.set(matchedServers ?? Number.NaN, { aggregate, policy, kind: 'server' });
   }
+  const out = { disabled: 0, down: 0, unknown: 0 };
+  for (const { state, count } of outOfService) out[state === 'forcedDown' ? 'down' : state] += count;
+  const up = hosts.length - out.disabled - out.down - out.unknown;
+  for (const [state, count] of Object.entries({ up, ...out }))
+    metrics.hosts.set(count, { aggregate, state: state as 'up' | keyof typeof out });
   metrics.servers.set(snapshot.servers.length, { aggregate });
   for (const { code } of snapshot.problems) metrics.observationProblems.add(1, { aggregate, reason: code });
 
@@ -69,12 +77,6 @@ export function measure(metrics: Instruments, snapshot: Snapshot): void {
     );
     if (vm !== undefined) metrics.answers.add(1, { policy: policy.name, query: 'vm_profile', health: vm.health });
   }
-}
-
-function stateOf(service: Snapshot['hosts'][number]['service']): 'up' | 'disabled' | 'down' | 'unknown' {
-  if (service.state === 'unknown' || service.status === 'unknown') return 'unknown';
-  if (service.state === 'down' || service.forcedDown) return 'down';
-  return service.status === 'disabled' ? 'disabled' : 'up';
 }
 
 /** One line per snapshot; its problems and the policies that take no part as lines of their own. */

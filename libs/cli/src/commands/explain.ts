@@ -13,7 +13,7 @@ import {
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { didYouMean } from '../nearest.ts';
-import { tellPassedOver, withSession } from '../open.ts';
+import { tellCheckpoints, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { openRecording, tellProblems } from '../recordings.ts';
 import { filterAggregates } from '../scope.ts';
@@ -127,7 +127,7 @@ async function run(
   }
   await withSession(shell, options, async ({ log, scope, config }) => {
     const aggregates = filterAggregates(scope, options.aggregate);
-    await explain(liveHistory(log, config.nats.servers.join(', '), tellPassedOver(shell)), { aggregates, ...at });
+    await explain(liveHistory(log, config.nats.servers.join(', '), tellCheckpoints(shell)), { aggregates, ...at });
   });
 }
 

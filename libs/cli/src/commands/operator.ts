@@ -4,7 +4,7 @@ import type { LogState } from '@kronos/projections';
 import { liveHistory, plansOf } from '@kronos/replay';
 import { ClockWrong, UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
-import { currentState, type Session, tellPassedOver, withSession } from '../open.ts';
+import { currentState, type Session, tellCheckpoints, withSession } from '../open.ts';
 import { act } from '../operator/act.ts';
 import { aggregateOfTask, choosePlan, requireClosable } from '../operator/ask.ts';
 import { judgeClock } from '../operator/clock.ts';
@@ -59,7 +59,7 @@ export async function give(
       if (verdict.kind === 'warn') warn(verdict.problem);
       return command;
     },
-    tellPassedOver(shell),
+    tellCheckpoints(shell),
   );
   const stamped = { beforeMs: Date.parse(event.time), serverMs: storedAt, afterMs: shell.now() };
   const problem = skewProblem(leastSkew(stamped), maxSkewMs);

@@ -22,12 +22,12 @@ export type Acted<C extends Control> = {
 export async function act<C extends Control>(
   log: Parameters<typeof foldLog>[0] & Pick<EventLog, 'append'>,
   ask: (state: LogState) => C,
-  onPassedOver: NonNullable<FoldOptions['onPassedOver']>,
+  checkpoints: Pick<FoldOptions, 'onPassedOver' | 'onCheckpoint'>,
 ): Promise<Acted<C>> {
   let id: string | null = null;
   const around: Omit<Acted<C>, 'event'>[] = [];
   const view = await foldLog(log, {
-    onPassedOver,
+    ...checkpoints,
     evolve(folder, stored) {
       if (id === null || stored.event.type === 'unreadable' || stored.event.id !== id) return folder.apply(stored);
       const before = folder.snapshot();

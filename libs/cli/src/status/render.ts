@@ -164,12 +164,19 @@ function doingStyle(all: Status, aggregate: AggregateStatus): Style {
 function servicesLine(terminal: Terminal, { services }: Status): string {
   if (services === null) return 'services: unknown';
   if (services.length === 0) return 'services: no heartbeat of any in the last 10 minutes';
-  const text = services.map(({ service, instance, state, ready }) => {
+  const text = services.map(({ service, instance, state, ready, checkpoint }) => {
     const word = ready ? 'ready' : state === 'running' ? 'not ready' : state;
-    return `${service} ${instance} ${paint(terminal, ready ? 'green' : state === 'stopped' ? 'dim' : 'red', word)}`;
+    const verified = checkpoint === null || state === 'stopped' ? '' : ` (${verifiedText(checkpoint)})`;
+    return `${service} ${instance} ${paint(terminal, ready ? 'green' : state === 'stopped' ? 'dim' : 'red', word)}${verified}`;
   });
   return `services: ${text.join(', ')}`;
 }
+
+/** How far the log confirms the checkpoint that a service started from. */
+const verifiedText = ({ sequence, verifiedTo }: { readonly sequence: number; readonly verifiedTo: number }): string =>
+  verifiedTo < sequence
+    ? `verifying its checkpoint: ${verifiedTo} of ${count(sequence, 'event')}`
+    : `verified to sequence ${sequence}`;
 
 /** `cpu 0.31 > 0.2`, `memory 0.1 <= 0.25`, `disk takes no part`. */
 const policyText = ({ policy, imbalance, threshold }: AggregateStatus['policies'][number]): string =>

@@ -218,7 +218,8 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
     if (oldest === null) return false;
     return (
       oldest.sequence === 1 ||
-      (typeof since === 'number' ? oldest.sequence <= since : oldest.storedAt <= since.getTime())
+      // An event before the oldest one may have the same stamp.
+      (typeof since === 'number' ? oldest.sequence <= since : oldest.storedAt < since.getTime())
     );
   }
 
