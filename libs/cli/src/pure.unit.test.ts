@@ -1,4 +1,4 @@
-import { ALL, type Control, type ServiceName } from '@kronos/contracts';
+import { ALL, type Control, type ServiceName, type StoredEvent, timeOf } from '@kronos/contracts';
 import { fold } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
 import { type AggregateInput, type Facts, type Heartbeat, statusOf } from '@kronos/status';
@@ -180,11 +180,30 @@ const moves = [
 
 /** The outcome of the last event of a log. */
 function outcome(log: ReturnType<typeof testLog>): Outcome {
-  const last = log.events.at(-1)?.event as Control;
-  return outcomeOf(last, fold(log.events.slice(0, -1)), fold(log.events));
+  const last = log.events.at(-1) as StoredEvent;
+  return outcomeOf(last.event as Control, timeOf(last), fold(log.events.slice(0, -1)), fold(log.events));
 }
 
 describe('what a command did, by the log', () => {
+  it('is judged by the time that folds take, not by the one that the command states', () => {
+    const log = testLog();
+    log.configured({ approval: 'manual', approvalTtlSeconds: 900 });
+    const plan = log.pass(10).proposed(moves);
+    log.pass(1000);
+    const given = log.approved(plan) as Control;
+    const before = fold(log.events.slice(0, -1));
+    const slow = { ...given, time: new Date(Date.parse(given.time) - 500_000).toISOString() };
+    expect(outcomeOf(slow, Date.parse(given.time), before, before)).toMatchObject({
+      effect: 'refused',
+      text: expect.stringContaining('expired'),
+    });
+    const left = log.quarantined('vm-1', 3600) as Control;
+    const at = Date.parse(left.time);
+    expect(outcomeOf({ ...left, time: '2099-01-01T00:00:00Z' }, at, before, before).text).toBe(
+      `vm-1 is left alone until ${when(at + 3_600_000, at)}`,
+    );
+  });
+
   const proposed = () => {
     const log = testLog();
     log.configured({ approval: 'manual', approvalTtlSeconds: 900 });
@@ -302,7 +321,7 @@ describe('a task that is closed', () => {
     const close = (person: string) => {
       const before = log.fold();
       const event = log.closed(`${plan}-s1`, person);
-      return outcomeOf(event as Control, before, log.fold());
+      return outcomeOf(event as Control, Date.parse(event.time), before, log.fold());
     };
     expect(close('ada')).toMatchObject({ effect: 'done', text: expect.stringContaining('is being closed') });
     expect(close('grace')).toMatchObject({ effect: 'unchanged' });

@@ -1,5 +1,5 @@
 import { writeCheckpoint } from '@kronos/checkpoints';
-import type { Actor } from '@kronos/contracts';
+import { type Actor, messageId } from '@kronos/contracts';
 import { aggregateState, anchorOf, createFolder } from '@kronos/projections';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CliWorld, openCliWorld } from './world.ts';
@@ -25,6 +25,24 @@ async function folded(to: number) {
 
 const unverified = (sequence: number) =>
   `kronos: the state up to event ${sequence} is read from a checkpoint, which this command does not verify; services do (kronos status)\n`;
+
+it('a time in a body that the server stamp contradicts is shown as the stamp bounds it', async () => {
+  const event = {
+    type: 'instance.unquarantined',
+    version: 1,
+    id: messageId.control('late'),
+    time: '2099-01-01T00:00:00.000Z',
+    aggregate: 'gpu',
+    by: { service: 'operator', instance: 'ada', version: '0' },
+    correlationId: 'late',
+    causationId: null,
+    data: { commandId: 'late', comment: null, serverId: 'no-vm' },
+  } as const;
+  await world.log.append(event);
+  const { out } = await world.kronos('tap controls --since all --end');
+  expect(out).toContain('no-vm');
+  expect(out).not.toContain('2099');
+});
 
 describe('a command', () => {
   it('that folds the log from its first event says nothing of checkpoints', async () => {

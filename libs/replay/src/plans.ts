@@ -1,4 +1,4 @@
-import { type CycleDecided, type LogEvent, moveEnd, type Step, type StoredEvent } from '@kronos/contracts';
+import { type CycleDecided, type LogEvent, moveEnd, type Step, type StoredEvent, timeOf } from '@kronos/contracts';
 import { createFolder, type FinishedPlan, type LogState, type PlanFacts } from '@kronos/projections';
 import { inRange, type Range } from './history.ts';
 
@@ -47,6 +47,7 @@ export type PlanRecord = {
 
 type Tracked = {
   readonly sequence: number;
+  readonly atMs: number;
   readonly event: CycleDecided;
   /** Until it is over. */
   open: boolean;
@@ -84,6 +85,7 @@ export async function plansOf(
       if (inRange(range, event.aggregate, Date.parse(event.data.snapshotTime)) && !tracked.has(plan.id)) {
         tracked.set(plan.id, {
           sequence,
+          atMs: timeOf(stored),
           event,
           open: release !== 'dryRun',
           facts: null,
@@ -117,7 +119,7 @@ function follow(tracked: ReadonlyMap<string, Tracked>, open: Set<string>, state:
   }
 }
 
-function recordOf({ sequence, event, facts, finished, last }: Tracked, end: LogState): PlanRecord {
+function recordOf({ sequence, atMs, event, facts, finished, last }: Tracked, end: LogState): PlanRecord {
   const { data } = event;
   const tasks = end.aggregates.get(event.aggregate)?.tasks;
   const outcome =
@@ -146,7 +148,7 @@ function recordOf({ sequence, event, facts, finished, last }: Tracked, end: LogS
     id: data.plan?.id ?? data.snapshotId,
     aggregate: event.aggregate,
     sequence,
-    decidedAtMs: Date.parse(event.time),
+    decidedAtMs: atMs,
     outcome,
     releasedAtMs: finished?.releasedAtMs ?? facts?.release?.atMs ?? null,
     endedAtMs: finished?.endedAtMs ?? null,

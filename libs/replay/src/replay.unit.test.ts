@@ -14,6 +14,29 @@ const day = hours(3);
 const historyOf = (op: Operation, events: readonly StoredEvent[] = op.events) => memoryHistory(events, op.snapshots);
 const decided = day.events.filter(({ event }) => event.type === 'cycle.decided');
 
+it('times that no server stamp confirms reach a minute at most: in plans and in a what-if', async () => {
+  const timed = (time: (storedAt: number) => string): StoredEvent[] =>
+    day.events.map((stored) =>
+      stored.event.type === 'unreadable'
+        ? stored
+        : { ...stored, event: { ...stored.event, time: time(stored.storedAt) } },
+    );
+  const forged = historyOf(
+    day,
+    timed(() => '2099-01-01T00:00:00.000Z'),
+  );
+  const bounded = historyOf(
+    day,
+    timed((storedAt) => new Date(storedAt + 60_000).toISOString()),
+  );
+  expect(await plansOf(forged.events(), {})).toEqual(await plansOf(bounded.events(), {}));
+  const run = (history: typeof forged) =>
+    Array.fromAsync(whatIf(history, { aggregates: ['gpu'] }, { defaults: defaultEngineOptions }));
+  const [one, other] = [await run(forged), await run(bounded)];
+  expect(one).toEqual(other);
+  expect(one.some(({ recorded }) => recorded.moves > 0)).toBe(true);
+});
+
 describe('running decisions again', () => {
   it('finds every decision of an operation identical', async () => {
     const cycles = await Array.fromAsync(verify(historyOf(day), {}));

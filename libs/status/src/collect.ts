@@ -100,7 +100,7 @@ async function inputOf(log: Source, state: AggregateState, newest: Newest | null
 
 const seen = ({ message, storedAt }: Newest): NewestSnapshot => ({
   ...message.data,
-  timeMs: Date.parse(message.time),
+  timeMs: eventTimeMs(message.time, storedAt),
   storedAtMs: storedAt,
 });
 

@@ -178,7 +178,7 @@ export function endedEvent(
 
 /** The task of the next attempt. */
 export function nextRequest(task: Task, origin: Origin, next: Next): MigrationRequested {
-  const { aggregate: _, requestedMs: __, ...data } = task;
+  const { aggregate: _, ...data } = task;
   return {
     type: 'migration.requested',
     ...envelope(task, origin),

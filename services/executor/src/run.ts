@@ -84,7 +84,6 @@ export interface RunDeps {
 export const taskOf = (message: MigrationRequested): Task => ({
   ...message.data,
   aggregate: message.aggregate,
-  requestedMs: Date.parse(message.time),
 });
 
 type FactBody = Fact extends infer F ? (F extends { readonly at: unknown } ? Omit<F, 'at'> : never) : never;

@@ -26,6 +26,5 @@ export const sampleTask = (changes: Partial<Task> = {}): Task => ({
   notBefore: new Date(SAMPLE_MS).toISOString(),
   notAfter: new Date(SAMPLE_MS + 3_600_000).toISOString(),
   aggregate: 'gpu',
-  requestedMs: SAMPLE_MS,
   ...changes,
 });

@@ -16,8 +16,6 @@ import type { TaskOptions } from './options.ts';
 /** A task as it was delivered. */
 export type Task = MigrationRequested['data'] & {
   readonly aggregate: string;
-  /** When this attempt was asked for, ms since the epoch. */
-  readonly requestedMs: number;
 };
 
 /** Two clocks: `mono` never jumps and measures durations, `wall` is ms since the epoch. */

@@ -4,6 +4,7 @@
  */
 
 import type { TaskOptions } from './options.ts';
+import { SAMPLE_MS } from './sample.ts';
 import {
   type Command,
   decide,
@@ -250,7 +251,7 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
           tries.set(attempt, 0);
           return { kind: 'yielded' };
         }
-        const late = now > Date.parse(task.notAfter) - task.requestedMs;
+        const late = now > Date.parse(task.notAfter) - SAMPLE_MS;
         if (late || now >= stopAt) {
           const why = { code: late ? 'expired' : 'cancelled', text: '' };
           const failure = { errorType: 'Cancelled' as const, reason: why, fault: 'none' as const, hostAtFault: null };
@@ -468,7 +469,7 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
       continue;
     }
     const from: StageName = agent.state.stage.at;
-    agent.state = evolve(agent.state, { ...body, at: { mono: now, wall: task.requestedMs + now } });
+    agent.state = evolve(agent.state, { ...body, at: { mono: now, wall: SAMPLE_MS + now } });
     edges.add(`${from} --> ${agent.state.stage.at}`);
     agent.wakesAt = now + between(0, 50);
     if (now - begun > ACK_WAIT && flip(0.2)) agent.lostAt = now;

@@ -1,5 +1,5 @@
 import { leastSkew, skewProblem } from '@kronos/clock';
-import type { Control } from '@kronos/contracts';
+import { type Control, eventTimeMs } from '@kronos/contracts';
 import type { LogState } from '@kronos/projections';
 import { liveHistory, plansOf } from '@kronos/replay';
 import { ClockWrong, UsageError } from '../errors.ts';
@@ -64,7 +64,7 @@ export async function give(
   const stamped = { beforeMs: Date.parse(event.time), serverMs: storedAt, afterMs: shell.now() };
   const problem = skewProblem(leastSkew(stamped), maxSkewMs);
   if (problem !== null) warn(problem);
-  const outcome = outcomeOf(event, before, after);
+  const outcome = outcomeOf(event, eventTimeMs(event.time, storedAt), before, after);
   return {
     command: event.type,
     commandId: asking.commandId,

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ALL, type Family, families, type Message, moveEnd, parseSubject, sentence } from '@kronos/contracts';
+import { ALL, eventTimeMs, type Family, families, type Message, moveEnd, parseSubject, sentence } from '@kronos/contracts';
 import type { Delivered } from '@kronos/eventlog';
 import { UsageError } from '../errors.ts';
 import { DEFAULT_FAMILIES } from '../families.ts';
@@ -143,7 +143,7 @@ function render(
         : { subject, sequence, storedAt: new Date(storedAt).toISOString(), problem, body: message },
     );
   const place = parseSubject(subject)?.name ?? subject;
-  const stamp = stampOf(problem === undefined ? Date.parse(message.time) : storedAt, now());
+  const stamp = stampOf(problem === undefined ? eventTimeMs(message.time, storedAt) : storedAt, now());
   if (problem !== undefined) return `${stamp}  ${place}  ${paint(terminal, 'red', `cannot be read: ${problem}`)}`;
   const by = message.by.service === 'operator' ? message.by.instance : message.by.service;
   const head = `${stamp}  ${place}  ${by}: `;

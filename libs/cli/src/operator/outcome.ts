@@ -21,24 +21,28 @@ const done = (text: string): Outcome => ({ effect: 'done', text });
 const unchanged = (text: string): Outcome => ({ effect: 'unchanged', text });
 const refused = (text: string): Outcome => ({ effect: 'refused', text });
 
-/** The outcome of a command, from the states just before and just after it. */
-export function outcomeOf(event: Control, before: LogState, after: LogState): Outcome {
+/**
+ * The outcome of a command, from the states just before and just after it.
+ *
+ * @param at when it was given, as folds take it (`eventTimeMs`), ms since the epoch
+ */
+export function outcomeOf(event: Control, at: number, before: LogState, after: LogState): Outcome {
   switch (event.type) {
     case 'aggregate.paused':
     case 'aggregate.resumed':
-      return pauseOutcome(event, before, after);
+      return pauseOutcome(event, at, before, after);
     case 'plan.approved':
-      return approvalOutcome(event, before, after);
+      return approvalOutcome(event, at, before, after);
     case 'plan.rejected':
-      return rejectionOutcome(event, before, after);
+      return rejectionOutcome(event, at, before, after);
     case 'instance.quarantined':
-      return quarantineOutcome(event);
+      return quarantineOutcome(event, at);
     case 'instance.unquarantined':
       return releaseOutcome(event, before);
     case 'migration.cancelled':
     case 'migration.aborted':
     case 'migration.closed':
-      return taskOutcome(event, before);
+      return taskOutcome(event, at, before);
     case 'event.skipped':
       return skipOutcome(event, before, after);
     case 'evaluation.requested':
@@ -48,14 +52,12 @@ export function outcomeOf(event: Control, before: LogState, after: LogState): Ou
   }
 }
 
-const timeOf = (event: Control): number => Date.parse(event.time);
-
 function pauseOutcome(
   event: LogEventOf<'aggregate.paused' | 'aggregate.resumed'>,
+  at: number,
   before: LogState,
   after: LogState,
 ): Outcome {
-  const at = timeOf(event);
   const all = event.aggregate === ALL;
   const was = all ? before.all.paused : aggregateState(before, event.aggregate).paused.here;
   const since = was === null ? '' : `by ${was.by} at ${when(was.atMs, at)}`;
@@ -94,9 +96,8 @@ export function findPlan(
 }
 
 /** Why a plan could not be answered any more; null where it could. */
-function tooLate(state: LogState, event: LogEventOf<'plan.approved' | 'plan.rejected'>): string | null {
+function tooLate(state: LogState, at: number, event: LogEventOf<'plan.approved' | 'plan.rejected'>): string | null {
   const { planId } = event.data;
-  const at = timeOf(event);
   const found = findPlan(state, event.aggregate, planId);
   if (found === null) return `the log knows no plan ${planId} that waits`;
   const { facts, plan } = found;
@@ -119,8 +120,8 @@ function tooLate(state: LogState, event: LogEventOf<'plan.approved' | 'plan.reje
   return open ? null : `too late: the plan expired at ${when(expiresAtMs, at)}`;
 }
 
-function approvalOutcome(event: LogEventOf<'plan.approved'>, before: LogState, after: LogState): Outcome {
-  const late = tooLate(before, event);
+function approvalOutcome(event: LogEventOf<'plan.approved'>, at: number, before: LogState, after: LogState): Outcome {
+  const late = tooLate(before, at, event);
   if (late !== null) return refused(late);
   const was = findPlan(before, event.aggregate, event.data.planId)?.plan ?? null;
   const is = findPlan(after, event.aggregate, event.data.planId)?.plan ?? null;
@@ -137,8 +138,8 @@ function approvalOutcome(event: LogEventOf<'plan.approved'>, before: LogState, a
   );
 }
 
-function rejectionOutcome(event: LogEventOf<'plan.rejected'>, before: LogState, after: LogState): Outcome {
-  const late = tooLate(before, event);
+function rejectionOutcome(event: LogEventOf<'plan.rejected'>, at: number, before: LogState, after: LogState): Outcome {
+  const late = tooLate(before, at, event);
   if (late !== null) return refused(late);
   const was = findPlan(before, event.aggregate, event.data.planId)?.plan ?? null;
   const is = findPlan(after, event.aggregate, event.data.planId)?.plan ?? null;
@@ -151,9 +152,8 @@ function rejectionOutcome(event: LogEventOf<'plan.rejected'>, before: LogState, 
   return done(`rejected: ${count(gone, 'step')}${dependents}; ${count(is.proposed.length, 'step')} still waiting`);
 }
 
-function quarantineOutcome(event: LogEventOf<'instance.quarantined'>): Outcome {
+function quarantineOutcome(event: LogEventOf<'instance.quarantined'>, at: number): Outcome {
   const { serverId, seconds } = event.data;
-  const at = timeOf(event);
   return done(
     `${serverId} is left alone ${seconds < 0 ? 'until it is released' : `until ${when(at + seconds * 1000, at)}`}`,
   );
@@ -190,9 +190,9 @@ export function findTask(state: LogState, address: string, taskId: string): Task
 
 function taskOutcome(
   event: LogEventOf<'migration.cancelled' | 'migration.aborted' | 'migration.closed'>,
+  at: number,
   before: LogState,
 ): Outcome {
-  const at = timeOf(event);
   const task = findTask(before, event.aggregate, event.data.taskId);
   if (task === null) return refused(`no task ${event.data.taskId} is in flight: it was never released, or is done`);
   const name = `${task.step.serverName} (${task.step.from} -> ${task.destination})`;
