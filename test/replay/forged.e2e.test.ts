@@ -46,7 +46,7 @@ it('services that start from a forged checkpoint find it out, obey the log, and 
   const server = vm.data.plan?.steps.at(-1)?.serverId ?? '';
   expect(await people('operator', 'quarantine', 'add', server, '--for', '1h')).toMatchObject({ status: 0 });
   await Promise.all([...stage.processes.values()].flat().map(endProcess));
-  expect(await people('operator', 'pause', AGGREGATE)).toMatchObject({ status: 0 });
+  expect(await people('operator', 'pause', '-a', AGGREGATE)).toMatchObject({ status: 0 });
   const waiting = open();
   expect(waiting.length).toBeGreaterThan(0);
 

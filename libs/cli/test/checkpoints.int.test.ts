@@ -64,7 +64,7 @@ describe('a command', () => {
     const { status, out, err } = await world.kronos('quarantine list');
     expect({ status, err }).toEqual({ status: 0, err: unverified(last) });
     expect(out).toContain('said by no event');
-    expect((await world.kronos('pause gpu')).err).toBe(unverified(last));
+    expect((await world.kronos('pause -a gpu')).err).toBe(unverified(last));
     expect((await world.kronos('explain cycle -a gpu')).err).toBe('');
     expect((await world.kronos('plans --since all')).err).toBe('');
   });

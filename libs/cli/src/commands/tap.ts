@@ -1,5 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ALL, eventTimeMs, type Family, families, type Message, moveEnd, parseSubject, sentence } from '@kronos/contracts';
+import {
+  ALL,
+  eventTimeMs,
+  type Family,
+  families,
+  type Message,
+  moveEnd,
+  parseSubject,
+  sentence,
+} from '@kronos/contracts';
 import type { Delivered } from '@kronos/eventlog';
 import { UsageError } from '../errors.ts';
 import { DEFAULT_FAMILIES } from '../families.ts';
