@@ -238,8 +238,11 @@ class Past {
         beside.before = this.#folder.snapshot();
       }
       if (event.aggregate !== aggregate && event.aggregate !== ALL) continue;
-      if (event.type !== 'unreadable' && (CARRIED.has(event.type) || MOVES.has(event.type)))
-        beside.events.push({ atMs: timeOf(stored), event });
+      if (event.type !== 'unreadable' && (CARRIED.has(event.type) || MOVES.has(event.type))) {
+        const atMs = timeOf(stored);
+        // The what-if's own log has no stamps of a server: it takes the time that counts.
+        beside.events.push({ atMs, event: { ...event, time: new Date(atMs).toISOString() } });
+      }
     }
     // Once every what-if has begun nothing asks for the state any more.
     if (!folded) this.#folder.apply(stored);
