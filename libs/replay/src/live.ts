@@ -101,7 +101,8 @@ function finder(log: EventLog, range: Range): SnapshotFinder {
           break;
         }
         readMs = next.value.timeMs;
-        if (readMs >= atMs - AROUND_MS) around.set(next.value.id, next.value);
+        // Of two scorers' snapshots with one id the first is decided.
+        if (readMs >= atMs - AROUND_MS && !around.has(next.value.id)) around.set(next.value.id, next.value);
       }
       return around.get(data.snapshotId) ?? null;
     },
