@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePorts, startNatsServer } from '@kronos/eventlog/testing';
 import { parseScenario, startSim } from '@kronos/simcloud';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { runKronos as run } from '../e2e/command.ts';
 import { unpackDebian } from './debian.ts';
 import { findPrometheus, startPrometheus } from './prometheus.ts';
@@ -110,7 +110,7 @@ describe.skipIf(missing !== null)('node_exporter and the libvirt exporter of Deb
       const { data } = (await answer.json()) as { data: { result: { value: [number, string] }[] } };
       return data.result[0]?.value[1];
     };
-    await expect.poll(rates).toBe(String(VMS.length));
+    await vi.waitFor(async () => expect(await rates()).toBe(String(VMS.length)), { timeout: 50_000, interval: 250 });
   });
 
   afterAll(async () => {
@@ -160,6 +160,18 @@ describe.skipIf(missing !== null)('node_exporter and the libvirt exporter of Deb
     const again = await run(initArgs(to));
     expect(again.status).toBe(2);
     expect(again.text).toContain('--force');
+  });
+
+  it('kronos init without Prometheus balances by what is allocated, and its files pass', async () => {
+    const to = join(directory, 'allocation');
+    const args = initArgs(to).filter((word) => word !== '--prometheus' && word !== metrics.url);
+    const init = await run(args);
+    expect(init.status, init.text).toBe(0);
+    expect(init.text).toContain('balancing by what is allocated');
+    const check = await run(['config', 'check', '-c', join(to, 'kronos.conf')]);
+    expect(check.status, check.text).toBe(0);
+    expect(check.text).toContain('VCPU: 2 hosts');
+    expect(check.text).toContain('3 of 3 VMs may move (100 %)');
   });
 
   it.each(['node-exporter.yaml', 'node-exporter+libvirt-exporter.yaml'])(

@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { commandSnapshotId, type LogEvent } from '@kronos/contracts';
 import { aggregateState, fold, inFlight, type TaskFacts } from '@kronos/projections';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -179,6 +180,12 @@ describe('understanding', () => {
     const simulated = JSON.parse((await world.kronos('replay --what-if --json')).out);
     expect(simulated).toMatchObject({ mode: 'whatIf', simulated: true });
     expect(simulated.totals).toHaveLength(3);
+  });
+  it('replay: allocation policies, on snapshots that were taken without them', async () => {
+    const file = fileURLToPath(new URL('../../../deploy/policies/allocation.yaml', import.meta.url));
+    const simulated = JSON.parse((await world.kronos(['replay', '-a', 'gpu', '--policies', file, '--json'])).out);
+    expect(simulated).toMatchObject({ mode: 'whatIf', simulated: true });
+    expect(Object.keys(simulated.cycles[0].simulated.imbalance)).toEqual(['ram', 'vcpu']);
   });
   it('replay: an option that decisions do not read', () => golden('replay --set nats.user=x'));
   it('replay: a strict what-if', () => golden('replay --what-if --strict'));

@@ -1,5 +1,6 @@
 import type { Policy } from '@kronos/contracts';
 import { type LoadInput, readConf, readerOf, unreadable } from './conf.ts';
+import { DEFAULT_CONFIG_FILE } from './defaultFile.ts';
 import { ConfigError, type Problem } from './errors.ts';
 import { type Config, type Reader, sections } from './options.ts';
 import { parsePolicies } from './policies.ts';
@@ -25,6 +26,16 @@ export function loadConfig(input: LoadInput): Loaded {
   const { config, sources, missing, problems: found } = readConf(input);
   const problems = [...found];
   const policies = loadPolicies(config, input.role, sources, readerOf(input), problems);
+  const reported = found.some(({ option }) => option === '[prometheus] url' || option === 'OS_PROMETHEUS__URL');
+  if (!reported && needsPrometheus(config, input.role, policies))
+    problems.push({
+      file: input.file ?? DEFAULT_CONFIG_FILE,
+      line: null,
+      option: '[prometheus] url',
+      problem: 'is not set',
+      remedy:
+        'Set it, or balance by what is allocated (source: allocation in policies.yaml), or set [engine] balance = false.',
+    });
   if (problems.length > 0) throw new ConfigError([...missing, ...problems]);
   return { config, policies, sources };
 }
@@ -50,6 +61,13 @@ function loadPolicies(
   problems.push(...parsed.problems);
   return parsed.policies;
 }
+
+/** Whether a policy asks Prometheus, as far as the policies could be read, and there is none. */
+const needsPrometheus = ({ engine, prometheus }: Config, role: Role, policies: readonly Policy[]): boolean =>
+  engine.balance &&
+  prometheus.url === null &&
+  (role === 'check' || readsPolicies(role)) &&
+  (policies.length === 0 || policies.some(({ enabled, allocation }) => enabled && allocation === undefined));
 
 const readsPolicies = (role: Reader): boolean =>
   sections.get('engine')?.get('policies_file')?.readBy.includes(role) ?? false;

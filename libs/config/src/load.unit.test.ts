@@ -70,6 +70,21 @@ describe('loading the configuration', () => {
     ]);
   });
 
+  it('needs Prometheus where a policy asks it, and where policies are unknown, and reports a broken url once', () => {
+    const conf = FULL.replace('[prometheus]\nurl = http://p:9090\n', '');
+    const allocation =
+      'policies:\n- {name: ram, mode: spread, weight: 1, threshold: 0.2, source: allocation, resource_class: MEMORY_MB}\n';
+    const problems = (policies: string, text = conf, env = {}) =>
+      problemsOf(() => load({ '/k.conf': text, '/p.yaml': policies }, { file: '/k.conf', env, role: 'scorer' }));
+    const missing = '/k.conf [prometheus] url: is not set';
+    expect(problems(policiesSample())).toEqual([missing]);
+    expect(problems(allocation)).toEqual([]);
+    expect(problems('nonsense')).toContain(missing);
+    expect(problems('nonsense', conf, { OS_ENGINE__BALANCE: 'false' })).toEqual([]);
+    expect(problems(policiesSample(), `${conf}[prometheus]\nurl = ftp://p\n`)).toHaveLength(1);
+    expect(problemsOf(() => load({ '/k.conf': conf }, { file: '/k.conf', env: {}, role: 'executor' }))).toEqual([]);
+  });
+
   it('says which option names a policies file that is not there', () => {
     expect(problemsOf(() => load({ '/k.conf': FULL }, { file: '/k.conf', env: {}, role: 'scorer' }))).toEqual([
       '/p.yaml null: the file, named by [engine] policies_file (/k.conf:3), cannot be read (ENOENT)',

@@ -1,4 +1,4 @@
-import { type Policy, policySchema } from '@kronos/contracts';
+import { allocationLabels, allocationQuery, INSTANCES, type Policy, policySchema, totalQuery } from '@kronos/contracts';
 import { isMap, isScalar, isSeq, LineCounter, type Pair, parseDocument, type YAMLMap } from 'yaml';
 import { z } from 'zod';
 import type { Problem } from './errors.ts';
@@ -27,6 +27,20 @@ export const policyFileSchema = z.strictObject({
     .min(0)
     .max(1)
     .meta({ description: 'Share in the combined imbalance, 0 to 1. The weights of the enabled policies sum to 1.' }),
+  source: z.enum(['prometheus', 'allocation']).default('prometheus').meta({
+    description:
+      'Where the values come from: PromQL queries, or what is allocated in Placement. An allocation policy has resource_class or instances in place of every query and label.',
+  }),
+  resource_class: z
+    .string()
+    .regex(/^[A-Z0-9_]+$/)
+    .nullable()
+    .default(null)
+    .meta({ description: 'Allocation: the resource class that is balanced, such as VCPU or MEMORY_MB.' }),
+  instances: z
+    .boolean()
+    .default(false)
+    .meta({ description: 'Allocation: true balances the number of VMs, as shares of the fullest host.' }),
   imbalance_query: promql.meta({ description: 'PromQL: one value per host, a utilisation from 0 to 1.' }),
   host_label: label.default('host').meta({ description: 'Label that names the host in the answers about hosts.' }),
   vm_profile_query: promql.meta({ description: "PromQL: one value per VM, what it contributes to its host's value." }),
@@ -158,7 +172,9 @@ export function parsePolicies({ file, text }: PoliciesInput): ParsedPolicies {
       add(start, who, `cannot be read: ${why}`, 'Mend the anchors and aliases (& and *).');
       continue;
     }
-    const parsed = policyFileSchema.safeParse(value);
+    for (const { field, problem, remedy } of sourceProblems(value))
+      add(lineOf(field), `${who} ${field}`, problem, remedy);
+    const parsed = policyFileSchema.safeParse(withAllocation(value));
     if (parsed.success) {
       policies.push(parsed.data);
       places.push({ who, lineOf });
@@ -188,6 +204,61 @@ interface Place {
 }
 
 type Add = (line: number | null, option: string | null, problem: string, remedy: string) => void;
+
+/** Fields that only policies with queries have. */
+const OF_QUERIES = [
+  'imbalance_query',
+  'host_label',
+  'vm_profile_query',
+  'vm_profile_label',
+  'vm_profile_label_type',
+  'vm_profile_fallback',
+  'capacity_query',
+  'host_size_query',
+] as const;
+const OF_ALLOCATIONS = ['resource_class', 'instances'] as const;
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** What a policy has that its source does not go with, or lacks. */
+function sourceProblems(value: unknown): { field: string; problem: string; remedy: string }[] {
+  if (!isRecord(value)) return [];
+  const has = (field: string): boolean => Object.hasOwn(value, field) && value[field] !== null;
+  if (value.source !== 'allocation')
+    return OF_ALLOCATIONS.filter((field) => has(field) && value[field] !== false).map((field) => ({
+      field,
+      problem: 'is for source: allocation',
+      remedy: 'Add source: allocation and take the queries away, or take this line away.',
+    }));
+  const problems = OF_QUERIES.filter(has).map((field) => ({
+    field,
+    problem: 'is not for source: allocation',
+    remedy: 'Take this line away: the values come from Placement.',
+  }));
+  const given = [has('resource_class'), value.instances === true].filter(Boolean).length;
+  if (given === 1) return problems;
+  const problem =
+    given === 0 ? 'allocation needs resource_class or instances' : 'allocation has resource_class and instances';
+  const remedy = 'Write resource_class: VCPU (or another class of Placement), or instances: true.';
+  return [...problems, { field: 'source', problem, remedy }];
+}
+
+/** An allocation policy with the names of its readings in place of queries. */
+function withAllocation(value: unknown): unknown {
+  if (!isRecord(value) || value.source !== 'allocation') return value;
+  const named = typeof value.resource_class === 'string' ? value.resource_class : null;
+  const query = allocationQuery(named ?? INSTANCES);
+  return {
+    ...Object.fromEntries(Object.entries(value).filter(([field]) => !OF_QUERIES.some((one) => one === field))),
+    imbalance_query: query,
+    host_label: allocationLabels.host,
+    vm_profile_query: query,
+    vm_profile_label: allocationLabels.vm,
+    ...(value.mode === 'pack' ? { capacity_query: query } : {}),
+    ...(named === null ? {} : { host_size_query: totalQuery(named) }),
+  };
+}
 
 /** The rules over whole policies and over the whole file; those that need every policy wait until each one can be read. */
 function checkPolicies(
@@ -288,5 +359,6 @@ function toPolicy(policy: PolicyFile): Policy {
     maxMigrationsPerCycle: policy.max_migrations_per_cycle,
     minSustainedCycles: policy.min_sustained_cycles,
     enabled: policy.enabled,
+    ...(policy.source === 'allocation' ? { allocation: policy.resource_class ?? INSTANCES } : {}),
   } satisfies Policy);
 }

@@ -47,9 +47,52 @@ describe('policies.yaml', () => {
     ]);
   });
 
+  describe('of source allocation', () => {
+    const allocation = { name: 'ram', mode: 'spread', weight: 1, threshold: 0.2, source: 'allocation' };
+    it('has the names of its readings in place of queries', () => {
+      expect(parsePolicies({ file: 'p', text: file({ ...allocation, resource_class: 'MEMORY_MB' }) })).toMatchObject({
+        problems: [],
+        policies: [
+          {
+            allocation: 'MEMORY_MB',
+            imbalanceQuery: 'allocated MEMORY_MB',
+            vmProfileQuery: 'allocated MEMORY_MB',
+            hostSizeQuery: 'total MEMORY_MB',
+            capacityQuery: null,
+          },
+        ],
+      });
+      expect(parsePolicies({ file: 'p', text: file({ ...allocation, instances: true }) }).policies).toMatchObject([
+        { allocation: 'instances', imbalanceQuery: 'allocated instances', hostSizeQuery: null },
+      ]);
+    });
+    it('fills hosts by the same reading in pack mode', () => {
+      const packed = { ...allocation, mode: 'pack', resource_class: 'VCPU', capacity_threshold: 0.8 };
+      expect(parsePolicies({ file: 'p', text: file(packed) }).policies).toMatchObject([
+        { capacityQuery: 'allocated VCPU', capacityThreshold: 0.8 },
+      ]);
+    });
+    it.each([
+      [{ ...allocation }, 'needs resource_class or instances'],
+      [{ ...allocation, resource_class: 'VCPU', instances: true }, 'has resource_class and instances'],
+      [{ ...allocation, resource_class: 'VCPU', imbalance_query: 'x' }, 'is not for source: allocation'],
+      [{ ...allocation, resource_class: 'vcpu' }, 'resource_class'],
+      [{ ...cpu, resource_class: 'VCPU' }, 'is for source: allocation'],
+      [{ ...cpu, instances: true }, 'is for source: allocation'],
+    ])('refuses %j', (policy, problem) => {
+      const { problems, policies } = parsePolicies({ file: 'p', text: file(policy) });
+      expect(policies).toEqual([]);
+      expect(problems.map((one) => `${one.option} ${one.problem}`).join()).toContain(problem);
+    });
+  });
+
   it('knows every field of the contracts, and no other', () => {
     const camel = (name: string) => name.replaceAll(/_([a-z])/g, (_, c: string) => c.toUpperCase());
-    expect(Object.keys(policyFileSchema.shape).map(camel).sort()).toEqual(Object.keys(policySchema.shape).sort());
+    // Three fields of the file say what one field of a loaded policy says.
+    const { allocation, ...loaded } = policySchema.shape;
+    const { source, resource_class, instances, ...file } = policyFileSchema.shape;
+    expect([allocation, source, resource_class, instances]).not.toContain(undefined);
+    expect(Object.keys(file).map(camel).sort()).toEqual(Object.keys(loaded).sort());
   });
 
   it('takes several policies whose weights sum to 1, and does not count the disabled ones', () => {

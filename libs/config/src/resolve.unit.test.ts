@@ -355,11 +355,6 @@ describe('how the cloud is reached', () => {
 describe('rules over several options', () => {
   const scorer = (text: string) => told({ text: `${SCOPE}${CLOUD}${text}`, role: 'scorer' });
 
-  it('Prometheus is needed, unless there is nothing to balance', () => {
-    expect(scorer('').join()).toContain('[prometheus] url: is not set');
-    expect(told({ text: `[engine]\naggregates = gpu\nbalance = false\n${CLOUD}`, role: 'scorer' })).toEqual([]);
-  });
-
   it.each([
     [
       `${PROMETHEUS}bearer_token = t\nusername = u\npassword = p\n`,

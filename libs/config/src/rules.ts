@@ -178,8 +178,6 @@ function interfaces(rules: Rules): void {
 }
 
 function prometheus(rules: Rules): void {
-  if (rules.config.engine.balance && !rules.has('prometheus.url'))
-    rules.problem('prometheus.url', 'is not set', 'Set it, or set [engine] balance = false for the rules-only mode.');
   rules.atMostOne(
     [
       ['prometheus.bearer_token', 'prometheus.bearer_token_file'],

@@ -35,5 +35,20 @@ export const policySchema = z.object({
   /** The imbalance must have been detected in so many consecutive evaluations. */
   minSustainedCycles: z.int().min(0),
   enabled: z.boolean(),
+  /**
+   * What an allocation policy balances: a resource class of Placement, or `instances`, the number of VMs. Its readings come
+   * from the snapshot's inventories and servers, and its queries only name them. Absent: the queries are PromQL.
+   */
+  allocation: z.string().optional(),
 });
 export type Policy = z.infer<typeof policySchema>;
+
+/** The number of VMs, as an allocation policy names it. Resource classes are upper-case. */
+export const INSTANCES = 'instances';
+
+/** What the readings of an allocation are called; no PromQL. */
+export const allocationQuery = (allocation: string): string => `allocated ${allocation}`;
+/** What the readings of the hosts' sizes are called. */
+export const totalQuery = (resourceClass: string): string => `total ${resourceClass}`;
+/** Labels of readings that come from no series. */
+export const allocationLabels = { host: 'host', vm: 'uuid' } as const;

@@ -1,6 +1,6 @@
 /** The pure middle of the scorer: from what was read to the snapshot of one aggregate. */
 import type { HostObservation, Policy, Reason, Snapshot } from '@kronos/contracts';
-import { score } from '@kronos/placement';
+import { allocationReadings, score } from '@kronos/placement';
 import type { HostNames, VmNames } from '@kronos/prometheus';
 import type { Capacity, CloudLists, Fate, KnownServer, ObserveOptions } from './cloud.ts';
 import { type MatchedAnswers, readingsFor } from './readings.ts';
@@ -53,7 +53,8 @@ export function assemble(input: AssembleInput): Snapshot {
   });
   const readings = readingsFor(input.answers, hosts, seen.servers);
   const policies = [...input.policies];
-  const hostReadings = [...readings.hostReadings];
+  const allocated = allocationReadings({ policies, hosts, servers: seen.servers });
+  const hostReadings = [...readings.hostReadings, ...allocated.hostReadings];
   return {
     version: 1,
     ...input.identity,
@@ -64,7 +65,7 @@ export function assemble(input: AssembleInput): Snapshot {
     serverGroups: [...seen.serverGroups],
     migrations: [...seen.migrations],
     hostReadings,
-    vmReadings: [...readings.vmReadings],
+    vmReadings: [...readings.vmReadings, ...allocated.vmReadings],
     problems: [...topology.problems, ...seen.problems],
     notes: [...topology.notes, ...capacityNotes(hosts, capacity), ...seen.notes, ...readings.notes],
     scores: score({ policies, hosts, hostReadings, options: { balance: input.balance } }),

@@ -57,10 +57,14 @@ const usesOf = (policy: Policy): { readonly use: QueryUse; readonly query: strin
   return uses;
 };
 
+/** The enabled policies that ask Prometheus. */
+const asked = (policies: readonly Policy[]): Policy[] =>
+  policies.filter(({ enabled, allocation }) => enabled && allocation === undefined);
+
 /** The distinct queries of the enabled policies, in the order of the file. */
 export function questionsOf(policies: readonly Policy[]): Question[] {
   const found = new Map<string, { policy: string; use: QueryUse }[]>();
-  for (const policy of policies.filter((one) => one.enabled)) {
+  for (const policy of asked(policies)) {
     for (const { use, query } of usesOf(policy)) {
       const uses = found.get(query) ?? [];
       uses.push({ policy: policy.name, use });
@@ -105,7 +109,7 @@ export function matchAnswers(input: {
   const answers = new Map(input.answers.map((answer) => [answer.query, answer]));
   const hosts = new Map<string, HostSpec & { matched: Matched }>();
   const vms = new Map<string, VmSpec & { matched: Matched }>();
-  for (const policy of input.policies.filter((one) => one.enabled)) {
+  for (const policy of asked(input.policies)) {
     for (const { use, query } of usesOf(policy)) {
       const answer = answers.get(query);
       if (answer === undefined) throw new RangeError(`the query ${JSON.stringify(query)} was not asked`);

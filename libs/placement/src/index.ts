@@ -1,3 +1,4 @@
+export { type AllocationInput, allocationReadings } from './allocation.ts';
 export { buildCluster, type Cluster, type ClusterParts } from './cluster.ts';
 export {
   type ClusterFile,

@@ -10,7 +10,7 @@ import type {
 } from '@kronos/contracts';
 import { messageId, timeMs } from '@kronos/contracts';
 import { configuredEvent, decideCycle, decidedEvent, digest } from '@kronos/cycle';
-import { plannerVersion, score } from '@kronos/placement';
+import { allocationReadings, plannerVersion, score } from '@kronos/placement';
 import {
   aggregateState,
   type Cooldowns,
@@ -200,9 +200,22 @@ function carryOut(
   });
 }
 
+/** With the readings of allocation policies, which any snapshot has the figures for. */
+function withAllocations(snapshot: Snapshot, policies: readonly Policy[]): Snapshot {
+  const { hostReadings, vmReadings } = allocationReadings({ ...snapshot, policies });
+  const has = (readings: readonly { readonly query: string }[], query: string): boolean =>
+    readings.some((one) => one.query === query);
+  return {
+    ...snapshot,
+    hostReadings: [...snapshot.hostReadings, ...hostReadings.filter(({ query }) => !has(snapshot.hostReadings, query))],
+    vmReadings: [...snapshot.vmReadings, ...vmReadings.filter(({ query }) => !has(snapshot.vmReadings, query))],
+  };
+}
+
 /** Policies in place of a snapshot's own. @throws PolicyNotRecorded */
-function withPolicies(snapshot: Snapshot, policies: readonly Policy[] | null): Snapshot {
-  if (policies === null) return snapshot;
+function withPolicies(recorded: Snapshot, policies: readonly Policy[] | null): Snapshot {
+  if (policies === null) return recorded;
+  const snapshot = withAllocations(recorded, policies);
   for (const policy of policies.filter((p) => p.enabled)) {
     const hostQueries = [policy.imbalanceQuery, policy.capacityQuery, policy.hostSizeQuery];
     for (const query of hostQueries)

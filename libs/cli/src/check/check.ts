@@ -106,7 +106,7 @@ async function checkObservation(
     findings.push(failed('keystone', 'Keystone', error));
     cloud = null;
   }
-  const { prometheus, finding: answer } = await reachPrometheus(config);
+  const { prometheus, finding: answer } = await reachPrometheus(config, policies);
   if (prometheus !== null) opened.defer(() => prometheus.close());
 
   const observation = await observe({
@@ -123,7 +123,8 @@ async function checkObservation(
   if (cloud !== null) findings.push(...(await novaFindings(cloud, observation)));
   if (answer !== null) findings.push(answer);
   const snapshots = cloud === null ? [] : await snapshotsOf(config, policies, cloud, observation);
-  const asked = answer?.state === 'ok';
+  // Allocation policies need no answer.
+  const asked = answer?.state === 'ok' || (answer === null && config.engine.balance);
   if (asked)
     findings.push(
       ...judgeQueries({
@@ -144,9 +145,11 @@ async function checkObservation(
 
 async function reachPrometheus(
   config: Config,
+  policies: readonly Policy[],
 ): Promise<{ readonly prometheus: Prometheus | null; readonly finding: Finding | null }> {
   const what = 'Prometheus';
-  if (!config.engine.balance) return { prometheus: null, finding: null };
+  if (!config.engine.balance || policies.every(({ enabled, allocation }) => !enabled || allocation !== undefined))
+    return { prometheus: null, finding: null };
   let prometheus: Prometheus | null = null;
   try {
     prometheus = openPrometheus(config);

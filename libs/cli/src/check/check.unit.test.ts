@@ -97,6 +97,34 @@ describe('a configuration that works', () => {
   });
 });
 
+describe('an allocation policy', () => {
+  const allocated = (allocation: string): Policy => ({
+    ...policy('cpu'),
+    allocation,
+    imbalanceQuery: `allocated ${allocation}`,
+    hostLabel: 'host',
+    vmProfileQuery: `allocated ${allocation}`,
+    vmProfileLabel: 'uuid',
+    vmProfileLabelType: 'nova_instance_uuid',
+    hostSizeQuery: allocation === 'instances' ? null : `total ${allocation}`,
+  });
+  const check = (allocation: string) => {
+    const { all, aggregate } = judge({ policies: [allocated(allocation)], answers: [] });
+    return { aggregate, finding: all.find(({ what }) => what === 'policy cpu allocation') };
+  };
+  it.each(['VCPU', 'instances'])('of %s passes without an answer from Prometheus', (allocation) => {
+    const { aggregate, finding } = check(allocation);
+    expect(finding).toMatchObject({ state: 'ok', detail: { hosts: 3, vmsInScope: 2, vmsWithValue: 2 } });
+    expect(aggregate?.text).toContain('2 of 2 VMs may move (100 %)');
+  });
+  it('of a resource class that no host has fails, and says what to name', () => {
+    const { finding } = check('MEMORY_MB');
+    expect(finding).toMatchObject({ state: 'failed', code: 'allocation-unknown' });
+    expect(finding?.text).toContain('Placement gives no MEMORY_MB for a, b, c');
+    expect(finding?.remedy).toContain('such as VCPU or MEMORY_MB');
+  });
+});
+
 describe('wrong labels', () => {
   it('of hosts: fails, names the labels that the series have, and proposes the one that names hosts', () => {
     const { hosts } = judge({ answers: [hostAnswer('instance', [0.9, 0.2, 0.4]), healthyVms] });

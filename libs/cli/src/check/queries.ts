@@ -21,13 +21,57 @@ type HostField = 'imbalance_query' | 'capacity_query' | 'host_size_query';
 export function judgeQueries(input: QueryInput): Finding[] {
   return input.policies
     .filter((policy) => policy.enabled)
-    .flatMap((policy) => [
-      hostQuery(input, policy, 'imbalance_query', policy.imbalanceQuery),
-      ...(policy.capacityQuery === null ? [] : [hostQuery(input, policy, 'capacity_query', policy.capacityQuery)]),
-      ...(policy.hostSizeQuery === null ? [] : [hostQuery(input, policy, 'host_size_query', policy.hostSizeQuery)]),
-      vmQuery(input, policy),
-    ]);
+    .flatMap((policy) => {
+      if (policy.allocation !== undefined) return [allocation(input, policy)];
+      return [
+        hostQuery(input, policy, 'imbalance_query', policy.imbalanceQuery),
+        ...(policy.capacityQuery === null ? [] : [hostQuery(input, policy, 'capacity_query', policy.capacityQuery)]),
+        ...(policy.hostSizeQuery === null ? [] : [hostQuery(input, policy, 'host_size_query', policy.hostSizeQuery)]),
+        vmQuery(input, policy),
+      ];
+    });
 }
+
+/** One finding for an allocation policy: what Placement and the servers say, as the scorer reads it. */
+function allocation(input: QueryInput, policy: Policy): Finding {
+  const what = `policy ${policy.name} allocation`;
+  const readings = input.snapshots.flatMap((snapshot) =>
+    [policy.imbalanceQuery, ...(policy.hostSizeQuery === null ? [] : [policy.hostSizeQuery])].map((query) => ({
+      aggregate: snapshot.aggregate,
+      reading: found(snapshot.hostReadings, (one) => one.query === query),
+    })),
+  );
+  const values = readings.flatMap(({ reading }) =>
+    reading.query === policy.imbalanceQuery ? Object.values(reading.values) : [],
+  );
+  const servers = input.snapshots.flatMap((snapshot) => snapshot.servers);
+  const weighed = servers.filter(({ id }) =>
+    input.snapshots.some(({ vmReadings }) => {
+      const reading = vmReadings.find((one) => one.query === policy.vmProfileQuery);
+      return (reading?.values[id] ?? 0) > 0;
+    }),
+  ).length;
+  const detail = { hosts: values.length, vmsInScope: servers.length, vmsWithValue: weighed, ...rangeDetail(values) };
+  const range = values.length === 0 ? '' : `, from ${share(Math.min(...values))} to ${share(Math.max(...values))}`;
+  const lines = [
+    `${policy.allocation}: ${values.length} hosts${range}; ${weighed} of ${servers.length} VMs have an allocation`,
+  ];
+  const end = (state: Finding['state'], code: string, remedy?: string): Finding =>
+    finding(state, code, what, lines.join('\n'), { remedy, detail });
+  const unhealthy = readings.filter(({ reading }) => reading.health !== 'HEALTHY');
+  for (const { aggregate, reading } of unhealthy) lines.push(`aggregate ${aggregate}: ${reading.text}`);
+  if (unhealthy.length > 0)
+    return end(
+      'failed',
+      'allocation-unknown',
+      `Name a resource class that every host has in Placement (openstack resource provider inventory list), such as VCPU or MEMORY_MB.`,
+    );
+  if (servers.length > 0 && weighed === 0)
+    return end('failed', 'allocation-none', 'Name a resource class that the flavors ask for, such as VCPU or PCPU.');
+  return end('ok', 'allocation');
+}
+
+const share = (value: number): string => String(Number(value.toFixed(3)));
 
 function hostQuery(input: QueryInput, policy: Policy, field: HostField, query: string): Finding {
   const what = `policy ${policy.name} ${field}`;

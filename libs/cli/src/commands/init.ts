@@ -9,7 +9,7 @@ import type { Finding } from '../check/finding.ts';
 import { UsageError } from '../errors.ts';
 import { configText } from '../init/configText.ts';
 import { hostExporters, recognise, vmExporters } from '../init/exporters.ts';
-import { policiesText, proposePolicies, type Sources } from '../init/propose.ts';
+import { allocationPolicies, policiesText, proposePolicies, type Sources } from '../init/propose.ts';
 import { proposeScope } from '../init/scope.ts';
 import { hostLabels, vmLabels } from '../labels.ts';
 import type { Shell } from '../shell.ts';
@@ -66,22 +66,29 @@ export async function init(options: InitOptions, shell: Shell): Promise<void> {
   );
   for (const { name, why } of scope.left) terminal.out(`  left out: ${name} (${why})\n`);
 
-  let policies: string | null = null;
+  let proposed: string | null = null;
   const prometheus = openPrometheus(config);
   if (prometheus !== null) {
     opened.defer(() => prometheus.close());
     terminal.out(`Reading Prometheus ${options.prometheus} ...\n`);
     const list = <T>(value: T) => ({ ok: true, value }) as const;
     const hosts = hostNamesOf({ hypervisors: list(counted), services: list(services) });
-    policies = await propose(prometheus, hosts, vmNamesOf(indexServers(servers, [])), (line) =>
+    proposed = await propose(prometheus, hosts, vmNamesOf(indexServers(servers, [])), (line) =>
       terminal.out(`  ${line}\n`),
     );
   }
 
+  if (proposed === null) terminal.out('  balancing by what is allocated: vCPUs and RAM, from Placement\n');
+  const policies =
+    proposed ??
+    allocationPolicies([
+      'Written by kronos init. Every field: kronos config sample --policies.',
+      'Balanced by what is allocated in Placement, as Prometheus has no exporter of hosts that Kronos knows.',
+    ]);
   mkdirSync(directory, { recursive: true });
-  if (policies !== null) writeFileSync(policiesFile, policies);
-  writeFileSync(configFile, configText({ ...found, scope, policiesFile: policies === null ? null : policiesFile }));
-  terminal.out(`Wrote ${configFile}${policies === null ? '' : ` and ${policiesFile}`}\n\n`);
+  writeFileSync(policiesFile, policies);
+  writeFileSync(configFile, configText({ ...found, scope, policiesFile }));
+  terminal.out(`Wrote ${configFile} and ${policiesFile}\n\n`);
 
   const findings: Finding[] = [];
   await check(configFile, env, (finding) => {

@@ -18,7 +18,7 @@ export function setUpCommands(program: Command, shell: Shell): void {
     .description('Inspect a cloud and its Prometheus, and write kronos.conf and policies.yaml')
     .option('--cloud <name>', 'Cloud in clouds.yaml (default: $OS_CLOUD)')
     .option('--clouds-file <file>', 'Path of clouds.yaml (default: as openstackclient finds it)')
-    .option('--prometheus <url>', 'URL of Prometheus; without it only evacuation and affinity repair are configured')
+    .option('--prometheus <url>', 'URL of Prometheus; without it the cloud is balanced by what is allocated')
     .option('--nats <url>', 'URL of NATS', 'nats://127.0.0.1:4222')
     .option('--to <directory>', 'Directory for both files', '.')
     .option('--force', 'Overwrite files that exist')

@@ -24,7 +24,7 @@ export function configText(found: Found): string {
     '# Nothing moves until you set this to false.',
     'dry_run = true',
     ...(found.policiesFile === null
-      ? ['# No exporter was recognised: evacuation and affinity repair only.', 'balance = false']
+      ? ['# Evacuation and affinity repair only.', 'balance = false']
       : [`policies_file = ${found.policiesFile}`]),
     '',
     '[nova]',

@@ -111,6 +111,24 @@ export function thresholdFor(imbalance: number | null): number {
   return Number(Math.min(MOST_THRESHOLD, Math.max(LEAST_THRESHOLD, half)).toFixed(2));
 }
 
+/** policies.yaml that needs no metrics: balanced by what is allocated. */
+export function allocationPolicies(header: readonly string[]): string {
+  const policies = [
+    ['vcpu', 'VCPU'],
+    ['ram', 'MEMORY_MB'],
+  ].flatMap(([name, resourceClass]) => [
+    `  - name: ${name}`,
+    '    mode: spread',
+    '    weight: 0.5',
+    '    source: allocation',
+    `    resource_class: ${resourceClass}`,
+    `    threshold: ${DEFAULT_THRESHOLD}`,
+    '    max_migrations_per_cycle: 5',
+    '',
+  ]);
+  return `${[...header.map((line) => `# ${line}`), 'policies:', ...policies].join('\n').trimEnd()}\n`;
+}
+
 /** policies.yaml. */
 export function policiesText(policies: readonly ProposedPolicy[], header: readonly string[]): string {
   const body = policies.flatMap((policy) => [
