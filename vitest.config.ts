@@ -7,7 +7,7 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 120_000 } },
-    // Two cores carry the tests and the servers they start.
-    maxWorkers: 2,
+    // Two cores carry four: most files wait for servers, leases and polls.
+    maxWorkers: 4,
   },
 });

@@ -119,7 +119,7 @@ onEachServer('provisioning', (bench) => {
   });
 
   test('a server without the room is an error that names the limits', async () => {
-    const server = await bench.server({ config: 'jetstream { max_file: 100MB }' });
+    const server = await bench.server({ jetstream: 'max_file: 100MB' });
     expect(String(await failure((await bench.connect(server)).provision(wanted)))).toMatch(/max_file/);
   });
 
@@ -180,9 +180,9 @@ onEachServer('provisioning', (bench) => {
   });
 
   test('sync_interval is for servers that have it', async () => {
-    const config = 'jetstream { sync_interval: always }';
+    const jetstream = 'sync_interval: always';
     const { syncInterval } = (await bench.connect(await bench.server())).server.capabilities;
-    if (syncInterval) expect((await bench.server({ config })).pid).not.toBeNull();
-    else expect(String(await failure(bench.server({ config })))).toContain('sync_interval');
+    if (syncInterval) expect((await bench.server({ jetstream })).pid).not.toBeNull();
+    else expect(String(await failure(bench.server({ jetstream })))).toContain('sync_interval');
   });
 });
