@@ -16,6 +16,10 @@ const RUN = 'services/executor/src/run.ts';
 const SLOTS = 'libs/projections/src/slots.ts';
 const CAPS = 'libs/rules/src/caps.ts';
 const EVOLVE = 'libs/projections/src/evolve.ts';
+const COOLDOWN = 'libs/projections/src/cooldown.ts';
+const CONTROLS = 'libs/projections/src/controls.ts';
+const PLANS = 'libs/projections/src/plans.ts';
+const RESULTS = 'libs/projections/src/results.ts';
 const LOOP = 'services/planner/src/loop.ts';
 const TASKS = 'services/planner/src/tasks.ts';
 const ELIGIBILITY = 'services/planner/src/eligibility.ts';
@@ -233,33 +237,33 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: 'release not folded',
-    file: EVOLVE,
-    find: '    f.lastRelease = { planId: plan.id, atMs: by.atMs };\n',
+    file: COOLDOWN,
+    find: '  f.lastRelease = { planId: plan.id, atMs };\n',
     replace: '',
   },
   {
     name: 'pause not folded',
-    file: EVOLVE,
-    find: 'else if (c.paused === null) c.paused = asked(event, at);',
-    replace: 'else if (c.paused === null && at < 0) c.paused = asked(event, at);',
+    file: CONTROLS,
+    find: 'else if (c.paused === null) c.paused = asked(draft, event, atMs);',
+    replace: 'else if (c.paused === null && atMs < 0) c.paused = asked(draft, event, atMs);',
   },
   {
     name: 'pause of all aggregates not folded',
-    file: EVOLVE,
-    find: 'else if (c.paused === null) c.paused = asked(event, at);',
-    replace: 'else if (c.paused === null && event.aggregate !== ALL) c.paused = asked(event, at);',
+    file: CONTROLS,
+    find: 'else if (c.paused === null) c.paused = asked(draft, event, atMs);',
+    replace: "else if (c.paused === null && event.aggregate !== '_all_') c.paused = asked(draft, event, atMs);",
   },
   {
     name: 'approval of an expired plan',
-    file: EVOLVE,
-    find: '      if (!approvalOf(plan, at).open) continue;\n      // Somebody',
-    replace: '      // Somebody',
+    file: PLANS,
+    find: '    if (!approvalOf(plan, atMs).open) continue;\n    // Somebody',
+    replace: '    // Somebody',
   },
   {
     name: 'result of another attempt taken for the one that runs',
-    file: EVOLVE,
-    find: 'if (task === undefined || task.end !== null || d.attempt < task.attempt) return;\n    // Only',
-    replace: 'if (task === undefined || task.end !== null) return;\n    // Only',
+    file: RESULTS,
+    find: 'if (task === undefined || task.end !== null || d.attempt < task.attempt) return;\n  // Only',
+    replace: 'if (task === undefined || task.end !== null) return;\n  // Only',
   },
   {
     name: 'operator quarantines left out of checkpoints',
@@ -458,7 +462,7 @@ export const bugs: readonly Bug[] = [
   {
     name: 'fold skips an event after a gap in time',
     file: EVOLVE,
-    find: "      case 'migration.started':\n        started(event, at);\n        break;",
-    replace: "      case 'migration.started':\n        if (at % 7 !== 0) started(event, at);\n        break;",
+    find: "    case 'migration.started':\n      started(draft, event, at);\n      break;",
+    replace: "    case 'migration.started':\n      if (at % 7 !== 0) started(draft, event, at);\n      break;",
   },
 ];

@@ -1,10 +1,9 @@
 import { defaultEngineOptions, type LogEvent, type StoredEvent } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
-import { absence } from './absence.ts';
 import { canonicalState, fromParts, toParts } from './checkpoint.ts';
 import { coolingDown } from './cooldown.ts';
 import { createFolder } from './evolve.ts';
-import { quarantined } from './quarantine.ts';
+import { absence, quarantined } from './quarantine.ts';
 import { aggregateState } from './state.ts';
 import { TEST_START_MS, testLog } from './testing.ts';
 

@@ -1,5 +1,7 @@
+/** The host breaker: the failures that hosts were at fault for. */
 import { type BreakerOptions, hostBreaker } from '@kronos/rules';
-import type { AggregateState } from './state.ts';
+import { append, type Draft, type Facts } from './draft.ts';
+import { type AggregateState, FORGET_HOST_FAILURE_MS, RECENT_HOST_FAILURES } from './state.ts';
 
 /** Until when (ms since the epoch) a host is excluded as a destination after failures, or null. */
 export const hostBroken = (
@@ -19,4 +21,14 @@ export function brokenHosts(
     const untilMs = hostBroken(state, host, nowMs, options);
     return untilMs === null ? [] : [{ host, untilMs }];
   });
+}
+
+/** An attempt failed, and the host was at fault. */
+export function hostFailed(draft: Draft, f: Facts, host: string, atMs: number): void {
+  const times = append(f.hostFailures.get(host), atMs, RECENT_HOST_FAILURES);
+  f.hostFailures = draft.put(f.hostFailures, host, times);
+}
+
+export function forgetHostFailures(draft: Draft, f: Facts, snapshotMs: number): void {
+  f.hostFailures = draft.drop(f.hostFailures, (times) => Math.max(...times) < snapshotMs - FORGET_HOST_FAILURE_MS);
 }

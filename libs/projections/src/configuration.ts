@@ -1,4 +1,7 @@
-import type { EngineOptions } from '@kronos/contracts';
+/** The options of planners: which are in force. */
+import type { EngineOptions, LogEventOf } from '@kronos/contracts';
+import { firstTime } from './controls.ts';
+import type { Draft } from './draft.ts';
 import type { AggregateState } from './state.ts';
 
 /** What decides whether the options of a planner are in force. */
@@ -53,4 +56,13 @@ export function standing({ configured }: Pick<AggregateState, 'configured'>, own
 function differing(a: EngineOptions, b: EngineOptions): (keyof EngineOptions)[] {
   const fields = [...new Set([...Object.keys(a), ...Object.keys(b)])].sort() as (keyof EngineOptions)[];
   return fields.filter((field) => JSON.stringify(a[field]) !== JSON.stringify(b[field]));
+}
+
+/** A planner wrote its options. */
+export function configured(draft: Draft, event: LogEventOf<'planner.configured'>, atMs: number): void {
+  const f = draft.facts(event.aggregate);
+  if (!firstTime(draft, f, event.id)) return;
+  const { plannerVersion, optionsDigest, options, startedAfter } = event.data;
+  const writer = startedAfter === undefined ? {} : { writer: { instance: event.by.instance, startedAfter } };
+  f.configured = { sequence: draft.sequence, atMs, plannerVersion, optionsDigest, options, ...writer };
 }

@@ -1,11 +1,20 @@
+/** The cooldowns of the aggregate and of VMs: releases and refusals of plans, and the end of the last move. */
 import type { EngineOptions } from '@kronos/contracts';
 import { type Cooldown, type CooldownFacts, aggregateCooldown as cooldown, instanceCooldown } from '@kronos/rules';
-import type { AggregateState } from './state.ts';
+import { append, type Draft, type Facts } from './draft.ts';
+import {
+  type AggregateState,
+  FORGET_EARLIER_RELEASE_MS,
+  FORGET_RELEASE_MS,
+  type PlanFacts,
+  RECENT_RELEASES,
+  type StepFacts,
+} from './state.ts';
 
-type Facts = Pick<AggregateState, 'lastRelease' | 'lastRefusal' | 'waiting' | 'plans'>;
+type Starts = Pick<AggregateState, 'lastRelease' | 'lastRefusal' | 'waiting' | 'plans'>;
 
 /** What can have started the cooldown of the aggregate. */
-export function cooldownFacts({ lastRelease, lastRefusal, waiting, plans }: Facts): CooldownFacts {
+export function cooldownFacts({ lastRelease, lastRefusal, waiting, plans }: Starts): CooldownFacts {
   const plan = waiting === null ? undefined : plans.get(waiting);
   return {
     lastRelease,
@@ -19,7 +28,7 @@ export function cooldownFacts({ lastRelease, lastRefusal, waiting, plans }: Fact
 
 /** The cooldown of the aggregate at that time, or null. */
 export const aggregateCooldown = (
-  state: Facts,
+  state: Starts,
   nowMs: number,
   options: Pick<EngineOptions, 'cooldownSeconds'>,
 ): Cooldown | null => cooldown(cooldownFacts(state), nowMs, options);
@@ -31,3 +40,19 @@ export const coolingDown = (
   nowMs: number,
   options: Pick<EngineOptions, 'instanceCooldownSeconds' | 'adaptiveCooldownFactor'>,
 ): number | null => instanceCooldown(state.vmReleases.get(serverId) ?? [], nowMs, options);
+
+/** A plan, or a part of one, is released. */
+export function releaseBegan(draft: Draft, f: Facts, plan: PlanFacts, steps: readonly StepFacts[], atMs: number): void {
+  for (const { serverId } of steps)
+    f.vmReleases = draft.put(f.vmReleases, serverId, append(f.vmReleases.get(serverId), atMs, RECENT_RELEASES));
+  f.lastRelease = { planId: plan.id, atMs };
+}
+
+export function forgetReleases(draft: Draft, f: Facts, snapshotMs: number): void {
+  f.vmReleases = draft.drop(f.vmReleases, (times) => Math.max(...times) < snapshotMs - FORGET_RELEASE_MS);
+  for (const [serverId, times] of f.vmReleases) {
+    const limitMs = Math.max(...times) - FORGET_EARLIER_RELEASE_MS;
+    const kept = times.filter((at) => at >= limitMs);
+    if (kept.length < times.length) f.vmReleases = draft.put(f.vmReleases, serverId, kept);
+  }
+}

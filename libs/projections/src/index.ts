@@ -1,16 +1,37 @@
-export * from './absence.ts';
-export * from './approvals.ts';
-export * from './breaker.ts';
-export * from './checkpoint.ts';
-export * from './configuration.ts';
-export * from './cooldown.ts';
-export * from './errors.ts';
-export * from './evolve.ts';
-export * from './identity.ts';
-export * from './inFlight.ts';
-export * from './quarantine.ts';
-export * from './remedy.ts';
-export * from './seed.ts';
-export * from './slots.ts';
-export * from './state.ts';
-export * from './upcast.ts';
+export { approvalOf, notAfterMs, undispatched, waitingPlan } from './approvals.ts';
+export { brokenHosts, hostBroken } from './breaker.ts';
+export { anchorOf, type CheckpointPart, canonicalState, fromParts, type Json, toParts } from './checkpoint.ts';
+export { type Standing, standing } from './configuration.ts';
+export { aggregateCooldown, cooldownFacts, coolingDown } from './cooldown.ts';
+export { createFolder, type Folder, fold, folding } from './evolve.ts';
+export {
+  type Contradiction,
+  contradiction,
+  describeContradiction,
+  type Installation,
+  inForce,
+  installationAt,
+  type LogIdentity,
+  SETTLE_MS,
+  STATEMENT_REMEDY,
+  type Witness,
+} from './identity.ts';
+export { inFlight, taskStatus } from './inFlight.ts';
+export { absence, type Quarantine, quarantined, quarantineFacts, quarantineTable } from './quarantine.ts';
+export { remedyOf, skipText } from './remedy.ts';
+export { type Cooldowns, emptyCooldowns, readCooldowns, seed } from './seed.ts';
+export { type AttemptToStart, mayStart, slotOf, slots } from './slots.ts';
+export {
+  type AggregateFacts,
+  type AggregateState,
+  type Asked,
+  aggregateState,
+  type DamagedMove,
+  type FinishedPlan,
+  initialLogState,
+  type LogState,
+  type PlanFacts,
+  type TaskFacts,
+  type UnreadableFact,
+  type VmFailure,
+} from './state.ts';

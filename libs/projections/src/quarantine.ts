@@ -1,8 +1,11 @@
-import type { EngineOptions } from '@kronos/contracts';
-import { type QuarantineFacts, quarantine, type Quarantine as RuledQuarantine } from '@kronos/rules';
-import type { AggregateState } from './state.ts';
+/** Quarantines of VMs: after final failures, and by operators. */
+import type { EngineOptions, LogEventOf, Reason } from '@kronos/contracts';
+import { type QuarantineFacts, quarantine, quarantines, type Quarantine as RuledQuarantine } from '@kronos/rules';
+import { asked, firstTime } from './controls.ts';
+import type { Draft, Facts } from './draft.ts';
+import { type AggregateState, FORGET_ABSENT_MS, FORGET_QUARANTINE_MS, type TaskFacts } from './state.ts';
 
-type Facts = Pick<AggregateState, 'vmFailures' | 'operatorQuarantines'>;
+type Causes = Pick<AggregateState, 'vmFailures' | 'operatorQuarantines'>;
 
 export type Quarantine = RuledQuarantine & {
   readonly serverId: string;
@@ -12,7 +15,7 @@ export type Quarantine = RuledQuarantine & {
 };
 
 /** What put a VM in quarantine. */
-export function quarantineFacts(state: Facts, serverId: string): QuarantineFacts[] {
+export function quarantineFacts(state: Causes, serverId: string): QuarantineFacts[] {
   const failure = state.vmFailures.get(serverId);
   const asked = state.operatorQuarantines.get(serverId);
   return [
@@ -23,7 +26,7 @@ export function quarantineFacts(state: Facts, serverId: string): QuarantineFacts
 
 /** Why and until when a VM is in quarantine, or null. */
 export function quarantined(
-  state: Facts,
+  state: Causes,
   serverId: string,
   nowMs: number,
   options: Pick<EngineOptions, 'instanceQuarantineSeconds'>,
@@ -39,10 +42,105 @@ export function quarantined(
 
 /** Every VM in quarantine, by server uuid. */
 export function quarantineTable(
-  state: Facts,
+  state: Causes,
   nowMs: number,
   options: Pick<EngineOptions, 'instanceQuarantineSeconds'>,
 ): Quarantine[] {
   const ids = new Set([...state.vmFailures.keys(), ...state.operatorQuarantines.keys()]);
   return [...ids].sort().flatMap((id) => quarantined(state, id, nowMs, options) ?? []);
+}
+
+/**
+ * Which VMs with a failed move are no longer among these servers, and which are again. What the log knows already is left
+ * out.
+ *
+ * @returns null when there is nothing to say
+ */
+export function absence(
+  state: Pick<AggregateState, 'vmFailures'>,
+  servers: readonly { readonly id: string }[],
+): { gone: string[]; back: string[] } | null {
+  if (state.vmFailures.size === 0) return null;
+  const there = new Set(servers.map(({ id }) => id));
+  const gone: string[] = [];
+  const back: string[] = [];
+  for (const [id, { absentSinceMs }] of state.vmFailures) {
+    if (there.has(id) === (absentSinceMs === null)) continue;
+    (absentSinceMs === null ? gone : back).push(id);
+  }
+  return gone.length + back.length === 0 ? null : { gone: gone.sort(), back: back.sort() };
+}
+
+/** A move of the VM failed for good. */
+export function vmFailed(
+  draft: Draft,
+  f: Facts,
+  task: TaskFacts,
+  failure: { readonly serverId: string; readonly errorType: string; readonly reason: Reason },
+  atMs: number,
+): void {
+  const { serverId, errorType, reason } = failure;
+  if (!quarantines(errorType)) return;
+  const { sequence } = draft;
+  const fact = { sequence, atMs, taskId: task.id, errorType, text: reason.text, absentSinceMs: null };
+  f.vmFailures = draft.put(f.vmFailures, serverId, fact);
+}
+
+/** A decision says which VMs with a failed move are absent. */
+export function absenceNoted(
+  draft: Draft,
+  f: Facts,
+  { gone, back }: { readonly gone: readonly string[]; readonly back: readonly string[] },
+  snapshotMs: number,
+): void {
+  const set = (serverId: string, absentSinceMs: number | null): void => {
+    const failure = f.vmFailures.get(serverId);
+    if (failure === undefined || (failure.absentSinceMs === null) === (absentSinceMs === null)) return;
+    f.vmFailures = draft.put(f.vmFailures, serverId, { ...failure, absentSinceMs });
+  };
+  for (const serverId of gone) set(serverId, snapshotMs);
+  for (const serverId of back) set(serverId, null);
+}
+
+export function quarantineAsked(draft: Draft, event: LogEventOf<'instance.quarantined'>, atMs: number): void {
+  const c = draft.controls(event.aggregate);
+  if (!firstTime(draft, c, event.id)) return;
+  const { serverId, seconds } = event.data;
+  c.operatorQuarantines = draft.put(c.operatorQuarantines, serverId, { ...asked(draft, event, atMs), seconds });
+}
+
+/** A VM is in one aggregate, so its release reaches the quarantine that was set for all of them too. */
+export function quarantineReleased(draft: Draft, event: LogEventOf<'instance.unquarantined'>): void {
+  if (!firstTime(draft, draft.controls(event.aggregate), event.id)) return;
+  const { serverId } = event.data;
+  if (draft.all.operatorQuarantines.has(serverId)) {
+    const c = draft.allFacts();
+    c.operatorQuarantines = draft.remove(c.operatorQuarantines, [serverId]);
+  }
+  for (const aggregate of draft.addressed(event.aggregate)) {
+    const current = draft.of(aggregate);
+    const known =
+      current?.operatorQuarantines.has(serverId) || current?.vmFailures.has(serverId) || current?.damaged.has(serverId);
+    if (!known) continue;
+    const f = draft.facts(aggregate);
+    f.operatorQuarantines = draft.remove(f.operatorQuarantines, [serverId]);
+    f.vmFailures = draft.remove(f.vmFailures, [serverId]);
+    f.damaged = draft.remove(f.damaged, [serverId]);
+  }
+}
+
+/** @param looked the decision looked at the servers of its snapshot, so it says which are back */
+export function forgetQuarantines(draft: Draft, f: Facts, snapshotMs: number, looked: boolean): void {
+  if (looked)
+    f.vmFailures = draft.drop(
+      f.vmFailures,
+      ({ absentSinceMs }) => absentSinceMs !== null && absentSinceMs <= snapshotMs - FORGET_ABSENT_MS,
+    );
+  const ended = (q: { readonly atMs: number; readonly seconds: number }): boolean =>
+    q.seconds >= 0 && q.atMs + q.seconds * 1000 < snapshotMs - FORGET_QUARANTINE_MS;
+  f.operatorQuarantines = draft.drop(f.operatorQuarantines, ended);
+  if ([...draft.all.operatorQuarantines.values()].some(ended)) {
+    const c = draft.allFacts();
+    c.operatorQuarantines = draft.drop(c.operatorQuarantines, ended);
+  }
 }

@@ -1,0 +1,24 @@
+/** Commands of people about an aggregate or all of them: pauses, and which commands were seen. */
+import type { Control, LogEventOf } from '@kronos/contracts';
+import type { Controls, Draft } from './draft.ts';
+import { type Asked, RECENT_COMMANDS } from './state.ts';
+
+/** What is kept of a command. */
+export function asked(draft: Draft, event: Control, atMs: number): Asked {
+  const { commandId, comment } = event.data;
+  return { sequence: draft.sequence, atMs, commandId, by: event.by.instance, comment };
+}
+
+/** True when the act is new; remembers it. */
+export function firstTime(draft: Draft, controls: Controls, id: string): boolean {
+  if (controls.seen.has(id)) return false;
+  controls.seen = draft.add(controls.seen, id, RECENT_COMMANDS);
+  return true;
+}
+
+export function paused(draft: Draft, event: LogEventOf<'aggregate.paused' | 'aggregate.resumed'>, atMs: number): void {
+  const c = draft.controls(event.aggregate);
+  if (!firstTime(draft, c, event.id)) return;
+  if (event.type === 'aggregate.resumed') c.paused = null;
+  else if (c.paused === null) c.paused = asked(draft, event, atMs);
+}

@@ -1,0 +1,34 @@
+/** Servers that a move left in ERROR. */
+import { type LogEventOf, moveEnd } from '@kronos/contracts';
+import type { Draft, Facts } from './draft.ts';
+import { RECENT_DAMAGED, type TaskFacts } from './state.ts';
+
+/** A move of the task ended. */
+export function moveEnded(
+  draft: Draft,
+  f: Facts,
+  task: TaskFacts,
+  event: LogEventOf<'migration.completed' | 'migration.failed'>,
+  atMs: number,
+): void {
+  const { serverId, serverName, from } = task.step;
+  if (moveEnd(event) !== 'damaged') {
+    if (event.type === 'migration.completed') f.damaged = draft.remove(f.damaged, [serverId]);
+    return;
+  }
+  const { planId, destination } = event.data;
+  const completed = event.type === 'migration.completed';
+  const damaged = {
+    sequence: draft.sequence,
+    atMs,
+    planId,
+    taskId: task.id,
+    serverId,
+    serverName,
+    from,
+    destination,
+    host: completed ? event.data.host : null,
+    reasons: completed ? event.data.warnings : [event.data.reason],
+  };
+  f.damaged = draft.putLast(f.damaged, serverId, damaged, RECENT_DAMAGED);
+}

@@ -1,0 +1,139 @@
+/** Decisions of the planner: what each said, and what it does to plans. */
+import { type LogEventOf, MAX_TIME_DIFFERENCE_MS, timeMs } from '@kronos/contracts';
+import { approvalOf } from './approvals.ts';
+import { forgetHostFailures } from './breaker.ts';
+import { forgetReleases } from './cooldown.ts';
+import type { Draft, Facts } from './draft.ts';
+import { close, putPlan, refuse, release } from './plans.ts';
+import { absenceNoted, forgetQuarantines } from './quarantine.ts';
+import type { PlanFacts, StepFacts } from './state.ts';
+import { unreadable } from './unreadable.ts';
+
+export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: number, storedAtMs: number): void {
+  const { aggregate, data: d } = event;
+  // A snapshot is older than its decision; a year that was made up must not keep later snapshots from being decided.
+  const snapshotMs = Math.min(timeMs(d.snapshotTime), storedAtMs + MAX_TIME_DIFFERENCE_MS);
+  const before = draft.of(aggregate)?.decided ?? null;
+  // Only a later snapshot is ever decided: anything else is a second event for the same act.
+  if (before !== null && (snapshotMs <= before.snapshotMs || before.recent.includes(d.snapshotId))) return;
+  const problem = wrongRelease(draft, event);
+  if (problem !== null) {
+    unreadable(draft, { aggregate, claimedType: event.type, claimedVersion: event.version, problem, remedy: 'skip' });
+    return;
+  }
+  const f = draft.facts(aggregate);
+  endWaiting(draft, f, snapshotMs, d.plan !== null, atMs);
+  if (d.absence !== undefined) absenceNoted(draft, f, d.absence, snapshotMs);
+  if (before !== null && hour(snapshotMs) > hour(before.snapshotMs))
+    forget(draft, f, snapshotMs, d.outcome !== 'gated');
+  f.decided = {
+    sequence: draft.sequence,
+    snapshotId: d.snapshotId,
+    recent: [...(before?.recent ?? []), d.snapshotId].slice(-DECIDED_KEPT),
+    snapshotMs,
+    cycle: d.cycle,
+    outcome: d.outcome,
+    release: d.release,
+    reason: d.reason,
+    before: d.before,
+  };
+  const sustained: Record<string, number> = {};
+  for (const p of d.before.policies) if (p.sustainedCycles > 0) sustained[p.policy] = p.sustainedCycles;
+  f.sustained = sustained;
+  if (d.plan !== null && (d.release === 'released' || d.release === 'proposed'))
+    begin(draft, f, d.plan, d.release, atMs);
+}
+
+/** Why a decision may not begin its plan as it says; null where it may. Nothing bypasses dry_run or approval. */
+function wrongRelease(draft: Draft, event: LogEventOf<'cycle.decided'>): string | null {
+  const { release } = event.data;
+  if (release !== 'released' && release !== 'proposed') return null;
+  const options = draft.of(event.aggregate)?.configured?.options;
+  // Without options nothing of the plan can start: the log does not say until when it may.
+  if (options === undefined) return null;
+  if (options.dryRun) return `the plan is ${release}, and the options on the log say dry_run`;
+  return release === 'released' && options.approval === 'manual'
+    ? 'the plan is released, and the options on the log demand approval'
+    : null;
+}
+
+/** The plan that waited for approval has expired by this snapshot, or makes room for a newer plan. */
+function endWaiting(draft: Draft, f: Facts, snapshotMs: number, planned: boolean, atMs: number): void {
+  const waiting = f.waiting === null ? undefined : f.plans.get(f.waiting);
+  if (waiting === undefined) return;
+  const { open, expiresAtMs } = approvalOf(waiting, snapshotMs);
+  if (!open) refuse(draft, f, waiting, 'expired', expiresAtMs);
+  else if (planned) close(draft, f, waiting, 'superseded', atMs);
+}
+
+/** Begins a plan: released at once, or proposed. */
+function begin(
+  draft: Draft,
+  f: Facts,
+  { id, steps }: NonNullable<LogEventOf<'cycle.decided'>['data']['plan']>,
+  how: 'released' | 'proposed',
+  atMs: number,
+): void {
+  const { sequence } = draft;
+  const proposed = steps.map(withoutWhy);
+  const options = f.configured?.options;
+  const plan: PlanFacts = {
+    id,
+    sequence,
+    decidedAtMs: atMs,
+    state: 'proposed',
+    approvalTtlSeconds: options?.approvalTtlSeconds ?? null,
+    planTtlSeconds: options?.planTtlSeconds ?? null,
+    proposed,
+    rejected: [],
+    release: null,
+    dispatched: null,
+    tasks: [],
+    completed: 0,
+    warned: 0,
+    failed: 0,
+    skipped: 0,
+  };
+  if (how === 'proposed') {
+    f.waiting = plan.id;
+    putPlan(draft, f, plan);
+  } else release(draft, f, plan, proposed, { sequence, atMs, approval: null });
+}
+
+/**
+ * Drops what can matter no more, by constants, once an hour of decided snapshots: every reader of the log drops the same
+ * at the same event.
+ */
+function forget(draft: Draft, f: Facts, snapshotMs: number, looked: boolean): void {
+  forgetReleases(draft, f, snapshotMs);
+  forgetHostFailures(draft, f, snapshotMs);
+  forgetQuarantines(draft, f, snapshotMs, looked);
+}
+
+/**
+ * Ids of decided snapshots that are remembered. One is taken again only within its cycle, or while its command waits for an
+ * answer: few snapshots come between.
+ */
+const DECIDED_KEPT = 32;
+
+const hour = (ms: number): number => Math.floor(ms / 3_600_000);
+
+/** Named one by one, which is several times faster than leaving one out; the type says when one is missing. */
+const withoutWhy = (s: Required<StepFacts>): StepFacts => ({
+  step: s.step,
+  taskId: s.taskId,
+  phase: s.phase,
+  parking: s.parking,
+  serverId: s.serverId,
+  serverName: s.serverName,
+  from: s.from,
+  to: s.to,
+  alternates: s.alternates,
+  dependsOn: s.dependsOn,
+  delaySeconds: s.delaySeconds,
+  groups: s.groups,
+  resources: s.resources,
+  ramMb: s.ramMb,
+  diskGb: s.diskGb,
+  weights: s.weights,
+});

@@ -1,0 +1,141 @@
+import { ALL } from '@kronos/contracts';
+import {
+  type AggregateFacts,
+  type AllFacts,
+  type ControlFacts,
+  initialAggregateFacts,
+  type LogState,
+} from './state.ts';
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+export type Facts = Writable<AggregateFacts>;
+export type Controls = Writable<ControlFacts>;
+
+/**
+ * A state that is being written: copy on write. Records and tables made since the last snapshot are written in place,
+ * because nobody else has seen them; all others are copied first. So an event costs what it touches, and a snapshot never
+ * changes.
+ */
+export class Draft {
+  /** Stream sequence of the event that is folded. */
+  sequence: number;
+  #all: AllFacts;
+  #aggregates: ReadonlyMap<string, AggregateFacts>;
+  #last: LogState;
+  #owned = new WeakSet<object>();
+
+  constructor(from: LogState) {
+    this.sequence = from.sequence;
+    this.#all = from.all;
+    this.#aggregates = from.aggregates;
+    this.#last = from;
+  }
+
+  /** The state now. It never changes afterwards. */
+  snapshot(): LogState {
+    if (this.#last.sequence !== this.sequence) {
+      this.#last = { sequence: this.sequence, all: this.#all, aggregates: this.#aggregates };
+      this.#owned = new WeakSet();
+    }
+    return this.#last;
+  }
+
+  /** What was said to all aggregates at once, to be read. */
+  get all(): AllFacts {
+    return this.#all;
+  }
+
+  /** The facts of an aggregate, to be read. */
+  of(aggregate: string): AggregateFacts | undefined {
+    return this.#aggregates.get(aggregate);
+  }
+
+  /** The aggregates that a command about a plan, a task or a VM concerns: it may be sent to all, and the id decides. */
+  addressed(aggregate: string): readonly string[] {
+    return aggregate === ALL ? [...this.#aggregates.keys()] : [aggregate];
+  }
+
+  /** The facts of an aggregate, to be written. */
+  facts(aggregate: string): Facts {
+    const current = this.#aggregates.get(aggregate);
+    if (current !== undefined && this.#owned.has(current)) return current;
+    const copy: Facts = { ...(current ?? initialAggregateFacts) };
+    this.#owned.add(copy);
+    const aggregates = this.#writable(this.#aggregates);
+    aggregates.set(aggregate, copy);
+    this.#aggregates = aggregates;
+    return copy;
+  }
+
+  /** What is said to all aggregates at once, to be written. */
+  allFacts(): Writable<AllFacts> {
+    if (!this.#owned.has(this.#all)) {
+      this.#all = { ...this.#all };
+      this.#owned.add(this.#all);
+    }
+    return this.#all;
+  }
+
+  /** What a command about one aggregate or about all of them states, to be written. */
+  controls(aggregate: string): Controls {
+    return aggregate === ALL ? this.allFacts() : this.facts(aggregate);
+  }
+
+  /** The table with one more entry, to be put in the place of the given one. */
+  put<K, V>(current: ReadonlyMap<K, V>, key: K, value: V): ReadonlyMap<K, V> {
+    const table = this.#writable(current);
+    table.set(key, value);
+    return table;
+  }
+
+  /** The table with the entry at its end, and without its oldest one when there are more than the limit. */
+  putLast<K, V>(current: ReadonlyMap<K, V>, key: K, value: V, limit: number): ReadonlyMap<K, V> {
+    const table = this.#writable(current);
+    table.delete(key);
+    table.set(key, value);
+    if (table.size > limit) {
+      const [oldest] = table.keys();
+      if (oldest !== undefined) table.delete(oldest);
+    }
+    return table;
+  }
+
+  /** The table without these entries. */
+  remove<K, V>(current: ReadonlyMap<K, V>, keys: readonly K[]): ReadonlyMap<K, V> {
+    const gone = keys.filter((key) => current.has(key));
+    if (gone.length === 0) return current;
+    const table = this.#writable(current);
+    for (const key of gone) table.delete(key);
+    return table;
+  }
+
+  /** The table without the entries that are to be dropped. */
+  drop<K, V>(current: ReadonlyMap<K, V>, drop: (value: V) => boolean): ReadonlyMap<K, V> {
+    const gone: K[] = [];
+    for (const [key, value] of current) if (drop(value)) gone.push(key);
+    return this.remove(current, gone);
+  }
+
+  /** The set with one more element, and without its oldest one when there are more than the limit. */
+  add<T>(current: ReadonlySet<T>, element: T, limit: number): ReadonlySet<T> {
+    const set = this.#owned.has(current) && current instanceof Set ? current : new Set(current);
+    this.#owned.add(set);
+    set.add(element);
+    if (set.size > limit) {
+      const [oldest] = set;
+      set.delete(oldest);
+    }
+    return set;
+  }
+
+  #writable<K, V>(current: ReadonlyMap<K, V>): Map<K, V> {
+    if (this.#owned.has(current) && current instanceof Map) return current;
+    const copy = new Map(current);
+    this.#owned.add(copy);
+    return copy;
+  }
+}
+
+/** The times with one more, the latest `limit` of them. */
+export const append = (times: readonly number[] | undefined, atMs: number, limit: number): readonly number[] =>
+  times === undefined ? [atMs] : [...times.slice(-(limit - 1)), atMs];

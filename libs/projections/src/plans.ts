@@ -1,0 +1,153 @@
+/** Plans from their proposal or release until all of their tasks have ended. */
+import type { LogEventOf } from '@kronos/contracts';
+import { approvalOf } from './approvals.ts';
+import { asked } from './controls.ts';
+import { releaseBegan } from './cooldown.ts';
+import type { Draft, Facts } from './draft.ts';
+import {
+  type FinishedPlan,
+  type PlanFacts,
+  type PlanRelease,
+  RECENT_PLANS,
+  type StepFacts,
+  type TaskFacts,
+} from './state.ts';
+import { tasksReleased } from './tasks.ts';
+
+export function putPlan(draft: Draft, f: Facts, plan: PlanFacts): void {
+  f.plans = draft.put(f.plans, plan.id, plan);
+}
+
+/** Makes tasks of the given steps. The plan's other steps are dropped. */
+export function release(draft: Draft, f: Facts, plan: PlanFacts, steps: readonly StepFacts[], by: PlanRelease): void {
+  tasksReleased(draft, f, plan, steps, by.atMs);
+  releaseBegan(draft, f, plan, steps, by.atMs);
+  if (f.waiting === plan.id) f.waiting = null;
+  putPlan(draft, f, { ...plan, state: 'released', release: by, proposed: [], tasks: steps.map((s) => s.taskId) });
+}
+
+/** Takes a plan and its tasks out of the state; people still see that it was there. */
+export function close(
+  draft: Draft,
+  f: Facts,
+  plan: PlanFacts,
+  outcome: FinishedPlan['outcome'],
+  endedAtMs: number,
+): void {
+  f.plans = draft.remove(f.plans, [plan.id]);
+  f.tasks = draft.remove(f.tasks, plan.tasks);
+  if (f.waiting === plan.id) f.waiting = null;
+  const finished: FinishedPlan = {
+    id: plan.id,
+    sequence: plan.sequence,
+    outcome,
+    decidedAtMs: plan.decidedAtMs,
+    releasedAtMs: plan.release?.atMs ?? null,
+    endedAtMs,
+    tasks: plan.tasks.length,
+    completed: plan.completed,
+    warned: plan.warned,
+    failed: plan.failed,
+    skipped: plan.skipped,
+  };
+  f.recentPlans = [...f.recentPlans.slice(-(RECENT_PLANS - 1)), finished];
+}
+
+/** A plan ended without a release. */
+export function refuse(draft: Draft, f: Facts, plan: PlanFacts, how: 'rejected' | 'expired', atMs: number): void {
+  f.lastRefusal = { planId: plan.id, atMs, how };
+  close(draft, f, plan, how, atMs);
+}
+
+/** A task ended: its plan counts it, and is over with its last one. */
+export function counted(
+  draft: Draft,
+  f: Facts,
+  task: TaskFacts,
+  count: 'completed' | 'failed' | 'skipped',
+  atMs: number,
+): void {
+  const plan = f.plans.get(task.planId);
+  if (plan === undefined) return;
+  const warned = plan.warned + (task.status === 'completed' && (task.end?.warnings.length ?? 0) > 0 ? 1 : 0);
+  const next = { ...plan, [count]: plan[count] + 1, warned };
+  putPlan(draft, f, next);
+  closeIfDone(draft, f, next, atMs);
+}
+
+function closeIfDone(draft: Draft, f: Facts, plan: PlanFacts, atMs: number): void {
+  const done = plan.completed + plan.failed + plan.skipped >= plan.tasks.length;
+  if (done && plan.dispatched !== null) close(draft, f, plan, 'done', atMs);
+}
+
+export function dispatched(draft: Draft, event: LogEventOf<'plan.dispatched'>, atMs: number): void {
+  const plan = draft.of(event.aggregate)?.plans.get(event.data.planId);
+  if (plan === undefined || plan.state !== 'released' || plan.dispatched !== null) return;
+  const f = draft.facts(event.aggregate);
+  const next = { ...plan, dispatched: { sequence: draft.sequence, atMs, tasks: event.data.tasks } };
+  putPlan(draft, f, next);
+  closeIfDone(draft, f, next, atMs);
+}
+
+export function approved(draft: Draft, event: LogEventOf<'plan.approved'>, atMs: number): void {
+  const { planId, steps: wanted } = event.data;
+  for (const aggregate of draft.addressed(event.aggregate)) {
+    const plan = draft.of(aggregate)?.plans.get(planId);
+    if (plan === undefined || plan.state !== 'proposed') continue;
+    if (!approvalOf(plan, atMs).open) continue;
+    // Somebody turned dry_run on while the plan waited.
+    if (draft.of(aggregate)?.configured?.options.dryRun !== false) continue;
+    const chosen = wanted === null ? plan.proposed : withDependencies(plan.proposed, wanted);
+    if (chosen.length === 0) continue;
+    const by = { sequence: draft.sequence, atMs, approval: asked(draft, event, atMs) };
+    release(draft, draft.facts(aggregate), plan, chosen, by);
+  }
+}
+
+export function rejected(draft: Draft, event: LogEventOf<'plan.rejected'>, atMs: number): void {
+  const { planId, steps: unwanted } = event.data;
+  for (const aggregate of draft.addressed(event.aggregate)) {
+    const plan = draft.of(aggregate)?.plans.get(planId);
+    if (plan === undefined || plan.state !== 'proposed') continue;
+    if (!approvalOf(plan, atMs).open) continue;
+    const gone = unwanted === null ? plan.proposed : withDependents(plan.proposed, unwanted);
+    if (gone.length === 0) continue;
+    const f = draft.facts(aggregate);
+    const proposed = plan.proposed.filter((step) => !gone.includes(step));
+    const numbers = [...plan.rejected, ...gone.map((s) => s.step)].sort((a, b) => a - b);
+    const next = { ...plan, proposed, rejected: numbers };
+    if (proposed.length === 0) refuse(draft, f, next, 'rejected', atMs);
+    else putPlan(draft, f, next);
+  }
+}
+
+/** The wanted steps and everything that they depend on, in step order. Steps that were rejected are not there to choose. */
+function withDependencies(steps: readonly StepFacts[], wanted: readonly number[]): readonly StepFacts[] {
+  const byTask = new Map(steps.map((s) => [s.taskId, s]));
+  return reached(steps, wanted, (step) => step.dependsOn.flatMap((id) => byTask.get(id) ?? []));
+}
+
+/** The unwanted steps and everything that depends on them. */
+function withDependents(steps: readonly StepFacts[], unwanted: readonly number[]): readonly StepFacts[] {
+  const dependents = new Map<string, StepFacts[]>();
+  for (const step of steps)
+    for (const id of step.dependsOn) {
+      const known = dependents.get(id);
+      if (known === undefined) dependents.set(id, [step]);
+      else known.push(step);
+    }
+  return reached(steps, unwanted, (step) => dependents.get(step.taskId) ?? []);
+}
+
+/** The steps of these numbers and all that follow from them, in step order; no chain is too long for it. */
+function reached(
+  steps: readonly StepFacts[],
+  numbers: readonly number[],
+  next: (step: StepFacts) => readonly StepFacts[],
+): readonly StepFacts[] {
+  const first = new Set(numbers);
+  const found = new Set(steps.filter((step) => first.has(step.step)));
+  // A set is iterated with what is added on the way.
+  for (const step of found) for (const other of next(step)) found.add(other);
+  return steps.filter((step) => found.has(step));
+}

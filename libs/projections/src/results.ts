@@ -1,0 +1,71 @@
+/** Results of attempts: how each ends its attempt or its task, and what else follows from it. */
+import { type LogEventOf, MAX_RETRY_WAIT_SECONDS, timeMs } from '@kronos/contracts';
+import { hostFailed } from './breaker.ts';
+import { moveEnded } from './damage.ts';
+import type { Draft, Facts } from './draft.ts';
+import { counted } from './plans.ts';
+import { vmFailed } from './quarantine.ts';
+import type { AttemptFailure, TaskEnd, TaskFacts } from './state.ts';
+import { putTask } from './tasks.ts';
+
+type Result = LogEventOf<'migration.completed' | 'migration.failed' | 'migration.skipped'>;
+
+export function ended(draft: Draft, event: Result, atMs: number): void {
+  const d = event.data;
+  const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
+  if (task === undefined || task.end !== null || d.attempt < task.attempt) return;
+  // Only an executor ends a started task, except that a planner ends one that an operator closed.
+  if (event.by.service === 'planner' && task.slot !== null && task.closeAsked === null) return;
+  const f = draft.facts(event.aggregate);
+  if (event.type === 'migration.failed') {
+    failed(draft, f, task, event, atMs);
+    return;
+  }
+  const end: TaskEnd = { sequence: draft.sequence, atMs, host: null, warnings: [] };
+  const { attempt, destination } = d;
+  const over = { ...task, slot: null, attempt, destination, end };
+  if (event.type === 'migration.skipped') {
+    finish(draft, f, { ...over, status: 'skipped' }, 'skipped', atMs);
+    return;
+  }
+  const { host, warnings } = event.data;
+  f.lastMoveEnd = { taskId: task.id, atMs };
+  moveEnded(draft, f, task, event, atMs);
+  finish(draft, f, { ...over, status: 'completed', end: { ...end, host, warnings } }, 'completed', atMs);
+}
+
+function failed(draft: Draft, f: Facts, task: TaskFacts, event: LogEventOf<'migration.failed'>, atMs: number): void {
+  const { sequence } = draft;
+  const { attempt, destination, errorType, reason, next, retryPending, hostAtFault, started } = event.data;
+  const final = !retryPending || next === null;
+  const lastFailure: AttemptFailure = { sequence, atMs, attempt, destination, errorType, reason, final };
+  moveEnded(draft, f, task, event, atMs);
+  if (task.slot !== null || started) f.lastMoveEnd = { taskId: task.id, atMs };
+  if (hostAtFault !== null) hostFailed(draft, f, hostAtFault, atMs);
+  if (!final) {
+    putTask(draft, f, {
+      ...task,
+      status: 'retryPending',
+      slot: null,
+      attempt: Math.max(next.attempt, attempt + 1),
+      destination: next.destination,
+      notBeforeMs: Math.min(timeMs(next.notBefore), atMs + MAX_RETRY_WAIT_SECONDS * 1000),
+      lastFailure,
+    });
+    return;
+  }
+  vmFailed(draft, f, task, event.data, atMs);
+  const end: TaskEnd = { sequence, atMs, host: null, warnings: [] };
+  finish(draft, f, { ...task, slot: null, attempt, destination, end, status: 'failed', lastFailure }, 'failed', atMs);
+}
+
+function finish(
+  draft: Draft,
+  f: Facts,
+  task: TaskFacts,
+  count: 'completed' | 'failed' | 'skipped',
+  atMs: number,
+): void {
+  putTask(draft, f, task);
+  counted(draft, f, task, count, atMs);
+}

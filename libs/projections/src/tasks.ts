@@ -1,0 +1,97 @@
+/** Tasks of released plans: what the log says about their attempts until they end. */
+import type { LogEventOf } from '@kronos/contracts';
+import { asked } from './controls.ts';
+import type { Draft, Facts } from './draft.ts';
+import type { PlanFacts, Slot, StepFacts, TaskFacts } from './state.ts';
+
+/** Makes tasks of the steps of a plan that is released. From here on they count: slots, cooldowns, moves in flight. */
+export function tasksReleased(
+  draft: Draft,
+  f: Facts,
+  plan: PlanFacts,
+  steps: readonly StepFacts[],
+  atMs: number,
+): void {
+  for (const step of steps)
+    putTask(draft, f, {
+      id: step.taskId,
+      planId: plan.id,
+      step,
+      status: 'waiting',
+      attempt: 1,
+      destination: step.to,
+      notBeforeMs: atMs + step.delaySeconds * 1000,
+      slot: null,
+      end: null,
+      lastFailure: null,
+      cancelAsked: null,
+      abortAsked: null,
+      closeAsked: null,
+    });
+}
+
+export function putTask(draft: Draft, f: Facts, task: TaskFacts): void {
+  f.tasks = draft.put(f.tasks, task.id, task);
+}
+
+export function started(draft: Draft, event: LogEventOf<'migration.started'>, atMs: number): void {
+  const d = event.data;
+  const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
+  if (task === undefined || task.end !== null) return;
+  if (d.attempt < task.attempt || (d.attempt === task.attempt && task.status === 'started')) return;
+  const slot: Slot = {
+    sequence: draft.sequence,
+    startedAtMs: atMs,
+    executor: event.by.instance,
+    attempt: d.attempt,
+    from: d.from,
+    destination: d.destination,
+    groups: d.groups,
+    newestMigrationId: d.newestMigrationId,
+    forced: d.forced,
+    ramMb: d.ramMb,
+    diskGb: d.diskGb,
+    migrationId: null,
+    requestId: null,
+    abortRefused: null,
+  };
+  const { attempt, destination } = d;
+  putTask(draft, draft.facts(event.aggregate), { ...task, status: 'started', attempt, destination, slot });
+}
+
+export function observed(draft: Draft, event: LogEventOf<'migration.observed'>): void {
+  const d = event.data;
+  const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
+  if (task === undefined || task.slot === null || task.slot.attempt !== d.attempt) return;
+  const { slot } = task;
+  const migrationId = slot.migrationId ?? d.migrationId;
+  const requestId = slot.requestId ?? d.requestId;
+  if (migrationId === slot.migrationId && requestId === slot.requestId) return;
+  putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...slot, migrationId, requestId } });
+}
+
+export function abortRefused(draft: Draft, event: LogEventOf<'migration.abortRefused'>, atMs: number): void {
+  const d = event.data;
+  const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
+  if (task === undefined || task.slot === null || task.slot.attempt !== d.attempt) return;
+  if (task.slot.abortRefused !== null) return;
+  const refused = { sequence: draft.sequence, atMs, status: d.status, text: d.text };
+  putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...task.slot, abortRefused: refused } });
+}
+
+const ASKED = {
+  'migration.cancelled': 'cancelAsked',
+  'migration.aborted': 'abortAsked',
+  'migration.closed': 'closeAsked',
+} as const;
+
+/** A person asked to end a task. The first command of each kind counts. */
+export function endAsked(draft: Draft, event: LogEventOf<keyof typeof ASKED>, atMs: number): void {
+  for (const aggregate of draft.addressed(event.aggregate)) {
+    const task = draft.of(aggregate)?.tasks.get(event.data.taskId);
+    if (task === undefined || task.end !== null) continue;
+    const field = ASKED[event.type];
+    if (task[field] !== null) continue;
+    putTask(draft, draft.facts(aggregate), { ...task, [field]: asked(draft, event, atMs) });
+  }
+}
