@@ -13,6 +13,12 @@ export type SmallKind = {
   readonly groups: number;
   /** Free memory of a host, as a share of what its VMs hold on average; null: not limited. */
   readonly slack: number | null;
+  /** Two zones, which no VM leaves if `restrictToAz`; else a fifth of the VMs is pinned to its zone. */
+  readonly zones?: 'restricted' | 'pins';
+  /** Hosts are of size 1, 2 or 3. */
+  readonly sizes?: boolean;
+  /** The last host is disabled: it takes nothing, and its VMs may leave. */
+  readonly disabled?: boolean;
 };
 
 export const smallKinds: readonly SmallKind[] = [
@@ -21,6 +27,12 @@ export const smallKinds: readonly SmallKind[] = [
   { name: '10x50', hosts: 10, vms: 50, policies: 2, quantum: 0, groups: 0, slack: null },
   { name: '5x20-3p', hosts: 5, vms: 20, policies: 3, quantum: 0, groups: 0, slack: null },
   { name: '5x20-rules', hosts: 5, vms: 20, policies: 2, quantum: 0, groups: 3, slack: 0.3 },
+  { name: '6x24-zones', hosts: 6, vms: 24, policies: 2, quantum: 0, groups: 0, slack: null, zones: 'restricted' },
+  { name: '6x24-pins', hosts: 6, vms: 24, policies: 2, quantum: 0, groups: 0, slack: null, zones: 'pins' },
+  { name: '5x20-sizes', hosts: 5, vms: 20, policies: 2, quantum: 0, groups: 0, slack: null, sizes: true },
+  { name: '6x24-disabled', hosts: 6, vms: 24, policies: 2, quantum: 0, groups: 0, slack: null, disabled: true },
+  { name: '5x20-groups', hosts: 5, vms: 20, policies: 2, quantum: 0, groups: 5, slack: null },
+  { name: '5x20-capacity', hosts: 5, vms: 20, policies: 2, quantum: 0, groups: 0, slack: 0.15 },
 ];
 
 export function smallCluster(kind: SmallKind, seed: number): ClusterFile {
@@ -46,11 +58,17 @@ export function smallCluster(kind: SmallKind, seed: number): ClusterFile {
     memMb: 1024 * (1 + Math.floor(random() * 8)),
     vcpus: 1 + Math.floor(random() * 4),
   }));
+  const pinned = vms.map(({ host }) =>
+    kind.zones === 'pins' && random() < 0.2 ? { pin: `zone${Number(host.slice('host'.length)) % 2}` } : {},
+  );
   let memory = 0;
   for (const vm of vms) memory += vm.memMb;
   const hosts = Array.from({ length: kind.hosts }, (_, h) => ({
     id: `host${h}`,
     ...(kind.slack === null ? {} : { memFreeMb: Math.round((kind.slack * memory) / kind.hosts) }),
+    ...(kind.zones === undefined ? {} : { az: `zone${h % 2}` }),
+    ...(kind.sizes === true ? { size: Array.from({ length: kind.policies }, () => 1 + (h % 3)) } : {}),
+    ...(kind.disabled === true && h === kind.hosts - 1 ? { status: 'disabled' as const } : {}),
   }));
   const groups: NonNullable<ClusterFile['groups']>[number][] = [];
   const ids = vms.map((_, v) => v);
@@ -65,7 +83,7 @@ export function smallCluster(kind: SmallKind, seed: number): ClusterFile {
     policies: Array.from({ length: kind.policies }, (_, p) => `p${p}`),
     weights: Array.from({ length: kind.policies }, () => 1),
     hosts,
-    vms,
+    vms: vms.map((vm, v) => ({ ...vm, ...pinned[v] })),
     groups,
   };
 }

@@ -6,11 +6,11 @@ import { optimum } from './optimum.ts';
 /**
  * Search and greedy beside the optimum that HiGHS proves, on small seeded clusters. Prints JSON.
  *
- *   node test/bench/quality.ts [--seeds 8] [--time-limit 60] [--kinds 5x20,10x50]
+ *   node test/bench/quality.ts [--seeds 10] [--time-limit 60] [--kinds 5x20,10x50]
  */
 const { values } = parseArgs({
   options: {
-    seeds: { type: 'string', default: '8' },
+    seeds: { type: 'string', default: '10' },
     'time-limit': { type: 'string', default: '60' },
     kinds: { type: 'string', default: smallKinds.map((kind) => kind.name).join(',') },
   },
@@ -18,7 +18,17 @@ const { values } = parseArgs({
 const budgets = [3, 5];
 const wanted = new Set(values.kinds.split(','));
 
-type Row = { kind: string; seed: number; budget: number; optimum: number; search: number; greedy: number; ms: number };
+type Row = {
+  kind: string;
+  seed: number;
+  budget: number;
+  before: number;
+  optimum: number;
+  search: number;
+  moves: number;
+  greedy: number;
+  ms: number;
+};
 const rows: Row[] = [];
 let unproven = 0;
 for (const kind of smallKinds) {
@@ -26,21 +36,24 @@ for (const kind of smallKinds) {
   for (let seed = 1; seed <= Number(values.seeds); seed++)
     for (const budget of budgets) {
       const file = smallCluster(kind, seed);
-      const best = await optimum(file, budget, Number(values['time-limit']));
+      const restrictToAz = kind.zones === 'restricted';
+      const best = await optimum(file, budget, Number(values['time-limit']), restrictToAz);
       if (!best.proven) {
         unproven++;
         continue;
       }
       const started = performance.now();
-      const search = planCluster(file, { maxMigrations: budget, planner: 'search' });
+      const search = planCluster(file, { maxMigrations: budget, restrictToAz, planner: 'search' });
       const ms = performance.now() - started;
-      const greedy = planCluster(file, { maxMigrations: budget, planner: 'greedy' });
+      const greedy = planCluster(file, { maxMigrations: budget, restrictToAz, planner: 'greedy' });
       rows.push({
         kind: kind.name,
         seed,
         budget,
+        before: search.before.combined,
         optimum: best.combined,
         search: search.after.combined,
+        moves: search.moves.length,
         greedy: greedy.after.combined,
         ms,
       });
@@ -58,6 +71,10 @@ function summary(of: readonly Row[], which: 'search' | 'greedy') {
     worstExcess: Math.max(...all),
   };
 }
+
+/** The cluster has an acceptable plan that gains, and the search made none. */
+const givenUp = rows.filter((row) => row.moves === 0 && row.optimum < row.before - 1e-6).length;
+const missed = rows.filter((row) => excess(row.search, row.optimum) >= 1e-6);
 
 const kinds = [...new Set(rows.map((row) => row.kind))].map((kind) => {
   const of = rows.filter((row) => row.kind === kind);
@@ -77,9 +94,11 @@ console.log(
       bench: 'quality',
       instances: rows.length,
       unproven,
+      givenUp,
       search: summary(rows, 'search'),
       greedy: summary(rows, 'greedy'),
       kinds,
+      missed,
     },
     null,
     2,
