@@ -14,8 +14,21 @@ const QUIET_CYCLES = 2;
 
 export type DemoOptions = { readonly keep?: boolean; readonly seed: number; readonly speed: number };
 
-/** Runs the demo on a terminal; the exit status. */
+/** Runs the demo on a terminal; the exit status. Its directory stays only where its logs explain a failure. */
 export async function demo(terminal: Terminal, options: DemoOptions): Promise<number> {
+  const stop = new AbortController();
+  process.once('SIGINT', () => stop.abort());
+  process.once('SIGTERM', () => stop.abort());
+  try {
+    return await onStage(terminal, options, stop.signal);
+  } catch (error) {
+    // Ctrl-C reaches every process of the demo, so anything may end before it is asked to.
+    if (stop.signal.aborted) return 1;
+    throw error;
+  }
+}
+
+async function onStage(terminal: Terminal, options: DemoOptions, stop: AbortSignal): Promise<number> {
   const problems: string[] = [];
   const [scorer = 0, planner = 0, executor = 0, ledger = 0] = await freePorts(4);
   const stage = await openStage({
@@ -24,9 +37,6 @@ export async function demo(terminal: Terminal, options: DemoOptions): Promise<nu
     say: (text) => terminal.out(`${text} ...\n`),
     onExit: (service, code) => problems.push(`the ${service} ended with status ${code}`),
   });
-  const stop = new AbortController();
-  process.once('SIGINT', () => stop.abort());
-  process.once('SIGTERM', () => stop.abort());
   const prometheus = createPrometheus({ url: stage.prometheusUrl, maxRetries: 1 });
   let code = 1;
   try {
@@ -38,11 +48,11 @@ export async function demo(terminal: Terminal, options: DemoOptions): Promise<nu
         `console: http://127.0.0.1:${ledger}/\nin another terminal: export KRONOS_CONFIG=${stage.configFile}\n                     npm run kronos -- status\n`,
       );
     terminal.out('\n');
-    code = await watch(terminal, options, stage, prometheus, problems, stop.signal);
+    code = await watch(terminal, options, stage, prometheus, problems, stop);
     return code;
   } finally {
     await prometheus.close();
-    await stage.close({ keepFiles: code !== 0 });
+    await stage.close({ keepFiles: code !== 0 && !stop.aborted });
   }
 }
 
@@ -76,7 +86,7 @@ async function watch(
     const measured = await measure(prometheus);
     scene = { ...scene, ...measured };
     screen.refresh(scene, elapsed());
-    if (problems[0] !== undefined) {
+    if (problems[0] !== undefined && !stop.aborted) {
       screen.finish();
       terminal.err(`\nThe demo failed: ${problems[0]}; see its log in ${stage.directory}/logs.\n`);
       return 1;
