@@ -742,10 +742,6 @@ describe('three replicas', () => {
     await bed.finals(tasks, 60_000);
     const results = await bed.results();
     expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
-    const starters = new Set(
-      results.map(({ event }) => (event.type === 'migration.started' ? event.by.instance : 'a')),
-    );
-    expect(starters.size).toBeGreaterThan(1);
     // The caps were all reached: one less of each, and the same measurement says so.
     const less = breaches(bed.sim, results, tasks, {
       maxConcurrentMigrations: caps.maxConcurrentMigrations - 1,
