@@ -181,6 +181,7 @@ const WRITERS: Readonly<Record<string, readonly [family: string, writers: readon
   'log.seen': ['ledger', ['ledger']],
   'service.reported': ['services', ['scorer', 'planner', 'executor', 'ledger']],
   'installation.created': ['controls', ['provisioner']],
+  'event.skipped': ['custody', ['custodian']],
 };
 const OPERATOR = ['operator', 'custodian'];
 /** Events that may only be stored on the state that they were made on. */
@@ -202,6 +203,9 @@ const LOOK_MS = 120_000;
 /** By a clock that is wrong nothing is decided or started. An event may be made long before it can be stored. */
 const FAST_MS = 30_000;
 const SLOW_MS = 1_000_000;
+
+/** An event's time counts up to this far from the server's stamp. */
+const MAX_TIME_DIFFERENCE_MS = 60_000;
 
 const decoder = new TextDecoder();
 
@@ -266,6 +270,13 @@ export class Checker {
   }
 
   // ---------------------------------------------------------------- the log
+
+  /** A message that must have no effect. */
+  forged(stream: string, { subject, sequence }: StoredMessage): void {
+    if (stream === 'KRONOS_LOG') this.#logEnd = sequence;
+    this.#lastOfSubject.set(subject, sequence);
+    this.#count('forged');
+  }
 
   stored(stream: string, message: StoredMessage): void {
     if (!message.subject.startsWith('kronos.')) return;
@@ -609,6 +620,8 @@ export class Checker {
   }
 
   #ended(sequence: number, ms: number, { type, time, data }: Body): void {
+    // The result of a message on the work queue that is no task.
+    if (data.errorType === 'DeadLetter' && data.taskId.startsWith('unreadable-')) return;
     const task = this.#tasks.get(data.taskId);
     if (task === undefined) {
       this.breach('unasked', `${data.taskId} ended (${sequence}) and was never released`);
@@ -644,8 +657,11 @@ export class Checker {
     task.finalSequence = sequence;
     task.finalMs = ms;
     this.#count('finals');
-    if (type === 'migration.failed' && QUARANTINING.has(data.errorType) && this.#rules.quarantineMs > 0)
-      this.#quarantines.set(task.serverId, { sequence, ms, untilMs: ms + this.#rules.quarantineMs });
+    if (type === 'migration.failed' && QUARANTINING.has(data.errorType) && this.#rules.quarantineMs > 0) {
+      // The writer's clock counts as far as the server's bears it out.
+      const fromMs = Math.min(Math.max(Date.parse(time), ms - MAX_TIME_DIFFERENCE_MS), ms);
+      this.#quarantines.set(task.serverId, { sequence, ms, untilMs: fromMs + this.#rules.quarantineMs });
+    }
   }
 
   /** Whether Nova has taken the request and has no migration for it yet. */

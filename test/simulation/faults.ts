@@ -30,8 +30,12 @@ export interface Stage {
   command(type: string, aggregate: string, data: object): void;
   /** Publishes a task message again that was published before, under another id: the newest, or any of the last. */
   repeatTask(which: 'newest' | Chance): void;
-  /** Stores an empty message on the log, which no reader understands; returns its sequence. */
-  garble(aggregate: string): number;
+  /** Stores an empty message on the log, which no reader understands; a custodian skips it later. */
+  garble(aggregate: string, skippedAfterMs: number): void;
+  /** A stream takes nothing for a while. */
+  fill(stream: string, ms: number): void;
+  /** A user of NATS publishes something that it may publish and must not have written; a custodian skips it later. */
+  forge(chance: Chance): void;
   /** Tasks without a final result, and plans that wait for approval. */
   openTasks(): readonly string[];
   after(ms: number, act: () => void): void;
@@ -309,6 +313,28 @@ export const kinds: Readonly<Record<string, Kind>> = {
     act: (stage, chance) =>
       stage.command('evaluation.requested', chance.pick([...stage.aggregates, '_all_']), { purpose: 'evaluate' }),
   },
+  'skew-large': {
+    perDay: 4,
+    act(stage, chance) {
+      const process = anyProcess(stage, chance);
+      stage.skew(process, chance.pick([-1, 1]) * seconds(chance, 60, 3600));
+      stage.after(seconds(chance, 30, 3600), () => stage.skew(process, 0));
+    },
+  },
+  'stream-full': {
+    perDay: 4,
+    act(stage, chance) {
+      const stream = chance.pick([
+        'KRONOS_LOG',
+        'KRONOS_LOG',
+        'KRONOS_SNAPSHOTS',
+        'KRONOS_MIGRATIONS',
+        'KRONOS_CHECKPOINTS',
+      ]);
+      stage.fill(stream, seconds(chance, 1, 600));
+    },
+  },
+  forged: { perDay: 12, act: (stage, chance) => stage.forge(chance) },
   'task-repeated': { perDay: 20, act: (stage, chance) => stage.repeatTask(chance) },
   // Two deliveries of one attempt, which wait for the same place.
   'task-doubled': {
@@ -336,13 +362,7 @@ export const kinds: Readonly<Record<string, Kind>> = {
   },
   'log-garbled': {
     perDay: 4,
-    act(stage, chance) {
-      const aggregate = chance.pick(stage.aggregates);
-      const sequence = stage.garble(aggregate);
-      stage.after(seconds(chance, 10, 1200), () =>
-        stage.command('event.skipped', aggregate, { sequence, through: sequence }),
-      );
-    },
+    act: (stage, chance) => stage.garble(chance.pick(stage.aggregates), seconds(chance, 10, 1200)),
   },
 };
 

@@ -1,4 +1,6 @@
 /** `npm run simulate -- --seed N --days 7`: one run of the simulation, or several seeds one after the other. */
+import { fork } from 'node:child_process';
+import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { type Asked, defaultAsked } from './options.ts';
 import type { Report } from './simulation.ts';
@@ -6,7 +8,8 @@ import type { Report } from './simulation.ts';
 const HELP = `Run Kronos in a simulation: virtual time, faults and orders drawn from a seed.
 
   --seed N          first seed (1)
-  --seeds N         number of seeds, one after the other (1)
+  --seeds N         number of seeds (1)
+  --jobs N          seeds run at once (as many as there are cores); with --until-breach: 1
   --days N          simulated days, fractions allowed (1)
   --aggregates N    host aggregates (1)
   --hosts N         hosts (10)
@@ -22,48 +25,81 @@ const HELP = `Run Kronos in a simulation: virtual time, faults and orders drawn 
   --json            print the report as JSON
 `;
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string' },
-    seeds: { type: 'string' },
-    days: { type: 'string' },
-    aggregates: { type: 'string' },
-    hosts: { type: 'string' },
-    vms: { type: 'string' },
-    replicas: { type: 'string' },
-    trouble: { type: 'string' },
-    faults: { type: 'string' },
-    shrink: { type: 'boolean' },
-    'go-on': { type: 'boolean' },
-    log: { type: 'boolean' },
-    verbose: { type: 'boolean' },
-    json: { type: 'boolean' },
-    bug: { type: 'string' },
-    'until-breach': { type: 'boolean' },
-    help: { type: 'boolean' },
-  },
-});
+function refuse(problem: string): never {
+  process.stderr.write(`simulate: ${problem}; --help lists the options\n`);
+  process.exit(2);
+}
+
+const options = {
+  seed: { type: 'string' },
+  seeds: { type: 'string' },
+  days: { type: 'string' },
+  aggregates: { type: 'string' },
+  hosts: { type: 'string' },
+  vms: { type: 'string' },
+  replicas: { type: 'string' },
+  trouble: { type: 'string' },
+  faults: { type: 'string' },
+  shrink: { type: 'boolean' },
+  'go-on': { type: 'boolean' },
+  log: { type: 'boolean' },
+  verbose: { type: 'boolean' },
+  json: { type: 'boolean' },
+  bug: { type: 'string' },
+  'until-breach': { type: 'boolean' },
+  jobs: { type: 'string' },
+  /** Set by the process that runs several seeds at once. */
+  apart: { type: 'boolean' },
+  help: { type: 'boolean' },
+} as const;
+
+function read() {
+  try {
+    return parseArgs({ options }).values;
+  } catch (error) {
+    // What Node adds about arguments that begin with a dash does not apply: there are none.
+    return refuse(
+      error instanceof Error ? (/^.*?(?=\.?(?:\n| To specify|$))/.exec(error.message)?.[0] ?? '') : String(error),
+    );
+  }
+}
+const values = read();
 if (values.help === true) {
   process.stdout.write(HELP);
   process.exit(0);
 }
 
 function number(
-  name: 'seed' | 'seeds' | 'days' | 'aggregates' | 'hosts' | 'vms' | 'replicas' | 'trouble',
+  name: 'seed' | 'seeds' | 'days' | 'aggregates' | 'hosts' | 'vms' | 'replicas' | 'trouble' | 'jobs',
   or: number,
 ): number {
   const text = values[name];
   if (text === undefined) return or;
   const value = Number(text);
-  if (!Number.isFinite(value) || value <= 0) {
-    process.stderr.write(`simulate: --${name} ${text} is not a number above 0\n`);
-    process.exit(2);
-  }
+  if (!Number.isFinite(value) || value <= 0) refuse(`--${name} ${text} is not a number above 0`);
+  if (name !== 'days' && name !== 'trouble' && !Number.isInteger(value))
+    refuse(`--${name} ${text} is not a whole number`);
   return value;
 }
 
+function faultsOf(text: string | undefined): ReadonlySet<number> | null {
+  if (text === undefined) return null;
+  if (text === 'none') return new Set();
+  const numbers = text.split(',').map(Number);
+  if (!numbers.every((each) => Number.isInteger(each) && each >= 0))
+    refuse(`--faults ${text} is neither a list of numbers such as 12,40 nor "none"`);
+  return new Set(numbers);
+}
+
 // The modules under test are loaded after the bug is planted.
-if (values.bug !== undefined) (await import('./plant.ts')).plant(values.bug);
+if (values.bug !== undefined) {
+  const { plant } = await import('./plant.ts');
+  try {
+    plant(values.bug);
+  } catch (error) {
+    refuse(error instanceof Error ? error.message : String(error));
+  }
+}
 const { simulate } = await import('./simulation.ts');
 const { EPOCH_MS } = await import('./world.ts');
 
@@ -75,10 +111,7 @@ const asked: Asked = {
   vms: number('vms', defaultAsked.vms),
   replicas: number('replicas', defaultAsked.replicas),
   trouble: values.trouble === undefined ? null : number('trouble', 1),
-  only:
-    values.faults === undefined
-      ? null
-      : new Set(values.faults === 'none' ? [] : values.faults.split(',').map((each) => Number(each))),
+  only: faultsOf(values.faults),
   verbose: values.verbose === true,
 };
 
@@ -94,14 +127,14 @@ const reproduce = (one: Asked): string =>
 async function shrink(report: Report): Promise<Asked> {
   const [first] = report.breaches;
   if (first === undefined) return report.asked;
+  const base = report.asked;
+  // What comes after the breach has no part in it; a breach of liveness is found at the end.
   let kept = report.faults.filter((fault) => EPOCH_MS + fault.atMs <= first.atMs).map((fault) => fault.number);
-  const days = Math.min(report.asked.days, (first.atMs - EPOCH_MS) / 86_400_000 + 0.01);
-  const base = first.rule === 'liveness' ? report.asked : { ...report.asked, days: report.asked.days };
-  void days;
   const breaks = async (numbers: readonly number[]): Promise<boolean> => {
     const { breaches } = await simulate({ ...base, only: new Set(numbers) }, { stopAtBreach: true });
     return breaches.some(({ rule }) => rule === first.rule);
   };
+  if (await breaks([])) return { ...base, only: new Set() };
   let parts = 2;
   while (kept.length > 1 && parts <= kept.length) {
     const size = Math.ceil(kept.length / parts);
@@ -122,11 +155,12 @@ async function shrink(report: Report): Promise<Asked> {
   return { ...base, only: new Set(kept) };
 }
 
-let failed = 0;
 const seeds = number('seeds', 1);
-for (let seed = asked.seed; seed < asked.seed + seeds; seed++) {
+
+/** Runs one seed; gives whether nothing was broken. */
+async function run(seed: number): Promise<boolean> {
   const one = { ...asked, seed };
-  const quiet = values.json === true || seeds > 1;
+  const quiet = values.json === true || seeds > 1 || values.apart === true;
   const report = await simulate(one, {
     stopAtBreach: values['go-on'] !== true,
     onBreach: (breach) => process.stdout.write(`BREACH ${breach.rule} (${when(breach.atMs)}): ${breach.text}\n`),
@@ -150,11 +184,54 @@ for (let seed = asked.seed; seed < asked.seed + seeds; seed++) {
       `seed ${seed}: ${report.breaches.length} breaches, ${report.messages} messages, digest ${report.digest.slice(0, 16)}, ${report.cpuSeconds.toFixed(1)} s CPU\n`,
     );
   }
-  if (report.breaches.length > 0) {
+  if (report.breaches.length === 0) return true;
+  if (values['until-breach'] === true) return false;
+  process.stdout.write(`reproduce: ${reproduce(one)}\n`);
+  if (values.shrink === true) process.stdout.write(`shrunk: ${reproduce(await shrink(report))}\n`);
+  return false;
+}
+
+/** Runs seeds in processes of their own, several at once; their output comes in the order of the seeds. */
+async function runApart(jobs: number): Promise<number> {
+  const others = process.argv.slice(2);
+  let failed = 0;
+  let next = asked.seed;
+  let shown = asked.seed;
+  const outputs = new Map<number, string>();
+  const one = (seed: number): Promise<void> =>
+    new Promise((resolve, reject) => {
+      // The last one of an option counts.
+      const args = [...others, '--seed', String(seed), '--seeds', '1', '--apart'];
+      const child = fork(import.meta.filename, args, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
+      let output = '';
+      child.stdout?.on('data', (chunk: Buffer) => {
+        output += chunk.toString();
+      });
+      child.on('error', reject);
+      child.on('close', (code) => {
+        if (code !== 0) failed++;
+        outputs.set(seed, code === 0 || code === 1 ? output : `${output}seed ${seed}: ended with ${code}\n`);
+        for (let text = outputs.get(shown); text !== undefined; text = outputs.get(++shown)) {
+          process.stdout.write(text);
+          outputs.delete(shown);
+        }
+        resolve();
+      });
+    });
+  const lane = async (): Promise<void> => {
+    while (next < asked.seed + seeds) await one(next++);
+  };
+  await Promise.all(Array.from({ length: jobs }, lane));
+  return failed;
+}
+
+let failed = 0;
+const jobs = Math.min(seeds, values['until-breach'] === true ? 1 : number('jobs', availableParallelism()));
+if (jobs > 1) failed = await runApart(jobs);
+else
+  for (let seed = asked.seed; seed < asked.seed + seeds; seed++) {
+    if (await run(seed)) continue;
     failed++;
     if (values['until-breach'] === true) break;
-    process.stdout.write(`reproduce: ${reproduce(one)}\n`);
-    if (values.shrink === true) process.stdout.write(`shrunk: ${reproduce(await shrink(report))}\n`);
   }
-}
 process.exit(failed === 0 ? 0 : 1);

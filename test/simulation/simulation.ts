@@ -1,7 +1,7 @@
 /** One run: a cloud, its NATS, several of each service, what goes wrong, and who watches. */
 import { createHash } from 'node:crypto';
 import { Secret, storageLimits } from '@kronos/config';
-import { messageId, subject } from '@kronos/contracts';
+import { messageId, streamNames, subject } from '@kronos/contracts';
 import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
 import { openSim } from '@kronos/simcloud';
 import { headers } from '@nats-io/transport-node';
@@ -9,6 +9,7 @@ import { audit } from './audit.ts';
 import { Chance } from './chance.ts';
 import { type Breach, Checker, type CloudMigration, type CloudRecord } from './checker.ts';
 import { drawFaults, type Fault, kinds, type Stage } from './faults.ts';
+import { FORGED, forge } from './forgery.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
 import { type Asked, type Drawn, draw, settingOf } from './options.ts';
 import { type Running, type ServiceName, type Site, serviceNames, startService } from './services.ts';
@@ -99,6 +100,8 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   let messages = 0;
   const published: { readonly subject: string; readonly data: Uint8Array }[] = [];
   const openTasks = new Set<string>();
+  /** The last stored message of each type. */
+  const seen = new Map<string, StoredMessage>();
   /** Who waits for the next event of a type. */
   const awaited = new Map<string, ((process: string) => void)[]>();
   const kronosRequests = new Set<string>();
@@ -169,6 +172,11 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     digest.update(`${stream} ${message.sequence} ${message.subject} ${message.storedAt}\n`);
     digest.update(message.data);
     if (stream === 'KRONOS_LOG') logEnd = message.sequence;
+    if (message.headers?.get('Nats-Msg-Id').startsWith(FORGED) === true) {
+      checker.forged(stream, message);
+      return;
+    }
+    if (message.subject.startsWith('kronos.')) seen.set(parsed(message).type, message);
     if (stream === 'KRONOS_MIGRATIONS') {
       if (published.length > 500) published.shift();
       published.push({ subject: message.subject, data: message.data });
@@ -280,11 +288,22 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     const data = body === null ? new Uint8Array() : encoder.encode(JSON.stringify(body));
     server.receive(nobody, { subject: to, data, headers: h, reply: undefined });
   };
+  /** Forged events of the log that no custodian has skipped yet: sequence -> aggregate. */
+  const unskipped = new Map<number, string>();
+  const skip = (sequence: number): void => {
+    const aggregate = unskipped.get(sequence);
+    if (aggregate === undefined) return;
+    const log = server.stream('KRONOS_LOG');
+    const before = log?.last;
+    command('event.skipped', aggregate, { sequence, through: sequence });
+    if (log?.last === before) world.after(60_000, () => skip(sequence));
+    else unskipped.delete(sequence);
+  };
   const command: Stage['command'] = (type, aggregate, data) => {
     const commandId = `c${++commands}`;
     const id = messageId.control(commandId);
     publish(
-      subject('controls', aggregate),
+      subject(type === 'event.skipped' ? 'custody' : 'controls', aggregate),
       {
         type,
         version: 1,
@@ -369,9 +388,35 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       if (one === undefined) return;
       publish(one.subject, JSON.parse(new TextDecoder().decode(one.data)) as object, `again-${++repeated}`);
     },
-    garble(aggregate) {
+    garble(aggregate, skippedAfterMs) {
+      const before = logEnd;
       publish(subject('controls', aggregate), null, `garbled-${++repeated}`);
-      return logEnd;
+      if (logEnd === before) return;
+      const sequence = logEnd;
+      unskipped.set(sequence, aggregate);
+      world.after(skippedAfterMs, () => skip(sequence));
+    },
+    fill(name, ms) {
+      const stream = server.stream(name);
+      if (stream === undefined) return;
+      stream.full = true;
+      world.after(ms, () => {
+        stream.full = false;
+      });
+    },
+    forge(own) {
+      const { family, body } = forge(own, seen);
+      const aggregate = own.pick(aggregates);
+      const log = server.stream('KRONOS_LOG');
+      const before = log?.last ?? 0;
+      const h = headers();
+      h.set('Nats-Msg-Id', `${FORGED}${own.int(0, 1e9)}`);
+      const nobody = { listens: () => false, send: () => undefined };
+      server.receive(nobody, { subject: subject(family, aggregate), data: body, headers: h, reply: undefined });
+      const last = log?.last ?? 0;
+      if (last === before) return;
+      unskipped.set(last, aggregate);
+      world.after(own.exponential(300_000), () => skip(last));
     },
     openTasks: () => [...openTasks],
     after: (ms, act) => void world.after(ms, act),
@@ -438,6 +483,11 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     nats.calm();
     cloudNetwork.calm();
     sim.act({ act: 'mendAll' });
+    for (const name of Object.values(streamNames)) {
+      const stream = server.stream(name);
+      if (stream !== undefined) stream.full = false;
+    }
+    for (const sequence of [...unskipped.keys()]) skip(sequence);
     for (const slot of slots) {
       const { process } = slot;
       if (process === null) continue;

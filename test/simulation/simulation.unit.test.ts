@@ -18,7 +18,7 @@ it('another seed gives another log', async () => {
 });
 
 // `npm run simulate -- --seed N --days 0.04 --hosts 5 --vms 20` runs one of them again.
-it.each([1, 2, 3, 4, 5, 6])('nothing that must always hold is broken with seed %i', async (seed) => {
+it.each([1, 2, 3, 4])('nothing that must always hold is broken with seed %i', async (seed) => {
   const { breaches } = await simulate({ ...short, seed }, { stopAtBreach: true });
   expect(breaches.map(({ rule, text }) => `${rule}: ${text}`)).toEqual([]);
 });

@@ -64,6 +64,8 @@ export class Stream {
   readonly created: string;
   last = 0;
   bytes = 0;
+  /** There is no room on the server's disk: nothing is stored. */
+  full = false;
   #first = 1;
   readonly #messages = new Map<number, StoredMessage>();
   readonly #bySubject = new Map<string, number[]>();
@@ -121,6 +123,8 @@ export class Stream {
     if (known) return known;
 
     const message: StoredMessage = { sequence: this.last + 1, subject, headers, data, storedAt: nowMs };
+    if (this.full)
+      return { stored: null, ack: refusal(503, apiCodes.storeFailed, 'insufficient storage resources available') };
     const { max_bytes: maxBytes, discard } = this.settings;
     if (maxBytes > 0 && this.bytes + sizeOf(message) > maxBytes) {
       if (discard === 'new') return { stored: null, ack: refusal(503, apiCodes.storeFailed, 'maximum bytes exceeded') };
