@@ -273,6 +273,25 @@ describe('a change of the archive is found:', () => {
     }
   });
 
+  it('a file of another archive that is whole in itself', async () => {
+    await write(1, 30);
+    const [, name = ''] = await names();
+    const own = dir;
+    dir = await mkdtemp(join(tmpdir(), 'kronos-archive-'));
+    const archive = await openArchive(dir, { maxFileBytes: 1000 });
+    const edited = events(1, 30).map((one) => {
+      const text = new TextDecoder().decode(one.data);
+      return { ...one, data: new TextEncoder().encode(one.sequence < 4 ? text : text.replace('Größe', 'Gräße')) };
+    });
+    for (const one of edited) await archive.write([one]);
+    await archive.close();
+    const other = await readFile(join(dir, name));
+    await rm(dir, { recursive: true });
+    dir = own;
+    await writeFile(join(dir, name), other);
+    await broken(/: the file before it has the digest sha256:\w+, and it names sha256:\w+: one of the two was changed/);
+  });
+
   it('the beginning of another archive', async () => {
     await write(1, 30);
     const [first = '', second = ''] = await names();
