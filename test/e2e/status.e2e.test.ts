@@ -15,7 +15,7 @@ type Shown = { well: boolean; alarms: Alarm[]; exit: number };
 /** What `kronos status --json` says about an installation now. */
 async function statusOf(world: World): Promise<Shown> {
   const { status, out, err } = await kronos(['status', '--json'], {
-    nowMs: Date.now(),
+    nowMs: Date.now,
     env: { KRONOS_CONFIG: world.stage.configFile },
   });
   if (out === '') throw new Error(err);

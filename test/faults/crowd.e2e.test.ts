@@ -67,7 +67,7 @@ it('nats-server restarted in the middle of 50 running moves: nothing is lost, no
     return { server: `h${from}-${1 + Math.floor(i / 10)}`, from: `h${from}`, to: `h${(from % 10) + 1}` };
   });
   for (const { server } of moves)
-    bed.sim.act({ act: 'faultServer', server, fault: { kind: 'slow', seconds: 120, times: 1 } });
+    bed.sim.act({ act: 'faultServer', server, fault: { kind: 'slow', seconds: 300, times: 1 } });
   for (let i = 0; i < 2; i += 1) start(scene, { caps: wide });
   const tasks = await bed.release(moves);
   const begun = async (): Promise<number> =>
@@ -76,7 +76,7 @@ it('nats-server restarted in the middle of 50 running moves: nothing is lost, no
   await nats.kill();
   const underWay = bed.sim.migrations().filter(({ status }) => status !== 'completed').length;
   await nats.restart();
-  const finals = await bed.finals(tasks, 150_000);
+  const finals = await bed.finals(tasks, 280_000);
   expect(underWay).toBeGreaterThan(25);
   expect(new Set(finals.map((final) => final.type))).toEqual(new Set(['migration.completed']));
   expect(breaches(bed.sim, await bed.results(), tasks, wide)).toEqual([]);
@@ -89,7 +89,7 @@ async function dying(scene: Awaited<ReturnType<typeof setUp>>, point: string, mo
   const options = { suspectDeliveries: 2, suspectTries: 2 };
   const hold = { point, serverId: bed.uuid(moves[0]?.server ?? '') };
   const tasks = await bed.release(moves);
-  const finals = bed.finals(tasks, 150_000);
+  const finals = bed.finals(tasks, 280_000);
   const over = finals.then(
     () => null,
     () => null,
@@ -101,7 +101,10 @@ async function dying(scene: Awaited<ReturnType<typeof setUp>>, point: string, mo
     await executor.kill();
     killed += 1;
   }
-  return { finals: await finals, tasks, killed };
+  // Twice alone, and before that twice among others; a delivery counts too that lapsed while the executor stood still, so on a
+  // busy machine one executor may do in the place of those two.
+  expect([3, 4]).toContain(killed);
+  return { finals: await finals, tasks };
 }
 
 describe('a task that ends every executor', () => {
@@ -114,28 +117,24 @@ describe('a task that ends every executor', () => {
       from: server.slice(0, 2),
       to: 'h1',
     }));
-    const { finals, killed } = await dying(scene, 'checking', [poison, ...beside]);
+    const { finals } = await dying(scene, 'checking', [poison, ...beside]);
     expect(finals[0]).toMatchObject({ type: 'migration.failed', data: { errorType: 'DeadLetter', started: false } });
     expect(finals.slice(1).map(({ type }) => type)).toEqual(beside.map(() => 'migration.completed'));
-    // Twice among the others, twice alone.
-    expect(killed).toBe(4);
   });
 
   it('is a dead letter when it is the only task', async () => {
     const scene = await setUp(2, 1);
-    const { finals, killed } = await dying(scene, 'checking', [poison]);
+    const { finals } = await dying(scene, 'checking', [poison]);
     expect(finals[0]).toMatchObject({ type: 'migration.failed', data: { errorType: 'DeadLetter', started: false } });
-    expect(killed).toBe(4);
   });
 
   it('while Nova migrates is a dead letter, and what came to wait for its slot is not', async () => {
     const scene = await setUp(3, 1);
     const { bed } = scene;
     bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
-    const { finals, tasks, killed } = await dying(scene, 'running', [poison, { server: 'h2-1', from: 'h2', to: 'h3' }]);
+    const { finals, tasks } = await dying(scene, 'running', [poison, { server: 'h2-1', from: 'h2', to: 'h3' }]);
     expect(finals[0]).toMatchObject({ type: 'migration.failed', data: { errorType: 'DeadLetter', started: true } });
     expect(finals[1]?.type).toBe('migration.completed');
-    expect(killed).toBe(4);
     const starts = (await bed.results()).filter(({ event }) => event.type === 'migration.started');
     expect(starts.map(({ event }) => event.data.taskId)).toEqual(tasks);
   });

@@ -12,7 +12,8 @@ export type Said = { readonly status: number; readonly out: string; readonly err
 
 export type ShellOptions = {
   readonly env?: Readonly<Record<string, string>>;
-  readonly nowMs?: number;
+  /** What its clock shows, for as long as it runs, or a clock; default: the end of the test histories. */
+  readonly nowMs?: number | (() => number);
   readonly columns?: number;
   readonly live?: boolean;
   readonly interrupted?: AbortSignal;
@@ -22,7 +23,7 @@ export type ShellOptions = {
 
 let ids = 0;
 
-/** A shell with a clock that stands still and ids that are counted. */
+/** A shell with ids that are counted, and a clock that stands still unless one is given. */
 export function testShell(options: ShellOptions = {}): { shell: Shell; said: () => Omit<Said, 'status'> } {
   let out = '';
   let err = '';
@@ -39,7 +40,10 @@ export function testShell(options: ShellOptions = {}): { shell: Shell; said: () 
       live: options.live ?? false,
     },
     env: options.env ?? {},
-    now: () => options.nowMs ?? Date.parse('2026-01-05T01:00:00Z'),
+    now: () => {
+      const { nowMs = Date.parse('2026-01-05T01:00:00Z') } = options;
+      return typeof nowMs === 'function' ? nowMs() : nowMs;
+    },
     newId: () => {
       ids += 1;
       return `00000000-0000-4000-a000-${String(ids).padStart(12, '0')}`;
