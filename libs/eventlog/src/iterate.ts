@@ -12,7 +12,7 @@ import {
 } from '@kronos/contracts';
 import type { MsgRequest, StoredMsg } from '@nats-io/jetstream';
 import { Closed } from './errors.ts';
-import { headersSafely, traceparentOf } from './headers.ts';
+import { headersSafely, originalStamp, traceparentOf } from './headers.ts';
 import type { Link } from './link.ts';
 import { Queue } from './queue.ts';
 import { OrderedReader, type RawMessage, type ReaderStart } from './reader.ts';
@@ -138,6 +138,7 @@ export function deliver<F extends Family>(raw: RawMessage, wanted: readonly F[])
     subject: raw.subject,
     sequence: raw.sequence,
     storedAt: raw.storedAt,
+    firstStoredAt: originalStamp(raw.headers()) ?? raw.storedAt,
     traceparent: traceparentOf(raw.headers()),
   };
   const read = readMessage(raw.data, parseSubject(raw.subject));

@@ -106,6 +106,11 @@ export type Delivery = {
   readonly sequence: number;
   /** The server's stamp, ms since the epoch. */
   readonly storedAt: number;
+  /**
+   * The stamp before a restore, as the header of a restored event says; else `storedAt`. For display only: folds believe
+   * the header only at the beginning of a log.
+   */
+  readonly firstStoredAt: number;
   readonly traceparent: string | null;
 };
 /** An event as the stream holds it. */

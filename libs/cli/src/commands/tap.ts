@@ -144,7 +144,7 @@ function render(
   names: ReadonlyMap<string, string>,
   delivered: Delivered<Message>,
 ): string {
-  const { message, problem, subject, sequence, storedAt } = delivered;
+  const { message, problem, subject, sequence, storedAt, firstStoredAt } = delivered;
   if (options.raw === true)
     return JSON.stringify(
       problem === undefined
@@ -152,7 +152,7 @@ function render(
         : { subject, sequence, storedAt: new Date(storedAt).toISOString(), problem, body: message },
     );
   const place = parseSubject(subject)?.name ?? subject;
-  const stamp = stampOf(problem === undefined ? eventTimeMs(message.time, storedAt) : storedAt, now());
+  const stamp = stampOf(problem === undefined ? eventTimeMs(message.time, firstStoredAt) : firstStoredAt, now());
   if (problem !== undefined) return `${stamp}  ${place}  ${paint(terminal, 'red', `cannot be read: ${problem}`)}`;
   const by = message.by.service === 'operator' ? message.by.instance : message.by.service;
   const head = `${stamp}  ${place}  ${by}: `;
