@@ -1,7 +1,8 @@
 /**
  * What it costs to run a month again: `kronos replay` and a what-if over a recorded directory of 43,200 cycles of one
  * aggregate, each as a command of its own. The month is made by the planner's own cycle with failures, people's commands and
- * the planner's default work limit; it is written once and used again. Prints JSON.
+ * the planner's default work limit. Prints JSON. With KRONOS_BENCH_RECORDINGS the recording is kept in that directory and used
+ * again: delete it when the planner's code has changed.
  *
  *   npm run bench:replay [cycles, default 43200] [VMs, default 36] [threads, default: one per core]
  *
@@ -30,8 +31,9 @@ const AGGREGATE = 'gpu';
 
 const main = fileURLToPath(new URL('../../libs/cli/src/main.ts', import.meta.url));
 const usage = new URL('./usage.ts', import.meta.url).href;
-/** Where recordings are kept; each is some 35 KB (36 VMs) to 800 KB (1,000 VMs) a cycle. */
-const root = process.env.KRONOS_BENCH_RECORDINGS ?? join(tmpdir(), 'kronos-bench-replay');
+const scratch = mkdtempSync(join(tmpdir(), 'kronos-bench-'));
+/** Where recordings are made; each takes some 35 KB (36 VMs) to 800 KB (1,000 VMs) a cycle. */
+const root = process.env.KRONOS_BENCH_RECORDINGS ?? scratch;
 
 /** The recorded month: made unless it is there. */
 async function month(): Promise<string> {
@@ -77,8 +79,6 @@ type Measured = {
   readonly peakMb: number;
   readonly out: string;
 };
-
-const scratch = mkdtempSync(join(tmpdir(), 'kronos-bench-'));
 
 /** Runs `kronos` and measures the process with all of its threads. */
 async function kronos(args: readonly string[]): Promise<Measured> {
