@@ -100,12 +100,6 @@ export const bugs: readonly Bug[] = [
     replace: '',
   },
   {
-    name: 'abandoned migration followed for ever',
-    file: TASK,
-    find: 'if (server !== null && isAbandoned(run, at, options))',
-    replace: 'if (server !== null && options.settleMs < 0 && isAbandoned(run, at, options))',
-  },
-  {
     name: 'stale pre-flight',
     file: TASK,
     find: 'fact.at.mono - checked.at <= state.options.checkTtlMs;',

@@ -16,7 +16,7 @@ const HELP = `Plant each bug of test/simulation/bugs.ts and count the seeds unti
   --jobs N          bugs hunted at once, each with low priority (one for each processor)
   --seed N          first seed (1)
   --seeds N         most seeds for each bug (200)
-  --days N          simulated days of each seed (0.25)
+  --days N          simulated days of each seed (0.125)
   --hosts N         hosts (10)
   --vms N           VMs (60)
   --trouble X       how often faults come, relative to their usual rates (4)
@@ -30,7 +30,7 @@ const { values } = parseArgs({
   options: {
     seeds: { type: 'string' },
     seed: { type: 'string', default: '1' },
-    days: { type: 'string', default: '0.25' },
+    days: { type: 'string', default: '0.125' },
     hosts: { type: 'string', default: '10' },
     vms: { type: 'string', default: '60' },
     trouble: { type: 'string', default: '4' },

@@ -280,7 +280,7 @@ export const kinds: Readonly<Record<string, Kind>> = {
     },
   },
   'operator-pauses': {
-    perDay: 5,
+    perDay: 12,
     act(stage, chance) {
       const aggregate = chance.pick([...stage.aggregates, '_all_']);
       stage.command('aggregate.paused', aggregate, {});
