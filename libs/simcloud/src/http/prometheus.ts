@@ -4,6 +4,8 @@ import { type Call, JSON_TYPE, json, type Reply } from './exchange.ts';
 
 /** Prometheus' most points of one series in a range query. */
 const MOST_POINTS = 11_000;
+/** How the answer to a query begins. Answers are put together from text: they are most of what the simulated APIs send. */
+const HEAD = '{"status":"success","data":{"resultType":';
 
 /** The part of Prometheus' HTTP API that Kronos uses: query, query_range, status/runtimeinfo, and health. */
 export function prometheus(cloud: Cloud, call: Call): Reply {
@@ -52,21 +54,26 @@ export function prometheus(cloud: Cloud, call: Call): Reply {
             'exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)',
           );
         const expression = read(parameter('query'));
-        const series = new Map<string, { metric: Readonly<Record<string, string>>; values: [number, string][] }>();
+        /** Labels as JSON -> points as JSON. */
+        const series = new Map<string, string>();
         for (let at = start; at <= end; at += step) {
           // Before its start the cloud had no samples; after now it has none yet.
           if (at > call.nowMs) break;
           const value = evaluate(cloud, expression, at);
           const samples = 'scalar' in value ? [{ labels: {}, value: value.scalar }] : value.vector;
           for (const sample of samples) {
-            const key = JSON.stringify(sample.labels);
-            const entry = series.get(key);
-            const point: [number, string] = [at / 1000, show(sample.value)];
-            if (entry === undefined) series.set(key, { metric: sample.labels, values: [point] });
-            else entry.values.push(point);
+            const metric = textOf(sample.labels);
+            const before = series.get(metric);
+            const point = `[${at / 1000},"${show(sample.value)}"]`;
+            series.set(metric, before === undefined ? point : `${before},${point}`);
           }
         }
-        return success({ resultType: 'matrix', result: [...series.values()] });
+        const result = Array.from(series, ([metric, values]) => `{"metric":${metric},"values":[${values}]}`);
+        return {
+          status: 200,
+          headers: { 'Content-Type': JSON_TYPE },
+          body: `${HEAD}"matrix","result":[${result.join()}]}}`,
+        };
       }
       default:
         return { status: 404, headers: { 'Content-Type': 'text/plain; charset=utf-8' }, body: '404 page not found\n' };
@@ -111,21 +118,22 @@ function duration(given: string): number {
 /** Labels as JSON. They are the same objects from query to query. */
 const written = new WeakMap<Readonly<Record<string, string>>, string>();
 
-/** The answer to an instant query, put together from text: it is most of what the simulated APIs send. */
 function instantBody(value: Value, atMs: number): string {
-  const at = JSON.stringify(atMs / 1000);
-  const head = '{"status":"success","data":{"resultType":';
-  if ('scalar' in value) return `${head}"scalar","result":[${at},"${show(value.scalar)}"]}}`;
-  let results = '';
-  for (const { labels, value: sample } of value.vector) {
-    let metric = written.get(labels);
-    if (metric === undefined) {
-      metric = JSON.stringify(labels);
-      written.set(labels, metric);
-    }
-    results += `${results === '' ? '' : ','}{"metric":${metric},"value":[${at},"${show(sample)}"]}`;
+  const at = atMs / 1000;
+  if ('scalar' in value) return `${HEAD}"scalar","result":[${at},"${show(value.scalar)}"]}}`;
+  const result = value.vector.map(
+    (sample) => `{"metric":${textOf(sample.labels)},"value":[${at},"${show(sample.value)}"]}`,
+  );
+  return `${HEAD}"vector","result":[${result.join()}]}}`;
+}
+
+function textOf(labels: Readonly<Record<string, string>>): string {
+  let text = written.get(labels);
+  if (text === undefined) {
+    text = JSON.stringify(labels);
+    written.set(labels, text);
   }
-  return `${head}"vector","result":[${results}]}}`;
+  return text;
 }
 
 /** A number as Prometheus writes it: no exponent, `NaN`, `+Inf`, `-Inf`. */
