@@ -207,6 +207,10 @@ const SLOW_MS = 1_000_000;
 /** An event's time counts up to this far from the server's stamp. */
 const MAX_TIME_DIFFERENCE_MS = 60_000;
 
+/** An event's own time, bounded by the server's stamp: a writer's clock may be hours wrong. */
+const boundedMs = (time: string, stampMs: number): number =>
+  Math.min(Math.max(Date.parse(time), stampMs - MAX_TIME_DIFFERENCE_MS), stampMs + MAX_TIME_DIFFERENCE_MS);
+
 const decoder = new TextDecoder();
 
 export class Checker {
@@ -652,14 +656,14 @@ export class Checker {
       return;
     }
     if (type === 'migration.completed' || attempt !== undefined)
-      this.#aggregate(task.aggregate).moveEnds.push({ sequence, ms: Date.parse(time) });
+      this.#aggregate(task.aggregate).moveEnds.push({ sequence, ms: boundedMs(time, ms) });
     task.completed = type === 'migration.completed';
     task.finalSequence = sequence;
     task.finalMs = ms;
     this.#count('finals');
     if (type === 'migration.failed' && QUARANTINING.has(data.errorType) && this.#rules.quarantineMs > 0) {
       // The writer's clock counts as far as the server's bears it out.
-      const fromMs = Math.min(Math.max(Date.parse(time), ms - MAX_TIME_DIFFERENCE_MS), ms);
+      const fromMs = Math.min(boundedMs(time, ms), ms);
       this.#quarantines.set(task.serverId, { sequence, ms, untilMs: fromMs + this.#rules.quarantineMs });
     }
   }
