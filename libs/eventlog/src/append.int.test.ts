@@ -368,6 +368,20 @@ onEachServer('append', (bench) => {
     expect(await log.appendMany(events.slice(-40))).toEqual({ appended: 0, duplicates: 40 });
   });
 
+  test('many at once: an outage longer than the request timeout loses nothing', async () => {
+    const { server, log } = await bench.provisioned();
+    const proxy = bench.closing.add(await startProxy(server.port));
+    const writer = await bench.connect(proxy, { requestTimeoutMs: 300 });
+    const asked = () => proxy.sentSince(0).split('$JS.API.STREAM.INFO.KRONOS_LOG').length - 1;
+    // Stored, and without an answer; then nobody answers the question which of them are stored.
+    proxy.muteAt('kronos.results.');
+    const appending = writer.appendMany(Array.from({ length: 20 }, (_, i) => startedEvent(i)));
+    await Promise.race([until(() => asked() >= 8), appending]);
+    proxy.heal();
+    expect(await appending).toEqual({ appended: 20, duplicates: 0 });
+    expect(await log.lastSequence(streamNames.log)).toBe(20);
+  });
+
   test('many at once take messages of one stream only', async () => {
     const { log } = await bench.provisioned();
     expect(await failure(log.appendMany([pausedEvent('1'), taskMessage(1)]))).toBeInstanceOf(RangeError);

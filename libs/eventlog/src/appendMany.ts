@@ -1,9 +1,9 @@
 import { familyOf, type Message } from '@kronos/contracts';
 import type { MsgHdrs } from '@nats-io/transport-node';
 import { type Attempt, encodeMessage, idOf, readPubAck } from './append.ts';
-import { AppendRefused, AppendUnknown, Closed, LogFull } from './errors.ts';
+import { AppendRefused, AppendUnknown, Closed, LogFull, StreamUnavailable } from './errors.ts';
 import { streamOf } from './iterate.ts';
-import type { Link } from './link.ts';
+import { type Link, troubleOf } from './link.ts';
 import { streamInfo } from './view.ts';
 
 const WINDOW = 1024;
@@ -75,6 +75,8 @@ export class Window {
   #last: number | null = null;
   #size = WINDOW;
   #waiting: Encoded[] = [];
+  /** Messages whose answers did not come, and the sequence after which they may be stored; null when there are none. */
+  #unsure: { readonly from: number; readonly messages: readonly Encoded[] } | null = null;
   appended = 0;
   duplicates = 0;
 
@@ -92,16 +94,20 @@ export class Window {
     let until = this.#link.clock.monotonic() + PATIENCE_MS;
     while (this.#waiting.length > 0) {
       const before = this.#waiting.length;
-      await this.#round();
+      const outage = await this.#round().then(() => null, outageOf);
       if (this.#waiting.length < before) until = this.#link.clock.monotonic() + PATIENCE_MS;
       else if (this.#link.closed) throw new Closed('the connection to NATS is closed');
       else if (this.#link.clock.monotonic() > until)
-        throw new AppendUnknown(`${this.#stream} does not answer: ${before} messages may be stored or not`);
+        throw new AppendUnknown(`${this.#stream} does not answer: ${before} messages may be stored or not`, {
+          cause: outage,
+        });
       else await this.#link.clock.sleep(50);
     }
   }
 
   async #round(): Promise<void> {
+    await this.#sort();
+    if (this.#waiting.length === 0) return;
     const last = this.#last ?? (await streamInfo(this.#link, this.#stream)).state.last_seq;
     this.#last = last;
     const sent = this.#waiting.slice(0, this.#size);
@@ -129,17 +135,28 @@ export class Window {
     this.#waiting = [...left, ...this.#waiting.slice(sent.length)];
     this.#size = left.length === 0 ? Math.min(WINDOW, this.#size * 2) : SMALL_WINDOW;
     if (left.length > 0) this.#last = null;
-    if (silent) await this.#sort(last + 1, left);
+    if (silent) this.#unsure = { from: last + 1, messages: left };
+    await this.#sort();
   }
 
-  /** Some answers never came: looks which of the messages are stored all the same. */
-  async #sort(from: number, left: readonly Encoded[]): Promise<void> {
+  /** Looks which of the messages without an answer are stored all the same. */
+  async #sort(): Promise<void> {
+    if (this.#unsure === null) return;
+    const { from, messages } = this.#unsure;
     const now = (await streamInfo(this.#link, this.#stream)).state.last_seq;
     const stored = await idsBetween(this.#link, this.#stream, from, now);
-    const ours = new Set(left.filter((message) => stored.has(message.id)));
+    const ours = new Set(messages.filter((message) => stored.has(message.id)));
+    this.#unsure = null;
     this.appended += ours.size;
     this.#waiting = this.#waiting.filter((message) => !ours.has(message));
   }
+}
+
+/** Returns an error after which the next round may succeed. @throws any other error */
+function outageOf(error: unknown): Error {
+  if (error instanceof StreamUnavailable) return error;
+  if (error instanceof Error && troubleOf(error) === 'notConnected') return error;
+  throw error;
 }
 
 /**

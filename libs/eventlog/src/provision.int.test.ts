@@ -1,9 +1,11 @@
+import { until } from '@kronos/clock/testing';
 import { bucketNames, defaultStorageLimits, streamDefinitions, streamNames, UNASSIGNED } from '@kronos/contracts';
 import { expect, test } from 'vitest';
 import { compare, streamConfig } from './definitions.ts';
 import { NotProvisioned, PayloadTooSmall, ProvisionRefused } from './errors.ts';
 import { failure } from './testing/async.ts';
 import { pausedEvent, testLimits } from './testing/messages.ts';
+import { startProxy } from './testing/proxy.ts';
 import { onEachServer } from './testing/suite.ts';
 
 const aggregates = ['gpu', UNASSIGNED, 'Größe 1 / "*>"', 'x'.repeat(255)];
@@ -100,6 +102,19 @@ onEachServer('provisioning', (bench) => {
       log.verify({ streams: ['KRONOS_LOG'], buckets: [], taskConsumers: [], limits: defaultStorageLimits }),
     );
     expect(String(error)).toContain('max_bytes');
+  });
+
+  test('a cluster whose servers are slow to answer at first: every request of provisioning is asked again', async () => {
+    const server = await bench.server();
+    const proxy = bench.closing.add(await startProxy(server.port));
+    const log = await bench.connect(proxy, { requestTimeoutMs: 300 });
+    // The last request of provisioning: the list of all consumers.
+    const asked = () => proxy.sentSince(0).split('$JS.API.CONSUMER.LIST.').length - 1;
+    proxy.muteAt('$JS.API.CONSUMER.LIST.');
+    const provisioning = log.provision(wanted);
+    await Promise.race([until(() => asked() >= 5), provisioning]);
+    proxy.heal();
+    expect((await provisioning).extra).toEqual([]);
   });
 
   test('what cannot be changed is an error that says so', async () => {

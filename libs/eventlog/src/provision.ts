@@ -163,7 +163,8 @@ export async function provision(link: Link, options: ProvisionOptions): Promise<
 
   const wanted = new Set(aggregates.map(taskConsumerName));
   const extra: string[] = [];
-  for await (const { name } of consumers.list(TASK_STREAM))
+  const listed = await get(link, `consumers of ${TASK_STREAM}`, () => Array.fromAsync(consumers.list(TASK_STREAM)));
+  for (const { name } of must(listed, `stream ${TASK_STREAM}`))
     if (!wanted.has(name)) extra.push(`consumer ${TASK_STREAM}/${name}`);
   return { created, changed, unchanged, kept, extra };
 }

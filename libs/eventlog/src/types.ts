@@ -273,7 +273,12 @@ export interface EventLog {
    *   AppendUnknown, NatsRefused, Closed: it may be stored.
    */
   append(message: Message, options?: AppendOptions): Promise<Appended>;
-  /** Many messages in order, without expectations, many in flight at once; for restores and benchmarks. */
+  /**
+   * Appends many messages of one stream in order, without expectations, many in flight at once; for restores and benchmarks.
+   * It fails when none is stored for 30 s.
+   *
+   * @throws LogFull, AppendRefused, AppendUnknown, NatsRefused, NotProvisioned, InvalidMessage, Closed
+   */
   appendMany(messages: Iterable<Message> | AsyncIterable<Message>): Promise<{ appended: number; duplicates: number }>;
   /** The stream's last sequence, asked of its leader. */
   lastSequence(stream: string): Promise<number>;

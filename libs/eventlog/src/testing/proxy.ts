@@ -7,6 +7,8 @@ export interface Proxy {
   cut(): void;
   /** From now on what the server says is held back; what the client sends gets through. */
   mute(): void;
+  /** Mutes from the moment at which the client sends this text. */
+  muteAt(text: string): void;
   heal(): void;
   /** Breaks the connections. */
   reset(): void;
@@ -19,6 +21,7 @@ export interface Proxy {
 export async function startProxy(target: number): Promise<Proxy> {
   let isCut = false;
   let isMute = false;
+  let muteText: string | null = null;
   const pairs = new Set<{ client: Socket; server: Socket; flush: () => void }>();
   const sent: { at: number; data: Buffer }[] = [];
   const relay: Server = createServer((client) => {
@@ -33,6 +36,7 @@ export async function startProxy(target: number): Promise<Proxy> {
     pairs.add(pair);
     client.on('data', (data) => {
       sent.push({ at: performance.now(), data });
+      if (muteText !== null && data.includes(muteText)) isMute = true;
       if (isCut) toServer.push(data);
       else server.write(data);
     });
@@ -62,9 +66,13 @@ export async function startProxy(target: number): Promise<Proxy> {
     mute: () => {
       isMute = true;
     },
+    muteAt: (text) => {
+      muteText = text;
+    },
     heal: () => {
       isCut = false;
       isMute = false;
+      muteText = null;
       for (const { flush } of pairs) flush();
     },
     reset: () => {
