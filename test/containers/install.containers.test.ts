@@ -15,8 +15,6 @@ const [start = [], afterwards = []] = [...section.matchAll(/```\n(.*?)```/gs)].m
 );
 
 const status = start.at(-1) ?? '';
-/** The first line of a status. */
-const REPORT = /Kronos: (all is well|\d+ things? to look at)/;
 
 /** Compose as a plugin, or as the program that the plugin is; null where there is neither. */
 function compose(): string | null {
@@ -97,10 +95,7 @@ describe.skipIf(none !== null)('docs/install.md, word for word, in a fresh clone
     '%s',
     async (command) => {
       // What the page says for where nothing can be pulled.
-      const said = run(command === 'deploy/images/build' ? `${command} --local` : command);
-      // Right after the start it reports what is not there yet, and ends with 1.
-      if (command === status) expect(await said.catch((error: Error) => error.message)).toMatch(REPORT);
-      else await said;
+      await run(command === 'deploy/images/build' ? `${command} --local` : command);
     },
     300_000,
   );

@@ -97,7 +97,6 @@ interface Scene {
 type Fault = (scene: Scene) => Promise<void>;
 
 /** How long a fault lasts: it is to outlast an ack wait, whatever happens meanwhile. */
-const after = (ms: number): Promise<void> => systemClock.sleep(ms);
 
 /** Something that is wrong with the APIs for a while. */
 const outage =
@@ -105,7 +104,7 @@ const outage =
   async ({ bed, go }) => {
     for (const act of acts) bed.sim.act(act);
     go();
-    await after(ms);
+    await systemClock.sleep(ms);
     bed.sim.act({ act: 'mendApi' });
     bed.sim.act({ act: 'resumeApi', api: '*' });
   };
@@ -136,13 +135,13 @@ export const faults: Readonly<Record<string, Fault>> = {
   'executor paused past its ack wait': async ({ target, replace, go }) => {
     target.signal('SIGSTOP');
     replace();
-    await after(ACK_WAIT_MS * 3);
+    await systemClock.sleep(ACK_WAIT_MS * 3);
     go();
     target.signal('SIGCONT');
   },
   'executor paused for a moment': async ({ target, go }) => {
     target.signal('SIGSTOP');
-    await after(ACK_WAIT_MS / 2);
+    await systemClock.sleep(ACK_WAIT_MS / 2);
     go();
     target.signal('SIGCONT');
   },
@@ -154,13 +153,13 @@ export const faults: Readonly<Record<string, Fault>> = {
   'NATS away for longer than the ack wait': async ({ nats, go }) => {
     await nats.kill();
     go();
-    await after(ACK_WAIT_MS * 2.5);
+    await systemClock.sleep(ACK_WAIT_MS * 2.5);
     await nats.restart();
   },
   'NATS silent for longer than the ack wait': async ({ nats, go }) => {
     nats.pause();
     go();
-    await after(ACK_WAIT_MS * 2.5);
+    await systemClock.sleep(ACK_WAIT_MS * 2.5);
     nats.resume();
   },
   'executor and nats-server killed': async ({ nats, target, replace }) => {

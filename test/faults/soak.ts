@@ -30,7 +30,6 @@ const pick = <T>(from: readonly T[]): T => {
   return found;
 };
 /** How long a fault lasts, and the time between two faults. */
-const after = (ms: number): Promise<void> => systemClock.sleep(ms);
 
 const HOSTS = 6;
 const aggregate = `soak-${process.pid}`;
@@ -65,7 +64,7 @@ const drop = (process: ExecutorProcess): void => {
 /** An act that is undone a while later. */
 async function forAWhile(act: ActInput, ms: number): Promise<void> {
   bed.sim.act(act);
-  await after(ms);
+  await systemClock.sleep(ms);
   bed.sim.act({ act: 'mendApi' });
   bed.sim.act({ act: 'resumeApi', api: '*' });
 }
@@ -94,7 +93,7 @@ const troubles: readonly (readonly [string, () => Promise<void>])[] = [
     async () => {
       const victim = pick(running);
       victim.signal('SIGSTOP');
-      await after(200 + int(4000));
+      await systemClock.sleep(200 + int(4000));
       victim.signal('SIGCONT');
     },
   ],
@@ -102,7 +101,7 @@ const troubles: readonly (readonly [string, () => Promise<void>])[] = [
     'nats-server is killed',
     async () => {
       await nats.kill();
-      await after(int(3000));
+      await systemClock.sleep(int(3000));
       await nats.restart();
     },
   ],
@@ -110,7 +109,7 @@ const troubles: readonly (readonly [string, () => Promise<void>])[] = [
     'nats-server is silent',
     async () => {
       nats.pause();
-      await after(200 + int(3000));
+      await systemClock.sleep(200 + int(3000));
       nats.resume();
     },
   ],
@@ -166,7 +165,7 @@ try {
     });
     settled.catch(() => undefined);
     while (!over) {
-      await after(100 + int(700));
+      await systemClock.sleep(100 + int(700));
       if (over || uniform() < 0.3) continue;
       const [name, make] = pick(troubles);
       console.log(`  ${name}`);

@@ -101,7 +101,7 @@ it('services that start from a forged checkpoint find it out, obey the log, and 
     if (event.type === 'cycle.decided')
       expect(event.data).toMatchObject({ outcome: 'gated', reason: { code: 'paused' }, plan: null });
 
-  // Everybody is told until the services are restarted, and the ledger has written a checkpoint that is right.
+  // The alarm stays until the services restart and the ledger has written a correct checkpoint.
   const { out } = await people('viewer', 'status', '--json');
   const alarm = (JSON.parse(out) as { alarms: { code: string; about: string }[] }).alarms.find(
     ({ code }) => code === 'checkpoint-wrong',

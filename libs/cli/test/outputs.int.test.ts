@@ -78,7 +78,7 @@ describe('seeing', () => {
     const { out } = await golden('status', 'status-narrow', { live: true, columns: 70 });
     for (const text of out.split('\n')) expect(text.length).toBeLessThanOrEqual(70);
   });
-  it('status waits until all is well, and no longer than it is told', async () => {
+  it('status --wait ends when all is well, or after its duration', async () => {
     expect((await world.kronos('status --wait 10m')).status).toBe(0);
     const nobody = { OS_NATS__SERVERS: 'nats://127.0.0.1:1' };
     const from = performance.now();

@@ -14,11 +14,13 @@ export interface ClockCheck extends Pick<ClockWatch, 'problem'> {
   stop(): void;
 }
 
-/** Logs what {@link checkClock} found. */
-export function logClock(logger: Logger, problem: string | null): void {
-  if (problem === null) logger.info('the clock of this machine is right again');
-  else logger.error({ problem }, 'nothing is decided or started by this clock');
-}
+/** Logs what {@link checkClock} finds. */
+export const logClock =
+  (logger: Logger) =>
+  (problem: string | null): void => {
+    if (problem === null) logger.info('the clock of this machine is right again');
+    else logger.error({ problem }, 'nothing is decided or started by this clock');
+  };
 
 /**
  * Compares the clock of a writer with the NATS server's: once before it resolves, then again and again, and with the stamp

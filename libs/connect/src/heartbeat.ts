@@ -38,7 +38,8 @@ const USUAL_PACE: ReportPace = { everyMs: 10_000, lookMs: 1000 };
 const APPEND_MS = 2000;
 
 /**
- * Reports a service on KRONOS_SERVICES: now, at each change of its readiness, every 10 s, and when it stops. Adds the readiness check `appends`: whether NATS takes what the service writes.
+ * Reports a service on KRONOS_SERVICES: now, at each change of its readiness, every
+ * `everyMs`, and when it stops. Adds the readiness check `appends`: whether NATS takes what the service writes.
  */
 export function reportService(input: ReportInput): Heartbeats {
   const { log, http, config, by, stopping, logger, clock, pace = USUAL_PACE } = input;

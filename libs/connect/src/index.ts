@@ -3,6 +3,7 @@ export { type ClockCheck, checkClock, logClock } from './clockCheck.ts';
 export { awaitTrustedLog, foldVerified, type GuardInput, holdThroughReplacement } from './guarded.ts';
 export { type Heartbeats, type ReportPace, reportService } from './heartbeat.ts';
 export type { ServiceLog } from './instrumented.ts';
+export { type JoinedLog, joinLog } from './joined.ts';
 export { connectLog, healthCheck, natsOptions } from './nats.ts';
 export { authOptions, type Cloud, openCloud } from './openstack.ts';
 export { type Outside, realOutside } from './outside.ts';

@@ -12,7 +12,7 @@ import {
   type StepFacts,
   type TaskFacts,
 } from './state.ts';
-import { tasksReleased } from './tasks.ts';
+import { putTask, tasksReleased } from './tasks.ts';
 
 export function putPlan(draft: Draft, f: Facts, plan: PlanFacts): void {
   f.plans = draft.put(f.plans, plan.id, plan);
@@ -59,14 +59,15 @@ export function refuse(draft: Draft, f: Facts, plan: PlanFacts, how: 'rejected' 
   close(draft, f, plan, how, atMs);
 }
 
-/** A task ended: its plan counts it, and is over with its last one. */
-export function counted(
+/** Notes a task that ended. Its plan counts it, and is over with its last one. */
+export function taskEnded(
   draft: Draft,
   f: Facts,
   task: TaskFacts,
   count: 'completed' | 'failed' | 'skipped',
   atMs: number,
 ): void {
+  putTask(draft, f, task);
   const plan = f.plans.get(task.planId);
   if (plan === undefined) return;
   const warned = plan.warned + (task.status === 'completed' && (task.end?.warnings.length ?? 0) > 0 ? 1 : 0);

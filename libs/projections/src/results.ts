@@ -3,7 +3,7 @@ import { type LogEventOf, MAX_RETRY_WAIT_SECONDS, timeMs } from '@kronos/contrac
 import { hostFailed } from './breaker.ts';
 import { moveEnded } from './damage.ts';
 import type { Draft, Facts } from './draft.ts';
-import { counted } from './plans.ts';
+import { taskEnded } from './plans.ts';
 import { vmFailed } from './quarantine.ts';
 import type { AttemptFailure, TaskEnd, TaskFacts } from './state.ts';
 import { putTask } from './tasks.ts';
@@ -25,13 +25,13 @@ export function ended(draft: Draft, event: Result, atMs: number): void {
   const { attempt, destination } = d;
   const over = { ...task, slot: null, attempt, destination, end };
   if (event.type === 'migration.skipped') {
-    finish(draft, f, { ...over, status: 'skipped' }, 'skipped', atMs);
+    taskEnded(draft, f, { ...over, status: 'skipped' }, 'skipped', atMs);
     return;
   }
   const { host, warnings } = event.data;
   f.lastMoveEnd = { taskId: task.id, atMs };
   moveEnded(draft, f, task, event, atMs);
-  finish(draft, f, { ...over, status: 'completed', end: { ...end, host, warnings } }, 'completed', atMs);
+  taskEnded(draft, f, { ...over, status: 'completed', end: { ...end, host, warnings } }, 'completed', atMs);
 }
 
 function failed(draft: Draft, f: Facts, task: TaskFacts, event: LogEventOf<'migration.failed'>, atMs: number): void {
@@ -56,16 +56,11 @@ function failed(draft: Draft, f: Facts, task: TaskFacts, event: LogEventOf<'migr
   }
   vmFailed(draft, f, task, event.data, atMs);
   const end: TaskEnd = { sequence, atMs, host: null, warnings: [] };
-  finish(draft, f, { ...task, slot: null, attempt, destination, end, status: 'failed', lastFailure }, 'failed', atMs);
-}
-
-function finish(
-  draft: Draft,
-  f: Facts,
-  task: TaskFacts,
-  count: 'completed' | 'failed' | 'skipped',
-  atMs: number,
-): void {
-  putTask(draft, f, task);
-  counted(draft, f, task, count, atMs);
+  taskEnded(
+    draft,
+    f,
+    { ...task, slot: null, attempt, destination, end, status: 'failed', lastFailure },
+    'failed',
+    atMs,
+  );
 }

@@ -8,6 +8,7 @@ import {
   type Remedy,
   type Step,
 } from '@kronos/contracts';
+import type { CooldownFacts } from '@kronos/rules';
 
 /**
  * What the event log says, folded: facts and their times, never deadlines. Times are milliseconds since the epoch,
@@ -57,13 +58,9 @@ export type AggregateFacts = ControlFacts & {
   readonly tasks: ReadonlyMap<string, TaskFacts>;
   /** The last plans that are over, for people; oldest first, at most {@link RECENT_PLANS}. */
   readonly recentPlans: readonly FinishedPlan[];
-  readonly lastRelease: { readonly planId: string; readonly atMs: number } | null;
+  readonly lastRelease: CooldownFacts['lastRelease'];
   /** The last proposal that ended without release. */
-  readonly lastRefusal: {
-    readonly planId: string;
-    readonly atMs: number;
-    readonly how: 'rejected' | 'expired';
-  } | null;
+  readonly lastRefusal: CooldownFacts['lastRefusal'];
   /** When the last move ended: completed, or failed after it had been started. */
   readonly lastMoveEnd: { readonly taskId: string; readonly atMs: number } | null;
   /** Server uuid -> times of its latest releases, oldest first, at most {@link RECENT_RELEASES}; at most 7 days old. */

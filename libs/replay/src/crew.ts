@@ -3,6 +3,13 @@ import { Worker } from 'node:worker_threads';
 import { type Answer, unpacked } from './answer.ts';
 import { createHand, type Order } from './hand.ts';
 
+/** Decisions that run on the caller's thread. Only for more are threads started: a start costs as much as hundreds of small decisions. */
+export const FEW = 256;
+/** Decisions that each thread has before it, read already. */
+export const AHEAD_OF_THREAD = 4;
+/** Outcomes that may wait for a slow decision before them. */
+export const AHEAD = 512;
+
 /** Threads that run decisions. Each member works through its orders one after the other. */
 export type Crew = {
   readonly size: number;

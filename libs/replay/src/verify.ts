@@ -1,7 +1,7 @@
 import type { StoredEvent } from '@kronos/contracts';
 import { type AggregateState, aggregateState, createFolder, type LogState } from '@kronos/projections';
 import { isUnusable, type Verdict, type VerifiedCycle, type VerifyOrder } from './compare.ts';
-import { type Crew, createCrew, defaultThreads, inOrder } from './crew.ts';
+import { AHEAD, AHEAD_OF_THREAD, type Crew, createCrew, defaultThreads, FEW, inOrder } from './crew.ts';
 import {
   detailsOf,
   type History,
@@ -29,13 +29,7 @@ export type Running = {
   readonly onProgress?: Progress;
 };
 
-/** Decisions that run on the thread of the caller before others are started: to start one costs as much as hundreds of small decisions. */
-const FIRST = 256;
-/** Decisions that each thread has before it, read already. */
-const AHEAD_OF_THREAD = 4;
-/** Outcomes that may wait for a slow decision before them. */
-const AHEAD = 512;
-/** States of the log that are kept: a planner appends a decision long before so many events have come after its basis. */
+/** Number of recent log states to keep. A planner appends its decision before this many events follow its basis. */
 const STATES = 1024;
 
 /**
@@ -66,7 +60,7 @@ export async function* verify(
 
   /** Runs a decision where the fewest wait. */
   function run({ decision, state, entry }: Job): Promise<VerifiedCycle> {
-    if (ordered === FIRST && threads > 1) {
+    if (ordered === FEW && threads > 1) {
       crews.push(createCrew(threads));
       seats = seatsOf(crews.slice(1));
     }

@@ -1,7 +1,7 @@
 import type { EngineOptions, LogEvent, Policy, StoredEvent } from '@kronos/contracts';
 import { ALL, MAX_TIME_DIFFERENCE_MS, timeOf } from '@kronos/contracts';
 import { aggregateState, type Cooldowns, createFolder, type LogState } from '@kronos/projections';
-import { createCrew, defaultThreads, inOrder } from './crew.ts';
+import { AHEAD, AHEAD_OF_THREAD, createCrew, defaultThreads, FEW, inOrder } from './crew.ts';
 import { NothingRecorded } from './errors.ts';
 import { firstStoredMs, type History, type Range, type SnapshotEntry } from './history.ts';
 import { CARRIED, type LaneStart, type LaneStep, MOVES, type WhatIfCycle, type WorldCycle } from './lane.ts';
@@ -19,13 +19,6 @@ export type Change = {
   /** Cooldowns and quarantines at the start, in seconds remaining. */
   readonly cooldowns?: Cooldowns;
 };
-
-/** Snapshots that each thread has before it, read already. */
-const AHEAD_OF_THREAD = 4;
-/** Outcomes that may wait for a slow decision before them. */
-const AHEAD = 512;
-/** So few snapshots are decided on the thread of the caller: starting others would take longer. */
-const FEW = 256;
 
 /** What a what-if goes over, found before it begins. */
 export type Extent = {

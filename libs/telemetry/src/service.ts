@@ -135,7 +135,7 @@ export interface Life {
   readonly context: ServiceContext;
   /** Ends `context.stopping`. */
   readonly stopping: AbortController;
-  /** Resolves when the process is told to stop. */
+  /** Resolves when the process receives a stop signal. */
   readonly signalled: Promise<unknown>;
   readonly stopTimeoutMs: number;
   /** Calls once, after a time; gives what cancels it. */
@@ -148,17 +148,16 @@ const byTimer: Life['after'] = (ms, act) => {
 };
 
 /**
- * Starts a service, again whenever it asks for that, until it is told to stop.
+ * Starts a service, and starts it again each time it ends with {@link StartAgain}. Returns after a stop signal.
  *
  * @throws StopTimeoutError, and what the service ends with
  */
 export async function live(definition: ServiceDefinition, life: Life): Promise<void> {
   const { http, log } = life.context;
-  http.check('started', () => ({ ok: false, reason: 'starting' }));
   for (;;) {
+    http.check('started', () => ({ ok: false, reason: 'starting' }));
     const again = await liveOnce(definition, life);
     if (again === null) return;
-    http.check('started', () => ({ ok: false, reason: 'starting' }));
     log.warn({ reason: again.message }, 'starting again');
   }
 }

@@ -1,15 +1,5 @@
 import { type Config, scopeOf, storageLimits } from '@kronos/config';
-import {
-  awaitTrustedLog,
-  checkClock,
-  foldVerified,
-  healthCheck,
-  holdThroughReplacement,
-  logClock,
-  type Outside,
-  realOutside,
-  reportService,
-} from '@kronos/connect';
+import { healthCheck, joinLog, type Outside, realOutside, reportService } from '@kronos/connect';
 import { streamNames } from '@kronos/contracts';
 import { aggregateState, slots } from '@kronos/projections';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
@@ -54,32 +44,20 @@ export const executorService = (
     });
     const by = { service: 'executor', instance, version } as const;
     const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock, pace });
-    const guard = await awaitTrustedLog({
+    const folded = await joinLog({
       log,
-      clock,
-      // Its NATS user may not read snapshots: the planner compares them.
-      snapshotsOf: [],
-      needsLedger: config.ledger.archiveDir !== null,
-      logger,
-      http,
-      stopping,
-    });
-    const { view, verification } = await foldVerified(log, {
+      config,
+      by,
       clock,
       logger,
       http,
       metrics,
-      onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is skipped'),
+      stopping,
+      heartbeats,
+      // Its NATS user may not read snapshots: the planner compares them.
+      snapshotsOf: [],
     });
-    heartbeats.verify(verification);
-    const clockCheck = await checkClock({
-      log,
-      view,
-      by,
-      clock,
-      maxSkewMs: config.engine.maxClockSkew * 1000,
-      onProblem: (problem) => logClock(logger, problem),
-    });
+    const { view, guard, clockCheck } = folded;
     const cloud = openCloud(config, metrics);
     const { executor: options } = config;
     const executor = createExecutor({
@@ -116,11 +94,9 @@ export const executorService = (
         metrics.migrationsInFlight.set(slots(aggregateState(state, aggregate)).total, { aggregate });
     });
     return {
-      done: holdThroughReplacement(executor.done, { guard, view, clock, stopping, verification }),
+      done: folded.hold(executor.done),
       async stop() {
-        clockCheck.stop();
-        guard.close();
-        verification.close();
+        folded.unwatch();
         await executor.stop();
         await heartbeats.stop();
         await view.close();

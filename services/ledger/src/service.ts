@@ -25,7 +25,7 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
       by,
       clock,
       maxSkewMs: engine.maxClockSkew * 1000,
-      onProblem: (problem) => logClock(logger, problem),
+      onProblem: logClock(logger),
     });
     const running = await startLedger({
       log,

@@ -1,15 +1,5 @@
 import { engineOptions, scopeOf, storageLimits } from '@kronos/config';
-import {
-  awaitTrustedLog,
-  checkClock,
-  foldVerified,
-  healthCheck,
-  holdThroughReplacement,
-  logClock,
-  type Outside,
-  realOutside,
-  reportService,
-} from '@kronos/connect';
+import { healthCheck, joinLog, type Outside, realOutside, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { createPlanner } from './loop.ts';
@@ -31,31 +21,19 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
     });
     const by = { service: 'planner', instance, version } as const;
     const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock, pace });
-    const guard = await awaitTrustedLog({
+    const folded = await joinLog({
       log,
-      clock,
-      snapshotsOf: aggregates,
-      needsLedger: config.ledger.archiveDir !== null,
-      logger,
-      http,
-      stopping,
-    });
-    const { view, verification } = await foldVerified(log, {
+      config,
+      by,
       clock,
       logger,
       http,
       metrics,
-      onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is skipped'),
+      stopping,
+      heartbeats,
+      snapshotsOf: aggregates,
     });
-    heartbeats.verify(verification);
-    const clockCheck = await checkClock({
-      log,
-      view,
-      by,
-      clock,
-      maxSkewMs: config.engine.maxClockSkew * 1000,
-      onProblem: (problem) => logClock(logger, problem),
-    });
+    const { view, guard, clockCheck } = folded;
     const planner = createPlanner({
       log,
       view,
@@ -95,11 +73,9 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
       measure().catch((error: unknown) => logger.debug({ err: error }, 'the size of the log could not be asked'));
     });
     return {
-      done: holdThroughReplacement(planner.run(), { guard, view, clock, stopping, verification }),
+      done: folded.hold(planner.run()),
       async stop() {
-        clockCheck.stop();
-        guard.close();
-        verification.close();
+        folded.unwatch();
         await planner.stop();
         await heartbeats.stop();
         await view.close();

@@ -1,6 +1,6 @@
 import { markOf } from '@kronos/checkpoints';
 import { scopeOf, storageLimits } from '@kronos/config';
-import { checkClock, logClock, type Outside, realOutside, reportService } from '@kronos/connect';
+import { checkClock, healthCheck, logClock, type Outside, realOutside, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { createCycle } from './cycle.ts';
@@ -45,7 +45,7 @@ export const scorerService = ({
       by,
       clock,
       maxSkewMs: engine.maxClockSkew * 1000,
-      onProblem: (problem) => logClock(logger, problem),
+      onProblem: logClock(logger),
     });
     opened.defer(async () => clockCheck.stop());
     const cloud = openCloud(config, metrics);
@@ -89,10 +89,7 @@ export const scorerService = ({
       metrics,
       signal: stopping,
     });
-    http.check('nats', () => {
-      const { ok, detail } = log.healthy();
-      return ok ? { ok } : { ok, reason: detail };
-    });
+    http.check('nats', () => healthCheck(log.healthy()));
     http.check('openstack', () => scorer.openstack());
     http.check('prometheus', () => scorer.prometheus());
     http.check('snapshots', () => cycle.current());

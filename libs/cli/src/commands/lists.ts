@@ -1,14 +1,15 @@
 import type { HostObservation, ServerObservation, Snapshot } from '@kronos/contracts';
 import { defaultEngineOptions } from '@kronos/contracts';
-import { aggregateState, type LogState, quarantined, type TaskFacts } from '@kronos/projections';
+import { aggregateState, inFlight, type LogState, quarantined, type TaskFacts } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
-import { type AggregateStatus, collectFacts, statusOf } from '@kronos/status';
+import { type AggregateStatus, statusOf } from '@kronos/status';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { currentState, withSession } from '../open.ts';
 import { optionsInForce } from '../operator/ask.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
+import { readFacts } from '../status/facts.ts';
 import { type Cell, figure, type Style, type Terminal, table } from '../terminal.ts';
 import { when } from '../times.ts';
 
@@ -18,15 +19,9 @@ export type TasksOptions = VmsOptions & { readonly vm?: string; readonly ended?:
 
 /** kronos aggregates. */
 export async function listAggregates(shell: Shell, options: ListOptions): Promise<void> {
-  await withSession(shell, options, async ({ log, config, scope }) => {
-    const wanted = filterAggregates(scope, options.aggregate);
-    const facts = await collectFacts({
-      log,
-      state: await currentState(shell, log),
-      scope,
-      maxClockSkewMs: config.engine.maxClockSkew * 1000,
-      clock: shell.now,
-    });
+  await withSession(shell, options, async (session) => {
+    const wanted = filterAggregates(session.scope, options.aggregate);
+    const facts = await readFacts(shell, session);
     const rows = statusOf(facts).aggregates.filter(({ aggregate }) => wanted.includes(aggregate));
     await answer(shell, options, rows, (terminal) => aggregatesTable(terminal, rows, shell.now()));
   });
@@ -90,13 +85,14 @@ function serviceText({ status, state, forcedDown, disabledReason }: HostObservat
 }
 
 function hostRows({ aggregate, hosts, servers, scores, time }: Snapshot): HostRow[] {
+  const residents = Map.groupBy(servers, (server) => server.host);
   return hosts
     .map((host) => ({
       aggregate,
       host: host.name,
       service: serviceText(host.service),
       availabilityZone: host.availabilityZone,
-      servers: servers.filter((server) => server.host === host.name).length,
+      servers: residents.get(host.name)?.length ?? 0,
       values: Object.fromEntries(scores.policies.map(({ policy, hosts: of }) => [policy, of[host.name]?.raw ?? null])),
       freeVcpus: free(host, 'VCPU'),
       freeRamMb: free(host, 'MEMORY_MB'),
@@ -154,26 +150,29 @@ export async function listVms(shell: Shell, options: VmsOptions): Promise<void> 
     const snapshots = await newestSnapshots(log, filterAggregates(scope, options.aggregate));
     const state = await currentState(shell, log);
     const rows = snapshots
-      .flatMap(({ aggregate, servers }) => servers.map((server) => vmRow(state, aggregate, server, shell.now())))
+      .flatMap(({ aggregate, servers }) => vmRows(state, aggregate, servers, shell.now()))
       .filter(({ host }) => options.host === undefined || options.host.includes(host))
       .sort((a, b) => (a.name < b.name ? -1 : 1));
     await answer(shell, options, rows, (terminal) => vmsTable(terminal, rows));
   });
 }
 
-function vmRow(state: LogState, aggregate: string, server: ServerObservation, nowMs: number): VmRow {
-  const { id, name, host, status, flavor, vcpus, ramMb, locked, optedOutBy, taskState } = server;
+function vmRows(state: LogState, aggregate: string, servers: readonly ServerObservation[], nowMs: number): VmRow[] {
   const facts = aggregateState(state, aggregate);
-  const moving = [...facts.tasks.values()].find((task) => task.end === null && task.step.serverId === id);
-  const quarantine = quarantined(facts, id, nowMs, optionsInForce(state, aggregate) ?? defaultEngineOptions);
-  const held = [
-    ...(moving === undefined ? [] : [`moves to ${moving.destination}`]),
-    ...(quarantine === null ? [] : [`quarantined by ${quarantine.by}`]),
-    ...(optedOutBy === null ? [] : [`excluded by ${optedOutBy}`]),
-    ...(locked ? ['locked'] : []),
-    ...(taskState === null ? [] : [taskState]),
-  ].join(', ');
-  return { aggregate, name, id, host, status, held, flavor, vcpus, ramMb };
+  const options = optionsInForce(state, aggregate) ?? defaultEngineOptions;
+  const moving = new Map(inFlight(facts).map((task) => [task.step.serverId, task]));
+  return servers.map(({ id, name, host, status, flavor, vcpus, ramMb, locked, optedOutBy, taskState }) => {
+    const task = moving.get(id);
+    const quarantine = quarantined(facts, id, nowMs, options);
+    const held = [
+      ...(task === undefined ? [] : [`moves to ${task.destination}`]),
+      ...(quarantine === null ? [] : [`quarantined by ${quarantine.by}`]),
+      ...(optedOutBy === null ? [] : [`excluded by ${optedOutBy}`]),
+      ...(locked ? ['locked'] : []),
+      ...(taskState === null ? [] : [taskState]),
+    ].join(', ');
+    return { aggregate, name, id, host, status, held, flavor, vcpus, ramMb };
+  });
 }
 
 function vmsTable(terminal: Terminal, rows: readonly VmRow[]): string {

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { collectFacts, type Facts, statusOf, unreadable } from '@kronos/status';
+import { type Facts, statusOf, unreadable } from '@kronos/status';
 import type { ConfigOption, OutputOption } from '../grammar/shared.ts';
-import { configOf, currentState, withSession } from '../open.ts';
+import { configOf, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import type { Shell } from '../shell.ts';
+import { readFacts } from '../status/facts.ts';
 import { type Place, renderStatus } from '../status/render.ts';
 import { parseDuration } from '../times.ts';
 
@@ -29,15 +30,9 @@ export async function status(shell: Shell, options: StatusOptions): Promise<void
 /** The facts; also when the event log cannot be read, which is one of them. */
 async function look(shell: Shell, options: ConfigOption): Promise<{ facts: Facts; place: Place }> {
   try {
-    return await withSession(shell, options, async ({ log, config, scope }) => ({
-      facts: await collectFacts({
-        log,
-        state: await currentState(shell, log),
-        scope,
-        maxClockSkewMs: config.engine.maxClockSkew * 1000,
-        clock: shell.now,
-      }),
-      place: { server: log.server.version, servers: config.nats.servers },
+    return await withSession(shell, options, async (session) => ({
+      facts: await readFacts(shell, session),
+      place: { server: session.log.server.version, servers: session.config.nats.servers },
     }));
   } catch (error) {
     const facts = unreadable(error, shell.now());

@@ -1,0 +1,13 @@
+import { collectFacts, type Facts } from '@kronos/status';
+import { currentState, type Session } from '../open.ts';
+import type { Shell } from '../shell.ts';
+
+/** What a status is made of, read from the log of a session. */
+export const readFacts = async (shell: Shell, { log, config, scope }: Session): Promise<Facts> =>
+  collectFacts({
+    log,
+    state: await currentState(shell, log),
+    scope,
+    maxClockSkewMs: config.engine.maxClockSkew * 1000,
+    clock: shell.now,
+  });
