@@ -77,16 +77,16 @@ it('ledger and planner that lose all their files in the middle of a run change n
   expect(replayed.status, replayed.out + replayed.err).toBe(0);
 
   // The state is the same from the first event and from the newest checkpoint, and the archive is whole again.
-  const passed: unknown[] = [];
+  const skipped: unknown[] = [];
   const starts: number[] = [];
-  const view = await foldLog(log, { onPassedOver: (one) => passed.push(one), onStart: (at) => starts.push(at) });
+  const view = await foldLog(log, { onSkipped: (one) => skipped.push(one), onStart: (at) => starts.push(at) });
   const state = view.at().state;
   await view.close();
   const folder = createFolder();
   for await (const stored of log.replay({ to: state.sequence })) folder.apply(stored);
   expect(canonicalState(state)).toBe(canonicalState(folder.snapshot()));
   expect(starts[0]).toBeGreaterThan(0);
-  expect(passed).toEqual([]);
+  expect(skipped).toEqual([]);
   await expect
     .poll(async () => (await verifyArchive(archive())).last)
     .toBeGreaterThanOrEqual(await log.lastSequence(streamNames.log));

@@ -27,7 +27,7 @@ const MAX_INLINE_BYTES = 256 * 1024;
 const LEDGER: Family = 'ledger';
 
 /** A checkpoint that was not used, and why. */
-export type PassedOver = { readonly sequence: number; readonly problem: string };
+export type SkippedCheckpoint = { readonly sequence: number; readonly problem: string };
 
 /**
  * The state of the newest checkpoint that can be trusted, or null: then the fold starts from the first event. Trusted is
@@ -37,14 +37,14 @@ export type PassedOver = { readonly sequence: number; readonly problem: string }
  */
 export async function newestCheckpoint(
   log: Pick<EventLog, 'tail' | 'objects' | 'replay' | 'lastSequence'>,
-  onPassedOver: (passed: PassedOver) => void,
+  onSkipped: (skipped: SkippedCheckpoint) => void,
   upTo = Number.POSITIVE_INFINITY,
 ): Promise<LogState | null> {
   if ((await log.lastSequence(streamNames.checkpoints)) === 0) return null;
   const bySequence = new Map<number, StateCheckpointed[]>();
   for await (const delivered of log.tail({ families: [LEDGER], since: 'all', end: true })) {
     if (delivered.problem !== undefined) {
-      onPassedOver({ sequence: delivered.sequence, problem: `${delivered.subject}: ${delivered.problem}` });
+      onSkipped({ sequence: delivered.sequence, problem: `${delivered.subject}: ${delivered.problem}` });
       continue;
     }
     if (delivered.message.type !== 'state.checkpointed') continue;
@@ -59,7 +59,7 @@ export async function newestCheckpoint(
     const problem = ofAnotherLog(identity, sequence, messages);
     const tried = problem === null ? await restore(log, messages) : problem;
     if (typeof tried !== 'string') return tried;
-    onPassedOver({ sequence, problem: tried });
+    onSkipped({ sequence, problem: tried });
   }
   return null;
 }

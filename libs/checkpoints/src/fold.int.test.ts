@@ -6,7 +6,7 @@ import { type HistoryOptions, randomHistory } from '@kronos/projections/testing'
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { foldLog, type PassedOver, startingPoint, writeCheckpoint } from './index.ts';
+import { foldLog, type SkippedCheckpoint, startingPoint, writeCheckpoint } from './index.ts';
 
 const by: Actor = { service: 'ledger', instance: 'test', version: '0.0.0' };
 let server: NatsServer;
@@ -46,23 +46,23 @@ async function checkpointAt(sequence: number): Promise<void> {
 
 /** Where a reader starts, what it says, and the text of the state that it has in the end. */
 async function read() {
-  const passed: PassedOver[] = [];
+  const skipped: SkippedCheckpoint[] = [];
   let start = -1;
   const view = await foldLog(log, {
-    onPassedOver: (one) => passed.push(one),
+    onSkipped: (one) => skipped.push(one),
     onStart: (sequence) => {
       start = sequence;
     },
   });
   const text = canonicalState(view.at().state);
   await view.close();
-  return { start, passed, text };
+  return { start, skipped, text };
 }
 
 describe('a reader of the log', () => {
   it('starts from the first event where there is no checkpoint', async () => {
     await append({ seed: 1, cycles: 20 });
-    expect(await read()).toEqual({ start: 0, passed: [], text: canonicalState((await folded()).state) });
+    expect(await read()).toEqual({ start: 0, skipped: [], text: canonicalState((await folded()).state) });
   });
 
   it('starts from the newest checkpoint, has the very same state, and goes on with the log', async () => {
@@ -71,7 +71,7 @@ describe('a reader of the log', () => {
     await checkpointAt(Math.floor(end / 2));
     expect(await read()).toEqual({
       start: Math.floor(end / 2),
-      passed: [],
+      skipped: [],
       text: canonicalState((await folded()).state),
     });
     const view = await foldLog(log);
@@ -97,12 +97,12 @@ describe('a reader of the log', () => {
     for (const [sequence, change] of spoilt)
       for (const part of parts)
         await log.append({ ...part, id: `${part.id}-${sequence}`, data: { ...change(part.data), sequence } });
-    const { start, passed, text } = await read();
+    const { start, skipped, text } = await read();
     expect(start).toBe(good);
     expect(text).toBe(canonicalState((await folded()).state));
-    expect(passed.map((one) => one.sequence)).toEqual([end + 1000, good + 3, good + 2, good + 1]);
+    expect(skipped.map((one) => one.sequence)).toEqual([end + 1000, good + 3, good + 2, good + 1]);
     for (const [sequence, , problem] of spoilt)
-      expect(passed.find((one) => one.sequence === sequence)?.problem).toMatch(problem);
+      expect(skipped.find((one) => one.sequence === sequence)?.problem).toMatch(problem);
   });
 
   it('takes a checkpoint that is not all there for none', async () => {
@@ -116,9 +116,9 @@ describe('a reader of the log', () => {
         message.aggregate === 'gpu' ? log.append(message, options) : Promise.resolve({ sequence: 0, duplicate: false }),
     };
     await writeCheckpoint(half, state, anchor, by, 0);
-    const { start, passed } = await read();
+    const { start, skipped } = await read();
     expect(start).toBe(good);
-    expect(passed).toEqual([{ sequence: Math.floor(end / 2), problem: expect.stringMatching(/is missing/) }]);
+    expect(skipped).toEqual([{ sequence: Math.floor(end / 2), problem: expect.stringMatching(/is missing/) }]);
   });
 
   it('gets the newest one up to a sequence for an earlier state', async () => {
@@ -136,8 +136,8 @@ describe('a reader of the log', () => {
     const nc = await connect({ servers: server.url });
     await (await jetstreamManager(nc)).streams.delete(streamNames.checkpoints);
     await nc.close();
-    const { start, passed, text } = await read();
+    const { start, skipped, text } = await read();
     expect({ start, text }).toEqual({ start: 0, text: canonicalState((await folded()).state) });
-    expect(passed).toEqual([{ sequence: 0, problem: expect.stringMatching(/cannot be read/) }]);
+    expect(skipped).toEqual([{ sequence: 0, problem: expect.stringMatching(/cannot be read/) }]);
   });
 });

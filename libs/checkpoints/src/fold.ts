@@ -1,11 +1,11 @@
 import type { StoredEvent } from '@kronos/contracts';
 import { Closed, type EventLog, EventLogError, type LogPosition, type LogView } from '@kronos/eventlog';
 import { type AggregateState, aggregateState, type Folder, folding, type LogState } from '@kronos/projections';
-import { newestCheckpoint, type PassedOver } from './checkpoint.ts';
+import { newestCheckpoint, type SkippedCheckpoint } from './checkpoint.ts';
 
 export type FoldOptions = {
   /** A checkpoint was not used, and why; the fold is the same without it, only slower. */
-  readonly onPassedOver?: (passed: PassedOver) => void;
+  readonly onSkipped?: (skipped: SkippedCheckpoint) => void;
   /** The checkpoint that the fold starts from, for whoever verifies it; null: it starts from the first event. */
   readonly onCheckpoint?: (checkpoint: LogState | null) => void;
   /** False: start from the first event. Default: from the newest checkpoint that can be trusted. */
@@ -27,7 +27,7 @@ export async function foldLog(
   options: FoldOptions = {},
 ): Promise<LogView<LogState>> {
   const checkpoint =
-    options.checkpoints === false ? null : await startingPoint(log, options.onPassedOver ?? (() => undefined));
+    options.checkpoints === false ? null : await startingPoint(log, options.onSkipped ?? (() => undefined));
   options.onCheckpoint?.(checkpoint);
   options.onStart?.(checkpoint?.sequence ?? 0);
   return await log.view({
@@ -46,14 +46,14 @@ export const aggregateAt = (at: LogPosition<LogState>, aggregate: string): LogPo
 /** Checkpoints only save time: where they cannot be read at all, the fold starts from the first event. */
 export async function startingPoint(
   log: Pick<EventLog, 'tail' | 'objects' | 'replay' | 'lastSequence'>,
-  onPassedOver: (passed: PassedOver) => void,
+  onSkipped: (skipped: SkippedCheckpoint) => void,
   upTo?: number,
 ): Promise<LogState | null> {
   try {
-    return await newestCheckpoint(log, onPassedOver, upTo);
+    return await newestCheckpoint(log, onSkipped, upTo);
   } catch (error) {
     if (!(error instanceof EventLogError) || error instanceof Closed) throw error;
-    onPassedOver({ sequence: 0, problem: `checkpoints cannot be read: ${error.message}` });
+    onSkipped({ sequence: 0, problem: `checkpoints cannot be read: ${error.message}` });
     return null;
   }
 }

@@ -16,9 +16,9 @@ import {
   markOf,
   nameLog,
   openGuard,
-  type PassedOver,
   readIdentity,
   reportSeen,
+  type SkippedCheckpoint,
   stateInstallation,
   writeCheckpoint,
 } from './index.ts';
@@ -217,12 +217,14 @@ describe('a service', () => {
   });
 });
 
-it('a checkpoint of another installation is passed over', async () => {
+it('a checkpoint of another installation is skipped', async () => {
   const id = await lived();
   await wipe();
   await name({ newLog: true });
   await append(4, 60);
-  const passed: PassedOver[] = [];
-  await (await foldLog(log, { onPassedOver: (one) => passed.push(one) })).close();
-  expect(passed).toEqual([{ sequence: expect.any(Number), problem: expect.stringContaining(`of installation ${id}`) }]);
+  const skipped: SkippedCheckpoint[] = [];
+  await (await foldLog(log, { onSkipped: (one) => skipped.push(one) })).close();
+  expect(skipped).toEqual([
+    { sequence: expect.any(Number), problem: expect.stringContaining(`of installation ${id}`) },
+  ]);
 });

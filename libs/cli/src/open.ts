@@ -44,8 +44,8 @@ export async function withSession<T>(
 }
 
 /** Says on stderr from which checkpoint a command reads, as it does not verify it, and which ones it skips. */
-export const tellCheckpoints = (shell: Shell): Required<Pick<FoldOptions, 'onPassedOver' | 'onCheckpoint'>> => ({
-  onPassedOver: ({ sequence, problem }) =>
+export const tellCheckpoints = (shell: Shell): Required<Pick<FoldOptions, 'onSkipped' | 'onCheckpoint'>> => ({
+  onSkipped: ({ sequence, problem }) =>
     shell.terminal.err(`kronos: the checkpoint at event ${sequence} is skipped: ${problem}\n`),
   onCheckpoint(checkpoint) {
     if (checkpoint === null) return;

@@ -55,7 +55,7 @@ export async function joinLog(input: JoinInput): Promise<JoinedLog> {
     logger,
     http,
     metrics,
-    onPassedOver: (passed) => logger.warn(passed, 'a checkpoint is skipped'),
+    onSkipped: (skipped) => logger.warn(skipped, 'a checkpoint is skipped'),
   });
   heartbeats.verify(verification);
   const clockCheck = await checkClock({

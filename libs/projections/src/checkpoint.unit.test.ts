@@ -51,28 +51,28 @@ describe('a checkpoint', () => {
     expect(problemOf([])).toMatch(/no part/);
   });
 
-  it('is passed over when a part is missing', () => {
+  it('is skipped when a part is missing', () => {
     expect(problemOf(wire(toParts(state, 'anchor')).slice(1))).toMatch(/the part of .* is missing/);
   });
 
-  it('is passed over when its parts are of different sequences', () => {
+  it('is skipped when its parts are of different sequences', () => {
     const [first, ...rest] = wire(toParts(state, 'anchor'));
     expect(first && problemOf([{ ...first, sequence: 3 }, ...rest])).toMatch(/is at sequence/);
   });
 
-  it('is passed over when another fold version wrote it', () => {
+  it('is skipped when another fold version wrote it', () => {
     expect(problemOf(wire(toParts(state, 'anchor')).map((p) => ({ ...p, foldVersion: FOLD_VERSION + 1 })))).toMatch(
       /fold version/,
     );
   });
 
-  it('is passed over when its writer read other events', () => {
+  it('is skipped when its writer read other events', () => {
     const parts = wire(toParts(state, 'anchor'));
     for (const part of parts) body(part).reads = ['cycle.decided/1'];
     expect(problemOf(parts)).toMatch(/reads other events/);
   });
 
-  it('is passed over when its parts disagree on what holds for all', () => {
+  it('is skipped when its parts disagree on what holds for all', () => {
     const parts = wire(toParts(state, 'anchor'));
     const [first] = parts;
     if (first !== undefined) (body(first).all as { [key: string]: Json }).seen = ['foreign'];
@@ -91,12 +91,12 @@ describe('a checkpoint', () => {
     ['no object', 'text'],
     ['no facts', { anchor: 'a', reads: [], aggregates: [], all: {} }],
     ['a list in place of a name', { anchor: 'a', reads: [], aggregates: 'gpu', all: {}, facts: {} }],
-  ])('is passed over when its state is %s', (_, foreign) => {
+  ])('is skipped when its state is %s', (_, foreign) => {
     const parts = wire(toParts(state, 'anchor')).map((p) => ({ ...p, state: foreign as Json }));
     expect(problemOf(parts)).toMatch(/form/);
   });
 
-  it.each(['plans', 'seen', 'recentPlans', 'extra'])('is passed over when %s has another form', (field) => {
+  it.each(['plans', 'seen', 'recentPlans', 'extra'])('is skipped when %s has another form', (field) => {
     const parts = wire(toParts(state, 'anchor'));
     for (const part of parts) (body(part).facts as { [key: string]: Json })[field] = 'another';
     expect(problemOf(parts)).toMatch(/form/);

@@ -17,13 +17,13 @@ const sinceOf = ({ sinceMs }: Range): Date | 'all' => (sinceMs === undefined ? '
 export const liveHistory = (
   log: EventLog,
   name: string,
-  { onPassedOver = () => undefined, onCheckpoint }: Pick<FoldOptions, 'onPassedOver' | 'onCheckpoint'> = {},
+  { onSkipped = () => undefined, onCheckpoint }: Pick<FoldOptions, 'onSkipped' | 'onCheckpoint'> = {},
 ): History => ({
   name,
   anonymized: false,
   events: (to, from) => log.replay({ ...(to === undefined ? {} : { to }), ...(from === undefined ? {} : { from }) }),
   async checkpoint(upTo) {
-    const found = await startingPoint(log, onPassedOver, upTo);
+    const found = await startingPoint(log, onSkipped, upTo);
     onCheckpoint?.(found);
     return found;
   },

@@ -516,9 +516,9 @@ export const metricSpecs = {
     help: 'Log sequence up to which the state is known to be what the log says. A service that starts from a checkpoint folds the log again in the background.',
     labels: {},
   },
-  checkpointsPassedOver: {
+  checkpointsSkipped: {
     kind: 'counter',
-    name: 'kronos_checkpoints_passed_over_total',
+    name: 'kronos_checkpoints_skipped_total',
     unit: '{checkpoint}',
     help: 'Checkpoints found at the start that could not be trusted; the log has the reason.',
     labels: {},

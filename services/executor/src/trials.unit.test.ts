@@ -21,7 +21,7 @@ it('one has the turn, and those that Nova is at work for come first', async () =
   expect(order).toEqual(['a enters', 'a leaves', 'c enters', 'c leaves', 'b enters', 'b leaves']);
 });
 
-it('whoever stops waiting is passed over', async () => {
+it('a caller that stopped waiting does not get the turn', async () => {
   const trials = new Trials();
   const leave = await trials.turn(false, never);
   const stop = new AbortController();

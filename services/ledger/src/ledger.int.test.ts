@@ -22,7 +22,7 @@ async function stored(): Promise<StoredEvent[]> {
   for await (const { sequence, storedAt, event } of bed.log.replay()) events.push({ sequence, storedAt, event });
   return events;
 }
-const passedOver = () => {
+const skippedCheckpoints = () => {
   const problems: string[] = [];
   return { problems, note: ({ problem }: { problem: string }) => void problems.push(problem) };
 };
@@ -35,7 +35,7 @@ describe('the ledger', () => {
     expect((await first.get('/api/v1')).body).toMatchObject({ sequence });
     await first.stop();
 
-    const { problems, note } = passedOver();
+    const { problems, note } = skippedCheckpoints();
     const restored = await newestCheckpoint(bed.log, note);
     expect(problems).toEqual([]);
     expect(restored && canonicalState(restored)).toBe(canonicalState(fold(await stored())));
@@ -146,7 +146,7 @@ describe('a checkpoint that cannot be trusted is noticed and skipped:', () => {
     expect(ledger.lines).toContainEqual(
       expect.objectContaining({ message: 'folding the log from a checkpoint', sequence }),
     );
-    expect(await ledger.text('/metrics')).toContain('kronos_checkpoints_passed_over_total 1');
+    expect(await ledger.text('/metrics')).toContain('kronos_checkpoints_skipped_total 1');
     const warnings = ledger.lines.filter((line) => line.message === 'a checkpoint is skipped');
     return warnings.map((line) => String(line.problem));
   }

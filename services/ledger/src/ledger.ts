@@ -98,8 +98,8 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
     logger,
     http,
     metrics,
-    onPassedOver({ sequence, problem }) {
-      metrics.checkpointsPassedOver.add(1, {});
+    onSkipped({ sequence, problem }) {
+      metrics.checkpointsSkipped.add(1, {});
       logger.warn({ sequence, problem }, 'a checkpoint is skipped');
     },
     onStart(sequence) {

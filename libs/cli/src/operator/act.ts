@@ -22,7 +22,7 @@ export type Acted<C extends Control> = {
 export async function act<C extends Control>(
   log: Parameters<typeof foldLog>[0] & Pick<EventLog, 'append'>,
   ask: (state: LogState) => C,
-  checkpoints: Pick<FoldOptions, 'onPassedOver' | 'onCheckpoint'>,
+  checkpoints: Pick<FoldOptions, 'onSkipped' | 'onCheckpoint'>,
 ): Promise<Acted<C>> {
   let id: string | null = null;
   const around: Omit<Acted<C>, 'event'>[] = [];
