@@ -116,6 +116,6 @@ describe('reading a message', () => {
       expect(read.ok ? '' : read.problem).toMatch(/^data\.warnings\.0/);
     }
     // Collecting every problem takes a minute for the second one alone.
-    expect(performance.now() - started).toBeLessThan(5_000);
+    expect(performance.now() - started).toBeLessThan(30_000);
   });
 });

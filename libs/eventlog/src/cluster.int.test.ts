@@ -77,9 +77,9 @@ else
     await victim?.kill();
     await writing;
     await victim?.restart();
-    await until(async () => ((await view.refresh().catch(() => null))?.sequence ?? 0) >= 130, 30_000);
+    await until(async () => ((await view.refresh().catch(() => null))?.sequence ?? 0) >= 130);
     expect(view.at().state.slice(10)).toEqual(ids);
-    await until(() => new Set(handled).size === 20, 30_000);
+    await until(() => new Set(handled).size === 20);
     await worker.stop();
     expect(log.healthy().ok).toBe(true);
   });

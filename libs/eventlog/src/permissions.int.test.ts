@@ -305,7 +305,7 @@ onEachServer('permissions', (bench) => {
       ackWaitMs: 2_000,
       handle: async () => ({ kind: 'done' }),
     });
-    await until(() => !worker.healthy().ok, 20_000);
+    await until(() => !worker.healthy().ok);
     expect(worker.healthy().detail).toContain('planner may not take tasks');
   });
 

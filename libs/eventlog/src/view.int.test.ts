@@ -86,7 +86,7 @@ onEachServer('views', (bench) => {
     expect((await view.refresh()).sequence).toBe(6);
     expect(view.at().state).toHaveLength(6);
     expect((await take(changes, 1))[0]?.sequence).toBe(6);
-    expect(view.lagMs).toBeLessThan(6_000);
+    expect(view.lagMs).toBeLessThan(60_000);
     expect(view.healthy().ok).toBe(true);
     await view.close();
     expect(await failure(view.refresh())).toBeInstanceOf(Closed);
@@ -107,7 +107,7 @@ onEachServer('views', (bench) => {
     expect((await all(log.replay({ from: 4, to: 5 }))).map(({ sequence }) => sequence)).toEqual([4, 5]);
     expect(await consumers()).toBe(1);
     await server.restart();
-    await until(async () => (await view.refresh().catch(() => null))?.sequence === 9 && view.healthy().ok, 30_000);
+    await until(async () => (await view.refresh().catch(() => null))?.sequence === 9 && view.healthy().ok);
     const { jsm: again } = await bench.bare(server);
     expect((await again.streams.info(LOG)).state.consumer_count).toBe(1);
     await view.close();

@@ -759,13 +759,12 @@ describe('three replicas', () => {
 
   it('hand a running move over when one of them stops', async () => {
     const bed = await bedWith(smallCloud());
-    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'slow', seconds: 120 } });
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'slow', seconds: 600 } });
     const first = await executorOn(bed, {}, caps, 'a');
     const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
     await until(isRunning(bed));
-    const began = performance.now();
     await first.executor.stop();
-    expect(performance.now() - began).toBeLessThan(1000);
+    expect(isRunning(bed)()).toBe(true);
     await executorOn(bed, {}, caps, 'b');
     const [final] = await bed.finals(tasks);
     expect(final).toMatchObject({ type: 'migration.completed', by: { instance: 'b' } });

@@ -105,7 +105,7 @@ describe('the cycle', () => {
       await expect.poll(() => one.takes.length).toBe(1);
       const from = performance.now();
       await one.stop();
-      expect(performance.now() - from).toBeLessThan(1000);
+      expect(performance.now() - from).toBeLessThan(20_000);
     } finally {
       bed.sim.act({ act: 'resumeApi', api: 'compute' });
     }
