@@ -10,7 +10,7 @@ import {
   STATEMENT_REMEDY,
   type Witness,
 } from '@kronos/projections';
-import { installationOf, readIdentity, readWitnesses, witnessOf } from './identity.ts';
+import { readIdentity, readWitnesses, witnessOf } from './identity.ts';
 
 /** While the log is in doubt it is asked this often whether somebody has stated which it is. */
 const ASK_MS = 3_000;
@@ -107,6 +107,19 @@ export async function openGuard(options: GuardOptions): Promise<LogGuard> {
     asking = false;
   }
 
+  /** Reads the log's identity, however long it takes. @throws Closed */
+  async function readAgain(): Promise<void> {
+    for (;;)
+      try {
+        identity = await readIdentity(log);
+        return;
+      } catch (error) {
+        if (error instanceof Closed) throw error;
+        await clock.sleep(ASK_MS, ending.signal);
+        if (ending.signal.aborted) throw new Closed('the guard is closed');
+      }
+  }
+
   async function* readSeen(): AsyncGenerator<Witness, void> {
     for await (const delivered of log.tail({ families: ['ledger'], aggregates: [ALL], since: 'all', end: true })) {
       const witness = witnessOf(delivered);
@@ -120,14 +133,19 @@ export async function openGuard(options: GuardOptions): Promise<LogGuard> {
       for await (const delivered of log.tail({ families: ['ledger', 'controls'], aggregates: [ALL] })) {
         if (ending.signal.aborted) return;
         if (delivered.problem !== undefined) continue;
-        const { message, sequence, storedAt } = delivered;
+        const { message } = delivered;
         if (message.type === 'installation.created') {
-          const stated = installationOf(message, sequence, storedAt);
-          if (identity.installations.some((one) => one.id === stated.id)) continue;
-          identity = {
-            installations: [...identity.installations, stated],
-            lastSequence: Math.max(identity.lastSequence, sequence),
-          };
+          if (identity.installations.some((one) => one.id === message.data.installationId)) continue;
+          const before = identity;
+          // Not added to the known ones: it may be the first of a log that replaced the one that they are of.
+          await readAgain();
+          if (before.lastSequence > 0)
+            note({
+              source: 'this process',
+              installationId: inForce(before)?.id ?? null,
+              sequence: before.lastSequence,
+              seenAtMs: clock.now(),
+            });
           for (const { witness } of [...doubts.values()]) judge(witness);
           conclude();
         } else if (message.type === 'log.seen') {

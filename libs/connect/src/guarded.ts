@@ -49,6 +49,17 @@ const distrusted = new WeakMap<object, string>();
 const CHECKPOINT_REMEDY =
   'This process has folded the log from its first event instead. Change the NATS credentials of the ledger, look at what was planned since this process started (kronos plans), then restart it';
 
+/** The log as a service folds it. */
+export type FoldedLog = {
+  readonly view: LogView<LogState>;
+  /** Of the checkpoint that the fold started from. */
+  readonly verification: Verification;
+  /** This process started from a wrong checkpoint before: the newest one on the stream may still be wrong. */
+  readonly distrusted: boolean;
+  /** Id of the installation that was in force at the last folded event; null: a log without one. */
+  readonly installation: () => string | null;
+};
+
 /**
  * The log folded from the newest checkpoint, which is verified in the background. The metric
  * `kronos_checkpoint_verified_sequence` says how far.
@@ -56,29 +67,37 @@ const CHECKPOINT_REMEDY =
 export async function foldVerified(
   log: EventLog,
   {
+    guard,
     clock,
     logger,
     http,
     metrics,
     ...options
   }: FoldOptions & {
+    readonly guard: Pick<LogGuard, 'identity'>;
     readonly clock: Clock;
     readonly logger: Logger;
     readonly http: Pick<HttpServer, 'check'>;
     readonly metrics: Pick<Instruments, 'checkpointVerified'>;
   },
-): Promise<{
-  readonly view: LogView<LogState>;
-  readonly verification: Verification;
-  /** This process started from a wrong checkpoint before: the newest one on the stream may still be wrong. */
-  readonly distrusted: boolean;
-}> {
+): Promise<FoldedLog> {
   let checkpoint: LogState | null = null;
+  // The guard cannot tell later: it reads the log that is there now, and a log that replaced the folded one may be
+  // named before the view notices.
+  let installation: string | null = null;
   const view = await foldLog(log, {
     ...options,
     checkpoints: !distrusted.has(http),
     onCheckpoint(found) {
       checkpoint = found;
+    },
+    onStart(sequence) {
+      installation = installationAt(guard.identity, sequence);
+      options.onStart?.(sequence);
+    },
+    evolve(folder, stored) {
+      if (stored.event.type === 'installation.created') installation = stored.event.data.installationId;
+      return options.evolve === undefined ? folder.apply(stored) : options.evolve(folder, stored);
     },
   });
   const verification = verifyInBackground(log, checkpoint, clock);
@@ -97,7 +116,7 @@ export async function foldVerified(
     } else if (verification.verified && verification.checkpoint !== null)
       logger.info({ sequence: verification.checkpoint }, 'the checkpoint is verified');
   });
-  return { view, verification, distrusted: distrusted.has(http) };
+  return { view, verification, distrusted: distrusted.has(http), installation: () => installation };
 }
 
 /**
@@ -110,13 +129,12 @@ export async function holdThroughReplacement(
   work: Promise<void>,
   from: {
     readonly guard: LogGuard;
-    readonly view: Pick<LogView<unknown>, 'at' | 'lagMs'>;
+    readonly folded: Pick<FoldedLog, 'view' | 'verification' | 'installation'>;
     readonly clock: { now(): number };
     readonly stopping: AbortSignal;
-    readonly verification: Verification;
   },
 ): Promise<void> {
-  const wrong = from.verification.done.then((problem) => {
+  const wrong = from.folded.verification.done.then((problem) => {
     if (problem === null) return new Promise<never>(() => undefined);
     from.guard.condemn(problem);
     throw new StartAgain(problem);
@@ -125,11 +143,12 @@ export async function holdThroughReplacement(
     await Promise.race([work, wrong]);
   } catch (error) {
     if (!(error instanceof LogGap)) throw error;
-    const { guard, view, clock, stopping } = from;
+    const { guard, folded, clock, stopping } = from;
+    const { view } = folded;
     const { sequence } = view.at();
     guard.lost({
       source: 'this process',
-      installationId: installationAt(guard.identity, sequence),
+      installationId: folded.installation(),
       sequence,
       // The last time that it was known to be level with the log that it had.
       seenAtMs: clock.now() - view.lagMs,

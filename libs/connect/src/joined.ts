@@ -50,13 +50,15 @@ export async function joinLog(input: JoinInput): Promise<JoinedLog> {
     http,
     stopping,
   });
-  const { view, verification } = await foldVerified(log, {
+  const folded = await foldVerified(log, {
+    guard,
     clock,
     logger,
     http,
     metrics,
     onSkipped: (skipped) => logger.warn(skipped, 'a checkpoint is skipped'),
   });
+  const { view, verification } = folded;
   heartbeats.verify(verification);
   const clockCheck = await checkClock({
     log,
@@ -70,7 +72,7 @@ export async function joinLog(input: JoinInput): Promise<JoinedLog> {
     view,
     guard,
     clockCheck,
-    hold: (work) => holdThroughReplacement(work, { guard, view, clock, stopping, verification }),
+    hold: (work) => holdThroughReplacement(work, { guard, folded, clock, stopping }),
     unwatch() {
       clockCheck.stop();
       guard.close();

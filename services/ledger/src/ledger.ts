@@ -7,7 +7,6 @@ import {
   aggregateCooldown,
   anchorOf,
   brokenHosts,
-  inForce,
   type LogState,
   quarantineTable,
   waitingPlan,
@@ -87,13 +86,11 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
     http,
     stopping: input.stopping,
   });
-  /** Installation id in force at the last event that was folded. */
-  let installationId = inForce(guard.identity)?.id ?? null;
-
   let from = 1;
   let watching = false;
   let last: StoredEvent | null = null;
-  const { view, verification, distrusted } = await foldVerified(log, {
+  const folded = await foldVerified(log, {
+    guard,
     clock: input.clock,
     logger,
     http,
@@ -112,7 +109,6 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
     evolve(folder, stored) {
       folder.apply(stored);
       last = stored;
-      if (stored.event.type === 'installation.created') installationId = stored.event.data.installationId;
       seen.add(stored);
       // What was there before says nothing about clocks now: a restored log has the stamps of its restore.
       const wrong = watching ? skew.see(stored, clock()) : null;
@@ -124,6 +120,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
       return folder;
     },
   });
+  const { view, verification, distrusted } = folded;
   input.onVerification?.(verification);
   const state = (): LogState => view.at().state;
   const level = view.at().sequence;
@@ -166,7 +163,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
     const now = state();
     if (last === null || now.sequence <= written || now.aggregates.size === 0) return;
     const anchor = anchorOf(last);
-    const named = installationId;
+    const named = folded.installation();
     await withSpan(tracer, spans.checkpoint, { attributes: { [attributes.sequence]: now.sequence } }, () =>
       writeCheckpoint(log, now, anchor, by, clock(), named),
     );
@@ -180,7 +177,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   const sayFolded = (): Promise<void> =>
     reportSeen(
       log,
-      { installationId, sequence: view.at().sequence, seenAtMs: last?.storedAt ?? clock() },
+      { installationId: folded.installation(), sequence: view.at().sequence, seenAtMs: last?.storedAt ?? clock() },
       'log',
       by,
       clock(),
@@ -300,7 +297,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   return {
     done: holdThroughReplacement(
       Promise.all([trace(level + 1), archiver?.done, followed()]).then(() => undefined),
-      { guard, view, clock: input.clock, stopping: input.stopping, verification },
+      { guard, folded, clock: input.clock, stopping: input.stopping },
     ),
     async stop() {
       guard.close();
