@@ -61,7 +61,7 @@ describe('an empty message on the log', () => {
       log,
       view,
       aggregates,
-      options: { ...defaultEngineOptions, cooldownSeconds: 0 },
+      optionsOf: () => ({ ...defaultEngineOptions, cooldownSeconds: 0 }),
       by: { service: 'planner', instance: 'p', version: '0' },
       logger: createLogger({ service: 'planner', version: '0', level: 'silent', format: 'json' }),
       tracer: trace.getTracer('test'),

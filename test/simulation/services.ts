@@ -90,7 +90,7 @@ export function startService(
       version: definition.version,
       instance: process.name,
       config: site.config,
-      policies: site.policies,
+      policiesOf: () => site.policies,
       log,
       tracer,
       metrics: metrics.instruments,

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { UNASSIGNED } from '@kronos/contracts/names';
 import { DEFAULT_CONFIG_FILE } from './defaultFile.ts';
 import { ConfigError, type Problem } from './errors.ts';
 import type { Config } from './options.ts';
 import { resolveConfig } from './resolve.ts';
 import { ENVIRONMENT, type Role, type Source } from './source.ts';
+
+export { scopeOf } from './scope.ts';
 
 export interface LoadInput {
   /** kronos.conf. Absent: {@link DEFAULT_CONFIG_FILE}, and if there is none, the environment alone. */
@@ -58,12 +59,6 @@ export function loadConf(input: LoadInput): Config {
   if (problems.length > 0) throw new ConfigError([...missing, ...problems]);
   return config;
 }
-
-/** What this installation balances: the configured aggregates, and the pool where it is included. */
-export const scopeOf = ({ engine }: Pick<Config, 'engine'>): string[] => [
-  ...engine.aggregates,
-  ...(engine.includeUnassignedHosts ? [UNASSIGNED] : []),
-];
 
 export const readerOf = ({ readFile }: LoadInput): ((path: string) => string) =>
   readFile ?? ((path) => readFileSync(path, 'utf8'));

@@ -1,6 +1,7 @@
 import { type EngineOptions, engineOptionsSchema, type StorageLimits } from '@kronos/contracts';
 import { nearest } from './nearest.ts';
 import { type Config, camel, type OptionPath, sections } from './options.ts';
+import { aggregateConfig } from './scope.ts';
 
 /** Which option each field of {@link EngineOptions} comes from. */
 export const engineFields = {
@@ -40,8 +41,9 @@ export const engineFields = {
   breakerDurationSeconds: 'executor.breaker_duration',
 } as const satisfies Record<keyof EngineOptions, OptionPath>;
 
-/** The options that a decision depends on, as they go into `planner.configured` and into `decide`. */
-export function engineOptions(config: Config): EngineOptions {
+/** The options that the decisions about one aggregate depend on, as they go into `planner.configured` and into `decide`. */
+export function engineOptions(common: Config, aggregate: string): EngineOptions {
+  const config = aggregateConfig(common, aggregate);
   const fields = Object.entries(engineFields).map(([field, path]) => {
     const [section, option] = path.split('.') as ['engine' | 'executor', string];
     return [field, Reflect.get(config[section], camel(option))];

@@ -1,4 +1,3 @@
-export { scopeOf } from './conf.ts';
 export { engineFields, engineOptions, type Override, overrideEngineOption, storageLimits } from './engine.ts';
 export { ConfigError, type Problem, renderProblem } from './errors.ts';
 export type { CellPattern } from './kinds.ts';
@@ -16,6 +15,7 @@ export {
 export { type ParsedPolicies, type PoliciesInput, parsePolicies, policyFileSchema } from './policies.ts';
 export { defaultConfig, environmentName } from './resolve.ts';
 export { configSample, configurationDoc, generatedFiles, policiesSample } from './sample.ts';
+export { aggregateConfig, scopeOf } from './scope.ts';
 export { knownSecrets, learnSecret, Secret } from './secret.ts';
-export { shownOptions } from './shown.ts';
+export { shownOptions, shownOverrides } from './shown.ts';
 export type { Role, Source } from './source.ts';

@@ -110,11 +110,11 @@ export function parseIni(file: string, text: string): Ini {
 }
 
 /**
- * A name as problems may show it: one that has the form of an option or a section. Anything else may be a secret that
+ * A name as problems may show it: one that has the form of an option or a section (`aggregate:` with any name). Anything else may be a secret that
  * slipped to the left of a `=`.
  */
 export const shownName = (name: string): string =>
-  /^[A-Za-z]+([_-][A-Za-z]+)*$/.test(name) ? name : '(not a name of an option)';
+  /^([A-Za-z]+([_-][A-Za-z]+)*|aggregate:.*)$/.test(name) ? name : '(not a name of an option)';
 
 /** Takes one pair of quotes off; the quotes of `"a","b"` are two pairs and stay for the list. */
 function unquote(value: string): string {

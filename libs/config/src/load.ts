@@ -1,9 +1,12 @@
 import type { Policy } from '@kronos/contracts';
+import { UNASSIGNED } from '@kronos/contracts/names';
 import { type LoadInput, readConf, readerOf, unreadable } from './conf.ts';
 import { DEFAULT_CONFIG_FILE } from './defaultFile.ts';
 import { ConfigError, type Problem } from './errors.ts';
 import { type Config, type Reader, sections } from './options.ts';
+import { aggregateKey } from './overrides.ts';
 import { parsePolicies } from './policies.ts';
+import { aggregateConfig, scopeOf } from './scope.ts';
 import type { Role, Source } from './source.ts';
 
 export type { LoadInput } from './conf.ts';
@@ -11,8 +14,8 @@ export { DEFAULT_CONFIG_FILE } from './defaultFile.ts';
 
 export interface Loaded {
   readonly config: Config;
-  /** Empty for those who do not read them, and with `[engine] balance = false`. */
-  readonly policies: readonly Policy[];
+  /** The policies of an aggregate. None for those who do not read them, and with `balance = false`. */
+  readonly policiesOf: (aggregate: string) => readonly Policy[];
   /** Where each option that is set was set, by `section.option`. */
   readonly sources: ReadonlyMap<string, Source>;
 }
@@ -26,8 +29,9 @@ export function loadConfig(input: LoadInput): Loaded {
   const { config, sources, missing, problems: found } = readConf(input);
   const problems = [...found];
   const policies = loadPolicies(config, input.role, sources, readerOf(input), problems);
+  const policiesOf = (aggregate: string): readonly Policy[] => policies.get(aggregate) ?? [];
   const reported = found.some(({ option }) => option === '[prometheus] url' || option === 'OS_PROMETHEUS__URL');
-  if (!reported && needsPrometheus(config, input.role, policies))
+  if (!reported && needsPrometheus(config, input.role, policiesOf))
     problems.push({
       file: input.file ?? DEFAULT_CONFIG_FILE,
       line: null,
@@ -37,37 +41,59 @@ export function loadConfig(input: LoadInput): Loaded {
         'Set it, or balance by what is allocated (source: allocation in policies.yaml), or set [engine] balance = false.',
     });
   if (problems.length > 0) throw new ConfigError([...missing, ...problems]);
-  return { config, policies, sources };
+  return { config, policiesOf, sources };
 }
 
+/** By aggregate. A file that several aggregates use is read once, and is the same list for all of them. */
 function loadPolicies(
   config: Config,
   role: Role,
   sources: ReadonlyMap<string, Source>,
   readFile: (path: string) => string,
   problems: Problem[],
-): readonly Policy[] {
-  if (!config.engine.balance) return [];
-  if (role !== 'check' && !readsPolicies(role)) return [];
-  const file = config.engine.policiesFile;
-  let text: string;
-  try {
-    text = readFile(file);
-  } catch (error) {
-    problems.push(unreadable(file, sources.get('engine.policies_file') ?? null, error));
-    return [];
+): ReadonlyMap<string, readonly Policy[]> {
+  const found = new Map<string, readonly Policy[]>();
+  if (role !== 'check' && !readsPolicies(role)) return found;
+  const read = new Map<string, readonly Policy[]>();
+  for (const aggregate of inScope(config)) {
+    const { balance, policiesFile: file } = aggregateConfig(config, aggregate).engine;
+    if (!balance) continue;
+    const policies = read.get(file) ?? readPolicies(file, aggregate);
+    read.set(file, policies);
+    found.set(aggregate, policies);
   }
-  const parsed = parsePolicies({ file, text });
-  problems.push(...parsed.problems);
-  return parsed.policies;
+  return found;
+
+  function readPolicies(file: string, aggregate: string): readonly Policy[] {
+    let text: string;
+    try {
+      text = readFile(file);
+    } catch (error) {
+      const source = sources.get(aggregateKey(aggregate, 'policies_file')) ?? sources.get('engine.policies_file');
+      problems.push(unreadable(file, source ?? null, error));
+      return [];
+    }
+    const parsed = parsePolicies({ file, text });
+    problems.push(...parsed.problems);
+    return parsed.policies;
+  }
 }
 
+/** The aggregates in scope. Where there is none, which is a problem of its own, `[engine]` is checked for the pool. */
+const inScope = (config: Config): string[] => {
+  const scope = scopeOf(config);
+  return scope.length === 0 ? [UNASSIGNED] : scope;
+};
+
 /** Whether a policy asks Prometheus, as far as the policies could be read, and there is none. */
-const needsPrometheus = ({ engine, prometheus }: Config, role: Role, policies: readonly Policy[]): boolean =>
-  engine.balance &&
-  prometheus.url === null &&
+const needsPrometheus = (config: Config, role: Role, policiesOf: Loaded['policiesOf']): boolean =>
+  config.prometheus.url === null &&
   (role === 'check' || readsPolicies(role)) &&
-  (policies.length === 0 || policies.some(({ enabled, allocation }) => enabled && allocation === undefined));
+  inScope(config).some((aggregate) => {
+    const policies = policiesOf(aggregate);
+    const asks = policies.some(({ enabled, allocation }) => enabled && allocation === undefined);
+    return aggregateConfig(config, aggregate).engine.balance && (policies.length === 0 || asks);
+  });
 
 const readsPolicies = (role: Reader): boolean =>
   sections.get('engine')?.get('policies_file')?.readBy.includes(role) ?? false;

@@ -29,14 +29,17 @@ const FULL = `${SCOPE}policies_file = /p.yaml\n[nova]\ncloud = prod\n[prometheus
 describe('loading the configuration', () => {
   it('reads the policies for those who need them', () => {
     const files = { '/k.conf': FULL, '/p.yaml': policiesSample() };
-    expect(load(files, { file: '/k.conf', env: {}, role: 'scorer' }).policies.map((p) => p.name)).toEqual([
-      'cpu',
-      'memory',
-    ]);
-    expect(load(files, { file: '/k.conf', env: {}, role: 'check' }).policies).toHaveLength(2);
-    expect(load({ '/k.conf': FULL }, { file: '/k.conf', env: {}, role: 'executor' }).policies).toEqual([]);
     expect(
-      load({ '/k.conf': FULL }, { file: '/k.conf', env: { OS_ENGINE__BALANCE: 'false' }, role: 'scorer' }).policies,
+      load(files, { file: '/k.conf', env: {}, role: 'scorer' })
+        .policiesOf('gpu')
+        .map((p) => p.name),
+    ).toEqual(['cpu', 'memory']);
+    expect(load(files, { file: '/k.conf', env: {}, role: 'check' }).policiesOf('gpu')).toHaveLength(2);
+    expect(load({ '/k.conf': FULL }, { file: '/k.conf', env: {}, role: 'executor' }).policiesOf('gpu')).toEqual([]);
+    expect(
+      load({ '/k.conf': FULL }, { file: '/k.conf', env: { OS_ENGINE__BALANCE: 'false' }, role: 'scorer' }).policiesOf(
+        'gpu',
+      ),
     ).toEqual([]);
   });
 

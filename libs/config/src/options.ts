@@ -645,15 +645,29 @@ type Camel<S extends string> = S extends `${infer Head}_${infer Tail}` ? `${Head
 export const camel = (name: string): string =>
   name.replaceAll(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 
-/**
- * The configuration: `config.engine.evaluationInterval`. Every option is there, absent ones as null; durations are
- * seconds, sizes bytes, secrets {@link Secret} (also those that came from a file).
- */
-export type Config = {
+type Sections = {
   readonly [S in SectionName]: {
     readonly [O in keyof Options[S] & string as Camel<O>]: Options[S][O] extends Option<infer T> ? T : never;
   };
 };
+
+/**
+ * The configuration: `config.engine.evaluationInterval`. Every option is there, absent ones as null; durations are
+ * seconds, sizes bytes, secrets {@link Secret} (also those that came from a file).
+ */
+export type Config = Sections & {
+  /** What the sections `[aggregate:NAME]` set, by aggregate. Use `aggregateConfig` to read an aggregate's options. */
+  readonly overrides: ReadonlyMap<string, Partial<Sections['engine']>>;
+};
+
+/** The options of `[engine]` that are the same for every aggregate, and why. A section `[aggregate:NAME]` may set the others. */
+export const commonToAggregates: ReadonlyMap<string, string> = new Map<keyof Options['engine'], string>([
+  ['aggregates', 'it is the list of the aggregates'],
+  ['include_unassigned_hosts', 'it belongs to the list of the aggregates'],
+  ['evaluation_interval', 'the scorer reads the cloud once for all aggregates'],
+  ['max_clock_skew', 'each service has one clock'],
+  ['opt_out', 'it applies to servers wherever they run'],
+]);
 
 /** The table for code that goes over it. */
 export const sections: ReadonlyMap<string, ReadonlyMap<string, Option<unknown>>> = new Map(

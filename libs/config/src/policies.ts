@@ -93,7 +93,7 @@ type PolicyFile = z.output<typeof policyFileSchema>;
 /** Fields of the older form, and where what they said is said now. */
 const MOVED: Readonly<Record<string, string>> = {
   aggregate:
-    'Every enabled policy applies to every aggregate in scope: name the aggregates in kronos.conf, [engine] aggregates, and take this line away.',
+    'Every enabled policy applies to every aggregate that uses this file: name the aggregates in kronos.conf, [engine] aggregates, and remove this line. An aggregate with other policies names another file below [aggregate:NAME].',
   cooldown:
     'The cooldown is the same for all policies: set it in kronos.conf, [engine] cooldown, and take this line away.',
 };
@@ -284,7 +284,7 @@ function checkPolicies(
       add(
         ...at(index, 'mode'),
         `is ${policy.mode}, and the policy in line ${at(0, 'mode')[0]} has ${policies[0]?.mode}`,
-        'Run spread and pack as separate deployments, each with its own file.',
+        'Put pack and spread policies into a file each, and name the second file in kronos.conf below [aggregate:NAME].',
       );
     if (policy.target !== null && policy.target > policy.threshold)
       add(

@@ -176,7 +176,7 @@ describe('policies.yaml', () => {
       expect.stringContaining(
         'policies.yaml:9 policies[1] "cpu" capacity_threshold: is missing, and mode pack needs it',
       ),
-      'policies.yaml:10 policies[1] "cpu" mode: is pack, and the policy in line 3 has spread | Run spread and pack as separate deployments, each with its own file.',
+      'policies.yaml:10 policies[1] "cpu" mode: is pack, and the policy in line 3 has spread | Put pack and spread policies into a file each, and name the second file in kronos.conf below [aggregate:NAME].',
     ]);
   });
 

@@ -3,6 +3,7 @@ import { parseIni, shownName } from './ini.ts';
 import type { Parsed } from './kinds.ts';
 import { nearest } from './nearest.ts';
 import { type Config, camel, type Option, options, sections } from './options.ts';
+import { aggregateOfSection, type Given, readAggregates } from './overrides.ts';
 import { checkRules } from './rules.ts';
 import { Secret } from './secret.ts';
 import { ENVIRONMENT, place, type Role, type Source } from './source.ts';
@@ -28,11 +29,6 @@ export interface Resolved {
 /** `OS_ENGINE__EVALUATION_INTERVAL`: the name that oslo.config's environment driver gives an option. */
 export const environmentName = (section: string, option: string): string => `OS_${section}__${option}`.toUpperCase();
 
-interface Given {
-  readonly raw: string;
-  readonly source: Source;
-}
-
 const keyOf = (section: string, option: string): string => `${section}.${option}`;
 
 /** From the text of the file and the environment to the configuration: checks everything and stops at nothing. */
@@ -43,7 +39,7 @@ export function resolveConfig(input: ConfigInput): Resolved {
   const ini = parseIni(input.file, input.text);
   problems.push(...ini.problems);
   for (const { name, line } of ini.sections) {
-    if (sections.has(name)) continue;
+    if (sections.has(name) || aggregateOfSection(name) !== null) continue;
     problems.push({
       file: input.file,
       line,
@@ -74,9 +70,14 @@ export function resolveConfig(input: ConfigInput): Resolved {
     const section = match?.[1]?.toLowerCase();
     const option = match?.[2]?.toLowerCase();
     if (section === undefined || option === undefined) continue;
+    const source: Source = { file: ENVIRONMENT, line: null, option: name };
+    if (aggregateOfSection(section) !== null) {
+      const remedy = 'Write it into kronos.conf, below [aggregate:NAME].';
+      problems.push({ ...source, problem: 'names an aggregate, whose options are read from kronos.conf only', remedy });
+      continue;
+    }
     const known = sections.get(section);
     if (known === undefined) continue;
-    const source: Source = { file: ENVIRONMENT, line: null, option: name };
     if (!known.has(option)) {
       const near = nearest(option, known.keys());
       const remedy =
@@ -113,8 +114,11 @@ export function resolveConfig(input: ConfigInput): Resolved {
   fillServiceName(values, input.role);
   problems.push(...readSecretFiles(values, given, input));
 
-  const config = assemble(values);
-  const sources = new Map([...given].map(([key, { source }]) => [key, source]));
+  const common = assemble(values);
+  const own = readAggregates({ file: input.file, ini, engine: common.engine, parse: parseGiven });
+  problems.push(...own.problems);
+  const config: Config = Object.freeze({ ...common, overrides: own.overrides });
+  const sources = new Map([...[...given].map(([key, { source }]) => [key, source] as const), ...own.sources]);
   const reads = (section: string, option: string): boolean => readsOption(input.role, section, option);
   problems.push(...checkRules({ file: input.file, config, role: input.role, sources, broken, reads }));
   return { config, sources, problems: inOrder(problems, input.file) };
@@ -132,7 +136,9 @@ function parseGiven(option: Option<unknown>, raw: string): Parsed<unknown> {
 
 function sectionRemedy(name: string): string {
   const near = nearest(name, sections.keys());
-  return near === null ? `The sections are ${[...sections.keys()].join(', ')}.` : `Did you mean [${near}]?`;
+  return near === null
+    ? `The sections are ${[...sections.keys()].join(', ')} and aggregate:NAME.`
+    : `Did you mean [${near}]?`;
 }
 
 function optionRemedy(section: string, option: string): string {
@@ -214,7 +220,7 @@ function assemble(values: ReadonlyMap<string, unknown>): Config {
     for (const name of known.keys()) group[camel(name)] = values.get(keyOf(section, name));
     config[section] = Object.freeze(group);
   }
-  return Object.freeze(config) as Config;
+  return Object.freeze({ ...config, overrides: new Map() }) as unknown as Config;
 }
 
 /** By file, then by line: as one goes through the file to mend it. */

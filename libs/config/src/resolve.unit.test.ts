@@ -73,7 +73,7 @@ describe('the table of options', () => {
   });
 
   it('has the defaults that the contracts state', () => {
-    expect(engineOptions(defaultConfig)).toEqual(defaultEngineOptions);
+    expect(engineOptions(defaultConfig, 'gpu')).toEqual(defaultEngineOptions);
     expect(storageLimits(defaultConfig)).toEqual(defaultStorageLimits);
     expect(defaultConfig.nats.ackWait).toBe(taskConsumer.ackWaitSeconds);
   });

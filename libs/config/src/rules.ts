@@ -1,6 +1,8 @@
 import { ALL, UNASSIGNED } from '@kronos/contracts/names';
 import type { Problem } from './errors.ts';
 import { type Config, camel, type OptionPath, type SectionName } from './options.ts';
+import { aggregateKey } from './overrides.ts';
+import { aggregateConfig } from './scope.ts';
 import type { Role, Source } from './source.ts';
 
 /** What the rules over several options look at. */
@@ -23,7 +25,7 @@ export function checkRules(input: RuleInput): Problem[] {
   nats(rules);
   executor(rules);
   engine(rules);
-  return rules.problems;
+  return [...rules.problems, ...aggregates(input)];
 }
 
 class Rules {
@@ -212,6 +214,22 @@ function executor(rules: Rules): void {
   const { retryBackoff, retryBackoffMax } = rules.config.executor;
   if (retryBackoffMax < retryBackoff)
     rules.problem('executor.retry_backoff_max', `is less than retry_backoff (${retryBackoff})`, 'Write at least that.');
+}
+
+/** The rules of `[engine]` for the aggregates that have options of their own; a problem that `[engine]` has is not repeated. */
+function aggregates(input: RuleInput): Problem[] {
+  return [...input.config.overrides.keys()].flatMap((aggregate) => {
+    const prefix = aggregateKey(aggregate, '');
+    const own = new Map<string, Source>();
+    for (const [key, source] of input.sources)
+      if (key.startsWith(prefix)) own.set(`engine.${key.slice(prefix.length)}`, source);
+    const broken = new Set([...input.broken].filter((key) => !own.has(key)));
+    const sources = new Map([...input.sources, ...own]);
+    const rules = new Rules({ ...input, config: aggregateConfig(input.config, aggregate), sources, broken });
+    engine(rules);
+    const options = new Set([...own.values()].map(({ option }) => option));
+    return rules.problems.filter(({ option }) => option !== null && options.has(option));
+  });
 }
 
 function engine(rules: Rules): void {

@@ -1,5 +1,13 @@
 import { z } from 'zod';
-import { type Option, type Reader, readers, type SectionName, sectionHelp, sections } from './options.ts';
+import {
+  commonToAggregates,
+  type Option,
+  type Reader,
+  readers,
+  type SectionName,
+  sectionHelp,
+  sections,
+} from './options.ts';
 import { policyFileSchema } from './policies.ts';
 import { environmentName } from './resolve.ts';
 
@@ -58,15 +66,30 @@ export function configSample(): string {
       lines.push(...comment(`(${option.takes}; read by: ${readByText(option.readBy)})`));
       lines.push(`#${optionName} = ${defaultText(option)}`.trimEnd());
     }
+    if (name === 'engine') lines.push('', '', ...aggregateSample());
   }
   return `${lines.join('\n')}\n`;
 }
+
+/** The sections `[aggregate:NAME]` in the sample: an example in comments. */
+const aggregateSample = (): string[] => [
+  ...comment(
+    'An aggregate that needs other options than [engine] has a section of its own, which wins over [engine] and over its environment variables. For example:',
+  ),
+  '#',
+  '# [aggregate:gpu]',
+  '# policies_file = /etc/kronos/policies-gpu.yaml',
+  '# dry_run = true',
+  '# cooldown = 3600',
+  '#',
+  ...comment(`It can set every option of [engine] except ${[...commonToAggregates.keys()].join(', ')}.`),
+];
 
 /** A policies.yaml to begin with; every field is explained. `kronos config sample --policies`. */
 export function policiesSample(): string {
   const header = [
     ...comment(
-      'policies.yaml: what is balanced, by which metrics. Every enabled policy applies to every aggregate in scope.',
+      'policies.yaml: what is balanced, by which metrics. Every enabled policy applies to every aggregate that uses this file.',
     ),
     ...comment('The queries are examples for node_exporter and libvirt exporters: put your own in their place.'),
     '',
@@ -160,13 +183,15 @@ export function configurationDoc(): string {
         `| \`${optionName}\` | ${cell(option.takes)} | ${shown === '' ? '' : `\`${shown}\``} | ${readByText(option.readBy)} | ${cell(option.help)} |`,
       );
     }
+    if (name === 'engine') lines.push('', ...aggregateDoc());
   }
   lines.push(
     '',
     '## policies.yaml',
     '',
-    'One field, `policies`, with a list. Every enabled policy applies to every aggregate in scope. All policies of a file have',
-    'the same mode; run spread and pack as separate deployments. At least one policy is enabled, unless `[engine] balance` is false.',
+    'One field, `policies`, with a list. Every enabled policy applies to every aggregate that uses the file: all in scope, unless',
+    '`[aggregate:NAME]` names another file. All policies of a file have the same mode; aggregates with different files may have',
+    'different modes. At least one policy is enabled, unless `balance` is false.',
     '',
     '| field | takes | default | meaning |',
     '|---|---|---|---|',
@@ -178,6 +203,31 @@ export function configurationDoc(): string {
   }
   return `${lines.join('\n')}\n`;
 }
+
+/** The sections `[aggregate:NAME]` in docs/configuration.md. */
+const aggregateDoc = (): string[] => [
+  '## [aggregate:NAME]',
+  '',
+  'Options of `[engine]` that differ for one aggregate. `NAME` is the name of the aggregate, or `_unassigned_` for the pool; it',
+  'must be in scope.',
+  '',
+  '```ini',
+  '[engine]',
+  'aggregates = general, gpu',
+  'dry_run = false',
+  '',
+  '[aggregate:gpu]',
+  'policies_file = /etc/kronos/policies-gpu.yaml',
+  'dry_run = true',
+  'cooldown = 3600',
+  '```',
+  '',
+  '* The section wins over `[engine]`, also over its environment variables: with the file above, `OS_ENGINE__DRY_RUN=false`',
+  '  leaves `gpu` in dry run. The environment cannot set options of one aggregate.',
+  '* The planner writes the options of each aggregate to the event log, and a replay uses them.',
+  '* These options are the same for every aggregate:',
+  ...[...commonToAggregates].map(([option, reason]) => `  * \`${option}\`: ${reason}`),
+];
 
 /** What a field of a policy takes, from its schema. */
 function policyTakes(schema: z.ZodType): string {

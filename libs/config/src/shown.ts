@@ -1,4 +1,5 @@
 import { type Config, camel, type Reader, sections } from './options.ts';
+import { aggregateKey } from './overrides.ts';
 
 /** Sections in which two replicas on one machine differ by necessity. */
 const OF_THE_PROCESS: ReadonlySet<string> = new Set(['http', 'log', 'telemetry']);
@@ -18,20 +19,38 @@ function shown(value: unknown): Json {
   return null;
 }
 
+const optionOf = (config: Config, section: string, option: string): unknown => {
+  const group: unknown = Reflect.get(config, section);
+  return typeof group === 'object' && group !== null ? Reflect.get(group, camel(option)) : undefined;
+};
+
 /**
  * The options that a service works by, `engine.evaluation_interval` and so on, in a form that may be shown: no secrets,
  * no credentials in URLs.
  */
 export function shownOptions(config: Config, reader: Reader): Record<string, Json> {
-  const values: Readonly<Record<string, Readonly<Record<string, unknown>>>> = config;
   const entries = [...sections].flatMap(([section, options]) =>
     OF_THE_PROCESS.has(section)
       ? []
       : [...options].flatMap(([name, { kind, readBy }]): [string, Json][] =>
           kind === 'secret' || !readBy.includes(reader)
             ? []
-            : [[`${section}.${name}`, shown(values[section]?.[camel(name)])]],
+            : [[`${section}.${name}`, shown(optionOf(config, section, name))]],
         ),
   );
-  return Object.fromEntries(entries);
+  return { ...Object.fromEntries(entries), ...shownOverrides(config, reader) };
+}
+
+/** What the sections `[aggregate:NAME]` set: `aggregate:gpu.cooldown` and so on. */
+export function shownOverrides(config: Config, reader?: Reader): Record<string, Json> {
+  const engine = [...(sections.get('engine') ?? [])];
+  return Object.fromEntries(
+    [...config.overrides].flatMap(([aggregate, own]) =>
+      engine.flatMap(([name, { readBy }]): [string, Json][] => {
+        const value: unknown = Reflect.get(own, camel(name));
+        if (value === undefined || (reader !== undefined && !readBy.includes(reader))) return [];
+        return [[aggregateKey(aggregate, name), shown(value)]];
+      }),
+    ),
+  );
 }

@@ -3,7 +3,7 @@ import type { HostObservation, Policy, Reason, Snapshot } from '@kronos/contract
 import { allocationReadings, score } from '@kronos/placement';
 import type { HostNames, VmNames } from '@kronos/prometheus';
 import type { Capacity, CloudLists, Fate, KnownServer, ObserveOptions } from './cloud.ts';
-import { type MatchedAnswers, readingsFor } from './readings.ts';
+import { answersOf, type MatchedAnswers, readingsFor } from './readings.ts';
 import { note, some } from './reasons.ts';
 import { type ServerIndex, serversOf } from './servers.ts';
 import { hostsOf } from './topology.ts';
@@ -51,7 +51,7 @@ export function assemble(input: AssembleInput): Snapshot {
     known: input.known,
     fates: input.fates,
   });
-  const readings = readingsFor(input.answers, hosts, seen.servers);
+  const readings = readingsFor(answersOf(input.answers, input.policies), hosts, seen.servers);
   const policies = [...input.policies];
   const allocated = allocationReadings({ policies, hosts, servers: seen.servers });
   const hostReadings = [...readings.hostReadings, ...allocated.hostReadings];

@@ -131,6 +131,23 @@ export function matchAnswers(input: {
   return { stalenessMs: input.stalenessMs, hosts: [...hosts.values()], vms: [...vms.values()] };
 }
 
+/** The answers that these policies ask for, of all that were asked for the cloud. */
+export function answersOf(answers: MatchedAnswers, policies: readonly Policy[]): MatchedAnswers {
+  const hosts = new Set<string>();
+  const vms = new Set<string>();
+  for (const policy of asked(policies)) {
+    for (const { use, query } of usesOf(policy)) {
+      if (use === 'vm_profile') vms.add(JSON.stringify([query, policy.vmProfileLabel, policy.vmProfileLabelType]));
+      else hosts.add(JSON.stringify([query, policy.hostLabel]));
+    }
+  }
+  return {
+    stalenessMs: answers.stalenessMs,
+    hosts: answers.hosts.filter(({ query, label }) => hosts.has(JSON.stringify([query, label]))),
+    vms: answers.vms.filter(({ query, label, labelType }) => vms.has(JSON.stringify([query, label, labelType]))),
+  };
+}
+
 interface Labelled {
   readonly labels: Readonly<Record<string, string>>;
 }

@@ -1,6 +1,5 @@
 import { hostname } from 'node:os';
 import { type Config, type Loaded, loadConfig } from '@kronos/config';
-import type { Policy } from '@kronos/contracts';
 import type { Tracer } from '@opentelemetry/api';
 import { isKronosError, StartAgain, StopTimeoutError } from './errors.ts';
 import { HttpServer } from './http.ts';
@@ -18,7 +17,8 @@ export interface ServiceContext {
   /** The process among the replicas: host name and pid. */
   readonly instance: string;
   readonly config: Config;
-  readonly policies: readonly Policy[];
+  /** The policies of an aggregate; none in the rules-only mode and for services that do not read them. */
+  readonly policiesOf: Loaded['policiesOf'];
   readonly log: Logger;
   readonly tracer: Tracer;
   readonly metrics: Instruments;
@@ -103,7 +103,7 @@ export async function runService(definition: ServiceDefinition, input: RunInput)
       version: definition.version,
       instance,
       config: loaded.config,
-      policies: loaded.policies,
+      policiesOf: loaded.policiesOf,
       log,
       tracer: telemetry.tracer,
       metrics: telemetry.metrics.instruments,

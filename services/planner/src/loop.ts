@@ -51,7 +51,8 @@ export type PlannerDeps = {
   /** While it has a problem nothing is planned or dispatched. Absent: the log is not in doubt. */
   readonly guard?: Pick<LogGuard, 'problem' | 'agrees' | 'identity'>;
   readonly aggregates: readonly string[];
-  readonly options: EngineOptions;
+  /** The options of an aggregate; asked once for each. */
+  readonly optionsOf: (aggregate: string) => EngineOptions;
   readonly by: Actor;
   readonly logger: Logger;
   readonly tracer: Tracer;
@@ -81,9 +82,19 @@ const PUBLISH_WINDOW = 64;
  * each one is handled by one worker at a time.
  */
 export function createPlanner(deps: PlannerDeps): Planner {
-  const { log, view, options, by, logger, tracer, meters } = deps;
+  const { log, view, by, logger, tracer, meters } = deps;
   const clock = (): number => deps.clock.now();
-  const optionsDigest = digest(options);
+  const configured = new Map(
+    deps.aggregates.map((aggregate) => {
+      const options = deps.optionsOf(aggregate);
+      return [aggregate, { options, optionsDigest: digest(options) }] as const;
+    }),
+  );
+  function own(aggregate: string): { readonly options: EngineOptions; readonly optionsDigest: string } {
+    const found = configured.get(aggregate);
+    if (found === undefined) throw new RangeError(`${aggregate} is not an aggregate of this planner`);
+    return found;
+  }
   const newest = new Map<string, Delivered<SnapshotTaken>>();
   const busy = new Map<string, Promise<void>>();
   const skewed = new Set<string>();
@@ -184,7 +195,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
   }
 
   const judge = (delivered: DeliveredSnapshot, state: AggregateState): Eligibility =>
-    eligibility(delivered.message, delivered.storedAt, state, options, {
+    eligibility(delivered.message, delivered.storedAt, state, own(delivered.message.aggregate).options, {
       nowMs: clock(),
       problem: deps.clockProblem(),
     });
@@ -216,6 +227,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
     delivered: DeliveredSnapshot,
     snapshot: Snapshot,
   ): Promise<CycleDecided | null> {
+    const { options } = own(aggregate);
     for (;;) {
       const at = await level(aggregate);
       if (!eligible(aggregate, delivered, at.state)) return null;
@@ -280,14 +292,14 @@ export function createPlanner(deps: PlannerDeps): Planner {
   const standingOf = (aggregate: string, state: AggregateState): Standing =>
     standing(state, {
       startedAfter,
-      options,
-      optionsDigest,
+      ...own(aggregate),
       plannerVersion,
       wasInForce: wasInForce.has(aggregate),
     });
 
   /** Puts the options on the log. */
   async function configure(aggregate: string, { sequence, expectedOn }: LogPosition<AggregateState>): Promise<void> {
+    const { options, optionsDigest } = own(aggregate);
     await log.append(
       configuredEvent(aggregate, options, optionsDigest, plannerVersion, sequence, by, clock(), startedAfter),
       { expectedLastSequence: expectedOn(subject('plans', aggregate)) },
@@ -297,6 +309,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
 
   const yieldText = (aggregate: string, stands: Extract<Standing, { kind: 'yield' }>): string => {
     const { to, options: theirs, differing } = stands;
+    const { options } = own(aggregate);
     const named = differing.map((field) => {
       const value = (of: EngineOptions) => JSON.stringify(of[field]);
       return `${engineFields[field] ?? field} (${value(options)} here, ${value(theirs)} there)`;

@@ -11,6 +11,7 @@ import {
   type Snapshot,
   taskId,
 } from '@kronos/contracts';
+import { digest } from '@kronos/cycle';
 import { AppendConflict, connectEventLog, type EventLog, type LogView, natsWire } from '@kronos/eventlog';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { type Sketch, snapshotOf } from '@kronos/placement/testing';
@@ -90,6 +91,7 @@ describe('planners on a real nats-server', () => {
     clock: () => number = Date.now,
     wrap: (log: EventLog) => Partial<EventLog> = () => ({}),
     checked = false,
+    ofAggregate: Readonly<Record<string, Partial<EngineOptions>>> = { [AGGREGATE]: {} },
   ) {
     const own: Clock = {
       ...systemClock,
@@ -115,8 +117,8 @@ describe('planners on a real nats-server', () => {
     const created = createPlanner({
       log: ownLog,
       view: ownView,
-      aggregates: [AGGREGATE],
-      options: { ...options, ...set },
+      aggregates: Object.keys(ofAggregate),
+      optionsOf: (aggregate) => ({ ...options, ...set, ...ofAggregate[aggregate] }),
       by,
       logger: createLogger({ service: 'planner', version: 'test', level: 'silent', format: 'json' }),
       tracer: trace.getTracer('test'),
@@ -197,6 +199,31 @@ describe('planners on a real nats-server', () => {
     held.go();
     await slow.close();
     expect((await released()).map((d) => d.data.snapshotId)).toEqual(['gpu-2']);
+  });
+
+  it('each aggregate is decided by its own options, which are on the log before its first decision', async () => {
+    const other = 'general';
+    const limits = { snapshotMaxAgeSeconds: 3600, snapshotMaxBytes: 64 * 1024 ** 2, logMaxBytes: 64 * 1024 ** 2 };
+    await log.provision({ limits, replicas: 1, aggregates: [AGGREGATE, other] });
+    const own: Record<string, Partial<EngineOptions>> = {
+      [AGGREGATE]: { dryRun: true, planTtlSeconds: 77 },
+      [other]: {},
+    };
+    await planner('p', {}, Date.now, () => ({}), false, own);
+    await publish(1);
+    await publish(1, { ...snapshot(1), id: `${other}-1`, aggregate: other });
+    await untilFolded(() => [AGGREGATE, other].every((name) => aggregateState(view.at().state, name).decided !== null));
+    for (const aggregate of [AGGREGATE, other]) {
+      const [configured, decided] = (await events()).filter(
+        (event) => event.aggregate === aggregate && event.type !== 'plan.dispatched',
+      );
+      const expected = { ...options, ...own[aggregate] };
+      expect(configured).toMatchObject({ type: 'planner.configured', data: { options: expected } });
+      expect(decided).toMatchObject({
+        type: 'cycle.decided',
+        data: { release: expected.dryRun ? 'dryRun' : 'released', digests: { options: digest(expected) } },
+      });
+    }
   });
 
   it('a decision is appended with the expectation of the state that it was made on, whatever is folded meanwhile', async () => {

@@ -39,7 +39,7 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
       view,
       guard,
       aggregates,
-      options: engineOptions(config),
+      optionsOf: (aggregate) => engineOptions(config, aggregate),
       by,
       logger,
       tracer,

@@ -81,7 +81,7 @@ describe('a snapshot of the demo cloud', () => {
 
   test('in the rules-only mode asks no Prometheus', async () => {
     const before = bed.sim.counts();
-    await bed.scorer({ balance: false, policies: [] }).cycle(3);
+    await bed.scorer({ balances: () => false, policiesOf: () => [] }).cycle(3);
     const after = bed.sim.counts();
     const asked = Object.keys(after).filter((route) => route.includes('prometheus') && after[route] !== before[route]);
     expect(asked).toEqual([]);
@@ -124,7 +124,7 @@ test('pack mode: what the capacity and size queries say is in the snapshot too',
       capacityThreshold: 0.8,
       hostSizeQuery: 'host_cpu_cores',
     }));
-    await bed.scorer({ policies: packing }).cycle(1);
+    await bed.scorer({ policiesOf: () => packing }).cycle(1);
     const snapshot = await bed.newest('general');
     expect(snapshot.policies).toEqual(packing);
     expect(snapshot.hostReadings.map((one) => [one.query, one.health])).toEqual([
@@ -210,6 +210,21 @@ describe('two aggregates and the pool', () => {
     const range = Object.entries(counts).filter(([route]) => /prometheus .*\/query_range$/.test(route));
     expect(instant.reduce((total, [, count]) => total + count, 0)).toBe(4 + 2);
     expect(range.reduce((total, [, count]) => total + count, 0)).toBe(4);
+  });
+
+  test('have their own policies; a snapshot holds the readings of its own policies only', async () => {
+    const [cpu, memory] = policies;
+    if (cpu === undefined || memory === undefined) throw new Error('the demo has two policies');
+    const [ofLeft, ofRight] = [[{ ...cpu, weight: 1 }], [{ ...memory, weight: 1, threshold: 0.5 }]];
+    const policiesOf = (name: string) => (name === 'left' ? ofLeft : name === 'right' ? ofRight : []);
+    const scorer = bed.scorer({ policiesOf, balances: (name) => name !== UNASSIGNED });
+    expect(await scorer.cycle(1)).toEqual({ published: 3, duplicates: 0, failed: 0 });
+    const queries = async (name: string) => (await of(name)).hostReadings.map((one) => one.query);
+    expect([(await of('left')).policies, await queries('left')]).toEqual([ofLeft, [cpu.imbalanceQuery]]);
+    expect([(await of('right')).policies, await queries('right')]).toEqual([ofRight, [memory.imbalanceQuery]]);
+    expect((await of('left')).vmReadings.map((one) => one.query)).toEqual([cpu.vmProfileQuery]);
+    expect(await of(UNASSIGNED)).toMatchObject({ policies: [], hostReadings: [], vmReadings: [] });
+    expect((await of(UNASSIGNED)).scores).toEqual({ policies: [], combined: null });
   });
 
   test('one that is gone from Nova does not hinder the others', async () => {
@@ -447,7 +462,7 @@ describe('when a part of the cloud does not answer', () => {
 
   test('a query that Prometheus refuses is an ERROR of its policy alone', async () => {
     const wrong = policies.map((one) => (one.name === 'cpu' ? { ...one, imbalanceQuery: 'sum(((' } : one));
-    const snapshot = await take([], bed.scorer({ policies: wrong }));
+    const snapshot = await take([], bed.scorer({ policiesOf: () => wrong }));
     expect(snapshot.hostReadings.map((one) => one.health)).toEqual(['ERROR', 'HEALTHY']);
     expect(snapshot.hostReadings[0]?.text).toContain('sum(((');
     expect(snapshot.scores.policies.map((one) => one.participates)).toEqual([false, true]);

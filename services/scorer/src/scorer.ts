@@ -54,8 +54,10 @@ export interface ScorerDeps {
 export interface ScorerSettings {
   /** All aggregates in scope, the pool of unassigned hosts by its name on the wire. */
   readonly scope: readonly string[];
-  readonly policies: readonly Policy[];
-  readonly balance: boolean;
+  /** The policies of an aggregate; one list for all aggregates that share a file. */
+  readonly policiesOf: (aggregate: string) => readonly Policy[];
+  /** `balance` of an aggregate. */
+  readonly balances: (aggregate: string) => boolean;
   readonly intervalMs: number;
   readonly stalenessMs: number;
   readonly queryDeadlineMs: number;
@@ -89,6 +91,8 @@ const AGGREGATES_AT_ONCE = 4;
 export function createScorer(deps: ScorerDeps): Scorer {
   const { log, seen, settings, clock, logger, tracer, metrics } = deps;
   const capacityReader = new CapacityReader(deps.placement, settings.concurrency, clock);
+  /** Of all aggregates: what Prometheus is asked. */
+  const policies = [...new Set(settings.scope.flatMap(settings.policiesOf))];
   let last: Observation | null = null;
   /** What this process knows of the aggregate's servers, and the snapshot it knows it from. */
   const memory = new Map<string, { readonly snapshotId: string; readonly known: readonly KnownServer[] }>();
@@ -133,8 +137,8 @@ export function createScorer(deps: ScorerDeps): Scorer {
       aggregate,
       scope: settings.scope,
       options: settings.observe,
-      policies: settings.policies,
-      balance: settings.balance,
+      policies: settings.policiesOf(aggregate),
+      balance: settings.balances(aggregate),
       lists: observation.lists,
       index: observation.index,
       capacity,
@@ -185,7 +189,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
           observe({
             nova: deps.nova,
             prometheus: deps.prometheus,
-            policies: settings.policies,
+            policies,
             stalenessMs: settings.stalenessMs,
             queryDeadlineMs: settings.queryDeadlineMs,
             concurrency: settings.concurrency,

@@ -1,5 +1,5 @@
 import { markOf } from '@kronos/checkpoints';
-import { scopeOf, storageLimits } from '@kronos/config';
+import { aggregateConfig, scopeOf, storageLimits } from '@kronos/config';
 import { checkClock, healthCheck, logClock, type Outside, realOutside, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
@@ -20,13 +20,14 @@ export const scorerService = ({
 }: Outside = realOutside): ServiceDefinition => ({
   name: 'scorer',
   version,
-  async start({ config, policies, log: logger, metrics, http, instance, tracer, stopping }) {
+  async start({ config, policiesOf, log: logger, metrics, http, instance, tracer, stopping }) {
     const {
       engine,
       nova,
       prometheus: { stalenessThreshold, timeout },
     } = config;
     const scope = scopeOf(config);
+    const balances = (aggregate: string): boolean => aggregateConfig(config, aggregate).engine.balance;
     const intervalMs = engine.evaluationInterval * 1000;
     // What was opened is closed again, also when the start fails half-way.
     await using opened = new AsyncDisposableStack();
@@ -50,7 +51,7 @@ export const scorerService = ({
     opened.defer(async () => clockCheck.stop());
     const cloud = openCloud(config, metrics);
     opened.defer(() => cloud.close());
-    const prometheus = engine.balance ? openPrometheus(config) : null;
+    const prometheus = scope.some(balances) ? openPrometheus(config) : null;
     opened.defer(async () => prometheus?.close());
     const seen = new Seen();
     const scorer = createScorer({
@@ -62,8 +63,8 @@ export const scorerService = ({
       seen,
       settings: {
         scope,
-        policies,
-        balance: engine.balance,
+        policiesOf,
+        balances,
         intervalMs,
         stalenessMs: stalenessThreshold * 1000,
         queryDeadlineMs: Math.max(intervalMs, timeout * 1000),

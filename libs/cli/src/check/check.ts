@@ -1,12 +1,15 @@
 /** `kronos config check`: reads everything that the configuration names, and judges it as the scorer will. */
 import { systemClock } from '@kronos/clock';
 import {
+  aggregateConfig,
   type Config,
   ConfigError,
   engineOptions,
+  type Loaded,
   loadConfig,
   renderProblem,
   scopeOf,
+  shownOverrides,
   storageLimits,
 } from '@kronos/config';
 import { type Cloud, connectLog, openCloud, openPrometheus } from '@kronos/connect';
@@ -36,27 +39,68 @@ export async function check(
   report: Report,
 ): Promise<void> {
   let config: Config;
-  let policies: readonly Policy[];
+  let policiesOf: Loaded['policiesOf'];
   try {
-    ({ config, policies } = loadConfig({ file, env, role: 'check' }));
+    ({ config, policiesOf } = loadConfig({ file, env, role: 'check' }));
   } catch (error) {
     if (error instanceof ConfigError)
       for (const problem of error.problems) report(finding('failed', 'files', 'files', renderProblem(problem)));
     else report(failed('files', 'files', error));
     return;
   }
-  report(files(config, policies));
+  const sets = policySets(config, policiesOf);
+  for (const set of sets) report(files(set));
+  for (const one of overrides(config)) report(one);
   const nats = checkNats(config);
-  const cloud = checkObservation(config, policies, env);
+  const cloud = checkObservation(config, sets, policiesOf, env);
   for (const one of await nats) report(one);
   for (const one of await cloud) report(one);
 }
 
-function files(config: Config, policies: readonly Policy[]): Finding {
-  if (!config.engine.balance) return finding('ok', 'files', 'files', 'rules only (balance = false): no policies');
+/** The aggregates that share a file of policies. */
+type PolicySet = {
+  /** Null: rules only (balance = false). */
+  readonly file: string | null;
+  readonly policies: readonly Policy[];
+  readonly aggregates: readonly string[];
+  /** Added to the name of a finding where there are several sets. */
+  readonly suffix: string;
+};
+
+function policySets(config: Config, policiesOf: Loaded['policiesOf']): PolicySet[] {
+  const sets = Map.groupBy(scopeOf(config), (aggregate) => {
+    const { balance, policiesFile } = aggregateConfig(config, aggregate).engine;
+    return balance ? policiesFile : null;
+  });
+  return [...sets].map(([file, aggregates]) => ({
+    file,
+    aggregates,
+    policies: policiesOf(aggregates[0] ?? ''),
+    suffix: sets.size === 1 ? '' : ` (${aggregates.join(', ')})`,
+  }));
+}
+
+function files({ file, policies, suffix }: PolicySet): Finding {
+  const what = `files${suffix}`;
+  if (file === null) return finding('ok', 'files', what, 'rules only (balance = false): no policies');
   const names = policies.filter((policy) => policy.enabled).map((policy) => policy.name);
-  return finding('ok', 'files', 'files', `${names.length} policies in force: ${names.join(', ')}`, {
-    detail: { policies: names },
+  return finding('ok', 'files', what, `${names.length} policies in force: ${names.join(', ')}`, {
+    detail: { file, policies: names },
+  });
+}
+
+/** One finding per section `[aggregate:NAME]`: what it sets. */
+function overrides(config: Config): Finding[] {
+  const shown = Object.entries(shownOverrides(config));
+  return [...config.overrides.keys()].map((aggregate) => {
+    const prefix = `aggregate:${aggregate}.`;
+    const own = shown.flatMap(([key, value]) =>
+      key.startsWith(prefix) ? [[key.slice(prefix.length), String(value)] as const] : [],
+    );
+    const what = `[aggregate:${aggregate}]`;
+    if (own.length === 0) return finding('ok', 'aggregate-options', what, 'sets nothing', { detail: {} });
+    const text = own.map(([option, value]) => `${option} = ${value}`).join(', ');
+    return finding('ok', 'aggregate-options', what, text, { detail: Object.fromEntries(own) });
   });
 }
 
@@ -89,10 +133,12 @@ async function checkNats(config: Config): Promise<Finding[]> {
 /** Keystone, Nova, Placement and Prometheus: one observation, judged. */
 async function checkObservation(
   config: Config,
-  policies: readonly Policy[],
+  sets: readonly PolicySet[],
+  policiesOf: Loaded['policiesOf'],
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<Finding[]> {
   const findings: Finding[] = [];
+  const policies = sets.flatMap((set) => set.policies);
   await using opened = new AsyncDisposableStack();
   let cloud: Cloud | null = null;
   try {
@@ -122,24 +168,27 @@ async function checkObservation(
   });
   if (cloud !== null) findings.push(...(await novaFindings(cloud, observation)));
   if (answer !== null) findings.push(answer);
-  const snapshots = cloud === null ? [] : await snapshotsOf(config, policies, cloud, observation);
+  const snapshots = cloud === null ? [] : await snapshotsOf(config, policiesOf, cloud, observation);
   // Allocation policies need no answer.
-  const asked = answer?.state === 'ok' || (answer === null && config.engine.balance);
+  const asked = answer?.state === 'ok' || (answer === null && sets.some(({ file }) => file !== null));
   if (asked)
-    findings.push(
-      ...judgeQueries({
-        policies,
-        answers: observation.answers,
-        snapshots,
-        hosts: hostNamesOf(observation.lists),
-        vms: vmNamesOf(observation.index),
-      }),
-    );
-  const options = engineOptions(config);
-  // Without Prometheus every policy is skipped; that is reported once, above.
-  const judged = asked ? options : { ...options, balance: false };
+    for (const set of sets)
+      findings.push(
+        ...judgeQueries({
+          policies: set.policies,
+          suffix: set.suffix,
+          answers: observation.answers,
+          snapshots: snapshots.filter(({ aggregate }) => set.aggregates.includes(aggregate)),
+          hosts: hostNamesOf(observation.lists),
+          vms: vmNamesOf(observation.index),
+        }),
+      );
   const names = observation.lists.aggregates.ok ? observation.lists.aggregates.value.map(({ name }) => name) : [];
-  for (const snapshot of snapshots) findings.push(...judgeAggregate(snapshot, judged, names));
+  for (const snapshot of snapshots) {
+    const options = engineOptions(config, snapshot.aggregate);
+    // Without Prometheus every policy is skipped; that is reported once, above.
+    findings.push(...judgeAggregate(snapshot, asked ? options : { ...options, balance: false }, names));
+  }
   return findings;
 }
 
@@ -148,7 +197,7 @@ async function reachPrometheus(
   policies: readonly Policy[],
 ): Promise<{ readonly prometheus: Prometheus | null; readonly finding: Finding | null }> {
   const what = 'Prometheus';
-  if (!config.engine.balance || policies.every(({ enabled, allocation }) => !enabled || allocation !== undefined))
+  if (policies.every(({ enabled, allocation }) => !enabled || allocation !== undefined))
     return { prometheus: null, finding: null };
   let prometheus: Prometheus | null = null;
   try {
@@ -185,7 +234,7 @@ async function novaFindings(cloud: Cloud, { lists }: Observation): Promise<Findi
 /** The snapshots that the scorer would publish now. */
 async function snapshotsOf(
   config: Config,
-  policies: readonly Policy[],
+  policiesOf: Loaded['policiesOf'],
   cloud: Cloud,
   observation: Observation,
 ): Promise<Snapshot[]> {
@@ -210,8 +259,8 @@ async function snapshotsOf(
         aggregate,
         scope,
         options,
-        policies,
-        balance: engine.balance,
+        policies: policiesOf(aggregate),
+        balance: aggregateConfig(config, aggregate).engine.balance,
         lists: observation.lists,
         index: observation.index,
         capacity,

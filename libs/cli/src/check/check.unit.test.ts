@@ -117,6 +117,12 @@ describe('an allocation policy', () => {
     expect(finding).toMatchObject({ state: 'ok', detail: { hosts: 3, vmsInScope: 2, vmsWithValue: 2 } });
     expect(aggregate?.text).toContain('2 of 2 VMs may move (100 %)');
   });
+  it('is skipped where Nova could not be read', () => {
+    const policies = [allocated('VCPU')];
+    const answers = { stalenessMs: 0, hosts: [], vms: [] };
+    const found = judgeQueries({ policies, answers, snapshots: [], hosts: [], vms: [], suffix: ' (gpu)' });
+    expect(found.map(({ what, state }) => [what, state])).toEqual([['policy cpu allocation (gpu)', 'skipped']]);
+  });
   it('of a resource class that no host has fails, and says what to name', () => {
     const { finding } = check('MEMORY_MB');
     expect(finding).toMatchObject({ state: 'failed', code: 'allocation-unknown' });

@@ -7,6 +7,8 @@ import { type Finding, finding } from './finding.ts';
 
 export type QueryInput = {
   readonly policies: readonly Policy[];
+  /** Added to the name of each finding; names the aggregates where not all have the same policies. */
+  readonly suffix?: string;
   readonly answers: MatchedAnswers;
   /** One per aggregate; empty when Nova could not be read. */
   readonly snapshots: readonly Snapshot[];
@@ -19,6 +21,7 @@ type HostField = 'imbalance_query' | 'capacity_query' | 'host_size_query';
 
 /** One finding per query of an enabled policy. */
 export function judgeQueries(input: QueryInput): Finding[] {
+  const { suffix = '' } = input;
   return input.policies
     .filter((policy) => policy.enabled)
     .flatMap((policy) => {
@@ -29,12 +32,15 @@ export function judgeQueries(input: QueryInput): Finding[] {
         ...(policy.hostSizeQuery === null ? [] : [hostQuery(input, policy, 'host_size_query', policy.hostSizeQuery)]),
         vmQuery(input, policy),
       ];
-    });
+    })
+    .map((one) => ({ ...one, what: `${one.what}${suffix}` }));
 }
 
 /** One finding for an allocation policy: what Placement and the servers say, as the scorer reads it. */
 function allocation(input: QueryInput, policy: Policy): Finding {
   const what = `policy ${policy.name} allocation`;
+  if (input.snapshots.length === 0)
+    return finding('skipped', 'allocation', what, 'needs Nova, which could not be read');
   const readings = input.snapshots.flatMap((snapshot) =>
     [policy.imbalanceQuery, ...(policy.hostSizeQuery === null ? [] : [policy.hostSizeQuery])].map((query) => ({
       aggregate: snapshot.aggregate,

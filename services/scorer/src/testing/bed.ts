@@ -106,8 +106,8 @@ export async function openStand(options: StandOptions): Promise<Stand> {
   const silent = pino({ level: 'silent' });
   const settings: ScorerSettings = {
     scope,
-    policies: options.policies ?? policies,
-    balance: true,
+    policiesOf: () => options.policies ?? policies,
+    balances: () => true,
     intervalMs: 60_000,
     stalenessMs: 300_000,
     queryDeadlineMs: 5_000,
@@ -146,7 +146,7 @@ export async function openStand(options: StandOptions): Promise<Stand> {
         log: options.log ?? log,
         nova: change(nova),
         placement,
-        prometheus: (changes.balance ?? settings.balance) ? prometheus : null,
+        prometheus: scope.some(changes.balances ?? settings.balances) ? prometheus : null,
         seen,
         settings: { ...settings, ...changes },
         by: { service: 'scorer', instance: name, version: '0' },
