@@ -34,3 +34,13 @@ export function eventTimeMs(time: string, storedAtMs: number): number {
   if (Number.isNaN(stated)) return storedAtMs;
   return Math.min(Math.max(stated, storedAtMs - MAX_TIME_DIFFERENCE_MS), storedAtMs + MAX_TIME_DIFFERENCE_MS);
 }
+
+/**
+ * Time of a snapshot in milliseconds since the epoch: at most {@link MAX_TIME_DIFFERENCE_MS} after the server's timestamp of
+ * the message that names it. It may be much older than that message.
+ *
+ * @param time ISO-8601, from the body
+ * @param storedAtMs the server's timestamp of the message
+ */
+export const snapshotTimeMs = (time: string, storedAtMs: number): number =>
+  Math.min(timeMs(time), storedAtMs + MAX_TIME_DIFFERENCE_MS);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { timeOf } from './messages.ts';
-import { eventTimeMs, timeMs } from './time.ts';
+import { eventTimeMs, snapshotTimeMs, timeMs } from './time.ts';
 
 const STORED = Date.UTC(2026, 10, 21, 22, 0, 0);
 const iso = (ms: number): string => new Date(ms).toISOString();
@@ -33,4 +33,14 @@ describe('the time of an event', () => {
     expect(timeOf({ sequence: 1, storedAt: STORED, event })).toBe(STORED);
     expect(timeOf({ sequence: 1, storedAt: STORED, originallyStoredAt: 5, event })).toBe(5);
   });
+});
+
+describe('the time of a snapshot', () => {
+  it.each([60_000, 0, -60_001, -86_400_000])('is the one in its body, %i ms from the timestamp', (by) =>
+    expect(snapshotTimeMs(iso(STORED + by), STORED)).toBe(STORED + by),
+  );
+  it.each(['2099-01-01T00:00:00.000Z', iso(STORED + 60_001)])(
+    'is at most a minute after the timestamp where the body says %s',
+    (time) => expect(snapshotTimeMs(time, STORED)).toBe(STORED + 60_000),
+  );
 });

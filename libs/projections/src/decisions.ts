@@ -1,5 +1,5 @@
 /** Decisions of the planner: what each said, and what it does to plans. */
-import { type LogEventOf, MAX_TIME_DIFFERENCE_MS, timeMs } from '@kronos/contracts';
+import { type LogEventOf, snapshotTimeMs } from '@kronos/contracts';
 import { approvalOf } from './approvals.ts';
 import { forgetHostFailures } from './breaker.ts';
 import { forgetReleases } from './cooldown.ts';
@@ -11,8 +11,7 @@ import { unreadable } from './unreadable.ts';
 
 export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: number, storedAtMs: number): void {
   const { aggregate, data: d } = event;
-  // A snapshot is older than its decision; a year that was made up must not keep later snapshots from being decided.
-  const snapshotMs = Math.min(timeMs(d.snapshotTime), storedAtMs + MAX_TIME_DIFFERENCE_MS);
+  const snapshotMs = snapshotTimeMs(d.snapshotTime, storedAtMs);
   const before = draft.of(aggregate)?.decided ?? null;
   // Only a later snapshot is ever decided: anything else is a second event for the same act.
   if (before !== null && (snapshotMs <= before.snapshotMs || before.recent.includes(d.snapshotId))) return;

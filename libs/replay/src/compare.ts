@@ -39,6 +39,8 @@ export type VerifyOrder = {
   readonly kind: 'verify';
   readonly sequence: number;
   readonly event: CycleDecided;
+  /** Time of its snapshot, see `snapshotTimeMs`. */
+  readonly snapshotMs: number;
   readonly anonymized: boolean;
   /** Of the log at the decision's basis: what is not the same object as in the last order about this aggregate. */
   readonly state: Partial<AggregateState>;
@@ -48,12 +50,12 @@ export type VerifyOrder = {
 
 /** Runs a decision again with the log folded to its basis, and compares the bytes. */
 export function verifyOne(order: VerifyOrder, state: AggregateState): VerifiedCycle {
-  const { sequence, event, stored } = order;
+  const { sequence, event, snapshotMs, stored } = order;
   const { data, aggregate } = event;
   const about = {
     aggregate,
     snapshotId: data.snapshotId,
-    snapshotTimeMs: Date.parse(data.snapshotTime),
+    snapshotTimeMs: snapshotMs,
     sequence,
     plannerVersion: data.plannerVersion,
     outcome: data.outcome,

@@ -68,9 +68,8 @@ const isPlan = ({ event: { data } }: StoredDecision, id: string | null): boolean
 
 async function snapshotOf(
   history: History,
-  { event }: StoredDecision,
+  { event, snapshotMs: timeMs }: StoredDecision,
 ): Promise<Pick<FoundDecision, 'snapshot' | 'missing'>> {
-  const timeMs = Date.parse(event.data.snapshotTime);
   for await (const entry of history.snapshots({ aggregates: [event.aggregate], sinceMs: timeMs, untilMs: timeMs }))
     if (entry.id === event.data.snapshotId)
       try {

@@ -5,6 +5,7 @@ import {
   type Snapshot,
   type StoredEvent,
   snapshotSchema,
+  snapshotTimeMs,
 } from '@kronos/contracts';
 import { BadObject, digestOf } from '@kronos/eventlog';
 import type { LogState } from '@kronos/projections';
@@ -24,6 +25,7 @@ export type StoredBody = {
 export type SnapshotEntry = {
   readonly id: string;
   readonly aggregate: string;
+  /** See `snapshotTimeMs`. In a recorded directory, which has no timestamp of it: as the snapshot says. */
   readonly timeMs: number;
   /** @throws RecordingInvalid */
   readonly purpose: () => Promise<Snapshot['purpose']>;
@@ -75,7 +77,12 @@ export type Range = {
 };
 
 /** A decision and its place on the log. */
-export type StoredDecision = { readonly sequence: number; readonly event: CycleDecided };
+export type StoredDecision = {
+  readonly sequence: number;
+  readonly event: CycleDecided;
+  /** Time of its snapshot, see `snapshotTimeMs`. */
+  readonly snapshotMs: number;
+};
 
 /** Finds the snapshots that decisions name. */
 export type SnapshotFinder = {
@@ -115,6 +122,14 @@ export const inRange = (range: Range, aggregate: string, timeMs: number): boolea
 
 /** When an event was stored first: a restored log has newer stamps of the server. */
 export const firstStoredMs = ({ storedAt, originallyStoredAt = storedAt }: StoredEvent): number => originallyStoredAt;
+
+/** A decision on the log, when it is one about a snapshot of the range. */
+export function decisionIn(range: Range, stored: StoredEvent): StoredDecision | null {
+  const { sequence, event } = stored;
+  if (event.type !== 'cycle.decided') return null;
+  const snapshotMs = snapshotTimeMs(event.data.snapshotTime, firstStoredMs(stored));
+  return inRange(range, event.aggregate, snapshotMs) ? { sequence, event, snapshotMs } : null;
+}
 
 /** What the event of a decision leaves out; null when it leaves out nothing. @throws MissingObject, BadObject, RecordingInvalid */
 export const detailsOf = async (history: History, { details }: CycleDecided['data']): Promise<Uint8Array | null> =>

@@ -1,7 +1,7 @@
 import { type FoldOptions, startingPoint } from '@kronos/checkpoints';
-import type { SnapshotTaken } from '@kronos/contracts';
+import { type SnapshotTaken, snapshotTimeMs } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
-import { type History, inRange, type Range, type SnapshotEntry, type SnapshotFinder } from './history.ts';
+import { decisionIn, type History, inRange, type Range, type SnapshotEntry, type SnapshotFinder } from './history.ts';
 
 /** Stamps of the server and times of snapshots may differ by so much and still belong together. */
 const SLACK_MS = 60_000;
@@ -29,26 +29,29 @@ export const liveHistory = (
   },
   async kept() {
     // Of the oldest cycle some aggregates' snapshots may be gone already.
-    for await (const { message, problem, sequence } of log.replaySnapshots())
-      if (problem === undefined) return sequence === 1 ? {} : { sinceMs: Date.parse(message.time) + SLACK_MS };
+    for await (const delivered of log.replaySnapshots())
+      if (delivered.problem === undefined)
+        return delivered.sequence === 1 ? {} : { sinceMs: takenMs(delivered) + SLACK_MS };
     return {};
   },
   async newestMs() {
     let newest: number | null = null;
-    for await (const { message, problem } of log.tail({ families: ['snapshots'], since: 'last', end: true }))
-      if (problem === undefined) newest = Math.max(newest ?? 0, Date.parse(message.time));
+    for await (const delivered of log.tail({ families: ['snapshots'], since: 'last', end: true }))
+      if (delivered.problem === undefined) newest = Math.max(newest ?? 0, takenMs(delivered));
     return newest;
   },
   async *decisions(range) {
     const aggregates = range.aggregates === undefined ? {} : { aggregates: range.aggregates };
-    for await (const { message, problem, sequence } of log.tail({
+    for await (const { message, problem, sequence, storedAt, firstStoredAt } of log.tail({
       families: ['plans'],
       ...aggregates,
       since: sinceOf(range),
       end: true,
     })) {
       if (problem !== undefined || message.type !== 'cycle.decided') continue;
-      if (inRange(range, message.aggregate, Date.parse(message.data.snapshotTime))) yield { sequence, event: message };
+      const stored = { sequence, storedAt, originallyStoredAt: firstStoredAt, event: message };
+      const decision = decisionIn(range, stored);
+      if (decision !== null) yield decision;
     }
   },
   snapshots: (range) => snapshotsOf(log, range),
@@ -59,21 +62,29 @@ export const liveHistory = (
 /** The snapshots of a range in the order of their stream. */
 async function* snapshotsOf(log: EventLog, range: Range): AsyncGenerator<SnapshotEntry, void, undefined> {
   const since = sinceOf(range);
-  for await (const { message, problem } of log.replaySnapshots({
+  for await (const delivered of log.replaySnapshots({
     ...(range.aggregates === undefined ? {} : { aggregates: range.aggregates }),
     ...(since === 'all' ? {} : { since }),
     ...(range.untilMs === undefined ? {} : { until: new Date(range.untilMs + SLACK_MS) }),
   })) {
-    if (problem !== undefined) continue;
-    const entry = entryOf(log, message);
+    if (delivered.problem !== undefined) continue;
+    const entry = entryOf(log, delivered.message, takenMs(delivered));
     if (inRange(range, entry.aggregate, entry.timeMs)) yield entry;
   }
 }
 
-const entryOf = (log: Pick<EventLog, 'objects'>, { aggregate, time, data }: SnapshotTaken): SnapshotEntry => ({
+/** When a snapshot was taken, ms since the epoch. */
+const takenMs = ({ message, firstStoredAt }: { message: { time: string }; firstStoredAt: number }): number =>
+  snapshotTimeMs(message.time, firstStoredAt);
+
+const entryOf = (
+  log: Pick<EventLog, 'objects'>,
+  { aggregate, data }: SnapshotTaken,
+  timeMs: number,
+): SnapshotEntry => ({
   id: data.snapshotId,
   aggregate,
-  timeMs: Date.parse(time),
+  timeMs,
   purpose: async () => data.purpose,
   read: async () => ({
     bytes: await log.objects.get(data.body),
@@ -88,8 +99,7 @@ function finder(log: EventLog, range: Range): SnapshotFinder {
   const around = new Map<string, SnapshotEntry>();
   let readMs = Number.NEGATIVE_INFINITY;
   return {
-    async find({ event: { data } }) {
-      const atMs = Date.parse(data.snapshotTime);
+    async find({ event: { data }, snapshotMs: atMs }) {
       for (const [id, { timeMs }] of around) {
         if (timeMs >= atMs - AROUND_MS) break;
         around.delete(id);

@@ -1,6 +1,6 @@
 import { type CycleDecided, type LogEvent, moveEnd, type Step, type StoredEvent, timeOf } from '@kronos/contracts';
 import { createFolder, type FinishedPlan, type LogState, type PlanFacts } from '@kronos/projections';
-import { inRange, type Range } from './history.ts';
+import { decisionIn, type Range } from './history.ts';
 
 /** What became of a step. */
 export type StepState =
@@ -82,7 +82,7 @@ export async function plansOf(
     if (event.type === 'unreadable') continue;
     if (event.type === 'cycle.decided' && event.data.plan !== null && wanted(event.data.plan.id)) {
       const { plan, release } = event.data;
-      if (inRange(range, event.aggregate, Date.parse(event.data.snapshotTime)) && !tracked.has(plan.id)) {
+      if (decisionIn(range, stored) !== null && !tracked.has(plan.id)) {
         tracked.set(plan.id, {
           sequence,
           atMs: timeOf(stored),

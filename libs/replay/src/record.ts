@@ -1,10 +1,11 @@
-import { ALL, type LogEvent, type StoredEvent } from '@kronos/contracts';
+import { ALL, type LogEvent, type StoredEvent, snapshotTimeMs } from '@kronos/contracts';
 import { aggregateState, createFolder } from '@kronos/projections';
 import { type Anonymizer, anonymizer } from './anonymize.ts';
 import { recordedDecision } from './compare.ts';
 import { NothingRecorded } from './errors.ts';
 import {
   detailsOf,
+  firstStoredMs,
   type History,
   type LoadedSnapshot,
   loadSnapshot,
@@ -96,7 +97,8 @@ export async function recordRange(history: History, directory: string, options: 
     // The system runs on while it is recorded: the log ends where a decision names a snapshot that came too late.
     const { event } = stored;
     const seenMs = newest.get(event.aggregate) ?? Number.POSITIVE_INFINITY;
-    if (event.type === 'cycle.decided' && Date.parse(event.data.snapshotTime) > seenMs) break;
+    if (event.type === 'cycle.decided' && snapshotTimeMs(event.data.snapshotTime, firstStoredMs(stored)) > seenMs)
+      break;
     folder.apply(stored);
     events += 1;
     await writer.event({ ...stored, event: await whole(history, event, names, writer.details) });

@@ -29,6 +29,7 @@ import {
 } from './chain.ts';
 import { RecordingExists, RecordingInvalid } from './errors.ts';
 import {
+  decisionIn,
   type History,
   inRange,
   openSnapshot,
@@ -203,13 +204,12 @@ export async function readRecording(
           if (inRange(range, entry.aggregate, entry.timeMs)) yield entry;
       },
       finder: (range) => ({
-        async find({ event: { aggregate, data } }) {
+        async find({ event: { aggregate, data }, snapshotMs }) {
           const { snapshotId: id, snapshotTime: time } = data;
           if (id.includes('/')) return null;
           const file = `${SNAPSHOTS}${encodeToken(aggregate)}/${fileOf({ time, id })}`;
           const entry = entryOf(directory, file);
-          const isIn = entry !== null && inRange(range, entry.aggregate, entry.timeMs);
-          return isIn && existsSync(join(directory, file)) ? entry : null;
+          return inRange(range, aggregate, snapshotMs) && existsSync(join(directory, file)) ? entry : null;
         },
         close: async () => undefined,
       }),
@@ -365,9 +365,8 @@ async function* decisionsOf(directory: string, range: Range): AsyncGenerator<Sto
   for await (const line of logLines(directory)) {
     // Most of what is no decision is known without being parsed.
     if (!line.text.includes('cycle.decided')) continue;
-    const { sequence, event } = eventOf(line);
-    if (event.type === 'cycle.decided' && inRange(range, event.aggregate, Date.parse(event.data.snapshotTime)))
-      yield { sequence, event };
+    const decision = decisionIn(range, eventOf(line));
+    if (decision !== null) yield decision;
   }
 }
 

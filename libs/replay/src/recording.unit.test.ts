@@ -73,6 +73,20 @@ describe('a recording', () => {
     expect(events.length).toBeLessThan(op.events.length);
   });
 
+  it('does not end at a decision whose snapshot has a time that the timestamp does not confirm', async () => {
+    const wrong = op.events.findIndex(({ event }) => event.type === 'cycle.decided');
+    const events = op.events.map((stored, i) =>
+      i === wrong && stored.event.type === 'cycle.decided'
+        ? {
+            ...stored,
+            event: { ...stored.event, data: { ...stored.event.data, snapshotTime: '2099-01-01T00:00:00.000Z' } },
+          }
+        : stored,
+    );
+    await recordRange(memoryHistory(events, op.snapshots), place('2099'), options);
+    expect(await all('2099')).toEqual(events);
+  });
+
   it('refuses a directory that is not empty, and writes nothing', async () => {
     await expect(recordRange(history, place('whole'), options)).rejects.toThrow(RecordingExists);
     expect(await all('whole')).toHaveLength(op.events.length);

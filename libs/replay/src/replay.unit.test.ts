@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PolicyNotRecorded } from './errors.ts';
 import { findDecision } from './find.ts';
+import type { Range } from './history.ts';
 import type { WhatIfCycle } from './lane.ts';
 import { plansOf } from './plans.ts';
 import { memoryHistory, type Operation, operate, tamper } from './testing/index.ts';
@@ -35,6 +36,23 @@ it('times that no server stamp confirms reach a minute at most: in plans and in 
   const [one, other] = [await run(forged), await run(bounded)];
   expect(one).toEqual(other);
   expect(one.some(({ recorded }) => recorded.moves > 0)).toBe(true);
+});
+
+it('a decision is about a snapshot of at most a minute after its own timestamp', async () => {
+  const [first] = decided;
+  if (first?.event.type !== 'cycle.decided') throw new Error('there is no decision');
+  const { event, storedAt } = first;
+  const untrue = { ...first, event: { ...event, data: { ...event.data, snapshotTime: '2099-01-01T00:00:00.000Z' } } };
+  const inRange = async (range: Range) => {
+    const history = historyOf(day, [untrue]);
+    const cycles = await Array.fromAsync(verify(history, range, { threads: 1 }));
+    expect(await Array.fromAsync(history.decisions(range))).toHaveLength(cycles.length);
+    return cycles.map((cycle) => cycle.snapshotTimeMs);
+  };
+  const atMs = storedAt + 60_000;
+  expect(await inRange({ sinceMs: atMs, untilMs: atMs })).toEqual([atMs]);
+  expect(await inRange({ sinceMs: atMs + 1 })).toEqual([]);
+  expect(await inRange({ untilMs: atMs - 1 })).toEqual([]);
 });
 
 describe('running decisions again', () => {

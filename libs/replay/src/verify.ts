@@ -3,9 +3,9 @@ import { type AggregateState, aggregateState, createFolder, type LogState } from
 import { isUnusable, type Verdict, type VerifiedCycle, type VerifyOrder } from './compare.ts';
 import { AHEAD, AHEAD_OF_THREAD, type Crew, createCrew, defaultThreads, FEW, inOrder } from './crew.ts';
 import {
+  decisionIn,
   detailsOf,
   type History,
-  inRange,
   type Range,
   type SnapshotEntry,
   type SnapshotFinder,
@@ -140,12 +140,12 @@ async function* jobsOf(
   /** The states after the last events, oldest first. They share what did not change between them. */
   const states: LogState[] = [folder.snapshot()];
   for await (const stored of history.events()) {
-    const { sequence, event } = stored;
     onEvent(stored);
-    if (event.type === 'cycle.decided' && inRange(range, event.aggregate, Date.parse(event.data.snapshotTime))) {
+    const decision = decisionIn(range, stored);
+    if (decision !== null) {
+      const { event } = decision;
       const at =
         states.findLast((state) => state.sequence <= event.data.basis) ?? (await foldTo(history, event.data.basis));
-      const decision = { sequence, event };
       const entry = await finder.find(decision);
       yield { decision, state: aggregateState(at, event.aggregate), entry };
     }

@@ -1,4 +1,4 @@
-import type { LogEventOf, Reason, StoredEvent } from '@kronos/contracts';
+import { type LogEventOf, type Reason, type StoredEvent, snapshotTimeMs } from '@kronos/contracts';
 
 /** Events kept in memory, over all aggregates. */
 export const RECENT_EVENTS = 10_000;
@@ -8,6 +8,7 @@ export const RECENT_DECISIONS = 2_880;
 /** One decision as the chart of the console needs it. */
 export type DecisionPoint = {
   readonly sequence: number;
+  /** Of its snapshot, see `snapshotTimeMs`. ISO-8601. */
   readonly time: string;
   readonly snapshotId: string;
   readonly outcome: 'planned' | 'quiet' | 'gated';
@@ -46,14 +47,14 @@ export function history(limits = { events: RECENT_EVENTS, decisions: RECENT_DECI
   const points = new Map<string, DecisionPoint[]>();
   const plans = new Map<string, number>();
 
-  function decided({ sequence }: StoredEvent, event: LogEventOf<'cycle.decided'>): void {
+  function decided(stored: StoredEvent, event: LogEventOf<'cycle.decided'>): void {
     const of = points.get(event.aggregate) ?? [];
     points.set(event.aggregate, of);
-    of.push(pointOf(sequence, event));
+    of.push(pointOf(stored, event));
     // Cut in larger pieces: cheap, and never more than a quarter above the limit.
     if (of.length > limits.decisions * 1.25) of.splice(0, of.length - limits.decisions);
     if (event.data.plan === null) return;
-    plans.set(event.data.plan.id, sequence);
+    plans.set(event.data.plan.id, stored.sequence);
     for (const id of plans.keys()) {
       if (plans.size <= limits.events) break;
       plans.delete(id);
@@ -94,10 +95,13 @@ export function history(limits = { events: RECENT_EVENTS, decisions: RECENT_DECI
 }
 
 /** What the chart needs of a decision. */
-export function pointOf(sequence: number, { data }: LogEventOf<'cycle.decided'>): DecisionPoint {
+function pointOf(
+  { sequence, storedAt, originallyStoredAt = storedAt }: StoredEvent,
+  { data }: LogEventOf<'cycle.decided'>,
+): DecisionPoint {
   return {
     sequence,
-    time: data.snapshotTime,
+    time: new Date(snapshotTimeMs(data.snapshotTime, originallyStoredAt)).toISOString(),
     snapshotId: data.snapshotId,
     outcome: data.outcome,
     release: data.release,

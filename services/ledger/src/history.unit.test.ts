@@ -37,6 +37,22 @@ describe('the history in memory', () => {
     expect(seen.decisions('other')).toEqual([]);
   });
 
+  it('gives a decision the time of its snapshot, at most a minute after the timestamp', () => {
+    const log = testLog();
+    log.pass(60).released([{ serverId: 'vm1', from: 'h1', to: 'h2' }]);
+    const seen = history();
+    for (const stored of log.events) {
+      const { event, storedAt } = stored;
+      if (event.type !== 'cycle.decided') throw new Error(event.type);
+      const untrue = { ...event, data: { ...event.data, snapshotTime: '2099-01-01T00:00:00.000Z' } };
+      for (const [i, one] of [event, untrue].entries()) seen.add({ ...stored, sequence: i + 1, event: one });
+      expect(seen.decisions('gpu').map(({ time }) => time)).toEqual([
+        event.data.snapshotTime,
+        new Date(storedAt + 60_000).toISOString(),
+      ]);
+    }
+  });
+
   it('takes older events in front as far as there is room', () => {
     const { seen } = filled(9, { events: 20, decisions: 20 });
     const younger = history({ events: 6, decisions: 20 });

@@ -1,6 +1,6 @@
 import type { Snapshot, StoredEvent } from '@kronos/contracts';
 import { digestOf, MissingObject } from '@kronos/eventlog';
-import { type History, inRange, type Range, type SnapshotEntry } from '../history.ts';
+import { decisionIn, type History, inRange, type Range, type SnapshotEntry } from '../history.ts';
 
 /** The digest that a snapshot's body has in the bucket. */
 export const storedDigest = (snapshot: Snapshot): string =>
@@ -17,9 +17,10 @@ export const memoryHistory = (events: readonly StoredEvent[], snapshots: readonl
   newestMs: async () => snapshots.reduce<number | null>((a, s) => Math.max(a ?? 0, Date.parse(s.time)), null),
   checkpoint: async () => null,
   async *decisions(range) {
-    for (const { sequence, event } of events)
-      if (event.type === 'cycle.decided' && inRange(range, event.aggregate, Date.parse(event.data.snapshotTime)))
-        yield { sequence, event };
+    for (const stored of events) {
+      const decision = decisionIn(range, stored);
+      if (decision !== null) yield decision;
+    }
   },
   async *snapshots(range) {
     for (const snapshot of snapshots) if (isIn(range, snapshot)) yield entryOf(snapshot);
