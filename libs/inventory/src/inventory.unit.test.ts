@@ -1,0 +1,236 @@
+import { describe, expect, it } from 'vitest';
+import { type Asked, Inventory, type InventoryServer, isNothing, type KeptMode } from './inventory.ts';
+
+const OUT = 'kronos:exclude';
+const at = (beganMs: number, endedMs = beganMs): { beganMs: number; endedMs: number } => ({ beganMs, endedMs });
+const vm = (id: string, host: string | null, change: Partial<InventoryServer> = {}): InventoryServer => ({
+  id,
+  host,
+  status: 'ACTIVE',
+  updatedAt: '2026-01-01T00:00:00Z',
+  tags: [],
+  ...change,
+});
+const asked = (mode: KeptMode, cycleMs: number): Asked => ({
+  mode,
+  cycleMs,
+  syncIntervalMs: 300,
+  hosts: ['a', 'b'],
+});
+const ids = (hosts: Record<string, string[]>): Map<string, Set<string>> =>
+  new Map(Object.entries(hosts).map(([host, list]) => [host, new Set(list)]));
+const hostOf = (inventory: Inventory<InventoryServer>, id: string): string | null | undefined =>
+  inventory.list().find((one) => one.id === id)?.host;
+
+/** One with a bulk read at 10, in which a has one and two, and b has three. */
+function given(limits?: { servers: number; hosts: number }): Inventory<InventoryServer> {
+  const inventory = new Inventory<InventoryServer>([OUT], limits);
+  inventory.bulkRead([vm('one', 'a'), vm('two', 'a'), vm('three', 'b')], at(10, 20));
+  return inventory;
+}
+/** The same with both hosts heard, and read since. */
+function trusting(limits?: { servers: number; hosts: number }): Inventory<InventoryServer> {
+  const inventory = given(limits);
+  inventory.heard('a', 5);
+  inventory.heard('b', 5);
+  return inventory;
+}
+
+describe('what is read', () => {
+  it('begins with one bulk read', () => {
+    const inventory = new Inventory<InventoryServer>([OUT]);
+    expect(inventory.wanted(asked('notifications', 0)).bulk).toBe('start');
+    expect(inventory.wanted(asked('changes', 0)).bulk).toBe('start');
+    expect(given().wanted(asked('changes', 100)).bulk).toBeNull();
+  });
+
+  it('is what changed since the read before, and the tags, in each cycle of the mode changes', () => {
+    const inventory = given();
+    const wanted = inventory.wanted(asked('changes', 100));
+    expect(wanted).toMatchObject({ changesSinceMs: 10, tagged: true, comparison: false });
+    inventory.changesRead(10, [], at(101));
+    inventory.taggedRead(new Set(), at(102));
+    expect(isNothing(inventory.wanted(asked('changes', 100)))).toBe(true);
+    expect(inventory.wanted(asked('changes', 200)).changesSinceMs).toBe(101);
+  });
+
+  it('is nothing while hosts are trusted and nobody said that anything changed', () => {
+    expect(isNothing(trusting().wanted(asked('notifications', 100)))).toBe(true);
+  });
+
+  it('is a comparison with the changes and tags once sync_interval is over', () => {
+    expect(trusting().wanted(asked('notifications', 310))).toMatchObject({
+      comparison: true,
+      changesSinceMs: 10,
+      tagged: true,
+    });
+    expect(trusting().wanted(asked('notifications', 309)).comparison).toBe(false);
+  });
+
+  it('asks for no tags where none opts out', () => {
+    const inventory = new Inventory<InventoryServer>([]);
+    inventory.bulkRead([], at(10));
+    expect(inventory.wanted(asked('changes', 100)).tagged).toBe(false);
+  });
+
+  it('is one list of changes, then everything, where there would be too many single reads', () => {
+    const inventory = trusting({ servers: 1, hosts: 1 });
+    inventory.notified({ id: 'one', deleted: false, receivedMs: 50 });
+    expect([...inventory.wanted(asked('notifications', 100)).servers]).toEqual([['one', null]]);
+    inventory.notified({ id: 'two', deleted: false, receivedMs: 50 });
+    expect(inventory.wanted(asked('notifications', 100)).changesSinceMs).toBe(10);
+    inventory.changesRead(10, [], at(110));
+    expect(inventory.wanted(asked('notifications', 100)).bulk).toBe('many');
+    // What a bulk read of this cycle cannot say is read singly, however much it is.
+    inventory.bulkRead([vm('one', 'a'), vm('two', 'a')], at(120, 130));
+    inventory.notified({ id: 'one', deleted: false, receivedMs: 140 });
+    inventory.notified({ id: 'two', deleted: false, receivedMs: 140 });
+    inventory.changesRead(10, [], at(150));
+    expect(inventory.wanted(asked('notifications', 100)).servers.size).toBe(2);
+  });
+});
+
+describe('trust', () => {
+  it('begins with a message of the host, and a read of its whole list after it', () => {
+    const inventory = given();
+    inventory.heard('a', 30);
+    expect(inventory.trusted('a')).toBe(false);
+    expect([...inventory.wanted(asked('notifications', 40)).hosts.keys()]).toEqual(['a', 'b']);
+    inventory.hostRead('a', [vm('one', 'a'), vm('two', 'a')], at(40));
+    expect(inventory.trusted('a')).toBe(true);
+    expect(inventory.trusted('b')).toBe(false);
+    expect([...inventory.wanted(asked('notifications', 100)).hosts]).toEqual([['b', 'untrusted']]);
+  });
+
+  it('ends when messages may have been lost, for every host heard before', () => {
+    const inventory = trusting();
+    inventory.distrust(4);
+    expect(inventory.trusted('a')).toBe(true);
+    inventory.distrust(5);
+    expect(inventory.trusted('a')).toBe(false);
+  });
+
+  it('is not asked for in the mode changes', () => {
+    const inventory = given();
+    inventory.changesRead(10, [], at(101));
+    inventory.taggedRead(new Set(), at(101));
+    expect(isNothing(inventory.wanted(asked('changes', 100)))).toBe(true);
+  });
+});
+
+describe('a notification', () => {
+  it('has the server read again, until a read that began after its receipt', () => {
+    const inventory = trusting();
+    inventory.notified({ id: 'one', deleted: false, receivedMs: 50 });
+    inventory.serverRead('one', vm('one', 'b'), at(49, 60));
+    expect(inventory.wanted(asked('notifications', 100)).servers.has('one')).toBe(true);
+    inventory.serverRead('one', vm('one', 'b'), at(60, 61));
+    expect(isNothing(inventory.wanted(asked('notifications', 100)))).toBe(true);
+    expect(hostOf(inventory, 'one')).toBe('b');
+  });
+
+  it('that a server is deleted is final, whatever an earlier read or a late notification says', () => {
+    const inventory = trusting();
+    inventory.notified({ id: 'one', deleted: true, receivedMs: 50 });
+    expect(hostOf(inventory, 'one')).toBeUndefined();
+    inventory.notified({ id: 'one', deleted: false, receivedMs: 60 });
+    inventory.changesRead(10, [vm('one', 'a')], at(45, 70));
+    expect(hostOf(inventory, 'one')).toBeUndefined();
+    expect(isNothing(inventory.wanted(asked('notifications', 100)))).toBe(true);
+  });
+
+  it('of a server that is gone by the time of the read leaves nothing', () => {
+    const inventory = trusting();
+    inventory.notified({ id: 'new', deleted: false, receivedMs: 50 });
+    inventory.serverRead('new', null, at(60));
+    expect(isNothing(inventory.wanted(asked('notifications', 100)))).toBe(true);
+  });
+});
+
+describe('reads in any order', () => {
+  it('keep the later of two that did not overlap, also where clocks in Nova went back', () => {
+    const inventory = given();
+    inventory.changesRead(10, [vm('one', 'b', { updatedAt: '2025-12-31T23:59:59Z' })], at(30, 31));
+    expect(hostOf(inventory, 'one')).toBe('b');
+    inventory.serverRead('one', vm('one', 'a', { updatedAt: '2026-01-01T00:00:09Z' }), at(25, 26));
+    expect(hostOf(inventory, 'one')).toBe('b');
+  });
+
+  it('keep the one with the later change of two that overlapped', () => {
+    const inventory = given();
+    inventory.changesRead(10, [vm('one', 'b', { updatedAt: '2026-01-01T00:00:01Z' })], at(12, 15));
+    expect(hostOf(inventory, 'one')).toBe('b');
+    inventory.serverRead('one', vm('one', 'a'), at(13, 14));
+    expect(hostOf(inventory, 'one')).toBe('b');
+  });
+
+  it('do not bring back what a later bulk read lacks', () => {
+    const inventory = given();
+    inventory.changesRead(5, [vm('old', 'a')], at(8, 9));
+    expect(hostOf(inventory, 'old')).toBeUndefined();
+    expect(inventory.list()).toHaveLength(3);
+  });
+
+  it('keep no gap in what is known to have changed', () => {
+    const inventory = given();
+    inventory.changesRead(50, [], at(101));
+    expect(inventory.wanted(asked('changes', 100)).changesSinceMs).toBe(10);
+  });
+});
+
+describe('a comparison', () => {
+  it('has the hosts read that differ, and the servers that left them', () => {
+    const inventory = trusting();
+    inventory.changesRead(10, [], at(311));
+    inventory.taggedRead(new Set(), at(311));
+    inventory.compared(ids({ a: ['one'], b: ['three', 'two'] }), at(310));
+    const { hosts } = inventory.wanted(asked('notifications', 310));
+    expect([...hosts]).toEqual([
+      ['b', 'compared'],
+      ['a', 'compared'],
+    ]);
+    inventory.hostRead('a', [vm('one', 'a')], at(320));
+    expect(inventory.wanted(asked('notifications', 310)).hosts.has('a')).toBe(false);
+    inventory.hostRead('b', [vm('three', 'b'), vm('two', 'b')], at(330));
+    expect(isNothing(inventory.wanted(asked('notifications', 310)))).toBe(true);
+  });
+
+  it('finds nothing where the changes since explain it', () => {
+    const inventory = trusting();
+    inventory.compared(ids({ a: ['one'], b: ['three', 'two'] }), at(310));
+    inventory.changesRead(10, [vm('two', 'b')], at(311));
+    inventory.taggedRead(new Set(), at(311));
+    expect(isNothing(inventory.wanted(asked('notifications', 310)))).toBe(true);
+  });
+
+  it('asks once for a server that is deleted softly: the list of ids has it, that of servers has not', () => {
+    const inventory = trusting();
+    inventory.changesRead(10, [], at(311));
+    inventory.taggedRead(new Set(), at(311));
+    inventory.compared(ids({ a: ['one', 'two', 'soft'], b: ['three'] }), at(310));
+    inventory.hostRead('a', [vm('one', 'a'), vm('two', 'a')], at(320));
+    expect([...inventory.wanted(asked('notifications', 310)).servers]).toEqual([['soft', 'compared']]);
+    inventory.serverRead('soft', vm('soft', 'a', { status: 'SOFT_DELETED' }), at(330));
+    expect(isNothing(inventory.wanted(asked('notifications', 310)))).toBe(true);
+    expect(hostOf(inventory, 'soft')).toBeUndefined();
+  });
+
+  it('reads again the servers whose tags opt them in or out since', () => {
+    const inventory = given();
+    inventory.changesRead(10, [], at(101));
+    inventory.taggedRead(new Set(['one']), at(102));
+    expect([...inventory.wanted(asked('changes', 100)).servers]).toEqual([['one', 'tagged']]);
+    inventory.serverRead('one', vm('one', 'a', { tags: [OUT] }), at(110));
+    expect(isNothing(inventory.wanted(asked('changes', 100)))).toBe(true);
+  });
+});
+
+describe('where the list of a host came from', () => {
+  it('is the API for one that was read this cycle, else the mode, with the time of the last whole look', () => {
+    const inventory = trusting();
+    expect(inventory.sourceOf('a', asked('notifications', 10))).toEqual({ from: 'api', checkedMs: 10 });
+    expect(inventory.sourceOf('a', asked('notifications', 100))).toEqual({ from: 'notifications', checkedMs: 10 });
+    inventory.compared(ids({}), at(310));
+    expect(inventory.sourceOf('a', asked('changes', 400))).toEqual({ from: 'changes', checkedMs: 310 });
+  });
+});
