@@ -141,6 +141,10 @@ function checks(wanted: readonly z.core.$ZodCheck[]): Exact[] | null {
   for (const { _zod } of wanted as readonly z.core.$ZodChecks[]) {
     const { def } = _zod;
     switch (def.check) {
+      case 'number_format':
+        if (def.format !== 'safeint') return null;
+        made.push(Number.isSafeInteger);
+        break;
       case 'min_length':
         made.push((value) => (value as { readonly length: number }).length >= def.minimum);
         break;

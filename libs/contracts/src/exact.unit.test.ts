@@ -69,12 +69,19 @@ describe('the quick check of an event', () => {
     expect(Math.min(refused, passed)).toBeGreaterThan(100);
   });
 
+  it('knows whole numbers, as a heartbeat has them that names its checkpoint', () => {
+    const check = exact(z.number().int().nonnegative());
+    expect([0, 1, 2 ** 53 - 1].map(check)).toEqual([true, true, true]);
+    expect([0.5, -1, 2 ** 53, Number.NaN, '1', null].some(check)).toBe(false);
+  });
+
   it('does not pass what it does not know how to look at', () => {
     expect(exact(z.string().regex(/x/))('x')).toBe(false);
     expect(exact(z.strictObject({ a: z.string() }))({ a: 'x' })).toBe(false);
     expect(exact(z.object({ a: z.string().transform((text) => text.length) }))({ a: 'x' })).toBe(false);
     expect(exact(z.object({ a: z.number().default(1) }))({ a: 2 })).toBe(false);
     expect(exact(z.coerce.number())(1)).toBe(false);
+    expect(exact(z.number().check(z.int32() as never))(1)).toBe(false);
   });
 
   it('needs every field that is not optional', () => {

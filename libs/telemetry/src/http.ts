@@ -241,12 +241,14 @@ export class HttpServer {
 
 async function settle(check: () => Check | Promise<Check>): Promise<Check> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<Check>((resolve) => {
-    const reason = `has not answered within ${CHECK_TIMEOUT_MS / 1000} s`;
-    timer = setTimeout(() => resolve({ ok: false, reason }), CHECK_TIMEOUT_MS);
-  });
   try {
-    return await Promise.race([Promise.try(check), late]);
+    const result = check();
+    if (!(result instanceof Promise)) return result;
+    const late = new Promise<Check>((resolve) => {
+      const reason = `has not answered within ${CHECK_TIMEOUT_MS / 1000} s`;
+      timer = setTimeout(() => resolve({ ok: false, reason }), CHECK_TIMEOUT_MS);
+    });
+    return await Promise.race([result, late]);
   } catch (error) {
     return { ok: false, reason: error instanceof Error ? error.message : String(error) };
   } finally {

@@ -67,41 +67,57 @@ const BASE64 = '[A-Za-z0-9+/_=-]*';
 
 /**
  * What base64 of any text that holds the secret holds, wherever in the text it stands: three bytes are four characters, so
- * there are three ways. `user:password` in an Authorization header is one such text.
+ * there are three ways. `user:password` in an Authorization header is one such text. Each is a list of patterns, one a character.
  */
-function base64Of(value: string): string[] {
+function base64Of(value: string): string[][] {
   const bytes = Buffer.from(value);
   return [0, 1, 2].flatMap((before) => {
     const text = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
     // Characters that other bytes have a part in are left out.
     const core = text.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
     if (core.length < SHORTEST) return [];
-    const chars = [...core].map((c) => ({ '+': '[+-]', '/': '[/_]' })[c] ?? c);
-    return [`${wholeOrCut(chars, SHORTEST)}${BASE64}`];
+    return [[...core].map((c) => ({ '+': '[+-]', '/': '[/_]' })[c] ?? c)];
   });
 }
 
-/** Matches the secrets, in every way in which they may be written, base64 as group 1; null when there is nothing to search for. */
-function patternOf(values: Iterable<string>): RegExp | null {
+interface Known {
+  /** Matches the secrets, in every way in which they may be written, base64 as group 1. */
+  readonly pattern: RegExp;
+  /** Matches what every match of `pattern` begins with. A text without it holds no secret, and this costs far less to see. */
+  readonly starts: RegExp;
+}
+
+/** What the secrets are found by; null when there is nothing to search for. */
+function knownOf(values: Iterable<string>): Known | null {
   // What is hidden already stays, also where the word itself is somebody's secret.
   const parts = ['\\[secret\\]'];
   const base64: string[] = [];
+  // Most tokens of one Keystone begin alike.
+  const starts = new Set<string>();
   // The longest first: one secret may be part of another.
   for (const value of [...values].toSorted((a, b) => b.length - a.length)) {
     const chars = [...value.matchAll(/\s+|\S/gu)].map(([char]) => written(char));
     if (value.length >= SHORTEST) {
       parts.push(wholeOrCut(chars, SHORTEST_START));
-      base64.push(...base64Of(value));
-    } else if (value.length >= SHORTEST_WORD && /\D/.test(value))
+      starts.add(chars.slice(0, SHORTEST_START).join(''));
+      for (const core of base64Of(value)) {
+        base64.push(`${wholeOrCut(core, SHORTEST)}${BASE64}`);
+        starts.add(core.slice(0, SHORTEST_START).join(''));
+      }
+    } else if (value.length >= SHORTEST_WORD && /\D/.test(value)) {
       parts.push(`(?<![\\p{L}\\p{N}])${chars.join('')}(?![\\p{L}\\p{N}])`);
+      starts.add(chars.join(''));
+    }
   }
   if (base64.length > 0) parts.push(`(${base64.join('|')})`);
-  return parts.length === 1 ? null : new RegExp(parts.join('|'), 'gu');
+  if (parts.length === 1) return null;
+  return { pattern: new RegExp(parts.join('|'), 'gu'), starts: new RegExp([...starts].join('|'), 'u') };
 }
 
 const isBase64 = (char: string | undefined): boolean => char !== undefined && /[A-Za-z0-9+/_-]/.test(char);
 
-function hideKnown(text: string, pattern: RegExp): string {
+function hideKnown(text: string, { pattern, starts }: Known): string {
+  if (!starts.test(text)) return text;
   let clean = '';
   let done = 0;
   for (const { 0: found, 1: base64, index } of text.matchAll(pattern)) {
@@ -113,8 +129,8 @@ function hideKnown(text: string, pattern: RegExp): string {
   return clean + text.slice(done);
 }
 
-function hide(text: string, pattern: RegExp | null): string {
-  const clean = pattern === null ? text : hideKnown(text, pattern);
+function hide(text: string, known: Known | null): string {
+  const clean = known === null ? text : hideKnown(text, known);
   return (
     clean
       .replaceAll(/(\b[a-z][a-z0-9+.-]*:\/\/)[^\s/@"'<>\\]+@/gi, `$1${HIDDEN}@`)
@@ -128,11 +144,11 @@ function hide(text: string, pattern: RegExp | null): string {
 
 /** Makes the function that hides these secrets in text, and whatever has the form of one. */
 export function createScrub(secrets: readonly Secret[]): Scrub {
-  const known = patternOf(secrets.map((secret) => secret.reveal()));
+  const known = knownOf(secrets.map((secret) => secret.reveal()));
   return (text) => hide(text, known);
 }
 
-let current: { readonly version: number; readonly known: RegExp | null } | null = null;
+let current: { readonly version: number; readonly known: Known | null } | null = null;
 
 /**
  * Hides every secret that this process knows, and whatever has the form of one. All that leaves the process goes through
@@ -140,7 +156,7 @@ let current: { readonly version: number; readonly known: RegExp | null } | null 
  */
 export const scrub: Scrub = (text) => {
   const { version, values } = knownSecrets();
-  if (current?.version !== version) current = { version, known: patternOf(values) };
+  if (current?.version !== version) current = { version, known: knownOf(values) };
   return hide(text, current.known);
 };
 

@@ -63,6 +63,20 @@ describe('hiding secrets in text', () => {
     expect(scrubKnown('of-the-file-2 of-the-service-1')).toBe('[secret] [secret]');
   });
 
+  it('hides any secret in any text, however it is written', () => {
+    const secret = fc.string({ unit: 'grapheme', minLength: 6, maxLength: 12 }).filter((text) => !/\s/.test(text));
+    fc.assert(
+      fc.property(fc.array(secret, { minLength: 1, maxLength: 2 }), fc.nat(), fc.string(), (secrets, which, around) => {
+        const one = secrets[which % secrets.length] ?? '';
+        const hides = createScrub(secrets.map((each) => new Secret(each)));
+        const forms = [one, JSON.stringify(one).slice(1, -1), encodeURIComponent(one)];
+        for (const form of forms) expect(hides(`${around} ${form} ${around}`)).toContain('[secret]');
+        expect(hides(Buffer.from(`k:${one}`).toString('base64'))).toContain('[secret]');
+      }),
+      { numRuns: 30 },
+    );
+  });
+
   it('hides seeds of nkeys and tokens of Keystone by their form', () => {
     const seed = `SU${'A2B3C4D5'.repeat(7)}`;
     const token = `gAAAAABl${'x_-9'.repeat(20)}`;
