@@ -80,7 +80,7 @@ export function draw(asked: Asked): Drawn {
     evacuate: chance.flip(0.5),
     ackWaitSeconds: chance.pick([10, 20, 30]),
     // 1 s in production; an idle request each second is most of what an idle cloud costs.
-    taskPollMs: chance.pick(asked.vms > 200 ? [10_000] : [1_000, 5_000, 10_000]),
+    taskPollMs: chance.pick([5_000, 10_000]),
     pollSeconds: chance.pick([2, 5, 10]),
     maxConcurrent: chance.int(1, 4),
     maxOutbound: chance.int(1, 2),

@@ -30,6 +30,8 @@ type Pull = {
 
 type Pending = { deliveries: number; deadline: number };
 
+/** Most of what an idle server sends. */
+const idleHeartbeat = headers(100, 'Idle Heartbeat');
 const empty = new Uint8Array();
 const millis = (nanoseconds: number): number => nanoseconds / 1e6;
 
@@ -157,13 +159,13 @@ export class Consumer {
     pull.stopBeat();
     if (pull.over || pull.beatMs <= 0) return;
     pull.stopBeat = this.#clock.after(pull.beatMs, () => {
-      this.#status(pull, 100, 'Idle Heartbeat');
+      this.#status(pull, 100);
       this.#beat(pull);
     });
   }
 
-  #status(pull: Pull, code: number, text: string): void {
-    const h = headers(code, text);
+  #status(pull: Pull, code: number, text?: string): void {
+    const h = code === 100 ? idleHeartbeat : headers(code, text);
     if (code === 408) {
       h.set('Nats-Pending-Messages', String(pull.left));
       h.set('Nats-Pending-Bytes', '0');

@@ -16,7 +16,7 @@ export type SimulatedServerOptions = {
   readonly version?: string;
   /**
    * Whether a message id is looked up before the expected sequence is compared, as 2.9 does; a single server of the 2.15
-   * series compares first. Default true.
+   * series compares first, and stamps its answers about streams. Default true.
    */
   readonly idsFirst?: boolean;
   /** Called after each message was stored. */
@@ -143,7 +143,11 @@ export class SimulatedServer {
       const stream = this.#streams.get(target);
       if (stream === undefined) return noStream;
       stream.expire(this.clock.now());
-      if (verb === 'INFO') return streamInfo(stream, body.subjects_filter as string | undefined);
+      if (verb === 'INFO')
+        return {
+          ...streamInfo(stream, body.subjects_filter as string | undefined),
+          ...(this.#idsFirst ? {} : { ts: new Date(this.clock.now()).toISOString() }),
+        };
       if (verb === 'MSG') return messageOf(stream, body);
     }
     if (kind === 'CONSUMER') {

@@ -69,6 +69,8 @@ export class Stream {
   #first = 1;
   readonly #messages = new Map<number, StoredMessage>();
   readonly #bySubject = new Map<string, number[]>();
+  /** Subjects that match a filter with wildcards, since the last time that a subject came or went. */
+  readonly #matching = new Map<string, readonly string[]>();
   /** Message id -> its sequence and when it was stored, in the order of storing. */
   readonly #ids = new Map<string, { readonly sequence: number; readonly at: number }>();
 
@@ -135,8 +137,10 @@ export class Stream {
     this.bytes += sizeOf(message);
     this.#messages.set(message.sequence, message);
     const sequences = this.#bySubject.get(subject);
-    if (sequences === undefined) this.#bySubject.set(subject, [message.sequence]);
-    else sequences.push(message.sequence);
+    if (sequences === undefined) {
+      this.#bySubject.set(subject, [message.sequence]);
+      this.#matching.clear();
+    } else sequences.push(message.sequence);
     if (id !== '') this.#ids.set(id, { sequence: message.sequence, at: nowMs });
     const most = this.settings.max_msgs_per_subject;
     const kept = this.sequencesOf(subject);
@@ -168,7 +172,9 @@ export class Stream {
     const sequences = this.#bySubject.get(message.subject) ?? [];
     const at = lowerBound(sequences, sequence);
     if (sequences[at] === sequence) sequences.splice(at, 1);
-    if (sequences.length === 0) this.#bySubject.delete(message.subject);
+    if (sequences.length > 0) return;
+    this.#bySubject.delete(message.subject);
+    this.#matching.clear();
   }
 
   get(sequence: number): StoredMessage | undefined {
@@ -183,8 +189,13 @@ export class Stream {
     return this.sequencesOf(subject).at(-1) ?? 0;
   }
 
-  subjects(filter: string): string[] {
-    return [...this.#bySubject.keys()].filter((subject) => matches(filter, subject));
+  subjects(filter: string): readonly string[] {
+    let found = this.#matching.get(filter);
+    if (found === undefined) {
+      found = [...this.#bySubject.keys()].filter((subject) => matches(filter, subject));
+      this.#matching.set(filter, found);
+    }
+    return found;
   }
 
   #listsOf(filter: string): (readonly number[])[] {
