@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { open, opendir, readFile, stat } from 'node:fs/promises';
 import { basename, join, relative, sep } from 'node:path';
 import { createInterface } from 'node:readline';
+import type { LogMark } from '@kronos/contracts';
 import { z } from 'zod';
 
 /**
@@ -239,6 +240,33 @@ async function placesInLog(path: string, recorded: ManifestFile): Promise<string
   if (problems.length === 0) problems.push(`${LOG}:${number}: event ${last ?? '?'} was changed`);
   return problems;
 }
+
+const installationSchema = z.object({
+  event: z.object({ type: z.literal('installation.created'), data: z.object({ installationId: z.string() }) }),
+});
+
+/** How the log in a recorded directory is not the one that was recorded; null when it is that one, or is missing. */
+export async function checkMark(directory: string, recorded: LogMark): Promise<string | null> {
+  const path = join(directory, LOG);
+  if ((await stat(path).catch(() => null)) === null) return null;
+  let installationId: string | null = null;
+  let last: string | null = null;
+  for await (const text of linesOf(path)) {
+    if (text.trim() === '') continue;
+    last = text;
+    // Most of what is no such event is known without being parsed.
+    if (!text.includes('installation.created')) continue;
+    const created = installationSchema.safeParse(parse(text));
+    if (created.success) installationId = created.data.event.data.installationId;
+  }
+  const end = linkSchema.safeParse(last === null ? null : parse(last));
+  const there: LogMark = { installationId, sequence: end.success ? end.data.sequence : 0 };
+  if (there.installationId === recorded.installationId && there.sequence === recorded.sequence) return null;
+  return `${LOG}: is of ${nameOf(there)}, and ${ABOUT} says that ${nameOf(recorded)} was recorded`;
+}
+
+const nameOf = ({ installationId, sequence }: LogMark): string =>
+  `${installationId === null ? 'a log without an installation id' : `installation ${installationId}`} up to event ${sequence}`;
 
 async function* linesOf(path: string): AsyncGenerator<string, void, undefined> {
   const handle = await open(path);

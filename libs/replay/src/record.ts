@@ -92,6 +92,8 @@ export async function recordRange(history: History, directory: string, options: 
   onProgress(entries.length, entries.length);
   const folder = createFolder();
   let events = 0;
+  let lastSequence = 0;
+  let installationId: string | null = null;
   for await (const stored of history.events()) {
     if (!concerns(stored)) continue;
     // The system runs on while it is recorded: the log ends where a decision names a snapshot that came too late.
@@ -101,7 +103,10 @@ export async function recordRange(history: History, directory: string, options: 
       break;
     folder.apply(stored);
     events += 1;
-    await writer.event({ ...stored, event: await whole(history, event, names, writer.details) });
+    const kept = await whole(history, event, names, writer.details);
+    if (kept.type === 'installation.created') installationId = kept.data.installationId;
+    lastSequence = stored.sequence;
+    await writer.event({ ...stored, event: kept });
   }
   const state = folder.snapshot();
   const inForce = aggregates.flatMap((name) => {
@@ -114,6 +119,7 @@ export async function recordRange(history: History, directory: string, options: 
     anonymized: options.anonymize,
     aggregates: aggregates.map((name) => names?.aggregate(name) ?? name),
     range: recordedRange,
+    log: { installationId, sequence: lastSequence },
     options: Object.fromEntries(inForce),
   });
   return { directory, snapshots, events, aggregates, missing };

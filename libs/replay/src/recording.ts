@@ -8,6 +8,7 @@ import {
   type EngineOptions,
   encodeToken,
   engineOptionsSchema,
+  logMarkSchema,
   type ObjectRef,
   readLogEvent,
   type Snapshot,
@@ -19,6 +20,7 @@ import { z } from 'zod';
 import {
   ABOUT,
   checkChain,
+  checkMark,
   digestOfText,
   LOG,
   MANIFEST,
@@ -51,6 +53,8 @@ const aboutSchema = z.object({
   aggregates: z.array(z.string()),
   /** Times of the first and the last snapshot that were to be recorded: the decisions of this range can be run again. */
   range: z.object({ since: z.iso.datetime(), until: z.iso.datetime() }).optional(),
+  /** Which log was recorded, and up to which event. Recordings of Kronos 0.1 do not have it. */
+  log: logMarkSchema.optional(),
   /** The options in force at the end, by aggregate; for what-ifs where the log names none. */
   options: z.record(z.string(), engineOptionsSchema),
 });
@@ -184,13 +188,14 @@ export async function readRecording(
   });
   const { problems, ordered } =
     about.data.form === 1 ? { problems: [NO_CHAIN], ordered: false } : await checkChain(directory, onProgress);
+  const otherLog = about.data.log === undefined ? null : await checkMark(directory, about.data.log);
   // Where the manifest may be wrong, the directory says which snapshots there are.
   const listed = ordered && problems.length === 0 ? null : await listedSnapshots(directory);
   const kept = rangeOf(about.data, listed ?? []);
   return {
     about: about.data,
     cooldowns: readCooldowns(cooldownsFile),
-    problems,
+    problems: otherLog === null ? problems : [...problems, otherLog],
     history: {
       name: directory,
       anonymized: about.data.anonymized,

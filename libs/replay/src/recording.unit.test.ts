@@ -1,7 +1,7 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { defaultEngineOptions, type StoredEvent } from '@kronos/contracts';
+import { ALL, defaultEngineOptions, type StoredEvent } from '@kronos/contracts';
 import { canonicalState, fold } from '@kronos/projections';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { anonymizer } from './anonymize.ts';
@@ -22,6 +22,25 @@ beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), 'kronos-recording-'));
 });
 afterAll(() => rm(root, { recursive: true }));
+
+const installations = { one: '11111111-1111-4111-8111-111111111111', other: '22222222-2222-4222-8222-222222222222' };
+/** The event that names a log, as its first one. */
+const created = (installationId: string): StoredEvent => ({
+  sequence: 1,
+  storedAt: op.events[0]?.storedAt ?? 0,
+  event: {
+    type: 'installation.created',
+    version: 1,
+    id: `installation.created:${installationId}`,
+    time: new Date(op.events[0]?.storedAt ?? 0).toISOString(),
+    aggregate: ALL,
+    by: { service: 'provisioner', instance: 'test', version: 'test' },
+    correlationId: installationId,
+    causationId: null,
+    data: { installationId, statement: 'provisioned', comment: null },
+  },
+});
+const later = op.events.map((stored) => ({ ...stored, sequence: stored.sequence + 1 }));
 
 const read = async (name: string) => (await readRecording(place(name))).history;
 const all = async (name: string): Promise<StoredEvent[]> => Array.fromAsync((await read(name)).events());
@@ -85,6 +104,22 @@ describe('a recording', () => {
     );
     await recordRange(memoryHistory(events, op.snapshots), place('2099'), options);
     expect(await all('2099')).toEqual(events);
+  });
+
+  it('names the log that it is of, and shows when its log is another one', async () => {
+    expect(JSON.parse(await readFile(place('whole/recording.json'), 'utf8')).log).toEqual({
+      installationId: null,
+      sequence: op.events.at(-1)?.sequence,
+    });
+    for (const [name, id] of Object.entries(installations))
+      await recordRange(memoryHistory([created(id), ...later], op.snapshots), place(`log-${name}`), options);
+    expect((await readRecording(place('log-one'))).problems).toEqual([]);
+    await copyFile(place('log-other/log.jsonl'), place('log-one/log.jsonl'));
+    expect((await readRecording(place('log-one'))).problems).toContainEqual(
+      expect.stringMatching(
+        `^log.jsonl: is of installation ${installations.other} .* installation ${installations.one} `,
+      ),
+    );
   });
 
   it('refuses a directory that is not empty, and writes nothing', async () => {
@@ -174,6 +209,14 @@ describe('an anonymized recording', () => {
     expect(names.names().length).toBeGreaterThan(60);
     const left = names.names().filter((name) => new RegExp(`(?<![\\w-])${RegExp.escape(name)}(?![\\w-])`).test(text));
     expect(left).toEqual([]);
+  });
+
+  it('keeps the id of the log, which names nobody', async () => {
+    const log = memoryHistory([created(installations.one), ...later], op.snapshots);
+    await recordRange(log, place('hidden'), { ...options, anonymize: true });
+    const [first] = await all('hidden');
+    expect(first?.event).toMatchObject({ type: 'installation.created', data: { installationId: installations.one } });
+    expect((await readRecording(place('hidden'))).problems).toEqual([]);
   });
 
   it('folds to as many facts', async () => {
