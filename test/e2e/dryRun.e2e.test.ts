@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import type { AggregateFigures } from '../../libs/cli/src/report/figures.ts';
+import { runKronos } from './command.ts';
 import { openWorld, type World } from './world.ts';
 
 describe('a default installation (dry_run)', () => {
@@ -20,5 +22,14 @@ describe('a default installation (dry_run)', () => {
     }
     expect(world.events.filter((e) => e.type.startsWith('migration.'))).toEqual([]);
     expect(await world.migrations()).toEqual([]);
+
+    const args = ['-c', world.stage.configFile, 'report', '--since', 'all', '--json'];
+    const { status, text } = await runKronos(args);
+    expect(status, text).toBe(0);
+    const { aggregates } = JSON.parse(text.slice(text.indexOf('{'))) as { aggregates: AggregateFigures[] };
+    expect(aggregates).toHaveLength(1);
+    expect(aggregates[0]).toMatchObject({ plans: { released: 0, proposed: 0 }, moves: { completed: 0 } });
+    expect(aggregates[0]?.dryRun?.moves).toBeGreaterThan(0);
+    expect(aggregates[0]?.combined.meanAfterPlans).toBeLessThan(aggregates[0]?.combined.mean ?? 0);
   });
 });

@@ -11,9 +11,34 @@ const GAP = 36;
 const FOOT = 44;
 const HEIGHT = HEAD + IMBALANCE + GAP + MOVES + FOOT;
 /** Told apart by people who see colours differently too, and by the dashes. */
-const RECORDED = { colour: '#4477aa', dash: '', name: 'recorded' };
-const SIMULATED = { colour: '#cc3311', dash: '6 3', name: 'simulated' };
-const WORLDS = [RECORDED, SIMULATED];
+const STYLES = [
+  { colour: '#4477aa', dash: '' },
+  { colour: '#cc3311', dash: '6 3' },
+];
+
+/** What a chart compares. */
+export type ChartLabels = {
+  /** The two lines. */
+  readonly names: readonly [string, string];
+  readonly title: string;
+  /** Heading of an aggregate's part. */
+  readonly heading: (aggregate: string) => string;
+};
+
+/** A what-if beside what was recorded. */
+export const whatIfLabels = (change: string): ChartLabels => ({
+  names: ['recorded', 'simulated'],
+  title: `Simulated: ${change}`,
+  heading: (aggregate) => `${aggregate}: ${change} (simulated)`,
+});
+
+/** A cycle of both lines: the combined imbalance, and the moves that began in it. */
+export type ChartCycle = {
+  readonly aggregate: string;
+  readonly timeMs: number;
+  readonly both: readonly [Drawn, Drawn];
+};
+type Drawn = Pick<WorldCycle, 'combined' | 'moves'>;
 
 type Point = { readonly atMs: number; readonly value: number };
 
@@ -35,7 +60,7 @@ class Lines {
   total = 0;
   highest = 0;
 
-  add(index: number, atMs: number, { combined, moves }: WorldCycle): void {
+  add(index: number, atMs: number, { combined, moves }: Drawn): void {
     this.total += moves;
     const stair = this.moves.at(-1);
     // The first stair starts at 0, in a place of its own.
@@ -60,10 +85,10 @@ class Lines {
 }
 
 /**
- * Imbalance and moves over time of both worlds, one picture below the other for each aggregate. It is drawn from cycles that
+ * Imbalance and moves over time, two lines each, one picture below the other for each aggregate. It is drawn from cycles that
  * come one by one; what it keeps does not grow with their number.
  */
-export class WhatIfChart {
+export class CycleChart {
   readonly #sinceMs: number;
   readonly #untilMs: number;
   readonly #lanes = new Map<string, readonly Lines[]>();
@@ -74,29 +99,24 @@ export class WhatIfChart {
     this.#untilMs = untilMs;
   }
 
-  add({ aggregate, timeMs, recorded, simulated }: WhatIfCycle): void {
-    const lines = this.#lanes.get(aggregate) ?? WORLDS.map(() => new Lines());
+  add({ aggregate, timeMs, both }: ChartCycle): void {
+    const lines = this.#lanes.get(aggregate) ?? both.map(() => new Lines());
     this.#lanes.set(aggregate, lines);
     const index = Math.floor(this.#x(timeMs));
-    lines[0]?.add(index, timeMs, recorded);
-    lines[1]?.add(index, timeMs, simulated);
+    for (const [i, drawn] of both.entries()) lines[i]?.add(index, timeMs, drawn);
   }
 
-  /**
-   * The chart as an SVG document.
-   *
-   * @param title what was otherwise
-   */
-  svg(title: string): string {
+  /** The chart as an SVG document. */
+  svg(labels: ChartLabels): string {
     const lanes = [...this.#lanes].sort(([a], [b]) => (a < b ? -1 : 1));
     const height = Math.max(1, lanes.length) * HEIGHT;
     return [
       `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12">`,
-      `<title>${escaped(`Simulated: ${title}`)}</title>`,
+      `<title>${escaped(labels.title)}</title>`,
       `<rect width="100%" height="100%" fill="white"/>`,
       ...lanes.map(
         ([aggregate, lines], i) =>
-          `<g transform="translate(0 ${i * HEIGHT})">\n${this.#panel(aggregate, lines, title)}\n</g>`,
+          `<g transform="translate(0 ${i * HEIGHT})">\n${this.#panel(lines, labels.heading(aggregate), labels.names)}\n</g>`,
       ),
       '</svg>',
       '',
@@ -108,16 +128,16 @@ export class WhatIfChart {
     return LEFT + (span <= 0 ? 0 : ((ms - this.#sinceMs) / span) * PLOT);
   }
 
-  #panel(aggregate: string, lines: readonly Lines[], title: string): string {
+  #panel(lines: readonly Lines[], heading: string, names: readonly string[]): string {
     const x = (ms: number): number => this.#x(ms);
     const imbalance = scale(Math.max(...lines.map(({ highest }) => highest)), HEAD + IMBALANCE, IMBALANCE);
     const moves = scale(Math.max(...lines.map(({ total }) => total)), HEAD + IMBALANCE + GAP + MOVES, MOVES);
     return [
-      text(LEFT, 18, `${aggregate}: ${title} (simulated)`, 'font-size="14" font-weight="bold"'),
-      ...WORLDS.map(({ colour, dash, name }, i) =>
+      text(LEFT, 18, heading, 'font-size="14" font-weight="bold"'),
+      ...STYLES.map(({ colour, dash }, i) =>
         [
           `<path d="M${WIDTH - 220 + i * 110} 14h24" stroke="${colour}" stroke-width="2" stroke-dasharray="${dash}"/>`,
-          text(WIDTH - 190 + i * 110, 18, name),
+          text(WIDTH - 190 + i * 110, 18, names[i] ?? ''),
         ].join(''),
       ),
       axis('combined imbalance', imbalance, HEAD + IMBALANCE, IMBALANCE),
@@ -128,7 +148,7 @@ export class WhatIfChart {
           text(px(x(ms)), HEIGHT - FOOT + 18, label, 'text-anchor="middle"'),
         ].join(''),
       ),
-      ...WORLDS.map(({ colour, dash }, i) => {
+      ...STYLES.map(({ colour, dash }, i) => {
         const own = lines[i] ?? new Lines();
         const stairs = own.moves.map(({ atMs, total }, n) =>
           n === 0 ? `M${px(x(atMs))} ${px(moves.y(0))}V${px(moves.y(total))}` : `H${px(x(atMs))}V${px(moves.y(total))}`,
@@ -143,13 +163,19 @@ export class WhatIfChart {
   }
 }
 
+export const whatIfDrawn = ({ aggregate, timeMs, recorded, simulated }: WhatIfCycle): ChartCycle => ({
+  aggregate,
+  timeMs,
+  both: [recorded, simulated],
+});
+
 /** The chart of cycles that are all there. */
 export function whatIfChart(cycles: readonly WhatIfCycle[], title: string): string {
   const times = cycles.map(({ timeMs }) => timeMs);
   const sinceMs = times.reduce((a, b) => Math.min(a, b), times[0] ?? 0);
-  const chart = new WhatIfChart({ sinceMs, untilMs: times.reduce((a, b) => Math.max(a, b), sinceMs) });
-  for (const cycle of cycles) chart.add(cycle);
-  return chart.svg(title);
+  const chart = new CycleChart({ sinceMs, untilMs: times.reduce((a, b) => Math.max(a, b), sinceMs) });
+  for (const cycle of cycles) chart.add(whatIfDrawn(cycle));
+  return chart.svg(whatIfLabels(title));
 }
 
 /** A line through the points of the columns; it breaks where there are none. */

@@ -5,6 +5,7 @@ import type { Cooldowns } from '@kronos/projections';
 import {
   allBreaks,
   type Change,
+  CycleChart,
   extentOf,
   type History,
   liveHistory,
@@ -14,11 +15,12 @@ import {
   VerifyCount,
   type VerifyTotals,
   verify,
-  WhatIfChart,
   WhatIfCount,
   type WhatIfCycle,
   type WhatIfTotals,
   whatIf,
+  whatIfDrawn,
+  whatIfLabels,
 } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
@@ -392,7 +394,7 @@ async function runWhatIf(
   const counted = new WhatIfCount();
   try {
     const extent = await extentOf(history, range);
-    const chart = options.chart === undefined ? null : new WhatIfChart(extent);
+    const chart = options.chart === undefined ? null : new CycleChart(extent);
     const stream = await answerStream(shell, options, { mode: 'whatIf', simulated: true, change: name }, 'cycles');
     const running = { ...threadsOf(options), signal: stop, onProgress: progress.share };
     for await (const cycle of whatIf(history, range, change, running, extent)) {
@@ -402,7 +404,7 @@ async function runWhatIf(
         on.terminal.out(`${paint(on.terminal, 'bold', 'Simulated')}: ${name}\n`);
       }
       counted.add(cycle);
-      chart?.add(cycle);
+      chart?.add(whatIfDrawn(cycle));
       if (stream === null && options.moves !== true) continue;
       progress.end();
       if (stream === null) printMoves(on, cycle);
@@ -410,7 +412,7 @@ async function runWhatIf(
     }
     progress.end();
     const totals = counted.totals();
-    if (options.chart !== undefined && chart !== null) writeFileSync(options.chart, chart.svg(name));
+    if (options.chart !== undefined && chart !== null) writeFileSync(options.chart, chart.svg(whatIfLabels(name)));
     if (stream !== null) stream.end({ totals, problems, interrupted: stop.aborted });
     else if (totals.length > 0) printWhatIf(on, options, totals);
   } finally {

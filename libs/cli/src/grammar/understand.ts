@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import type { ExplainOptions } from '../commands/explain.ts';
 import type { RecordOptions } from '../commands/record.ts';
 import type { ReplayOptions } from '../commands/replay.ts';
+import type { ReportCommandOptions } from '../commands/report.ts';
 import type { Shell } from '../shell.ts';
 import { examples } from './help.ts';
 import {
@@ -17,6 +18,24 @@ import {
 /** Commands that say why, and what if. */
 export function understandCommands(program: Command, shell: Shell): void {
   explainCommands(program, shell);
+
+  withOutput(withAggregate(withConfig(program.command('report'))))
+    .description('Report what Kronos did, or in dry run would have done')
+    .argument('[directory]', 'Recorded directory (default: the running system)')
+    .option('-s, --since <time>', 'Start at this time: 1d, 2h, 2026-03-01T12:30Z, all', '7d')
+    .option('-u, --until <time>', 'End at this time')
+    .option('--html <file>', 'Write a page with charts, too')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos report', 'the last seven days'],
+        ['kronos report --since 30d --html report.html', 'a page for those who decide'],
+        ['kronos report case --since all', 'of a recorded directory'],
+      )}\n\nOnly the event log is read. To run the time again with other options: kronos replay --set.`,
+    )
+    .action(async (directory: string | undefined, options: ReportCommandOptions) =>
+      (await import('../commands/report.ts')).report(shell, directory, options),
+    );
 
   withOutput(withAggregate(withConfig(program.command('replay'))))
     .description('Run recorded decisions again and compare them, or run them with changed options')

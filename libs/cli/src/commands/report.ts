@@ -1,0 +1,66 @@
+import { writeFileSync } from 'node:fs';
+import { defaultEngineOptions, type LogEvent } from '@kronos/contracts';
+import { aggregateState } from '@kronos/projections';
+import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
+import { currentState, withSession } from '../open.ts';
+import { answer } from '../output.ts';
+import { openRecording, tellProblems } from '../recordings.ts';
+import { type ReportCycle, ReportFold, type ReportOptions } from '../report/figures.ts';
+import { reportPage } from '../report/page.ts';
+import { renderReport } from '../report/render.ts';
+import { filterAggregates } from '../scope.ts';
+import type { Shell } from '../shell.ts';
+import { parseTime } from '../times.ts';
+
+export type ReportCommandOptions = ConfigOption &
+  OutputOption &
+  AggregateOption & { readonly since: string; readonly until?: string; readonly html?: string };
+
+/** kronos report: what Kronos did, or would have done. */
+export async function report(
+  shell: Shell,
+  directory: string | undefined,
+  options: ReportCommandOptions,
+): Promise<void> {
+  const nowMs = shell.now();
+  const sinceMs = options.since === 'all' ? null : parseTime('--since', options.since, nowMs);
+  const untilMs = options.until === undefined ? null : parseTime('--until', options.until, nowMs);
+  const within = (event: LogEvent): boolean => {
+    const atMs = Date.parse(event.time);
+    return (sinceMs === null || atMs >= sinceMs) && (untilMs === null || atMs <= untilMs);
+  };
+  const cycles: ReportCycle[] = [];
+  const folding = (optionsOf: ReportOptions['optionsOf']): ReportFold =>
+    new ReportFold({ optionsOf, ...(options.html === undefined ? {} : { onCycle: (cycle) => cycles.push(cycle) }) });
+  let fold: ReportFold;
+  if (directory !== undefined) {
+    const { history, problems } = await openRecording(shell, directory);
+    fold = folding(() => defaultEngineOptions);
+    for await (const { event } of history.events()) {
+      if (event.type === 'unreadable' || !(options.aggregate?.includes(event.aggregate) ?? true)) continue;
+      // The options of a planner hold from before the range on.
+      if (event.type === 'planner.configured' || within(event)) fold.add(event);
+    }
+    tellProblems(shell, directory, problems);
+  } else
+    fold = await withSession(shell, options, async ({ log, scope }) => {
+      const aggregates = filterAggregates(scope, options.aggregate);
+      const state = await currentState(shell, log);
+      const live = folding((name) => aggregateState(state, name).configured?.options ?? defaultEngineOptions);
+      const since = sinceMs === null ? 'all' : new Date(sinceMs);
+      for await (const { message, problem } of log.tail({
+        families: ['plans', 'results'],
+        aggregates,
+        since,
+        end: true,
+      }))
+        if (problem === undefined && within(message as LogEvent)) live.add(message as LogEvent);
+      return live;
+    });
+  const figures = fold.figures();
+  if (options.html !== undefined) writeFileSync(options.html, reportPage(figures, cycles, nowMs));
+  await answer(shell, options, { aggregates: figures }, (terminal) => {
+    const written = options.html === undefined ? '' : `\nThe page is in ${options.html}\n`;
+    return `${renderReport(terminal, figures)}${written}`;
+  });
+}

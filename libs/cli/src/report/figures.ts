@@ -1,0 +1,393 @@
+/** What Kronos did, or would have done, from the event log alone. Pure. */
+import {
+  type CycleDecided,
+  type EngineOptions,
+  type LogEvent,
+  type MigrationCompleted,
+  type MigrationFailed,
+  moveEnd,
+} from '@kronos/contracts';
+
+/** One policy over the time that was observed. */
+export type PolicyFigures = {
+  readonly policy: string;
+  /** The last one that was in force. */
+  readonly threshold: number;
+  /** Mean over time; null where it took part in no decision. */
+  readonly mean: number | null;
+  readonly highest: number | null;
+  readonly aboveMs: number;
+  /** The same, with each plan carried out in full when it was made. */
+  readonly meanAfterPlans: number | null;
+  readonly aboveAfterPlansMs: number;
+};
+
+export type AggregateFigures = {
+  readonly aggregate: string;
+  /** Times of the first and of the last decision, ms since the epoch. */
+  readonly sinceMs: number;
+  readonly untilMs: number;
+  /** Time that decisions stand for: each until the next one, at most two intervals. */
+  readonly observedMs: number;
+  readonly decisions: { readonly planned: number; readonly quiet: number; readonly gated: number };
+  /** Gated decisions by the code of their reason. */
+  readonly gates: Readonly<Record<string, number>>;
+  readonly combined: { readonly mean: number | null; readonly meanAfterPlans: number | null };
+  readonly policies: readonly PolicyFigures[];
+  /** `approved` counts those of `proposed` that a person approved. */
+  readonly plans: {
+    readonly released: number;
+    readonly proposed: number;
+    readonly approved: number;
+    readonly dryRun: number;
+  };
+  /** What plans in dry run would have moved at most; null where there was none. */
+  readonly dryRun: { readonly plans: number; readonly moves: number; readonly memoryMb: number } | null;
+  readonly moves: {
+    readonly completed: number;
+    /** Of the completed ones: with a warning; and, of all, with their server in ERROR afterwards. */
+    readonly warned: number;
+    readonly damaged: number;
+    /** Final failures by error type. */
+    readonly failed: Readonly<Record<string, number>>;
+    readonly skipped: number;
+    readonly retries: number;
+  };
+  /** Over the completed moves that state it. */
+  readonly copying: { readonly runningMs: number; readonly memoryBytes: number; readonly moves: number };
+  /** Combined imbalance around the released plans whose moves have all ended; null where there is none. */
+  readonly effect: {
+    readonly plans: number;
+    readonly before: number;
+    readonly expected: number;
+    readonly measured: number;
+  } | null;
+  /** VMs that broke the rule of a server group, of those rules that Kronos repairs. */
+  readonly breaches: { readonly servers: number; readonly repairable: number };
+  readonly evacuations: { readonly servers: number; readonly stuck: number };
+  /** Refused candidates by the code of their reason, over all decisions. */
+  readonly refusals: Readonly<Record<string, number>>;
+};
+
+/** A decision as the chart draws it. */
+export type ReportCycle = {
+  readonly aggregate: string;
+  readonly timeMs: number;
+  /** As it was, and the moves that were released. */
+  readonly recorded: { readonly combined: number | null; readonly moves: number };
+  /** With the plan carried out, and the moves that were released or would have been at most. */
+  readonly planned: { readonly combined: number | null; readonly moves: number };
+};
+
+/** A decision stands for no more than this many intervals: nobody looked in the rest. */
+const MAX_INTERVALS = 2;
+
+type Sum = { weight: number; total: number };
+const sum = (): Sum => ({ weight: 0, total: 0 });
+const meanOf = ({ weight, total }: Sum): number | null => (weight === 0 ? null : total / weight);
+const put = (to: Sum, value: number | null, weight: number): void => {
+  if (value === null) return;
+  to.weight += weight;
+  to.total += value * weight;
+};
+
+type PolicySum = { threshold: number; now: Sum; after: Sum; highest: number | null; aboveMs: number; afterMs: number };
+
+type ReleasedPlan = {
+  readonly before: number;
+  readonly expected: number;
+  readonly open: Set<string>;
+  endedMs: number;
+};
+
+class Aggregate {
+  readonly name: string;
+  options: Pick<EngineOptions, 'cooldownSeconds' | 'instanceCooldownSeconds'>;
+  sinceMs = 0;
+  untilMs = 0;
+  observedMs = 0;
+  readonly decisions = { planned: 0, quiet: 0, gated: 0 };
+  readonly gates = new Map<string, number>();
+  readonly combined = sum();
+  readonly combinedAfter = sum();
+  readonly policies = new Map<string, PolicySum>();
+  readonly plans = { released: 0, proposed: 0, approved: 0, dryRun: 0 };
+  readonly dryRun = { plans: 0, moves: 0, memoryMb: 0 };
+  /** When the last dry-run plan that counts was made, and when each VM was last counted. */
+  countedMs = Number.NEGATIVE_INFINITY;
+  readonly countedVms = new Map<string, number>();
+  readonly moves = { completed: 0, warned: 0, damaged: 0, skipped: 0, retries: 0 };
+  readonly failed = new Map<string, number>();
+  readonly copying = { runningMs: 0, memoryBytes: 0, moves: 0 };
+  readonly effect = { plans: 0, before: 0, expected: 0, measured: 0 };
+  readonly released = new Map<string, ReleasedPlan>();
+  readonly proposed = new Map<string, CycleDecided>();
+  readonly breaking = new Set<string>();
+  readonly repairable = new Set<string>();
+  readonly evacuated = new Set<string>();
+  readonly stuck = new Set<string>();
+  readonly refusals = new Map<string, number>();
+  /** The decision whose time is not counted yet. */
+  last: CycleDecided | null = null;
+
+  constructor(name: string, options: Aggregate['options']) {
+    this.name = name;
+    this.options = options;
+  }
+}
+
+const more = <K>(counts: Map<K, number>, key: K, by = 1): void => void counts.set(key, (counts.get(key) ?? 0) + by);
+
+/** Most first. */
+const ranked = (counts: ReadonlyMap<string, number>): Record<string, number> =>
+  Object.fromEntries([...counts].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1)));
+
+export type ReportOptions = {
+  /** Cooldowns of an aggregate at the start of the range; the log states later ones. */
+  readonly optionsOf: (aggregate: string) => Aggregate['options'];
+  readonly onCycle?: (cycle: ReportCycle) => void;
+};
+
+/** Takes the events of a range one by one, in the order of the log. What it keeps does not grow with quiet cycles. */
+export class ReportFold {
+  readonly #aggregates = new Map<string, Aggregate>();
+  readonly #options: ReportOptions;
+
+  constructor(options: ReportOptions) {
+    this.#options = options;
+  }
+
+  add(event: LogEvent): void {
+    if (event.type === 'planner.configured') this.#of(event.aggregate).options = event.data.options;
+    else if (event.type === 'cycle.decided') this.#decided(this.#of(event.aggregate), event);
+    else if (event.type === 'plan.dispatched') dispatched(this.#of(event.aggregate), event.data.planId);
+    else if (event.type === 'migration.completed') this.#completed(this.#of(event.aggregate), event);
+    else if (event.type === 'migration.failed') this.#failed(this.#of(event.aggregate), event);
+    else if (event.type === 'migration.skipped') {
+      const of = this.#of(event.aggregate);
+      of.moves.skipped += 1;
+      ended(of, event.data.planId, event.data.taskId, Date.parse(event.time));
+    }
+  }
+
+  /** The figures of every aggregate that decided something, by name. */
+  figures(): AggregateFigures[] {
+    return [...this.#aggregates.values()]
+      .filter(({ last }) => last !== null)
+      .sort((a, b) => (a.name < b.name ? -1 : 1))
+      .map((of) => {
+        if (of.last !== null) spend(of, of.last, intervalOf(of.last) ?? 0);
+        of.last = null;
+        return result(of);
+      });
+  }
+
+  #of(name: string): Aggregate {
+    const known = this.#aggregates.get(name);
+    if (known !== undefined) return known;
+    const made = new Aggregate(name, this.#options.optionsOf(name));
+    this.#aggregates.set(name, made);
+    return made;
+  }
+
+  #decided(of: Aggregate, event: CycleDecided): void {
+    const { data } = event;
+    const timeMs = Date.parse(data.snapshotTime);
+    if (of.last === null) of.sinceMs = timeMs;
+    else {
+      const interval = intervalOf(event);
+      const gap = Math.max(0, timeMs - Date.parse(of.last.data.snapshotTime));
+      spend(of, of.last, interval === null ? gap : Math.min(gap, MAX_INTERVALS * interval));
+    }
+    of.untilMs = timeMs;
+    of.last = event;
+    of.decisions[data.outcome] += 1;
+    if (data.outcome === 'gated') more(of.gates, data.reason.code);
+    for (const [code, count] of Object.entries(data.refusals)) more(of.refusals, code, count);
+    rules(of, event);
+    measured(of, event, timeMs);
+    const { plan, release, before } = data;
+    const steps = plan?.steps.length ?? 0;
+    let counted = 0;
+    if (release === 'released') {
+      of.plans.released += 1;
+      opened(of, event);
+      counted = steps;
+    } else if (release === 'proposed') {
+      of.plans.proposed += 1;
+      if (plan !== null) of.proposed.set(plan.id, event);
+    } else if (release === 'dryRun') {
+      of.plans.dryRun += 1;
+      counted = dryRun(of, event, timeMs);
+    }
+    this.#options.onCycle?.({
+      aggregate: of.name,
+      timeMs,
+      recorded: { combined: before.combined, moves: release === 'released' ? steps : 0 },
+      planned: { combined: plan === null ? before.combined : plan.after.combined, moves: counted },
+    });
+  }
+
+  #completed(of: Aggregate, event: MigrationCompleted): void {
+    const { data } = event;
+    of.moves.completed += 1;
+    of.moves.retries += data.retries;
+    const end = moveEnd(event);
+    if (end === 'warned') of.moves.warned += 1;
+    if (end === 'damaged') of.moves.damaged += 1;
+    if (data.nova !== null && data.nova.runningMs !== null) {
+      of.copying.moves += 1;
+      of.copying.runningMs += data.nova.runningMs;
+      of.copying.memoryBytes += data.nova.memoryBytes ?? 0;
+    }
+    ended(of, data.planId, data.taskId, Date.parse(event.time));
+  }
+
+  #failed(of: Aggregate, event: MigrationFailed): void {
+    const { data } = event;
+    if (data.retryPending) return;
+    more(of.failed, data.errorType);
+    of.moves.retries += data.retries;
+    if (moveEnd(event) === 'damaged') of.moves.damaged += 1;
+    ended(of, data.planId, data.taskId, Date.parse(event.time));
+  }
+}
+
+/** The interval of the scorer, from the number of the cycle, which is the time over the interval; null where it cannot be told. */
+function intervalOf({ data: { cycle, snapshotTime } }: CycleDecided): number | null {
+  return cycle <= 0 ? null : Math.max(1000, Math.floor(Date.parse(snapshotTime) / cycle / 1000) * 1000);
+}
+
+/** Counts the time that a decision stands for. */
+function spend(of: Aggregate, { data }: CycleDecided, ms: number): void {
+  of.observedMs += ms;
+  const after = data.plan?.after ?? data.before;
+  put(of.combined, data.before.combined, ms);
+  put(of.combinedAfter, after.combined, ms);
+  for (const { policy, imbalance, threshold, participates } of data.before.policies) {
+    if (!participates || imbalance === null) continue;
+    const found = of.policies.get(policy) ?? {
+      threshold,
+      now: sum(),
+      after: sum(),
+      highest: null,
+      aboveMs: 0,
+      afterMs: 0,
+    };
+    of.policies.set(policy, found);
+    const then = after.policies.find((one) => one.policy === policy)?.imbalance ?? imbalance;
+    found.threshold = threshold;
+    put(found.now, imbalance, ms);
+    put(found.after, then, ms);
+    found.highest = Math.max(found.highest ?? imbalance, imbalance);
+    if (imbalance > threshold) found.aboveMs += ms;
+    if (then > threshold) found.afterMs += ms;
+  }
+}
+
+/** VMs that break a rule or have to leave their host, each once. */
+function rules(of: Aggregate, { data }: CycleDecided): void {
+  for (const { phase, serverId } of data.plan?.steps ?? []) {
+    if (phase === 'evacuate') of.evacuated.add(serverId);
+    if (phase !== 'affinity') continue;
+    of.breaking.add(serverId);
+    of.repairable.add(serverId);
+  }
+  for (const { phase, serverId } of data.stuck) {
+    if (phase === 'affinity') of.breaking.add(serverId);
+    if (phase === 'evacuate') of.stuck.add(serverId);
+  }
+}
+
+/**
+ * Counts the plan of a dry run as if it had been released: no sooner than the cooldown after the last one that counted, and
+ * no VM within its own cooldown. Gives the moves. Kronos would have made fewer: its first moves would have levelled the
+ * aggregate, while in a dry run the next plan meets the same imbalance.
+ */
+function dryRun(of: Aggregate, { data }: CycleDecided, timeMs: number): number {
+  const { cooldownSeconds, instanceCooldownSeconds } = of.options;
+  if (timeMs < of.countedMs + cooldownSeconds * 1000) return 0;
+  const steps = (data.plan?.steps ?? []).filter(({ serverId }) => {
+    const before = of.countedVms.get(serverId);
+    return before === undefined || timeMs >= before + instanceCooldownSeconds * 1000;
+  });
+  if (steps.length === 0) return 0;
+  of.countedMs = timeMs;
+  of.dryRun.plans += 1;
+  of.dryRun.moves += steps.length;
+  for (const { serverId, ramMb } of steps) {
+    of.countedVms.set(serverId, timeMs);
+    of.dryRun.memoryMb += ramMb;
+  }
+  return steps.length;
+}
+
+/** A proposed plan whose tasks were dispatched was approved. */
+function dispatched(of: Aggregate, planId: string): void {
+  const event = of.proposed.get(planId);
+  if (event === undefined) return;
+  of.proposed.delete(planId);
+  of.plans.approved += 1;
+  opened(of, event);
+}
+
+function opened(of: Aggregate, { data }: CycleDecided): void {
+  const { plan, before } = data;
+  if (plan === null || before.combined === null || plan.after.combined === null) return;
+  of.released.set(plan.id, {
+    before: before.combined,
+    expected: plan.after.combined,
+    open: new Set(plan.steps.map(({ taskId }) => taskId)),
+    endedMs: Number.POSITIVE_INFINITY,
+  });
+}
+
+function ended(of: Aggregate, planId: string, taskId: string, atMs: number): void {
+  const plan = of.released.get(planId);
+  if (plan === undefined) return;
+  plan.open.delete(taskId);
+  if (plan.open.size === 0) plan.endedMs = atMs;
+}
+
+/** The first decision on metrics that show the moves gives what a plan has reached. */
+function measured(of: Aggregate, { data }: CycleDecided, timeMs: number): void {
+  if (data.reason.code === 'settling' || data.before.combined === null) return;
+  for (const [id, plan] of of.released) {
+    if (timeMs < plan.endedMs) continue;
+    of.released.delete(id);
+    of.effect.plans += 1;
+    of.effect.before += plan.before;
+    of.effect.expected += plan.expected;
+    of.effect.measured += data.before.combined;
+  }
+}
+
+function result(of: Aggregate): AggregateFigures {
+  const { plans, before, expected, measured: then } = of.effect;
+  return {
+    aggregate: of.name,
+    sinceMs: of.sinceMs,
+    untilMs: of.untilMs,
+    observedMs: of.observedMs,
+    decisions: { ...of.decisions },
+    gates: ranked(of.gates),
+    combined: { mean: meanOf(of.combined), meanAfterPlans: meanOf(of.combinedAfter) },
+    policies: [...of.policies].map(([policy, one]) => ({
+      policy,
+      threshold: one.threshold,
+      mean: meanOf(one.now),
+      highest: one.highest,
+      aboveMs: one.aboveMs,
+      meanAfterPlans: meanOf(one.after),
+      aboveAfterPlansMs: one.afterMs,
+    })),
+    plans: { ...of.plans },
+    dryRun: of.plans.dryRun === 0 ? null : { ...of.dryRun },
+    moves: { ...of.moves, failed: ranked(of.failed) },
+    copying: { ...of.copying },
+    effect: plans === 0 ? null : { plans, before: before / plans, expected: expected / plans, measured: then / plans },
+    breaches: { servers: of.breaking.size, repairable: of.repairable.size },
+    evacuations: { servers: of.evacuated.size, stuck: [...of.stuck].filter((id) => !of.evacuated.has(id)).length },
+    refusals: ranked(of.refusals),
+  };
+}

@@ -1,0 +1,117 @@
+/** The statements of a report, for the terminal and for the page alike. Pure. */
+import { count, figure } from '../terminal.ts';
+import { span } from '../times.ts';
+import type { AggregateFigures } from './figures.ts';
+
+export type Line = { readonly label: string; readonly text: string };
+
+const counts = (of: Readonly<Record<string, number>>, most = 5): string => {
+  const all = Object.entries(of);
+  const rest = all.slice(most).reduce((sum, [, n]) => sum + n, 0);
+  return [...all.slice(0, most).map(([code, n]) => `${code} ${n}`), ...(rest === 0 ? [] : [`others ${rest}`])].join(
+    ', ',
+  );
+};
+
+const total = (of: Readonly<Record<string, number>>): number => Object.values(of).reduce((sum, n) => sum + n, 0);
+
+const inBrackets = (parts: readonly (string | false)[]): string => {
+  const said = parts.filter((part) => part !== false);
+  return said.length === 0 ? '' : ` (${said.join(', ')})`;
+};
+
+const gib = (bytes: number): string => `${figure(bytes / 1024 ** 3, 1)} GiB`;
+
+/** What an aggregate did in the range: whether plans were released. */
+export const modeOf = ({ plans }: AggregateFigures): string => {
+  const moved = plans.released + plans.approved > 0;
+  if (plans.dryRun > 0)
+    return moved ? 'plans were released, others were made in dry run' : 'dry run: nothing was moved';
+  return moved ? 'plans were released' : 'no plan was released';
+};
+
+/** The table of the policies; what the plans would change is shown of aggregates in dry run. */
+export const policyHeads = (of: AggregateFigures): string[] => [
+  'policy',
+  'threshold',
+  'mean',
+  'highest',
+  'above',
+  ...(of.dryRun === null ? [] : ['mean with the plans', 'above with the plans']),
+];
+
+export const policyRows = (of: AggregateFigures): string[][] =>
+  of.policies.map((one) => [
+    one.policy,
+    figure(one.threshold),
+    figure(one.mean),
+    figure(one.highest),
+    shareOf(one.aboveMs, of),
+    ...(of.dryRun === null ? [] : [figure(one.meanAfterPlans), shareOf(one.aboveAfterPlansMs, of)]),
+  ]);
+
+/** Share of the observed time, with the time itself. */
+const shareOf = (ms: number, { observedMs }: Pick<AggregateFigures, 'observedMs'>): string =>
+  `${span(ms)} (${figure(observedMs === 0 ? 0 : (100 * ms) / observedMs, 1)} %)`;
+
+export function linesOf(of: AggregateFigures): Line[] {
+  const lines: Line[] = [];
+  const say = (label: string, text: string): void => void lines.push({ label, text });
+  const { decisions, combined, plans, dryRun, moves, copying, effect, breaches, evacuations } = of;
+  const made = decisions.planned + decisions.quiet + decisions.gated;
+  const gates = decisions.gated === 0 ? '' : ` (${counts(of.gates)})`;
+  say(
+    'Observed',
+    `${span(of.observedMs)}: ${count(made, 'decision')}, ${decisions.planned} with a plan, ${decisions.quiet} without, ${decisions.gated} gated${gates}`,
+  );
+  const after = dryRun === null ? '' : `; ${figure(combined.meanAfterPlans)} with each plan carried out`;
+  if (combined.mean !== null) say('Combined imbalance', `mean ${figure(combined.mean)}${after}`);
+  if (dryRun !== null)
+    say(
+      'Would have moved',
+      `at most ${count(dryRun.moves, 'VM')} in ${count(dryRun.plans, 'plan')}, ${gib(dryRun.memoryMb * 1024 ** 2)} of memory`,
+    );
+  if (plans.released + plans.proposed > 0)
+    say(
+      'Plans',
+      `${plans.released} released, ${plans.proposed} proposed for approval, ${plans.approved} of them approved`,
+    );
+  const failed = total(moves.failed);
+  if (moves.completed + failed + moves.skipped > 0)
+    say(
+      'Moves',
+      `${moves.completed} completed${inBrackets([moves.warned > 0 && `${moves.warned} with a warning`])}, ${failed} failed${inBrackets([failed > 0 && counts(moves.failed)])}${moves.skipped > 0 ? `, ${moves.skipped} checked only` : ''}, ${count(moves.retries, 'retry', 'retries')}`,
+    );
+  if (moves.damaged > 0) say('In ERROR afterwards', count(moves.damaged, 'VM'));
+  if (copying.moves > 0)
+    say(
+      'Copying',
+      `${span(copying.runningMs)} in ${count(copying.moves, 'move')} (${Math.round(copying.runningMs / 1000)} s), ${gib(copying.memoryBytes)} of memory`,
+    );
+  if (effect !== null)
+    say(
+      'Effect',
+      `combined imbalance ${figure(effect.before)} before, ${figure(effect.expected)} expected, ${figure(effect.measured)} measured afterwards (mean of ${count(effect.plans, 'plan')})`,
+    );
+  if (breaches.servers > 0)
+    say(
+      'Group rules',
+      `${count(breaches.servers, 'VM')} broke a rule, ${breaches.repairable} of them could be repaired`,
+    );
+  if (evacuations.servers + evacuations.stuck > 0)
+    say('Evacuation', `${count(evacuations.servers, 'VM')} off disabled hosts, ${evacuations.stuck} stuck`);
+  if (total(of.refusals) > 0) say('Refused candidates', counts(of.refusals));
+  return lines;
+}
+
+/** What the figures mean and what they do not. */
+export const notesOf = (aggregates: readonly AggregateFigures[]): string[] => [
+  ...(aggregates.some(({ dryRun }) => dryRun !== null) ? DRY_RUN_NOTES : []),
+  ...(aggregates.some(({ moves }) => moves.completed > 0) ? MOVED_NOTES : []),
+];
+
+const DRY_RUN_NOTES = [
+  '"With the plans": each plan carried out in full at the moment of its decision, every decision by itself.',
+  '"At most": a dry run moves nothing, so each plan meets the same imbalance again. Plans count after the cooldown of the aggregate, VMs after their own.',
+];
+const MOVED_NOTES = ['What the imbalance would have been without moves that were made is not on the log.'];

@@ -1,0 +1,79 @@
+/** The report as one HTML page: no script, nothing that is loaded. Pure. */
+import { type ChartLabels, CycleChart } from '@kronos/replay';
+import type { AggregateFigures, ReportCycle } from './figures.ts';
+import { linesOf, modeOf, notesOf, policyHeads, policyRows } from './lines.ts';
+
+const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+const text = (raw: string): string => raw.replaceAll(/[&<>"]/g, (character) => ENTITIES[character] ?? '');
+
+const minute = (ms: number): string => `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+
+const STYLE = `body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222}
+h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2.5rem;border-top:1px solid #ccc;padding-top:1rem}
+table{border-collapse:collapse;margin:1rem 0}th,td{text-align:left;padding:.2rem 1.2rem .2rem 0;vertical-align:top}
+thead th{border-bottom:1px solid #999}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
+svg{max-width:100%;height:auto}small{color:#555}@media print{h2{break-before:auto}section{break-inside:avoid}}`;
+
+const LABELS: ChartLabels = {
+  names: ['as it was', 'with plans'],
+  title: 'Combined imbalance and moves',
+  heading: (aggregate) => aggregate,
+};
+
+/**
+ * @param cycles of all aggregates, for the charts
+ * @param nowMs when the page is made
+ */
+export function reportPage(
+  aggregates: readonly AggregateFigures[],
+  cycles: readonly ReportCycle[],
+  nowMs: number,
+): string {
+  const body = aggregates.length === 0 ? '<p>No decision is on the log in this time.</p>' : '';
+  return [
+    '<!doctype html>',
+    '<html lang="en"><head><meta charset="utf-8"><title>Kronos: report</title>',
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
+    `<style>${STYLE}</style></head><body>`,
+    '<h1>Kronos: report</h1>',
+    `<p><small>Made from the event log at ${minute(nowMs)}.</small></p>`,
+    body,
+    ...aggregates.map((of) =>
+      section(
+        of,
+        cycles.filter(({ aggregate }) => aggregate === of.aggregate),
+      ),
+    ),
+    `<p><small>${notesOf(aggregates).map(text).join('<br>')}</small></p>`,
+    '</body></html>',
+    '',
+  ].join('\n');
+}
+
+function section(of: AggregateFigures, cycles: readonly ReportCycle[]): string {
+  const chart = new CycleChart(of);
+  for (const { aggregate, timeMs, recorded, planned } of cycles)
+    chart.add({ aggregate, timeMs, both: [recorded, planned] });
+  const rows = policyRows(of).map(([policy = '', ...cells]) => {
+    const figures = cells.map((cell) => `<td class="n">${text(cell)}</td>`);
+    return `<tr><th>${text(policy)}</th>${figures.join('')}</tr>`;
+  });
+  return [
+    `<section><h2>${text(of.aggregate)}: ${modeOf(of)}</h2>`,
+    `<p>${minute(of.sinceMs)} to ${minute(of.untilMs)}</p>`,
+    `<table>${linesOf(of)
+      .map((line) => `<tr><th>${line.label}</th><td>${text(line.text)}</td></tr>`)
+      .join('\n')}</table>`,
+    ...(rows.length === 0
+      ? []
+      : [
+          `<table><thead><tr>${policyHeads(of)
+            .map((head, i) => `<th${i === 0 ? '' : ' class="n"'}>${head}</th>`)
+            .join('')}</tr></thead>`,
+          ...rows,
+          '</table>',
+        ]),
+    chart.svg({ ...LABELS, title: `${of.aggregate}: combined imbalance and moves` }),
+    '</section>',
+  ].join('\n');
+}

@@ -1,0 +1,149 @@
+import { join } from 'node:path';
+import { type CycleDecided, defaultEngineOptions, type LogEvent } from '@kronos/contracts';
+import { readRecording } from '@kronos/replay';
+import { beforeAll, describe, expect, it } from 'vitest';
+import type { Terminal } from '../terminal.ts';
+import { type AggregateFigures, type ReportCycle, ReportFold } from './figures.ts';
+import { reportPage } from './page.ts';
+import { renderReport } from './render.ts';
+
+const HISTORY = join(import.meta.dirname, '../../../../test/histories/0.1.0');
+const plain: Terminal = { out: () => undefined, err: () => undefined, colour: false, columns: 80, live: false };
+
+const figuresOf = (events: readonly LogEvent[], onCycle: (cycle: ReportCycle) => void = () => undefined) => {
+  const fold = new ReportFold({ optionsOf: () => defaultEngineOptions, onCycle });
+  for (const event of events) fold.add(event);
+  return fold.figures();
+};
+const figuresFor = (name: string, events: readonly LogEvent[]): AggregateFigures => {
+  const found = figuresOf(events).find(({ aggregate }) => aggregate === name);
+  if (found === undefined) throw new Error(`nothing about ${name}`);
+  return found;
+};
+
+/** Snapshots are taken to the minute, and some milliseconds. */
+const minutes = (ms: number): number => Number((ms / 60_000).toFixed(2));
+
+let recorded: LogEvent[];
+beforeAll(async () => {
+  const { history } = await readRecording(HISTORY);
+  recorded = [];
+  for await (const { event } of history.events()) if (event.type !== 'unreadable') recorded.push(event);
+});
+
+const decided = (): CycleDecided[] =>
+  recorded.filter((event) => event.type === 'cycle.decided' && event.aggregate === 'gpu') as CycleDecided[];
+
+describe('the report on a recorded history', () => {
+  it('counts decisions, plans, moves and how they ended, as the events do', () => {
+    const gpu = figuresFor('gpu', recorded);
+    const own = recorded.filter(({ aggregate }) => aggregate === 'gpu');
+    expect(gpu.decisions).toEqual({ planned: 2, quiet: 23, gated: 20 });
+    expect(gpu.gates).toEqual({ cooldown: 14, settling: 6 });
+    expect(gpu.plans).toEqual({ released: 2, proposed: 0, approved: 0, dryRun: 0 });
+    expect(gpu.moves.completed).toBe(own.filter(({ type }) => type === 'migration.completed').length);
+    expect(gpu.moves.failed).toEqual({ MigrationFailed: 2 });
+    expect(gpu.dryRun).toBeNull();
+    expect(gpu.refusals).toMatchObject({ 'vm-quarantined': 95, capacity: 3 });
+    expect(Object.values(gpu.refusals)).toEqual(Object.values(gpu.refusals).sort((a, b) => b - a));
+  });
+
+  it('takes the time between decisions as observed, and gives the effect of the released plans', () => {
+    const gpu = figuresFor('gpu', recorded);
+    expect(minutes(gpu.observedMs)).toBe(45);
+    const cpu = gpu.policies.find(({ policy }) => policy === 'cpu');
+    const above = decided().filter(({ data }) =>
+      data.before.policies.some(({ policy, imbalance, threshold }) => policy === 'cpu' && (imbalance ?? 0) > threshold),
+    );
+    expect(minutes(cpu?.aboveMs ?? 0)).toBe(above.length);
+    expect(gpu.effect?.plans).toBe(2);
+    expect(gpu.effect?.measured).toBeLessThan(gpu.effect?.before ?? 0);
+  });
+
+  it('counts a proposed plan as approved when its tasks were dispatched', () => {
+    expect(figuresFor('general', recorded).plans).toEqual({ released: 0, proposed: 3, approved: 3, dryRun: 0 });
+    const undispatched = recorded.filter(({ type }) => type !== 'plan.dispatched');
+    expect(figuresFor('general', undispatched).plans.approved).toBe(0);
+  });
+
+  it('says nothing about an aggregate without a decision, and of an empty range that it is empty', () => {
+    expect(figuresOf([])).toEqual([]);
+    expect(figuresOf(recorded.filter(({ type }) => type !== 'cycle.decided'))).toEqual([]);
+    expect(renderReport(plain, [])).toBe('No decision is on the log in this time.\n');
+    expect(reportPage([], [], 0)).toContain('No decision is on the log in this time.');
+  });
+});
+
+describe('a gap in the decisions', () => {
+  it('counts for two intervals at most', () => {
+    const [first, second] = decided();
+    if (first === undefined || second === undefined) throw new Error('the history has decisions');
+    const later = { ...second, data: { ...second.data, ...at(first, 3600) } };
+    expect(minutes(figuresFor('gpu', [first, later]).observedMs)).toBe(2 + 1);
+  });
+});
+
+/** The time fields of a decision so many seconds after another. */
+const at = ({ data }: CycleDecided, seconds: number) => {
+  const ms = Date.parse(data.snapshotTime) + seconds * 1000;
+  return { snapshotTime: new Date(ms).toISOString(), cycle: Math.floor(ms / 60_000) };
+};
+
+describe('a dry run', () => {
+  const planned = (): CycleDecided => {
+    const event = decided().find(({ data }) => data.plan !== null);
+    if (event === undefined) throw new Error('the history has a plan');
+    return event;
+  };
+  const dry = (seconds: number): CycleDecided => {
+    const event = planned();
+    return { ...event, data: { ...event.data, ...at(event, seconds), release: 'dryRun' } };
+  };
+  const { cooldownSeconds, instanceCooldownSeconds } = defaultEngineOptions;
+
+  it('counts the moves of a plan once while the cooldowns last', () => {
+    const steps = planned().data.plan?.steps ?? [];
+    expect(figuresFor('gpu', [dry(0)]).dryRun).toEqual({
+      plans: 1,
+      moves: steps.length,
+      memoryMb: steps.reduce((sum, { ramMb }) => sum + ramMb, 0),
+    });
+    const again = [dry(0), dry(60), dry(cooldownSeconds - 1), dry(cooldownSeconds + 1)];
+    expect(figuresFor('gpu', again)).toMatchObject({ plans: { dryRun: 4 }, dryRun: { plans: 1, moves: steps.length } });
+  });
+
+  it('counts them again after the cooldown of the VMs', () => {
+    const { dryRun } = figuresFor('gpu', [dry(0), dry(instanceCooldownSeconds)]);
+    expect(dryRun).toMatchObject({ plans: 2, moves: 2 * (planned().data.plan?.steps.length ?? 0) });
+  });
+
+  it('uses the cooldowns that the planner wrote to the log', () => {
+    const configured = recorded.find(({ type, aggregate }) => type === 'planner.configured' && aggregate === 'gpu');
+    if (configured?.type !== 'planner.configured') throw new Error('the history has options');
+    const options = { ...configured.data.options, cooldownSeconds: 0, instanceCooldownSeconds: 0 };
+    const none = { ...configured, data: { ...configured.data, options } };
+    expect(figuresFor('gpu', [none, dry(0), dry(60)]).dryRun?.plans).toBe(2);
+  });
+
+  it('is compared with its plans, in words, in the table and on the page', () => {
+    const cycles: ReportCycle[] = [];
+    const figures = figuresOf([dry(0), dry(60)], (cycle) => cycles.push(cycle));
+    expect(figures[0]?.combined.meanAfterPlans).toBeLessThan(figures[0]?.combined.mean ?? 0);
+    expect(cycles.map(({ planned: { moves } }) => moves)).toEqual([figures[0]?.dryRun?.moves, 0]);
+    const text = renderReport(plain, figures);
+    expect(text).toContain('dry run: nothing was moved');
+    expect(text).toContain('MEAN WITH THE PLANS');
+    const page = reportPage(figures, cycles, 0);
+    expect(page).toContain('<svg');
+    expect(page).toContain('above with the plans');
+    expect(page).not.toContain('<script');
+  });
+});
+
+it('the page shows names as text, whatever they hold', () => {
+  const event = decided().find(({ data }) => data.plan !== null);
+  if (event === undefined) throw new Error('the history has a plan');
+  const page = reportPage(figuresOf([{ ...event, aggregate: '<b>&' }]), [], 0);
+  expect(page).toContain('&lt;b&gt;&amp;');
+  expect(page).not.toContain('<b>');
+});
