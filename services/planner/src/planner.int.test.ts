@@ -65,6 +65,10 @@ describe('planners on a real nats-server', () => {
   let log: EventLog;
   let view: LogView<LogState>;
   let open: { planner: Planner; close: () => Promise<void>; done: Promise<void> }[];
+  /** Why planners may leave a snapshot undecided in this test. */
+  let expected: Set<string>;
+  /** Rejects when a planner ends by itself or leaves a snapshot undecided for another reason: then nothing is worth waiting for. */
+  let failed: PromiseWithResolvers<never>;
 
   beforeEach(async () => {
     server = await startNatsServer();
@@ -76,6 +80,9 @@ describe('planners on a real nats-server', () => {
     });
     view = await log.view(folding());
     open = [];
+    expected = new Set(['already-decided', 'lost-race']);
+    failed = Promise.withResolvers();
+    failed.promise.catch(() => undefined);
   });
   afterEach(async () => {
     for (const { close } of open) await close();
@@ -122,12 +129,22 @@ describe('planners on a real nats-server', () => {
       by,
       logger: createLogger({ service: 'planner', version: 'test', level: 'silent', format: 'json' }),
       tracer: trace.getTracer('test'),
-      meters: { decided() {}, notDecided: (_, reason) => notDecided.push(reason), dispatched() {} },
+      meters: {
+        decided() {},
+        notDecided(_, reason) {
+          notDecided.push(reason);
+          if (!expected.has(reason)) failed.reject(new Error(`${name} did not decide a snapshot: ${reason}`));
+        },
+        dispatched() {},
+      },
       clock: own,
       clockProblem: watched?.problem ?? (() => null),
     });
+    let closing = false;
     const done = created.run();
+    done.then(() => closing || failed.reject(new Error(`${name} ended by itself`)), failed.reject);
     const close = async () => {
+      closing = true;
       watched?.stop();
       await created.stop();
       await ownView.close();
@@ -149,9 +166,15 @@ describe('planners on a real nats-server', () => {
   /** Waits until the folded log fulfils the condition. */
   async function untilFolded(condition: () => boolean, of = view): Promise<void> {
     const changes = of.changes();
-    if (condition()) return;
-    for await (const _ of changes) if (condition()) return;
+    const folded = async (): Promise<void> => {
+      if (condition()) return;
+      for await (const _ of changes) if (condition()) return;
+    };
+    await Promise.race([folded(), failed.promise]);
   }
+  /** Waits until a planner has said why it does not decide a snapshot. */
+  const untilRefused = (notDecided: readonly string[], reason: string) =>
+    Promise.race([until(() => notDecided.includes(reason)), failed.promise]);
 
   const publish = (cycle: number, of: Snapshot = snapshot(cycle)) => log.putSnapshot(of, { by, causationId: null });
   const released = async () => (await decisions()).filter((d) => d.data.release === 'released');
@@ -267,6 +290,7 @@ describe('planners on a real nats-server', () => {
   });
 
   it('a snapshot that became too old while its decision was stored is not decided', async () => {
+    expected.add('too-old');
     const held = heldStore();
     let late = 0;
     const { notDecided } = await planner('p1', evacuating, () => Date.now() + late, held.wrap);
@@ -274,11 +298,12 @@ describe('planners on a real nats-server', () => {
     await held.asked;
     late = 120_000;
     held.go();
-    await until(() => notDecided.includes('too-old'));
+    await untilRefused(notDecided, 'too-old');
     expect(await decisions()).toEqual([]);
   });
 
   it('a snapshot that becomes too old while its decision waits for NATS is not decided', async () => {
+    expected.add('too-old');
     let late = 0;
     const { notDecided } = await planner(
       'p1',
@@ -293,7 +318,7 @@ describe('planners on a real nats-server', () => {
       }),
     );
     await publish(1);
-    await until(() => notDecided.includes('too-old'));
+    await untilRefused(notDecided, 'too-old');
     expect(await decisions()).toEqual([]);
   });
 
@@ -313,6 +338,7 @@ describe('planners on a real nats-server', () => {
   ])(
     'a planner with a clock that is %s plans nothing, from its first snapshot on, and ends no task',
     async (_, byMs, how) => {
+      expected.add('own-clock');
       await planner('right', { planTtlSeconds: 60 });
       await publish(1);
       await untilFolded(() => state().plans.get('gpu-1')?.dispatched != null);
@@ -320,20 +346,21 @@ describe('planners on a real nats-server', () => {
       const wrong = await planner('wrong', { planTtlSeconds: 60 }, () => Date.now() + byMs, undefined, true);
       expect(wrong.problems).toEqual([expect.stringMatching(new RegExp(`2(700|699).\\d s ${how}`))]);
       await publish(2);
-      await until(() => wrong.notDecided.includes('own-clock'));
+      await untilRefused(wrong.notDecided, 'own-clock');
       expect(await decisions()).toHaveLength(1);
       expect((await events()).filter((e) => e.type === 'migration.failed')).toEqual([]);
     },
   );
 
   it('a planner with a right clock plans, and one whose clock is set wrong stops at once', async () => {
+    expected.add('own-clock');
     let byMs = 0;
     const { notDecided, problems } = await planner('p1', {}, () => Date.now() + byMs, undefined, true);
     await publish(1);
     await untilFolded(() => state().decided?.cycle === 1);
     byMs = -600_000;
     await publish(2);
-    await until(() => notDecided.includes('own-clock'));
+    await untilRefused(notDecided, 'own-clock');
     byMs = 0;
     await publish(3);
     await untilFolded(() => state().decided?.cycle === 3);
@@ -342,6 +369,7 @@ describe('planners on a real nats-server', () => {
   });
 
   it('of replicas with different options the one that started last plans; the other stops and names the options', async () => {
+    expected.add('other-options');
     const first = await planner('first');
     await publish(1);
     await untilFolded(() => state().decided?.cycle === 1);
@@ -350,7 +378,7 @@ describe('planners on a real nats-server', () => {
       await publish(cycle);
       await untilFolded(() => state().decided?.cycle === cycle);
     }
-    await until(() => first.notDecided.includes('other-options'));
+    await untilRefused(first.notDecided, 'other-options');
     expect(first.yielding()).toEqual([
       expect.stringMatching(
         /^gpu is planned by second, .* engine.cooldown \(0 here, 60 there\), engine.dry_run \(false here, true there\)/,
@@ -470,6 +498,7 @@ describe('planners on a real nats-server', () => {
   });
 
   it('does not end a task that an executor starts while the one before it is ended', async () => {
+    expected.add('too-old');
     await planner('p1', { planTtlSeconds: 60 });
     await publish(1);
     await untilFolded(() => state().plans.get('gpu-1')?.dispatched != null);
@@ -515,7 +544,7 @@ describe('planners on a real nats-server', () => {
     await untilFolded(() => [first, second].some(({ id }) => state().tasks.get(id)?.slot != null));
     // It looks at a snapshot when it is done with the tasks.
     await publish(2);
-    await until(() => later.notDecided.includes('too-old'));
+    await untilRefused(later.notDecided, 'too-old');
     expect((await events()).filter((e) => e.type === 'migration.failed')).toHaveLength(1);
   });
 });
