@@ -150,6 +150,6 @@ it('tasks that wait make room for those that they wait for', async () => {
     { server: 'h2-1', from: 'h2', to: 'h4', dependsOn: [4] },
     { server: 'h3-1', from: 'h3', to: 'h4' },
   ]);
-  const finals = await bed.finals(tasks, 100_000);
+  const finals = await bed.finals(tasks);
   expect(new Set(finals.map((final) => final.type))).toEqual(new Set(['migration.completed']));
 });

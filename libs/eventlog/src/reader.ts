@@ -105,6 +105,8 @@ export class OrderedReader {
   /** The last consumer that was made, until it is deleted. */
   #consumer: string | null = null;
   #stopped = false;
+  /** Attempts since the last one that brought a message. */
+  #failures = 0;
   #trouble: string | null = 'not started';
   readonly #done: Promise<void>;
 
@@ -127,9 +129,12 @@ export class OrderedReader {
     this.#session?.pullMore();
   }
 
-  /** Makes the consumer anew if nothing has come for `idleMs`. */
+  /**
+   * Makes the consumer anew if nothing has come for `idleMs`. Each attempt that brings nothing doubles this time: a server
+   * that is slower than `idleMs` would never get to answer otherwise.
+   */
   nudge(idleMs: number): void {
-    this.#session?.doubt(idleMs);
+    this.#session?.doubt(Math.min(SILENCE_MS, idleMs * 2 ** this.#failures));
   }
 
   async stop(): Promise<void> {
@@ -173,9 +178,8 @@ export class OrderedReader {
   }
 
   async #run(): Promise<void> {
-    let failures = 0;
     let gapAt = -1;
-    const pause = () => this.#link.clock.sleep(Math.min(2_000, 25 * 2 ** failures++));
+    const pause = () => this.#link.clock.sleep(Math.min(2_000, 25 * 2 ** this.#failures++));
     while (!this.#stopped) {
       try {
         this.#serial++;
@@ -209,7 +213,7 @@ export class OrderedReader {
         const ending = await session.ended;
         this.#session = null;
         this.#forget();
-        if (session.received > 0) failures = 0;
+        if (session.received > 0) this.#failures = 0;
         else if (ending !== 'stopped') await pause();
         const refused = session.refusal ?? (ending === 'lost' ? this.#link.refusedOn(session.nextSubject) : null);
         if (refused !== null) {
@@ -245,7 +249,7 @@ export class OrderedReader {
           return;
         }
         this.#trouble = plainText(error);
-        if (failures === 3)
+        if (this.#failures === 3)
           this.#link.warn('reader_waits', `cannot read ${this.#options.stream}: ${plainText(error)}; trying on`);
         await pause();
       }

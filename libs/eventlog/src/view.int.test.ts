@@ -296,6 +296,18 @@ onEachServer('views', (bench) => {
     expect(view.at().state).toHaveLength(1);
   });
 
+  test('a server whose every answer takes three seconds is waited for', async () => {
+    const { server, log } = await bench.provisioned();
+    for (let i = 1; i <= 3; i++) await log.append(pausedEvent(`${i}`));
+    const proxy = bench.closing.add(await startProxy(server.port));
+    const slow = await bench.connect(proxy);
+    proxy.delay(3_000);
+    const view = await slow.view(collect);
+    expect(view.at().sequence).toBe(3);
+    proxy.delay(0);
+    await view.close();
+  });
+
   test('events that are gone end the view for good', async () => {
     const { server } = await bench.provisioned();
     const { jsm, js } = await bench.bare(server);

@@ -739,7 +739,7 @@ describe('three replicas', () => {
     );
     const grouped = apart.map((server, i) => ({ server, from: `h${i + 1}`, to: `h${i + 4}`, groups }));
     const tasks = await bed.release([...grouped, ...moves]);
-    await bed.finals(tasks, 60_000);
+    await bed.finals(tasks);
     const results = await bed.results();
     expect(breaches(bed.sim, results, tasks, caps)).toEqual([]);
     // The caps were all reached: one less of each, and the same measurement says so.

@@ -9,6 +9,8 @@ export interface Proxy {
   mute(): void;
   /** Mutes from the moment at which the client sends this text. */
   muteAt(text: string): void;
+  /** From now on what the server says arrives so much later. */
+  delay(ms: number): void;
   heal(): void;
   /** Breaks the connections. */
   reset(): void;
@@ -22,6 +24,7 @@ export async function startProxy(target: number): Promise<Proxy> {
   let isCut = false;
   let isMute = false;
   let muteText: string | null = null;
+  let delayMs = 0;
   const pairs = new Set<{ client: Socket; server: Socket; flush: () => void }>();
   const sent: { at: number; data: Buffer }[] = [];
   const relay: Server = createServer((client) => {
@@ -42,6 +45,7 @@ export async function startProxy(target: number): Promise<Proxy> {
     });
     server.on('data', (data) => {
       if (isCut || isMute) toClient.push(data);
+      else if (delayMs > 0) setTimeout(() => client.write(data), delayMs);
       else client.write(data);
     });
     const close = () => {
@@ -68,6 +72,9 @@ export async function startProxy(target: number): Promise<Proxy> {
     },
     muteAt: (text) => {
       muteText = text;
+    },
+    delay: (ms) => {
+      delayMs = ms;
     },
     heal: () => {
       isCut = false;

@@ -127,7 +127,7 @@ export async function openPlans(setup: {
       }
       return found;
     },
-    async finals(tasks, withinMs = 60_000) {
+    async finals(tasks, withinMs = 240_000) {
       let seen: readonly Result[] = [];
       const found = () => {
         const finals = seen.map(({ event }) => event).filter(isFinal);
