@@ -1,6 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { systemClock, within } from '@kronos/clock';
 import { until } from '@kronos/clock/testing';
 import { messageId } from '@kronos/contracts';
 import { LogFull } from '@kronos/eventlog';
@@ -14,10 +15,12 @@ type Shown = { well: boolean; alarms: Alarm[]; exit: number };
 
 /** What `kronos status --json` says about an installation now. */
 async function statusOf(world: World): Promise<Shown> {
-  const { status, out, err } = await kronos(['status', '--json'], {
-    nowMs: Date.now,
-    env: { KRONOS_CONFIG: world.stage.configFile },
-  });
+  const { status, out, err } = await within(
+    systemClock,
+    kronos(['status', '--json'], { nowMs: Date.now, env: { KRONOS_CONFIG: world.stage.configFile } }),
+    120_000,
+    () => new Error(`kronos status does not end; this process waits for ${process.getActiveResourcesInfo()}`),
+  );
   if (out === '') throw new Error(err);
   return { ...(JSON.parse(out) as Omit<Shown, 'exit'>), exit: status };
 }
@@ -44,7 +47,11 @@ async function answer(world: World, what: string, wanted: (shown: Shown) => bool
 const well = (world: World) => answer(world, 'all is well', (shown) => shown.well);
 
 const act = async (world: World, ...acts: readonly object[]) => {
-  const answer = await fetch(`${world.stage.cloudUrl}/acts`, { method: 'POST', body: JSON.stringify(acts) });
+  const answer = await fetch(`${world.stage.cloudUrl}/acts`, {
+    method: 'POST',
+    body: JSON.stringify(acts),
+    signal: AbortSignal.timeout(60_000),
+  });
   expect(answer.status).toBe(200);
 };
 
