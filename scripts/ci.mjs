@@ -101,6 +101,7 @@ const each = [
     [
       check('lint', script('node', 'node_modules/@biomejs/biome/bin/biome', 'ci', '--error-on-warnings', '.')),
       check('typecheck', script('node', 'node_modules/typescript/bin/tsc', '--noEmit')),
+      check('knip', script('node', 'node_modules/knip/bin/knip.js', '--no-progress')),
       tests('test', ['test'], 35),
     ],
     [

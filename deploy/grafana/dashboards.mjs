@@ -368,7 +368,7 @@ const dashboard = ({ uid, title, variables, panels }) => ({
 /** As the formatter of the repository writes it: lists of one word on one line. */
 const json = (value) => `${JSON.stringify(value, null, 2).replace(/\[\n\s+("[^"\n]*")\n\s+\]/g, '[$1]')}\n`;
 
-/** File name -> content. */
+/** File name -> content. @public imported by the address of the file */
 export const dashboards = () =>
   new Map([overview, aggregate, migration, services].map((each) => [`${each.uid}.json`, json(dashboard(each))]));
 

@@ -15,7 +15,7 @@ type Vm = ClusterFile['vms'][number];
  * up and onto hosts that are up and enabled; amounts fit; groups hold; no policy ends worse than the larger of its start and its
  * threshold. The order of the moves is no part of it.
  */
-export function program(file: ClusterFile, budget: number, restrictToAz = false): string {
+function program(file: ClusterFile, budget: number, restrictToAz = false): string {
   const { hosts, vms } = file;
   const P = file.policies.length;
   let total = 0;

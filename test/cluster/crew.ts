@@ -12,7 +12,7 @@ import { connect } from '@nats-io/transport-node';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { ended, released, type Watch, watch } from '../e2e/world.ts';
 
-export const TASKS = 50;
+const TASKS = 50;
 const AGGREGATE = 'general';
 /** Hosts that are emptied first, of ten servers each; one more is emptied when all is over; and where they go. */
 const LEAVING = ['h1', 'h2', 'h3', 'h4', 'h5'];

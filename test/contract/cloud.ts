@@ -34,4 +34,4 @@ export interface CloudUnderTest {
   close(): Promise<void>;
 }
 
-export type Fault = 'fail' | 'error' | 'hang' | 'refuse' | 'break';
+type Fault = 'fail' | 'error' | 'hang' | 'refuse' | 'break';

@@ -3,7 +3,7 @@ import type { CloudUnderTest } from './cloud.ts';
 import { coldMigrationContract, liveMigrationContract } from './moves.ts';
 import { computeReadContract, identityContract, placementContract, prometheusContract } from './reads.ts';
 
-export type { CloudUnderTest, Fault } from './cloud.ts';
+export type { CloudUnderTest } from './cloud.ts';
 
 /** What a cloud must do for Kronos to rely on it, fact by fact; run against the simulated cloud and against a real one. */
 export function cloudContract(name: string, start: () => Promise<CloudUnderTest>): void {

@@ -2,13 +2,13 @@ import { z } from 'zod';
 
 /** The exact forms of Nova's, Placement's and Keystone's answers: no field may be missing, none may be added. */
 
-export const uuid = z.string().regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
+const uuid = z.string().regex(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
 /** Keystone's ids. */
-export const hex = z.string().regex(/^[0-9a-f]{32}$/);
+const hex = z.string().regex(/^[0-9a-f]{32}$/);
 /** `2026-11-20T15:04:40.000000` */
-export const micros = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}$/);
+const micros = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}$/);
 /** `2026-11-20T15:04:40Z` */
-export const seconds = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+const seconds = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
 const link = z.strictObject({ rel: z.string(), href: z.string() });
 const text = z.string();
 const count = z.number().int();

@@ -38,7 +38,7 @@ const tokenSchema = z.object({
     ),
   }),
 });
-export const serverSchema = z.looseObject({
+const serverSchema = z.looseObject({
   id: z.string(),
   status: z.string(),
   'OS-EXT-STS:task_state': z.string().nullable(),

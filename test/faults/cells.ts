@@ -57,7 +57,7 @@ const slowPost: ActInput = {
   fault: { api: 'compute', method: 'POST', path: '/action$', effect: { kind: 'latency', ms: 250 } },
 };
 
-export const points: Readonly<Record<string, Point>> = {
+const points: Readonly<Record<string, Point>> = {
   waiting: { stage: 'waiting', ends: 'migration.completed' },
   checking: { stage: 'checking', ends: 'migration.completed' },
   claiming: { stage: 'claiming', ends: 'migration.completed' },
@@ -118,7 +118,7 @@ const cutting = (when: 'before' | 'after' | 'middle', probability: number): ActI
   fault: { api: '*', probability, effect: { kind: 'cut', when } },
 });
 
-export const faults: Readonly<Record<string, Fault>> = {
+const faults: Readonly<Record<string, Fault>> = {
   'executor killed': async ({ target, replace }) => {
     await target.kill();
     replace();
@@ -201,7 +201,7 @@ export interface Cell {
 }
 
 /** All of them, in an order that has every fault and every point early. */
-export function allCells(): readonly Cell[] {
+function allCells(): readonly Cell[] {
   const names = { faults: Object.keys(faults), points: Object.keys(points) };
   const cells: Cell[] = [];
   for (let shift = 0; shift < names.points.length; shift += 1)
@@ -282,7 +282,7 @@ export interface CellResult {
 let cellsRun = 0;
 
 /** Runs one cell on a nats-server that other cells have used, with processes of the fleet. */
-export async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promise<CellResult> {
+async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promise<CellResult> {
   const began = performance.now();
   const point = points[cell.point];
   const fault = faults[cell.fault];

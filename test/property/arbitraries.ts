@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import type { Case } from './verifier.ts';
 
 /** How much of the search a case may use: enough for small clusters to find exchanges, little enough for thousands of cases. */
-export const WORK = 60_000;
+const WORK = 60_000;
 
 const seconds = (ago: number): string => new Date(Date.parse(SKETCH_TIME) - 1000 * ago).toISOString();
 

@@ -202,7 +202,7 @@ export function verifyTransit(input: Case, decision: Decision): string[] {
 }
 
 /** All sets of completed steps that respect the dependencies, each with everything running that could. */
-export function* allMoments(steps: readonly Step[]): Generator<Moment> {
+function* allMoments(steps: readonly Step[]): Generator<Moment> {
   for (let bits = 0; bits < 2 ** steps.length; bits++) {
     const done = new Set(steps.filter((_, i) => (bits >> i) & 1));
     if (isClosed(steps, done)) yield { done, running: startable(steps, done) };
@@ -210,7 +210,7 @@ export function* allMoments(steps: readonly Step[]): Generator<Moment> {
 }
 
 /** For each host: all arrivals running or done, and only those steps done that they depend on. */
-export function* worstMoments(steps: readonly Step[]): Generator<Moment> {
+function* worstMoments(steps: readonly Step[]): Generator<Moment> {
   for (const host of new Set(steps.map((step) => step.to))) {
     const done = new Set<Step>();
     const add = (task: string): void => {
@@ -415,7 +415,7 @@ export function verifyScores(input: Case, decision: Decision): string[] {
  * Pack: no host is filled to a policy's capacity threshold, and none takes VMs that is emptied or was empty; a host that is
  * emptied loses all its VMs, but for one that the cycles to come can finish.
  */
-export function verifyPack({ snapshot, memory, options }: Case, decision: Decision): string[] {
+function verifyPack({ snapshot, memory, options }: Case, decision: Decision): string[] {
   const wrong: string[] = [];
   const steps = stepsOf(decision).filter((step) => step.phase === 'pack');
   const inFlight = flying(snapshot, memory);
@@ -501,7 +501,7 @@ const isCounted = (host: HostObservation): boolean =>
   host.service.state === 'up' && host.service.status === 'enabled' && !host.service.forcedDown;
 
 /** A policy takes part when its answers are healthy, complete and within [0,1], and some host may be a destination. */
-export function takesPart(snapshot: Snapshot, name: string): boolean {
+function takesPart(snapshot: Snapshot, name: string): boolean {
   const policy = snapshot.policies.find((p) => p.name === name);
   if (policy === undefined || !snapshot.hosts.some(isCounted)) return false;
   const fine = (query: string | null, share: boolean): boolean => {

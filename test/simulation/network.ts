@@ -15,7 +15,7 @@ export interface Weather {
   unanswered: number;
 }
 
-export const fineWeather = (): Weather => ({ delayMs: 0.5, lost: 0, unanswered: 0 });
+const fineWeather = (): Weather => ({ delayMs: 0.5, lost: 0, unanswered: 0 });
 
 /** Messages between one process and a server, in order in each direction. */
 class Lane {

@@ -27,7 +27,7 @@ export async function readIdentity(log: Pick<EventLog, 'tail' | 'lastSequence'>)
   return { installations, lastSequence: await log.lastSequence(streamNames.log) };
 }
 
-export const installationOf = ({ data }: InstallationCreated, sequence: number, storedAtMs: number): Installation => ({
+const installationOf = ({ data }: InstallationCreated, sequence: number, storedAtMs: number): Installation => ({
   id: data.installationId,
   statement: data.statement,
   sequence,

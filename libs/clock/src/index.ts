@@ -1,9 +1,8 @@
 /** The only access to time. Services and libraries take a {@link Clock} as an argument; tests and the simulation give their own. */
-
 export * from './skew.ts';
 
 /** Both clocks at one moment. */
-export interface Reading {
+interface Reading {
   /** Monotonic clock, ms from an arbitrary start. It never steps. */
   readonly mono: number;
   /** Wall clock, ms since the epoch. It may step, and differ from other machines' clocks. */
@@ -12,7 +11,6 @@ export interface Reading {
 
 /** Stops a timer. Without effect when the timer has fired or was stopped before. */
 export type Cancel = () => void;
-
 export interface Clock {
   read(): Reading;
   /** Wall clock, ms since the epoch. */
@@ -71,7 +69,6 @@ export interface Limit {
   readonly signal: AbortSignal;
   readonly clear: Cancel;
 }
-
 export function limit(clock: Pick<Clock, 'after'>, ms: number): Limit {
   const controller = new AbortController();
   const clear = clock.after(ms, () => controller.abort(new DOMException(`no end within ${ms} ms`, 'TimeoutError')));

@@ -1,7 +1,7 @@
 import type { Problem } from './errors.ts';
 
 /** One `option = value` of the file. */
-export interface IniEntry {
+interface IniEntry {
   readonly section: string;
   readonly option: string;
   /** Continuation lines are joined with `\n`. */
@@ -9,7 +9,7 @@ export interface IniEntry {
   readonly line: number;
 }
 
-export interface IniSection {
+interface IniSection {
   readonly name: string;
   readonly line: number;
 }

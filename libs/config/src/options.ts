@@ -30,7 +30,7 @@ import type { Secret } from './secret.ts';
 export const readers = ['scorer', 'planner', 'executor', 'ledger', 'provision', 'cli'] as const;
 export type Reader = (typeof readers)[number];
 
-export const kinds = [
+const kinds = [
   'boolean',
   'integer',
   'number',
@@ -44,7 +44,7 @@ export const kinds = [
   'secret',
   'cells',
 ] as const;
-export type Kind = (typeof kinds)[number];
+type Kind = (typeof kinds)[number];
 
 /** One option: everything that parsing, the sample, the documentation and the type of the configuration need. */
 export interface Option<T> {
@@ -633,7 +633,7 @@ export const options = {
   },
 } as const;
 
-export type Options = typeof options;
+type Options = typeof options;
 export type SectionName = keyof Options;
 
 /** `section.option` of an option that exists. */

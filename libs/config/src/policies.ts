@@ -5,7 +5,7 @@ import type { Problem } from './errors.ts';
 import { nearest } from './nearest.ts';
 
 /** How far the weights of the enabled policies may be from 1. */
-export const WEIGHT_TOLERANCE = 1e-6;
+const WEIGHT_TOLERANCE = 1e-6;
 
 const promql = z.string().trim().min(1);
 const label = z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/);

@@ -78,7 +78,7 @@ function split(path: OptionPath): [SectionName, string] {
 }
 
 /** `[engine] cooldown` */
-export function written(path: OptionPath): string {
+function written(path: OptionPath): string {
   const [section, option] = split(path);
   return `[${section}] ${option}`;
 }

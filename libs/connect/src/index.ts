@@ -1,11 +1,8 @@
-export { callHooks } from './calls.ts';
-export { type ClockCheck, checkClock, logClock } from './clockCheck.ts';
-export { awaitTrustedLog, foldVerified, type GuardInput, holdThroughReplacement } from './guarded.ts';
-export { type Heartbeats, type ReportPace, reportService } from './heartbeat.ts';
-export type { ServiceLog } from './instrumented.ts';
-export { type JoinedLog, joinLog } from './joined.ts';
-export { connectLog, healthCheck, natsOptions } from './nats.ts';
-export { authOptions, type Cloud, openCloud } from './openstack.ts';
+export { checkClock, logClock } from './clockCheck.ts';
+export { awaitTrustedLog, foldVerified, holdThroughReplacement } from './guarded.ts';
+export { reportService } from './heartbeat.ts';
+export { joinLog } from './joined.ts';
+export { connectLog, healthCheck } from './nats.ts';
+export { type Cloud, openCloud } from './openstack.ts';
 export { type Outside, realOutside } from './outside.ts';
 export { openPrometheus } from './prometheus.ts';
-export { scrubbed } from './scrubbed.ts';

@@ -17,7 +17,7 @@ function inboxPrefix({ nats }: Config, name: string): string {
 }
 
 /** The `[nats]` section as the event log's options. `name` is the service: it names the connection and its inboxes. */
-export function natsOptions(config: Config, name: string): NatsOptions {
+function natsOptions(config: Config, name: string): NatsOptions {
   const { nats } = config;
   const tls = nats.tlsCa !== null || nats.tlsCert !== null || nats.tlsHandshakeFirst;
   return {

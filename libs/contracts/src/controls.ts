@@ -5,30 +5,30 @@ import { message } from './envelope.ts';
 const command = <T extends string, D extends z.ZodRawShape>(type: T, data: D) =>
   message(type, 1, z.object({ commandId: z.string(), comment: z.string().nullable(), ...data }));
 
-export const aggregatePausedSchema = command('aggregate.paused', {});
-export const aggregateResumedSchema = command('aggregate.resumed', {});
+const aggregatePausedSchema = command('aggregate.paused', {});
+const aggregateResumedSchema = command('aggregate.resumed', {});
 /** `steps` null: all of them. Approving a step approves what it depends on. */
-export const planApprovedSchema = command('plan.approved', {
+const planApprovedSchema = command('plan.approved', {
   planId: z.string(),
   steps: z.array(z.int().min(1)).nullable(),
 });
 /** Rejecting a step rejects its dependents. */
-export const planRejectedSchema = command('plan.rejected', {
+const planRejectedSchema = command('plan.rejected', {
   planId: z.string(),
   steps: z.array(z.int().min(1)).nullable(),
 });
-export const instanceQuarantinedSchema = command('instance.quarantined', {
+const instanceQuarantinedSchema = command('instance.quarantined', {
   serverId: z.string(),
   /** -1: until released. */
   seconds: z.number().min(-1),
 });
-export const instanceUnquarantinedSchema = command('instance.unquarantined', { serverId: z.string() });
+const instanceUnquarantinedSchema = command('instance.unquarantined', { serverId: z.string() });
 /** Not started: it ends Cancelled. Started: it is aborted as `migration.aborted` asks. */
-export const migrationCancelledSchema = command('migration.cancelled', { taskId: z.string() });
-export const migrationAbortedSchema = command('migration.aborted', { taskId: z.string() });
+const migrationCancelledSchema = command('migration.cancelled', { taskId: z.string() });
+const migrationAbortedSchema = command('migration.aborted', { taskId: z.string() });
 /** The task ends without waiting for Nova any longer. For a task that nothing else can end: what Nova still does is left alone. */
-export const migrationClosedSchema = command('migration.closed', { taskId: z.string() });
-export const evaluationRequestedSchema = command('evaluation.requested', {
+const migrationClosedSchema = command('migration.closed', { taskId: z.string() });
+const evaluationRequestedSchema = command('evaluation.requested', {
   /** `evaluate`: decide on it; `record`: keep it and never plan it. */
   purpose: z.enum(['evaluate', 'record']),
 });
@@ -37,7 +37,7 @@ export const evaluationRequestedSchema = command('evaluation.requested', {
  * Names the log: the first event of a new one, and, as a statement of a person, the event from which a log counts that was
  * found to be another one or to have lost events. On `_all_`, by the `provisioner`. The newest one is in force.
  */
-export const installationCreatedSchema = message(
+const installationCreatedSchema = message(
   'installation.created',
   1,
   z.object({
@@ -53,7 +53,7 @@ export const installationCreatedSchema = message(
 export type InstallationCreated = z.infer<typeof installationCreatedSchema>;
 
 /** What people ask. */
-export const commandSchemas = [
+const commandSchemas = [
   aggregatePausedSchema,
   aggregateResumedSchema,
   planApprovedSchema,
@@ -71,7 +71,7 @@ export const commandSchemas = [
  * included, that were addressed as this one is. It travels on a subject of its own, on which operators cannot publish. The
  * comment is the reason.
  */
-export const eventSkippedSchema = command('event.skipped', { sequence: z.int().min(1), through: z.int().min(1) });
+const eventSkippedSchema = command('event.skipped', { sequence: z.int().min(1), through: z.int().min(1) });
 
 export const custodySchemas = [eventSkippedSchema] as const;
 export type Control = z.infer<(typeof commandSchemas)[number] | (typeof custodySchemas)[number]>;

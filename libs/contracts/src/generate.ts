@@ -7,7 +7,7 @@ import { defaultStorageLimits, streamDefinitions } from './streams.ts';
 const SCHEMA_ROOT = 'https://kronos.invalid/schemas';
 
 /** File name of a message's JSON Schema: type and version. */
-export const schemaFile = (type: string, version: number): string => `${type}.v${version}.json`;
+const schemaFile = (type: string, version: number): string => `${type}.v${version}.json`;
 
 const render = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 

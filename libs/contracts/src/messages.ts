@@ -23,7 +23,7 @@ import {
 import { eventTimeMs } from './time.ts';
 
 /** The folded state of one aggregate at a log sequence. The state's own form is of libs/projections. */
-export const stateCheckpointedSchema = message(
+const stateCheckpointedSchema = message(
   'state.checkpointed',
   1,
   z.object({
@@ -41,7 +41,7 @@ export const stateCheckpointedSchema = message(
 export type StateCheckpointed = z.infer<typeof stateCheckpointedSchema>;
 
 /** What the ledger has seen of a log, on `_all_`: services compare it with the log that they find. */
-export const logSeenSchema = message(
+const logSeenSchema = message(
   'log.seen',
   1,
   logMarkSchema.extend({
@@ -54,12 +54,11 @@ export const logSeenSchema = message(
 export type LogSeen = z.infer<typeof logSeenSchema>;
 
 /** One host's full list of instances, as Nova reported it. */
-export const inventoryReportedSchema = message(
+const inventoryReportedSchema = message(
   'inventory.reported',
   1,
   z.object({ host: z.string(), instances: z.array(z.string()), observedAt: isoTimeSchema, cause: z.string() }),
 );
-export type InventoryReported = z.infer<typeof inventoryReportedSchema>;
 
 export const planEventSchemas = [cycleDecidedSchema, planDispatchedSchema, plannerConfiguredSchema] as const;
 export const resultSchemas = [
@@ -126,7 +125,7 @@ export type StoredEvent = {
   readonly event: LogEvent | UnreadableEvent;
 };
 
-export type Unread = {
+type Unread = {
   readonly ok: false;
   readonly problem: string;
   /** What it claims to be; `unknown` where it names no type. */
@@ -242,7 +241,7 @@ export function readMessage(data: Uint8Array, place: Place | null): ParseResult<
 }
 
 /** Why a message does not belong where it was found; null where it does. */
-export function misplaced(message: Message, place: Place | null): string | null {
+function misplaced(message: Message, place: Place | null): string | null {
   const family = familyOf(message.type);
   if (place === null) return `${message.type} is on a subject that Kronos does not use`;
   if (place.family !== family) return `${message.type} belongs on kronos.${family}, and was on kronos.${place.family}`;

@@ -3,7 +3,7 @@ import { engineOptionsSchema } from './engine.ts';
 import { isoTimeSchema, message, objectRefSchema, reasonSchema } from './envelope.ts';
 import { groupPolicySchema } from './snapshot.ts';
 
-export const phaseSchema = z.enum(['evacuate', 'affinity', 'spread', 'pack']);
+const phaseSchema = z.enum(['evacuate', 'affinity', 'spread', 'pack']);
 export type Phase = z.infer<typeof phaseSchema>;
 
 /** One live migration of a plan. Released, it becomes a task of the same id. */
@@ -37,7 +37,7 @@ export const stepSchema = z.object({
 export type Step = z.infer<typeof stepSchema>;
 
 /** The state of one policy before or after a plan. */
-export const policyImbalanceSchema = z.object({
+const policyImbalanceSchema = z.object({
   policy: z.string(),
   imbalance: z.number().nullable(),
   threshold: z.number(),
@@ -48,7 +48,7 @@ export const policyImbalanceSchema = z.object({
 });
 export type PolicyImbalance = z.infer<typeof policyImbalanceSchema>;
 
-export const planSchema = z.object({
+const planSchema = z.object({
   /** The id of the snapshot it was decided on. */
   id: z.string(),
   planner: z.enum(['search', 'greedy']),
@@ -63,10 +63,9 @@ export const planSchema = z.object({
   /** What ended the search: nothing more was found, or more moves (more work) might have found more. */
   endedBy: z.enum(['done', 'budget', 'work']).optional(),
 });
-export type Plan = z.infer<typeof planSchema>;
 
 /** A VM that had to leave its host or its group's state and could not. */
-export const stuckSchema = z.object({
+const stuckSchema = z.object({
   serverId: z.string(),
   serverName: z.string(),
   host: z.string(),

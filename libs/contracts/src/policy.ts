@@ -2,10 +2,8 @@ import { z } from 'zod';
 
 /** How a VM's metric label names the VM. */
 export const vmLabelTypeSchema = z.enum(['nova_instance_uuid', 'nova_internal_name', 'nova_display_name']);
-export type VmLabelType = z.infer<typeof vmLabelTypeSchema>;
 
-export const vmProfileFallbackSchema = z.enum(['skip', 'flavor_vcpu_ratio', 'host_average']);
-export type VmProfileFallback = z.infer<typeof vmProfileFallbackSchema>;
+const vmProfileFallbackSchema = z.enum(['skip', 'flavor_vcpu_ratio', 'host_average']);
 
 /** One policy as it was loaded, every default filled in: the form that snapshots carry. */
 export const policySchema = z.object({

@@ -3,7 +3,7 @@ import { isoTimeSchema, logMarkSchema, message, objectRefSchema, reasonSchema } 
 import { policySchema, vmLabelTypeSchema } from './policy.ts';
 
 /** One resource class of a host as Placement counts it. */
-export const inventorySchema = z.object({
+const inventorySchema = z.object({
   /** (total - reserved) x allocation_ratio */
   capacity: z.number(),
   /** Claimed by every consumer, the doubled claim of a running migration included. */
@@ -14,7 +14,7 @@ export const inventorySchema = z.object({
 });
 export type Inventory = z.infer<typeof inventorySchema>;
 
-export const hostObservationSchema = z.object({
+const hostObservationSchema = z.object({
   /** Nova's service host: the identity of a host. */
   name: z.string(),
   hypervisorHostname: z.string(),
@@ -40,7 +40,7 @@ export const hostObservationSchema = z.object({
 });
 export type HostObservation = z.infer<typeof hostObservationSchema>;
 
-export const serverObservationSchema = z.object({
+const serverObservationSchema = z.object({
   /** The server's uuid: the identity of a VM. */
   id: z.string(),
   name: z.string(),
@@ -75,7 +75,7 @@ export type ServerObservation = z.infer<typeof serverObservationSchema>;
 export const groupPolicySchema = z.enum(['affinity', 'anti-affinity', 'soft-affinity', 'soft-anti-affinity']);
 export type GroupPolicy = z.infer<typeof groupPolicySchema>;
 
-export const serverGroupSchema = z.object({
+const serverGroupSchema = z.object({
   id: z.string(),
   name: z.string(),
   policy: groupPolicySchema,
@@ -87,7 +87,7 @@ export const serverGroupSchema = z.object({
 export type ServerGroup = z.infer<typeof serverGroupSchema>;
 
 /** A migration that Nova runs, whoever asked for it. */
-export const runningMigrationSchema = z.object({
+const runningMigrationSchema = z.object({
   id: z.int(),
   uuid: z.string().nullable(),
   serverId: z.string(),
@@ -100,11 +100,11 @@ export const runningMigrationSchema = z.object({
 export type RunningMigration = z.infer<typeof runningMigrationSchema>;
 
 /** How far an answer of Prometheus can be trusted. ERROR: the query was refused, or two series claim one host. */
-export const healthSchema = z.enum(['HEALTHY', 'STALE', 'PARTIAL', 'UNREACHABLE', 'ERROR']);
+const healthSchema = z.enum(['HEALTHY', 'STALE', 'PARTIAL', 'UNREACHABLE', 'ERROR']);
 export type Health = z.infer<typeof healthSchema>;
 
 /** The answer to one query about hosts: values by Nova service host. NaN and Inf count as missing. */
-export const hostReadingSchema = z.object({
+const hostReadingSchema = z.object({
   query: z.string(),
   label: z.string(),
   health: healthSchema,
@@ -119,7 +119,7 @@ export const hostReadingSchema = z.object({
 export type HostReading = z.infer<typeof hostReadingSchema>;
 
 /** The answer to one query about VMs: values by server uuid. */
-export const vmReadingSchema = z.object({
+const vmReadingSchema = z.object({
   query: z.string(),
   label: z.string(),
   labelType: vmLabelTypeSchema,
@@ -134,7 +134,7 @@ export const vmReadingSchema = z.object({
 export type VmReading = z.infer<typeof vmReadingSchema>;
 
 /** One policy's scores, for people; decisions compute their own from the readings. */
-export const policyScoresSchema = z.object({
+const policyScoresSchema = z.object({
   policy: z.string(),
   participates: z.boolean(),
   /** Why it takes no part; null when it does. */

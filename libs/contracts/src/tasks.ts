@@ -19,7 +19,7 @@ export const migrationRequestedSchema = message(
 );
 export type MigrationRequested = z.infer<typeof migrationRequestedSchema>;
 
-export const errorTypeSchema = z.enum([
+const errorTypeSchema = z.enum([
   'PreFlightError',
   'MigrationFailed',
   'MigrationTimeout',
@@ -110,7 +110,7 @@ export const migrationAbortRefusedSchema = message(
 export type MigrationAbortRefused = z.infer<typeof migrationAbortRefusedSchema>;
 
 /** What Nova said and how long it took, as far as it is known. */
-export const novaFactsSchema = z.object({
+const novaFactsSchema = z.object({
   migrationId: z.int().nullable(),
   requestId: z.string().nullable(),
   status: z.string().nullable(),

@@ -85,7 +85,7 @@ export const lastMessageOf = (link: Link, stream: string, subject: string): Prom
   storedMessage(link, stream, { last_by_subj: subject });
 
 /** The subject of a message: its family, and what it is about. */
-export const subjectOfMessage = (message: Message): string => subjectOf(familyOf(message.type), nameOf(message));
+const subjectOfMessage = (message: Message): string => subjectOf(familyOf(message.type), nameOf(message));
 
 /** A message as it travels: what no reader would read is not appended. @throws InvalidMessage */
 export function encodeMessage(message: Message): { subject: string; body: Uint8Array; headers: MsgHdrs } {

@@ -3,7 +3,7 @@
  * does not always complain: whoever uses one of these asks here first.
  */
 
-export const capabilityTable = {
+const capabilityTable = {
   /** Durable names in the create subject, `allow_direct`, `discard_new_per_subject`: the oldest server that Kronos works with. */
   namedConsumers: '2.9.0',
   /** Server option `sync_interval`; older ones refuse to start with it. */
@@ -27,7 +27,7 @@ export const capabilityTable = {
   schedules: '2.12.0',
 } as const;
 
-export type Capability = keyof typeof capabilityTable;
+type Capability = keyof typeof capabilityTable;
 export type Capabilities = { readonly [C in Capability]: boolean };
 
 /** Major, minor, patch; what follows (`-RC.1`, `-beta`) is ignored. Null for text that is no version. */

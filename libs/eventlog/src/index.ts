@@ -17,7 +17,7 @@ import { natsWire, type Wire } from './wire.ts';
 export * from './capabilities.ts';
 export { bucketStream, taskConsumerName } from './definitions.ts';
 export * from './errors.ts';
-export { cloudEvent, contextFrom } from './headers.ts';
+export { contextFrom } from './headers.ts';
 export { streamOf } from './iterate.ts';
 export { inboxPrefixOf } from './link.ts';
 export { digestOf } from './objects.ts';

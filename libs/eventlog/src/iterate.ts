@@ -133,7 +133,7 @@ const rawOf = (stored: StoredMsg): RawMessage => ({
 });
 
 /** A message as it came, or what is wrong with it. Never throws. */
-export function deliver<F extends Family>(raw: RawMessage, wanted: readonly F[]): Delivered<MessageOf<F>> {
+function deliver<F extends Family>(raw: RawMessage, wanted: readonly F[]): Delivered<MessageOf<F>> {
   const about = {
     subject: raw.subject,
     sequence: raw.sequence,
@@ -156,7 +156,7 @@ const textOf = (data: Uint8Array): string => decoder.decode(data.subarray(0, SHO
 type Selection = { readonly filter?: string; readonly wanted: (subject: string) => boolean };
 
 /** The narrowest filter that every server takes (one subject, or one family), and what is left to sort out here. */
-export function select(families: readonly Family[], aggregates: readonly string[] | undefined): Selection {
+function select(families: readonly Family[], aggregates: readonly string[] | undefined): Selection {
   const [family] = families;
   const subjects =
     aggregates === undefined ? null : new Set(families.flatMap((f) => aggregates.map((a) => subjectOf(f, a))));

@@ -18,7 +18,7 @@ const HANDLER_FAILED_DELAY_MS = 5_000;
 const SHOWN = 4_000;
 
 /** A task message, or what is wrong with it. Never throws. */
-export function readTask(message: Pick<Msg, 'data'>, aggregate: string): MigrationRequested | UnreadableTask {
+function readTask(message: Pick<Msg, 'data'>, aggregate: string): MigrationRequested | UnreadableTask {
   const read = readMessage(message.data, { family: 'migrations', name: aggregate });
   if (read.ok && read.message.type === 'migration.requested') return read.message;
   const problem = read.ok ? `${read.message.type} is no task` : read.problem;

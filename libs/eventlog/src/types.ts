@@ -100,7 +100,7 @@ export type Appended = { readonly sequence: number; readonly duplicate: boolean 
 
 export type ReplayedEvent = StoredEvent & { readonly subject: string; readonly traceparent: string | null };
 
-export type Delivery = {
+type Delivery = {
   readonly subject: string;
   /** Stream sequence. */
   readonly sequence: number;
@@ -233,7 +233,7 @@ export type TailOptions = {
   readonly end?: boolean;
 };
 
-export type StreamUsage = {
+type StreamUsage = {
   readonly messages: number;
   readonly bytes: number;
   /** -1: no limit. */

@@ -29,7 +29,7 @@ export interface TimeLimits {
   readonly totalMs: number;
 }
 
-export const DEFAULT_LIMITS: TimeLimits = { connectMs: 5_000, headersMs: 60_000, bodyMs: 30_000, totalMs: 180_000 };
+const DEFAULT_LIMITS: TimeLimits = { connectMs: 5_000, headersMs: 60_000, bodyMs: 30_000, totalMs: 180_000 };
 
 /** The defaults fill the gaps; a total that is not given leaves room for two attempts at least. */
 export function timeLimits(options: Partial<TimeLimits> = {}): TimeLimits {

@@ -5,7 +5,7 @@ import { BadAnswer, type CallPlace } from './errors.ts';
 export const cut = (text: string, most: number): string => (text.length > most ? `${text.slice(0, most)}...` : text);
 
 /** The body as JSON. @throws BadAnswer when it is not JSON. */
-export function parseJson(place: CallPlace, text: string): unknown {
+function parseJson(place: CallPlace, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {

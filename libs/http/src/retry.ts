@@ -1,5 +1,5 @@
 /** Further attempts after the first, and the upper bound of the wait before the first of them, which doubles each time. */
-export interface RetryBudget {
+interface RetryBudget {
   readonly retries: number;
   readonly backoffMs: number;
 }

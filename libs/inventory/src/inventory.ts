@@ -31,7 +31,7 @@ export interface ReadTimes {
 export type KeptMode = 'changes' | 'notifications';
 
 /** Why something is read that a cycle alone would not have read. */
-export const resyncReasons = ['start', 'compared', 'left', 'tagged', 'untrusted', 'many'] as const;
+const resyncReasons = ['start', 'compared', 'left', 'tagged', 'untrusted', 'many'] as const;
 /**
  * `start`: nothing is known yet. `compared`: Nova's list of ids differs. `left`: a list of its host no longer has the server.
  * `tagged`: Nova's list of servers with a tag that opts out differs. `untrusted`: the host's notifications do not arrive, or

@@ -9,7 +9,7 @@ import { type ServerIndex, serversOf } from './servers.ts';
 import { hostsOf } from './topology.ts';
 
 /** What makes this snapshot the one it is. */
-export type SnapshotIdentity = Pick<Snapshot, 'id' | 'purpose' | 'cycle' | 'intervalSeconds' | 'observedFrom' | 'time'>;
+type SnapshotIdentity = Pick<Snapshot, 'id' | 'purpose' | 'cycle' | 'intervalSeconds' | 'observedFrom' | 'time'>;
 
 export interface AssembleInput {
   readonly identity: SnapshotIdentity;

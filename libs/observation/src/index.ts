@@ -1,5 +1,5 @@
-export { type AssembleInput, assemble, hostNamesOf, vmNamesOf } from './assemble.ts';
-export type { Capacity, CloudLists, Fate, Fetched, KnownServer, ObserveOptions } from './cloud.ts';
+export { assemble, hostNamesOf, vmNamesOf } from './assemble.ts';
+export type { Fetched, KnownServer, ObserveOptions } from './cloud.ts';
 export { CapacityReader, type Part } from './collect.ts';
 export { createLimiter } from './limit.ts';
 export { type Duration, type Observation, observe, type Piece } from './observe.ts';

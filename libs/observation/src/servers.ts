@@ -12,7 +12,7 @@ import type { CloudLists, Fate, KnownServer } from './cloud.ts';
 import { byText, note, problem, some } from './reasons.ts';
 
 /** A server and every host on which it counts; `host` is where it was seen last. */
-export interface PlacedServer {
+interface PlacedServer {
   readonly server: Server;
   readonly host: string;
   /** Further hosts: of an earlier sight of it in the same list, and the other end of its running migration. */

@@ -5,7 +5,7 @@ import type { CloudLists, ObserveOptions } from './cloud.ts';
 import { byText, note, problem, some } from './reasons.ts';
 
 /** A host without what Placement says about it. */
-export type HostFacts = Omit<HostObservation, 'inventory' | 'traits'>;
+type HostFacts = Omit<HostObservation, 'inventory' | 'traits'>;
 
 export interface Topology {
   /** Hosts that count, by name. */
@@ -19,7 +19,7 @@ export interface Topology {
 }
 
 /** A name for people: the pool of unassigned hosts has none in Nova. */
-export const aggregateTitle = (aggregate: string): string =>
+const aggregateTitle = (aggregate: string): string =>
   aggregate === UNASSIGNED ? 'the pool of unassigned hosts' : `the aggregate ${JSON.stringify(aggregate)}`;
 
 /**

@@ -16,7 +16,7 @@ export interface Api {
   prepare(request: ApiRequest): Promise<ServiceCall>;
 }
 
-export interface ApiRequest {
+interface ApiRequest {
   readonly method: HttpCall['method'];
   readonly path: string;
   readonly route: string;

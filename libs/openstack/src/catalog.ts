@@ -29,7 +29,7 @@ const ALIASES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** The interfaces that OpenStack's own services try (keystoneauth `valid_interfaces`). */
-export const DEFAULT_INTERFACES: readonly string[] = ['internal', 'public'];
+const DEFAULT_INTERFACES: readonly string[] = ['internal', 'public'];
 
 /**
  * The endpoint of a service: the first of `interfaces` that the catalog has, in `region`. Without a region the catalog must

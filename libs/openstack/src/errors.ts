@@ -1,7 +1,7 @@
 import type { CallPlace } from '@kronos/http';
 
 /** Errors of OpenStack's APIs. A call without a usable answer throws Unreachable, Timeout or BadAnswer of @kronos/http. */
-export { BadAnswer, BadHttpOptions, NotSent, Timeout, Unreachable } from '@kronos/http';
+export { BadAnswer, NotSent, Timeout, Unreachable } from '@kronos/http';
 
 /** The service answered with a status that the call does not expect. */
 export class HttpError extends Error {

@@ -1,11 +1,10 @@
-export { type ActionReason, actionReason } from './actionReason.ts';
-export { type AuthOptions, authRequest, identityOf, keystoneUrl } from './auth.ts';
-export { type Catalog, chooseEndpoint, DEFAULT_INTERFACES } from './catalog.ts';
-export { type CloudsPlaces, loadCloud } from './clouds.ts';
+export { actionReason } from './actionReason.ts';
+export type { AuthOptions } from './auth.ts';
+export { loadCloud } from './clouds.ts';
 export * from './errors.ts';
 export { flavorResources } from './flavor.ts';
-export { atLeast, compareVersions, negotiate, type VersionNeed, type VersionRange } from './microversion.ts';
+export { atLeast } from './microversion.ts';
 export * from './nova.ts';
 export * from './novaTypes.ts';
 export * from './placement.ts';
-export { createSession, type ServiceCall, type Session, type SessionOptions } from './session.ts';
+export { createSession, type Session } from './session.ts';

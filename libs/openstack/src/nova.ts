@@ -36,7 +36,7 @@ import type { Session } from './session.ts';
  * The microversions of each call: the lowest that has what Kronos needs, the highest whose answer this client reads.
  * Source: Nova's REST API version history. The whole works from 2.60 (Queens) on.
  */
-export const NOVA_CALLS = {
+const NOVA_CALLS = {
   /** 2.41 uuid. */
   listAggregates: { lowest: '2.41', highest: '2.96' },
   /** 2.53 uuid ids; 2.69 services of a cell that is down. */
@@ -82,7 +82,7 @@ export interface ActOptions extends CallOptions {
   readonly checkSend: () => string | null;
 }
 
-export interface ServerFilter {
+interface ServerFilter {
   /** Service host. */
   readonly host?: string;
   /** Only servers changed since this time (ISO-8601), those deleted since then too (status DELETED). */
@@ -91,7 +91,7 @@ export interface ServerFilter {
   readonly projectId?: string;
 }
 
-export interface MigrationFilter {
+interface MigrationFilter {
   readonly status?: string;
   readonly serverId?: string;
   /** `live-migration`, `migration`, `resize` or `evacuation`. */

@@ -126,7 +126,8 @@ export interface Migration {
   readonly serverId: string;
   /** `live-migration`, `migration`, `resize`, `evacuation`. */
   readonly type: string;
-  /** See LIVE_MIGRATION_STATUSES; treat an unknown one as in progress. */
+  /** A live migration: accepted, queued, preparing, running, running (post-copy), post-migrating; over with completed, failed, error or
+   * cancelled. Treat an unknown one as in progress. */
   readonly status: string;
   readonly sourceCompute: string | null;
   readonly sourceNode: string | null;
@@ -182,16 +183,6 @@ export interface InstanceAction {
   readonly events: readonly InstanceActionEvent[];
 }
 
-/** Statuses that a live migration passes through, in the order of its life. */
-export const LIVE_MIGRATION_STATUSES = [
-  'accepted',
-  'queued',
-  'preparing',
-  'running',
-  'running (post-copy)',
-  'post-migrating',
-] as const;
-
 /** Statuses of any migration that is not over, in the order of its life; cold migrations and evacuations pass through the others. */
 export const UNFINISHED_MIGRATION_STATUSES = [
   'accepted',
@@ -206,14 +197,6 @@ export const UNFINISHED_MIGRATION_STATUSES = [
   'confirming',
   'reverting',
 ] as const;
-
-/** Statuses after which a live migration changes no more. */
-export const FINAL_LIVE_MIGRATION_STATUSES = ['completed', 'failed', 'error', 'cancelled'] as const;
-
-/** Whether a live migration with this status is over. A status that Kronos does not know is not. */
-export function isFinalLiveMigrationStatus(status: string): boolean {
-  return FINAL_LIVE_MIGRATION_STATUSES.some((final) => final === status);
-}
 
 /** What became of a request to act. `unknown`: it may have reached Nova; look before acting again. */
 export type ActionOutcome =

@@ -114,7 +114,7 @@ export const servicesSchema = z.object({
   ),
 });
 
-export const linksSchema = z
+const linksSchema = z
   .array(z.object({ rel: z.string(), href: z.string() }))
   .nullish()
   .transform((links) => (links ?? []).some((link) => link.rel === 'next'));

@@ -7,13 +7,13 @@ import type { CallOptions } from './nova.ts';
 import type { Session } from './session.ts';
 
 /** Resource class to amount, e.g. `{VCPU: 4, MEMORY_MB: 8192}`. */
-export type Resources = Readonly<Record<string, number>>;
+type Resources = Readonly<Record<string, number>>;
 
 /**
  * The microversions of each call. Source: Placement's REST API version history. 1.17 is Queens, 1.30 Rocky, 1.31 Stein,
  * 1.36 Train.
  */
-export const PLACEMENT_CALLS = {
+const PLACEMENT_CALLS = {
   /** 1.17 traits; 1.29 nested providers; 1.31 `in_tree` (below it this client picks the tree out of all candidates). */
   allocationCandidates: { lowest: '1.17', highest: '1.36' },
   /** 1.21 `member_of`. */
@@ -33,7 +33,7 @@ export const PLACEMENT_CALLS = {
   getConsumerAllocations: { lowest: '1.12', highest: '1.36' },
 } as const satisfies Readonly<Record<string, VersionNeed>>;
 
-export interface CandidateRequest {
+interface CandidateRequest {
   readonly resources: Resources;
   /** Only the tree of this provider (uuid of a hypervisor). */
   readonly inTree?: string;
@@ -56,7 +56,7 @@ export interface ProviderSummary {
   readonly traits: readonly string[];
 }
 
-export interface AllocationCandidates {
+interface AllocationCandidates {
   /** 0 means that the resources fit nowhere that was asked for. */
   readonly allocationRequestCount: number;
   /** Roots of the trees that can hold the resources (hypervisor ids). */
@@ -65,7 +65,7 @@ export interface AllocationCandidates {
   readonly providers: Readonly<Record<string, ProviderSummary>>;
 }
 
-export interface ResourceProvider {
+interface ResourceProvider {
   readonly id: string;
   readonly name: string;
   readonly generation: number;
@@ -84,7 +84,7 @@ export interface Inventory {
   readonly capacity: number;
 }
 
-export interface ProviderFilter {
+interface ProviderFilter {
   readonly name?: string;
   readonly inTree?: string;
   readonly memberOf?: readonly string[];

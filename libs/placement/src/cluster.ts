@@ -120,7 +120,7 @@ export type Group = {
   readonly members: readonly number[];
 };
 
-export type Compatibility = {
+type Compatibility = {
   readonly zone: string | null;
   readonly cell: string | null;
   readonly hypervisorType: string;

@@ -80,13 +80,13 @@ export type PlanClusterOptions = {
   >
 >;
 
-export type PlannedMove = Pick<Step, 'step' | 'phase' | 'parking' | 'from' | 'to' | 'alternates'> & {
+type PlannedMove = Pick<Step, 'step' | 'phase' | 'parking' | 'from' | 'to' | 'alternates'> & {
   readonly vm: string;
   /** Steps that must have completed before this one starts. */
   readonly dependsOn: readonly number[];
 };
 
-export type ClusterScores = { readonly combined: number; readonly perPolicy: Readonly<Record<string, number>> };
+type ClusterScores = { readonly combined: number; readonly perPolicy: Readonly<Record<string, number>> };
 
 export type PlannedCluster = {
   readonly moves: readonly PlannedMove[];

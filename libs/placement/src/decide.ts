@@ -30,7 +30,7 @@ export type DecideInput = {
 };
 
 /** The budget of a cycle when no enabled policy names one (rules-only mode without policies). */
-export const RULES_ONLY_BUDGET = 10;
+const RULES_ONLY_BUDGET = 10;
 
 /** The decision about one snapshot: a pure function of its input, the same bytes every time. */
 export const decide = (input: DecideInput): Decision => deliberate(input).decision;

@@ -1,30 +1,20 @@
-export { type AllocationInput, allocationReadings } from './allocation.ts';
-export { buildCluster, type Cluster, type ClusterParts } from './cluster.ts';
+export { allocationReadings } from './allocation.ts';
+export type { Cluster } from './cluster.ts';
 export {
   type ClusterFile,
   clusterOf,
   type PlanClusterOptions,
   type PlannedCluster,
-  type PlannedMove,
   parseClusterFile,
   planCluster,
   planParsed,
 } from './clusterFile.ts';
-export { checkMove, type Refusal } from './constraints.ts';
-export { type DecideInput, decide, RULES_ONLY_BUDGET } from './decide.ts';
-export { ClusterFileError } from './errors.ts';
+export { checkMove } from './constraints.ts';
+export { type DecideInput, decide } from './decide.ts';
 export { type Explanation, explain } from './explain.ts';
-export type {
-  ByPolicy,
-  CycleExplanation,
-  DestinationVerdict,
-  HostExplanation,
-  PlanExplanation,
-  StepExplanation,
-  VmExplanation,
-} from './explanation.ts';
+export type { ByPolicy, DestinationVerdict } from './explanation.ts';
 export * from './memory.ts';
-export { type Assumed, type Observed, observe } from './observe.ts';
-export { type ReasonCode, reasonCodes, reasonMeanings } from './reasons.ts';
-export { type ScoreInput, score } from './scoring.ts';
+export { type Assumed, observe } from './observe.ts';
+export { type ReasonCode, reasonMeanings } from './reasons.ts';
+export { score } from './scoring.ts';
 export { plannerVersion } from './version.ts';

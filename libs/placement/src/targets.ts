@@ -139,7 +139,7 @@ export class Targets {
 }
 
 /** True when a result is lower than a target: by combined imbalance, then by rank. */
-export const isLower = (combined: number, rank: number, than: Target): boolean =>
+const isLower = (combined: number, rank: number, than: Target): boolean =>
   combined < than.combined - EPSILON || (combined <= than.combined + EPSILON && rank < than.rank - EPSILON);
 
 /** The largest share of a resource class that is used on a host when the VM has come. */

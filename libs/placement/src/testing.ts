@@ -12,7 +12,7 @@ import {
 } from '@kronos/contracts';
 import { emptyMemory, type Memory } from './memory.ts';
 
-export { greedyPhase, guidePhase, lowerBound, type Phase } from './phases.ts';
+export { greedyPhase, guidePhase, lowerBound } from './phases.ts';
 
 /**
  * A cluster in few words, for tests: everything that is not said has a harmless default. Host values and VM weights are

@@ -19,12 +19,7 @@ import {
 export const FOLD_VERSION = 2;
 
 /** Every `type/version` that this fold understands. A state made by a reader of fewer, or of more, is not this fold's. */
-export const readableEvents: readonly string[] = [
-  ...planEventSchemas,
-  ...resultSchemas,
-  ...controlSchemas,
-  ...custodySchemas,
-]
+const readableEvents: readonly string[] = [...planEventSchemas, ...resultSchemas, ...controlSchemas, ...custodySchemas]
   .map((schema) => `${schema.shape.type.value}/${schema.shape.version.value}`)
   .sort();
 

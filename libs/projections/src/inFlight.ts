@@ -1,7 +1,7 @@
 import type { AggregateState, TaskFacts } from './state.ts';
 
 /** A task has ended when its one final result is on the log. */
-export const isOver = (task: TaskFacts): boolean => task.end !== null;
+const isOver = (task: TaskFacts): boolean => task.end !== null;
 
 /** Every released move that has not ended, in the order of its plans and steps: not only those that hold a slot. */
 export function inFlight(state: Pick<AggregateState, 'plans' | 'tasks'>): TaskFacts[] {

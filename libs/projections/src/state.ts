@@ -105,7 +105,7 @@ export type Configured = {
   readonly writer?: { readonly instance: string; readonly startedAfter: number };
 };
 
-export type Decided = {
+type Decided = {
   readonly sequence: number;
   readonly snapshotId: string;
   /** Ids of the snapshots that were decided last, this one too, oldest first: none is decided twice. */
@@ -154,7 +154,7 @@ export type PlanRelease = {
   readonly approval: Asked | null;
 };
 
-export type TaskStatus = 'waiting' | 'started' | 'retryPending' | 'completed' | 'failed' | 'skipped';
+type TaskStatus = 'waiting' | 'started' | 'retryPending' | 'completed' | 'failed' | 'skipped';
 
 export type TaskFacts = {
   readonly id: string;
@@ -200,7 +200,7 @@ export type Slot = {
   readonly abortRefused: AbortRefused | null;
 };
 
-export type AbortRefused = {
+type AbortRefused = {
   readonly sequence: number;
   readonly atMs: number;
   /** HTTP status of Nova's answer. */

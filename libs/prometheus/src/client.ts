@@ -53,7 +53,7 @@ export interface RangeSeries {
 }
 
 /** What Prometheus remarked about an answer: `warnings` mean that it may be incomplete. */
-export interface Remarks {
+interface Remarks {
   readonly warnings: readonly string[];
   readonly infos: readonly string[];
 }

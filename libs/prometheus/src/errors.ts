@@ -1,5 +1,5 @@
 /** Errors of Prometheus' HTTP API. */
-export { BadAnswer, BadHttpOptions, Timeout, Unreachable } from '@kronos/http';
+export { BadAnswer, Timeout, Unreachable } from '@kronos/http';
 
 /** Prometheus refused the query or could not evaluate it: the query is wrong, not the connection. */
 export class BadQuery extends Error {

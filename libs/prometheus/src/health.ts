@@ -5,7 +5,7 @@ import type { RangeSeries, Sample } from './client.ts';
  * claim one host), STALE (series were there within the staleness threshold and are gone, or samples are older), PARTIAL
  * (expected hosts have no value), HEALTHY.
  */
-export type Health = 'HEALTHY' | 'STALE' | 'PARTIAL' | 'UNREACHABLE' | 'ERROR';
+type Health = 'HEALTHY' | 'STALE' | 'PARTIAL' | 'UNREACHABLE' | 'ERROR';
 
 export interface AnswerInput {
   /** `host`: every expected subject must have a value. `vm`: missing ones are no fault of the answer. */

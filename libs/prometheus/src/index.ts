@@ -1,12 +1,4 @@
-export {
-  createPrometheus,
-  type Prometheus,
-  type PrometheusOptions,
-  parseValue,
-  type RangeSeries,
-  type Remarks,
-  type Sample,
-} from './client.ts';
+export { createPrometheus, type Prometheus, type RangeSeries, type Sample } from './client.ts';
 export * from './errors.ts';
 export * from './health.ts';
 export * from './match.ts';

@@ -7,7 +7,7 @@ export * from './errors.ts';
 export * from './explain.ts';
 export * from './find.ts';
 export * from './history.ts';
-export type { WhatIfCycle, WorldCycle } from './lane.ts';
+export type { WhatIfCycle } from './lane.ts';
 export * from './live.ts';
 export * from './newest.ts';
 export * from './overlay.ts';

@@ -3,7 +3,7 @@ import { createFolder, type FinishedPlan, type LogState, type PlanFacts } from '
 import { decisionIn, type Range } from './history.ts';
 
 /** What became of a step. */
-export type StepState =
+type StepState =
   | 'dryRun'
   | 'proposed'
   | 'rejected'

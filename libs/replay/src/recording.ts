@@ -5,7 +5,6 @@ import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import {
   decodeToken,
-  type EngineOptions,
   encodeToken,
   engineOptionsSchema,
   logMarkSchema,
@@ -59,7 +58,7 @@ const aboutSchema = z.object({
   options: z.record(z.string(), engineOptionsSchema),
 });
 /** What a recorded directory says of itself. */
-export type About = z.infer<typeof aboutSchema>;
+type About = z.infer<typeof aboutSchema>;
 
 const README = `A recording of Kronos.
 
@@ -399,7 +398,3 @@ function invalid(file: string, error: z.ZodError): RecordingInvalid {
   const [issue] = error.issues;
   return new RecordingInvalid(file, `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'has another form'}`);
 }
-
-/** The options of a recorded aggregate; undefined where the recording names none. */
-export const recordedOptions = (about: About, aggregate: string): EngineOptions | undefined =>
-  Object.hasOwn(about.options, aggregate) ? about.options[aggregate] : undefined;

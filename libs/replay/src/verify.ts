@@ -18,7 +18,7 @@ import {
  * @param done how many are done
  * @param share of the whole range, 0 to 1; null when nobody knows
  */
-export type Progress = (done: number, share: number | null) => void;
+type Progress = (done: number, share: number | null) => void;
 
 /** How a replay runs. None of it changes what comes out. */
 export type Running = {

@@ -246,7 +246,7 @@ class Past {
   }
 }
 
-export type WorldTotals = {
+type WorldTotals = {
   readonly moves: number;
   /** Mean over the snapshots at which a policy took part; null when none did. */
   readonly meanImbalance: number | null;

@@ -134,7 +134,7 @@ export function coldStep(s: CloudState, migration: Migration, server: Server, ki
   }
 }
 
-export function settleOn(s: CloudState, server: Server, host: string): void {
+function settleOn(s: CloudState, server: Server, host: string): void {
   server.host = host;
   if (server.guestHost !== host) server.placements.push({ fromMs: s.nowMs, host });
   server.guestHost = host;

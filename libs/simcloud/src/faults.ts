@@ -71,7 +71,7 @@ export const apiFaultSchema = z.strictObject({
     z.strictObject({ kind: z.literal('garbage') }),
   ]),
 });
-export type ApiFault = z.infer<typeof apiFaultSchema>;
+type ApiFault = z.infer<typeof apiFaultSchema>;
 export type ApiFaultSetting = z.input<typeof apiFaultSchema>;
 
 /**

@@ -52,7 +52,7 @@ export function liveMigrate(s: CloudState, caller: Caller, uuid: string, request
 }
 
 /** Before 2.34 the API waits for the conductor, and its refusal is the answer. */
-export function conductAtOnce(s: CloudState, server: Server, pending: Pending): void {
+function conductAtOnce(s: CloudState, server: Server, pending: Pending): void {
   conduct(s, server.uuid, pending);
   const migration = currentMove(s, server.uuid);
   for (const kind of ['schedule', 'check'] as const) {
@@ -266,7 +266,7 @@ export function liveStep(
   }
 }
 
-export function copy(s: CloudState, migration: Migration, server: Server, dest: Host): void {
+function copy(s: CloudState, migration: Migration, server: Server, dest: Host): void {
   const { timing } = s;
   const fault = serverFault(s, server.uuid, 'fail', 'error', 'hang', 'slow');
   const inbound = hostFault(s, dest.name, 'fail-inbound', 'slow-inbound');
@@ -308,13 +308,13 @@ export function carryOutAbort(s: CloudState, migration: Migration): void {
   if (migration.status === 'running') rollBack(s, migration, 'cancelled');
 }
 
-export function rollBack(s: CloudState, migration: Migration, status: MigrationStatus): void {
+function rollBack(s: CloudState, migration: Migration, status: MigrationStatus): void {
   migration.abortRequested = true;
   s.schedule('rollback', migration.id, s.wait(s.timing.rollbackMs), status);
 }
 
 /** What the conductor did not expect: the server itself goes to ERROR, though its guest runs on (its own Nova bug). */
-export function explode(s: CloudState, migration: Migration, server: Server, details: string): void {
+function explode(s: CloudState, migration: Migration, server: Server, details: string): void {
   endEvent(s, migration, 'compute_check_can_live_migrate_destination', details);
   giveUp(s, migration, server, `Migration error: ${details}`);
   server.vmState = 'error';

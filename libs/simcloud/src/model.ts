@@ -48,25 +48,25 @@ export interface Host {
 }
 
 /** What a VM asks of its host, in cores and MB; `curve` makes it vary. */
-export interface Demand {
+interface Demand {
   readonly cpuCores: number;
   readonly memoryMb: number;
   readonly curve?: DemandCurve;
 }
 
 /** cores(t) = cpuCores x (1 + amplitude x sin(2 pi (t / periodSeconds + phase))), never below 0. Cloud seconds. */
-export interface DemandCurve {
+interface DemandCurve {
   readonly amplitude: number;
   readonly periodSeconds: number;
   readonly phase: number;
 }
 
-export interface Placement {
+interface Placement {
   readonly fromMs: number;
   readonly host: string | null;
 }
 
-export interface ServerFault {
+interface ServerFault {
   readonly code: number;
   readonly message: string;
   readonly createdMs: number;

@@ -12,7 +12,7 @@ interface Matcher {
   readonly test: (value: string) => boolean;
 }
 
-export interface Selector {
+interface Selector {
   readonly kind: 'selector';
   readonly metric: string;
   readonly matchers: readonly Matcher[];

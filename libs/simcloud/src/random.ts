@@ -12,16 +12,6 @@ export interface Random {
   word(length: number): string;
 }
 
-/** FNV-1a: turns a text into a seed. */
-export function seedOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < text.length; i++) {
-    hash ^= text.charCodeAt(i);
-    hash = Math.imul(hash, 0x01000193);
-  }
-  return hash >>> 0;
-}
-
 /** mulberry32: 32 bits of state, good enough for a simulation. */
 export function random(seed: number): Random {
   let state = seed >>> 0;

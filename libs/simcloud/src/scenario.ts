@@ -88,13 +88,13 @@ export const serverSchema = z.strictObject({
   configDrive: z.boolean().default(false),
 });
 
-export const timingSchema = z.strictObject(
+const timingSchema = z.strictObject(
   Object.fromEntries(Object.keys(NOVA_TIMING).map((key) => [key, z.number().nonnegative()])) as {
     [K in keyof Timing]: z.ZodNumber;
   },
 );
 
-export const scenarioSchema = z.strictObject({
+const scenarioSchema = z.strictObject({
   name: name.default('cloud'),
   seed: z.number().int().default(1),
   region: name.default('RegionOne'),

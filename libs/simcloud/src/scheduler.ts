@@ -55,7 +55,7 @@ export function chooseHost(
  * The scheduler's group filters. `arrivals`: it also knows of the moves under way, because it chose them itself; of
  * several schedulers none knows what the others chose.
  */
-export function groupAllows(s: CloudState, server: Server, dest: Host, arrivals: boolean): boolean {
+function groupAllows(s: CloudState, server: Server, dest: Host, arrivals: boolean): boolean {
   const group = s.groupOf.get(server.uuid);
   if (group === undefined) return true;
   const others = group.members.filter((member) => member !== server.uuid);

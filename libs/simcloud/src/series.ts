@@ -9,7 +9,7 @@ export interface Sample {
 }
 
 /** Prometheus keeps a series alive this long after its last sample. */
-export const LOOKBACK_MS = 300_000;
+const LOOKBACK_MS = 300_000;
 
 /** The metrics the cloud exports, with the meaning of their values. */
 export const METRICS: Readonly<Record<string, string>> = {
@@ -25,7 +25,7 @@ export const METRICS: Readonly<Record<string, string>> = {
 const TARGET = { instance: '127.0.0.1:19180', job: 'bed' };
 
 /** The cores that a server uses at `atMs`. */
-export function coresAt(cloud: Cloud, server: Server, atMs: number): number {
+function coresAt(cloud: Cloud, server: Server, atMs: number): number {
   const { cpuCores, curve } = server.demand;
   if (curve === undefined) return cpuCores;
   const turns = cloud.cloudSeconds(atMs) / curve.periodSeconds + curve.phase;
@@ -33,7 +33,7 @@ export function coresAt(cloud: Cloud, server: Server, atMs: number): number {
 }
 
 /** Where the guest was at `atMs`; null before it was created and after it was deleted. */
-export function hostAt(server: Server, atMs: number): string | null {
+function hostAt(server: Server, atMs: number): string | null {
   let host: string | null = null;
   for (const placement of server.placements) {
     if (placement.fromMs > atMs) break;

@@ -35,7 +35,7 @@ export type AggregateStatus = {
   readonly brokenHosts: readonly { readonly host: string; readonly untilMs: number }[];
 };
 
-export type MoveStatus = {
+type MoveStatus = {
   readonly taskId: string;
   readonly vm: string;
   readonly from: string;

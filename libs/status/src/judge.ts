@@ -33,7 +33,7 @@ const explainsCode = (code: CauseCode, other: CauseCode): boolean => {
 };
 
 /** Orders findings by cause: consequences go under their roots, and findings of one cause share an alarm. */
-export function alarms(found: readonly Finding[]): Alarm[] {
+function alarms(found: readonly Finding[]): Alarm[] {
   const causeOf = (finding: Finding): Finding | null =>
     found.find((other) => explainsCode(other.code, finding.code) && compatible(other.place, finding.place)) ?? null;
   const rootOf = (finding: Finding): Finding => {
@@ -79,5 +79,5 @@ const rank = ({ code, severity }: Alarm): number => codes.indexOf(code) + (sever
 const SHOWN = 4;
 
 /** `a, b and 3 more`. */
-export const some = (names: readonly string[]): string =>
+const some = (names: readonly string[]): string =>
   names.length <= SHOWN ? names.join(', ') : `${names.slice(0, SHOWN).join(', ')} and ${names.length - SHOWN} more`;

@@ -5,7 +5,7 @@ import { isLate } from './findings.ts';
 import { type Alarm, judge } from './judge.ts';
 
 /** One instance of a service, as its newest heartbeat says. */
-export type ServiceStatus = Omit<Heartbeat, 'state'> & {
+type ServiceStatus = Omit<Heartbeat, 'state'> & {
   /** `late`: its heartbeats have ceased. */
   readonly state: Heartbeat['state'] | 'late';
   readonly ready: boolean;

@@ -3,7 +3,7 @@ import { serviceNames } from '@kronos/contracts';
 import { type TestLog, testLog } from '@kronos/projections/testing';
 import type { AggregateInput, Facts, Heartbeat, NewestSnapshot } from './facts.ts';
 
-export const INTERVAL_SECONDS = 60;
+const INTERVAL_SECONDS = 60;
 
 export const heartbeat = (service: Heartbeat['service'], nowMs: number, more: Partial<Heartbeat> = {}): Heartbeat => ({
   service,
@@ -20,7 +20,7 @@ export const heartbeat = (service: Heartbeat['service'], nowMs: number, more: Pa
   ...more,
 });
 
-export const newest = (nowMs: number, more: Partial<NewestSnapshot> = {}): NewestSnapshot => ({
+const newest = (nowMs: number, more: Partial<NewestSnapshot> = {}): NewestSnapshot => ({
   snapshotId: 'gpu-1',
   purpose: 'cycle',
   cycle: 1,

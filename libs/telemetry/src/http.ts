@@ -37,7 +37,7 @@ export interface HttpLimits {
   readonly answerMs: number;
 }
 
-export const defaultHttpLimits: HttpLimits = {
+const defaultHttpLimits: HttpLimits = {
   requests: 64,
   probes: 16,
   connections: 256,

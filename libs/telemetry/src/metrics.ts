@@ -8,17 +8,17 @@ import { Exemplars, openMetrics } from './openMetrics.ts';
 
 type Values<V> = V extends readonly string[] ? V[number] : string;
 /** The labels of a metric, every one of them with one of its values. */
-export type LabelsOf<M extends MetricName> = {
+type LabelsOf<M extends MetricName> = {
   readonly [L in keyof (typeof metricSpecs)[M]['labels']]: Values<(typeof metricSpecs)[M]['labels'][L]>;
 };
 
-export interface Counter<L> {
+interface Counter<L> {
   add(value: number, labels: L): void;
 }
-export interface Gauge<L> {
+interface Gauge<L> {
   set(value: number, labels: L): void;
 }
-export interface Histogram<L> {
+interface Histogram<L> {
   record(value: number, labels: L): void;
 }
 

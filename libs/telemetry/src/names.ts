@@ -51,7 +51,6 @@ export const attributes = {
   novaRequestId: 'openstack.request.id',
   errorType: 'error.type',
 } as const;
-export type AttributeName = (typeof attributes)[keyof typeof attributes];
 
 /** The values of a label: a closed list, or in words what bounds them. */
 export type LabelValues = readonly string[] | { readonly bounded: string };

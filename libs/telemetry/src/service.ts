@@ -227,7 +227,7 @@ function httpServer(service: ServiceName, config: Config, telemetry: Telemetry):
  * What a person reads when a process cannot start: one message, what to do, and no stack trace unless it is a defect. Without
  * secrets.
  */
-export function startupMessage(name: string, error: unknown): string {
+function startupMessage(name: string, error: unknown): string {
   if (!isKronosError(error)) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
     return scrub(`kronos ${name}: unexpected error: ${text}\n`);

@@ -5,7 +5,7 @@ import { context, propagation, SpanKind, trace } from '@opentelemetry/api';
 import { afterEach, describe, expect, it } from 'vitest';
 import { attributes, spans } from './names.ts';
 import { parseHeaders, startTelemetry, type Telemetry } from './telemetry.ts';
-import { activeLinks, withSpan } from './tracing.ts';
+import { withSpan } from './tracing.ts';
 
 interface OtlpAttribute {
   readonly key: string;
@@ -96,8 +96,8 @@ describe('traces', () => {
       tracer,
       spans.decide,
       { kind: SpanKind.CONSUMER, attributes: { [attributes.aggregate]: 'gpu' } },
-      async () => {
-        const links = activeLinks();
+      async (span) => {
+        const links = [{ context: span.spanContext() }];
         await withSpan(tracer, spans.dispatch, {}, () => {});
         await context.with(trace.deleteSpan(context.active()), () => withSpan(tracer, spans.task, { links }, () => {}));
       },

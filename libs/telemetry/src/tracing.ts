@@ -130,12 +130,6 @@ export function failSpan(span: Span, error: unknown): void {
   if (error instanceof Error) span.recordException(error);
 }
 
-/** The `traceparent` of the running code as a link, for work that goes on in a trace of its own; none outside a span. */
-export function activeLinks(): Link[] {
-  const active = trace.getActiveSpan()?.spanContext();
-  return active === undefined ? [] : [{ context: active }];
-}
-
 /** Hides secrets in whatever text a span carries. */
 class ScrubbingExporter implements SpanExporter {
   readonly #inner: SpanExporter;

@@ -25,7 +25,7 @@ export const cancelled = (code: string, text: string): Failure => ({
 });
 
 /** What Nova says about why an action failed: the first event that ended in error. */
-export interface Story {
+interface Story {
   readonly text: string;
   /** E.g. `compute_pre_live_migration`; null when no event says. */
   readonly event: string | null;

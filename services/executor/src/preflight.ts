@@ -38,7 +38,7 @@ export interface HostFacts {
 }
 
 /** Another member of one of the server's groups. */
-export interface MemberFacts {
+interface MemberFacts {
   readonly id: string;
   /** Where it is, and where it is going. */
   readonly hosts: readonly string[];

@@ -81,7 +81,7 @@ export interface RunDeps {
   readonly meters: TaskMeters;
 }
 
-export const taskOf = (message: MigrationRequested): Task => ({
+const taskOf = (message: MigrationRequested): Task => ({
   ...message.data,
   aggregate: message.aggregate,
 });

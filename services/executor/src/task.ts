@@ -19,7 +19,7 @@ export type Task = MigrationRequested['data'] & {
 };
 
 /** Two clocks: `mono` never jumps and measures durations, `wall` is ms since the epoch. */
-export interface Reading {
+interface Reading {
   readonly mono: number;
   readonly wall: number;
 }
@@ -102,7 +102,7 @@ export interface Look {
 }
 
 /** An attempt that was started. Times are monotonic readings. */
-export interface Run {
+interface Run {
   readonly newestMigrationId: number;
   readonly requestId: string | null;
   readonly migrationId: number | null;
@@ -131,7 +131,7 @@ export interface Run {
 /** Why a migration has to end before its time. */
 export type Stop = { readonly cause: 'operator' } | Overdue;
 
-export type AbortAnswer = 'accepted' | 'refused' | 'unknown';
+type AbortAnswer = 'accepted' | 'refused' | 'unknown';
 
 /** How Nova refused an abort. */
 export interface Refusal {
@@ -171,12 +171,12 @@ export type Ended =
       readonly nova: NovaFacts | null;
     };
 
-export type Outcome =
+type Outcome =
   | { readonly kind: 'done' }
   | { readonly kind: 'later'; readonly delayMs: number }
   | { readonly kind: 'handOver' };
 
-export type Stage =
+type Stage =
   | { readonly at: 'received' }
   /** It may be what ends executors: it waits for its turn to be worked on alone. */
   | { readonly at: 'suspected'; readonly started: boolean }
@@ -606,7 +606,7 @@ function unseen(state: TaskState, fact: Fact, stage: Stage & { at: 'seeking' | '
  * The migration of this attempt: a live migration off the source that is newer than what was there before the POST, to this
  * destination or (until Nova's conductor has chosen) to none. Of several the oldest: while it runs no other can begin.
  */
-export function ours(
+function ours(
   migrations: readonly MigrationFacts[],
   newestMigrationId: number,
   move: { readonly from: string; readonly destination: string },
@@ -675,7 +675,7 @@ function sought(state: TaskState, run: Run, look: Look, word: Word, at: Reading)
   return fail(state, failure, { started: true, nova }, at, null);
 }
 
-export const FINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'cancelled']);
+const FINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'cancelled']);
 /** Statuses from which Nova lets a live migration be aborted: running, since 2.65 also the two before it. */
 const ABORTABLE: ReadonlySet<string> = new Set(['queued', 'preparing', 'running']);
 
@@ -886,7 +886,7 @@ function fail(
 }
 
 /** The attempt that follows a failure; null when the failure is final. */
-export function nextAttempt(
+function nextAttempt(
   { task, options }: Pick<TaskState, 'task' | 'options'>,
   failure: Failure,
   at: Reading,

@@ -3,7 +3,7 @@ import type { Actor, StoredEvent } from '@kronos/contracts';
 /** A writer whose clock is wrong is remembered so long after its last event, unless a later one is right. */
 const REMEMBERED_MS = 15 * 60_000;
 
-export type Skew = { readonly writer: string; readonly seconds: number; readonly atMs: number };
+type Skew = { readonly writer: string; readonly seconds: number; readonly atMs: number };
 
 export type SkewWatch = {
   /** Compares an event's time with the server's stamp. Gives the writer's skew if it is too large and was not before. */

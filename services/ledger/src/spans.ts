@@ -15,7 +15,7 @@ export function traceArrival(
 }
 
 /** What a span says of an event. */
-export function attributesOf({ event, sequence, subject }: StoredEvent & { readonly subject: string }): Attributes {
+function attributesOf({ event, sequence, subject }: StoredEvent & { readonly subject: string }): Attributes {
   const about: Attributes = {
     'messaging.system': 'nats',
     'messaging.operation.type': 'process',

@@ -82,7 +82,7 @@ const descend = (all: readonly Place[], words: string): string =>
 
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-export function bashCompletion(program: Command): string {
+function bashCompletion(program: Command): string {
   const all = places(program);
   const value = ({ path, values }: Place): string[] =>
     values.map(
@@ -112,7 +112,7 @@ complete -o default -F _kronos kronos
 `;
 }
 
-export function zshCompletion(program: Command): string {
+function zshCompletion(program: Command): string {
   const all = places(program);
   const described = (items: readonly { name: string; text: string }[]): string =>
     items.map(({ name, text }) => quote(`${name.replaceAll(':', '\\:')}:${text}`)).join(' ');
@@ -152,7 +152,7 @@ compdef _kronos kronos
 /** In single quotes fish reads a backslash before a backslash and before a quote only. */
 const fishQuote = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 
-export function fishCompletion(program: Command): string {
+function fishCompletion(program: Command): string {
   const all = places(program);
   const lines = all.flatMap(({ path, commands, options, values, choices }) => {
     const here = `complete -c kronos -n ${fishQuote(`__kronos_at ${fishQuote(path)}`)}`;

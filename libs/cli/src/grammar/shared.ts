@@ -39,7 +39,7 @@ export const withAggregate = (command: Command, text = 'Only this aggregate; rep
   command.option('-a, --aggregate <name>', text, repeated);
 
 /** The forms in which a command prints its answer. */
-export const formats = ['table', 'wide', 'json', 'yaml'] as const;
+const formats = ['table', 'wide', 'json', 'yaml'] as const;
 export type OutputOption = { readonly output?: (typeof formats)[number]; readonly json?: boolean };
 
 export const withOutput = (command: Command): Command =>

@@ -29,7 +29,7 @@ export type ProposedPolicy = {
   readonly comments: readonly string[];
 };
 
-export const DEFAULT_THRESHOLD = 0.2;
+const DEFAULT_THRESHOLD = 0.2;
 const LEAST_THRESHOLD = 0.1;
 const MOST_THRESHOLD = 0.4;
 

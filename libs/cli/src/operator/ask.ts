@@ -6,7 +6,7 @@ import { when } from '../times.ts';
 import { findPlan, findTask } from './outcome.ts';
 
 /** Plans of these aggregates that wait for an answer, expired ones too while no decision has closed them. */
-export function waitingPlans(
+function waitingPlans(
   state: LogState,
   scope: readonly string[],
   nowMs: number,

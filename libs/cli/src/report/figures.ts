@@ -9,7 +9,7 @@ import {
 } from '@kronos/contracts';
 
 /** One policy over the time that was observed. */
-export type PolicyFigures = {
+type PolicyFigures = {
   readonly policy: string;
   /** The last one that was in force. */
   readonly threshold: number;

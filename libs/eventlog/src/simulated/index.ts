@@ -1,3 +1,3 @@
 export { type Fate, type Path, SimulatedConnection } from './connection.ts';
-export { SimulatedServer, type SimulatedServerOptions } from './server.ts';
-export type { StoredMessage, Stream } from './stream.ts';
+export { SimulatedServer } from './server.ts';
+export type { StoredMessage } from './stream.ts';

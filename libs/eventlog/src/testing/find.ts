@@ -29,7 +29,7 @@ const HINT =
   'install nats-server (Debian and Ubuntu: apt-get install nats-server; macOS: brew install nats-server; with Go: go install github.com/nats-io/nats-server/v2@latest), or set KRONOS_NATS_SERVER to its path';
 
 /** Where fetched servers are kept: `${XDG_CACHE_HOME:-~/.cache}/kronos`. */
-export const cacheDir = (env: NodeJS.ProcessEnv = process.env): string =>
+const cacheDir = (env: NodeJS.ProcessEnv = process.env): string =>
   join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kronos');
 
 const isExecutable = (path: string): boolean => {
@@ -42,7 +42,7 @@ const isExecutable = (path: string): boolean => {
 };
 
 /** The version that `nats-server --version` prints; null when it does not run. */
-export async function serverVersion(path: string): Promise<string | null> {
+async function serverVersion(path: string): Promise<string | null> {
   try {
     const { stdout } = await run(path, ['--version'], { timeout: 10_000 });
     const version = /v?(\d+\.\d+\.\d+\S*)/.exec(stdout)?.[1];

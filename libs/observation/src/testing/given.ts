@@ -193,7 +193,7 @@ type Value = readonly [labels: Readonly<Record<string, string>>, value: number];
 export const samples = (values: readonly Value[]): Sample[] =>
   values.map(([labels, value]) => ({ labels, timeMs: at, value }));
 
-export const ranges = (values: readonly Value[]): RangeSeries[] =>
+const ranges = (values: readonly Value[]): RangeSeries[] =>
   values.map(([labels, value]) => ({ labels, samples: [{ timeMs: at - 60_000, value }] }));
 
 /** An answer whose series were all there within the staleness threshold too. */

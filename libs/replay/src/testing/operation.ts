@@ -60,7 +60,7 @@ export type Operation = {
 /** 2026-01-05T00:00:00Z. */
 const START_MS = 1_767_571_200_000;
 const CAPS = { maxConcurrentMigrations: 4, maxOutboundPerHost: 1, maxInboundPerHost: 2, maxConcurrentPerGroup: 1 };
-export const OLDER_PLANNER = '0';
+const OLDER_PLANNER = '0';
 
 type Vm = {
   readonly id: string;

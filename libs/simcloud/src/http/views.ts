@@ -13,7 +13,7 @@ import { micros, seconds } from './exchange.ts';
 
 /** Nova's objects as JSON, per microversion (`minor` 96 means 2.96). Field order as Nova writes it. */
 
-export function hostId(projectId: string, host: string): string {
+function hostId(projectId: string, host: string): string {
   return host === ''
     ? ''
     : createHash('sha224')
@@ -46,7 +46,7 @@ export function statusOf(server: Server): string {
 }
 
 /** nova/compute/api.py get_instance_host_status. */
-export function hostStatus(host: Host | undefined): string {
+function hostStatus(host: Host | undefined): string {
   if (host === undefined) return '';
   if (host.forcedDown) return 'DOWN';
   if (host.disabled) return 'MAINTENANCE';

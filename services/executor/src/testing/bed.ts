@@ -6,7 +6,7 @@ import { openPlans, type Plans } from './plans.ts';
 export const AGGREGATE = 'gpu';
 
 /** Nova's pace in tests: its steps and every wait that belongs to them go so many times faster. */
-export const SPEED = 60;
+const SPEED = 60;
 
 /** A cloud of a few hosts in one aggregate, `vms` servers on each, named h1-1, h1-2, h2-1 and so on. */
 export function smallCloud(

@@ -1,3 +1,3 @@
-export { AGGREGATE, type Bed, SPEED, smallCloud, startBed } from './bed.ts';
-export { breaches, type CapLimits } from './breaches.ts';
-export { type Final, isFinal, type Move, openPlans, type Plans, type ReleaseOptions, type Result } from './plans.ts';
+export { AGGREGATE, type Bed, smallCloud, startBed } from './bed.ts';
+export { breaches } from './breaches.ts';
+export { type Final, type Move, openPlans, type Plans, type Result } from './plans.ts';

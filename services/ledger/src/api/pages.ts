@@ -151,7 +151,7 @@ export function planPage(aggregate: string, plan: PlanFacts) {
   };
 }
 
-export function finishedPage(aggregate: string, plan: FinishedPlan): ReturnType<typeof planPage> {
+function finishedPage(aggregate: string, plan: FinishedPlan): ReturnType<typeof planPage> {
   return {
     id: plan.id,
     aggregate,

@@ -15,7 +15,7 @@ const PARKED_MOST = 8;
 const HOSTS_MOST = 64;
 
 /** The spread moves that lead from home to a placement. */
-export function movesTo(field: Field, place: Int32Array, parked: Parked): Move[] {
+function movesTo(field: Field, place: Int32Array, parked: Parked): Move[] {
   const moves: Move[] = [];
   for (let v = 0; v < field.V; v++) {
     const from = int(field.home, v);
