@@ -1,9 +1,10 @@
 /** The real exporters in a real Prometheus: kronos init writes a configuration that passes, and the presets return data. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { freePorts, startNatsServer } from '@kronos/eventlog/testing';
 import { parseScenario, startSim } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -11,6 +12,7 @@ import { runKronos as run } from '../e2e/command.ts';
 import { unpackDebian } from './debian.ts';
 import { findPrometheus, startPrometheus } from './prometheus.ts';
 
+const root = fileURLToPath(new URL('../..', import.meta.url));
 const presets = fileURLToPath(new URL('../../deploy/policies/', import.meta.url));
 /** Two addresses of this machine stand for two hosts. */
 const HOSTS = ['127.0.0.1', '127.0.0.2'] as const;
@@ -153,6 +155,53 @@ describe.skipIf(missing !== null)('node_exporter and the libvirt exporter of Deb
     expect(check.status, check.text).toBe(0);
     expect(check.text).toContain('3 of 3 VMs in scope have a value');
     expect(check.text).toContain('3 of 3 VMs may move (100 %)');
+  });
+
+  it('docs/tutorial.md: its commands lead to a first decision, a plan or the reason for none, and a report', async () => {
+    const page = readFileSync(join(root, 'docs/tutorial.md'), 'utf8');
+    const commands = [...page.matchAll(/^```\n(.*?)^```/gms)].flatMap(([, block = '']) => block.trim().split('\n'));
+    expect(commands).toHaveLength(10);
+    const given: Readonly<Record<string, string>> = {
+      'http://PROMETHEUS:9090': metrics.url,
+      'nats://127.0.0.1:4222': nats.url,
+      NAME: 'lab',
+    };
+    const [clone, names, server, ...rest] = commands;
+    expect([clone, server]).toEqual([
+      expect.stringMatching(/^git clone .* && npm ci$/),
+      expect.stringMatching(/^nats-server -js /),
+    ]);
+    // The project and the NATS server are there already. Each command states how it ended.
+    const script = [
+      `cd ${root}`,
+      (names ?? '').replace('$PWD/kronos.conf', '$WORK/kronos.conf'),
+      'cd "$WORK"',
+      ...rest.map((command) => {
+        const own = Object.entries(given).reduce((text, [from, to]) => text.replace(from, to), command);
+        return `${own}\necho "status $?"`;
+      }),
+      'kill $(jobs -p) && wait',
+    ].join('\n');
+    const work = join(directory, 'tutorial');
+    mkdirSync(work);
+    const ports = await freePorts(4);
+    const http = ['SCORER', 'PLANNER', 'EXECUTOR', 'LEDGER'].map((name, i) => [`OS_HTTP__${name}_PORT`, `${ports[i]}`]);
+    const { stdout, stderr } = await promisify(execFile)('bash', ['-c', script], {
+      env: { ...process.env, ...Object.fromEntries(http), WORK: work, OS_CLIENT_CONFIG_FILE: clouds },
+    });
+    const [init, provision, started, evaluated, explained, shown, reported] = stdout
+      .split(/^status /m)
+      .map((part, i) => ({
+        text: part.replace(/^\d+\n/, ''),
+        status: Number(/^\d+/.exec(stdout.split(/^status /m)[i + 1] ?? '')?.[0] ?? Number.NaN),
+      }));
+    for (const [name, one] of Object.entries({ init, provision, started, evaluated, explained, reported }))
+      expect(one?.status, `${name}: ${stdout}`).toBe(0);
+    expect(evaluated?.text).toMatch(/^lab: (planned|quiet)/);
+    // The hosts of this stage are one machine: there is a plan only by chance, and without one it says so.
+    if (shown?.status !== 0) expect(stderr).toContain('the log has no plan yet');
+    expect(reported?.text).toMatch(/^lab .* (dry run: nothing was moved|no plan was released)/m);
+    expect(readFileSync(join(work, 'report.html'), 'utf8')).toContain('<h2>lab: ');
   });
 
   it('kronos init leaves files that exist alone', async () => {
