@@ -283,6 +283,19 @@ onEachServer('tasks', (bench) => {
     expect(performance.now() - killedAt).toBeLessThan(20 * ACK_WAIT_MS);
   });
 
+  test('a server that is slow to answer delivers each task once', async () => {
+    const { server, log } = await bench.provisioned(['gpu'], { ackWaitSeconds: 60 });
+    const proxy = bench.closing.add(await startProxy(server.port));
+    const slow = await bench.connect(proxy);
+    proxy.delay(4_000);
+    await log.append(taskMessage(1));
+    const { given, worker } = work(slow, () => ({ kind: 'done' }), { ackWaitMs: 60_000 });
+    await until(async () => (await log.usage(streamNames.migrations)).messages === 0);
+    expect(given.map(({ deliveries }) => deliveries)).toEqual([1]);
+    proxy.delay(0);
+    await worker.stop();
+  });
+
   test('a process that is asked to end hands over and is gone within seconds', async () => {
     const { server, log } = await bench.provisioned(['gpu'], { ackWaitSeconds: 30 });
     const child = startProcess(server.url, 30_000);

@@ -36,20 +36,33 @@ type Pulled =
 const nextSubject = (aggregate: string): string =>
   `$JS.API.CONSUMER.MSG.NEXT.${TASK_STREAM}.${taskConsumerName(aggregate)}`;
 
+type PullOptions = {
+  /** How long the server waits for a message, ms; 0: not at all. */
+  readonly waitMs: number;
+  /** A message that comes within this time after the request is still held, ms. */
+  readonly ackWaitMs: number;
+  /** Called with a message that comes after the request ended as `silent`. */
+  readonly onLate: (message: Msg, askedAt: number) => void;
+};
+
 /** One request for one message. */
 class Pull {
   readonly result: Promise<Pulled>;
   readonly #resolve: (pulled: Pulled) => void;
+  readonly #link: Link;
+  readonly #options: PullOptions;
   readonly #sub: Subscription;
-  readonly #cancel: Cancel;
+  #cancel: Cancel;
   readonly #unhook: () => void;
   #over = false;
 
-  /** @param waitMs how long the server shall wait for a message; 0: not at all */
-  constructor(link: Link, subject: string, waitMs: number) {
+  constructor(link: Link, subject: string, options: PullOptions) {
+    const { waitMs } = options;
     const { promise, resolve } = Promise.withResolvers<Pulled>();
     this.result = promise;
     this.#resolve = resolve;
+    this.#link = link;
+    this.#options = options;
     const inbox = link.inbox();
     // Not before now can the message be delivered: its ack clock is at most as old as this.
     const askedAt = link.clock.monotonic();
@@ -59,7 +72,7 @@ class Pull {
         else this.#receive(message, askedAt);
       },
     });
-    this.#cancel = link.clock.after(waitMs + TROUBLE_WAIT_MS, () => this.#end({ kind: 'silent' }));
+    this.#cancel = link.clock.after(waitMs + TROUBLE_WAIT_MS, () => this.#silent());
     this.#unhook = link.onDisconnect(() => this.#end({ kind: 'disconnected' }));
     link.nc.publish(
       subject,
@@ -68,8 +81,25 @@ class Pull {
     );
   }
 
+  /**
+   * Ends without an answer and listens on: a slow server may have delivered a message already. Nobody else gets it before its
+   * ack wait, and a task that nobody takes is a poison message after some deliveries.
+   */
+  #silent(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#cancel = this.#link.clock.after(this.#options.ackWaitMs, () => this.#close());
+    this.#resolve({ kind: 'silent' });
+  }
+
   #receive(message: Msg, askedAt: number): void {
-    if (message.reply?.startsWith('$JS.ACK.')) {
+    const delivered = message.reply?.startsWith('$JS.ACK.') === true;
+    if (this.#over) {
+      this.#close();
+      if (delivered) this.#options.onLate(message, askedAt);
+      return;
+    }
+    if (delivered) {
       this.#end({ kind: 'message', message, askedAt });
       return;
     }
@@ -81,12 +111,16 @@ class Pull {
   }
 
   #end(pulled: Pulled): void {
+    this.#close();
     if (this.#over) return;
     this.#over = true;
+    this.#resolve(pulled);
+  }
+
+  #close(): void {
     this.#cancel();
     this.#unhook();
     if (!this.#sub.isClosed()) this.#sub.unsubscribe();
-    this.#resolve(pulled);
   }
 }
 
@@ -144,7 +178,11 @@ export class Worker implements TaskWorker {
   }
 
   async #serve(aggregate: string, waitMs: number): Promise<void> {
-    const pull = new Pull(this.#link, nextSubject(aggregate), waitMs);
+    const pull = new Pull(this.#link, nextSubject(aggregate), {
+      waitMs,
+      ackWaitMs: this.#options.ackWaitMs,
+      onLate: (message, askedAt) => this.#take(aggregate, message, askedAt),
+    });
     this.#pulls.add(pull);
     const pulled = await pull.result;
     this.#pulls.delete(pull);
