@@ -109,6 +109,8 @@ interface Task {
   finalSequence: number | null;
   finalMs: number;
   cancelledMs: number | null;
+  /** An operator closed it: its result may say so. */
+  closed: boolean;
 }
 interface Step {
   readonly taskId: string;
@@ -195,6 +197,7 @@ const EXPECTING = new Set([
 ]);
 const QUARANTINING = new Set(['PreFlightError', 'MigrationFailed', 'MigrationTimeout']);
 const RUNNING = new Set(['accepted', 'queued', 'preparing', 'running', 'post-migrating', 'pre-migrating', 'migrating']);
+const UNSUCCESSFUL = new Set(['error', 'abandoned']);
 /** What is only true in passing is no breach: between a look and an act the world may change for as long. */
 const RACE_MS = 15_000;
 /** A move starts on a look at its server that is at most so old: 10 s, and what slow reads take. */
@@ -397,6 +400,11 @@ export class Checker {
         if (task !== undefined) task.cancelledMs ??= ms;
         break;
       }
+      case 'migration.closed': {
+        const task = this.#tasks.get(data.taskId);
+        if (task !== undefined) task.closed = true;
+        break;
+      }
       case 'event.skipped':
         this.#forEach(body.aggregate, (aggregate) => {
           aggregate.unreadable = aggregate.unreadable.filter(
@@ -445,6 +453,7 @@ export class Checker {
         finalSequence: null,
         finalMs: 0,
         cancelledMs: null,
+        closed: false,
       };
       this.#tasks.set(id, task);
       const others = this.#byServer.get(serverId);
@@ -633,6 +642,8 @@ export class Checker {
     }
     if (task.finalSequence !== null)
       this.breach('final', `${task.id} has two results, ${task.finalSequence} and ${sequence}`);
+    if (type === 'migration.failed' && data.reason?.code === 'closed' && !task.closed)
+      this.breach('closed', `${task.id} ended as closed (${sequence}), and no operator closed it`);
     const attempt = task.attempts.get(data.attempt);
     if (attempt?.ended === true) this.breach('final', `${task.id} attempt ${data.attempt} ended twice (${sequence})`);
     if (attempt !== undefined) attempt.ended = true;
@@ -646,9 +657,14 @@ export class Checker {
         this.breach('early', `${task.id} attempt ${data.attempt} ended while its migration ${alive} runs`);
     }
     if (type === 'migration.completed' && data.outcome === 'migrated') {
-      const reached = this.#cloud
-        .migrations()
-        .some((one) => one.server === task.serverId && one.dest === data.host && one.status === 'completed');
+      const there = this.#cloud.host(task.serverId) === data.host;
+      const reached = this.#cloud.migrations().some(
+        (one) =>
+          one.server === task.serverId &&
+          one.dest === data.host &&
+          // A compute died: Nova names the host and calls the migration no success, which the result must say.
+          (one.status === 'completed' || (there && UNSUCCESSFUL.has(one.status) && data.warnings.length > 0)),
+      );
       if (!reached) this.breach('untrue', `${task.id} is said to have reached ${data.host}, which no migration did`);
     }
     if (type === 'migration.failed' && data.retryPending === true) {

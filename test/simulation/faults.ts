@@ -24,6 +24,10 @@ export interface Stage {
   httpDelay(ms: number): void;
   act(act: ActInput): Readonly<Record<string, unknown>> | null;
   hosts(): readonly string[];
+  /** Hosts that a live migration leaves, or goes to, now. */
+  movingHosts(): readonly string[];
+  /** An operator closes the tasks whose migrations nobody in Nova works on any more. */
+  closeAbandoned(): void;
   servers(): readonly { readonly id: string; readonly name: string; readonly host: string }[];
   aggregateOf(host: string): string;
   /** Appends an operator's command. */
@@ -233,6 +237,29 @@ export const kinds: Readonly<Record<string, Kind>> = {
       stage.after(seconds(chance, 60, 7200), () => stage.act({ act: 'setHost', host, disabled: false }));
     },
   },
+  // Its nova-compute dies, mostly while it has a part in a move, and is started again.
+  'host-dies': {
+    perDay: 6,
+    act(stage, chance) {
+      const lastsMs = seconds(chance, 5, 3600);
+      const die = (hosts: readonly string[]): void => {
+        const host = chance.pick(hosts);
+        stage.act({ act: 'killHost', host });
+        stage.after(lastsMs, () => stage.act({ act: 'startHost', host }));
+        // An operator who looks at once is sometimes earlier than Kronos itself.
+        if (chance.flip(0.5)) stage.after(lastsMs + seconds(chance, 0.1, 120), () => stage.closeAbandoned());
+      };
+      if (chance.flip(0.3)) die(stage.hosts());
+      else
+        stage.onNext('migration.started', () =>
+          stage.after(seconds(chance, 0.1, 120), () => {
+            const moving = stage.movingHosts();
+            if (moving.length > 0) die(moving);
+          }),
+        );
+    },
+  },
+  'operator-closes': { perDay: 48, act: (stage) => stage.closeAbandoned() },
   'person-moves': {
     perDay: 20,
     act: (stage, chance) =>

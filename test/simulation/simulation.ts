@@ -99,7 +99,8 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   const digest = createHash('sha256');
   let messages = 0;
   const published: { readonly subject: string; readonly data: Uint8Array }[] = [];
-  const openTasks = new Set<string>();
+  /** Tasks without a final result -> their servers. */
+  const openTasks = new Map<string, string>();
   /** The last stored message of each type. */
   const seen = new Map<string, StoredMessage>();
   /** Who waits for the next event of a type. */
@@ -128,14 +129,14 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     },
     hostsOf: (name) => scenario.aggregates.find((each) => each.name === name)?.hosts ?? [],
     migrations: () => cloud.migrations.map(rowOf),
-    running: () => cloud.migrations.filter(({ status }) => !OVER.has(status)).map(rowOf),
+    running: () => cloud.migrations.filter((one) => !OVER.has(one.status) && !cloud.abandoned(one)).map(rowOf),
   };
   const rowOf = (one: (typeof cloud.migrations)[number]): CloudMigration => ({
     id: one.id,
     server: one.serverUuid,
     source: one.source,
     dest: one.dest ?? one.chosen,
-    status: one.status,
+    status: cloud.abandoned(one) ? 'abandoned' : one.status,
     createdMs: one.createdMs,
     byKronos: kronosRequests.has(one.requestId),
   });
@@ -194,9 +195,9 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     if (message.subject.startsWith('kronos.results.') || message.subject.startsWith('kronos.migrations.')) {
       const { type, data } = JSON.parse(new TextDecoder().decode(message.data)) as {
         type: string;
-        data: { taskId: string; retryPending?: boolean };
+        data: { taskId: string; serverId: string; retryPending?: boolean };
       };
-      if (type === 'migration.requested') openTasks.add(data.taskId);
+      if (type === 'migration.requested') openTasks.set(data.taskId, data.serverId);
       else if (type !== 'migration.started' && data.retryPending !== true && !type.endsWith('ed:')) {
         if (['migration.completed', 'migration.failed', 'migration.skipped'].includes(type))
           openTasks.delete(data.taskId);
@@ -380,6 +381,15 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       }
     },
     hosts: () => [...cloud.hosts.keys()],
+    movingHosts: () => record.running().flatMap(({ source, dest }) => (dest === null ? [source] : [source, dest])),
+    closeAbandoned() {
+      sim.settle();
+      for (const [taskId, server] of openTasks)
+        if (cloud.migrationsByServer.get(server)?.some((one) => cloud.abandoned(one)) === true)
+          stage.command('migration.closed', stage.aggregates.find((each) => taskId.startsWith(`${each}-`)) ?? '', {
+            taskId,
+          });
+    },
     aggregateOf: (host) => scenario.aggregates.find((each) => each.hosts.includes(host))?.name ?? aggregates[0] ?? '',
     servers: () => [...cloud.servers.values()].map(({ uuid, name, host }) => ({ id: uuid, name, host })),
     command,
@@ -418,7 +428,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       unskipped.set(last, aggregate);
       world.after(own.exponential(300_000), () => skip(last));
     },
-    openTasks: () => [...openTasks],
+    openTasks: () => [...openTasks.keys()],
     after: (ms, act) => void world.after(ms, act),
     onNext(type, act) {
       const waiting = awaited.get(type) ?? [];
@@ -455,12 +465,17 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     });
   }
   let calm = false;
-  /** What nova-conductor lost never ends by itself: an operator resets the state of such servers. */
+  /**
+   * What nova-conductor lost, or a compute that died, never ends by itself: an operator resets the state of such servers.
+   * A server that arrived on a dead host is in ERROR until an operator has looked.
+   */
   const resetStuck = (): void => {
     sim.settle();
-    for (const { uuid, taskState } of cloud.servers.values()) {
-      const moving = cloud.migrationsByServer.get(uuid)?.some((one) => !OVER.has(one.status)) === true;
-      if (taskState === 'migrating' && !moving) stage.act({ act: 'setServer', server: uuid, taskState: null });
+    stage.closeAbandoned();
+    for (const { uuid, host, taskState, vmState } of cloud.servers.values()) {
+      const moving = cloud.migrationsByServer.get(uuid)?.some((one) => !OVER.has(one.status) && !cloud.abandoned(one));
+      if (taskState === 'migrating' && moving !== true) stage.act({ act: 'setServer', server: uuid, taskState: null });
+      if (vmState === 'error' && record.open(host)) stage.act({ act: 'setServer', server: uuid, vmState: 'active' });
     }
     world.after(RESET_MS, resetStuck);
   };
@@ -494,9 +509,11 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       process.skewMs = 0;
       if (process.paused) process.resume();
     }
-    resetStuck();
-    for (const host of cloud.hosts.keys())
+    for (const host of cloud.hosts.keys()) {
+      stage.act({ act: 'startHost', host });
       stage.act({ act: 'setHost', host, disabled: false, up: true, forcedDown: false });
+    }
+    resetStuck();
     const calmMs = world.wall;
     command('aggregate.resumed', '_all_', {});
     for (const aggregate of aggregates) command('aggregate.resumed', aggregate, {});

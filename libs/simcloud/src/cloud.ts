@@ -1,5 +1,5 @@
 import { coldConduct, coldMigrate, coldStep, finishCold } from './coldMigration.ts';
-import { killHost, loseMigrations, startHost } from './crash.ts';
+import { abandoned, killHost, loseMigrations, startHost } from './crash.ts';
 import {
   addAggregate,
   addFlavor,
@@ -217,6 +217,11 @@ export class Cloud extends CloudState {
   startHost(nowMs: number, name: string): void {
     this.advance(nowMs);
     startHost(this, name);
+  }
+
+  /** Whether Nova shows a live migration that no compute works on any more. */
+  abandoned(migration: Migration): boolean {
+    return abandoned(this, migration);
   }
 
   /** The rows of a server's migrations are gone, as after a restore of an older database. */

@@ -138,6 +138,29 @@ describe('a live migration', () => {
     expect([cloud.migrations[0]?.status, v1.host]).toEqual(['completed', 'h2']);
   });
 
+  test('a migration is abandoned when the compute that worked on it is another one by now', () => {
+    const status = (afterMs: number): [string | undefined, boolean | null] => {
+      const cloud = cloudOf();
+      migrate(cloud, START, 'v1', 'h2');
+      while (cloud.nowMs < START + afterMs) cloud.advance(cloud.nowMs + 50);
+      const at = cloud.nowMs;
+      const [row] = cloud.migrations;
+      if (row === undefined) return [undefined, null];
+      expect(cloud.abandoned(row)).toBe(false);
+      cloud.killHost(at, 'h1');
+      cloud.advance(at + 60_000);
+      expect(cloud.abandoned(row)).toBe(false);
+      cloud.startHost(at + 60_000, 'h1');
+      cloud.advance(ALWAYS);
+      return [row.status, cloud.abandoned(row)];
+    };
+    const found = new Map(Array.from({ length: 80 }, (_, i) => status(i * 100)).map((each) => [String(each), each]));
+    // Cast to nobody, forgotten, and what Nova ends by itself.
+    expect([...found.keys()]).toEqual(expect.arrayContaining(['accepted,true', 'preparing,true', 'error,false']));
+    for (const [how, isAbandoned] of found.values())
+      if (how === 'completed' || how === 'failed' || how === 'error') expect(isAbandoned).toBe(false);
+  });
+
   test('an abort that is ignored leaves a hanging move where it is', () => {
     const cloud = cloudOf();
     const v1 = cloud.server('v1');

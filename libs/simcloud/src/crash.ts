@@ -40,6 +40,14 @@ export function startHost(s: CloudState, name: string): void {
   }
 }
 
+/** Whether Nova shows a live migration that no compute works on any more: only a person ends it. */
+export function abandoned(s: CloudState, migration: Migration): boolean {
+  const { running, waiting, crashed } = s.host(migration.source);
+  if (migration.type !== 'live-migration' || ENDED.has(migration.status) || crashed) return false;
+  if (migration.status === 'accepted') return !s.next.has(migration.id);
+  return !running.has(migration.id) && !waiting.includes(migration.id);
+}
+
 /** The guest arrives where nobody is left to take it over: Nova names the destination and calls the server broken. */
 export function arriveAtDead(s: CloudState, migration: Migration, server: Server): void {
   server.host = server.guestHost;

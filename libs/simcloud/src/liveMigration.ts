@@ -182,7 +182,10 @@ export function liveStep(
     }
     case 'queue': {
       // Cast to nobody: the row stays as it is.
-      if (s.host(migration.source).crashed) return;
+      if (s.host(migration.source).crashed) {
+        s.next.delete(migration.id);
+        return;
+      }
       setStatus(s, migration, 'queued');
       endEvent(s, migration, 'compute_live_migration');
       s.host(migration.source).waiting.push(migration.id);
