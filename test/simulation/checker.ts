@@ -238,7 +238,6 @@ export class Checker {
   readonly #readMs = new Map<string, number>();
   readonly #deliveries = new Map<string, Delivery>();
   readonly #messages = new Map<number, TaskMessage>();
-  readonly #givenUp = new Set<string>();
   #logEnd = 0;
 
   constructor(rules: Rules, cloud: CloudRecord, now: () => number, onBreach: (breach: Breach) => void) {
@@ -647,9 +646,7 @@ export class Checker {
     const attempt = task.attempts.get(data.attempt);
     if (attempt?.ended === true) this.breach('final', `${task.id} attempt ${data.attempt} ended twice (${sequence})`);
     if (attempt !== undefined) attempt.ended = true;
-    // A task that ended its executors again and again is given up, whatever Nova still does with it.
-    if (data.errorType === 'DeadLetter') this.#givenUp.add(task.serverId);
-    else if (attempt !== undefined) {
+    if (attempt !== undefined) {
       if (this.#undone(task.serverId, attempt))
         this.breach('early', `${task.id} attempt ${data.attempt} ended while Nova still has to begin it`);
       const alive = this.#running(task.serverId, attempt);
@@ -763,9 +760,7 @@ export class Checker {
   #cloudCaps({ aggregate }: Task): void {
     const mine = new Set<string>();
     for (const task of this.#tasks.values()) if (task.aggregate === aggregate) mine.add(task.serverId);
-    const running = this.#cloud
-      .running()
-      .filter((one) => one.byKronos && mine.has(one.server) && !this.#givenUp.has(one.server));
+    const running = this.#cloud.running().filter((one) => one.byKronos && mine.has(one.server));
     const most = (what: string, count: number, cap: number): void => {
       if (count > cap) this.breach('caps', `${count} migrations run ${what}, and ${cap} may`);
     };
@@ -848,7 +843,6 @@ export class Checker {
     }
     for (const one of this.#cloud.running()) {
       if (!one.byKronos || now - one.createdMs < RACE_MS || this.#cloud.host(one.server) === null) continue;
-      if (this.#givenUp.has(one.server)) continue;
       const tasks = this.#byServer.get(one.server) ?? [];
       if (!tasks.some((task) => [...task.attempts.values()].some((attempt) => !attempt.ended)))
         this.breach('early', `Nova runs migration ${one.id} of ${one.server}, and no attempt is open`);

@@ -39,9 +39,12 @@ export interface TaskOptions {
   readonly explainTries: number;
   /** A task delivered more often than this may be what ends executors: it is worked on alone. */
   readonly suspectDeliveries: number;
-  /** One that was begun so often in a row, alone, and not survived is a dead letter. */
+  /**
+   * One that was begun so often in a row, alone, and not survived is a dead letter; once it is started, it is only tried
+   * less often.
+   */
   readonly suspectTries: number;
-  /** How long a task goes back to the queue to make room for others. */
+  /** How long a task goes back to the queue to make room for others, or at first when it ended its executors. */
   readonly putOffMs: number;
 }
 

@@ -109,7 +109,8 @@ export async function runTask(
       const command = decide(state);
       await shell.survive(state, command);
       if (command.do === 'finish') {
-        logger.info({ ...shell.about, why: command.why }, `task ${command.outcome.kind}`);
+        const level = command.why.code === 'poisonous' ? 'error' : 'info';
+        logger[level]({ ...shell.about, why: command.why }, `task ${command.outcome.kind}`);
         return command.outcome;
       }
       const body = await shell.perform(command, state);
@@ -302,8 +303,8 @@ class Shell {
     if (this.#turn === null) return { kind: 'draining' };
     this.#trial += 1;
     const from = reader.at(aggregate).state.plans.get(planId)?.sequence ?? 1;
-    const tries = await this.#untilAnswered(() => triesOf(log.replay({ from }), taskId, attempt));
-    return { kind: 'turn', tries };
+    const { tries, atMs } = await this.#untilAnswered(() => triesOf(log.replay({ from }), taskId, attempt));
+    return { kind: 'turn', tries, agoMs: this.#deps.clock.read().wall - atMs };
   }
 
   /** What could end the executor is behind the task once Nova is seen at work, or when it is put down unharmed. */

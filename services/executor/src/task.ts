@@ -251,8 +251,8 @@ export type Command =
 
 type FactBody =
   | { readonly kind: 'log'; readonly log: TaskLog }
-  /** It has the turn of a suspected task, and was begun so often before. */
-  | { readonly kind: 'turn'; readonly tries: number }
+  /** It has the turn of a suspected task. `tries`: how often it was begun before; `agoMs`: when it was begun last. */
+  | { readonly kind: 'turn'; readonly tries: number; readonly agoMs: number }
   /** It gave the turn up: what it waits for may take long. */
   | { readonly kind: 'yielded' }
   | { readonly kind: 'mayStart'; readonly grant: Grant }
@@ -363,7 +363,11 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
     case 'suspected':
       if (fact.kind === 'draining') return handOver(state);
       if (fact.kind !== 'turn') break;
-      if (fact.tries >= state.options.suspectTries) return deadLetter(state, fact.tries, stage.started);
+      if (fact.tries >= state.options.suspectTries) {
+        if (!stage.started) return deadLetter(state, fact.tries);
+        const waitMs = tryAgainMs(fact.tries, state.options) - fact.agoMs;
+        if (waitMs > 0) return setAside(state, fact.tries, waitMs);
+      }
       return to(state, { at: 'trying', tries: fact.tries + 1 });
     case 'trying':
       // By whose hand it is there makes no difference: the log says that it is begun.
@@ -490,16 +494,34 @@ function received(state: TaskState, log: TaskLog, at: Reading): TaskState {
 const suspicious = ({ deliveries, tried, options }: TaskState): boolean =>
   !tried && deliveries > options.suspectDeliveries;
 
-function deadLetter(state: TaskState, tries: number, started: boolean): TaskState {
+/** A started task that ends its executors is tried again at least this often. */
+const TRY_AGAIN_MAX_MS = 3_600_000;
+
+/** How long after its last try a started task that ends its executors is tried again. */
+const tryAgainMs = (tries: number, { putOffMs, suspectTries }: TaskOptions): number =>
+  Math.min(putOffMs * 2 ** Math.min(tries - suspectTries, 20), Math.max(putOffMs, TRY_AGAIN_MAX_MS));
+
+const endsExecutors = (tries: number): string =>
+  `begun alone ${tries} times in a row, and each time its executor ended`;
+
+/** Nova may still move its server: only its end in Nova, or an operator, frees its slots. */
+const setAside = (state: TaskState, tries: number, delayMs: number): TaskState =>
+  finish(state, 'poisonous', `${endsExecutors(tries)}; it keeps its slots, and is tried again later`, {
+    kind: 'later',
+    delayMs,
+  });
+
+/** Only of a task that has not started: Nova does nothing for it. */
+function deadLetter(state: TaskState, tries: number): TaskState {
   const { deliveries } = state;
-  const text = `begun alone ${tries} times in a row, and each time its executor ended`;
+  const text = endsExecutors(tries);
   const ended: Ended = {
     type: 'failed',
     errorType: 'DeadLetter',
     reason: reason('poisonous', text, { deliveries, tries }),
     hostAtFault: null,
     next: null,
-    started,
+    started: false,
     nova: null,
   };
   return to(state, { at: 'ending', ended, expected: null });

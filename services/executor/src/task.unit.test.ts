@@ -1079,7 +1079,7 @@ describe('writing the outcome', () => {
 });
 
 describe('a task that comes again and again', () => {
-  const turn = (tries: number): Body => ({ kind: 'turn', tries });
+  const turn = (tries: number, agoMs = 0): Body => ({ kind: 'turn', tries, agoMs });
   const appended: Body = { kind: 'appended', began: 500 };
 
   it('is worked on alone, and not before the log says so', () => {
@@ -1102,8 +1102,22 @@ describe('a task that comes again and again', () => {
   it('is a dead letter when its executor ended each time it was begun alone', () => {
     const life = new Life({}, {}, 11).when(waiting, mayStart, turn(5));
     expect(life.when(waiting).ended).toMatchObject({ errorType: 'DeadLetter', started: false, next: null });
+  });
+
+  it('keeps its slots when it is started, and is tried again less and less often', () => {
     const started = logSays({ kind: 'started', ...nothingSeen });
-    expect(new Life({}, {}, 11).when(started, turn(5), started).ended).toMatchObject({ started: true, next: null });
+    const after = (tries: number, agoMs: number) => new Life({}, {}, 11).when(started, turn(tries, agoMs)).command;
+    const later = (delayMs: number) => ({
+      do: 'finish',
+      outcome: { kind: 'later', delayMs },
+      why: { code: 'poisonous' },
+    });
+    expect(after(4, 0)).toMatchObject({ do: 'appendSuspected', tries: 5 });
+    expect(after(5, 15_000)).toMatchObject(later(45_000));
+    expect(after(5, 60_000)).toMatchObject({ do: 'appendSuspected', tries: 6 });
+    expect(after(7, 0)).toMatchObject(later(240_000));
+    expect(after(100, 0)).toMatchObject(later(3_600_000));
+    expect(after(100, 3_600_000)).toMatchObject({ do: 'appendSuspected', tries: 101 });
   });
 
   it('is none for the number of its deliveries', () => {

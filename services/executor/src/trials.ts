@@ -1,5 +1,5 @@
 /** Tasks that may be what ends executors are worked on one at a time. */
-import type { StoredEvent } from '@kronos/contracts';
+import { type StoredEvent, timeOf } from '@kronos/contracts';
 
 /** Gives the turn back. */
 export type Leave = () => void;
@@ -49,15 +49,17 @@ export class Trials {
   }
 }
 
-/** How often in a row an attempt was begun without word of its survival, by the log from its release on. */
+/** How often in a row an attempt was begun without word of its survival, and when the last time, by the log from its release on. */
 export async function triesOf(
-  events: AsyncIterable<Pick<StoredEvent, 'event'>>,
+  events: AsyncIterable<StoredEvent>,
   taskId: string,
   attempt: number,
-): Promise<number> {
-  let tries = 0;
-  for await (const { event } of events)
+): Promise<{ readonly tries: number; readonly atMs: number }> {
+  let last = { tries: 0, atMs: 0 };
+  for await (const stored of events) {
+    const { event } = stored;
     if (event.type === 'migration.suspected' && event.data.taskId === taskId && event.data.attempt === attempt)
-      tries = event.data.tries;
-  return tries;
+      last = { tries: event.data.tries, atMs: timeOf(stored) };
+  }
+  return last;
 }

@@ -37,17 +37,22 @@ it('a caller that stopped waiting does not get the turn', async () => {
 it('the newest word on the log about an attempt counts', async () => {
   const origin = { by: { service: 'executor', instance: 'a', version: '0' }, correlationId: 'p', nowMs: 0 } as const;
   const task = sampleTask();
-  async function* log(): AsyncGenerator<Pick<StoredEvent, 'event'>> {
+  async function* log(): AsyncGenerator<StoredEvent> {
+    let sequence = 0;
     for (const [attempt, tries] of [
       [1, 1],
       [1, 2],
       [2, 1],
       [1, 0],
       [1, 1],
-    ] as const)
-      yield { event: suspectedEvent({ ...task, attempt }, origin, { deliveries: 6, trial: 1, tries }) };
+    ] as const) {
+      sequence += 1;
+      const nowMs = sequence * 1000;
+      const event = suspectedEvent({ ...task, attempt }, { ...origin, nowMs }, { deliveries: 6, trial: 1, tries });
+      yield { sequence, storedAt: nowMs, event };
+    }
   }
-  expect(await triesOf(log(), task.taskId, 1)).toBe(1);
-  expect(await triesOf(log(), task.taskId, 2)).toBe(1);
-  expect(await triesOf(log(), task.taskId, 3)).toBe(0);
+  expect(await triesOf(log(), task.taskId, 1)).toEqual({ tries: 1, atMs: 5000 });
+  expect(await triesOf(log(), task.taskId, 2)).toEqual({ tries: 1, atMs: 3000 });
+  expect(await triesOf(log(), task.taskId, 3)).toMatchObject({ tries: 0 });
 });

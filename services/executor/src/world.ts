@@ -108,7 +108,7 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
   const stopAt = flip(0.1) ? between(0, 600_000) : Number.POSITIVE_INFINITY;
   let finals = 0;
   /** How often in a row an attempt was begun alone, by the log. */
-  const tries = new Map<number, number>();
+  const tries = new Map<number, { readonly tries: number; readonly at: number }>();
   /** Why an attempt was to be aborted, by the log. */
   const stops = new Map<number, Stop>();
   /** Attempts of which the log has that Nova refused to abort them. */
@@ -237,18 +237,18 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
         return { kind: 'log', log: readLog(attempt) };
       case 'awaitTurn':
         if (trouble && flip(0.02)) return { kind: 'draining' };
-        return { kind: 'turn', tries: tries.get(attempt) ?? 0 };
+        return { kind: 'turn', tries: tries.get(attempt)?.tries ?? 0, agoMs: now - (tries.get(attempt)?.at ?? 0) };
       case 'appendSuspected':
         if (trouble && flip(0.1)) return { kind: 'lostTrack' };
         sequence += 1;
-        tries.set(attempt, command.tries);
+        tries.set(attempt, { tries: command.tries, at: now });
         return { kind: 'appended', began: now };
       case 'awaitStart': {
         const { attempt: logged, expected } = readLog(attempt);
         if (logged.kind !== 'waiting') return { kind: 'overtaken' };
         if (trouble && flip(0.02)) return { kind: 'draining' };
         if (agent.state.tried && flip(0.05)) {
-          tries.set(attempt, 0);
+          tries.set(attempt, { tries: 0, at: now });
           return { kind: 'yielded' };
         }
         const late = now > Date.parse(task.notAfter) - SAMPLE_MS;
