@@ -28,6 +28,13 @@ const migrationCancelledSchema = command('migration.cancelled', { taskId: z.stri
 const migrationAbortedSchema = command('migration.aborted', { taskId: z.string() });
 /** The task ends without waiting for Nova any longer. For a task that nothing else can end: what Nova still does is left alone. */
 const migrationClosedSchema = command('migration.closed', { taskId: z.string() });
+/**
+ * The host is to be emptied: an executor disables its nova-compute service, and the planner evacuates it. `commandId` is the
+ * id of the drain.
+ */
+const hostDrainAskedSchema = command('host.drainAsked', { host: z.string().min(1) });
+/** The drain of the host ends: an executor enables the service if Kronos disabled it and nobody changed it since. */
+const hostUndrainAskedSchema = command('host.undrainAsked', { host: z.string().min(1) });
 const evaluationRequestedSchema = command('evaluation.requested', {
   /** `evaluate`: decide on it; `record`: keep it and never plan it. */
   purpose: z.enum(['evaluate', 'record']),
@@ -64,6 +71,8 @@ const commandSchemas = [
   migrationAbortedSchema,
   migrationClosedSchema,
   evaluationRequestedSchema,
+  hostDrainAskedSchema,
+  hostUndrainAskedSchema,
 ] as const;
 
 /**

@@ -3,6 +3,7 @@ export * from './canonical.ts';
 export * from './controls.ts';
 export * from './engine.ts';
 export * from './envelope.ts';
+export * from './hosts.ts';
 export * from './json.ts';
 export * from './limits.ts';
 export * from './messages.ts';

@@ -3,6 +3,7 @@ import { authors, type Service, wrongAuthor } from './authority.ts';
 import { controlSchemas, custodySchemas } from './controls.ts';
 import { isoTimeSchema, logMarkSchema, message, objectRefSchema } from './envelope.ts';
 import { type Exact, exact } from './exact.ts';
+import { hostSchemas } from './hosts.ts';
 import { parseJson } from './json.ts';
 import { type Family, families, instanceName, logFamilies } from './names.ts';
 import { cycleDecidedSchema, planDispatchedSchema, plannerConfiguredSchema } from './plans.ts';
@@ -70,6 +71,7 @@ export const resultSchemas = [
   migrationSuspectedSchema,
   migrationAbortRequestedSchema,
   migrationAbortRefusedSchema,
+  ...hostSchemas,
 ] as const;
 
 /** Every message type, under the subject family it travels on. */

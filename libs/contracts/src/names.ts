@@ -143,6 +143,13 @@ export const messageId = {
     `migration.suspected:${task}:${attempt}:${occasion}:${tries}`,
   /** One per attempt: an attempt has exactly one outcome, be it completed, failed or skipped. */
   ended: (task: string, attempt: number) => `migration.ended:${task}:${attempt}`,
+  /** `drainId`: the id of the command that asked for the drain. */
+  hostClaimed: (drainId: string, act: string, attempt: number) => `host.claimed:${drainId}:${act}:${attempt}`,
+  hostActFailed: (drainId: string, act: string, attempt: number) => `host.actFailed:${drainId}:${act}:${attempt}`,
+  hostDisabled: (drainId: string) => `host.disabled:${drainId}`,
+  hostDrained: (drainId: string) => `host.drained:${drainId}`,
+  /** A drain has exactly one end, whether its host was enabled or left disabled. */
+  hostDrainEnded: (drainId: string) => `host.drainEnded:${drainId}`,
   installation: (installationId: string) => `installation.created:${installationId}`,
   seen: (where: string, installationId: string | null, sequence: number) =>
     `log.seen:${where}:${installationId ?? ''}:${sequence}`,

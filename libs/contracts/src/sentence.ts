@@ -68,6 +68,26 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       return event.data.tries === 0
         ? `${move(event, nameOf)} did not end its executor`
         : `${move(event, nameOf)} came ${event.data.deliveries} times and is worked on alone, try ${event.data.tries}`;
+    case 'host.claimed':
+      return `attempt ${event.data.attempt} to ${event.data.act} ${event.data.host}`;
+    case 'host.disabled':
+      return event.data.byKronos
+        ? `disabled ${event.data.host}: its VMs leave`
+        : `${event.data.host} was disabled already (${event.data.disabledReason ?? 'no reason given'}): its VMs leave`;
+    case 'host.drained':
+      return `${event.data.host} is drained: no VM is left on it`;
+    case 'host.enabled':
+      return event.data.byKronos
+        ? `enabled ${event.data.host}: its drain is over`
+        : `somebody else enabled ${event.data.host}: its drain is over`;
+    case 'host.leftDisabled':
+      return `the drain of ${event.data.host} is over, and the host stays disabled: ${event.data.reason.text}`;
+    case 'host.actFailed':
+      return `attempt ${event.data.attempt} to ${event.data.act} ${event.data.host} failed${event.data.status === null ? '' : ` with ${event.data.status}`}: ${event.data.text}`;
+    case 'host.drainAsked':
+      return `asked to drain ${event.data.host}${comment(event)}`;
+    case 'host.undrainAsked':
+      return `asked to end the drain of ${event.data.host}${comment(event)}`;
     case 'aggregate.paused':
       return `paused${comment(event)}`;
     case 'aggregate.resumed':

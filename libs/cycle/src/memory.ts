@@ -1,5 +1,5 @@
 import type { InFlightTask, Memory, QuarantineFact } from '@kronos/placement';
-import { type AggregateState, cooldownFacts, inFlight, quarantineFacts } from '@kronos/projections';
+import { type AggregateState, cooldownFacts, drainingHosts, inFlight, quarantineFacts } from '@kronos/projections';
 
 /** What a decision is about: only what is remembered of these is converted, so the cost does not grow with the history. */
 export type Seen = {
@@ -12,6 +12,7 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
   const paused = state.paused.here ?? state.paused.everywhere;
   const { lastRelease, lastRefusal, waiting } = cooldownFacts(state);
   const { unreadable } = state;
+  const draining = [...drainingHosts(state)].sort();
   return {
     paused: paused === null ? null : { at: iso(paused.atMs), by: paused.by },
     unreadable:
@@ -59,6 +60,8 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
         startedAt: isoOrNull(task.slot?.startedAtMs),
       };
     }),
+    // Left out where there is none, as it was before there were drains: the digest of a state without them is the same.
+    ...(draining.length === 0 ? {} : { draining }),
     sustained: state.sustained,
   };
 }

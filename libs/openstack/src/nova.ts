@@ -61,6 +61,8 @@ const NOVA_CALLS = {
   liveMigrate: { lowest: '2.34', highest: '2.96' },
   /** 2.30 to 2.67 know `force`. */
   forceLiveMigrate: { lowest: '2.34', highest: '2.67' },
+  /** 2.53 by uuid. */
+  updateService: { lowest: '2.53', highest: '2.96' },
   /** 2.24 running ones; 2.65 also queued and preparing. */
   abortMigration: { lowest: '2.24', highest: '2.96' },
   /** 2.51 events for every reader; 2.62 host; 2.84 details. */
@@ -152,6 +154,18 @@ export interface Nova {
     options: ActOptions,
   ): Promise<ActionOutcome>;
   /**
+   * Enables a nova-compute service, which clears its reason, or disables it with a reason of 1 to 255 characters. Sent once.
+   * Nova compares nothing: the last writer wins.
+   *
+   * @throws BadRequest, NotFound and as `liveMigrate`.
+   */
+  updateService(
+    request:
+      | { readonly serviceId: string; readonly status: 'enabled'; readonly disabledReason?: undefined }
+      | { readonly serviceId: string; readonly status: 'disabled'; readonly disabledReason: string },
+    options: ActOptions,
+  ): Promise<ActionOutcome>;
+  /**
    * Asks Nova to abort a live migration: a running one, since 2.65 also a queued or preparing one. Sent once; the migration
    * may still win the race.
    *
@@ -232,11 +246,17 @@ export function createNova(session: Session, options: NovaOptions = {}): Nova {
   /** Sends a request that acts, once. */
   async function act(
     call: keyof typeof NOVA_CALLS,
-    request: { method: 'POST' | 'DELETE'; path: string; route: string; json?: unknown },
+    request: {
+      method: 'POST' | 'PUT' | 'DELETE';
+      path: string;
+      route: string;
+      json?: unknown;
+      expect?: readonly number[];
+    },
     { signal, checkSend }: ActOptions,
   ): Promise<ActionOutcome> {
     const version = await versionFor(call, signal);
-    const prepared = await api.prepare({ ...request, version, expect: [202], signal });
+    const prepared = await api.prepare({ expect: [202], ...request, version, signal });
     let sent = false;
     const check = (): string | null => {
       const refusal = checkSend();
@@ -363,6 +383,19 @@ export function createNova(session: Session, options: NovaOptions = {}): Nova {
           path: `servers/${encodeURIComponent(serverId)}/action`,
           route: '/servers/{id}/action',
           json: { 'os-migrateLive': { host, block_migration: 'auto', ...(force ? { force: true } : {}) } },
+        },
+        options,
+      ),
+
+    updateService: ({ serviceId, status, disabledReason }, options) =>
+      act(
+        'updateService',
+        {
+          method: 'PUT',
+          path: `os-services/${encodeURIComponent(serviceId)}`,
+          route: '/os-services/{id}',
+          json: { status, ...(status === 'disabled' ? { disabled_reason: disabledReason } : {}) },
+          expect: [200],
         },
         options,
       ),

@@ -33,7 +33,7 @@ export type Cluster = {
   readonly counted: Uint8Array;
   /** Why the host is no destination for anyone, as a code number; 0 when it may be one. */
   readonly hostRefusal: Int32Array;
-  /** 1 for hosts that are disabled and up: the evacuator empties them. */
+  /** 1 for hosts that the evacuator empties: disabled and up, and drained or with `evacuate_disabled_hosts`. */
   readonly leaving: Uint8Array;
   /** Free amount per resource class: what is neither used nor promised. Infinite where it is not limited. */
   readonly free: Float64Array;

@@ -91,7 +91,8 @@ export function deliberate({ snapshot, memory, options: given }: DecideInput): D
     completed,
   });
 
-  const onlyEvacuation = shut?.passable === true && options.evacuateDisabledHosts && options.evacuationIgnoresCooldown;
+  const evacuates = cluster.leaving.includes(1);
+  const onlyEvacuation = shut?.passable === true && evacuates && options.evacuationIgnoresCooldown;
   if (shut !== null && !onlyEvacuation) return end('gated', shut.reason);
 
   for (let v = 0; v < cluster.V; v++) {
@@ -100,7 +101,7 @@ export function deliberate({ snapshot, memory, options: given }: DecideInput): D
     else if (cluster.young[v] === 1 && cluster.leaving[int(cluster.vmHost, v)] !== 1)
       draft.refusals.add(codeNumber['vm-too-young']);
   }
-  if (options.evacuateDisabledHosts) evacuate(draft);
+  if (evacuates) evacuate(draft);
   let nothing: ReasonCode = 'balanced';
   let endedBy: SearchEnd | null = null;
   if (!onlyEvacuation) {
@@ -111,7 +112,7 @@ export function deliberate({ snapshot, memory, options: given }: DecideInput): D
       if (mode === 'pack') drains = pack(draft, fullBudget, options);
       else endedBy = spread(draft, fullBudget, options);
   }
-  const evacuations = options.evacuateDisabledHosts ? evacuationEnds(draft) : [];
+  const evacuations = evacuates ? evacuationEnds(draft) : [];
 
   if (draft.moves.length === 0) {
     if (shut !== null) return end('gated', shut.reason, null, evacuations);

@@ -11,6 +11,7 @@ export {
 } from './clusterFile.ts';
 export { checkMove } from './constraints.ts';
 export { type DecideInput, decide } from './decide.ts';
+export { type HostPreview, previewDrain } from './drainPreview.ts';
 export { type Explanation, explain } from './explain.ts';
 export type { ByPolicy, DestinationVerdict } from './explanation.ts';
 export * from './memory.ts';

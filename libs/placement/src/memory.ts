@@ -31,6 +31,8 @@ export type Memory = {
   readonly hostFailures: Readonly<Record<string, readonly string[]>>;
   /** Released tasks without a final result. */
   readonly inFlight: readonly InFlightTask[];
+  /** Hosts that an operator asked to be drained. Absent: none. */
+  readonly draining?: readonly string[];
   /** By policy: `sustainedCycles` of the newest `cycle.decided`. */
   readonly sustained: Readonly<Record<string, number>>;
 };

@@ -151,7 +151,11 @@ export function observe(snapshot: Snapshot, memory: Memory, given: EngineOptions
       fullness: taking.map((j, p) => shifted(j.capacities.get(host.name) ?? 0, host.name, p)),
       counted: isCounted(host),
       refusal: ground?.code ?? null,
-      leaving: state === 'up' && status === 'disabled' && !forcedDown,
+      leaving:
+        state === 'up' &&
+        status === 'disabled' &&
+        !forcedDown &&
+        (options.evacuateDisabledHosts || memory.draining?.includes(host.name) === true),
       inventory: inventoryOf(host),
     };
   });
@@ -243,6 +247,7 @@ function hostGround(host: HostObservation, memory: Memory, options: EngineOption
   if (state !== 'up') return is('host-down');
   if (forcedDown) return is('host-forced-down');
   if (status !== 'enabled') return is('host-disabled', disabledReason === null ? {} : { reason: disabledReason });
+  if (memory.draining?.includes(host.name) === true) return is('host-draining');
   const failures = (own(memory.hostFailures, host.name) ?? []).map((at) => Date.parse(at));
   const brokenUntil = hostBreaker(failures, now, options);
   if (brokenUntil !== null) return is('host-broken', { until: new Date(brokenUntil).toISOString() });

@@ -59,6 +59,7 @@ export const reasonMeanings = {
   'host-down': "The host's nova-compute is not up.",
   'host-forced-down': "The host's nova-compute is forced down.",
   'host-disabled': "The host's nova-compute is disabled.",
+  'host-draining': 'An operator asked for the host to be drained.',
   'host-unknown': 'The service state of the host is unknown.',
   'host-broken': 'Too many moves to the host failed within a short time.',
   'host-capacity-unknown': 'Placement gave no inventory of the host.',

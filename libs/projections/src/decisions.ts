@@ -4,6 +4,7 @@ import { approvalOf } from './approvals.ts';
 import { forgetHostFailures } from './breaker.ts';
 import { forgetReleases } from './cooldown.ts';
 import type { Draft, Facts } from './draft.ts';
+import { drainsSeen } from './drains.ts';
 import { close, putPlan, refuse, release } from './plans.ts';
 import { absenceNoted, forgetQuarantines } from './quarantine.ts';
 import type { PlanFacts, StepFacts } from './state.ts';
@@ -36,6 +37,7 @@ export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: 
     reason: d.reason,
     before: d.before,
   };
+  drainsSeen(draft, f, d, snapshotMs);
   const sustained: Record<string, number> = {};
   for (const p of d.before.policies) if (p.sustainedCycles > 0) sustained[p.policy] = p.sustainedCycles;
   f.sustained = sustained;

@@ -3,6 +3,7 @@ import { configured } from './configuration.ts';
 import { paused } from './controls.ts';
 import { decided } from './decisions.ts';
 import { Draft } from './draft.ts';
+import { drainAsked, hostEvent } from './drains.ts';
 import { approved, dispatched, rejected } from './plans.ts';
 import { quarantineAsked, quarantineReleased } from './quarantine.ts';
 import { ended } from './results.ts';
@@ -134,6 +135,18 @@ function one(draft: Draft, event: LogEvent, storedAt: number): void {
     case 'aggregate.paused':
     case 'aggregate.resumed':
       paused(draft, event, at);
+      break;
+    case 'host.drainAsked':
+    case 'host.undrainAsked':
+      drainAsked(draft, event, at);
+      break;
+    case 'host.claimed':
+    case 'host.disabled':
+    case 'host.drained':
+    case 'host.enabled':
+    case 'host.leftDisabled':
+    case 'host.actFailed':
+      hostEvent(draft, event, at);
       break;
     case 'event.skipped':
       skipped(draft, event, at);

@@ -3,6 +3,7 @@ export { brokenHosts, hostBroken } from './breaker.ts';
 export { anchorOf, type CheckpointPart, canonicalState, fromParts, type Json, toParts } from './checkpoint.ts';
 export { type Standing, standing } from './configuration.ts';
 export { aggregateCooldown, cooldownFacts, coolingDown } from './cooldown.ts';
+export { drainingHosts, drainRuleFacts } from './drains.ts';
 export { createFolder, type Folder, fold, folding } from './evolve.ts';
 export {
   type Contradiction,
@@ -27,9 +28,12 @@ export {
   type Asked,
   aggregateState,
   type DamagedMove,
+  type DrainFacts,
+  type FinishedDrain,
   type FinishedPlan,
   initialLogState,
   type LogState,
+  MAX_DRAINS,
   type PlanFacts,
   type TaskFacts,
   type UnreadableFact,

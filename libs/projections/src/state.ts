@@ -1,5 +1,6 @@
 import {
   type EngineOptions,
+  type HostAct,
   MAX_BREAKER_SECONDS,
   MAX_COOLDOWN_SECONDS,
   MAX_GROWN_COOLDOWN_SECONDS,
@@ -72,6 +73,10 @@ export type AggregateFacts = ControlFacts & {
   readonly damaged: ReadonlyMap<string, DamagedMove>;
   /** Server uuid -> its last final failure of a kind that quarantines, unless released or gone since. */
   readonly vmFailures: ReadonlyMap<string, VmFailure>;
+  /** Host -> its drain, from the command until the host is enabled or left disabled. At most {@link MAX_DRAINS}. */
+  readonly drains: ReadonlyMap<string, DrainFacts>;
+  /** The last drains that are over, for people; oldest first, at most {@link RECENT_DRAINS}. */
+  readonly recentDrains: readonly FinishedDrain[];
   /** Host -> times of the failures it was to blame for, oldest first, at most {@link RECENT_HOST_FAILURES}. */
   readonly hostFailures: ReadonlyMap<string, readonly number[]>;
 };
@@ -273,6 +278,62 @@ export type FinishedPlan = {
   readonly skipped: number;
 };
 
+/** A host that an operator asked to be emptied. The id of the command is the id of the drain. */
+export type DrainFacts = {
+  readonly host: string;
+  readonly asked: Asked;
+  readonly undrainAsked: Asked | null;
+  /** The executor that may change the service now, or may have. */
+  readonly claim: {
+    readonly sequence: number;
+    readonly atMs: number;
+    readonly act: HostAct;
+    readonly attempt: number;
+    readonly executor: string;
+  } | null;
+  /** The last attempt that failed; null once the host is disabled. */
+  readonly failure: {
+    readonly sequence: number;
+    readonly atMs: number;
+    readonly act: HostAct;
+    readonly attempt: number;
+    readonly status: number | null;
+    readonly text: string;
+  } | null;
+  readonly disabled: {
+    readonly sequence: number;
+    readonly atMs: number;
+    /** False: it was disabled before the drain, so it is not Kronos' to enable. */
+    readonly byKronos: boolean;
+    /** As Nova showed it. */
+    readonly reason: string | null;
+  } | null;
+  /** As the last decision saw it; null: none has since the host was disabled. */
+  readonly progress: {
+    readonly snapshotId: string;
+    readonly atMs: number;
+    readonly state: 'done' | 'stuck' | 'running';
+    /** VMs on the host. */
+    readonly left: number;
+    readonly stuck: readonly { readonly serverId: string; readonly serverName: string; readonly reason: Reason }[];
+  } | null;
+  /** Nova had no server on the host. */
+  readonly drained: { readonly sequence: number; readonly atMs: number } | null;
+};
+
+export type FinishedDrain = {
+  readonly host: string;
+  readonly asked: Asked;
+  readonly undrainAsked: Asked | null;
+  readonly drainedAtMs: number | null;
+  readonly endedAtMs: number;
+  readonly sequence: number;
+  /** `withdrawn`: before anything was done. */
+  readonly outcome: 'enabled' | 'enabledByOthers' | 'leftDisabled' | 'withdrawn';
+  /** Why the host was left disabled; else null. */
+  readonly text: string | null;
+};
+
 export type UnreadableFact = {
   readonly sequence: number;
   /** The aggregate that the event addressed. */
@@ -293,6 +354,10 @@ export type SkippedFact = Asked & { readonly events: readonly UnreadableFact[] }
 export const RECENT_PLANS = 50;
 /** Servers in ERROR after a move that are kept per aggregate. */
 export const RECENT_DAMAGED = 256;
+/** Drains of an aggregate at one time; further ones are without effect. */
+export const MAX_DRAINS = 1000;
+/** Finished drains kept for people, per aggregate. */
+export const RECENT_DRAINS = 50;
 /** Release times kept per VM, for the adaptive cooldown. */
 export const RECENT_RELEASES = 16;
 /** Failure times kept per host, for the breaker. */
@@ -342,6 +407,8 @@ export const initialAggregateFacts: AggregateFacts = {
   vmReleases: new Map(),
   damaged: new Map(),
   vmFailures: new Map(),
+  drains: new Map(),
+  recentDrains: [],
   hostFailures: new Map(),
 };
 

@@ -7,7 +7,9 @@ import {
   ALL,
   cycleSnapshotId,
   defaultEngineOptions,
+  disabledReasonOf,
   type EngineOptions,
+  type HostAct,
   type LogEvent,
   type LogEventOf,
   type LogEventType,
@@ -152,6 +154,8 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
         readonly outcome?: 'quiet' | 'gated';
         /** The snapshot's id; absent: of the next cycle. */
         readonly snapshotId?: string;
+        readonly evacuations?: LogEventOf<'cycle.decided'>['data']['evacuations'];
+        readonly stuck?: LogEventOf<'cycle.decided'>['data']['stuck'];
       } = {},
     ): string {
       cycle += 1;
@@ -184,8 +188,8 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
                 },
           refusals: { 'host-full': 3 },
           warnings: [],
-          stuck: [],
-          evacuations: [],
+          stuck: more.stuck ?? [],
+          evacuations: more.evacuations ?? [],
           snapshotId,
           snapshotTime: new Date(more.snapshotMs ?? nowMs).toISOString(),
           cycle,
@@ -313,6 +317,42 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
     closed(task: string, person = 'ada') {
       const { head, data } = command('migration.closed', person);
       return push({ ...head, data: { ...data, taskId: task } });
+    },
+    drainAsked(host: string, person = 'ada') {
+      const { head, data } = command('host.drainAsked', person);
+      return push({ ...head, data: { ...data, host } });
+    },
+    undrainAsked(host: string, person = 'ada') {
+      const { head, data } = command('host.undrainAsked', person);
+      return push({ ...head, data: { ...data, host } });
+    },
+    hostClaimed(drainId: string, host: string, act: HostAct = 'disable', attempt = 1) {
+      const head = envelope('host.claimed', messageId.hostClaimed(drainId, act, attempt), executor);
+      return push({ ...head, data: { drainId, host, act, attempt } });
+    },
+    hostActFailed(drainId: string, host: string, act: HostAct = 'disable', attempt = 1) {
+      const head = envelope('host.actFailed', messageId.hostActFailed(drainId, act, attempt), executor);
+      return push({ ...head, data: { drainId, host, act, attempt, status: 403, text: 'forbidden by policy' } });
+    },
+    hostDisabled(drainId: string, host: string, byKronos = true) {
+      const head = envelope('host.disabled', messageId.hostDisabled(drainId), executor);
+      const disabledReason = byKronos ? disabledReasonOf(drainId, 'ada', null) : 'broken disk';
+      return push({ ...head, data: { drainId, host, byKronos, disabledReason } });
+    },
+    hostDrained(drainId: string, host: string) {
+      return push({
+        ...envelope('host.drained', messageId.hostDrained(drainId), executor),
+        data: { drainId, host },
+      });
+    },
+    hostEnabled(drainId: string, host: string, byKronos = true) {
+      const head = envelope('host.enabled', messageId.hostDrainEnded(drainId), executor);
+      return push({ ...head, data: { drainId, host, byKronos } });
+    },
+    hostLeftDisabled(drainId: string, host: string) {
+      const reason = { code: 'changed', text: 'somebody changed it' };
+      const head = envelope('host.leftDisabled', messageId.hostDrainEnded(drainId), executor);
+      return push({ ...head, data: { drainId, host, reason, disabledReason: 'broken disk' } });
     },
     abortRefused(input: AttemptInput, text = 'by the test') {
       const attempt = attemptOf(input);

@@ -8,6 +8,7 @@ import {
   type TaskFacts,
   waitingPlan,
 } from '@kronos/projections';
+import { type DrainStatus, drainStatus } from './drains.ts';
 import type { AggregateInput } from './facts.ts';
 import { count, when } from './times.ts';
 
@@ -31,6 +32,8 @@ export type AggregateStatus = {
     readonly detected: boolean;
   }[];
   readonly moves: readonly MoveStatus[];
+  /** Hosts that are being emptied, or are empty and wait for their end. */
+  readonly drains: readonly DrainStatus[];
   readonly quarantined: number;
   readonly brokenHosts: readonly { readonly host: string; readonly untilMs: number }[];
 };
@@ -73,6 +76,7 @@ export function aggregateStatus(input: AggregateInput, nowMs: number): Aggregate
       detected,
     })),
     moves,
+    drains: [...state.drains.values()].map(drainStatus),
     quarantined: quarantineTable(state, nowMs, options).length,
     brokenHosts: brokenHosts(state, nowMs, options),
   };

@@ -370,6 +370,13 @@ export const causes = {
     apart: ['host'],
     explains: [],
   },
+  'drain-blocked': {
+    severity: 'alarm',
+    remedy: 'Remove what the text names, or take the drain back: `kronos undrain HOST`.',
+    section: 'drain-blocked',
+    apart: ['host'],
+    explains: [],
+  },
   'event-skipped': {
     severity: 'info',
     remedy: 'Nothing to do: it says what the log holds and Kronos passes by.',

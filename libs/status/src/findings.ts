@@ -472,6 +472,17 @@ function moves({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
       about: aggregate,
       text: `no move has been started ${span(UNSTARTED_MS)} after it could be`,
     });
+  for (const { host, asked, undrainAsked, disabled, claim, failure } of state.drains.values()) {
+    const act = disabled === null ? 'disabled' : 'enabled';
+    const sinceMs = disabled === null ? asked.atMs : (undrainAsked?.atMs ?? nowMs);
+    const blocked =
+      failure !== null
+        ? `its service cannot be ${act}${failure.status === null ? '' : ` (${failure.status})`}: ${failure.text}`
+        : claim === null && paused === null && nowMs - sinceMs > UNSTARTED_MS
+          ? `no executor has ${act} its service ${span(nowMs - sinceMs)} after that was asked for`
+          : null;
+    if (blocked !== null) found.push({ code: 'drain-blocked', place: { aggregate, host }, about: host, text: blocked });
+  }
   for (const { host, untilMs } of brokenHosts(state, nowMs, options))
     found.push({
       code: 'host-broken',

@@ -1,6 +1,7 @@
 export type { AggregateStatus } from './aggregate.ts';
 export { COOLING_DOWN } from './aggregate.ts';
 export { collectFacts, heartbeats, unreadable } from './collect.ts';
+export { type DrainStatus, drainStatus } from './drains.ts';
 export type * from './facts.ts';
 export { alive } from './findings.ts';
 export type { Alarm } from './judge.ts';

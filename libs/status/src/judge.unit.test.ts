@@ -597,6 +597,41 @@ function started(log: ReturnType<typeof runningLog>): string {
   return plan;
 }
 
+function drainFailed(log: ReturnType<typeof runningLog>): string {
+  const id = log.drainAsked('h1').data.commandId;
+  log.hostClaimed(id, 'h1');
+  log.hostActFailed(id, 'h1');
+  return id;
+}
+
 function abortAsked(log: ReturnType<typeof runningLog>): void {
   log.aborted(`${started(log)}-s1`);
 }
+
+describe('a drain', () => {
+  const blocked = (facts: Facts) => judge(facts).filter(({ code }) => code === 'drain-blocked');
+
+  it('is an alarm when its service cannot be changed, or when no executor has changed it', () => {
+    expect(blocked(after((log) => void drainFailed(log)))).toMatchObject([
+      { severity: 'alarm', about: 'h1', text: expect.stringContaining('(403): forbidden by policy') },
+    ]);
+    expect(blocked(after((log) => void log.drainAsked('h1'), 130))).toMatchObject([
+      { text: expect.stringContaining('no executor has disabled') },
+    ]);
+  });
+
+  it('is none while it goes on, while the aggregate is paused, or once the host is disabled', () => {
+    expect(blocked(after((log) => void log.drainAsked('h1'), 60))).toEqual([]);
+    const whilePaused = after((log) => {
+      log.drainAsked('h1');
+      log.paused();
+    }, 130);
+    expect(blocked(whilePaused)).toEqual([]);
+    expect(blocked(after((log) => void log.hostDisabled(drainFailed(log), 'h1'), 3600))).toEqual([]);
+  });
+
+  it('is shown with the person who asked for it', () => {
+    const { aggregates } = statusOf(after((log) => void log.drainAsked('h1')));
+    expect(aggregates[0]?.drains).toMatchObject([{ host: 'h1', state: 'disabling', by: 'ada' }]);
+  });
+});

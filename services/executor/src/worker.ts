@@ -18,6 +18,7 @@ import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { StartBoard } from './board.ts';
 import type { Clock } from './clock.ts';
 import { deadLetterEvent } from './deadLetter.ts';
+import { tendDrains } from './drains.ts';
 import type { TaskMeters } from './meters.ts';
 import type { TaskOptions } from './options.ts';
 import type { CheckedCloud, CheckOptions } from './preflight.ts';
@@ -183,6 +184,19 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     if (worker.held < deps.concurrency) return;
     for (const board of boards.values()) board.putOff(Math.ceil(board.waiting / 4));
   }
+  const drains = tendDrains({
+    log,
+    reader,
+    aggregates: deps.aggregates,
+    nova: deps.cloud.nova,
+    dryRun: options.dryRun,
+    problem: () => deps.guard?.problem ?? deps.clockProblem(),
+    by: deps.by,
+    clock,
+    logger,
+  });
+  drains.wake();
+
   const endRoomChecks = clock.every(ROOM_CHECK_MS, makeRoom);
 
   async function follow(): Promise<void> {
@@ -193,6 +207,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     const one = boards.get(aggregate);
     if (one !== undefined) one.changed(stored);
     else for (const board of boards.values()) board.changed(stored);
+    drains.changed(stored);
   }
 
   return {
@@ -202,6 +217,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     done: follow(),
     async stop(graceMs) {
       endRoomChecks();
+      drains.stop();
       await worker.stop(graceMs);
       for (const board of boards.values()) board.close();
     },

@@ -1,11 +1,20 @@
 import type { Command } from 'commander';
+import type { DrainOptions, UndrainOptions } from '../commands/drain.ts';
 import type { EvaluateOptions } from '../commands/evaluate.ts';
 import type { SkipOptions } from '../commands/log.ts';
 import type { AnswerOptions, CloseOptions, Target } from '../commands/operator.ts';
 import type { QuarantineAddOptions, QuarantineListOptions } from '../commands/quarantine.ts';
 import type { Shell } from '../shell.ts';
 import { examples } from './help.ts';
-import { type OperatorOptions, operatorCommand, stepNumbers, withAggregate, withConfig, withOutput } from './shared.ts';
+import {
+  type OperatorOptions,
+  operatorCommand,
+  stepNumbers,
+  wholeNumber,
+  withAggregate,
+  withConfig,
+  withOutput,
+} from './shared.ts';
 
 const addressed = (command: Command): Command =>
   withAggregate(operatorCommand(command), 'Aggregate (optional when only one is in scope); repeatable');
@@ -98,6 +107,7 @@ export function actCommands(program: Command, shell: Shell): void {
     )
     .action(async (options: EvaluateOptions) => (await import('../commands/evaluate.ts')).evaluate(shell, options));
 
+  drainCommands(program, shell);
   quarantineCommands(program, shell);
 
   const log = program.command('log').description('Repair the event log');
@@ -115,6 +125,51 @@ export function actCommands(program: Command, shell: Shell): void {
     )
     .action(async (text: string, options: SkipOptions) =>
       (await import('../commands/log.ts')).skip(shell, text, options),
+    );
+}
+
+function drainCommands(program: Command, shell: Shell): void {
+  withAggregate(operatorCommand(program.command('drain')))
+    .description('Show what a drain would do, and empty hosts: disable the service, then move the VMs away')
+    .argument('[host...]', 'Service hosts, as in kronos hosts')
+    .option('-r, --reason <text>', 'Reason, shown in Nova and recorded on the log; the same as --comment')
+    .option('-y, --yes', 'Drain, without asking')
+    .option('--watch', 'Stay and show the progress until every host is empty')
+    .option(
+      '--max-parallel <number>',
+      'Drain at most this many at a time, and stay until all are empty',
+      wholeNumber('--max-parallel', 1),
+    )
+    .option('--all', 'Every host of the aggregate; only with --one-by-one')
+    .option('--one-by-one', 'Empty one host, run the hook, enable the host, go on with the next one')
+    .option('--hook <command>', 'Command to run on each empty host; $KRONOS_HOST and $KRONOS_AGGREGATE name it')
+    .option('--hook-timeout <duration>', 'Stop the hook, and the run, after this time', '1h')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos drain compute-07', 'where each VM would go, and what is stuck'],
+        ['kronos drain compute-07 --yes --watch -r "change 4711"', 'empty it'],
+        ['kronos drain compute-07 compute-08 --yes --max-parallel 1', 'one after the other'],
+        [
+          "kronos drain --all -a gpu --one-by-one --hook 'ssh $KRONOS_HOST reboot-and-wait' --yes",
+          'rolling maintenance',
+        ],
+      )}\n\nGates hold as for any move: pauses, cooldowns and approval. A drain ends with kronos undrain, or when somebody enables the host.\nExit status 1: a drain is stuck, or the hook failed; the host is left as it is.`,
+    )
+    .action(async (hosts: string[], options: DrainOptions) =>
+      (await import('../commands/drain.ts')).drain(shell, hosts, options),
+    );
+
+  withAggregate(operatorCommand(program.command('undrain')))
+    .description('End drains: enable what Kronos disabled, unless somebody changed it since')
+    .argument('<host...>', 'Hosts that are being drained, as in kronos status')
+    .option('--watch', 'Stay until every drain is over')
+    .addHelpText(
+      'after',
+      `${examples(['kronos undrain compute-07', 'it takes VMs again'])}\n\nA host that somebody else disabled stays disabled. Moves that were released go on: kronos tasks lists them.`,
+    )
+    .action(async (hosts: string[], options: UndrainOptions) =>
+      (await import('../commands/drain.ts')).undrain(shell, hosts, options),
     );
 }
 

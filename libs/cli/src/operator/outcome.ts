@@ -1,9 +1,11 @@
 import { ALL, type Control, type LogEventOf } from '@kronos/contracts';
 import {
   type AggregateFacts,
+  type Asked,
   aggregateState,
   approvalOf,
   type LogState,
+  MAX_DRAINS,
   type PlanFacts,
   slots,
   type TaskFacts,
@@ -43,6 +45,9 @@ export function outcomeOf(event: Control, at: number, before: LogState, after: L
     case 'migration.aborted':
     case 'migration.closed':
       return taskOutcome(event, at, before);
+    case 'host.drainAsked':
+    case 'host.undrainAsked':
+      return drainOutcome(event, at, before, after);
     case 'event.skipped':
       return skipOutcome(event, before, after);
     case 'evaluation.requested':
@@ -165,6 +170,34 @@ function releaseOutcome(event: LogEventOf<'instance.unquarantined'>, before: Log
     before.all.operatorQuarantines.has(serverId) ||
     [...before.aggregates.values()].some((f) => f.operatorQuarantines.has(serverId) || f.vmFailures.has(serverId));
   return was ? done(`${serverId} is released from quarantine`) : unchanged(`${serverId} was not in quarantine`);
+}
+
+function drainOutcome(
+  event: LogEventOf<'host.drainAsked' | 'host.undrainAsked'>,
+  at: number,
+  before: LogState,
+  after: LogState,
+): Outcome {
+  const { host } = event.data;
+  const was = aggregateState(before, event.aggregate).drains.get(host);
+  const is = aggregateState(after, event.aggregate).drains.get(host);
+  const since = (asked: Asked): string => `${asked.by} asked for that at ${when(asked.atMs, at)}`;
+  if (event.type === 'host.drainAsked') {
+    if (was !== undefined && was.undrainAsked !== null)
+      return refused(
+        `the former drain of ${host} is being ended (${since(was.undrainAsked)}): ask again when it is over`,
+      );
+    if (was !== undefined) return unchanged(`${host} is being drained already: ${since(was.asked)}`);
+    if (is === undefined) return refused(`${MAX_DRAINS} hosts are being drained already, which is the most`);
+    return done(`${host} is to be drained: its service is disabled, then its VMs leave`);
+  }
+  if (was === undefined) return unchanged(`${host} is not being drained by Kronos: it is left as it is`);
+  if (was.undrainAsked !== null)
+    return unchanged(`the drain of ${host} is being ended already: ${since(was.undrainAsked)}`);
+  if (is === undefined) return done(`the drain of ${host} is taken back before anything was done`);
+  if (was.disabled?.byKronos === false)
+    return done(`the drain of ${host} ends; the host stays disabled, because it was not Kronos that disabled it`);
+  return done(`the drain of ${host} ends: its service is enabled, unless somebody changed it since`);
 }
 
 function skipOutcome(event: LogEventOf<'event.skipped'>, before: LogState, after: LogState): Outcome {

@@ -116,6 +116,8 @@ function aggregateLines(terminal: Terminal, all: Status, status: AggregateStatus
         `${policies.map(policyText).join(', ')}${lastDecision?.combined === null || lastDecision === null ? '' : `; combined ${figure(lastDecision.combined)}`}`,
       ),
     );
+  for (const { host, text, by, sinceMs } of status.drains)
+    lines.push(row('drain', `${host}: ${text} (asked for by ${by} at ${when(sinceMs, nowMs)})`));
   if (status.quarantined > 0)
     lines.push(row('quarantine', `${count(status.quarantined, 'VM')}: kronos quarantine list`));
   if (brokenHosts.length > 0) lines.push(row('broken hosts', brokenHosts.map(({ host }) => host).join(', ')));

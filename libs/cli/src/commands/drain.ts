@@ -1,0 +1,347 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { foldLog } from '@kronos/checkpoints';
+import { defaultEngineOptions, type Snapshot } from '@kronos/contracts';
+import { toMemory } from '@kronos/cycle';
+import { type HostPreview, previewDrain } from '@kronos/placement';
+import { aggregateState, type LogState } from '@kronos/projections';
+import { newestSnapshots } from '@kronos/replay';
+import { UsageError } from '../errors.ts';
+import type { AggregateOption, OperatorOptions } from '../grammar/shared.ts';
+import { didYouMean } from '../nearest.ts';
+import { currentState, type Session, tellCheckpoints, withSession } from '../open.ts';
+import { optionsInForce } from '../operator/ask.ts';
+import { control } from '../operator/control.ts';
+import { nextRunAct, progressOf, progressText, type RunHost } from '../operator/drainRun.ts';
+import { runHook } from '../operator/hook.ts';
+import { answer, isStructured } from '../output.ts';
+import { chooseAggregates, filterAggregates } from '../scope.ts';
+import type { Shell } from '../shell.ts';
+import { count, paint, type Terminal } from '../terminal.ts';
+import { parseDuration, when } from '../times.ts';
+import { give, type Told, tell } from './operator.ts';
+
+export type DrainOptions = OperatorOptions &
+  AggregateOption & {
+    readonly reason?: string;
+    readonly yes?: boolean;
+    readonly watch?: boolean;
+    readonly maxParallel?: number;
+    readonly all?: boolean;
+    readonly oneByOne?: boolean;
+    readonly hook?: string;
+    readonly hookTimeout: string;
+  };
+export type UndrainOptions = OperatorOptions & AggregateOption & { readonly watch?: boolean };
+
+/** What a preview says about one host, with the aggregate that it is in. */
+type Previewed = HostPreview & {
+  readonly aggregate: string;
+  readonly snapshotTime: string;
+  /** Why nothing would be done although it was asked for; null: nothing stands against it. */
+  readonly held: string | null;
+};
+
+/** How often the log is read for progress. */
+const LOOK_MS = 1000;
+
+/** kronos drain. */
+export async function drain(shell: Shell, names: readonly string[], options: DrainOptions): Promise<void> {
+  const hookTimeoutMs = checkOptions(names, options);
+  await withSession(shell, options, async (session) => {
+    const previews = await preview(shell, session, names, options);
+    const sure = options.yes === true;
+    if (!sure || !isStructured(options))
+      await answer(shell, options, previews.length === 1 ? previews[0] : previews, (terminal) =>
+        previews.map((one) => render(terminal, one, shell.now())).join('\n'),
+      );
+    if (!sure && !(await confirmed(shell, options))) return;
+    const held = previews.find((one) => one.held !== null);
+    if (held?.held != null)
+      throw new UsageError(`${held.host} would not be drained: ${held.held}`, 'Nothing was asked.');
+    const hosts = previews.map(({ host, aggregate }) => ({ host, aggregate }));
+    const rolling = options.oneByOne === true;
+    const atOnce = options.maxParallel === undefined && !rolling;
+    if (atOnce) {
+      const told = await askAll(shell, session, options, hosts);
+      await tell(shell, options, told.list);
+      if (options.watch === true)
+        await run(shell, session, options, told.hosts, { maxParallel: hosts.length, hookTimeoutMs });
+      return;
+    }
+    const todo = hosts.map(({ host, aggregate }) => ({
+      host,
+      aggregate,
+      drainId: null,
+      hooked: false,
+      undrainAsked: false,
+    }));
+    await run(shell, session, options, todo, { maxParallel: rolling ? 1 : (options.maxParallel ?? 1), hookTimeoutMs });
+  });
+}
+
+/** kronos undrain. */
+export async function undrain(shell: Shell, names: readonly string[], options: UndrainOptions): Promise<void> {
+  await withSession(shell, options, async (session) => {
+    const scope = filterAggregates(session.scope, options.aggregate);
+    const state = await currentState(shell, session.log);
+    const told: Told[] = [];
+    const hosts: RunHost[] = [];
+    for (const host of new Set(names)) {
+      const aggregate = scope.find((name) => aggregateState(state, name).drains.has(host));
+      if (aggregate === undefined) {
+        const draining = scope.flatMap((name) => [...aggregateState(state, name).drains.keys()]);
+        throw new UsageError(
+          `${JSON.stringify(host)} is not being drained by Kronos`,
+          draining.length === 0
+            ? 'No host is. A host that somebody else disabled is theirs to enable.'
+            : `${didYouMean(host, draining)}These are: ${draining.join(', ')}.`,
+        );
+      }
+      const drainId = aggregateState(state, aggregate).drains.get(host)?.asked.commandId ?? null;
+      told.push(
+        await give(shell, session, options, (_, asking) => control('host.undrainAsked', aggregate, { host }, asking)),
+      );
+      hosts.push({ host, aggregate, drainId, hooked: true, undrainAsked: true });
+    }
+    await tell(shell, options, told);
+    if (options.watch === true)
+      await run(shell, session, { ...options, hookTimeout: '0' }, hosts, {
+        maxParallel: hosts.length,
+        hookTimeoutMs: 0,
+      });
+  });
+}
+
+/** Checks what was given beside hosts; gives the time that a hook has. @throws UsageError */
+function checkOptions(names: readonly string[], options: DrainOptions): number {
+  if ((options.all === true) === names.length > 0)
+    throw new UsageError(
+      options.all === true ? 'hosts and --all are given both' : 'which hosts?',
+      'Name hosts: kronos drain compute-07. Or give --all for every host of an aggregate: kronos drain --all -a gpu --one-by-one --hook COMMAND.',
+    );
+  const rolling = options.oneByOne === true;
+  if (options.all === true && !rolling)
+    throw new UsageError(
+      '--all drains every host of an aggregate, which only works one by one',
+      'Add --one-by-one --hook COMMAND: each host is emptied, COMMAND runs, and the host is enabled before the next one.',
+    );
+  if (rolling !== (options.hook !== undefined))
+    throw new UsageError('--one-by-one and --hook belong together', 'Give both, or none of them.');
+  if (rolling && options.maxParallel !== undefined)
+    throw new UsageError('--one-by-one and --max-parallel are given both', 'Give one of them.');
+  if (isStructured(options) && (rolling || options.watch === true || options.maxParallel !== undefined))
+    throw new UsageError(
+      'a run that shows its progress has no structured output',
+      'Leave -o out, or ask and read kronos status --json.',
+    );
+  if (options.reason !== undefined && options.comment !== undefined)
+    throw new UsageError('--reason and --comment are given both', 'Give one of them: they mean the same.');
+  return parseDuration('--hook-timeout', options.hookTimeout) * 1000;
+}
+
+/** What would happen, from the newest snapshots. @throws UsageError for a host that none of them has */
+async function preview(
+  shell: Shell,
+  { log, scope }: Session,
+  names: readonly string[],
+  options: DrainOptions,
+): Promise<Previewed[]> {
+  const wanted =
+    options.all === true
+      ? chooseAggregates(scope, options.aggregate, false, 'drain --all')
+      : filterAggregates(scope, options.aggregate);
+  const snapshots = await newestSnapshots(log, wanted);
+  const state = await currentState(shell, log);
+  const all = snapshots.flatMap(({ hosts }) => hosts.map(({ name }) => name));
+  const asked = options.all === true ? all : [...new Set(names)];
+  for (const name of asked)
+    if (!all.includes(name))
+      throw new UsageError(
+        `no newest snapshot in scope has a host ${JSON.stringify(name)}`,
+        `${didYouMean(name, all)}kronos hosts lists them.`,
+      );
+  return snapshots.flatMap((snapshot) => previewIn(snapshot, state, asked));
+}
+
+function previewIn(snapshot: Snapshot, state: LogState, asked: readonly string[]): Previewed[] {
+  const { aggregate } = snapshot;
+  const here = asked.filter((name) => snapshot.hosts.some((host) => host.name === name));
+  if (here.length === 0) return [];
+  const facts = aggregateState(state, aggregate);
+  const inForce = optionsInForce(state, aggregate);
+  const memory = toMemory(facts, snapshot);
+  const { hosts } = previewDrain({ snapshot, memory, options: inForce ?? defaultEngineOptions }, here);
+  const paused = facts.paused.here ?? facts.paused.everywhere;
+  const held =
+    inForce === null
+      ? `no planner has decided for ${aggregate} yet; is it running? kronos status says`
+      : inForce.dryRun
+        ? `dry_run is on for ${aggregate}, so no VM would move`
+        : paused !== null
+          ? `${aggregate} is paused by ${paused.by}: resume it first`
+          : null;
+  return hosts.map((host) => ({ aggregate, snapshotTime: snapshot.time, ...host, held }));
+}
+
+async function confirmed(shell: Shell, options: DrainOptions): Promise<boolean> {
+  if (shell.ask === null || isStructured(options)) {
+    if (!isStructured(options)) shell.terminal.out('\nNothing was asked. Add --yes to drain.\n');
+    return false;
+  }
+  if (/^y(es)?$/i.test((await shell.ask('\nDrain? [y/N] ')).trim())) return true;
+  shell.terminal.out('Nothing was asked.\n');
+  process.exitCode = 1;
+  return false;
+}
+
+/** Asks for the drain of hosts; one that is being drained already is taken as it is. */
+async function askAll(
+  shell: Shell,
+  session: Session,
+  options: DrainOptions,
+  wanted: readonly { readonly host: string; readonly aggregate: string }[],
+): Promise<{ readonly list: Told[]; readonly hosts: RunHost[] }> {
+  const list: Told[] = [];
+  const hosts: RunHost[] = [];
+  const comment = options.reason ?? options.comment;
+  const how: OperatorOptions = comment === undefined ? options : { ...options, comment };
+  for (const { host, aggregate } of wanted) {
+    let running: string | null = null;
+    const told = await give(shell, session, how, (state, asking) => {
+      running = aggregateState(state, aggregate).drains.get(host)?.asked.commandId ?? null;
+      return control('host.drainAsked', aggregate, { host }, asking);
+    });
+    list.push(told);
+    hosts.push({ host, aggregate, drainId: running ?? told.commandId, hooked: false, undrainAsked: false });
+  }
+  return { list, hosts };
+}
+
+/** Goes on until every host of the run is where it has to be, and shows how far each is. */
+async function run(
+  shell: Shell,
+  session: Session,
+  options: DrainOptions,
+  hosts: readonly RunHost[],
+  { maxParallel, hookTimeoutMs }: { readonly maxParallel: number; readonly hookTimeoutMs: number },
+): Promise<void> {
+  const interrupted = shell.interrupted();
+  const rolling = options.oneByOne === true;
+  const now = [...hosts];
+  const shown = new Map<string, string>();
+  const set = (host: RunHost, change: Partial<RunHost>): void => {
+    const i = now.findIndex((one) => one.host === host.host);
+    now[i] = { ...host, ...change };
+  };
+  const view = await foldLog(session.log, tellCheckpoints(shell));
+  try {
+    for (;;) {
+      if (interrupted.aborted) {
+        shell.terminal.err(`kronos: stopped watching. Drains that were asked for go on; kronos status shows them.\n`);
+        if (rolling) shell.terminal.err(howToContinue(now, view.at().state, options));
+        process.exitCode = 130;
+        return;
+      }
+      const { state } = await view.refresh();
+      const of = (aggregate: string) => aggregateState(state, aggregate);
+      for (const host of now) {
+        const text = progressText(progressOf(host, of(host.aggregate)));
+        if (shown.get(host.host) === text) continue;
+        shown.set(host.host, text);
+        shell.terminal.out(`${host.host}: ${text}\n`);
+      }
+      const act = nextRunAct(now, of, { maxParallel, rolling });
+      switch (act.do) {
+        case 'wait':
+          await sleep(LOOK_MS, undefined, { signal: interrupted }).catch(() => undefined);
+          break;
+        case 'drain': {
+          const { list, hosts: asked } = await askAll(shell, session, options, [act.host]);
+          const [refused] = list.filter(({ effect }) => effect === 'refused');
+          if (refused !== undefined) return stop(`${act.host.host}: ${refused.text}`);
+          set(act.host, { drainId: asked[0]?.drainId ?? null });
+          break;
+        }
+        case 'hook': {
+          const { host, aggregate } = act.host;
+          shell.terminal.out(`${host}: the hook runs: ${options.hook ?? ''}\n`);
+          const env = { ...shell.env, KRONOS_HOST: host, KRONOS_AGGREGATE: aggregate };
+          const problem = await runHook(options.hook ?? '', env, hookTimeoutMs, interrupted);
+          if (problem !== null) return stop(`the hook failed on ${host}: ${problem}`);
+          set(act.host, { hooked: true });
+          break;
+        }
+        case 'undrain': {
+          const { host, aggregate } = act.host;
+          await give(shell, session, options, (_, asking) => control('host.undrainAsked', aggregate, { host }, asking));
+          set(act.host, { undrainAsked: true });
+          break;
+        }
+        case 'end':
+          if (act.problem !== null) return stop(act.problem);
+          return;
+      }
+    }
+  } finally {
+    await view.close();
+  }
+
+  function stop(problem: string): void {
+    shell.terminal.err(`kronos: ${problem}\n`);
+    if (rolling) shell.terminal.err(howToContinue(now, view.at().state, options));
+    process.exitCode = 1;
+  }
+}
+
+/** What a person does after a run that stopped: the hosts that are left, and those that are left as they are. */
+function howToContinue(hosts: readonly RunHost[], state: LogState, options: DrainOptions): string {
+  const at = (host: RunHost) => progressOf(host, aggregateState(state, host.aggregate));
+  const left = hosts.filter((host) => {
+    const { at: where } = at(host);
+    return !(where === 'over' && host.hooked);
+  });
+  const kept = left.filter((host) => !['todo', 'over'].includes(at(host).at)).map(({ host }) => host);
+  const lines = [
+    ...(kept.length === 0
+      ? []
+      : [`${kept.join(', ')}: left as it is, not enabled. To enable it: kronos undrain ${kept.join(' ')}`]),
+    ...(left.length === 0
+      ? []
+      : [
+          `To continue: kronos drain ${left.map(({ host }) => host).join(' ')} --one-by-one --hook ${quoted(options.hook ?? '')} --hook-timeout ${options.hookTimeout} --yes`,
+        ]),
+  ];
+  return lines.map((line) => `kronos: ${line}\n`).join('');
+}
+
+/** For a POSIX shell. */
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** What would happen to one host, for people. */
+function render(terminal: Terminal, one: Previewed, nowMs: number): string {
+  const { host, aggregate, snapshotTime, disabled, moves, waiting, stuck, held } = one;
+  const lines = [
+    `${paint(terminal, 'bold', host)} (${aggregate}), as seen at ${when(Date.parse(snapshotTime), nowMs)}: ${count(moves.length + waiting.length + stuck.length, 'VM')}`,
+    ...(disabled === null
+      ? []
+      : [
+          paint(
+            terminal,
+            'yellow',
+            `  It is disabled already (${disabled.reason ?? 'no reason given'}): undrain will not enable it.`,
+          ),
+        ]),
+    ...moves.map(
+      ({ serverName, serverId, to, ramMb }) =>
+        `  ${serverName} (${serverId}, ${Math.round(ramMb / 102.4) / 10} GiB) -> ${to}`,
+    ),
+    ...waiting.map(({ serverName, serverId, reason }) =>
+      paint(terminal, 'yellow', `  ${serverName} (${serverId}) moves later: ${reason.text}`),
+    ),
+    ...stuck.map(({ serverName, serverId, reason }) =>
+      paint(terminal, 'red', `  ${serverName} (${serverId}) cannot leave: ${reason.text}`),
+    ),
+    ...(held === null ? [] : [paint(terminal, 'red', `  Nothing would be done: ${held}.`)]),
+  ];
+  return `${lines.join('\n')}\n`;
+}

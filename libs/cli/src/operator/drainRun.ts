@@ -1,0 +1,118 @@
+/** How hosts are drained one after the other: pure. The command performs what this names, and reads the log in between. */
+import type { AggregateState, FinishedDrain } from '@kronos/projections';
+import { type DrainStatus, drainStatus } from '@kronos/status';
+
+/** One host of a run, as far as the command has come with it. */
+export type RunHost = {
+  readonly host: string;
+  readonly aggregate: string;
+  /** Id of its drain; null before it was asked for. */
+  readonly drainId: string | null;
+  /** The hook has succeeded for it. */
+  readonly hooked: boolean;
+  readonly undrainAsked: boolean;
+};
+
+export type RunOptions = {
+  /** Hosts that are drained at the same time. */
+  readonly maxParallel: number;
+  /** Rolling maintenance: the hook runs on each empty host, which is enabled again afterwards. */
+  readonly rolling: boolean;
+};
+
+/** How far the drain of a host is, by the log. */
+export type HostProgress =
+  | { readonly at: 'todo' }
+  | { readonly at: DrainStatus['state']; readonly status: DrainStatus }
+  | { readonly at: 'over'; readonly finished: FinishedDrain | null };
+
+export function progressOf(
+  { host, drainId }: Pick<RunHost, 'host' | 'drainId'>,
+  state: Pick<AggregateState, 'drains' | 'recentDrains'>,
+): HostProgress {
+  if (drainId === null) return { at: 'todo' };
+  const drain = state.drains.get(host);
+  if (drain === undefined || drain.asked.commandId !== drainId) {
+    const finished = state.recentDrains.findLast((one) => one.asked.commandId === drainId) ?? null;
+    return { at: 'over', finished };
+  }
+  const status = drainStatus(drain);
+  return { at: status.state, status };
+}
+
+export type RunAct =
+  | { readonly do: 'drain' | 'hook' | 'undrain'; readonly host: RunHost }
+  | { readonly do: 'wait' }
+  /** Nothing more is done; `problem` null: because everything is. */
+  | { readonly do: 'end'; readonly problem: string | null };
+
+/** The next act of a run, from what the log says of each of its hosts. */
+export function nextRunAct(
+  hosts: readonly RunHost[],
+  stateOf: (aggregate: string) => Pick<AggregateState, 'drains' | 'recentDrains'>,
+  { maxParallel, rolling }: RunOptions,
+): RunAct {
+  let busy = 0;
+  let stuck = 0;
+  let todo: RunHost | null = null;
+  for (const host of hosts) {
+    const progress = progressOf(host, stateOf(host.aggregate));
+    switch (progress.at) {
+      case 'todo':
+        todo ??= host;
+        break;
+      case 'drained':
+        if (!rolling) break;
+        if (!host.hooked) return { do: 'hook', host };
+        if (!host.undrainAsked) return { do: 'undrain', host };
+        busy += 1;
+        break;
+      case 'stuck':
+        if (rolling) return { do: 'end', problem: `${host.host} is ${progress.status.text}` };
+        stuck += 1;
+        break;
+      case 'over':
+        // A run that was told to come back to a host must not go on past one that somebody took out of its hands.
+        if (rolling && !host.hooked)
+          return {
+            do: 'end',
+            problem: `the drain of ${host.host} is over before the hook ran: ${endText(progress.finished)}`,
+          };
+        break;
+      default:
+        busy += 1;
+    }
+  }
+  if (todo !== null && busy + stuck < maxParallel) return { do: 'drain', host: todo };
+  if (busy > 0) return { do: 'wait' };
+  if (stuck > 0) return { do: 'end', problem: stuck === 1 ? 'a drain is stuck' : `${stuck} drains are stuck` };
+  return { do: 'end', problem: null };
+}
+
+/** How a drain ended. */
+export function endText(finished: FinishedDrain | null): string {
+  if (finished === null) return 'it is over, and too long ago to know how it ended';
+  const { outcome, text } = finished;
+  switch (outcome) {
+    case 'enabled':
+      return 'the host is enabled';
+    case 'enabledByOthers':
+      return 'somebody else enabled the host';
+    case 'leftDisabled':
+      return `the host stays disabled: ${text ?? ''}`;
+    case 'withdrawn':
+      return 'it was taken back before anything was done';
+  }
+}
+
+/** One line about a host. */
+export function progressText(progress: HostProgress): string {
+  switch (progress.at) {
+    case 'todo':
+      return 'waits for its turn';
+    case 'over':
+      return endText(progress.finished);
+    default:
+      return progress.status.text;
+  }
+}

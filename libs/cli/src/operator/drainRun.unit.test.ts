@@ -1,0 +1,133 @@
+import { testLog } from '@kronos/projections/testing';
+import { describe, expect, it } from 'vitest';
+import { nextRunAct, progressOf, progressText, type RunHost } from './drainRun.ts';
+
+const host = (name: string, set: Partial<RunHost> = {}): RunHost => ({
+  host: name,
+  aggregate: 'gpu',
+  drainId: null,
+  hooked: false,
+  undrainAsked: false,
+  ...set,
+});
+const rolling = { maxParallel: 1, rolling: true };
+const next = (
+  log: ReturnType<typeof testLog>,
+  hosts: readonly RunHost[],
+  options: { readonly maxParallel: number; readonly rolling: boolean },
+) => {
+  const act = nextRunAct(hosts, () => log.state(), options);
+  return 'host' in act ? [act.do, act.host.host] : act;
+};
+/** A host that is disabled, and with `empty` drained. */
+function drained(log: ReturnType<typeof testLog>, name: string, empty = true): string {
+  const id = log.drainAsked(name).data.commandId;
+  log.hostDisabled(id, name);
+  if (empty) log.hostDrained(id, name);
+  return id;
+}
+function stuck(log: ReturnType<typeof testLog>, name: string): string {
+  log.configured();
+  const id = drained(log, name, false);
+  const reason = { code: 'vm-locked', text: 'The VM is locked.' };
+  log.pass(60).decided('none', [], {
+    evacuations: [{ host: name, state: 'stuck', left: 1 }],
+    stuck: [{ serverId: 'v', serverName: 'db', host: name, phase: 'evacuate', reason }],
+  });
+  return id;
+}
+
+describe('a run over several hosts', () => {
+  it('asks for as many drains as may run, and for the next one when one has ended', () => {
+    const log = testLog();
+    const hosts = [host('h1'), host('h2'), host('h3')];
+    const two = { maxParallel: 2, rolling: false };
+    expect(next(log, hosts, two)).toEqual(['drain', 'h1']);
+    const h1 = drained(log, 'h1', false);
+    const h2 = drained(log, 'h2', false);
+    const running = [host('h1', { drainId: h1 }), host('h2', { drainId: h2 }), host('h3')];
+    expect(next(log, running.slice(0, 1).concat(hosts.slice(1)), two)).toEqual(['drain', 'h2']);
+    expect(next(log, running, two)).toEqual({ do: 'wait' });
+    log.hostDrained(h1, 'h1');
+    expect(next(log, running, two)).toEqual(['drain', 'h3']);
+  });
+
+  it('ends when all are empty, and with a problem when only stuck ones are left', () => {
+    const log = testLog();
+    const empty = host('h1', { drainId: drained(log, 'h1') });
+    const all = { maxParallel: 2, rolling: false };
+    expect(next(log, [empty], all)).toEqual({ do: 'end', problem: null });
+    const blocked = host('h2', { drainId: stuck(log, 'h2') });
+    expect(next(log, [empty, blocked], all)).toEqual({ do: 'end', problem: 'a drain is stuck' });
+    // Another one is still under way.
+    const other = host('h3', { drainId: drained(log, 'h3', false) });
+    expect(next(log, [blocked, other], all)).toEqual({ do: 'wait' });
+  });
+});
+
+describe('rolling maintenance', () => {
+  it('empties a host, runs the hook, enables the host, and goes on with the next one', () => {
+    const log = testLog();
+    const second = host('h2');
+    expect(next(log, [host('h1'), second], rolling)).toEqual(['drain', 'h1']);
+    const drainId = drained(log, 'h1', false);
+    expect(next(log, [host('h1', { drainId }), second], rolling)).toEqual({ do: 'wait' });
+    log.hostDrained(drainId, 'h1');
+    expect(next(log, [host('h1', { drainId }), second], rolling)).toEqual(['hook', 'h1']);
+    expect(next(log, [host('h1', { drainId, hooked: true }), second], rolling)).toEqual(['undrain', 'h1']);
+    const asked = host('h1', { drainId, hooked: true, undrainAsked: true });
+    // The command is on its way, and then an executor enables the host.
+    expect(next(log, [asked, second], rolling)).toEqual({ do: 'wait' });
+    log.undrainAsked('h1');
+    expect(next(log, [asked, second], rolling)).toEqual({ do: 'wait' });
+    log.hostEnabled(drainId, 'h1');
+    expect(next(log, [asked, second], rolling)).toEqual(['drain', 'h2']);
+    expect(next(log, [asked], rolling)).toEqual({ do: 'end', problem: null });
+  });
+
+  it('goes on past a host that was left disabled after its hook', () => {
+    const log = testLog();
+    const drainId = drained(log, 'h1');
+    log.undrainAsked('h1');
+    log.hostLeftDisabled(drainId, 'h1');
+    const asked = host('h1', { drainId, hooked: true, undrainAsked: true });
+    expect(next(log, [asked, host('h2')], rolling)).toEqual(['drain', 'h2']);
+  });
+
+  it('stops at a drain that is stuck, or that somebody ended before the hook', () => {
+    const log = testLog();
+    const drainId = stuck(log, 'h1');
+    expect(next(log, [host('h1', { drainId }), host('h2')], rolling)).toEqual({
+      do: 'end',
+      problem: 'h1 is stuck with 1 VM that cannot leave: db (The VM is locked)',
+    });
+    log.hostEnabled(drainId, 'h1', false);
+    expect(next(log, [host('h1', { drainId }), host('h2')], rolling)).toEqual({
+      do: 'end',
+      problem: 'the drain of h1 is over before the hook ran: somebody else enabled the host',
+    });
+  });
+});
+
+describe('the progress of a host', () => {
+  it('is what the log says of this drain', () => {
+    const log = testLog();
+    const text = (drainId: string | null): string => progressText(progressOf({ host: 'h1', drainId }, log.state()));
+    expect(text(null)).toBe('waits for its turn');
+    const id = log.drainAsked('h1').data.commandId;
+    expect(text(id)).toBe('its service is being disabled');
+    log.hostClaimed(id, 'h1');
+    log.hostActFailed(id, 'h1');
+    expect(text(id)).toBe('its service is not disabled: forbidden by policy');
+    log.hostDisabled(id, 'h1');
+    expect(text(id)).toBe('disabled; its VMs leave');
+    log.hostDrained(id, 'h1');
+    expect(text(id)).toBe('drained: no VM is left on it');
+    log.undrainAsked('h1');
+    expect(text(id)).toBe('its service is being enabled');
+    log.hostEnabled(id, 'h1');
+    expect(text(id)).toBe('the host is enabled');
+    log.drainAsked('h1');
+    expect(text(id)).toBe('the host is enabled');
+  });
+});

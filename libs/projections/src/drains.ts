@@ -1,0 +1,139 @@
+/** Drains of hosts: what operators asked for, and how far each one is. */
+import type { HostEvent, LogEventOf } from '@kronos/contracts';
+import type { DrainRuleFacts } from '@kronos/rules';
+import { asked, firstTime } from './controls.ts';
+import type { Draft, Facts } from './draft.ts';
+import { type AggregateState, type DrainFacts, type FinishedDrain, MAX_DRAINS, RECENT_DRAINS } from './state.ts';
+
+/** A command of a person about a drain. One that changes nothing is without effect. */
+export function drainAsked(
+  draft: Draft,
+  event: LogEventOf<'host.drainAsked' | 'host.undrainAsked'>,
+  atMs: number,
+): void {
+  const f = draft.facts(event.aggregate);
+  if (!firstTime(draft, f, event.id)) return;
+  const { host } = event.data;
+  const drain = f.drains.get(host);
+  if (event.type === 'host.undrainAsked') {
+    if (drain === undefined || drain.undrainAsked !== null) return;
+    const next = { ...drain, undrainAsked: asked(draft, event, atMs) };
+    if (drain.disabled === null && drain.claim === null) finish(draft, f, next, 'withdrawn', null, atMs);
+    else put(draft, f, next);
+    return;
+  }
+  if (drain !== undefined || f.drains.size >= MAX_DRAINS) return;
+  put(draft, f, {
+    host,
+    asked: asked(draft, event, atMs),
+    undrainAsked: null,
+    claim: null,
+    failure: null,
+    disabled: null,
+    progress: null,
+    drained: null,
+  });
+}
+
+/** What an executor did for a drain. Only events about the drain in force count. */
+export function hostEvent(draft: Draft, event: HostEvent, atMs: number): void {
+  const { drainId, host } = event.data;
+  const drain = draft.of(event.aggregate)?.drains.get(host);
+  if (drain === undefined || drain.asked.commandId !== drainId) return;
+  const f = draft.facts(event.aggregate);
+  const { sequence } = draft;
+  switch (event.type) {
+    case 'host.claimed': {
+      const { act, attempt } = event.data;
+      put(draft, f, { ...drain, claim: { sequence, atMs, act, attempt, executor: event.by.instance } });
+      return;
+    }
+    case 'host.actFailed': {
+      const { act, attempt, status, text } = event.data;
+      const failed = { ...drain, claim: null, failure: { sequence, atMs, act, attempt, status, text } };
+      if (act === 'disable' && drain.undrainAsked !== null) finish(draft, f, failed, 'withdrawn', null, atMs);
+      else put(draft, f, failed);
+      return;
+    }
+    case 'host.disabled': {
+      const { byKronos, disabledReason } = event.data;
+      const disabled = { sequence, atMs, byKronos, reason: disabledReason };
+      put(draft, f, { ...drain, claim: null, failure: null, disabled });
+      return;
+    }
+    case 'host.drained':
+      if (drain.drained === null) put(draft, f, { ...drain, drained: { sequence, atMs } });
+      return;
+    case 'host.enabled':
+      finish(draft, f, drain, event.data.byKronos ? 'enabled' : 'enabledByOthers', null, atMs);
+      return;
+    case 'host.leftDisabled':
+      finish(draft, f, drain, 'leftDisabled', event.data.reason.text, atMs);
+      return;
+    default:
+      event satisfies never;
+  }
+}
+
+/** How far the planner saw each drain. A cycle that a gate ended says nothing of it. */
+export function drainsSeen(
+  draft: Draft,
+  f: Facts,
+  { evacuations, stuck, snapshotId }: LogEventOf<'cycle.decided'>['data'],
+  snapshotMs: number,
+): void {
+  if (f.drains.size === 0) return;
+  for (const { host, state, left } of evacuations) {
+    const drain = f.drains.get(host);
+    // What was seen before the host took no more servers is no progress of its drain.
+    if (drain === undefined || drain.disabled === null || snapshotMs < drain.disabled.atMs) continue;
+    const blocked = stuck.flatMap((s) =>
+      s.host === host && s.phase === 'evacuate'
+        ? [{ serverId: s.serverId, serverName: s.serverName, reason: { code: s.reason.code, text: s.reason.text } }]
+        : [],
+    );
+    const kept = blocked.slice(0, STUCK_KEPT);
+    put(draft, f, { ...drain, progress: { snapshotId, atMs: snapshotMs, state, left, stuck: kept } });
+  }
+}
+
+/** Servers that are named one by one as stuck on a host. */
+const STUCK_KEPT = 100;
+
+const put = (draft: Draft, f: Facts, drain: DrainFacts): void => {
+  f.drains = draft.put(f.drains, drain.host, drain);
+};
+
+function finish(
+  draft: Draft,
+  f: Facts,
+  drain: DrainFacts,
+  outcome: FinishedDrain['outcome'],
+  text: string | null,
+  atMs: number,
+): void {
+  f.drains = draft.remove(f.drains, [drain.host]);
+  const finished: FinishedDrain = {
+    host: drain.host,
+    asked: drain.asked,
+    undrainAsked: drain.undrainAsked,
+    drainedAtMs: drain.drained?.atMs ?? null,
+    endedAtMs: atMs,
+    sequence: draft.sequence,
+    outcome,
+    text,
+  };
+  f.recentDrains = [...f.recentDrains.slice(-(RECENT_DRAINS - 1)), finished];
+}
+
+/** The hosts that are being emptied: nothing moves to them, and what is on them leaves once they are disabled. */
+export const drainingHosts = (state: Pick<AggregateState, 'drains'>): readonly string[] =>
+  [...state.drains.values()].filter((drain) => drain.undrainAsked === null).map((drain) => drain.host);
+
+/** A drain as the rule of the next act takes it. */
+export const drainRuleFacts = ({ undrainAsked, disabled, claim, failure }: DrainFacts): DrainRuleFacts => ({
+  undrainAsked: undrainAsked !== null,
+  disabledBy: disabled === null ? null : disabled.byKronos ? 'kronos' : 'others',
+  claim,
+  failure,
+});

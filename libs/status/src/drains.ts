@@ -1,0 +1,48 @@
+import type { DrainFacts } from '@kronos/projections';
+import { count } from './times.ts';
+
+/** How far the drain of a host is. */
+export type DrainStatus = {
+  readonly host: string;
+  /**
+   * `disabling`: the service is not disabled yet. `leaving`: its VMs leave. `stuck`: none of those that are left can. `drained`: no
+   * VM is left. `ending`: its end was asked for.
+   */
+  readonly state: 'disabling' | 'leaving' | 'stuck' | 'drained' | 'ending';
+  readonly text: string;
+  /** The person who asked for it, when, and why. */
+  readonly by: string;
+  readonly sinceMs: number;
+  readonly comment: string | null;
+};
+
+export function drainStatus(drain: DrainFacts): DrainStatus {
+  const { host, asked } = drain;
+  return { host, ...stateOf(drain), by: asked.by, sinceMs: asked.atMs, comment: asked.comment };
+}
+
+function stateOf({
+  undrainAsked,
+  drained,
+  disabled,
+  failure,
+  progress,
+}: DrainFacts): Pick<DrainStatus, 'state' | 'text'> {
+  if (undrainAsked !== null)
+    return {
+      state: 'ending',
+      text: failure === null ? 'its service is being enabled' : `its service is not enabled: ${failure.text}`,
+    };
+  if (drained !== null) return { state: 'drained', text: 'drained: no VM is left on it' };
+  if (disabled === null)
+    return {
+      state: 'disabling',
+      text: failure === null ? 'its service is being disabled' : `its service is not disabled: ${failure.text}`,
+    };
+  if (progress === null) return { state: 'leaving', text: 'disabled; its VMs leave' };
+  const left = count(progress.left, 'VM');
+  if (progress.state !== 'stuck') return { state: 'leaving', text: `disabled; ${left} on it` };
+  const named = progress.stuck.map(({ serverName, reason }) => `${serverName} (${reason.text.replace(/\.$/, '')})`);
+  const who = named.length === 0 ? '' : `: ${named.join('; ')}`;
+  return { state: 'stuck', text: `stuck with ${left} that cannot leave${who}` };
+}

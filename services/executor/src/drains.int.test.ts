@@ -1,0 +1,332 @@
+import { aggregateAt } from '@kronos/checkpoints';
+import { type Clock, systemClock } from '@kronos/clock';
+import { until } from '@kronos/clock/testing';
+import { type HostEvent, type LogEvent, streamNames } from '@kronos/contracts';
+import { connectEventLog } from '@kronos/eventlog';
+import { createNova, createSession } from '@kronos/openstack';
+import { folding } from '@kronos/projections';
+import { testLog } from '@kronos/projections/testing';
+import { createLogger } from '@kronos/telemetry';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { tendDrains } from './drains.ts';
+import { AGGREGATE, type Bed, smallCloud, startBed } from './testing/index.ts';
+
+/** h4 has no server. */
+const cloud = () => {
+  const { servers = [], ...rest } = smallCloud();
+  return { ...rest, servers: servers.filter(({ host }) => host !== 'h4') };
+};
+
+async function bedOf(): Promise<Bed> {
+  const bed = await startBed(cloud());
+  onTestFinished(() => bed.close());
+  return bed;
+}
+
+/** What people and others write to the log, in order. */
+function writer(bed: Bed, options: { readonly dryRun?: boolean } = {}) {
+  const draft = testLog(AGGREGATE, Date.now());
+  draft.configured({ dryRun: options.dryRun ?? false });
+  let appended = 0;
+  return {
+    draft,
+    /** Appends what was added to the draft, as of now or of so many seconds ago. */
+    async append(secondsAgo = 0): Promise<void> {
+      for (const { event } of draft.events.slice(appended)) {
+        const time = new Date(Date.now() - secondsAgo * 1000).toISOString();
+        await bed.log.append({ ...(event as LogEvent), time });
+      }
+      appended = draft.events.length;
+    },
+    async drain(host: string): Promise<string> {
+      const { commandId } = draft.drainAsked(host).data;
+      await this.append();
+      return commandId;
+    },
+    async undrain(host: string): Promise<void> {
+      draft.undrainAsked(host);
+      await this.append();
+    },
+  };
+}
+
+/** An executor's part in drains, on connections of its own. */
+async function tending(
+  bed: Bed,
+  more: { readonly dryRun?: boolean; readonly clock?: Clock; readonly name?: string } = {},
+) {
+  const name = more.name ?? 'executor-1';
+  const log = await connectEventLog({ servers: [bed.nats.url], name });
+  const view = await log.view(folding());
+  await view.refresh();
+  const session = createSession({
+    auth: {
+      authType: 'password',
+      authUrl: bed.sim.urls.identity,
+      username: 'admin',
+      password: 'secret',
+      projectName: 'admin',
+      userDomainName: 'Default',
+      projectDomainName: 'Default',
+    },
+    retry: { connection: { retries: 0, backoffMs: 10 }, status: { retries: 0, backoffMs: 10 } },
+  });
+  const drains = tendDrains({
+    log,
+    reader: {
+      at: (aggregate) => aggregateAt(view.at(), aggregate),
+      async refresh(aggregate) {
+        await view.refresh();
+        return aggregateAt(view.at(), aggregate);
+      },
+    },
+    aggregates: [AGGREGATE],
+    nova: createNova(session),
+    dryRun: more.dryRun ?? false,
+    problem: () => null,
+    by: { service: 'executor', instance: name, version: '0' },
+    clock: more.clock ?? systemClock,
+    logger: createLogger({ service: name, version: '0', level: process.env.TEST_LOG ?? 'silent', format: 'json' }),
+    pollMs: 50,
+  });
+  const following = (async () => {
+    for await (const stored of view.changes()) drains.changed(stored);
+  })();
+  drains.wake();
+  onTestFinished(async () => {
+    drains.stop();
+    await view.close();
+    await following.catch(() => undefined);
+    await log.close();
+    await session.close();
+  });
+  return drains;
+}
+
+async function hostEvents(bed: Bed): Promise<HostEvent[]> {
+  const events: HostEvent[] = [];
+  const last = await bed.log.lastSequence(streamNames.log);
+  for await (const { sequence, event } of bed.log.replay({ from: 1 })) {
+    if (event.type.startsWith('host.') && !event.type.endsWith('Asked')) events.push(event as HostEvent);
+    if (sequence >= last) break;
+  }
+  return events;
+}
+const types = async (bed: Bed): Promise<string[]> => (await hostEvents(bed)).map(({ type }) => type);
+/** Once the log has as many events of executors about hosts. */
+async function eventsOf(bed: Bed, count: number): Promise<HostEvent[]> {
+  let events: HostEvent[] = [];
+  await until(async () => {
+    events = await hostEvents(bed);
+    return events.length >= count;
+  });
+  expect(events).toHaveLength(count);
+  return events;
+}
+const service = (bed: Bed, host: string) => {
+  const { disabled, disabledReason } = bed.sim.cloud.host(host);
+  return { disabled, disabledReason };
+};
+
+describe('a drain on a simulated cloud', () => {
+  it('disables the host with a reason that names Kronos, sees that it is empty, and enables it when asked', async () => {
+    const bed = await bedOf();
+    const people = writer(bed);
+    await tending(bed);
+    const id = await people.drain('h4');
+    const events = await eventsOf(bed, 3);
+    expect(events).toMatchObject([
+      { type: 'host.claimed', data: { act: 'disable', attempt: 1 } },
+      { type: 'host.disabled', data: { drainId: id, host: 'h4', byKronos: true } },
+      { type: 'host.drained', data: { drainId: id } },
+    ]);
+    expect(service(bed, 'h4')).toEqual({ disabled: true, disabledReason: `Kronos drain ${id} by ada` });
+    await people.undrain('h4');
+    expect((await eventsOf(bed, 5)).slice(3)).toMatchObject([
+      { type: 'host.claimed', data: { act: 'enable', attempt: 1 } },
+      { type: 'host.enabled', data: { byKronos: true } },
+    ]);
+    expect(service(bed, 'h4')).toEqual({ disabled: false, disabledReason: null });
+  });
+
+  it('is not at its end while a server is on the host', async () => {
+    const bed = await bedOf();
+    const people = writer(bed);
+    await tending(bed);
+    await people.drain('h1');
+    await eventsOf(bed, 2);
+    for (const server of ['h1-1', 'h1-2']) bed.sim.act({ act: 'migrateServer', server, host: 'h2' });
+    await until(() => bed.sim.migrations().filter((m) => m.status === 'completed').length === 2);
+    expect(await types(bed)).toEqual(['host.claimed', 'host.disabled']);
+    bed.sim.act({ act: 'migrateServer', server: 'h1-3', host: 'h3' });
+    expect((await eventsOf(bed, 3)).at(-1)?.type).toBe('host.drained');
+    expect(bed.sim.cloud.server('h1-3').host).toBe('h3');
+  });
+
+  it('is done once by several executors', async () => {
+    const bed = await bedOf();
+    const people = writer(bed);
+    for (const name of ['executor-1', 'executor-2', 'executor-3']) await tending(bed, { name });
+    await people.drain('h4');
+    await eventsOf(bed, 3);
+    await people.undrain('h4');
+    expect((await eventsOf(bed, 5)).map(({ type }) => type)).toEqual([
+      'host.claimed',
+      'host.disabled',
+      'host.drained',
+      'host.claimed',
+      'host.enabled',
+    ]);
+  });
+});
+
+describe('a host that an operator', () => {
+  it('disabled before is not enabled at the end', async () => {
+    const bed = await bedOf();
+    bed.sim.act({ act: 'setHost', host: 'h4', disabled: true, disabledReason: 'broken disk' });
+    const people = writer(bed);
+    await tending(bed);
+    await people.drain('h4');
+    expect((await eventsOf(bed, 3))[1]).toMatchObject({ data: { byKronos: false, disabledReason: 'broken disk' } });
+    await people.undrain('h4');
+    expect((await eventsOf(bed, 4)).at(-1)).toMatchObject({
+      type: 'host.leftDisabled',
+      data: { reason: { code: 'not-ours' } },
+    });
+    expect(service(bed, 'h4')).toEqual({ disabled: true, disabledReason: 'broken disk' });
+  });
+
+  it('disabled again meanwhile, for a reason of his own, is not enabled at the end', async () => {
+    const bed = await bedOf();
+    const people = writer(bed);
+    await tending(bed);
+    await people.drain('h4');
+    await eventsOf(bed, 3);
+    bed.sim.act({ act: 'setHost', host: 'h4', disabled: true, disabledReason: 'broken disk' });
+    await people.undrain('h4');
+    expect((await eventsOf(bed, 5)).at(-1)).toMatchObject({
+      type: 'host.leftDisabled',
+      data: { reason: { code: 'changed' } },
+    });
+    expect(service(bed, 'h4')).toEqual({ disabled: true, disabledReason: 'broken disk' });
+  });
+
+  it('enabled meanwhile is not disabled again: the drain is over', async () => {
+    const bed = await bedOf();
+    const people = writer(bed);
+    await tending(bed);
+    await people.drain('h1');
+    await eventsOf(bed, 2);
+    bed.sim.act({ act: 'setHost', host: 'h1', disabled: false });
+    expect((await eventsOf(bed, 3)).at(-1)).toMatchObject({ type: 'host.enabled', data: { byKronos: false } });
+    expect(service(bed, 'h1').disabled).toBe(false);
+  });
+});
+
+describe('nothing is changed', () => {
+  it('in a dry run of the engine or of the executor', async () => {
+    const bed = await bedOf();
+    const people = writer(bed, { dryRun: true });
+    await tending(bed);
+    await people.drain('h4');
+    people.draft.configured({ dryRun: false });
+    await people.append();
+    expect((await eventsOf(bed, 3)).at(-1)?.type).toBe('host.drained');
+    const claim = await firstEvent(bed, 'host.claimed');
+    const configured = await lastSequenceOf(bed, 'planner.configured');
+    expect(claim).toBeGreaterThan(configured);
+  });
+
+  it('while the aggregate is paused', async () => {
+    const bed = await bedOf();
+    const people = writer(bed);
+    people.draft.paused();
+    await tending(bed);
+    await people.drain('h4');
+    people.draft.resumed();
+    await people.append();
+    await eventsOf(bed, 3);
+    expect(await firstEvent(bed, 'host.claimed')).toBeGreaterThan(await lastSequenceOf(bed, 'aggregate.resumed'));
+  });
+});
+
+async function sequences(bed: Bed, type: string): Promise<number[]> {
+  const found: number[] = [];
+  const last = await bed.log.lastSequence(streamNames.log);
+  for await (const { sequence, event } of bed.log.replay({ from: 1 })) {
+    if (event.type === type) found.push(sequence);
+    if (sequence >= last) break;
+  }
+  return found;
+}
+const firstEvent = async (bed: Bed, type: string): Promise<number> => (await sequences(bed, type))[0] ?? 0;
+const lastSequenceOf = async (bed: Bed, type: string): Promise<number> => (await sequences(bed, type)).at(-1) ?? 0;
+
+describe('an executor that died with its claim', () => {
+  it('is followed by another one, which finds what it did', async () => {
+    const bed = await bedOf();
+    const people = writer(bed);
+    const id = await people.drain('h1');
+    people.draft.hostClaimed(id, 'h1');
+    await people.append(120);
+    bed.sim.act({ act: 'setHost', host: 'h1', disabled: true, disabledReason: `Kronos drain ${id} by ada` });
+    await tending(bed);
+    expect((await eventsOf(bed, 3)).slice(1)).toMatchObject([
+      { type: 'host.claimed', data: { attempt: 2 } },
+      { type: 'host.disabled', data: { byKronos: true } },
+    ]);
+  });
+
+  it('and had done nothing is followed by one that does it; not before nothing of the claim can be sent', async () => {
+    const bed = await bedOf();
+    const people = writer(bed);
+    const id = await people.drain('h1');
+    people.draft.hostClaimed(id, 'h1');
+    await people.append();
+    await tending(bed, { name: 'early' });
+    expect(await types(bed)).toEqual(['host.claimed']);
+    await tending(bed, { name: 'late', clock: { ...systemClock, now: () => Date.now() + 61_000 } });
+    expect((await eventsOf(bed, 3)).at(-1)).toMatchObject({ type: 'host.disabled', by: { instance: 'late' } });
+    expect(service(bed, 'h1').disabled).toBe(true);
+  });
+});
+
+describe('Nova', () => {
+  const put = { api: 'compute', method: 'PUT', path: 'os-services' } as const;
+
+  it('refuses: the failure is on the log, and the drain can be taken back', async () => {
+    const bed = await bedOf();
+    bed.sim.act({ act: 'faultApi', fault: { ...put, effect: { kind: 'status', status: 403 } } });
+    const people = writer(bed);
+    await tending(bed);
+    await people.drain('h4');
+    expect((await eventsOf(bed, 2)).at(-1)).toMatchObject({
+      type: 'host.actFailed',
+      data: { status: 403, act: 'disable' },
+    });
+    await people.undrain('h4');
+    const view = await bed.log.view(folding());
+    onTestFinished(() => view.close());
+    await view.refresh();
+    expect(aggregateAt(view.at(), AGGREGATE).state.recentDrains).toMatchObject([{ host: 'h4', outcome: 'withdrawn' }]);
+    expect(service(bed, 'h4').disabled).toBe(false);
+  });
+
+  it('acts and does not answer: nothing is said until the claim is over, then what Nova shows', async () => {
+    const bed = await bedOf();
+    bed.sim.act({
+      act: 'faultApi',
+      fault: { ...put, times: 1, effect: { kind: 'status', status: 504, processed: true } },
+    });
+    const people = writer(bed);
+    await tending(bed, { name: 'early' });
+    await people.drain('h1');
+    await until(() => bed.sim.cloud.host('h1').disabled);
+    expect(await types(bed)).toEqual(['host.claimed']);
+    await tending(bed, { name: 'late', clock: { ...systemClock, now: () => Date.now() + 61_000 } });
+    expect((await eventsOf(bed, 3)).slice(1)).toMatchObject([
+      { type: 'host.claimed', data: { attempt: 2 } },
+      { type: 'host.disabled', data: { byKronos: true } },
+    ]);
+  });
+});
