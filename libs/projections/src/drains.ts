@@ -93,7 +93,9 @@ export function drainsSeen(
         : [],
     );
     const kept = blocked.slice(0, STUCK_KEPT);
-    put(draft, f, { ...drain, progress: { snapshotId, atMs: snapshotMs, state, left, stuck: kept } });
+    const before = drain.progress;
+    const cycles = before !== null && before.state === state && before.left === left ? before.cycles + 1 : 1;
+    put(draft, f, { ...drain, progress: { snapshotId, atMs: snapshotMs, state, cycles, left, stuck: kept } });
   }
 }
 

@@ -85,6 +85,9 @@ describe('a drain', () => {
     const stuck = [{ serverId: 'v', serverName: 'db', host: 'h1', phase: 'evacuate' as const, reason }];
     log.pass(60).decided('none', [], { evacuations, stuck });
     expect(drainOf(log)?.progress).toMatchObject({ state: 'stuck', left: 2, stuck: [{ serverName: 'db', reason }] });
+    expect(drainOf(log)?.progress?.cycles).toBe(1);
+    log.pass(60).decided('none', [], { evacuations, stuck });
+    expect(drainOf(log)?.progress?.cycles).toBe(2);
     // A cycle that a gate ended says nothing.
     log.pass(60).decided('none', [], { outcome: 'gated' });
     expect(drainOf(log)?.progress?.state).toBe('stuck');

@@ -313,6 +313,8 @@ export type DrainFacts = {
     readonly snapshotId: string;
     readonly atMs: number;
     readonly state: 'done' | 'stuck' | 'running';
+    /** Decisions in a row that saw this state and as many VMs. */
+    readonly cycles: number;
     /** VMs on the host. */
     readonly left: number;
     readonly stuck: readonly { readonly serverId: string; readonly serverName: string; readonly reason: Reason }[];

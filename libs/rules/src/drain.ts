@@ -45,6 +45,13 @@ export function nextDrainAct({ undrainAsked, disabledBy, claim, failure }: Drain
   return nowMs < untilMs ? { do: 'wait', untilMs } : { do: 'claim', act, attempt: failure.attempt + 1 };
 }
 
+/** Decisions in a row after which a drain that none of its VMs can leave counts as stuck: balancing may make room meanwhile. */
+export const STUCK_CYCLES = 3;
+
+/** Whether a person has to do something so that a drain goes on. */
+export const drainStuck = ({ state, cycles }: { readonly state: string; readonly cycles: number }): boolean =>
+  state === 'stuck' && cycles >= STUCK_CYCLES;
+
 /** What Nova shows of a nova-compute service. */
 export type ServiceSeen = {
   readonly status: 'enabled' | 'disabled' | 'unknown';

@@ -1,4 +1,5 @@
 import type { DrainFacts } from '@kronos/projections';
+import { drainStuck } from '@kronos/rules';
 import { count } from './times.ts';
 
 /** How far the drain of a host is. */
@@ -42,7 +43,9 @@ function stateOf({
   if (progress === null) return { state: 'leaving', text: 'disabled; its VMs leave' };
   const left = count(progress.left, 'VM');
   if (progress.state !== 'stuck') return { state: 'leaving', text: `disabled; ${left} on it` };
+  const stuck = drainStuck(progress);
   const named = progress.stuck.map(({ serverName, reason }) => `${serverName} (${reason.text.replace(/\.$/, '')})`);
   const who = named.length === 0 ? '' : `: ${named.join('; ')}`;
+  if (!stuck) return { state: 'leaving', text: `disabled; ${left} on it, which cannot leave now${who}` };
   return { state: 'stuck', text: `stuck with ${left} that cannot leave${who}` };
 }

@@ -26,14 +26,15 @@ function drained(log: ReturnType<typeof testLog>, name: string, empty = true): s
   if (empty) log.hostDrained(id, name);
   return id;
 }
-function stuck(log: ReturnType<typeof testLog>, name: string): string {
+function stuck(log: ReturnType<typeof testLog>, name: string, cycles = 3): string {
   log.configured();
   const id = drained(log, name, false);
   const reason = { code: 'vm-locked', text: 'The VM is locked.' };
-  log.pass(60).decided('none', [], {
-    evacuations: [{ host: name, state: 'stuck', left: 1 }],
-    stuck: [{ serverId: 'v', serverName: 'db', host: name, phase: 'evacuate', reason }],
-  });
+  const seen = {
+    evacuations: [{ host: name, state: 'stuck' as const, left: 1 }],
+    stuck: [{ serverId: 'v', serverName: 'db', host: name, phase: 'evacuate' as const, reason }],
+  };
+  for (let cycle = 0; cycle < cycles; cycle++) log.pass(60).decided('none', [], seen);
   return id;
 }
 
@@ -92,6 +93,12 @@ describe('rolling maintenance', () => {
     log.hostLeftDisabled(drainId, 'h1');
     const asked = host('h1', { drainId, hooked: true, undrainAsked: true });
     expect(next(log, [asked, host('h2')], rolling)).toEqual(['drain', 'h2']);
+  });
+
+  it('goes on while balancing may still make room for the VMs that are left', () => {
+    const log = testLog();
+    const drainId = stuck(log, 'h1', 2);
+    expect(next(log, [host('h1', { drainId }), host('h2')], rolling)).toEqual({ do: 'wait' });
   });
 
   it('stops at a drain that is stuck, or that somebody ended before the hook', () => {

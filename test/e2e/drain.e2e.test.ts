@@ -1,0 +1,91 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { runKronos } from './command.ts';
+import { openWorld, type World } from './world.ts';
+
+describe('rolling maintenance', () => {
+  let world: World | null = null;
+  let directory: string | null = null;
+  afterEach(async () => {
+    await world?.close();
+    if (directory !== null) await rm(directory, { recursive: true });
+    world = directory = null;
+  });
+
+  const act = async (of: World, what: object): Promise<void> => {
+    const answer = await fetch(`${of.stage.cloudUrl}/acts`, { method: 'POST', body: JSON.stringify([what]) });
+    expect(answer.status).toBe(200);
+  };
+
+  it('empties a host, runs the hook, and enables only what Kronos disabled', async () => {
+    // The rules alone: no balancing competes for the moves.
+    const env = { OS_ENGINE__BALANCE: 'false', OS_ENGINE__EVACUATION_IGNORES_COOLDOWN: 'true' };
+    world = await openWorld({ env });
+    directory = await mkdtemp(join(tmpdir(), 'kronos-drain-'));
+    const config = { KRONOS_CONFIG: world.stage.configFile };
+    await world.until('a decision', (events) => events.some(({ type }) => type === 'cycle.decided'));
+
+    const shown = await runKronos(['drain', 'compute-11'], config);
+    expect(shown.text).toMatch(/compute-11 \(general\).*VMs\n/);
+    expect(shown.text).toContain('Add --yes to drain');
+    expect(world.events.some(({ type }) => type === 'host.drainAsked')).toBe(false);
+
+    // compute-12 was disabled before, for a firmware upgrade.
+    const seen = join(directory, 'seen');
+    const hook = `echo $KRONOS_AGGREGATE/$KRONOS_HOST >> ${seen}`;
+    const run = runKronos(
+      ['drain', 'compute-11', 'compute-12', '--one-by-one', '--hook', hook, '--yes', '-r', 'change 4711'],
+      config,
+    );
+    const { status, text } = await run;
+    expect(status, text).toBe(0);
+    expect(await readFile(seen, 'utf8')).toBe('general/compute-11\ngeneral/compute-12\n');
+
+    const of = (host: string) =>
+      world?.events.flatMap((e) =>
+        e.type.startsWith('host.') && 'host' in e.data && e.data.host === host ? [e] : [],
+      ) ?? [];
+    await world.until('the end of the second drain', (events) =>
+      events.some(({ type }) => type === 'host.leftDisabled'),
+    );
+    expect(of('compute-11').map(({ type }) => type)).toEqual([
+      'host.drainAsked',
+      'host.claimed',
+      'host.disabled',
+      'host.drained',
+      'host.undrainAsked',
+      'host.claimed',
+      'host.enabled',
+    ]);
+    expect(of('compute-11')).toContainEqual(
+      expect.objectContaining({ type: 'host.disabled', data: expect.objectContaining({ byKronos: true }) }),
+    );
+    expect(of('compute-12').at(-1)).toMatchObject({
+      type: 'host.leftDisabled',
+      data: { disabledReason: 'firmware upgrade' },
+    });
+    // Every move was an evacuation, and each VM of both hosts has left.
+    const moves = world.events.flatMap((e) => (e.type === 'cycle.decided' ? (e.data.plan?.steps ?? []) : []));
+    expect(new Set(moves.map(({ phase, from }) => `${phase} ${from}`))).toEqual(
+      new Set(['evacuate compute-11', 'evacuate compute-12']),
+    );
+
+    // A hook that fails: the host is left as it is, and the command says how to go on.
+    const failed = await runKronos(
+      ['drain', 'compute-11', 'compute-10', '--one-by-one', '--hook', 'exit 3', '--yes'],
+      config,
+    );
+    expect(failed.status, failed.text).toBe(1);
+    expect(failed.text).toContain('the hook failed on compute-11: it ended with status 3');
+    expect(failed.text).toContain("To continue: kronos drain compute-11 compute-10 --one-by-one --hook 'exit 3'");
+    const { text: status2 } = await runKronos(['status'], config);
+    expect(status2).toMatch(/drain +compute-11: drained/);
+
+    // Somebody enables it by hand: the drain is over, and Kronos does not disable it again.
+    await act(world, { act: 'setHost', host: 'compute-11', disabled: false });
+    await world.until('the end of the drain', () => of('compute-11').at(-1)?.type === 'host.enabled');
+    expect(of('compute-11').at(-1)?.data).toMatchObject({ byKronos: false });
+  });
+});
