@@ -21,7 +21,11 @@ describe('rolling maintenance', () => {
 
   it('empties a host, runs the hook, and enables only what Kronos disabled', async () => {
     // The rules alone: no balancing competes for the moves.
-    const env = { OS_ENGINE__BALANCE: 'false', OS_ENGINE__EVACUATION_IGNORES_COOLDOWN: 'true' };
+    const env = {
+      OS_ENGINE__BALANCE: 'false',
+      OS_ENGINE__EVACUATION_IGNORES_COOLDOWN: 'true',
+      OS_ENGINE__EVALUATION_INTERVAL: '6',
+    };
     world = await openWorld({ env });
     directory = await mkdtemp(join(tmpdir(), 'kronos-drain-'));
     const config = { KRONOS_CONFIG: world.stage.configFile };
@@ -87,5 +91,5 @@ describe('rolling maintenance', () => {
     await act(world, { act: 'setHost', host: 'compute-11', disabled: false });
     await world.until('the end of the drain', () => of('compute-11').at(-1)?.type === 'host.enabled');
     expect(of('compute-11').at(-1)?.data).toMatchObject({ byKronos: false });
-  });
+  }, 900_000);
 });

@@ -52,6 +52,14 @@ export interface Drains {
 }
 
 const POLL_MS = 10_000;
+/** What may bring a drain forward: it is looked at without waiting for the next poll. */
+const WAKES: ReadonlySet<string> = new Set([
+  'host.drainAsked',
+  'host.undrainAsked',
+  'aggregate.resumed',
+  'planner.configured',
+  'migration.completed',
+]);
 
 /** A claim of this executor that is on the log. */
 interface Claim {
@@ -329,7 +337,7 @@ export function tendDrains(deps: DrainsDeps): Drains {
 
   return {
     changed: ({ event }) => {
-      if (event.type === 'host.drainAsked' || event.type === 'host.undrainAsked') wake();
+      if (WAKES.has(event.type)) wake();
     },
     wake,
     stop() {

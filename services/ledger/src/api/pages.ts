@@ -7,6 +7,7 @@ import {
   approvalOf,
   brokenHosts,
   coolingDown,
+  type DrainFacts,
   type FinishedPlan,
   hostBroken,
   inFlight,
@@ -19,6 +20,7 @@ import {
   type TaskFacts,
   waitingPlan,
 } from '@kronos/projections';
+import { drainStatus } from '@kronos/status';
 
 /** The state as people read it: JSON, times ISO-8601 UTC, deadlines by the options on the log. Pure. */
 
@@ -44,6 +46,11 @@ const asked = (fact: Asked | null) =>
   fact === null
     ? null
     : { at: iso(fact.atMs), by: fact.by, comment: fact.comment, commandId: fact.commandId, sequence: fact.sequence };
+
+const drainPage = (drain: DrainFacts) => {
+  const { host, state, text, by, sinceMs, comment } = drainStatus(drain);
+  return { host, state, text, by, since: iso(sinceMs), comment };
+};
 
 /** One line of the list of aggregates. */
 export function aggregateSummary(state: AggregateState, nowMs: number) {
@@ -73,6 +80,7 @@ export function aggregateSummary(state: AggregateState, nowMs: number) {
     slots: slots(state).total,
     quarantined: quarantineTable(state, nowMs, options).length,
     brokenHosts: brokenHosts(state, nowMs, options).map(({ host, untilMs }) => ({ host, until: iso(untilMs) })),
+    drains: [...state.drains.values()].map(drainPage),
     lastDecision:
       decided === null
         ? null
@@ -272,10 +280,12 @@ export function vmPage(state: AggregateState, serverId: string, nowMs: number) {
 export function hostPage(state: AggregateState, host: string, nowMs: number) {
   const failures = state.hostFailures.get(host) ?? [];
   const moves = inFlight(state).filter((task) => task.step.from === host || task.destination === host);
-  if (failures.length === 0 && moves.length === 0) return null;
+  const drain = state.drains.get(host);
+  if (failures.length === 0 && moves.length === 0 && drain === undefined) return null;
   const used = slots(state);
   return {
     aggregate: state.aggregate,
+    drain: drain === undefined ? null : drainPage(drain),
     brokenUntil: isoOrNull(hostBroken(state, host, nowMs, optionsOf(state))),
     failures: failures.map(iso),
     slots: { leaving: used.bySource.get(host) ?? 0, arriving: used.byDestination.get(host) ?? 0 },

@@ -96,6 +96,10 @@ function showSummary(page, nowMs) {
       'Hosts out as destinations',
       page.brokenHosts.length === 0 ? 'none' : page.brokenHosts.map((b) => b.host).join(', '),
     ],
+    [
+      'Hosts being drained',
+      page.drains.length === 0 ? 'none' : page.drains.map((d) => `${d.host}: ${d.text}`).join('; '),
+    ],
     ['Mode', page.planner === null ? 'unknown' : page.planner.dryRun ? 'dry run' : `approval ${page.planner.approval}`],
     ['Planner', page.planner === null ? 'unknown' : page.planner.version],
   ];
