@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { message, reasonSchema } from './envelope.ts';
 
 /** An act on the nova-compute service of a host. */
-export const hostActSchema = z.enum(['disable', 'enable']);
+const hostActSchema = z.enum(['disable', 'enable']);
 export type HostAct = z.infer<typeof hostActSchema>;
 
 /** The most characters that Nova takes as the reason of a disabled service. */
-export const MAX_DISABLED_REASON = 255;
+const MAX_DISABLED_REASON = 255;
 
 /** A drain of one host: `drainId` is the id of the command that asked for it. */
 const drainOf = { drainId: z.string(), host: z.string() };
@@ -16,11 +16,10 @@ const actOf = { ...drainOf, act: hostActSchema, attempt: z.int().min(1) };
  * An executor alone may change the service of the host from here on. The request follows within 10 s or is not sent; a
  * successor waits until it can no longer be sent and then reads what became of it.
  */
-export const hostClaimedSchema = message('host.claimed', 1, z.object(actOf));
-export type HostClaimed = z.infer<typeof hostClaimedSchema>;
+const hostClaimedSchema = message('host.claimed', 1, z.object(actOf));
 
 /** The host takes no more servers: by Kronos, or because somebody had disabled it before. */
-export const hostDisabledSchema = message(
+const hostDisabledSchema = message(
   'host.disabled',
   1,
   z.object({
@@ -31,14 +30,12 @@ export const hostDisabledSchema = message(
     disabledReason: z.string().nullable(),
   }),
 );
-export type HostDisabled = z.infer<typeof hostDisabledSchema>;
 
 /** Nova has no server on the host any more: the drain has reached its end. The host stays disabled. */
-export const hostDrainedSchema = message('host.drained', 1, z.object(drainOf));
-export type HostDrained = z.infer<typeof hostDrainedSchema>;
+const hostDrainedSchema = message('host.drained', 1, z.object(drainOf));
 
 /** The host is enabled, and its drain is over. */
-export const hostEnabledSchema = message(
+const hostEnabledSchema = message(
   'host.enabled',
   1,
   z.object({
@@ -47,10 +44,9 @@ export const hostEnabledSchema = message(
     byKronos: z.boolean(),
   }),
 );
-export type HostEnabled = z.infer<typeof hostEnabledSchema>;
 
 /** The drain is over, and the host stays as it is: it is not Kronos that disabled it, or somebody changed it since. */
-export const hostLeftDisabledSchema = message(
+const hostLeftDisabledSchema = message(
   'host.leftDisabled',
   1,
   z.object({
@@ -60,10 +56,9 @@ export const hostLeftDisabledSchema = message(
     disabledReason: z.string().nullable(),
   }),
 );
-export type HostLeftDisabled = z.infer<typeof hostLeftDisabledSchema>;
 
 /** Nova refused to change the service, or it could not be judged. The claim is over; another attempt follows later. */
-export const hostActFailedSchema = message(
+const hostActFailedSchema = message(
   'host.actFailed',
   1,
   z.object({
@@ -74,7 +69,6 @@ export const hostActFailedSchema = message(
     text: z.string(),
   }),
 );
-export type HostActFailed = z.infer<typeof hostActFailedSchema>;
 
 export const hostSchemas = [
   hostClaimedSchema,

@@ -46,7 +46,7 @@ export function nextDrainAct({ undrainAsked, disabledBy, claim, failure }: Drain
 }
 
 /** Decisions in a row after which a drain that none of its VMs can leave counts as stuck: balancing may make room meanwhile. */
-export const STUCK_CYCLES = 3;
+const STUCK_CYCLES = 3;
 
 /** Whether a person has to do something so that a drain goes on. */
 export const drainStuck = ({ state, cycles }: { readonly state: string; readonly cycles: number }): boolean =>

@@ -10,14 +10,7 @@ import {
   subject,
 } from '@kronos/contracts';
 import { AppendConflict, AppendWithdrawn, type EventLog, type LogPosition } from '@kronos/eventlog';
-import {
-  type ComputeService,
-  HttpError,
-  isFinalLiveMigrationStatus,
-  NotSent,
-  type Nova,
-  Unauthorized,
-} from '@kronos/openstack';
+import { type ComputeService, HttpError, NotSent, type Nova, Unauthorized } from '@kronos/openstack';
 import { type AggregateState, type DrainFacts, drainRuleFacts, inFlight } from '@kronos/projections';
 import { HOST_ACT_WINDOW_MS, judgeService, nextDrainAct, type ServiceVerdict } from '@kronos/rules';
 import type { Logger } from '@kronos/telemetry';
@@ -300,9 +293,7 @@ export function tendDrains(deps: DrainsDeps): Drains {
       return;
     // In this order: a server that arrives meanwhile shows in the second answer or in the third.
     const arriving = await nova.listUnfinishedMigrations({ signal });
-    const busy = arriving.some(
-      (m) => (m.destCompute === host || m.sourceCompute === host) && !isFinalLiveMigrationStatus(m.status),
-    );
+    const busy = arriving.some((m) => m.destCompute === host || m.sourceCompute === host);
     if (busy || (await nova.listServers({ host }, { signal })).length > 0) return;
     logger.info({ aggregate, host }, 'a host is drained');
     await write(at, aggregate, { type: 'host.drained', id: messageId.hostDrained(drainId), data: { drainId, host } });

@@ -90,7 +90,7 @@ export function nextRunAct(
 }
 
 /** How a drain ended. */
-export function endText(finished: FinishedDrain | null): string {
+function endText(finished: FinishedDrain | null): string {
   if (finished === null) return 'it is over, and too long ago to know how it ended';
   const { outcome, text } = finished;
   switch (outcome) {
