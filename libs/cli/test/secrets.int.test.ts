@@ -81,4 +81,19 @@ describe('config check shows no secret that a proxy sends back', () => {
       if (json !== '') expect(JSON.parse(out)).toMatchObject({ ok: false });
     },
   );
+
+  it('in an error', async () => {
+    const file = join(directory, 'error.conf');
+    await writeFile(
+      file,
+      `[engine]\naggregates = gpu\n[nats]\nservers = ${nats.url}\nuser = operator\npassword = ${PASSWORDS.nats}\n`,
+    );
+    const world = { env: { KRONOS_CONFIG: file }, nowMs: 0 };
+    expect(await kronos(['provision'], world)).toMatchObject({ status: 0 });
+    // An error that names what was given: it goes to stderr.
+    const { status, out, err } = await kronos(['hosts', '-a', PASSWORDS.nats], world);
+    expect(status).not.toBe(0);
+    expect(err).toContain('[secret]');
+    expect(out + err).not.toContain(PASSWORDS.nats);
+  });
 });
