@@ -4,7 +4,7 @@ import type { Terminal } from './terminal.ts';
 
 export type Format = 'table' | 'wide' | 'json' | 'yaml';
 
-const formatOf = ({ output, json }: OutputOption): Format => (json === true ? 'json' : (output ?? 'table'));
+export const formatOf = ({ output, json }: OutputOption): Format => (json === true ? 'json' : (output ?? 'table'));
 
 /** Whether the answer is for a program: then nothing else may be printed. */
 export const isStructured = (options: OutputOption): boolean => ['json', 'yaml'].includes(formatOf(options));

@@ -113,6 +113,14 @@ describe('seeing', () => {
     const of = JSON.parse((await world.kronos(`vms -a gpu --host ${first?.host} -o json`)).out) as typeof all;
     expect(of).toEqual(all.filter(({ host }) => host === first?.host));
     expect(of.length).toBeLessThan(all.length);
+    const one = JSON.parse((await world.kronos(`vms -a gpu --vm ${first?.name} -o json`)).out) as typeof all;
+    expect(one).toEqual(all.filter(({ name }) => name === first?.name));
+    type Host = { host: string };
+    const onHost = JSON.parse((await world.kronos(`hosts --vm ${first?.name} -o json`)).out) as Host[];
+    expect(onHost.map(({ host }) => host)).toEqual([first?.host]);
+    const named = JSON.parse((await world.kronos(`hosts --host ${first?.host} -o json`)).out) as Host[];
+    expect(named).toEqual(onHost);
+    expect(JSON.parse((await world.kronos('hosts --vm nobody -o json')).out)).toEqual([]);
     const tasks = JSON.parse((await world.kronos('tasks --ended -o json')).out) as { serverName: string }[];
     const name = tasks[0]?.serverName ?? '';
     const its = JSON.parse((await world.kronos(`tasks --ended --vm ${name} -o json`)).out) as typeof tasks;
@@ -142,8 +150,8 @@ describe('seeing', () => {
   it('tap', () => golden('tap plans results controls --since all --end', 'tap'));
   it('tap, filtered', () => golden('tap --since all --end --type failed', 'tap-failed'));
   it('tap of one VM', () => golden(`tap --since all --end --vm ${anyPlan().steps[0]?.serverName}`, 'tap-vm'));
-  it('tap raw is JSON, message by message', async () => {
-    const { out } = await world.kronos('tap results --since all --end --raw');
+  it('tap -o json is one message a line', async () => {
+    const { out } = await world.kronos('tap results --since all --end -o json');
     const lines = out
       .trimEnd()
       .split('\n')
@@ -292,7 +300,9 @@ describe('acting', () => {
     expect(JSON.parse((await world.kronos('quarantine list -a gpu --json')).out)).toContainEqual(
       expect.objectContaining({ serverId: server?.id, cause: 'operator', until: expect.stringMatching(/Z$/) }),
     );
-    await golden(`quarantine release ${server?.name}`, 'quarantine-release');
+    const added = JSON.parse((await world.kronos(`quarantine add ${server?.name} --for 2h --json`)).out);
+    expect(added).toMatchObject({ serverId: server?.id, serverName: server?.name });
+    await golden(`quarantine release ${server?.id}`, 'quarantine-release');
     await golden(`quarantine release ${server?.name}`, 'quarantine-release-again');
     await golden('quarantine add nobody');
   });

@@ -14,8 +14,16 @@ import { type Cell, figure, type Style, type Terminal, table } from '../terminal
 import { when } from '../times.ts';
 
 export type ListOptions = ConfigOption & OutputOption & AggregateOption;
-export type VmsOptions = ListOptions & { readonly host?: readonly string[] };
-export type TasksOptions = VmsOptions & { readonly vm?: string; readonly ended?: boolean };
+/** Every list takes the same filters. */
+export type VmsOptions = ListOptions & { readonly host?: readonly string[]; readonly vm?: string };
+export type TasksOptions = VmsOptions & { readonly ended?: boolean };
+
+/** Whether `--vm` names a server, or is not given. */
+const isVm = ({ vm }: VmsOptions, { id, name }: { readonly id: string; readonly name: string }): boolean =>
+  vm === undefined || vm === name || vm.toLowerCase() === id;
+
+const isHost = ({ host }: VmsOptions, ...names: readonly string[]): boolean =>
+  host === undefined || names.some((name) => host.includes(name));
 
 /** kronos aggregates. */
 export async function listAggregates(shell: Shell, options: ListOptions): Promise<void> {
@@ -67,9 +75,15 @@ type HostRow = {
 };
 
 /** kronos hosts. */
-export async function listHosts(shell: Shell, options: ListOptions): Promise<void> {
+export async function listHosts(shell: Shell, options: VmsOptions): Promise<void> {
   await withSession(shell, options, async ({ log, scope }) => {
-    const rows = (await newestSnapshots(log, filterAggregates(scope, options.aggregate))).flatMap(hostRows);
+    const snapshots = await newestSnapshots(log, filterAggregates(scope, options.aggregate));
+    const rows = snapshots.flatMap((snapshot) => {
+      const of = new Set(snapshot.servers.filter((server) => isVm(options, server)).map(({ host }) => host));
+      return hostRows(snapshot).filter(
+        ({ host }) => isHost(options, host) && (options.vm === undefined || of.has(host)),
+      );
+    });
     await answer(shell, options, rows, (terminal) => hostsTable(terminal, rows, shell.now()));
   });
 }
@@ -151,7 +165,7 @@ export async function listVms(shell: Shell, options: VmsOptions): Promise<void> 
     const state = await currentState(shell, log);
     const rows = snapshots
       .flatMap(({ aggregate, servers }) => vmRows(state, aggregate, servers, shell.now()))
-      .filter(({ host }) => options.host === undefined || options.host.includes(host))
+      .filter((row) => isHost(options, row.host) && isVm(options, row))
       .sort((a, b) => (a.name < b.name ? -1 : 1));
     await answer(shell, options, rows, (terminal) => vmsTable(terminal, rows));
   });
@@ -215,14 +229,13 @@ const taskStyles: Readonly<Partial<Record<TaskFacts['status'], Style>>> = {
 export async function listTasks(shell: Shell, options: TasksOptions): Promise<void> {
   await withSession(shell, options, async ({ log, scope }) => {
     const state = await currentState(shell, log);
-    const { host, vm, ended } = options;
     const rows = filterAggregates(scope, options.aggregate)
       .flatMap((aggregate) =>
         [...aggregateState(state, aggregate).tasks.values()].map((task) => taskRow(aggregate, task)),
       )
-      .filter((row) => ended === true || row.endedAtMs === null)
-      .filter((row) => host === undefined || host.includes(row.from) || host.includes(row.to))
-      .filter((row) => vm === undefined || row.serverId === vm || row.serverName === vm);
+      .filter((row) => options.ended === true || row.endedAtMs === null)
+      .filter((row) => isHost(options, row.from, row.to))
+      .filter((row) => isVm(options, { id: row.serverId, name: row.serverName ?? row.serverId }));
     await answer(shell, options, rows, (terminal) => tasksTable(terminal, rows, shell.now()));
   });
 }

@@ -42,11 +42,11 @@ export async function quarantineList(shell: Shell, options: QuarantineListOption
 export async function quarantineAdd(shell: Shell, vm: string, options: QuarantineAddOptions): Promise<void> {
   const seconds = options.for === undefined ? -1 : parseDuration('--for', options.for);
   await withSession(shell, options, async (session) => {
-    const { aggregate, serverId } = await locate(session, vm, options.aggregate);
+    const { aggregate, serverId, serverName } = await locate(session, vm, options.aggregate);
     const told = await give(shell, session, options, (_, asking) =>
       control('instance.quarantined', aggregate, { serverId, seconds }, asking),
     );
-    await tell(shell, options, [told]);
+    await tell(shell, options, [withName(told, serverId, serverName)]);
   });
 }
 
@@ -55,28 +55,47 @@ export async function quarantineRelease(shell: Shell, vms: readonly string[], op
   await withSession(shell, options, async (session) => {
     const told: Told[] = [];
     for (const vm of vms) {
-      const serverId = UUID.test(vm) ? vm.toLowerCase() : (await locate(session, vm, undefined)).serverId;
+      const { serverId, serverName } = await locateToRelease(session, vm);
       // A release reaches the quarantine wherever it was set: nobody has to know the aggregate.
-      told.push(
-        await give(shell, session, options, (_, asking) =>
-          control('instance.unquarantined', ALL, { serverId }, asking),
-        ),
+      const one = await give(shell, session, options, (_, asking) =>
+        control('instance.unquarantined', ALL, { serverId }, asking),
       );
+      told.push(withName(one, serverId, serverName));
     }
     await tell(shell, options, told);
   });
 }
 
-/** The uuid of a server and the aggregate that it is in. @throws UsageError */
+type Located = { readonly serverId: string; readonly serverName: string | null };
+
+/** An answer that names the server beside its uuid. */
+const withName = (told: Told, serverId: string, serverName: string | null): Told & Located => ({
+  ...told,
+  text: serverName === null ? told.text : told.text.replace(serverId, `${serverName} (${serverId})`),
+  serverId,
+  serverName,
+});
+
+/** A uuid is released also where no snapshot has the server any more. @throws UsageError */
+async function locateToRelease(session: Session, vm: string): Promise<Located> {
+  if (!UUID.test(vm)) return await locate(session, vm, undefined);
+  const serverId = vm.toLowerCase();
+  return { serverId, serverName: (await serverNames(session.log, session.scope)).get(serverId) ?? null };
+}
+
+/** The uuid and the name of a server, and the aggregate that it is in. @throws UsageError */
 async function locate(
   { log, scope }: Session,
   vm: string,
   named: readonly string[] | undefined,
-): Promise<{ readonly aggregate: string; readonly serverId: string }> {
+): Promise<Located & { readonly aggregate: string }> {
   const among = filterAggregates(scope, named);
   const [only] = among;
   const uuid = UUID.test(vm);
-  if (uuid && only !== undefined && among.length === 1) return { aggregate: only, serverId: vm.toLowerCase() };
+  if (uuid && only !== undefined && among.length === 1) {
+    const serverId = vm.toLowerCase();
+    return { aggregate: only, serverId, serverName: (await serverNames(log, among)).get(serverId) ?? null };
+  }
   const found = await findServers(log, among, uuid ? vm.toLowerCase() : vm);
   const [server, ...others] = found;
   if (server === undefined)
@@ -89,7 +108,7 @@ async function locate(
       `${found.length} servers are called ${JSON.stringify(vm)}`,
       `Give the uuid: ${found.map(({ id, aggregate, host }) => `${id} (${aggregate}, on ${host})`).join('; ')}`,
     );
-  return { aggregate: server.aggregate, serverId: server.id };
+  return { aggregate: server.aggregate, serverId: server.id, serverName: server.name };
 }
 
 type Row = Quarantine & { readonly aggregate: string; readonly serverName: string | null };

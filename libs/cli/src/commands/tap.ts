@@ -12,21 +12,22 @@ import {
 import type { Delivered } from '@kronos/eventlog';
 import { UsageError } from '../errors.ts';
 import { DEFAULT_FAMILIES } from '../families.ts';
-import type { AggregateOption, ConfigOption } from '../grammar/shared.ts';
+import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { serverNames, serverText } from '../names.ts';
 import { withSession } from '../open.ts';
+import { formatOf, isStructured, textShell } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { cut, paint, type Style } from '../terminal.ts';
 import { parseTime } from '../times.ts';
 
 export type TapOptions = ConfigOption &
+  OutputOption &
   AggregateOption & {
     readonly type?: string[];
     readonly vm?: string;
     readonly since?: string;
     readonly end?: boolean;
-    readonly raw?: boolean;
   };
 
 /** kronos tap. */
@@ -52,10 +53,17 @@ export async function tap(shell: Shell, wanted: readonly string[], options: TapO
       for (const name of of) read.add(name);
       for (const [id, name] of await serverNames(log, of)) names.set(id, name);
     };
+    const yaml = formatOf(options) === 'yaml' ? (await import('yaml')).stringify : null;
+    const on = textShell(shell, options);
+    const write = (delivered: Delivered<Message>): void => {
+      if (yaml !== null) shell.terminal.out(`---\n${yaml(whole(delivered))}`);
+      else if (isStructured(options)) shell.terminal.out(`${JSON.stringify(whole(delivered))}\n`);
+      else on.terminal.out(`${render(on, names, delivered)}\n`);
+    };
     for await (const delivered of inOrder(messages, stop)) {
       learnNames(names, delivered);
       await learn(delivered);
-      if (matches(options, names, delivered)) shell.terminal.out(`${render(shell, options, names, delivered)}\n`);
+      if (matches(options, names, delivered)) write(delivered);
     }
   });
 }
@@ -138,19 +146,14 @@ function endStyle(message: Message): Style | null {
   return ({ plain: null, warned: 'yellow', damaged: 'red' } as const)[moveEnd(message)];
 }
 
-function render(
-  { terminal, now }: Shell,
-  options: TapOptions,
-  names: ReadonlyMap<string, string>,
-  delivered: Delivered<Message>,
-): string {
-  const { message, problem, subject, sequence, storedAt, firstStoredAt } = delivered;
-  if (options.raw === true)
-    return JSON.stringify(
-      problem === undefined
-        ? { subject, sequence, storedAt: new Date(storedAt).toISOString(), ...message }
-        : { subject, sequence, storedAt: new Date(storedAt).toISOString(), problem, body: message },
-    );
+/** A message for a program. */
+function whole({ message, problem, subject, sequence, storedAt }: Delivered<Message>): object {
+  const at = { subject, sequence, storedAt: new Date(storedAt).toISOString() };
+  return problem === undefined ? { ...at, ...message } : { ...at, problem, body: message };
+}
+
+function render({ terminal, now }: Shell, names: ReadonlyMap<string, string>, delivered: Delivered<Message>): string {
+  const { message, problem, subject, firstStoredAt } = delivered;
   const place = parseSubject(subject)?.name ?? subject;
   const stamp = stampOf(problem === undefined ? eventTimeMs(message.time, firstStoredAt) : firstStoredAt, now());
   if (problem !== undefined) return `${stamp}  ${place}  ${paint(terminal, 'red', `cannot be read: ${problem}`)}`;
@@ -169,9 +172,9 @@ function render(
   return `${head}${style === null ? shown : paint(terminal, style, shown)}${steps.join('')}`;
 }
 
-/** The time of day, to the second, and the day where it is another one. */
+/** The time of day in UTC, to the second, and the day where it is another one. */
 function stampOf(ms: number, nowMs: number): string {
   const iso = new Date(ms).toISOString();
   const today = iso.slice(0, 10) === new Date(nowMs).toISOString().slice(0, 10);
-  return today ? iso.slice(11, 19) : `${iso.slice(0, 10)} ${iso.slice(11, 19)}`;
+  return today ? `${iso.slice(11, 19)}Z` : `${iso.slice(0, 10)} ${iso.slice(11, 19)}Z`;
 }

@@ -38,14 +38,13 @@ export function seeCommands(program: Command, shell: Shell): void {
 
   planCommands(program, shell);
 
-  withAggregate(withConfig(program.command('tap')))
+  withOutput(withAggregate(withConfig(program.command('tap'))))
     .description('Follow observations, decisions, results and commands as they happen')
     .argument('[families...]', `Subjects: ${families.join(', ')} (default: ${DEFAULT_FAMILIES.join(', ')})`)
     .option('-t, --type <types...>', 'Only messages of these types; part of a name is enough')
     .option('--vm <text>', 'Only messages about this VM: uuid, name, or part of them')
     .option('-s, --since <time>', 'Begin in the past: 10m, 2h, 12:30, 2026-03-01T12:30Z, or all')
     .option('--end', 'End after the last stored message')
-    .option('--raw', 'Print whole messages as JSON, one per line')
     .addHelpText(
       'after',
       examples(
@@ -53,7 +52,7 @@ export function seeCommands(program: Command, shell: Shell): void {
         ['kronos tap --since 1h --end', 'what happened in the last hour'],
         ['kronos tap results --type failed --since 1d --end', 'failed migrations of a day'],
         ['kronos tap --vm db-7 --since all --end', 'everything that ever happened to a VM'],
-        ['kronos tap plans --raw | jq .data.reason.text', 'for scripts'],
+        ['kronos tap plans -o json | jq .data.reason.text', 'for scripts: one message a line'],
       ),
     )
     .action(async (wanted: string[], options: TapOptions) =>
@@ -70,11 +69,14 @@ function listCommands(program: Command, shell: Shell): void {
     .action(async (options: ListOptions) => (await import('../commands/lists.ts')).listAggregates(shell, options));
 
   list('hosts', 'List hosts with their value for each policy')
+    .option('--host <name>', 'Only this host; repeatable', repeated)
+    .option('--vm <vm>', 'Only the host of this VM: uuid or name')
     .addHelpText('after', examples(['kronos hosts -a gpu', 'one aggregate'], ['kronos hosts -o wide', 'with zones']))
-    .action(async (options: ListOptions) => (await import('../commands/lists.ts')).listHosts(shell, options));
+    .action(async (options: VmsOptions) => (await import('../commands/lists.ts')).listHosts(shell, options));
 
   list('vms', 'List VMs, where they are and what holds them there')
     .option('--host <name>', 'Only VMs of this host; repeatable', repeated)
+    .option('--vm <vm>', 'Only this VM: uuid or name')
     .addHelpText('after', examples(['kronos vms --host compute-07', 'the VMs of a host']))
     .action(async (options: VmsOptions) => (await import('../commands/lists.ts')).listVms(shell, options));
 
