@@ -139,8 +139,16 @@ interface Aggregate {
   moveEnds: { readonly sequence: number; readonly ms: number }[];
   /** When the ledger last stored its state. */
   checkpointMs: number;
+  /** What planners wrote of their options, in the order of the log. */
+  readonly configurations: Configuration[];
   /** Events that no reader understands, and that nobody has said to skip. */
   unreadable: readonly { readonly sequence: number; readonly ms: number }[];
+}
+interface Configuration {
+  readonly sequence: number;
+  readonly instance: string;
+  /** The log's end when that planner started. */
+  readonly startedAfter: number;
 }
 interface Snapshot {
   readonly ms: number;
@@ -238,6 +246,7 @@ export class Checker {
   readonly #readMs = new Map<string, number>();
   readonly #deliveries = new Map<string, Delivery>();
   readonly #messages = new Map<number, TaskMessage>();
+  readonly #optionsOf = new Map<string, string>();
   #logEnd = 0;
 
   constructor(rules: Rules, cloud: CloudRecord, now: () => number, onBreach: (breach: Breach) => void) {
@@ -268,11 +277,17 @@ export class Checker {
         releases: [],
         moveEnds: [],
         checkpointMs: 0,
+        configurations: [],
         unreadable: [],
       };
       this.#aggregates.set(name, known);
     }
     return known;
+  }
+
+  /** A process starts, with options that have this name. */
+  configured(instance: string, options: string): void {
+    this.#optionsOf.set(instance, options);
   }
 
   // ---------------------------------------------------------------- the log
@@ -338,7 +353,11 @@ export class Checker {
           observedFromMs: Date.parse(data.observedFrom),
         });
         break;
+      case 'planner.configured':
+        this.#configuredBy(sequence, body);
+        break;
       case 'cycle.decided':
+        this.#inForce(body);
         this.#decided(sequence, ms, body);
         break;
       case 'plan.approved': {
@@ -460,6 +479,32 @@ export class Checker {
       else others.push(task);
     }
     return task;
+  }
+
+  /** Of planners with different options, the one that started last plans. */
+  #configuredBy(sequence: number, { aggregate: name, by, data }: Body): void {
+    const { configurations } = this.#aggregate(name);
+    const before = configurations.at(-1);
+    const { startedAfter } = data;
+    if (before !== undefined && this.#differ(before.instance, by.instance) && startedAfter < before.startedAfter)
+      this.breach(
+        'options',
+        `${by.instance} set its options (${sequence}); ${before.instance} has others, and started later`,
+      );
+    configurations.push({ sequence, instance: by.instance, startedAfter });
+  }
+
+  /** A decision is made with the options that its basis has. */
+  #inForce({ aggregate: name, by, data }: Body): void {
+    const found = this.#aggregate(name).configurations.findLast(({ sequence }) => sequence <= data.basis);
+    if (found === undefined)
+      this.breach('options', `${data.snapshotId} was decided, and no planner had set its options`);
+    else if (this.#differ(found.instance, by.instance))
+      this.breach('options', `${data.snapshotId} was decided by ${by.instance}, and ${found.instance} has set others`);
+  }
+
+  #differ(one: string, other: string): boolean {
+    return this.#optionsOf.get(one) !== this.#optionsOf.get(other);
   }
 
   #decided(sequence: number, ms: number, { aggregate: name, data }: Body): void {

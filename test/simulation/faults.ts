@@ -17,6 +17,8 @@ export interface Stage {
   terminate(process: string, downMs: number): void;
   pause(process: string, ms: number): void;
   skew(process: string, ms: number): void;
+  /** Starts a planner again, with other options for as long as `lastsMs`, and then again with those of the run. */
+  reconfigure(planner: string, downMs: number, lastsMs: number): void;
   cut(process: string, ms: number): void;
   stall(process: string, ms: number): void;
   refuse(process: string, ms: number): void;
@@ -111,6 +113,16 @@ export const kinds: Readonly<Record<string, Kind>> = {
   terminate: {
     perDay: 12,
     act: (stage, chance) => stage.terminate(anyProcess(stage, chance), seconds(chance, 0.5, 60)),
+  },
+  // An upgrade that reaches one planner before the other: of the two, the one that started last plans.
+  'planner-options': {
+    perDay: 6,
+    act: (stage, chance) =>
+      stage.reconfigure(
+        chance.pick(stage.processes('planner')),
+        seconds(chance, 0.5, 60),
+        seconds(chance, 60, 4 * 3600),
+      ),
   },
   'pause-short': {
     perDay: 60,

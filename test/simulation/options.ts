@@ -170,6 +170,16 @@ export function settingOf(asked: Asked, drawn: Drawn): Setting {
   };
 }
 
+/** The options of a planner that was configured otherwise: only such as no rule of the checker depends on. */
+export const otherwise = (config: Config): Config => ({
+  ...config,
+  engine: {
+    ...config.engine,
+    planner: config.engine.planner === 'search' ? 'greedy' : 'search',
+    alternates: config.engine.alternates === 0 ? 2 : config.engine.alternates - 1,
+  },
+});
+
 function policiesOf(scenario: Scenario): readonly Policy[] {
   const { vcpus, memoryMb } = scenario.hosts[0] ?? { vcpus: 1, memoryMb: 1 };
   const text = `policies:

@@ -11,7 +11,7 @@ import { type Breach, Checker, type CloudMigration, type CloudRecord } from './c
 import { drawFaults, type Fault, kinds, type Stage } from './faults.ts';
 import { FORGED, forge } from './forgery.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
-import { type Asked, type Drawn, draw, settingOf } from './options.ts';
+import { type Asked, type Drawn, draw, otherwise, settingOf } from './options.ts';
 import { type Running, type ServiceName, type Site, serviceNames, startService } from './services.ts';
 import { Process, trueClock, World } from './world.ts';
 
@@ -74,6 +74,8 @@ interface Slot {
   life: number;
   process: Process | null;
   running: Running | null;
+  /** It runs with other options than those of the run. */
+  otherwise: boolean;
 }
 
 export async function simulate(asked: Asked, observer: Observer = {}): Promise<Report> {
@@ -251,6 +253,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       life: 0,
       process: null,
       running: null,
+      otherwise: false,
     })),
   );
   const nameOf = (slot: Slot): string => `${slot.service}-${slot.number}`;
@@ -265,8 +268,10 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       observer.onLine?.(process.name, `ended: ${error instanceof Error ? error.stack : String(error)}`);
       down(slot, RESTART_MS);
     };
+    checker.configured(process.name, slot.otherwise ? 'other' : 'usual');
+    const its = slot.otherwise ? { ...site, config: otherwise(site.config) } : site;
     process.enter(() => {
-      slot.running = startService(slot.service, site, process, fail);
+      slot.running = startService(slot.service, its, process, fail);
     });
   }
   function down(slot: Slot, ms: number): void {
@@ -364,6 +369,16 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     skew(name, ms) {
       const process = processOf(name);
       if (process !== null) process.skewMs = ms;
+    },
+    reconfigure(name, downMs, lastsMs) {
+      const slot = slotOf(name);
+      if (slot === undefined || slot.otherwise) return;
+      const as = (other: boolean): void => {
+        slot.otherwise = other;
+        if (slot.process !== null) down(slot, downMs);
+      };
+      as(true);
+      world.after(lastsMs, () => as(false));
     },
     cut: (name, ms) => nats.cut(processOf(name)?.name ?? '', ms),
     stall: (name, ms) => nats.stall(processOf(name)?.name ?? '', ms),
