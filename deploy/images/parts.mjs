@@ -14,7 +14,12 @@ const [task] = process.argv.slice(2);
 if (task === 'manifests') {
   for (const directory of ['libs', 'services']) remove(directory, /^(?!package\.json$)/);
 } else if (task === 'trim') {
-  for (const directory of ['libs', 'services']) remove(directory, /\.test\.ts$|\.fixture\.ts$/);
+  for (const directory of ['libs', 'services']) {
+    remove(directory, /\.test\.ts$/);
+    for (const name of readdirSync(directory))
+      for (const unloaded of ['testing', 'test'])
+        rmSync(join(directory, name, unloaded), { recursive: true, force: true });
+  }
   remove('node_modules', /\.(map|md|d\.ts|d\.cts|d\.mts)$/);
   rmSync('node_modules/.bin', { recursive: true, force: true });
 } else throw new Error(`parts.mjs: no task ${task}`);

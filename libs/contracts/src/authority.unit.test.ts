@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { recorded } from '../testing/index.ts';
 import { authors, wrongAuthor } from './authority.ts';
 import { actorSchema } from './envelope.ts';
 import { familiesOf, type Message, messagesByFamily, parseMessage, readMessage } from './messages.ts';
 import { families } from './names.ts';
-import { recorded } from './testing.ts';
 
 const services = actorSchema.shape.service.options;
 const bytes = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));

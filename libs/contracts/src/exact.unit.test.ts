@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { changed, recorded } from '../testing/index.ts';
 import { exact } from './exact.ts';
 import { messagesByFamily } from './messages.ts';
-import { changed, recorded } from './testing.ts';
 
 const schemas = new Map(
   Object.values(messagesByFamily)

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { changed, recorded } from '../testing/index.ts';
 import { messagesByFamily } from './messages.ts';
 import { reader } from './reader.ts';
 import { snapshotSchema } from './snapshot.ts';
-import { changed, recorded } from './testing.ts';
 
 const schemas = new Map(
   Object.values(messagesByFamily)

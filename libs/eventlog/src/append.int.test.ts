@@ -10,6 +10,10 @@ import {
   trace,
 } from '@opentelemetry/api';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { failure } from '../testing/async.ts';
+import { pausedEvent, startedEvent, taskMessage } from '../testing/messages.ts';
+import { startProxy } from '../testing/proxy.ts';
+import { onEachServer } from '../testing/suite.ts';
 import {
   AppendConflict,
   AppendRefused,
@@ -20,10 +24,6 @@ import {
   StreamUnavailable,
 } from './errors.ts';
 import { contextFrom } from './headers.ts';
-import { failure } from './testing/async.ts';
-import { pausedEvent, startedEvent, taskMessage } from './testing/messages.ts';
-import { startProxy } from './testing/proxy.ts';
-import { onEachServer } from './testing/suite.ts';
 
 const SUBJECT = 'kronos.controls.gpu';
 

@@ -3,12 +3,12 @@ import { streamNames } from '@kronos/contracts';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterAll, expect, test } from 'vitest';
+import { startedEvent, taskMessage, testLimits } from '../testing/messages.ts';
+import { Closing } from '../testing/suite.ts';
 import { AppendConflict } from './errors.ts';
 import { connectEventLog } from './index.ts';
-import { findNatsServer } from './testing/find.ts';
-import { startedEvent, taskMessage, testLimits } from './testing/messages.ts';
-import { type NatsCluster, startNatsCluster } from './testing/server.ts';
-import { Closing } from './testing/suite.ts';
+import { findNatsServer } from './local/find.ts';
+import { type NatsCluster, startNatsCluster } from './local/server.ts';
 
 /** Three servers, three copies; on a current server, as older ones are refused for that. */
 

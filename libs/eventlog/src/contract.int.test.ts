@@ -1,7 +1,7 @@
+import { jetStreamContract } from '../testing/contract.ts';
 import { connectEventLog } from './index.ts';
-import { jetStreamContract } from './testing/contract.ts';
-import { availableServers } from './testing/find.ts';
-import { bareConnection, startNatsServer } from './testing/server.ts';
+import { availableServers } from './local/find.ts';
+import { bareConnection, startNatsServer } from './local/server.ts';
 
 const { servers } = await availableServers();
 for (const found of servers)

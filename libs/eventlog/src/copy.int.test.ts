@@ -1,8 +1,8 @@
 import { defaultStorageLimits } from '@kronos/contracts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type NatsServer, startNatsServer } from '../testing/index.ts';
+import { pausedEvent } from '../testing/messages.ts';
 import { connectEventLog } from './index.ts';
-import { type NatsServer, startNatsServer } from './testing/index.ts';
-import { pausedEvent } from './testing/messages.ts';
 import type { EventLog, RawEvent } from './types.ts';
 
 let server: NatsServer;

@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { until } from '@kronos/clock/testing';
 import { connect, nkeys } from '@nats-io/transport-node';
 import { afterAll, expect, test } from 'vitest';
+import { failure } from '../testing/async.ts';
+import { pausedEvent, testLimits } from '../testing/messages.ts';
+import { onEachServer } from '../testing/suite.ts';
 import { NatsRefused, NatsUnreachable, ServerTooOld, StreamUnavailable } from './errors.ts';
 import { connectEventLog } from './index.ts';
-import { failure } from './testing/async.ts';
-import { pausedEvent, testLimits } from './testing/messages.ts';
-import { freePorts, startNatsServer } from './testing/server.ts';
-import { onEachServer } from './testing/suite.ts';
+import { freePorts, startNatsServer } from './local/server.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'kronos-link-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));

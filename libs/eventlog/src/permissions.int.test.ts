@@ -3,14 +3,14 @@ import { bucketNames, families, streamDefinitions, streamNames, subject } from '
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect, nanos, PermissionViolationError } from '@nats-io/transport-node';
 import { expect, test } from 'vitest';
+import { all, failure, take } from '../testing/async.ts';
+import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage, testLimits } from '../testing/messages.ts';
+import { onEachServer } from '../testing/suite.ts';
 import { bucketStream } from './definitions.ts';
 import { NatsRefused } from './errors.ts';
 import type { EventLog } from './index.ts';
+import type { NatsServer } from './local/server.ts';
 import { accountsConfiguration, appends, loginVariable, permissionsOf, users } from './permissions.ts';
-import { all, failure, take } from './testing/async.ts';
-import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage, testLimits } from './testing/messages.ts';
-import type { NatsServer } from './testing/server.ts';
-import { onEachServer } from './testing/suite.ts';
 
 const names = Object.keys(users);
 const password = (user: string) => `"secret ${user}"`;

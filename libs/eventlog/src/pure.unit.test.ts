@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { streamNames } from '@kronos/contracts';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { all } from '../testing/async.ts';
+import { pausedEvent } from '../testing/messages.ts';
 import { endOf, readPubAck, unsureAfter } from './append.ts';
 import { atLeast, capabilitiesOf, judgeServer } from './capabilities.ts';
 import { compare, taskConsumerName } from './definitions.ts';
@@ -12,8 +14,6 @@ import { hostPort, inboxPrefixOf, plainText } from './link.ts';
 import { permissionsOf, users } from './permissions.ts';
 import { Queue } from './queue.ts';
 import { parseDelivery } from './reader.ts';
-import { all } from './testing/async.ts';
-import { pausedEvent } from './testing/messages.ts';
 
 describe('capabilities', () => {
   test('versions compare by their numbers, and text that is no version has nothing', () => {

@@ -4,13 +4,13 @@ import { fileURLToPath } from 'node:url';
 import { until } from '@kronos/clock/testing';
 import { streamNames } from '@kronos/contracts';
 import { expect, test } from 'vitest';
+import { failure } from '../testing/async.ts';
+import { actor, startedEvent, taskMessage } from '../testing/messages.ts';
+import { startProxy } from '../testing/proxy.ts';
+import { type Bench, onEachServer } from '../testing/suite.ts';
 import { taskConsumerName } from './definitions.ts';
 import { Held } from './held.ts';
 import { Link } from './link.ts';
-import { failure } from './testing/async.ts';
-import { actor, startedEvent, taskMessage } from './testing/messages.ts';
-import { startProxy } from './testing/proxy.ts';
-import { type Bench, onEachServer } from './testing/suite.ts';
 import type { EventLog, TaskDelivery, TaskOutcome, TaskWorkerOptions } from './types.ts';
 
 const QUEUE = streamNames.migrations;
@@ -449,7 +449,7 @@ onEachServer('tasks', (bench) => {
 });
 
 function startProcess(url: string, ackWaitMs = ACK_WAIT_MS) {
-  const script = fileURLToPath(new URL('./testing/workerProcess.ts', import.meta.url));
+  const script = fileURLToPath(new URL('../testing/workerProcess.ts', import.meta.url));
   const child: ChildProcess = spawn(process.execPath, [script, url, 'gpu', String(ackWaitMs)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

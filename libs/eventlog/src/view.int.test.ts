@@ -4,11 +4,11 @@ import { until } from '@kronos/clock/testing';
 import { type StoredEvent, streamNames, subject } from '@kronos/contracts';
 import { headers } from '@nats-io/transport-node';
 import { expect, test } from 'vitest';
+import { all, failure, take } from '../testing/async.ts';
+import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage } from '../testing/messages.ts';
+import { startProxy } from '../testing/proxy.ts';
+import { onEachServer } from '../testing/suite.ts';
 import { AppendConflict, Closed, InvalidMessage, LogGap } from './errors.ts';
-import { all, failure, take } from './testing/async.ts';
-import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage } from './testing/messages.ts';
-import { startProxy } from './testing/proxy.ts';
-import { onEachServer } from './testing/suite.ts';
 import type { RawEvent } from './types.ts';
 
 const LOG = streamNames.log;

@@ -4,9 +4,9 @@ import { type AddressInfo, connect, createServer as createTcpServer, type Socket
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { type Play, type Played, selfSigned, serve } from '../testing/index.ts';
 import { BadAnswer, BadHttpOptions, Timeout, Unreachable } from './errors.ts';
 import { type CallReport, createHttp, type Http, type HttpCall, type HttpOptions, timeLimits } from './http.ts';
-import { type Play, type Played, selfSigned, serve } from './testkit.ts';
 
 const closing: (() => Promise<void> | void)[] = [];
 afterEach(async () => {

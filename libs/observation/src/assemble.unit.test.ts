@@ -1,9 +1,6 @@
 import { canonicalJson, snapshotSchema } from '@kronos/contracts';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type AssembleInput, assemble, hostNamesOf, vmNamesOf } from './assemble.ts';
-import type { Capacity, CloudLists } from './cloud.ts';
-import { type Answer, matchAnswers } from './readings.ts';
 import {
   aggregate,
   answer,
@@ -17,7 +14,10 @@ import {
   server,
   service,
   unread,
-} from './testing/given.ts';
+} from '../testing/given.ts';
+import { type AssembleInput, assemble, hostNamesOf, vmNamesOf } from './assemble.ts';
+import type { Capacity, CloudLists } from './cloud.ts';
+import { type Answer, matchAnswers } from './readings.ts';
 
 const hosts = ['a', 'b', 'c'];
 const units = { minUnit: 1, maxUnit: 64, stepSize: 1 };

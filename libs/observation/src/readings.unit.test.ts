@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { answer, at, policy, samples } from '../testing/given.ts';
 import { type Answer, matchAnswers, questionsOf, readingsFor } from './readings.ts';
-import { answer, at, policy, samples } from './testing/given.ts';
 
 const stalenessMs = 300_000;
 const cloudHosts = ['a', 'b', 'c', 'x'].map((host) => ({

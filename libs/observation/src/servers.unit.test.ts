@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { cloud, flavor, group, indexOf, migration, server, unread } from '../testing/given.ts';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
 import { knownAfter, optedOutBy, serversOf } from './servers.ts';
-import { cloud, flavor, group, indexOf, migration, server, unread } from './testing/given.ts';
 
 const codes = (reasons: readonly { code: string }[]) => reasons.map((one) => one.code);
 

@@ -1,6 +1,6 @@
 import { UNASSIGNED } from '@kronos/contracts';
 import { describe, expect, test } from 'vitest';
-import { aggregate, cloud, hypervisor, options, service, unread } from './testing/given.ts';
+import { aggregate, cloud, hypervisor, options, service, unread } from '../testing/given.ts';
 import { cellOf, hostsOf } from './topology.ts';
 
 const codes = (reasons: readonly { code: string }[]) => reasons.map((one) => one.code);

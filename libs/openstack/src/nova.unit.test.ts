@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Answer, type Cloud, failure, NOVA_VERSION, playCloud, type Seen } from '../testing/index.ts';
 import {
   BadAnswer,
   BadRequest,
@@ -11,7 +12,6 @@ import {
   Unreachable,
 } from './errors.ts';
 import { createNova, type Nova } from './nova.ts';
-import { type Answer, type Cloud, failure, NOVA_VERSION, playCloud, type Seen } from './testkit.ts';
 
 let cloud: Cloud;
 let nova: Nova;

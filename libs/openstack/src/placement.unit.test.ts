@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Cloud, failure, playCloud, type Route } from '../testing/index.ts';
 import { BadAnswer, MicroversionUnsupported } from './errors.ts';
 import { createPlacement, type Placement } from './placement.ts';
-import { type Cloud, failure, playCloud, type Route } from './testkit.ts';
 
 let cloud: Cloud;
 let placement: Placement;

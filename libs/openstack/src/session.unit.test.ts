@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Cloud, failure, playCloud, tokenAnswer } from '../testing/index.ts';
 import { EndpointNotFound, Forbidden, HttpError, Unauthorized, Unreachable } from './errors.ts';
 import type { ServiceCall } from './session.ts';
-import { type Cloud, failure, playCloud, tokenAnswer } from './testkit.ts';
 
 let cloud: Cloud;
 beforeEach(async () => {

@@ -1,7 +1,7 @@
 import { decisionSchema } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
+import { decideInput } from '../testing/index.ts';
 import { decide } from './decide.ts';
-import { decideInput } from './testing.ts';
 
 describe('a decision', () => {
   it('moves a VM from the fullest host to the emptiest', () => {

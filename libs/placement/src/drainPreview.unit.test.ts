@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { decideInput, type Sketch } from '../testing/index.ts';
 import { decide } from './decide.ts';
 import { previewDrain } from './drainPreview.ts';
-import { decideInput, type Sketch } from './testing.ts';
 
 const sketch = (more: Partial<Sketch> = {}): Sketch => ({
   policies: { cpu: { threshold: 0.9, maxMigrationsPerCycle: 1 } },

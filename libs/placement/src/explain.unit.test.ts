@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { decideInput, type Sketch } from '../testing/index.ts';
 import { explain } from './explain.ts';
-import { decideInput, type Sketch } from './testing.ts';
 
 const explained = (sketch: Sketch) => explain(decideInput(sketch));
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { decideInput, SKETCH_TIME, type Sketch } from '../testing/index.ts';
 import type { InFlightTask } from './memory.ts';
 import { observe } from './observe.ts';
-import { decideInput, SKETCH_TIME, type Sketch } from './testing.ts';
 
 const at = (seconds: number): string => new Date(Date.parse(SKETCH_TIME) + 1000 * seconds).toISOString();
 

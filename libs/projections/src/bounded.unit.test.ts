@@ -1,11 +1,11 @@
 import { defaultEngineOptions, type LogEvent, type StoredEvent } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
+import { TEST_START_MS, testLog } from '../testing/index.ts';
 import { canonicalState, fromParts, toParts } from './checkpoint.ts';
 import { coolingDown } from './cooldown.ts';
 import { createFolder } from './evolve.ts';
 import { absence, quarantined } from './quarantine.ts';
 import { aggregateState } from './state.ts';
-import { TEST_START_MS, testLog } from './testing.ts';
 
 const move = (n: number) => ({ serverId: `vm${n}`, from: 'h1', to: 'h2' });
 const DAY = 86_400;

@@ -1,5 +1,6 @@
 import { ALL } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
+import { randomHistory, testLog } from '../testing/index.ts';
 import {
   anchorOf,
   type CheckpointPart,
@@ -10,7 +11,6 @@ import {
   toParts,
 } from './checkpoint.ts';
 import { fold } from './evolve.ts';
-import { randomHistory, testLog } from './testing.ts';
 
 const history = [...randomHistory({ seed: 7, cycles: 60 })];
 const state = fold(history);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { type TestLog, testLog } from '../testing/index.ts';
 import { canonicalState, fromParts, toParts } from './checkpoint.ts';
 import { drainingHosts } from './drains.ts';
 import { fold } from './evolve.ts';
 import { MAX_DRAINS, RECENT_DRAINS } from './state.ts';
-import { type TestLog, testLog } from './testing.ts';
 
 /** A host whose drain was asked for; gives the id of the drain. */
 const drain = (log: TestLog, host = 'h1'): string => log.drainAsked(host).data.commandId;

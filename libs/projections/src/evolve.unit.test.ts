@@ -1,9 +1,9 @@
 import { ALL } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
+import { TEST_START_MS, testLog } from '../testing/index.ts';
 import { createFolder, evolve, fold } from './evolve.ts';
 import { mayStart } from './slots.ts';
 import { initialLogState, RECENT_COMMANDS, RECENT_DAMAGED, RECENT_PLANS } from './state.ts';
-import { TEST_START_MS, testLog } from './testing.ts';
 
 const move = (n: number, more: object = {}) => ({ serverId: `vm${n}`, from: 'h1', to: 'h2', ...more });
 const START = TEST_START_MS;

@@ -1,8 +1,8 @@
 import type { LogEvent, StoredEvent } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
+import { TEST_START_MS, testLog } from '../testing/index.ts';
 import { createFolder, fold } from './evolve.ts';
 import { aggregateState } from './state.ts';
-import { TEST_START_MS, testLog } from './testing.ts';
 
 const move = (n: number) => ({ serverId: `vm${n}`, from: 'h1', to: 'h2' });
 const iso = (ms: number): string => new Date(ms).toISOString();

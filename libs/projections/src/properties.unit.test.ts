@@ -1,6 +1,7 @@
 import { defaultEngineOptions, type StoredEvent } from '@kronos/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { type HistoryOptions, randomHistory } from '../testing/index.ts';
 import { waitingPlan } from './approvals.ts';
 import { canonicalState, fromParts, toParts } from './checkpoint.ts';
 import { aggregateCooldown, coolingDown } from './cooldown.ts';
@@ -8,7 +9,6 @@ import { createFolder, evolve, fold } from './evolve.ts';
 import { quarantineTable } from './quarantine.ts';
 import { mayStart, slots } from './slots.ts';
 import { aggregateState, initialLogState, type LogState } from './state.ts';
-import { type HistoryOptions, randomHistory } from './testing.ts';
 
 const histories = (most: number, options: Omit<HistoryOptions, 'seed'> = {}) =>
   fc

@@ -1,12 +1,12 @@
 import type { Caps } from '@kronos/rules';
 import { describe, expect, it } from 'vitest';
+import { TEST_START_MS, testLog } from '../testing/index.ts';
 import { notAfterMs, undispatched, waitingPlan } from './approvals.ts';
 import { brokenHosts, hostBroken } from './breaker.ts';
 import { aggregateCooldown, coolingDown } from './cooldown.ts';
 import { inFlight, taskStatus } from './inFlight.ts';
 import { quarantined, quarantineTable } from './quarantine.ts';
 import { mayStart, slots } from './slots.ts';
-import { TEST_START_MS, testLog } from './testing.ts';
 
 const move = (n: number, more: object = {}) => ({ serverId: `vm${n}`, from: 'h1', to: 'h2', ...more });
 const at = (seconds: number) => TEST_START_MS + seconds * 1000;

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { TEST_START_MS, testLog } from '../testing/index.ts';
 import { aggregateCooldown, coolingDown } from './cooldown.ts';
 import { CooldownsInvalid } from './errors.ts';
 import { quarantined } from './quarantine.ts';
 import { emptyCooldowns, readCooldowns, seed } from './seed.ts';
 import { aggregateState, initialLogState } from './state.ts';
-import { TEST_START_MS, testLog } from './testing.ts';
 
 const options = {
   cooldownSeconds: 600,

@@ -1,10 +1,10 @@
 import { ALL } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
+import { testLog } from '../testing/index.ts';
 import { canonicalState, fromParts, toParts } from './checkpoint.ts';
 import { fold } from './evolve.ts';
 import { remedyOf, skipText } from './remedy.ts';
 import { aggregateState, UNREADABLE_KEPT } from './state.ts';
-import { testLog } from './testing.ts';
 
 describe('an unreadable event', () => {
   it('that was skipped makes its aggregate plannable again, and the state shows it for ever', () => {

@@ -1,6 +1,6 @@
 import type { LogEvent } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
-import { testLog } from './testing.ts';
+import { testLog } from '../testing/index.ts';
 import { type Upcasters, upcast, upcasters } from './upcast.ts';
 
 describe('upcasting', () => {

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { memoryHistory, operate } from '../testing/index.ts';
 import { checkChain } from './chain.ts';
 import { recordRange } from './record.ts';
 import { readRecording } from './recording.ts';
-import { memoryHistory, operate } from './testing/index.ts';
 import { verify } from './verify.ts';
 
 const op = operate({ seed: 11, cycles: 12, commands: 0.2, aggregates: ['gpu', 'web eu/1'], hosts: 3, vmsPerHost: 3 });

@@ -1,12 +1,12 @@
 import { defaultEngineOptions, type EngineOptions, type StoredEvent } from '@kronos/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { memoryHistory, type Operation, operate, tamper } from '../testing/index.ts';
 import { PolicyNotRecorded } from './errors.ts';
 import { findDecision } from './find.ts';
 import type { Range } from './history.ts';
 import type { WhatIfCycle } from './lane.ts';
 import { plansOf } from './plans.ts';
-import { memoryHistory, type Operation, operate, tamper } from './testing/index.ts';
 import { verify, verifyTotals } from './verify.ts';
 import { whatIf, whatIfTotals } from './whatIf.ts';
 

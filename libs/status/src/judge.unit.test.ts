@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { SERVER_IN_ERROR, serviceNames } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
+import { heartbeat, runningLog, wellFacts } from '../testing/index.ts';
 import { type Cause, type CauseCode, causes } from './causes.ts';
 import type { Facts, Heartbeat } from './facts.ts';
 import { judge } from './judge.ts';
 import { statusOf } from './status.ts';
-import { heartbeat, runningLog, wellFacts } from './testing.ts';
 
 const moves = [
   { serverId: 'a', from: 'h1', to: 'h2' },

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 
-const fixture = fileURLToPath(new URL('service.fixture.ts', import.meta.url));
+const fixture = fileURLToPath(new URL('../testing/service.ts', import.meta.url));
 const children = new Set<ChildProcess>();
 afterEach(() => {
   for (const child of children) child.kill('SIGKILL');
@@ -137,7 +137,7 @@ describe('the life of a service', () => {
     expect(await exit).toEqual({ code: 1, signal: null });
     expect(find('the service cannot go on')).toMatchObject({
       level: 'fatal',
-      err: { type: 'TypeError', stack: expect.stringContaining('service.fixture') },
+      err: { type: 'TypeError', stack: expect.stringContaining('testing/service') },
     });
   });
 
@@ -149,7 +149,7 @@ describe('the life of a service', () => {
     expect(await exit).toEqual({ code: 1, signal: null });
     expect(find('uncaught error')).toMatchObject({
       level: 'fatal',
-      err: { message, stack: expect.stringContaining('service.fixture') },
+      err: { message, stack: expect.stringContaining('testing/service') },
     });
   });
 

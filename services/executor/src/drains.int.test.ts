@@ -8,8 +8,8 @@ import { folding } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
 import { createLogger } from '@kronos/telemetry';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { AGGREGATE, type Bed, smallCloud, startBed } from '../testing/index.ts';
 import { tendDrains } from './drains.ts';
-import { AGGREGATE, type Bed, smallCloud, startBed } from './testing/index.ts';
 
 /** h4 has no server. */
 const cloud = () => {

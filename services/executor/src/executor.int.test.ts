@@ -12,11 +12,11 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { AGGREGATE, type Bed, breaches, type Result, smallCloud, startBed } from '../testing/index.ts';
 import { systemClock } from './clock.ts';
 import { taskMeters } from './meters.ts';
 import { defaultTaskOptions, type TaskOptions } from './options.ts';
 import { providers } from './providers.ts';
-import { AGGREGATE, type Bed, breaches, type Result, smallCloud, startBed } from './testing/index.ts';
 import { createExecutor, type Executor } from './worker.ts';
 
 const caps = { maxConcurrentMigrations: 4, maxOutboundPerHost: 1, maxInboundPerHost: 2, maxConcurrentPerGroup: 1 };

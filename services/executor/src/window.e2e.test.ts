@@ -10,9 +10,9 @@ import { fileURLToPath } from 'node:url';
 import { selfSigned } from '@kronos/http/testing';
 import { type Sim, startSim } from '@kronos/simcloud';
 import { afterEach, expect, test } from 'vitest';
-import { smallCloud } from './testing/bed.ts';
+import { smallCloud } from '../testing/bed.ts';
 
-const ENTRY = fileURLToPath(new URL('testing/actOnce.ts', import.meta.url));
+const ENTRY = fileURLToPath(new URL('../testing/actOnce.ts', import.meta.url));
 const WINDOW_MS = 1000;
 
 const closing: (() => unknown)[] = [];

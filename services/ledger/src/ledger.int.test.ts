@@ -6,7 +6,7 @@ import { canonicalState, fold } from '@kronos/projections';
 import { randomHistory, testLog } from '@kronos/projections/testing';
 import { collectFacts, statusOf } from '@kronos/status';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ledgerBed } from './testing.ts';
+import { ledgerBed } from '../testing/index.ts';
 
 let bed: Awaited<ReturnType<typeof ledgerBed>>;
 beforeEach(async () => {

@@ -3,8 +3,8 @@ import { manualClock, until } from '@kronos/clock/testing';
 import { ALL, type SnapshotTaken } from '@kronos/contracts';
 import { demoCloud } from '@kronos/simcloud';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type Bed, type BedScorer, openBed, type ScorerOptions } from '../testing/bed.ts';
 import { type Cycle, createCycle } from './cycle.ts';
-import { type Bed, type BedScorer, openBed, type ScorerOptions } from './testing/bed.ts';
 
 let bed: Bed;
 beforeAll(async () => {

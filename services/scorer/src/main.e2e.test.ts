@@ -10,7 +10,7 @@ import type { SnapshotTaken } from '@kronos/contracts';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { demoCloud, demoPolicies } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Bed, openBed } from './testing/bed.ts';
+import { type Bed, openBed } from '../testing/bed.ts';
 
 let bed: Bed;
 let directory = '';

@@ -9,7 +9,7 @@ import {
   type ScenarioInput,
 } from '@kronos/simcloud';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type Bed, openBed, policies } from './testing/bed.ts';
+import { type Bed, openBed, policies } from '../testing/bed.ts';
 
 const codes = (reasons: readonly { code: string }[]) => reasons.map((one) => one.code);
 

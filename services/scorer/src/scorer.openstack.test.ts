@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { parsePolicies } from '@kronos/config';
 import type { Snapshot } from '@kronos/contracts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type BedScorer, openStand, type Stand } from './testing/bed.ts';
+import { type BedScorer, openStand, type Stand } from '../testing/bed.ts';
 
 const script = fileURLToPath(new URL('../../../test/openstack/bed', import.meta.url));
 const bed = async (...args: string[]): Promise<string> =>

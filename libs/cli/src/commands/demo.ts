@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LogEvent } from '@kronos/contracts';
-import { freePorts } from '@kronos/eventlog/testing';
+import { freePorts } from '@kronos/eventlog/local';
 import { createPrometheus, type Prometheus } from '@kronos/prometheus';
 import { balanceText, draw, moveText } from '../demo/draw.ts';
 import { balanced, emptyScene, onEvent, type Scene } from '../demo/scene.ts';

@@ -9,7 +9,7 @@ import { nameLog } from '@kronos/checkpoints';
 import { loadConfig, parsePolicies, storageLimits } from '@kronos/config';
 import { connectLog } from '@kronos/connect';
 import type { EventLog } from '@kronos/eventlog';
-import { startNatsServer } from '@kronos/eventlog/testing';
+import { startNatsServer } from '@kronos/eventlog/local';
 import { serviceMain } from '../grammar/services.ts';
 import { kronosVersion } from '../version.ts';
 

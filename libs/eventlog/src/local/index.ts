@@ -1,0 +1,2 @@
+/** A nats-server of one's own, for the demo and for tests: on free ports, with a store of its own, it touches no other server. */
+export { freePorts, startNatsServer } from './server.ts';

@@ -1,0 +1,323 @@
+import { streamNames, subject as subjectOf } from '@kronos/contracts';
+import { headers, type Msg, type NatsConnection, nanos } from '@nats-io/transport-node';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { taskConsumerName } from '../src/definitions.ts';
+import { AppendConflict, LogFull } from '../src/errors.ts';
+import { parseDelivery } from '../src/reader.ts';
+import type { Delivered, EventLog } from '../src/types.ts';
+import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage, testLimits } from './messages.ts';
+
+/** A JetStream server, real or simulated, as the contract sees it. */
+export interface ContractServer {
+  connect(name: string): Promise<EventLog>;
+  /** A connection without the library. */
+  bare(): Promise<NatsConnection>;
+  stop(): Promise<void>;
+}
+
+const ACK_WAIT_MS = 1_000;
+const CONSUMER = `${streamNames.migrations}.${taskConsumerName('gpu')}`;
+const RESULTS = subjectOf('results', 'gpu');
+const TASKS = subjectOf('migrations', 'gpu');
+
+/** What Kronos relies on in JetStream. The simulated server is held to it by the same tests as the real one. */
+export function jetStreamContract(name: string, start: () => Promise<ContractServer>): void {
+  describe(`JetStream as Kronos relies on it: ${name}`, () => {
+    let server: ContractServer;
+    let log: EventLog;
+    let nc: NatsConnection;
+    beforeAll(async () => {
+      server = await start();
+      log = await server.connect('test');
+      await log.provision({
+        limits: { ...testLimits, logMaxBytes: 1024 * 1024 },
+        replicas: 1,
+        aggregates: ['gpu', 'web'],
+        ackWaitSeconds: ACK_WAIT_MS / 1000,
+      });
+      nc = await server.bare();
+    });
+    afterAll(async () => {
+      await nc?.close();
+      await log?.close();
+      await server?.stop();
+    });
+
+    const publish = async (subject: string, body: string, h: Record<string, string> = {}) => {
+      const all = headers();
+      for (const [key, value] of Object.entries(h)) all.set(key, value);
+      const answer = await nc.request(subject, body, { timeout: 2_000, headers: all });
+      return JSON.parse(answer.string()) as {
+        seq?: number;
+        duplicate?: boolean;
+        error?: { err_code: number; description: string };
+      };
+    };
+
+    /** Sends a pull request; `next` gives what comes to its inbox, in order. */
+    function pull(place: string, request: object) {
+      const inbox = `_INBOX.contract.${Math.random().toString(36).slice(2)}`;
+      const came: Msg[] = [];
+      let tell: () => void = () => undefined;
+      const sub = nc.subscribe(inbox, {
+        callback: (_, message) => {
+          came.push(message);
+          tell();
+        },
+      });
+      nc.publish(`$JS.API.CONSUMER.MSG.NEXT.${place}`, JSON.stringify(request), { reply: inbox });
+      return {
+        stop: () => sub.unsubscribe(),
+        async next(): Promise<Msg> {
+          while (came.length === 0)
+            await new Promise<void>((resolve) => {
+              tell = resolve;
+            });
+          return came.shift() as Msg;
+        },
+      };
+    }
+    const takeTask = async () => {
+      const { next, stop } = pull(CONSUMER, { batch: 1, expires: nanos(5_000) });
+      const message = await next();
+      stop();
+      const info = parseDelivery(message.reply ?? '');
+      if (info === null) throw new Error(`no task came, but ${message.headers?.code}`);
+      return {
+        ...info,
+        body: message.string(),
+        answer: (text: string) => nc.request(message.reply ?? '', text, { timeout: 1_000 }),
+      };
+    };
+    const noTask = async () => {
+      const { next, stop } = pull(CONSUMER, { batch: 1, no_wait: true });
+      const message = await next();
+      stop();
+      expect(message.headers?.code).toBe(404);
+    };
+    const queued = async () => (await log.usage(streamNames.migrations)).messages;
+
+    describe('an append', () => {
+      it('that is made again as it was is a duplicate, and no conflict', async () => {
+        const first = await log.append(pausedEvent('once', 'web'), { expectedLastSequence: 0 });
+        await log.append(pausedEvent('after', 'web'));
+        const again = await log.append(pausedEvent('once', 'web'), { expectedLastSequence: 0 });
+        expect(again).toEqual({ sequence: first.sequence, duplicate: true });
+      });
+
+      it('with a wrong expectation is refused, says what is there, and does not use up its id', async () => {
+        const { seq } = await publish('kronos.controls.x2', '{}');
+        const refused = await publish('kronos.controls.x2', '{}', {
+          'Nats-Msg-Id': 'refused',
+          'Nats-Expected-Last-Subject-Sequence': '0',
+        });
+        expect(refused.error).toMatchObject({ err_code: 10071, description: `wrong last sequence: ${seq}` });
+        const later = await publish('kronos.controls.x2', '{}', {
+          'Nats-Msg-Id': 'refused',
+          'Nats-Expected-Last-Subject-Sequence': String(seq),
+        });
+        expect(later.error).toBeUndefined();
+        expect(later.duplicate).not.toBe(true);
+      });
+
+      it('through the library: of two with the same expectation one is stored', async () => {
+        const expectedLastSequence = await log.lastSequenceOf('results', 'web');
+        await log.append(startedEvent(1, 'web'), { expectedLastSequence });
+        await expect(log.append(startedEvent(2, 'web'), { expectedLastSequence })).rejects.toThrow(AppendConflict);
+      });
+
+      it('to a subject that no stream takes has no responder', async () => {
+        await expect(nc.request('kronos.unknown.x', '{}', { timeout: 1_000 })).rejects.toThrow();
+      });
+    });
+
+    describe('a reader', () => {
+      it('of the log has everything in order, and what comes later', async () => {
+        const view = await log.view({
+          initial: [] as readonly number[],
+          evolve: (all, { sequence }) => [...all, sequence],
+          snapshot: (all) => all,
+        });
+        await log.append(pausedEvent('view-1'));
+        const at = await view.refresh();
+        expect(at.state).toEqual(Array.from({ length: at.sequence }, (_, index) => index + 1));
+        expect(at.expectedOn(subjectOf('controls', 'gpu'))).toBe(at.sequence);
+        const replayed: number[] = [];
+        for await (const { sequence } of log.replay()) replayed.push(sequence);
+        expect(replayed).toEqual(at.state);
+        await view.close();
+      });
+
+      it('of snapshots has the newest of each aggregate first, then the new ones', async () => {
+        const put = async (id: string, aggregate: string) =>
+          log.putSnapshot(emptySnapshot(id, aggregate), { by: { ...actor, service: 'scorer' }, causationId: null });
+        await put('gpu-1', 'gpu');
+        await put('gpu-2', 'gpu');
+        await put('web-1', 'web');
+        const seen: string[] = [];
+        for await (const { message, problem } of log.snapshots({ aggregates: ['gpu', 'web'] })) {
+          if (problem !== undefined) throw new Error(problem);
+          if (seen.length === 0) await put('gpu-3', 'gpu');
+          seen.push(message.data.snapshotId);
+          if (seen.length === 3) break;
+        }
+        expect(seen).toEqual(['gpu-2', 'web-1', 'gpu-3']);
+        const { message } = (await put('gpu-4', 'gpu')) as { message: Parameters<EventLog['getSnapshot']>[0] };
+        expect((await log.getSnapshot(message)).id).toBe('gpu-4');
+      });
+
+      it('of a family tails it from the start, and ends', async () => {
+        const found: Delivered<unknown>[] = [];
+        for await (const one of log.tail({ families: ['results'], since: 'all', end: true })) found.push(one);
+        expect(found.map(({ subject }) => subject)).toEqual([subjectOf('results', 'web')]);
+      });
+
+      it('is told by a status when a request ends without messages', async () => {
+        const name = 'contract-reader';
+        await nc.request(
+          `$JS.API.CONSUMER.CREATE.${streamNames.log}.${name}.${RESULTS}`,
+          JSON.stringify({
+            stream_name: streamNames.log,
+            config: {
+              name,
+              ack_policy: 'none',
+              deliver_policy: 'new',
+              filter_subject: RESULTS,
+              inactive_threshold: nanos(9_000),
+            },
+          }),
+        );
+        const { next, stop } = pull(`${streamNames.log}.${name}`, {
+          batch: 5,
+          expires: nanos(600),
+          idle_heartbeat: nanos(200),
+        });
+        const { sequence } = await log.append(startedEvent(11));
+        expect(parseDelivery((await next()).reply ?? '')).toMatchObject({ streamSequence: sequence, pending: 0 });
+        expect((await next()).headers?.code).toBe(100);
+        let status = await next();
+        while (status.headers?.code === 100) status = await next();
+        expect(status.headers?.code).toBe(408);
+        expect(status.headers?.get('Nats-Pending-Messages')).toBe('4');
+        stop();
+      });
+    });
+
+    describe('the work queue', () => {
+      it('delivers in order, and an ack removes', async () => {
+        await log.append(taskMessage(1));
+        await log.append(taskMessage(2));
+        const first = await takeTask();
+        const second = await takeTask();
+        expect(second.streamSequence).toBeGreaterThan(first.streamSequence);
+        await noTask();
+        await first.answer('+ACK');
+        await second.answer('+TERM');
+        expect(await queued()).toBe(0);
+      });
+
+      it('delivers again after the ack wait, and at once after a nak, and counts the deliveries', async () => {
+        await log.append(taskMessage(3));
+        expect((await takeTask()).deliveries).toBe(1);
+        const second = await takeTask();
+        expect(second.deliveries).toBe(2);
+        await second.answer('-NAK');
+        const third = await takeTask();
+        expect(third.deliveries).toBe(3);
+        await third.answer('+ACK');
+      });
+
+      it('holds a message back that is put off', async () => {
+        await log.append(taskMessage(4));
+        const first = await takeTask();
+        await first.answer(`-NAK ${JSON.stringify({ delay: nanos(700) })}`);
+        await noTask();
+        const second = await takeTask();
+        expect(second.deliveries).toBe(2);
+        await second.answer('+ACK');
+      });
+
+      it('leaves a message with who says that it works', async () => {
+        await log.append(taskMessage(5));
+        const held = await takeTask();
+        for (let i = 0; i < 4; i++) {
+          await new Promise((resolve) => setTimeout(resolve, ACK_WAIT_MS / 2));
+          await held.answer('+WPI');
+        }
+        await noTask();
+        await held.answer('+ACK');
+        expect(await queued()).toBe(0);
+      });
+
+      it('takes the late answer of a former holder for the message: an ack removes it, a nak delivers it again', async () => {
+        await log.append(taskMessage(6));
+        const former = await takeTask();
+        const second = await takeTask();
+        await former.answer('-NAK');
+        const third = await takeTask();
+        expect(third.deliveries).toBe(3);
+        await former.answer('+ACK');
+        expect(await queued()).toBe(0);
+        await second.answer('+ACK');
+        await third.answer('+ACK');
+      });
+
+      it('serves a worker: done is done, later comes again, a lost delivery comes again', async () => {
+        const handled: string[] = [];
+        const { promise: all, resolve } = Promise.withResolvers<void>();
+        for (const n of [7, 8]) await log.append(taskMessage(n));
+        const worker = log.tasks({
+          aggregates: ['gpu'],
+          concurrency: 4,
+          ackWaitMs: ACK_WAIT_MS,
+          async handle({ task, deliveries }) {
+            if ('unreadable' in task) return { kind: 'dead' };
+            handled.push(`${task.data.planId}/${deliveries}`);
+            if (handled.length === 3) resolve();
+            return task.data.planId === 'gpu-7' && deliveries === 1
+              ? { kind: 'later', delayMs: 300 }
+              : { kind: 'done' };
+          },
+        });
+        await all;
+        await worker.stop();
+        expect(handled.toSorted()).toEqual(['gpu-7/1', 'gpu-7/2', 'gpu-8/1']);
+        expect(await queued()).toBe(0);
+      });
+
+      it('says so when there is no such consumer', async () => {
+        const answer = await nc.request(`$JS.API.CONSUMER.INFO.${streamNames.migrations}.nobody`, '', {
+          timeout: 1_000,
+        });
+        expect(answer.json()).toMatchObject({ error: { err_code: 10014 } });
+      });
+    });
+
+    describe('a full stream', () => {
+      it('refuses what has no room', async () => {
+        const body = JSON.stringify({ pad: 'x'.repeat(100_000) });
+        for (;;) {
+          const { error } = await publish('kronos.controls.full', body);
+          if (error === undefined) continue;
+          expect(error.err_code).toBe(10077);
+          break;
+        }
+        await expect(log.append(pausedEvent('full', 'gpu', 'x'.repeat(100_000)))).rejects.toThrow(LogFull);
+      });
+    });
+
+    it('a rollup keeps the last message of its subject alone', async () => {
+      const subject = '$O.kronos-details.M.contract';
+      await publish(subject, 'old');
+      const before = (await log.usage('OBJ_kronos-details')).messages;
+      await publish(subject, 'new', { 'Nats-Rollup': 'sub' });
+      expect((await log.usage('OBJ_kronos-details')).messages).toBe(before);
+    });
+
+    it('a task that is published again beyond the window of ids is another message', async () => {
+      expect((await publish(TASKS, 'x', { 'Nats-Msg-Id': 'a' })).duplicate).not.toBe(true);
+      expect((await publish(TASKS, 'x', { 'Nats-Msg-Id': 'b' })).duplicate).not.toBe(true);
+      expect(await queued()).toBe(2);
+    });
+  });
+}

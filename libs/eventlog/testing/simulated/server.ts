@@ -1,0 +1,244 @@
+import type { Clock } from '@kronos/clock';
+import { type MsgHdrs, headers as makeHeaders } from '@nats-io/transport-node';
+import { apiCodes } from '../../src/codes.ts';
+import { parseDelivery } from '../../src/reader.ts';
+import { type Client, Consumer, type ConsumerSettings } from './consumer.ts';
+import { refusal, type StoredMessage, Stream } from './stream.ts';
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const API = '$JS.API.';
+
+export type SimulatedServerOptions = {
+  /** The server's clock. */
+  readonly clock: Clock;
+  /** Default 2.9.10, whose behaviour is modelled. */
+  readonly version?: string;
+  /**
+   * Whether a message id is looked up before the expected sequence is compared, as 2.9 does; a single server of the 2.15
+   * series compares first, and stamps its answers about streams. Default true.
+   */
+  readonly idsFirst?: boolean;
+  /** Called after each message was stored. */
+  readonly onStored?: (stream: string, message: StoredMessage) => void;
+  /** Called with the reply subject of each message that a consumer delivers to be acked. */
+  readonly onDelivered?: (reply: string) => void;
+  /** Called before an answer to a delivery (`+ACK`, `+WPI`, ...) takes effect. */
+  readonly onAnswered?: (reply: string, answer: string) => void;
+};
+
+const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
+const noStream = refusal(404, apiCodes.streamNotFound, 'stream not found');
+const noConsumer = refusal(404, apiCodes.consumerNotFound, 'consumer not found');
+const noMessage = refusal(404, 10037, 'no message found');
+
+/**
+ * JetStream of one nats-server 2.9, in memory: as much of the wire protocol as the event log uses. Everything above the
+ * wire is the real library.
+ */
+export class SimulatedServer {
+  readonly clock: Clock;
+  readonly version: string;
+  readonly #streams = new Map<string, Stream>();
+  readonly #consumers = new Map<string, Map<string, Consumer>>();
+  readonly #clients = new Set<Client>();
+  readonly #idsFirst: boolean;
+  readonly #onStored: NonNullable<SimulatedServerOptions['onStored']>;
+  readonly #onDelivered: NonNullable<SimulatedServerOptions['onDelivered']>;
+  readonly #onAnswered: NonNullable<SimulatedServerOptions['onAnswered']>;
+
+  constructor({
+    clock,
+    version = '2.9.10',
+    idsFirst = true,
+    onStored = () => undefined,
+    onDelivered = () => undefined,
+    onAnswered = () => undefined,
+  }: SimulatedServerOptions) {
+    this.#idsFirst = idsFirst;
+    this.clock = clock;
+    this.version = version;
+    this.#onStored = onStored;
+    this.#onDelivered = onDelivered;
+    this.#onAnswered = onAnswered;
+  }
+
+  stream(name: string): Stream | undefined {
+    return this.#streams.get(name);
+  }
+
+  connect(client: Client): void {
+    this.#clients.add(client);
+  }
+
+  disconnect(client: Client): void {
+    this.#clients.delete(client);
+    for (const consumers of this.#consumers.values())
+      for (const consumer of consumers.values()) consumer.forget(client);
+  }
+
+  /** A message from a client. */
+  receive(
+    client: Client,
+    message: { subject: string; data: Uint8Array; headers: MsgHdrs | undefined; reply: string | undefined },
+  ): void {
+    const { subject, data, reply } = message;
+    const answer = (body: object | null): void => {
+      if (reply === undefined) return;
+      const bytes = body === null ? new Uint8Array() : encoder.encode(JSON.stringify(body));
+      client.send(reply, { subject: reply, data: bytes, headers: undefined, reply: undefined });
+    };
+    if (subject.startsWith(`${API}CONSUMER.MSG.NEXT.`)) {
+      this.#pull(client, subject.slice(`${API}CONSUMER.MSG.NEXT.`.length), data, reply);
+    } else if (subject.startsWith(API)) {
+      const answered = this.#api(subject.slice(API.length), data);
+      if (answered === null) this.#nobody(client, reply);
+      else answer(answered);
+    } else if (subject.startsWith('$JS.ACK.')) {
+      const [, , stream = '', consumer = ''] = subject.split('.');
+      const info = parseDelivery(subject);
+      const found = this.#consumers.get(stream)?.get(consumer);
+      const text = decoder.decode(data);
+      this.#onAnswered(subject, text);
+      if (info !== null) found?.answer(info.streamSequence, text);
+      answer(null);
+    } else {
+      const stream = [...this.#streams.values()].find((each) => each.takes(subject));
+      if (stream === undefined) {
+        this.#nobody(client, reply);
+        return;
+      }
+      const { stored, ack } = stream.publish(subject, data, message.headers, this.clock.now(), this.#idsFirst);
+      if (stored !== null) {
+        this.#onStored(stream.settings.name, stored);
+        for (const consumer of [...(this.#consumers.get(stream.settings.name)?.values() ?? [])])
+          consumer.stored(stored);
+      }
+      answer(ack);
+    }
+  }
+
+  #nobody(client: Client, reply: string | undefined): void {
+    if (reply === undefined) return;
+    const headers = makeHeaders(503, 'No Responders');
+    client.send(reply, { subject: reply, data: new Uint8Array(), headers, reply: undefined });
+  }
+
+  #pull(client: Client, place: string, data: Uint8Array, reply: string | undefined): void {
+    const dot = place.indexOf('.');
+    const consumer = this.#consumers.get(place.slice(0, dot))?.get(place.slice(dot + 1));
+    if (consumer === undefined || reply === undefined) {
+      this.#nobody(client, reply);
+      return;
+    }
+    consumer.pull(client, reply, JSON.parse(decoder.decode(data)) as Record<string, number | boolean>);
+  }
+
+  #api(call: string, data: Uint8Array): object | null {
+    const body = (data.length === 0 ? {} : JSON.parse(decoder.decode(data))) as Record<string, unknown>;
+    const [kind, verb, name = '', consumerName = ''] = call.split('.');
+    if (kind === 'STREAM') {
+      if (verb === 'CREATE' || verb === 'UPDATE') return this.#configure(name, body);
+      const target = verb === 'MSG' ? (call.split('.')[3] ?? '') : name;
+      const stream = this.#streams.get(target);
+      if (stream === undefined) return noStream;
+      stream.expire(this.clock.now());
+      if (verb === 'INFO')
+        return {
+          ...streamInfo(stream, body.subjects_filter as string | undefined),
+          ...(this.#idsFirst ? {} : { ts: new Date(this.clock.now()).toISOString() }),
+        };
+      if (verb === 'MSG') return messageOf(stream, body);
+    }
+    if (kind === 'CONSUMER') {
+      const stream = this.#streams.get(name);
+      if (stream === undefined) return noStream;
+      const consumers = this.#consumers.get(name) ?? new Map<string, Consumer>();
+      this.#consumers.set(name, consumers);
+      for (const [each, consumer] of consumers)
+        if (consumer.stale) {
+          consumer.close();
+          consumers.delete(each);
+        }
+      switch (verb) {
+        case 'CREATE': {
+          const settings = body.config as ConsumerSettings;
+          const existing = consumers.get(consumerName);
+          if (existing !== undefined) {
+            existing.settings = settings;
+            return existing.info();
+          }
+          const consumer = new Consumer(stream, settings, this.clock, this.#onDelivered);
+          consumers.set(consumerName, consumer);
+          return consumer.info();
+        }
+        case 'INFO':
+          return consumers.get(consumerName)?.info() ?? noConsumer;
+        case 'LIST': {
+          const all = [...consumers.values()].map((consumer) => consumer.info());
+          return {
+            type: 'io.nats.jetstream.api.v1.consumer_list_response',
+            total: all.length,
+            offset: 0,
+            limit: 256,
+            consumers: all,
+          };
+        }
+        case 'DELETE': {
+          const consumer = consumers.get(consumerName);
+          if (consumer === undefined) return noConsumer;
+          consumer.close();
+          consumers.delete(consumerName);
+          return { success: true };
+        }
+      }
+    }
+    return null;
+  }
+
+  #configure(name: string, config: Record<string, unknown>): object {
+    const existing = this.#streams.get(name);
+    if (existing === undefined) this.#streams.set(name, new Stream(config, this.clock.now()));
+    else existing.configure(config);
+    return streamInfo(this.#streams.get(name) as Stream, undefined);
+  }
+}
+
+function streamInfo(stream: Stream, filter: string | undefined): object {
+  const subjects = filter === undefined ? undefined : stream.subjects(filter);
+  return {
+    type: 'io.nats.jetstream.api.v1.stream_info_response',
+    config: stream.config,
+    created: stream.created,
+    state: {
+      messages: stream.size,
+      bytes: stream.bytes,
+      first_seq: stream.first,
+      last_seq: stream.last,
+      consumer_count: 0,
+      ...(subjects === undefined
+        ? {}
+        : { subjects: Object.fromEntries(subjects.map((each) => [each, stream.sequencesOf(each).length])) }),
+    },
+  };
+}
+
+function messageOf(stream: Stream, query: Record<string, unknown>): object {
+  let sequence = 0;
+  if (typeof query.last_by_subj === 'string') sequence = stream.lastOf(query.last_by_subj);
+  else if (typeof query.next_by_subj === 'string') sequence = stream.next(Number(query.seq ?? 1), query.next_by_subj);
+  else sequence = Number(query.seq);
+  const message = stream.get(sequence);
+  if (message === undefined) return noMessage;
+  const { headers } = message;
+  return {
+    type: 'io.nats.jetstream.api.v1.stream_msg_get_response',
+    message: {
+      subject: message.subject,
+      seq: message.sequence,
+      time: new Date(message.storedAt).toISOString(),
+      data: base64(message.data),
+      ...(headers === undefined ? {} : { hdrs: base64((headers as MsgHdrs & { encode(): Uint8Array }).encode()) }),
+    },
+  };
+}

@@ -1,0 +1,678 @@
+/**
+ * Histories for tests: a log written by hand, event by event, and random realistic ones. Deterministic: a seed is all
+ * the chance there is.
+ */
+import {
+  type Actor,
+  ALL,
+  cycleSnapshotId,
+  defaultEngineOptions,
+  disabledReasonOf,
+  type EngineOptions,
+  type HostAct,
+  type LogEvent,
+  type LogEventOf,
+  type LogEventType,
+  messageId,
+  type Phase,
+  type PolicyImbalance,
+  type Reason,
+  type Step,
+  type StoredEvent,
+  taskId,
+  type UnreadableEvent,
+} from '@kronos/contracts';
+import { fold } from '../src/evolve.ts';
+import { type AggregateState, aggregateState, type LogState } from '../src/state.ts';
+
+/** 2026-01-05T00:00:00Z, a Monday: where test logs begin. */
+export const TEST_START_MS = 1_767_571_200_000;
+
+export type StepInput = {
+  readonly serverId: string;
+  readonly from: string;
+  readonly to: string;
+  readonly dependsOn?: readonly number[];
+  readonly groups?: Step['groups'];
+  readonly delaySeconds?: number;
+  readonly alternates?: readonly string[];
+  readonly phase?: Phase;
+  readonly ramMb?: number;
+  readonly gain?: number;
+};
+
+export type AttemptInput = {
+  readonly task: string;
+  readonly attempt?: number;
+  readonly destination?: string;
+};
+
+export type FailureInput = AttemptInput & {
+  readonly reason?: Reason;
+  readonly errorType?: string;
+  readonly retry?: { readonly destination?: string; readonly notBeforeSeconds?: number };
+  readonly hostAtFault?: string | null;
+  readonly started?: boolean;
+};
+
+/** Steps that a log remembers to fill in later events about them. */
+const REMEMBERED_STEPS = 10_000;
+
+export type TestLog = ReturnType<typeof testLog>;
+
+/** A log of one or more aggregates, written by calling it. Times go by `at` and `pass` alone. */
+export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
+  const events: StoredEvent[] = [];
+  let count = 0;
+  let nowMs = startMs;
+  let cycle = Math.floor(startMs / 60_000);
+  let commands = 0;
+  let configurations = 0;
+  let current = aggregate;
+  const steps = new Map<string, Step>();
+
+  function push<E extends LogEvent | UnreadableEvent>(event: E): E {
+    count += 1;
+    events.push({ sequence: count, storedAt: nowMs + 3, event });
+    return event;
+  }
+  const planner: Actor = { service: 'planner', instance: 'planner-1', version: '1.0.0' };
+  const executor: Actor = { service: 'executor', instance: 'executor-1', version: '1.0.0' };
+  function envelope<T extends LogEventType>(type: T, id: string, by: Actor) {
+    const time = new Date(nowMs).toISOString();
+    const correlationId = cycleSnapshotId(current, cycle);
+    return { type, version: 1 as const, id, time, aggregate: current, by, correlationId, causationId: null };
+  }
+  function command<T extends LogEventType>(type: T, person: string) {
+    commands += 1;
+    const commandId = `c${commands}`;
+    const by: Actor = { service: 'operator', instance: person, version: '1.0.0' };
+    const head = { ...envelope(type, messageId.control(commandId), by), correlationId: commandId };
+    return { head, data: { commandId, comment: null } };
+  }
+  function attemptOf(input: AttemptInput) {
+    const step = steps.get(input.task);
+    return {
+      taskId: input.task,
+      planId: input.task.replace(/-s\d+$/, ''),
+      serverId: step?.serverId ?? `server-of-${input.task}`,
+      attempt: input.attempt ?? 1,
+      from: step?.from ?? 'h1',
+      destination: input.destination ?? step?.to ?? 'h2',
+    };
+  }
+  const nova = (seconds: number) => ({
+    migrationId: count,
+    requestId: `req-${count}`,
+    status: 'completed',
+    reason: null,
+    queuedMs: 900,
+    runningMs: seconds * 1000,
+    totalMs: seconds * 1000 + 900,
+    memoryBytes: 4_294_967_296,
+    diskBytes: null,
+  });
+
+  const log = {
+    events,
+    get nowMs() {
+      return nowMs;
+    },
+    /** Seconds since the start. */
+    at(seconds: number) {
+      nowMs = startMs + seconds * 1000;
+      return log;
+    },
+    pass(seconds: number) {
+      nowMs += seconds * 1000;
+      return log;
+    },
+    /** What follows is about this aggregate. */
+    about(name: string) {
+      current = name;
+      return log;
+    },
+    fold: (): LogState => fold(events),
+    state: (name = aggregate): AggregateState => aggregateState(fold(events), name),
+
+    configured(options: Partial<EngineOptions> = {}, plannerVersion = '1.0.0') {
+      configurations += 1;
+      const optionsDigest = `sha256:${JSON.stringify(options).length.toString(16).padStart(4, '0')}${configurations}`;
+      return push({
+        ...envelope('planner.configured', messageId.configured(current, optionsDigest, count), planner),
+        data: { plannerVersion, optionsDigest, options: { ...defaultEngineOptions, dryRun: false, ...options } },
+      });
+    },
+    /** One decision; with steps it carries a plan. Gives the plan's id. */
+    decided(
+      release: LogEventOf<'cycle.decided'>['data']['release'] = 'none',
+      moves: readonly StepInput[] = [],
+      more: {
+        readonly snapshotMs?: number;
+        readonly policies?: readonly PolicyImbalance[];
+        readonly reason?: Reason;
+        readonly outcome?: 'quiet' | 'gated';
+        /** The snapshot's id; absent: of the next cycle. */
+        readonly snapshotId?: string;
+        readonly evacuations?: LogEventOf<'cycle.decided'>['data']['evacuations'];
+        readonly stuck?: LogEventOf<'cycle.decided'>['data']['stuck'];
+      } = {},
+    ): string {
+      cycle += 1;
+      const snapshotId = more.snapshotId ?? cycleSnapshotId(current, cycle);
+      const planSteps = moves.map((move, i) => testStep(snapshotId, i + 1, move));
+      for (const step of planSteps) steps.set(step.taskId, step);
+      for (const id of steps.keys()) {
+        if (steps.size <= REMEMBERED_STEPS) break;
+        steps.delete(id);
+      }
+      const policies = more.policies?.map((p) => ({ ...p })) ?? [];
+      push({
+        ...envelope('cycle.decided', messageId.decided(snapshotId), planner),
+        data: {
+          outcome: moves.length > 0 ? 'planned' : (more.outcome ?? 'quiet'),
+          reason: more.reason ?? { code: moves.length > 0 ? 'planned' : 'balanced', text: 'by the test' },
+          before: { combined: 0.3, policies },
+          plan:
+            moves.length === 0
+              ? null
+              : {
+                  id: snapshotId,
+                  planner: 'search',
+                  budget: 10,
+                  steps: planSteps,
+                  after: { combined: 0.1, policies },
+                  lowerBound: 0.05,
+                  shareOfPossible: 0.8,
+                  candidatesEvaluated: 1234,
+                },
+          refusals: { 'host-full': 3 },
+          warnings: [],
+          stuck: more.stuck ?? [],
+          evacuations: more.evacuations ?? [],
+          snapshotId,
+          snapshotTime: new Date(more.snapshotMs ?? nowMs).toISOString(),
+          cycle,
+          basis: count,
+          release,
+          plannerVersion: '1.0.0',
+          digests: {
+            snapshot: `sha256:${cycle}`,
+            policies: 'sha256:1',
+            state: `sha256:${count}`,
+            options: 'sha256:3',
+            decision: `sha256:${cycle}d`,
+          },
+          details: null,
+        },
+      });
+      return snapshotId;
+    },
+    released: (moves: readonly StepInput[]): string => log.decided('released', moves),
+    proposed: (moves: readonly StepInput[]): string => log.decided('proposed', moves),
+    dispatched(planId: string, tasks = 1) {
+      return push({ ...envelope('plan.dispatched', messageId.dispatched(planId), planner), data: { planId, tasks } });
+    },
+    started(input: AttemptInput, instance = 'executor-1') {
+      const step = steps.get(input.task);
+      const attempt = attemptOf(input);
+      return push({
+        ...envelope('migration.started', messageId.started(input.task, attempt.attempt), { ...executor, instance }),
+        data: {
+          ...attempt,
+          groups: step?.groups.map((g) => g.id) ?? [],
+          newestMigrationId: count,
+          forced: false,
+          ramMb: step?.ramMb ?? 4096,
+          diskGb: step?.diskGb ?? 20,
+        },
+      });
+    },
+    observed(input: AttemptInput & { readonly migrationId?: number | null; readonly requestId?: string | null }) {
+      const attempt = attemptOf(input);
+      const { migrationId = count, requestId = `req-${count}` } = input;
+      return push({
+        ...envelope('migration.observed', messageId.observed(input.task, attempt.attempt), executor),
+        data: { ...attempt, migrationId, requestId },
+      });
+    },
+    completed(input: AttemptInput, seconds = 30, warnings: readonly Reason[] = []) {
+      const attempt = attemptOf(input);
+      return push({
+        ...envelope('migration.completed', messageId.ended(input.task, attempt.attempt), executor),
+        data: {
+          ...attempt,
+          outcome: 'migrated',
+          host: attempt.destination,
+          retries: attempt.attempt - 1,
+          nova: nova(seconds),
+          warnings: [...warnings],
+        },
+      });
+    },
+    failed(input: FailureInput) {
+      const attempt = attemptOf(input);
+      const { retry, errorType = 'MigrationFailed' } = input;
+      return push({
+        ...envelope('migration.failed', messageId.ended(input.task, attempt.attempt), executor),
+        data: {
+          ...attempt,
+          errorType,
+          reason: input.reason ?? { code: 'test', text: `${errorType} by the test` },
+          retries: attempt.attempt - 1,
+          retryPending: retry !== undefined,
+          next:
+            retry === undefined
+              ? null
+              : {
+                  attempt: attempt.attempt + 1,
+                  destination: retry.destination ?? attempt.destination,
+                  notBefore: new Date(nowMs + (retry.notBeforeSeconds ?? 0) * 1000).toISOString(),
+                },
+          hostAtFault: input.hostAtFault ?? null,
+          started: input.started ?? true,
+          nova: null,
+        },
+      });
+    },
+    skipped(input: AttemptInput) {
+      const attempt = attemptOf(input);
+      return push({
+        ...envelope('migration.skipped', messageId.ended(input.task, attempt.attempt), executor),
+        data: { ...attempt, reason: { code: 'dry-run', text: 'dry run of the executor' } },
+      });
+    },
+    paused(person = 'ada') {
+      const { head, data } = command('aggregate.paused', person);
+      return push({ ...head, data });
+    },
+    resumed(person = 'ada') {
+      const { head, data } = command('aggregate.resumed', person);
+      return push({ ...head, data });
+    },
+    approved(planId: string, only: readonly number[] | null = null, person = 'ada') {
+      const { head, data } = command('plan.approved', person);
+      return push({ ...head, data: { ...data, planId, steps: only === null ? null : [...only] } });
+    },
+    rejected(planId: string, only: readonly number[] | null = null, person = 'ada') {
+      const { head, data } = command('plan.rejected', person);
+      return push({ ...head, data: { ...data, planId, steps: only === null ? null : [...only] } });
+    },
+    quarantined(serverId: string, seconds = -1, person = 'ada') {
+      const { head, data } = command('instance.quarantined', person);
+      return push({ ...head, data: { ...data, serverId, seconds } });
+    },
+    unquarantined(serverId: string, person = 'ada') {
+      const { head, data } = command('instance.unquarantined', person);
+      return push({ ...head, data: { ...data, serverId } });
+    },
+    cancelled(task: string, person = 'ada') {
+      const { head, data } = command('migration.cancelled', person);
+      return push({ ...head, data: { ...data, taskId: task } });
+    },
+    aborted(task: string, person = 'ada') {
+      const { head, data } = command('migration.aborted', person);
+      return push({ ...head, data: { ...data, taskId: task } });
+    },
+    closed(task: string, person = 'ada') {
+      const { head, data } = command('migration.closed', person);
+      return push({ ...head, data: { ...data, taskId: task } });
+    },
+    drainAsked(host: string, person = 'ada') {
+      const { head, data } = command('host.drainAsked', person);
+      return push({ ...head, data: { ...data, host } });
+    },
+    undrainAsked(host: string, person = 'ada') {
+      const { head, data } = command('host.undrainAsked', person);
+      return push({ ...head, data: { ...data, host } });
+    },
+    hostClaimed(drainId: string, host: string, act: HostAct = 'disable', attempt = 1) {
+      const head = envelope('host.claimed', messageId.hostClaimed(drainId, act, attempt), executor);
+      return push({ ...head, data: { drainId, host, act, attempt } });
+    },
+    hostActFailed(drainId: string, host: string, act: HostAct = 'disable', attempt = 1) {
+      const head = envelope('host.actFailed', messageId.hostActFailed(drainId, act, attempt), executor);
+      return push({ ...head, data: { drainId, host, act, attempt, status: 403, text: 'forbidden by policy' } });
+    },
+    hostDisabled(drainId: string, host: string, byKronos = true) {
+      const head = envelope('host.disabled', messageId.hostDisabled(drainId), executor);
+      const disabledReason = byKronos ? disabledReasonOf(drainId, 'ada', null) : 'broken disk';
+      return push({ ...head, data: { drainId, host, byKronos, disabledReason } });
+    },
+    hostDrained(drainId: string, host: string) {
+      return push({
+        ...envelope('host.drained', messageId.hostDrained(drainId), executor),
+        data: { drainId, host },
+      });
+    },
+    hostEnabled(drainId: string, host: string, byKronos = true) {
+      const head = envelope('host.enabled', messageId.hostDrainEnded(drainId), executor);
+      return push({ ...head, data: { drainId, host, byKronos } });
+    },
+    hostLeftDisabled(drainId: string, host: string) {
+      const reason = { code: 'changed', text: 'somebody changed it' };
+      const head = envelope('host.leftDisabled', messageId.hostDrainEnded(drainId), executor);
+      return push({ ...head, data: { drainId, host, reason, disabledReason: 'broken disk' } });
+    },
+    abortRefused(input: AttemptInput, text = 'by the test') {
+      const attempt = attemptOf(input);
+      return push({
+        ...envelope('migration.abortRefused', messageId.abortRefused(input.task, attempt.attempt), executor),
+        data: { ...attempt, migrationId: count, status: 409, text },
+      });
+    },
+    evaluationRequested(person = 'ada') {
+      const { head, data } = command('evaluation.requested', person);
+      return push({ ...head, data: { ...data, purpose: 'evaluate' } });
+    },
+    unreadable(claimedType = 'migration.teleported', claimedVersion: number | null = 7) {
+      return push({
+        type: 'unreadable',
+        aggregate: current,
+        claimedType,
+        claimedVersion,
+        problem: 'unknown type',
+        remedy: 'upgrade',
+      });
+    },
+    eventSkipped(sequence: number, through = sequence, person = 'carol') {
+      const { head, data } = command('event.skipped', person);
+      const by: Actor = { service: 'custodian', instance: person, version: '1.0.0' };
+      return push({ ...head, by, data: { ...data, comment: 'garbage', sequence, through } });
+    },
+    /** The same event again, later: a retry that the server's dedupe window no longer covers. */
+    again(event: LogEvent) {
+      return push(event);
+    },
+  };
+  return log;
+}
+
+/** A step with everything a plan states. */
+export function testStep(planId: string, number: number, input: StepInput): Step {
+  return {
+    step: number,
+    taskId: taskId(planId, number),
+    phase: input.phase ?? 'spread',
+    parking: false,
+    serverId: input.serverId,
+    serverName: `name-of-${input.serverId}`,
+    from: input.from,
+    to: input.to,
+    alternates: [...(input.alternates ?? [])],
+    dependsOn: (input.dependsOn ?? []).map((n) => taskId(planId, n)),
+    delaySeconds: input.delaySeconds ?? 0,
+    groups: input.groups ?? [],
+    resources: { VCPU: 2, MEMORY_MB: input.ramMb ?? 4096 },
+    ramMb: input.ramMb ?? 4096,
+    diskGb: 20,
+    weights: { cpu: { source: 0.08, destination: 0.08 }, memory: { source: 0.05, destination: 0.05 } },
+    why: { code: 'gain', text: 'lowers the combined imbalance', detail: { gain: input.gain ?? 0.02 } },
+  };
+}
+
+/** Uniform numbers in [0, 1) from a seed (mulberry32). */
+export function random(seed: number): () => number {
+  let a = seed >>> 0;
+  return () => {
+    a = (a + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(a ^ (a >>> 15), a | 1);
+    t = (t + Math.imul(t ^ (t >>> 7), t | 61)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+export type HistoryOptions = {
+  readonly seed: number;
+  readonly aggregates?: readonly string[];
+  /** Evaluations per aggregate. */
+  readonly cycles?: number;
+  readonly startMs?: number;
+  readonly intervalSeconds?: number;
+  readonly hosts?: number;
+  /** VMs per aggregate. */
+  readonly vms?: number;
+  /** Largest number of steps of a plan. */
+  readonly steps?: number;
+  /** Share of events that are followed, soon or late, by themselves. */
+  readonly repeats?: number;
+  /** Share of cycles in which an operator does something. */
+  readonly commands?: number;
+  /** Share of attempts that fail. */
+  readonly failures?: number;
+  /** Share of cycles that end with an event that cannot be read. */
+  readonly unreadable?: number;
+};
+
+type Running = {
+  readonly step: Step;
+  attempt: number;
+  destination: string;
+  status: 'waiting' | 'started' | 'over';
+  dueMs: number;
+};
+
+/**
+ * A random history as a running Kronos would write it: several aggregates, decisions every interval, plans released,
+ * proposed, approved in part, rejected or left to expire, dispatch, attempts with retries and every kind of failure,
+ * operators' commands, changed options and planner upgrades. Events come in log order, produced as they are asked for.
+ */
+export function* randomHistory(options: HistoryOptions): Generator<StoredEvent> {
+  const {
+    seed,
+    aggregates = ['gpu', 'general', 'web eu/1'],
+    cycles = 100,
+    startMs = TEST_START_MS,
+    intervalSeconds = 60,
+    hosts = 8,
+    vms = 60,
+    steps: maxSteps = 4,
+    repeats = 0.02,
+    commands = 0.05,
+    failures = 0.15,
+    unreadable = 0,
+  } = options;
+  const uniform = random(seed);
+  const chance = (p: number) => uniform() < p;
+  const int = (n: number) => Math.floor(uniform() * n);
+  const pick = <const T extends readonly [unknown, ...unknown[]]>(from: T): T[number] =>
+    from[int(from.length)] ?? from[0];
+  const log = testLog(aggregates[0] ?? 'gpu', startMs);
+  const repeatable: LogEvent[] = [];
+  let emitted = 0;
+  /** Hands over what was written since, each event sometimes followed by an earlier one again. */
+  function* flush(): Generator<StoredEvent> {
+    while (log.events.length > 0) {
+      const written = log.events.splice(0, log.events.length);
+      for (const { event, storedAt } of written) {
+        emitted += 1;
+        yield { sequence: emitted, storedAt, event };
+        if (event.type === 'unreadable' || repeats === 0) continue;
+        repeatable.push(event);
+        if (repeatable.length > 200) repeatable.shift();
+        const again = repeatable[int(repeatable.length)];
+        if (again === undefined || !chance(repeats)) continue;
+        emitted += 1;
+        yield { sequence: emitted, storedAt, event: again };
+      }
+    }
+  }
+  const lanes = aggregates.map((name, index) => ({
+    name,
+    running: [] as Running[],
+    dispatch: [] as { planId: string; tasks: number }[],
+    proposal: null as { planId: string; steps: readonly Step[]; untilMs: number } | null,
+    manual: chance(0.4),
+    ttlSeconds: 300,
+    server: (n: number) => `${index}0000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
+    host: (n: number) => `${encodeURIComponent(name)}-host-${n}`,
+    sustained: 0,
+  }));
+
+  for (let cycle = 0; cycle < cycles; cycle++) {
+    const cycleMs = startMs + cycle * intervalSeconds * 1000;
+    for (const lane of lanes) {
+      log.about(lane.name).at((cycleMs - startMs) / 1000 + uniform() * 2);
+      if (cycle === 0 || chance(0.005)) {
+        if (chance(0.3)) lane.manual = !lane.manual;
+        lane.ttlSeconds = pick([120, 300, 900]);
+        log.configured(
+          { approval: lane.manual ? 'manual' : 'auto', approvalTtlSeconds: lane.ttlSeconds, cooldownSeconds: 60 },
+          `1.${Math.floor(cycle / 400)}.0`,
+        );
+      }
+      const policies: PolicyImbalance[] = ['cpu', 'memory'].map((policy) => {
+        const imbalance = uniform();
+        lane.sustained = imbalance > 0.2 ? lane.sustained + 1 : 0;
+        return {
+          policy,
+          imbalance,
+          threshold: 0.2,
+          participates: true,
+          detected: imbalance > 0.2,
+          sustainedCycles: lane.sustained,
+        };
+      });
+      const busy = lane.running.some((t) => t.status !== 'over') || lane.proposal !== null;
+      const lapsed = lane.proposal !== null && log.nowMs > lane.proposal.untilMs;
+      if (busy && !lapsed && chance(0.8)) {
+        log.decided('none', [], { policies, outcome: 'gated', reason: { code: 'cooldown', text: 'cooling down' } });
+      } else if (chance(0.5)) {
+        log.decided('none', [], { policies });
+      } else {
+        const moves = Array.from({ length: 1 + int(maxSteps) }, (_, i): StepInput => {
+          const from = int(hosts);
+          return {
+            serverId: lane.server(int(vms)),
+            from: lane.host(from),
+            to: lane.host((from + 1 + int(hosts - 1)) % hosts),
+            alternates: [lane.host(int(hosts))],
+            ...(i > 0 && chance(0.3) ? { dependsOn: [1 + int(i)] } : {}),
+            ...(chance(0.2) ? { groups: [{ id: `group-${int(4)}`, policy: 'anti-affinity' as const }] } : {}),
+            delaySeconds: chance(0.2) ? 30 : 0,
+          };
+        });
+        const release = chance(0.1) ? 'dryRun' : lane.manual ? 'proposed' : 'released';
+        const planId = log.decided(release, moves, { policies });
+        const steps = moves.map((move, i) => testStep(planId, i + 1, move));
+        if (release !== 'dryRun') lane.proposal = null;
+        if (release === 'proposed') lane.proposal = { planId, steps, untilMs: log.nowMs + lane.ttlSeconds * 1000 };
+        if (release === 'released') begin(lane, planId, steps, log.nowMs);
+      }
+      yield* flush();
+    }
+    for (const lane of lanes) {
+      log.about(lane.name).at((cycleMs - startMs) / 1000 + 3 + uniform() * 20);
+      if (chance(0.9)) for (const { planId, tasks } of lane.dispatch.splice(0)) log.dispatched(planId, tasks);
+      answer(lane);
+      if (chance(commands)) operate(lane);
+      for (const task of lane.running) advance(task);
+      lane.running = lane.running.filter((t) => t.status !== 'over');
+      if (chance(unreadable)) log.unreadable();
+      yield* flush();
+    }
+  }
+
+  function begin(lane: (typeof lanes)[number], planId: string, steps: readonly Step[], nowMs: number): void {
+    for (const step of steps)
+      lane.running.push({
+        step,
+        attempt: 1,
+        destination: step.to,
+        status: 'waiting',
+        dueMs: nowMs + step.delaySeconds * 1000,
+      });
+    lane.dispatch.push({ planId, tasks: steps.length });
+  }
+
+  function answer(lane: (typeof lanes)[number]): void {
+    if (lane.proposal === null || !chance(0.4)) return;
+    const { planId, steps, untilMs } = lane.proposal;
+    const late = log.nowMs > untilMs;
+    const some = chance(0.3) ? steps.filter(() => chance(0.6)).map((s) => s.step) : null;
+    if (chance(0.3)) {
+      log.rejected(planId, some);
+      if (late) return;
+      const left = some === null ? [] : steps.filter((s) => !closure(s, (t) => some.includes(t.step), steps));
+      lane.proposal = left.length === 0 ? null : { planId, steps: left, untilMs };
+      return;
+    }
+    log.approved(planId, some);
+    if (late) return;
+    const asked = steps.filter((s) => some === null || some.includes(s.step));
+    const chosen = steps.filter((s) => asked.some((a) => closure(a, (t) => t === s, steps)));
+    if (chosen.length === 0) return;
+    lane.proposal = null;
+    begin(lane, planId, chosen, log.nowMs);
+  }
+
+  /** Whether the step, or one that it depends on, directly or not, is what is looked for. */
+  function closure(step: Step, is: (step: Step) => boolean, steps: readonly Step[]): boolean {
+    return is(step) || steps.some((s) => step.dependsOn.includes(s.taskId) && closure(s, is, steps));
+  }
+
+  function operate(lane: (typeof lanes)[number]): void {
+    const server = lane.server(int(vms));
+    const task = lane.running[int(Math.max(1, lane.running.length))]?.step.taskId ?? `${lane.name}-0-s1`;
+    if (chance(0.2)) log.about(ALL);
+    pick([
+      () => log.paused('grace'),
+      () => log.resumed('grace'),
+      () => log.quarantined(server, pick([-1, 600, 7200])),
+      () => log.unquarantined(server),
+      () => log.cancelled(task),
+      () => log.aborted(task),
+      () => log.evaluationRequested(),
+    ])();
+    log.about(lane.name);
+  }
+
+  function advance(task: Running): void {
+    const input = { task: task.step.taskId, attempt: task.attempt, destination: task.destination };
+    log.pass(uniform());
+    if (task.status === 'waiting') {
+      if (log.nowMs < task.dueMs || !chance(0.7)) return;
+      if (chance(failures / 4)) {
+        log.failed({ ...input, errorType: pick(['PreFlightError', 'Cancelled']), started: false });
+        task.status = 'over';
+        return;
+      }
+      if (chance(0.02)) {
+        log.skipped(input);
+        task.status = 'over';
+        return;
+      }
+      log.started(input, pick(['executor-1', 'executor-2']));
+      task.status = 'started';
+      if (chance(0.9)) log.pass(1).observed(input);
+      if (chance(0.5)) return;
+    }
+    log.pass(5 + uniform() * 20);
+    if (!chance(failures)) {
+      log.completed(input, 5 + int(90));
+      task.status = 'over';
+      return;
+    }
+    const errorType = pick([
+      'MigrationFailed',
+      'MigrationTimeout',
+      'NovaClientError',
+      'PreFlightError',
+      'Cancelled',
+      'DeadLetter',
+      'SolarFlare',
+    ]);
+    const hostAtFault = chance(0.5) ? task.destination : null;
+    if (task.attempt > 3 || chance(0.4)) {
+      log.failed({ ...input, errorType, hostAtFault });
+      task.status = 'over';
+      return;
+    }
+    const destination = task.step.alternates[0] ?? task.destination;
+    log.failed({ ...input, errorType, hostAtFault, retry: { destination, notBeforeSeconds: 10 } });
+    task.attempt += 1;
+    task.destination = destination;
+    task.status = 'waiting';
+    task.dueMs = log.nowMs + 10_000;
+  }
+}

@@ -1,0 +1,179 @@
+/** Plans for an executor to carry out, put on the log and on the work queue as the planner does it, and what came of them. */
+import { until } from '@kronos/clock/testing';
+import {
+  type LogEvent,
+  type LogEventOf,
+  type MigrationRequested,
+  messageId,
+  type StoredEvent,
+  streamNames,
+  taskId,
+} from '@kronos/contracts';
+import { connectEventLog, type EventLog } from '@kronos/eventlog';
+import { type StepInput, testLog } from '@kronos/projections/testing';
+
+/** A move as tests name it: the server by name. */
+export type Move = Omit<StepInput, 'serverId'> & { readonly server: string };
+
+interface ReleaseOptions {
+  readonly planTtlSeconds?: number;
+  /** Changes a task's message before it is published. */
+  readonly edit?: (message: MigrationRequested) => MigrationRequested;
+}
+
+export type Result = StoredEvent & {
+  readonly event: LogEventOf<
+    | 'migration.started'
+    | 'migration.observed'
+    | 'migration.abortRefused'
+    | 'migration.completed'
+    | 'migration.failed'
+    | 'migration.skipped'
+  >;
+};
+export type Final = LogEventOf<'migration.completed' | 'migration.failed' | 'migration.skipped'>;
+
+export interface Plans {
+  readonly log: EventLog;
+  /** Puts a released plan on the log and its tasks on the queue; gives the tasks' ids. */
+  release(moves: readonly Move[], options?: ReleaseOptions): Promise<readonly string[]>;
+  /** A person's command about a task. */
+  command(type: 'migration.cancelled' | 'migration.aborted' | 'migration.closed', task: string): Promise<void>;
+  pause(paused: boolean): Promise<void>;
+  /** The results on the log, oldest first. */
+  results(): Promise<readonly Result[]>;
+  /** The final result of each of these tasks, once all have one. Rejects after `withinMs`. */
+  finals(tasks: readonly string[], withinMs?: number): Promise<readonly Final[]>;
+}
+
+/** Sets up a nats-server for one aggregate; the log is closed by the caller. `uuid`: of a server by the name a move has. */
+export async function openPlans(setup: {
+  readonly natsUrl: string;
+  readonly aggregate: string;
+  readonly ackWaitSeconds: number;
+  readonly uuid: (server: string) => string;
+}): Promise<Plans> {
+  const { natsUrl, aggregate, ackWaitSeconds, uuid } = setup;
+  const log = await connectEventLog({ servers: [natsUrl], name: 'bed' });
+  await log.provision({
+    limits: { snapshotMaxAgeSeconds: 3600, snapshotMaxBytes: 1024 ** 2, logMaxBytes: 256 * 1024 ** 2 },
+    replicas: 1,
+    aggregates: [aggregate],
+    ackWaitSeconds,
+  });
+  const first = (await log.lastSequence(streamNames.log)) + 1;
+  let released = 0;
+  const plans: Plans = {
+    log,
+    async release(moves, { planTtlSeconds = 3600, edit = (message: MigrationRequested) => message } = {}) {
+      released += 1;
+      // Each plan is decided on a snapshot a minute later than the one before it.
+      const draft = testLog(aggregate, Date.now() + released * 60_000);
+      draft.configured({ planTtlSeconds });
+      const steps = moves.map(({ server, ...move }) => ({ ...move, serverId: uuid(server) }));
+      const planId = draft.released(steps);
+      draft.dispatched(planId, moves.length);
+      const state = draft.state(aggregate);
+      for (const { event } of draft.events)
+        await log.append({ ...(event as LogEvent), time: new Date().toISOString() });
+      const ids = moves.map((_, i) => taskId(planId, i + 1));
+      for (const id of ids) {
+        const facts = state.tasks.get(id);
+        if (facts === undefined) throw new Error(`no task ${id}`);
+        const { delaySeconds, ...step } = facts.step;
+        const now = Date.now();
+        const message: MigrationRequested = {
+          type: 'migration.requested',
+          version: 1,
+          id: messageId.requested(id, 1),
+          time: new Date(now).toISOString(),
+          aggregate,
+          by: { service: 'planner', instance: 'test', version: '0' },
+          correlationId: planId,
+          causationId: messageId.decided(planId),
+          data: {
+            ...step,
+            planId,
+            attempt: 1,
+            destination: step.to,
+            notBefore: new Date(now + delaySeconds * 1000).toISOString(),
+            notAfter: new Date(now + planTtlSeconds * 1000).toISOString(),
+          },
+        };
+        await log.append(edit(message));
+      }
+      return ids;
+    },
+    async command(type, task) {
+      await control(log, aggregate, type, { taskId: task });
+    },
+    async pause(paused) {
+      await control(log, aggregate, paused ? 'aggregate.paused' : 'aggregate.resumed', {});
+    },
+    async results() {
+      const found: Result[] = [];
+      for await (const stored of log.replay({ from: first })) {
+        const { event } = stored;
+        if (event.aggregate !== aggregate) continue;
+        switch (event.type) {
+          case 'migration.started':
+          case 'migration.observed':
+          case 'migration.abortRefused':
+          case 'migration.completed':
+          case 'migration.failed':
+          case 'migration.skipped':
+            found.push({ ...stored, event });
+        }
+      }
+      return found;
+    },
+    async finals(tasks, withinMs = 240_000) {
+      let seen: readonly Result[] = [];
+      const found = () => {
+        const finals = seen.map(({ event }) => event).filter(isFinal);
+        return tasks.map((id) => finals.find((event) => event.data.taskId === id));
+      };
+      const look = async () => {
+        // The server may be away: that is what some tests are about.
+        seen = await plans.results().catch(() => []);
+        const finals = found();
+        return finals.every((event) => event !== undefined) && finals;
+      };
+      const missing = () => {
+        const without = tasks.filter((_, i) => found()[i] === undefined);
+        const last = seen.map(({ event }) => `${event.type} ${event.data.taskId}/${event.data.attempt}`);
+        return `a final result of ${without.join(', ')}; on the log: ${last.join('; ')}`;
+      };
+      return await until(look, withinMs, missing);
+    },
+  };
+  return plans;
+}
+
+export const isFinal = (event: Result['event']): event is Final =>
+  event.type === 'migration.completed' ||
+  event.type === 'migration.skipped' ||
+  (event.type === 'migration.failed' && !event.data.retryPending);
+
+let commands = 0;
+
+async function control(
+  log: EventLog,
+  aggregate: string,
+  type: 'migration.cancelled' | 'migration.aborted' | 'migration.closed' | 'aggregate.paused' | 'aggregate.resumed',
+  data: object,
+) {
+  commands += 1;
+  const commandId = `test-${process.pid}-${commands}`;
+  await log.append({
+    type,
+    version: 1,
+    id: messageId.control(commandId),
+    time: new Date().toISOString(),
+    aggregate,
+    by: { service: 'operator', instance: 'ada', version: '0' },
+    correlationId: commandId,
+    causationId: null,
+    data: { commandId, comment: null, ...data },
+  } as LogEvent);
+}

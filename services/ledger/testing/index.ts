@@ -1,0 +1,114 @@
+import { systemClock } from '@kronos/clock';
+import { defaultConfig } from '@kronos/config';
+import { type Actor, defaultStorageLimits, type Message, type StoredEvent } from '@kronos/contracts';
+import { connectEventLog, type EventLog } from '@kronos/eventlog';
+import { bareConnection, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { HttpServer, startTelemetry } from '@kronos/telemetry';
+import { type LedgerOptions, startLedger } from '../src/ledger.ts';
+
+const by: Actor = { service: 'ledger', instance: 'ledger-test', version: '0.0.0' };
+
+/** A ledger at work, and what it says. */
+export type TestLedger = {
+  readonly url: string;
+  /** Lines of its log, parsed. */
+  readonly lines: readonly Record<string, unknown>[];
+  get(path: string): Promise<{ status: number; body: unknown }>;
+  text(path: string): Promise<string>;
+  stop(): Promise<void>;
+};
+
+/** A NATS server with the streams of Kronos, and ledgers on it. */
+export async function ledgerBed() {
+  const server: NatsServer = await startNatsServer();
+  const connections: EventLog[] = [];
+  const running = new Set<TestLedger>();
+  const connect = async (name: string) => {
+    const log = await connectEventLog({ servers: [server.url], name });
+    connections.push(log);
+    return log;
+  };
+  const log = await connect('test');
+  await log.provision({ limits: defaultStorageLimits, replicas: 1, aggregates: ['gpu', 'general', 'web eu/1'] });
+
+  return {
+    server,
+    log,
+    /** Puts events on the log as their writers would. */
+    async append(events: Iterable<StoredEvent>): Promise<void> {
+      const messages: Message[] = [];
+      for (const { event } of events) if (event.type !== 'unreadable') messages.push(event);
+      await log.appendMany(messages);
+    },
+    /** Consumers on the log now. */
+    async consumers(): Promise<number> {
+      const connection = await bareConnection(server.url);
+      const info = await connection.request('$JS.API.STREAM.INFO.KRONOS_LOG');
+      await connection.close();
+      return (info.json() as { state: { consumer_count: number } }).state.consumer_count;
+    },
+    async start(options: Partial<LedgerOptions> = {}, clock: () => number = Date.now): Promise<TestLedger> {
+      const lines: Record<string, unknown>[] = [];
+      const telemetry = startTelemetry({
+        service: 'ledger',
+        version: '0.0.0',
+        instance: 'ledger-test',
+        config: { ...defaultConfig, log: { level: 'debug', format: 'json' } },
+        destination: { write: (line: string) => void lines.push(JSON.parse(line)) },
+      });
+      const logger = telemetry.log;
+      const http = new HttpServer({
+        address: '127.0.0.1',
+        port: 0,
+        portOption: 'ledger_port',
+        log: logger,
+        metrics: telemetry.metrics,
+      });
+      const { url } = await http.listen();
+      const ending = new AbortController();
+      const service = await startLedger({
+        log: await connect('ledger'),
+        options: {
+          scope: ['gpu'],
+          checkpointIntervalSeconds: 3600,
+          checkpointEvents: 1_000_000,
+          maxClockSkewSeconds: 5,
+          console: true,
+          archive: null,
+          ...options,
+        },
+        by,
+        logger,
+        metrics: telemetry.metrics.instruments,
+        onScrape: telemetry.metrics.onScrape,
+        http,
+        tracer: telemetry.tracer,
+        stopping: ending.signal,
+        clock: { ...systemClock, now: clock },
+        clockProblem: () => null,
+      });
+      const ledger: TestLedger = {
+        url,
+        lines,
+        async get(path) {
+          const response = await fetch(`${url}${path}`);
+          return { status: response.status, body: await response.json() };
+        },
+        text: async (path) => (await fetch(`${url}${path}`)).text(),
+        async stop() {
+          if (!running.delete(ledger)) return;
+          await service.stop();
+          await http.close();
+          await telemetry.shutdown();
+        },
+      };
+      running.add(ledger);
+      return ledger;
+    },
+    async close(): Promise<void> {
+      for (const ledger of running) await ledger.stop();
+      for (const connection of connections) await connection.close();
+      await server.stop();
+    },
+  };
+}

@@ -1,0 +1,224 @@
+/** For tests of the scorer: a simulated cloud with its Prometheus, a real NATS server, and scorers against both. */
+import { systemClock } from '@kronos/clock';
+import { defaultConfig, parsePolicies } from '@kronos/config';
+import { messageId, type Policy, type Snapshot, type SnapshotTaken } from '@kronos/contracts';
+import { connectEventLog, type EventLog } from '@kronos/eventlog';
+import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { createNova, createPlacement, createSession, type Nova, type Placement, type Session } from '@kronos/openstack';
+import { createPrometheus, type Prometheus } from '@kronos/prometheus';
+import { type Clock, demoPolicies, type ScenarioInput, type Sim, startSim } from '@kronos/simcloud';
+import { createMetrics, type Logger, type Metrics } from '@kronos/telemetry';
+import { type Tracer, trace } from '@opentelemetry/api';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { pino } from 'pino';
+import { cycleRequest, type SnapshotRequest } from '../src/requests.ts';
+import { createScorer, type Scorer, type ScorerDeps, type ScorerSettings, type Taken } from '../src/scorer.ts';
+import { Seen } from '../src/seen.ts';
+
+/** The demo's two policies, CPU and memory. */
+export const policies: readonly Policy[] = parsePolicies({ file: 'policies.yaml', text: demoPolicies }).policies;
+
+export interface StandOptions {
+  readonly scope: readonly string[];
+  /** Keystone, with the user admin / secret, and Prometheus. */
+  readonly urls: { readonly identity: string; readonly prometheus: string };
+  readonly policies?: readonly Policy[];
+  /** Time of the scorers; default: the real one. */
+  readonly clock?: Clock;
+}
+
+export interface BedOptions {
+  readonly scenario: ScenarioInput;
+  readonly scope: readonly string[];
+  /** Time of the cloud and of the scorers; default: the real one. */
+  readonly clock?: Clock;
+}
+
+/** One scorer with clients of its own, as a process would have. */
+export interface BedScorer extends Scorer {
+  readonly seen: Seen;
+  readonly metrics: Metrics;
+  /** Takes the snapshots of one cycle of these aggregates (default: all in scope). */
+  cycle(number: number, aggregates?: readonly string[]): Promise<Taken>;
+}
+
+export interface ScorerOptions extends Partial<ScorerSettings> {
+  readonly name?: string;
+  readonly nova?: (nova: Nova) => Nova;
+  readonly log?: ScorerDeps['log'];
+  readonly logger?: Logger;
+  readonly tracer?: Tracer;
+  readonly pageSize?: number;
+  readonly seen?: Seen;
+}
+
+/** A NATS server that is set up, and scorers against a cloud. */
+export interface Stand {
+  readonly nats: NatsServer;
+  readonly log: EventLog;
+  readonly settings: ScorerSettings;
+  /** A logger that writes nothing. */
+  readonly silent: Logger;
+  scorer(options?: ScorerOptions): BedScorer;
+  /** All messages on the snapshot stream, oldest first. */
+  taken(): Promise<SnapshotTaken[]>;
+  /** The newest snapshot of an aggregate. */
+  newest(aggregate: string): Promise<Snapshot>;
+  /** Waits until the messages on the snapshot stream fulfil a condition; fails after `withinMs`. */
+  until(
+    what: string,
+    condition: (taken: readonly SnapshotTaken[]) => boolean,
+    withinMs?: number,
+  ): Promise<SnapshotTaken[]>;
+  /** An operator's request for a snapshot, of one aggregate or of all. */
+  request(aggregate: string, purpose: 'evaluate' | 'record', commandId: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A stand whose cloud is simulated. */
+export interface Bed extends Stand {
+  readonly sim: Sim;
+}
+
+export async function openBed({ scenario, scope, clock = { now: Date.now } }: BedOptions): Promise<Bed> {
+  const sim = await startSim({ scenario, clock });
+  const stand = await openStand({ scope, urls: sim.urls, clock });
+  return {
+    ...stand,
+    sim,
+    async close() {
+      await stand.close();
+      await sim.close();
+    },
+  };
+}
+
+export async function openStand(options: StandOptions): Promise<Stand> {
+  const { scope, urls, clock = { now: Date.now } } = options;
+  const nats = await startNatsServer();
+  const log = await connectEventLog({ servers: [nats.url], name: 'scorer' });
+  await log.provision({
+    limits: { snapshotMaxAgeSeconds: 3600, snapshotMaxBytes: 64 * 1024 ** 2, logMaxBytes: 64 * 1024 ** 2 },
+    replicas: 1,
+    aggregates: scope,
+  });
+  const opened: (Session | Prometheus)[] = [];
+  const silent = pino({ level: 'silent' });
+  const settings: ScorerSettings = {
+    scope,
+    policiesOf: () => options.policies ?? policies,
+    balances: () => true,
+    intervalMs: 60_000,
+    stalenessMs: 300_000,
+    queryDeadlineMs: 5_000,
+    concurrency: 8,
+    observe: {
+      hypervisorTypes: defaultConfig.nova.hypervisorTypes,
+      optOut: defaultConfig.engine.optOut,
+      cells: [],
+    },
+  };
+  const stand: Stand = {
+    nats,
+    log,
+    settings,
+    silent,
+    scorer(options = {}) {
+      const session = createSession({
+        auth: {
+          authUrl: urls.identity,
+          username: 'admin',
+          password: 'secret',
+          projectName: 'admin',
+          userDomainId: 'default',
+          projectDomainId: 'default',
+        },
+        retry: { connection: { retries: 0, backoffMs: 0 }, status: { retries: 0, backoffMs: 0 } },
+      });
+      const prometheus = createPrometheus({ url: urls.prometheus, maxRetries: 0, timeoutMs: 5_000 });
+      opened.push(session, prometheus);
+      const nova = createNova(session, { pageSize: options.pageSize ?? 1000 });
+      const placement: Placement = createPlacement(session);
+      const metrics = createMetrics(resourceFromAttributes({}));
+      const seen = options.seen ?? new Seen();
+      const { name = 'scorer-1', nova: change = (one: Nova) => one, ...changes } = options;
+      const scorer = createScorer({
+        log: options.log ?? log,
+        nova: change(nova),
+        placement,
+        prometheus: scope.some(changes.balances ?? settings.balances) ? prometheus : null,
+        seen,
+        settings: { ...settings, ...changes },
+        by: { service: 'scorer', instance: name, version: '0' },
+        clock: { ...systemClock, now: () => clock.now() },
+        logger: options.logger ?? silent,
+        tracer: options.tracer ?? trace.getTracer('test'),
+        metrics: metrics.instruments,
+      });
+      return {
+        ...scorer,
+        seen,
+        metrics,
+        cycle: (number, aggregates = scope) =>
+          scorer.take(
+            aggregates.map((aggregate): SnapshotRequest => cycleRequest(aggregate, number)),
+            new AbortController().signal,
+          ),
+      };
+    },
+    async taken() {
+      const found: SnapshotTaken[] = [];
+      for await (const { message, problem } of log.replaySnapshots()) {
+        if (problem !== undefined) throw new Error(problem);
+        found.push(message as SnapshotTaken);
+      }
+      return found;
+    },
+    async newest(aggregate) {
+      const message = (await stand.taken()).findLast((one) => one.aggregate === aggregate);
+      if (message === undefined) throw new Error(`no snapshot of ${aggregate}`);
+      return log.getSnapshot(message);
+    },
+    async until(what, condition, withinMs = 120_000) {
+      const timeout = AbortSignal.timeout(withinMs);
+      const found: SnapshotTaken[] = [];
+      const late = new Promise<never>((_, reject) => {
+        timeout.addEventListener('abort', () =>
+          reject(
+            new Error(`waited ${withinMs} ms for ${what}; seen: ${found.map((one) => one.data.snapshotId).join(', ')}`),
+          ),
+        );
+      });
+      const messages = log.tail({ families: ['snapshots'], since: 'all' })[Symbol.asyncIterator]();
+      try {
+        for (;;) {
+          const next = await Promise.race([messages.next(), late]);
+          if (next.done === true) throw new Error('the stream ended');
+          found.push(next.value.message as SnapshotTaken);
+          if (condition(found)) return found;
+        }
+      } finally {
+        void messages.return?.();
+      }
+    },
+    async request(aggregate, purpose, commandId) {
+      await log.append({
+        type: 'evaluation.requested',
+        version: 1,
+        id: messageId.control(commandId),
+        time: new Date().toISOString(),
+        aggregate,
+        by: { service: 'operator', instance: 'ada', version: '0' },
+        correlationId: commandId,
+        causationId: null,
+        data: { commandId, comment: null, purpose },
+      });
+    },
+    async close() {
+      await log.close();
+      await Promise.all(opened.map((one) => one.close()));
+      await nats.stop();
+    },
+  };
+  return stand;
+}
