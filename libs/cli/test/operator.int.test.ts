@@ -65,6 +65,8 @@ describe("the operator's NATS user", () => {
     'quarantine add vm-0-1 --for 1h',
     'quarantine list',
     'quarantine release vm-0-1',
+    'drain gpu-compute-1 --yes -r upgrade',
+    'undrain gpu-compute-1',
     'plans --since all',
     'tap --since all --end',
     'tap snapshots plans migrations results controls ledger inventory --since all --end',

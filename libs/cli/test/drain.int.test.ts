@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type CliWorld, openCliWorld } from './world.ts';
+
+/** The command on a log and snapshots, with no service running. */
+describe('kronos drain', () => {
+  let world: CliWorld;
+  beforeAll(async () => {
+    world = await openCliWorld({ seed: 4, cycles: 3, aggregates: ['gpu'], hosts: 3, vmsPerHost: 3 });
+  });
+  afterAll(() => world.close());
+
+  it('shows where each VM would go, and asks for nothing by itself', async () => {
+    const { status, out } = await world.kronos('drain gpu-compute-1');
+    expect(status).toBe(0);
+    expect(out).toMatch(/^gpu-compute-1 \(gpu\), as seen at /);
+    expect(out).toContain('Nothing was asked. Add --yes to drain.');
+    const shown = await world.kronos('drain gpu-compute-1 gpu-compute-2 --json');
+    const hosts = JSON.parse(shown.out) as { host: string; moves: { to: string }[] }[];
+    expect(hosts.map(({ host }) => host)).toEqual(['gpu-compute-1', 'gpu-compute-2']);
+    for (const { moves } of hosts) for (const { to } of moves) expect(to).toBe('gpu-compute-3');
+    expect((await world.kronos('drain gpu-compute-1', { answer: 'n' })).status).toBe(1);
+    expect((await world.kronos('undrain gpu-compute-1')).err).toContain('is not being drained by Kronos');
+  });
+
+  it('asks once, and takes a drain back before anything was done', async () => {
+    expect((await world.kronos('drain gpu-compute-2 --yes -r upgrade')).out).toContain(
+      'gpu-compute-2 is to be drained',
+    );
+    expect((await world.kronos('drain gpu-compute-2 --yes')).out).toContain('is being drained already: ada@desk asked');
+    expect((await world.kronos('status')).out).toContain('gpu-compute-2: its service is being disabled');
+    expect((await world.kronos('undrain gpu-compute-2')).out).toContain('taken back before anything was done');
+    expect((await world.kronos('status')).out).not.toContain('gpu-compute-2: its service');
+  });
+
+  it('refuses while the aggregate is paused, because nothing would be done', async () => {
+    await world.kronos('pause -a gpu');
+    const { status, err } = await world.kronos('drain gpu-compute-1 --yes');
+    expect(status).toBe(2);
+    expect(err).toContain('gpu is paused by ada@desk');
+    await world.kronos('resume -a gpu');
+  });
+
+  it.each([
+    ['drain gpu-compute-9', 'gpu-compute-'],
+    ['drain', 'which hosts?'],
+    ['drain --all', '--one-by-one'],
+    ['drain gpu-compute-1 --all --one-by-one --hook true', 'both'],
+    ['drain gpu-compute-1 --one-by-one', 'belong together'],
+    ['drain gpu-compute-1 --one-by-one --hook true --max-parallel 2', 'both'],
+    ['drain gpu-compute-1 --watch --json', 'structured'],
+    ['drain gpu-compute-1 --max-parallel 0', 'whole number from 1'],
+    ['drain gpu-compute-1 --hook-timeout soon', 'duration'],
+    ['undrain gpu-compute-9', 'is not being drained'],
+  ])('%s: says what is wrong', async (line, text) => {
+    const { status, err } = await world.kronos(line);
+    expect(status).toBe(2);
+    expect(err).toContain(text);
+  });
+});
