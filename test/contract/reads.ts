@@ -325,6 +325,46 @@ export function computeReadContract(cloud: () => CloudUnderTest): void {
       for (const hypervisor of list) hypervisorForms[version]?.parse(hypervisor);
     });
 
+    test('changes-since lists what was updated or deleted since; tags and removed metadata are no update', async () => {
+      const [id = '', other = ''] = await wire.boot(2, cloud().hosts[1]);
+      const updated = async (of: string): Promise<string> => String((await wire.server(of)).updated);
+      const set = async (of: string, value: string): Promise<void> => {
+        const answer = await wire.nova('POST', `/servers/${of}/metadata`, NEWEST, { metadata: { x: value } });
+        expect(answer.status).toBe(200);
+      };
+      /** A key that is set is an update: so the second in which the server was updated is over. */
+      const later = async (than: string): Promise<void> => {
+        let value = 0;
+        await wire.until('the next second', async () => {
+          await set(other, String(value++));
+          return (await updated(other)) > than;
+        });
+      };
+      await set(id, '1');
+      const before = await updated(id);
+      await later(before);
+      expect((await wire.nova('PUT', `/servers/${id}/tags/kronos:x`)).status).toBe(201);
+      expect((await wire.nova('DELETE', `/servers/${id}/tags/kronos:x`)).status).toBe(204);
+      expect((await wire.nova('DELETE', `/servers/${id}/metadata/x`)).status).toBe(204);
+      expect(await updated(id)).toBe(before);
+
+      const since = await updated(other);
+      const listed = z.object({ servers: z.array(z.looseObject({ id: z.string(), status: z.string() })) });
+      const changed = async (): Promise<Map<string, string>> => {
+        const query = `all_tenants=true&changes-since=${encodeURIComponent(since)}`;
+        const { servers } = listed.parse(await wire.get(`/servers/detail?${query}`));
+        return new Map(servers.map((one) => [one.id, one.status]));
+      };
+      expect([...(await changed())]).toEqual([[other, 'ACTIVE']]);
+      for (const each of [id, other]) expect((await wire.nova('DELETE', `/servers/${each}`)).status).toBe(204);
+      await wire.until('both deleted', async () => {
+        const now = await changed();
+        return now.get(id) === 'DELETED' && now.get(other) === 'DELETED';
+      });
+      const all = listed.parse(await wire.get('/servers/detail?all_tenants=true')).servers.map((one) => one.id);
+      expect(all).not.toContain(id);
+    });
+
     test('hypervisors are paged, and tell their servers when asked', async () => {
       const listed = z.object({
         hypervisors: z.array(

@@ -401,6 +401,17 @@ export const options = {
       help: "Bypass Nova's scheduler. Only for clouds below compute microversion 2.68; every forced move is logged and recorded as such.",
     }),
   },
+  inventory: {
+    mode: choice(['api', 'changes'], 'api', {
+      by: SCORER,
+      help: 'How the servers are read. api: all of them in every cycle. changes: all of them once, then only what changed (changes-since), compared with Nova every sync_interval.',
+    }),
+    sync_interval: seconds(300, {
+      min: 1,
+      by: SCORER,
+      help: 'How often the servers of each host are compared with the ids that Nova lists for it, unless mode=api. A host that differs is read again.',
+    }),
+  },
   nova: {
     cloud: optionalText({
       by: NOVA,
@@ -679,6 +690,7 @@ export const sectionHelp: Readonly<Record<SectionName, string>> = {
   engine: 'What is balanced, how often, and by which rules.',
   executor:
     'How moves are carried out. The host breaker stands here and is read by the planner, which chooses the hosts.',
+  inventory: 'How the servers of the cloud are kept up to date.',
   nova: 'How Nova, Placement and Keystone are reached (the options of keystoneauth), and what counts there.',
   prometheus: 'How Prometheus is reached.',
   nats: 'How NATS is reached, and how large the streams may become.',

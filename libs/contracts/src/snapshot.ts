@@ -14,6 +14,15 @@ const inventorySchema = z.object({
 });
 export type Inventory = z.infer<typeof inventorySchema>;
 
+/** Where the list of a host's servers came from. */
+const serverListingSchema = z.object({
+  /** `api`: all of it was read for this snapshot. `changes`: it was kept, and what changed was read. */
+  from: z.enum(['api', 'changes']),
+  /** When the whole list was last read from Nova, or compared with Nova's ids. */
+  checkedAt: isoTimeSchema,
+});
+export type ServerListing = z.infer<typeof serverListingSchema>;
+
 const hostObservationSchema = z.object({
   /** Nova's service host: the identity of a host. */
   name: z.string(),
@@ -37,6 +46,8 @@ const hostObservationSchema = z.object({
   traits: z.array(z.string()).nullable(),
   /** Other aggregates of the configured scope that hold this host: it is unplannable while there are any. */
   otherAggregates: z.array(z.string()),
+  /** Absent: written by Kronos 0.1, or the servers could not be read. */
+  listing: serverListingSchema.optional(),
 });
 export type HostObservation = z.infer<typeof hostObservationSchema>;
 

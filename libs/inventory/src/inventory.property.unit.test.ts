@@ -38,6 +38,8 @@ const acts = [
   'rebuild',
   'lock',
   'tag',
+  'setMetadata',
+  'removeMetadata',
   'state',
 ] as const;
 type Act = (typeof acts)[number];
@@ -62,7 +64,7 @@ class Nova {
     const host = HOSTS[pick % HOSTS.length] ?? 'a';
     if (act === 'create' || act === 'build') {
       const id = `vm-${this.#made++}`;
-      const made = { id, status: act === 'build' ? 'BUILD' : 'ACTIVE', tags: [], revision: 0 };
+      const made = { id, status: act === 'build' ? 'BUILD' : 'ACTIVE', tags: [], metadata: {}, revision: 0 };
       this.#set({ ...made, host: act === 'build' ? null : host, updatedAt: null }, act === 'build' ? null : host);
       return;
     }
@@ -79,7 +81,12 @@ class Nova {
       const tags = vm.tags.length === 0 ? [OUT] : [];
       this.vms.set(vm.id, { ...vm, tags });
       this.#notify({ id: vm.id, deleted: false, compute: null });
-    } else if (act === 'shelve') this.#set({ ...vm, status: 'SHELVED_OFFLOADED', host: null }, vm.host);
+    } else if (act === 'removeMetadata') {
+      // Nor does Nova count a metadata key that is removed.
+      this.vms.set(vm.id, { ...vm, metadata: {} });
+      this.#notify({ id: vm.id, deleted: false, compute: null });
+    } else if (act === 'setMetadata') this.#set({ ...vm, metadata: { [OUT]: 'true' } }, null);
+    else if (act === 'shelve') this.#set({ ...vm, status: 'SHELVED_OFFLOADED', host: null }, vm.host);
     else if (vm.host === null) this.#set({ ...vm, status: 'ACTIVE', host }, host);
     else if (act === 'move') {
       this.#set({ ...vm, status: 'MIGRATING' }, vm.host);

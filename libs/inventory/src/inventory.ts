@@ -20,6 +20,7 @@ export interface InventoryServer {
   /** Nova's `updated`, ISO-8601, by the second. */
   readonly updatedAt: string | null;
   readonly tags: readonly string[];
+  readonly metadata: Readonly<Record<string, string>>;
 }
 
 /** When a read was made. */
@@ -33,7 +34,7 @@ export type KeptMode = 'changes' | 'notifications';
 /** Why something is read that a cycle alone would not have read. */
 const resyncReasons = ['start', 'compared', 'left', 'tagged', 'untrusted', 'many'] as const;
 /**
- * `start`: nothing is known yet. `compared`: Nova's list of ids differs. `left`: a list of its host no longer has the server.
+ * `start`: nothing is known yet, or nothing was read for long. `compared`: Nova's list of ids differs. `left`: a list of its host no longer has the server.
  * `tagged`: Nova's list of servers with a tag that opts out differs. `untrusted`: the host's notifications do not arrive, or
  * not for long enough. `many`: there is more to be read than one bulk read costs.
  */
@@ -94,6 +95,7 @@ export interface ReadLimits {
 const LIMITS: ReadLimits = { servers: 20, hosts: 16 };
 /** Deleted servers are remembered for this long, in case an older read still shows them. */
 const TOMBSTONE_MS = 3_600_000;
+const STALE_MS = 3_600_000;
 
 const GONE: ReadonlySet<string> = new Set(['DELETED', 'SOFT_DELETED']);
 const NEVER = Number.NEGATIVE_INFINITY;
@@ -117,7 +119,10 @@ export class Inventory<S extends InventoryServer> {
   /** By host: when its nova-compute was first heard since trust was lost. */
   readonly #heard = new Map<string, number>();
 
-  /** @param optOut the tags that opt a server out: Nova does not count a changed tag as a change of the server */
+  /**
+   * @param optOut tags and metadata keys that opt a server out. Nova does not count every change of them as a change of the
+   * server: `updated` stays when a tag is set or removed, and when a metadata key is removed.
+   */
   constructor(optOut: readonly string[], limits = LIMITS) {
     this.#optOut = new Set(optOut);
     this.#limits = limits;
@@ -188,7 +193,8 @@ export class Inventory<S extends InventoryServer> {
   /** What must be read before the list can be used in this cycle. */
   wanted({ mode, cycleMs, syncIntervalMs, hosts }: Asked): Wanted {
     const bulk = (reason: ResyncReason): Wanted => ({ ...nothing, bulk: reason });
-    if (this.#bulkMs === NEVER) return bulk('start');
+    // After a long pause a list of what changed is no shorter than everything.
+    if (cycleMs - this.#changesMs > Math.max(STALE_MS, 2 * syncIntervalMs)) return bulk('start');
 
     // A comparison shows differences that the changes since explain; those changes are read with it.
     const due = cycleMs - Math.max(this.#bulkMs, this.#compared?.beganMs ?? NEVER) >= syncIntervalMs;
@@ -215,6 +221,7 @@ export class Inventory<S extends InventoryServer> {
     if ((servers.size > this.#limits.servers || whole.size > this.#limits.hosts) && this.#bulkMs < cycleMs)
       return bulk('many');
     if (whole.size > 0) return { ...nothing, hosts: whole };
+    for (const id of this.#optedOut()) servers.set(id, servers.get(id) ?? null);
     return servers.size > 0 ? { ...nothing, servers } : nothing;
   }
 
@@ -304,6 +311,21 @@ export class Inventory<S extends InventoryServer> {
       for (const id of ids) if (!this.#records.has(id) && !this.#deleted.has(id)) unsure.set(id, 'compared');
     for (const id of this.#notified.keys()) unsure.set(id, null);
     return unsure;
+  }
+
+  /** The servers that metadata opted out before the newest comparison: nothing else tells when the key is removed. */
+  #optedOut(): string[] {
+    const comparedMs = this.#compared?.beganMs ?? NEVER;
+    const ids: string[] = [];
+    for (const [id, { server, beganMs }] of this.#records) {
+      if (beganMs >= comparedMs || GONE.has(server.status)) continue;
+      for (const name of this.#optOut)
+        if (Object.hasOwn(server.metadata, name)) {
+          ids.push(id);
+          break;
+        }
+    }
+    return ids;
   }
 
   /** The hosts whose list is not the one that the newest comparison saw. */

@@ -9,6 +9,7 @@ const vm = (id: string, host: string | null, change: Partial<InventoryServer> = 
   status: 'ACTIVE',
   updatedAt: '2026-01-01T00:00:00Z',
   tags: [],
+  metadata: {},
   ...change,
 });
 const asked = (mode: KeptMode, cycleMs: number): Asked => ({
@@ -42,6 +43,12 @@ describe('what is read', () => {
     expect(inventory.wanted(asked('notifications', 0)).bulk).toBe('start');
     expect(inventory.wanted(asked('changes', 0)).bulk).toBe('start');
     expect(given().wanted(asked('changes', 100)).bulk).toBeNull();
+  });
+
+  it('is everything again after an hour without a read', () => {
+    const inventory = given();
+    expect(inventory.wanted(asked('changes', 3_600_010)).bulk).toBeNull();
+    expect(inventory.wanted(asked('changes', 3_600_011)).bulk).toBe('start');
   });
 
   it('is what changed since the read before, and the tags, in each cycle of the mode changes', () => {
@@ -222,6 +229,19 @@ describe('a comparison', () => {
     expect([...inventory.wanted(asked('changes', 100)).servers]).toEqual([['one', 'tagged']]);
     inventory.serverRead('one', vm('one', 'a', { tags: [OUT] }), at(110));
     expect(isNothing(inventory.wanted(asked('changes', 100)))).toBe(true);
+  });
+});
+
+describe('a server that metadata opts out', () => {
+  it('is read again at each comparison, as Nova does not say when the key is removed', () => {
+    const inventory = given({ servers: 0, hosts: 1 });
+    inventory.serverRead('one', vm('one', 'a', { metadata: { [OUT]: 'true' } }), at(30));
+    inventory.compared(ids({ a: ['one', 'two'], b: ['three'] }), at(310));
+    inventory.changesRead(10, [], at(311));
+    inventory.taggedRead(new Set(), at(311));
+    expect([...inventory.wanted(asked('changes', 310)).servers]).toEqual([['one', null]]);
+    inventory.serverRead('one', vm('one', 'a'), at(320));
+    expect(isNothing(inventory.wanted(asked('changes', 310)))).toBe(true);
   });
 });
 

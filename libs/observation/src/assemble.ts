@@ -1,5 +1,5 @@
 /** The pure middle of the scorer: from what was read to the snapshot of one aggregate. */
-import type { HostObservation, Policy, Reason, Snapshot } from '@kronos/contracts';
+import type { HostObservation, Policy, Reason, ServerListing, Snapshot } from '@kronos/contracts';
 import { allocationReadings, score } from '@kronos/placement';
 import type { HostNames, VmNames } from '@kronos/prometheus';
 import type { Capacity, CloudLists, Fate, KnownServer, ObserveOptions } from './cloud.ts';
@@ -24,6 +24,8 @@ export interface AssembleInput {
   readonly lists: CloudLists;
   /** Of the servers and migrations of `lists`. */
   readonly index: ServerIndex;
+  /** By service host: where the list of its servers came from. */
+  readonly listings: ReadonlyMap<string, ServerListing>;
   readonly capacity: Capacity;
   readonly answers: MatchedAnswers;
   readonly known: readonly KnownServer[];
@@ -36,10 +38,12 @@ export function assemble(input: AssembleInput): Snapshot {
   const topology = hostsOf(lists, input.aggregate, input.scope, input.options);
   const hosts = topology.hosts.map((host): HostObservation => {
     const provider = capacity.providers.get(host.hypervisorId);
+    const listing = input.listings.get(host.name);
     return {
       ...host,
       inventory: provider === undefined ? null : { ...provider.inventory },
       traits: provider === undefined || provider.traits === null ? null : [...provider.traits],
+      ...(listing === undefined ? {} : { listing }),
     };
   });
   const seen = serversOf({

@@ -62,6 +62,7 @@ const given = (
     balance: true,
     lists,
     index,
+    listings: new Map(),
     capacity,
     answers: matchAnswers({
       policies,

@@ -13,6 +13,7 @@ import {
 import type { Capacity, CloudLists, Fate, Fetched, ProviderCapacity } from './cloud.ts';
 import { inventoryOf, type Limits, limitsHold } from './inventoryOf.ts';
 import { createLimiter } from './limit.ts';
+import type { ServerSource } from './serverSource.ts';
 import type { Topology } from './topology.ts';
 
 /** Deleted servers that are confirmed one by one in a cycle; the rest wait for the next one. */
@@ -41,6 +42,7 @@ export type Part = keyof CloudLists;
  */
 export async function collectLists(
   nova: Nova,
+  source: Pick<ServerSource, 'read'>,
   clock: Pick<Clock, 'monotonic'>,
   signal: AbortSignal,
   timed: (part: Part, ok: boolean, milliseconds: number) => void,
@@ -55,7 +57,7 @@ export async function collectLists(
     read('aggregates', () => nova.listAggregates({ signal })),
     read('services', () => nova.listServices({ signal })),
     read('hypervisors', () => nova.listHypervisors({ signal })),
-    read('servers', () => nova.listServers({}, { signal })),
+    read('servers', () => source.read(signal)),
     read('serverGroups', () => nova.listServerGroups({ signal })),
     read('migrations', () => nova.listUnfinishedMigrations({ signal })),
   ]);

@@ -1,6 +1,6 @@
 /** One observation of the cloud, shared by the snapshots that are taken from it. */
 import type { Clock } from '@kronos/clock';
-import type { Policy } from '@kronos/contracts';
+import type { Policy, ServerListing } from '@kronos/contracts';
 import type { Nova } from '@kronos/openstack';
 import type { Prometheus } from '@kronos/prometheus';
 import { attributes, type SpanName, spans } from '@kronos/telemetry';
@@ -17,6 +17,7 @@ import {
   type Question,
   questionsOf,
 } from './readings.ts';
+import { everyServer, type ServerSource } from './serverSource.ts';
 import { indexServers, type ServerIndex } from './servers.ts';
 
 /** A piece of shared work, to be shown in the trace of every snapshot that it served. */
@@ -39,6 +40,8 @@ export interface Observation {
   readonly fromMs: number;
   readonly lists: CloudLists;
   readonly index: ServerIndex;
+  /** By service host: where the list of its servers came from. */
+  readonly listings: ReadonlyMap<string, ServerListing>;
   readonly answers: MatchedAnswers;
   readonly fates: ReadonlyMap<string, Fate>;
   readonly pieces: readonly Piece[];
@@ -48,6 +51,8 @@ export interface Observation {
 export interface ObserveInput {
   /** Null where Nova cannot be asked: every list is unknown. */
   readonly nova: Nova | null;
+  /** Where the servers come from; by default every server is read. */
+  readonly servers?: ServerSource;
   /** Null in the rules-only mode: nothing is asked. */
   readonly prometheus: Prometheus | null;
   readonly policies: readonly Policy[];
@@ -82,9 +87,10 @@ export async function observe(input: ObserveInput): Promise<Observation> {
   const durations: Duration[] = [];
   const fromMs = clock.now();
 
-  const collect = async (): Promise<Pick<Observation, 'lists' | 'index' | 'fates'>> => {
-    if (nova === null) return { lists: unasked, index: indexServers([], []), fates: new Map() };
-    const lists = await collectLists(nova, clock, signal, (part, ok, milliseconds) => {
+  const collect = async (): Promise<Pick<Observation, 'lists' | 'index' | 'listings' | 'fates'>> => {
+    if (nova === null) return { lists: unasked, index: indexServers([], []), listings: new Map(), fates: new Map() };
+    const source = input.servers ?? everyServer(nova, clock);
+    const lists = await collectLists(nova, source, clock, signal, (part, ok, milliseconds) => {
       durations.push({ of: 'list', part, ok, milliseconds });
     });
     const index = indexServers(
@@ -101,7 +107,7 @@ export async function observe(input: ObserveInput): Promise<Observation> {
       attributes: { [attributes.servers]: index.placed.size },
       failure: unread.length === 0 ? null : `not read: ${unread.map(([part]) => part).join(', ')}`,
     });
-    return { lists, index, fates };
+    return { lists, index, listings: listingsOf(lists, source), fates };
   };
 
   const around = async (question: Question, ask: () => Promise<Answer>): Promise<Answer> => {
@@ -147,4 +153,14 @@ export async function observe(input: ObserveInput): Promise<Observation> {
     vms: vmNamesOf(cloud.index),
   });
   return { fromMs, ...cloud, answers: matched, pieces, durations };
+}
+
+function listingsOf(lists: CloudLists, source: Pick<ServerSource, 'listingOf'>): Map<string, ServerListing> {
+  const listings = new Map<string, ServerListing>();
+  if (!lists.servers.ok || !lists.hypervisors.ok) return listings;
+  for (const { service } of lists.hypervisors.value) {
+    const listing = source.listingOf(service.host);
+    if (listing !== null) listings.set(service.host, listing);
+  }
+  return listings;
 }

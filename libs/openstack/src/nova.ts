@@ -19,6 +19,7 @@ import {
 } from './novaTypes.ts';
 import {
   aggregatesSchema,
+  hypervisorServersSchema,
   hypervisorsSchema,
   instanceActionsSchema,
   migrationsSchema,
@@ -26,6 +27,7 @@ import {
   oneServerMigrationSchema,
   oneServerSchema,
   serverGroupsSchema,
+  serverIdsSchema,
   serverMigrationsSchema,
   serversSchema,
   servicesSchema,
@@ -48,6 +50,8 @@ const NOVA_CALLS = {
   listHypervisors: { lowest: '2.53', highest: '2.87' },
   /** 2.47 inline flavor with extra_specs; 2.69 cells that are down; 2.96 pinned zone; 2.98 image properties; 2.100 hints. */
   listServers: { lowest: '2.47', highest: '2.100' },
+  /** 2.26 tags. */
+  listServerIds: { lowest: '2.26', highest: '2.96' },
   /** Below the pinned zone. */
   listServersUnpinned: { lowest: '2.47', highest: '2.95' },
   getServer: { lowest: '2.47', highest: '2.100' },
@@ -121,6 +125,10 @@ export interface Nova {
    * in it. Where Nova cannot say the pinned zone of one of them, it is undefined (not known) in all.
    */
   listServers(filter?: ServerFilter, options?: CallOptions): Promise<Server[]>;
+  /** The ids of the servers of all projects that carry at least one of these tags. */
+  listServerIds(filter: { readonly tagsAny: readonly string[] }, options?: CallOptions): Promise<Set<string>>;
+  /** The ids of the servers on each service host, as the database of its cell has them; soft-deleted ones too. */
+  listServerIdsByHost(options?: CallOptions): Promise<Map<string, Set<string>>>;
   /** @throws NotFound */
   getServer(serverId: string, options?: CallOptions): Promise<Server>;
   /** Groups of all projects. */
@@ -307,6 +315,33 @@ export function createNova(session: Session, options: NovaOptions = {}): Nova {
         if (!atLeast(await versionFor('listServers', signal), '2.96')) throw error;
         return listServers('listServersUnpinned', filter, signal);
       }
+    },
+
+    async listServerIds({ tagsAny }, { signal } = {}) {
+      const ids = await byMarker(
+        async (marker, limit) => {
+          const query = { all_tenants: true, 'tags-any': tagsAny.join(','), limit, marker };
+          const body = await get('listServerIds', serverIdsSchema, 'servers', '/servers', query, signal);
+          return { rows: body.servers, more: body.servers_links };
+        },
+        (server) => server.id,
+      );
+      return new Set(ids.map((server) => server.id));
+    },
+
+    async listServerIdsByHost({ signal } = {}) {
+      const rows = await byMarker(
+        async (marker, limit) => {
+          const route = '/os-hypervisors/detail';
+          const query = { with_servers: true, limit, marker };
+          const body = await get('listHypervisors', hypervisorServersSchema, route, route, query, signal);
+          return { rows: body.hypervisors, more: body.hypervisors_links };
+        },
+        (hypervisor) => hypervisor.id,
+      );
+      const hosts = new Map<string, Set<string>>();
+      for (const { host, serverIds } of rows) hosts.set(host, new Set([...(hosts.get(host) ?? []), ...serverIds]));
+      return hosts;
     },
 
     async getServer(serverId, { signal } = {}) {

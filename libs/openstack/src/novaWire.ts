@@ -164,6 +164,24 @@ export const hypervisorsSchema = z.object({
   hypervisors_links: linksSchema,
 });
 
+/** Only what says which servers are where; one without servers has no list below 2.75. */
+export const hypervisorServersSchema = z.object({
+  hypervisors: z.array(
+    z
+      .object({
+        id: z.string(),
+        service: z.object({ host: z.string() }),
+        servers: z.array(z.object({ uuid: z.string() })).default([]),
+      })
+      .transform((raw) => ({
+        id: raw.id,
+        host: raw.service.host,
+        serverIds: raw.servers.map((server) => server.uuid),
+      })),
+  ),
+  hypervisors_links: linksSchema,
+});
+
 const flavorSchema = z
   .object({
     original_name: z.string(),
@@ -325,6 +343,10 @@ const serverSchema = either(
   fullServer,
 );
 
+export const serverIdsSchema = z.object({
+  servers: z.array(z.object({ id: z.string() })),
+  servers_links: linksSchema,
+});
 export const serversSchema = z.object({ servers: z.array(serverSchema), servers_links: linksSchema });
 export const oneServerSchema = z.object({ server: serverSchema });
 

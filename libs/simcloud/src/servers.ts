@@ -140,6 +140,7 @@ export function deleteServer(s: CloudState, idOrName: string): void {
   release(s, server.uuid);
   setMembership(s, server.uuid, null);
   server.deletedMs = s.nowMs;
+  s.touch(server);
   server.placements.push({ fromMs: s.nowMs, host: null });
   recordAction(s, server, 'delete', null, s.nowMs);
   s.servers.delete(server.uuid);
@@ -163,6 +164,10 @@ export function setServer(
   },
 ): void {
   const server = s.server(idOrName);
+  const { tags: _, metadata: wanted = server.metadata, ...columns } = change;
+  // Nova keeps tags and metadata beside the server: only a metadata key that is set counts as a change of it.
+  const set = Object.entries(wanted).some(([key, value]) => server.metadata[key] !== value);
+  const touched = set || Object.values(columns).some((value) => value !== undefined);
   if (change.name !== undefined) server.name = change.name;
   if (change.metadata !== undefined) server.metadata = change.metadata;
   if (change.tags !== undefined) server.tags = change.tags;
@@ -178,5 +183,6 @@ export function setServer(
   }
   if (change.taskState !== undefined) server.taskState = change.taskState;
   if (change.demand !== undefined) server.demand = change.demand;
-  s.touch(server);
+  if (touched) s.touch(server);
+  else server.views.clear();
 }

@@ -71,6 +71,7 @@ const AGGREGATE = { bounded: 'the aggregates in scope' } as const;
 const POLICY = { bounded: 'the policies of the file' } as const;
 const REASON = { bounded: 'the reason codes of the code' } as const;
 const PHASE = ['evacuate', 'affinity', 'spread', 'pack'] as const;
+const RESYNC = ['start', 'compared', 'left', 'tagged', 'untrusted', 'many'] as const;
 const FAMILY = [
   'snapshots',
   'plans',
@@ -170,6 +171,20 @@ export const metricSpecs = {
       outcome: ['read', 'failed'],
     },
     buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300],
+  },
+  inventoryAge: {
+    kind: 'gauge',
+    name: 'kronos_inventory_age_seconds',
+    unit: 's',
+    help: "Time since the list of servers of a host was last read whole or compared with Nova's, of the host where it is longest.",
+    labels: { aggregate: AGGREGATE },
+  },
+  inventoryResyncs: {
+    kind: 'counter',
+    name: 'kronos_inventory_resyncs_total',
+    unit: '{read}',
+    help: 'Reads of a host, of a server or of everything, because the kept list of servers differed from Nova; not in the mode api.',
+    labels: { reason: RESYNC },
   },
   snapshots: {
     kind: 'counter',

@@ -1,6 +1,6 @@
 /** What a snapshot shows of itself in metrics and in the log. */
 import { type Snapshot, summaryOf } from '@kronos/contracts';
-import type { Duration, Part, QueryUse } from '@kronos/observation';
+import type { Duration, KeepServers, Part, QueryUse } from '@kronos/observation';
 import type { Instruments, Logger } from '@kronos/telemetry';
 
 const partLabels = {
@@ -24,6 +24,15 @@ export function measureReads(metrics: Instruments, durations: readonly Duration[
   }
 }
 
+/** Counts and logs the reads of the inventory that neither the cycle nor a change asked for. */
+export const showResync =
+  (metrics: Instruments, log: Logger): KeepServers['onResync'] =>
+  (reason, { host, server }) => {
+    metrics.inventoryResyncs.add(1, { reason });
+    const what = host ?? server ?? 'every server';
+    log.info({ reason, host, server }, `read again, as the inventory differs from Nova (${reason}): ${what}`);
+  };
+
 /** Sets the figures of one snapshot. */
 export function measure(metrics: Instruments, snapshot: Snapshot): void {
   const { aggregate, scores, hosts } = snapshot;
@@ -46,6 +55,9 @@ export function measure(metrics: Instruments, snapshot: Snapshot): void {
   for (const [state, count] of Object.entries({ up, ...out }))
     metrics.hosts.set(count, { aggregate, state: state as 'up' | keyof typeof out });
   metrics.servers.set(snapshot.servers.length, { aggregate });
+  const checked = hosts.flatMap(({ listing }) => (listing === undefined ? [] : [Date.parse(listing.checkedAt)]));
+  const ageMs = Date.parse(snapshot.time) - Math.min(...checked);
+  metrics.inventoryAge.set(checked.length === 0 ? Number.NaN : Math.max(0, ageMs) / 1000, { aggregate });
   for (const { code } of snapshot.problems) metrics.observationProblems.add(1, { aggregate, reason: code });
 
   const unmatched = (counts: readonly number[]): number => Math.max(0, ...counts);

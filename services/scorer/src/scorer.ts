@@ -14,6 +14,7 @@ import {
   type ObserveOptions,
   observe,
   type Piece,
+  type ServerSource,
   stillKnown,
 } from '@kronos/observation';
 import type { Nova, Placement } from '@kronos/openstack';
@@ -39,6 +40,8 @@ export interface ScorerDeps {
   /** Which log it is, and how far it reaches: snapshots say so. Absent: they do not. */
   readonly logMark?: () => Promise<LogMark>;
   readonly nova: Nova;
+  /** Where the servers come from; absent: every server is read each time. */
+  readonly servers?: ServerSource;
   readonly placement: Placement;
   /** Null in the rules-only mode. */
   readonly prometheus: Prometheus | null;
@@ -141,6 +144,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
       balance: settings.balances(aggregate),
       lists: observation.lists,
       index: observation.index,
+      listings: observation.listings,
       capacity,
       answers: observation.answers,
       known,
@@ -188,6 +192,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
         observation = await context.with(inside(first.span), () =>
           observe({
             nova: deps.nova,
+            ...(deps.servers === undefined ? {} : { servers: deps.servers }),
             prometheus: deps.prometheus,
             policies,
             stalenessMs: settings.stalenessMs,

@@ -2,8 +2,10 @@ import { markOf } from '@kronos/checkpoints';
 import { aggregateConfig, scopeOf, storageLimits } from '@kronos/config';
 import { checkClock, healthCheck, logClock, type Outside, realOutside, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
+import { keepServers } from '@kronos/observation';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { createCycle } from './cycle.ts';
+import { showResync } from './meters.ts';
 import { createScorer } from './scorer.ts';
 import { Seen } from './seen.ts';
 
@@ -29,6 +31,7 @@ export const scorerService = ({
     const scope = scopeOf(config);
     const balances = (aggregate: string): boolean => aggregateConfig(config, aggregate).engine.balance;
     const intervalMs = engine.evaluationInterval * 1000;
+    const maxClockSkewMs = engine.maxClockSkew * 1000;
     // What was opened is closed again, also when the start fails half-way.
     await using opened = new AsyncDisposableStack();
     const log = await connectLog(config, 'scorer', logger, { metrics, tracer });
@@ -45,7 +48,7 @@ export const scorerService = ({
       log,
       by,
       clock,
-      maxSkewMs: engine.maxClockSkew * 1000,
+      maxSkewMs: maxClockSkewMs,
       onProblem: logClock(logger),
     });
     opened.defer(async () => clockCheck.stop());
@@ -58,6 +61,20 @@ export const scorerService = ({
       log,
       logMark: markOf(log, clock),
       nova: cloud.nova,
+      ...(config.inventory.mode === 'api'
+        ? {}
+        : {
+            servers: keepServers({
+              nova: cloud.nova,
+              clock,
+              mode: config.inventory.mode,
+              optOut: engine.optOut,
+              syncIntervalMs: config.inventory.syncInterval * 1000,
+              maxClockSkewMs,
+              concurrency: CONCURRENCY,
+              onResync: showResync(metrics, logger),
+            }),
+          }),
       placement: cloud.placement,
       prometheus,
       seen,
@@ -84,7 +101,7 @@ export const scorerService = ({
       scope,
       intervalMs,
       clock,
-      maxClockSkewMs: engine.maxClockSkew * 1000,
+      maxClockSkewMs,
       instance,
       logger,
       metrics,

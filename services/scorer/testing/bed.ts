@@ -4,6 +4,7 @@ import { defaultConfig, parsePolicies } from '@kronos/config';
 import { messageId, type Policy, type Snapshot, type SnapshotTaken } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import type { ServerSource } from '@kronos/observation';
 import { createNova, createPlacement, createSession, type Nova, type Placement, type Session } from '@kronos/openstack';
 import { createPrometheus, type Prometheus } from '@kronos/prometheus';
 import { type Clock, demoPolicies, type ScenarioInput, type Sim, startSim } from '@kronos/simcloud';
@@ -50,6 +51,8 @@ export interface ScorerOptions extends Partial<ScorerSettings> {
   readonly tracer?: Tracer;
   readonly pageSize?: number;
   readonly seen?: Seen;
+  /** Where the servers come from; default: every server is read each time. */
+  readonly servers?: (nova: Nova) => ServerSource;
 }
 
 /** A NATS server that is set up, and scorers against a cloud. */
@@ -141,10 +144,11 @@ export async function openStand(options: StandOptions): Promise<Stand> {
       const placement: Placement = createPlacement(session);
       const metrics = createMetrics(resourceFromAttributes({}));
       const seen = options.seen ?? new Seen();
-      const { name = 'scorer-1', nova: change = (one: Nova) => one, ...changes } = options;
+      const { name = 'scorer-1', nova: change = (one: Nova) => one, servers, ...changes } = options;
       const scorer = createScorer({
         log: options.log ?? log,
         nova: change(nova),
+        ...(servers === undefined ? {} : { servers: servers(nova) }),
         placement,
         prometheus: scope.some(changes.balances ?? settings.balances) ? prometheus : null,
         seen,

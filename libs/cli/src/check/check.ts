@@ -248,6 +248,7 @@ async function snapshotsOf(
       const topology = hostsOf(observation.lists, aggregate, scope, options);
       const capacity = await reader.read(topology, signal);
       return assemble({
+        listings: observation.listings,
         identity: {
           id: cycleSnapshotId(aggregate, 0),
           purpose: 'record',

@@ -41,6 +41,7 @@ function judge(given: Given) {
     vms: vmNamesOf(index),
   });
   const snapshot: Snapshot = assemble({
+    listings: new Map(),
     identity: {
       id: 'gpu-0',
       purpose: 'record',

@@ -1,4 +1,4 @@
-import type { HostObservation, ServerObservation, Snapshot } from '@kronos/contracts';
+import type { HostObservation, ServerListing, ServerObservation, Snapshot } from '@kronos/contracts';
 import { defaultEngineOptions } from '@kronos/contracts';
 import { aggregateState, inFlight, type LogState, quarantined, type TaskFacts } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
@@ -71,6 +71,8 @@ type HostRow = {
   readonly values: Readonly<Record<string, number | null>>;
   readonly freeVcpus: number | null;
   readonly freeRamMb: number | null;
+  /** Where the list of its servers came from; null: not known. */
+  readonly listing: ServerListing | null;
   readonly snapshotTimeMs: number;
 };
 
@@ -110,6 +112,7 @@ function hostRows({ aggregate, hosts, servers, scores, time }: Snapshot): HostRo
       values: Object.fromEntries(scores.policies.map(({ policy, hosts: of }) => [policy, of[host.name]?.raw ?? null])),
       freeVcpus: free(host, 'VCPU'),
       freeRamMb: free(host, 'MEMORY_MB'),
+      listing: host.listing ?? null,
       snapshotTimeMs: Date.parse(time),
     }))
     .sort((a, b) => (a.host < b.host ? -1 : 1));
@@ -129,6 +132,8 @@ function hostsTable(terminal: Terminal, rows: readonly HostRow[], nowMs: number)
       { head: 'vcpus free', right: true, minor: true },
       { head: 'MiB free', right: true, minor: true },
       { head: 'zone', wide: true },
+      { head: 'list', wide: true },
+      { head: 'checked', wide: true },
       { head: 'seen', wide: true },
     ],
     rows.map((row): Cell[] => [
@@ -140,6 +145,8 @@ function hostsTable(terminal: Terminal, rows: readonly HostRow[], nowMs: number)
       figure(row.freeVcpus),
       figure(row.freeRamMb, 0),
       row.availabilityZone ?? '',
+      row.listing?.from ?? '',
+      row.listing === null ? '' : when(Date.parse(row.listing.checkedAt), nowMs),
       when(row.snapshotTimeMs, nowMs),
     ]),
   );

@@ -393,9 +393,12 @@ export class Compute {
     const limit = this.#limit(query);
     const marker = query.get('marker');
     let from = 0;
-    const all = this.#cloud.listing();
+    // With changes-since Nova also lists what was deleted since (nova/api/openstack/compute/servers.py).
+    const deleted = query.has('changes-since') ? [...this.#cloud.deleted.values()] : [];
+    const all = deleted.length === 0 ? this.#cloud.listing() : [...this.#cloud.listing(), ...deleted];
     if (marker !== null) {
-      const place = this.#cloud.position(marker);
+      const found = this.#cloud.position(marker) ?? all.findIndex((each) => each.uuid === marker);
+      const place = found < 0 ? undefined : found;
       if (place === undefined) throw new NovaRefusal(400, `marker [${marker}] not found`);
       from = place + 1;
     }

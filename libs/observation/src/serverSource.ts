@@ -1,0 +1,134 @@
+/** Where the servers of an observation come from: read in every cycle, or kept and brought up to date. */
+import type { Clock } from '@kronos/clock';
+import type { ServerListing } from '@kronos/contracts';
+import { Inventory, isNothing, type KeptMode, type ResyncReason, type Wanted } from '@kronos/inventory';
+import { NotFound, type Nova, type Server } from '@kronos/openstack';
+import { createLimiter } from './limit.ts';
+
+export interface ServerSource {
+  /**
+   * Every server of the cloud, as Nova's own list has them.
+   *
+   * @throws what Nova's calls throw: then nothing is known for this cycle
+   */
+  read(signal: AbortSignal): Promise<readonly Server[]>;
+  /** Where the list of a host came from in the last read; null before the first. */
+  listingOf(host: string): ServerListing | null;
+}
+
+/** Reads every server each time. */
+export function everyServer(nova: Pick<Nova, 'listServers'>, clock: Pick<Clock, 'now'>): ServerSource {
+  let readAt: string | null = null;
+  return {
+    async read(signal) {
+      const began = new Date(clock.now()).toISOString();
+      const servers = await nova.listServers({}, { signal });
+      readAt = began;
+      return servers;
+    },
+    listingOf: () => (readAt === null ? null : { from: 'api', checkedAt: readAt }),
+  };
+}
+
+/** Reads that one use of the list may take; each has all that the ones before it made necessary. */
+const MOST_ROUNDS = 8;
+/** A change may be written this long after the time that Nova gives it, whatever the clocks. */
+const OVERLAP_MS = 25_000;
+
+export interface KeepServers {
+  readonly nova: Pick<Nova, 'listServers' | 'listServerIds' | 'listServerIdsByHost' | 'getServer'>;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly mode: KeptMode & 'changes';
+  /** Tags (and metadata keys) that opt a server out. */
+  readonly optOut: readonly string[];
+  /** `[inventory] sync_interval`. */
+  readonly syncIntervalMs: number;
+  /** `[engine] max_clock_skew`: how far Nova's clock may be from this one. */
+  readonly maxClockSkewMs: number;
+  /** Calls at a time. */
+  readonly concurrency: number;
+  /** Told of every read that neither the cycle nor a change asked for; `what` is a host, a server, or the whole cloud. */
+  readonly onResync: (reason: ResyncReason, what: { readonly host?: string; readonly server?: string }) => void;
+}
+
+/** Keeps the servers from one read to the next, and reads what changed. */
+export function keepServers(deps: KeepServers): ServerSource {
+  const { nova, clock, mode, onResync } = deps;
+  const inventory = new Inventory<Server>(deps.optOut);
+  let cycleMs: number | null = null;
+
+  /** Nova's time, with the overlap. Nova compares by the second. */
+  const novaTime = (monotonicMs: number): string => {
+    const at = clock.now() - (clock.monotonic() - monotonicMs) - OVERLAP_MS - deps.maxClockSkewMs;
+    return `${new Date(at).toISOString().slice(0, 19)}Z`;
+  };
+
+  async function timed<T>(read: () => Promise<T>): Promise<[T, { beganMs: number; endedMs: number }]> {
+    const beganMs = clock.monotonic();
+    const value = await read();
+    return [value, { beganMs, endedMs: clock.monotonic() }];
+  }
+
+  async function make(wanted: Wanted, signal: AbortSignal): Promise<void> {
+    if (wanted.bulk !== null) {
+      if (wanted.bulk !== 'start') onResync(wanted.bulk, {});
+      inventory.bulkRead(...(await timed(() => nova.listServers({}, { signal }))));
+      return;
+    }
+    // The changes last, so that they explain what the lists of ids show.
+    if (wanted.comparison) inventory.compared(...(await timed(() => nova.listServerIdsByHost({ signal }))));
+    if (wanted.tagged)
+      inventory.taggedRead(...(await timed(() => nova.listServerIds({ tagsAny: deps.optOut }, { signal }))));
+    const since = wanted.changesSinceMs;
+    if (since !== null)
+      inventory.changesRead(
+        since,
+        ...(await timed(() => nova.listServers({ changesSince: novaTime(since) }, { signal }))),
+      );
+    const limit = createLimiter(deps.concurrency);
+    await Promise.all([
+      ...[...wanted.hosts].map(([host, reason]) =>
+        limit(async () => {
+          onResync(reason, { host });
+          inventory.hostRead(host, ...(await timed(() => nova.listServers({ host }, { signal }))));
+        }),
+      ),
+      ...[...wanted.servers].map(([id, reason]) =>
+        limit(async () => {
+          if (reason !== null) onResync(reason, { server: id });
+          inventory.serverRead(id, ...(await timed(() => serverOrNull(id, signal))));
+        }),
+      ),
+    ]);
+  }
+
+  async function serverOrNull(id: string, signal: AbortSignal): Promise<Server | null> {
+    try {
+      return await nova.getServer(id, { signal });
+    } catch (error) {
+      if (error instanceof NotFound) return null;
+      throw error;
+    }
+  }
+
+  return {
+    async read(signal) {
+      const asked = { mode, cycleMs: clock.monotonic(), syncIntervalMs: deps.syncIntervalMs, hosts: [] };
+      for (let round = 0; round < MOST_ROUNDS; round++) {
+        const wanted = inventory.wanted(asked);
+        if (isNothing(wanted)) {
+          cycleMs = asked.cycleMs;
+          return inventory.list();
+        }
+        await make(wanted, signal);
+      }
+      throw new Error(`Nova's servers changed during each of ${MOST_ROUNDS} readings`);
+    },
+    listingOf(host) {
+      if (cycleMs === null) return null;
+      const { from, checkedMs } = inventory.sourceOf(host, { mode, cycleMs });
+      const checkedAt = new Date(clock.now() - (clock.monotonic() - checkedMs)).toISOString();
+      return { from: from === 'api' ? 'api' : mode, checkedAt };
+    },
+  };
+}

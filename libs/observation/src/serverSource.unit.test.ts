@@ -1,0 +1,152 @@
+import { NotFound, type Nova, type Server } from '@kronos/openstack';
+import { describe, expect, it } from 'vitest';
+import { server } from '../testing/given.ts';
+import { everyServer, type KeepServers, keepServers } from './serverSource.ts';
+
+const OUT = 'kronos:exclude';
+const signal = new AbortController().signal;
+const START_MS = Date.UTC(2026, 0, 1);
+
+/** A Nova that answers from a list and writes down what it was asked. */
+class FakeNova {
+  nowMs = START_MS;
+  readonly calls: string[] = [];
+  readonly servers = new Map<string, Server>();
+  failing: string | null = null;
+
+  put(one: Server): void {
+    this.servers.set(one.id, { ...one, updatedAt: new Date(this.nowMs).toISOString() });
+  }
+  #call(text: string): void {
+    this.calls.push(text);
+    this.nowMs += 10;
+    if (text === this.failing) throw new Error('Nova is away');
+  }
+  async listServers({ host, changesSince }: Parameters<Nova['listServers']>[0] = {}): Promise<Server[]> {
+    const what = host === undefined ? 'every server' : `servers of ${host}`;
+    this.#call(changesSince === undefined ? what : `changes since ${changesSince}`);
+    const all = [...this.servers.values()];
+    if (changesSince !== undefined)
+      return all.filter((one) => Date.parse(one.updatedAt ?? '') >= Date.parse(changesSince));
+    return all.filter((one) => one.status !== 'DELETED' && (host === undefined || one.host === host));
+  }
+  async listServerIds(): Promise<Set<string>> {
+    this.#call('tags');
+    return new Set([...this.servers.values()].filter((one) => one.tags.includes(OUT)).map((one) => one.id));
+  }
+  async listServerIdsByHost(): Promise<Map<string, Set<string>>> {
+    this.#call('comparison');
+    const hosts = new Map<string, Set<string>>();
+    for (const { id, host, status } of this.servers.values())
+      if (host !== null && status !== 'DELETED') hosts.set(host, (hosts.get(host) ?? new Set()).add(id));
+    return hosts;
+  }
+  async getServer(id: string): Promise<Server> {
+    this.#call(`server ${id}`);
+    const found = this.servers.get(id);
+    if (found === undefined || found.status === 'DELETED')
+      throw new NotFound({ service: 'nova', method: 'GET', url: `/servers/${id}` }, 404, 'no such server');
+    return found;
+  }
+}
+
+function given(): {
+  nova: FakeNova;
+  resyncs: string[];
+  source: ReturnType<typeof keepServers>;
+  pass(ms: number): void;
+} {
+  const nova = new FakeNova();
+  for (const [id, host] of [
+    ['1', 'a'],
+    ['2', 'a'],
+    ['3', 'b'],
+  ] as const)
+    nova.put(server(id, host));
+  const resyncs: string[] = [];
+  const deps: KeepServers = {
+    nova,
+    clock: { now: () => nova.nowMs, monotonic: () => nova.nowMs - START_MS },
+    mode: 'changes',
+    optOut: [OUT],
+    syncIntervalMs: 300_000,
+    maxClockSkewMs: 5_000,
+    concurrency: 2,
+    onResync: (reason, { host, server: id }) => resyncs.push(`${reason} ${host ?? id ?? 'all'}`),
+  };
+  return {
+    nova,
+    resyncs,
+    source: keepServers(deps),
+    pass: (ms) => {
+      nova.nowMs += ms;
+    },
+  };
+}
+const places = (servers: readonly Server[]): string[] => servers.map((one) => `${one.id} ${one.host}`).sort();
+
+describe('servers that are kept', () => {
+  it('are read once, then only what changed, with an overlap, and the tags that opt out', async () => {
+    const { nova, source, pass } = given();
+    expect(places(await source.read(signal))).toEqual(['1 a', '2 a', '3 b']);
+    expect(source.listingOf('a')).toEqual({ from: 'api', checkedAt: '2026-01-01T00:00:00.000Z' });
+    pass(60_000);
+    nova.put(server('2', 'b'));
+    nova.put({ ...server('3', 'b'), status: 'DELETED' });
+    nova.calls.length = 0;
+    expect(places(await source.read(signal))).toEqual(['1 a', '2 b']);
+    expect(nova.calls).toEqual(['tags', 'changes since 2025-12-31T23:59:30Z']);
+    expect(source.listingOf('a')).toEqual({ from: 'changes', checkedAt: '2026-01-01T00:00:00.000Z' });
+  });
+
+  it('are compared every sync_interval; what differs is read again and told', async () => {
+    const { nova, resyncs, source, pass } = given();
+    await source.read(signal);
+    // A change that no list of changes shows, as if its row had been written behind the back of Nova.
+    nova.servers.set('2', server('2', 'b', { updatedAt: '2025-12-01T00:00:00.000Z' }));
+    pass(60_000);
+    expect(places(await source.read(signal))).toEqual(['1 a', '2 a', '3 b']);
+    pass(300_000);
+    expect(places(await source.read(signal))).toEqual(['1 a', '2 b', '3 b']);
+    expect(resyncs.sort()).toEqual(['compared a', 'compared b']);
+    pass(60_000);
+    await source.read(signal);
+    expect(resyncs).toHaveLength(2);
+  });
+
+  it('that were opted out by a tag are read again', async () => {
+    const { nova, resyncs, source, pass } = given();
+    await source.read(signal);
+    pass(60_000);
+    nova.servers.set('1', { ...server('1', 'a'), updatedAt: '2025-12-01T00:00:00.000Z', tags: [OUT] });
+    const tags = (await source.read(signal)).find((one) => one.id === '1')?.tags;
+    expect(tags).toEqual([OUT]);
+    expect(resyncs).toEqual(['tagged 1']);
+  });
+
+  it.each(['tags', 'changes since 2025-12-31T23:59:30Z'])(
+    'are not known where Nova does not answer: %s',
+    async (call) => {
+      const { nova, source, pass } = given();
+      await source.read(signal);
+      pass(60_000);
+      nova.failing = call;
+      await expect(source.read(signal)).rejects.toThrow('Nova is away');
+      nova.failing = null;
+      nova.put(server('2', 'b'));
+      pass(60_000);
+      expect(places(await source.read(signal))).toEqual(['1 a', '2 b', '3 b']);
+    },
+  );
+});
+
+describe('servers that are read each time', () => {
+  it('are one list, and every host is read', async () => {
+    const { nova } = given();
+    const source = everyServer(nova, { now: () => nova.nowMs });
+    expect(source.listingOf('a')).toBeNull();
+    for (let i = 0; i < 2; i++) expect(places(await source.read(signal))).toEqual(['1 a', '2 a', '3 b']);
+    expect(nova.calls).toEqual(['every server', 'every server']);
+    expect(source.listingOf('a')).toEqual({ from: 'api', checkedAt: '2026-01-01T00:00:00.010Z' });
+  });
+});
