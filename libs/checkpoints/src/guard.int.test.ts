@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '@kronos/clock';
 import { type Actor, defaultStorageLimits, type Message, streamNames } from '@kronos/contracts';
-import { connectEventLog, type EventLog, LogGap } from '@kronos/eventlog';
+import { AppendConflict, connectEventLog, type EventLog, LogGap } from '@kronos/eventlog';
 import { emptySnapshot, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { anchorOf, createFolder, inForce } from '@kronos/projections';
 import { randomHistory } from '@kronos/projections/testing';
@@ -30,8 +30,8 @@ let server: NatsServer;
 let log: EventLog;
 const guards: LogGuard[] = [];
 const provision = () => log.provision({ limits: defaultStorageLimits, replicas: 1, aggregates });
-const name = (more: { newLog?: boolean } = {}) =>
-  nameLog(log, {
+const name = (more: { newLog?: boolean } = {}, through: EventLog = log) =>
+  nameLog(through, {
     aggregates,
     by: provisioner,
     nowMs: Date.now(),
@@ -127,6 +127,18 @@ describe('the name of a log', () => {
   it('is given by one of two who provision at the same time', async () => {
     const both = await Promise.allSettled([name(), name()]);
     expect(both.some(({ status }) => status === 'fulfilled')).toBe(true);
+    expect((await readIdentity(log)).installations).toHaveLength(1);
+  });
+
+  it('conflicts with a name that another gives after the log was read', async () => {
+    let other: Promise<unknown> | null = null;
+    const lastSequence = async (stream: string): Promise<number> => {
+      const last = await log.lastSequence(stream);
+      other ??= name();
+      await other;
+      return last;
+    };
+    await expect(name({}, { ...log, lastSequence })).rejects.toBeInstanceOf(AppendConflict);
     expect((await readIdentity(log)).installations).toHaveLength(1);
   });
 });

@@ -143,6 +143,8 @@ export async function stateInstallation(
     readonly comment: string | null;
     readonly nowMs: number;
     readonly installationId: string;
+    /** The last statement that the caller has read; absent: the one that is last now. */
+    readonly expectedLastSequence?: number;
   },
 ): Promise<Installation> {
   const { installationId } = about;
@@ -158,7 +160,7 @@ export async function stateInstallation(
     causationId: null,
     data: { installationId, statement, comment: about.comment },
   };
-  const expectedLastSequence = await log.lastSequenceOf('controls', ALL);
+  const expectedLastSequence = about.expectedLastSequence ?? (await log.lastSequenceOf('controls', ALL));
   const { sequence } = await log.append(message, { expectedLastSequence });
   return installationOf(message, sequence, about.nowMs);
 }

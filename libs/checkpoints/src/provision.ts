@@ -1,4 +1,4 @@
-import type { Actor } from '@kronos/contracts';
+import { type Actor, ALL } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import {
   contradiction,
@@ -48,6 +48,8 @@ export async function nameLog(
   { aggregates, newLog, ...about }: NameLogOptions,
 ): Promise<NamedLog> {
   if (newLog) return { installation: await stateInstallation(log, 'newLog', about), created: true };
+  // Read before the identity: a name that another process gives after this must conflict with ours.
+  const expectedLastSequence = await log.lastSequenceOf('controls', ALL);
   const witnesses: Witness[] = await Array.fromAsync(readWitnesses(log, aggregates));
   const identity: LogIdentity = await readIdentity(log);
   for (const witness of witnesses) {
@@ -56,5 +58,8 @@ export async function nameLog(
   }
   const named = inForce(identity);
   if (named !== null) return { installation: named, created: false };
-  return { installation: await stateInstallation(log, 'provisioned', about), created: true };
+  return {
+    installation: await stateInstallation(log, 'provisioned', { ...about, expectedLastSequence }),
+    created: true,
+  };
 }
