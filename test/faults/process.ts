@@ -6,7 +6,6 @@
  */
 import { readSync, writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { connectEventLog, type EventLog, type LogView } from '@kronos/eventlog';
 import {
   createExecutor,
   defaultTaskOptions,
@@ -19,12 +18,12 @@ import {
   type TaskState,
   taskMeters,
 } from '@kronos/executor';
-import { createNova, createPlacement, createSession, type Session } from '@kronos/openstack';
-import { folding, type LogState } from '@kronos/projections';
+import { createNova, createPlacement } from '@kronos/openstack';
 import type { Caps } from '@kronos/rules';
 import { createLogger, createMetrics } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
+import { openParts, type Parts } from '../../services/executor/testing/parts.ts';
 
 export interface StartOrder {
   readonly do: 'start';
@@ -86,26 +85,12 @@ function holding(meters: TaskMeters, { hold, use }: StartOrder): TaskMeters {
   };
 }
 
-interface Parts {
-  readonly log: EventLog;
-  readonly view: LogView<LogState>;
-  readonly session: Session;
+interface Running extends Parts {
   readonly executor: Executor;
 }
 
-async function start(order: StartOrder): Promise<Parts> {
-  const log = await connectEventLog({ servers: [order.natsUrl], name: order.instance });
-  const view = await log.view(folding());
-  const session = createSession({
-    auth: {
-      authType: 'password',
-      authUrl: order.authUrl,
-      username: 'admin',
-      password: 'secret',
-      projectName: 'admin',
-      userDomainName: 'Default',
-      projectDomainName: 'Default',
-    },
+async function start(order: StartOrder): Promise<Running> {
+  const { log, view, session } = await openParts(order, order.instance, {
     limits: { connectMs: 1000, headersMs: 3000, bodyMs: 3000, totalMs: 6000 },
     retry: { connection: { retries: 1, backoffMs: 20 }, status: { retries: 1, backoffMs: 20 } },
   });
@@ -136,7 +121,7 @@ async function start(order: StartOrder): Promise<Parts> {
   return { log, view, session, executor };
 }
 
-let parts: Parts | null = null;
+let parts: Running | null = null;
 
 async function stop(): Promise<void> {
   const running = parts;

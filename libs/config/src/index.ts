@@ -2,6 +2,7 @@ export { engineFields, engineOptions, overrideEngineOption, storageLimits } from
 export { ConfigError, renderProblem } from './errors.ts';
 export { type Loaded, loadConfig } from './load.ts';
 export type { Config, Reader } from './options.ts';
+export { aggregateKey } from './overrides.ts';
 export { parsePolicies } from './policies.ts';
 export { defaultConfig } from './resolve.ts';
 export { configSample, policiesSample } from './sample.ts';

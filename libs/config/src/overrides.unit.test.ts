@@ -160,7 +160,7 @@ describe('the policies of an aggregate', () => {
   });
 });
 
-it('a problem is told with its place', () => {
+it('a problem names its place', () => {
   const [problem] = resolve(`${SCOPE}[aggregate:gpus]\n`).problems;
   expect(problem === undefined ? '' : renderProblem(problem)).toContain('k.conf:3: [aggregate:gpus]:');
 });

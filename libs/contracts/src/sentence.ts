@@ -66,7 +66,7 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       return `Nova refuses to abort ${move(event, nameOf)} with ${event.data.status}: ${event.data.text}`;
     case 'migration.suspected':
       return event.data.tries === 0
-        ? `${move(event, nameOf)} did not end its executor`
+        ? `${move(event, nameOf)} did not crash its executor`
         : `${move(event, nameOf)} came ${event.data.deliveries} times and is worked on alone, try ${event.data.tries}`;
     case 'host.claimed':
       return `attempt ${event.data.attempt} to ${event.data.act} ${event.data.host}`;

@@ -64,7 +64,7 @@ export const migrationObservedSchema = message(
 export type MigrationObserved = z.infer<typeof migrationObservedSchema>;
 
 /**
- * An executor works alone on an attempt that came so often that it may be what ends executors. Written before it begins, and
+ * An executor works alone on an attempt that came so often that it may be a poison message. Written before it begins, and
  * once more when it has survived; the newest one of an attempt counts.
  */
 export const migrationSuspectedSchema = message(

@@ -82,7 +82,7 @@ export interface HostSource {
   readonly checkedMs: number;
 }
 
-interface Record_<S> extends ReadTimes {
+interface Known<S> extends ReadTimes {
   readonly server: S;
   readonly updatedMs: number;
 }
@@ -104,7 +104,7 @@ const NEVER = Number.NEGATIVE_INFINITY;
 export class Inventory<S extends InventoryServer> {
   readonly #optOut: ReadonlySet<string>;
   readonly #limits: ReadLimits;
-  readonly #records = new Map<string, Record_<S>>();
+  readonly #records = new Map<string, Known<S>>();
   /** Deleted for good, and when that was heard. */
   readonly #deleted = new Map<string, number>();
   /** Notified and not read since: the time of the receipt. */
@@ -199,7 +199,7 @@ export class Inventory<S extends InventoryServer> {
     // A comparison shows differences that the changes since explain; those changes are read with it.
     const due = cycleMs - Math.max(this.#bulkMs, this.#compared?.beganMs ?? NEVER) >= syncIntervalMs;
     const eachCycle = (mode === 'changes' || due) && this.#changesMs < cycleMs;
-    const tagged = (mode === 'changes' || due) && this.#optOut.size > 0 && this.#readSince(this.#tagged, cycleMs);
+    const tagged = (mode === 'changes' || due) && this.#optOut.size > 0 && this.#olderThan(this.#tagged, cycleMs);
     if (eachCycle || due || tagged)
       return {
         ...nothing,
@@ -261,7 +261,7 @@ export class Inventory<S extends InventoryServer> {
     return newest;
   }
 
-  #readSince(read: { readonly beganMs: number } | null, cycleMs: number): boolean {
+  #olderThan(read: { readonly beganMs: number } | null, cycleMs: number): boolean {
     return (read?.beganMs ?? NEVER) < cycleMs;
   }
 
@@ -370,7 +370,7 @@ export const isNothing = (wanted: Wanted): boolean =>
   wanted.servers.size === 0;
 
 /** Of two reads that did not overlap the later one is right; of two that did, the one that saw the later change. */
-function supersedes(one: Record_<unknown>, known: Record_<unknown>): boolean {
+function supersedes(one: Known<unknown>, known: Known<unknown>): boolean {
   if (one.beganMs >= known.endedMs) return true;
   if (one.endedMs <= known.beganMs) return false;
   return one.updatedMs > known.updatedMs || (one.updatedMs === known.updatedMs && one.beganMs >= known.beganMs);

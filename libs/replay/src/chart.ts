@@ -243,5 +243,6 @@ const px = (value: number): number => Math.round(value * 10) / 10;
 const text = (x: number, y: number, content: string, attributes = ''): string =>
   `<text x="${x}" y="${y}" fill="#222"${attributes === '' ? '' : ` ${attributes}`}>${escaped(content)}</text>`;
 
-const escaped = (content: string): string =>
+/** Text for the content or an attribute of SVG and HTML. */
+export const escaped = (content: string): string =>
   content.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');

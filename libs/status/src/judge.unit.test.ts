@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { SERVER_IN_ERROR, serviceNames } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
-import { heartbeat, runningLog, wellFacts } from '../testing/index.ts';
+import { heartbeat, runningLog, wellFacts, wellPolicy } from '../testing/index.ts';
 import { type Cause, type CauseCode, causes } from './causes.ts';
 import type { Facts, Heartbeat } from './facts.ts';
 import { judge } from './judge.ts';
@@ -548,20 +548,7 @@ describe('one cause gives one alarm', () => {
 });
 
 function policy(more: Partial<NonNullable<Facts['aggregates'][number]['newest']>['policies'][number]>): Facts {
-  const policies = [
-    {
-      policy: 'cpu',
-      participates: true,
-      reason: null,
-      imbalance: 0.1,
-      threshold: 0.2,
-      detected: false,
-      matchedHosts: 3,
-      matchedServers: 9,
-      ...more,
-    },
-  ];
-  return wellFacts(undefined, { newest: { policies } });
+  return wellFacts(undefined, { newest: { policies: [{ ...wellPolicy, ...more }] } });
 }
 
 function unjudged(): Facts {

@@ -20,6 +20,18 @@ export const heartbeat = (service: Heartbeat['service'], nowMs: number, more: Pa
   ...more,
 });
 
+/** A policy that takes part and is balanced. */
+export const wellPolicy: NewestSnapshot['policies'][number] = {
+  policy: 'cpu',
+  participates: true,
+  reason: null,
+  imbalance: 0.1,
+  threshold: 0.2,
+  detected: false,
+  matchedHosts: 3,
+  matchedServers: 9,
+};
+
 const newest = (nowMs: number, more: Partial<NewestSnapshot> = {}): NewestSnapshot => ({
   snapshotId: 'gpu-1',
   purpose: 'cycle',
@@ -31,18 +43,7 @@ const newest = (nowMs: number, more: Partial<NewestSnapshot> = {}): NewestSnapsh
   hosts: 3,
   servers: 9,
   combined: 0.1,
-  policies: [
-    {
-      policy: 'cpu',
-      participates: true,
-      reason: null,
-      imbalance: 0.1,
-      threshold: 0.2,
-      detected: false,
-      matchedHosts: 3,
-      matchedServers: 9,
-    },
-  ],
+  policies: [wellPolicy],
   outOfService: [],
   problems: [],
   ...more,

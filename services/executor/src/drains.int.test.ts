@@ -1,15 +1,15 @@
 import { aggregateAt } from '@kronos/checkpoints';
 import { type Clock, systemClock } from '@kronos/clock';
 import { until } from '@kronos/clock/testing';
-import { type HostEvent, type LogEvent, streamNames } from '@kronos/contracts';
-import { connectEventLog } from '@kronos/eventlog';
-import { createNova, createSession } from '@kronos/openstack';
+import type { HostEvent, LogEvent } from '@kronos/contracts';
+import { createNova } from '@kronos/openstack';
 import { folding } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
 import { createLogger } from '@kronos/telemetry';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { AGGREGATE, type Bed, smallCloud, startBed } from '../testing/index.ts';
+import { AGGREGATE, type Bed, openParts, smallCloud, startBed } from '../testing/index.ts';
 import { tendDrains } from './drains.ts';
+import { logReader } from './worker.ts';
 
 /** h4 has no server. */
 const cloud = () => {
@@ -30,7 +30,7 @@ function writer(bed: Bed, options: { readonly dryRun?: boolean } = {}) {
   let appended = 0;
   return {
     draft,
-    /** Appends what was added to the draft, as of now or of so many seconds ago. */
+    /** Appends what was added to the draft, as of now or of some seconds ago. */
     async append(secondsAgo = 0): Promise<void> {
       for (const { event } of draft.events.slice(appended)) {
         const time = new Date(Date.now() - secondsAgo * 1000).toISOString();
@@ -56,30 +56,12 @@ async function tending(
   more: { readonly dryRun?: boolean; readonly clock?: Clock; readonly name?: string } = {},
 ) {
   const name = more.name ?? 'executor-1';
-  const log = await connectEventLog({ servers: [bed.nats.url], name });
-  const view = await log.view(folding());
-  await view.refresh();
-  const session = createSession({
-    auth: {
-      authType: 'password',
-      authUrl: bed.sim.urls.identity,
-      username: 'admin',
-      password: 'secret',
-      projectName: 'admin',
-      userDomainName: 'Default',
-      projectDomainName: 'Default',
-    },
+  const { log, view, session } = await openParts({ natsUrl: bed.nats.url, authUrl: bed.sim.urls.identity }, name, {
     retry: { connection: { retries: 0, backoffMs: 10 }, status: { retries: 0, backoffMs: 10 } },
   });
   const drains = tendDrains({
     log,
-    reader: {
-      at: (aggregate) => aggregateAt(view.at(), aggregate),
-      async refresh(aggregate) {
-        await view.refresh();
-        return aggregateAt(view.at(), aggregate);
-      },
-    },
+    reader: logReader(view),
     aggregates: [AGGREGATE],
     nova: createNova(session),
     dryRun: more.dryRun ?? false,
@@ -105,11 +87,8 @@ async function tending(
 
 async function hostEvents(bed: Bed): Promise<HostEvent[]> {
   const events: HostEvent[] = [];
-  const last = await bed.log.lastSequence(streamNames.log);
-  for await (const { sequence, event } of bed.log.replay({ from: 1 })) {
+  for await (const { event } of bed.log.replay())
     if (event.type.startsWith('host.') && !event.type.endsWith('Asked')) events.push(event as HostEvent);
-    if (sequence >= last) break;
-  }
   return events;
 }
 const types = async (bed: Bed): Promise<string[]> => (await hostEvents(bed)).map(({ type }) => type);
@@ -252,11 +231,7 @@ describe('nothing is changed', () => {
 
 async function sequences(bed: Bed, type: string): Promise<number[]> {
   const found: number[] = [];
-  const last = await bed.log.lastSequence(streamNames.log);
-  for await (const { sequence, event } of bed.log.replay({ from: 1 })) {
-    if (event.type === type) found.push(sequence);
-    if (sequence >= last) break;
-  }
+  for await (const { sequence, event } of bed.log.replay()) if (event.type === type) found.push(sequence);
   return found;
 }
 const firstEvent = async (bed: Bed, type: string): Promise<number> => (await sequences(bed, type))[0] ?? 0;

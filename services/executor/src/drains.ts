@@ -115,7 +115,6 @@ export function tendDrains(deps: DrainsDeps): Drains {
       logger.warn({ aggregate, problem }, 'drains wait');
       return;
     }
-    await reader.refresh(aggregate);
     for (const host of drainsIn(aggregate).keys()) {
       if (signal.aborted) return;
       try {

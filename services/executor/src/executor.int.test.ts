@@ -1,9 +1,8 @@
 import { until } from '@kronos/clock/testing';
 import { streamNames, subject } from '@kronos/contracts';
-import { connectEventLog, contextFrom, type EventLog } from '@kronos/eventlog';
+import { contextFrom, type EventLog } from '@kronos/eventlog';
 import { bareConnection } from '@kronos/eventlog/testing';
-import { createNova, createPlacement, createSession, type Nova } from '@kronos/openstack';
-import { folding } from '@kronos/projections';
+import { createNova, createPlacement, type Nova } from '@kronos/openstack';
 import type { Caps } from '@kronos/rules';
 import type { ApiFaultSetting } from '@kronos/simcloud';
 import { createLogger, createMetrics } from '@kronos/telemetry';
@@ -12,7 +11,7 @@ import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-ho
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { AGGREGATE, type Bed, breaches, type Result, smallCloud, startBed } from '../testing/index.ts';
+import { AGGREGATE, type Bed, breaches, openParts, type Result, smallCloud, startBed } from '../testing/index.ts';
 import { systemClock } from './clock.ts';
 import { taskMeters } from './meters.ts';
 import { defaultTaskOptions, type TaskOptions } from './options.ts';
@@ -52,19 +51,7 @@ async function executorOn(
   limits: Caps = caps,
   name = 'executor',
 ): Promise<{ executor: Executor; log: EventLog; nova: Nova }> {
-  const log = await connectEventLog({ servers: [bed.nats.url], name });
-  const view = await log.view(folding());
-  await view.refresh();
-  const session = createSession({
-    auth: {
-      authType: 'password',
-      authUrl: bed.sim.urls.identity,
-      username: 'admin',
-      password: 'secret',
-      projectName: 'admin',
-      userDomainName: 'Default',
-      projectDomainName: 'Default',
-    },
+  const { log, view, session } = await openParts({ natsUrl: bed.nats.url, authUrl: bed.sim.urls.identity }, name, {
     retry: { connection: { retries: 0, backoffMs: 10 }, status: { retries: 0, backoffMs: 10 } },
   });
   const nova = createNova(session);

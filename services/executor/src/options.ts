@@ -37,7 +37,7 @@ export interface TaskOptions {
   readonly blindMaxMs: number;
   /** How often the reason of a failure is asked for when the API does not answer. */
   readonly explainTries: number;
-  /** A task delivered more often than this may be what ends executors: it is worked on alone. */
+  /** A task delivered more often than this may be a poison message: the executor works on it alone. */
   readonly suspectDeliveries: number;
   /**
    * One that was begun so often in a row, alone, and not survived is a dead letter; once it is started, it is only tried

@@ -175,7 +175,7 @@ class Shell {
       case 'awaitTurn':
         return this.#awaitTurn(command.started);
       case 'appendSuspected': {
-        logger.warn({ ...this.about, ...command }, 'the task may be what ends executors: it is worked on alone');
+        logger.warn({ ...this.about, ...command }, 'the task may be a poison message: the executor works on it alone');
         const event = suspectedEvent(task, this.#origin(), { ...command, trial: this.#trial });
         const written = await this.#append(() => log.append(event));
         return written === 'appended' ? { kind: 'appended', began: clock.read().mono } : { kind: written };

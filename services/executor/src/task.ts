@@ -178,7 +178,7 @@ type Outcome =
 
 type Stage =
   | { readonly at: 'received' }
-  /** It may be what ends executors: it waits for its turn to be worked on alone. */
+  /** It may be a poison message: it waits until an executor can work on it alone. */
   | { readonly at: 'suspected'; readonly started: boolean }
   /** Its turn: what is about to begin goes onto the log first. */
   | { readonly at: 'trying'; readonly tries: number }
@@ -488,16 +488,16 @@ function received(state: TaskState, log: TaskLog, at: Reading): TaskState {
 }
 
 /**
- * Delivered so often that it may be what ends its executors. So were the tasks that waited beside such a one: which it is
+ * Delivered so often that it may be a poison message. So were the tasks that waited beside such a one: which it is
  * shows when each is worked on alone.
  */
 const suspicious = ({ deliveries, tried, options }: TaskState): boolean =>
   !tried && deliveries > options.suspectDeliveries;
 
-/** A started task that ends its executors is tried again at least this often. */
+/** The longest wait before a started task that crashes its executors is tried again. */
 const TRY_AGAIN_MAX_MS = 3_600_000;
 
-/** How long after its last try a started task that ends its executors is tried again. */
+/** The wait after the last try of a started task that crashes its executors. */
 const tryAgainMs = (tries: number, { putOffMs, suspectTries }: TaskOptions): number =>
   Math.min(putOffMs * 2 ** Math.min(tries - suspectTries, 20), Math.max(putOffMs, TRY_AGAIN_MAX_MS));
 

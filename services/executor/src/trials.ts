@@ -1,4 +1,4 @@
-/** Tasks that may be what ends executors are worked on one at a time. */
+/** An executor works on tasks that may be poison messages one at a time. */
 import { type StoredEvent, timeOf } from '@kronos/contracts';
 
 /** Gives the turn back. */

@@ -65,13 +65,7 @@ const ROOM_CHECK_MS = 1000;
 
 export function createExecutor(deps: ExecutorDeps): Executor {
   const { log, view, logger, clock, options, meters, tracer } = deps;
-  const reader: LogReader = {
-    at: memoised(view),
-    async refresh(aggregate) {
-      await view.refresh();
-      return reader.at(aggregate);
-    },
-  };
+  const reader = logReader(view);
   const boards = new Map(deps.aggregates.map((aggregate) => [aggregate, boardOf(aggregate)]));
   const trials = new Trials();
   /** Task and attempt -> what this process does for it. */
@@ -220,6 +214,18 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       drains.stop();
       await worker.stop(graceMs);
       for (const board of boards.values()) board.close();
+    },
+  };
+}
+
+/** Reads the log as one aggregate sees it. */
+export function logReader(view: LogView<LogState>): LogReader {
+  const at = memoised(view);
+  return {
+    at,
+    async refresh(aggregate) {
+      await view.refresh();
+      return at(aggregate);
     },
   };
 }

@@ -7,9 +7,7 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { connectEventLog } from '@kronos/eventlog';
-import { createNova, createPlacement, createSession } from '@kronos/openstack';
-import { folding } from '@kronos/projections';
+import { createNova, createPlacement } from '@kronos/openstack';
 import { createLogger, createMetrics } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
@@ -18,7 +16,7 @@ import { taskMeters } from '../src/meters.ts';
 import { defaultTaskOptions } from '../src/options.ts';
 import { providers } from '../src/providers.ts';
 import { createExecutor } from '../src/worker.ts';
-import { AGGREGATE, type Bed, smallCloud, startBed } from './index.ts';
+import { AGGREGATE, type Bed, openParts, smallCloud, startBed } from './index.ts';
 
 const CAPS = { maxConcurrentMigrations: 1, maxOutboundPerHost: 1, maxInboundPerHost: 1, maxConcurrentPerGroup: 1 };
 
@@ -44,18 +42,7 @@ class Busy {
 }
 
 async function compose(natsUrl: string, authUrl: string, busy: Busy, onMove: (from: string) => void = () => undefined) {
-  const log = await connectEventLog({ servers: [natsUrl], name: 'executor' });
-  const view = await log.view(folding());
-  const session = createSession({
-    auth: {
-      authType: 'password',
-      authUrl,
-      username: 'admin',
-      password: 'secret',
-      projectName: 'admin',
-      userDomainName: 'Default',
-      projectDomainName: 'Default',
-    },
+  const { log, view, session } = await openParts({ natsUrl, authUrl }, 'executor', {
     injectHeaders: () => {
       busy.begin();
       return {};

@@ -2,6 +2,7 @@
 import { systemClock } from '@kronos/clock';
 import {
   aggregateConfig,
+  aggregateKey,
   type Config,
   ConfigError,
   engineOptions,
@@ -93,7 +94,7 @@ function files({ file, policies, suffix }: PolicySet): Finding {
 function overrides(config: Config): Finding[] {
   const shown = Object.entries(shownOverrides(config));
   return [...config.overrides.keys()].map((aggregate) => {
-    const prefix = `aggregate:${aggregate}.`;
+    const prefix = aggregateKey(aggregate, '');
     const own = shown.flatMap(([key, value]) =>
       key.startsWith(prefix) ? [[key.slice(prefix.length), String(value)] as const] : [],
     );

@@ -1,10 +1,7 @@
 /** The report as one HTML page: no script, nothing that is loaded. Pure. */
-import { type ChartLabels, CycleChart } from '@kronos/replay';
+import { type ChartLabels, CycleChart, escaped } from '@kronos/replay';
 import type { AggregateFigures, ReportCycle } from './figures.ts';
 import { linesOf, modeOf, notesOf, policyHeads, policyRows } from './lines.ts';
-
-const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-const text = (raw: string): string => raw.replaceAll(/[&<>"]/g, (character) => ENTITIES[character] ?? '');
 
 const minute = (ms: number): string => `${new Date(ms).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
 
@@ -44,7 +41,7 @@ export function reportPage(
         cycles.filter(({ aggregate }) => aggregate === of.aggregate),
       ),
     ),
-    `<p><small>${notesOf(aggregates).map(text).join('<br>')}</small></p>`,
+    `<p><small>${notesOf(aggregates).map(escaped).join('<br>')}</small></p>`,
     '</body></html>',
     '',
   ].join('\n');
@@ -55,14 +52,14 @@ function section(of: AggregateFigures, cycles: readonly ReportCycle[]): string {
   for (const { aggregate, timeMs, recorded, planned } of cycles)
     chart.add({ aggregate, timeMs, both: [recorded, planned] });
   const rows = policyRows(of).map(([policy = '', ...cells]) => {
-    const figures = cells.map((cell) => `<td class="n">${text(cell)}</td>`);
-    return `<tr><th>${text(policy)}</th>${figures.join('')}</tr>`;
+    const figures = cells.map((cell) => `<td class="n">${escaped(cell)}</td>`);
+    return `<tr><th>${escaped(policy)}</th>${figures.join('')}</tr>`;
   });
   return [
-    `<section><h2>${text(of.aggregate)}: ${modeOf(of)}</h2>`,
+    `<section><h2>${escaped(of.aggregate)}: ${modeOf(of)}</h2>`,
     `<p>${minute(of.sinceMs)} to ${minute(of.untilMs)}</p>`,
     `<table>${linesOf(of)
-      .map((line) => `<tr><th>${line.label}</th><td>${text(line.text)}</td></tr>`)
+      .map((line) => `<tr><th>${line.label}</th><td>${escaped(line.text)}</td></tr>`)
       .join('\n')}</table>`,
     ...(rows.length === 0
       ? []

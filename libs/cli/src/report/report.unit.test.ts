@@ -83,7 +83,7 @@ describe('a gap in the decisions', () => {
   });
 });
 
-/** The time fields of a decision so many seconds after another. */
+/** The time fields of a decision that comes some seconds after another. */
 const at = ({ data }: CycleDecided, seconds: number) => {
   const ms = Date.parse(data.snapshotTime) + seconds * 1000;
   return { snapshotTime: new Date(ms).toISOString(), cycle: Math.floor(ms / 60_000) };
