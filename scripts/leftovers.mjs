@@ -9,8 +9,8 @@ import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** How long a process that was told to end may take. */
-const GRACE_MS = 5_000;
+/** How long a process that was told to end may take, also on a machine that is busy with other work. */
+const GRACE_MS = 60_000;
 
 /** Environment of a run, and the check for after it. */
 export function watchRun(env) {

@@ -11,7 +11,8 @@ import { pausedEvent, testLimits } from '../testing/messages.ts';
 import { onEachServer } from '../testing/suite.ts';
 import { NatsRefused, NatsUnreachable, ServerTooOld, StreamUnavailable } from './errors.ts';
 import { connectEventLog } from './index.ts';
-import { freePorts, startNatsServer } from './local/server.ts';
+import { freePorts } from './local/ports.ts';
+import { startNatsServer } from './local/server.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'kronos-link-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));

@@ -1,5 +1,6 @@
 /** Servers for tests and for the demo. They run on free ports with stores of their own and touch no other server. */
 export * from '../src/local/find.ts';
+export * from '../src/local/ports.ts';
 export * from '../src/local/server.ts';
 export { emptySnapshot } from './messages.ts';
 export * from './stored.ts';

@@ -1,2 +1,3 @@
 /** A nats-server of one's own, for the demo and for tests: on free ports, with a store of its own, it touches no other server. */
-export { freePorts, startNatsServer } from './server.ts';
+export { freePorts } from './ports.ts';
+export { startNatsServer } from './server.ts';

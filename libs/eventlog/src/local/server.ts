@@ -1,33 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { type FoundServer, findNatsServer, type WantedVersion } from './find.ts';
+import { freePorts } from './ports.ts';
 
-const START_MS = 20_000;
-const STOP_MS = 10_000;
-
-/** A free TCP port of the loopback interface; of several asked for at once, all differ. */
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer());
-  const ports = await Promise.all(
-    servers.map(
-      (server) =>
-        new Promise<number>((resolve, reject) => {
-          server.once('error', reject);
-          server.listen(0, '127.0.0.1', () => {
-            const address = server.address();
-            if (address === null || typeof address === 'string') reject(new Error('no port'));
-            else resolve(address.port);
-          });
-        }),
-    ),
-  );
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
-}
+/** Far longer than a server needs, also on a machine that is busy with other work: they end only what hangs. */
+const START_MS = 120_000;
+const STOP_MS = 60_000;
 
 export type ServerOptions = {
   readonly version?: WantedVersion;
