@@ -1,4 +1,7 @@
+import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { promisify } from 'node:util';
+import { brotliCompress, gzip, constants as zlib } from 'node:zlib';
 import { HttpListenError } from './errors.ts';
 import { hostGuard } from './hosts.ts';
 import type { Logger } from './log.ts';
@@ -17,6 +20,8 @@ export type Handler = (request: IncomingMessage, response: ServerResponse, url: 
 export interface RouteOptions {
   /** Methods that the handler takes; others are answered with 405. */
   readonly methods?: readonly string[];
+  /** The answer goes on until the handler or the client ends it: it counts among the `streams` and has no time limit. */
+  readonly stream?: boolean;
 }
 
 /** What one process spends on its clients. */
@@ -25,6 +30,8 @@ export interface HttpLimits {
   readonly requests: number;
   /** Requests of `/healthz`, `/readyz` and `/metrics` answered at once, beside the others: they are answered under load. */
   readonly probes: number;
+  /** Answers that go on (server-sent events) at once, beside the others. */
+  readonly streams: number;
   readonly connections: number;
   /** Length of path and query. */
   readonly urlBytes: number;
@@ -40,6 +47,7 @@ export interface HttpLimits {
 const defaultHttpLimits: HttpLimits = {
   requests: 64,
   probes: 16,
+  streams: 64,
   connections: 256,
   urlBytes: 2048,
   headerBytes: 8192,
@@ -73,7 +81,8 @@ export interface Listening {
   readonly url: string;
 }
 
-type Route = { readonly handler: Handler; readonly methods: readonly string[] };
+type Kind = 'requests' | 'probes' | 'streams';
+type Route = { readonly handler: Handler; readonly methods: readonly string[]; readonly kind: Kind };
 
 /**
  * The small HTTP server of a service: `/healthz` (the process lives), `/readyz` (every named check passes, else 503 with
@@ -87,7 +96,7 @@ export class HttpServer {
   readonly #limits: HttpLimits;
   readonly #allowed: ReturnType<typeof hostGuard>;
   /** Requests that are being answered. */
-  readonly #running = { requests: 0, probes: 0 };
+  readonly #running = { requests: 0, probes: 0, streams: 0 };
 
   constructor(input: HttpInput) {
     this.#input = input;
@@ -127,8 +136,9 @@ export class HttpServer {
   }
 
   /** Adds a route. A path that ends in `/` takes everything below it; the longest match wins. */
-  route(path: string, handler: Handler, { methods = ['GET', 'HEAD'] }: RouteOptions = {}): void {
-    this.#routes.set(path, { handler, methods });
+  route(path: string, handler: Handler, { methods = ['GET', 'HEAD'], stream = false }: RouteOptions = {}): void {
+    const kind = stream ? 'streams' : PROBES.includes(path) ? 'probes' : 'requests';
+    this.#routes.set(path, { handler, methods, kind });
   }
 
   /** Runs every check now. Without checks a service is ready: what it needs is then up to its start. */
@@ -198,7 +208,7 @@ export class HttpServer {
       sendJson(response, 413, { error: 'this service takes no request body' });
       return;
     }
-    if (!this.#enter(PROBES.includes(path) ? 'probes' : 'requests', response)) {
+    if (!this.#enter(route.kind, response)) {
       sendBusy(response);
       return;
     }
@@ -221,10 +231,10 @@ export class HttpServer {
   }
 
   /** Counts a request until its answer is sent; false when as many as allowed are being answered. */
-  #enter(kind: 'requests' | 'probes', response: ServerResponse): boolean {
+  #enter(kind: Kind, response: ServerResponse): boolean {
     if (this.#running[kind] >= this.#limits[kind]) return false;
     this.#running[kind]++;
-    const late = setTimeout(() => response.destroy(), this.#limits.answerMs);
+    const late = kind === 'streams' ? undefined : setTimeout(() => response.destroy(), this.#limits.answerMs);
     response.once('close', () => {
       clearTimeout(late);
       this.#running[kind]--;
@@ -271,11 +281,68 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
 export function send(response: ServerResponse, status: number, type: string, content: string | Uint8Array): void {
   const body = typeof content === 'string' ? scrub(content) : content;
   response.writeHead(status, {
-    'content-type': type,
+    ...headersOf(type),
     'content-length': Buffer.byteLength(body),
     'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
-    'cross-origin-resource-policy': 'same-origin',
   });
   response.end(response.req.method === 'HEAD' ? undefined : body);
+}
+
+/** Headers of every answer. */
+const headersOf = (type: string) => ({
+  'content-type': type,
+  'x-content-type-options': 'nosniff',
+  'cross-origin-resource-policy': 'same-origin',
+});
+
+/** Smaller bodies are not worth a compression. */
+const COMPRESSED_BYTES = 1024;
+const compressors = {
+  br: (body: Buffer) => promisify(brotliCompress)(body, { params: { [zlib.BROTLI_PARAM_QUALITY]: 4 } }),
+  gzip: (body: Buffer) => promisify(gzip)(body),
+};
+
+/**
+ * Answers 200 with an entity tag, compressed when the client takes it, or 304 when the client has this version. `version`
+ * identifies the content (default: the content itself): what it leaves out may differ under one tag.
+ */
+export async function sendTagged(
+  response: ServerResponse,
+  type: string,
+  content: string | Uint8Array,
+  version: string | Uint8Array = content,
+): Promise<void> {
+  const { headers, method } = response.req;
+  const etag = `W/"${createHash('sha256').update(version).digest('base64url').slice(0, 22)}"`;
+  const common = { ...headersOf(type), 'cache-control': 'private, no-cache', etag, vary: 'accept-encoding' };
+  if (headers['if-none-match']?.split(',').some((one) => one.trim() === etag)) {
+    response.writeHead(304, common).end();
+    return;
+  }
+  const plain = Buffer.from(typeof content === 'string' ? scrub(content) : content);
+  const coding = plain.length < COMPRESSED_BYTES ? null : codingOf(headers['accept-encoding']);
+  const body = coding === null ? plain : await compressors[coding](plain);
+  const encoded = coding === null ? {} : { 'content-encoding': coding };
+  response.writeHead(200, { ...common, ...encoded, 'content-length': body.length });
+  response.end(method === 'HEAD' ? undefined : body);
+}
+
+/** The best coding that an `Accept-Encoding` header takes; null: none of them. */
+function codingOf(accepted: string | string[] | undefined): keyof typeof compressors | null {
+  const taken = String(accepted ?? '')
+    .split(',')
+    .map((one) => one.trim().split(/\s*;\s*q=/))
+    .flatMap(([name, weight]) => (Number(weight ?? 1) > 0 ? [name] : []));
+  return taken.includes('br') ? 'br' : taken.includes('gzip') ? 'gzip' : null;
+}
+
+/** Begins an answer of server-sent events. */
+export function beginEvents(response: ServerResponse): void {
+  response.writeHead(200, {
+    ...headersOf('text/event-stream; charset=utf-8'),
+    'cache-control': 'no-store',
+    // A reverse proxy (nginx) passes each event on at once.
+    'x-accel-buffering': 'no',
+  });
+  response.flushHeaders();
 }

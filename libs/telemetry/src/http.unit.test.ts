@@ -4,7 +4,7 @@ import { resourceFromAttributes } from '@opentelemetry/resources';
 import { pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
 import { HttpListenError } from './errors.ts';
-import { type HttpLimits, HttpServer, sendJson } from './http.ts';
+import { beginEvents, type HttpLimits, HttpServer, sendJson, sendTagged } from './http.ts';
 import { createMetrics } from './metrics.ts';
 
 const open: (() => Promise<unknown>)[] = [];
@@ -83,6 +83,71 @@ describe('the HTTP server of a service answers', () => {
     await expect.poll(() => waiting.length).toBe(1);
     waiting[0]?.();
     expect((await again).status).toBe(200);
+  });
+
+  it('streams beside the requests: at most so many at once, for as long as they say something', async () => {
+    let streaming = 0;
+    const stop = new AbortController();
+    const { get, listening } = await serve(
+      (http) => {
+        http.route('/hang', () => {});
+        http.route(
+          '/stream',
+          (_, response) => {
+            streaming++;
+            beginEvents(response);
+            const said = setInterval(() => response.write(':\n\n'), 20);
+            response.on('close', () => {
+              clearInterval(said);
+              streaming--;
+            });
+            stop.signal.addEventListener('abort', () => response.end('data: last\n\n'));
+          },
+          { stream: true },
+        );
+      },
+      0,
+      { limits: { streams: 1, requests: 1, answerMs: 1000 } },
+    );
+    const stream = await fetch(`${listening.url}/stream`);
+    expect(stream.headers.get('content-type')).toMatch(/^text\/event-stream/);
+    expect((await get('/stream')).status).toBe(503);
+    // A request ends at its limit; the stream, which began before it, goes on.
+    await expect(fetch(`${listening.url}/hang`)).rejects.toThrow();
+    expect(streaming).toBe(1);
+    stop.abort();
+    expect(await stream.text()).toMatch(/^(:\n\n)+data: last\n\n$/);
+    await expect.poll(() => streaming).toBe(0);
+  });
+
+  it('304 to a client that has this version, and compresses for one that takes it', async () => {
+    const text = 'host-1 '.repeat(1000);
+    const { get, listening } = await serve((http) => {
+      http.route('/large', (_, response) => sendTagged(response, 'text/plain', text));
+      http.route('/small', (_, response) => sendTagged(response, 'text/plain', 'small'));
+      let reads = 0;
+      http.route('/aged', (_, response) => sendTagged(response, 'text/plain', `age ${reads++}`, 'same'));
+    });
+    for (const [accepted, coding] of [
+      ['br, gzip', 'br'],
+      ['gzip', 'gzip'],
+      ['br;q=0, gzip;q=0.5', 'gzip'],
+      ['identity', null],
+    ] as const) {
+      const answer = await get('/large', { headers: { 'accept-encoding': accepted } });
+      expect(answer.headers.get('content-encoding')).toBe(coding);
+      expect(answer.text).toBe(text);
+      if (coding !== null) expect(Number(answer.headers.get('content-length'))).toBeLessThan(200);
+    }
+    expect((await get('/small', { headers: { 'accept-encoding': 'br' } })).headers.get('content-encoding')).toBeNull();
+    const tag = async (path: string) => String((await get(path)).headers.get('etag'));
+    expect(await tag('/large')).not.toBe(await tag('/small'));
+    expect(await tag('/aged')).toBe(await tag('/aged'));
+    const again = { headers: { 'if-none-match': `W/"other", ${await tag('/large')}` } };
+    expect(await get('/large', again)).toMatchObject({ status: 304, text: '' });
+    expect((await get('/small', again)).status).toBe(200);
+    const head = await ask(listening.port, '/small', { host: 'localhost' });
+    expect(head.headers).toMatchObject({ 'cache-control': 'private, no-cache', vary: 'accept-encoding' });
   });
 
   it('no long URLs, no large headers, no bodies and no other forms of a target', async () => {
