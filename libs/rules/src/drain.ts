@@ -99,3 +99,33 @@ export function judgeService(
   if (seen.forcedDown) return { kind: 'leave', code: 'forced-down', text: 'somebody forced its service down' };
   return { kind: 'change' };
 }
+
+/** What may stand against the change of a nova-compute service. */
+export type HostActFacts = {
+  readonly aggregate: string;
+  readonly unreadable: { readonly sequence: number } | null;
+  readonly paused: {
+    readonly here: { readonly by: string } | null;
+    readonly everywhere: { readonly by: string } | null;
+  };
+  /** Null: no planner has written its options. */
+  readonly configured: { readonly options: { readonly dryRun: boolean } } | null;
+};
+
+/**
+ * What blocks the change of a nova-compute service; null: nothing does. A pause and the planner's dry run do not keep
+ * what Kronos disabled disabled.
+ */
+export function hostActBlocked(
+  { aggregate, unreadable, paused, configured }: HostActFacts,
+  act: 'disable' | 'enable',
+  executorDryRun: boolean,
+): string | null {
+  if (unreadable !== null) return `event ${unreadable.sequence} of the log cannot be read`;
+  if (executorDryRun) return 'dry_run is on in the executor';
+  if (act === 'enable') return null;
+  const pause = paused.here ?? paused.everywhere;
+  if (pause !== null) return `${aggregate} is paused by ${pause.by}`;
+  if (configured === null) return `no planner has written its options for ${aggregate} yet`;
+  return configured.options.dryRun ? `dry_run is on for ${aggregate}, so no VM would move` : null;
+}

@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { type DrainRuleFacts, HOST_CLAIM_MS, hostActRetryMs, judgeService, nextDrainAct } from './drain.ts';
+import {
+  type DrainRuleFacts,
+  HOST_CLAIM_MS,
+  type HostActFacts,
+  hostActBlocked,
+  hostActRetryMs,
+  judgeService,
+  nextDrainAct,
+} from './drain.ts';
 
 const NOW = 1_000_000;
 const facts = (set: Partial<DrainRuleFacts> = {}): DrainRuleFacts => ({
@@ -75,4 +83,38 @@ describe('what a claimed act changes', () => {
     const unknown = { status: 'unknown', forcedDown: false, disabledReason: null } as const;
     expect(judgeService('enable', unknown, OWN, 1).kind).toBe('unknown');
   });
+});
+
+describe('the change of a service', () => {
+  const open: HostActFacts = {
+    aggregate: 'gpu',
+    unreadable: null,
+    paused: { here: null, everywhere: null },
+    configured: { options: { dryRun: false } },
+  };
+
+  it('is not blocked when nothing stands against it', () => {
+    expect(hostActBlocked(open, 'disable', false)).toBeNull();
+    expect(hostActBlocked(open, 'enable', false)).toBeNull();
+  });
+
+  it.each<[Partial<HostActFacts>, RegExp]>([
+    [{ paused: { here: { by: 'ada' }, everywhere: null } }, /gpu is paused by ada/],
+    [{ paused: { here: null, everywhere: { by: 'grace' } } }, /gpu is paused by grace/],
+    [{ configured: { options: { dryRun: true } } }, /dry_run is on for gpu/],
+    [{ configured: null }, /no planner has written its options for gpu/],
+  ])('is blocked for a disable by %j, and not for an enable', (facts, why) => {
+    expect(hostActBlocked({ ...open, ...facts }, 'disable', false)).toMatch(why);
+    expect(hostActBlocked({ ...open, ...facts }, 'enable', false)).toBeNull();
+  });
+
+  it.each(['disable', 'enable'] as const)(
+    'is blocked for an %s by dry_run of the executor and by an unreadable event',
+    (act) => {
+      expect(hostActBlocked(open, act, true)).toMatch(/dry_run is on in the executor/);
+      expect(hostActBlocked({ ...open, unreadable: { sequence: 7 } }, act, false)).toMatch(
+        /event 7 of the log cannot be read/,
+      );
+    },
+  );
 });

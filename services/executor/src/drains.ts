@@ -12,7 +12,7 @@ import {
 import { AppendConflict, AppendWithdrawn, type EventLog, type LogPosition } from '@kronos/eventlog';
 import { type ComputeService, HttpError, NotSent, type Nova, Unauthorized } from '@kronos/openstack';
 import { type AggregateState, type DrainFacts, drainRuleFacts, inFlight } from '@kronos/projections';
-import { HOST_ACT_WINDOW_MS, judgeService, nextDrainAct, type ServiceVerdict } from '@kronos/rules';
+import { HOST_ACT_WINDOW_MS, hostActBlocked, judgeService, nextDrainAct, type ServiceVerdict } from '@kronos/rules';
 import type { Logger } from '@kronos/telemetry';
 import type { Clock } from './clock.ts';
 import { actWithin, type LogReader } from './run.ts';
@@ -143,9 +143,9 @@ export function tendDrains(deps: DrainsDeps): Drains {
         return;
       }
       case 'claim': {
-        const held = heldBack(at.state, next.act, deps.dryRun);
-        if (held !== null) {
-          logger.debug({ aggregate, host, act: next.act, held }, 'the service of a host is not changed');
+        const blockedBy = hostActBlocked(at.state, next.act, deps.dryRun);
+        if (blockedBy !== null) {
+          logger.debug({ aggregate, host, act: next.act, blockedBy }, 'the service of a host is not changed');
           return;
         }
         const claim = await claimed(aggregate, at, drain, next.act, next.attempt);
@@ -176,7 +176,7 @@ export function tendDrains(deps: DrainsDeps): Drains {
       veto: () => {
         const now = reader.at(aggregate).state;
         if (now.drains.get(host)?.asked.commandId !== drainId) return 'the drain is over';
-        return heldBack(now, act, deps.dryRun);
+        return hostActBlocked(now, act, deps.dryRun);
       },
     });
     // A duplicate is another's, and gives no right to act.
@@ -335,20 +335,6 @@ export function tendDrains(deps: DrainsDeps): Drains {
       cancel?.();
     },
   };
-}
-
-/** Why a service may not be changed now; null where it may. A pause and a dry run do not keep what Kronos disabled disabled. */
-export function heldBack(
-  { unreadable, paused, configured }: Pick<AggregateState, 'unreadable' | 'paused' | 'configured'>,
-  act: HostAct,
-  dryRun: boolean,
-): string | null {
-  if (unreadable !== null) return `event ${unreadable.sequence} cannot be read`;
-  if (dryRun) return 'the executor is in dry_run';
-  if (act === 'enable') return null;
-  if (paused.here !== null || paused.everywhere !== null) return 'the aggregate is paused';
-  if (configured === null) return 'no planner has written its options yet';
-  return configured.options.dryRun ? 'the engine is in dry_run: no VM would leave the host' : null;
 }
 
 const ownReason = ({ asked }: DrainFacts): string => disabledReasonOf(asked.commandId, asked.by, asked.comment);

@@ -5,6 +5,7 @@ import { toMemory } from '@kronos/cycle';
 import { type HostPreview, previewDrain } from '@kronos/placement';
 import { aggregateState, type LogState } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
+import { hostActBlocked } from '@kronos/rules';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions } from '../grammar/shared.ts';
 import { didYouMean } from '../nearest.ts';
@@ -38,7 +39,7 @@ type Previewed = HostPreview & {
   readonly aggregate: string;
   readonly snapshotTime: string;
   /** Why nothing would be done although it was asked for; null: nothing stands against it. */
-  readonly held: string | null;
+  readonly blockedBy: string | null;
 };
 
 /** How often the log is read for progress. */
@@ -55,9 +56,12 @@ export async function drain(shell: Shell, names: readonly string[], options: Dra
         previews.map((one) => render(terminal, one, shell.now())).join('\n'),
       );
     if (!sure && !(await confirmed(shell, options))) return;
-    const held = previews.find((one) => one.held !== null);
-    if (held?.held != null)
-      throw new UsageError(`${held.host} would not be drained: ${held.held}`, 'Nothing was asked.');
+    const blocked = previews.find(({ blockedBy }) => blockedBy !== null);
+    if (blocked !== undefined)
+      throw new UsageError(
+        `${blocked.host} would not be drained: ${blocked.blockedBy}`,
+        'Nothing was asked. kronos status shows the state of the aggregate and its services.',
+      );
     const hosts = previews.map(({ host, aggregate }) => ({ host, aggregate }));
     const rolling = options.oneByOne === true;
     const atOnce = options.maxParallel === undefined && !rolling;
@@ -171,16 +175,9 @@ function previewIn(snapshot: Snapshot, state: LogState, asked: readonly string[]
   const inForce = optionsInForce(state, aggregate);
   const memory = toMemory(facts, snapshot);
   const { hosts } = previewDrain({ snapshot, memory, options: inForce ?? defaultEngineOptions }, here);
-  const paused = facts.paused.here ?? facts.paused.everywhere;
-  const held =
-    inForce === null
-      ? `no planner has decided for ${aggregate} yet; is it running? kronos status says`
-      : inForce.dryRun
-        ? `dry_run is on for ${aggregate}, so no VM would move`
-        : paused !== null
-          ? `${aggregate} is paused by ${paused.by}: resume it first`
-          : null;
-  return hosts.map((host) => ({ aggregate, snapshotTime: snapshot.time, ...host, held }));
+  // Without access to the executor's own dry_run, which its log states.
+  const blockedBy = hostActBlocked(facts, 'disable', false);
+  return hosts.map((host) => ({ aggregate, snapshotTime: snapshot.time, ...host, blockedBy }));
 }
 
 async function confirmed(shell: Shell, options: DrainOptions): Promise<boolean> {
@@ -319,7 +316,7 @@ const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** What would happen to one host, for people. */
 function render(terminal: Terminal, one: Previewed, nowMs: number): string {
-  const { host, aggregate, snapshotTime, disabled, moves, waiting, stuck, held } = one;
+  const { host, aggregate, snapshotTime, disabled, moves, waiting, stuck, blockedBy } = one;
   const lines = [
     `${paint(terminal, 'bold', host)} (${aggregate}), as seen at ${when(Date.parse(snapshotTime), nowMs)}: ${count(moves.length + waiting.length + stuck.length, 'VM')}`,
     ...(disabled === null
@@ -341,7 +338,7 @@ function render(terminal: Terminal, one: Previewed, nowMs: number): string {
     ...stuck.map(({ serverName, serverId, reason }) =>
       paint(terminal, 'red', `  ${serverName} (${serverId}) cannot leave: ${reason.text}`),
     ),
-    ...(held === null ? [] : [paint(terminal, 'red', `  Nothing would be done: ${held}.`)]),
+    ...(blockedBy === null ? [] : [paint(terminal, 'red', `  Nothing would be done: ${blockedBy}.`)]),
   ];
   return `${lines.join('\n')}\n`;
 }

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
-import { defaultEngineOptions, type LogEvent } from '@kronos/contracts';
+import { defaultEngineOptions, eventTimeMs, type LogEvent } from '@kronos/contracts';
 import { aggregateState } from '@kronos/projections';
+import { firstStoredMs } from '@kronos/replay';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { currentState, withSession } from '../open.ts';
 import { answer } from '../output.ts';
@@ -25,8 +26,8 @@ export async function report(
   const nowMs = shell.now();
   const sinceMs = options.since === 'all' ? null : parseTime('--since', options.since, nowMs);
   const untilMs = options.until === undefined ? null : parseTime('--until', options.until, nowMs);
-  const within = (event: LogEvent): boolean => {
-    const atMs = Date.parse(event.time);
+  const within = (event: LogEvent, storedAtMs: number): boolean => {
+    const atMs = eventTimeMs(event.time, storedAtMs);
     return (sinceMs === null || atMs >= sinceMs) && (untilMs === null || atMs <= untilMs);
   };
   const cycles: ReportCycle[] = [];
@@ -36,10 +37,12 @@ export async function report(
   if (directory !== undefined) {
     const { history, problems } = await openRecording(shell, directory);
     fold = folding(() => defaultEngineOptions);
-    for await (const { event } of history.events()) {
+    for await (const stored of history.events()) {
+      const { event } = stored;
       if (event.type === 'unreadable' || !(options.aggregate?.includes(event.aggregate) ?? true)) continue;
       // The options of a planner hold from before the range on.
-      if (event.type === 'planner.configured' || within(event)) fold.add(event);
+      const storedAtMs = firstStoredMs(stored);
+      if (event.type === 'planner.configured' || within(event, storedAtMs)) fold.add(event, storedAtMs);
     }
     tellProblems(shell, directory, problems);
   } else
@@ -48,13 +51,14 @@ export async function report(
       const state = await currentState(shell, log);
       const live = folding((name) => aggregateState(state, name).configured?.options ?? defaultEngineOptions);
       const since = sinceMs === null ? 'all' : new Date(sinceMs);
-      for await (const { message, problem } of log.tail({
+      for await (const { message, problem, firstStoredAt } of log.tail({
         families: ['plans', 'results'],
         aggregates,
         since,
         end: true,
       }))
-        if (problem === undefined && within(message as LogEvent)) live.add(message as LogEvent);
+        if (problem === undefined && within(message as LogEvent, firstStoredAt))
+          live.add(message as LogEvent, firstStoredAt);
       return live;
     });
   const figures = fold.figures();

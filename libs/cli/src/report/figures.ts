@@ -2,10 +2,12 @@
 import {
   type CycleDecided,
   type EngineOptions,
+  eventTimeMs,
   type LogEvent,
   type MigrationCompleted,
   type MigrationFailed,
   moveEnd,
+  snapshotTimeMs,
 } from '@kronos/contracts';
 
 /** One policy over the time that was observed. */
@@ -127,8 +129,8 @@ class Aggregate {
   readonly evacuated = new Set<string>();
   readonly stuck = new Set<string>();
   readonly refusals = new Map<string, number>();
-  /** The decision whose time is not counted yet. */
-  last: CycleDecided | null = null;
+  /** The decision whose time is not counted yet, the time of its snapshot and the scorer's interval. */
+  last: { readonly event: CycleDecided; readonly timeMs: number; readonly intervalMs: number | null } | null = null;
 
   constructor(name: string, options: Aggregate['options']) {
     this.name = name;
@@ -157,16 +159,19 @@ export class ReportFold {
     this.#options = options;
   }
 
-  add(event: LogEvent): void {
+  /** @param storedAtMs the server's timestamp of the event: it bounds the times that the event states */
+  add(event: LogEvent, storedAtMs: number): void {
+    const atMs = eventTimeMs(event.time, storedAtMs);
     if (event.type === 'planner.configured') this.#of(event.aggregate).options = event.data.options;
-    else if (event.type === 'cycle.decided') this.#decided(this.#of(event.aggregate), event);
+    else if (event.type === 'cycle.decided')
+      this.#decided(this.#of(event.aggregate), event, snapshotTimeMs(event.data.snapshotTime, storedAtMs));
     else if (event.type === 'plan.dispatched') dispatched(this.#of(event.aggregate), event.data.planId);
-    else if (event.type === 'migration.completed') this.#completed(this.#of(event.aggregate), event);
-    else if (event.type === 'migration.failed') this.#failed(this.#of(event.aggregate), event);
+    else if (event.type === 'migration.completed') this.#completed(this.#of(event.aggregate), event, atMs);
+    else if (event.type === 'migration.failed') this.#failed(this.#of(event.aggregate), event, atMs);
     else if (event.type === 'migration.skipped') {
       const of = this.#of(event.aggregate);
       of.moves.skipped += 1;
-      ended(of, event.data.planId, event.data.taskId, Date.parse(event.time));
+      ended(of, event.data.planId, event.data.taskId, atMs);
     }
   }
 
@@ -176,7 +181,7 @@ export class ReportFold {
       .filter(({ last }) => last !== null)
       .sort((a, b) => (a.name < b.name ? -1 : 1))
       .map((of) => {
-        if (of.last !== null) spend(of, of.last, intervalOf(of.last) ?? 0);
+        if (of.last !== null) spend(of, of.last.event, of.last.intervalMs ?? 0);
         of.last = null;
         return result(of);
       });
@@ -190,17 +195,16 @@ export class ReportFold {
     return made;
   }
 
-  #decided(of: Aggregate, event: CycleDecided): void {
+  #decided(of: Aggregate, event: CycleDecided, timeMs: number): void {
     const { data } = event;
-    const timeMs = Date.parse(data.snapshotTime);
+    const intervalMs = intervalOf(data.cycle, timeMs);
     if (of.last === null) of.sinceMs = timeMs;
     else {
-      const interval = intervalOf(event);
-      const gap = Math.max(0, timeMs - Date.parse(of.last.data.snapshotTime));
-      spend(of, of.last, interval === null ? gap : Math.min(gap, MAX_INTERVALS * interval));
+      const gap = Math.max(0, timeMs - of.last.timeMs);
+      spend(of, of.last.event, intervalMs === null ? gap : Math.min(gap, MAX_INTERVALS * intervalMs));
     }
     of.untilMs = timeMs;
-    of.last = event;
+    of.last = { event, timeMs, intervalMs };
     of.decisions[data.outcome] += 1;
     if (data.outcome === 'gated') more(of.gates, data.reason.code);
     for (const [code, count] of Object.entries(data.refusals)) more(of.refusals, code, count);
@@ -228,7 +232,7 @@ export class ReportFold {
     });
   }
 
-  #completed(of: Aggregate, event: MigrationCompleted): void {
+  #completed(of: Aggregate, event: MigrationCompleted, atMs: number): void {
     const { data } = event;
     of.moves.completed += 1;
     of.moves.retries += data.retries;
@@ -240,23 +244,22 @@ export class ReportFold {
       of.copying.runningMs += data.nova.runningMs;
       of.copying.memoryBytes += data.nova.memoryBytes ?? 0;
     }
-    ended(of, data.planId, data.taskId, Date.parse(event.time));
+    ended(of, data.planId, data.taskId, atMs);
   }
 
-  #failed(of: Aggregate, event: MigrationFailed): void {
+  #failed(of: Aggregate, event: MigrationFailed, atMs: number): void {
     const { data } = event;
     if (data.retryPending) return;
     more(of.failed, data.errorType);
     of.moves.retries += data.retries;
     if (moveEnd(event) === 'damaged') of.moves.damaged += 1;
-    ended(of, data.planId, data.taskId, Date.parse(event.time));
+    ended(of, data.planId, data.taskId, atMs);
   }
 }
 
 /** The interval of the scorer, from the number of the cycle, which is the time over the interval; null where it cannot be told. */
-function intervalOf({ data: { cycle, snapshotTime } }: CycleDecided): number | null {
-  return cycle <= 0 ? null : Math.max(1000, Math.floor(Date.parse(snapshotTime) / cycle / 1000) * 1000);
-}
+const intervalOf = (cycle: number, timeMs: number): number | null =>
+  cycle <= 0 ? null : Math.max(1000, Math.floor(timeMs / cycle / 1000) * 1000);
 
 /** Counts the time that a decision stands for. */
 function spend(of: Aggregate, { data }: CycleDecided, ms: number): void {

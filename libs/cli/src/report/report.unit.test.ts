@@ -10,9 +10,17 @@ import { renderReport } from './render.ts';
 const HISTORY = join(import.meta.dirname, '../../../../test/histories/0.1.0');
 const plain: Terminal = { out: () => undefined, err: () => undefined, colour: false, columns: 80, live: false };
 
-const figuresOf = (events: readonly LogEvent[], onCycle: (cycle: ReportCycle) => void = () => undefined) => {
+/** The server's timestamp of an event that states true times. */
+const honest = (event: LogEvent): number =>
+  Math.max(Date.parse(event.time), event.type === 'cycle.decided' ? Date.parse(event.data.snapshotTime) : 0);
+
+const figuresOf = (
+  events: readonly LogEvent[],
+  onCycle: (cycle: ReportCycle) => void = () => undefined,
+  storedAtMs = honest,
+) => {
   const fold = new ReportFold({ optionsOf: () => defaultEngineOptions, onCycle });
-  for (const event of events) fold.add(event);
+  for (const event of events) fold.add(event, storedAtMs(event));
   return fold.figures();
 };
 const figuresFor = (name: string, events: readonly LogEvent[]): AggregateFigures => {
@@ -80,6 +88,27 @@ describe('a gap in the decisions', () => {
     if (first === undefined || second === undefined) throw new Error('the history has decisions');
     const later = { ...second, data: { ...second.data, ...at(first, 3600) } };
     expect(minutes(figuresFor('gpu', [first, later]).observedMs)).toBe(2 + 1);
+  });
+});
+
+describe('a time that cannot be true', () => {
+  it('of a snapshot counts as a minute after the timestamp of its event', () => {
+    const [first, second] = decided();
+    if (first === undefined || second === undefined) throw new Error('the history has decisions');
+    const forged = { ...second, data: { ...second.data, snapshotTime: '2099-01-01T00:00:00.000Z' } };
+    const [gpu] = figuresOf([first, forged], undefined, ({ time }) => Date.parse(time));
+    expect(gpu?.untilMs).toBe(Date.parse(second.time) + 60_000);
+  });
+
+  it('of a result does not keep the effect of its plan from being measured', () => {
+    const late = recorded.map((event) =>
+      event.type === 'migration.completed' ? { ...event, time: '2099-01-01T00:00:00.000Z' } : event,
+    );
+    const original = new Map(recorded.map((event) => [event.id, honest(event)]));
+    const gpu = figuresOf(late, undefined, ({ id }) => original.get(id) ?? 0).find(
+      ({ aggregate }) => aggregate === 'gpu',
+    );
+    expect(gpu?.effect?.plans).toBe(figuresFor('gpu', recorded).effect?.plans);
   });
 });
 
