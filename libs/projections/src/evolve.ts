@@ -8,7 +8,7 @@ import { approved, dispatched, rejected } from './plans.ts';
 import { quarantineAsked, quarantineReleased } from './quarantine.ts';
 import { ended } from './results.ts';
 import { initialLogState, type LogState } from './state.ts';
-import { abortRefused, endAsked, observed, started } from './tasks.ts';
+import { abortRefused, endAsked, observed, started, suspected } from './tasks.ts';
 import { skipped, unreadable } from './unreadable.ts';
 import { upcast } from './upcast.ts';
 
@@ -152,6 +152,8 @@ function one(draft: Draft, event: LogEvent, storedAt: number): void {
       skipped(draft, event, at);
       break;
     case 'migration.suspected':
+      suspected(draft, event, at);
+      break;
     case 'migration.abortRequested':
       // What an executor tells those that come after it; it changes nothing of the task.
       break;

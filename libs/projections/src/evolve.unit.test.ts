@@ -575,6 +575,30 @@ describe('a move that is no plain success', () => {
   });
 });
 
+describe('a started attempt that may be a poison message', () => {
+  it('counts the tries without word of survival, and is none once its executor survived', () => {
+    const log = testLog();
+    const task = `${log.released([move(1)])}-s1`;
+    const suspected = () => log.state().tasks.get(task)?.slot?.suspected;
+    log.started({ task });
+    expect(suspected()).toBeNull();
+    log.at(5).suspected({ task }, 1);
+    log.at(9).suspected({ task }, 2);
+    expect(suspected()).toEqual({ tries: 2, atMs: START + 9000 });
+    log.suspected({ task }, 0);
+    expect(suspected()).toBeNull();
+  });
+
+  it('of another attempt, or of one that has not started, means nothing', () => {
+    const log = testLog();
+    const task = `${log.released([move(1), move(2)])}-s1`;
+    log.suspected({ task }, 2);
+    log.started({ task });
+    log.suspected({ task, attempt: 2 }, 2);
+    expect(log.state().tasks.get(task)?.slot?.suspected).toBeNull();
+  });
+});
+
 describe('an abort that Nova refused', () => {
   it('stands beside the slot in the words of the first refusal, and goes with it', () => {
     const log = testLog();

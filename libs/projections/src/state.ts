@@ -203,6 +203,8 @@ export type Slot = {
   readonly requestId: string | null;
   /** The first time that Nova refused to abort it; null when it never did. */
   readonly abortRefused: AbortRefused | null;
+  /** An executor works alone on it because it may be a poison message; null while none does. */
+  readonly suspected: { readonly tries: number; readonly atMs: number } | null;
 };
 
 type AbortRefused = {

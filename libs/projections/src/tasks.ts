@@ -54,6 +54,7 @@ export function started(draft: Draft, event: LogEventOf<'migration.started'>, at
     migrationId: null,
     requestId: null,
     abortRefused: null,
+    suspected: null,
   };
   const { attempt, destination } = d;
   putTask(draft, draft.facts(event.aggregate), { ...task, status: 'started', attempt, destination, slot });
@@ -77,6 +78,15 @@ export function abortRefused(draft: Draft, event: LogEventOf<'migration.abortRef
   if (task.slot.abortRefused !== null) return;
   const refused = { sequence: draft.sequence, atMs, status: d.status, text: d.text };
   putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...task.slot, abortRefused: refused } });
+}
+
+export function suspected(draft: Draft, event: LogEventOf<'migration.suspected'>, atMs: number): void {
+  const { taskId, attempt, tries } = event.data;
+  const task = draft.of(event.aggregate)?.tasks.get(taskId);
+  if (task === undefined || task.slot === null || task.slot.attempt !== attempt) return;
+  if (tries === 0 && task.slot.suspected === null) return;
+  const now = tries === 0 ? null : { tries, atMs };
+  putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...task.slot, suspected: now } });
 }
 
 const ASKED = {

@@ -361,6 +361,12 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
         data: { ...attempt, migrationId: count, status: 409, text },
       });
     },
+    /** @param tries 0: the executor survived */
+    suspected(input: AttemptInput, tries: number) {
+      const attempt = attemptOf(input);
+      const id = messageId.suspected(input.task, attempt.attempt, String(count), tries);
+      return push({ ...envelope('migration.suspected', id, executor), data: { ...attempt, deliveries: 6, tries } });
+    },
     evaluationRequested(person = 'ada') {
       const { head, data } = command('evaluation.requested', person);
       return push({ ...head, data: { ...data, purpose: 'evaluate' } });

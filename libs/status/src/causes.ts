@@ -342,6 +342,14 @@ export const causes = {
     apart: ['server'],
     explains: ['server-stuck', 'decision-warning'],
   },
+  'move-poisonous': {
+    severity: 'alarm',
+    remedy:
+      'Look at the log of the executor for the task id and upgrade it; `kronos close TASK --force` ends the task once Nova shows that its VM does not migrate.',
+    section: 'kronosdeadletter',
+    apart: ['task'],
+    explains: ['move-long', 'plan-expired'],
+  },
   'abort-refused': {
     severity: 'alarm',
     remedy: 'Compare with `openstack server migration list`; `kronos close TASK` ends what nothing else can end.',

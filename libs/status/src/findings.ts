@@ -438,6 +438,15 @@ function moves({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
         about: aggregate,
         text: `Nova refused to abort ${name} at ${when(refused.atMs, nowMs)}: ${refused.text} (${refused.status})`,
       });
+    const suspected = slot?.suspected ?? null;
+    // The first try alone proves nothing: other tasks may have crashed the executor before it.
+    if (suspected !== null && suspected.tries > 1)
+      found.push({
+        code: 'move-poisonous',
+        place,
+        about: aggregate,
+        text: `${name} crashed the executor that worked on it alone: try ${suspected.tries} began at ${when(suspected.atMs, nowMs)}`,
+      });
     const asked = task.abortAsked ?? task.cancelAsked;
     if (slot !== null && asked !== null && nowMs - asked.atMs > ABORT_MS)
       found.push({

@@ -365,6 +365,21 @@ describe('moves that went wrong', () => {
     });
     expect(codes(released)).toEqual([]);
   });
+  it('crashes its executors: an alarm from the second try on, and none once one survived', () => {
+    const poisonous = (...tries: number[]) =>
+      judge(
+        after((log) => {
+          const task = `${started(log)}-s1`;
+          for (const one of tries) log.suspected({ task }, one);
+        }),
+      );
+    expect(poisonous(1)).toEqual([]);
+    const [alarm, ...others] = poisonous(1, 2);
+    expect(others).toEqual([]);
+    expect(alarm).toMatchObject({ code: 'move-poisonous', about: 'gpu' });
+    expect(alarm?.text).toMatch(/crashed the executor that worked on it alone: try 2 began/);
+    expect(poisonous(1, 2, 0)).toEqual([]);
+  });
   it('cannot be aborted: an alarm at once, in the words of Nova, and one for all that follows', () => {
     const [now, ...others] = judge(after(abortRefused));
     expect(others).toEqual([]);
