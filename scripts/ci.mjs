@@ -99,7 +99,7 @@ const each = [
   [[install]],
   [
     [
-      check('lint', script('node', 'node_modules/@biomejs/biome/bin/biome', 'ci', '--error-on-warnings', '.')),
+      check('lint', ['npm', 'run', '--silent', 'lint']),
       check('typecheck', script('node', 'node_modules/typescript/bin/tsc', '--noEmit')),
       check('knip', script('node', 'node_modules/knip/bin/knip.js', '--no-progress')),
       tests('test', ['test'], 35),

@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -33,7 +33,7 @@ async function startReceiver(): Promise<{
 }> {
   const spans: Span[] = [];
   const looks = new Set<() => void>();
-  const server = createServer(async (request, response) => {
+  const receive = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = JSON.parse(await text(request)) as OtlpBody;
     for (const { resource, scopeSpans } of body.resourceSpans) {
       const service = resource.attributes.find((a) => a.key === 'service.name')?.value.stringValue ?? '';
@@ -46,7 +46,8 @@ async function startReceiver(): Promise<{
     }
     response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
     for (const look of looks) look();
-  });
+  };
+  const server = createServer((request, response) => void receive(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     server,

@@ -229,12 +229,17 @@ describe('the executor on a real OpenStack', () => {
     await wire.until('the room of the server on cmp5 free', async () => {
       return Object.keys(await wire.allocations(row.uuid)).length === 0;
     });
-    queued = wire
-      .until('one running and one queued by Nova', async () => {
-        const both = await Promise.all([statusesOf('first'), statusesOf('second')]);
-        return both.flat().includes('running') && both.flat().includes('queued');
-      })
-      .finally(() => Promise.all(['first', 'second'].map((name) => cloud.fault(uuid(name), null))));
+    const bothUnderWay = async () => {
+      try {
+        return await wire.until('one running and one queued by Nova', async () => {
+          const both = await Promise.all([statusesOf('first'), statusesOf('second')]);
+          return both.flat().includes('running') && both.flat().includes('queued');
+        });
+      } finally {
+        await Promise.all(['first', 'second'].map((name) => cloud.fault(uuid(name), null)));
+      }
+    };
+    queued = bothUnderWay();
     deleted = running('late').then(async () => {
       await wire.nova('DELETE', `/servers/${uuid('late')}`);
       await cloud.fault(uuid('late'), null);

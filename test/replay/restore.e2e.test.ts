@@ -21,14 +21,14 @@ afterEach(async () => {
 
 const count = (events: readonly LogEvent[], type: LogEvent['type']) => events.filter((e) => e.type === type).length;
 
-function kill(stage: Stage, names: readonly (typeof services)[number][]): Promise<unknown> {
+async function kill(stage: Stage, names: readonly (typeof services)[number][]): Promise<void> {
   const children = names.flatMap((name) => stage.processes.get(name) ?? []);
-  return Promise.all(
-    children.map((child) => {
-      if (child.exitCode !== null || child.signalCode !== null) return undefined;
+  await Promise.all(
+    children.map(async (child) => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
       const gone = new Promise((resolve) => child.once('exit', resolve));
       child.kill('SIGKILL');
-      return gone;
+      await gone;
     }),
   );
 }

@@ -32,7 +32,8 @@ export async function serve(play: Play, tls?: ServerOptions): Promise<Played> {
     seen.push(one);
     await play(one, response, seen.length);
   };
-  const server: Server = tls === undefined ? createServer(answer) : createTlsServer(tls, answer);
+  const listener = (request: IncomingMessage, response: ServerResponse): void => void answer(request, response);
+  const server: Server = tls === undefined ? createServer(listener) : createTlsServer(tls, listener);
   server.on('connection', () => {
     connections += 1;
   });

@@ -64,7 +64,7 @@ export async function playCloud(routes: Readonly<Record<string, Route>> = {}): P
     }),
     ...routes,
   };
-  const server = createServer(async (request, response) => {
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     let body = '';
     for await (const chunk of request.setEncoding('utf8')) body += chunk;
     const at = new URL(request.url ?? '/', url);
@@ -73,14 +73,15 @@ export async function playCloud(routes: Readonly<Record<string, Route>> = {}): P
     const key = `${one.method} ${at.pathname}`;
     const times = (counts.get(key) ?? 0) + 1;
     counts.set(key, times);
-    const answer = script[key]?.(one, times) ?? { status: 404, body: { itemNotFound: { message: `no route ${key}` } } };
-    if (typeof answer === 'function') {
-      answer(response);
+    const played = script[key]?.(one, times) ?? { status: 404, body: { itemNotFound: { message: `no route ${key}` } } };
+    if (typeof played === 'function') {
+      played(response);
       return;
     }
-    const text = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body ?? '');
-    response.writeHead(answer.status ?? 200, { 'content-type': 'application/json', ...answer.headers }).end(text);
-  });
+    const text = typeof played.body === 'string' ? played.body : JSON.stringify(played.body ?? '');
+    response.writeHead(played.status ?? 200, { 'content-type': 'application/json', ...played.headers }).end(text);
+  };
+  const server = createServer((request, response) => void answer(request, response));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();

@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -33,7 +33,7 @@ async function play(
   options: Partial<PrometheusOptions> = {},
 ): Promise<{ prometheus: Prometheus; seen: Seen[]; url: string }> {
   const seen: Seen[] = [];
-  const server = createServer(async (request: IncomingMessage, response) => {
+  const play = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     let body = '';
     for await (const chunk of request.setEncoding('utf8')) body += chunk;
     const url = new URL(request.url ?? '/', 'http://x');
@@ -52,7 +52,8 @@ async function play(
     }
     const text = typeof said.body === 'string' ? said.body : JSON.stringify(said.body ?? null);
     response.writeHead(said.status ?? 200, { 'content-type': 'application/json', ...said.headers }).end(text);
-  }).listen(0, '127.0.0.1');
+  };
+  const server = createServer((request, response) => void play(request, response)).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
   const address = server.address();
   const url = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -166,11 +166,12 @@ interface SentSpan {
 
 test('each snapshot is a trace of its own: its root, what was read for it, and the publish that its message names', async () => {
   const spans: SentSpan[] = [];
-  const receiver = createServer(async (request, response) => {
+  const receive = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body: { resourceSpans: { scopeSpans: { spans: SentSpan[] }[] }[] } = JSON.parse(await readText(request));
     spans.push(...body.resourceSpans.flatMap((one) => one.scopeSpans).flatMap((one) => one.spans));
     response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
-  });
+  };
+  const receiver = createServer((request, response) => void receive(request, response));
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
   try {
     const one = scorer({ otlp: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}` });
