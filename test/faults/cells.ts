@@ -157,7 +157,7 @@ const faults: Readonly<Record<string, Fault>> = {
     await nats.restart();
   },
   'NATS silent for longer than the ack wait': async ({ nats, go }) => {
-    nats.pause();
+    await nats.pause();
     go();
     await systemClock.sleep(ACK_WAIT_MS * 2.5);
     nats.resume();

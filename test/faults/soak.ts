@@ -108,7 +108,7 @@ const troubles: readonly (readonly [string, () => Promise<void>])[] = [
   [
     'nats-server is silent',
     async () => {
-      nats.pause();
+      await nats.pause();
       await systemClock.sleep(200 + int(3000));
       nats.resume();
     },

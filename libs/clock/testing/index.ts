@@ -29,3 +29,14 @@ export async function until<T>(
     await systemClock.sleep(EVERY_MS);
   }
 }
+
+/**
+ * Lets real time pass, for what another process does by its own clock and shows to nobody. Not for anything that can be awaited:
+ * see {@link until}.
+ *
+ * @param reason why no condition can be awaited
+ */
+export async function elapse(ms: number, reason: string): Promise<void> {
+  if (reason === '') throw new RangeError('a wait for a time needs a reason');
+  await systemClock.sleep(ms);
+}

@@ -1,3 +1,4 @@
+import { systemClock } from '@kronos/clock';
 import { until } from '@kronos/clock/testing';
 import { streamNames } from '@kronos/contracts';
 import { headers } from '@nats-io/transport-node';
@@ -24,6 +25,8 @@ import {
   StreamUnavailable,
 } from './errors.ts';
 import { contextFrom } from './headers.ts';
+import { connectEventLog } from './index.ts';
+import { natsWire } from './wire.ts';
 
 const SUBJECT = 'kronos.controls.gpu';
 
@@ -46,7 +49,7 @@ beforeAll(() => {
 });
 afterAll(() => propagation.disable());
 
-onEachServer('append', (bench) => {
+onEachServer('append', { concurrent: true }, (bench) => {
   test('expects the last sequence of the exact subject; the loser learns what it is', async () => {
     const { log } = await bench.provisioned(['gpu', 'cpu']);
     expect(await log.append(pausedEvent('1'), { expectedLastSequence: 0 })).toEqual({ sequence: 1, duplicate: false });
@@ -90,14 +93,17 @@ onEachServer('append', (bench) => {
 
   test('beyond the window of ids it is still a duplicate', async () => {
     const { server, log } = await bench.provisioned();
-    const { jsm } = await bench.bare(server);
+    const { js, jsm } = await bench.bare(server);
     await jsm.streams.update(streamNames.log, { duplicate_window: 100_000_000 });
     await log.append(pausedEvent('1'), { expectedLastSequence: 0 });
     await log.append(pausedEvent('2'), { expectedLastSequence: 1 });
-    await new Promise((resolve) => setTimeout(resolve, 400));
+    // The server forgets ids in their order: when it has forgotten a later one, it has forgotten these.
+    const later = () => js.publish('kronos.controls.cpu', '{}', { msgID: 'later' });
+    await later();
+    await until(async () => !(await later()).duplicate);
     expect(await log.append(pausedEvent('1'), { expectedLastSequence: 0 })).toEqual({ sequence: 1, duplicate: true });
     expect(await log.append(pausedEvent('2'), { expectedLastSequence: 1 })).toEqual({ sequence: 2, duplicate: true });
-    expect(await log.lastSequence(streamNames.log)).toBe(2);
+    expect(await log.lastSequence(streamNames.log)).toBe(4);
   });
 
   test('a refused append does not use up its id', async () => {
@@ -126,10 +132,11 @@ onEachServer('append', (bench) => {
 
   test('a server that does not answer for a while: stored once', async () => {
     const { server } = await bench.provisioned();
-    const log = await bench.connect(server, { requestTimeoutMs: 200 });
-    server.pause();
+    const proxy = bench.closing.add(await startProxy(server.port));
+    const log = await bench.connect(proxy, { requestTimeoutMs: 1_000 });
+    await server.pause();
     const appending = log.append(pausedEvent('1'), { expectedLastSequence: 0 });
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await until(() => proxy.sentSince(0).split('Nats-Msg-Id').length > 3);
     server.resume();
     expect((await appending).sequence).toBe(1);
     expect(await log.lastSequence(streamNames.log)).toBe(1);
@@ -138,7 +145,7 @@ onEachServer('append', (bench) => {
   test('an answer that is lost on the way: stored once', async () => {
     const { server } = await bench.provisioned();
     const proxy = bench.closing.add(await startProxy(server.port));
-    const log = await bench.connect(proxy, { requestTimeoutMs: 300 });
+    const log = await bench.connect(proxy, { requestTimeoutMs: 1_000 });
     const other = await bench.connect(server);
     for (let i = 0; i < 5; i++) {
       const appending = log.append(pausedEvent(`${i}`), { expectedLastSequence: i });
@@ -152,16 +159,38 @@ onEachServer('append', (bench) => {
 
   test('appends go on over kills of the server, each stored once and in order', async () => {
     const { server, log } = await bench.provisioned();
+    let appended = 0;
     const appending = (async () => {
-      for (let i = 0; i < 300; i++) await log.append(startedEvent(i), { expectedLastSequence: i });
+      for (; appended < 300; appended++)
+        await log.append(startedEvent(appended), { expectedLastSequence: appended, timeoutMs: 120_000 });
     })();
     for (let kills = 0; kills < 2; kills++) {
-      await new Promise((resolve) => setTimeout(resolve, 60));
+      await until(() => appended > 100 * kills + 50);
       await server.kill();
       await server.restart();
     }
     await appending;
     expect(await log.lastSequence(streamNames.log)).toBe(300);
+  });
+
+  test('a process that did not run for longer than the limit tries again', async () => {
+    const { server, log: other } = await bench.provisioned();
+    const proxy = bench.closing.add(await startProxy(server.port));
+    let jumpedMs = 0;
+    const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + jumpedMs };
+    const options = { servers: [proxy.url], name: 'test', requestTimeoutMs: 1_000 };
+    const log = bench.closing.add(await connectEventLog(options, {}, { ...natsWire, clock }));
+    let attempts = 0;
+    const veto = () => {
+      attempts++;
+      if (attempts === 1) jumpedMs += 600_000;
+      else proxy.heal();
+      return null;
+    };
+    proxy.mute();
+    expect(await log.append(pausedEvent('1'), { expectedLastSequence: 0, veto })).toMatchObject({ sequence: 1 });
+    expect(attempts).toBeGreaterThan(1);
+    expect(await other.lastSequence(streamNames.log)).toBe(1);
   });
 
   test('no answer within the limit: unknown, and the same message may be appended again', async () => {
@@ -353,14 +382,16 @@ onEachServer('append', (bench) => {
     const proxy = bench.closing.add(await startProxy(server.port));
     const writer = await bench.connect(proxy, { requestTimeoutMs: 1_000 });
     const events = Array.from({ length: 6_000 }, (_, i) => startedEvent(i));
-    // Often enough to hit the writing, and not for ever: a busy machine may need longer than this to connect.
-    let resets = 0;
-    const breaking = setInterval(() => {
-      if (resets < 10) proxy.reset();
-      resets += 1;
-    }, 150);
+    let over = false;
+    const breaking = (async () => {
+      for (let resets = 0; resets < 10; resets++) {
+        await until(async () => over || (await log.lastSequence(streamNames.log)) > 500 * resets);
+        proxy.reset();
+      }
+    })();
     const done = await writer.appendMany(events);
-    clearInterval(breaking);
+    over = true;
+    await breaking;
     expect(done.appended + done.duplicates).toBe(6_000);
     const ids = [];
     for await (const { event } of log.replay()) ids.push('id' in event ? event.id : null);

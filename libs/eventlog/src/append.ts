@@ -1,6 +1,7 @@
 import { excess, familyOf, type Message, nameOf, parseMessage, subject as subjectOf } from '@kronos/contracts';
 import { InvalidArgumentError, type MsgHdrs, headers as noHeaders } from '@nats-io/transport-node';
 import { apiCodes, fullCodes, transientCodes } from './codes.ts';
+import { Deadline } from './deadline.ts';
 import {
   AppendConflict,
   AppendRefused,
@@ -156,7 +157,7 @@ export async function append(link: Link, stream: string, message: Message, optio
           if (no !== null) throw new AppendWithdrawn(`${message.id} on ${subject} was withdrawn: ${no}`);
         };
   const { clock } = link;
-  const until = clock.monotonic() + (options.timeoutMs ?? PATIENCE_MS);
+  const deadline = new Deadline(clock, options.timeoutMs ?? PATIENCE_MS);
   let unsure = false;
 
   async function find(): Promise<Found> {
@@ -180,10 +181,11 @@ export async function append(link: Link, stream: string, message: Message, optio
   }
 
   for (let tries = 0; ; tries++) {
-    const left = until - clock.monotonic();
+    const left = deadline.leftMs;
+    const ms = Math.min(link.requestTimeoutMs, Math.max(left, 100));
     const result: Attempt =
       left > 0 || tries === 0
-        ? await attempt(link, subject, body, headers, Math.min(link.requestTimeoutMs, Math.max(left, 100)), mayLeave)
+        ? await deadline.attempt(ms, () => attempt(link, subject, body, headers, ms, mayLeave))
         : { kind: 'retry', unsure: false, text: 'no time left' };
     unsure = unsureAfter(unsure, result);
     switch (result.kind) {
@@ -202,10 +204,10 @@ export async function append(link: Link, stream: string, message: Message, optio
         if (result.actual === null && unsure && left > 0) break;
         return end(await find(), new AppendConflict(subject, expected ?? 0, result.actual));
       case 'retry':
-        if (clock.monotonic() < until) break;
+        if (deadline.leftMs > 0) break;
         return end({ kind: 'nothing' }, new StreamUnavailable(`${message.id} on ${subject}: ${result.text}`));
     }
-    await clock.sleep(Math.min(1000, 25 * 2 ** tries, Math.max(1, until - clock.monotonic())));
+    await clock.sleep(Math.min(1000, 25 * 2 ** tries, Math.max(1, deadline.leftMs)));
   }
 }
 
@@ -217,16 +219,17 @@ export async function publish(
   headers: MsgHdrs = noHeaders(),
 ): Promise<void> {
   const { clock } = link;
-  const until = clock.monotonic() + PATIENCE_MS;
+  const deadline = new Deadline(clock, PATIENCE_MS);
+  const ms = link.requestTimeoutMs;
   for (let tries = 0; ; tries++) {
-    const result = await attempt(link, subject, body, headers, link.requestTimeoutMs);
+    const result = await deadline.attempt(ms, () => attempt(link, subject, body, headers, ms));
     if (result.kind === 'stored') return;
     if (result.kind === 'full') throw new LogFull(`${subject}: ${result.text}`);
     if (result.kind !== 'retry')
       throw new AppendRefused(
         `the server refused a message on ${subject}: ${result.kind === 'refused' ? result.text : 'another append came first'}`,
       );
-    if (clock.monotonic() > until) throw new StreamUnavailable(`${subject}: ${result.text}`);
+    if (deadline.leftMs < 0) throw new StreamUnavailable(`${subject}: ${result.text}`);
     await clock.sleep(Math.min(1000, 25 * 2 ** tries));
   }
 }

@@ -5,7 +5,7 @@ import { bareConnection, startNatsServer } from './local/server.ts';
 
 const { servers } = await availableServers();
 for (const found of servers)
-  jetStreamContract(`nats-server ${found.version}`, async () => {
+  jetStreamContract(`nats-server ${found.version}`, 4_000, async () => {
     const server = await startNatsServer({ server: found });
     return {
       connect: (name) => connectEventLog({ servers: [server.url], name }),

@@ -27,6 +27,7 @@ import {
 } from '@nats-io/transport-node';
 import { judgeServer } from './capabilities.ts';
 import { apiCodes, transientCodes } from './codes.ts';
+import { Deadline } from './deadline.ts';
 import {
   Closed,
   EventLogError,
@@ -43,6 +44,9 @@ const DEFAULT_PORT = 4222;
 /** A silent connection is noticed after two of these. The client's default is two minutes. */
 const PING_INTERVAL_MS = 10_000;
 const RECONNECT_WAIT_MS = 500;
+const REQUEST_TIMEOUT_MS = 10_000;
+/** Time for one answer: servers that are electing a leader do not answer, and to ask again soon is faster than to wait. */
+const patienceMs = (requestTimeoutMs: number): number => Math.ceil(requestTimeoutMs / 3);
 const MAX_REFUSED = 1_000;
 const DRAIN_MS = 5_000;
 
@@ -189,7 +193,7 @@ export class Link {
   ) {
     this.nc = nc;
     this.wire = wire;
-    this.requestTimeoutMs = options.requestTimeoutMs ?? 10_000;
+    this.requestTimeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
     this.js = jetstream(nc, { timeout: this.requestTimeoutMs, checkAPI: false });
     this.jsm = jsm;
     this.name = options.name;
@@ -217,9 +221,8 @@ export class Link {
       pingInterval: PING_INTERVAL_MS,
     };
     const nc = await firstConnection(options, client, wire);
-    // Servers that are electing a leader do not answer: to ask again soon is faster than to wait.
-    const patience = Math.ceil((options.requestTimeoutMs ?? 10_000) / 3);
-    const jsm = await jetstreamManager(nc, { timeout: patience, checkAPI: false });
+    const timeout = patienceMs(options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS);
+    const jsm = await jetstreamManager(nc, { timeout, checkAPI: false });
     const link = new Link(nc, jsm, options, hooks, wire);
     const { verdict, text } = judgeServer(link.version, options.replicas ?? 1);
     if (verdict === 'refuse') {
@@ -382,10 +385,11 @@ export class Link {
    * @throws StreamUnavailable, or what {@link fatal} makes of the server's answer
    */
   async insist<T>(act: () => Promise<T>, what: string): Promise<T> {
-    const until = this.clock.monotonic() + this.requestTimeoutMs;
+    const deadline = new Deadline(this.clock, this.requestTimeoutMs);
     for (let tries = 0; ; tries++) {
       try {
-        return await this.ask(act, Math.max(100, until - this.clock.monotonic()));
+        await this.ready(Math.max(100, deadline.leftMs));
+        return await deadline.attempt(patienceMs(this.requestTimeoutMs), () => this.ask(act));
       } catch (error) {
         const fatal = this.fatal(error, what);
         if (fatal !== null) throw fatal;
@@ -394,8 +398,7 @@ export class Link {
             `${what}: JetStream is not enabled on the NATS server ${this.nc.getServer()}: add a jetstream block to its configuration`,
             { cause: error },
           );
-        if (this.clock.monotonic() + 50 >= until)
-          throw new StreamUnavailable(`${what}: ${plainText(error)}`, { cause: error });
+        if (deadline.leftMs <= 50) throw new StreamUnavailable(`${what}: ${plainText(error)}`, { cause: error });
         await this.clock.sleep(Math.min(500, 25 * 2 ** tries));
       }
     }

@@ -14,7 +14,7 @@ const BUCKET = bucketNames.details;
 const STREAM = `OBJ_${BUCKET}`;
 const bytes = (text: string) => new TextEncoder().encode(text);
 
-onEachServer('objects', (bench) => {
+onEachServer('objects', { concurrent: false }, (bench) => {
   test.each([
     ['nothing', new Uint8Array(0)],
     ['a little', bytes('{"a":1}')],

@@ -1,4 +1,4 @@
-import { until } from '@kronos/clock/testing';
+import { elapse, until } from '@kronos/clock/testing';
 import { bucketNames, families, streamDefinitions, streamNames, subject } from '@kronos/contracts';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect, nanos, PermissionViolationError } from '@nats-io/transport-node';
@@ -84,12 +84,20 @@ const never: Act[] = [
   { subscribe: '_INBOX.>' },
 ];
 
-onEachServer('permissions', (bench) => {
+/** A worker that does not run for so long loses what it holds. */
+const ACK_WAIT_SECONDS = 6;
+
+onEachServer('permissions', { concurrent: true }, (bench) => {
   const started = async (more = '') => {
     const server = await bench.server({ config: `${accountsConfiguration('password')}\n${more}`, env });
     const as = (user: string) => bench.connect(server, { name: user, ...login(user) });
     const provisioner = await as('provisioner');
-    await provisioner.provision({ limits: testLimits, replicas: 1, aggregates: ['gpu'], ackWaitSeconds: 2 });
+    await provisioner.provision({
+      limits: testLimits,
+      replicas: 1,
+      aggregates: ['gpu'],
+      ackWaitSeconds: ACK_WAIT_SECONDS,
+    });
     return { server, as, provisioner };
   };
 
@@ -184,17 +192,18 @@ onEachServer('permissions', (bench) => {
         streams: [streamNames.log, streamNames.migrations],
         buckets: [],
         taskConsumers: ['gpu'],
-        ackWaitSeconds: 2,
+        ackWaitSeconds: ACK_WAIT_SECONDS,
       });
       const view = await log.view({ initial: 0, evolve: (n) => n + 1, snapshot: (n) => n });
       let done = 0;
       const worker = log.tasks({
         aggregates: ['gpu'],
         concurrency: 1,
-        ackWaitMs: 2_000,
+        ackWaitMs: ACK_WAIT_SECONDS * 1_000,
         handle: async ({ deliveries, lost }) => {
           // Longer than the ack wait: the heartbeats are heard.
-          if (deliveries === 2) await new Promise((resolve) => setTimeout(resolve, 2_500));
+          if (deliveries === 2)
+            await elapse(ACK_WAIT_SECONDS * 1_000 + 500, 'the server counts the ack wait by its own clock');
           expect(lost.aborted).toBe(false);
           if (deliveries === 1) return { kind: 'later', delayMs: 10 };
           done++;

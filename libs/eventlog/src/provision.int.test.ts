@@ -17,7 +17,7 @@ const everything = {
   limits: testLimits,
 };
 
-onEachServer('provisioning', (bench) => {
+onEachServer('provisioning', { concurrent: false }, (bench) => {
   test('makes everything once, and finds nothing to do the second time', async () => {
     const log = await bench.connect(await bench.server());
     const first = await log.provision(wanted);

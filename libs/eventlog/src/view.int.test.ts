@@ -69,7 +69,7 @@ const digest = {
   snapshot: (seen: { count: number; hash: number }) => seen,
 };
 
-onEachServer('views', (bench) => {
+onEachServer('views', { concurrent: true }, (bench) => {
   test('fold the whole log in order, refresh to what the leader has, and tell of changes', async () => {
     const { log } = await bench.provisioned(['gpu', 'cpu']);
     for (let i = 1; i <= 5; i++) await log.append(pausedEvent(`${i}`, i % 2 === 0 ? 'cpu' : 'gpu'));
@@ -109,7 +109,7 @@ onEachServer('views', (bench) => {
     await server.restart();
     await until(async () => (await view.refresh().catch(() => null))?.sequence === 9 && view.healthy().ok);
     const { jsm: again } = await bench.bare(server);
-    expect((await again.streams.info(LOG)).state.consumer_count).toBe(1);
+    await until(async () => (await again.streams.info(LOG)).state.consumer_count === 1);
     await view.close();
     const other = await bench.connect(server);
     await other.view(collect);
@@ -260,17 +260,19 @@ onEachServer('views', (bench) => {
     const reader = await bench.connect(proxy);
     const view = await reader.view(digest);
     const total = 2_500;
+    let written = 0;
     const writing = (async () => {
-      for (let at = 0; at < total; at += 50)
-        await log.appendMany(Array.from({ length: 50 }, (_, i) => startedEvent(at + i)));
+      for (; written < total; written += 50)
+        await log.appendMany(Array.from({ length: 50 }, (_, i) => startedEvent(written + i)));
     })();
     for (let round = 0; round < 3; round++) {
-      await new Promise((resolve) => setTimeout(resolve, 150));
+      await until(() => written >= 700 * round + 100);
       proxy.reset();
-      await new Promise((resolve) => setTimeout(resolve, 150));
+      await until(() => written >= 700 * round + 350);
       const { jsm } = await bench.bare(server);
-      for await (const { name } of jsm.consumers.list(LOG)) await jsm.consumers.delete(LOG, name);
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      // One that its reader has deleted meanwhile is gone as well.
+      for await (const { name } of jsm.consumers.list(LOG)) await jsm.consumers.delete(LOG, name).catch(() => false);
+      await until(() => written >= 700 * round + 550);
       await server.kill();
       await server.restart();
     }
@@ -292,7 +294,7 @@ onEachServer('views', (bench) => {
     await log.append(pausedEvent('1'));
     expect(await failure(view.refresh())).toMatchObject({ code: 'KRONOS_STREAM_UNAVAILABLE' });
     proxy.heal();
-    expect((await view.refresh()).sequence).toBe(1);
+    await until(async () => (await view.refresh().catch(() => null))?.sequence === 1);
     expect(view.at().state).toHaveLength(1);
   });
 
@@ -372,7 +374,7 @@ onEachServer('views', (bench) => {
   });
 });
 
-onEachServer('replay, snapshots and tail', (bench) => {
+onEachServer('replay, snapshots and tail', { concurrent: true }, (bench) => {
   test('replay gives a range, in order, and ends', async () => {
     const { log } = await bench.provisioned();
     expect(await all(log.replay())).toEqual([]);
@@ -395,7 +397,10 @@ onEachServer('replay, snapshots and tail', (bench) => {
     await put('gpu-1', 'gpu');
     await put('cpu-1', 'cpu');
     // Times are exact to the millisecond: this one is apart from its neighbours.
-    const tick = () => new Promise((resolve) => setTimeout(resolve, 5));
+    const tick = async () => {
+      const nowMs = Date.now();
+      await until(() => Date.now() > nowMs + 1);
+    };
     await tick();
     await put('gpu-2', 'gpu');
     await tick();
@@ -456,10 +461,11 @@ onEachServer('replay, snapshots and tail', (bench) => {
     expect(await all(log.tail({ families, since: new Date(Date.now() + 60_000), end: true }))).toEqual([]);
     const { jsm } = await bench.bare(server);
     expect((await jsm.streams.info(streamNames.migrations)).state.messages).toBe(2);
-    const news = take(log.tail({ families }), 2);
-    // What is new is what comes after the readers are there.
+    const proxy = bench.closing.add(await startProxy(server.port));
+    const news = take((await bench.connect(proxy)).tail({ families }), 2);
+    // What is new is what comes after the readers are there; that of the work queue asks for one message after the other.
     await until(async () => (await jsm.streams.info(LOG)).state.consumer_count > 0);
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await until(() => proxy.sentSince(0).includes(`$JS.API.STREAM.MSG.GET.${streamNames.migrations}`));
     await log.append(pausedEvent('2'));
     await log.append(taskMessage(3));
     expect((await news).map(({ message }) => (message as { type: string }).type).sort()).toEqual([
@@ -478,7 +484,10 @@ onEachServer('replay, snapshots and tail', (bench) => {
     ].map(failure);
     const view = await log.view(collect);
     const changes = all(view.changes());
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    const { jsm } = await bench.bare(server);
+    const consumers = async (stream: string) => (await jsm.streams.info(stream)).state.consumer_count;
+    // Those of the tail, the replay and the view, and that of the snapshots.
+    await until(async () => (await consumers(LOG)) === 3 && (await consumers(streamNames.snapshots)) === 1);
     await log.close();
     for (const error of await Promise.all(iterations)) expect(error).toBeInstanceOf(Closed);
     expect(await changes).toEqual([]);
@@ -499,7 +508,7 @@ onEachServer('replay, snapshots and tail', (bench) => {
   });
 });
 
-onEachServer("the server's clock", (bench) => {
+onEachServer("the server's clock", { concurrent: false }, (bench) => {
   test('is read between two moments of the own clock, and leaves no consumer behind', async () => {
     const { server, log } = await bench.provisioned();
     for (let i = 0; i < 3; i++) {
@@ -515,7 +524,7 @@ onEachServer("the server's clock", (bench) => {
   test('is not guessed when the server does not answer', async () => {
     const { server } = await bench.provisioned();
     const log = await bench.connect(server, { requestTimeoutMs: 200 });
-    server.pause();
+    await server.pause();
     expect(await failure(log.readClock())).toMatchObject({ code: 'KRONOS_STREAM_UNAVAILABLE' });
     server.resume();
   });

@@ -9,7 +9,7 @@ export interface Proxy {
   mute(): void;
   /** Mutes from the moment at which the client sends this text. */
   muteAt(text: string): void;
-  /** From now on what the server says arrives so much later. */
+  /** From now on what the server says arrives so much later; 0: what was delayed arrives now, and the rest at once. */
   delay(ms: number): void;
   heal(): void;
   /** Breaks the connections. */
@@ -31,9 +31,10 @@ export async function startProxy(target: number): Promise<Proxy> {
     const server = tcpConnect(target, '127.0.0.1');
     const toServer: Buffer[] = [];
     const toClient: Buffer[] = [];
+    const delayed: Buffer[] = [];
     const flush = () => {
       for (const data of toServer.splice(0)) server.write(data);
-      for (const data of toClient.splice(0)) client.write(data);
+      for (const data of [...delayed.splice(0), ...toClient.splice(0)]) client.write(data);
     };
     const pair = { client, server, flush };
     pairs.add(pair);
@@ -45,8 +46,13 @@ export async function startProxy(target: number): Promise<Proxy> {
     });
     server.on('data', (data) => {
       if (isCut || isMute) toClient.push(data);
-      else if (delayMs > 0) setTimeout(() => client.write(data), delayMs);
-      else client.write(data);
+      else if (delayMs > 0) {
+        delayed.push(data);
+        setTimeout(() => {
+          const due = delayed.indexOf(data) + 1;
+          for (const each of delayed.splice(0, due)) client.write(each);
+        }, delayMs);
+      } else client.write(data);
     });
     const close = () => {
       pairs.delete(pair);
@@ -75,6 +81,7 @@ export async function startProxy(target: number): Promise<Proxy> {
     },
     delay: (ms) => {
       delayMs = ms;
+      if (ms === 0) for (const { flush } of pairs) flush();
     },
     heal: () => {
       isCut = false;

@@ -40,10 +40,16 @@ export interface Bench {
   ): Promise<{ server: NatsServer; log: EventLog }>;
 }
 
-export function onEachServer(name: string, suite: (bench: Bench) => void): void {
+/** @param options `concurrent`: the tests of the suite run side by side; for those that mostly wait */
+export function onEachServer(
+  name: string,
+  options: { readonly concurrent: boolean },
+  suite: (bench: Bench) => void,
+): void {
   if (found.missing !== null) test.skip(`${name} on the newest nats-server, which is not there: ${found.missing}`);
   describe.each(found.servers.map((server) => [server.version, server] as const))(
     `${name} on nats-server %s`,
+    options,
     (_, server) => {
       const closing = new Closing();
       afterAll(() => closing.all());

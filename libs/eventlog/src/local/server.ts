@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
@@ -42,12 +42,25 @@ export interface NatsServer {
   kill(): Promise<void>;
   /** Stopped (if it runs) and started again on the same port and store. */
   restart(): Promise<void>;
-  /** SIGSTOP and SIGCONT. */
-  pause(): void;
+  /** SIGSTOP, and waits until no thread of it runs: until then it may still answer. */
+  pause(): Promise<void>;
+  /** SIGCONT. */
   resume(): void;
 }
 
 const ended = (child: ChildProcess): boolean => child.exitCode !== null || child.signalCode !== null;
+
+/** Whether every thread of a process is stopped by a signal (state T, proc(5)). Other systems than Linux are believed. */
+function isStopped(pid: number): boolean {
+  if (process.platform !== 'linux') return true;
+  const tasks = `/proc/${pid}/task`;
+  try {
+    return readdirSync(tasks).every((task) => /\) T /.test(readFileSync(join(tasks, task, 'stat'), 'utf8')));
+  } catch {
+    // A thread ended while it was looked at.
+    return false;
+  }
+}
 
 async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (ended(child)) return;
@@ -150,8 +163,14 @@ class Process implements NatsServer {
     await this.start();
   }
 
-  pause(): void {
-    this.#child?.kill('SIGSTOP');
+  async pause(): Promise<void> {
+    if (this.#child?.pid === undefined) return;
+    this.#child.kill('SIGSTOP');
+    const until = performance.now() + STOP_MS;
+    while (!isStopped(this.#child.pid)) {
+      if (performance.now() > until) throw new Error(`nats-server did not stop within ${STOP_MS} ms of SIGSTOP`);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
   }
 
   resume(): void {

@@ -5,7 +5,7 @@ import { SimulatedConnection } from './connection.ts';
 import { SimulatedServer } from './server.ts';
 
 for (const idsFirst of [true, false])
-  jetStreamContract(`simulated, ${idsFirst ? 'message ids' : 'expectations'} first`, async () => {
+  jetStreamContract(`simulated, ${idsFirst ? 'message ids' : 'expectations'} first`, 1_000, async () => {
     const server = new SimulatedServer({ clock: systemClock, idsFirst });
     const soon = (act: () => void) => queueMicrotask(act);
     const path = { toServer: soon, toClient: soon, fate: () => 'answered' as const };
