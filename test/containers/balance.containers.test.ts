@@ -10,7 +10,13 @@ import type { LogEvent } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import type { MigrationRecord } from '@kronos/simcloud';
 import { createLogger } from '@kronos/telemetry';
-import { GenericContainer, Network, type StartedContainer, type StartedNetwork, Wait } from 'testcontainers';
+import {
+  GenericContainer,
+  Network,
+  type StartedTestContainer as StartedContainer,
+  type StartedNetwork,
+  Wait,
+} from 'testcontainers';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { ended, released, settled } from '../e2e/world.ts';
 

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -22,14 +22,9 @@ const CANNOT = 3;
 /** After this long the tests are given up, whatever they wait for. */
 const LIMIT_MINUTES = Number(process.env.KRONOS_CONTAINERS_MINUTES ?? 17);
 
-function run(
-  command: string,
-  args: readonly string[],
-  minutes: number,
-  cwd = root,
-): { status: number | null; output: string } {
+function run(command: string, args: readonly string[], minutes: number): { status: number | null; output: string } {
   const done = spawnSync(command, args, {
-    cwd,
+    cwd: root,
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: minutes * MINUTE,
@@ -68,10 +63,6 @@ export async function setup(project: TestProject): Promise<(() => void) | undefi
   }, LIMIT_MINUTES * MINUTE);
   limit.unref();
   try {
-    if (!existsSync(join(here, 'node_modules', 'testcontainers'))) {
-      const installed = run('npm', ['ci', '--ignore-scripts', '--no-fund', '--no-audit'], 3, here);
-      if (installed.status !== 0) throw new Error(`testcontainers cannot be installed: ${installed.output}`);
-    }
     const built = run(join(root, 'deploy/images/build'), ['--local', '--tag', 'test'], 6);
     if (built.status === CANNOT) {
       down();
