@@ -2,7 +2,7 @@ import type { Snapshot, SnapshotTaken } from '@kronos/contracts';
 import { BadObject, type EventLog, MissingObject } from '@kronos/eventlog';
 
 /** The newest snapshot's message of an aggregate; null when the stream has none. */
-async function newestSnapshot(
+export async function newestSnapshot(
   log: Pick<EventLog, 'lastSequenceOf' | 'tail'>,
   aggregate: string,
 ): Promise<SnapshotTaken | null> {

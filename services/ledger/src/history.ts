@@ -6,7 +6,7 @@ export const RECENT_EVENTS = 10_000;
 export const RECENT_DECISIONS = 2_880;
 
 /** One decision as the chart of the console needs it. */
-type DecisionPoint = {
+export type DecisionPoint = {
   readonly sequence: number;
   /** Of its snapshot, see `snapshotTimeMs`. ISO-8601. */
   readonly time: string;

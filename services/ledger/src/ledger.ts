@@ -23,6 +23,7 @@ import {
 } from '@kronos/telemetry';
 import type { Tracer } from '@opentelemetry/api';
 import { alarmReader } from './alarms.ts';
+import { addChanges, type Changes } from './api/changes.ts';
 import { statesOf } from './api/pages.ts';
 import { addRoutes } from './api/routes.ts';
 import { type ArchiveOptions, archiveWitness, startArchiver } from './archive.ts';
@@ -89,6 +90,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   let from = 1;
   let watching = false;
   let last: StoredEvent | null = null;
+  let changes: Changes | null = null;
   const folded = await foldVerified(log, {
     guard,
     clock: input.clock,
@@ -110,6 +112,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
       folder.apply(stored);
       last = stored;
       seen.add(stored);
+      changes?.publish(stored);
       // What was there before says nothing about clocks now: a restored log has the stamps of its restore.
       const wrong = watching ? skew.see(stored, clock()) : null;
       if (wrong !== null)
@@ -272,7 +275,9 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   const { scope } = options;
   const maxClockSkewMs = options.maxClockSkewSeconds * 1000;
   const status = alarmReader({ log, state, scope, maxClockSkewMs, clock: input.clock });
-  addRoutes(http, { state, history: seen, log, scope, version: by.version, clock, status });
+  const { monotonic } = input.clock;
+  addRoutes(http, { state, history: seen, log, scope, version: by.version, clock, monotonic, status });
+  changes = addChanges(http, seen, () => view.at().sequence, input.clock);
   if (options.console) await addConsole(http);
 
   input.onScrape(() => {
@@ -302,6 +307,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
     async stop() {
       guard.close();
       verification.close();
+      changes?.close();
       endLooks();
       endMeasures();
       stopping = true;

@@ -1,8 +1,17 @@
 import { systemClock } from '@kronos/clock';
 import { defaultConfig } from '@kronos/config';
-import { type Actor, defaultStorageLimits, type Message, type StoredEvent } from '@kronos/contracts';
+import {
+  type Actor,
+  defaultEngineOptions,
+  defaultStorageLimits,
+  type Message,
+  type Snapshot,
+  type StoredEvent,
+} from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
 import { bareConnection, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { score } from '@kronos/placement';
+import { type Sketch, snapshotOf } from '@kronos/placement/testing';
 import { HttpServer, startTelemetry } from '@kronos/telemetry';
 import { type LedgerOptions, startLedger } from '../src/ledger.ts';
 
@@ -39,6 +48,23 @@ export async function ledgerBed() {
       const messages: Message[] = [];
       for (const { event } of events) if (event.type !== 'unreadable') messages.push(event);
       await log.appendMany(messages);
+    },
+    /** Records what a scorer would have seen at that time, with its scores. */
+    async observed(id: string, aggregate: string, timeMs: number, sketch: Sketch): Promise<Snapshot> {
+      const time = new Date(timeMs).toISOString();
+      const seen = snapshotOf({ ...sketch, time, snapshot: { id, aggregate } });
+      const snapshot = { ...seen, scores: score({ ...seen, options: defaultEngineOptions }) };
+      await log.putSnapshot(snapshot, {
+        by: { service: 'scorer', instance: 'scorer-1', version: '0.0.0' },
+        causationId: null,
+      });
+      return snapshot;
+    },
+    /** Forgets every snapshot, as their age does. */
+    async forgetSnapshots(): Promise<void> {
+      const connection = await bareConnection(server.url);
+      await connection.request('$JS.API.STREAM.PURGE.KRONOS_SNAPSHOTS', '{}');
+      await connection.close();
     },
     /** Consumers on the log now. */
     async consumers(): Promise<number> {

@@ -1,11 +1,16 @@
-import type { ServerResponse } from 'node:http';
-import { ALL, type StoredEvent } from '@kronos/contracts';
-import type { EventLog } from '@kronos/eventlog';
+import { ALL, type LogEventOf, type StoredEvent } from '@kronos/contracts';
+import { BadObject, type EventLog, MissingObject } from '@kronos/eventlog';
+
 import { aggregateState, type LogState } from '@kronos/projections';
+import { recordedDecision } from '@kronos/replay';
 import type { Status } from '@kronos/status';
-import { type HttpServer, sendBusy, sendJson } from '@kronos/telemetry';
+import { type HttpServer, sendTagged } from '@kronos/telemetry';
 import { type History, RECENT_DECISIONS } from '../history.ts';
+import { BadRequest, costly, decode, limitOf, reply, sinceOf, wholeNumber } from './answer.ts';
+import { hostsAnswer, planHostsAnswer, vmsAnswer } from './cycle.ts';
 import { type HistoryEntry, historyEntry, type Ids, idsOf } from './describe.ts';
+import { endpoints, MAX_LIMIT, OPENAPI, PREFIX } from './endpoints.ts';
+import { openApi } from './openapi.ts';
 import {
   aggregateNames,
   aggregatePage,
@@ -19,170 +24,258 @@ import {
   taskPage,
   vmPage,
 } from './pages.ts';
+import type { Answer, Operation } from './schemas.ts';
+import { imbalanceAnswer } from './series.ts';
+import { type SnapshotSource, snapshotReader } from './snapshots.ts';
 
 export type ApiInput = {
   readonly state: () => LogState;
   readonly history: History;
-  readonly log: Pick<EventLog, 'replay'>;
+  readonly log: Pick<EventLog, 'replay' | 'objects'> & SnapshotSource;
   /** Aggregates of the configuration. */
   readonly scope: readonly string[];
   readonly version: string;
   readonly clock: () => number;
+  readonly monotonic: () => number;
   /** What is wrong with the installation. */
   readonly status: () => Promise<Status>;
 };
 
-const PREFIX = '/api/v1';
-const DEFAULT_LIMIT = 100;
-const MAX_LIMIT = 1000;
 /** Events that one request reads from the log at most; the answer says where to go on. */
 const MAX_READ = 5_000;
 /** Requests that read from the log at once. */
 const READS_AT_ONCE = 2;
+/** Snapshots and details of plans read at once. */
+const LOADS_AT_ONCE = 4;
 
-/** A request that cannot be answered, with what the client should do about it. */
-class BadRequest extends Error {
-  readonly status: number;
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
-
-/** As many requests as allowed read from the log now. */
-class Busy extends Error {}
+type Asked = { readonly params: Readonly<Record<string, string>>; readonly query: URLSearchParams };
+type Handlers = { readonly [O in Operation]: (asked: Asked) => Answer<O> | Promise<Answer<O>> };
 
 /** Adds the read-only JSON interface to the server. */
 export function addRoutes(http: HttpServer, input: ApiInput): void {
   const { history, log, scope, clock } = input;
-  let reading = 0;
+  const reading = costly(READS_AT_ONCE);
+  const loading = costly(LOADS_AT_ONCE);
+  const snapshots = snapshotReader(log, input.monotonic, loading);
 
-  const route = (path: string, answer: (rest: string, query: URLSearchParams) => unknown | Promise<unknown>): void =>
-    http.route(`${PREFIX}${path}`, async (_, response, url) => {
-      await reply(response, () => answer(decode(url.pathname.slice(PREFIX.length + path.length)), url.searchParams));
-    });
-
-  route('', () => ({
-    service: 'kronos-ledger',
-    version: input.version,
-    sequence: input.state().sequence,
-    time: new Date(clock()).toISOString(),
-    routes: ROUTES,
-  }));
-
-  route('/alarms', async () => {
-    const { timeMs, well, alarms, services } = await input.status();
-    return {
+  const handlers: Handlers = {
+    about: () => ({
+      service: 'kronos-ledger',
+      version: input.version,
       sequence: input.state().sequence,
-      time: new Date(timeMs).toISOString(),
-      well,
-      alarms,
-      services:
-        services?.map(({ timeMs: _, storedAtMs, ...service }) => ({
-          ...service,
-          reportedAt: new Date(storedAtMs).toISOString(),
-        })) ?? null,
-    };
-  });
+      time: now(),
+      routes: Object.values(endpoints).map(({ path, query = {} }) => {
+        const names = Object.keys(query);
+        return `${PREFIX}${path}${names.length === 0 ? '' : `?${names.map((name) => `${name}=`).join('&')}`}`;
+      }),
+    }),
 
-  route('/aggregates', () => ({
-    sequence: input.state().sequence,
-    time: new Date(clock()).toISOString(),
-    aggregates: statesOf(scope, input.state()).map((state) => ({
-      ...aggregateSummary(state, clock()),
-      inScope: scope.includes(state.aggregate),
-    })),
-  }));
+    async alarms() {
+      const { timeMs, well, alarms, services } = await input.status();
+      return {
+        sequence: input.state().sequence,
+        time: new Date(timeMs).toISOString(),
+        well,
+        alarms,
+        services:
+          services?.map(({ timeMs: _, storedAtMs, ...service }) => ({
+            ...service,
+            reportedAt: new Date(storedAtMs).toISOString(),
+          })) ?? null,
+      };
+    },
 
-  route('/aggregates/', (name) => {
-    const state = input.state();
-    if (!aggregateNames(scope, state).includes(name)) throw new BadRequest(404, `no aggregate ${JSON.stringify(name)}`);
-    return {
-      ...aggregatePage(aggregateState(state, name), clock()),
-      inScope: scope.includes(name),
-      sequence: state.sequence,
-    };
-  });
+    aggregates: () => ({
+      sequence: input.state().sequence,
+      time: now(),
+      aggregates: statesOf(scope, input.state()).map((state) => ({
+        ...aggregateSummary(state, clock()),
+        inScope: scope.includes(state.aggregate),
+      })),
+    }),
 
-  route('/plans', (_, query) => {
-    const limit = limitOf(query);
-    const plans = chosen(query).flatMap((state) => planList(state, limit));
-    return { plans: plans.sort((a, b) => b.sequence - a.sequence).slice(0, limit) };
-  });
+    aggregate({ params }) {
+      const state = input.state();
+      const name = known(params.name);
+      return {
+        ...aggregatePage(aggregateState(state, name), clock()),
+        inScope: scope.includes(name),
+        sequence: state.sequence,
+        time: now(),
+      };
+    },
 
-  route('/plans/', async (id, query) => {
-    const found = findPlan(input.state(), id);
-    const sequence = wholeNumber(query, 'sequence') ?? found?.page.sequence ?? history.planSequence(id);
-    const event = sequence === null ? null : await eventAt(sequence);
-    const decision = event?.event.type === 'cycle.decided' && event.event.data.plan?.id === id ? event.event : null;
-    if (found === null && decision === null)
-      throw new BadRequest(
-        404,
-        `no plan ${JSON.stringify(id)} among the recent ones; for an older one add ?sequence= with the sequence of its event, or use kronos explain plan`,
+    imbalance: ({ params, query }) =>
+      imbalanceAnswer(
+        decisionsSince(known(params.name), sinceOf(query)),
+        limitOf(query, { name: 'points', usual: 500, least: 10, most: RECENT_DECISIONS }),
+      ),
+
+    hosts: async ({ params, query }) => hostsAnswer(await snapshotOf(known(params.name), query.get('snapshot'))),
+
+    async vms({ params, query }) {
+      const filter = {
+        host: query.get('host'),
+        id: query.get('id'),
+        limit: limitOf(query),
+        after: query.get('after'),
+      };
+      return vmsAnswer(await snapshotOf(known(params.name), query.get('snapshot')), filter);
+    },
+
+    plans({ query }) {
+      const limit = limitOf(query);
+      const plans = chosen(query).flatMap((state) => planList(state, limit));
+      return { plans: plans.sort((a, b) => b.sequence - a.sequence).slice(0, limit) };
+    },
+
+    async plan({ params: { id = '' }, query }) {
+      const found = findPlan(input.state(), id);
+      const decision = await decisionOf(id, query);
+      if (found === null && decision === null) throw noPlan(id);
+      return {
+        plan: found?.page ?? null,
+        tasks: found?.tasks ?? [],
+        decision: decision === null ? null : await inFull(decision),
+        events: about((e) => e.planId === id),
+      };
+    },
+
+    async planHosts({ params: { id = '' }, query }) {
+      const decision = await decisionOf(id, query);
+      const steps = decision?.data.plan?.steps;
+      if (decision === null || steps === undefined) throw noPlan(id);
+      const { aggregate, data } = decision;
+      const snapshot = await snapshots.recorded(aggregate, data.snapshotId, Date.parse(data.snapshotTime));
+      return planHostsAnswer(snapshot ?? gone(data.snapshotId), id, steps);
+    },
+
+    tasks({ query }) {
+      const limit = limitOf(query);
+      const tasks = chosen(query).flatMap((state) =>
+        [...state.tasks.values()]
+          .filter(({ end }) => end === null)
+          .map((task) => ({ aggregate: state.aggregate, ...taskPage(task) })),
       );
-    return { plan: found?.page ?? null, tasks: found?.tasks ?? [], decision, events: about((e) => e.planId === id) };
-  });
+      tasks.sort(
+        (a, b) => Number(a.started === null) - Number(b.started === null) || (a.notBefore < b.notBefore ? -1 : 1),
+      );
+      return { sequence: input.state().sequence, total: tasks.length, tasks: tasks.slice(0, limit) };
+    },
 
-  route('/tasks/', (id) => {
-    const found = findTask(input.state(), id);
-    const events = about((e) => e.taskId === id);
-    if (found === null && events.length === 0)
-      throw new BadRequest(404, `no task ${JSON.stringify(id)} in flight or among the recent events`);
-    return { task: found === null ? null : { aggregate: found.aggregate, ...taskPage(found.task) }, events };
-  });
+    task({ params: { id = '' } }) {
+      const found = findTask(input.state(), id);
+      const events = about((e) => e.taskId === id);
+      if (found === null && events.length === 0)
+        throw new BadRequest(404, `no task ${JSON.stringify(id)} in flight or among the recent events`);
+      return { task: found === null ? null : { aggregate: found.aggregate, ...taskPage(found.task) }, events };
+    },
 
-  route('/decisions', (_, query) => {
-    const aggregate = query.get('aggregate');
-    if (aggregate === null) throw new BadRequest(400, 'say which aggregate: ?aggregate=NAME');
-    known(aggregate);
-    const since = sinceOf(query);
-    const decisions = history
+    decisions({ query }) {
+      const aggregate = query.get('aggregate');
+      if (aggregate === null) throw new BadRequest(400, 'say which aggregate: ?aggregate=NAME');
+      const decisions = decisionsSince(known(aggregate), sinceOf(query));
+      return { decisions: decisions.slice(-limitOf(query, { usual: RECENT_DECISIONS, most: RECENT_DECISIONS })) };
+    },
+
+    async history({ query }) {
+      const aggregate = query.get('aggregate');
+      if (aggregate !== null && aggregate !== ALL) known(aggregate);
+      const since = sinceOf(query);
+      const limit = limitOf(query);
+      const wanted = ({ event }: StoredEvent) => aggregate === null || event.aggregate === aggregate;
+      if (since !== null && !inMemory(since)) return { from: 'log', ...(await fromLog(since, limit, wanted)) };
+      const found: StoredEvent[] = [];
+      for (const stored of history.events()) {
+        if (since !== null && !after(stored, since)) break;
+        if (wanted(stored)) found.push(stored);
+        if (since === null && found.length === limit) break;
+      }
+      found.reverse();
+      return { from: 'memory', events: found.slice(0, limit).map(historyEntry), next: found[limit]?.sequence ?? null };
+    },
+
+    vm({ params: { id = '' } }) {
+      const places = statesOf(scope, input.state()).flatMap((state) => vmPage(state, id, clock()) ?? []);
+      const events = about((e) => e.serverId === id);
+      if (places.length === 0 && events.length === 0)
+        throw new BadRequest(
+          404,
+          `the log says nothing about a VM ${JSON.stringify(id)} that was moved or set apart recently`,
+        );
+      return { serverId: id, aggregates: places, events };
+    },
+
+    host({ params: { name = '' } }) {
+      const places = statesOf(scope, input.state()).flatMap((state) => hostPage(state, name, clock()) ?? []);
+      const events = recent((stored) => concerns(stored, name));
+      if (places.length === 0 && events.length === 0)
+        throw new BadRequest(404, `the log says nothing recent about a host ${JSON.stringify(name)}`);
+      return { host: name, aggregates: places, events };
+    },
+
+    quarantine: ({ query }) => ({
+      quarantine: chosen(query).flatMap((state) => quarantinePage(state, clock())),
+    }),
+  };
+
+  serve(http, handlers);
+  const document = JSON.stringify(openApi());
+  http.route(OPENAPI, (_, response) => sendTagged(response, 'application/json; charset=utf-8', document));
+
+  const now = (): string => new Date(clock()).toISOString();
+
+  const noPlan = (id: string) =>
+    new BadRequest(
+      404,
+      `no plan ${JSON.stringify(id)} among the recent ones; for an older one add ?sequence= with the sequence of its event, or use kronos explain plan`,
+    );
+
+  /** The decision that made a plan; null when it is not found. */
+  async function decisionOf(planId: string, query: URLSearchParams) {
+    const known = findPlan(input.state(), planId)?.page.sequence ?? history.planSequence(planId);
+    const sequence = wholeNumber(query, 'sequence') ?? known;
+    const event = sequence === null ? null : (await eventAt(sequence))?.event;
+    return event?.type === 'cycle.decided' && event.data.plan?.id === planId ? event : null;
+  }
+
+  /** With the reasons of its steps, which a large decision keeps beside the log; without them when those are gone. */
+  async function inFull(decision: LogEventOf<'cycle.decided'>) {
+    const { details } = decision.data;
+    if (details === null) return decision;
+    try {
+      const bytes = await loading(() => log.objects.get(details));
+      return { ...decision, data: { ...decision.data, ...recordedDecision(decision.data, bytes) } };
+    } catch (error) {
+      if (error instanceof MissingObject || error instanceof BadObject) return decision;
+      throw error;
+    }
+  }
+
+  function decisionsSince(aggregate: string, since: number | Date | null) {
+    return history
       .decisions(aggregate)
       .filter((d) =>
         typeof since === 'number' ? d.sequence >= since : since === null || Date.parse(d.time) >= since.getTime(),
       );
-    return { decisions: decisions.slice(-limitOf(query, RECENT_DECISIONS, RECENT_DECISIONS)) };
-  });
+  }
 
-  route('/history', async (_, query) => {
-    const aggregate = query.get('aggregate');
-    if (aggregate !== null && aggregate !== ALL) known(aggregate);
-    const since = sinceOf(query);
-    const limit = limitOf(query);
-    const wanted = ({ event }: StoredEvent) => aggregate === null || event.aggregate === aggregate;
-    if (since !== null && !inMemory(since)) return { from: 'log', ...(await fromLog(since, limit, wanted)) };
-    const found: StoredEvent[] = [];
-    for (const stored of history.events()) {
-      if (since !== null && !after(stored, since)) break;
-      if (wanted(stored)) found.push(stored);
-      if (since === null && found.length === limit) break;
+  /** The newest snapshot, or a recorded one of which the decision is in memory. */
+  async function snapshotOf(aggregate: string, id: string | null) {
+    if (id === null) {
+      const newest = await snapshots.newest(aggregate);
+      if (newest === null)
+        throw new BadRequest(404, `no snapshot of ${JSON.stringify(aggregate)} is kept: kronos status says why`);
+      return newest;
     }
-    found.reverse();
-    return { from: 'memory', events: found.slice(0, limit).map(historyEntry), next: found[limit]?.sequence ?? null };
-  });
-
-  route('/vms/', (id) => {
-    const places = statesOf(scope, input.state()).flatMap((state) => vmPage(state, id, clock()) ?? []);
-    const events = about((e) => e.serverId === id);
-    if (places.length === 0 && events.length === 0)
+    const decision = history.decisions(aggregate).findLast(({ snapshotId }) => snapshotId === id);
+    if (decision === undefined)
       throw new BadRequest(
         404,
-        `the log says nothing about a VM ${JSON.stringify(id)} that was moved or set apart recently`,
+        `no recent decision of ${JSON.stringify(aggregate)} is about a snapshot ${JSON.stringify(id)}`,
       );
-    return { serverId: id, aggregates: places, events };
-  });
-
-  route('/hosts/', (name) => {
-    const places = statesOf(scope, input.state()).flatMap((state) => hostPage(state, name, clock()) ?? []);
-    const events = recent((stored) => concerns(stored, name));
-    if (places.length === 0 && events.length === 0)
-      throw new BadRequest(404, `the log says nothing recent about a host ${JSON.stringify(name)}`);
-    return { host: name, aggregates: places, events };
-  });
-
-  route('/quarantine', (_, query) => ({
-    quarantine: chosen(query).flatMap((state) => quarantinePage(state, clock())),
-  }));
+    return (await snapshots.recorded(aggregate, id, Date.parse(decision.time))) ?? gone(id);
+  }
 
   /** The aggregates that a query asks for: one, or all. */
   function chosen(query: URLSearchParams) {
@@ -195,9 +288,10 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
   }
 
   /** @throws BadRequest for an aggregate that neither the configuration nor the log has */
-  function known(aggregate: string): void {
+  function known(aggregate = ''): string {
     if (!aggregateNames(scope, input.state()).includes(aggregate))
       throw new BadRequest(404, `no aggregate ${JSON.stringify(aggregate)}`);
+    return aggregate;
   }
 
   const about = (wanted: (ids: Ids) => boolean) => recent((stored) => wanted(idsOf(stored.event)));
@@ -229,10 +323,8 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
    *
    * @throws Busy
    */
-  async function fromLog(since: number | Date, limit: number, wanted: (stored: StoredEvent) => boolean) {
-    if (reading >= READS_AT_ONCE) throw new Busy();
-    reading++;
-    try {
+  const fromLog = (since: number | Date, limit: number, wanted: (stored: StoredEvent) => boolean) =>
+    reading(async () => {
       const events: HistoryEntry[] = [];
       const from = typeof since === 'number' ? since : await firstSince(since);
       const last = input.state().sequence;
@@ -244,10 +336,7 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
         if (events.length === limit) break;
       }
       return { events, next: read < last ? read + 1 : null };
-    } finally {
-      reading--;
-    }
-  }
+    });
 
   /** Sequence of the first event that was stored at that time or later: halves the log until it is found. */
   async function firstSince(time: Date): Promise<number> {
@@ -269,64 +358,40 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
   }
 }
 
-/** What there is, for a client that asks at the root. */
-const ROUTES = [
-  `${PREFIX}/alarms`,
-  `${PREFIX}/aggregates`,
-  `${PREFIX}/aggregates/{name}`,
-  `${PREFIX}/plans?aggregate=&limit=`,
-  `${PREFIX}/plans/{id}?sequence=`,
-  `${PREFIX}/tasks/{id}`,
-  `${PREFIX}/decisions?aggregate=&since=&limit=`,
-  `${PREFIX}/history?aggregate=&since=&limit=`,
-  `${PREFIX}/vms/{id}`,
-  `${PREFIX}/hosts/{name}`,
-  `${PREFIX}/quarantine?aggregate=`,
-] as const;
+/** Routes every endpoint: the longest fixed part of its path finds it, and the segments after it are matched one by one. */
+function serve(http: HttpServer, handlers: Handlers): void {
+  const all = (Object.keys(endpoints) as Operation[]).map((operation) => {
+    const path = `${PREFIX}${endpoints[operation].path}`;
+    return { path, prefix: path.replace(/\{.*$/, ''), handle: handlers[operation] as (asked: Asked) => object };
+  });
+  for (const [prefix, below] of Map.groupBy(all, (one) => one.prefix))
+    http.route(prefix, (_, response, url) =>
+      reply(response, () => {
+        for (const { path, handle } of below) {
+          const params = match(path, url.pathname);
+          if (params !== null) return handle({ params, query: url.searchParams });
+        }
+        throw new BadRequest(404, `there is no ${url.pathname}; ${OPENAPI} describes what there is`);
+      }),
+    );
+}
 
-async function reply(response: ServerResponse, answer: () => unknown | Promise<unknown>): Promise<void> {
-  try {
-    sendJson(response, 200, await answer());
-  } catch (error) {
-    if (error instanceof Busy) {
-      sendBusy(response);
-      return;
-    }
-    if (!(error instanceof BadRequest)) throw error;
-    sendJson(response, error.status, { error: error.message });
+/** The values of the placeholders of a path, decoded; null: it is another path. */
+function match(path: string, pathname: string): Record<string, string> | null {
+  const wanted = path.split('/');
+  const given = pathname.split('/');
+  if (given.length !== wanted.length) return null;
+  const params: Record<string, string> = {};
+  for (const [i, segment] of wanted.entries()) {
+    const value = given[i] ?? '';
+    if (segment.startsWith('{')) params[segment.slice(1, -1)] = decode(value);
+    else if (segment !== value) return null;
   }
+  return params;
 }
 
-function decode(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    throw new BadRequest(400, `${JSON.stringify(segment)} is not percent-encoded UTF-8`);
-  }
-}
-
-function limitOf(query: URLSearchParams, usual = DEFAULT_LIMIT, most = MAX_LIMIT): number {
-  const limit = wholeNumber(query, 'limit') ?? usual;
-  if (limit < 1 || limit > most) throw new BadRequest(400, `limit must be a whole number from 1 to ${most}`);
-  return limit;
-}
-
-function wholeNumber(query: URLSearchParams, name: string): number | null {
-  const text = query.get(name);
-  if (text === null) return null;
-  if (!/^\d{1,15}$/.test(text)) throw new BadRequest(400, `${name} must be a whole number, 0 or more`);
-  return Number(text);
-}
-
-/** A log sequence, or a time in ISO-8601. */
-function sinceOf(query: URLSearchParams): number | Date | null {
-  const text = query.get('since');
-  if (text === null || text === '') return null;
-  if (/^\d{1,15}$/.test(text)) return Math.max(1, Number(text));
-  const time = new Date(text);
-  if (Number.isNaN(time.getTime()))
-    throw new BadRequest(400, 'since must be a log sequence or a time in ISO-8601, such as 2026-01-05T10:00:00Z');
-  return time;
+function gone(snapshotId: string): never {
+  throw new BadRequest(410, `the snapshot ${snapshotId} is no longer kept: [nats] snapshot_max_age says for how long`);
 }
 
 const after = ({ sequence, storedAt }: StoredEvent, since: number | Date): boolean =>

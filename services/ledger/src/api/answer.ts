@@ -1,0 +1,82 @@
+import type { ServerResponse } from 'node:http';
+import { sendBusy, sendJson, sendTagged } from '@kronos/telemetry';
+import { DEFAULT_LIMIT, MAX_LIMIT } from './endpoints.ts';
+
+/** A request that cannot be answered, with what the client should do about it. */
+export class BadRequest extends Error {
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** As many costly requests as allowed are answered now. */
+export class Busy extends Error {}
+
+/** Answers with JSON; the field `time` does not count in the entity tag. */
+export async function reply(response: ServerResponse, answer: () => object | Promise<object>): Promise<void> {
+  try {
+    const body = await answer();
+    const text = `${JSON.stringify(body)}\n`;
+    const version = 'time' in body ? JSON.stringify({ ...body, time: undefined }) : text;
+    await sendTagged(response, 'application/json; charset=utf-8', text, version);
+  } catch (error) {
+    if (error instanceof Busy) {
+      sendBusy(response);
+      return;
+    }
+    if (!(error instanceof BadRequest)) throw error;
+    sendJson(response, error.status, { error: error.message });
+  }
+}
+
+export function decode(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    throw new BadRequest(400, `${JSON.stringify(segment)} is not percent-encoded UTF-8`);
+  }
+}
+
+export function limitOf(
+  query: URLSearchParams,
+  { name = 'limit', usual = DEFAULT_LIMIT, least = 1, most = MAX_LIMIT } = {},
+): number {
+  const limit = wholeNumber(query, name) ?? usual;
+  if (limit < least || limit > most)
+    throw new BadRequest(400, `${name} must be a whole number from ${least} to ${most}`);
+  return limit;
+}
+
+export function wholeNumber(query: URLSearchParams, name: string): number | null {
+  const text = query.get(name);
+  if (text === null) return null;
+  if (!/^\d{1,15}$/.test(text)) throw new BadRequest(400, `${name} must be a whole number, 0 or more`);
+  return Number(text);
+}
+
+/** A log sequence, or a time in ISO-8601. */
+export function sinceOf(query: URLSearchParams): number | Date | null {
+  const text = query.get('since');
+  if (text === null || text === '') return null;
+  if (/^\d{1,15}$/.test(text)) return Math.max(1, Number(text));
+  const time = new Date(text);
+  if (Number.isNaN(time.getTime()))
+    throw new BadRequest(400, 'since must be a log sequence or a time in ISO-8601, such as 2026-01-05T10:00:00Z');
+  return time;
+}
+
+/** At most so many at once. @throws Busy */
+export function costly(most: number) {
+  let running = 0;
+  return async <T>(act: () => Promise<T>): Promise<T> => {
+    if (running >= most) throw new Busy();
+    running++;
+    try {
+      return await act();
+    } finally {
+      running--;
+    }
+  };
+}

@@ -1,0 +1,135 @@
+import type { HostObservation, Snapshot, Step } from '@kronos/contracts';
+import type { Answer } from './schemas.ts';
+
+/** A snapshot as people read it: values in six significant digits, in the order of the policies. Pure. */
+
+type Values = readonly (number | null)[];
+
+const rounded = (value: number | null | undefined): number | null =>
+  value === null || value === undefined ? null : Number(value.toPrecision(6));
+
+const observed = ({ id, time, cycle, purpose }: Snapshot) => ({ id, time, cycle, purpose });
+
+const byName = (a: { readonly name: string }, b: { readonly name: string }): number =>
+  a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
+
+const free = ({ inventory }: HostObservation, resource: string): number | null => {
+  const counted = inventory?.[resource];
+  return counted === undefined ? null : counted.capacity - counted.used;
+};
+
+const valuesOf = ({ scores }: Snapshot, host: string): (number | null)[] =>
+  scores.policies.map(({ hosts }) => hosts[host]?.raw ?? null);
+
+export function hostsAnswer(snapshot: Snapshot): Answer<'hosts'> {
+  const { aggregate, scores, problems, servers } = snapshot;
+  const vms = Map.groupBy(servers, ({ host }) => host);
+  return {
+    aggregate,
+    snapshot: observed(snapshot),
+    combined: scores.combined,
+    policies: scores.policies.map(({ hosts, ...policy }) => {
+      const values = Object.values(hosts).map(({ raw }) => raw);
+      const least = values.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY);
+      const most = values.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
+      return {
+        ...policy,
+        lowest: values.length === 0 ? null : rounded(least),
+        highest: values.length === 0 ? null : rounded(most),
+      };
+    }),
+    problems,
+    hosts: snapshot.hosts
+      .map((host) => ({
+        name: host.name,
+        zone: host.availabilityZone,
+        service: host.service,
+        vms: vms.get(host.name)?.length ?? 0,
+        values: valuesOf(snapshot, host.name).map(rounded),
+        free: { vcpus: free(host, 'VCPU'), ramMb: free(host, 'MEMORY_MB'), diskGb: free(host, 'DISK_GB') },
+      }))
+      .sort(byName),
+  };
+}
+
+export type VmFilter = {
+  readonly host: string | null;
+  readonly id: string | null;
+  readonly limit: number;
+  /** Name and id of the last VM of the page before; null: from the start. */
+  readonly after: string | null;
+};
+
+/** Orders VMs by name and tells those of one name apart. */
+const placeOf = ({ name, id }: { readonly name: string; readonly id: string }): string => `${name} ${id}`;
+
+export function vmsAnswer(snapshot: Snapshot, { host, id, limit, after }: VmFilter): Answer<'vms'> {
+  const { aggregate, policies, vmReadings } = snapshot;
+  const scored = policies.filter(({ name }) => snapshot.scores.policies.some(({ policy }) => policy === name));
+  const readings = scored.map(({ vmProfileQuery, vmProfileLabel }) =>
+    vmReadings.find(({ query, label }) => query === vmProfileQuery && label === vmProfileLabel),
+  );
+  const wanted = snapshot.servers
+    .filter((server) => (host === null || server.host === host) && (id === null || server.id === id))
+    .map((server) => ({ server, place: placeOf(server) }))
+    .sort((a, b) => (a.place < b.place ? -1 : 1));
+  const rest = after === null ? wanted : wanted.filter(({ place }) => place > after);
+  const page = rest.slice(0, limit);
+  return {
+    aggregate,
+    snapshot: observed(snapshot),
+    policies: scored.map(({ name }) => name),
+    total: wanted.length,
+    vms: page.map(({ server }) => ({
+      id: server.id,
+      name: server.name,
+      host: server.host,
+      status: server.status,
+      taskState: server.taskState,
+      locked: server.locked,
+      optedOutBy: server.optedOutBy,
+      flavor: server.flavor,
+      vcpus: server.vcpus,
+      ramMb: server.ramMb,
+      diskGb: server.diskGb,
+      values: readings.map((reading) => rounded(reading?.values[server.id])),
+    })),
+    next: rest.length > limit ? (page.at(-1)?.place ?? null) : null,
+  };
+}
+
+/** The hosts that these steps change: their values in the snapshot, and with every step done. */
+export function planHostsAnswer(snapshot: Snapshot, planId: string, steps: readonly Step[]): Answer<'planHosts'> {
+  const { scores } = snapshot;
+  const vms = Map.groupBy(snapshot.servers, ({ host }) => host);
+  const names = new Set(steps.flatMap(({ from, to }) => [from, to]));
+  const hosts = [...names].map((name) => {
+    const before = valuesOf(snapshot, name);
+    const leaving = steps.filter(({ from }) => from === name);
+    const arriving = steps.filter(({ to }) => to === name);
+    const after: Values = before.map((value, i) => {
+      const policy = scores.policies[i]?.policy ?? '';
+      if (value === null) return null;
+      const gone = leaving.reduce((sum, { weights }) => sum + (weights[policy]?.source ?? 0), 0);
+      const come = arriving.reduce((sum, { weights }) => sum + (weights[policy]?.destination ?? 0), 0);
+      return value - gone + come;
+    });
+    const vmsBefore = vms.get(name)?.length ?? 0;
+    return {
+      name,
+      before: before.map(rounded),
+      after: after.map(rounded),
+      vmsBefore,
+      vmsAfter: vmsBefore - leaving.length + arriving.length,
+      leaving: leaving.map(({ step }) => step),
+      arriving: arriving.map(({ step }) => step),
+    };
+  });
+  return {
+    aggregate: snapshot.aggregate,
+    planId,
+    snapshot: observed(snapshot),
+    policies: scores.policies.map(({ policy, threshold }) => ({ policy, threshold })),
+    hosts: hosts.sort(byName),
+  };
+}

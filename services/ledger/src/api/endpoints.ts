@@ -1,0 +1,89 @@
+import type { Operation } from './schemas.ts';
+
+export const PREFIX = '/api/v1';
+export const DEFAULT_LIMIT = 100;
+export const MAX_LIMIT = 1000;
+
+type Endpoint = {
+  /** Below {@link PREFIX}; `{name}` stands for one percent-encoded segment. */
+  readonly path: string;
+  readonly summary: string;
+  /** Parameters of the query, with their meaning. */
+  readonly query?: Readonly<Record<string, string>>;
+};
+
+const limit = `At most so many, 1 to ${MAX_LIMIT} (${DEFAULT_LIMIT})`;
+const aggregate = 'Only this aggregate';
+const snapshot = 'Id of a recorded snapshot (the newest one)';
+const since = 'A log sequence, or a time in ISO-8601';
+
+/** Every call of the JSON interface: routes are made from this table, and so is the OpenAPI document. */
+export const endpoints: Readonly<Record<Operation, Endpoint>> = {
+  about: { path: '', summary: 'Version, log sequence and the list of paths' },
+  alarms: { path: '/alarms', summary: 'What is wrong, as kronos status judges it, and the heartbeats of the services' },
+  aggregates: { path: '/aggregates', summary: 'One line per aggregate' },
+  aggregate: { path: '/aggregates/{name}', summary: 'One aggregate: options, moves in flight, plans, quarantine' },
+  imbalance: {
+    path: '/aggregates/{name}/imbalance',
+    summary: 'Imbalance over time, one array per quantity, thinned out; the decisions with a plan are all kept',
+    query: { since, points: 'Keep about so many decisions, 10 to 2880 (500)' },
+  },
+  hosts: {
+    path: '/aggregates/{name}/hosts',
+    summary: 'The hosts of a snapshot with their values. 410: the snapshot is no longer kept',
+    query: { snapshot },
+  },
+  vms: {
+    path: '/aggregates/{name}/vms',
+    summary: 'The VMs of a snapshot, by name. 410: the snapshot is no longer kept',
+    query: {
+      snapshot,
+      host: 'Only VMs on this host',
+      id: 'Only the VM with this uuid',
+      limit,
+      after: '`next` of the page before',
+    },
+  },
+  plans: {
+    path: '/plans',
+    summary: 'The plan that waits, those under way, the last ones that are over; newest first',
+    query: { aggregate, limit },
+  },
+  plan: {
+    path: '/plans/{id}',
+    summary: 'One plan, its tasks, the decision that made it, its events',
+    query: { sequence: 'Sequence of its decision, for a plan that is older than what is kept in memory' },
+  },
+  planHosts: {
+    path: '/plans/{id}/hosts',
+    summary: 'The hosts that a plan changes, before and after it. 410: its snapshot is no longer kept',
+    query: { sequence: 'Sequence of its decision, for a plan that is older than what is kept in memory' },
+  },
+  tasks: {
+    path: '/tasks',
+    summary: 'Tasks that are not over, oldest first; started ones before those that wait',
+    query: { aggregate, limit },
+  },
+  task: { path: '/tasks/{id}', summary: 'One task and its events' },
+  decisions: {
+    path: '/decisions',
+    summary: 'Outcome, reason and imbalances of the latest 2880 cycles; oldest first',
+    query: { aggregate: 'Which aggregate; required', since, limit: 'At most so many, 1 to 2880 (2880)' },
+  },
+  history: {
+    path: '/history',
+    summary: 'Events in words. Older ones than the latest 10,000 are read from the log, at most 5,000 per request',
+    query: { aggregate, since, limit },
+  },
+  vm: { path: '/vms/{id}', summary: 'Cooldown, quarantine, releases, moves and events of a VM' },
+  host: { path: '/hosts/{name}', summary: 'Breaker, drain, slots, moves and events of a host' },
+  quarantine: {
+    path: '/quarantine',
+    summary: 'Every VM in quarantine: cause, since, until, by whom',
+    query: { aggregate },
+  },
+};
+
+/** Server-sent events, beside the table: their answer is no JSON document. */
+export const CHANGES = `${PREFIX}/changes`;
+export const OPENAPI = `${PREFIX}/openapi.json`;

@@ -1,0 +1,383 @@
+import {
+  actorSchema,
+  cycleDecidedSchema,
+  engineOptionsSchema,
+  isoTimeSchema,
+  reasonSchema,
+  snapshotSchema,
+} from '@kronos/contracts';
+import { z } from 'zod';
+
+/** The answers of the JSON interface. The OpenAPI document is made from these schemas, and the handlers are typed by them. */
+
+const time = isoTimeSchema;
+const sequence = z.int().min(0).describe('Sequence on KRONOS_LOG');
+const byPolicy = z.array(z.number().nullable()).describe('In the order of `policies`; null: no value');
+
+const standing = z
+  .enum(['unplannable', 'paused', 'waitingForApproval', 'moving', 'coolingDown', 'idle', 'unknown'])
+  .describe('What the aggregate does: the first of these that holds');
+
+const asked = z
+  .strictObject({ at: time, by: z.string(), comment: z.string().nullable(), commandId: z.string(), sequence })
+  .nullable();
+
+const drain = z.strictObject({
+  host: z.string(),
+  state: z.enum(['disabling', 'leaving', 'stuck', 'drained', 'ending']),
+  text: z.string(),
+  by: z.string(),
+  since: time,
+  comment: z.string().nullable(),
+});
+
+const policyImbalance = cycleDecidedSchema.shape.data.shape.before.shape.policies.element.strict();
+const outcome = cycleDecidedSchema.shape.data.shape.outcome;
+const release = cycleDecidedSchema.shape.data.shape.release;
+
+const aggregateLine = z.strictObject({
+  name: z.string(),
+  standing,
+  paused: z.strictObject({ here: asked, everywhere: asked }),
+  unreadable: z.looseObject({ sequence, claimedType: z.string(), problem: z.string() }).nullable(),
+  waitingPlan: z.strictObject({ planId: z.string(), expiresAt: time, steps: z.int() }).nullable(),
+  cooldown: z
+    .strictObject({
+      cause: z.enum(['released', 'rejected', 'expired']),
+      planId: z.string().nullable(),
+      since: time,
+      until: time,
+    })
+    .nullable(),
+  movesInFlight: z.int(),
+  slots: z.int(),
+  quarantined: z.int(),
+  brokenHosts: z.array(z.strictObject({ host: z.string(), until: time })),
+  drains: z.array(drain),
+  lastDecision: z
+    .strictObject({
+      snapshotId: z.string(),
+      time,
+      cycle: z.int(),
+      outcome,
+      release,
+      reason: reasonSchema,
+      combined: z.number().nullable(),
+      policies: z.array(policyImbalance),
+      sequence,
+    })
+    .nullable(),
+  lastRelease: z.strictObject({ planId: z.string(), at: time }).nullable(),
+  lastMoveEnd: z.strictObject({ taskId: z.string(), at: time }).nullable(),
+  planner: z
+    .strictObject({
+      version: z.string(),
+      optionsDigest: z.string(),
+      since: time,
+      dryRun: z.boolean(),
+      approval: engineOptionsSchema.shape.approval,
+    })
+    .nullable(),
+});
+
+const task = z.strictObject({
+  id: z.string(),
+  planId: z.string(),
+  status: z.enum(['waiting', 'started', 'retryPending', 'completed', 'failed', 'skipped']),
+  phase: z.string(),
+  serverId: z.string(),
+  serverName: z.string(),
+  from: z.string(),
+  destination: z.string(),
+  planned: z.string(),
+  alternates: z.array(z.string()),
+  dependsOn: z.array(z.string()),
+  ramMb: z.number(),
+  attempt: z.int(),
+  notBefore: time,
+  started: z
+    .strictObject({
+      at: time,
+      by: z.string(),
+      migrationId: z.int().nullable(),
+      requestId: z.string().nullable(),
+      forced: z.boolean(),
+      abortRefused: z.strictObject({ at: time, status: z.int(), text: z.string() }).nullable(),
+    })
+    .nullable(),
+  ended: z.strictObject({ at: time, host: z.string().nullable(), warnings: z.array(reasonSchema) }).nullable(),
+  lastFailure: z
+    .strictObject({
+      at: time,
+      attempt: z.int(),
+      destination: z.string(),
+      errorType: z.string(),
+      reason: reasonSchema,
+      final: z.boolean(),
+    })
+    .nullable(),
+  cancelAsked: asked,
+  abortAsked: asked,
+  closeAsked: asked,
+});
+
+const plan = z.strictObject({
+  id: z.string(),
+  aggregate: z.string(),
+  state: z.string(),
+  sequence,
+  decidedAt: time,
+  expiresAt: time.nullable(),
+  releasedAt: time.nullable(),
+  approvedBy: z.string().nullable(),
+  startBefore: time.nullable(),
+  dispatchedAt: time.nullable(),
+  endedAt: time.nullable(),
+  rejectedSteps: z.array(z.int()),
+  steps: z.int(),
+  completed: z.int(),
+  warned: z.int(),
+  failed: z.int(),
+  skipped: z.int(),
+});
+
+const quarantine = z.strictObject({
+  aggregate: z.string(),
+  serverId: z.string(),
+  cause: z.enum(['failure', 'operator']),
+  since: time,
+  until: time.nullable().describe('null: until it is released'),
+  by: z.string(),
+  text: z.string(),
+});
+
+const event = z.strictObject({
+  sequence,
+  time: time.nullable(),
+  aggregate: z.string(),
+  type: z.string(),
+  by: z.string().nullable(),
+  text: z.string(),
+  planId: z.string().nullable(),
+  taskId: z.string().nullable(),
+  serverId: z.string().nullable(),
+});
+
+const decisionPoint = z.strictObject({
+  sequence,
+  time,
+  snapshotId: z.string(),
+  outcome,
+  release,
+  reason: reasonSchema,
+  steps: z.int(),
+  combined: z.number().nullable(),
+  combinedAfter: z.number().nullable(),
+  policies: z.array(policyImbalance.omit({ participates: true, sustainedCycles: true })),
+});
+
+/** The snapshot that an answer is made from. */
+const observed = z.strictObject({
+  id: z.string(),
+  time,
+  cycle: z.int(),
+  purpose: snapshotSchema.shape.purpose,
+});
+
+const host = z.strictObject({
+  name: z.string(),
+  zone: z.string().nullable(),
+  service: snapshotSchema.shape.hosts.element.shape.service,
+  vms: z.int(),
+  values: byPolicy,
+  free: z
+    .strictObject({ vcpus: z.number().nullable(), ramMb: z.number().nullable(), diskGb: z.number().nullable() })
+    .describe('Capacity less used, as Placement counts; null: unknown'),
+});
+
+const hostPolicy = snapshotSchema.shape.scores.shape.policies.element
+  .pick({
+    policy: true,
+    participates: true,
+    reason: true,
+    threshold: true,
+    weight: true,
+    imbalance: true,
+    detected: true,
+  })
+  .extend({
+    lowest: z.number().nullable().describe('The smallest value of a host; null: no host has a value'),
+    highest: z.number().nullable(),
+  })
+  .strict();
+
+const vm = z.strictObject({
+  id: z.string(),
+  name: z.string(),
+  host: z.string(),
+  status: z.string(),
+  taskState: z.string().nullable(),
+  locked: z.boolean(),
+  optedOutBy: z.string().nullable(),
+  flavor: z.string().nullable(),
+  vcpus: z.number(),
+  ramMb: z.number(),
+  diskGb: z.number(),
+  values: byPolicy,
+});
+
+/** One answer per operation. */
+export const answers = {
+  about: z.strictObject({
+    service: z.literal('kronos-ledger'),
+    version: z.string(),
+    sequence,
+    time,
+    routes: z.array(z.string()),
+  }),
+  alarms: z.strictObject({
+    sequence,
+    time,
+    well: z.boolean(),
+    alarms: z.array(
+      z.looseObject({
+        code: z.string(),
+        severity: z.enum(['alarm', 'info']),
+        about: z.string(),
+        text: z.string(),
+        remedy: z.string(),
+        runbook: z.string(),
+      }),
+    ),
+    services: z
+      .array(z.looseObject({ service: actorSchema.shape.service, instance: z.string(), reportedAt: time }))
+      .nullable(),
+  }),
+  aggregates: z.strictObject({
+    sequence,
+    time,
+    aggregates: z.array(aggregateLine.extend({ inScope: z.boolean() })),
+  }),
+  aggregate: aggregateLine.extend({
+    inScope: z.boolean(),
+    sequence,
+    time,
+    options: z.looseObject({}).nullable().describe("The planner's options in force"),
+    sustained: z.record(z.string(), z.int()),
+    slotsBy: z.strictObject({
+      source: z.record(z.string(), z.int()),
+      destination: z.record(z.string(), z.int()),
+      group: z.record(z.string(), z.int()),
+    }),
+    moves: z.array(task),
+    plans: z.array(plan),
+    quarantine: z.array(quarantine),
+  }),
+  imbalance: z.strictObject({
+    points: z.int().describe('Decisions in the range, before they were thinned out'),
+    times: z.array(time),
+    snapshotIds: z.array(z.string()),
+    sequences: z.array(sequence),
+    combined: z.array(z.number().nullable()),
+    steps: z.array(z.int()).describe("Steps of the decision's plan; 0 without one"),
+    release: z.array(release),
+    policies: z.array(
+      z.strictObject({
+        policy: z.string(),
+        imbalance: z.array(z.number().nullable()),
+        threshold: z.array(z.number().nullable()),
+      }),
+    ),
+  }),
+  hosts: z.strictObject({
+    aggregate: z.string(),
+    snapshot: observed,
+    combined: z.number().nullable(),
+    policies: z.array(hostPolicy),
+    problems: z.array(reasonSchema),
+    hosts: z.array(host),
+  }),
+  vms: z.strictObject({
+    aggregate: z.string(),
+    snapshot: observed,
+    policies: z.array(z.string()),
+    total: z.int().describe('VMs that the filter leaves'),
+    vms: z.array(vm),
+    next: z.string().nullable().describe('Pass it as `after` for the next page; null: this is the last one'),
+  }),
+  planHosts: z.strictObject({
+    aggregate: z.string(),
+    planId: z.string(),
+    snapshot: observed,
+    policies: z.array(z.strictObject({ policy: z.string(), threshold: z.number() })),
+    hosts: z.array(
+      z.strictObject({
+        name: z.string(),
+        before: byPolicy,
+        after: byPolicy,
+        vmsBefore: z.int(),
+        vmsAfter: z.int(),
+        leaving: z.array(z.int()).describe('Numbers of the steps'),
+        arriving: z.array(z.int()),
+      }),
+    ),
+  }),
+  plans: z.strictObject({ plans: z.array(plan) }),
+  plan: z.strictObject({
+    plan: plan.nullable(),
+    tasks: z.array(task),
+    decision: cycleDecidedSchema.nullable(),
+    events: z.array(event),
+  }),
+  tasks: z.strictObject({
+    sequence,
+    total: z.int(),
+    tasks: z.array(task.extend({ aggregate: z.string() })),
+  }),
+  task: z.strictObject({ task: task.extend({ aggregate: z.string() }).nullable(), events: z.array(event) }),
+  decisions: z.strictObject({ decisions: z.array(decisionPoint) }),
+  history: z.strictObject({ from: z.enum(['memory', 'log']), events: z.array(event), next: sequence.nullable() }),
+  vm: z.strictObject({
+    serverId: z.string(),
+    aggregates: z.array(
+      z.strictObject({
+        aggregate: z.string(),
+        coolingDownUntil: time.nullable(),
+        quarantine: quarantine.omit({ aggregate: true, serverId: true }).nullable(),
+        releases: z.array(time),
+        lastFailure: z
+          .strictObject({ at: time, errorType: z.string(), text: z.string(), taskId: z.string() })
+          .nullable(),
+        moves: z.array(task),
+      }),
+    ),
+    events: z.array(event),
+  }),
+  host: z.strictObject({
+    host: z.string(),
+    aggregates: z.array(
+      z.strictObject({
+        aggregate: z.string(),
+        drain: drain.nullable(),
+        brokenUntil: time.nullable(),
+        failures: z.array(time),
+        slots: z.strictObject({ leaving: z.int(), arriving: z.int() }),
+        moves: z.array(task),
+      }),
+    ),
+    events: z.array(event),
+  }),
+  quarantine: z.strictObject({ quarantine: z.array(quarantine) }),
+} as const;
+
+/** Of every request that cannot be answered. */
+export const refusal = z.strictObject({ error: z.string() });
+
+type DeepReadonly<T> = T extends (infer E)[]
+  ? readonly DeepReadonly<E>[]
+  : T extends object
+    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
+    : T;
+
+export type Operation = keyof typeof answers;
+export type Answer<O extends Operation> = DeepReadonly<z.infer<(typeof answers)[O]>>;
