@@ -18,6 +18,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundledNode } from './bundledNode.mjs';
 import { watchRun } from './leftovers.mjs';
+import { startCloud } from './openstack.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const bin = join(root, 'node_modules', '.bin');
@@ -59,20 +60,32 @@ if (Number.parseInt(version, 10) < 24) {
 const env = { ...process.env, PATH: [dirname(node), bin, process.env.PATH ?? ''].join(delimiter) };
 const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
 /** Runs tests; ends, removes and names each process and directory that they left behind, and fails when there is one. */
-const test = (command) => {
+const test = (command, end = (code) => process.exit(code)) => {
   const watched = watchRun(env);
   run(node, command, watched.env, async (code) => {
     const left = await watched.leftovers();
     for (const each of left) console.error(`kronos: the tests left ${each}`);
-    process.exit(code === 0 && left.length > 0 ? 1 : code);
+    await end(code === 0 && left.length > 0 ? 1 : code);
   });
 };
-const suite = (name) => test([vitest, 'run', '-c', `test/${name}/vitest.config.ts`, ...args]);
+const suite = (name, end) => test([vitest, 'run', '-c', `test/${name}/vitest.config.ts`, ...args], end);
+/** Uses the cloud that is up, and leaves it so; else starts one and ends it afterwards. */
+const openstack = async () => {
+  const cloud = await startCloud(root);
+  if (typeof cloud === 'string') {
+    console.error(`kronos: the tests against a real OpenStack did not run: ${cloud}`);
+    process.exit(1);
+  }
+  suite('openstack', async (code) => {
+    await cloud.end();
+    process.exit(code);
+  });
+};
 const [task = '', ...args] = process.argv.slice(2);
 const tasks = {
   demo: () => run(node, ['libs/cli/src/main.ts', 'demo', ...args], env),
   test: () => test([vitest, 'run', ...args]),
-  openstack: () => suite('openstack'),
+  openstack,
   cluster: () => suite('cluster'),
   containers: () => suite('containers'),
   generate: () => run(node, ['scripts/generate.ts'], env),

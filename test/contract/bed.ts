@@ -4,17 +4,15 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { until } from '@kronos/clock/testing';
 import { z } from 'zod';
+import { bedRoot, bedUrls } from '../openstack/urls.ts';
 import type { CloudUnderTest } from './cloud.ts';
 import { passwordBody, send } from './wire.ts';
 
 const bed = fileURLToPath(new URL('../openstack/bed', import.meta.url));
-const root = process.env.BED_ROOT ?? '/var/tmp/openstack-bed';
 const run = promisify(execFile);
 const tell = async (...words: string[]): Promise<string> => (await run(bed, words)).stdout;
 
-const IDENTITY = 'http://127.0.0.1:15000/v3';
-const COMPUTE = 'http://127.0.0.1:18774/v2.1';
-const PLACEMENT = 'http://127.0.0.1:18778';
+const { identity: IDENTITY, compute: COMPUTE, placement: PLACEMENT, prometheus } = bedUrls;
 const PATIENCE_MS = 90_000;
 
 /** The cloud of `test/openstack/bed`, which must be up. */
@@ -65,10 +63,10 @@ export async function openBed(): Promise<CloudUnderTest> {
   return {
     name: 'bed',
     ...account,
-    prometheus: 'http://127.0.0.1:19090',
+    prometheus,
     hosts: [first, second, third, fourth, ...more],
     foreignHost: foreign,
-    imageRef: readFileSync(`${root}/lab/image.id`, 'utf8').trim(),
+    imageRef: readFileSync(`${bedRoot}/lab/image.id`, 'utf8').trim(),
     flavorRef: '1',
     patienceMs: PATIENCE_MS,
     applicationCredential: { id: made.application_credential.id, secret: made.application_credential.secret },

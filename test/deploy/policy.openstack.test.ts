@@ -10,13 +10,12 @@ import { type AuthOptions, createNova, createPlacement, createSession } from '@k
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { watch } from '../e2e/world.ts';
+import { bedRoot, bedUrls } from '../openstack/urls.ts';
 
 const run = promisify(execFile);
-const ROOT = process.env.BED_ROOT ?? '/var/tmp/openstack-bed';
 const bedPath = fileURLToPath(new URL('../openstack/bed', import.meta.url));
 const deploy = fileURLToPath(new URL('../../deploy/openstack/', import.meta.url));
 const bed = async (...args: string[]) => (await run(bedPath, args, { maxBuffer: 64 * 1024 ** 2 })).stdout;
-const KEYSTONE = 'http://127.0.0.1:15000/v3';
 const AGGREGATE = 'kronos-policy';
 const HOSTS = ['cmp1', 'cmp2', 'cmp3'];
 
@@ -29,20 +28,20 @@ class Apis {
 
   async start(): Promise<void> {
     const [novaPort = 0, placementPort = 0] = await freePorts(2);
-    const place = `${ROOT}${this.#inside}`;
+    const place = `${bedRoot}${this.#inside}`;
     mkdirSync(join(place, 'nova-policy'), { recursive: true });
     mkdirSync(join(place, 'placement'), { recursive: true });
     copyFileSync(join(deploy, 'policy.yaml'), join(place, 'nova-policy', 'kronos.yaml'));
     copyFileSync(join(deploy, 'placement-policy.yaml'), join(place, 'placement', 'policy.yaml'));
     copyFileSync(fileURLToPath(new URL('rights.py', import.meta.url)), join(place, 'rights.py'));
-    const nova = readFileSync(`${ROOT}/lab/etc/nova.conf`, 'utf8')
+    const nova = readFileSync(`${bedRoot}/lab/etc/nova.conf`, 'utf8')
       .replace(/^osapi_compute_listen_port=.*$/m, `osapi_compute_listen_port=${novaPort}`)
       .replace(/^osapi_compute_workers=.*$/m, 'osapi_compute_workers=1')
       .replace(/^log_file=.*$/m, `log_file=${this.#inside}/nova-api.log`)
       .replace(/^policy_dirs=.*$/m, `policy_dirs=${this.#inside}/nova-policy`)
       .replace(/^\[keystone_authtoken\]$/m, '[keystone_authtoken]\nservice_type=compute');
     writeFileSync(join(place, 'nova.conf'), nova);
-    const placement = readFileSync(`${ROOT}/lab/etc/placement/placement.conf`, 'utf8')
+    const placement = readFileSync(`${bedRoot}/lab/etc/placement/placement.conf`, 'utf8')
       .replace(/^log_file=.*$/m, `log_file=${this.#inside}/placement.log`)
       .replace(/^\[keystone_authtoken\]$/m, '[keystone_authtoken]\nservice_type=placement');
     writeFileSync(
@@ -63,17 +62,17 @@ class Apis {
   /** What Nova's own policy code lets the reader do. */
   async rights(): Promise<{ isAdmin: boolean; passed: string[] }> {
     const inside = ['python3', `${this.#inside}/rights.py`, `${this.#inside}/nova.conf`];
-    return JSON.parse((await run('chroot', [ROOT, ...inside], { env: plain })).stdout);
+    return JSON.parse((await run('chroot', [bedRoot, ...inside], { env: plain })).stdout);
   }
 
   /** Ends both services, their workers with them, and removes their files. */
   async stop(): Promise<void> {
     await Promise.all(this.#children.map(endGroup));
-    rmSync(`${ROOT}${this.#inside}`, { recursive: true, force: true });
+    rmSync(`${bedRoot}${this.#inside}`, { recursive: true, force: true });
   }
 
   #spawn(...command: string[]): void {
-    this.#children.push(spawn('chroot', [ROOT, ...command], { stdio: 'ignore', detached: true, env: plain }));
+    this.#children.push(spawn('chroot', [bedRoot, ...command], { stdio: 'ignore', detached: true, env: plain }));
   }
 }
 
@@ -116,7 +115,7 @@ describe('credentials of Kronos on a real OpenStack', () => {
 
   const connect = (account: Account) => {
     const domain = account.authType === 'password' ? { userDomainId: 'default', projectDomainId: 'default' } : {};
-    const auth = { authUrl: KEYSTONE, regionName: 'RegionOne', ...domain, ...account } as AuthOptions;
+    const auth = { authUrl: bedUrls.identity, regionName: 'RegionOne', ...domain, ...account } as AuthOptions;
     const session = createSession({
       auth: { ...auth, endpointOverrides: { compute: apis.compute, placement: apis.placement } },
     });
@@ -164,7 +163,7 @@ describe('credentials of Kronos on a real OpenStack', () => {
     expect(servers).toHaveLength(3);
     // The command that the documentation names, with the bed's client for `openstack`.
     mkdirSync(file('bin'));
-    writeFileSync(file('bin/openstack'), `#!/bin/sh\nexec chroot ${ROOT} env openstack "$@"\n`);
+    writeFileSync(file('bin/openstack'), `#!/bin/sh\nexec chroot ${bedRoot} env openstack "$@"\n`);
     chmodSync(file('bin/openstack'), 0o755);
     const env: Record<string, string> = { ...plain, PATH: `${file('bin')}${delimiter}${plain.PATH}` };
     for (const [, name = '', value = ''] of (await bed('env')).matchAll(/^export (\w+)=(.*)$/gm)) env[name] = value;
@@ -282,7 +281,7 @@ policies_file = ${policiesFile}
 evaluation_interval = 5
 settle_seconds = 6
 [nova]
-auth_url = ${KEYSTONE}
+auth_url = ${bedUrls.identity}
 username = kronos-scorer
 password_file = ${file('scorer.password')}
 project_name = kronos
@@ -292,7 +291,7 @@ region_name = RegionOne
 endpoint_override = ${apis.compute}
 placement_endpoint_override = ${apis.placement}
 [prometheus]
-url = http://127.0.0.1:19090
+url = ${bedUrls.prometheus}
 staleness_threshold = 30
 [nats]
 servers = ${natsUrl}

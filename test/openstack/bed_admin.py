@@ -15,10 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import requests
 
-KEYSTONE = 'http://127.0.0.1:15000/v3'
-NOVA = 'http://127.0.0.1:18774/v2.1'
-PLACEMENT = 'http://127.0.0.1:18778'
-GLANCE = 'http://127.0.0.1:19292'
+with open('/lab/shift') as file:
+    SHIFT = int(file.read())
+KEYSTONE = f'http://127.0.0.1:{15000 + SHIFT}/v3'
+NOVA = f'http://127.0.0.1:{18774 + SHIFT}/v2.1'
+PLACEMENT = f'http://127.0.0.1:{18778 + SHIFT}'
+GLANCE = f'http://127.0.0.1:{19292 + SHIFT}'
 TOKEN = '/lab/token'
 FINAL = ('completed', 'failed', 'error', 'cancelled')
 
@@ -90,7 +92,7 @@ def catalog():
         for r in role:
             call('PUT', f'/projects/{project}/users/{user}/roles/{r}', base=KEYSTONE)
     for name, kind, url in (('nova', 'compute', NOVA), ('placement', 'placement', PLACEMENT),
-                            ('glance', 'image', GLANCE), ('neutron', 'network', 'http://127.0.0.1:19696')):
+                            ('glance', 'image', GLANCE), ('neutron', 'network', f'http://127.0.0.1:{19696 + SHIFT}')):
         service = post('/services', {'service': {'name': name, 'type': kind}})['service']['id']
         for face in ('public', 'internal', 'admin'):
             post('/endpoints', {'endpoint': {'service_id': service, 'interface': face,

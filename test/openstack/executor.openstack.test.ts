@@ -15,9 +15,9 @@ import { openBed } from '../contract/bed.ts';
 import type { CloudUnderTest } from '../contract/cloud.ts';
 import { NEWEST, Wire } from '../contract/wire.ts';
 import { type NovaProxy, startProxy } from './proxy.ts';
+import { bedUrls } from './urls.ts';
 
 const MAIN = fileURLToPath(new URL('../../services/executor/src/main.ts', import.meta.url));
-const NOVA = 'http://127.0.0.1:18774';
 const ACK_WAIT_SECONDS = 5;
 const PATIENCE_MS = 200_000;
 
@@ -34,7 +34,7 @@ retry_backoff = 3
 deadline_min = 30
 deadline_per_gib = 1
 [nova]
-auth_url = http://127.0.0.1:15000/v3
+auth_url = ${bedUrls.identity}
 username = admin
 password = secret
 project_name = admin
@@ -88,7 +88,7 @@ async function serve(aggregate: string, hosts: readonly string[], hooks: Paramet
   for (const host of hosts) await wire.nova('POST', `/os-aggregates/${made.id}/action`, NEWEST, { add_host: { host } });
   const plans = await openPlans({ natsUrl: nats.url, aggregate, ackWaitSeconds: ACK_WAIT_SECONDS, uuid });
   logs.push(plans);
-  const proxy = await startProxy(NOVA, hooks);
+  const proxy = await startProxy(bedUrls.nova, hooks);
   proxies.push(proxy);
   const file = join(directory, `${aggregate}.conf`);
   await writeFile(file, config(nats.url, proxy.url, aggregate));

@@ -5,12 +5,12 @@ import { createPrometheus } from '@kronos/prometheus';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { ended, released, settled, type Watch, watch } from '../e2e/world.ts';
+import { bedUrls } from './urls.ts';
 
 const bed = (...args: string[]) =>
   promisify(execFile)(fileURLToPath(new URL('bed', import.meta.url)), args, { maxBuffer: 64 * 1024 ** 2 });
 
 const AGGREGATE = 'kronos-loop';
-const PROMETHEUS = 'http://127.0.0.1:19090';
 const hosts = ['cmp1', 'cmp2', 'cmp3', 'cmp4', 'cmp5', 'cmp6'];
 const thresholds = { cpu: 0.15, memory: 0.1 };
 
@@ -26,7 +26,7 @@ settle_seconds = 6
 max_concurrent_migrations = 4
 poll_interval = 1
 [nova]
-auth_url = http://127.0.0.1:15000/v3
+auth_url = ${bedUrls.identity}
 username = admin
 password = secret
 project_name = admin
@@ -34,7 +34,7 @@ user_domain_id = default
 project_domain_id = default
 region_name = RegionOne
 [prometheus]
-url = ${PROMETHEUS}
+url = ${bedUrls.prometheus}
 staleness_threshold = 30
 [nats]
 servers = ${natsUrl}
@@ -112,7 +112,7 @@ describe('the four services on a real OpenStack', () => {
 
   it('bring both policies below their thresholds by real live migrations', async () => {
     await log.until('a balanced cloud', settled, 280_000);
-    const prometheus = createPrometheus({ url: PROMETHEUS });
+    const prometheus = createPrometheus({ url: bedUrls.prometheus });
     for (const [query, threshold] of [
       ['host_cpu_utilisation', thresholds.cpu],
       ['host_mem_utilisation', thresholds.memory],

@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { parsePolicies } from '@kronos/config';
 import type { Snapshot } from '@kronos/contracts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { bedUrls } from '../../../test/openstack/urls.ts';
 import { type BedScorer, openStand, type Stand } from '../testing/bed.ts';
 
 const script = fileURLToPath(new URL('../../../test/openstack/bed', import.meta.url));
@@ -56,7 +57,7 @@ describe('the scorer on a real OpenStack with a real Prometheus', () => {
     expect(ids).toHaveLength(3);
     stand = await openStand({
       scope: [AGGREGATE],
-      urls: { identity: 'http://127.0.0.1:15000/v3', prometheus: 'http://127.0.0.1:19090' },
+      urls: bedUrls,
       policies,
     });
     scorer = stand.scorer({ stalenessMs: 30_000 });

@@ -1,0 +1,17 @@
+import { existsSync, readFileSync } from 'node:fs';
+
+/** The folder of the cloud that `test/openstack/bed` starts. */
+export const bedRoot = process.env.BED_ROOT ?? '/var/tmp/openstack-bed';
+
+const shiftFile = `${bedRoot}/lab/shift`;
+const shift = existsSync(shiftFile) ? Number(readFileSync(shiftFile, 'utf8')) : 0;
+const at = (port: number): string => `http://127.0.0.1:${port + shift}`;
+
+/** Where the APIs of that cloud are: its ports are higher when the usual ones were taken as it started. */
+export const bedUrls = {
+  identity: `${at(15000)}/v3`,
+  nova: at(18774),
+  compute: `${at(18774)}/v2.1`,
+  placement: at(18778),
+  prometheus: at(19090),
+} as const;
