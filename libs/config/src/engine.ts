@@ -1,4 +1,5 @@
 import { type EngineOptions, engineOptionsSchema, type StorageLimits } from '@kronos/contracts';
+import { timeZoneRules } from '@kronos/timezone';
 import { nearest } from './nearest.ts';
 import { type Config, camel, type OptionPath, sections } from './options.ts';
 import { aggregateConfig } from './scope.ts';
@@ -35,6 +36,10 @@ export const engineFields = {
   alternates: 'engine.alternates',
   staggerSeconds: 'engine.stagger_seconds',
   maxClockSkewSeconds: 'engine.max_clock_skew',
+  windows: 'engine.windows',
+  blackouts: 'engine.blackouts',
+  timezone: 'engine.timezone',
+  evacuationIgnoresWindows: 'engine.evacuation_ignores_windows',
   searchWorkLimit: 'engine.search_work_limit',
   breakerFailures: 'executor.breaker_failures',
   breakerWindowSeconds: 'executor.breaker_window',
@@ -46,10 +51,14 @@ export function engineOptions(common: Config, aggregate: string): EngineOptions 
   const config = aggregateConfig(common, aggregate);
   const fields = Object.entries(engineFields).map(([field, path]) => {
     const [section, option] = path.split('.') as ['engine' | 'executor', string];
-    return [field, Reflect.get(config[section], camel(option))];
+    return [field, recorded(path, Reflect.get(config[section], camel(option)))];
   });
   return engineOptionsSchema.parse(Object.fromEntries(fields));
 }
+
+/** An option's value as the log has it: a time zone with its changes, so that no decision needs a database of them. */
+const recorded = (path: OptionPath, value: unknown): unknown =>
+  path === 'engine.timezone' && typeof value === 'string' ? timeZoneRules(value) : value;
 
 /** What setting one option for a what-if gave. */
 export type Override =
@@ -61,10 +70,10 @@ export type Override =
  * Only options that decisions read can be set.
  */
 export function overrideEngineOption(base: EngineOptions, name: string, raw: string): Override {
-  const field = Object.entries(engineFields).find(([, path]) => path === name)?.[0];
+  const [field, path] = Object.entries(engineFields).find(([, path]) => path === name) ?? [];
   const [section = '', option = ''] = name.split('.');
   const spec = sections.get(section)?.get(option);
-  if (field === undefined || spec === undefined) {
+  if (field === undefined || path === undefined || spec === undefined) {
     const names = Object.values(engineFields).join(', ');
     const near = nearest(name, Object.values(engineFields));
     return {
@@ -75,7 +84,7 @@ export function overrideEngineOption(base: EngineOptions, name: string, raw: str
   }
   const parsed = spec.parse(raw);
   if (!parsed.ok) return { ok: false, problem: `${name}: ${parsed.problem}`, remedy: parsed.remedy };
-  return { ok: true, options: engineOptionsSchema.parse({ ...base, [field]: parsed.value }) };
+  return { ok: true, options: engineOptionsSchema.parse({ ...base, [field]: recorded(path, parsed.value) }) };
 }
 
 /** The limits of the streams, as `kronos provision` sets them and services compare them. */

@@ -1,3 +1,4 @@
+import { timeZoneRules } from '@kronos/timezone';
 import { Secret } from './secret.ts';
 
 /** What reading one value gave. */
@@ -90,6 +91,13 @@ export function parseChoice<V extends string>(raw: string, values: readonly V[])
 export function parseText(raw: string): Parsed<string> {
   return raw.includes('\n')
     ? bad('goes over several lines', 'Write it in one line; a comment needs a line of its own in the first column.')
+    : good(raw);
+}
+
+/** The name of a zone of the IANA database that this Node has. */
+export function parseTimeZone(raw: string): Parsed<string> {
+  return timeZoneRules(raw) === null
+    ? bad(`${quoted(raw)} is not a time zone`, `Write a name such as UTC or Europe/Berlin.${commentHint(raw)}`)
     : good(raw);
 }
 

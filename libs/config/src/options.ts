@@ -5,6 +5,7 @@ import {
   MAX_RETRY_WAIT_SECONDS,
 } from '@kronos/contracts/limits';
 import { ALL, UNASSIGNED } from '@kronos/contracts/names';
+import { parseBlackout, parseWindow } from '@kronos/rules';
 import {
   type CellPattern,
   type Parsed,
@@ -20,6 +21,7 @@ import {
   parseSeconds,
   parseSecret,
   parseText,
+  parseTimeZone,
   parseUrl,
   type Range,
   rangeText,
@@ -95,6 +97,20 @@ const optionalText = (about: About): Option<string | null> => make('text', null,
 
 const list = (fallback: readonly string[], about: About): Option<readonly string[]> =>
   make('list', fallback, 'a comma list', parseList, about);
+
+/** A comma list whose items a rule reads. They stay text: the rule reads them again where it decides. */
+const listOf = (takes: string, read: (item: string) => Parsed<unknown>, about: About): Option<readonly string[]> =>
+  make(
+    'list',
+    [],
+    takes,
+    (raw) => {
+      const items = parseList(raw);
+      const wrong = items.ok ? items.value.map(read).find((item) => !item.ok) : undefined;
+      return wrong !== undefined && !wrong.ok ? wrong : items;
+    },
+    about,
+  );
 
 const choice = <const V extends string>(values: readonly V[], fallback: NoInfer<V>, about: About): Option<V> =>
   make('choice', fallback, values.join(' or '), (raw) => parseChoice(raw, values), about);
@@ -261,6 +277,22 @@ export const options = {
     evacuate_disabled_hosts: bool(false, {
       by: PLANNING,
       help: 'Move VMs off hosts whose nova-compute is disabled and up.',
+    }),
+    windows: listOf('a comma list of windows', parseWindow, {
+      by: PLANNING,
+      help: 'When moves may start, in the local time of timezone, such as Mon-Fri 22:00-06:00, Sat-Sun 00:00-24:00. Empty: at all times. Outside the windows plans are made and recorded, and not released; a released move whose window has closed before it started is cancelled; a move that runs goes on. A window that ends on the next day belongs to the day of its start.',
+    }),
+    blackouts: listOf('a comma list of dates and ranges', parseBlackout, {
+      by: PLANNING,
+      help: 'Dates and ranges in which no move starts, windows or not, in the local time of timezone, such as 2026-12-24/2027-01-02 (the last day included) or 2026-12-24T18:00/2026-12-26T06:00.',
+    }),
+    timezone: make('text', 'UTC', 'a time zone of the IANA database', parseTimeZone, {
+      by: PLANNING,
+      help: 'The time zone of windows and blackouts, such as Europe/Berlin. A local time that is skipped in spring is the moment of the change; of one that comes twice in autumn the first counts, and for the end of a blackout the second.',
+    }),
+    evacuation_ignores_windows: bool(false, {
+      by: PLANNING,
+      help: 'Evacuation steps are released at any time, also in blackouts and for servers with windows of their own.',
     }),
     evacuation_ignores_cooldown: bool(false, {
       by: PLANNING,

@@ -415,3 +415,50 @@ describe('a what-if', () => {
     });
   });
 });
+
+describe('windows and blackouts', () => {
+  const SCOPE = '[engine]\naggregates = gpu, web\n';
+
+  it('go into the options of a decision, the time zone with its changes', () => {
+    const text = `${SCOPE}timezone = Europe/Berlin\nwindows = Mon-Fri 22:00-06:00, Sat-Sun 00:00-24:00\nblackouts = 2026-12-24/2027-01-02\n[aggregate:web]\nwindows =\ntimezone = UTC\n`;
+    const resolved = resolve({ text }).config;
+    const gpu = engineOptions(resolved, 'gpu');
+    expect(gpu).toMatchObject({
+      windows: ['Mon-Fri 22:00-06:00', 'Sat-Sun 00:00-24:00'],
+      blackouts: ['2026-12-24/2027-01-02'],
+      timezone: { name: 'Europe/Berlin' },
+      evacuationIgnoresWindows: false,
+    });
+    expect(gpu.timezone?.since).toContain(Date.parse('2026-10-25T01:00:00Z') / 1000);
+    expect(engineOptions(resolved, 'web')).toMatchObject({
+      windows: [],
+      timezone: { name: 'UTC', since: [], offsetSeconds: [] },
+    });
+  });
+
+  it.each([
+    ['windows = Mon-Fry 22:00-06:00', '[engine] windows: "Mon-Fry 22:00-06:00": "Fry" is not a day | Write Mon, Tue'],
+    ['windows = 22-6', '[engine] windows: "22-6" is not a window | Write days and times'],
+    ['blackouts = 2026-12-24, 24.12.2027', '[engine] blackouts: "24.12.2027" is not a blackout | Write a date'],
+    [
+      'timezone = Europe/Berln',
+      '[engine] timezone: "Europe/Berln" is not a time zone | Write a name such as UTC or Europe/Berlin',
+    ],
+  ])('refuses %j', (line, expected) => {
+    const { problems } = resolve({ text: `${SCOPE}${line}\n` });
+    expect(problems.map(({ option, problem, remedy }) => `${option}: ${problem} | ${remedy}`)).toContainEqual(
+      expect.stringContaining(expected),
+    );
+  });
+
+  it('can be set for a what-if', () => {
+    expect(overrideEngineOption(defaultEngineOptions, 'engine.timezone', 'Asia/Kolkata')).toMatchObject({
+      ok: true,
+      options: { timezone: { name: 'Asia/Kolkata', offsetSeconds: [19_800] } },
+    });
+    expect(overrideEngineOption(defaultEngineOptions, 'engine.windows', 'later')).toMatchObject({
+      ok: false,
+      problem: expect.stringContaining('"later" is not a window'),
+    });
+  });
+});

@@ -44,6 +44,22 @@ export const engineOptionsSchema = z.object({
   /** Gap between the `notBefore` of one step and the next. */
   staggerSeconds: z.number().min(0),
   maxClockSkewSeconds: z.number().positive(),
+  /** When moves may start, in the zone's local time, e.g. `Mon-Fri 22:00-06:00`. Empty: at all times. */
+  windows: z.array(z.string()).optional(),
+  /** Dates and ranges in which no move starts, e.g. `2026-12-24/2027-01-02`. */
+  blackouts: z.array(z.string()).optional(),
+  /** The zone with its changes as data; without any it is UTC. */
+  timezone: z
+    .object({
+      name: z.string(),
+      /** When each change took effect, seconds since the epoch, ascending. */
+      since: z.array(z.int()),
+      /** What local time is ahead of UTC from each change on, in seconds. */
+      offsetSeconds: z.array(z.int()),
+    })
+    .optional(),
+  /** Evacuations start at any time, also those of servers with windows of their own. */
+  evacuationIgnoresWindows: z.boolean().optional(),
   /** Candidates that the search may evaluate: its only limit, counted and not timed. */
   searchWorkLimit: z.int().positive(),
   /** Host breaker: so many failures on one destination within the window take it out for the duration. */
@@ -94,6 +110,10 @@ export const defaultEngineOptions: CompleteEngineOptions = {
   alternates: 2,
   staggerSeconds: 0,
   maxClockSkewSeconds: 5,
+  windows: [],
+  blackouts: [],
+  timezone: { name: 'UTC', since: [], offsetSeconds: [] },
+  evacuationIgnoresWindows: false,
   searchWorkLimit: 20_000_000,
   breakerFailures: 3,
   breakerWindowSeconds: 1800,

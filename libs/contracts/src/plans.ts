@@ -24,6 +24,8 @@ export const stepSchema = z.object({
   dependsOn: z.array(z.string()),
   /** Seconds after the release before which it does not start. */
   delaySeconds: z.number().min(0),
+  /** It starts before this moment, when its window closes, or never. Absent: no window limits it. */
+  startBefore: isoTimeSchema.optional(),
   /** The server's groups, for the cap per group. */
   groups: z.array(z.object({ id: z.string(), policy: groupPolicySchema })),
   resources: z.record(z.string(), z.number()),
@@ -62,6 +64,11 @@ const planSchema = z.object({
   candidatesEvaluated: z.int().min(0),
   /** What ended the search: nothing more was found, or more moves (more work) might have found more. */
   endedBy: z.enum(['done', 'budget', 'work']).optional(),
+  /**
+   * The window at the snapshot's time. Not open: the plan is recorded and not released. `until`: when that changes; null:
+   * never. Absent: no window limits the plan.
+   */
+  window: z.object({ open: z.boolean(), until: isoTimeSchema.nullable() }).optional(),
 });
 
 /** A VM that had to leave its host or its group's state and could not. */

@@ -80,6 +80,8 @@ const serverObservationSchema = z.object({
   pinnedAvailabilityZone: z.string().nullable().optional(),
   /** The metadata key or the tag that opts it out; null when it takes part. */
   optedOutBy: z.string().nullable(),
+  /** Windows of its own, from its metadata and tags, as text; undefined: none. They narrow those of the aggregate. */
+  windows: z.array(z.string()).optional(),
 });
 export type ServerObservation = z.infer<typeof serverObservationSchema>;
 

@@ -13,7 +13,7 @@ export const migrationRequestedSchema = message(
     /** Where this attempt goes: `to`, or the alternate taken since. */
     destination: z.string(),
     notBefore: isoTimeSchema,
-    /** Release + plan_ttl: not started after this. */
+    /** Release + plan_ttl, or the closing of its window if that comes first: not started after this. */
     notAfter: isoTimeSchema,
   }),
 );

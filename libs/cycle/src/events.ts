@@ -13,12 +13,14 @@ import {
 /** A larger event keeps the reasons of its steps in the details bucket. */
 export const MAX_EVENT_BYTES = 512 * 1024;
 
-/** How a decision's plan begins its life: released with its event, proposed, or recorded only. */
+/** How a decision's plan begins its life: released with its event, proposed, or recorded only (a dry run, or a closed window). */
 export function releaseOf(
   decision: Decision,
   options: Pick<EngineOptions, 'dryRun' | 'approval'>,
 ): CycleDecided['data']['release'] {
   if (decision.plan === null) return 'none';
+  // Its moves may not start now: it is made again when the window opens.
+  if (decision.plan.window?.open === false && !options.dryRun) return 'none';
   if (options.dryRun) return 'dryRun';
   return options.approval === 'manual' ? 'proposed' : 'released';
 }

@@ -48,6 +48,7 @@ function request(
   nowMs: number,
 ): MigrationRequested {
   const { delaySeconds: _, ...step } = task.step;
+  const { startBefore } = step;
   return {
     type: 'migration.requested',
     version: 1,
@@ -63,7 +64,7 @@ function request(
       attempt: task.attempt,
       destination: task.destination,
       notBefore: iso(task.notBeforeMs),
-      notAfter: iso(lastStartMs),
+      notAfter: iso(startBefore === undefined ? lastStartMs : Math.min(lastStartMs, Date.parse(startBefore))),
     },
   };
 }

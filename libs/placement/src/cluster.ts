@@ -56,8 +56,8 @@ export type Cluster = {
   readonly vcpus: Float64Array;
   /** What a move of the VM copies, in GiB. */
   readonly copyGib: Float64Array;
-  /** 1 for VMs that are too young to be moved, except by evacuation. */
-  readonly young: Uint8Array;
+  /** Why only an evacuation may move the VM (too young, or in no window of its own), as a code number; 0 otherwise. */
+  readonly evacuationOnly: Int32Array;
   /** Why the VM may not move at all, as a code number; 0 when it may. */
   readonly vmRefusal: Int32Array;
   /** Other hosts on which a VM counts for groups (migrating, in flight, seen twice); empty for most. */
@@ -171,7 +171,7 @@ export type VmPart = {
   readonly vcpus: number;
   /** What a move of it copies, in GiB. */
   readonly copyGib: number;
-  readonly young: boolean;
+  readonly evacuationOnly: ReasonCode | null;
 };
 
 export type GroupPart = {
@@ -319,7 +319,7 @@ export function buildCluster(parts: ClusterParts): Cluster {
     diskGb: Float64Array.from(vms, (vm) => vm.diskGb),
     vcpus: Float64Array.from(vms, (vm) => vm.vcpus),
     copyGib: Float64Array.from(vms, (vm) => vm.copyGib),
-    young: Uint8Array.from(vms, (vm) => (vm.young ? 1 : 0)),
+    evacuationOnly: Int32Array.from(vms, (vm) => (vm.evacuationOnly === null ? 0 : codeNumber[vm.evacuationOnly])),
     vmRefusal: Int32Array.from(vms, (vm) => (vm.refusal === null ? 0 : codeNumber[vm.refusal])),
     alsoOn,
     vmResources: vms.map((vm) => vm.resources),

@@ -221,7 +221,7 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
         diskGb: 0,
         vcpus: vm.vcpus ?? 0,
         copyGib: vm.costGib ?? (vm.memMb ?? 0) / 1024,
-        young: false,
+        evacuationOnly: null,
       }),
     ),
     groups: (file.groups ?? []).map(

@@ -6,8 +6,9 @@ import {
   type PolicyImbalance,
   type Reason,
   type Snapshot,
+  type Step,
 } from '@kronos/contracts';
-import { isAbove } from '@kronos/rules';
+import { isAbove, migrationWindow, type WindowState, windowText } from '@kronos/rules';
 import { int } from './array.ts';
 import { Draft } from './draft.ts';
 import { own } from './filter.ts';
@@ -21,7 +22,7 @@ import { type Drain, pack } from './passes/pack.ts';
 import type { SearchEnd } from './passes/search/search.ts';
 import { spread } from './passes/spread.ts';
 import { type Completed, complete, quality } from './plan.ts';
-import { codeNumber, type ReasonCode, reasonMeanings } from './reasons.ts';
+import { type ReasonCode, reasonMeanings } from './reasons.ts';
 
 export type DecideInput = {
   readonly snapshot: Snapshot;
@@ -91,6 +92,7 @@ export function deliberate({ snapshot, memory, options: given }: DecideInput): D
     completed,
   });
 
+  const window = migrationWindow(options, now);
   const evacuates = cluster.leaving.includes(1);
   const onlyEvacuation = shut?.passable === true && evacuates && options.evacuationIgnoresCooldown;
   if (shut !== null && !onlyEvacuation) return end('gated', shut.reason);
@@ -98,13 +100,15 @@ export function deliberate({ snapshot, memory, options: given }: DecideInput): D
   for (let v = 0; v < cluster.V; v++) {
     const refusal = int(cluster.vmRefusal, v);
     if (refusal !== 0) draft.refusals.add(refusal);
-    else if (cluster.young[v] === 1 && cluster.leaving[int(cluster.vmHost, v)] !== 1)
-      draft.refusals.add(codeNumber['vm-too-young']);
+    else if (cluster.evacuationOnly[v] !== 0 && cluster.leaving[int(cluster.vmHost, v)] !== 1)
+      draft.refusals.add(int(cluster.evacuationOnly, v));
   }
   if (evacuates) evacuate(draft);
   let nothing: ReasonCode = 'balanced';
   let endedBy: SearchEnd | null = null;
-  if (!onlyEvacuation) {
+  // Evacuations that may be released now do not wait for moves that may not.
+  const evacuatesNow = !window.open && options.evacuationIgnoresWindows && draft.moves.length > 0;
+  if (!onlyEvacuation && !evacuatesNow) {
     enforceAffinity(draft, options);
     const quiet = quietReason(observed, mode, imbalances(cluster, draft.score), before.policies, options);
     nothing = quiet ?? (mode === 'pack' ? 'no-drain' : 'no-improvement');
@@ -121,7 +125,8 @@ export function deliberate({ snapshot, memory, options: given }: DecideInput): D
   }
 
   completed = complete(snapshot.id, draft, drains, options);
-  const { steps, after } = completed;
+  const { after } = completed;
+  const steps = withinWindows(completed.steps, window, observed, options);
   if (steps.length === 0)
     return end('quiet', { code: 'order-impossible', text: reasonMeanings['order-impossible'] }, null, evacuations);
   const reached = states(observed, after, sustained);
@@ -129,9 +134,17 @@ export function deliberate({ snapshot, memory, options: given }: DecideInput): D
     mode === 'spread' && before.combined !== null && reached.combined !== null
       ? quality(cluster, budget, before.combined, reached.combined)
       : { lowerBound: null, shareOfPossible: null };
+  const limited = steps.some((step) => step.phase !== 'evacuate' || !options.evacuationIgnoresWindows);
+  const blocked = limited ? windowText(window) : null;
+  const until = window.untilMs === null ? null : new Date(window.untilMs).toISOString();
+  const moves = `${steps.length} of at most ${budget} moves`;
+  const reason: Reason =
+    blocked === null
+      ? { code: 'planned', text: moves }
+      : { code: 'outside-window', text: `${moves}, ${blocked}`, detail: { until } };
   return end(
     'planned',
-    { code: 'planned', text: `${steps.length} of at most ${budget} moves` },
+    reason,
     {
       id: snapshot.id,
       planner: options.planner,
@@ -142,9 +155,28 @@ export function deliberate({ snapshot, memory, options: given }: DecideInput): D
       shareOfPossible,
       candidatesEvaluated: draft.evaluated,
       ...(endedBy === null ? {} : { endedBy }),
+      ...(limited && (!window.open || until !== null) ? { window: { open: window.open, until } } : {}),
     },
     evacuations,
   );
+}
+
+/** The steps with the moment before which each has to start: when the window of the aggregate or of the VM closes. */
+function withinWindows(
+  steps: Step[],
+  window: WindowState,
+  { vmWindowEnds }: Observed,
+  options: Pick<EngineOptions, 'evacuationIgnoresWindows'>,
+): Step[] {
+  if (!window.open || (window.untilMs === null && vmWindowEnds.size === 0)) return steps;
+  return steps.map((step) => {
+    if (step.phase === 'evacuate' && options.evacuationIgnoresWindows) return step;
+    const end = Math.min(
+      window.untilMs ?? Number.POSITIVE_INFINITY,
+      vmWindowEnds.get(step.serverId) ?? Number.POSITIVE_INFINITY,
+    );
+    return Number.isFinite(end) ? { ...step, startBefore: new Date(end).toISOString() } : step;
+  });
 }
 
 /** The largest `maxMigrationsPerCycle` of the enabled policies. */

@@ -56,17 +56,17 @@ export class Draft {
     return this.refusalOf(vm) === 0;
   }
 
-  /** True when the VM may leave a disabled host as far as it itself is concerned: its age does not matter there. */
+  /** True when the VM may leave a disabled host as far as it itself is concerned: what {@link Cluster.evacuationOnly} says does not matter there. */
   evacuable(vm: number): boolean {
     return int(this.cluster.vmRefusal, vm) === 0 && this.moved[vm] === 0;
   }
 
   /** Why the VM itself may not move, as a code number; 0 when it may. */
   refusalOf(vm: number): number {
-    const { vmRefusal, young } = this.cluster;
+    const { vmRefusal, evacuationOnly } = this.cluster;
     if (int(vmRefusal, vm) !== 0) return int(vmRefusal, vm);
     if (this.moved[vm] === 1) return codeNumber['vm-in-plan'];
-    return young[vm] === 1 ? codeNumber['vm-too-young'] : 0;
+    return int(evacuationOnly, vm);
   }
 
   apply(vm: number, to: number, phase: Phase, why: ReasonCode, repairs = NO_REPAIR, parking = false): void {

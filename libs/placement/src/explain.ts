@@ -177,8 +177,8 @@ export class Explanation {
     if (decision.outcome === 'gated' && gate !== undefined) return is(gate.reason.code);
     const own = observed.vmGrounds.get(id);
     if (own !== undefined) return own;
-    const young = observed.youngGrounds.get(id);
-    if (young !== undefined && cluster.leaving[int(cluster.vmHost, vm)] !== 1) return young;
+    const waits = observed.evacuationOnlyGrounds.get(id);
+    if (waits !== undefined && cluster.leaving[int(cluster.vmHost, vm)] !== 1) return waits;
     const stuck = decision.stuck.find((other) => other.serverId === id);
     if (stuck !== undefined) return is(stuck.reason.code);
     const { code } = decision.reason;

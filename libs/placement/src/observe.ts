@@ -7,7 +7,7 @@ import {
   type ServerObservation,
   type Snapshot,
 } from '@kronos/contracts';
-import { hostBreaker } from '@kronos/rules';
+import { hostBreaker, migrationWindow } from '@kronos/rules';
 import { buildCluster, type Cluster, type HostPart, type PolicyModel, type VmPart } from './cluster.ts';
 import { type Ground, own, remembered, unmovable } from './filter.ts';
 import type { InFlightTask, Memory } from './memory.ts';
@@ -23,8 +23,10 @@ export type Observed = {
   readonly cluster: Cluster;
   /** Why VMs may not move, with the facts; by server uuid. */
   readonly vmGrounds: ReadonlyMap<string, Ground>;
-  /** VMs that are too young to be moved, except by evacuation; by server uuid. */
-  readonly youngGrounds: ReadonlyMap<string, Ground>;
+  /** VMs that only an evacuation may move (too young, or in no window of their own); by server uuid. */
+  readonly evacuationOnlyGrounds: ReadonlyMap<string, Ground>;
+  /** When the windows of VMs close that have windows of their own, ms since the epoch; by server uuid. */
+  readonly vmWindowEnds: ReadonlyMap<string, number>;
   /** Why hosts are no destination, with the facts; by host name. */
   readonly hostGrounds: ReadonlyMap<string, Ground>;
   readonly notes: readonly Reason[];
@@ -81,19 +83,24 @@ export function observe(snapshot: Snapshot, memory: Memory, given: EngineOptions
   const profiles = taking.map((j) => profile(j, servers, snapshot.vmReadings));
   const vmGrounds = new Map<string, Ground>();
   const assumed = new Map<string, Assumed>();
-  const youngGrounds = new Map<string, Ground>();
+  const evacuationOnlyGrounds = new Map<string, Ground>();
+  const vmWindowEnds = new Map<string, number>();
+  const windowOf = vmWindows(options, now);
   const shifts: { host: string; policy: number; by: number }[] = [];
   const claims: { host: string; task: InFlightTask }[] = [];
   const vms = servers.map((server, i): VmPart => {
     const host = hosts.get(server.host);
     const running = migrations.get(server.id);
+    const window = windowOf(server);
+    if (window.endMs !== null) vmWindowEnds.set(server.id, window.endMs);
     const ground =
       (host === undefined ? null : remembered(server.id, memory, options, now)) ??
       (host === undefined ? null : unmovable(server, host, running !== undefined)) ??
+      window.hard ??
       missingProfile(taking, profiles, i);
     if (ground !== null) vmGrounds.set(server.id, ground);
-    const young = tooYoung(server, options, now);
-    if (young !== null) youngGrounds.set(server.id, young);
+    const evacuationOnly = tooYoung(server, options, now) ?? window.soft;
+    if (evacuationOnly !== null) evacuationOnlyGrounds.set(server.id, evacuationOnly);
     let at = server.host;
     const alsoOn = [...server.alsoOn, ...(running ?? [])];
     let weight = profiles.map((of) => of[i] ?? 0);
@@ -130,7 +137,7 @@ export function observe(snapshot: Snapshot, memory: Memory, given: EngineOptions
       diskGb: server.diskGb,
       vcpus: server.vcpus,
       copyGib: server.ramMb / 1024 + server.diskGb,
-      young: young !== null,
+      evacuationOnly: evacuationOnly?.code ?? null,
     };
   });
 
@@ -186,7 +193,16 @@ export function observe(snapshot: Snapshot, memory: Memory, given: EngineOptions
     restrictToAz: options.restrictToAz,
     softPenalty: options.softRules === 'penalty' ? options.softPenalty : null,
   });
-  return { judged, cluster, vmGrounds, youngGrounds, hostGrounds, notes: snapshot.notes, assumed };
+  return {
+    judged,
+    cluster,
+    vmGrounds,
+    evacuationOnlyGrounds,
+    vmWindowEnds,
+    hostGrounds,
+    notes: snapshot.notes,
+    assumed,
+  };
 }
 
 /** The unfinished moves of a server in the order of its way: a parked one has two. */
@@ -238,6 +254,40 @@ function tooYoung(
   if (server.createdAt === null) return { code: 'vm-too-young', detail: { minAgeSeconds: minInstanceAgeSeconds } };
   const end = Date.parse(server.createdAt) + 1000 * minInstanceAgeSeconds;
   return now < end ? { code: 'vm-too-young', detail: { until: new Date(end).toISOString() } } : null;
+}
+
+/** What a VM's own windows say. */
+type VmWindow = {
+  /** Why it does not move at all. */
+  readonly hard: Ground | null;
+  /** Why it does not move, except by evacuation. */
+  readonly soft: Ground | null;
+  /** When its window closes, ms since the epoch; null: no window of its own limits it. */
+  readonly endMs: number | null;
+};
+const NO_WINDOW: VmWindow = { hard: null, soft: null, endMs: null };
+
+/** Many VMs have the same windows: each text is read once. */
+function vmWindows(options: CompleteEngineOptions, now: number): (server: ServerObservation) => VmWindow {
+  const { timezone, evacuationIgnoresWindows } = options;
+  const known = new Map<string, VmWindow>();
+  return ({ windows }) => {
+    if (windows === undefined || windows.length === 0) return NO_WINDOW;
+    const text = windows.join(', ');
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const { open, untilMs, closedBy } = migrationWindow({ windows, blackouts: [], timezone }, now);
+    const until = untilMs === null ? {} : { until: new Date(untilMs).toISOString() };
+    const closed: Ground = { code: 'vm-outside-window', detail: { windows: text, ...until } };
+    const found: VmWindow =
+      closedBy?.kind === 'unreadable'
+        ? { ...NO_WINDOW, hard: { code: 'vm-window-unreadable', detail: { windows: text, problem: closedBy.text } } }
+        : open
+          ? { ...NO_WINDOW, endMs: untilMs }
+          : { ...NO_WINDOW, [evacuationIgnoresWindows ? 'soft' : 'hard']: closed };
+    known.set(text, found);
+    return found;
+  };
 }
 
 function hostGround(host: HostObservation, memory: Memory, options: EngineOptions, now: number): Ground | null {

@@ -94,9 +94,9 @@ export function quality(
   after: number,
 ): { lowerBound: number | null; shareOfPossible: number | null } {
   if (cluster.P === 0) return { lowerBound: null, shareOfPossible: null };
-  // Young VMs leave disabled hosts only.
+  // Some VMs leave disabled hosts only.
   const movable = Uint8Array.from(cluster.vmRefusal, (refusal, v) =>
-    refusal === 0 && (cluster.young[v] === 0 || cluster.leaving[int(cluster.vmHost, v)] === 1) ? 1 : 0,
+    refusal === 0 && (cluster.evacuationOnly[v] === 0 || cluster.leaving[int(cluster.vmHost, v)] === 1) ? 1 : 0,
   );
   const { combined } = bound({ cluster, place: cluster.vmHost, score: cluster.score, movable, budget });
   const lowerBound = Math.min(combined, after);

@@ -16,6 +16,7 @@ export const reasonMeanings = {
 
   // Outcomes of planning.
   planned: 'There is a plan.',
+  'outside-window': 'There is a plan, and no move may start now: outside the windows, or in a blackout.',
   balanced: 'No policy detects an imbalance and nothing else needs doing.',
   'not-sustained': 'The imbalance has not been detected in enough evaluations in a row yet.',
   'no-improvement': 'No legal move improves the placement.',
@@ -52,6 +53,8 @@ export const reasonMeanings = {
   'vm-cooling-down': 'The VM was released to be moved a short while ago.',
   'vm-quarantined': 'The VM is quarantined after a failed move or by an operator.',
   'vm-too-young': 'The VM is younger than min_instance_age, or of unknown age.',
+  'vm-outside-window': "The VM's own window is closed.",
+  'vm-window-unreadable': "The VM's own window cannot be read.",
   'vm-in-plan': 'The plan moves the VM already.',
 
   // A host does not take a VM.

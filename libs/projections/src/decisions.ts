@@ -45,10 +45,11 @@ export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: 
     begin(draft, f, d.plan, d.release, atMs);
 }
 
-/** Why a decision may not begin its plan as it says; null where it may. Nothing bypasses dry_run or approval. */
+/** Why a decision may not begin its plan as it says; null where it may. Nothing bypasses a window, dry_run or approval. */
 function wrongRelease(draft: Draft, event: LogEventOf<'cycle.decided'>): string | null {
-  const { release } = event.data;
+  const { release, plan } = event.data;
   if (release !== 'released' && release !== 'proposed') return null;
+  if (plan?.window?.open === false) return `the plan is ${release}, and its window is closed`;
   const options = draft.of(event.aggregate)?.configured?.options;
   // Without options nothing of the plan can start: the log does not say until when it may.
   if (options === undefined) return null;
@@ -71,7 +72,7 @@ function endWaiting(draft: Draft, f: Facts, snapshotMs: number, planned: boolean
 function begin(
   draft: Draft,
   f: Facts,
-  { id, steps }: NonNullable<LogEventOf<'cycle.decided'>['data']['plan']>,
+  { id, steps, window }: NonNullable<LogEventOf<'cycle.decided'>['data']['plan']>,
   how: 'released' | 'proposed',
   atMs: number,
 ): void {
@@ -83,7 +84,7 @@ function begin(
     sequence,
     decidedAtMs: atMs,
     state: 'proposed',
-    approvalTtlSeconds: options?.approvalTtlSeconds ?? null,
+    approvalTtlSeconds: options === undefined ? null : waitsSeconds(options.approvalTtlSeconds, window, atMs),
     planTtlSeconds: options?.planTtlSeconds ?? null,
     proposed,
     rejected: [],
@@ -100,6 +101,14 @@ function begin(
     putPlan(draft, f, plan);
   } else release(draft, f, plan, proposed, { sequence, atMs, approval: null });
 }
+
+/** How long a plan waits for approval: `approval_ttl`, and not past the closing of its window. */
+const waitsSeconds = (
+  ttlSeconds: number,
+  window: NonNullable<LogEventOf<'cycle.decided'>['data']['plan']>['window'],
+  atMs: number,
+): number =>
+  window?.until == null ? ttlSeconds : Math.min(ttlSeconds, Math.max(0, Date.parse(window.until) - atMs) / 1000);
 
 /**
  * Drops what can matter no more, by constants, once an hour of decided snapshots: every reader of the log drops the same
@@ -120,7 +129,7 @@ const DECIDED_KEPT = 32;
 const hour = (ms: number): number => Math.floor(ms / 3_600_000);
 
 /** Named one by one, which is several times faster than leaving one out; the type says when one is missing. */
-const withoutWhy = (s: Required<StepFacts>): StepFacts => ({
+const withoutWhy = (s: Required<Omit<StepFacts, 'startBefore'>> & Pick<StepFacts, 'startBefore'>): StepFacts => ({
   step: s.step,
   taskId: s.taskId,
   phase: s.phase,
@@ -132,6 +141,7 @@ const withoutWhy = (s: Required<StepFacts>): StepFacts => ({
   alternates: s.alternates,
   dependsOn: s.dependsOn,
   delaySeconds: s.delaySeconds,
+  ...(s.startBefore === undefined ? {} : { startBefore: s.startBefore }),
   groups: s.groups,
   resources: s.resources,
   ramMb: s.ramMb,

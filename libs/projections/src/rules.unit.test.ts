@@ -159,6 +159,27 @@ describe('approvals', () => {
     expect(waitingPlan(log.state(), at(1))).toBeNull();
   });
 
+  it('wait no longer than the window is open', () => {
+    const log = testLog();
+    log.configured({ approvalTtlSeconds: 300 });
+    const window = { open: true, until: new Date(at(200)).toISOString() };
+    const plan = log.at(100).decided('proposed', [move(1)], { window });
+    expect(waitingPlan(log.state(), at(200))).toMatchObject({ open: true, expiresAtMs: at(200) });
+    log.at(201).approved(plan);
+    expect(log.state().plans.get(plan)?.state).toBe('proposed');
+    expect(waitingPlan(log.state(), at(201))).toMatchObject({ open: false });
+  });
+
+  it('is of no use where the window was closed: such a plan is not released by its own event either', () => {
+    for (const how of ['released', 'proposed'] as const) {
+      const log = testLog();
+      log.configured();
+      log.decided(how, [move(1)], { window: { open: false, until: null } });
+      expect(log.state().unreadable?.problem).toBe(`the plan is ${how}, and its window is closed`);
+      expect(log.state().plans.size).toBe(0);
+    }
+  });
+
   it('name released plans without a dispatch, oldest first', () => {
     const log = testLog();
     log.configured({ planTtlSeconds: 50 });
@@ -279,6 +300,14 @@ describe('an attempt may start', () => {
     const { ask } = begin();
     expect(code(ask(1, 1000))).toBe('start');
     expect(code(ask(1, 1001))).toBe('end expired');
+  });
+
+  it('never after its window has closed', () => {
+    const startBefore = new Date(at(500)).toISOString();
+    const { ask } = begin([move(1, { startBefore }), move(2)]);
+    expect(code(ask(1, 499))).toBe('start');
+    expect(code(ask(1, 500))).toBe('end window-closed');
+    expect(code(ask(2, 500))).toBe('start');
   });
 
   it('never when the log names no options', () => {

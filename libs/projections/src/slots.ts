@@ -61,7 +61,7 @@ export type StartVerdict =
   | { readonly verdict: 'over'; readonly task: TaskFacts | null; readonly reason: Reason };
 
 /**
- * The start rule of an attempt: due, dependencies completed, not expired, not paused, not cancelled, not quarantined
+ * The start rule of an attempt: due, dependencies completed, not expired, its window open, not paused, not cancelled, not quarantined
  * since, caps free. Quarantine lasts as the options on the log say.
  *
  * @param soon attempts that this process is about to start: they hold slots as well
@@ -89,6 +89,9 @@ export function mayStart(
   if (expiresMs === null)
     return end('no-options', 'the log names no options for this plan: how long it holds is unknown');
   if (nowMs > expiresMs) return end('expired', 'the plan is too old to start this move', { notAfterMs: expiresMs });
+  const { startBefore } = task.step;
+  if (startBefore !== undefined && nowMs >= Date.parse(startBefore))
+    return end('window-closed', `its window closed at ${startBefore}`, { startBefore });
   for (const id of task.step.dependsOn) {
     const before = state.tasks.get(id);
     if (before?.status === 'failed') return end('dependency-failed', `${id} failed`, { taskId: id });

@@ -35,6 +35,7 @@ export type StepInput = {
   readonly dependsOn?: readonly number[];
   readonly groups?: Step['groups'];
   readonly delaySeconds?: number;
+  readonly startBefore?: string;
   readonly alternates?: readonly string[];
   readonly phase?: Phase;
   readonly ramMb?: number;
@@ -156,6 +157,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
         readonly snapshotId?: string;
         readonly evacuations?: LogEventOf<'cycle.decided'>['data']['evacuations'];
         readonly stuck?: LogEventOf<'cycle.decided'>['data']['stuck'];
+        readonly window?: { readonly open: boolean; readonly until: string | null };
       } = {},
     ): string {
       cycle += 1;
@@ -185,6 +187,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
                   lowerBound: 0.05,
                   shareOfPossible: 0.8,
                   candidatesEvaluated: 1234,
+                  ...(more.window === undefined ? {} : { window: { ...more.window } }),
                 },
           refusals: { 'host-full': 3 },
           warnings: [],
@@ -408,6 +411,7 @@ export function testStep(planId: string, number: number, input: StepInput): Step
     alternates: [...(input.alternates ?? [])],
     dependsOn: (input.dependsOn ?? []).map((n) => taskId(planId, n)),
     delaySeconds: input.delaySeconds ?? 0,
+    ...(input.startBefore === undefined ? {} : { startBefore: input.startBefore }),
     groups: input.groups ?? [],
     resources: { VCPU: 2, MEMORY_MB: input.ramMb ?? 4096 },
     ramMb: input.ramMb ?? 4096,

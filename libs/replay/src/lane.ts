@@ -9,7 +9,7 @@ import type {
   StoredEvent,
 } from '@kronos/contracts';
 import { messageId, timeMs } from '@kronos/contracts';
-import { configuredEvent, decideCycle, decidedEvent, digest } from '@kronos/cycle';
+import { configuredEvent, decideCycle, decidedEvent, digest, releaseOf } from '@kronos/cycle';
 import { allocationReadings, plannerVersion, score } from '@kronos/placement';
 import {
   aggregateState,
@@ -156,7 +156,9 @@ export class Lane {
     );
     const recordedScores = score({ ...snapshot, options });
     const { before: found } = decision;
-    if (decision.plan !== null) carryOut(this.#own, this.#world, aggregate, decision.plan, nowMs);
+    // A plan that a closed window blocks is made again when the window opens.
+    const plan = releaseOf(decision, options) === 'released' ? decision.plan : null;
+    if (plan !== null) carryOut(this.#own, this.#world, aggregate, plan, nowMs);
     return {
       aggregate,
       snapshotId: id,
@@ -170,7 +172,7 @@ export class Lane {
       simulated: {
         combined: found.combined,
         imbalance: Object.fromEntries(found.policies.map((p) => [p.policy, p.imbalance])),
-        moves: decision.plan?.steps.length ?? 0,
+        moves: plan?.steps.length ?? 0,
         ruleBreaks: ruleBreaks(laid),
         outcome: decision.outcome,
         reason: decision.reason.text,

@@ -5,6 +5,8 @@ import { decisionIn, type Range } from './history.ts';
 /** What became of a step. */
 type StepState =
   | 'dryRun'
+  /** The plan was recorded while its window was closed. */
+  | 'outsideWindow'
   | 'proposed'
   | 'rejected'
   /** The plan ended without it: other steps were approved, or none. */
@@ -33,7 +35,7 @@ export type PlanRecord = {
   /** Of its decision on the log. */
   readonly sequence: number;
   readonly decidedAtMs: number;
-  readonly outcome: 'dryRun' | 'waiting' | 'running' | FinishedPlan['outcome'];
+  readonly outcome: 'dryRun' | 'outsideWindow' | 'waiting' | 'running' | FinishedPlan['outcome'];
   readonly releasedAtMs: number | null;
   readonly endedAtMs: number | null;
   readonly steps: readonly StepRecord[];
@@ -82,17 +84,18 @@ export async function plansOf(
     if (event.type === 'unreadable') continue;
     if (event.type === 'cycle.decided' && event.data.plan !== null && wanted(event.data.plan.id)) {
       const { plan, release } = event.data;
+      const released = release === 'released' || release === 'proposed';
       if (decisionIn(range, stored) !== null && !tracked.has(plan.id)) {
         tracked.set(plan.id, {
           sequence,
           atMs: timeOf(stored),
           event,
-          open: release !== 'dryRun',
+          open: released,
           facts: null,
           finished: null,
           last: new Map(),
         });
-        if (release !== 'dryRun') open.add(plan.id);
+        if (released) open.add(plan.id);
       }
     }
     if ('taskId' in event.data) note(tracked, event, event.data.taskId);
@@ -123,13 +126,13 @@ function recordOf({ sequence, atMs, event, facts, finished, last }: Tracked, end
   const { data } = event;
   const tasks = end.aggregates.get(event.aggregate)?.tasks;
   const outcome =
-    data.release === 'dryRun' ? 'dryRun' : (finished?.outcome ?? (facts?.state === 'proposed' ? 'waiting' : 'running'));
+    unreleased(data.release) ?? finished?.outcome ?? (facts?.state === 'proposed' ? 'waiting' : 'running');
   const released = new Set(facts?.tasks);
   const steps = (data.plan?.steps ?? []).map((step): StepRecord => {
     const event = last.get(step.taskId);
     const text = noteOf(event);
     const as = (state: StepState, note = ''): StepRecord => ({ ...step, state, note });
-    if (outcome === 'dryRun') return as('dryRun');
+    if (outcome === 'dryRun' || outcome === 'outsideWindow') return as(outcome);
     if (facts?.rejected.includes(step.step)) return as('rejected');
     if (!released.has(step.taskId))
       return as(outcome === 'waiting' ? 'proposed' : outcome === 'rejected' ? 'rejected' : 'letGo');
@@ -161,6 +164,10 @@ function recordOf({ sequence, atMs, event, facts, finished, last }: Tracked, end
     shareOfPossible: data.plan?.shareOfPossible ?? null,
   };
 }
+
+/** What became of a plan that its decision neither released nor proposed; null for others. */
+const unreleased = (release: CycleDecided['data']['release']): 'dryRun' | 'outsideWindow' | null =>
+  release === 'dryRun' ? 'dryRun' : release === 'none' ? 'outsideWindow' : null;
 
 function noteOf(event: LogEvent | undefined): string {
   switch (event?.type) {

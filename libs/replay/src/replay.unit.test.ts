@@ -55,6 +55,65 @@ it('a decision is about a snapshot of at most a minute after its own timestamp',
   expect(await inRange({ untilMs: atMs - 1 })).toEqual([]);
 });
 
+describe('an operation with migration windows', () => {
+  /** The clock of Berlin goes forward at 01:00 UTC: the window is open from 00:30 to 01:30 UTC, local 01:30 to 03:30. */
+  const timezone = {
+    name: 'Europe/Berlin',
+    since: [0, Date.parse('2026-03-29T01:00:00Z') / 1000],
+    offsetSeconds: [3600, 7200],
+  };
+  const night = operate({
+    seed: 3,
+    cycles: 120,
+    startMs: Date.parse('2026-03-29T00:00:00Z'),
+    engine: { windows: ['Sun 01:30-03:30'], timezone, cooldownSeconds: 60, instanceCooldownSeconds: 300 },
+  });
+  const opens = Date.parse('2026-03-29T00:30:00Z');
+  const closes = Date.parse('2026-03-29T01:30:00Z');
+  const planned = night.events.flatMap(({ event }) =>
+    event.type === 'cycle.decided' && event.data.plan !== null ? [event.data] : [],
+  );
+  const inside = (iso: string) => Date.parse(iso) >= opens && Date.parse(iso) < closes;
+
+  it('releases and starts moves within the window only', () => {
+    const [open, closed] = [
+      planned.filter((d) => inside(d.snapshotTime)),
+      planned.filter((d) => !inside(d.snapshotTime)),
+    ];
+    expect(closed.map((d) => [d.release, d.reason.code])).toEqual(closed.map(() => ['none', 'outside-window']));
+    expect(closed.length).toBeGreaterThan(0);
+    expect(open.some((d) => d.release !== 'none')).toBe(true);
+    expect(
+      open.flatMap((d) => d.plan?.steps.map((s) => s.startBefore) ?? []).every((t) => t === '2026-03-29T01:30:00.000Z'),
+    ).toBe(true);
+    const starts = night.events.flatMap(({ event }) => (event.type === 'migration.started' ? [event.time] : []));
+    expect(starts.length).toBeGreaterThan(0);
+    expect(starts.every(inside)).toBe(true);
+  });
+
+  it('finds every decision identical', async () => {
+    const cycles = await Array.fromAsync(verify(historyOf(night), {}));
+    expect(verifyTotals(cycles)).toMatchObject({ identical: cycles.length });
+  });
+
+  it('answers what would have been without the window', async () => {
+    const run = (windows: string[]) =>
+      Array.fromAsync(
+        whatIf(
+          historyOf(night),
+          { aggregates: ['gpu'] },
+          { defaults: defaultEngineOptions, options: (was) => ({ ...was, windows }) },
+        ),
+      );
+    const moves = (cycles: WhatIfCycle[], within: boolean) =>
+      cycles
+        .filter((c) => inside(new Date(c.timeMs).toISOString()) === within)
+        .reduce((n, c) => n + c.simulated.moves, 0);
+    expect(moves(await run(['Sun 01:30-03:30']), false)).toBe(0);
+    expect(moves(await run([]), false)).toBeGreaterThan(0);
+  });
+});
+
 describe('running decisions again', () => {
   it('finds every decision of an operation identical', async () => {
     const cycles = await Array.fromAsync(verify(historyOf(day), {}));

@@ -46,6 +46,8 @@ export type OperationOptions = {
   readonly planner?: EngineOptions['planner'];
   /** Candidates that a search may evaluate. Default 5000: plans are quick, and not the best. */
   readonly searchWorkLimit?: number;
+  /** Options of the planners beside these. */
+  readonly engine?: Partial<EngineOptions>;
 };
 
 /** What happened in a cycle. */
@@ -159,6 +161,7 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
       settleSeconds: 60,
       planner: options.planner ?? (a === 0 ? 'search' : 'greedy'),
       searchWorkLimit: options.searchWorkLimit ?? 5000,
+      ...options.engine,
       cooldownSeconds: 600,
     };
     return { aggregate, hosts: names, vms, options: engine, version: upgradeAt > 0 ? OLDER_PLANNER : plannerVersion };

@@ -5,3 +5,4 @@ export * from './cooldown.ts';
 export * from './drain.ts';
 export * from './quarantine.ts';
 export * from './threshold.ts';
+export * from './window.ts';

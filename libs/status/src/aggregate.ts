@@ -154,5 +154,7 @@ function occupation(
   const { outcome, release, reason } = state.decided;
   if (outcome === 'planned' && release === 'dryRun')
     return { doing: `dry run: ${reason.text}, recorded and not carried out`, waitsFor: '[engine] dry_run = false' };
+  if (outcome === 'planned' && release === 'none')
+    return { doing: `not released: ${reason.text}`, waitsFor: 'the next opening of the window' };
   return { doing: `${outcome === 'gated' ? 'held back' : 'watching'}: ${reason.text}`, waitsFor: null };
 }

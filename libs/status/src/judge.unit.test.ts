@@ -331,6 +331,23 @@ describe('status', () => {
     expect(codes(wellFacts(dry, { heartbeats: without('executor') }))).toEqual([]);
     expect(codes(wellFacts(runningLog(), { heartbeats: without('executor') }))).toEqual(['service-missing']);
   });
+  it('says until when the window blocks a plan, and is well', () => {
+    const log = runningLog();
+    log.configured({ windows: ['22:00-06:00'] });
+    log.decided('none', moves, {
+      reason: {
+        code: 'outside-window',
+        text: '2 of at most 5 moves, blocked by the window until 2026-01-05T22:00:00.000Z',
+      },
+      window: { open: false, until: '2026-01-05T22:00:00.000Z' },
+    });
+    const { well, aggregates } = statusOf(wellFacts(log));
+    expect(well).toBe(true);
+    expect(aggregates[0]).toMatchObject({
+      doing: 'not released: 2 of at most 5 moves, blocked by the window until 2026-01-05T22:00:00.000Z',
+      waitsFor: 'the next opening of the window',
+    });
+  });
   it('says what is worth knowing and is well nevertheless', () => {
     const facts = wellFacts(undefined, {
       newest: { outOfService: [{ state: 'disabled', count: 1, hosts: ['h1'] }] },

@@ -311,7 +311,8 @@ export function createPlanner(deps: PlannerDeps): Planner {
     const { to, options: theirs, differing } = stands;
     const { options } = own(aggregate);
     const named = differing.map((field) => {
-      const value = (of: EngineOptions) => JSON.stringify(of[field]);
+      const value = (of: EngineOptions) =>
+        JSON.stringify(field === 'timezone' ? (of.timezone?.name ?? 'UTC') : of[field]);
       return `${engineFields[field] ?? field} (${value(options)} here, ${value(theirs)} there)`;
     });
     return `${aggregate} is planned by ${to}, which started later with other options: ${named.join(', ')}; give all planners the same options and restart this one`;

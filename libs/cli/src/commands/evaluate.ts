@@ -58,7 +58,10 @@ export async function evaluate(shell: Shell, options: EvaluateOptions): Promise<
 }
 
 function describe(terminal: Terminal, { aggregate, data }: CycleDecided): string {
-  const steps = data.plan === null ? '' : ` (${count(data.plan.steps.length, 'move')}, ${data.release})`;
+  const steps =
+    data.plan === null
+      ? ''
+      : ` (${count(data.plan.steps.length, 'move')}, ${data.release === 'none' ? 'not released' : data.release})`;
   const imbalance = data.before.combined === null ? '' : `, combined imbalance ${figure(data.before.combined)}`;
   return `${aggregate}: ${paint(terminal, data.outcome === 'planned' ? 'green' : 'yellow', data.outcome)}${steps}: ${data.reason.text}${imbalance}\n`;
 }

@@ -182,13 +182,14 @@ function vmRows(state: LogState, aggregate: string, servers: readonly ServerObse
   const facts = aggregateState(state, aggregate);
   const options = optionsInForce(state, aggregate) ?? defaultEngineOptions;
   const moving = new Map(inFlight(facts).map((task) => [task.step.serverId, task]));
-  return servers.map(({ id, name, host, status, flavor, vcpus, ramMb, locked, optedOutBy, taskState }) => {
+  return servers.map(({ id, name, host, status, flavor, vcpus, ramMb, locked, optedOutBy, windows, taskState }) => {
     const task = moving.get(id);
     const quarantine = quarantined(facts, id, nowMs, options);
     const held = [
       ...(task === undefined ? [] : [`moves to ${task.destination}`]),
       ...(quarantine === null ? [] : [`quarantined by ${quarantine.by}`]),
       ...(optedOutBy === null ? [] : [`excluded by ${optedOutBy}`]),
+      ...(windows === undefined ? [] : [`only ${windows.join(', ')}`]),
       ...(locked ? ['locked'] : []),
       ...(taskState === null ? [] : [taskState]),
     ].join(', ');

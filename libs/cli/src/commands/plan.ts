@@ -241,6 +241,7 @@ const stepsTable = (terminal: Terminal, steps: readonly Step[]): string =>
 
 const outcomeStyles: Readonly<Record<PlanRecord['outcome'], Style>> = {
   dryRun: 'dim',
+  outsideWindow: 'dim',
   waiting: 'yellow',
   running: 'cyan',
   done: 'green',
@@ -250,6 +251,7 @@ const outcomeStyles: Readonly<Record<PlanRecord['outcome'], Style>> = {
 };
 const outcomeWords: Readonly<Record<PlanRecord['outcome'], string>> = {
   dryRun: 'dry run',
+  outsideWindow: 'outside window',
   waiting: 'waits for approval',
   running: 'running',
   done: 'done',
@@ -314,6 +316,7 @@ const stepStyles: Readonly<Partial<Record<StepRecord['state'], Style>>> = {
 };
 const stepWords: Readonly<Record<StepRecord['state'], string>> = {
   dryRun: 'dry run',
+  outsideWindow: 'outside window',
   proposed: 'proposed',
   rejected: 'rejected',
   letGo: 'let go',

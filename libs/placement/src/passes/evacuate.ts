@@ -70,7 +70,13 @@ function leaveOneByOne(draft: Draft, vms: readonly number[]): number {
 }
 
 /** Reasons that pass by themselves: a VM that waits for one is not stuck. */
-const passing: ReadonlySet<ReasonCode> = new Set(['vm-in-flight', 'vm-cooling-down', 'vm-busy', 'vm-migrating']);
+const passing: ReadonlySet<ReasonCode> = new Set([
+  'vm-in-flight',
+  'vm-cooling-down',
+  'vm-busy',
+  'vm-migrating',
+  'vm-outside-window',
+]);
 
 /** How far the evacuation of each disabled host is; adds the VMs that cannot leave, and why, to `draft.stuck`. */
 export function evacuationEnds(draft: Draft): Decision['evacuations'] {

@@ -13,7 +13,7 @@ const standings = {
   idle: ['good', 'Nothing to do'],
   unknown: ['dim', 'Nothing decided yet'],
 };
-const releases = { released: 'released', proposed: 'proposed', dryRun: 'dry run', none: '' };
+const releases = { released: 'released', proposed: 'proposed', dryRun: 'dry run', none: 'not released' };
 /** The chart begins with the first decision there is, but is never narrower than this. */
 const LEAST_SPAN_MS = 300_000;
 const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;

@@ -1,0 +1,52 @@
+import { decide } from '@kronos/placement';
+import { decideInput } from '@kronos/placement/testing';
+import { testLog } from '@kronos/projections/testing';
+import { describe, expect, it } from 'vitest';
+import { releaseOf } from './events.ts';
+import { requests } from './requests.ts';
+
+const planned = (windows: string[]) =>
+  decide(
+    decideInput({
+      policies: { cpu: { threshold: 0.2 } },
+      hosts: { a: {}, b: {} },
+      vms: { v1: { host: 'a', w: { cpu: 0.3 } }, v2: { host: 'a', w: { cpu: 0.3 } } },
+      options: { windows },
+    }),
+  );
+
+describe('how a plan begins', () => {
+  const auto = { dryRun: false, approval: 'auto' } as const;
+
+  it('acts: released or proposed while the window is open', () => {
+    expect(releaseOf(planned(['10:00-14:00']), auto)).toBe('released');
+    expect(releaseOf(planned(['10:00-14:00']), { ...auto, approval: 'manual' })).toBe('proposed');
+  });
+
+  it('refuses: neither while it is closed', () => {
+    expect(releaseOf(planned(['22:00-06:00']), auto)).toBe('none');
+    expect(releaseOf(planned(['22:00-06:00']), { ...auto, approval: 'manual' })).toBe('none');
+    expect(releaseOf(planned(['22:00-06:00']), { ...auto, dryRun: true })).toBe('dryRun');
+  });
+});
+
+describe('a task', () => {
+  it('is not started after the closing of its window, or after plan_ttl, whichever comes first', () => {
+    const log = testLog();
+    log.configured({ planTtlSeconds: 1000 });
+    const move = (serverId: string, seconds: number) => ({
+      serverId,
+      from: 'h1',
+      to: 'h2',
+      startBefore: new Date(log.nowMs + seconds * 1000).toISOString(),
+    });
+    const startMs = log.nowMs;
+    const id = log.released([move('vm1', 500), move('vm2', 5000)]);
+    const state = log.state();
+    const plan = state.plans.get(id);
+    if (plan === undefined) throw new Error('there is no plan');
+    const by = { service: 'planner', instance: 'p', version: '0' } as const;
+    const after = requests(state, plan, by, startMs).map(({ data }) => (Date.parse(data.notAfter) - startMs) / 1000);
+    expect(after).toEqual([500, 1000]);
+  });
+});
