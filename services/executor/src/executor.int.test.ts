@@ -653,6 +653,17 @@ describe('the rules of starting', () => {
     expect(attempts(await bed.results())).toEqual(['h2 Cancelled expired']);
   });
 
+  it('a task whose window has closed is Cancelled, and another of its plan that has no window is not', async () => {
+    const bed = await bedWith(smallCloud());
+    await executorOn(bed);
+    const tasks = await bed.release([
+      { server: 'h1-1', from: 'h1', to: 'h2', startBefore: new Date().toISOString() },
+      { server: 'h1-2', from: 'h1', to: 'h3' },
+    ]);
+    await bed.finals(tasks);
+    expect([...attempts(await bed.results())].sort()).toEqual(['h2 Cancelled window-closed', 'h3 completed']);
+  });
+
   it('a step that is not due yet waits until it is', async () => {
     const bed = await bedWith(smallCloud());
     await executorOn(bed);

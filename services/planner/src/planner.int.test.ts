@@ -249,6 +249,22 @@ describe('planners on a real nats-server', () => {
     }
   });
 
+  it('outside its window a plan is recorded and not released; other planners release it once the window is gone', async () => {
+    const blackouts = ['2020-01-01/2099-12-31'];
+    const blocked = await planner('blocked', { blackouts });
+    await publish(1);
+    await untilFolded(() => state().decided?.snapshotId === 'gpu-1');
+    expect((await decisions()).map(({ data }) => [data.release, data.reason.code, data.plan?.window])).toEqual([
+      ['none', 'outside-window', { open: false, until: '2100-01-01T00:00:00.000Z' }],
+    ]);
+    expect(state().plans.size).toBe(0);
+    await blocked.close();
+    await planner('open');
+    await publish(2);
+    await untilFolded(() => state().plans.get('gpu-2')?.dispatched != null);
+    expect((await released()).map((d) => d.data.snapshotId)).toEqual(['gpu-2']);
+  });
+
   it('a decision is appended with the expectation of the state that it was made on, whatever is folded meanwhile', async () => {
     const held = heldStore();
     const refused = Promise.withResolvers<unknown>();
