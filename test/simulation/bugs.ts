@@ -12,6 +12,8 @@ export interface Bug {
 }
 
 const TASK = 'services/executor/src/task.ts';
+const TASK_START = 'services/executor/src/taskStart.ts';
+const TASK_PROGRESS = 'services/executor/src/taskProgress.ts';
 const RUN = 'services/executor/src/run.ts';
 const SLOTS = 'libs/projections/src/slots.ts';
 const CAPS = 'libs/rules/src/caps.ts';
@@ -33,14 +35,14 @@ export const bugs: readonly Bug[] = [
   // ---- the executor: POST and slots
   {
     name: 'POST again when its answer is not known',
-    file: TASK,
+    file: TASK_START,
     find: "    case 'unknown':\n      return to(state, { at: 'seeking', run: look, soon: true });",
     replace:
       "    case 'unknown':\n      return to(state, { at: 'posting', run: look, by: at.mono + state.options.postWindowMs, forced: false });",
   },
   {
     name: 'POST again on redelivery of a started attempt',
-    file: TASK,
+    file: TASK_START,
     find: "      return to(state, { at: migrationId === null ? 'seeking' : 'following', run, soon: true });",
     replace:
       "      return migrationId === null ? to(state, { at: 'posting', run, by: at.mono + state.options.postWindowMs, forced: false }) : to(state, { at: 'following', run, soon: true });",
@@ -53,26 +55,26 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: 'takeover at once',
-    file: TASK,
+    file: TASK_PROGRESS,
     find: 'if (at.mono - run.since < options.takeoverMs || server.taskState !== null) return stay;',
     replace: 'if (server.taskState !== null) return stay;',
   },
   {
     name: 'takeover while Nova is at work',
-    file: TASK,
+    file: TASK_PROGRESS,
     find: 'if (at.mono - run.since < options.takeoverMs || server.taskState !== null) return stay;',
     replace: 'if (at.mono - run.since < options.takeoverMs) return stay;',
   },
   {
     name: 'slot freed when the migration runs',
-    file: TASK,
+    file: TASK_PROGRESS,
     find: "  return to(state, { at: 'following', run, soon: false });",
     replace:
       "  return status === 'running' ? to(state, { at: 'ending', ended: completed(task.destination, [], novaFacts(run, at)), expected: null }) : to(state, { at: 'following', run, soon: false });",
   },
   {
     name: 'a move that failed is said to have arrived',
-    file: TASK,
+    file: TASK_PROGRESS,
     find: "  if (server.host === task.destination) {\n    if (status !== 'completed' || !isUp(server))",
     replace:
       "  if (server.host === task.destination || status === 'failed') {\n    if ((status !== 'completed' && status !== 'failed') || !isUp(server))",
@@ -83,13 +85,14 @@ export const bugs: readonly Bug[] = [
     find: `        return to(state, { at: 'following', run, soon: true });
       }
       break;`,
-    replace: `        return fail(state, operatorStopped(), { started: true, nova: null }, fact.at, run.since < 0 ? 0 : null);
+    replace: `        const aborted = { code: 'operator', text: 'an operator stopped it', detail: {} };
+        return to(state, { at: 'ending', expected: run.since < 0 ? 0 : null, ended: { type: 'failed', errorType: 'Cancelled', reason: aborted, hostAtFault: null, next: null, started: true, nova: null } });
       }
       break;`,
   },
   {
     name: 'older migration taken for this attempt',
-    file: TASK,
+    file: TASK_PROGRESS,
     find: '      m.id > newestMigrationId &&\n',
     replace: '      m.id >= 0 + 0 * newestMigrationId &&\n',
   },
@@ -101,7 +104,7 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: 'stale pre-flight',
-    file: TASK,
+    file: TASK_START,
     find: 'fact.at.mono - checked.at <= state.options.checkTtlMs;',
     replace: 'fact.at.mono - checked.at <= 1e9;',
   },

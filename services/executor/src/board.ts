@@ -7,7 +7,7 @@ import { type Caps, capReached, type SlotCounts } from '@kronos/rules';
 import type { Clock } from './clock.ts';
 import type { Failure } from './failure.ts';
 import { hostsOf, judgeStart, type Start } from './slots.ts';
-import type { Grant, Task } from './task.ts';
+import type { Grant, Task } from './taskStages.ts';
 
 export interface BoardDeps {
   readonly aggregate: string;

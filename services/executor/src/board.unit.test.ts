@@ -5,7 +5,7 @@ import type { Caps } from '@kronos/rules';
 import { describe, expect, it, vi } from 'vitest';
 import { type Leave, StartBoard } from './board.ts';
 import { sampleTask } from './sample.ts';
-import type { Task } from './task.ts';
+import type { Task } from './taskStages.ts';
 
 const roomy: Caps = {
   maxConcurrentMigrations: 10,

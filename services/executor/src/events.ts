@@ -14,7 +14,7 @@ import {
   type StoredEvent,
 } from '@kronos/contracts';
 import { OVERDUE } from './deadline.ts';
-import type { Ended, Next, Refusal, Stop, Task } from './task.ts';
+import type { Ended, Next, Refusal, Stop, Task } from './taskStages.ts';
 
 /** Who writes, and on whose behalf. */
 export interface Origin {

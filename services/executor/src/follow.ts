@@ -3,7 +3,7 @@ import { actionReason, type InstanceAction, NotFound, type Nova } from '@kronos/
 import type { ProgressFacts } from './deadline.ts';
 import type { Account, Liveness } from './failure.ts';
 import { NEWEST, serverOrGone } from './preflight.ts';
-import type { Look, ServerFacts } from './task.ts';
+import type { Look, ServerFacts } from './taskStages.ts';
 
 /**
  * One look: the server's newest live migrations, byte counts while its migration runs, and the server itself. It is read also

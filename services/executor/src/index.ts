@@ -4,5 +4,5 @@ export { type TaskMeters, taskMeters } from './meters.ts';
 export { defaultTaskOptions, type TaskOptions } from './options.ts';
 export { providers } from './providers.ts';
 export { executorService } from './service.ts';
-export type { Task, TaskState } from './task.ts';
+export type { Task, TaskState } from './taskStages.ts';
 export { createExecutor, type Executor } from './worker.ts';

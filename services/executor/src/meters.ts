@@ -1,6 +1,6 @@
 import type { MoveEnd } from '@kronos/contracts';
 import type { Instruments } from '@kronos/telemetry';
-import type { Ended, Task, TaskState } from './task.ts';
+import type { Ended, Task, TaskState } from './taskStages.ts';
 
 /** What the executor counts. */
 export interface TaskMeters {

@@ -16,7 +16,7 @@ import {
   type ServerGroup,
 } from '@kronos/openstack';
 import { cancelled, type Failure, type Fault, reason } from './failure.ts';
-import type { Task, Verdict } from './task.ts';
+import type { Task, Verdict } from './taskStages.ts';
 
 /** What of the configuration and of the log a pre-flight depends on. */
 export interface CheckOptions {

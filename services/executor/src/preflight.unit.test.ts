@@ -13,7 +13,7 @@ import {
   optOutOf,
 } from './preflight.ts';
 import { sampleTask } from './sample.ts';
-import type { Task, Verdict } from './task.ts';
+import type { Task, Verdict } from './taskStages.ts';
 
 const server = (changes: Partial<Server> = {}): Server => ({
   id: 'vm',

@@ -42,19 +42,8 @@ import type { TaskMeters } from './meters.ts';
 import type { TaskOptions } from './options.ts';
 import { type CheckedCloud, type CheckOptions, preflight } from './preflight.ts';
 import { attemptLog, wordOn } from './slots.ts';
-import {
-  type Command,
-  decide,
-  evolve,
-  type Fact,
-  initialState,
-  type PostAnswer,
-  type Task,
-  type TaskLog,
-  type TaskState,
-  type Verdict,
-  type Word,
-} from './task.ts';
+import { decide, evolve, initialState } from './task.ts';
+import type { Command, Fact, PostAnswer, Task, TaskLog, TaskState, Verdict, Word } from './taskStages.ts';
 import { type Leave, type Trials, triesOf } from './trials.ts';
 
 /** The part of the log's fold that a task needs. */

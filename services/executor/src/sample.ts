@@ -1,4 +1,4 @@
-import type { Task } from './task.ts';
+import type { Task } from './taskStages.ts';
 
 /** When the sample task was asked for. */
 export const SAMPLE_MS = Date.parse('2026-03-01T12:00:00.000Z');

@@ -27,7 +27,7 @@ import { providers } from './providers.ts';
 import { actWithin, postOnce } from './run.ts';
 import { SAMPLE_MS, sampleTask } from './sample.ts';
 import { servedAggregates } from './service.ts';
-import type { Ended, Stop } from './task.ts';
+import type { Ended, Stop } from './taskStages.ts';
 
 const by = { service: 'executor' as const, instance: 'e1', version: '1' };
 const origin = { by, correlationId: 'p', nowMs: SAMPLE_MS };

@@ -9,7 +9,7 @@ import {
 } from '@kronos/projections';
 import type { Caps } from '@kronos/rules';
 import { type Failure, reason } from './failure.ts';
-import type { AttemptLog, Task, Word } from './task.ts';
+import type { AttemptLog, Task, Word } from './taskStages.ts';
 
 /** May a task start? `end`: never; the failure says whether another attempt may. */
 export type Start =

@@ -2,7 +2,7 @@ import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { sampleTask } from './sample.ts';
 import { attemptLog, hostsOf, judgeStart, wordOn } from './slots.ts';
-import type { Task } from './task.ts';
+import type { Task } from './taskStages.ts';
 
 const caps = { maxConcurrentMigrations: 2, maxOutboundPerHost: 1, maxInboundPerHost: 1, maxConcurrentPerGroup: 1 };
 

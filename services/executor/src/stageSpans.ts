@@ -1,7 +1,7 @@
 import { attributes, type SpanName, spans } from '@kronos/telemetry';
 import type { Span, Tracer } from '@opentelemetry/api';
 import type { TaskMeters } from './meters.ts';
-import type { Task, TaskState } from './task.ts';
+import type { Task, TaskState } from './taskStages.ts';
 
 /** The span of what a task waits for: Nova's migration, or afterwards the server in its place; null for other stages. */
 function stageSpan({ stage }: TaskState): SpanName | null {

@@ -2,12 +2,10 @@ import { describe, expect, it } from 'vitest';
 import type { Account, Failure } from './failure.ts';
 import { defaultTaskOptions, type TaskOptions } from './options.ts';
 import { SAMPLE_MS, sampleTask } from './sample.ts';
+import { decide, evolve, initialState } from './task.ts';
 import {
-  decide,
   type Ended,
-  evolve,
   type Fact,
-  initialState,
   type Look,
   type MigrationFacts,
   type ServerFacts,
@@ -16,7 +14,7 @@ import {
   type TaskState,
   UnexpectedFact,
   type Word,
-} from './task.ts';
+} from './taskStages.ts';
 
 const T0 = SAMPLE_MS;
 const SECOND = 1000;

@@ -5,20 +5,8 @@
 
 import type { TaskOptions } from './options.ts';
 import { SAMPLE_MS } from './sample.ts';
-import {
-  type Command,
-  decide,
-  evolve,
-  type Fact,
-  initialState,
-  type Next,
-  type StageName,
-  type Stop,
-  type Task,
-  type TaskLog,
-  type TaskState,
-  type Word,
-} from './task.ts';
+import { decide, evolve, initialState } from './task.ts';
+import type { Command, Fact, Next, StageName, Stop, Task, TaskLog, TaskState, Word } from './taskStages.ts';
 
 type Body = Fact extends infer F ? (F extends { readonly at: unknown } ? Omit<F, 'at'> : never) : never;
 

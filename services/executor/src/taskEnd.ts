@@ -1,0 +1,137 @@
+/** How an attempt ends and what follows it: the rules of the stage explaining, and the outcome that goes onto the log. */
+import { type NovaFacts, type Reason, SERVER_IN_ERROR } from '@kronos/contracts';
+import { type Account, cancelled, type Failure, failedMigration, NO_ACCOUNT, reason } from './failure.ts';
+import {
+  type Ended,
+  type Fact,
+  type Next,
+  type Outcome,
+  type Reading,
+  type Run,
+  type ServerFacts,
+  type Stage,
+  type Task,
+  type TaskState,
+  to,
+  UnexpectedFact,
+} from './taskStages.ts';
+
+export const finish = (state: TaskState, code: string, text: string, outcome: Outcome = { kind: 'done' }): TaskState =>
+  to(state, { at: 'finished', outcome, why: reason(code, text) });
+
+export const handOver = (state: TaskState): TaskState =>
+  finish(state, 'handed-over', 'this executor stops; another one goes on', { kind: 'handOver' });
+
+export function explained(state: TaskState, stage: Stage & { at: 'explaining' }, fact: Fact): TaskState {
+  const { run, server, tries } = stage;
+  if (fact.kind === 'draining') return handOver(state);
+  if (fact.kind === 'blind' && tries + 1 < state.options.explainTries) return to(state, { ...stage, tries: tries + 1 });
+  if (fact.kind !== 'explained' && fact.kind !== 'blind') throw new UnexpectedFact(stage.at, fact.kind);
+  const account = fact.kind === 'explained' ? fact.account : NO_ACCOUNT;
+  const nova = { ...novaFacts(run, fact.at), reason: account.story?.text ?? null };
+  if (server.host === state.task.destination) {
+    const warnings: Reason[] = [];
+    const status = run.status ?? 'unknown';
+    if (status !== 'completed') warnings.push(endedOtherwise(status, account));
+    if (!isUp(server)) warnings.push(notUp(server, account));
+    return to(state, { at: 'ending', ended: completed(server.host, warnings, nova), expected: null });
+  }
+  const seen = { status: run.status ?? 'unknown', destCompute: run.destCompute, serverInError: inError(server) };
+  const failure = failedMigration(seen, account, state.task);
+  // Who wanted it stopped wants no further attempt.
+  const wanted = run.stop?.cause === 'operator' ? { ...failure, fault: 'none' as const } : failure;
+  return fail(state, wanted, { started: true, nova }, fact.at, null);
+}
+
+export const completed = (host: string, warnings: readonly Reason[], nova: NovaFacts): Ended => ({
+  type: 'completed',
+  outcome: 'migrated',
+  host,
+  warnings,
+  nova,
+});
+
+/** Ends the attempt; a further one follows where it can help and may still be made. */
+export function fail(
+  state: TaskState,
+  failure: Failure,
+  facts: { readonly started: boolean; readonly nova: NovaFacts | null },
+  at: Reading,
+  expected: number | null,
+): TaskState {
+  const { errorType, hostAtFault } = failure;
+  const next = nextAttempt(state, failure, at);
+  const ended: Ended = { type: 'failed', errorType, reason: failure.reason, hostAtFault, next, ...facts };
+  return to(state, { at: 'ending', ended, expected });
+}
+
+/** The attempt that follows a failure; null when the failure is final. */
+function nextAttempt(
+  { task, options }: Pick<TaskState, 'task' | 'options'>,
+  failure: Failure,
+  at: Reading,
+): Next | null {
+  const { attempt } = task;
+  if (failure.fault === 'none' || attempt > options.maxRetries) return null;
+  const destination = failure.fault === 'destination' ? nextDestination(task) : task.destination;
+  if (destination === null) return null;
+  const wait = Math.min(options.retryBackoffMs * 2 ** (attempt - 1), options.retryBackoffMaxMs);
+  const notBeforeMs = failure.fault === 'destination' ? at.wall : at.wall + wait;
+  if (notBeforeMs >= Date.parse(task.notAfter)) return null;
+  return { attempt: attempt + 1, destination, notBeforeMs };
+}
+
+/** The destination after the current one in the order of the plan: `to`, then the alternates. */
+function nextDestination(task: Task): string | null {
+  const all = [task.to, ...task.alternates];
+  return all[all.indexOf(task.destination) + 1] ?? null;
+}
+
+export function gone(state: TaskState, run: Run, at: Reading): TaskState {
+  const failure = cancelled('server-gone', 'Nova does not know the server any more');
+  return fail(state, failure, { started: true, nova: novaFacts(run, at) }, at, null);
+}
+
+export const movedByOthers = (host: string | null): Failure =>
+  cancelled('moved-by-others', `the server is on ${host ?? 'no host'}: somebody else moved it`);
+
+export const abortedByOthers = (): Failure =>
+  cancelled('aborted-by-others', 'somebody else aborted the migration in Nova');
+
+export const operatorStopped = (): Failure => cancelled('operator', 'an operator stopped it');
+
+export const isUp = (server: ServerFacts): boolean =>
+  server.taskState === null && (server.status === 'ACTIVE' || server.status === 'PAUSED');
+
+const inError = (server: ServerFacts): boolean => server.vmState === 'error' || server.status === 'ERROR';
+
+export function notUp(server: ServerFacts, account: Account = NO_ACCOUNT): Reason {
+  const facts = { status: server.status, vmState: server.vmState, taskState: server.taskState };
+  if (!inError(server))
+    return reason('server-not-up', `the server is on its destination with status ${server.status}`, facts);
+  const down = account.hosts.destination === 'down' ? ', whose nova-compute is down' : '';
+  return reason(SERVER_IN_ERROR, `the server is in ERROR on ${server.host}${down}`, facts);
+}
+
+const endedOtherwise = (status: string, { story }: Account): Reason =>
+  reason(
+    'ended-otherwise',
+    `Nova calls the migration ${status}, and the server is on its destination${story === null ? '' : `: ${story.text}`}`,
+    { status, event: story?.event ?? null },
+  );
+
+export function novaFacts(run: Run, at: Reading): NovaFacts {
+  const end = run.overAt ?? at.mono;
+  const running = run.watch?.runningSince ?? null;
+  return {
+    migrationId: run.migrationId,
+    requestId: run.requestId,
+    status: run.status,
+    reason: null,
+    queuedMs: run.acceptedAt === null || running === null ? null : Math.round(running - run.acceptedAt),
+    runningMs: running === null ? null : Math.round(end - running),
+    totalMs: run.acceptedAt === null ? null : Math.round(end - run.acceptedAt),
+    memoryBytes: run.watch?.memoryBytes ?? null,
+    diskBytes: run.watch?.diskBytes ?? null,
+  };
+}

@@ -1,0 +1,259 @@
+/** From the POST to the end that Nova shows: the rules of the stages seeking and following. */
+import { type Overdue, overdue, startWatch, watched } from './deadline.ts';
+import { cancelled, type Failure, reason } from './failure.ts';
+import type { TaskOptions } from './options.ts';
+import {
+  abortedByOthers,
+  completed,
+  fail,
+  gone,
+  handOver,
+  isUp,
+  movedByOthers,
+  notUp,
+  novaFacts,
+  operatorStopped,
+} from './taskEnd.ts';
+import {
+  type Fact,
+  type Look,
+  type MigrationFacts,
+  type Reading,
+  type Run,
+  type ServerFacts,
+  type Stage,
+  type Stop,
+  type TaskState,
+  to,
+  UnexpectedFact,
+  type Word,
+} from './taskStages.ts';
+
+/** The answers to a look that are no look. */
+export function unseen(state: TaskState, fact: Fact, stage: Stage & { at: 'seeking' | 'following' }): TaskState {
+  if (fact.kind === 'blind') {
+    const told = heeded(state, stage.run, fact.word, null, fact.at);
+    return told ?? to({ ...state, blind: state.blind + 1 }, { ...stage, run: { ...stage.run, idleSince: null } });
+  }
+  if (fact.kind === 'draining') return handOver(state);
+  throw new UnexpectedFact(stage.at, fact.kind);
+}
+
+/**
+ * The migration of this attempt: a live migration off the source that is newer than what was there before the POST, to this
+ * destination or (until Nova's conductor has chosen) to none. Of several the oldest: while it runs no other can begin.
+ */
+function ours(
+  migrations: readonly MigrationFacts[],
+  newestMigrationId: number,
+  move: { readonly from: string; readonly destination: string },
+): MigrationFacts | null {
+  let found: MigrationFacts | null = null;
+  for (const m of migrations) {
+    const fits =
+      m.type === 'live-migration' &&
+      m.id > newestMigrationId &&
+      (m.sourceCompute === null || m.sourceCompute === move.from) &&
+      (m.destCompute === null || m.destCompute === move.destination);
+    if (fits && (found === null || m.id < found.id)) found = m;
+  }
+  return found;
+}
+
+/** What the log says that ends an attempt whatever Nova does; null: nothing. */
+function heeded(state: TaskState, run: Run, word: Word, server: ServerFacts | null, at: Reading): TaskState | null {
+  if (word.ended) return to(state, { at: 'received' });
+  if (word.closeAsked === null) return null;
+  const { by, comment } = word.closeAsked;
+  const seen =
+    run.migrationId === null ? 'no migration was seen' : `Nova called migration ${run.migrationId} ${run.status}`;
+  const text = `closed by ${by}${comment === null ? '' : ` (${comment})`}; ${seen}`;
+  const nova = novaFacts(run, at);
+  if (server !== null && server.host === state.task.destination) {
+    const warnings = [reason('closed', text), ...(isUp(server) ? [] : [notUp(server)])];
+    return to(state, { at: 'ending', ended: completed(server.host, warnings, nova), expected: null });
+  }
+  return fail(state, cancelled('closed', text), { started: true, nova }, at, null);
+}
+
+export function sought(state: TaskState, run: Run, look: Look, word: Word, at: Reading): TaskState {
+  const { task, options } = state;
+  const told = heeded(state, run, word, look.server === 'gone' ? null : look.server, at);
+  if (told !== null) return told;
+  const stop: Stop | null = run.stop ?? (word.stopAsked ? { cause: 'operator' } : null);
+  const found = ours(look.migrations, run.newestMigrationId, task);
+  if (found !== null) {
+    const { id, status, destCompute } = found;
+    return to(state, { at: 'noting', run: { ...run, stop, migrationId: id, status, destCompute } });
+  }
+  const stay = to(state, { at: 'seeking', run: { ...run, stop }, soon: false });
+  const { server } = look;
+  if (server === null) return stay;
+  if (server === 'gone') return gone(state, run, at);
+  // An empty list means nothing for as long as Nova may still be at work.
+  if (at.mono - run.since < options.takeoverMs || server.taskState !== null) return stay;
+  const nova = novaFacts(run, at);
+  if (server.host === task.destination) {
+    const warning = reason(
+      'no-migration-seen',
+      'the server is on its destination; Nova shows no migration that took it there',
+    );
+    return to(state, { at: 'ending', ended: completed(task.destination, [warning], nova), expected: null });
+  }
+  if (server.host !== task.from) return fail(state, movedByOthers(server.host), { started: true, nova }, at, null);
+  if (stop?.cause === 'operator') return fail(state, operatorStopped(), { started: true, nova }, at, null);
+  const waited = Math.round((at.mono - run.since) / 1000);
+  const failure: Failure = {
+    errorType: 'NovaClientError',
+    reason: reason('no-migration', `Nova shows no migration after ${waited} s; the server is on its source and idle`),
+    fault: 'infrastructure',
+    hostAtFault: null,
+  };
+  return fail(state, failure, { started: true, nova }, at, null);
+}
+
+const FINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'cancelled']);
+
+/** Statuses from which Nova lets a live migration be aborted: running, since 2.65 also the two before it. */
+const ABORTABLE: ReadonlySet<string> = new Set(['queued', 'preparing', 'running']);
+
+export function followed(state: TaskState, before: Run, look: Look, word: Word, at: Reading): TaskState {
+  const { task, options } = state;
+  const { server } = look;
+  if (server === 'gone') return gone(state, before, at);
+  const told = heeded(state, before, word, server, at);
+  if (told !== null) return told;
+  const row = look.migrations.find((m) => m.id === before.migrationId);
+  let run: Run =
+    row === undefined
+      ? { ...before, goneSince: before.goneSince ?? at.mono }
+      : { ...before, status: row.status, destCompute: row.destCompute, goneSince: null };
+  const status = run.status ?? '';
+  if (row !== undefined && FINAL.has(status)) return over(state, { ...run, overAt: run.overAt ?? at.mono }, look, at);
+  if (status.startsWith('running') && run.watch === null) run = { ...run, watch: startWatch(at.mono) };
+  if (run.watch !== null) run = { ...run, watch: watched(run.watch, look.progress, at.mono) };
+  const idle = server !== null && server.taskState === null && server.host !== null;
+  run = { ...run, idleSince: idle ? (run.idleSince ?? at.mono) : null };
+  if (server !== null && isAbandoned(run, at, options)) return abandoned(state, run, server, at);
+  if (run.stop === null)
+    run = {
+      ...run,
+      stop: word.stopAsked
+        ? { cause: 'operator' }
+        : (forsaken(run, at, options) ?? overdue(run, task, at.mono, options)),
+    };
+  const { abort, stop, migrationId } = run;
+  const again =
+    abort === null ||
+    at.mono - abort.at >= options.abortAgainMs ||
+    (abort.answer !== 'accepted' && abort.status !== status);
+  const abortable = ABORTABLE.has(status) || forsaken(run, at, options) !== null;
+  if (stop !== null && migrationId !== null && row !== undefined && abortable && again)
+    return run.noted ? aborting(state, run, migrationId, at) : to(state, { at: 'stopping', run, migrationId, stop });
+  return to(state, { at: 'following', run, soon: false });
+}
+
+/** Idle for longer than Nova ever takes to agree with itself, and nothing is being copied. */
+function isIdle(run: Run, at: Reading, options: TaskOptions): boolean {
+  const copiedAt = run.watch?.best?.at ?? Number.NEGATIVE_INFINITY;
+  return (
+    run.idleSince !== null && at.mono - run.idleSince >= options.settleMs && at.mono - copiedAt >= options.settleMs
+  );
+}
+
+/** Why Nova is asked to abort a migration whose server has long been idle: its answer tells whether anybody works on it. */
+function forsaken(run: Run, at: Reading, options: TaskOptions): Overdue | null {
+  if (run.goneSince !== null || !isIdle(run, at, options)) return null;
+  const limitMs = options.settleMs;
+  const text = `the server has been idle for ${limitMs / 1000} s, and Nova calls the migration ${run.status}`;
+  return { cause: 'abandoned', limitMs, text };
+}
+
+/**
+ * Nova works on the migration no more: its server is idle, and Nova refused an abort since, or has not listed the row for long.
+ * A restarted compute leaves such rows behind, and a database restored from a backup loses rows.
+ */
+function isAbandoned(run: Run, at: Reading, options: TaskOptions): boolean {
+  const { abort, idleSince, goneSince, status } = run;
+  if (idleSince === null || !isIdle(run, at, options)) return false;
+  if (goneSince !== null) return at.mono - goneSince >= options.rowGoneMs;
+  return abort !== null && abort.answer === 'refused' && abort.status === status && abort.at >= idleSince;
+}
+
+/** Ends an attempt that Nova has abandoned, by where its server is. */
+function abandoned(state: TaskState, run: Run, server: ServerFacts, at: Reading): TaskState {
+  const { task } = state;
+  const row =
+    run.goneSince === null
+      ? `it still calls migration ${run.migrationId} ${run.status} and refuses to abort it`
+      : `it no longer lists migration ${run.migrationId}`;
+  const why = reason('abandoned', `Nova has abandoned the migration: ${row}; the server is idle on ${server.host}`, {
+    status: run.goneSince === null ? run.status : null,
+  });
+  const nova = novaFacts(run, at);
+  if (server.host === task.destination) {
+    const warnings = isUp(server) ? [why] : [why, notUp(server)];
+    return to(state, { at: 'ending', ended: completed(task.destination, warnings, nova), expected: null });
+  }
+  if (server.host !== task.from) return fail(state, movedByOthers(server.host), { started: true, nova }, at, null);
+  if (run.stop?.cause === 'operator') return fail(state, operatorStopped(), { started: true, nova }, at, null);
+  // No further attempt: who resets a server's state by hand makes it look idle, too.
+  const failure: Failure = { errorType: 'NovaClientError', reason: why, fault: 'none', hostAtFault: null };
+  return fail(state, failure, { started: true, nova }, at, null);
+}
+
+export const aborting = (state: TaskState, run: Run, migrationId: number, at: Reading): TaskState =>
+  to(state, { at: 'aborting', run, migrationId, by: at.mono + state.options.postWindowMs });
+
+/** The migration is over by its status: where is the server? Trust the host, not the status. */
+function over(state: TaskState, run: Run, look: Look, at: Reading): TaskState {
+  const { task, options } = state;
+  const { server } = look;
+  const again = to(state, { at: 'following', run, soon: server === null });
+  if (server === null || server === 'gone') return again;
+  const status = run.status ?? '';
+  const nova = novaFacts(run, at);
+  const settled = at.mono - (run.overAt ?? at.mono) >= options.settleMs;
+  if (server.host === task.destination) {
+    if (status !== 'completed' || !isUp(server)) return to(state, { at: 'explaining', run, server, tries: 0 });
+    return to(state, { at: 'ending', ended: completed(task.destination, [], nova), expected: null });
+  }
+  if (status === 'completed') {
+    const newer = look.migrations.some((m) => run.migrationId !== null && m.id > run.migrationId);
+    if (newer || (server.host !== task.from && server.host !== null)) {
+      const host = server.host ?? task.destination;
+      const text = `the migration completed, and the server has moved on to ${host} since`;
+      const ended = completed(host, [reason('moved-since', text)], nova);
+      return to(state, { at: 'ending', ended, expected: null });
+    }
+    if (!settled) return again;
+    const failure: Failure = {
+      errorType: 'MigrationFailed',
+      reason: reason(
+        'host-did-not-change',
+        'Nova calls the migration completed, and the server is still on its source',
+      ),
+      fault: 'none',
+      hostAtFault: null,
+    };
+    return fail(state, failure, { started: true, nova }, at, null);
+  }
+  // Nova clears the task state when its roll-back is done.
+  if (server.taskState !== null && !settled) return again;
+  if (server.host !== task.from) return fail(state, movedByOthers(server.host), { started: true, nova }, at, null);
+  // An abort is a cast: only a cancelled migration was ended by one.
+  if (status === 'cancelled') return fail(state, stopped(run.stop), { started: true, nova }, at, null);
+  return to(state, { at: 'explaining', run, server, tries: 0 });
+}
+
+/** What a cancelled migration means. */
+function stopped(stop: Stop | null): Failure {
+  if (stop === null || stop.cause === 'abandoned') return abortedByOthers();
+  if (stop.cause === 'operator') return operatorStopped();
+  return {
+    errorType: 'MigrationTimeout',
+    reason: reason(stop.cause, `aborted: ${stop.text}`, { limitMs: stop.limitMs }),
+    fault: stop.cause === 'queue' ? 'infrastructure' : 'none',
+    hostAtFault: null,
+  };
+}

@@ -1,0 +1,312 @@
+/** What a task knows in each of its stages, what it may ask the shell to do, and the facts that come back. README.md has the diagram. */
+import type { ErrorType, MigrationRequested, NovaFacts, Reason } from '@kronos/contracts';
+import type { Overdue, ProgressFacts, Watch } from './deadline.ts';
+import type { Account, Failure } from './failure.ts';
+import type { TaskOptions } from './options.ts';
+
+/** A task as it was delivered. */
+export type Task = MigrationRequested['data'] & {
+  readonly aggregate: string;
+};
+
+/** Two clocks: `mono` never jumps and measures durations, `wall` is ms since the epoch. */
+export interface Reading {
+  readonly mono: number;
+  readonly wall: number;
+}
+
+/** What the log says about one attempt of a task. */
+export type AttemptLog =
+  /** No released plan has it, or an attempt that was never asked for. */
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'waiting' }
+  | {
+      readonly kind: 'started';
+      readonly newestMigrationId: number;
+      readonly migrationId: number | null;
+      readonly requestId: string | null;
+      /** What an executor before this one wanted it aborted for. */
+      readonly stop: Stop | null;
+    }
+  /** `next`: a further attempt was announced and has not begun. */
+  | { readonly kind: 'ended'; readonly next: Next | null };
+
+export interface TaskLog {
+  readonly attempt: AttemptLog;
+  /** Last sequence folded on `kronos.results.<agg>`: what the next append there expects. */
+  readonly expected: number;
+}
+
+/** The attempt after a failed one. */
+export interface Next {
+  readonly attempt: number;
+  readonly destination: string;
+  /** ms since the epoch */
+  readonly notBeforeMs: number;
+}
+
+/** Leave to start, as the log stood at `expected`. */
+export interface Grant {
+  readonly expected: number;
+  /** Since the pre-flight, something happened on the log that concerns its hosts. */
+  readonly disturbed: boolean;
+}
+
+/** What pre-flight found. */
+export type Verdict =
+  | { readonly kind: 'go'; readonly newestMigrationId: number; readonly forced: boolean }
+  | { readonly kind: 'there'; readonly host: string }
+  | { readonly kind: 'no'; readonly failure: Failure }
+  /** An API did not answer: nothing is known. */
+  | { readonly kind: 'unreachable'; readonly text: string };
+
+export type PostAnswer =
+  | { readonly kind: 'accepted'; readonly requestId: string | null }
+  | { readonly kind: 'refused'; readonly status: number; readonly text: string }
+  /** It may have reached Nova. */
+  | { readonly kind: 'unknown'; readonly text: string }
+  /** It surely did not reach Nova. */
+  | { readonly kind: 'notSent'; readonly text: string };
+
+export interface ServerFacts {
+  readonly host: string | null;
+  readonly status: string;
+  readonly vmState: string | null;
+  readonly taskState: string | null;
+}
+
+export interface MigrationFacts {
+  readonly id: number;
+  readonly type: string;
+  readonly status: string;
+  readonly sourceCompute: string | null;
+  readonly destCompute: string | null;
+}
+
+/** One look at Nova. The migrations are read before the server, so the server is never older than a status. */
+export interface Look {
+  /** Of this server, the newest ones, in any order. */
+  readonly migrations: readonly MigrationFacts[];
+  /** Null: not read this time. */
+  readonly server: ServerFacts | 'gone' | null;
+  readonly progress: ProgressFacts | null;
+}
+
+/** An attempt that was started. Times are monotonic readings. */
+export interface Run {
+  readonly newestMigrationId: number;
+  readonly requestId: string | null;
+  readonly migrationId: number | null;
+  /** Since when this executor looks for its migration. */
+  readonly since: number;
+  /** When Nova had accepted the POST, if this executor sent it. */
+  readonly acceptedAt: number | null;
+  readonly status: string | null;
+  readonly destCompute: string | null;
+  readonly watch: Watch | null;
+  readonly stop: Stop | null;
+  /** The log has `stop`. */
+  readonly noted: boolean;
+  /** The last abort asked of Nova. */
+  readonly abort: { readonly at: number; readonly status: string; readonly answer: AbortAnswer } | null;
+  /** When the migration was first seen over. */
+  readonly overAt: number | null;
+  /** Since when every look found the server idle on a known host while its migration was not over. */
+  readonly idleSince: number | null;
+  /** Since when Nova no longer lists the migration. */
+  readonly goneSince: number | null;
+  /** The log has that Nova refused an abort. */
+  readonly refusalNoted: boolean;
+}
+
+/** Why a migration has to end before its time. */
+export type Stop = { readonly cause: 'operator' } | Overdue;
+
+type AbortAnswer = 'accepted' | 'refused' | 'unknown';
+
+/** How Nova refused an abort. */
+export interface Refusal {
+  /** HTTP status. */
+  readonly status: number;
+  /** Nova's own words. */
+  readonly text: string;
+}
+
+/** What the log says to an executor that follows an attempt. */
+export interface Word {
+  /** An operator wants the move stopped. */
+  readonly stopAsked: boolean;
+  /** An operator wants the task ended without Nova. */
+  readonly closeAsked: { readonly by: string; readonly comment: string | null } | null;
+  /** The log has the end of the attempt, by another's hand. */
+  readonly ended: boolean;
+}
+
+/** The outcome of an attempt, as it goes onto the log. */
+export type Ended =
+  | {
+      readonly type: 'completed';
+      readonly outcome: 'migrated' | 'alreadyThere';
+      readonly host: string;
+      readonly warnings: readonly Reason[];
+      readonly nova: NovaFacts | null;
+    }
+  | { readonly type: 'skipped'; readonly reason: Reason }
+  | {
+      readonly type: 'failed';
+      readonly errorType: ErrorType;
+      readonly reason: Reason;
+      readonly hostAtFault: string | null;
+      readonly next: Next | null;
+      readonly started: boolean;
+      readonly nova: NovaFacts | null;
+    };
+
+export type Outcome =
+  | { readonly kind: 'done' }
+  | { readonly kind: 'later'; readonly delayMs: number }
+  | { readonly kind: 'handOver' };
+
+export type Stage =
+  | { readonly at: 'received' }
+  /** It may be a poison message: it waits until an executor can work on it alone. */
+  | { readonly at: 'suspected'; readonly started: boolean }
+  /** Its turn: what is about to begin goes onto the log first. */
+  | { readonly at: 'trying'; readonly tries: number }
+  | { readonly at: 'waiting'; readonly checked: Checked | null; readonly notBefore: number }
+  | { readonly at: 'checking'; readonly grant: Grant }
+  | { readonly at: 'claiming'; readonly grant: Grant; readonly checked: Checked }
+  | { readonly at: 'posting'; readonly run: Run; readonly by: number; readonly forced: boolean }
+  | { readonly at: 'seeking'; readonly run: Run; readonly soon: boolean }
+  | { readonly at: 'noting'; readonly run: Run }
+  | { readonly at: 'following'; readonly run: Run; readonly soon: boolean }
+  /** Why the migration is to be aborted goes onto the log first. */
+  | { readonly at: 'stopping'; readonly run: Run; readonly migrationId: number; readonly stop: Stop }
+  | { readonly at: 'aborting'; readonly run: Run; readonly migrationId: number; readonly by: number }
+  /** That Nova refused goes onto the log. */
+  | { readonly at: 'refused'; readonly run: Run; readonly migrationId: number; readonly refusal: Refusal }
+  | { readonly at: 'explaining'; readonly run: Run; readonly server: ServerFacts; readonly tries: number }
+  | { readonly at: 'ending'; readonly ended: Ended; readonly expected: number | null }
+  | { readonly at: 'passing'; readonly next: Next }
+  | { readonly at: 'finished'; readonly outcome: Outcome; readonly why: Reason };
+
+export type StageName = Stage['at'];
+
+interface Checked {
+  readonly newestMigrationId: number;
+  /** Nova's scheduler is to be bypassed (`[executor] force`, below 2.68 only). */
+  readonly forced: boolean;
+  /** When its reads were over. From an API that takes long for them nothing fresher can be had. */
+  readonly at: number;
+}
+
+export interface TaskState {
+  readonly task: Task;
+  readonly options: TaskOptions;
+  /** 1 for the first delivery of this message. */
+  readonly deliveries: number;
+  /** It has the turn of a suspected task, and the log says so. */
+  readonly tried: boolean;
+  /** How often in a row an API did not answer. */
+  readonly blind: number;
+  readonly stage: Stage;
+}
+
+export type Command =
+  /** Fold the log to its end. */
+  | { readonly do: 'readLog' }
+  /** Wait for the turn of a suspected task, and count by the log how often it was begun already. */
+  | { readonly do: 'awaitTurn'; readonly started: boolean }
+  | { readonly do: 'appendSuspected'; readonly deliveries: number; readonly tries: number }
+  /** Wait until the log lets the attempt start, or says that it must not. Not before `notBefore` (monotonic). */
+  | { readonly do: 'awaitStart'; readonly notBefore: number; readonly checkedAt: number | null }
+  | { readonly do: 'check' }
+  | {
+      readonly do: 'appendStarted';
+      readonly expected: number;
+      readonly newestMigrationId: number;
+      readonly forced: boolean;
+    }
+  /** Ask Nova; not a byte leaves after `by` (monotonic). */
+  | { readonly do: 'post'; readonly by: number; readonly forced: boolean }
+  /** Wait, then read Nova. `migrationId`: the one that is followed; null while it is looked for. */
+  | { readonly do: 'look'; readonly afterMs: number; readonly migrationId: number | null }
+  | { readonly do: 'appendObserved'; readonly migrationId: number; readonly requestId: string | null }
+  | { readonly do: 'appendAbortRequested'; readonly stop: Stop }
+  /** Ask Nova to abort; not a byte leaves after `by` (monotonic). */
+  | { readonly do: 'abort'; readonly migrationId: number; readonly by: number }
+  | { readonly do: 'appendAbortRefused'; readonly migrationId: number; readonly refusal: Refusal }
+  | { readonly do: 'explain'; readonly afterMs: number; readonly requestId: string | null }
+  | { readonly do: 'appendEnded'; readonly expected: number; readonly ended: Ended }
+  | { readonly do: 'publishNext'; readonly next: Next }
+  | { readonly do: 'finish'; readonly outcome: Outcome; readonly why: Reason };
+
+type FactBody =
+  | { readonly kind: 'log'; readonly log: TaskLog }
+  /** It has the turn of a suspected task. `tries`: how often it was begun before; `agoMs`: when it was begun last. */
+  | { readonly kind: 'turn'; readonly tries: number; readonly agoMs: number }
+  /** It gave the turn up: what it waits for may take long. */
+  | { readonly kind: 'yielded' }
+  | { readonly kind: 'mayStart'; readonly grant: Grant }
+  /** It must not start: it ends with this failure. */
+  | { readonly kind: 'mustEnd'; readonly failure: Failure; readonly expected: number }
+  /** The log has the attempt started or ended by another. */
+  | { readonly kind: 'overtaken' }
+  | { readonly kind: 'putOff'; readonly delayMs: number }
+  /** The executor stops. */
+  | { readonly kind: 'draining' }
+  | { readonly kind: 'checked'; readonly verdict: Verdict }
+  /** It is on the log, and by this append. `began`: when the append was begun. */
+  | { readonly kind: 'appended'; readonly began: number }
+  /** It was not written: the subject has moved on, or the same act is already there. */
+  | { readonly kind: 'conflict' }
+  /** Nobody knows whether it was written. */
+  | { readonly kind: 'lostTrack' }
+  | { readonly kind: 'posted'; readonly answer: PostAnswer }
+  | { readonly kind: 'looked'; readonly look: Look; readonly word: Word }
+  /** An API did not answer. */
+  | { readonly kind: 'blind'; readonly text: string; readonly word: Word }
+  | { readonly kind: 'abortAnswered'; readonly answer: 'accepted' | 'unknown' }
+  | { readonly kind: 'abortAnswered'; readonly answer: 'refused'; readonly refusal: Refusal }
+  | { readonly kind: 'explained'; readonly account: Account }
+  | { readonly kind: 'published' };
+
+export type FactKind = FactBody['kind'];
+
+export type Fact = FactBody & { readonly at: Reading };
+
+/** Waits grow while an API does not answer. */
+export function backoff(state: TaskState, base: number): number {
+  return Math.min(base * 2 ** Math.min(state.blind, 20), Math.max(base, state.options.blindMaxMs));
+}
+
+/** The fact does not belong to the stage: a mistake of the shell, never of the world. */
+export class UnexpectedFact extends Error {
+  readonly code = 'KRONOS_EXECUTOR_UNEXPECTED_FACT';
+  constructor(stage: StageName, fact: FactKind) {
+    super(`a task that is ${stage} cannot take the fact ${fact}`);
+    this.name = 'UnexpectedFact';
+  }
+}
+
+export const to = (state: TaskState, stage: Stage): TaskState => ({ ...state, stage });
+
+export const seeing = (state: TaskState): TaskState => (state.blind === 0 ? state : { ...state, blind: 0 });
+
+export const startRun = (newestMigrationId: number, at: number): Run => ({
+  newestMigrationId,
+  requestId: null,
+  migrationId: null,
+  since: at,
+  acceptedAt: null,
+  status: null,
+  destCompute: null,
+  watch: null,
+  stop: null,
+  noted: false,
+  abort: null,
+  overAt: null,
+  idleSince: null,
+  goneSince: null,
+  refusalNoted: false,
+});

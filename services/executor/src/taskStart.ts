@@ -1,0 +1,173 @@
+/** From the delivery of a task to the answer to its POST: the rules of the stages received, suspected, waiting, checking and posting. */
+import { type Failure, reason, refusedPost } from './failure.ts';
+import type { TaskOptions } from './options.ts';
+import { fail, finish, handOver } from './taskEnd.ts';
+import {
+  backoff,
+  type Ended,
+  type Fact,
+  type PostAnswer,
+  type Reading,
+  type Run,
+  type Stage,
+  seeing,
+  startRun,
+  type TaskLog,
+  type TaskState,
+  to,
+  UnexpectedFact,
+  type Verdict,
+} from './taskStages.ts';
+
+/** First look at the log: has the attempt begun, has it ended, or is it still to be started? */
+export function received(state: TaskState, log: TaskLog, at: Reading): TaskState {
+  const { attempt } = log;
+  switch (attempt.kind) {
+    case 'unknown':
+      return finish(state, 'unknown-task', 'no released plan on the log has this task and attempt');
+    case 'ended':
+      if (attempt.next !== null) return to(state, { at: 'passing', next: attempt.next });
+      return finish(state, 'already-ended', 'the log has the outcome of this attempt');
+    case 'started': {
+      if (suspicious(state)) return to(state, { at: 'suspected', started: true });
+      const { migrationId, requestId, stop } = attempt;
+      const begun = startRun(attempt.newestMigrationId, at.mono);
+      const run = { ...begun, migrationId, requestId, stop, noted: stop !== null };
+      return to(state, { at: migrationId === null ? 'seeking' : 'following', run, soon: true });
+    }
+    case 'waiting':
+      return to(state, { at: 'waiting', checked: null, notBefore: at.mono });
+  }
+}
+
+/**
+ * Delivered so often that it may be a poison message. So were the tasks that waited beside such a one: which it is
+ * shows when each is worked on alone.
+ */
+const suspicious = ({ deliveries, tried, options }: TaskState): boolean =>
+  !tried && deliveries > options.suspectDeliveries;
+
+/** The longest wait before a started task that crashes its executors is tried again. */
+const TRY_AGAIN_MAX_MS = 3_600_000;
+
+/** The wait after the last try of a started task that crashes its executors. */
+export const tryAgainMs = (tries: number, { putOffMs, suspectTries }: TaskOptions): number =>
+  Math.min(putOffMs * 2 ** Math.min(tries - suspectTries, 20), Math.max(putOffMs, TRY_AGAIN_MAX_MS));
+
+const endsExecutors = (tries: number): string =>
+  `begun alone ${tries} times in a row, and each time its executor ended`;
+
+/** Nova may still move its server: only its end in Nova, or an operator, frees its slots. */
+export const setAside = (state: TaskState, tries: number, delayMs: number): TaskState =>
+  finish(state, 'poisonous', `${endsExecutors(tries)}; it keeps its slots, and is tried again later`, {
+    kind: 'later',
+    delayMs,
+  });
+
+/** Only of a task that has not started: Nova does nothing for it. */
+export function deadLetter(state: TaskState, tries: number): TaskState {
+  const { deliveries } = state;
+  const text = endsExecutors(tries);
+  const ended: Ended = {
+    type: 'failed',
+    errorType: 'DeadLetter',
+    reason: reason('poisonous', text, { deliveries, tries }),
+    hostAtFault: null,
+    next: null,
+    started: false,
+    nova: null,
+  };
+  return to(state, { at: 'ending', ended, expected: null });
+}
+
+export function waiting(state: TaskState, stage: Stage & { at: 'waiting' }, fact: Fact): TaskState {
+  switch (fact.kind) {
+    case 'mayStart': {
+      const { checked } = stage;
+      if (suspicious(state)) return to(state, { at: 'suspected', started: false });
+      const fresh = checked !== null && !fact.grant.disturbed && fact.at.mono - checked.at <= state.options.checkTtlMs;
+      if (fresh) return to(state, { at: 'claiming', grant: fact.grant, checked });
+      return to(state, { at: 'checking', grant: fact.grant });
+    }
+    case 'mustEnd':
+      return fail(state, fact.failure, { started: false, nova: null }, fact.at, fact.expected);
+    case 'overtaken':
+      return to(state, { at: 'received' });
+    case 'yielded':
+      return { ...state, tried: false };
+    case 'putOff':
+      return finish(state, 'put-off', 'it waits on the queue', { kind: 'later', delayMs: fact.delayMs });
+    case 'draining':
+      return handOver(state);
+    default:
+      throw new UnexpectedFact(stage.at, fact.kind);
+  }
+}
+
+export function checked(
+  state: TaskState,
+  { grant }: Stage & { at: 'checking' },
+  verdict: Verdict,
+  at: Reading,
+): TaskState {
+  const { expected } = grant;
+  switch (verdict.kind) {
+    case 'go': {
+      if (state.options.dryRun) {
+        const { from, destination } = state.task;
+        const text = `dry run: pre-flight passed, it would have been migrated from ${from} to ${destination}`;
+        return to(seeing(state), {
+          at: 'ending',
+          ended: { type: 'skipped', reason: reason('dry-run', text) },
+          expected,
+        });
+      }
+      // The log went on while the cloud was read: fold and decide again before the claim.
+      const found = { newestMigrationId: verdict.newestMigrationId, forced: verdict.forced, at: at.mono };
+      return to(seeing(state), { at: 'waiting', checked: found, notBefore: at.mono });
+    }
+    case 'there':
+      return to(seeing(state), {
+        at: 'ending',
+        ended: { type: 'completed', outcome: 'alreadyThere', host: verdict.host, warnings: [], nova: null },
+        expected,
+      });
+    case 'no':
+      return fail(seeing(state), verdict.failure, { started: false, nova: null }, at, expected);
+    case 'unreachable':
+      // Nothing has begun, so nothing is lost by waiting; `notAfter` ends it.
+      return to(
+        { ...state, blind: state.blind + 1 },
+        { at: 'waiting', checked: null, notBefore: at.mono + backoff(state, state.options.pollIntervalMs) },
+      );
+  }
+}
+
+export function posted(state: TaskState, run: Run, answer: PostAnswer, at: Reading): TaskState {
+  const { task } = state;
+  const look = { ...run, since: at.mono };
+  switch (answer.kind) {
+    case 'accepted':
+      return to(state, {
+        at: 'seeking',
+        run: { ...look, requestId: answer.requestId, acceptedAt: at.mono },
+        soon: true,
+      });
+    case 'unknown':
+      return to(state, { at: 'seeking', run: look, soon: true });
+    case 'notSent': {
+      const failure: Failure = {
+        errorType: 'NovaClientError',
+        reason: reason('not-sent', `the request was not sent: ${answer.text}`),
+        fault: 'infrastructure',
+        hostAtFault: null,
+      };
+      return fail(state, failure, { started: true, nova: null }, at, null);
+    }
+    case 'refused': {
+      const failure = refusedPost(answer, task);
+      if (failure === 'look') return to(state, { at: 'seeking', run: look, soon: true });
+      return fail(state, failure, { started: true, nova: null }, at, null);
+    }
+  }
+}
