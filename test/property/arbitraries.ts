@@ -2,7 +2,7 @@ import type { CompleteEngineOptions, GroupPolicy, Policy } from '@kronos/contrac
 import type { InFlightTask, Memory } from '@kronos/placement';
 import { decideInput, SKETCH_TIME, type Sketch, type SketchHost, type SketchVm } from '@kronos/placement/testing';
 import fc from 'fast-check';
-import type { Case } from './verifier.ts';
+import { type Case, CLOSED_WINDOW, OPEN_WINDOW } from './verifier.ts';
 
 /** How much of the search a case may use: enough for small clusters to find exchanges, little enough for thousands of cases. */
 const WORK = 60_000;
@@ -77,6 +77,12 @@ function vmSet(kind: number): NonNullable<SketchVm['set']> {
       return { status: 'PAUSED' };
     case 8:
       return { alsoOn: ['h0'] };
+    case 9:
+      return { windows: [OPEN_WINDOW] };
+    case 10:
+      return { windows: [CLOSED_WINDOW] };
+    case 11:
+      return { windows: ['now and then'] };
     default:
       return {};
   }

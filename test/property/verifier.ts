@@ -8,6 +8,10 @@ import type {
 } from '@kronos/contracts';
 import type { Memory } from '@kronos/placement';
 
+/** The windows that drawn VMs have; every drawn snapshot is of a Thursday. */
+export const OPEN_WINDOW = '00:00-24:00';
+export const CLOSED_WINDOW = 'Mon 00:00-01:00';
+
 /**
  * A second opinion on plans, written from the specification and sharing no code with the planner: it knows only the
  * snapshot, the memory, the options and the decision. Every function returns what is wrong, in words; nothing is wrong when
@@ -97,6 +101,9 @@ export function verifyServers({ snapshot, memory, options }: Case, decision: Dec
     if (server.taskState !== null) no(`its task state is ${server.taskState}`);
     if (server.locked) no('it is locked');
     if (server.optedOutBy !== null) no('it is opted out');
+    const exempt =
+      step.phase === 'evacuate' && options.evacuationIgnoresWindows && server.windows?.[0] === CLOSED_WINDOW;
+    if (server.windows !== undefined && server.windows[0] !== OPEN_WINDOW && !exempt) no('its own window is closed');
     if (snapshot.migrations.some((migration) => migration.serverId === server.id)) no('it is migrating');
     if (memory.inFlight.some((task) => task.serverId === server.id)) no('it is in flight');
     for (const fact of Object.hasOwn(memory.quarantines, server.id) ? (memory.quarantines[server.id] ?? []) : []) {

@@ -8,7 +8,7 @@ import {
   type ServerObservation,
 } from '@kronos/contracts';
 import { flavorResources, type Migration, type ServerGroup as NovaGroup, type Server } from '@kronos/openstack';
-import { splitWindows } from '@kronos/rules';
+import { serverWindows } from '@kronos/rules';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
 import { byText, note, problem, some } from './reasons.ts';
 
@@ -265,6 +265,7 @@ function seenFrom(placed: PlacedServer, hosts: ReadonlySet<string>): PlacedServe
 function observeServer(placed: PlacedServer, optOut: readonly string[]): ServerObservation {
   const { server, host, alsoOn } = placed;
   const { flavor } = server;
+  const windows = serverWindows(server);
   return {
     id: server.id,
     name: server.name ?? '',
@@ -294,19 +295,8 @@ function observeServer(placed: PlacedServer, optOut: readonly string[]): ServerO
     availabilityZone: server.availabilityZone,
     ...(server.pinnedAvailabilityZone === undefined ? {} : { pinnedAvailabilityZone: server.pinnedAvailabilityZone }),
     optedOutBy: optedOutBy(server, optOut),
-    ...windowsOf(server),
+    ...(windows.length === 0 ? {} : { windows }),
   };
-}
-
-/** Metadata key, and beginning of a tag, that gives a server windows of its own. */
-const WINDOW = 'kronos:window';
-
-/** The windows that a server's metadata and tags name. A tag of Nova holds no comma: each tag is one window. */
-export function windowsOf({ metadata, tags }: Pick<Server, 'metadata' | 'tags'>): { windows?: string[] } {
-  const text = Object.hasOwn(metadata, WINDOW) ? metadata[WINDOW] : undefined;
-  const tagged = tags.filter((tag) => tag.startsWith(`${WINDOW}=`)).map((tag) => tag.slice(WINDOW.length + 1));
-  const windows = [...(text === undefined ? [] : splitWindows(text)), ...tagged.sort(byText)];
-  return windows.length === 0 ? {} : { windows };
 }
 
 /** The first of the names that is a metadata key of the server (with any value but false) or one of its tags. */

@@ -1,7 +1,7 @@
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { cloud, flavor, group, indexOf, migration, server, unread } from '../testing/given.ts';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
-import { knownAfter, optedOutBy, serversOf, windowsOf } from './servers.ts';
+import { knownAfter, optedOutBy, serversOf } from './servers.ts';
 
 const codes = (reasons: readonly { code: string }[]) => reasons.map((one) => one.code);
 
@@ -234,6 +234,12 @@ describe('opting out', () => {
     expect(servers[0]?.optedOutBy).toBe('kronos:exclude');
   });
 
+  test('windows of its own are recorded on the server, as text', () => {
+    const tags = ['kronos:window=Sat 02:00-05:00'];
+    const { servers } = observe(cloud({ servers: [server('1', 'a', { tags }), server('2', 'a')] }));
+    expect(servers.map(({ windows }) => windows)).toEqual([['Sat 02:00-05:00'], undefined]);
+  });
+
   test('is not caused by a name that every object has', () => {
     expect(optedOutBy({ metadata: {}, tags: [] }, ['constructor', 'toString'])).toBeNull();
   });
@@ -289,27 +295,4 @@ test('a flavor that claims other resources is recorded with those', () => {
   const pinned = { ...flavor, extraSpecs: { 'hw:cpu_policy': 'dedicated', 'resources:CUSTOM_X': '3' } };
   const { servers } = observe(cloud({ servers: [server('1', 'a', { flavor: pinned })] }));
   expect(servers[0]?.resources).toEqual({ PCPU: 2, CUSTOM_X: 3, MEMORY_MB: 4096, DISK_GB: 26 });
-});
-
-describe("a server's own windows", () => {
-  it('come from its metadata, with commas between them, and from its tags, one each', () => {
-    expect(windowsOf({ metadata: { 'kronos:window': 'Mon 01:00-02:00, Tue 01:00-02:00' }, tags: [] })).toEqual({
-      windows: ['Mon 01:00-02:00', 'Tue 01:00-02:00'],
-    });
-    expect(
-      windowsOf({ metadata: {}, tags: ['web', 'kronos:window=Tue 01:00-02:00', 'kronos:window=Mon 01:00-02:00'] }),
-    ).toEqual({
-      windows: ['Mon 01:00-02:00', 'Tue 01:00-02:00'],
-    });
-  });
-
-  it('are kept as text, also what cannot be read: the decision says so', () => {
-    expect(windowsOf({ metadata: { 'kronos:window': '' }, tags: [] })).toEqual({ windows: [''] });
-  });
-
-  it('are none without such a key or tag', () => {
-    expect(windowsOf({ metadata: { window: 'Mon 01:00-02:00' }, tags: ['kronos:windows', 'kronos:exclude'] })).toEqual(
-      {},
-    );
-  });
 });

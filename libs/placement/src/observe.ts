@@ -7,7 +7,7 @@ import {
   type ServerObservation,
   type Snapshot,
 } from '@kronos/contracts';
-import { hostBreaker, migrationWindow } from '@kronos/rules';
+import { hostBreaker, type ServerWindow, serverWindow } from '@kronos/rules';
 import { buildCluster, type Cluster, type HostPart, type PolicyModel, type VmPart } from './cluster.ts';
 import { type Ground, own, remembered, unmovable } from './filter.ts';
 import type { InFlightTask, Memory } from './memory.ts';
@@ -271,20 +271,23 @@ const NO_WINDOW: VmWindow = { hard: null, soft: null, endMs: null };
 function vmWindows(options: CompleteEngineOptions, now: number): (server: ServerObservation) => VmWindow {
   const { timezone, evacuationIgnoresWindows } = options;
   const known = new Map<string, VmWindow>();
+  const judged = (window: ServerWindow, text: string): VmWindow => {
+    if (window.kind === 'open') return { ...NO_WINDOW, endMs: window.endMs };
+    if (window.kind === 'unreadable')
+      return {
+        ...NO_WINDOW,
+        hard: { code: 'vm-window-unreadable', detail: { windows: text, problem: window.problem } },
+      };
+    const until = window.untilMs === null ? {} : { until: new Date(window.untilMs).toISOString() };
+    const closed: Ground = { code: 'vm-outside-window', detail: { windows: text, ...until } };
+    return { ...NO_WINDOW, [evacuationIgnoresWindows ? 'soft' : 'hard']: closed };
+  };
   return ({ windows }) => {
     if (windows === undefined || windows.length === 0) return NO_WINDOW;
     const text = windows.join(', ');
     const before = known.get(text);
     if (before !== undefined) return before;
-    const { open, untilMs, closedBy } = migrationWindow({ windows, blackouts: [], timezone }, now);
-    const until = untilMs === null ? {} : { until: new Date(untilMs).toISOString() };
-    const closed: Ground = { code: 'vm-outside-window', detail: { windows: text, ...until } };
-    const found: VmWindow =
-      closedBy?.kind === 'unreadable'
-        ? { ...NO_WINDOW, hard: { code: 'vm-window-unreadable', detail: { windows: text, problem: closedBy.text } } }
-        : open
-          ? { ...NO_WINDOW, endMs: untilMs }
-          : { ...NO_WINDOW, [evacuationIgnoresWindows ? 'soft' : 'hard']: closed };
+    const found = judged(serverWindow(windows, timezone, now), text);
     known.set(text, found);
     return found;
   };

@@ -211,8 +211,38 @@ function instant({ since, offsetSeconds }: TimeZoneRules, localMs: number, which
   return found ?? localMs;
 }
 
-/** The windows in a server's text: commas between them, as in the option. */
-export const splitWindows = (text: string): string[] => text.split(',').map((part) => part.trim());
+/** Metadata key, and beginning of a tag, that gives a server windows of its own. */
+const OWN_WINDOW = 'kronos:window';
+
+/**
+ * The windows that a server's metadata and tags name, as text. In the metadata there are commas between them, as in the
+ * option; a tag of Nova holds no comma, so each tag is one window.
+ */
+export function serverWindows(server: {
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly tags: readonly string[];
+}): string[] {
+  const { metadata, tags } = server;
+  const text = Object.hasOwn(metadata, OWN_WINDOW) ? metadata[OWN_WINDOW] : undefined;
+  const tagged = tags.filter((tag) => tag.startsWith(`${OWN_WINDOW}=`)).map((tag) => tag.slice(OWN_WINDOW.length + 1));
+  return [...(text === undefined ? [] : text.split(',').map((part) => part.trim())), ...tagged.sort()];
+}
+
+/** What a server's own windows say about its moves. */
+export type ServerWindow =
+  /** Nothing is against a move. `endMs`: when its window closes, ms since the epoch; null: no window of its own limits it. */
+  | { readonly kind: 'open'; readonly endMs: number | null }
+  /** Only an evacuation may move it where `evacuation_ignores_windows` says so; otherwise nothing. */
+  | { readonly kind: 'closed'; readonly untilMs: number | null }
+  /** Its text cannot be read: nothing moves it. */
+  | { readonly kind: 'unreadable'; readonly problem: string };
+
+/** @param windows as {@link serverWindows} gives them */
+export function serverWindow(windows: readonly string[], timezone: TimeZoneRules, nowMs: number): ServerWindow {
+  const { open, untilMs, closedBy } = migrationWindow({ windows, blackouts: [], timezone }, nowMs);
+  if (closedBy?.kind === 'unreadable') return { kind: 'unreadable', problem: closedBy.text };
+  return open ? { kind: 'open', endMs: untilMs } : { kind: 'closed', untilMs };
+}
 
 /** Why nothing starts, in words; null while it is open. */
 export function windowText({ closedBy, untilMs }: WindowState): string | null {

@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { migrationWindow, parseBlackout, parseWindow, UTC, type WindowOptions, windowText } from './window.ts';
+import {
+  migrationWindow,
+  parseBlackout,
+  parseWindow,
+  serverWindow,
+  serverWindows,
+  UTC,
+  type WindowOptions,
+  windowText,
+} from './window.ts';
 
 const at = (iso: string): number => Date.parse(iso);
 /** Berlin in 2026: summer time from 29 March 01:00 UTC to 25 October 01:00 UTC. */
@@ -157,5 +166,35 @@ describe('text that is no window', () => {
     const state = migrationWindow(options(['whenever']), at('2026-11-23T12:00:00Z'));
     expect(state).toMatchObject({ open: false, untilMs: null });
     expect(windowText(state)).toBe('blocked by the window: "whenever" is not a window');
+  });
+});
+
+describe("a server's own windows", () => {
+  it('come from its metadata, with commas between them, and from its tags, one each', () => {
+    expect(serverWindows({ metadata: { 'kronos:window': 'Mon 01:00-02:00, Tue 01:00-02:00' }, tags: [] })).toEqual([
+      'Mon 01:00-02:00',
+      'Tue 01:00-02:00',
+    ]);
+    expect(
+      serverWindows({ metadata: {}, tags: ['web', 'kronos:window=Tue 01:00-02:00', 'kronos:window=Mon 01:00-02:00'] }),
+    ).toEqual(['Mon 01:00-02:00', 'Tue 01:00-02:00']);
+  });
+
+  it('are kept as text, also what cannot be read: the decision says so', () => {
+    expect(serverWindows({ metadata: { 'kronos:window': '' }, tags: [] })).toEqual(['']);
+  });
+
+  it('are none without such a key or tag', () => {
+    expect(
+      serverWindows({ metadata: { window: 'Mon 01:00-02:00' }, tags: ['kronos:windows', 'kronos:exclude'] }),
+    ).toEqual([]);
+  });
+
+  it('acts: closed until they open, and refuses what cannot be read', () => {
+    const noon = at('2026-11-23T12:00:00Z');
+    expect(serverWindow(['13:00-14:00'], UTC, noon)).toEqual({ kind: 'closed', untilMs: at('2026-11-23T13:00:00Z') });
+    expect(serverWindow(['11:00-14:00'], UTC, noon)).toEqual({ kind: 'open', endMs: at('2026-11-23T14:00:00Z') });
+    expect(serverWindow([], UTC, noon)).toEqual({ kind: 'open', endMs: null });
+    expect(serverWindow([''], UTC, noon)).toMatchObject({ kind: 'unreadable' });
   });
 });

@@ -15,6 +15,7 @@ import {
   type Server,
   type ServerGroup,
 } from '@kronos/openstack';
+import { serverWindow, serverWindows, type TimeZoneRules } from '@kronos/rules';
 import { cancelled, type Failure, type Fault, reason } from './failure.ts';
 import type { Task, Verdict } from './taskStages.ts';
 
@@ -27,6 +28,11 @@ export interface CheckOptions {
   /** `penalty`: the planner weighed the breach of a soft rule, so it is no reason to refuse the move. */
   readonly softRules: 'veto' | 'penalty';
   readonly force: boolean;
+  /** For the server's own windows as they are now. */
+  readonly timezone: TimeZoneRules;
+  readonly evacuationIgnoresWindows: boolean;
+  /** ms since the epoch */
+  readonly nowMs: number;
 }
 
 export interface HostFacts {
@@ -71,6 +77,11 @@ export function judgeHosts(task: Task, facts: HostFacts, options: CheckOptions):
     return no(cancelled('moved-by-others', `the server is on ${server.host ?? 'no host'}: somebody else moved it`));
   const optedOutBy = optOutOf(server, options.optOut);
   if (optedOutBy !== null) return no(cancelled('excluded', `the server is opted out by ${optedOutBy}`));
+  const window = serverWindow(serverWindows(server), options.timezone, options.nowMs);
+  const exempt = task.phase === 'evacuate' && options.evacuationIgnoresWindows;
+  if (window.kind === 'closed' && !exempt) return no(cancelled('window-closed', "the server's own window is closed"));
+  if (window.kind === 'unreadable')
+    return no(cancelled('window-unreadable', `the server's own window cannot be read: ${window.problem}`));
   if (server.locked) {
     const why = server.lockedReason === null ? '' : `: ${server.lockedReason}`;
     return refuse('PreFlightError', 'none', 'server-locked', `the server is locked${why}`);

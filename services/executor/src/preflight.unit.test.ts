@@ -85,6 +85,9 @@ const options: CheckOptions = {
   restrictToAz: false,
   softRules: 'veto',
   force: false,
+  timezone: { name: 'UTC', since: [], offsetSeconds: [] },
+  evacuationIgnoresWindows: false,
+  nowMs: Date.parse('2026-11-23T12:00:00Z'),
 };
 const task = (changes: Partial<Task> = {}): Task => sampleTask({ to: 'h2', alternates: ['h3'], ...changes });
 
@@ -111,6 +114,17 @@ describe('the server', () => {
     ['on a third host', { server: server({ host: 'h9' }) }, 'moved-by-others Cancelled none'],
     ['on an alternate that was not tried', { server: server({ host: 'h3' }) }, 'moved-by-others Cancelled none'],
     ['on no host', { server: server({ host: null }) }, 'moved-by-others Cancelled none'],
+    [
+      'outside its own window',
+      { server: server({ metadata: { 'kronos:window': '13:00-14:00' } }) },
+      'window-closed Cancelled none',
+    ],
+    [
+      'with a window that cannot be read',
+      { server: server({ tags: ['kronos:window=later'] }) },
+      'window-unreadable Cancelled none',
+    ],
+    ['inside its own window', { server: server({ tags: ['kronos:window=11:00-14:00'] }) }, 'nothing against it'],
     ['opted out by a tag', { server: server({ tags: ['kronos:exclude'] }) }, 'excluded Cancelled none'],
     ['locked', { server: server({ locked: true }) }, 'server-locked PreFlightError none'],
     ['stopped', { server: server({ vmState: 'stopped' }) }, 'server-state PreFlightError none'],

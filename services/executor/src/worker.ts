@@ -12,7 +12,7 @@ import {
   type TaskWorker,
 } from '@kronos/eventlog';
 import type { AggregateState, LogState } from '@kronos/projections';
-import type { Caps } from '@kronos/rules';
+import { type Caps, UTC } from '@kronos/rules';
 import { attributes, type Logger, spans, withCorrelation, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { StartBoard } from './board.ts';
@@ -34,7 +34,7 @@ export interface ExecutorDeps {
   readonly aggregates: readonly string[];
   readonly cloud: CheckedCloud;
   /** All aggregates in scope, and what else pre-flight depends on. */
-  readonly check: Omit<CheckOptions, 'restrictToAz' | 'softRules'>;
+  readonly check: Pick<CheckOptions, 'aggregates' | 'optOut' | 'force'>;
   readonly options: TaskOptions;
   readonly caps: Caps;
   readonly ackWaitMs: number;
@@ -92,6 +92,9 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       ...deps.check,
       restrictToAz: options?.restrictToAz ?? false,
       softRules: options?.softRules ?? 'veto',
+      timezone: options?.timezone ?? UTC,
+      evacuationIgnoresWindows: options?.evacuationIgnoresWindows ?? false,
+      nowMs: clock.read().wall,
     };
   };
 
