@@ -1,5 +1,6 @@
 import type { LogEvent, Snapshot, StoredEvent } from '@kronos/contracts';
 import { ALL, aggregateToken, UNASSIGNED } from '@kronos/contracts';
+import { parseWindow } from '@kronos/rules';
 
 /** What a name names. Names of one kind keep their order, so that a decision which sorts by them stays the same. */
 const kinds = {
@@ -269,6 +270,10 @@ export function anonymizer(): Anonymizer {
           ? { pinnedAvailabilityZone: asOrNull('zone', server.pinnedAvailabilityZone) }
           : {}),
         optedOutBy: asOrNull('label', server.optedOutBy),
+        // What cannot be read still cannot, and says nothing.
+        ...(server.windows === undefined
+          ? {}
+          : { windows: server.windows.map((text) => (parseWindow(text).ok ? text : 'left out')) }),
       })),
       serverGroups: snapshot.serverGroups.map((group) => ({
         ...group,

@@ -21,7 +21,12 @@ const snapshotWith = (names: readonly string[]): Snapshot => {
       'b7d5b0f0-0000-4000-8000-0123456789ab': {
         host,
         w: { cpu: 0.2 },
-        set: { name: vm, projectId: project, extraSpecs: { 'hw:cpu_policy': 'dedicated', [`acme:${zone}`]: project } },
+        set: {
+          name: vm,
+          projectId: project,
+          windows: ['Mon 01:00-02:00', `ask ${vm}`],
+          extraSpecs: { 'hw:cpu_policy': 'dedicated', [`acme:${zone}`]: project },
+        },
       },
     },
     snapshot: {
@@ -78,6 +83,7 @@ describe('anonymizing', () => {
     expect(other.hosts[0]?.traits).toEqual(['CUSTOM_1', 'HW_CPU_X86_AVX']);
     expect(other.servers[0]).toMatchObject({
       status: 'ACTIVE',
+      windows: ['Mon 01:00-02:00', 'left out'],
       extraSpecs: { 'hw:cpu_policy': 'dedicated' },
       resources: snapshot.servers[0]?.resources,
     });

@@ -80,8 +80,9 @@ export function judgeHosts(task: Task, facts: HostFacts, options: CheckOptions):
   const window = serverWindow(serverWindows(server), options.timezone, options.nowMs);
   const exempt = task.phase === 'evacuate' && options.evacuationIgnoresWindows;
   if (window.kind === 'closed' && !exempt) return no(cancelled('window-closed', "the server's own window is closed"));
+  // Its text is the tenant's: Nova shows it, the log need not.
   if (window.kind === 'unreadable')
-    return no(cancelled('window-unreadable', `the server's own window cannot be read: ${window.problem}`));
+    return no(cancelled('window-unreadable', "the server's own window (kronos:window) cannot be read"));
   if (server.locked) {
     const why = server.lockedReason === null ? '' : `: ${server.lockedReason}`;
     return refuse('PreFlightError', 'none', 'server-locked', `the server is locked${why}`);
