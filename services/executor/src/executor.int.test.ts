@@ -7,6 +7,7 @@ import { createNova, createPlacement, type Nova } from '@kronos/openstack';
 import type { Caps } from '@kronos/rules';
 import type { ApiFaultSetting } from '@kronos/simcloud';
 import { createLogger, createMetrics } from '@kronos/telemetry';
+import { jetstreamManager } from '@nats-io/jetstream';
 import { context, propagation, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
@@ -747,6 +748,26 @@ describe('the rules of starting', () => {
     const codes = attempts(await bed.results()).filter((text) => text.startsWith('h2'));
     expect(codes.filter((text) => text.endsWith('migration-failed'))).toHaveLength(3);
     expect(codes.filter((text) => text.endsWith('host-broken'))).toHaveLength(1);
+  });
+});
+
+describe('a log that is replaced', () => {
+  it('ends what the executor does: a running move is handed over, and not aborted at its deadline', async () => {
+    const bed = await bedWith(smallCloud());
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'hang' } });
+    const { executor } = await executorOn(bed, { deadlineMinMs: 5_000, deadlinePerGibMs: 0 });
+    await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await until(isRunning(bed));
+    const raw = await bareConnection(bed.nats.url);
+    closing(() => raw.close());
+    const { streams } = await jetstreamManager(raw);
+    const { config } = await streams.info(streamNames.log);
+    await streams.delete(streamNames.log);
+    await streams.add(config);
+    await expect(executor.done).rejects.toThrow('it is another log');
+    await until(() => executor.held === 0);
+    expect(bed.sim.calls().filter(({ method }) => method === 'DELETE')).toEqual([]);
+    expect(isRunning(bed)()).toBe(true);
   });
 });
 

@@ -197,7 +197,12 @@ export function createExecutor(deps: ExecutorDeps): Executor {
   const endRoomChecks = clock.every(ROOM_CHECK_MS, makeRoom);
 
   async function follow(): Promise<void> {
-    for await (const stored of view.changes()) notify(stored);
+    try {
+      for await (const stored of view.changes()) notify(stored);
+    } finally {
+      // Nobody says any more what the tasks at hand may do: a move is neither followed nor aborted by a log that is lost.
+      void worker.stop();
+    }
   }
   function notify(stored: StoredEvent): void {
     const { aggregate } = stored.event;
