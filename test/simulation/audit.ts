@@ -2,7 +2,7 @@
  * What is looked at after a run. With the services' own folds: the state from anywhere is the same, and decisions replay.
  * With a second opinion, which shares no code with them: plans are legal.
  */
-import { newestCheckpoint } from '@kronos/checkpoints';
+import { newestCheckpoint, readIdentity } from '@kronos/checkpoints';
 import {
   type CycleDecided,
   canonicalJson,
@@ -29,9 +29,13 @@ export async function audit(
   chance: Chance,
   breach: (rule: string, text: string) => void,
 ): Promise<void> {
+  // Checkpoints outlive a log that is lost.
+  const { installations } = await readIdentity(log);
+  const ours = new Set<string | null>(installations.map(({ id }) => id));
   const checkpoints = new Set<number>();
   for await (const { message, problem } of log.tail({ families: ['ledger'], since: 'all', end: true }))
-    if (problem === undefined && message.type === 'state.checkpointed') checkpoints.add(message.data.sequence);
+    if (problem === undefined && message.type === 'state.checkpointed' && ours.has(message.data.installationId ?? null))
+      checkpoints.add(message.data.sequence);
   const snapshots = new Map<string, SnapshotTaken>();
   for await (const { message, problem } of log.replaySnapshots())
     if (problem === undefined) snapshots.set(message.data.snapshotId, message);

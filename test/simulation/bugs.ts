@@ -437,6 +437,19 @@ export const bugs: readonly Bug[] = [
     find: 'if (events > 0 && (due || events >= options.checkpointEvents)) void',
     replace: 'if (written === 0 && events > 0 && (due || events >= options.checkpointEvents)) void',
   },
+  // ---- which log it is
+  {
+    name: 'a log that contradicts what was seen trusted',
+    file: 'libs/checkpoints/src/guard.ts',
+    find: '    else if (worst !== undefined) problem =',
+    replace: '    else if (worst !== undefined && condemned !== null) problem =',
+  },
+  {
+    name: 'moves followed and aborted by a log that is lost',
+    file: 'services/executor/src/worker.ts',
+    find: '      void worker.stop();\n',
+    replace: '',
+  },
   // ---- the event log
   {
     name: 'ack wait not watched',

@@ -62,6 +62,7 @@ export interface CloudMigration {
 }
 
 interface Call {
+  readonly method: string;
   readonly atMs: number;
   readonly path: string;
   readonly body: unknown;
@@ -193,6 +194,8 @@ const WRITERS: Readonly<Record<string, readonly [family: string, writers: readon
   'installation.created': ['controls', ['provisioner']],
   'event.skipped': ['custody', ['custodian']],
 };
+/** Families whose subjects are of KRONOS_LOG. */
+const LOGGED = new Set(['plans', 'results', 'controls', 'custody']);
 const OPERATOR = ['operator', 'custodian'];
 /** Events that may only be stored on the state that they were made on. */
 const EXPECTING = new Set([
@@ -203,11 +206,15 @@ const EXPECTING = new Set([
   'migration.failed',
   'migration.skipped',
 ]);
+/** What nobody may write by a log that contradicts what was seen. */
+const ACTING = new Set(['planner.configured', 'cycle.decided', 'migration.started']);
 const QUARANTINING = new Set(['PreFlightError', 'MigrationFailed', 'MigrationTimeout']);
 const RUNNING = new Set(['accepted', 'queued', 'preparing', 'running', 'post-migrating', 'pre-migrating', 'migrating']);
 const UNSUCCESSFUL = new Set(['error', 'abandoned']);
 /** What is only true in passing is no breach: between a look and an act the world may change for as long. */
 const RACE_MS = 15_000;
+/** What a service sent or a process held when the log was lost may take as long to arrive. */
+const FAREWELL_MS = 300_000;
 /** A move starts on a look at its server that is at most so old: 10 s, and what slow reads take. */
 const LOOK_MS = 120_000;
 
@@ -248,6 +255,13 @@ export class Checker {
   readonly #messages = new Map<number, TaskMessage>();
   readonly #optionsOf = new Map<string, string>();
   #logEnd = 0;
+  /** The log was lost then, and nobody has stated which log is in its place. */
+  #doubtfulSinceMs: number | null = null;
+  /** When a person stated last that the log is to be used as it is, ms since the epoch. */
+  statedMs = 0;
+  /** Of the logs that are lost. */
+  readonly #formerPlans = new Set<string>();
+  readonly #formerTasks = new Map<string, Task>();
 
   constructor(rules: Rules, cloud: CloudRecord, now: () => number, onBreach: (breach: Breach) => void) {
     this.#rules = rules;
@@ -292,6 +306,26 @@ export class Checker {
 
   // ---------------------------------------------------------------- the log
 
+  /** Streams are lost, KRONOS_LOG among them: what is there from now on is another log. */
+  wiped(streams: readonly string[]): void {
+    this.#count('wiped');
+    this.#doubtfulSinceMs = this.#now();
+    for (const id of this.#plans.keys()) this.#formerPlans.add(id);
+    for (const task of this.#tasks.values()) this.#formerTasks.set(task.id, task);
+    this.#plans.clear();
+    this.#tasks.clear();
+    this.#byServer.clear();
+    this.#aggregates.clear();
+    this.#quarantines.clear();
+    this.#logEnd = 0;
+    for (const subject of [...this.#lastOfSubject.keys()])
+      if (LOGGED.has(subject.split('.')[1] ?? '')) this.#lastOfSubject.delete(subject);
+    for (const [id, snapshot] of this.#snapshots) this.#snapshots.set(id, { ...snapshot, logEnd: 0 });
+    if (!streams.includes('KRONOS_MIGRATIONS')) return;
+    this.#deliveries.clear();
+    this.#messages.clear();
+  }
+
   /** A message that must have no effect. */
   forged(stream: string, { subject, sequence }: StoredMessage): void {
     if (stream === 'KRONOS_LOG') this.#logEnd = sequence;
@@ -319,6 +353,8 @@ export class Checker {
     }
     this.#count(body.type);
     this.#authority(message, body);
+    if (this.#doubtfulSinceMs !== null && ACTING.has(body.type))
+      this.breach('identity', `${body.id} (${message.sequence}) was stored on a log that nobody has stated`);
     if (onLog && EXPECTING.has(body.type)) {
       const expected = message.headers?.get('Nats-Expected-Last-Subject-Sequence') ?? '';
       if (expected === '')
@@ -367,6 +403,7 @@ export class Checker {
       }
       case 'plan.dispatched': {
         const plan = this.#plans.get(data.planId);
+        if (plan === undefined && this.#formerPlans.has(data.planId)) break;
         if (plan === undefined) this.breach('atomic', `${data.planId} was dispatched and never decided`);
         else {
           plan.dispatched = true;
@@ -380,6 +417,8 @@ export class Checker {
         const plan = this.#plans.get(data.planId);
         if (plan !== undefined && plan.releasedMs === null && !plan.approved)
           this.breach('approval', `${data.taskId} was dispatched, and its plan was not approved in time`);
+        // A task of a log that is lost: nobody may start it.
+        if (plan === undefined && this.#formerPlans.has(data.planId)) break;
         const task = this.#task(data, body.aggregate, sequence, ms);
         task.requested = true;
         task.queued.add(data.attempt);
@@ -429,6 +468,11 @@ export class Checker {
             (one) => one.sequence < data.sequence || one.sequence > data.through,
           );
         });
+        break;
+      case 'installation.created':
+        if (data.statement !== 'newLog') break;
+        this.#doubtfulSinceMs = null;
+        this.statedMs = ms;
         break;
       case 'state.checkpointed':
         this.#aggregate(body.aggregate).checkpointMs = ms;
@@ -680,6 +724,8 @@ export class Checker {
     // The result of a message on the work queue that is no task.
     if (data.errorType === 'DeadLetter' && data.taskId.startsWith('unreadable-')) return;
     const task = this.#tasks.get(data.taskId);
+    // Its message is left from a log that is lost.
+    if (task === undefined && type === 'migration.skipped' && this.#formerTasks.has(data.taskId)) return;
     if (task === undefined) {
       this.breach('unasked', `${data.taskId} ended (${sequence}) and was never released`);
       return;
@@ -749,13 +795,16 @@ export class Checker {
 
   // ---------------------------------------------------------------- the cloud
 
-  /** A call that the cloud received, after it was answered or cut. */
-  called(call: Call): void {
+  /** A call that the cloud received, after it was answered or cut. `former`: the move of a log that is lost. */
+  called(call: Call): 'former' | null {
+    const doubtfulMs = this.#doubtfulSinceMs === null ? 0 : call.atMs - this.#doubtfulSinceMs;
+    if (call.method === 'DELETE' && doubtfulMs > FAREWELL_MS)
+      this.breach('identity', `${call.path} was deleted ${doubtfulMs / 1000} s after the log was lost`);
     const match = /^\/v2\.1\/servers\/([^/]+)\/action/.exec(call.path);
     const move = (call.body as { 'os-migrateLive'?: { host?: string | null } } | null)?.['os-migrateLive'];
-    if (match === null || move === undefined) return;
+    if (match === null || move === undefined) return null;
     // With 401 Nova has done nothing: the same request may come again with a new token.
-    if (call.status === 401) return;
+    if (call.status === 401) return null;
     this.#count('posts');
     const server = match[1] ?? '';
     const open = (this.#byServer.get(server) ?? []).flatMap((task) =>
@@ -763,8 +812,9 @@ export class Checker {
     );
     const [mine] = open.filter(({ attempt }) => attempt.destination === move.host);
     if (mine === undefined) {
+      if (this.#byFormer(server, move.host ?? null, call.atMs)) return 'former';
       this.breach('unasked', `a move of ${server} to ${move.host} was requested, and no attempt is started`);
-      return;
+      return null;
     }
     const { task, attempt } = mine;
     attempt.posts++;
@@ -776,6 +826,22 @@ export class Checker {
     if (lookMs > LOOK_MS) this.breach('unchecked', `${task.id}: its server was last read ${lookMs / 1000} s before`);
     this.#destination(task, attempt.destination);
     this.#cloudCaps(task);
+    return null;
+  }
+
+  /** Whether a request is the one of an attempt that was started by a log that is lost, while its window was open. */
+  #byFormer(server: string, host: string | null, atMs: number): boolean {
+    for (const task of this.#formerTasks.values()) {
+      if (task.serverId !== server || task.finalSequence !== null) continue;
+      for (const attempt of task.attempts.values()) {
+        if (attempt.ended || attempt.destination !== host) continue;
+        if (atMs - attempt.startedMs > this.#rules.postWindowMs + 1000) continue;
+        attempt.posts++;
+        if (attempt.posts > 1) this.breach('post-twice', `${task.id} attempt ${attempt.attempt}`);
+        return true;
+      }
+    }
+    return false;
   }
 
   /** A read of the cloud by a service. */
@@ -886,6 +952,7 @@ export class Checker {
       other.delete(host);
       if (!since.has(host)) since.set(host, now);
     }
+    if (this.#doubtfulSinceMs !== null) return;
     for (const one of this.#cloud.running()) {
       if (!one.byKronos || now - one.createdMs < RACE_MS || this.#cloud.host(one.server) === null) continue;
       const tasks = this.#byServer.get(one.server) ?? [];

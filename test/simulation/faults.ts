@@ -40,6 +40,11 @@ export interface Stage {
   garble(aggregate: string, skippedAfterMs: number): void;
   /** A stream takes nothing for a while. */
   fill(stream: string, ms: number): void;
+  /**
+   * These streams are lost, KRONOS_LOG among them, and are provisioned anew; `named`: under another name. A person states
+   * later that the log is to be used as it is.
+   */
+  wipe(streams: readonly string[], goneMs: number, named: boolean, statedAfterMs: number): void;
   /** A user of NATS publishes something that it may publish and must not have written; a custodian skips it later. */
   forge(chance: Chance): void;
   /** Tasks without a final result, and plans that wait for approval. */
@@ -374,6 +379,22 @@ export const kinds: Readonly<Record<string, Kind>> = {
     },
   },
   forged: { perDay: 12, act: (stage, chance) => stage.forge(chance) },
+  // A restore that was careless, or a disk that was replaced: the log is another one, and others have seen the first.
+  'log-wiped': {
+    perDay: 1,
+    act: (stage, chance) =>
+      stage.wipe(
+        chance.pick([
+          ['KRONOS_LOG'],
+          ['KRONOS_LOG'],
+          ['KRONOS_LOG', 'KRONOS_MIGRATIONS'],
+          ['KRONOS_LOG', 'KRONOS_CHECKPOINTS'],
+        ]),
+        seconds(chance, 0.01, 60),
+        chance.flip(0.5),
+        seconds(chance, 10, 3600),
+      ),
+  },
   'task-repeated': { perDay: 20, act: (stage, chance) => stage.repeatTask(chance) },
   // Two deliveries of one attempt, which wait for the same place.
   'task-doubled': {

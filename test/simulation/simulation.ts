@@ -1,7 +1,9 @@
 /** One run: a cloud, its NATS, several of each service, what goes wrong, and who watches. */
 import { createHash } from 'node:crypto';
+import { LogNotStated, nameLog, stateInstallation } from '@kronos/checkpoints';
 import { Secret, storageLimits } from '@kronos/config';
-import { messageId, streamNames, subject } from '@kronos/contracts';
+import { type Actor, messageId, streamNames, subject } from '@kronos/contracts';
+import type { EventLog } from '@kronos/eventlog';
 import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
 import { openSim } from '@kronos/simcloud';
 import { headers } from '@nats-io/transport-node';
@@ -23,6 +25,11 @@ const LOOK_MS = 10_000;
 const AUDIT_MS = 3_600_000;
 /** How often an operator looks for servers that are stuck. */
 const RESET_MS = 1_800_000;
+/** A person looks after this whether the services take the log as it is. */
+const LOOK_AGAIN_MS = 300_000;
+/** A person tries again after this. */
+const PERSON_MS = 10_000;
+const provisioner: Actor = { service: 'provisioner', instance: 'somebody', version: 'simulated' };
 const keystoneUser = {
   username: 'admin',
   password: new Secret('secret'),
@@ -108,6 +115,12 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   /** Who waits for the next event of a type. */
   const awaited = new Map<string, ((process: string) => void)[]>();
   const kronosRequests = new Set<string>();
+  /** Migrations that nobody in Nova works on any more. They stay so when their source dies another time. */
+  const left = new Set<number>();
+  const abandoned = (one: (typeof cloud.migrations)[number]): boolean => {
+    if (!left.has(one.id) && cloud.abandoned(one)) left.add(one.id);
+    return left.has(one.id);
+  };
   const record: CloudRecord = {
     host: (server) => cloud.servers.get(server)?.host ?? null,
     companions(server, host) {
@@ -131,14 +144,14 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     },
     hostsOf: (name) => scenario.aggregates.find((each) => each.name === name)?.hosts ?? [],
     migrations: () => cloud.migrations.map(rowOf),
-    running: () => cloud.migrations.filter((one) => !OVER.has(one.status) && !cloud.abandoned(one)).map(rowOf),
+    running: () => cloud.migrations.filter((one) => !OVER.has(one.status) && !abandoned(one)).map(rowOf),
   };
   const rowOf = (one: (typeof cloud.migrations)[number]): CloudMigration => ({
     id: one.id,
     server: one.serverUuid,
     source: one.source,
     dest: one.dest ?? one.chosen,
-    status: cloud.abandoned(one) ? 'abandoned' : one.status,
+    status: !OVER.has(one.status) && abandoned(one) ? 'abandoned' : one.status,
     createdMs: one.createdMs,
     byKronos: kronosRequests.has(one.requestId),
   });
@@ -185,7 +198,9 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       published.push({ subject: message.subject, data: message.data });
     }
     sim.settle();
+    const { statedMs } = checker;
     checker.stored(stream, message);
+    if (checker.statedMs !== statedMs) kronosRequests.clear();
     if (awaited.size > 0 && message.subject.startsWith('kronos.')) {
       const body = parsed(message);
       const [next] = awaited.get(body.type) ?? [];
@@ -228,7 +243,8 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       settledUpTo = made.seq;
       if (made.api !== 'compute') continue;
       kronosRequests.add(made.requestId);
-      checker.called(made);
+      // A move that was requested by a log that is lost is none of the log in its place.
+      if (checker.called(made) === 'former') kronosRequests.delete(made.requestId);
     }
   };
   const cloudNetwork = new CloudNetwork(world, sim, chance);
@@ -341,6 +357,61 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     if (approvals.flip(0.1)) return;
     world.after(approvals.exponential(120_000), () => command(what, body.aggregate, { planId, steps: null }));
   }
+
+  // ---------------------------------------------------------------- who provisions, and states which log it is
+  let people = 0;
+  let installations = 0;
+  /** While the log is lost: lets the person state now which it is. */
+  const lost: { state: (() => void) | null } = { state: null };
+  const aboutLog = () => ({
+    by: provisioner,
+    comment: null,
+    nowMs: world.wall,
+    installationId: `00000000-0000-4000-8000-${String(++installations).padStart(12, '0')}`,
+  });
+  const provision = (log: EventLog) =>
+    log.provision({
+      limits: storageLimits(config),
+      replicas: 1,
+      aggregates,
+      ackWaitSeconds: drawn.ackWaitSeconds,
+    });
+  /** A command that a person repeats until it succeeds. */
+  async function asPerson(command: (log: EventLog) => Promise<void>): Promise<void> {
+    for (;;) {
+      const process = new Process(world, `provisioner-${++people}`, chance);
+      try {
+        const log = await nats.connect(process);
+        await command(log);
+        await log.close();
+        return;
+      } catch (error) {
+        observer.onLine?.(process.name, String(error));
+        process.kill();
+        await right.sleep(PERSON_MS);
+      }
+    }
+  }
+  /** `kronos provision --new-log`, and again as long as `kronos provision` still finds a contradiction. */
+  async function stateLog(): Promise<void> {
+    for (let newLog = true; newLog; ) {
+      await asPerson(async (log) => {
+        await provision(log);
+        await nameLog(log, { aggregates, newLog: true, ...aboutLog() });
+      });
+      await right.sleep(LOOK_AGAIN_MS);
+      newLog = false;
+      await asPerson(async (log) => {
+        try {
+          await nameLog(log, { aggregates, newLog: false, ...aboutLog() });
+        } catch (error) {
+          if (!(error instanceof LogNotStated)) throw error;
+          newLog = true;
+        }
+      });
+    }
+  }
+
   const stage: Stage = {
     aggregates,
     processes: (service) =>
@@ -443,6 +514,28 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       unskipped.set(last, aggregate);
       world.after(own.exponential(300_000), () => skip(last));
     },
+    wipe(names, goneMs, named, statedAfterMs) {
+      if (lost.state !== null) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      lost.state = resolve;
+      for (const name of names) server.delete(name);
+      unskipped.clear();
+      openTasks.clear();
+      logEnd = 0;
+      checker.wiped(names);
+      const anew = async (): Promise<void> => {
+        await right.sleep(goneMs);
+        await asPerson(async (log) => {
+          await provision(log);
+          if (named) await stateInstallation(log, 'provisioned', aboutLog());
+        });
+        world.after(statedAfterMs, resolve);
+        await promise;
+        await stateLog();
+        lost.state = null;
+      };
+      anew().catch((error: unknown) => world.fail(error));
+    },
     openTasks: () => [...openTasks.keys()],
     after: (ms, act) => void world.after(ms, act),
     onNext(type, act) {
@@ -452,17 +545,10 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   };
 
   // ---------------------------------------------------------------- the run
-  const setUp = new Process(world, 'provisioner', chance);
-  const ready = (async () => {
-    const log = await nats.connect(setUp);
-    await log.provision({
-      limits: storageLimits(config),
-      replicas: 1,
-      aggregates,
-      ackWaitSeconds: drawn.ackWaitSeconds,
-    });
-    await log.close();
-  })();
+  const ready = asPerson(async (log) => {
+    await provision(log);
+    await nameLog(log, { aggregates, newLog: false, ...aboutLog() });
+  });
   let provisioned = false;
   ready.then(
     () => {
@@ -518,6 +604,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       if (stream !== undefined) stream.full = false;
     }
     for (const sequence of [...unskipped.keys()]) skip(sequence);
+    lost.state?.();
     for (const slot of slots) {
       const { process } = slot;
       if (process === null) continue;

@@ -320,6 +320,29 @@ export function jetStreamContract(name: string, ackWaitMs: number, start: () => 
       expect((await log.usage('OBJ_kronos-details')).messages).toBe(before);
     });
 
+    it('a stream that is deleted ends its readers, and one in its place begins at 1 and knows no ids', async () => {
+      const name = 'CONTRACT';
+      const api = async (call: string, body: object = {}) =>
+        (await nc.request(`$JS.API.${call}`, JSON.stringify(body), { timeout: 2_000 })).json();
+      const config = { name, subjects: ['contract.*'], storage: 'memory', duplicate_window: nanos(60_000_000) };
+      await api(`STREAM.CREATE.${name}`, config);
+      const id = { 'Nats-Msg-Id': 'one' };
+      expect((await publish('contract.x', '{}')).seq).toBe(1);
+      expect((await publish('contract.x', '{}', id)).seq).toBe(2);
+      await api(`CONSUMER.CREATE.${name}.reader`, {
+        stream_name: name,
+        config: { name: 'reader', ack_policy: 'none', deliver_policy: 'new', inactive_threshold: nanos(9_000) },
+      });
+      const { next, stop } = pull(`${name}.reader`, { batch: 5, expires: nanos(60_000) });
+      expect(await api(`STREAM.DELETE.${name}`)).toMatchObject({ success: true });
+      expect((await next()).headers?.code).toBe(409);
+      stop();
+      expect(await api(`STREAM.INFO.${name}`)).toMatchObject({ error: { err_code: 10059 } });
+      await expect(nc.request('contract.x', '{}', { timeout: 1_000 })).rejects.toThrow();
+      await api(`STREAM.CREATE.${name}`, config);
+      expect(await publish('contract.x', '{}', id)).toMatchObject({ seq: 1 });
+    });
+
     it('a task that is published again beyond the window of ids is another message', async () => {
       expect((await publish(TASKS, 'x', { 'Nats-Msg-Id': 'a' })).duplicate).not.toBe(true);
       expect((await publish(TASKS, 'x', { 'Nats-Msg-Id': 'b' })).duplicate).not.toBe(true);

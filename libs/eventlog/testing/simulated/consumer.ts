@@ -188,9 +188,11 @@ export class Consumer {
     for (const pull of [...this.#pulls]) if (pull.client === client) this.#end(pull, null);
   }
 
-  /** The consumer is deleted. */
-  close(): void {
-    for (const pull of [...this.#pulls]) this.#end(pull, null);
+  /** The consumer is deleted; `told`: those who wait for messages are told. */
+  close(told = false): void {
+    for (const pull of [...this.#pulls])
+      if (told) this.#end(pull, 409, 'Consumer Deleted');
+      else this.#end(pull, null);
     this.#alarm?.cancel();
   }
 

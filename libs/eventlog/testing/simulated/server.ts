@@ -67,6 +67,13 @@ export class SimulatedServer {
     return this.#streams.get(name);
   }
 
+  /** The stream goes with its messages, its consumers and the ids that it knew. */
+  delete(name: string): void {
+    for (const consumer of this.#consumers.get(name)?.values() ?? []) consumer.close(true);
+    this.#consumers.delete(name);
+    this.#streams.delete(name);
+  }
+
   connect(client: Client): void {
     this.#clients.add(client);
   }
@@ -142,6 +149,10 @@ export class SimulatedServer {
       const target = verb === 'MSG' ? (call.split('.')[3] ?? '') : name;
       const stream = this.#streams.get(target);
       if (stream === undefined) return noStream;
+      if (verb === 'DELETE') {
+        this.delete(name);
+        return { type: 'io.nats.jetstream.api.v1.stream_delete_response', success: true };
+      }
       stream.expire(this.clock.now());
       if (verb === 'INFO')
         return {
