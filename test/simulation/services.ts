@@ -1,6 +1,6 @@
 /** The services of Kronos as processes of the simulation: the compositions of their `main.ts`, with what is outside simulated. */
 import type { Config } from '@kronos/config';
-import { connectLog, type Outside, openCloud, openPrometheus } from '@kronos/connect';
+import { connectLog, type Outside, openCloud, openNotifications, openPrometheus } from '@kronos/connect';
 import type { Policy } from '@kronos/contracts';
 import { executorService } from '@kronos/executor';
 import {
@@ -62,6 +62,7 @@ function outsideOf({ nats, cloud }: Site, process: Process): Outside {
       connectLog(config, name, logger, instrumentation, (options, hooks) => nats.connect(process, hooks, options)),
     openCloud: (config, instruments) => openCloud(config, {}, instruments, means),
     openPrometheus: (config) => openPrometheus(config, means),
+    openNotifications,
     pace: PACE,
   };
 }

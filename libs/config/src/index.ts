@@ -9,3 +9,4 @@ export { configSample, policiesSample } from './sample.ts';
 export { aggregateConfig, scopeOf } from './scope.ts';
 export { learnSecret, Secret } from './secret.ts';
 export { shownOptions, shownOverrides } from './shown.ts';
+export { type Broker, parseTransportUrl, type Transport } from './transportUrl.ts';

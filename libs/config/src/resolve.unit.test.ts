@@ -367,6 +367,18 @@ describe('rules over several options', () => {
       '[nats] credentials_file: is set beside [nats] user',
     ],
     [`${PROMETHEUS}[nats]\npassword = p\n`, '[nats] password: is set without [nats] user'],
+    [
+      `${PROMETHEUS}[inventory]\nmode = notifications\n`,
+      '[inventory] mode: is notifications without [inventory] transport_url',
+    ],
+    [
+      `${PROMETHEUS}[inventory]\ntransport_url = http://one/\n`,
+      '[inventory] transport_url: is not of the form rabbit://',
+    ],
+    [
+      `${PROMETHEUS}[inventory]\ntransport_key = /k\n`,
+      '[inventory] transport_key: is set without [inventory] transport_cert',
+    ],
     [`${PROMETHEUS}[nats]\ntls_key = /k\n`, '[nats] tls_key: is set without [nats] tls_cert'],
     [`${PROMETHEUS}[nats]\nreplicas = 2\n`, '[nats] replicas: 2 copies tolerate no more failures than one less'],
     [`${PROMETHEUS}[nats]\nservers = nats://u:p@h\n`, '[nats] servers: holds a user or a password'],

@@ -4,6 +4,7 @@ import { type Config, camel, type OptionPath, type SectionName } from './options
 import { aggregateKey } from './overrides.ts';
 import { aggregateConfig } from './scope.ts';
 import type { Role, Source } from './source.ts';
+import { parseTransportUrl } from './transportUrl.ts';
 
 /** What the rules over several options look at. */
 export interface RuleInput {
@@ -22,6 +23,7 @@ export function checkRules(input: RuleInput): Problem[] {
   scope(rules);
   if (input.reads('nova', 'auth_type')) nova(rules);
   if (input.reads('prometheus', 'url')) prometheus(rules);
+  if (input.reads('inventory', 'transport_url')) inventory(rules);
   nats(rules);
   executor(rules);
   engine(rules);
@@ -191,6 +193,20 @@ function prometheus(rules: Rules): void {
   else if (!rules.has('prometheus.username'))
     rules.problem('prometheus.password_file', 'is set without [prometheus] username', 'Set both, or none.');
   rules.pair('prometheus.client_cert', 'prometheus.client_key');
+}
+
+function inventory(rules: Rules): void {
+  const { mode, transportUrl } = rules.config.inventory;
+  rules.pair('inventory.transport_cert', 'inventory.transport_key');
+  if (mode === 'notifications' && !rules.has('inventory.transport_url'))
+    rules.problem(
+      'inventory.mode',
+      'is notifications without [inventory] transport_url',
+      'Set transport_url as in nova.conf, or choose another mode.',
+    );
+  if (transportUrl === null) return;
+  const parsed = parseTransportUrl(transportUrl.reveal());
+  if (!parsed.ok) rules.problem('inventory.transport_url', parsed.problem, parsed.remedy);
 }
 
 function nats(rules: Rules): void {

@@ -3,6 +3,7 @@ export { awaitTrustedLog, foldVerified, holdThroughReplacement } from './guarded
 export { reportService } from './heartbeat.ts';
 export { joinLog } from './joined.ts';
 export { connectLog, healthCheck } from './nats.ts';
+export { openNotifications } from './notifications.ts';
 export { type Cloud, openCloud } from './openstack.ts';
 export { type Outside, realOutside } from './outside.ts';
 export { openPrometheus } from './prometheus.ts';

@@ -5,6 +5,7 @@ import type { Instruments, Logger } from '@kronos/telemetry';
 import type { ReportPace } from './heartbeat.ts';
 import type { Instrumentation, ServiceLog } from './instrumented.ts';
 import { connectLog } from './nats.ts';
+import { openNotifications } from './notifications.ts';
 import { type Cloud, openCloud } from './openstack.ts';
 import { openPrometheus } from './prometheus.ts';
 
@@ -19,6 +20,7 @@ export type Outside = {
   ) => Promise<ServiceLog>;
   readonly openCloud: (config: Config, metrics: Instruments) => Cloud;
   readonly openPrometheus: (config: Config) => Prometheus | null;
+  readonly openNotifications: typeof openNotifications;
   /** How often it reports itself; absent: as usual. */
   readonly pace?: ReportPace;
 };
@@ -29,4 +31,5 @@ export const realOutside: Outside = {
   connectLog,
   openCloud: (config, metrics) => openCloud(config, process.env, metrics),
   openPrometheus: (config) => openPrometheus(config),
+  openNotifications,
 };

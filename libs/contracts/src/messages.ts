@@ -54,12 +54,37 @@ const logSeenSchema = message(
 );
 export type LogSeen = z.infer<typeof logSeenSchema>;
 
-/** One host's full list of instances, as Nova reported it. */
+/** What one notification of Nova said; `after`: sequence of the host's message that it was added to. */
+const noticeSchema = z.object({
+  /** Null: it names none, but the nova-compute of the host sent it. */
+  server: z.string().nullable(),
+  deleted: z.boolean(),
+  /** The nova-compute of this host sent it. */
+  own: z.boolean(),
+  event: z.string(),
+  after: z.int().min(0),
+});
+
+/** One host: its full list of servers, and what notifications said of late. */
 const inventoryReportedSchema = message(
   'inventory.reported',
   1,
-  z.object({ host: z.string(), instances: z.array(z.string()), observedAt: isoTimeSchema, cause: z.string() }),
+  z.object({
+    host: z.string(),
+    /** Null: no scorer has read the list of this host yet. */
+    instances: z.array(z.string()).nullable(),
+    /** Oldest first; older ones are repeated for readers that missed messages, as only the newest message of a host is kept. */
+    notices: z.array(noticeSchema),
+    /** A reader whose last message of this host has a lower sequence may have missed notices. */
+    completeFrom: z.int().min(0),
+    /** Sequence of the host's message before this one; 0: there was none. */
+    after: z.int().min(0),
+    observedAt: isoTimeSchema,
+    /** Nova's event type, or `read`: the list was read from Nova and differed. */
+    cause: z.string(),
+  }),
 );
+export type InventoryReported = z.infer<typeof inventoryReportedSchema>;
 
 export const planEventSchemas = [cycleDecidedSchema, planDispatchedSchema, plannerConfiguredSchema] as const;
 export const resultSchemas = [

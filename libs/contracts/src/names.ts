@@ -153,6 +153,8 @@ export const messageId = {
   installation: (installationId: string) => `installation.created:${installationId}`,
   seen: (where: string, installationId: string | null, sequence: number) =>
     `log.seen:${where}:${installationId ?? ''}:${sequence}`,
+  /** `acts`: what led to it, as a digest; `after`: sequence of the host's message before. */
+  inventory: (host: string, after: number, acts: string) => `inventory.reported:${encodeToken(host)}:${after}:${acts}`,
   control: (commandId: string) => `control:${commandId}`,
   /** One per heartbeat: the time at which it was made, in ms since the epoch. */
   reported: (service: string, instance: string, atMs: number) => `service.reported:${service}:${instance}:${atMs}`,

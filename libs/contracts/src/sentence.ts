@@ -23,7 +23,7 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
     case 'state.checkpointed':
       return `checkpoint of the log up to ${event.data.sequence}`;
     case 'inventory.reported':
-      return `${event.data.host} has ${count(event.data.instances.length, 'instance')} (${event.data.cause})`;
+      return `${event.data.host} has ${event.data.instances === null ? 'servers that were not read yet' : count(event.data.instances.length, 'instance')} (${event.data.cause})`;
     case 'service.reported': {
       const { state, failing } = event.data;
       const text = state === 'running' ? (failing.length === 0 ? 'is ready' : 'is not ready') : `is ${state}`;

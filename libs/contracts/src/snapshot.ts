@@ -16,8 +16,11 @@ export type Inventory = z.infer<typeof inventorySchema>;
 
 /** Where the list of a host's servers came from. */
 const serverListingSchema = z.object({
-  /** `api`: all of it was read for this snapshot. `changes`: it was kept, and what changed was read. */
-  from: z.enum(['api', 'changes']),
+  /**
+   * `api`: all of it was read for this snapshot. `changes`: it was kept, and what changed was read. `notifications`: it was kept, and
+   * what notifications named was read.
+   */
+  from: z.enum(['api', 'changes', 'notifications']),
   /** When the whole list was last read from Nova, or compared with Nova's ids. */
   checkedAt: isoTimeSchema,
 });

@@ -1,1 +1,2 @@
 export * from './inventory.ts';
+export * from './reports.ts';

@@ -118,6 +118,8 @@ export class Inventory<S extends InventoryServer> {
   #tagged: { readonly beganMs: number; readonly ids: ReadonlySet<string> } | null = null;
   /** By host: when its nova-compute was first heard since trust was lost. */
   readonly #heard = new Map<string, number>();
+  /** Notifications may have been lost up to this time; a comparison finds them. */
+  #doubtedMs = NEVER;
 
   /**
    * @param optOut tags and metadata keys that opt a server out. Nova does not count every change of them as a change of the
@@ -184,6 +186,16 @@ export class Inventory<S extends InventoryServer> {
     for (const [host, heardMs] of this.#heard) if (heardMs <= atMs) this.#heard.delete(host);
   }
 
+  /** Notifications of one host may have been lost: it is not trusted until it is heard again. */
+  distrustHost(host: string): void {
+    this.#heard.delete(host);
+  }
+
+  /** Some notifications may have been lost up to this time: Nova's list of ids is compared before the next use. */
+  doubt(atMs: number): void {
+    this.#doubtedMs = Math.max(atMs, this.#doubtedMs);
+  }
+
   /** Whether the notifications of a host arrive, and its whole list was read since the first of them. */
   trusted(host: string): boolean {
     const heardMs = this.#heard.get(host);
@@ -197,7 +209,8 @@ export class Inventory<S extends InventoryServer> {
     if (cycleMs - this.#changesMs > Math.max(STALE_MS, 2 * syncIntervalMs)) return bulk('start');
 
     // A comparison shows differences that the changes since explain; those changes are read with it.
-    const due = cycleMs - Math.max(this.#bulkMs, this.#compared?.beganMs ?? NEVER) >= syncIntervalMs;
+    const comparedMs = Math.max(this.#bulkMs, this.#compared?.beganMs ?? NEVER);
+    const due = cycleMs - comparedMs >= syncIntervalMs || comparedMs < Math.min(this.#doubtedMs, cycleMs);
     const eachCycle = (mode === 'changes' || due) && this.#changesMs < cycleMs;
     const tagged = (mode === 'changes' || due) && this.#optOut.size > 0 && this.#olderThan(this.#tagged, cycleMs);
     if (eachCycle || due || tagged)
@@ -208,16 +221,15 @@ export class Inventory<S extends InventoryServer> {
         tagged,
       };
 
-    const servers = this.#unsure();
+    const servers = this.#unsure(cycleMs);
     // What a notification named has most likely changed, and then one list has it all.
-    if (servers.size > this.#limits.servers && this.#changesMs < this.#newestNotice(cycleMs))
+    if (servers.size > this.#limits.servers && this.#changesMs < cycleMs)
       return { ...nothing, changesSinceMs: this.#changesMs };
 
     const whole = this.#differing();
     if (mode === 'notifications')
       for (const host of hosts)
-        if (!this.trusted(host) && this.#completeMs(host) < Math.max(cycleMs, this.#heard.get(host) ?? NEVER))
-          whole.set(host, 'untrusted');
+        if (!this.trusted(host) && this.#completeMs(host) < cycleMs) whole.set(host, 'untrusted');
     if ((servers.size > this.#limits.servers || whole.size > this.#limits.hosts) && this.#bulkMs < cycleMs)
       return bulk('many');
     if (whole.size > 0) return { ...nothing, hosts: whole };
@@ -255,12 +267,6 @@ export class Inventory<S extends InventoryServer> {
     return Math.max(this.#bulkMs, this.#hostMs.get(host) ?? NEVER);
   }
 
-  #newestNotice(atLeastMs: number): number {
-    let newest = atLeastMs;
-    for (const receivedMs of this.#notified.values()) newest = Math.max(newest, receivedMs);
-    return newest;
-  }
-
   #olderThan(read: { readonly beganMs: number } | null, cycleMs: number): boolean {
     return (read?.beganMs ?? NEVER) < cycleMs;
   }
@@ -291,8 +297,11 @@ export class Inventory<S extends InventoryServer> {
     if (notifiedMs !== undefined && notifiedMs <= times.beganMs) this.#notified.delete(id);
   }
 
-  /** The servers that cannot be used as they are known, and why. */
-  #unsure(): Map<string, ResyncReason | null> {
+  /**
+   * The servers that cannot be used as they are known, and why. What was notified since the cycle began is for the next cycle, as a
+   * change after any read would be: else a busy cloud would never have been read.
+   */
+  #unsure(cycleMs: number): Map<string, ResyncReason | null> {
     const unsure = new Map<string, ResyncReason | null>();
     const tagged = this.#tagged;
     const comparedMs = this.#compared?.beganMs ?? NEVER;
@@ -309,7 +318,7 @@ export class Inventory<S extends InventoryServer> {
     // The lists of the host lack it, and the comparison has it: it is deleted softly, or came since.
     for (const ids of this.#compared?.hosts.values() ?? [])
       for (const id of ids) if (!this.#records.has(id) && !this.#deleted.has(id)) unsure.set(id, 'compared');
-    for (const id of this.#notified.keys()) unsure.set(id, null);
+    for (const [id, receivedMs] of this.#notified) if (receivedMs <= cycleMs) unsure.set(id, null);
     return unsure;
   }
 

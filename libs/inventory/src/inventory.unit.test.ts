@@ -88,16 +88,40 @@ describe('what is read', () => {
     expect(inventory.wanted(asked('notifications', 100)).changesSinceMs).toBe(10);
     inventory.changesRead(10, [], at(110));
     expect(inventory.wanted(asked('notifications', 100)).bulk).toBe('many');
-    // What a bulk read of this cycle cannot say is read singly, however much it is.
     inventory.bulkRead([vm('one', 'a'), vm('two', 'a')], at(120, 130));
-    inventory.notified({ id: 'one', deleted: false, receivedMs: 140 });
-    inventory.notified({ id: 'two', deleted: false, receivedMs: 140 });
-    inventory.changesRead(10, [], at(150));
-    expect(inventory.wanted(asked('notifications', 100)).servers.size).toBe(2);
+    expect(isNothing(inventory.wanted(asked('notifications', 100)))).toBe(true);
+  });
+
+  it('is for the next cycle what is notified while this one reads', () => {
+    const inventory = trusting({ servers: 1, hosts: 1 });
+    inventory.notified({ id: 'one', deleted: false, receivedMs: 101 });
+    expect(isNothing(inventory.wanted(asked('notifications', 100)))).toBe(true);
+    expect([...inventory.wanted(asked('notifications', 101)).servers]).toEqual([['one', null]]);
+  });
+
+  it('is a comparison at once after a doubt, and none after the next', () => {
+    const inventory = trusting();
+    inventory.doubt(90);
+    expect(inventory.wanted(asked('notifications', 100))).toMatchObject({ comparison: true, changesSinceMs: 10 });
+    inventory.compared(ids({ a: ['one', 'two'], b: ['three'] }), at(101));
+    inventory.changesRead(10, [], at(102));
+    inventory.taggedRead(new Set(), at(103));
+    expect(isNothing(inventory.wanted(asked('notifications', 100)))).toBe(true);
   });
 });
 
 describe('trust', () => {
+  it('of one host ends without that of the others, until it is heard and read again', () => {
+    const inventory = trusting();
+    inventory.distrustHost('a');
+    expect([...inventory.wanted(asked('notifications', 100)).hosts]).toEqual([['a', 'untrusted']]);
+    inventory.hostRead('a', [vm('one', 'a'), vm('two', 'a')], at(101));
+    expect(inventory.trusted('a')).toBe(false);
+    inventory.heard('a', 110);
+    inventory.hostRead('a', [vm('one', 'a'), vm('two', 'a')], at(201));
+    expect([inventory.trusted('a'), inventory.trusted('b')]).toEqual([true, true]);
+  });
+
   it('begins with a message of the host, and a read of its whole list after it', () => {
     const inventory = given();
     inventory.heard('a', 30);

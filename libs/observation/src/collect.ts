@@ -53,11 +53,17 @@ export async function collectLists(
     timed(part, result.ok, clock.monotonic() - from);
     return result;
   };
+  const reading = read('hypervisors', () => nova.listHypervisors({ signal }));
+  const hosts = async (): Promise<string[]> => {
+    const listed = await reading;
+    if (!listed.ok) throw new Error(`the hosts are not known: ${listed.text}`);
+    return [...new Set(listed.value.map((one) => one.service.host))];
+  };
   const [aggregates, services, hypervisors, servers, serverGroups, migrations] = await Promise.all([
     read('aggregates', () => nova.listAggregates({ signal })),
     read('services', () => nova.listServices({ signal })),
-    read('hypervisors', () => nova.listHypervisors({ signal })),
-    read('servers', () => source.read(signal)),
+    reading,
+    read('servers', () => source.read(signal, hosts)),
     read('serverGroups', () => nova.listServerGroups({ signal })),
     read('migrations', () => nova.listUnfinishedMigrations({ signal })),
   ]);

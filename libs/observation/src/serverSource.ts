@@ -9,9 +9,10 @@ export interface ServerSource {
   /**
    * Every server of the cloud, as Nova's own list has them.
    *
+   * @param hosts every service host of the cloud, as this cycle read them; asked only where the list of a host may have to be read
    * @throws what Nova's calls throw: then nothing is known for this cycle
    */
-  read(signal: AbortSignal): Promise<readonly Server[]>;
+  read(signal: AbortSignal, hosts: () => Promise<readonly string[]>): Promise<readonly Server[]>;
   /** Where the list of a host came from in the last read; null before the first. */
   listingOf(host: string): ServerListing | null;
 }
@@ -38,7 +39,7 @@ const OVERLAP_MS = 25_000;
 export interface KeepServers {
   readonly nova: Pick<Nova, 'listServers' | 'listServerIds' | 'listServerIdsByHost' | 'getServer'>;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
-  readonly mode: KeptMode & 'changes';
+  readonly mode: KeptMode;
   /** Tags (and metadata keys) that opt a server out. */
   readonly optOut: readonly string[];
   /** `[inventory] sync_interval`. */
@@ -51,8 +52,16 @@ export interface KeepServers {
   readonly onResync: (reason: ResyncReason, what: { readonly host?: string; readonly server?: string }) => void;
 }
 
+export interface KeptServers extends ServerSource {
+  /** Told of notifications, in the mode `notifications`; times are of the clock's `monotonic`. */
+  readonly inventory: Pick<
+    Inventory<Server>,
+    'notified' | 'heard' | 'distrust' | 'distrustHost' | 'doubt' | 'placement'
+  >;
+}
+
 /** Keeps the servers from one read to the next, and reads what changed. */
-export function keepServers(deps: KeepServers): ServerSource {
+export function keepServers(deps: KeepServers): KeptServers {
   const { nova, clock, mode, onResync } = deps;
   const inventory = new Inventory<Server>(deps.optOut);
   let cycleMs: number | null = null;
@@ -112,8 +121,14 @@ export function keepServers(deps: KeepServers): ServerSource {
   }
 
   return {
-    async read(signal) {
-      const asked = { mode, cycleMs: clock.monotonic(), syncIntervalMs: deps.syncIntervalMs, hosts: [] };
+    inventory,
+    async read(signal, hosts) {
+      const asked = {
+        mode,
+        cycleMs: clock.monotonic(),
+        syncIntervalMs: deps.syncIntervalMs,
+        hosts: mode === 'notifications' ? await hosts() : [],
+      };
       for (let round = 0; round < MOST_ROUNDS; round++) {
         const wanted = inventory.wanted(asked);
         if (isNothing(wanted)) {

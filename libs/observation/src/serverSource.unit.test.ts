@@ -5,6 +5,7 @@ import { everyServer, type KeepServers, keepServers } from './serverSource.ts';
 
 const OUT = 'kronos:exclude';
 const signal = new AbortController().signal;
+const hosts = async (): Promise<string[]> => ['a', 'b'];
 const START_MS = Date.UTC(2026, 0, 1);
 
 /** A Nova that answers from a list and writes down what it was asked. */
@@ -88,38 +89,38 @@ const places = (servers: readonly Server[]): string[] => servers.map((one) => `$
 describe('servers that are kept', () => {
   it('are read once, then only what changed, with an overlap, and the tags that opt out', async () => {
     const { nova, source, pass } = given();
-    expect(places(await source.read(signal))).toEqual(['1 a', '2 a', '3 b']);
+    expect(places(await source.read(signal, hosts))).toEqual(['1 a', '2 a', '3 b']);
     expect(source.listingOf('a')).toEqual({ from: 'api', checkedAt: '2026-01-01T00:00:00.000Z' });
     pass(60_000);
     nova.put(server('2', 'b'));
     nova.put({ ...server('3', 'b'), status: 'DELETED' });
     nova.calls.length = 0;
-    expect(places(await source.read(signal))).toEqual(['1 a', '2 b']);
+    expect(places(await source.read(signal, hosts))).toEqual(['1 a', '2 b']);
     expect(nova.calls).toEqual(['tags', 'changes since 2025-12-31T23:59:30Z']);
     expect(source.listingOf('a')).toEqual({ from: 'changes', checkedAt: '2026-01-01T00:00:00.000Z' });
   });
 
   it('are compared every sync_interval; what differs is read again and told', async () => {
     const { nova, resyncs, source, pass } = given();
-    await source.read(signal);
+    await source.read(signal, hosts);
     // A change that no list of changes shows, as if its row had been written behind the back of Nova.
     nova.servers.set('2', server('2', 'b', { updatedAt: '2025-12-01T00:00:00.000Z' }));
     pass(60_000);
-    expect(places(await source.read(signal))).toEqual(['1 a', '2 a', '3 b']);
+    expect(places(await source.read(signal, hosts))).toEqual(['1 a', '2 a', '3 b']);
     pass(300_000);
-    expect(places(await source.read(signal))).toEqual(['1 a', '2 b', '3 b']);
+    expect(places(await source.read(signal, hosts))).toEqual(['1 a', '2 b', '3 b']);
     expect(resyncs.sort()).toEqual(['compared a', 'compared b']);
     pass(60_000);
-    await source.read(signal);
+    await source.read(signal, hosts);
     expect(resyncs).toHaveLength(2);
   });
 
   it('that were opted out by a tag are read again', async () => {
     const { nova, resyncs, source, pass } = given();
-    await source.read(signal);
+    await source.read(signal, hosts);
     pass(60_000);
     nova.servers.set('1', { ...server('1', 'a'), updatedAt: '2025-12-01T00:00:00.000Z', tags: [OUT] });
-    const tags = (await source.read(signal)).find((one) => one.id === '1')?.tags;
+    const tags = (await source.read(signal, hosts)).find((one) => one.id === '1')?.tags;
     expect(tags).toEqual([OUT]);
     expect(resyncs).toEqual(['tagged 1']);
   });
@@ -128,14 +129,14 @@ describe('servers that are kept', () => {
     'are not known where Nova does not answer: %s',
     async (call) => {
       const { nova, source, pass } = given();
-      await source.read(signal);
+      await source.read(signal, hosts);
       pass(60_000);
       nova.failing = call;
-      await expect(source.read(signal)).rejects.toThrow('Nova is away');
+      await expect(source.read(signal, hosts)).rejects.toThrow('Nova is away');
       nova.failing = null;
       nova.put(server('2', 'b'));
       pass(60_000);
-      expect(places(await source.read(signal))).toEqual(['1 a', '2 b', '3 b']);
+      expect(places(await source.read(signal, hosts))).toEqual(['1 a', '2 b', '3 b']);
     },
   );
 });
@@ -145,7 +146,7 @@ describe('servers that are read each time', () => {
     const { nova } = given();
     const source = everyServer(nova, { now: () => nova.nowMs });
     expect(source.listingOf('a')).toBeNull();
-    for (let i = 0; i < 2; i++) expect(places(await source.read(signal))).toEqual(['1 a', '2 a', '3 b']);
+    for (let i = 0; i < 2; i++) expect(places(await source.read(signal, hosts))).toEqual(['1 a', '2 a', '3 b']);
     expect(nova.calls).toEqual(['every server', 'every server']);
     expect(source.listingOf('a')).toEqual({ from: 'api', checkedAt: '2026-01-01T00:00:00.010Z' });
   });

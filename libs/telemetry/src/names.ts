@@ -186,6 +186,27 @@ export const metricSpecs = {
     help: 'Reads of a host, of a server or of everything, because the kept list of servers differed from Nova; not in the mode api.',
     labels: { reason: RESYNC },
   },
+  inventoryHosts: {
+    kind: 'gauge',
+    name: 'kronos_inventory_hosts',
+    unit: '{host}',
+    help: 'Hosts in the last snapshot by where the list of their servers came from; in the mode notifications, a host that counts as notifications is trusted.',
+    labels: { aggregate: AGGREGATE, source: ['api', 'changes', 'notifications'] },
+  },
+  notifications: {
+    kind: 'counter',
+    name: 'kronos_notifications_total',
+    unit: '{notification}',
+    help: "Messages from the queue of Nova's notifications. stored: on kronos.inventory; ignored: about no server and no host; unversioned: of Nova's old form; rejected: it could not be read.",
+    labels: { outcome: ['stored', 'ignored', 'unversioned', 'rejected'] },
+  },
+  notificationsConnected: {
+    kind: 'gauge',
+    name: 'kronos_notifications_connected',
+    unit: '1',
+    help: "1 while this scorer takes Nova's notifications from RabbitMQ, 0 while it cannot; only in the mode notifications.",
+    labels: {},
+  },
   snapshots: {
     kind: 'counter',
     name: 'kronos_snapshots_total',

@@ -58,6 +58,10 @@ export function measure(metrics: Instruments, snapshot: Snapshot): void {
   const checked = hosts.flatMap(({ listing }) => (listing === undefined ? [] : [Date.parse(listing.checkedAt)]));
   const ageMs = Date.parse(snapshot.time) - Math.min(...checked);
   metrics.inventoryAge.set(checked.length === 0 ? Number.NaN : Math.max(0, ageMs) / 1000, { aggregate });
+  const sources = { api: 0, changes: 0, notifications: 0 };
+  for (const { listing } of hosts) if (listing !== undefined) sources[listing.from]++;
+  for (const [source, count] of Object.entries(sources))
+    metrics.inventoryHosts.set(count, { aggregate, source: source as keyof typeof sources });
   for (const { code } of snapshot.problems) metrics.observationProblems.add(1, { aggregate, reason: code });
 
   const unmatched = (counts: readonly number[]): number => Math.max(0, ...counts);

@@ -2,10 +2,11 @@ import { markOf } from '@kronos/checkpoints';
 import { aggregateConfig, scopeOf, storageLimits } from '@kronos/config';
 import { checkClock, healthCheck, logClock, type Outside, realOutside, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
-import { keepServers } from '@kronos/observation';
+import { type KeptServers, keepServers, type ServerSource } from '@kronos/observation';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { createCycle } from './cycle.ts';
 import { showResync } from './meters.ts';
+import { createFeed, type Feed, fedServers } from './notifications.ts';
 import { createScorer } from './scorer.ts';
 import { Seen } from './seen.ts';
 
@@ -18,6 +19,7 @@ export const scorerService = ({
   connectLog,
   openCloud,
   openPrometheus,
+  openNotifications,
   pace,
 }: Outside = realOutside): ServiceDefinition => ({
   name: 'scorer',
@@ -37,7 +39,12 @@ export const scorerService = ({
     const log = await connectLog(config, 'scorer', logger, { metrics, tracer });
     opened.defer(() => log.close());
     await log.verify({
-      streams: [streamNames.snapshots, streamNames.log, streamNames.services],
+      streams: [
+        streamNames.snapshots,
+        streamNames.log,
+        streamNames.services,
+        ...(config.inventory.mode === 'notifications' ? [streamNames.inventory] : []),
+      ],
       buckets: [bucketNames.snapshots],
       taskConsumers: [],
       limits: storageLimits(config),
@@ -57,24 +64,41 @@ export const scorerService = ({
     const prometheus = scope.some(balances) ? openPrometheus(config) : null;
     opened.defer(async () => prometheus?.close());
     const seen = new Seen();
+    const { mode, syncInterval } = config.inventory;
+    const syncIntervalMs = syncInterval * 1000;
+    const kept: KeptServers | null =
+      mode === 'api'
+        ? null
+        : keepServers({
+            nova: cloud.nova,
+            clock,
+            mode,
+            optOut: engine.optOut,
+            syncIntervalMs,
+            maxClockSkewMs,
+            concurrency: CONCURRENCY,
+            onResync: showResync(metrics, logger),
+          });
+    const feed: Feed | null =
+      kept === null || mode !== 'notifications'
+        ? null
+        : createFeed({ log, inventory: kept.inventory, syncIntervalMs, by, clock, logger, metrics });
+    const servers: ServerSource | null = kept === null || feed === null ? kept : fedServers(kept, feed);
+    if (feed !== null) {
+      const consuming = openNotifications(config, {
+        name: `kronos-scorer ${instance}`,
+        clock,
+        ready: () => feed.ready(),
+        store: (body) => feed.store(body),
+        onState: ({ connected, detail }) => feed.connected(connected, detail),
+      });
+      opened.defer(() => consuming.stop());
+    }
     const scorer = createScorer({
       log,
       logMark: markOf(log, clock),
       nova: cloud.nova,
-      ...(config.inventory.mode === 'api'
-        ? {}
-        : {
-            servers: keepServers({
-              nova: cloud.nova,
-              clock,
-              mode: config.inventory.mode,
-              optOut: engine.optOut,
-              syncIntervalMs: config.inventory.syncInterval * 1000,
-              maxClockSkewMs,
-              concurrency: CONCURRENCY,
-              onResync: showResync(metrics, logger),
-            }),
-          }),
+      ...(servers === null ? {} : { servers }),
       placement: cloud.placement,
       prometheus,
       seen,
@@ -115,7 +139,7 @@ export const scorerService = ({
       const own = clockCheck.check();
       return own.ok ? cycle.clockRight() : own;
     });
-    const done = cycle.run();
+    const done = feed === null ? cycle.run() : Promise.race([cycle.run(), following(feed, stopping)]);
     const all = opened.move();
     return {
       done,
@@ -127,3 +151,13 @@ export const scorerService = ({
     };
   },
 });
+
+/** Fails where the feed does; never ends otherwise. */
+async function following(feed: Feed, stopping: AbortSignal): Promise<never> {
+  try {
+    await feed.follow();
+  } catch (error) {
+    if (!stopping.aborted) throw error;
+  }
+  return Promise.withResolvers<never>().promise;
+}

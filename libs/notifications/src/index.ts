@@ -1,0 +1,2 @@
+export * from './consume.ts';
+export * from './parse.ts';
