@@ -982,7 +982,8 @@ export class Checker {
       if (age > 4 * this.#rules.intervalMs)
         this.breach('liveness', `nothing was decided in ${name} for ${Math.round(age / 1000)} s`);
       const stored = this.#now() - this.#aggregate(name).checkpointMs;
-      if (stored > 3 * this.#rules.checkpointMs + RACE_MS)
+      // Without a new event nothing is stored; a decision comes each interval.
+      if (stored > 3 * this.#rules.checkpointMs + this.#rules.intervalMs + RACE_MS)
         this.breach('liveness', `no checkpoint of ${name} was stored for ${Math.round(stored / 1000)} s`);
     }
   }

@@ -21,11 +21,13 @@ const deep = (levels: number): string => `${'['.repeat(levels)}${']'.repeat(leve
  * One message. Events of others are real ones, on a subject where their type does not belong: published by a user that
  * may publish there.
  *
- * @param seen one stored message of each type
+ * @param seen one stored message of each type; `unreadable`: of those without one
  */
 export function forge(chance: Chance, seen: ReadonlyMap<string, StoredMessage>): Forgery {
   const family = chance.pick(familiesOf(chance.pick(users)).filter((each) => each !== 'services'));
-  const foreign = [...seen.values()].filter(({ subject }) => subject.split('.')[1] !== family);
+  const foreign = [...seen].flatMap(([type, message]) =>
+    type === 'unreadable' || message.subject.split('.')[1] === family ? [] : [message],
+  );
   const garbage = chance.pick(['', 'no JSON', '{}', '[]', 'null', deep(6000), '{"type":"cycle.decided","version":99}']);
   if (foreign.length === 0 || chance.flip(0.3)) return { family, body: encoder.encode(garbage) };
   const one = chance.pick(foreign);

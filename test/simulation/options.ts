@@ -64,7 +64,7 @@ export interface Drawn {
 export function draw(asked: Asked): Drawn {
   const chance = new Chance(`options/${asked.seed}`);
   // A large cloud is looked at less often: most of what a run costs is looking.
-  const intervalSeconds = chance.pick(asked.vms > 200 ? [300, 600] : [60, 120, 180, 300]);
+  const intervalSeconds = chance.pick(asked.vms > 200 ? [600, 900] : [60, 120, 180, 300]);
   const planTtlSeconds = chance.pick([900, 1800, 3600]);
   const trouble = chance.pick([0.3, 1, 1, 2, 3]);
   return {
@@ -80,7 +80,7 @@ export function draw(asked: Asked): Drawn {
     evacuate: chance.flip(0.5),
     ackWaitSeconds: chance.pick([10, 20, 30]),
     // 1 s in production; an idle request each second is most of what an idle cloud costs.
-    taskPollMs: chance.pick([5_000, 10_000]),
+    taskPollMs: chance.pick(asked.vms > 200 ? [10_000, 20_000] : [5_000, 10_000]),
     pollSeconds: chance.pick([2, 5, 10]),
     maxConcurrent: chance.int(1, 4),
     maxOutbound: chance.int(1, 2),
