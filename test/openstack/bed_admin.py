@@ -4,6 +4,7 @@
   bed_admin.py things               flavors and an image (likewise)
   bed_admin.py services COUNT       until so many nova-computes report
   bed_admin.py wait COUNT           until so many hosts can be scheduled to
+  bed_admin.py reports HOST [TIME]  when its nova-compute reported last; until it reported after that time
   bed_admin.py status | reset | api ... | servers ... | aggregate ... | group ... | host ...    see `bed`
 """
 import json
@@ -210,12 +211,22 @@ def host(name, what):
     call('PUT', f"/os-services/{found[0]['id']}", {'status': what + 'd'})
 
 
+def reports(name, *before):
+    """When the nova-compute of a host reported last; with a time: waits until it reported after it, and is up."""
+    def find():
+        return next(s for s in get('/os-services?binary=nova-compute')['services'] if s['host'] == name)
+    if before:
+        until(f'{name} up', lambda: find()['state'] == 'up' and find()['updated_at'] > before[0])
+    else:
+        print(find()['updated_at'])
+
+
 def api(method, path, body=None):
     answer = call(method, path, None if body is None else json.loads(body), ok=False)
     print(answer.text)
 
 
-COMMANDS = {f.__name__: f for f in (catalog, things, services, wait, status, reset, servers, aggregate, group, host, api)}
+COMMANDS = {f.__name__: f for f in (catalog, things, services, wait, status, reset, servers, aggregate, group, host, reports, api)}
 
 if __name__ == '__main__':
     if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:

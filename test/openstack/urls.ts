@@ -14,4 +14,6 @@ export const bedUrls = {
   compute: `${at(18774)}/v2.1`,
   placement: at(18778),
   prometheus: at(19090),
+  /** RabbitMQ on 127.0.0.1, guest / guest. */
+  rabbitPort: 15673 + shift,
 } as const;
