@@ -6,6 +6,7 @@
 //   node scripts/run.mjs test [vitest arguments]        every test that needs no OpenStack
 //   node scripts/run.mjs openstack [vitest arguments]   the tests against a real OpenStack (root; Debian or Ubuntu)
 //   node scripts/run.mjs cluster [vitest arguments]     the tests with three NATS servers
+//   node scripts/run.mjs console [vitest arguments]     the tests of the console in a Chromium (Debian or Ubuntu)
 //   node scripts/run.mjs containers [vitest arguments]  the tests with containers (root; Debian or Ubuntu)
 //   node scripts/run.mjs generate                       generated schemas, samples and documents
 //   node scripts/run.mjs trial FILE [arguments]         a long test that is no test of vitest: faults, soak, simulation
@@ -87,6 +88,7 @@ const tasks = {
   test: () => test([vitest, 'run', ...args]),
   openstack,
   cluster: () => suite('cluster'),
+  console: () => suite('console'),
   containers: () => suite('containers'),
   generate: () => run(node, ['scripts/generate.ts'], env),
   trial: () => test(args),

@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     root: fileURLToPath(new URL('../..', import.meta.url)),
     globalSetup: [fileURLToPath(new URL('setup.ts', import.meta.url))],
-    include: ['test/{containers,deploy}/**/*.containers.test.ts'],
+    include: ['test/{containers,deploy,console}/**/*.containers.test.ts'],
     testTimeout: 300_000,
     hookTimeout: 900_000,
     teardownTimeout: 60_000,

@@ -1,30 +1,52 @@
-import { readFile } from 'node:fs/promises';
-import { type HttpServer, send } from '@kronos/telemetry';
+import { readdir, readFile } from 'node:fs/promises';
+import { extname } from 'node:path';
+import { type HttpServer, send, sendTagged } from '@kronos/telemetry';
 
-/** The files of the console, with the path that each is served at. */
-const FILES = [
-  { path: '/', file: 'index.html', type: 'text/html; charset=utf-8' },
-  { path: '/console/console.js', file: 'console.js', type: 'text/javascript; charset=utf-8' },
-  { path: '/console/chart.js', file: 'chart.js', type: 'text/javascript; charset=utf-8' },
-  { path: '/console/console.css', file: 'console.css', type: 'text/css; charset=utf-8' },
-] as const;
+const types: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+};
 
-/** The page loads nothing from elsewhere and cannot be framed. */
-const POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+/** What the console uses of its libraries, as they come in their packages. */
+const lit = import.meta.resolve('lit-html').replace(/\/(node\/)?lit-html\.js$/, '/');
+const uplot = new URL('./', import.meta.resolve('uplot')).href;
+const libraries: Readonly<Record<string, string>> = {
+  'lit-html.js': `${lit}lit-html.js`,
+  'directive.js': `${lit}directive.js`,
+  'directive-helpers.js': `${lit}directive-helpers.js`,
+  'async-directive.js': `${lit}async-directive.js`,
+  'directives/repeat.js': `${lit}directives/repeat.js`,
+  'directives/ref.js': `${lit}directives/ref.js`,
+  'uplot.js': `${uplot}uPlot.esm.js`,
+  'uplot.css': `${uplot}uPlot.min.css`,
+};
+
+/** The page loads nothing from elsewhere, runs no inline code and cannot be framed. */
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+  "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 /** Serves the console: static files that read the JSON interface. */
 export async function addConsole(http: HttpServer): Promise<void> {
-  for (const { path, file, type } of FILES) {
-    const body = await readFile(new URL(`./console/${file}`, import.meta.url));
-    http.route(path === '/' ? '/index.html' : path, (_, response) => {
-      response.setHeader('content-security-policy', POLICY);
-      send(response, 200, type, body);
-    });
-    if (path === '/')
-      http.route('/', (_, response, url) => {
+  const directory = new URL('./console/', import.meta.url);
+  const own = await readdir(directory, { recursive: true });
+  const files = [
+    ...own.filter((name) => extname(name) in types).map((name) => [name, new URL(name, directory).href] as const),
+    ...Object.entries(libraries).map(([name, url]) => [`lib/${name}`, url] as const),
+  ];
+  for (const [name, url] of files) {
+    const type = types[extname(name)] ?? '';
+    // Packages refer to source maps that are not served.
+    const text = (await readFile(new URL(url), 'utf8')).replace(/^\/\/# sourceMappingURL=.*$/m, '');
+    const serve = (path: string) =>
+      http.route(path, (_, response, { pathname }) => {
         response.setHeader('content-security-policy', POLICY);
-        if (url.pathname === '/') send(response, 200, type, body);
-        else send(response, 404, 'application/json; charset=utf-8', '{"error":"not found"}\n');
+        response.setHeader('referrer-policy', 'no-referrer');
+        if (pathname === path) return sendTagged(response, type, text);
+        return send(response, 404, 'application/json; charset=utf-8', '{"error":"not found"}\n');
       });
+    serve(`/console/${name}`);
+    if (name === 'index.html') serve('/');
   }
 }

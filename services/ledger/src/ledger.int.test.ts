@@ -439,14 +439,37 @@ describe('the JSON interface', () => {
     expect(await ledger.get(path)).toEqual({ status, body: { error: expect.any(String) } });
   });
 
-  it('serves the console, which loads nothing from elsewhere', async () => {
+  it('serves the console: every file that it loads, none from elsewhere, and no inline code', async () => {
     const ledger = await bed.start();
-    const page = await fetch(ledger.url);
-    expect(page.headers.get('content-security-policy')).toContain("default-src 'self'");
-    const html = await page.text();
-    for (const [, path] of html.matchAll(/(?:src|href)="(\/[^"]+)"/g))
-      expect((await fetch(`${ledger.url}${path}`)).status, path).toBe(200);
-    expect(html).not.toMatch(/https?:\/\//);
+    const loaded = new Set<string>();
+    async function load(path: string): Promise<void> {
+      if (loaded.has(path)) return;
+      loaded.add(path);
+      const answer = await fetch(`${ledger.url}${path}`);
+      expect([path, answer.status]).toEqual([path, 200]);
+      expect(answer.headers.get('content-security-policy')).toContain(
+        "default-src 'none'; script-src 'self'; style-src",
+      );
+      const text = await answer.text();
+      const links = path.endsWith('.js')
+        ? text.matchAll(/(?:^|;)(?:import|export)\b[^;"'()]*["']([^"']+)["']/gm)
+        : text.matchAll(/(?:src|href)="([^"#]+)"/g);
+      for (const [, link = ''] of links)
+        if (!link.startsWith('data:'))
+          await load(new URL(link, `http://ledger${path}`).href.replace('http://ledger', ''));
+    }
+    await load('/');
+    expect([...loaded].filter((path) => !path.startsWith('/'))).toEqual([]);
+    expect([...loaded]).toEqual(
+      expect.arrayContaining([
+        '/console/app.js',
+        '/console/views/plan.js',
+        '/console/lib/lit-html.js',
+        '/console/lib/uplot.js',
+      ]),
+    );
+    expect(await ledger.text('/')).not.toMatch(/<script(?![^>]* src=)|<style|\son\w+=|\sstyle=/);
+    expect((await ledger.get('/console/none.js')).status).toBe(404);
   });
 
   it('serves no console when that is off', async () => {

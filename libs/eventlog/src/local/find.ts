@@ -29,7 +29,7 @@ const HINT =
   'install nats-server (Debian and Ubuntu: apt-get install nats-server; macOS: brew install nats-server; with Go: go install github.com/nats-io/nats-server/v2@latest), or set KRONOS_NATS_SERVER to its path';
 
 /** Where fetched servers are kept: `${XDG_CACHE_HOME:-~/.cache}/kronos`. */
-const cacheDir = (env: NodeJS.ProcessEnv = process.env): string =>
+export const cacheDir = (env: NodeJS.ProcessEnv = process.env): string =>
   join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kronos');
 
 const isExecutable = (path: string): boolean => {
@@ -58,7 +58,7 @@ async function known(path: string, from: string): Promise<FoundServer | null> {
   return version === null ? null : { path, version, from };
 }
 
-const onPath = (name: string, env: NodeJS.ProcessEnv, more: readonly string[] = []): string | null =>
+export const onPath = (name: string, env: NodeJS.ProcessEnv, more: readonly string[] = []): string | null =>
   [...(env.PATH ?? '').split(delimiter), ...more].map((dir) => join(dir, name)).find((path) => isExecutable(path)) ??
   null;
 
@@ -73,7 +73,11 @@ function cached(env: NodeJS.ProcessEnv): string[] {
 }
 
 /** Fills a directory of the cache in one step: two processes may do so at once, and one may be killed. */
-async function intoCache(env: NodeJS.ProcessEnv, name: string, fill: (dir: string) => Promise<void>): Promise<string> {
+export async function intoCache(
+  env: NodeJS.ProcessEnv,
+  name: string,
+  fill: (dir: string) => Promise<void>,
+): Promise<string> {
   const target = join(cacheDir(env), name);
   mkdirSync(cacheDir(env), { recursive: true });
   const draft = mkdtempSync(join(cacheDir(env), `draft-${name}-`));
@@ -89,7 +93,7 @@ async function intoCache(env: NodeJS.ProcessEnv, name: string, fill: (dir: strin
 }
 
 /** Options with which apt-get keeps what it fetches to itself: it needs no root then and changes nothing of the machine. */
-const privately = (state: string): string[] =>
+export const privately = (state: string): string[] =>
   [`Dir::State::lists=${state}`, `Dir::Cache=${state}`, 'Debug::NoLocking=1', 'APT::Sandbox::User='].flatMap(
     (option) => ['-o', option],
   );

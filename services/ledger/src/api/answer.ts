@@ -12,7 +12,7 @@ export class BadRequest extends Error {
 }
 
 /** As many costly requests as allowed are answered now. */
-export class Busy extends Error {}
+class Busy extends Error {}
 
 /** Answers with JSON; the field `time` does not count in the entity tag. */
 export async function reply(response: ServerResponse, answer: () => object | Promise<object>): Promise<void> {

@@ -1,74 +1,66 @@
-/** A line chart of imbalances over time, as SVG. Plain browser JavaScript: it is served as it stands. */
+/** Imbalance over time: one line per policy, its threshold dashed. The table of decisions says the same in words. */
+import uPlot from './lib/uplot.js';
 
-const NS = 'http://www.w3.org/2000/svg';
 const HEIGHT = 240;
-const LEFT = 44;
-const RIGHT = 8;
-const TOP = 10;
-const BOTTOM = 24;
-
-const node = (name, attributes, text) => {
-  const made = document.createElementNS(NS, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
-  if (text !== undefined) made.textContent = text;
-  return made;
-};
-
-/** The policies of these decisions, in the order of their first appearance. */
-export const policiesOf = (decisions) => [...new Set(decisions.flatMap((d) => d.policies.map((p) => p.policy)))];
-
-/** A value where it is known, and a gap where a policy took no part. */
-function pathOf(points, x, y) {
-  let path = '';
-  let drawing = false;
-  for (const { at, value } of points) {
-    if (value === null || value === undefined) drawing = false;
-    else {
-      path += `${drawing ? 'L' : 'M'}${x(at).toFixed(1)} ${y(value).toFixed(1)}`;
-      drawing = true;
-    }
-  }
-  return path;
+const shown = new WeakMap();
+const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** A token as a colour that a canvas understands: `light-dark()` is resolved by an element. */
+function colour(name) {
+  const probe = document.createElement('span');
+  probe.style.color = token(name);
+  document.body.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
 }
 
-/** @returns {SVGElement} `width` pixels wide: imbalance per policy with its threshold, the combined imbalance, and a mark at each plan */
-export function chart(decisions, fromMs, toMs, width) {
-  const seen = decisions.map((d) => ({ ...d, at: Date.parse(d.time) })).filter((d) => d.at >= fromMs);
-  const values = seen.flatMap((d) => [d.combined ?? 0, ...d.policies.flatMap((p) => [p.imbalance ?? 0, p.threshold])]);
-  const top = Math.max(0.1, ...values) * 1.08;
-  const x = (ms) => LEFT + ((ms - fromMs) / (toMs - fromMs)) * (width - LEFT - RIGHT);
-  const y = (value) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - TOP - BOTTOM);
-  const svg = node('svg', {
-    viewBox: `0 0 ${width} ${HEIGHT}`,
-    role: 'img',
-    'aria-label': `Imbalance of ${policiesOf(seen).join(', ')} over time`,
-  });
-  for (let i = 0; i <= 4; i++) {
-    const value = (top / 1.08) * (i / 4);
-    svg.append(node('line', { class: 'grid', x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) }));
-    svg.append(node('text', { x: LEFT - 6, y: y(value) + 4, 'text-anchor': 'end' }, value.toFixed(2)));
+/** Draws into the element, or updates what is there. */
+export function drawImbalance(element, { times, combined, policies }, utc) {
+  const data = [
+    times.map((time) => Date.parse(time) / 1000),
+    combined,
+    ...policies.flatMap(({ imbalance, threshold }) => [imbalance, threshold]),
+  ];
+  const scheme = matchMedia('(prefers-color-scheme: dark)').matches;
+  const key = JSON.stringify([policies.map(({ policy }) => policy), utc, scheme]);
+  const before = shown.get(element);
+  const width = Math.max(240, element.clientWidth);
+  if (before?.key === key) {
+    before.plot.setData(data);
+    if (before.plot.width !== width) before.plot.setSize({ width, height: HEIGHT });
+    return;
   }
-  const ticks = width < 600 ? 2 : 4;
-  for (let i = 0; i <= ticks; i++) {
-    const ms = fromMs + (toMs - fromMs) * (i / ticks);
-    const label = new Date(ms).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
-    const anchor = i === 0 ? 'start' : i === ticks ? 'end' : 'middle';
-    svg.append(node('text', { x: x(ms), y: HEIGHT - 6, 'text-anchor': anchor }, label));
-  }
-  for (const d of seen) {
-    if (d.steps === 0) continue;
-    const mark = node('line', { class: 'plan', x1: x(d.at), x2: x(d.at), y1: TOP, y2: HEIGHT - BOTTOM });
-    mark.append(node('title', {}, `${d.snapshotId}: ${d.steps === 1 ? '1 move' : `${d.steps} moves`}, ${d.release}`));
-    svg.append(mark);
-  }
-  policiesOf(seen).forEach((policy, i) => {
-    const own = seen.map((d) => ({ at: d.at, ...d.policies.find((p) => p.policy === policy) }));
-    const threshold = own.map(({ at, threshold: value }) => ({ at, value }));
-    const imbalance = own.map(({ at, imbalance: value }) => ({ at, value }));
-    svg.append(node('path', { class: `line threshold k${i % 6}`, d: pathOf(threshold, x, y) }));
-    svg.append(node('path', { class: `line k${i % 6}`, d: pathOf(imbalance, x, y) }));
-  });
-  const combined = seen.map((d) => ({ at: d.at, value: d.combined }));
-  svg.append(node('path', { class: 'line combined', d: pathOf(combined, x, y) }));
-  return svg;
+  before?.plot.destroy();
+  const axis = {
+    stroke: colour('--dim'),
+    grid: { stroke: colour('--line'), width: 1 },
+    ticks: { stroke: colour('--line') },
+  };
+  const value = (_, v) => (v === null || v === undefined ? '' : v.toFixed(3));
+  const plot = new uPlot(
+    {
+      width,
+      height: HEIGHT,
+      tzDate: (seconds) => (utc ? uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC') : new Date(seconds * 1000)),
+      axes: [axis, axis],
+      series: [
+        {},
+        { label: 'combined', stroke: colour('--text'), width: 2, points: { show: false }, value },
+        ...policies.flatMap(({ policy }, i) => [
+          { label: policy, stroke: colour(`--c${i % 6}`), width: 1.5, points: { show: false }, value },
+          {
+            label: `${policy} threshold`,
+            stroke: colour(`--c${i % 6}`),
+            width: 1,
+            dash: [5, 4],
+            points: { show: false },
+            value,
+          },
+        ]),
+      ],
+    },
+    data,
+    element,
+  );
+  shown.set(element, { key, plot });
 }

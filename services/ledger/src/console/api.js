@@ -1,0 +1,39 @@
+/** Reads the ledger's JSON interface: only calls that /api/v1/openapi.json describes. */
+
+/** An answer that is no data: 404, 410 (no longer kept), 503, or none at all (status 0). */
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** The ledger's clock less this machine's, in ms: ages go by the ledger's. */
+let ahead = 0;
+export const nowMs = () => Date.now() + ahead;
+
+/** @returns the body of an answer; the browser asks with the entity tag that it has */
+export async function read(path) {
+  const answer = await fetch(`/api/v1${path}`, { signal: AbortSignal.timeout(20_000) }).catch((error) => {
+    throw new Refused(0, `the ledger does not answer (${error.message})`);
+  });
+  const date = Date.parse(answer.headers.get('date') ?? '');
+  if (!Number.isNaN(date) && Math.abs(date - nowMs()) > 2000) ahead = date - Date.now();
+  const body = await answer.json().catch(() => ({ error: `the answer is no JSON (${answer.status})` }));
+  if (!answer.ok) throw new Refused(answer.status, body.error ?? String(answer.status));
+  return body;
+}
+
+/** The answer, or what was refused: for a part of a view that may be missing. */
+export const tryRead = (path) =>
+  read(path).catch((error) => {
+    if (error instanceof Refused && (error.status === 404 || error.status === 410)) return { refused: error };
+    throw error;
+  });
+
+/** Calls `changed` with each event that the ledger folds, and with null when everything must be read again. */
+export function follow(changed) {
+  const source = new EventSource('/api/v1/changes');
+  source.addEventListener('change', (event) => changed(JSON.parse(event.data)));
+  source.addEventListener('reset', () => changed(null));
+}

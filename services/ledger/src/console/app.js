@@ -1,0 +1,155 @@
+/** The console: shows the view that the URL names, and reads it again when the ledger folds an event that concerns it. */
+import { follow, Refused } from './api.js';
+import { html, render } from './lib/lit-html.js';
+import { clockTime, usesUtc, useUtc } from './parts.js';
+import { stopPlayback } from './timeSlider.js';
+import { aggregate } from './views/aggregate.js';
+import { fleet } from './views/fleet.js';
+import { host } from './views/host.js';
+import { plan } from './views/plan.js';
+import { vm } from './views/vm.js';
+
+const routes = [
+  ['/', fleet],
+  ['/aggregates/:name', aggregate],
+  ['/aggregates/:name/hosts/:host', host],
+  ['/aggregates/:name/vms/:id', vm],
+  ['/plans/:id', plan],
+];
+/** Events come in bursts: they are waited for so long before the view is read again. */
+const BURST_MS = 300;
+/** Alarms and snapshots change without an event. */
+const REFRESH_MS = 15_000;
+
+const content = document.getElementById('content');
+const freshness = document.getElementById('freshness');
+const zone = document.getElementById('zone');
+
+/** What is shown: the route, what the person chose in it, the newest data, and the error of the last try. */
+let shown = { route: null, view: {}, data: null, error: null, readAt: null };
+
+function routeOf(hash) {
+  const [path, query = ''] = (hash.slice(1) || '/').split('?');
+  const given = path.split('/');
+  for (const [pattern, page] of routes) {
+    const wanted = pattern.split('/');
+    if (wanted.length !== given.length) continue;
+    const params = {};
+    const fits = wanted.every((part, i) => {
+      if (!part.startsWith(':')) return part === given[i];
+      params[part.slice(1)] = decode(given[i]);
+      return params[part.slice(1)] !== null;
+    });
+    if (fits) return { page, params, query: new URLSearchParams(query), path };
+  }
+  return null;
+}
+
+function decode(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}
+
+const problem = (error) => html`
+  <h1>${error.status === 404 ? 'There is no such thing' : 'This view cannot be shown'}</h1>
+  <section data-state="error"><p class="bad">${error.message}</p><p><a href="#/">To the fleet</a></p></section>`;
+
+function draw() {
+  const { route, data, error, readAt, view } = shown;
+  const stale = error !== null && data !== null;
+  freshness.className = stale ? 'stale' : '';
+  const text = stale
+    ? `Stale: ${error.message}. Shown is what was known at ${clockTime(readAt)}. Trying again.`
+    : error !== null
+      ? 'Not shown'
+      : data === null
+        ? 'Reading the ledger'
+        : 'Up to date';
+  // An unchanged text is not announced again.
+  if (freshness.textContent !== text) freshness.textContent = text;
+  zone.textContent = usesUtc() ? 'UTC' : 'Local time';
+  content.setAttribute('aria-busy', String(data === null && error === null));
+  const choose = (wanted) => {
+    shown = { ...shown, view: wanted };
+    draw();
+  };
+  const go = (hash) => {
+    history.replaceState(null, '', hash);
+    navigate();
+  };
+  render(
+    data !== null
+      ? route.page.show(data, { view, choose, go })
+      : error !== null
+        ? problem(error)
+        : html`<p class="dim" data-state="loading">Reading the ledger …</p>`,
+    content,
+  );
+}
+
+let reading = 0;
+/** Reads the shown view again. An answer that comes after the person went elsewhere is dropped. */
+async function refresh() {
+  const { route } = shown;
+  if (route === null) return;
+  reading++;
+  const own = reading;
+  let result;
+  try {
+    result = { data: await route.page.load(route.params, route.query), error: null, readAt: new Date().toISOString() };
+  } catch (error) {
+    result = { error: error instanceof Refused ? error : new Refused(0, String(error)) };
+    // What does not exist any more is not shown as stale.
+    if (result.error.status === 404) result.data = null;
+  }
+  if (own !== reading) return;
+  shown = { ...shown, ...result };
+  draw();
+}
+
+function navigate() {
+  const route = routeOf(location.hash);
+  // Another moment of the same view keeps what is shown until its data has come.
+  const same = route !== null && route.path === shown.route?.path;
+  shown = same ? { ...shown, route } : { route, view: {}, data: null, error: null, readAt: null };
+  if (!same) stopPlayback();
+  if (route === null) shown.error = new Refused(404, `The console has no view ${location.hash}`);
+  document.title = route === null ? 'Kronos' : `${route.page.title(route.params)} · Kronos`;
+  if (!same) draw();
+  return refresh();
+}
+
+addEventListener('hashchange', () => {
+  const before = shown.route?.path;
+  navigate();
+  if (shown.route?.path !== before) {
+    content.focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }
+});
+zone.addEventListener('click', () => {
+  useUtc(!usesUtc());
+  draw();
+});
+
+let waiting = false;
+function later() {
+  if (waiting) return;
+  waiting = true;
+  setTimeout(() => {
+    waiting = false;
+    if (!document.hidden) refresh();
+  }, BURST_MS);
+}
+follow((change) => {
+  const { route, data } = shown;
+  if (change === null || (data !== null && route.page.concerns(change, route.params, data))) later();
+});
+setInterval(later, REFRESH_MS);
+document.addEventListener('visibilitychange', later);
+addEventListener('resize', () => shown.data !== null && draw());
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => shown.data !== null && draw());
+navigate();

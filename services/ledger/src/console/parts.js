@@ -1,0 +1,133 @@
+/** Small parts that every view uses. Text is never taken as HTML. */
+import { nowMs } from './api.js';
+import { html, nothing } from './lib/lit-html.js';
+
+const standings = {
+  unplannable: ['bad', 'Not planned: the log holds an event that this version cannot read'],
+  paused: ['warn', 'Paused'],
+  waitingForApproval: ['warn', 'Waits for approval'],
+  moving: ['good', 'Moving'],
+  coolingDown: ['dim', 'Cooling down'],
+  idle: ['good', 'Nothing to do'],
+  unknown: ['dim', 'Nothing decided yet'],
+};
+export const standing = (name) => html`<span class=${standings[name][0]}>${standings[name][1]}</span>`;
+
+export const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
+export const figure = (value, digits = 3) =>
+  value === null || value === undefined ? 'unknown' : value.toFixed(digits);
+export const link = {
+  aggregate: (name) => `#/aggregates/${encodeURIComponent(name)}`,
+  host: (aggregate, name) => `#/aggregates/${encodeURIComponent(aggregate)}/hosts/${encodeURIComponent(name)}`,
+  vm: (aggregate, id) => `#/aggregates/${encodeURIComponent(aggregate)}/vms/${encodeURIComponent(id)}`,
+  plan: (id, sequence) => `#/plans/${encodeURIComponent(id)}${sequence === undefined ? '' : `?sequence=${sequence}`}`,
+};
+
+let utc = localStorage.getItem('kronos.zone') === 'utc';
+export const usesUtc = () => utc;
+export function useUtc(wanted) {
+  utc = wanted;
+  localStorage.setItem('kronos.zone', wanted ? 'utc' : 'local');
+}
+export const clockTime = (time) =>
+  utc ? new Date(time).toISOString().replace('T', ' ').slice(0, 19) : new Date(time).toLocaleString();
+
+function relative(time) {
+  const seconds = Math.round((Date.parse(time) - nowMs()) / 1000);
+  const size = Math.abs(seconds);
+  const [n, unit] =
+    size < 90
+      ? [size, 's']
+      : size < 5400
+        ? [size / 60, 'min']
+        : size < 172_800
+          ? [size / 3600, 'h']
+          : [size / 86_400, 'd'];
+  return seconds > 0 ? `in ${Math.round(n)} ${unit}` : `${Math.round(n)} ${unit} ago`;
+}
+export const when = (time) =>
+  time === null ? '' : html`<time datetime=${time} title=${clockTime(time)}>${relative(time)}</time>`;
+
+/** A name for people, with its uuid to copy. */
+export const named = (name, id, href) => html`
+  ${href === undefined ? name : html`<a href=${href}>${name}</a>`}
+  <button class="copy" type="button" title=${id} aria-label=${`Copy the id of ${name}`}
+    @click=${() => navigator.clipboard?.writeText(id)}>id</button>`;
+
+/** `columns`: heading, cell of a row, and its class. */
+export function table(caption, columns, rows, empty) {
+  if (rows.length === 0) return html`<p class="dim">${empty}</p>`;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}><table>
+    <thead><tr>${columns.map(([head, , kind]) => html`<th scope="col" class=${kind ?? nothing}>${head}</th>`)}</tr></thead>
+    <tbody>${rows.map(
+      (row) => html`<tr>${columns.map(([, cell, kind]) => html`<td class=${kind ?? nothing}>${cell(row)}</td>`)}</tr>`,
+    )}</tbody>
+  </table></div>`;
+}
+
+export const facts = (pairs) =>
+  html`<dl>${pairs.map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>`;
+
+export const section = (title, body, kind) =>
+  html`<section aria-label=${title} class=${kind ?? nothing}><h2>${title}</h2>${body}</section>`;
+
+/** A part that is not there: of a snapshot that is no longer kept, or of a thing that nothing is known about. */
+export const missing = ({ status, message }) =>
+  html`<p class=${status === 410 ? 'warn' : 'dim'} data-state=${status === 410 ? 'gone' : 'missing'}>
+    ${status === 410 ? 'The snapshot of this moment is no longer kept. The log still has the decision and its events.' : message}
+  </p>`;
+
+export const moves = (rows, aggregateOf, empty = 'Nothing moves now.') =>
+  table(
+    'Moves',
+    [
+      ['VM', (m) => named(m.serverName, m.serverId, link.vm(aggregateOf(m), m.serverId))],
+      ['From', (m) => html`<a href=${link.host(aggregateOf(m), m.from)}>${m.from}</a>`],
+      ['To', (m) => html`<a href=${link.host(aggregateOf(m), m.destination)}>${m.destination}</a>`],
+      ['Phase', (m) => m.phase],
+      ['Status', (m) => (m.status === 'retryPending' ? `attempt ${m.attempt} to come` : m.status)],
+      ['Started', (m) => (m.started === null ? '' : when(m.started.at)), 'when'],
+      [
+        'Last failure',
+        (m) => (m.lastFailure === null ? '' : `${m.lastFailure.errorType}: ${m.lastFailure.reason.text}`),
+      ],
+      ['Plan', (m) => html`<a href=${link.plan(m.planId)}>plan</a>`],
+    ],
+    rows,
+    empty,
+  );
+
+export const eventsTable = (events) =>
+  table(
+    'Events',
+    [
+      ['When', (e) => (e.time === null ? '' : when(e.time)), 'when'],
+      ['What', (e) => e.text],
+      ['Event', (e) => html`<code>${e.type}</code>`],
+      ['By', (e) => e.by ?? ''],
+      ['Sequence', (e) => e.sequence, 'number'],
+    ],
+    events.toReversed(),
+    'No event yet.',
+  );
+
+/** A value's place in its policy's threshold band: the middle half of the scale is inside the band. */
+export function heat(value, { lowest, highest, threshold }) {
+  if (value === null || lowest === null) return '';
+  const middle = (lowest + highest) / 2;
+  const place = (value - middle) / Math.max(threshold, 1e-9);
+  const size = Math.abs(place);
+  const level = size <= 0.25 ? 0 : size <= 0.5 ? 1 : size <= 1 ? 2 : 3;
+  return level === 0 ? 'even' : `${place < 0 ? 'cold' : 'warm'}-${level}`;
+}
+/** The same in words, for those who do not see colours. */
+export const heatWords = (kind) =>
+  ({
+    'cold-3': 'far below the band',
+    'cold-2': 'below the band',
+    'cold-1': 'low, inside the band',
+    even: 'inside the band',
+    'warm-1': 'high, inside the band',
+    'warm-2': 'above the band',
+    'warm-3': 'far above the band',
+  })[kind] ?? 'no value';

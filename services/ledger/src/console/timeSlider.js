@@ -1,0 +1,46 @@
+/** Goes through the recorded cycles: a slider, single steps, and playback. */
+import { html } from './lib/lit-html.js';
+import { clockTime } from './parts.js';
+
+/** A cycle is shown for this long before the next one is asked for. */
+const PLAY_MS = 700;
+let playing = false;
+let next = 0;
+
+export function stopPlayback() {
+  playing = false;
+  clearTimeout(next);
+}
+
+/** @param at index of the cycle that is shown; null: now; -1: one that is older than what the ledger has in memory */
+export function timeSlider({ times }, at, goTo) {
+  const last = times.length - 1;
+  if (last < 0) return '';
+  const shown = at === null ? last : at;
+  const step = (index) => {
+    stopPlayback();
+    goTo(index);
+  };
+  if (playing && at !== null) {
+    clearTimeout(next);
+    // The view is rendered when its data has come, so playback never runs ahead of the ledger.
+    if (at >= last) playing = false;
+    else next = setTimeout(() => goTo(at + 1), PLAY_MS);
+  }
+  const toggle = () => {
+    if (playing) step(shown);
+    else {
+      playing = true;
+      goTo(at === null || at >= last ? 0 : at);
+    }
+  };
+  return html`<div class="tools">
+    <button type="button" ?disabled=${shown <= 0} @click=${() => step(shown - 1)}>Back</button>
+    <button type="button" aria-pressed=${playing} @click=${toggle}>${playing ? 'Pause' : 'Play'}</button>
+    <button type="button" ?disabled=${at === null || at >= last} @click=${() => step(at + 1)}>Forward</button>
+    <input type="range" min="0" max=${last} .value=${String(Math.max(0, shown))} aria-label="Recorded cycle"
+      aria-valuetext=${shown < 0 ? 'older' : clockTime(times[shown])} @change=${(e) => step(Number(e.target.value))}>
+    <span>${at === null ? 'Now' : shown < 0 ? 'An older cycle' : clockTime(times[shown])}</span>
+    <button type="button" ?disabled=${at === null} @click=${() => step(null)}>Now</button>
+  </div>`;
+}

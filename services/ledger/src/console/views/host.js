@@ -1,0 +1,86 @@
+import { tryRead } from '../api.js';
+import { html } from '../lib/lit-html.js';
+import {
+  eventsTable,
+  facts,
+  figure,
+  heat,
+  heatWords,
+  link,
+  missing,
+  moves,
+  named,
+  section,
+  table,
+  when,
+} from '../parts.js';
+
+/** One host: its values, its VMs by weight, what happened to it. */
+export const host = {
+  title: ({ host: name }) => name,
+  concerns: (change, { name }) => change.aggregate === name || change.aggregate === '_all_',
+  async load({ name, host: own }) {
+    const base = `/aggregates/${encodeURIComponent(name)}`;
+    const [hosts, vms, log] = await Promise.all([
+      tryRead(`${base}/hosts`),
+      tryRead(`${base}/vms?limit=1000&host=${encodeURIComponent(own)}`),
+      tryRead(`/hosts/${encodeURIComponent(own)}`),
+    ]);
+    return { name, own, hosts, vms, log };
+  },
+  show({ name, own, hosts, vms, log }) {
+    const seen = hosts.hosts?.find((one) => one.name === own);
+    const known = log.aggregates?.find((one) => one.aggregate === name);
+    const weight = (vm) => vm.values.reduce((sum, value) => sum + (value ?? 0), 0);
+    return html`
+      <h1>${own}</h1>
+      <p><a href=${link.aggregate(name)}>${name}</a></p>
+      ${section(
+        'Now',
+        hosts.refused !== undefined
+          ? missing(hosts.refused)
+          : seen === undefined
+            ? html`<p class="dim" data-state="missing">The newest snapshot of ${name} has no such host.</p>`
+            : facts([
+                [
+                  'Service',
+                  `${seen.service.status}, ${seen.service.state}${seen.service.forcedDown ? ', forced down' : ''}`,
+                ],
+                ['Disabled because', seen.service.disabledReason ?? 'not disabled'],
+                ['Zone', seen.zone ?? 'none'],
+                ['VMs', seen.vms],
+                ...hosts.policies.map((policy, i) => [
+                  policy.policy,
+                  `${figure(seen.values[i])} (${heatWords(heat(seen.values[i], policy))}; hosts ${figure(policy.lowest)} to ${figure(policy.highest)})`,
+                ]),
+                ['Free vCPUs', figure(seen.free.vcpus, 0)],
+                ['Free MiB', figure(seen.free.ramMb, 0)],
+                ['Drain', known?.drain?.text ?? 'none'],
+                ['Out as destination until', known?.brokenUntil == null ? 'not out' : when(known.brokenUntil)],
+              ]),
+      )}
+      ${section(
+        'VMs by weight',
+        vms.refused !== undefined
+          ? missing(vms.refused)
+          : table(
+              'VMs',
+              [
+                ['VM', (vm) => named(vm.name, vm.id, link.vm(name, vm.id))],
+                ['Status', (vm) => vm.status],
+                ['Flavor', (vm) => vm.flavor ?? ''],
+                ['vCPUs', (vm) => vm.vcpus, 'number'],
+                ['MiB', (vm) => vm.ramMb, 'number'],
+                ...vms.policies.map((policy, i) => [policy, (vm) => figure(vm.values[i]), 'number']),
+              ],
+              vms.vms.toSorted((a, b) => weight(b) - weight(a)),
+              'No VM.',
+            ),
+      )}
+      ${section(
+        'Moves in flight',
+        moves(known?.moves ?? [], () => name),
+      )}
+      ${section('Recent events', log.refused === undefined ? eventsTable(log.events) : html`<p class="dim">The log says nothing recent about it.</p>`)}`;
+  },
+};

@@ -1,0 +1,133 @@
+import { read, tryRead } from '../api.js';
+import { html } from '../lib/lit-html.js';
+import {
+  clockTime,
+  count,
+  eventsTable,
+  facts,
+  figure,
+  heat,
+  heatWords,
+  link,
+  missing,
+  named,
+  section,
+  table,
+  when,
+} from '../parts.js';
+
+const detail = (reason) =>
+  reason?.detail === undefined
+    ? ''
+    : html` <span class="dim">${Object.entries(reason.detail).map(([name, value]) => `${name} ${typeof value === 'number' ? Number(value.toPrecision(4)) : JSON.stringify(value)} `)}</span>`;
+
+const steps = ({ aggregate, data }, tasks) =>
+  table(
+    'Steps',
+    [
+      ['Step', (s) => s.step, 'number'],
+      ['VM', (s) => named(s.serverName, s.serverId, link.vm(aggregate, s.serverId))],
+      ['From', (s) => html`<a href=${link.host(aggregate, s.from)}>${s.from}</a>`],
+      ['To', (s) => html`<a href=${link.host(aggregate, s.to)}>${s.to}</a>${s.parking ? ' (parking)' : ''}`],
+      ['Phase', (s) => s.phase],
+      [
+        'Why',
+        (s) =>
+          s.why === undefined
+            ? html`<span class="dim">the details are no longer kept</span>`
+            : html`${s.why.text}${detail(s.why)}`,
+      ],
+      ['After', (s) => s.dependsOn.map((id) => id.replace(/^.*-s/, 'step ')).join(', ')],
+      ['Status', (s) => tasks.find(({ id }) => id === s.taskId)?.status ?? ''],
+    ],
+    data.plan.steps,
+    'No step.',
+  );
+
+function effect({ aggregate, policies, hosts }) {
+  const scale = policies.map(({ threshold }, i) => {
+    const values = hosts.flatMap(({ before, after }) => [before[i], after[i]]).filter((value) => value !== null);
+    return { threshold, lowest: values.length === 0 ? null : Math.min(...values), highest: Math.max(...values) };
+  });
+  const cell = (value, i) => {
+    const kind = heat(value, scale[i]);
+    return html`<td class="number cell ${kind}" title=${heatWords(kind)}>${figure(value)}</td>`;
+  };
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Hosts before and after"><table class="heat">
+    <thead><tr><th scope="col">Host</th><th scope="col" class="number">VMs</th>
+      ${policies.map(({ policy }) => html`<th scope="col" class="number">${policy} before</th><th scope="col" class="number">after</th>`)}</tr></thead>
+    <tbody>${hosts.map(
+      (host) => html`<tr><th scope="row"><a href=${link.host(aggregate, host.name)}>${host.name}</a></th>
+        <td class="number">${host.vmsBefore} → ${host.vmsAfter}</td>
+        ${policies.map((_, i) => html`${cell(host.before[i], i)}${cell(host.after[i], i)}`)}</tr>`,
+    )}</tbody></table></div>`;
+}
+
+const share = (value) => (value === null ? 'unknown' : `${Math.round(value * 100)} %`);
+
+/** One plan: what it changes, its steps with their reasons, what was refused. */
+export const plan = {
+  title: ({ id }) => `Plan ${id}`,
+  concerns: (_, __, data) => data.page.plan?.endedAt === null,
+  async load({ id }, query) {
+    const sequence = query.get('sequence') === null ? '' : `?sequence=${query.get('sequence')}`;
+    const path = `/plans/${encodeURIComponent(id)}`;
+    const [page, hosts] = await Promise.all([read(`${path}${sequence}`), tryRead(`${path}/hosts${sequence}`)]);
+    return { id, page, hosts };
+  },
+  show({ id, page, hosts }) {
+    const { plan: known, decision, tasks, events } = page;
+    const made = decision?.data.plan ?? null;
+    return html`
+      <h1>Plan of ${decision === null ? id : clockTime(decision.data.snapshotTime)}</h1>
+      ${section(
+        'Summary',
+        html`<p>${decision?.data.reason.text ?? 'Its decision is no longer in memory.'}</p>
+        ${facts([
+          [
+            'Aggregate',
+            html`<a href=${link.aggregate(decision?.aggregate ?? known.aggregate)}>${decision?.aggregate ?? known.aggregate}</a>`,
+          ],
+          ['State', known?.state ?? decision?.data.release ?? 'unknown'],
+          ...(known === null
+            ? []
+            : [
+                [
+                  'Moves',
+                  `${known.completed} of ${known.steps} completed, ${known.failed} failed, ${known.skipped} skipped`,
+                ],
+              ]),
+          ...(known?.expiresAt == null ? [] : [['Expires', when(known.expiresAt)]]),
+          ...(known?.approvedBy == null ? [] : [['Approved by', known.approvedBy]]),
+          ...(made === null
+            ? []
+            : [
+                ['Combined imbalance', `${figure(decision.data.before.combined)} → ${figure(made.after.combined)}`],
+                ['No plan can be below', figure(made.lowerBound)],
+                ['Share of what is possible', share(made.shareOfPossible)],
+                ['Planner', `${made.planner}, ${count(made.candidatesEvaluated, 'candidate')}, budget ${made.budget}`],
+              ]),
+          ['Plan id', html`<code>${id}</code>`],
+        ])}`,
+      )}
+      ${section('Hosts before and after', hosts.refused === undefined ? effect(hosts) : missing(hosts.refused))}
+      ${made === null ? '' : section('Steps', steps(decision, tasks))}
+      ${
+        decision === null
+          ? ''
+          : section(
+              'Refused',
+              table(
+                'Refused',
+                [
+                  ['Reason', ([code]) => html`<code>${code}</code>`],
+                  ['Candidates', ([, n]) => n, 'number'],
+                ],
+                Object.entries(decision.data.refusals),
+                'No candidate was refused.',
+              ),
+            )
+      }
+      ${section('Events', eventsTable(events))}`;
+  },
+};

@@ -1,0 +1,292 @@
+import { ALL } from '@kronos/contracts';
+import { ledgerBed, type TestLedger } from '@kronos/ledger/testing';
+import type { Sketch } from '@kronos/placement/testing';
+import { testLog } from '@kronos/projections/testing';
+import axeCore from 'axe-core';
+import type { Browser, Locator, Page } from 'playwright-core';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { launchChromium, NoChromium } from './chromium.ts';
+
+/** Far beyond what a step takes: it ends only what hangs. */
+const LIMIT_MS = 120_000;
+const NAME = 'web <b>eu</b>/1';
+
+/** Null where none can be had: without a network, or on a system without apt-get. Then the tests are skipped. */
+const browser: Browser | null = await launchChromium().catch((error: unknown) => {
+  if (!(error instanceof NoChromium)) throw error;
+  console.warn(`skipped: ${error.message}`);
+  return null;
+});
+let bed: Awaited<ReturnType<typeof ledgerBed>>;
+let ledger: TestLedger;
+let page: Page;
+let log: ReturnType<typeof testLog>;
+let planId: string;
+/** What the page must never do: break its policy, or fail. */
+let wrong: string[];
+
+const sketch = (hosts: number, busy: string): Sketch => ({
+  policies: { cpu: { threshold: 0.2 }, memory: { threshold: 0.1 } },
+  hosts: Object.fromEntries(Array.from({ length: hosts }, (_, n) => [`host-${n}`, n === 3 ? { disabled: true } : {}])),
+  vms: {
+    'uuid-1': { host: busy, w: { cpu: 0.5, memory: 0.1 }, set: { name: 'shop <img src=x onerror=alert(1)>' } },
+    'uuid-2': { host: busy, w: { cpu: 0.2, memory: 0.1 }, set: { name: 'shop-2' } },
+    'uuid-3': { host: 'host-2', w: { cpu: 0.1 }, set: { name: 'db-1' } },
+  },
+});
+
+afterAll(async () => {
+  await browser?.close();
+});
+
+beforeEach(async ({ skip }) => {
+  if (browser === null) return skip();
+  bed = await ledgerBed();
+  log = testLog(NAME, Date.now() - 60_000);
+  log.configured();
+  const policies = [
+    { policy: 'cpu', imbalance: 0.7, threshold: 0.2, participates: true, detected: true, sustainedCycles: 1 },
+  ];
+  const first = log.decided('none', [], { policies });
+  await bed.observed(first, NAME, log.nowMs, sketch(12, 'host-5'));
+  planId = log.pass(20).released([
+    { serverId: 'uuid-1', from: 'host-1', to: 'host-4' },
+    { serverId: 'uuid-2', from: 'host-1', to: 'host-5', dependsOn: [1] },
+  ]);
+  await bed.observed(planId, NAME, log.nowMs, sketch(12, 'host-1'));
+  log.pass(1).started({ task: `${planId}-s1` });
+  await bed.append(log.events.splice(0));
+  ledger = await bed.start({ scope: [NAME, 'idle'] });
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce' });
+  page = await context.newPage();
+  page.setDefaultTimeout(LIMIT_MS);
+  page.setDefaultNavigationTimeout(LIMIT_MS);
+  wrong = [];
+  page.on('pageerror', (error) => wrong.push(String(error)));
+  page.on('console', (message) => {
+    // The console of Chromium names every answer above 399 too.
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) wrong.push(message.text());
+  });
+});
+afterEach(async () => {
+  if (browser === null) return;
+  await page.context().close();
+  await bed.close();
+  expect(wrong).toEqual([]);
+});
+
+/** Opens a view and waits until its data is shown. */
+async function open(hash = ''): Promise<void> {
+  // Another fragment alone would load nothing, and the view before it would pass for this one.
+  await page.goto('about:blank');
+  await page.goto(`${ledger.url}/${hash}`);
+  await shown();
+}
+const shown = () => page.locator('#freshness', { hasText: /^Up to date$/ }).waitFor();
+const view = (path = '') => `#/aggregates/${encodeURIComponent(NAME)}${path}`;
+const region = (name: string) => page.locator(`section[aria-label="${name}"]`);
+/** What a person sees of an element. */
+const seen = async (element: Locator) =>
+  // biome-ignore lint/performance/useDomNodeTextContent: hidden text is not seen, and cells stand apart
+  (await element.innerText()).replace(/\s+/g, ' ');
+const text = (name: string) => seen(region(name));
+
+/** Violations of WCAG 2.1 A and AA, as axe finds them. */
+async function axe(): Promise<string[]> {
+  // By the debugging protocol, which the page's policy does not hold for.
+  await page.evaluate(axeCore.source);
+  return await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: { run(options: object): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
+    };
+    const { violations } = await axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] });
+    return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
+  });
+}
+
+describe('the console shows', () => {
+  it('the fleet: every aggregate, the alarms, and what moves; a link leads to each', async () => {
+    await open();
+    expect(await text('Aggregates')).toMatch(/web <b>eu<\/b>\/1 Moving.*idle Nothing decided yet/);
+    expect(await text('Alarms')).toContain('docs/runbook.md');
+    expect(await text('Moving now')).toMatch(/name-of-uuid-1 id host-1 host-4 spread started/);
+    await region('Aggregates').getByRole('link', { name: NAME }).click();
+    await page.getByRole('heading', { level: 1, name: NAME }).waitFor();
+    expect(await page.title()).toBe(`${NAME} · Kronos`);
+  });
+
+  it('an aggregate: its hosts as a heat map that can be filtered and ordered, the chart, moves and decisions', async () => {
+    await open(view());
+    expect(await text('State')).toContain('Moving: 2 in flight, 1 under way in Nova');
+    const cell = region('Hosts').locator('tr', { hasText: 'host-1' }).locator('td.cell').first();
+    expect([await seen(cell), await cell.getAttribute('title')]).toEqual(['0.700', 'far above the band']);
+    await region('Hosts').getByLabel('Order').selectOption({ label: 'by cpu' });
+    expect(await seen(region('Hosts').locator('tbody tr th').first())).toBe('host-1');
+    await region('Hosts').getByLabel('Filter').fill('host-1');
+    await expect.poll(() => region('Hosts').locator('tbody tr').count(), { timeout: LIMIT_MS }).toBe(3);
+    expect(await text('Hosts')).toContain('3 of 12 hosts');
+    await page.locator('.uplot canvas').waitFor();
+    expect(await text('Recent decisions')).toContain('2 moves released 0.300 → 0.100');
+  });
+
+  it('a recorded moment: the slider, single steps and playback change the hosts and the URL', async () => {
+    await open(view());
+    const busiest = () =>
+      region('Hosts at that moment')
+        .locator('tr', { hasText: /host-\d/ })
+        .filter({ hasText: '0.700' });
+    await page.getByRole('button', { name: 'Back' }).click();
+    await busiest().filter({ hasText: 'host-5' }).waitFor();
+    expect(new URL(page.url()).hash).toContain('?snapshot=');
+    // The URL alone shows the same moment.
+    await page.reload();
+    await busiest().filter({ hasText: 'host-5' }).waitFor();
+    await page.getByRole('button', { name: 'Play' }).click();
+    await busiest().filter({ hasText: 'host-1' }).waitFor();
+    await page.getByRole('button', { name: 'Play' }).waitFor();
+    expect(await text('Time')).toContain('planned 2 moves');
+    await page.getByRole('button', { name: 'Now' }).click();
+    await region('Hosts').waitFor();
+  });
+
+  it('a plan: its steps with their reasons in figures, and the hosts before and after it', async () => {
+    await open(`#/plans/${encodeURIComponent(planId)}`);
+    expect(await text('Summary')).toMatch(/0\.300 → 0\.100 No plan can be below 0\.050.*80 %/);
+    expect(await text('Steps')).toMatch(
+      /1 name-of-uuid-1 id host-1 host-4 spread lowers the combined imbalance gain 0\.02/,
+    );
+    expect(await text('Steps')).toMatch(/step 1 waiting/);
+    expect(await text('Hosts before and after')).toMatch(/host-1 2 → 0 0\.700 0\.540/);
+    expect(await text('Refused')).toContain('host-full 3');
+  });
+
+  it('a host with its VMs by weight, and a VM with what holds it; markup in names is text', async () => {
+    await open(view('/hosts/host-1'));
+    expect(await text('Now')).toContain('cpu 0.700 (far above the band');
+    expect(await text('VMs by weight')).toMatch(/shop <img src=x onerror=alert\(1\)> id ACTIVE.*shop-2/);
+    await region('VMs by weight').getByRole('link', { name: 'shop <img' }).click();
+    await page.getByRole('heading', { level: 1, name: 'shop <img src=x onerror=alert(1)>' }).waitFor();
+    await shown();
+    expect(await text('Now')).toContain('Host host-1');
+    expect(await text('What holds it')).toContain('Quarantine none');
+    expect(await text('Recent events')).toContain('attempt 1');
+    log.about(ALL).quarantined('uuid-1', -1, 'grace');
+    await bed.append(log.events.splice(0));
+    // Without a reload: the event is streamed.
+    await region('What holds it').getByText('until it is released').waitFor();
+  });
+});
+
+describe('the console says', () => {
+  it('that there is nothing yet', async () => {
+    await open('#/aggregates/idle');
+    expect(await text('State')).toContain('Nothing decided yet');
+    expect(await text('Time')).toContain('No decision yet.');
+    await region('Hosts').locator('[data-state=missing]').waitFor();
+  });
+
+  it('that it is reading, and then that there is no such thing', async () => {
+    const answer = Promise.withResolvers<void>();
+    await page.route(/\/api\/v1\/.*none/, async (route) => {
+      await answer.promise;
+      await route.continue();
+    });
+    await page.goto(`${ledger.url}/#/aggregates/none`);
+    await page.locator('[data-state=loading]').waitFor();
+    answer.resolve();
+    await page.locator('[data-state=error]', { hasText: 'no aggregate "none"' }).waitFor();
+    await page.goto(`${ledger.url}/#/nowhere`);
+    await page.locator('[data-state=error]', { hasText: 'no view #/nowhere' }).waitFor();
+  });
+
+  it('that what it shows is stale, and that it is up to date again', async () => {
+    await open();
+    await page.route('**/api/v1/aggregates', (route) => route.abort());
+    log.pass(1).paused();
+    await bed.append(log.events.splice(0));
+    await page.locator('#freshness.stale', { hasText: 'Stale' }).waitFor();
+    expect(await text('Aggregates')).toContain('Moving');
+    await page.unroute('**/api/v1/aggregates');
+    log.pass(1).resumed();
+    await bed.append(log.events.splice(0));
+    await shown();
+  });
+
+  it('that a snapshot is no longer kept, beside what the log still has', async () => {
+    await bed.forgetSnapshots();
+    await open(`#/plans/${encodeURIComponent(planId)}`);
+    await region('Hosts before and after').locator('[data-state=gone]').waitFor();
+    expect(await text('Steps')).toContain('name-of-uuid-1');
+    await open(view(`?snapshot=${encodeURIComponent(planId)}`));
+    await region('Hosts at that moment').locator('[data-state=gone]').waitFor();
+    expect(await text('Time')).toContain('planned 2 moves');
+  });
+});
+
+describe('the console is for everyone', () => {
+  it.each([
+    ['light', 1280],
+    ['dark', 1280],
+    ['light', 320],
+    ['dark', 3840],
+  ] as const)(
+    'without violations of WCAG in %s at %i pixels, and without sideways scrolling',
+    async (scheme, width) => {
+      await page.emulateMedia({ colorScheme: scheme });
+      await page.setViewportSize({ width, height: 900 });
+      for (const hash of [
+        '',
+        view(),
+        `#/plans/${encodeURIComponent(planId)}`,
+        view('/hosts/host-1'),
+        view('/vms/uuid-1'),
+      ]) {
+        await open(hash);
+        expect(await axe(), hash).toEqual([]);
+        const overflow = await page.evaluate(
+          'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+        );
+        expect([hash, overflow]).toEqual([hash, 0]);
+      }
+    },
+  );
+
+  it('by keyboard alone, with the focus kept when the view is read again', async () => {
+    await open(view());
+    const filter = region('Hosts').getByLabel('Filter');
+    await filter.focus();
+    await page.keyboard.type('host-1');
+    log.pass(1).completed({ task: `${planId}-s1` });
+    await bed.append(log.events.splice(0));
+    await region('Recent events').getByText('migration.completed').waitFor();
+    expect(await filter.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true);
+    expect(await filter.inputValue()).toBe('host-1');
+    await page.getByRole('slider', { name: 'Recorded cycle' }).focus();
+    await page.keyboard.press('ArrowLeft');
+    await region('Hosts at that moment').waitFor();
+    const zone = page.getByRole('button', { name: 'Local time' });
+    await zone.focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'UTC' }).waitFor();
+    expect(await text('Time')).toMatch(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/);
+  });
+});
+
+it('the console uses only calls that the OpenAPI document describes', async () => {
+  const called = new Set<string>();
+  page.on('request', (request) => called.add(new URL(request.url()).pathname));
+  for (const hash of [
+    '',
+    view(),
+    view(`?snapshot=${encodeURIComponent(planId)}`),
+    view('/hosts/host-1'),
+    view('/vms/uuid-1'),
+  ])
+    await open(hash);
+  await open(`#/plans/${encodeURIComponent(planId)}`);
+  const { paths } = (await ledger.get('/api/v1/openapi.json')).body as { paths: Record<string, unknown> };
+  const known = Object.keys(paths).map((path) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`));
+  const calls = [...called].filter((path) => path.startsWith('/api/'));
+  expect(calls.length).toBeGreaterThan(8);
+  expect(calls.filter((path) => !known.some((pattern) => pattern.test(path)))).toEqual([]);
+});
