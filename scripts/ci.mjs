@@ -109,9 +109,11 @@ const each = [
       check('go tools', niced([process.execPath, 'scripts/goTools.mjs']), 25),
     ],
   ],
-  [[tests('openstack', ['openstack'], 30)], [tests('cluster', ['cluster'], 20)]],
+  [
+    [tests('openstack', ['openstack'], 30)],
+    [tests('cluster', ['cluster'], 20), cells('faults', ['--cells', 'pairs', '--lanes', '4'], 14)],
+  ],
   [[tests('containers', ['containers'], 20)]],
-  [[cells('faults', ['--cells', 'pairs', '--lanes', '4'], 14)]],
 ];
 
 const WEEK = ['--aggregates', '3', '--hosts', '40', '--vms', '600'];

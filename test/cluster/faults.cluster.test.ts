@@ -1,4 +1,4 @@
-import { systemClock } from '@kronos/clock';
+import { elapse } from '@kronos/clock/testing';
 import { type ClusterNode, findNatsServer } from '@kronos/eventlog/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Crew, openCrew } from './crew.ts';
@@ -60,9 +60,7 @@ else
       const { leader, followers } = await kronos.leader();
       const [follower] = followers;
       await Promise.all([leader.kill(), follower?.kill()]);
-      // How long the fault lasts: longer than the ack wait, and than the cloud takes for the moves, so that the executors lose
-      // every delivery.
-      await systemClock.sleep(15_000);
+      await elapse(15_000, 'longer than the ack wait, and than the cloud takes for the moves: every delivery is lost');
       await Promise.all([leader.restart(), follower?.restart()]);
       expect(await kronos.aftermath()).toEqual([]);
     });

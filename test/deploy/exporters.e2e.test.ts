@@ -112,7 +112,7 @@ describe.skipIf(missing !== null)('node_exporter and the libvirt exporter of Deb
       const { data } = (await answer.json()) as { data: { result: { value: [number, string] }[] } };
       return data.result[0]?.value[1];
     };
-    await vi.waitFor(async () => expect(await rates()).toBe(String(VMS.length)), { timeout: 50_000, interval: 250 });
+    await vi.waitFor(async () => expect(await rates()).toBe(String(VMS.length)), { timeout: 120_000, interval: 250 });
   });
 
   afterAll(async () => {

@@ -91,5 +91,5 @@ describe('rolling maintenance', () => {
     await act(world, { act: 'setHost', host: 'compute-11', disabled: false });
     await world.until('the end of the drain', () => of('compute-11').at(-1)?.type === 'host.enabled');
     expect(of('compute-11').at(-1)?.data).toMatchObject({ byKronos: false });
-  }, 900_000);
+  });
 });

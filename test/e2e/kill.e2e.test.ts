@@ -47,20 +47,16 @@ describe('SIGKILL of one service at several moments', () => {
     world = null;
   });
 
-  it.each(cases)(
-    '%s: the run ends balanced, and no task moved its VM twice',
-    async (service, moments) => {
-      world = await openWorld({ speed: 20 });
-      for (const [moment, condition] of moments) {
-        await world.until(`the moment "${moment}"`, condition);
-        for (const child of world.stage.processes.get(service) ?? []) child.kill('SIGKILL');
-        world.stage.start(service);
-      }
-      await world.until('a balanced cloud', settled);
-      await assertOnce(world);
-    },
-    200_000,
-  );
+  it.each(cases)('%s: the run ends balanced, and no task moved its VM twice', async (service, moments) => {
+    world = await openWorld({ speed: 20 });
+    for (const [moment, condition] of moments) {
+      await world.until(`the moment "${moment}"`, condition);
+      for (const child of world.stage.processes.get(service) ?? []) child.kill('SIGKILL');
+      world.stage.start(service);
+    }
+    await world.until('a balanced cloud', settled);
+    await assertOnce(world);
+  });
 });
 
 /** By the cloud's own record: one migration in Nova per attempt, and each task ended once. */

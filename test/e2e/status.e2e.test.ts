@@ -121,7 +121,7 @@ describe('kronos status of a running installation', () => {
     await answer(world, 'the ledger was stopped', (shown) =>
       alarmsOf(shown).some(({ code, text }) => code === 'service-missing' && text.includes('was stopped')),
     );
-  }, 900_000);
+  });
 
   it('reports policies that match no VM and no host', async () => {
     const file = join(tmpdir(), `kronos-policies-${process.pid}.yaml`);

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { until } from '@kronos/clock/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openWorld, type World } from './world.ts';
 
@@ -29,10 +30,8 @@ async function startReceiver(): Promise<{
   server: Server;
   url: string;
   spans: Span[];
-  arrived: (condition: () => boolean, limitMs: number) => Promise<boolean>;
 }> {
   const spans: Span[] = [];
-  const looks = new Set<() => void>();
   const receive = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const body = JSON.parse(await text(request)) as OtlpBody;
     for (const { resource, scopeSpans } of body.resourceSpans) {
@@ -45,7 +44,6 @@ async function startReceiver(): Promise<{
         });
     }
     response.writeHead(200, { 'content-type': 'application/json' }).end('{}');
-    for (const look of looks) look();
   };
   const server = createServer((request, response) => void receive(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -53,18 +51,6 @@ async function startReceiver(): Promise<{
     server,
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     spans,
-    arrived: (condition, limitMs) =>
-      new Promise((resolve) => {
-        const timer = setTimeout(() => resolve(false), limitMs);
-        const look = () => {
-          if (!condition()) return;
-          clearTimeout(timer);
-          looks.delete(look);
-          resolve(true);
-        };
-        looks.add(look);
-        look();
-      }),
   };
 }
 
@@ -89,11 +75,7 @@ describe('tracing', () => {
       [...Map.groupBy(receiver.spans, (s) => s.traceId).values()].find((trace) =>
         services.every((service) => trace.some((s) => s.service === service)),
       );
-    expect(
-      await receiver.arrived(() => complete() !== undefined, 30_000),
-      'a trace with spans of all four services',
-    ).toBe(true);
-    const trace = complete() ?? [];
+    const trace = await until(complete, undefined, 'a trace with spans of all four services');
     // Every span but the root hangs on another one of the same trace.
     const roots = trace.filter((s) => s.parentSpanId === undefined || s.parentSpanId === '');
     expect(roots.map((s) => s.service)).toEqual(['kronos-scorer']);

@@ -33,7 +33,7 @@ export function watch(installation: Installation): Watch {
   follow().catch(() => {});
   return {
     events,
-    async until(what, condition, limitMs = 180_000) {
+    async until(what, condition, limitMs = 600_000) {
       const met = await new Promise<boolean>((resolve) => {
         const timer = setTimeout(() => finish(false), limitMs);
         const look = () => {

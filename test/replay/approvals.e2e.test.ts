@@ -32,7 +32,7 @@ it('a plan that waits is approved in part, rejected, left to expire, and approve
   };
   /** The newest proposal that nobody has answered, once there is another than those before. */
   const next = async (before: number) => {
-    await at.until(`proposal ${before + 1}`, (events) => proposals(events).length > before, 90_000);
+    await at.until(`proposal ${before + 1}`, (events) => proposals(events).length > before);
     const proposal = proposals(at.events).at(-1);
     const plan = proposal?.data.plan;
     if (plan === null || plan === undefined) throw new Error('no proposal');

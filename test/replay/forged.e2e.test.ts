@@ -111,4 +111,4 @@ it('services that start from a forged checkpoint find it out, obey the log, and 
   await expect
     .poll(async () => (await people('operator', 'quarantine', 'list')).out, { timeout: 60_000 })
     .toContain(server);
-}, 240_000);
+});

@@ -145,7 +145,7 @@ describe('a running system whose NATS server is lost with all its data', () => {
 
     const refused = await cli('archive', 'restore', await copyOfFirst(directory));
     expect(refused).toMatchObject({ status: 1, err: expect.stringMatching(/holds more/) });
-  }, 400_000);
+  });
 });
 
 /** An archive that ends earlier: only the first file of another. */

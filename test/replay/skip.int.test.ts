@@ -76,7 +76,7 @@ describe('an empty message on the log', () => {
       await log.close();
       await done;
     };
-  }, 60_000);
+  });
   afterAll(async () => {
     await stop();
     for (const log of open) await log.close();
@@ -177,6 +177,5 @@ describe('an empty message on the log', () => {
         err: expect.stringContaining('there is no unreadable event to skip'),
       });
     },
-    120_000,
   );
 });

@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { until } from '@kronos/clock/testing';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { kronos } from './world.ts';
 
@@ -41,29 +42,21 @@ async function typed(name: Name, keys: string, shown: RegExp): Promise<string> {
   });
   const exited = new Promise((resolve) => child.once('exit', resolve));
   let screen = '';
-  const until = (what: RegExp) =>
-    new Promise<void>((resolve, reject) => {
-      const look = () => {
-        if (what.test(screen)) done(resolve);
-      };
-      const timer = setTimeout(() => done(() => reject(new Error(`${name} did not show ${what}: ${screen}`))), 20_000);
-      const done = (then: () => void) => {
-        clearTimeout(timer);
-        child.stdout.off('data', look);
-        then();
-      };
-      child.stdout.on('data', look);
-      look();
-    });
+  const shows = (what: RegExp) =>
+    until(
+      () => what.test(screen),
+      undefined,
+      () => `${name} to show ${what}: ${screen}`,
+    );
   child.stdout.on('data', (data: Buffer) => {
     screen += data.toString();
   });
   try {
     child.stdin.write(`${shells[name].setUp(file)}; echo rea""dy\n`);
-    await until(/ready\r?\n/);
+    await shows(/ready\r?\n/);
     screen = '';
     child.stdin.write(keys);
-    await until(shown);
+    await shows(shown);
     return screen;
   } finally {
     child.kill('SIGKILL');

@@ -74,6 +74,7 @@ describe('within', () => {
 
 it('the clocks of the machine go on', async () => {
   const { wall, mono } = systemClock.read();
+  // biome-ignore lint/plugin: it is what is tested
   await systemClock.sleep(1);
   expect(systemClock.monotonic()).toBeGreaterThan(mono);
   expect(systemClock.now()).toBeGreaterThanOrEqual(wall);

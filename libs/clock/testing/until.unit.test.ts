@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { until } from './index.ts';
+import { elapse, until } from './index.ts';
 
 it('returns the first answer, however often it has to ask', async () => {
   const answers = [null, undefined, false, 0];
@@ -28,4 +28,11 @@ it('does not ask again when asking fails', async () => {
   };
   await expect(until(look)).rejects.toThrow('no answer');
   expect(asked).toBe(1);
+});
+
+it('a wait for a time takes it, and needs a reason', async () => {
+  const from = performance.now();
+  await elapse(20, 'this is the test of it');
+  expect(performance.now() - from).toBeGreaterThan(19);
+  await expect(elapse(1, '')).rejects.toThrow('needs a reason');
 });

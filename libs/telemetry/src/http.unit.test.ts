@@ -96,6 +96,7 @@ describe('the HTTP server of a service answers', () => {
           (_, response) => {
             streaming++;
             beginEvents(response);
+            // biome-ignore lint/style/noRestrictedGlobals: the stream goes on until it is ended, for as long as that takes
             const said = setInterval(() => response.write(':\n\n'), 20);
             response.on('close', () => {
               clearInterval(said);

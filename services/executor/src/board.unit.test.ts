@@ -1,4 +1,4 @@
-import { systemClock } from '@kronos/clock';
+import { manualClock } from '@kronos/clock/testing';
 import type { StoredEvent } from '@kronos/contracts';
 import { type StepInput, testLog } from '@kronos/projections/testing';
 import type { Caps } from '@kronos/rules';
@@ -24,6 +24,7 @@ function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
   /** The delays that the board asked for, ms. */
   const alarms: number[] = [];
   const at = () => ({ state: log.state(), sequence: log.events.length, expectedOn: () => log.events.length });
+  const time = manualClock(0);
   const board = new StartBoard({
     aggregate: 'gpu',
     at,
@@ -31,11 +32,11 @@ function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
     caps: { ...roomy, ...caps },
     clockProblem: () => clock.problem,
     clock: {
-      ...systemClock,
-      read: () => ({ mono: performance.now(), wall: log.nowMs }),
+      ...time,
+      read: () => ({ mono: time.monotonic(), wall: log.nowMs }),
       after(ms, act) {
         alarms.push(ms);
-        return systemClock.after(ms, act);
+        return time.after(ms, act);
       },
     },
     onWait: (task, code) => held.push(`${task.taskId.split('-').at(-1)} ${code}`),
@@ -58,15 +59,31 @@ function setUp(moves: readonly StepInput[], caps: Partial<Caps> = {}) {
       more.stopping ?? never,
       never,
     );
+  /** Once everything that is ready has run. */
+  const ready = async (): Promise<void> => {
+    for (let turns = 0; turns < 20; turns++) await new Promise(setImmediate);
+  };
   /** Says that the log went on, and lets the board look. */
   const noticed = async (): Promise<void> => {
     const last = log.events.at(-1);
     if (last !== undefined) board.changed(last as StoredEvent);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await ready();
   };
   const open = async (waiting: Promise<Leave>): Promise<boolean> =>
-    (await Promise.race([waiting, new Promise((resolve) => setTimeout(() => resolve('open'), 20))])) === 'open';
-  return { log, clock, alarms, board, task, wait, noticed, open, held, id: (step: number) => `${planId}-s${step}` };
+    (await Promise.race([waiting, ready().then(() => 'open')])) === 'open';
+  return {
+    log,
+    clock,
+    time,
+    alarms,
+    board,
+    task,
+    wait,
+    noticed,
+    open,
+    held,
+    id: (step: number) => `${planId}-s${step}`,
+  };
 }
 
 const two: readonly StepInput[] = [
@@ -156,12 +173,12 @@ describe('the board of an aggregate', () => {
   });
 
   it('does not start before its time by the monotonic clock', async () => {
-    const { wait, board, open } = setUp(two);
-    const soon = performance.now() + 60;
-    const waiting = wait(1, { notBefore: soon });
+    const { wait, board, open, time } = setUp(two);
+    const waiting = wait(1, { notBefore: time.monotonic() + 60 });
+    time.advance(59);
     expect(await open(waiting)).toBe(true);
-    await waiting;
-    expect(performance.now()).toBeGreaterThanOrEqual(soon);
+    time.advance(1);
+    expect((await waiting).kind).toBe('mayStart');
     board.close();
   });
 
@@ -177,10 +194,10 @@ describe('the board of an aggregate', () => {
   });
 
   it('sends the longest waiting back to make room', async () => {
-    const { wait, board, log, open } = setUp(two);
+    const { wait, board, log, open, time } = setUp(two);
     log.paused();
     const first = wait(1);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    time.advance(5);
     const second = wait(2);
     board.putOff(1);
     expect(await first).toEqual({ kind: 'putOff' });

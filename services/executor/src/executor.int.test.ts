@@ -780,6 +780,9 @@ describe('three replicas', () => {
     );
     const bed = await bedWith({ ...cloud, servers, groups: [{ name: 'apart', policy: 'anti-affinity' }] });
     const groups = [{ id: bed.sim.cloud.group('apart').uuid, policy: 'anti-affinity' }];
+    // Long enough that a busy machine starts more while some run, up to every cap.
+    for (const { name: server } of servers)
+      bed.sim.act({ act: 'faultServer', server, fault: { kind: 'slow', seconds: 180, times: 1 } });
     for (const name of ['a', 'b', 'c']) await executorOn(bed, {}, caps, name);
     const hosts = ['h1', 'h2', 'h3', 'h4', 'h5', 'h6'];
     const moves = hosts.flatMap((from, i) =>
