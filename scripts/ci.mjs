@@ -130,6 +130,7 @@ const nightly = [
     [check('planted bugs', script('trial', 'test/simulation/bugsMain.ts'), 240)],
   ],
   [[cells('faults', ['--cells', 'all', '--lanes', '4'], 60)]],
+  [[check('mutations', script('trial', 'test/mutations/run.ts'), 240)]],
   [[check('quality', script('node', 'test/bench/quality.ts'), 120)]],
 ];
 

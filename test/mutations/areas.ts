@@ -1,0 +1,58 @@
+/** What is mutated, and which tests must notice. Paths are relative to the root of the project; a folder stands for all in it. */
+export interface Area {
+  readonly files: readonly string[];
+  /** Filters of vitest, in the order in which they are tried: a mutant that an earlier group notices needs no later one. */
+  readonly tests: readonly (readonly string[])[];
+}
+
+export const AREAS: Readonly<Record<string, Area>> = {
+  placement: {
+    files: ['libs/placement/src'],
+    tests: [['libs/placement/src', 'test/golden'], ['test/property']],
+  },
+  projections: {
+    files: ['libs/projections/src', 'libs/rules/src'],
+    tests: [
+      ['libs/projections/src', 'libs/rules/src'],
+      ['libs/status/src', 'libs/placement/src/gate'],
+    ],
+  },
+  executor: {
+    files: [
+      'services/executor/src/board.ts',
+      'services/executor/src/deadline.ts',
+      'services/executor/src/failure.ts',
+      'services/executor/src/preflight.ts',
+      'services/executor/src/slots.ts',
+      'services/executor/src/task.ts',
+      'services/executor/src/taskEnd.ts',
+      'services/executor/src/taskProgress.ts',
+      'services/executor/src/taskStages.ts',
+      'services/executor/src/taskStart.ts',
+      'services/executor/src/trials.ts',
+    ],
+    tests: [
+      [
+        'services/executor/src/board.unit',
+        'services/executor/src/deadline.unit',
+        'services/executor/src/preflight.unit',
+        'services/executor/src/slots.unit',
+        'services/executor/src/task',
+        'services/executor/src/trials.unit',
+      ],
+      ['services/executor/src/shell.unit'],
+    ],
+  },
+  eventlog: {
+    files: [
+      'libs/eventlog/src/append.ts',
+      'libs/eventlog/src/appendMany.ts',
+      'libs/eventlog/src/queue.ts',
+      'libs/eventlog/src/tasks.ts',
+    ],
+    tests: [['libs/eventlog/src/append.int', 'libs/eventlog/src/tasks.int', 'libs/eventlog/src/contract.int']],
+  },
+};
+
+/** The least share of mutants, in percent, that the tests of each area notice. */
+export const LEAST = 85;

@@ -1,0 +1,123 @@
+// Mutations: small changes of the critical code, of which the tests must notice at least a recorded share.
+//   node scripts/run.mjs trial test/mutations/run.ts [AREA ...] [--sample N | --all] [--seed N] [--record]
+// Prints each mutant that no test noticed. Fails when an area is below its score in scores.json; --record writes the scores.
+import { spawn } from 'node:child_process';
+import { globSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { parseSync } from 'oxc-parser';
+import { AREAS, type Area } from './areas.ts';
+import { type Mutant, mutantsOf, sample } from './mutants.ts';
+import { readScores, SCORES, type Score } from './scores.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const MINUTE = 60_000;
+
+/** Whether these tests pass. A mutant that never ends is noticed, too: the limit is far beyond what the tests take. */
+function pass(mutant: Mutant | null, tests: readonly string[], limitMs: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const args = [
+      'node_modules/vitest/vitest.mjs',
+      'run',
+      '-c',
+      'test/mutations/vitest.config.ts',
+      '--reporter=dot',
+      ...tests,
+    ];
+    const env = { ...process.env, KRONOS_MUTANT: JSON.stringify(mutant) };
+    const child = spawn(process.execPath, args, { cwd: root, env, stdio: 'ignore', detached: true });
+    const limit = setTimeout(() => process.kill(-(child.pid ?? 0), 'SIGKILL'), limitMs);
+    child.on('exit', (code) => {
+      clearTimeout(limit);
+      resolve(code === 0);
+    });
+  });
+}
+
+function filesOf({ files }: Area): string[] {
+  const all = files.flatMap((each) =>
+    statSync(join(root, each)).isDirectory() ? globSync(`${each}/**/*.ts`, { cwd: root }).sort() : [each],
+  );
+  return all.filter((each) => !each.endsWith('.test.ts'));
+}
+
+/** The tests beside a file that import it by name: they are tried first, because they notice most of its mutants in little time. */
+function testsOf(file: string): string[] {
+  const name = `/${basename(file)}'`;
+  return globSync(`${dirname(file)}/*.unit.test.ts`, { cwd: root }).filter((test) =>
+    readFileSync(join(root, test), 'utf8').includes(name),
+  );
+}
+
+async function judge(name: string, area: Area, size: number, seed: number): Promise<Score> {
+  const limits: number[] = [];
+  for (const tests of area.tests) {
+    const began = performance.now();
+    if (!(await pass(null, tests, 60 * MINUTE)))
+      throw new Error(`${name}: its tests fail without a mutant: ${tests.join(' ')}`);
+    limits.push(10 * (performance.now() - began) + MINUTE);
+  }
+  const all = filesOf(area).flatMap((file) => mutantsOf(file, readFileSync(join(root, file), 'utf8')));
+  const chosen = sample(all, size, seed);
+  const [first] = chosen;
+  if (first === undefined) throw new Error(`${name}: nothing to mutate`);
+  const broken = { ...first, start: 0, end: 0, becomes: "throw new Error('mutant');\n" };
+  if (await pass(broken, area.tests.flat(), 60 * MINUTE))
+    throw new Error(
+      `${name}: the tests pass without ${first.file}: mutants do not reach them, or none of them imports it`,
+    );
+  const survivors: string[] = [];
+  let done = 0;
+  for (const mutant of chosen) {
+    const source = readFileSync(join(root, mutant.file), 'utf8');
+    const changed = source.slice(0, mutant.start) + mutant.becomes + source.slice(mutant.end);
+    if (parseSync(mutant.file, changed).errors.length > 0)
+      throw new Error(`${mutant.file}:${mutant.line}: ${mutant.becomes} is no TypeScript: mend mutants.ts`);
+    const near = testsOf(mutant.file);
+    let noticed = near.length > 0 && !(await pass(mutant, near, limits[0] ?? MINUTE));
+    for (const [i, tests] of area.tests.entries())
+      if (!noticed) noticed = !(await pass(mutant, tests, limits[i] ?? MINUTE));
+    done += 1;
+    const text = `${mutant.file}:${mutant.line}: ${mutant.was.replaceAll(/\s+/g, ' ')} -> ${mutant.becomes.replaceAll(/\s+/g, ' ')}`;
+    if (!noticed) survivors.push(text);
+    console.log(`${name} ${done}/${chosen.length} ${noticed ? 'noticed ' : 'SURVIVED'} ${text.slice(0, 160)}`);
+  }
+  const noticed = chosen.length - survivors.length;
+  return {
+    seed,
+    mutants: all.length,
+    sampled: chosen.length,
+    noticed,
+    percent: Math.floor((100 * noticed) / chosen.length),
+    survivors,
+  };
+}
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    sample: { type: 'string', default: '40' },
+    all: { type: 'boolean', default: false },
+    seed: { type: 'string', default: '1' },
+    record: { type: 'boolean', default: false },
+  },
+});
+const unknown = positionals.filter((each) => !(each in AREAS));
+if (unknown.length > 0) throw new Error(`no area ${unknown.join(', ')}; there are ${Object.keys(AREAS).join(', ')}`);
+const size = values.all ? Number.POSITIVE_INFINITY : Number(values.sample);
+
+const scores = { ...readScores() };
+let below = false;
+for (const [name, area] of Object.entries(AREAS)) {
+  if (positionals.length > 0 && !positionals.includes(name)) continue;
+  const score = await judge(name, area, size, Number(values.seed));
+  const floor = scores[name]?.percent ?? 0;
+  console.log(`${name}: ${score.noticed} of ${score.sampled} noticed, ${score.percent} %; recorded: ${floor} %`);
+  if (score.percent < floor) below = true;
+  if (values.record) {
+    scores[name] = score;
+    writeFileSync(SCORES, `${JSON.stringify(scores, null, 2)}\n`);
+  }
+}
+if (below && !values.record) process.exitCode = 1;

@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import * as z from 'zod';
+
+/** The file that `npm run test:mutations -- --record` writes. */
+export const SCORES = fileURLToPath(new URL('scores.json', import.meta.url));
+
+const Score = z.strictObject({
+  seed: z.int(),
+  /** All mutants of the area. */
+  mutants: z.int(),
+  sampled: z.int(),
+  noticed: z.int(),
+  /** Of the sampled, those noticed; rounded down. */
+  percent: z.int(),
+  survivors: z.array(z.string()),
+});
+export type Score = z.infer<typeof Score>;
+
+export const readScores = (): Readonly<Record<string, Score>> =>
+  z.record(z.string(), Score).parse(JSON.parse(readFileSync(SCORES, 'utf8')));

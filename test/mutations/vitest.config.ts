@@ -1,0 +1,32 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+import type { Mutant } from './mutants.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const mutant: Mutant | null = JSON.parse(process.env.KRONOS_MUTANT ?? 'null');
+
+/** The tests of one mutant. It exists only in what Vite hands to the tests: no file changes. */
+export default defineConfig({
+  plugins: [
+    {
+      name: 'mutant',
+      enforce: 'pre',
+      transform(code, id) {
+        if (mutant === null || id.split('?')[0] !== `${root}${mutant.file}`) return undefined;
+        return code.slice(0, mutant.start) + mutant.becomes + code.slice(mutant.end);
+      },
+    },
+  ],
+  test: {
+    root,
+    include: ['{libs,services,test}/**/*.{unit,int}.test.ts'],
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    bail: 1,
+    pool: 'threads',
+    isolate: false,
+    // Its key does not know of the mutant.
+    fsModuleCache: false,
+    maxWorkers: 2,
+  },
+});
