@@ -97,22 +97,25 @@ async function judge(name: string, area: Area, size: number, seed: number): Prom
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    sample: { type: 'string', default: '40' },
+    sample: { type: 'string' },
     all: { type: 'boolean', default: false },
-    seed: { type: 'string', default: '1' },
+    seed: { type: 'string' },
     record: { type: 'boolean', default: false },
   },
 });
 const unknown = positionals.filter((each) => !(each in AREAS));
 if (unknown.length > 0) throw new Error(`no area ${unknown.join(', ')}; there are ${Object.keys(AREAS).join(', ')}`);
-const size = values.all ? Number.POSITIVE_INFINITY : Number(values.sample);
+/** Unless told otherwise, the sample whose score is recorded: only then do the two compare. */
+const sizeOf = (recorded: Score | undefined): number =>
+  values.all ? Number.POSITIVE_INFINITY : Number(values.sample ?? recorded?.sampled ?? 40);
 
 const scores = { ...readScores() };
 let below = false;
 for (const [name, area] of Object.entries(AREAS)) {
   if (positionals.length > 0 && !positionals.includes(name)) continue;
-  const score = await judge(name, area, size, Number(values.seed));
-  const floor = scores[name]?.percent ?? 0;
+  const recorded = scores[name];
+  const score = await judge(name, area, sizeOf(recorded), Number(values.seed ?? recorded?.seed ?? 1));
+  const floor = recorded?.percent ?? 0;
   console.log(`${name}: ${score.noticed} of ${score.sampled} noticed, ${score.percent} %; recorded: ${floor} %`);
   if (score.percent < floor) below = true;
   if (values.record) {

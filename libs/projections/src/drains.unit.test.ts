@@ -46,6 +46,17 @@ describe('a drain', () => {
     ]);
   });
 
+  it('is not changed by an undrain of another host or by a second undrain', () => {
+    const log = testLog();
+    const id = drain(log);
+    log.hostDisabled(id, 'h1');
+    log.undrainAsked('h2');
+    expect(drainingHosts(log.state())).toEqual(['h1']);
+    log.undrainAsked('h1', 'bob');
+    log.undrainAsked('h1', 'eve');
+    expect(drainOf(log)).toMatchObject({ undrainAsked: { by: 'bob' } });
+  });
+
   it('is withdrawn at once while nothing was done, and after a failed attempt', () => {
     const log = testLog();
     drain(log);

@@ -32,6 +32,12 @@ describe('the deadline', () => {
     expect(deadlineMs(small, after([3 * MINUTE, 7 * GIB]), options)).toBe(48 * MINUTE);
   });
 
+  it('counts no bytes of a disk of which Nova says nothing', () => {
+    const reading = { ...progress(7 * GIB), diskTotalBytes: null, diskProcessedBytes: null, diskRemainingBytes: null };
+    const watch = watched(startWatch(0), reading, 3 * MINUTE);
+    expect(watch).toMatchObject({ totalBytes: 8 * GIB, best: { remainingBytes: 7 * GIB } });
+  });
+
   it('does not recede while nothing new is copied', () => {
     const once = after([3 * MINUTE, 7 * GIB]);
     const later = after([3 * MINUTE, 7 * GIB], [30 * MINUTE, 7 * GIB], [40 * MINUTE, 8 * GIB]);

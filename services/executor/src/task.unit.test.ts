@@ -491,7 +491,7 @@ describe('which migration is ours', () => {
       .when(seen([], on('h1')));
     expect(life.ended).toMatchObject({
       errorType: 'NovaClientError',
-      reason: { code: 'no-migration' },
+      reason: { code: 'no-migration', text: expect.stringContaining('after 60 s') },
       started: true,
       next: { attempt: 2, destination: 'h2' },
     });
