@@ -78,7 +78,7 @@ function draw() {
   };
   const go = (hash) => {
     history.replaceState(null, '', hash);
-    navigate();
+    void navigate();
   };
   render(
     data !== null
@@ -124,7 +124,7 @@ function navigate() {
 
 addEventListener('hashchange', () => {
   const before = shown.route?.path;
-  navigate();
+  void navigate();
   if (shown.route?.path !== before) {
     content.focus({ preventScroll: true });
     scrollTo(0, 0);
@@ -141,7 +141,7 @@ function later() {
   waiting = true;
   setTimeout(() => {
     waiting = false;
-    if (!document.hidden) refresh();
+    if (!document.hidden) void refresh();
   }, BURST_MS);
 }
 follow((change) => {
@@ -152,4 +152,4 @@ setInterval(later, REFRESH_MS);
 document.addEventListener('visibilitychange', later);
 addEventListener('resize', () => shown.data !== null && draw());
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => shown.data !== null && draw());
-navigate();
+void navigate();
