@@ -86,7 +86,7 @@ it('nats-server restarted in the middle of 50 running moves: nothing is lost, no
 async function dying(scene: Awaited<ReturnType<typeof setUp>>, point: string, moves: readonly Move[]) {
   const { bed } = scene;
   const one = { ...caps, maxConcurrentMigrations: 1 };
-  const options = { suspectDeliveries: 2, suspectTries: 2 };
+  const options = { suspectDeliveries: 2, suspectTries: 3 };
   const hold = { point, serverId: bed.uuid(moves[0]?.server ?? '') };
   const tasks = await bed.release(moves);
   const finals = bed.finals(tasks, 280_000);
@@ -101,9 +101,9 @@ async function dying(scene: Awaited<ReturnType<typeof setUp>>, point: string, mo
     await executor.kill();
     killed += 1;
   }
-  // Twice alone, and before that twice among others; a delivery counts too that lapsed while the executor stood still, so on a
-  // busy machine one executor may do in the place of those two.
-  expect([3, 4]).toContain(killed);
+  // Three times alone, and before that twice among others; a delivery counts too that lapsed while the executor stood still, so on
+  // a busy machine one executor may do in the place of those two.
+  expect([4, 5]).toContain(killed);
   return { finals: await finals, tasks };
 }
 
@@ -119,7 +119,7 @@ describe('a task that ends every executor', () => {
     }));
     const { finals } = await dying(scene, 'checking', [poison, ...beside]);
     expect(finals[0]).toMatchObject({ type: 'migration.failed', data: { errorType: 'DeadLetter', started: false } });
-    expect(finals.slice(1).map(({ type }) => type)).toEqual(beside.map(() => 'migration.completed'));
+    expect(finals.slice(1).filter(({ type }) => type !== 'migration.completed')).toEqual([]);
   });
 
   it('is a dead letter when it is the only task', async () => {

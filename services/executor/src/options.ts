@@ -40,8 +40,9 @@ export interface TaskOptions {
   /** A task delivered more often than this may be a poison message: the executor works on it alone. */
   readonly suspectDeliveries: number;
   /**
-   * One that was begun so often in a row, alone, and not survived is a dead letter; once it is started, it is only tried
-   * less often.
+   * A suspected task that was begun this many times in a row and crashed its executor each time is a dead letter; once it is started, it
+   * is only tried less often. More than `suspectDeliveries`: until a poison message is suspected itself, it crashes executors
+   * that work on a suspected task beside it.
    */
   readonly suspectTries: number;
   /** How long a task goes back to the queue to make room for others, or at first when it ended its executors. */
@@ -71,7 +72,7 @@ export const defaultTaskOptions: TaskOptions = {
   blindMaxMs: 60_000,
   explainTries: 5,
   suspectDeliveries: 5,
-  suspectTries: 5,
+  suspectTries: 6,
   putOffMs: 60_000,
 };
 

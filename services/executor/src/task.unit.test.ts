@@ -1098,8 +1098,14 @@ describe('a task that comes again and again', () => {
   });
 
   it('is a dead letter when its executor ended each time it was begun alone', () => {
-    const life = new Life({}, {}, 11).when(waiting, mayStart, turn(5));
+    const life = new Life({}, {}, 11).when(waiting, mayStart, turn(6));
     expect(life.when(waiting).ended).toMatchObject({ errorType: 'DeadLetter', started: false, next: null });
+  });
+
+  it('is none for what another task did before that one was suspected itself', () => {
+    const { suspectDeliveries } = defaultTaskOptions;
+    const life = new Life({}, {}, 11).when(waiting, mayStart, turn(suspectDeliveries));
+    expect(life.command).toMatchObject({ do: 'appendSuspected', tries: suspectDeliveries + 1 });
   });
 
   it('keeps its slots when it is started, and is tried again less and less often', () => {
@@ -1110,10 +1116,10 @@ describe('a task that comes again and again', () => {
       outcome: { kind: 'later', delayMs },
       why: { code: 'poisonous' },
     });
-    expect(after(4, 0)).toMatchObject({ do: 'appendSuspected', tries: 5 });
-    expect(after(5, 15_000)).toMatchObject(later(45_000));
-    expect(after(5, 60_000)).toMatchObject({ do: 'appendSuspected', tries: 6 });
-    expect(after(7, 0)).toMatchObject(later(240_000));
+    expect(after(5, 0)).toMatchObject({ do: 'appendSuspected', tries: 6 });
+    expect(after(6, 15_000)).toMatchObject(later(45_000));
+    expect(after(6, 60_000)).toMatchObject({ do: 'appendSuspected', tries: 7 });
+    expect(after(8, 0)).toMatchObject(later(240_000));
     expect(after(100, 0)).toMatchObject(later(3_600_000));
     expect(after(100, 3_600_000)).toMatchObject({ do: 'appendSuspected', tries: 101 });
   });
@@ -1124,7 +1130,7 @@ describe('a task that comes again and again', () => {
   });
 
   it('is no dead letter when it has ended meanwhile', () => {
-    const life = new Life({}, {}, 11).when(waiting, mayStart, turn(5), logSays({ kind: 'ended', next: null }));
+    const life = new Life({}, {}, 11).when(waiting, mayStart, turn(6), logSays({ kind: 'ended', next: null }));
     expect(life.command).toMatchObject({ do: 'finish', outcome: { kind: 'done' } });
   });
 
