@@ -1,4 +1,4 @@
-import { elapse } from '@kronos/clock/testing';
+import { elapse, until } from '@kronos/clock/testing';
 import { streamNames, subject as subjectOf } from '@kronos/contracts';
 import { headers, type Msg, type NatsConnection, nanos } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -334,6 +334,8 @@ export function jetStreamContract(name: string, ackWaitMs: number, start: () => 
         config: { name: 'reader', ack_policy: 'none', deliver_policy: 'new', inactive_threshold: nanos(9_000) },
       });
       const { next, stop } = pull(`${name}.reader`, { batch: 5, expires: nanos(60_000) });
+      // A request that has not reached the consumer when the stream goes is never answered.
+      await until(async () => (await api(`CONSUMER.INFO.${name}.reader`)).num_waiting === 1);
       expect(await api(`STREAM.DELETE.${name}`)).toMatchObject({ success: true });
       expect((await next()).headers?.code).toBe(409);
       stop();
