@@ -116,13 +116,18 @@ const each = [
   [[tests('containers', ['containers'], 20)]],
 ];
 
+/** The nightly run tries other cases every time. */
+const PROPERTY_SEED = String(Date.now() % 2 ** 31);
 const WEEK = ['--aggregates', '3', '--hosts', '40', '--vms', '600'];
 
 /** What takes hours: the sizes at which `npm test` and the stages above only sample. */
 const nightly = [
   [[install]],
   [
-    [tests('properties', ['vitest', 'run', 'test/property'], 180, { PROPERTY_RUNS: '3000' })],
+    [
+      tests('properties', ['vitest', 'run', 'test/property'], 180, { PROPERTY_RUNS: '3000', PROPERTY_SEED }),
+      tests('unit tests with another seed', ['vitest', 'run', '.unit.test.ts'], 60, { PROPERTY_SEED }),
+    ],
     [check('bound', script('node', 'test/property/fuzzBound.ts', '--clusters', '6000'), 180)],
   ],
   [

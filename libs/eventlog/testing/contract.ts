@@ -333,9 +333,10 @@ export function jetStreamContract(name: string, ackWaitMs: number, start: () => 
         stream_name: name,
         config: { name: 'reader', ack_policy: 'none', deliver_policy: 'new', inactive_threshold: nanos(9_000) },
       });
+      const consumer = async () => (await api(`CONSUMER.INFO.${name}.reader`)) as { readonly num_waiting?: number };
       const { next, stop } = pull(`${name}.reader`, { batch: 5, expires: nanos(60_000) });
       // A request that has not reached the consumer when the stream goes is never answered.
-      await until(async () => (await api(`CONSUMER.INFO.${name}.reader`)).num_waiting === 1);
+      await until(async () => (await consumer()).num_waiting === 1);
       expect(await api(`STREAM.DELETE.${name}`)).toMatchObject({ success: true });
       expect((await next()).headers?.code).toBe(409);
       stop();

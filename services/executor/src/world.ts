@@ -50,6 +50,8 @@ interface Message {
   readonly destination: string;
   deliveries: number;
   holder: number | null;
+  /** Not delivered before this. */
+  notBefore: number;
 }
 
 interface Agent {
@@ -86,9 +88,9 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
   const history: string[] = [];
   const edges = new Set<string>();
   const attempts: AttemptRecord[] = [];
-  const queue: Message[] = [{ attempt: 1, destination: task.destination, deliveries: 0, holder: null }];
+  const queue: Message[] = [{ attempt: 1, destination: task.destination, deliveries: 0, holder: null, notBefore: 0 }];
   // A planner that did not know whether it had published a task has published it twice.
-  if (flip(0.1)) queue.push({ attempt: 1, destination: task.destination, deliveries: 0, holder: null });
+  if (flip(0.1)) queue.push({ attempt: 1, destination: task.destination, deliveries: 0, holder: null, notBefore: 0 });
   const agents: Agent[] = [];
   const server = { host: task.from, taskState: null as string | null };
   const migrations: Migration[] = [];
@@ -218,7 +220,7 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
   });
 
   /** Does what an agent asks for; time may pass meanwhile. */
-  function perform(agent: Agent, command: Command): Body | 'finished' {
+  function perform(agent: Agent, command: Exclude<Command, { do: 'finish' }>): Body {
     const { attempt, destination } = agent.message;
     switch (command.do) {
       case 'readLog':
@@ -375,11 +377,9 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
         if (trouble && flip(0.05)) return { kind: 'lostTrack' };
         // Beyond the window of the server's memory for ids a message may be there twice.
         const there = queue.some((m) => m.attempt === command.next.attempt);
-        if (!there || flip(0.2)) queue.push({ ...command.next, deliveries: 0, holder: null });
+        if (!there || flip(0.2)) queue.push({ ...command.next, deliveries: 0, holder: null, notBefore: 0 });
         return trouble && flip(0.05) ? { kind: 'lostTrack' } : { kind: 'published' };
       }
-      case 'finish':
-        return 'finished';
     }
   }
 
@@ -394,7 +394,7 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
     if (trouble && flip(0.1)) sequence += 1;
     for (const message of queue) {
       const holder = agents.find((agent) => agent.id === message.holder);
-      if (holder !== undefined && now < holder.lostAt) continue;
+      if ((holder !== undefined && now < holder.lostAt) || now < message.notBefore) continue;
       message.deliveries += 1;
       serial += 1;
       const delivered: Task = { ...task, attempt: message.attempt, destination: message.destination };
@@ -408,7 +408,11 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
       message.holder = serial;
       say(`delivery ${message.deliveries} of ${message.attempt} to ${serial}`);
     }
-    if (agents.length === 0) break;
+    if (agents.length === 0) {
+      if (queue.length === 0) break;
+      now = Math.max(now, Math.min(...queue.map(({ notBefore }) => notBefore)));
+      continue;
+    }
     const agent = agents.reduce((first, other) => (other.wakesAt < first.wakesAt ? other : first));
     now = Math.max(now, agent.wakesAt);
     const leave = (why: string): void => {
@@ -441,16 +445,18 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
       const early = readLog(agent.message.attempt).attempt.kind;
       if (early === 'waiting') continue;
     }
-    const body = perform(agent, command);
-    if (body === 'finished') {
+    if (command.do === 'finish') {
       const mine = agent.message.holder === agent.id;
-      const done = command.do === 'finish' && command.outcome.kind === 'done';
-      leave(`leaves: ${command.do === 'finish' ? command.why.code : ''}`);
+      leave(`leaves: ${command.why.code}`);
       if (!mine) continue;
-      if (done) queue.splice(queue.indexOf(agent.message), 1);
-      else agent.message.holder = null;
+      if (command.outcome.kind === 'done') queue.splice(queue.indexOf(agent.message), 1);
+      else {
+        agent.message.holder = null;
+        if (command.outcome.kind === 'later') agent.message.notBefore = now + command.outcome.delayMs;
+      }
       continue;
     }
+    const body = perform(agent, command);
     // A delivery lost on the way ends the agent at its next step, as the runner does.
     if (now >= agent.lostAt) {
       leave('finds its delivery lost');
