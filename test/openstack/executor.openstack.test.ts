@@ -242,6 +242,8 @@ describe('the executor on a real OpenStack', () => {
     queued = bothUnderWay();
     deleted = running('late').then(async () => {
       await wire.nova('DELETE', `/servers/${uuid('late')}`);
+      // A move that goes on before the compute deletes the server reaches its destination, and leaves the server in ERROR there.
+      await wire.until('it is gone', async () => (await wire.nova('GET', `/servers/${uuid('late')}`)).status === 404);
       await cloud.fault(uuid('late'), null);
     });
     for (const each of [queued, deleted]) each.catch(() => undefined);
