@@ -60,16 +60,17 @@ if (Number.parseInt(version, 10) < 24) {
 
 const env = { ...process.env, PATH: [dirname(node), bin, process.env.PATH ?? ''].join(delimiter) };
 const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
-/** Runs tests; ends, removes and names each process and directory that they left behind, and fails when there is one. */
-const test = (command, end = (code) => process.exit(code)) => {
+/** Runs tests, and `after` them; ends, removes and names each process and directory that they left behind, and fails when there is one. */
+const test = (command, after = async () => undefined) => {
   const watched = watchRun(env);
   run(node, command, watched.env, async (code) => {
+    await after();
     const left = await watched.leftovers();
     for (const each of left) console.error(`kronos: the tests left ${each}`);
-    await end(code === 0 && left.length > 0 ? 1 : code);
+    process.exit(code === 0 && left.length > 0 ? 1 : code);
   });
 };
-const suite = (name, end) => test([vitest, 'run', '-c', `test/${name}/vitest.config.ts`, ...args], end);
+const suite = (name, after) => test([vitest, 'run', '-c', `test/${name}/vitest.config.ts`, ...args], after);
 /** Uses the cloud that is up, and leaves it so; else starts one and ends it afterwards. */
 const openstack = async () => {
   const cloud = await startCloud(root);
@@ -77,10 +78,7 @@ const openstack = async () => {
     console.error(`kronos: the tests against a real OpenStack did not run: ${cloud}`);
     process.exit(1);
   }
-  suite('openstack', async (code) => {
-    await cloud.end();
-    process.exit(code);
-  });
+  suite('openstack', cloud.end);
 };
 const [task = '', ...args] = process.argv.slice(2);
 const tasks = {
