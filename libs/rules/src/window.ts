@@ -161,12 +161,12 @@ export function migrationWindow({ windows, blackouts, timezone }: WindowOptions,
 
 type Interval = { readonly fromMs: number; readonly toMs: number };
 
-/** Days that are looked at in one go. */
+/** Days that are searched at a time. */
 const SPAN_DAYS = 8;
 /** After the last blackout the weeks repeat; one occurrence may be lost to the change of a clock. */
 const SETTLED_DAYS = 16;
 
-/** When the windows open and close that may cover a time from `atMs` to so many days later. */
+/** The occurrences of the windows that may cover a time from `atMs` to `days` days later. */
 function occurrences(weekly: readonly WeeklyWindow[], zone: TimeZoneRules, atMs: number, days: number): Interval[] {
   const today = Math.floor((atMs + offsetAt(zone, atMs) * 1000) / DAY_MS);
   const found: Interval[] = [];

@@ -60,7 +60,7 @@ describe('the HTTP server of a service answers', () => {
       }
   });
 
-  it('at most so many requests at once: the others are told when to come again, and probes are answered', async () => {
+  it('limits concurrent requests: beyond the limit it answers 503 with Retry-After, and probes are still answered', async () => {
     const waiting: (() => void)[] = [];
     const { get } = await serve(
       (http) =>
@@ -85,7 +85,7 @@ describe('the HTTP server of a service answers', () => {
     expect((await again).status).toBe(200);
   });
 
-  it('streams beside the requests: at most so many at once, for as long as they say something', async () => {
+  it('limits concurrent streams apart from requests; a stream outlives the time limit of an answer', async () => {
     let streaming = 0;
     const stop = new AbortController();
     const { get, listening } = await serve(

@@ -32,7 +32,7 @@ export interface Archiver {
   stop(): Promise<void>;
 }
 
-/** Events that arrive within this time are written together, and at the latest after so many. */
+/** Events that arrive within this many ms are written together, at most BATCH of them. */
 const GATHER_MS = 200;
 const BATCH = 2000;
 const RETRY_MS = 5000;

@@ -71,7 +71,7 @@ describe('the ledger', () => {
     expect(restored && canonicalState(restored)).toBe(canonicalState(fold(await stored())));
   });
 
-  it('writes a checkpoint after so many events', async () => {
+  it('writes a checkpoint after a number of events', async () => {
     const ledger = await bed.start({ checkpointEvents: 10 });
     await bed.append(randomHistory({ seed: 4, cycles: 10 }));
     for await (const { message } of bed.log.tail({ families: ['ledger'], aggregates: ['gpu'], since: 'all' })) {

@@ -5,7 +5,7 @@ import { skewWatch } from './skew.ts';
 
 const NOW = 1_800_000_000_000;
 
-/** An event of the planner whose own time differs by so many seconds from the server's stamp. */
+/** An event of the planner whose own time differs from the server's stamp by this many seconds. */
 function event(seconds: number, storedAt = NOW): StoredEvent {
   const log = testLog('gpu', storedAt + seconds * 1000);
   log.decided();

@@ -11,13 +11,17 @@ export class BadRequest extends Error {
   }
 }
 
-/** As many costly requests as allowed are answered now. */
+/** The concurrency limit of costly requests is reached. */
 class Busy extends Error {}
 
-/** Answers with JSON; the field `time` does not count in the entity tag. */
-export async function reply(response: ServerResponse, answer: () => object | Promise<object>): Promise<void> {
+/** Answers with JSON; the field `time` does not count in the entity tag. `null`: the answer was already written. */
+export async function reply(
+  response: ServerResponse,
+  answer: () => object | null | Promise<object | null>,
+): Promise<void> {
   try {
     const body = await answer();
+    if (body === null) return;
     const text = `${JSON.stringify(body)}\n`;
     const version = 'time' in body ? JSON.stringify({ ...body, time: undefined }) : text;
     await sendTagged(response, 'application/json; charset=utf-8', text, version);
@@ -67,7 +71,7 @@ export function sinceOf(query: URLSearchParams): number | Date | null {
   return time;
 }
 
-/** At most so many at once. @throws Busy */
+/** Runs at most `most` acts at a time; one beyond that throws {@link Busy} without having begun. */
 export function costly(most: number) {
   let running = 0;
   return async <T>(act: () => Promise<T>): Promise<T> => {

@@ -3,7 +3,7 @@ import type { Clock } from '@kronos/clock';
 import type { StoredEvent } from '@kronos/contracts';
 import { beginEvents, type HttpServer } from '@kronos/telemetry';
 import type { History } from '../history.ts';
-import { BadRequest, reply, wholeNumber } from './answer.ts';
+import { reply, wholeNumber } from './answer.ts';
 import { CHANGES } from './endpoints.ts';
 
 /** Tells clients which events were folded, as they come. */
@@ -14,13 +14,13 @@ export type Changes = {
   close(): void;
 };
 
-/** A stream without events says something so often, for proxies that cut idle connections. */
+/** Milliseconds between comments on a stream without events: proxies cut idle connections. */
 const IDLE_MS = 15_000;
-/** Bytes that a client may leave unread before its stream is ended: it connects again and goes on from its last event. */
+/** Bytes that a client may leave unread. Beyond that its stream ends; it reconnects and continues after its last event. */
 const UNREAD_BYTES = 256 * 1024;
-/** A client that missed more events than this is told to read everything again. */
+/** A client that missed more events than this gets a reset and reads everything again. */
 const MISSED_EVENTS = 1_000;
-/** Milliseconds after which a client connects again. */
+/** Milliseconds after which a client reconnects. */
 const RETRY_MS = 2_000;
 
 export function addChanges(
@@ -40,14 +40,16 @@ export function addChanges(
     else stream.write(text);
   }
 
-  const handle = async (request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> => {
-    const since = lastSeen(request, url);
-    if (since instanceof BadRequest) {
-      await reply(response, () => Promise.reject(since));
-      return;
-    }
+  const handle = (request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> =>
+    reply(response, () => {
+      open(response, request.method === 'HEAD', lastEventOf(request, url));
+      return null;
+    });
+
+  /** @param since the last event that the client has; null: it has none */
+  function open(response: ServerResponse, headersOnly: boolean, since: number | null): void {
     beginEvents(response);
-    if (request.method === 'HEAD') {
+    if (headersOnly) {
       response.end();
       return;
     }
@@ -57,7 +59,7 @@ export function addChanges(
     else response.write(`id: ${sequence()}\n\n`);
     streams.add(response);
     response.on('close', () => streams.delete(response));
-  };
+  }
 
   /** What followed that event; a reset where not all of it is in memory, or where the log is another one. */
   function missed(since: number): string {
@@ -91,14 +93,9 @@ export function addChanges(
 const change = ({ sequence, event: { aggregate, type } }: StoredEvent): string =>
   `id: ${sequence}\nevent: change\ndata: ${JSON.stringify({ sequence, aggregate, type })}\n\n`;
 
-/** The last event that the client has; null: it has none. */
-function lastSeen({ headers }: IncomingMessage, url: URL): number | null | BadRequest {
+/** The last event that the client has; null: it has none. @throws BadRequest */
+function lastEventOf({ headers }: IncomingMessage, url: URL): number | null {
   const id = headers['last-event-id'];
   const query = typeof id === 'string' && id !== '' ? new URLSearchParams({ since: id }) : url.searchParams;
-  try {
-    return wholeNumber(query, 'since');
-  } catch (error) {
-    if (error instanceof BadRequest) return error;
-    throw error;
-  }
+  return wholeNumber(query, 'since');
 }

@@ -12,9 +12,9 @@ type Endpoint = {
   readonly query?: Readonly<Record<string, string>>;
 };
 
-const limit = `At most so many, 1 to ${MAX_LIMIT} (${DEFAULT_LIMIT})`;
+const limit = `Maximum number of entries, 1 to ${MAX_LIMIT} (default ${DEFAULT_LIMIT})`;
 const aggregate = 'Only this aggregate';
-const snapshot = 'Id of a recorded snapshot (the newest one)';
+const snapshot = 'Id of a recorded snapshot (default: the newest one)';
 const since = 'A log sequence, or a time in ISO-8601';
 
 /** Every call of the JSON interface: routes are made from this table, and so is the OpenAPI document. */
@@ -26,7 +26,7 @@ export const endpoints: Readonly<Record<Operation, Endpoint>> = {
   imbalance: {
     path: '/aggregates/{name}/imbalance',
     summary: 'Imbalance over time, one array per quantity, thinned out; the decisions with a plan are all kept',
-    query: { since, points: 'Keep about so many decisions, 10 to 2880 (500)' },
+    query: { since, points: 'Approximate number of decisions to keep, 10 to 2880 (default 500)' },
   },
   hosts: {
     path: '/aggregates/{name}/hosts',
@@ -68,7 +68,11 @@ export const endpoints: Readonly<Record<Operation, Endpoint>> = {
   decisions: {
     path: '/decisions',
     summary: 'Outcome, reason and imbalances of the latest 2880 cycles; oldest first',
-    query: { aggregate: 'Which aggregate; required', since, limit: 'At most so many, 1 to 2880 (2880)' },
+    query: {
+      aggregate: 'Which aggregate; required',
+      since,
+      limit: 'Maximum number of entries, 1 to 2880 (default 2880)',
+    },
   },
   history: {
     path: '/history',

@@ -1,6 +1,5 @@
 import { ALL, type LogEventOf, type StoredEvent } from '@kronos/contracts';
 import { BadObject, type EventLog, MissingObject } from '@kronos/eventlog';
-
 import { aggregateState, type LogState } from '@kronos/projections';
 import { recordedDecision } from '@kronos/replay';
 import type { Status } from '@kronos/status';
@@ -41,11 +40,11 @@ export type ApiInput = {
   readonly status: () => Promise<Status>;
 };
 
-/** Events that one request reads from the log at most; the answer says where to go on. */
+/** Maximum number of events that one request reads from the log; the answer says where to continue. */
 const MAX_READ = 5_000;
-/** Requests that read from the log at once. */
+/** Maximum number of concurrent requests that read from the log. */
 const READS_AT_ONCE = 2;
-/** Snapshots and details of plans read at once. */
+/** Maximum number of snapshots and plan details that are read concurrently. */
 const LOADS_AT_ONCE = 4;
 
 type Asked = { readonly params: Readonly<Record<string, string>>; readonly query: URLSearchParams };
@@ -187,7 +186,7 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
       if (since !== null && !inMemory(since)) return { from: 'log', ...(await fromLog(since, limit, wanted)) };
       const found: StoredEvent[] = [];
       for (const stored of history.events()) {
-        if (since !== null && !after(stored, since)) break;
+        if (since !== null && !reaches(stored.sequence, stored.storedAt, since)) break;
         if (wanted(stored)) found.push(stored);
         if (since === null && found.length === limit) break;
       }
@@ -255,9 +254,7 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
   function decisionsSince(aggregate: string, since: number | Date | null) {
     return history
       .decisions(aggregate)
-      .filter((d) =>
-        typeof since === 'number' ? d.sequence >= since : since === null || Date.parse(d.time) >= since.getTime(),
-      );
+      .filter(({ sequence, time }) => since === null || reaches(sequence, Date.parse(time), since));
   }
 
   /** The newest snapshot, or a recorded one of which the decision is in memory. */
@@ -394,8 +391,9 @@ function gone(snapshotId: string): never {
   throw new BadRequest(410, `the snapshot ${snapshotId} is no longer kept: [nats] snapshot_max_age says for how long`);
 }
 
-const after = ({ sequence, storedAt }: StoredEvent, since: number | Date): boolean =>
-  typeof since === 'number' ? sequence >= since : storedAt >= since.getTime();
+/** Whether an event is at or after that sequence or time. */
+const reaches = (sequence: number, timeMs: number, since: number | Date): boolean =>
+  typeof since === 'number' ? sequence >= since : timeMs >= since.getTime();
 
 function concerns({ event }: StoredEvent, host: string): boolean {
   switch (event.type) {

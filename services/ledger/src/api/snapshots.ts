@@ -11,15 +11,16 @@ export type Snapshots = {
   recorded(aggregate: string, id: string, aroundMs: number): Promise<Snapshot | null>;
 };
 
-/** Stamps of the server and times of snapshots differ by at most so much. */
+/** A snapshot is looked for within this many ms of its decision: the maximum skew between the clocks of NATS and the scorer. */
 const AROUND_MS = 120_000;
-/** The newest snapshot is looked for again after this time: what it costs does not grow with the number of readers. */
+/** The newest snapshot of an aggregate is looked up at most once in this many ms, however many readers ask. */
 const NEWEST_MS = 2_000;
 const defaultLimits = { snapshots: 16, bytes: 64 * 1024 * 1024 };
 
 /**
- * Reads snapshots when they are asked for, and keeps the ones read last: at most so many, and at most so many bytes of their
- * JSON. Readers of the same one share a read. `load` bounds the reads at once.
+ * Reads snapshots on request and caches the most recently used: at most `limits.snapshots` of them, and at most
+ * `limits.bytes` of JSON (at least one is kept). Concurrent readers of one snapshot share a read. `load` limits how many
+ * reads run at a time.
  */
 export function snapshotReader(
   log: SnapshotSource,
