@@ -1,0 +1,70 @@
+import type { Cloud } from '../../cloud.ts';
+import { NovaRefusal } from '../../errors.ts';
+import { object, parseJson, type Reply, text } from '../exchange.ts';
+import { groupView } from '../views.ts';
+import { empty, ID, type Route, reply, route, type Scope } from './nova.ts';
+
+/** os-server-groups. */
+export function serverGroupRoutes(cloud: Cloud): readonly Route[] {
+  return [
+    route('GET', '/os-server-groups', 'os-server-groups:index', (scope) => listGroups(cloud, scope)),
+    route('POST', '/os-server-groups', 'os-server-groups:create', (scope) => createGroup(cloud, scope)),
+    route('GET', `/os-server-groups/${ID}`, 'os-server-groups:show', (scope, [gid = '']) => {
+      const group = cloud.groups.get(gid);
+      if (group === undefined) throw new NovaRefusal(404, `Instance group ${gid} could not be found.`);
+      return reply(scope, 200, { server_group: groupView(group, scope.minor) });
+    }),
+    route('DELETE', `/os-server-groups/${ID}`, 'os-server-groups:delete', (scope, [gid = '']) => {
+      if (!cloud.groups.has(gid)) throw new NovaRefusal(404, `Instance group ${gid} could not be found.`);
+      cloud.removeGroup(gid);
+      return empty(scope, 204);
+    }),
+  ];
+}
+
+function listGroups(cloud: Cloud, scope: Scope): Reply {
+  const { call, minor } = scope;
+  const { query } = call;
+  if (minor >= 75)
+    for (const key of query.keys())
+      if (!['all_projects', 'limit', 'offset'].includes(key))
+        throw new NovaRefusal(400, `Additional properties are not allowed ('${key}' was unexpected)`);
+  const project = scope.token.projectId;
+  const list = [...cloud.groups.values()].filter((each) => query.has('all_projects') || each.projectId === project);
+  const max = cloud.scenario.maxLimit;
+  const number = (key: string): number => {
+    const given = query.get(key);
+    if (given !== null && !/^[0-9]*$/.test(given))
+      throw new NovaRefusal(
+        400,
+        `Invalid input for query parameters ${key}. Value: ${given}. '${given}' does not match '^[0-9]*$'`,
+      );
+    return Number(given ?? 0);
+  };
+  const offset = number('offset');
+  const limit = Math.min(max, number('limit') || max);
+  return reply(scope, 200, {
+    server_groups: list.slice(offset, offset + limit).map((each) => groupView(each, minor)),
+  });
+}
+
+function createGroup(cloud: Cloud, scope: Scope): Reply {
+  const wanted = object(object(parseJson(scope.call.body))?.server_group);
+  const legacy = Array.isArray(wanted?.policies) ? text(wanted.policies[0]) : undefined;
+  const policy = scope.minor >= 64 ? text(wanted?.policy) : legacy;
+  const known = ['affinity', 'anti-affinity', 'soft-affinity', 'soft-anti-affinity'] as const;
+  const found = known.find((each) => each === policy);
+  const name = text(wanted?.name);
+  if (found === undefined || name === undefined) throw new NovaRefusal(400, 'Malformed request body');
+  const most = object(wanted?.rules)?.max_server_per_host;
+  if (most !== undefined && found !== 'anti-affinity')
+    throw new NovaRefusal(400, 'Only anti-affinity policy supports rules.');
+  const project = [...cloud.projects.values()].find((each) => each.id === scope.token.projectId);
+  const group = cloud.addGroup({
+    name,
+    policy: found,
+    maxServerPerHost: most === undefined ? null : Number(most),
+    project: project?.name ?? 'admin',
+  });
+  return reply(scope, 200, { server_group: groupView(group, scope.minor) });
+}

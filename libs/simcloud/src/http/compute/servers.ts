@@ -1,0 +1,243 @@
+import type { Cloud } from '../../cloud.ts';
+import { NovaRefusal } from '../../errors.ts';
+import type { Server } from '../../model.ts';
+import { json, object, parseJson, type Reply, text } from '../exchange.ts';
+import { serverView, statusOf } from '../views.ts';
+import {
+  caller,
+  empty,
+  findServer,
+  ID,
+  LIES,
+  nextPage,
+  pageSize,
+  type Route,
+  reply,
+  route,
+  type Scope,
+  strings,
+  truthy,
+  versionHeaders,
+} from './nova.ts';
+
+/** Query parameters of GET /servers (nova/api/openstack/compute/schemas/servers.py); from 2.75 others are refused. */
+const SERVER_QUERY = new Set(
+  (
+    'user_id project_id tenant_id launch_index image_ref image kernel_id ramdisk_id hostname key_name instance_type_id ' +
+    'locked_by node_id launched_at terminated_at availability_zone user_data root_device_name default_swap_device ' +
+    'created_at updated_at display_description architecture access_ip_v4 access_ip_v6 power_state task_state vm_state ' +
+    'progress description config_drive disk_config auto_disk_config deleted deleted_at uuid display_name name host node ' +
+    'hostid flavor status ip ip6 changes-since changes-before all_tenants limit marker sort_key sort_dir tags tags-any ' +
+    'not-tags not-tags-any locked reservation_id'
+  ).split(' '),
+);
+
+/** Nova's servers: list, show, create, delete, metadata and tags. */
+export function serverRoutes(cloud: Cloud): readonly Route[] {
+  return [
+    route('GET', '/servers/detail', 'servers:detail', (scope) => listServers(cloud, scope, true)),
+    route('GET', '/servers', 'servers:index', (scope) => listServers(cloud, scope, false)),
+    route('POST', '/servers', 'servers:create', (scope) => createServer(cloud, scope)),
+    route('GET', `/servers/${ID}`, 'servers:show', (scope, [uuid = '']) => showServer(cloud, scope, uuid)),
+    route('DELETE', `/servers/${ID}`, 'servers:delete', (scope, [uuid = '']) => {
+      findServer(cloud, uuid);
+      cloud.deleteServer(scope.call.nowMs, uuid);
+      return empty(scope, 204);
+    }),
+    route('GET', `/servers/${ID}/metadata`, 'server-metadata:index', (scope, [uuid = '']) =>
+      reply(scope, 200, { metadata: findServer(cloud, uuid).metadata }),
+    ),
+    route('POST', `/servers/${ID}/metadata`, 'server-metadata:create', (scope, [uuid = '']) => {
+      const server = findServer(cloud, uuid);
+      const given = object(object(parseJson(scope.call.body))?.metadata) ?? {};
+      const metadata = { ...server.metadata, ...strings(given) };
+      cloud.setServer(scope.call.nowMs, uuid, { metadata });
+      return reply(scope, 200, { metadata });
+    }),
+    route('DELETE', `/servers/${ID}/metadata/${ID}`, 'server-metadata:delete', (scope, [uuid = '', key = '']) => {
+      const { [decodeURIComponent(key)]: _, ...metadata } = findServer(cloud, uuid).metadata;
+      cloud.setServer(scope.call.nowMs, uuid, { metadata });
+      return empty(scope, 204);
+    }),
+    route(
+      'PUT',
+      `/servers/${ID}/tags/${ID}`,
+      'os-server-tags:update',
+      (scope, [uuid = '', tag = '']) => {
+        const { tags } = findServer(cloud, uuid);
+        const added = decodeURIComponent(tag);
+        if (tags.includes(added)) return empty(scope, 204);
+        cloud.setServer(scope.call.nowMs, uuid, { tags: [...tags, added] });
+        return empty(scope, 201);
+      },
+      26,
+    ),
+    route(
+      'DELETE',
+      `/servers/${ID}/tags/${ID}`,
+      'os-server-tags:delete',
+      (scope, [uuid = '', tag = '']) => {
+        const { tags } = findServer(cloud, uuid);
+        const gone = decodeURIComponent(tag);
+        if (!tags.includes(gone)) throw new NovaRefusal(404, `Server ${uuid} has no tag '${gone}'`);
+        cloud.setServer(scope.call.nowMs, uuid, { tags: tags.filter((each) => each !== gone) });
+        return empty(scope, 204);
+      },
+      26,
+    ),
+  ];
+}
+
+function listServers(cloud: Cloud, scope: Scope, detail: boolean): Reply {
+  const { call, minor } = scope;
+  const { query } = call;
+  if (minor >= 75)
+    for (const key of query.keys())
+      if (!SERVER_QUERY.has(key) && !key.startsWith('_'))
+        throw new NovaRefusal(400, `'${key}' does not match any of the regexes: '^_'`);
+  const limit = pageSize(cloud, query);
+  const marker = query.get('marker');
+  let from = 0;
+  // With changes-since Nova also lists what was deleted since (nova/api/openstack/compute/servers.py).
+  const deleted = query.has('changes-since') ? [...cloud.deleted.values()] : [];
+  const all = deleted.length === 0 ? cloud.listing() : [...cloud.listing(), ...deleted];
+  if (marker !== null) {
+    const found = cloud.position(marker) ?? all.findIndex((each) => each.uuid === marker);
+    const place = found < 0 ? undefined : found;
+    if (place === undefined) throw new NovaRefusal(400, `marker [${marker}] not found`);
+    from = place + 1;
+  }
+  const keep = serverFilter(cloud, scope);
+  const page: Server[] = [];
+  const limits = limit ?? cloud.scenario.maxLimit;
+  for (let i = from; i < all.length && page.length < limits; i++) {
+    const server = all[i];
+    if (server !== undefined && keep(server)) page.push(server);
+  }
+  const views = detail
+    ? page.map((server) => serverView(cloud, server, minor, call.base, false))
+    : page.map((server) =>
+        JSON.stringify({
+          id: server.uuid,
+          name: server.name,
+          links: [
+            { rel: 'self', href: `${call.base}/v2.1/servers/${server.uuid}` },
+            { rel: 'bookmark', href: `${call.base}/servers/${server.uuid}` },
+          ],
+        }),
+      );
+  const links = nextPage(cloud, call, detail ? 'servers/detail' : 'servers', page.length, page.at(-1)?.uuid);
+  const tail = links === null ? '' : `,"servers_links":${JSON.stringify(links)}`;
+  return {
+    status: 200,
+    headers: { ...versionHeaders(call, `2.${minor}`), 'Content-Type': 'application/json' },
+    body: `{"servers":[${views.join(',')}]${tail}}`,
+  };
+}
+
+function serverFilter(cloud: Cloud, scope: Scope): (server: Server) => boolean {
+  const { query } = scope.call;
+  const tests: ((server: Server) => boolean)[] = [];
+  const allTenants = query.has('all_tenants') && !LIES.includes(query.get('all_tenants') ?? '');
+  if (!allTenants) {
+    const project = scope.token.projectId;
+    tests.push((server) => server.projectId === project);
+  } else {
+    const project = query.get('project_id') ?? query.get('tenant_id');
+    if (project !== null) tests.push((server) => server.projectId === project);
+  }
+  const host = query.get('host');
+  if (host !== null) tests.push((server) => server.host === host);
+  const node = query.get('node');
+  if (node !== null) tests.push((server) => cloud.hosts.get(server.host)?.hypervisorHostname === node);
+  const uuid = query.get('uuid');
+  if (uuid !== null) tests.push((server) => server.uuid === uuid);
+  const name = query.get('name');
+  if (name !== null) {
+    const pattern = new RegExp(name);
+    tests.push((server) => pattern.test(server.name));
+  }
+  const statuses = query.getAll('status').map((each) => each.toUpperCase());
+  if (statuses.length > 0) {
+    const known =
+      'ACTIVE PAUSED SHUTOFF ERROR MIGRATING BUILD RESIZE VERIFY_RESIZE REVERT_RESIZE REBOOT HARD_REBOOT REBUILD SUSPENDED DELETED SHELVED SHELVED_OFFLOADED RESCUE PASSWORD SOFT_DELETED';
+    if (!statuses.some((each) => known.split(' ').includes(each))) {
+      if (scope.minor >= 38) throw new NovaRefusal(400, 'Invalid status value');
+      tests.push(() => false);
+    }
+    tests.push((server) => statuses.includes(statusOf(server)));
+  }
+  const list = (key: string): string[] | null => query.get(key)?.split(',') ?? null;
+  if (scope.minor >= 26) {
+    const tags = list('tags');
+    if (tags !== null) tests.push((server) => tags.every((tag) => server.tags.includes(tag)));
+    const any = list('tags-any');
+    if (any !== null) tests.push((server) => any.some((tag) => server.tags.includes(tag)));
+    const none = list('not-tags');
+    if (none !== null) tests.push((server) => !none.every((tag) => server.tags.includes(tag)));
+    const notAny = list('not-tags-any');
+    if (notAny !== null) tests.push((server) => !notAny.some((tag) => server.tags.includes(tag)));
+  }
+  const locked = query.get('locked');
+  if (locked !== null && scope.minor >= 73) tests.push((server) => server.locked === truthy(locked));
+  const since = query.get('changes-since');
+  if (since !== null) {
+    const at = Date.parse(since);
+    tests.push((server) => server.updatedMs >= at);
+  }
+  return (server) => tests.every((test) => test(server));
+}
+
+function showServer(cloud: Cloud, scope: Scope, uuid: string): Reply {
+  const server = findServer(cloud, uuid);
+  return {
+    status: 200,
+    headers: { ...versionHeaders(scope.call, `2.${scope.minor}`), 'Content-Type': 'application/json' },
+    body: `{"server":${serverView(cloud, server, scope.minor, scope.call.base, true)}}`,
+  };
+}
+
+function createServer(cloud: Cloud, scope: Scope): Reply {
+  const body = object(parseJson(scope.call.body));
+  const wanted = object(body?.server);
+  if (wanted === undefined) throw new NovaRefusal(400, 'Malformed request body');
+  const flavorRef = text(wanted.flavorRef) ?? '';
+  const flavor = [...cloud.flavors.values()].find((each) => each.id === flavorRef);
+  if (flavor === undefined) throw new NovaRefusal(400, `Flavor ${flavorRef} could not be found.`);
+  const named = text(wanted.host);
+  if (named !== undefined && !cloud.hosts.has(named))
+    throw new NovaRefusal(400, `Compute host ${named} could not be found.`);
+  const hints = object(body?.['os:scheduler_hints'] ?? body?.['OS-SCH-HNT:scheduler_hints']);
+  const group = text(hints?.group);
+  if (group !== undefined && !cloud.groups.has(group))
+    throw new NovaRefusal(400, `Instance group ${group} could not be found.`);
+  const metadata = strings(object(wanted.metadata) ?? {});
+  const zone = text(wanted.availability_zone) ?? null;
+  const given = Array.isArray(wanted.tags) ? wanted.tags.filter((tag) => typeof tag === 'string') : [];
+  const server = cloud.bootServer(scope.call.nowMs, caller(scope), {
+    name: text(wanted.name) ?? 'server',
+    flavor: flavor.name,
+    host: named ?? null,
+    pinnedZone: zone,
+    group: group ?? null,
+    metadata,
+    tags: given,
+  });
+  const self = `${scope.call.base}/v2.1/servers/${server.uuid}`;
+  return json(
+    202,
+    {
+      server: {
+        id: server.uuid,
+        links: [
+          { rel: 'self', href: self },
+          { rel: 'bookmark', href: `${scope.call.base}/servers/${server.uuid}` },
+        ],
+        'OS-DCF:diskConfig': 'MANUAL',
+        security_groups: [{ name: 'default' }],
+        adminPass: server.reservationId.slice(2),
+      },
+    },
+    { Location: self, ...versionHeaders(scope.call, `2.${scope.minor}`) },
+  );
+}
