@@ -183,12 +183,11 @@ export const kinds: Readonly<Record<string, Kind>> = {
   refuse: { perDay: 20, act: (stage, chance) => stage.refuse(anyProcess(stage, chance), seconds(chance, 1, 120)) },
   'api-status': {
     perDay: 20,
-    act: (stage, chance) =>
-      apiTrouble(stage, chance, {
-        kind: 'status',
-        status: chance.pick([500, 502, 503, 504, 429]),
-        processed: chance.flip(0.4),
-      }),
+    act(stage, chance) {
+      const status = chance.pick([500, 502, 503, 504, 429]);
+      // 429 is the answer of a rate limit, which passes nothing on.
+      apiTrouble(stage, chance, { kind: 'status', status, processed: chance.flip(0.4) && status >= 500 });
+    },
   },
   'api-cut': {
     perDay: 15,

@@ -13,6 +13,7 @@ import { type Breach, Checker, type CloudMigration, type CloudRecord } from './c
 import { drawFaults, type Fault, kinds, type Stage } from './faults.ts';
 import { FORGED, forge } from './forgery.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
+import { isOver, isStuck } from './operator.ts';
 import { type Asked, type Drawn, draw, otherwise, settingOf } from './options.ts';
 import { type Running, type ServiceName, type Site, serviceNames, startService } from './services.ts';
 import { Process, trueClock, World } from './world.ts';
@@ -37,7 +38,6 @@ const keystoneUser = {
   userDomainName: 'Default',
   projectDomainName: 'Default',
 };
-const OVER = new Set(['completed', 'failed', 'error', 'cancelled', 'confirmed', 'reverted', 'done']);
 /** Faults after which a series cannot be used, from the moment at which they are set. */
 const UNUSABLE = new Set(['missing', 'nan']);
 const encoder = new TextEncoder();
@@ -144,14 +144,14 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     },
     hostsOf: (name) => scenario.aggregates.find((each) => each.name === name)?.hosts ?? [],
     migrations: () => cloud.migrations.map(rowOf),
-    running: () => cloud.migrations.filter((one) => !OVER.has(one.status) && !abandoned(one)).map(rowOf),
+    running: () => cloud.migrations.filter((one) => !isOver(one.status) && !abandoned(one)).map(rowOf),
   };
   const rowOf = (one: (typeof cloud.migrations)[number]): CloudMigration => ({
     id: one.id,
     server: one.serverUuid,
     source: one.source,
     dest: one.dest ?? one.chosen,
-    status: !OVER.has(one.status) && abandoned(one) ? 'abandoned' : one.status,
+    status: !isOver(one.status) && abandoned(one) ? 'abandoned' : one.status,
     createdMs: one.createdMs,
     byKronos: kronosRequests.has(one.requestId),
   });
@@ -573,9 +573,8 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   const resetStuck = (): void => {
     sim.settle();
     stage.closeAbandoned();
-    for (const { uuid, host, taskState, vmState } of cloud.servers.values()) {
-      const moving = cloud.migrationsByServer.get(uuid)?.some((one) => !OVER.has(one.status) && !cloud.abandoned(one));
-      if (taskState === 'migrating' && moving !== true) stage.act({ act: 'setServer', server: uuid, taskState: null });
+    for (const { uuid, host, vmState } of cloud.servers.values()) {
+      if (isStuck(cloud, uuid, world.wall)) stage.act({ act: 'setServer', server: uuid, taskState: null });
       if (vmState === 'error' && record.open(host)) stage.act({ act: 'setServer', server: uuid, vmState: 'active' });
     }
     world.after(RESET_MS, resetStuck);
