@@ -43,6 +43,52 @@ export interface Heard extends Omit<Notice, 'after'> {
   readonly here: boolean;
 }
 
+/** One notification, as far as it concerns the lists of hosts. */
+export interface Said {
+  /** The server that it is about; null: it names none. `host`: where the server is now; null: on none. */
+  readonly server: { readonly id: string; readonly host: string | null; readonly deleted: boolean } | null;
+  readonly event: string;
+  /** The host whose nova-compute sent it; null: another service did. */
+  readonly compute: string | null;
+  /** The host of the process that sent it. */
+  readonly publisherHost: string;
+}
+
+/**
+ * What a batch of notifications says about each host: where the server is, where it was, and whose nova-compute spoke.
+ *
+ * @param lists the newest report of each host; each list is read once, however many notifications there are
+ */
+export function heardByHost(
+  said: readonly Said[],
+  lists: Iterable<readonly [string, StoredReport]>,
+): Map<string, Heard[]> {
+  const listedOn = new Map<string, string[]>();
+  for (const { server } of said) if (server !== null) listedOn.set(server.id, []);
+  if (listedOn.size > 0)
+    for (const [host, { report }] of lists) for (const id of report.instances ?? []) listedOn.get(id)?.push(host);
+  const heard = new Map<string, Heard[]>();
+  for (const { server, event, compute, publisherHost } of said) {
+    const hosts = new Set([server?.host ?? null, compute].filter((host) => host !== null));
+    for (const host of server === null ? [] : (listedOn.get(server.id) ?? [])) hosts.add(host);
+    // A server that is on no host is recorded for the host that reported it.
+    if (hosts.size === 0) hosts.add(publisherHost);
+    for (const host of hosts) {
+      const one: Heard = {
+        server: server?.id ?? null,
+        deleted: server?.deleted ?? false,
+        here: server?.host === host && !server.deleted,
+        own: compute === host,
+        event,
+      };
+      const list = heard.get(host);
+      if (list === undefined) heard.set(host, [one]);
+      else list.push(one);
+    }
+  }
+  return heard;
+}
+
 /** Older notices that a message repeats for readers that lag. */
 const REPEATED = 64;
 

@@ -1,6 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Heard, type HostReport, heardReport, readReport, type StoredReport, unseen } from './reports.ts';
+import {
+  type Heard,
+  type HostReport,
+  heardByHost,
+  heardReport,
+  readReport,
+  type Said,
+  type StoredReport,
+  unseen,
+} from './reports.ts';
 
 const heard = (server: string | null, changes: Partial<Heard> = {}): Heard => ({
   server,
@@ -89,5 +98,61 @@ describe('what a reader has not seen', () => {
     expect(unseen(newest.report, 0).gap).toBe(true);
     expect(unseen(newest.report, 150)).toMatchObject({ gap: false });
     expect(newest.report.notices.length).toBeLessThan(70);
+  });
+});
+
+describe('what a batch of notifications says about each host', () => {
+  const said = (server: Said['server'], changes: Partial<Said> = {}): Said => ({
+    server,
+    event: 'instance.update',
+    compute: null,
+    publisherHost: 'conductor',
+    ...changes,
+  });
+  const on = (host: string | null, deleted = false) => ({ id: 'a', host, deleted });
+  const list = (host: string, ...instances: string[]) =>
+    [host, stored({ instances, notices: [], completeFrom: 0, after: 0 }, 1)] as const;
+
+  it('tells the host where the server is, and every host that has it on its list', () => {
+    const lists = [list('old', 'x', 'a'), list('new'), list('other', 'x')];
+    expect(heardByHost([said(on('new'), { compute: 'old' })], lists)).toEqual(
+      new Map([
+        ['new', [heard('a')]],
+        ['old', [heard('a', { here: false, own: true })]],
+      ]),
+    );
+  });
+
+  it('tells the publisher of a server that is on no host, and a nova-compute that speaks of no server', () => {
+    expect(heardByHost([said(on(null)), said(null, { compute: 'c' })], [])).toEqual(
+      new Map([
+        ['conductor', [heard('a', { here: false })]],
+        ['c', [heard(null, { here: false, own: true })]],
+      ]),
+    );
+  });
+
+  it('a deleted server is nowhere', () => {
+    expect(heardByHost([said(on('h', true))], [list('h', 'a')])).toEqual(
+      new Map([['h', [heard('a', { here: false, deleted: true })]]]),
+    );
+  });
+
+  it('reads each list once, however many notifications there are', () => {
+    let reads = 0;
+    const [host, { report, sequence }] = list('h', 'a');
+    const counted: StoredReport = {
+      sequence,
+      report: {
+        ...report,
+        get instances() {
+          reads++;
+          return report.instances;
+        },
+      },
+    };
+    const batch = Array.from({ length: 50 }, () => said(on('h')));
+    expect(heardByHost(batch, [[host, counted]]).get('h')).toHaveLength(50);
+    expect(reads).toBe(1);
   });
 });

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '@kronos/clock';
 import { type Actor, type InventoryReported, messageId, parseSubject, streamNames, subject } from '@kronos/contracts';
 import { AppendConflict, type Delivered, type EventLog, InvalidMessage } from '@kronos/eventlog';
-import { type Heard, type HostReport, heardReport, readReport, type StoredReport, unseen } from '@kronos/inventory';
+import { type HostReport, heardByHost, heardReport, readReport, type StoredReport, unseen } from '@kronos/inventory';
 import { type Notification, parseNotification } from '@kronos/notifications';
 import { createLimiter, type KeptServers, type ServerSource } from '@kronos/observation';
 import type { Instruments, Logger } from '@kronos/telemetry';
@@ -176,7 +176,12 @@ export function createFeed(deps: FeedDeps): Feed {
       while (waiting.length > 0) {
         const batch = waiting;
         waiting = [];
-        const writes = [...byHost(batch.map((one) => one.notification))].map(([host, heard]) =>
+        const writes = [
+          ...heardByHost(
+            batch.map((one) => one.notification),
+            newest,
+          ),
+        ].map(([host, heard]) =>
           limit(() =>
             inTurn(host, () =>
               write(
@@ -198,31 +203,6 @@ export function createFeed(deps: FeedDeps): Feed {
     } finally {
       pumping = false;
     }
-  }
-
-  /** What each host is told: where the server is, where it was, and whose nova-compute spoke. */
-  function byHost(notifications: readonly Notification[]): Map<string, Heard[]> {
-    const hosts = new Map<string, Heard[]>();
-    for (const { server, event, compute, publisherHost } of notifications) {
-      const named = new Set([server?.host ?? null, compute].filter((host) => host !== null));
-      if (server !== null)
-        for (const [host, { report }] of newest) if (report.instances?.includes(server.id) === true) named.add(host);
-      // A server on no host is known to whoever spoke of it.
-      if (named.size === 0) named.add(publisherHost);
-      for (const host of named) {
-        const heard: Heard = {
-          server: server?.id ?? null,
-          deleted: server?.deleted ?? false,
-          here: server?.host === host && !server.deleted,
-          own: compute === host,
-          event,
-        };
-        const list = hosts.get(host);
-        if (list === undefined) hosts.set(host, [heard]);
-        else list.push(heard);
-      }
-    }
-    return hosts;
   }
 
   return {
