@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { seeded } from '../property/seeded.ts';
 import type { Mutant } from './mutants.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -8,6 +9,7 @@ const mutant: Mutant | null = JSON.parse(process.env.KRONOS_MUTANT ?? 'null');
 /** The tests of one mutant. It exists only in what Vite hands to the tests: no file changes. */
 export default defineConfig({
   plugins: [
+    seeded,
     {
       name: 'mutant',
       enforce: 'pre',
