@@ -8,7 +8,7 @@ import {
   type ServerObservation,
 } from '@kronos/contracts';
 import { flavorResources, type Migration, type ServerGroup as NovaGroup, type Server } from '@kronos/openstack';
-import { serverWindows } from '@kronos/rules';
+import { optedOutBy, serverWindows } from '@kronos/rules';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
 import { byText, note, problem, some } from './reasons.ts';
 
@@ -297,16 +297,6 @@ function observeServer(placed: PlacedServer, optOut: readonly string[]): ServerO
     optedOutBy: optedOutBy(server, optOut),
     ...(windows.length === 0 ? {} : { windows }),
   };
-}
-
-/** The first of the names that is a metadata key of the server (with any value but false) or one of its tags. */
-export function optedOutBy(server: Pick<Server, 'metadata' | 'tags'>, names: readonly string[]): string | null {
-  for (const name of names) {
-    const value = Object.hasOwn(server.metadata, name) ? server.metadata[name] : undefined;
-    if (value !== undefined && value.trim().toLowerCase() !== 'false') return name;
-    if (server.tags.includes(name)) return name;
-  }
-  return null;
 }
 
 const observeMigration = (one: Migration): RunningMigration => ({

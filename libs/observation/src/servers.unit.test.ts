@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { cloud, flavor, group, indexOf, migration, server, unread } from '../testing/given.ts';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
-import { knownAfter, optedOutBy, serversOf } from './servers.ts';
+import { knownAfter, serversOf } from './servers.ts';
 
 const codes = (reasons: readonly { code: string }[]) => reasons.map((one) => one.code);
 
@@ -213,22 +213,6 @@ describe('a cell that is down', () => {
 });
 
 describe('opting out', () => {
-  const names = ['kronos:exclude', 'pet'];
-
-  test('by a metadata key with any value but false', () => {
-    for (const value of ['true', '', 'yes', '0']) {
-      expect(optedOutBy({ metadata: { 'kronos:exclude': value }, tags: [] }, names)).toBe('kronos:exclude');
-    }
-    for (const value of ['false', 'False', ' FALSE ']) {
-      expect(optedOutBy({ metadata: { 'kronos:exclude': value }, tags: [] }, names)).toBeNull();
-    }
-  });
-
-  test('by a tag, of whichever name is configured', () => {
-    expect(optedOutBy({ metadata: {}, tags: ['web', 'pet'] }, names)).toBe('pet');
-    expect(optedOutBy({ metadata: {}, tags: ['pets'] }, names)).toBeNull();
-  });
-
   test('is recorded on the server', () => {
     const { servers } = observe(cloud({ servers: [server('1', 'a', { tags: ['kronos:exclude'] })] }));
     expect(servers[0]?.optedOutBy).toBe('kronos:exclude');
@@ -238,10 +222,6 @@ describe('opting out', () => {
     const tags = ['kronos:window=Sat 02:00-05:00'];
     const { servers } = observe(cloud({ servers: [server('1', 'a', { tags }), server('2', 'a')] }));
     expect(servers.map(({ windows }) => windows)).toEqual([['Sat 02:00-05:00'], undefined]);
-  });
-
-  test('is not caused by a name that every object has', () => {
-    expect(optedOutBy({ metadata: {}, tags: [] }, ['constructor', 'toString'])).toBeNull();
   });
 });
 

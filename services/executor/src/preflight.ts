@@ -15,7 +15,7 @@ import {
   type Server,
   type ServerGroup,
 } from '@kronos/openstack';
-import { serverWindow, serverWindows, type TimeZoneRules } from '@kronos/rules';
+import { optedOutBy, serverWindow, serverWindows, type TimeZoneRules } from '@kronos/rules';
 import { cancelled, type Failure, type Fault, reason } from './failure.ts';
 import type { Task, Verdict } from './taskStages.ts';
 
@@ -75,8 +75,8 @@ export function judgeHosts(task: Task, facts: HostFacts, options: CheckOptions):
     return { kind: 'there', host: server.host };
   if (server.host !== task.from)
     return no(cancelled('moved-by-others', `the server is on ${server.host ?? 'no host'}: somebody else moved it`));
-  const optedOutBy = optOutOf(server, options.optOut);
-  if (optedOutBy !== null) return no(cancelled('excluded', `the server is opted out by ${optedOutBy}`));
+  const optOut = optedOutBy(server, options.optOut);
+  if (optOut !== null) return no(cancelled('excluded', `the server is opted out by ${optOut}`));
   const window = serverWindow(serverWindows(server), options.timezone, options.nowMs);
   const exempt = task.phase === 'evacuate' && options.evacuationIgnoresWindows;
   if (window.kind === 'closed' && !exempt) return no(cancelled('window-closed', "the server's own window is closed"));
@@ -230,16 +230,6 @@ function destinationRefused(
 function serviceOf(services: readonly ComputeService[], host: string): ComputeService | null {
   const found = services.filter((service) => service.host === host);
   return found.length === 1 ? (found[0] ?? null) : null;
-}
-
-/** The metadata key or the tag that opts a server out; null when it takes part. */
-export function optOutOf(server: Pick<Server, 'metadata' | 'tags'>, names: readonly string[]): string | null {
-  for (const name of names) {
-    const value = server.metadata[name];
-    if (value !== undefined && value.toLowerCase() !== 'false') return name;
-    if (server.tags.includes(name)) return name;
-  }
-  return null;
 }
 
 /** Traits that a flavor demands (`trait:X=required`) and forbids. */

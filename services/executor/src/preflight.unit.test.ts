@@ -10,7 +10,6 @@ import {
   judgeHosts,
   judgeRoom,
   newestId,
-  optOutOf,
 } from './preflight.ts';
 import { sampleTask } from './sample.ts';
 import type { Task, Verdict } from './taskStages.ts';
@@ -323,17 +322,5 @@ describe('room on the destination', () => {
       other: 'required',
     };
     expect(flavorTraits({ extraSpecs })).toEqual({ required: ['HW_A', 'HW_B'], forbidden: ['HW_C'] });
-  });
-});
-
-describe('opting out', () => {
-  it.each([
-    [{ metadata: { 'kronos:exclude': 'true' }, tags: [] }, 'kronos:exclude'],
-    [{ metadata: { 'kronos:exclude': '' }, tags: [] }, 'kronos:exclude'],
-    [{ metadata: { 'kronos:exclude': 'False' }, tags: [] }, null],
-    [{ metadata: {}, tags: ['kronos:exclude'] }, 'kronos:exclude'],
-    [{ metadata: {}, tags: ['other'] }, null],
-  ])('%j: %s', (of, expected) => {
-    expect(optOutOf(of, ['kronos:exclude'])).toBe(expected);
   });
 });
