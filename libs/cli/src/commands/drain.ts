@@ -32,6 +32,7 @@ export type DrainOptions = OperatorOptions &
     readonly hook?: string;
     readonly hookTimeout: string;
   };
+type AskOptions = OperatorOptions & Pick<DrainOptions, 'reason'>;
 export type UndrainOptions = OperatorOptions & AggregateOption & { readonly watch?: boolean };
 
 /** What a preview says about one host, with the aggregate that it is in. */
@@ -42,12 +43,15 @@ type Previewed = HostPreview & {
   readonly blockedBy: string | null;
 };
 
+/** A run that drains one host at a time and runs a command on each. */
+type Rolling = { readonly hook: string; readonly hookTimeout: string; readonly hookTimeoutMs: number };
+
 /** How often the log is read for progress. */
 const LOOK_MS = 1000;
 
 /** kronos drain. */
 export async function drain(shell: Shell, names: readonly string[], options: DrainOptions): Promise<void> {
-  const hookTimeoutMs = checkOptions(names, options);
+  const rolling = checkOptions(names, options);
   await withSession(shell, options, async (session) => {
     const previews = await preview(shell, session, names, options);
     const sure = options.yes === true;
@@ -63,13 +67,11 @@ export async function drain(shell: Shell, names: readonly string[], options: Dra
         'Nothing was asked. kronos status shows the state of the aggregate and its services.',
       );
     const hosts = previews.map(({ host, aggregate }) => ({ host, aggregate }));
-    const rolling = options.oneByOne === true;
-    const atOnce = options.maxParallel === undefined && !rolling;
-    if (atOnce) {
+    if (options.maxParallel === undefined && rolling === null) {
       const told = await askAll(shell, session, options, hosts);
       await tell(shell, options, told.list);
       if (options.watch === true)
-        await run(shell, session, options, told.hosts, { maxParallel: hosts.length, hookTimeoutMs });
+        await run(shell, session, options, told.hosts, { maxParallel: hosts.length, rolling });
       return;
     }
     const todo = hosts.map(({ host, aggregate }) => ({
@@ -79,7 +81,7 @@ export async function drain(shell: Shell, names: readonly string[], options: Dra
       hooked: false,
       undrainAsked: false,
     }));
-    await run(shell, session, options, todo, { maxParallel: rolling ? 1 : (options.maxParallel ?? 1), hookTimeoutMs });
+    await run(shell, session, options, todo, { maxParallel: options.maxParallel ?? 1, rolling });
   });
 }
 
@@ -108,16 +110,12 @@ export async function undrain(shell: Shell, names: readonly string[], options: U
       hosts.push({ host, aggregate, drainId, hooked: true, undrainAsked: true });
     }
     await tell(shell, options, told);
-    if (options.watch === true)
-      await run(shell, session, { ...options, hookTimeout: '0' }, hosts, {
-        maxParallel: hosts.length,
-        hookTimeoutMs: 0,
-      });
+    if (options.watch === true) await run(shell, session, options, hosts, { maxParallel: hosts.length, rolling: null });
   });
 }
 
-/** Checks what was given beside hosts; gives the time that a hook has. @throws UsageError */
-function checkOptions(names: readonly string[], options: DrainOptions): number {
+/** Checks what was given beside hosts. @throws UsageError */
+function checkOptions(names: readonly string[], options: DrainOptions): Rolling | null {
   if ((options.all === true) === names.length > 0)
     throw new UsageError(
       options.all === true ? 'hosts and --all are given both' : 'which hosts?',
@@ -140,7 +138,9 @@ function checkOptions(names: readonly string[], options: DrainOptions): number {
     );
   if (options.reason !== undefined && options.comment !== undefined)
     throw new UsageError('--reason and --comment are given both', 'Give one of them: they mean the same.');
-  return parseDuration('--hook-timeout', options.hookTimeout) * 1000;
+  const { hook, hookTimeout } = options;
+  const hookTimeoutMs = parseDuration('--hook-timeout', hookTimeout) * 1000;
+  return hook === undefined ? null : { hook, hookTimeout, hookTimeoutMs };
 }
 
 /** What would happen, from the newest snapshots. @throws UsageError for a host that none of them has */
@@ -195,7 +195,7 @@ async function confirmed(shell: Shell, options: DrainOptions): Promise<boolean> 
 async function askAll(
   shell: Shell,
   session: Session,
-  options: DrainOptions,
+  options: AskOptions,
   wanted: readonly { readonly host: string; readonly aggregate: string }[],
 ): Promise<{ readonly list: Told[]; readonly hosts: RunHost[] }> {
   const list: Told[] = [];
@@ -218,12 +218,11 @@ async function askAll(
 async function run(
   shell: Shell,
   session: Session,
-  options: DrainOptions,
+  options: AskOptions,
   hosts: readonly RunHost[],
-  { maxParallel, hookTimeoutMs }: { readonly maxParallel: number; readonly hookTimeoutMs: number },
+  { maxParallel, rolling }: { readonly maxParallel: number; readonly rolling: Rolling | null },
 ): Promise<void> {
   const interrupted = shell.interrupted();
-  const rolling = options.oneByOne === true;
   const now = [...hosts];
   const shown = new Map<string, string>();
   const set = (host: RunHost, change: Partial<RunHost>): void => {
@@ -235,7 +234,7 @@ async function run(
     for (;;) {
       if (interrupted.aborted) {
         shell.terminal.err(`kronos: stopped watching. Drains that were asked for go on; kronos status shows them.\n`);
-        if (rolling) shell.terminal.err(howToContinue(now, view.at().state, options));
+        if (rolling !== null) shell.terminal.err(howToContinue(now, view.at().state, rolling));
         process.exitCode = 130;
         return;
       }
@@ -247,7 +246,7 @@ async function run(
         shown.set(host.host, text);
         shell.terminal.out(`${host.host}: ${text}\n`);
       }
-      const act = nextRunAct(now, of, { maxParallel, rolling });
+      const act = nextRunAct(now, of, { maxParallel, rolling: rolling !== null });
       switch (act.do) {
         case 'wait':
           await sleep(LOOK_MS, undefined, { signal: interrupted }).catch(() => undefined);
@@ -260,10 +259,11 @@ async function run(
           break;
         }
         case 'hook': {
+          if (rolling === null) throw new Error('a hook is due in a run without one');
           const { host, aggregate } = act.host;
-          shell.terminal.out(`${host}: the hook runs: ${options.hook ?? ''}\n`);
+          shell.terminal.out(`${host}: the hook runs: ${rolling.hook}\n`);
           const env = { ...shell.env, KRONOS_HOST: host, KRONOS_AGGREGATE: aggregate };
-          const problem = await runHook(options.hook ?? '', env, hookTimeoutMs, interrupted);
+          const problem = await runHook(rolling.hook, env, rolling.hookTimeoutMs, interrupted);
           if (problem !== null) return stop(`the hook failed on ${host}: ${problem}`);
           set(act.host, { hooked: true });
           break;
@@ -285,13 +285,13 @@ async function run(
 
   function stop(problem: string): void {
     shell.terminal.err(`kronos: ${problem}\n`);
-    if (rolling) shell.terminal.err(howToContinue(now, view.at().state, options));
+    if (rolling !== null) shell.terminal.err(howToContinue(now, view.at().state, rolling));
     process.exitCode = 1;
   }
 }
 
 /** What a person does after a run that stopped: the hosts that are left, and those that are left as they are. */
-function howToContinue(hosts: readonly RunHost[], state: LogState, options: DrainOptions): string {
+function howToContinue(hosts: readonly RunHost[], state: LogState, rolling: Rolling): string {
   const at = (host: RunHost) => progressOf(host, aggregateState(state, host.aggregate));
   const left = hosts.filter((host) => {
     const { at: where } = at(host);
@@ -305,7 +305,7 @@ function howToContinue(hosts: readonly RunHost[], state: LogState, options: Drai
     ...(left.length === 0
       ? []
       : [
-          `To continue: kronos drain ${left.map(({ host }) => host).join(' ')} --one-by-one --hook ${quoted(options.hook ?? '')} --hook-timeout ${options.hookTimeout} --yes`,
+          `To continue: kronos drain ${left.map(({ host }) => host).join(' ')} --one-by-one --hook ${quoted(rolling.hook)} --hook-timeout ${rolling.hookTimeout} --yes`,
         ]),
   ];
   return lines.map((line) => `kronos: ${line}\n`).join('');
