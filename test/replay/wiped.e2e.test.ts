@@ -49,7 +49,7 @@ it('services that run while the log is wiped wait until a person states which lo
     ackWaitSeconds: config.nats.ackWait,
   });
   const by = { service: 'provisioner', instance: 'test', version: '0.0.0' } as const;
-  const about = { by, comment: null, nowMs: Date.now(), installationId: randomUUID() };
+  const about = { by, comment: null, nowMs: Date.now(), installationId: randomUUID(), expectedLastSequence: 0 };
   await stateInstallation(log, 'provisioned', about);
 
   for (const service of ['planner', 'executor', 'ledger'] as const)

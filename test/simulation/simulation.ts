@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { LogNotStated, nameLog, stateInstallation } from '@kronos/checkpoints';
 import { Secret, storageLimits } from '@kronos/config';
-import { type Actor, messageId, streamNames, subject } from '@kronos/contracts';
+import { type Actor, ALL, messageId, streamNames, subject } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
 import { openSim } from '@kronos/simcloud';
@@ -527,7 +527,9 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
         await right.sleep(goneMs);
         await asPerson(async (log) => {
           await provision(log);
-          if (named) await stateInstallation(log, 'provisioned', aboutLog());
+          if (!named) return;
+          const expectedLastSequence = await log.lastSequenceOf('controls', ALL);
+          await stateInstallation(log, 'provisioned', { ...aboutLog(), expectedLastSequence });
         });
         world.after(statedAfterMs, resolve);
         await promise;

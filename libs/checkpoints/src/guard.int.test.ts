@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '@kronos/clock';
-import { type Actor, defaultStorageLimits, type Message, streamNames } from '@kronos/contracts';
+import { type Actor, ALL, defaultStorageLimits, type Message, streamNames } from '@kronos/contracts';
 import { AppendConflict, connectEventLog, type EventLog, LogGap } from '@kronos/eventlog';
 import { emptySnapshot, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { anchorOf, createFolder, inForce } from '@kronos/projections';
@@ -90,8 +90,9 @@ async function lived(): Promise<string> {
 }
 
 /** What `kronos provision` did before logs had names, and what a careless restore of streams does. */
-const nameBlindly = () =>
+const nameBlindly = async () =>
   stateInstallation(log, 'provisioned', {
+    expectedLastSequence: await log.lastSequenceOf('controls', ALL),
     by: provisioner,
     comment: null,
     nowMs: Date.now(),

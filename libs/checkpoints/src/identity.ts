@@ -133,18 +133,18 @@ export async function reportSeen(
 /**
  * Puts a statement on the log: which one it is from here on.
  *
- * @throws AppendConflict when somebody else stated something at the same time
+ * @throws AppendConflict when the log has a statement that the caller has not seen
  */
 export async function stateInstallation(
-  log: Pick<EventLog, 'append' | 'lastSequenceOf'>,
+  log: Pick<EventLog, 'append'>,
   statement: Installation['statement'],
   about: {
     readonly by: Actor;
     readonly comment: string | null;
     readonly nowMs: number;
     readonly installationId: string;
-    /** The last statement that the caller has read; absent: the one that is last now. */
-    readonly expectedLastSequence?: number;
+    /** `lastSequenceOf('controls', ALL)`, read before the caller looked at the log: a statement made since then conflicts. */
+    readonly expectedLastSequence: number;
   },
 ): Promise<Installation> {
   const { installationId } = about;
@@ -160,7 +160,6 @@ export async function stateInstallation(
     causationId: null,
     data: { installationId, statement, comment: about.comment },
   };
-  const expectedLastSequence = about.expectedLastSequence ?? (await log.lastSequenceOf('controls', ALL));
-  const { sequence } = await log.append(message, { expectedLastSequence });
+  const { sequence } = await log.append(message, { expectedLastSequence: about.expectedLastSequence });
   return installationOf(message, sequence, about.nowMs);
 }

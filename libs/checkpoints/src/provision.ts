@@ -47,9 +47,11 @@ export async function nameLog(
   log: Pick<EventLog, 'tail' | 'lastSequence' | 'lastSequenceOf' | 'append'>,
   { aggregates, newLog, ...about }: NameLogOptions,
 ): Promise<NamedLog> {
-  if (newLog) return { installation: await stateInstallation(log, 'newLog', about), created: true };
   // Read before the identity: a name that another process gives after this must conflict with ours.
   const expectedLastSequence = await log.lastSequenceOf('controls', ALL);
+  const state = (statement: 'provisioned' | 'newLog') =>
+    stateInstallation(log, statement, { ...about, expectedLastSequence });
+  if (newLog) return { installation: await state('newLog'), created: true };
   const witnesses: Witness[] = await Array.fromAsync(readWitnesses(log, aggregates));
   const identity: LogIdentity = await readIdentity(log);
   for (const witness of witnesses) {
@@ -58,8 +60,5 @@ export async function nameLog(
   }
   const named = inForce(identity);
   if (named !== null) return { installation: named, created: false };
-  return {
-    installation: await stateInstallation(log, 'provisioned', { ...about, expectedLastSequence }),
-    created: true,
-  };
+  return { installation: await state('provisioned'), created: true };
 }

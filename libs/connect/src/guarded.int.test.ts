@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { openGuard, stateInstallation } from '@kronos/checkpoints';
 import { systemClock } from '@kronos/clock';
 import { until } from '@kronos/clock/testing';
-import { type Actor, defaultStorageLimits, streamNames } from '@kronos/contracts';
+import { type Actor, ALL, defaultStorageLimits, streamNames } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
 import { bareConnection, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { createLogger, StartAgain } from '@kronos/telemetry';
@@ -14,8 +14,16 @@ const by: Actor = { service: 'provisioner', instance: 'test', version: '0.0.0' }
 let server: NatsServer;
 let log: EventLog;
 const provision = () => log.provision({ limits: defaultStorageLimits, replicas: 1, aggregates: ['gpu'] });
-const state = (statement: 'provisioned' | 'newLog', installationId = randomUUID()) =>
-  stateInstallation(log, statement, { by, comment: null, nowMs: Date.now(), installationId });
+const state = async (statement: 'provisioned' | 'newLog', installationId = randomUUID()) => {
+  const expectedLastSequence = await log.lastSequenceOf('controls', ALL);
+  return stateInstallation(log, statement, {
+    by,
+    comment: null,
+    nowMs: Date.now(),
+    installationId,
+    expectedLastSequence,
+  });
+};
 
 beforeEach(async () => {
   server = await startNatsServer();

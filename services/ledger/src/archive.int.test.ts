@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { readArchive, verifyArchive } from '@kronos/archive';
 import { openGuard, stateInstallation } from '@kronos/checkpoints';
 import { systemClock } from '@kronos/clock';
+import { ALL } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import { canonicalState, createFolder } from '@kronos/projections';
 import { randomHistory, testLog } from '@kronos/projections/testing';
@@ -89,6 +90,7 @@ describe('the archive of the ledger', () => {
     const other = await openBed();
     const by = { service: 'provisioner', instance: 'test', version: '0.0.0' } as const;
     await stateInstallation(other.log, 'provisioned', {
+      expectedLastSequence: 0,
       by,
       comment: null,
       nowMs: Date.now(),
@@ -108,6 +110,7 @@ describe('the archive of the ledger', () => {
     expect(await verifyArchive(dir)).toEqual(archived);
 
     await stateInstallation(other.log, 'newLog', {
+      expectedLastSequence: await other.log.lastSequenceOf('controls', ALL),
       by,
       comment: null,
       nowMs: Date.now(),

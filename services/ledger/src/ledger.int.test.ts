@@ -180,7 +180,14 @@ describe('a checkpoint that cannot be trusted is noticed and skipped:', () => {
     guard.close();
     expect(started).toBe(false);
     const by = { service: 'provisioner', instance: 'test', version: '0.0.0' } as const;
-    await stateInstallation(bed.log, 'newLog', { by, comment: null, nowMs: Date.now(), installationId: randomUUID() });
+    const expectedLastSequence = await bed.log.lastSequenceOf('controls', ALL);
+    await stateInstallation(bed.log, 'newLog', {
+      by,
+      comment: null,
+      nowMs: Date.now(),
+      installationId: randomUUID(),
+      expectedLastSequence,
+    });
     expect(await spoilt).toEqual([expect.stringMatching(/log ends at/)]);
   });
 

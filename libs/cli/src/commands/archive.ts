@@ -3,7 +3,7 @@ import { type ArchiveReport, installationOf, type RawEvent, readArchive, verifyA
 import { foldLog, readIdentity, stateInstallation } from '@kronos/checkpoints';
 import { scopeOf } from '@kronos/config/conf';
 import { connectLog } from '@kronos/connect/nats';
-import { type Actor, streamNames } from '@kronos/contracts';
+import { type Actor, ALL, streamNames, subject } from '@kronos/contracts';
 import { lostRequests } from '@kronos/cycle';
 import type { EventLog } from '@kronos/eventlog';
 import { aggregateState, inForce } from '@kronos/projections';
@@ -16,6 +16,9 @@ import type { Shell } from '../shell.ts';
 import { count } from '../terminal.ts';
 import { when } from '../times.ts';
 import { kronosVersion } from '../version.ts';
+
+/** Where the statements about an installation are. */
+const STATEMENTS = subject('controls', ALL);
 
 export type ArchiveOptions = ConfigOption & OutputOption;
 
@@ -78,7 +81,12 @@ async function restore(shell: Shell, log: EventLog, directory: string, report: A
     stated?.statement === 'restored' &&
     stated.sequence === (report.last ?? 0) + 1 &&
     stated.sequence === identity.lastSequence;
-  const events = watched(readArchive(directory), progress.next);
+  // Of the archive, not of the log: a statement that another process makes during the restore must conflict with ours.
+  let expectedLastSequence = 0;
+  const events = watched(readArchive(directory), (event) => {
+    if (event.subject === STATEMENTS) expectedLastSequence = event.sequence;
+    progress.next();
+  });
   const all = again ? followedBy(events, log.copy({ from: stated.sequence })) : events;
   const { restored, skipped } = await log.restore(all).finally(progress.end);
   const installation = again
@@ -88,6 +96,7 @@ async function restore(shell: Shell, log: EventLog, directory: string, report: A
         comment: `from an archive of ${report.events} events`,
         nowMs: shell.now(),
         installationId: shell.newId(),
+        expectedLastSequence,
       });
   const present = skipped - (again ? 1 : 0);
   return { restored, present, requeued: await requeue(shell, log), installationId: installation.id };
@@ -122,7 +131,7 @@ async function requeue(shell: Shell, log: EventLog): Promise<number> {
 
 const REDRAW_EVENTS = 500;
 
-/** A bar that is moved once per so many events. */
+/** A progress bar that is redrawn once per REDRAW_EVENTS. */
 const counting = (progress: Progress, total: number | null) => {
   let done = 0;
   return {
@@ -133,10 +142,10 @@ const counting = (progress: Progress, total: number | null) => {
   };
 };
 
-async function* watched(events: AsyncIterable<RawEvent>, next: () => void): AsyncGenerator<RawEvent> {
+async function* watched(events: AsyncIterable<RawEvent>, next: (event: RawEvent) => void): AsyncGenerator<RawEvent> {
   for await (const event of events) {
     yield event;
-    next();
+    next(event);
   }
 }
 
