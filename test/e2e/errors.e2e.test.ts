@@ -122,6 +122,35 @@ describe('what goes wrong at the start gives one clear error', () => {
         );
     });
 
+    it('config check: an account of NATS that may store too little, and one without JetStream', async () => {
+      const accounts = `accounts {
+        SMALL { jetstream: { max_mem: 8MB, max_file: 64MB }, users: [{ user: small, password: ${PASSWORD} }] }
+        NONE { users: [{ user: none, password: ${PASSWORD} }] }
+      }`;
+      const limited = await startNatsServer({ config: accounts });
+      try {
+        const as = (user: string) =>
+          run(['config', 'check', '--config', file], {
+            OS_NATS__SERVERS: limited.url,
+            OS_NATS__USER: user,
+            OS_NATS__PASSWORD: PASSWORD,
+          });
+        isClear(
+          await as('small'),
+          /failed +NATS storage/,
+          /may store 64 MiB in files, and needs [\d.]+ GiB/,
+          'max_file',
+        );
+        isClear(
+          await as('none'),
+          /failed +NATS: .*JetStream/,
+          /skipped +NATS storage: Kronos stores at most [\d.]+ GiB/,
+        );
+      } finally {
+        await limited.stop();
+      }
+    });
+
     it.each([
       [
         'Prometheus that does not answer',

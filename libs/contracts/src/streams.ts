@@ -183,6 +183,14 @@ export function bucketDefinitions(limits: StorageLimits): BucketDefinition[] {
   ];
 }
 
+/** What JetStream must be able to store, in bytes for each replica: the limits of all streams and buckets. */
+export function storageNeeded(limits: StorageLimits): { readonly file: number; readonly memory: number } {
+  const sum = (parts: readonly { readonly maxBytes: number }[]) =>
+    parts.reduce((all, { maxBytes }) => all + maxBytes, 0);
+  const { file = [], memory = [] } = Object.groupBy(streamDefinitions(limits), ({ storage }) => storage);
+  return { file: sum(file) + sum(bucketDefinitions(limits)), memory: sum(memory) };
+}
+
 /** The durable consumer of one aggregate's tasks. */
 export type TaskConsumerDefinition = {
   readonly ackWaitSeconds: number;

@@ -69,6 +69,11 @@ export async function connectEventLog(
         lastSequence: state.last_seq,
       };
     },
+    async accountLimits() {
+      const info = () => link.jsm.getAccountInfo();
+      const { max_storage: file, max_memory: memory } = (await link.insist(info, 'the limits of the account')).limits;
+      return { file: file < 0 ? null : file, memory: memory < 0 ? null : memory };
+    },
     readClock: () => readServerClock(link),
     replay: (range) => replay(link, scope, range),
     copy: (range) => copy(link, scope, range),

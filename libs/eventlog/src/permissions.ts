@@ -71,8 +71,10 @@ const tasks = (right: Rights['tasks']): string[] => {
   ];
 };
 
+/** What the account may store and has stored. */
+const ACCOUNT = '$JS.API.INFO';
+
 const PROVISION = [
-  '$JS.API.INFO',
   ...['CREATE', 'UPDATE', 'INFO'].flatMap((act) => [`$JS.API.STREAM.${act}.*`]),
   '$JS.API.STREAM.NAMES',
   '$JS.API.STREAM.LIST',
@@ -89,6 +91,7 @@ export const appends = ({ writesAs, restores }: Pick<Rights, 'writesAs' | 'resto
 /** The subjects behind a user's rights. */
 export function permissionsOf(user: string, rights: Rights): Permissions {
   const publish = [
+    ACCOUNT,
     // A service reports on itself alone.
     ...appends(rights).flatMap((family) => [
       family === 'services' ? `kronos.services.${user}.*` : subjectsOf(family),

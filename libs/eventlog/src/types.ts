@@ -242,6 +242,9 @@ type StreamUsage = {
   readonly lastSequence: number;
 };
 
+/** What JetStream lets the account of the user store, over all replicas, in bytes; null: as much as the servers have. */
+export type AccountLimits = { readonly file: number | null; readonly memory: number | null };
+
 export type ObjectStore = {
   /**
    * Stores gzip of `body` under its digest, which makes it idempotent. `label` is for people only.
@@ -285,6 +288,8 @@ export interface EventLog {
   /** Last sequence of one subject, asked of the leader; 0: none. */
   lastSequenceOf(family: Family, aggregate: string): Promise<number>;
   usage(stream: string): Promise<StreamUsage>;
+  /** @throws StreamUnavailable (also without JetStream), NatsRefused */
+  accountLimits(): Promise<AccountLimits>;
   /** The server's clock, between two moments of the own one. @throws StreamUnavailable, NatsRefused, NotProvisioned */
   readClock(): Promise<ServerReading>;
   /** KRONOS_LOG in order; ends at `to` (default: the last sequence at the start). @throws LogGap */

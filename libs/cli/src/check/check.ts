@@ -15,6 +15,7 @@ import {
 } from '@kronos/config';
 import { type Cloud, connectLog, openCloud, openPrometheus } from '@kronos/connect';
 import { bucketNames, cycleSnapshotId, type Policy, type Snapshot, streamNames } from '@kronos/contracts';
+import { type EventLog, natsWire } from '@kronos/eventlog';
 import {
   assemble,
   CapacityReader,
@@ -29,6 +30,7 @@ import { isKronosError } from '@kronos/telemetry/errors';
 import { type Finding, finding, type Report } from './finding.ts';
 import { judgeAggregate } from './movable.ts';
 import { judgeQueries } from './queries.ts';
+import { judgeAccount, judgeSnapshots } from './storage.ts';
 
 /** Calls to OpenStack, and queries of Prometheus, at a time. */
 const CONCURRENCY = 8;
@@ -55,7 +57,10 @@ export async function check(
   const nats = checkNats(config);
   const cloud = checkObservation(config, sets, policiesOf, env);
   for (const one of await nats) report(one);
-  for (const one of await cloud) report(one);
+  const { findings, snapshots } = await cloud;
+  for (const one of findings) report(one);
+  const sizes = await Promise.all(snapshots.map(sizeOf));
+  for (const one of judgeSnapshots(storageLimits(config), sizes, config.engine.evaluationInterval)) report(one);
 }
 
 /** The aggregates that share a file of policies. */
@@ -110,24 +115,44 @@ function failed(code: string, what: string, error: unknown): Finding {
   return finding('failed', code, what, error instanceof Error ? error.message : String(error), { remedy });
 }
 
+/** Bytes of a snapshot as it is stored. */
+const sizeOf = async (snapshot: Snapshot): Promise<number> =>
+  (await natsWire.zip(new TextEncoder().encode(JSON.stringify(snapshot)))).length;
+
+/** The connection, its streams, and the room that they may take. */
 async function checkNats(config: Config): Promise<Finding[]> {
   const what = 'NATS';
+  const room = { limits: storageLimits(config), replicas: config.nats.replicas };
   try {
     const log = await connectLog(config, 'cli', null);
     try {
-      await log.verify({
-        streams: Object.values(streamNames),
-        buckets: Object.values(bucketNames),
-        taskConsumers: scopeOf(config),
-        limits: storageLimits(config),
-        ackWaitSeconds: config.nats.ackWait,
-      });
-      return [finding('ok', 'nats', what, `nats-server ${log.server.version}, provisioned`)];
+      const [streams, account] = await Promise.all([
+        checkStreams(config, log),
+        // Where JetStream does not answer, the streams say why.
+        log.accountLimits().catch(() => null),
+      ]);
+      return [streams, judgeAccount({ ...room, account })];
     } finally {
       await log.close();
     }
   } catch (error) {
-    return [failed('nats', what, error)];
+    return [failed('nats', what, error), judgeAccount({ ...room, account: null })];
+  }
+}
+
+async function checkStreams(config: Config, log: EventLog): Promise<Finding> {
+  const what = 'NATS';
+  try {
+    await log.verify({
+      streams: Object.values(streamNames),
+      buckets: Object.values(bucketNames),
+      taskConsumers: scopeOf(config),
+      limits: storageLimits(config),
+      ackWaitSeconds: config.nats.ackWait,
+    });
+    return finding('ok', 'nats', what, `nats-server ${log.server.version}, provisioned`);
+  } catch (error) {
+    return failed('nats', what, error);
   }
 }
 
@@ -137,7 +162,7 @@ async function checkObservation(
   sets: readonly PolicySet[],
   policiesOf: Loaded['policiesOf'],
   env: Readonly<Record<string, string | undefined>>,
-): Promise<Finding[]> {
+): Promise<{ readonly findings: readonly Finding[]; readonly snapshots: readonly Snapshot[] }> {
   const findings: Finding[] = [];
   const policies = sets.flatMap((set) => set.policies);
   await using opened = new AsyncDisposableStack();
@@ -190,7 +215,7 @@ async function checkObservation(
     // Without Prometheus every policy is skipped; that is reported once, above.
     findings.push(...judgeAggregate(snapshot, asked ? options : { ...options, balance: false }, names));
   }
-  return findings;
+  return { findings, snapshots };
 }
 
 async function reachPrometheus(

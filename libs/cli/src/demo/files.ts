@@ -49,6 +49,7 @@ staleness_threshold = 10
 servers = ${places.natsUrl}
 ack_wait = 4
 log_max_bytes = 64MiB
+snapshot_max_age = 21600
 snapshot_max_bytes = 256MiB
 
 [http]

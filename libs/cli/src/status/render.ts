@@ -1,4 +1,5 @@
 import { type AggregateStatus, type Alarm, COOLING_DOWN, type Status } from '@kronos/status';
+import { byteText } from '../sizes.ts';
 import type { Terminal } from '../terminal.ts';
 import { count, cut, figure, paint, type Style, table } from '../terminal.ts';
 import { relative, span, when } from '../times.ts';
@@ -26,7 +27,7 @@ export function renderStatus(terminal: Terminal, status: Status, place: Place): 
     ...(log === undefined
       ? []
       : [
-          `event log: ${count(log.messages, 'event')}, ${bytes(log.bytes)}${log.maxBytes > 0 ? ` of ${bytes(log.maxBytes)}` : ''}   nats-server ${place.server ?? '(unknown)'} at ${place.servers.join(', ')}`,
+          `event log: ${count(log.messages, 'event')}, ${byteText(log.bytes)}${log.maxBytes > 0 ? ` of ${byteText(log.maxBytes)}` : ''}   nats-server ${place.server ?? '(unknown)'} at ${place.servers.join(', ')}`,
         ]),
     '',
     ...toDo.slice(0, ALARMS_SHOWN).flatMap((alarm) => alarmLines(terminal, alarm)),
@@ -185,15 +186,3 @@ const policyText = ({ policy, imbalance, threshold }: AggregateStatus['policies'
   imbalance === null
     ? `${policy} takes no part`
     : `${policy} ${figure(imbalance)} ${imbalance > threshold ? '>' : '<='} ${figure(threshold)}`;
-
-const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-
-function bytes(n: number): string {
-  let value = n;
-  let unit = 0;
-  while (value >= 1024 && unit < UNITS.length - 1) {
-    value /= 1024;
-    unit += 1;
-  }
-  return `${value < 10 && unit > 0 ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`;
-}

@@ -1,0 +1,67 @@
+/** Whether NATS has room for what Kronos stores. Pure. */
+import { type StorageLimits, storageNeeded } from '@kronos/contracts';
+import type { AccountLimits } from '@kronos/eventlog';
+import { byteText } from '../sizes.ts';
+import { type Finding, finding } from './finding.ts';
+
+const DAY = 86_400;
+const WHAT = 'NATS storage';
+
+export type Storage = {
+  readonly limits: StorageLimits;
+  readonly replicas: number;
+  /** Null when NATS could not be asked. */
+  readonly account: AccountLimits | null;
+};
+
+/** What the streams may take, and whether the account may store that much. */
+export function judgeAccount({ limits, replicas, account }: Storage): Finding {
+  const { file, memory } = storageNeeded(limits);
+  const needs = { file: file * replicas, memory: memory * replicas };
+  const copies = replicas === 1 ? '' : ` on each of ${replicas} servers (${byteText(needs.file)} in all)`;
+  const text = `Kronos stores at most ${byteText(file)} in files and ${byteText(memory)} in memory${copies}`;
+  const detail = { fileBytes: needs.file, memoryBytes: needs.memory, replicas };
+  if (account === null) return finding('skipped', 'nats-storage', WHAT, text, { detail });
+  const short = (['file', 'memory'] as const).flatMap((kind) => {
+    const allowed = account[kind];
+    return allowed !== null && allowed < needs[kind]
+      ? [
+          `the account may store ${byteText(allowed)} in ${kind === 'file' ? 'files' : 'memory'}, and needs ${byteText(needs[kind])}`,
+        ]
+      : [];
+  });
+  if (short.length === 0) return finding('ok', 'nats-storage', WHAT, text, { detail });
+  const remedy =
+    'Raise max_file and max_mem of the account in the configuration of the NATS servers, or lower [nats] log_max_bytes and snapshot_max_bytes.';
+  return finding('failed', 'nats-storage', WHAT, [text, ...short].join('\n'), { remedy, detail });
+}
+
+/** Whether the bucket keeps snapshots as long as it is told to. */
+export function judgeSnapshots(
+  limits: StorageLimits,
+  /** Bytes of each snapshot of a cycle, after gzip. */
+  snapshots: readonly number[],
+  intervalSeconds: number,
+): Finding[] {
+  const cycle = snapshots.reduce((sum, bytes) => sum + bytes, 0);
+  if (cycle === 0) return [];
+  const { snapshotMaxAgeSeconds: wanted, snapshotMaxBytes: room } = limits;
+  const perDay = (cycle * DAY) / intervalSeconds;
+  const days = room / perDay;
+  const detail = { bytesPerCycle: cycle, bytesPerDay: Math.round(perDay), days: Math.round(days * 10) / 10 };
+  const text = `the snapshots of a cycle take ${byteText(cycle)}, ${byteText(perDay)} a day: snapshot_max_bytes (${byteText(room)}) is enough for ${days.toFixed(1)} days`;
+  if (days * DAY >= wanted) return [finding('ok', 'snapshot-storage', WHAT, text, { detail })];
+  const needed = Math.ceil((perDay * wanted) / DAY / 1024 ** 3);
+  return [
+    finding(
+      'warning',
+      'snapshot-storage',
+      WHAT,
+      `${text}, and snapshot_max_age asks for ${(wanted / DAY).toFixed(1)}`,
+      {
+        remedy: `Set [nats] snapshot_max_bytes = ${needed}GiB, or a snapshot_max_age that fits: the oldest snapshots are dropped, and what is dropped cannot be replayed.`,
+        detail,
+      },
+    ),
+  ];
+}
