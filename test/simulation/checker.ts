@@ -190,6 +190,8 @@ const WRITERS: Readonly<Record<string, readonly [family: string, writers: readon
   'migration.skipped': ['results', ['executor']],
   'state.checkpointed': ['ledger', ['ledger']],
   'log.seen': ['ledger', ['ledger']],
+  'alarm.raised': ['alarms', ['ledger']],
+  'alarm.resolved': ['alarms', ['ledger']],
   'service.reported': ['services', ['scorer', 'planner', 'executor', 'ledger']],
   'installation.created': ['controls', ['provisioner']],
   'event.skipped': ['custody', ['custodian']],

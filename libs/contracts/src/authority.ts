@@ -47,6 +47,8 @@ export const authors: Readonly<Record<MessageType, readonly Service[]>> = {
   'state.checkpointed': ['ledger'],
   'log.seen': ['ledger'],
   'installation.created': ['provisioner'],
+  'alarm.raised': ['ledger'],
+  'alarm.resolved': ['ledger'],
   'service.reported': ['scorer', 'planner', 'executor', 'ledger'],
 };
 

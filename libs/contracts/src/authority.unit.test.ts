@@ -76,7 +76,7 @@ describe('the table of authority', () => {
     expect(familiesOf('scorer')).toEqual(['snapshots', 'inventory', 'services']);
     expect(familiesOf('planner')).toEqual(['plans', 'migrations', 'results', 'services']);
     expect(familiesOf('executor')).toEqual(['migrations', 'results', 'services']);
-    expect(familiesOf('ledger')).toEqual(['ledger', 'services']);
+    expect(familiesOf('ledger')).toEqual(['ledger', 'services', 'alarms']);
     expect(familiesOf('operator')).toEqual(['controls']);
   });
 });

@@ -1,3 +1,4 @@
+export * from './alarms.ts';
 export * from './authority.ts';
 export * from './canonical.ts';
 export * from './controls.ts';

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { alarmRaisedSchema, alarmResolvedSchema } from './alarms.ts';
 import { authors, type Service, wrongAuthor } from './authority.ts';
 import { controlSchemas, custodySchemas } from './controls.ts';
 import { isoTimeSchema, logMarkSchema, message, objectRefSchema } from './envelope.ts';
@@ -110,6 +111,7 @@ export const messagesByFamily = {
   ledger: [stateCheckpointedSchema, logSeenSchema],
   inventory: [inventoryReportedSchema],
   services: [serviceReportedSchema],
+  alarms: [alarmRaisedSchema, alarmResolvedSchema],
 } as const satisfies Record<Family, readonly z.ZodType[]>;
 
 export const logEventSchema = z.discriminatedUnion('type', [
@@ -192,10 +194,11 @@ export function familyOf(type: MessageType): Family {
   return family;
 }
 
-/** What a message is about, as its subject names it: its aggregate, the host of an inventory, the process of a heartbeat. */
+/** What a message is about, as its subject names it: its aggregate, the host of an inventory, the process of a heartbeat, the alarm. */
 export function nameOf(message: Message): string {
   if (message.type === 'inventory.reported') return message.data.host;
   if (message.type === 'service.reported') return instanceName(message.by.service, message.by.instance);
+  if (message.type === 'alarm.raised' || message.type === 'alarm.resolved') return message.data.key;
   return message.aggregate;
 }
 
@@ -278,7 +281,7 @@ function misplaced(message: Message, place: Place | null): string | null {
 }
 
 /** What the last token of a subject stands for, where it is no aggregate. */
-const KINDS: { readonly [F in Family]?: string } = { inventory: 'host', services: 'process' };
+const KINDS: { readonly [F in Family]?: string } = { inventory: 'host', services: 'process', alarms: 'alarm' };
 
 const LOG_FAMILIES: ReadonlySet<Family> = new Set<Family>(logFamilies);
 

@@ -77,6 +77,7 @@ export const families = [
   'inventory',
   'services',
   'custody',
+  'alarms',
 ] as const;
 export type Family = (typeof families)[number];
 /** The families whose messages are events of the log. */
@@ -87,15 +88,18 @@ export const instanceName = (service: string, instance: string): string => `${se
 
 /**
  * The subject on which a family's messages of one aggregate travel; for `inventory` of one host, for `services` of one
- * process ({@link instanceName}).
+ * process ({@link instanceName}), for `alarms` of one alarm.
  */
 export function subject(family: Family, name: string): string {
   if (family === 'services') {
     const [service = '', ...instance] = name.split('/');
     return `kronos.services.${encodeToken(service)}.${encodeToken(instance.join('/'))}`;
   }
-  return `kronos.${family}.${family === 'inventory' ? encodeToken(name) : aggregateToken(name)}`;
+  return `kronos.${family}.${ofAggregate(family) ? aggregateToken(name) : encodeToken(name)}`;
 }
+
+/** Whether the last token of a family's subjects is an aggregate. */
+const ofAggregate = (family: Family): boolean => family !== 'inventory' && family !== 'alarms';
 
 /** All subjects of a family, as a stream and a filter name them. */
 export const subjectsOf = (family: Family): string => `kronos.${family}.${family === 'services' ? '*.*' : '*'}`;
@@ -109,7 +113,7 @@ export function parseSubject(text: string): { family: Family; name: string } | n
   try {
     if (known === 'services')
       return { family: known, name: instanceName(decodeToken(token), decodeToken(rest[0] ?? '')) };
-    return { family: known, name: known === 'inventory' ? decodeToken(token) : aggregateOfToken(token) };
+    return { family: known, name: ofAggregate(known) ? aggregateOfToken(token) : decodeToken(token) };
   } catch {
     return null;
   }
@@ -155,6 +159,8 @@ export const messageId = {
     `log.seen:${where}:${installationId ?? ''}:${sequence}`,
   /** `acts`: what led to it, as a digest; `after`: sequence of the host's message before. */
   inventory: (host: string, after: number, acts: string) => `inventory.reported:${encodeToken(host)}:${after}:${acts}`,
+  /** `state`: raised or resolved; `raisedAt`: when it was raised. */
+  alarm: (state: string, key: string, raisedAt: string) => `alarm.${state}:${encodeToken(key)}:${raisedAt}`,
   control: (commandId: string) => `control:${commandId}`,
   /** One per heartbeat: the time at which it was made, in ms since the epoch. */
   reported: (service: string, instance: string, atMs: number) => `service.reported:${service}:${instance}:${atMs}`,

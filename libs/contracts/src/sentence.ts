@@ -30,6 +30,10 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       const why = failing.map(({ check, reason }) => `${check}: ${reason}`).join('; ');
       return `${event.by.service} ${event.by.instance} ${text}${why === '' ? '' : `: ${why}`}`;
     }
+    case 'alarm.raised':
+      return `${event.data.about}: ${event.data.text}`;
+    case 'alarm.resolved':
+      return `over: ${event.data.about}: ${event.data.text}`;
     case 'cycle.decided': {
       const { plan, release, reason, outcome } = event.data;
       if (plan === null) return `${outcome}: ${reason.text}`;

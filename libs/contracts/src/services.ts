@@ -28,6 +28,8 @@ export const serviceReportedSchema = message(
     checkpoint: z
       .object({ sequence: z.number().int().nonnegative(), verifiedTo: z.number().int().nonnegative() })
       .optional(),
+    /** Sinks of notifications that take nothing now, and since when; by the ledger. Absent: none. */
+    sinks: z.array(z.object({ sink: z.string(), since: isoTimeSchema, reason: z.string() })).optional(),
     /** The options that this service reads, by section and name; no secrets. */
     options: z.record(z.string(), z.json()),
   }),

@@ -28,6 +28,7 @@ export const streamNames = {
   checkpoints: 'KRONOS_CHECKPOINTS',
   inventory: 'KRONOS_INVENTORY',
   services: 'KRONOS_SERVICES',
+  alarms: 'KRONOS_ALARMS',
 } as const;
 
 export const bucketNames = {
@@ -143,6 +144,18 @@ export function streamDefinitions(limits: StorageLimits): StreamDefinition[] {
       maxBytes: 16 * MIB,
       maxMessagesPerSubject: 1,
       description: 'Heartbeats of the services, for kronos status',
+    },
+    {
+      ...common,
+      name: streamNames.alarms,
+      subjects: ['kronos.alarms.*'],
+      retention: 'limits',
+      discard: 'old',
+      // An alarm that stays open for so long is raised, and sent, again.
+      maxAgeSeconds: 30 * 86_400,
+      maxBytes: 64 * MIB,
+      maxMessagesPerSubject: 16,
+      description: 'Alarms that were raised and resolved, for notifications',
     },
   ];
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import {
   aggregateToken,
   type BucketDefinition,
+  encodeToken,
   type StreamDefinition,
   streamNames,
   subject as subjectOf,
@@ -83,6 +84,32 @@ export const taskConsumerConfig = (aggregate: string, replicas: number, ackWaitS
     replay_policy: 'instant',
     num_replicas: replicas,
   }) as const satisfies Partial<ConsumerConfig>;
+
+/** The streams from which notifications are sent. */
+export const NOTIFY_STREAMS = [streamNames.log, streamNames.alarms] as const;
+export type NotifyStream = (typeof NOTIFY_STREAMS)[number];
+
+const SINK_PREFIX = 'notify-';
+
+/** The durable of a sink, on each of {@link NOTIFY_STREAMS}. The configuration bounds the names of sinks. */
+export const sinkConsumerName = (sink: string): string => `${SINK_PREFIX}${encodeToken(sink)}`;
+export const isSinkConsumer = (name: string): boolean => name.startsWith(SINK_PREFIX);
+
+/** One message at a time, which keeps the order whoever delivers; a new sink begins with the next message. */
+export const sinkConsumerConfig = (sink: string, replicas: number) =>
+  ({
+    name: sinkConsumerName(sink),
+    durable_name: sinkConsumerName(sink),
+    deliver_policy: 'new',
+    ack_policy: 'explicit',
+    ack_wait: seconds(SINK_ACK_WAIT_SECONDS),
+    max_deliver: -1,
+    max_ack_pending: 1,
+    replay_policy: 'instant',
+    num_replicas: replicas,
+  }) as const satisfies Partial<ConsumerConfig>;
+
+export const SINK_ACK_WAIT_SECONDS = 30;
 
 export const TASK_STREAM = streamNames.migrations;
 

@@ -9,13 +9,22 @@ import { Link } from './link.ts';
 import { loadSnapshot, Objects, snapshotTaken, storeSnapshot } from './objects.ts';
 import { provision, verify } from './provision.ts';
 import { readServerClock } from './serverClock.ts';
-import { Worker } from './tasks.ts';
-import type { AppendOptions, EventLog, EventLogHooks, Health, LogView, NatsOptions, ViewOptions } from './types.ts';
+import { sinkWorker, taskWorker } from './tasks.ts';
+import type {
+  AppendOptions,
+  EventLog,
+  EventLogHooks,
+  Health,
+  LogView,
+  NatsOptions,
+  TaskWorker,
+  ViewOptions,
+} from './types.ts';
 import { streamInfo, View } from './view.ts';
 import { natsWire, type Wire } from './wire.ts';
 
 export * from './capabilities.ts';
-export { bucketStream, taskConsumerName } from './definitions.ts';
+export { bucketStream, sinkConsumerName, taskConsumerName } from './definitions.ts';
 export * from './errors.ts';
 export { contextFrom } from './headers.ts';
 export { streamOf } from './iterate.ts';
@@ -35,7 +44,7 @@ export async function connectEventLog(
   wire: Wire = natsWire,
 ): Promise<EventLog> {
   const link = await Link.open(options, hooks, wire);
-  const workers = new Set<Worker>();
+  const workers = new Set<TaskWorker>();
   const views = new Set<{ healthy(): Health; close(): Promise<void> }>();
   const ends = new Set<() => void>();
   const scope: Scope = {
@@ -43,6 +52,10 @@ export async function connectEventLog(
       ends.add(end);
       return () => ends.delete(end);
     },
+  };
+  const working = (worker: TaskWorker): TaskWorker => {
+    workers.add(worker);
+    return worker;
   };
   const objects = new Objects(link);
   let closing: Promise<void> | null = null;
@@ -86,11 +99,8 @@ export async function connectEventLog(
     snapshots: ({ aggregates }) => snapshots(link, scope, aggregates),
     replaySnapshots: (range) => replaySnapshots(link, scope, range),
     tail: (wanted) => tail(link, scope, wanted),
-    tasks(wanted) {
-      const worker = new Worker(link, wanted, (stopped) => workers.delete(stopped));
-      workers.add(worker);
-      return worker;
-    },
+    tasks: (wanted) => working(taskWorker(link, wanted, (stopped) => workers.delete(stopped))),
+    sink: (wanted) => working(sinkWorker(link, wanted, (stopped) => workers.delete(stopped))),
     objects,
     async putSnapshot(snapshot, envelope) {
       const message = snapshotTaken(snapshot, await storeSnapshot(objects, snapshot), envelope);

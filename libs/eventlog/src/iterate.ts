@@ -37,6 +37,7 @@ export const streamOf: Record<Family, string> = {
   inventory: streamNames.inventory,
   services: streamNames.services,
   custody: streamNames.log,
+  alarms: streamNames.alarms,
 };
 
 type RawOptions = {
@@ -133,7 +134,7 @@ const rawOf = (stored: StoredMsg): RawMessage => ({
 });
 
 /** A message as it came, or what is wrong with it. Never throws. */
-function deliver<F extends Family>(raw: RawMessage, wanted: readonly F[]): Delivered<MessageOf<F>> {
+export function deliver<F extends Family>(raw: RawMessage, wanted: readonly F[]): Delivered<MessageOf<F>> {
   const about = {
     subject: raw.subject,
     sequence: raw.sequence,

@@ -63,6 +63,9 @@ const acts = {
   next: publish(`$JS.API.CONSUMER.MSG.NEXT.${streamNames.migrations}.tasks-gpu`),
   ack: publish(`$JS.ACK.${streamNames.migrations}.tasks-gpu.1.1.1.1.0`),
   ackV2: publish(`$JS.ACK.hub.AbC.${streamNames.migrations}.tasks-gpu.1.1.1.1.0`),
+  ackSink: publish(`$JS.ACK.${streamNames.log}.notify-chat.1.1.1.1.0`),
+  ackSinkV2: publish(`$JS.ACK.hub.AbC.${streamNames.alarms}.notify-chat.1.1.1.1.0`),
+  sink: publish(`$JS.API.CONSUMER.INFO.${streamNames.log}.notify-chat`),
   durable: publish(`$JS.API.CONSUMER.INFO.${streamNames.migrations}.tasks-gpu`),
   create: publish(`$JS.API.STREAM.CREATE.${streamNames.log}`),
 };
@@ -97,6 +100,7 @@ onEachServer('permissions', { concurrent: true }, (bench) => {
       replicas: 1,
       aggregates: ['gpu'],
       ackWaitSeconds: ACK_WAIT_SECONDS,
+      sinks: ['chat'],
     });
     return { server, as, provisioner };
   };
@@ -117,7 +121,14 @@ onEachServer('permissions', { concurrent: true }, (bench) => {
         ...rights.puts.map((bucket) => acts.message.get(bucketStream(bucket))),
         ...(rights.tasks === 'none' ? [] : [acts.durable]),
         ...(rights.tasks === 'serve' ? [acts.next, acts.ack, acts.ackV2] : []),
-        ...(rights.provisions === true ? [acts.create, acts.consume.get(streamNames.migrations)] : []),
+        ...(rights.notifies === true ? [acts.sink, acts.ackSink, acts.ackSinkV2] : []),
+        ...(rights.provisions === true
+          ? [
+              acts.create,
+              acts.sink,
+              ...[streamNames.migrations, streamNames.log, streamNames.alarms].map((s) => acts.consume.get(s)),
+            ]
+          : []),
       ]);
       const tried = [
         own,
@@ -126,7 +137,7 @@ onEachServer('permissions', { concurrent: true }, (bench) => {
         ...[acts.append, acts.report, acts.object, acts.consume, acts.forget, acts.message].flatMap((group) => [
           ...group.values(),
         ]),
-        ...[acts.next, acts.ack, acts.ackV2, acts.durable, acts.create],
+        ...[acts.next, acts.ack, acts.ackV2, acts.ackSink, acts.ackSinkV2, acts.sink, acts.durable, acts.create],
       ];
       const may = await allowed(server, user, tried);
       expect([...may].map((act) => JSON.stringify(act)).sort(), user).toEqual(
@@ -217,9 +228,22 @@ onEachServer('permissions', { concurrent: true }, (bench) => {
       await worker.stop();
     },
     ledger: async (log) => {
-      expect((await all(log.replay())).length).toBeGreaterThan(0);
+      const events = (await all(log.replay())).length;
+      expect(events).toBeGreaterThan(0);
       await log.objects.put(bucketNames.checkpoints, 'state', new TextEncoder().encode('{}'));
       await all(log.tail({ families: [...families], since: 'all', end: true }));
+      await log.verify({ streams: [streamNames.alarms], buckets: [], taskConsumers: [], sinks: ['chat'] });
+      const sent: number[] = [];
+      const worker = log.sink({
+        stream: streamNames.log,
+        sink: 'chat',
+        handle: async ({ sequence }) => {
+          sent.push(sequence);
+          return { kind: 'done' };
+        },
+      });
+      await until(() => sent.length === events);
+      await worker.stop();
     },
     operator: async (log) => {
       await log.append(pausedEvent('1'));
@@ -300,7 +324,8 @@ onEachServer('permissions', { concurrent: true }, (bench) => {
     const config = { ack_policy: 'none', mem_storage: true } as const;
     const make = (i: number) =>
       jsm.consumers.add(streamNames.log, { ...config, name: `x${i}`, inactive_threshold: nanos(60_000) });
-    await Promise.all(Array.from({ length: limit }, (_, i) => make(i)));
+    // One is the durable of the sink.
+    await Promise.all(Array.from({ length: limit - 1 }, (_, i) => make(i)));
     expect(await failure(make(limit))).toMatchObject({ code: 10026 });
     await nc.close();
   });

@@ -10,7 +10,7 @@ import {
 } from '@kronos/contracts';
 import { z } from 'zod';
 import table from '../../../deploy/nats/accounts.json' with { type: 'json' };
-import { bucketStream, TASK_STREAM } from './definitions.ts';
+import { bucketStream, NOTIFY_STREAMS, TASK_STREAM } from './definitions.ts';
 import { streamOf } from './iterate.ts';
 import { inboxPrefixOf } from './link.ts';
 
@@ -27,6 +27,8 @@ const rightsSchema = z.strictObject({
   gets: z.array(z.enum(Object.values(bucketNames))),
   /** The durables of the work queue: to look whether they are there, or to take tasks and answer. */
   tasks: z.enum(['none', 'check', 'serve']),
+  /** To take messages from the durables of sinks and answer. */
+  notifies: z.boolean().optional(),
   /** To make and change streams, durables and buckets. */
   provisions: z.boolean().optional(),
 });
@@ -58,29 +60,43 @@ const read = (stream: string): string[] => [
       ]),
 ];
 
+/** Answers for one stream, in both forms of their subjects. */
+const answers = (stream: string): string[] => [
+  `$JS.ACK.${stream}.*.>`,
+  // With domain and account before the stream: what newer servers can be told to use, and will use by default.
+  `$JS.ACK.*.*.${stream}.*.>`,
+];
+
 const tasks = (right: Rights['tasks']): string[] => {
   if (right === 'none') return [];
   const check = [look(TASK_STREAM), `$JS.API.CONSUMER.INFO.${TASK_STREAM}.*`];
   if (right === 'check') return check;
-  return [
-    ...check,
-    `$JS.API.CONSUMER.MSG.NEXT.${TASK_STREAM}.*`,
-    `$JS.ACK.${TASK_STREAM}.*.>`,
-    // With domain and account before the stream: what newer servers can be told to use, and will use by default.
-    `$JS.ACK.*.*.${TASK_STREAM}.*.>`,
-  ];
+  return [...check, `$JS.API.CONSUMER.MSG.NEXT.${TASK_STREAM}.*`, ...answers(TASK_STREAM)];
 };
 
 /** What the account may store and has stored. */
 const ACCOUNT = '$JS.API.INFO';
 
+/**
+ * Durables of sinks: only they are acked on these streams. A permission cannot name a part of a token (`notify-*`), and a sink
+ * is named in kronos.conf, which the server does not read.
+ */
+const notify = (): string[] =>
+  NOTIFY_STREAMS.flatMap((stream) => [
+    `$JS.API.CONSUMER.INFO.${stream}.*`,
+    `$JS.API.CONSUMER.MSG.NEXT.${stream}.*`,
+    ...answers(stream),
+  ]);
+
 const PROVISION = [
   ...['CREATE', 'UPDATE', 'INFO'].flatMap((act) => [`$JS.API.STREAM.${act}.*`]),
   '$JS.API.STREAM.NAMES',
   '$JS.API.STREAM.LIST',
-  `$JS.API.CONSUMER.CREATE.${TASK_STREAM}.>`,
-  `$JS.API.CONSUMER.INFO.${TASK_STREAM}.*`,
-  `$JS.API.CONSUMER.LIST.${TASK_STREAM}`,
+  ...[TASK_STREAM, ...NOTIFY_STREAMS].flatMap((stream) => [
+    `$JS.API.CONSUMER.CREATE.${stream}.>`,
+    `$JS.API.CONSUMER.INFO.${stream}.*`,
+    `$JS.API.CONSUMER.LIST.${stream}`,
+  ]),
 ];
 
 /** The families on whose subjects a user may publish. */
@@ -101,6 +117,7 @@ export function permissionsOf(user: string, rights: Rights): Permissions {
     ...rights.puts.flatMap((bucket) => [`$O.${bucket}.C.*`, `$O.${bucket}.M.*`, ...get(bucketStream(bucket))]),
     ...rights.gets.flatMap((bucket) => get(bucketStream(bucket))),
     ...tasks(rights.tasks),
+    ...(rights.notifies === true ? notify() : []),
     ...(rights.provisions === true ? PROVISION : []),
   ];
   return { publish: unique(publish), subscribe: [`${inboxPrefixOf(user)}.>`] };

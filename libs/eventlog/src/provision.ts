@@ -13,8 +13,12 @@ import {
   compare,
   type Difference,
   FIXED_FIELD,
+  isSinkConsumer,
   LIMIT_FIELDS,
+  NOTIFY_STREAMS,
   render,
+  sinkConsumerConfig,
+  sinkConsumerName,
   streamConfig,
   TASK_STREAM,
   taskConsumerConfig,
@@ -31,7 +35,30 @@ const streamsWanted = (limits: StorageLimits, replicas: number): StreamWanted[] 
   ...bucketDefinitions(limits).map((d) => ({ what: `bucket ${d.name}`, config: bucketConfig(d, replicas) })),
 ];
 
-const consumerWhat = (aggregate: string) => `consumer ${TASK_STREAM}/${taskConsumerName(aggregate)}`;
+const consumerWhat = (stream: string, name: string) => `consumer ${stream}/${name}`;
+
+type Durable = {
+  readonly stream: string;
+  readonly what: string;
+  /** Whose messages it holds. */
+  readonly whose: string;
+  readonly config: Partial<ConsumerConfig> & { readonly durable_name: string };
+};
+
+const taskDurable = (aggregate: string, replicas: number, ackWaitSeconds: number | undefined): Durable => ({
+  stream: TASK_STREAM,
+  what: consumerWhat(TASK_STREAM, taskConsumerName(aggregate)),
+  whose: `the tasks of aggregate ${JSON.stringify(aggregate)}`,
+  config: taskConsumerConfig(aggregate, replicas, ackWaitSeconds),
+});
+
+const sinkDurables = (sink: string, replicas: number): Durable[] =>
+  NOTIFY_STREAMS.map((stream) => ({
+    stream,
+    what: consumerWhat(stream, sinkConsumerName(sink)),
+    whose: `the notifications of [notify:${sink}]`,
+    config: sinkConsumerConfig(sink, replicas),
+  }));
 
 /** So long may servers that have just started need to find each other and elect their leaders. */
 const FORMING_MS = 30_000;
@@ -140,32 +167,35 @@ export async function provision(link: Link, options: ProvisionOptions): Promise<
     }
   }
 
-  const { aggregates, replicas, ackWaitSeconds } = options;
-  for (const aggregate of aggregates) {
-    const what = consumerWhat(aggregate);
-    const config: Partial<ConsumerConfig> & { readonly durable_name: string } = taskConsumerConfig(
-      aggregate,
-      replicas,
-      ackWaitSeconds,
-    );
-    const found = await get(link, what, () => consumers.info(TASK_STREAM, config.durable_name));
+  const { aggregates, replicas, ackWaitSeconds, sinks = [] } = options;
+  const durables: Durable[] = [
+    ...aggregates.map((aggregate) => taskDurable(aggregate, replicas, ackWaitSeconds)),
+    ...sinks.flatMap((sink) => sinkDurables(sink, replicas)),
+  ];
+  for (const { stream, what, config } of durables) {
+    const found = await get(link, what, () => consumers.info(stream, config.durable_name));
     const differences = found === null ? [] : compare(config, { ...found.config });
     if (found !== null && differences.length > 0) {
-      const made = must(await get(link, what, () => consumers.update(TASK_STREAM, config.durable_name, config)), what);
+      const made = must(await get(link, what, () => consumers.update(stream, config.durable_name, config)), what);
       agree(what, config, made.config);
     }
     if (found === null) {
-      const made = must(await get(link, what, () => consumers.add(TASK_STREAM, config)), what);
+      const made = must(await get(link, what, () => consumers.add(stream, config)), what);
       agree(what, config, made.config);
       created.push(what);
     } else note(what, differences);
   }
 
-  const wanted = new Set(aggregates.map(taskConsumerName));
+  const wanted = new Set(durables.map(({ what }) => what));
   const extra: string[] = [];
-  const listed = await get(link, `consumers of ${TASK_STREAM}`, () => Array.fromAsync(consumers.list(TASK_STREAM)));
-  for (const { name } of must(listed, `stream ${TASK_STREAM}`))
-    if (!wanted.has(name)) extra.push(`consumer ${TASK_STREAM}/${name}`);
+  for (const stream of [TASK_STREAM, ...NOTIFY_STREAMS]) {
+    const listed = await get(link, `consumers of ${stream}`, () => Array.fromAsync(consumers.list(stream)));
+    for (const { name } of must(listed, `stream ${stream}`)) {
+      const what = consumerWhat(stream, name);
+      // The other consumers of these streams are readers.
+      if (!wanted.has(what) && (stream === TASK_STREAM || isSinkConsumer(name))) extra.push(what);
+    }
+  }
   return { created, changed, unchanged, kept, extra };
 }
 
@@ -187,15 +217,17 @@ export async function verify(link: Link, replicas: number | undefined, need: Nee
     if (found === null) differences.push(`${what} is missing`);
     else differences.push(...compare(wanted.config, { ...found.config }, ignore).map((d) => render(what, d)));
   }
-  for (const aggregate of need.taskConsumers) {
-    const what = consumerWhat(aggregate);
-    const found = await get(link, what, () => link.jsm.consumers.info(TASK_STREAM, taskConsumerName(aggregate)));
+  const durables = [
+    ...need.taskConsumers.map((aggregate) => taskDurable(aggregate, replicas ?? 1, need.ackWaitSeconds)),
+    ...(need.sinks ?? []).flatMap((sink) => sinkDurables(sink, replicas ?? 1)),
+  ];
+  for (const { stream, what, whose, config } of durables) {
+    const found = await get(link, what, () => link.jsm.consumers.info(stream, config.durable_name));
     if (found === null) {
-      differences.push(`${what} is missing (the tasks of aggregate ${JSON.stringify(aggregate)})`);
+      differences.push(`${what} is missing (${whose})`);
       continue;
     }
-    const config = taskConsumerConfig(aggregate, replicas ?? 1, need.ackWaitSeconds);
-    const unasked = need.ackWaitSeconds === undefined ? [...ignore, 'ack_wait'] : ignore;
+    const unasked = stream === TASK_STREAM && need.ackWaitSeconds === undefined ? [...ignore, 'ack_wait'] : ignore;
     differences.push(...compare(config, { ...found.config }, unasked).map((d) => render(what, d)));
   }
   if (differences.length > 0) throw new NotProvisioned(differences);

@@ -1,12 +1,21 @@
 import type { Cancel } from '@kronos/clock';
-import { type MigrationRequested, readMessage } from '@kronos/contracts';
+import { families, type MigrationRequested, readMessage } from '@kronos/contracts';
 import { type Msg, nanos, type Subscription } from '@nats-io/transport-node';
-import { TASK_STREAM, taskConsumerName } from './definitions.ts';
+import { SINK_ACK_WAIT_SECONDS, sinkConsumerName, TASK_STREAM, taskConsumerName } from './definitions.ts';
 import { headersSafely, traceparentOf } from './headers.ts';
 import { Held, type Settlement } from './held.ts';
+import { deliver } from './iterate.ts';
 import { type Link, plainText, troubleOf } from './link.ts';
 import { parseDelivery } from './reader.ts';
-import type { Health, TaskDelivery, TaskOutcome, TaskWorker, TaskWorkerOptions, UnreadableTask } from './types.ts';
+import type {
+  Health,
+  SinkWorkerOptions,
+  TaskDelivery,
+  TaskOutcome,
+  TaskWorker,
+  TaskWorkerOptions,
+  UnreadableTask,
+} from './types.ts';
 
 /** How often an empty durable is looked at while there are fewer free slots than durables. */
 const SWEEP_MS = 500;
@@ -33,8 +42,26 @@ type Pulled =
   | { readonly kind: 'empty' | 'disconnected' | 'silent' }
   | { readonly kind: 'trouble'; readonly text: string };
 
-const nextSubject = (aggregate: string): string =>
-  `$JS.API.CONSUMER.MSG.NEXT.${TASK_STREAM}.${taskConsumerName(aggregate)}`;
+/** A durable that a worker takes messages from. */
+type Source = {
+  readonly stream: string;
+  readonly durable: string;
+  /** `tasks of gpu` */
+  readonly what: string;
+};
+
+const nextSubject = ({ stream, durable }: Source): string => `$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`;
+
+/** What a worker tells the handler of a delivery, beside the message. */
+type Holding = Pick<TaskDelivery, 'deliveries' | 'lost' | 'held' | 'stopping'>;
+
+type WorkerOptions<S extends Source> = {
+  readonly sources: readonly S[];
+  /** Deliveries held at once, over all sources. */
+  readonly concurrency: number;
+  readonly ackWaitMs: number;
+  readonly handle: (source: S, message: Msg, sequence: number, holding: Holding) => Promise<TaskOutcome>;
+};
 
 type PullOptions = {
   /** How long the server waits for a message, ms; 0: not at all. */
@@ -124,29 +151,80 @@ class Pull {
   }
 }
 
-/** Pulls tasks one by one, each into a free slot, and holds them while they are handled. */
-export class Worker implements TaskWorker {
+/** Takes the tasks of aggregates. */
+export const taskWorker = (link: Link, options: TaskWorkerOptions, onStop?: (worker: TaskWorker) => void): TaskWorker =>
+  new Worker(
+    link,
+    {
+      ...options,
+      sources: [...new Set(options.aggregates)].map((aggregate) => ({
+        aggregate,
+        stream: TASK_STREAM,
+        durable: taskConsumerName(aggregate),
+        what: `tasks of ${aggregate}`,
+      })),
+      handle: ({ aggregate }, message, sequence, holding) =>
+        options.handle({
+          ...holding,
+          task: readTask(message, aggregate),
+          aggregate,
+          subject: message.subject,
+          sequence,
+          traceparent: traceparentOf(headersSafely(() => message.headers)),
+        }),
+    },
+    onStop,
+  );
+
+/** Takes what a sink is to be sent from one stream, one message at a time. */
+export const sinkWorker = (
+  link: Link,
+  { stream, sink, handle }: SinkWorkerOptions,
+  onStop?: (worker: TaskWorker) => void,
+): TaskWorker =>
+  new Worker(
+    link,
+    {
+      sources: [{ stream, durable: sinkConsumerName(sink), what: `notifications of ${sink} from ${stream}` }],
+      concurrency: 1,
+      ackWaitMs: SINK_ACK_WAIT_SECONDS * 1000,
+      handle: (_, message, sequence, { held: _held, ...holding }) => {
+        const raw = {
+          subject: message.subject,
+          data: message.data,
+          headers: () => headersSafely(() => message.headers),
+          sequence,
+          storedAt: parseDelivery(message.reply ?? '')?.storedAt ?? 0,
+        };
+        return handle({ ...deliver(raw, families), ...holding });
+      },
+    },
+    onStop,
+  );
+
+/** Pulls messages one by one, each into a free slot, and holds them while they are handled. */
+class Worker<S extends Source> implements TaskWorker {
   readonly #link: Link;
-  readonly #options: TaskWorkerOptions;
+  readonly #options: WorkerOptions<S>;
   readonly #stopping = new AbortController();
   readonly #unhook: () => void;
-  readonly #onStop: (worker: Worker) => void;
-  /** Aggregates that wait to be asked for, the longest waiting first: none can starve another. */
-  readonly #waiting: string[];
+  readonly #onStop: (worker: TaskWorker) => void;
+  /** Sources that wait to be asked, the longest waiting first: none can starve another. */
+  readonly #waiting: S[];
   readonly #pulls = new Set<Pull>();
   readonly #handling = new Map<Held, Promise<void>>();
   readonly #timers = new Set<Cancel>();
-  readonly #trouble = new Map<string, string>();
+  readonly #trouble = new Map<S, string>();
   #closing = false;
   #stopped: Promise<void> | null = null;
 
-  constructor(link: Link, options: TaskWorkerOptions, onStop: (worker: Worker) => void = () => undefined) {
+  constructor(link: Link, options: WorkerOptions<S>, onStop: (worker: TaskWorker) => void = () => undefined) {
     if (!(options.concurrency >= 1)) throw new RangeError('concurrency must be at least 1');
     if (!(options.ackWaitMs >= 100)) throw new RangeError('ackWaitMs must be at least 100');
     this.#link = link;
     this.#options = options;
     this.#onStop = onStop;
-    this.#waiting = [...new Set(options.aggregates)];
+    this.#waiting = [...options.sources];
     this.#unhook = link.onReconnect(() => this.#fill());
     this.#fill();
   }
@@ -159,101 +237,92 @@ export class Worker implements TaskWorker {
     if (this.#closing) return { ok: false, detail: 'the worker is stopped' };
     if (!this.#link.connected) return { ok: false, detail: 'there is no connection to NATS' };
     if (this.#trouble.size > 0) return { ok: false, detail: [...this.#trouble.values()].join('; ') };
-    return { ok: true, detail: `${this.held} tasks held` };
+    return { ok: true, detail: `${this.held} deliveries held` };
   }
 
   #fill(): void {
     while (!this.#closing && this.#link.connected) {
       const free = this.#options.concurrency - this.held - this.#pulls.size;
-      const aggregate = this.#waiting[0];
-      if (aggregate === undefined) return;
+      const source = this.#waiting[0];
+      if (source === undefined) return;
       if (free <= 0) return;
       this.#waiting.shift();
-      const enough = this.#options.concurrency - this.held >= this.#options.aggregates.length;
-      void this.#serve(
-        aggregate,
-        enough ? Math.min(this.#link.wire.pollMs, Math.floor(this.#options.ackWaitMs / 3)) : 0,
-      );
+      const enough = this.#options.concurrency - this.held >= this.#options.sources.length;
+      void this.#serve(source, enough ? Math.min(this.#link.wire.pollMs, Math.floor(this.#options.ackWaitMs / 3)) : 0);
     }
   }
 
-  async #serve(aggregate: string, waitMs: number): Promise<void> {
-    const pull = new Pull(this.#link, nextSubject(aggregate), {
+  async #serve(source: S, waitMs: number): Promise<void> {
+    const pull = new Pull(this.#link, nextSubject(source), {
       waitMs,
       ackWaitMs: this.#options.ackWaitMs,
-      onLate: (message, askedAt) => this.#take(aggregate, message, askedAt),
+      onLate: (message, askedAt) => this.#take(source, message, askedAt),
     });
     this.#pulls.add(pull);
     const pulled = await pull.result;
     this.#pulls.delete(pull);
     switch (pulled.kind) {
       case 'message':
-        this.#trouble.delete(aggregate);
-        this.#take(aggregate, pulled.message, pulled.askedAt);
-        this.#again(aggregate, 0);
+        this.#trouble.delete(source);
+        this.#take(source, pulled.message, pulled.askedAt);
+        this.#again(source, 0);
         return;
       case 'empty':
-        this.#trouble.delete(aggregate);
-        this.#again(aggregate, waitMs > 0 ? 0 : SWEEP_MS);
+        this.#trouble.delete(source);
+        this.#again(source, waitMs > 0 ? 0 : SWEEP_MS);
         return;
       case 'disconnected':
-        this.#again(aggregate, 0);
+        this.#again(source, 0);
         return;
       case 'trouble':
-        this.#say(aggregate, pulled.text);
-        this.#again(aggregate, TROUBLE_WAIT_MS);
+        this.#say(source, pulled.text);
+        this.#again(source, TROUBLE_WAIT_MS);
         return;
       case 'silent':
-        await this.#inquire(aggregate);
-        this.#again(aggregate, this.#trouble.has(aggregate) ? TROUBLE_WAIT_MS : 0);
+        await this.#inquire(source);
+        this.#again(source, this.#trouble.has(source) ? TROUBLE_WAIT_MS : 0);
     }
   }
 
-  #again(aggregate: string, delayMs: number): void {
+  #again(source: S, delayMs: number): void {
     if (delayMs === 0) {
-      this.#waiting.push(aggregate);
+      this.#waiting.push(source);
       this.#fill();
       return;
     }
     const cancel = this.#link.clock.after(delayMs, () => {
       this.#timers.delete(cancel);
-      this.#again(aggregate, 0);
+      this.#again(source, 0);
     });
     this.#timers.add(cancel);
   }
 
-  #say(aggregate: string, text: string): void {
-    const words = `tasks of ${aggregate}: ${text}`;
-    if (this.#trouble.get(aggregate) !== words) this.#link.warn('task_consumer', words);
-    this.#trouble.set(aggregate, words);
+  #say(source: S, text: string): void {
+    const words = `${source.what}: ${text}`;
+    if (this.#trouble.get(source) !== words) this.#link.warn('task_consumer', words);
+    this.#trouble.set(source, words);
   }
 
   /** A request without any answer: older servers say nothing when the durable is gone. */
-  async #inquire(aggregate: string): Promise<void> {
-    const refused = this.#link.refusedOn(nextSubject(aggregate));
+  async #inquire(source: S): Promise<void> {
+    const refused = this.#link.refusedOn(nextSubject(source));
     if (refused !== null) {
-      this.#say(aggregate, this.#link.refusal('take tasks', refused).message);
+      this.#say(source, this.#link.refusal('take tasks', refused).message);
       return;
     }
     try {
-      await this.#link.ask(
-        () => this.#link.jsm.consumers.info(TASK_STREAM, taskConsumerName(aggregate)),
-        TROUBLE_WAIT_MS,
-      );
-      this.#trouble.delete(aggregate);
+      await this.#link.ask(() => this.#link.jsm.consumers.info(source.stream, source.durable), TROUBLE_WAIT_MS);
+      this.#trouble.delete(source);
     } catch (error) {
       if (this.#closing || troubleOf(error) === 'disconnected') return;
-      this.#say(
-        aggregate,
-        this.#link.fatal(error, `durable ${taskConsumerName(aggregate)}`)?.message ?? plainText(error),
-      );
+      this.#say(source, this.#link.fatal(error, `durable ${source.durable}`)?.message ?? plainText(error));
     }
   }
 
-  #take(aggregate: string, message: Msg, askedAt: number): void {
+  #take(source: S, message: Msg, askedAt: number): void {
     const held = new Held(this.#link, message.reply ?? '', this.#options.ackWaitMs, askedAt);
     const handled = (
-      this.#closing ? held.settle('handOver').then(() => undefined) : this.#handle(aggregate, message, held)
+      this.#closing ? held.settle('handOver').then(() => undefined) : this.#handle(source, message, held)
     ).finally(() => {
       this.#handling.delete(held);
       this.#fill();
@@ -261,37 +330,28 @@ export class Worker implements TaskWorker {
     this.#handling.set(held, handled);
   }
 
-  async #handle(aggregate: string, message: Msg, held: Held): Promise<void> {
+  async #handle(source: S, message: Msg, held: Held): Promise<void> {
     // Came too late to be surely ours: another worker has it, or will.
     if (held.lost.aborted) return;
     const info = parseDelivery(message.reply ?? '');
-    const delivery: TaskDelivery = {
-      task: readTask(message, aggregate),
-      aggregate,
-      subject: message.subject,
-      sequence: info?.streamSequence ?? 0,
+    const sequence = info?.streamSequence ?? 0;
+    const name = `${message.subject} ${sequence}`;
+    const holding: Holding = {
       deliveries: info?.deliveries ?? 1,
-      traceparent: traceparentOf(headersSafely(() => message.headers)),
       lost: held.lost,
       held: () => held.mine(),
       stopping: this.#stopping.signal,
     };
     let outcome: TaskOutcome;
     try {
-      outcome = await this.#options.handle(delivery);
+      outcome = await this.#options.handle(source, message, sequence, holding);
     } catch (error) {
-      this.#link.warn(
-        'task_handler',
-        `the handler of ${delivery.subject} ${delivery.sequence} failed: ${plainText(error)}`,
-      );
+      this.#link.warn('task_handler', `the handler of ${name} failed: ${plainText(error)}`);
       outcome = { kind: 'later', delayMs: HANDLER_FAILED_DELAY_MS };
     }
     const confirmed = await held.settle(settlementOf(outcome));
     if (!confirmed && outcome.kind === 'done')
-      this.#link.warn(
-        'task_lost',
-        `${delivery.subject} ${delivery.sequence} was done, but the delivery was lost: it comes again`,
-      );
+      this.#link.warn('task_lost', `${name} was done, but the delivery was lost: it comes again`);
   }
 
   stop(graceMs = GRACE_MS): Promise<void> {

@@ -13,6 +13,7 @@ import type {
   StoredEvent,
 } from '@kronos/contracts';
 import type { Capabilities } from './capabilities.ts';
+import type { NotifyStream } from './definitions.ts';
 
 export type NatsOptions = {
   readonly servers: readonly string[];
@@ -60,6 +61,8 @@ export type ProvisionOptions = {
   readonly aggregates: readonly string[];
   /** `[nats] ack_wait`; default of the contract: 30 s. */
   readonly ackWaitSeconds?: number;
+  /** Sinks of notifications: a durable each on the log and on the alarms. Default: none. */
+  readonly sinks?: readonly string[];
 };
 
 export type ProvisionReport = {
@@ -69,7 +72,7 @@ export type ProvisionReport = {
   readonly unchanged: readonly string[];
   /** Fields that this server cannot change on what is there, as sentences. */
   readonly kept: readonly string[];
-  /** Durables on the work queue that no aggregate in scope has; left as they are. */
+  /** Durables of aggregates that are not in scope, and of sinks that are not configured; left as they are. */
   readonly extra: readonly string[];
 };
 
@@ -78,6 +81,8 @@ export type Need = {
   readonly buckets: readonly string[];
   /** Aggregates whose durable is needed. */
   readonly taskConsumers: readonly string[];
+  /** Sinks whose durables are needed. Default: none. */
+  readonly sinks?: readonly string[];
   /** When given, sizes and ages are compared too. */
   readonly limits?: StorageLimits;
   /** When given, the durables' ack wait is compared with it: for who takes tasks. */
@@ -215,6 +220,23 @@ export interface TaskWorkerOptions {
   readonly handle: (delivery: TaskDelivery) => Promise<TaskOutcome>;
 }
 
+/** A message for a sink. */
+export type SinkDelivery = Delivered<Message> & {
+  /** 1 for the first delivery. */
+  readonly deliveries: number;
+  /** Aborted when the delivery was given up. */
+  readonly lost: AbortSignal;
+  /** Aborted when the worker is asked to stop: return `handOver` soon. */
+  readonly stopping: AbortSignal;
+};
+
+export interface SinkWorkerOptions {
+  readonly stream: NotifyStream;
+  readonly sink: string;
+  /** A handler that throws counts as `later`, with a warning. */
+  readonly handle: (delivery: SinkDelivery) => Promise<TaskOutcome>;
+}
+
 /** Works from its creation until stop. */
 export interface TaskWorker {
   /** Deliveries held now. */
@@ -308,6 +330,8 @@ export interface EventLog {
   }): AsyncIterable<Delivered<SnapshotTaken>>;
   tail(options: TailOptions): AsyncIterable<Delivered<Message>>;
   tasks(options: TaskWorkerOptions): TaskWorker;
+  /** A stream's messages for one sink, one by one and in order, each until it is done; replicas share them. */
+  sink(options: SinkWorkerOptions): TaskWorker;
   readonly objects: ObjectStore;
   /** The object first, the message second. */
   putSnapshot(snapshot: Snapshot, envelope: SnapshotEnvelope): Promise<Appended & { readonly message: SnapshotTaken }>;

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { taskConsumerName } from '../src/definitions.ts';
 import { AppendConflict, LogFull } from '../src/errors.ts';
 import { parseDelivery } from '../src/reader.ts';
-import type { Delivered, EventLog } from '../src/types.ts';
+import type { Delivered, EventLog, TaskOutcome } from '../src/types.ts';
 import { actor, emptySnapshot, pausedEvent, startedEvent, taskMessage, testLimits } from './messages.ts';
 
 /** A JetStream server, real or simulated, as the contract sees it. */
@@ -38,7 +38,7 @@ export function jetStreamContract(name: string, ackWaitMs: number, start: () => 
       server = await start();
       log = await server.connect('test');
       const wanted = { limits: { ...testLimits, logMaxBytes: 1024 * 1024 }, replicas: 1 };
-      await log.provision({ ...wanted, aggregates: ['gpu', 'web'], ackWaitSeconds: LONG_SECONDS });
+      await log.provision({ ...wanted, aggregates: ['gpu', 'web'], ackWaitSeconds: LONG_SECONDS, sinks: ['chat'] });
       await log.provision({ ...wanted, aggregates: ['brief'], ackWaitSeconds: ackWaitMs / 1000 });
       nc = await server.bare();
     });
@@ -296,6 +296,95 @@ export function jetStreamContract(name: string, ackWaitMs: number, start: () => 
           timeout: 1_000,
         });
         expect(answer.json()).toMatchObject({ error: { err_code: 10014 } });
+      });
+    });
+
+    describe('the durable of a sink', () => {
+      /** Workers of one sink, each with a connection of its own; `answer` says how a delivery ends. */
+      async function send(
+        count: number,
+        expected: number,
+        answer: (name: string, deliveries: number) => TaskOutcome,
+      ): Promise<{ readonly seen: readonly string[]; readonly atOnce: number }> {
+        const seen: string[] = [];
+        let now = 0;
+        let atOnce = 0;
+        const { promise: all, resolve } = Promise.withResolvers<void>();
+        const logs = await Promise.all(Array.from({ length: count }, (_, i) => server.connect(`sender-${i}`)));
+        const workers = logs.map((each) =>
+          each.sink({
+            stream: streamNames.log,
+            sink: 'chat',
+            async handle({ message, problem, deliveries }) {
+              now++;
+              atOnce = Math.max(atOnce, now);
+              await Promise.resolve();
+              now--;
+              const name = problem ?? (message.type === 'aggregate.paused' ? message.data.commandId : message.type);
+              const outcome = answer(name, deliveries);
+              seen.push(`${name}/${deliveries}`);
+              if (seen.length >= expected) resolve();
+              return outcome;
+            },
+          }),
+        );
+        await all;
+        for (const worker of workers) await worker.stop();
+        for (const each of logs) await each.close();
+        return { seen, atOnce };
+      }
+      /** Takes what earlier tests left. */
+      const drained = async () => {
+        const info = async () =>
+          (
+            await nc.request(`$JS.API.CONSUMER.INFO.${streamNames.log}.notify-chat`, '', { timeout: PATIENCE_MS })
+          ).json() as { readonly num_pending: number; readonly num_ack_pending: number };
+        const worker = log.sink({
+          stream: streamNames.log,
+          sink: 'chat',
+          handle: async () => ({ kind: 'done' }),
+        });
+        await until(async () => {
+          const { num_pending, num_ack_pending } = await info();
+          return num_pending === 0 && num_ack_pending === 0;
+        });
+        await worker.stop();
+      };
+
+      it('gives each message to one of its workers, in order, one at a time', async () => {
+        await drained();
+        const names = Array.from({ length: 12 }, (_, i) => `order-${i}`);
+        for (const name of names) await log.append(pausedEvent(name, 'web'));
+        const { seen, atOnce } = await send(2, names.length, () => ({ kind: 'done' }));
+        expect(seen).toEqual(names.map((name) => `${name}/1`));
+        expect(atOnce).toBe(1);
+      });
+
+      it('delivers nothing else before a message that is put off', async () => {
+        await drained();
+        for (const name of ['late-1', 'late-2']) await log.append(pausedEvent(name, 'web'));
+        const { seen } = await send(2, 4, (name, deliveries) =>
+          name === 'late-1' && deliveries < 3 ? { kind: 'later', delayMs: 100 } : { kind: 'done' },
+        );
+        expect(seen).toEqual(['late-1/1', 'late-1/2', 'late-1/3', 'late-2/1']);
+      });
+
+      it('goes on where it was after its worker ended, and begins with what came after it was made', async () => {
+        await drained();
+        await log.append(pausedEvent('kept', 'web'));
+        expect((await send(1, 1, () => ({ kind: 'handOver' }))).seen[0]).toBe('kept/1');
+        expect((await send(1, 1, () => ({ kind: 'done' }))).seen[0]).toMatch(/^kept\/([2-9]|\d\d+)$/);
+        await log.provision({
+          limits: { ...testLimits, logMaxBytes: 1024 * 1024 },
+          replicas: 1,
+          aggregates: ['gpu', 'web'],
+          ackWaitSeconds: LONG_SECONDS,
+          sinks: ['later'],
+        });
+        const info = await nc.request(`$JS.API.CONSUMER.INFO.${streamNames.log}.notify-later`, '', {
+          timeout: PATIENCE_MS,
+        });
+        expect(info.json()).toMatchObject({ num_pending: 0 });
       });
     });
 

@@ -82,6 +82,7 @@ const FAMILY = [
   'inventory',
   'services',
   'custody',
+  'alarms',
 ] as const;
 const SHORT = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] as const;
 const LONG = [1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400] as const;
