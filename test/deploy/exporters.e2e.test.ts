@@ -1,15 +1,14 @@
 /** The real exporters in a real Prometheus: kronos init writes a configuration that passes, and the presets return data. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { freePorts, startNatsServer } from '@kronos/eventlog/testing';
+import { cacheDir, freePorts, startNatsServer, unpackDebian, withLibraries } from '@kronos/eventlog/testing';
 import { parseScenario, startSim } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { runKronos as run } from '../e2e/command.ts';
-import { unpackDebian } from './debian.ts';
 import { findPrometheus, startPrometheus } from './prometheus.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -23,12 +22,18 @@ const VMS = [0, 1, 2].map((i) => ({
 }));
 
 const prometheus = await findPrometheus('prometheus');
-const unpacked = await unpackDebian('exporters', ['prometheus-node-exporter', 'prometheus-libvirt-exporter']);
+const CACHED = 'exporters-debian';
+const unpacked = existsSync(join(cacheDir(), CACHED))
+  ? join(cacheDir(), CACHED)
+  : await unpackDebian(process.env, CACHED, {
+      packages: ['prometheus-node-exporter', 'prometheus-libvirt-exporter'],
+      dependencies: true,
+    }).catch((error: Error) => error);
 const missing =
   prometheus === null
     ? 'there is no prometheus, and its package cannot be downloaded'
-    : typeof unpacked === 'string'
-      ? unpacked
+    : unpacked instanceof Error
+      ? `the exporters cannot be unpacked: ${unpacked.message}`
       : null;
 if (missing !== null) console.warn(`skipped: ${missing}`);
 
@@ -50,8 +55,9 @@ describe.skipIf(missing !== null)('node_exporter and the libvirt exporter of Deb
   let sim: Awaited<ReturnType<typeof startSim>>;
 
   function start(program: string, args: readonly string[]): void {
-    if (typeof unpacked === 'string') throw new Error(unpacked);
-    children.push(spawn(join(unpacked.root, 'usr/bin', program), args, { stdio: 'ignore', env: unpacked.env }));
+    if (unpacked instanceof Error) throw unpacked;
+    const env = withLibraries(process.env, unpacked);
+    children.push(spawn(join(unpacked, 'usr/bin', program), args, { stdio: 'ignore', env }));
   }
 
   beforeAll(async () => {

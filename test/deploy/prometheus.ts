@@ -1,43 +1,21 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { accessSync, constants, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
-import { promisify } from 'node:util';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { until } from '@kronos/clock/testing';
-import { freePorts } from '@kronos/eventlog/testing';
+import { cacheDir, freePorts, onPath, unpackDebian } from '@kronos/eventlog/testing';
 
-const run = promisify(execFile);
-
-const runs = (path: string): boolean => {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-};
+const CACHED = 'prometheus-debian';
 
 /**
  * A program of Prometheus: from the PATH, or from the distribution's package, unpacked into the cache. Null where neither
  * can be had.
  */
 export async function findPrometheus(program: 'prometheus' | 'promtool'): Promise<string | null> {
-  const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kronos');
-  const places = [...(process.env.PATH ?? '').split(delimiter), join(cache, 'prometheus-debian', 'usr/bin')];
-  const found = () => places.map((place) => join(place, program)).find(runs) ?? null;
-  if (found() !== null) return found();
-  mkdirSync(cache, { recursive: true });
-  const draft = mkdtempSync(join(cache, 'draft-prometheus-'));
-  try {
-    await run('apt-get', ['download', 'prometheus'], { cwd: draft, timeout: 120_000 });
-    const [deb = ''] = readdirSync(draft).filter((file) => file.endsWith('.deb'));
-    await run('dpkg-deb', ['-x', join(draft, deb), draft], { timeout: 60_000 });
-    rmSync(join(draft, deb));
-    rmSync(join(cache, 'prometheus-debian'), { recursive: true, force: true });
-    renameSync(draft, join(cache, 'prometheus-debian'));
-  } catch {
-    rmSync(draft, { recursive: true, force: true });
-  }
+  const cached = join(cacheDir(), CACHED, 'usr/bin');
+  const found = () => onPath(program, process.env, [cached]);
+  if (found() === null && !existsSync(cached))
+    await unpackDebian(process.env, CACHED, { packages: ['prometheus'] }).catch(() => null);
   return found();
 }
 

@@ -1,20 +1,11 @@
 import { execFile } from 'node:child_process';
-import {
-  accessSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { homedir, tmpdir } from 'node:os';
+import { accessSync, constants, existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { atLeast, parseVersion } from '../capabilities.ts';
 import { ServerNotFound } from '../errors.ts';
+import { cacheDir, intoCache } from './cache.ts';
+import { unpackDebian } from './debian.ts';
 
 const run = promisify(execFile);
 
@@ -27,10 +18,6 @@ const CURRENT = '2.12.0';
 const OLDEST = '2.9.0';
 const HINT =
   'install nats-server (Debian and Ubuntu: apt-get install nats-server; macOS: brew install nats-server; with Go: go install github.com/nats-io/nats-server/v2@latest), or set KRONOS_NATS_SERVER to its path';
-
-/** Where fetched servers are kept: `${XDG_CACHE_HOME:-~/.cache}/kronos`. */
-export const cacheDir = (env: NodeJS.ProcessEnv = process.env): string =>
-  join(env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kronos');
 
 const isExecutable = (path: string): boolean => {
   try {
@@ -58,6 +45,7 @@ async function known(path: string, from: string): Promise<FoundServer | null> {
   return version === null ? null : { path, version, from };
 }
 
+/** The path of a program: on the PATH, or in one of `more`. */
 export const onPath = (name: string, env: NodeJS.ProcessEnv, more: readonly string[] = []): string | null =>
   [...(env.PATH ?? '').split(delimiter), ...more].map((dir) => join(dir, name)).find((path) => isExecutable(path)) ??
   null;
@@ -72,60 +60,10 @@ function cached(env: NodeJS.ProcessEnv): string[] {
     .filter((path) => isExecutable(path));
 }
 
-/** Fills a directory of the cache in one step: two processes may do so at once, and one may be killed. */
-export async function intoCache(
-  env: NodeJS.ProcessEnv,
-  name: string,
-  fill: (dir: string) => Promise<void>,
-): Promise<string> {
-  const target = join(cacheDir(env), name);
-  mkdirSync(cacheDir(env), { recursive: true });
-  const draft = mkdtempSync(join(cacheDir(env), `draft-${name}-`));
-  try {
-    await fill(draft);
-    rmSync(target, { recursive: true, force: true });
-    renameSync(draft, target);
-  } catch (error) {
-    rmSync(draft, { recursive: true, force: true });
-    throw error;
-  }
-  return target;
-}
-
-/** Options with which apt-get keeps what it fetches to itself: it needs no root then and changes nothing of the machine. */
-export const privately = (state: string): string[] =>
-  [`Dir::State::lists=${state}`, `Dir::Cache=${state}`, 'Debug::NoLocking=1', 'APT::Sandbox::User='].flatMap(
-    (option) => ['-o', option],
-  );
-
-/** Fetches and unpacks the package: installs nothing, starts no service. `sources`: other package lists than the machine's. */
+/** `sources`: other package lists than the machine's. */
 async function fromPackage(env: NodeJS.ProcessEnv, name: string, sources: string | null): Promise<FoundServer | null> {
   if (onPath('apt-get', env) === null || onPath('dpkg-deb', env) === null) return null;
-  const dir = await intoCache(env, name, async (draft) => {
-    const download = (options: readonly string[]) =>
-      run('apt-get', [...options, 'download', 'nats-server'], { cwd: draft, timeout: 120_000 });
-    const updated = async () => {
-      const state = mkdtempSync(join(tmpdir(), 'kronos-apt-'));
-      try {
-        const list = join(state, 'sources.list');
-        if (sources !== null) writeFileSync(list, `${sources}\n`);
-        const from = ['-o', `Dir::Etc::sourcelist=${list}`, '-o', 'Dir::Etc::sourceparts=-'];
-        mkdirSync(join(state, 'apt'));
-        const options = [...privately(join(state, 'apt')), ...(sources === null ? [] : from)];
-        await run('apt-get', [...options, 'update'], { timeout: 180_000 });
-        await download(options);
-      } finally {
-        rmSync(state, { recursive: true, force: true });
-      }
-    };
-    // A fresh machine knows no packages yet.
-    if (sources === null) await download([]).catch(updated);
-    else await updated();
-    const [deb] = readdirSync(draft).filter((file) => file.endsWith('.deb'));
-    if (deb === undefined) throw new Error('apt-get download left no package');
-    await run('dpkg-deb', ['-x', join(draft, deb), draft], { timeout: 60_000 });
-    rmSync(join(draft, deb));
-  });
+  const dir = await unpackDebian(env, name, { packages: ['nats-server'], ...(sources === null ? {} : { sources }) });
   const from = sources === null ? "the distribution's package" : 'the package of a newer distribution';
   return (
     (await known(join(dir, 'usr/sbin/nats-server'), from)) ?? (await known(join(dir, 'usr/bin/nats-server'), from))
