@@ -5,12 +5,15 @@ import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 
 const run = promisify(execFile);
 const chart = fileURLToPath(new URL('../../deploy/helm/kronos', import.meta.url));
 const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kronos', 'go');
-const KUBERNETES = 'v1.34.2';
+/** The oldest that the chart allows, one between, and the newest. */
+const KUBERNETES = ['v1.29.6', 'v1.34.2', 'v1.36.3'] as const;
+/** Whose PodMonitor and PrometheusRule the chart makes. */
+const OPERATOR = 'v0.85.0';
 const PATHS = [...(process.env.PATH ?? '').split(delimiter), '/usr/local/go/bin', cache];
 const onPath = (name: string) => PATHS.map((dir) => join(dir, name)).find((path) => existsSync(path)) ?? null;
 
@@ -30,18 +33,26 @@ async function program(name: string, module: string): Promise<string | null> {
 
 type Schema = { [key: string]: unknown };
 
-/** The schemas of Kubernetes' own API description, strict: an unknown field is a mistake. */
-async function schemas(directory: string): Promise<void> {
-  const go = onPath('go') ?? '';
-  const { stdout } = await run(go, ['mod', 'download', '-json', `k8s.io/kubernetes@${KUBERNETES}`], {
-    cwd: tmpdir(),
-    timeout: 300_000,
-    maxBuffer: 2 ** 24,
-  });
-  const { Dir } = JSON.parse(stdout) as { Dir: string };
-  const { definitions } = JSON.parse(readFileSync(join(Dir, 'api/openapi-spec/swagger.json'), 'utf8')) as {
-    definitions: Record<string, Schema>;
-  };
+/** The directory of a Go module, downloaded. */
+async function moduleDir(module: string): Promise<string> {
+  const options = { cwd: tmpdir(), timeout: 300_000, maxBuffer: 2 ** 24 };
+  const { stdout } = await run(onPath('go') ?? '', ['mod', 'download', '-json', module], options);
+  return (JSON.parse(stdout) as { Dir: string }).Dir;
+}
+
+/** What no schema says and every API server refuses: a field that is not known. */
+function refuseUnknown(schema: Schema): void {
+  if (schema.properties !== undefined) schema.additionalProperties ??= false;
+  for (const part of Object.values(schema))
+    if (Array.isArray(part)) for (const one of part) refuseUnknown(Object(one) as Schema);
+    else if (typeof part === 'object' && part !== null) refuseUnknown(part as Schema);
+}
+
+/** The schemas of one version of Kubernetes, from its own API description, strict: an unknown field is a mistake. */
+async function schemas(version: string, directory: string): Promise<void> {
+  mkdirSync(directory, { recursive: true });
+  const description = join(await moduleDir(`k8s.io/kubernetes@${version}`), 'api/openapi-spec/swagger.json');
+  const { definitions } = JSON.parse(readFileSync(description, 'utf8')) as { definitions: Record<string, Schema> };
   for (const [name, definition] of Object.entries(definitions)) {
     if (definition.properties !== undefined) definition.additionalProperties ??= false;
     if (definition.format === 'int-or-string') definitions[name] = { oneOf: [{ type: 'string' }, { type: 'integer' }] };
@@ -50,17 +61,33 @@ async function schemas(directory: string): Promise<void> {
   writeFileSync(join(directory, 'definitions.json'), JSON.stringify({ definitions }));
   for (const [name, definition] of Object.entries(definitions)) {
     const kinds = definition['x-kubernetes-group-version-kind'] as { group: string; version: string; kind: string }[];
-    for (const { group, version, kind } of kinds ?? []) {
-      const suffix = [group.split('.')[0], version].filter((part) => part !== '').join('-');
+    for (const { group, version: of, kind } of kinds ?? []) {
+      const suffix = [group.split('.')[0], of].filter((part) => part !== '').join('-');
       const file = `${kind.toLowerCase()}-${suffix}.json`;
       writeFileSync(join(directory, file), JSON.stringify({ $ref: `definitions.json#/definitions/${name}` }));
     }
   }
 }
 
+/** The schemas of the resources of the Prometheus operator. */
+async function operatorSchemas(directory: string): Promise<void> {
+  const module = await moduleDir(`github.com/prometheus-operator/prometheus-operator@${OPERATOR}`);
+  for (const kind of ['podmonitor', 'prometheusrule']) {
+    const file = join(module, 'example/prometheus-operator-crd', `monitoring.coreos.com_${kind}s.yaml`);
+    const { spec } = parse(readFileSync(file, 'utf8')) as { spec: { versions: { schema: Schema }[] } };
+    const schema = spec.versions[0]?.schema.openAPIV3Schema as Schema;
+    refuseUnknown(schema.properties as Schema);
+    writeFileSync(join(directory, `${kind}-monitoring-v1.json`), JSON.stringify(schema));
+  }
+}
+
 const helm = await program('helm', 'helm.sh/helm/v3/cmd/helm@latest');
 const kubeconform = await program('kubeconform', 'github.com/yannh/kubeconform/cmd/kubeconform@latest');
 if (helm === null) console.warn('skipped: there is no helm; with Go, KRONOS_BUILD_TOOLS=1 builds it');
+
+function example(name: string): string {
+  return fileURLToPath(new URL(`../../deploy/helm/examples/${name}.yaml`, import.meta.url));
+}
 
 /** Every choice of the chart at least once. */
 const variants: Record<string, string[]> = {
@@ -83,15 +110,18 @@ const variants: Record<string, string[]> = {
     ...['tools.enabled=false', 'provision.enabled=false', 'networkPolicy.enabled=false', 'nats.caSecret='],
     ...['podDisruptionBudget.enabled=false', 'scorer.replicas=1'],
   ],
+  'under another name': ['nameOverride=balancer', 'fullnameOverride=cloud-balancer'],
+  'as the example for production': ['--values', example('production')],
+  'as the example for a trial': ['--values', example('trial')],
 };
 
 type Resource = { kind: string; metadata: { name: string }; spec?: Record<string, unknown> };
 type Container = Record<string, unknown> & { name: string; image: string; args?: string[]; env?: { name: string }[] };
 type PodSpec = { containers: Container[]; securityContext: Schema; automountServiceAccountToken: boolean };
 
-async function render(settings: readonly string[]): Promise<string> {
-  const set = settings.flatMap((setting) => ['--set', setting]);
-  const args = ['template', 'kronos', chart, '--kube-version', KUBERNETES, '--namespace', 'kronos', ...set];
+async function render(settings: readonly string[], version: string = KUBERNETES[1]): Promise<string> {
+  const set = settings[0] === '--values' ? settings : settings.flatMap((setting) => ['--set', setting]);
+  const args = ['template', 'kronos', chart, '--kube-version', version, '--namespace', 'kronos', ...set];
   return (await run(helm ?? '', args, { maxBuffer: 2 ** 24 })).stdout;
 }
 const resources = (text: string) => parseAllDocuments(text).map((document) => document.toJS() as Resource);
@@ -104,22 +134,35 @@ const pods = (all: Resource[]): [string, PodSpec][] =>
 describe.skipIf(helm === null)('the chart', () => {
   const directory = mkdtempSync(join(tmpdir(), 'kronos-helm-'));
   beforeAll(async () => {
-    if (kubeconform !== null && onPath('go') !== null) await schemas(directory);
+    if (kubeconform === null || onPath('go') === null) return;
+    await Promise.all(
+      KUBERNETES.map(async (version) => {
+        await schemas(version, join(directory, version));
+        await operatorSchemas(join(directory, version));
+      }),
+    );
   }, 400_000);
   afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
+  const has = (version: string) => existsSync(join(directory, version, 'definitions.json'));
+  const location = (version: string) => `${join(directory, version)}/{{ .ResourceKind }}{{ .KindSuffix }}.json`;
+
   it.each(Object.entries(variants))('%s: Kubernetes would take all of it', async (_, settings) => {
-    const text = await render(settings);
-    if (!existsSync(join(directory, 'definitions.json')))
-      return console.warn('not checked against the schemas of Kubernetes: they cannot be had without Go');
-    const file = join(directory, 'rendered.yaml');
-    writeFileSync(file, text);
-    const location = `${directory}/{{ .ResourceKind }}{{ .KindSuffix }}.json`;
-    const args = ['-summary', '-output', 'json', '-schema-location', location, file];
-    const { stdout } = await run(kubeconform ?? '', args).catch((error: { stdout: string }) => error);
-    const { summary, resources: wrong } = JSON.parse(stdout) as { summary: Record<string, number>; resources: unknown };
-    expect(wrong).toEqual([]);
-    expect(summary.valid).toBe(resources(text).length);
+    for (const version of KUBERNETES) {
+      const text = await render(settings, version);
+      if (!has(version))
+        return console.warn('not checked against the schemas of Kubernetes: they cannot be had without Go');
+      const file = join(directory, version, 'rendered.yaml');
+      writeFileSync(file, text);
+      const args = ['-summary', '-output', 'json', '-schema-location', location(version), file];
+      const { stdout } = await run(kubeconform ?? '', args).catch((error: { stdout: string }) => error);
+      const { summary, resources: wrong } = JSON.parse(stdout) as {
+        summary: Record<string, number>;
+        resources: unknown;
+      };
+      expect(wrong, version).toEqual([]);
+      expect(summary.valid, version).toBe(resources(text).length);
+    }
   });
 
   it.each(Object.entries(variants))(
@@ -168,13 +211,19 @@ describe.skipIf(helm === null)('the chart', () => {
   });
 
   it('a field that Kubernetes does not know is noticed', async (context) => {
-    if (!existsSync(join(directory, 'definitions.json'))) return context.skip('the schemas cannot be had without Go');
+    const [, version] = KUBERNETES;
+    if (!has(version)) return context.skip('the schemas cannot be had without Go');
     const file = join(directory, 'wrong.yaml');
-    writeFileSync(file, await render(['scorer.resources.bogus.cpu=1']));
-    const location = `${directory}/{{ .ResourceKind }}{{ .KindSuffix }}.json`;
-    await expect(run(kubeconform ?? '', ['-schema-location', location, file])).rejects.toMatchObject({
-      stdout: expect.stringContaining('bogus'),
-    });
+    const check = async (text: string) => {
+      writeFileSync(file, text);
+      return run(kubeconform ?? '', ['-schema-location', location(version), file]);
+    };
+    const wrong = { stdout: expect.stringContaining('bogus') };
+    await expect(check(await render(['scorer.resources.bogus.cpu=1']))).rejects.toMatchObject(wrong);
+    const rules = await render(['--values', example('production')]);
+    await expect(
+      check(rules.replaceAll(/^(\s+)runbook_url: .*$/gm, '$1runbook_url: x\n$1bogus: [1]')),
+    ).rejects.toMatchObject(wrong);
   });
 
   it('listens where a network policy decides who may connect, and else on the loopback address only', async () => {
@@ -216,5 +265,47 @@ describe.skipIf(helm === null)('the chart', () => {
   it('refuses what would not work', async () => {
     await expect(render(['ledger.archive.enabled=true', 'ledger.replicas=2'])).rejects.toThrow(/ledger.replicas 1/);
     await expect(render(['executor.perAggregate[0].name=gpu'])).rejects.toThrow(/names no aggregate/);
+    const ingress = ['ingress.enabled=true', 'ingress.host=kronos.example.org'];
+    await expect(render(ingress)).rejects.toThrow(/networkPolicy.console must name/);
+    await expect(render([...ingress, 'networkPolicy.enabled=false'])).rejects.toThrow(/listens on 127.0.0.1/);
+    await expect(
+      render(['ingress.enabled=true', 'http.address=0.0.0.0', 'networkPolicy.enabled=false']),
+    ).rejects.toThrow(/ingress.host: the host name/);
+  });
+
+  it.each([
+    ['a misspelt value', 'scorer.replica=2', "additional properties 'replica' not allowed"],
+    ['a misspelt section', 'scorrer.replicas=2', "additional properties 'scorrer' not allowed"],
+    ['a number of replicas that JetStream does not have', 'nats.replicas=2', '/nats/replicas'],
+    ['a server without a scheme', 'nats.servers={nats:4222}', '/nats/servers/0'],
+    ['no configuration', 'config.kronosConf=', '/config/kronosConf'],
+    ['a policy that Kubernetes does not have', 'image.pullPolicy=Sometimes', '/image/pullPolicy'],
+  ])('refuses %s by its place', async (_, setting, place) => {
+    await expect(render([setting])).rejects.toMatchObject({ stderr: expect.stringContaining(place) });
+  });
+
+  it('refuses a Kubernetes that nobody tried', async () => {
+    await expect(render([], 'v1.28.9')).rejects.toMatchObject({ stderr: expect.stringContaining('>=1.29') });
+  });
+
+  it('names everything as it is told, and selects by the same labels', async () => {
+    const all = resources(await render(variants['under another name'] ?? []));
+    for (const { kind, metadata } of all) expect(`${kind} ${metadata.name}`).toMatch(/ cloud-balancer/);
+    const selectors = all.flatMap(({ spec }) => {
+      const { selector, podSelector } = (spec ?? {}) as { selector?: Schema; podSelector?: Schema };
+      const labels = (podSelector?.matchLabels ?? selector?.matchLabels ?? selector) as Schema | undefined;
+      return labels === undefined ? [] : [labels['app.kubernetes.io/name']];
+    });
+    expect(selectors.length).toBeGreaterThan(10);
+    expect(new Set(selectors)).toEqual(new Set(['balancer']));
+  });
+
+  it('an ingress may ask the ledger, and links alerts to the runbook that is published', async () => {
+    const text = await render(['--values', example('production')]);
+    const ledger = pods(resources(text)).find(([name]) => name === 'Deployment kronos-ledger')?.[1].containers[0];
+    const env = (ledger?.env ?? []) as { name: string; value?: string }[];
+    expect(env.find(({ name }) => name === 'OS_HTTP__ALLOWED_HOSTS')?.value).toMatch(/,kronos\.example\.org$/);
+    expect(text).toContain('https://wiki.example.org/kronos/runbook.md#kronosservicedown');
+    expect(text).not.toContain('https://kronos.example.org/docs');
   });
 });

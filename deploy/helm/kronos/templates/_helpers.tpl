@@ -1,5 +1,15 @@
+{{/* The value of app.kubernetes.io/name. */}}
+{{- define "kronos.name" -}}
+{{ .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{/* The prefix of all names: short enough for the longest suffix. */}}
+{{- define "kronos.fullname" -}}
+{{ .Values.fullnameOverride | default .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- end }}
+
 {{- define "kronos.labels" -}}
-app.kubernetes.io/name: kronos
+app.kubernetes.io/name: {{ include "kronos.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
@@ -65,7 +75,7 @@ capabilities: { drop: [ALL] }
 
 {{- define "kronos.volumes" -}}
 - name: config
-  configMap: { name: {{ .root.Release.Name }}-config }
+  configMap: { name: {{ include "kronos.fullname" .root }}-config }
 - name: nats
   secret: { secretName: {{ index .root.Values.nats.seedSecrets .user }}, defaultMode: 0440 }
 {{- with .root.Values.nats.caSecret }}
@@ -117,11 +127,11 @@ httpGet: { path: {{ .path }}, port: http }
 {{/* One deployment of a service. component: scorer...; name: of the deployment; args, replicas, resources, port. */}}
 {{- define "kronos.service" -}}
 {{- $root := .root }}
-{{- $labels := dict "app.kubernetes.io/name" "kronos" "app.kubernetes.io/instance" .root.Release.Name "app.kubernetes.io/component" .component "kronos/deployment" .name }}
+{{- $labels := dict "app.kubernetes.io/name" (include "kronos.name" .root) "app.kubernetes.io/instance" .root.Release.Name "app.kubernetes.io/component" .component "kronos/deployment" .name }}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
-  name: {{ .root.Release.Name }}-{{ .name }}
+  name: {{ include "kronos.fullname" .root }}-{{ .name }}
   labels:
     {{- include "kronos.labels" .root | nindent 4 }}
     app.kubernetes.io/component: {{ .component }}
@@ -140,7 +150,7 @@ spec:
         kronos/config: {{ .root.Values.config | toYaml | sha256sum }}
         {{- with .root.Values.podAnnotations }}{{ toYaml . | nindent 8 }}{{ end }}
     spec:
-      serviceAccountName: {{ .root.Release.Name }}
+      serviceAccountName: {{ include "kronos.fullname" .root }}
       automountServiceAccountToken: false
       enableServiceLinks: false
       # The longest orderly stop is 10 s.
@@ -166,9 +176,9 @@ spec:
           env:
             {{- include "kronos.environment" . | nindent 12 }}
             - { name: OS_HTTP__ADDRESS, value: {{ include "kronos.address" .root | quote }} }
-            {{- $name := printf "%s-ledger" .root.Release.Name }}
+            {{- $name := printf "%s-ledger" (include "kronos.fullname" .root) }}
             {{- $space := .root.Release.Namespace }}
-            {{- $hosts := concat (list $name (printf "%s.%s" $name $space) (printf "%s.%s.svc" $name $space) (printf "%s.%s.svc.cluster.local" $name $space)) .root.Values.http.allowedHosts }}
+            {{- $hosts := concat (list $name (printf "%s.%s" $name $space) (printf "%s.%s.svc" $name $space) (printf "%s.%s.svc.cluster.local" $name $space)) .root.Values.http.allowedHosts (include "kronos.ingressHosts" .root | fromJsonArray) }}
             - { name: OS_HTTP__ALLOWED_HOSTS, value: {{ join "," $hosts | quote }} }
             {{- if .archive }}
             - { name: OS_LEDGER__ARCHIVE_DIR, value: /var/lib/kronos }
@@ -199,18 +209,23 @@ spec:
         {{- include "kronos.volumes" . | nindent 8 }}
         {{- if .archive }}
         - name: archive
-          persistentVolumeClaim: { claimName: {{ .root.Release.Name }}-archive }
+          persistentVolumeClaim: { claimName: {{ include "kronos.fullname" .root }}-archive }
         {{- end }}
 {{- if and .root.Values.podDisruptionBudget.enabled (gt (int .replicas) 1) }}
 ---
 apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata:
-  name: {{ .root.Release.Name }}-{{ .name }}
+  name: {{ include "kronos.fullname" .root }}-{{ .name }}
   labels: {{ include "kronos.labels" .root | nindent 4 }}
 spec:
   maxUnavailable: 1
   selector:
     matchLabels: {{ toYaml $labels | nindent 6 }}
 {{- end }}
+{{- end }}
+
+{{/* The host names of the ingress, as JSON. */}}
+{{- define "kronos.ingressHosts" -}}
+{{ ternary (list .Values.ingress.host) list .Values.ingress.enabled | toJson }}
 {{- end }}
