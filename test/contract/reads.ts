@@ -797,6 +797,19 @@ export function prometheusContract(cloud: () => CloudUnderTest): void {
       }
     });
 
+    test('the values of a label are a sorted list, also of the names of metrics', async () => {
+      const values = async (label: string) => {
+        const answer = await wire.prometheus(`/api/v1/label/${label}/values`);
+        expect(answer.status, answer.text).toBe(200);
+        return (answer.body as { status: 'success'; data: string[] }).data;
+      };
+      const names = await values('__name__');
+      expect(names).toEqual(expect.arrayContaining(['host_cpu_utilisation', 'vm_cpu_cores']));
+      expect(names).toEqual(names.toSorted());
+      expect(await values('host')).toEqual(expect.arrayContaining([...cloud().hosts]));
+      expect(await values('no_such_label')).toEqual([]);
+    });
+
     test('runtimeinfo answers', async () => {
       const answer = await wire.prometheus('/api/v1/status/runtimeinfo');
       expect(answer.status).toBe(200);

@@ -1,5 +1,6 @@
 import type { Cloud } from '../cloud.ts';
 import { BadQuery, evaluate, parse, type Value } from '../promql.ts';
+import { instant, METRICS } from '../series.ts';
 import { type Call, JSON_TYPE, json, type Reply } from './exchange.ts';
 
 /** Prometheus' most points of one series in a range query. */
@@ -7,7 +8,7 @@ const MOST_POINTS = 11_000;
 /** How the answer to a query begins. Answers are put together from text: they are most of what the simulated APIs send. */
 const HEAD = '{"status":"success","data":{"resultType":';
 
-/** The part of Prometheus' HTTP API that Kronos uses: query, query_range, status/runtimeinfo, and health. */
+/** The part of Prometheus' HTTP API that Kronos uses: query, query_range, the values of a label, status/runtimeinfo, and health. */
 export function prometheus(cloud: Cloud, call: Call): Reply {
   const form = call.method === 'POST' ? new URLSearchParams(call.body) : new URLSearchParams();
   const parameter = (name: string): string => form.get(name) ?? call.query.get(name) ?? '';
@@ -75,14 +76,23 @@ export function prometheus(cloud: Cloud, call: Call): Reply {
           body: `${HEAD}"matrix","result":[${result.join()}]}}`,
         };
       }
-      default:
+      default: {
+        const label = /^\/api\/v1\/label\/([A-Za-z_]\w*)\/values$/.exec(call.path)?.[1];
+        if (label !== undefined) return success(labelValues(cloud, label, call.nowMs));
         return { status: 404, headers: { 'Content-Type': 'text/plain; charset=utf-8' }, body: '404 page not found\n' };
+      }
     }
   } catch (error) {
     if (error instanceof Bad) return bad(error.message);
     if (error instanceof BadQuery) return bad(`invalid parameter "query": ${error.message}`);
     throw error;
   }
+}
+
+/** The values that a label has in any series, sorted. */
+function labelValues(cloud: Cloud, label: string, nowMs: number): string[] {
+  const samples = Object.keys(METRICS).flatMap((metric) => instant(cloud, metric, nowMs));
+  return [...new Set(samples.flatMap(({ labels }) => labels[label] ?? []))].sort();
 }
 
 class Bad extends Error {}
