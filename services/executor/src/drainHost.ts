@@ -1,0 +1,189 @@
+/** Carries out the next step of one drain: reads the log and Nova, asks drainStep.ts, and does what it says. */
+import { type Actor, type HostAct, subject } from '@kronos/contracts';
+import { AppendConflict, type EventLog, type LogPosition } from '@kronos/eventlog';
+import { type ComputeService, HttpError, type Nova } from '@kronos/openstack';
+import { type AggregateState, type DrainFacts, drainRuleFacts, inFlight } from '@kronos/projections';
+import { HOST_ACT_WINDOW_MS, hostActBlocked, nextDrainAct } from '@kronos/rules';
+import type { Logger } from '@kronos/telemetry';
+import type { Clock } from './clock.ts';
+import {
+  type Claim,
+  changed,
+  claimStep,
+  type HostEventBody,
+  hostClaimed,
+  hostDrained,
+  hostEvent,
+  leftAsFound,
+  notChanged,
+  type ServiceUpdate,
+  watchStep,
+} from './drainStep.ts';
+import { actWithin, type LogReader } from './run.ts';
+
+export interface HostDeps {
+  readonly log: Pick<EventLog, 'append'>;
+  readonly reader: LogReader;
+  readonly nova: Pick<Nova, 'listServices' | 'listServers' | 'listUnfinishedMigrations' | 'updateService'>;
+  /** `[executor] dry_run`: nothing is asked of Nova but reads. */
+  readonly dryRun: boolean;
+  readonly by: Actor;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** The drain while its claim is in force, with where the log stands. */
+type Held = { readonly at: LogPosition<AggregateState>; readonly drain: DrainFacts };
+
+/**
+ * @param signal nothing is sent or written once it is aborted
+ * @returns does what is due for the drain of one host; throws AppendConflict or AppendWithdrawn when the log changed meanwhile
+ */
+export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: string, host: string) => Promise<void> {
+  const { clock, logger, nova, reader } = deps;
+
+  async function claimed(
+    aggregate: string,
+    at: LogPosition<AggregateState>,
+    drain: DrainFacts,
+    act: HostAct,
+    attempt: number,
+  ): Promise<Claim | null> {
+    const by = clock.read().mono + HOST_ACT_WINDOW_MS;
+    const { host } = drain;
+    const appended = await write(at, aggregate, hostClaimed(drain, act, attempt), {
+      timeoutMs: HOST_ACT_WINDOW_MS,
+      // A pause, or the end of the drain, may have come while the append waited for NATS.
+      veto: () => {
+        const now = reader.at(aggregate).state;
+        if (now.drains.get(host)?.asked.commandId !== drain.asked.commandId) return 'the drain is over';
+        return hostActBlocked(now, act, deps.dryRun);
+      },
+    });
+    // A duplicate is another executor's, and gives no right to act.
+    if (appended.duplicate) return null;
+    return { aggregate, host, act, attempt, sequence: appended.sequence, by };
+  }
+
+  const holds = (claim: Claim, { drains }: AggregateState): DrainFacts | null => {
+    const drain = drains.get(claim.host);
+    return drain?.claim?.sequence === claim.sequence ? drain : null;
+  };
+
+  /** Null once the claim is no longer in force. */
+  async function held(claim: Claim): Promise<Held | null> {
+    const at = await reader.refresh(claim.aggregate);
+    const drain = holds(claim, at.state);
+    return drain === null ? null : { at, drain };
+  }
+
+  async function act(claim: Claim): Promise<void> {
+    const now = await held(claim);
+    if (now === null) return;
+    const step = claimStep(claim, now.drain, await serviceOf(claim.host));
+    const result = step.do === 'write' ? step.event : await request(claim, now.drain, step.update);
+    if (result === null) {
+      const about = { aggregate: claim.aggregate, host: claim.host, act: claim.act };
+      logger.warn(about, 'nobody knows whether Nova took the request: it is looked at again after the claim');
+      return;
+    }
+    // One result wins: it is written while the claim is in force, or not at all.
+    for (let still = await held(claim); still !== null; still = await held(claim)) {
+      try {
+        await write(still.at, claim.aggregate, result);
+        return;
+      } catch (error) {
+        if (!(error instanceof AppendConflict)) throw error;
+      }
+    }
+  }
+
+  /** Changes the service; null: nobody knows whether Nova did. */
+  async function request(claim: Claim, drain: DrainFacts, update: ServiceUpdate): Promise<HostEventBody | null> {
+    const about = { aggregate: claim.aggregate, host: claim.host, act: claim.act };
+    const window = {
+      by: claim.by,
+      clock,
+      held: () => !signal.aborted && holds(claim, reader.at(claim.aggregate).state) !== null,
+      lost: signal,
+    };
+    try {
+      const answer = await actWithin(window, (options) => nova.updateService(update, options));
+      if (answer.outcome === 'unknown') return null;
+      logger.info({ ...about, attempt: claim.attempt }, `the service of a host is ${update.status}`);
+      return changed(claim, drain);
+    } catch (error) {
+      const result = notChanged(claim, drain, error);
+      if (result === null) throw error;
+      if (error instanceof HttpError)
+        logger.error({ ...about, err: error }, 'Nova refuses to change the service of a host');
+      return result;
+    }
+  }
+
+  /** Looks at a disabled host: somebody may have enabled it, and it may be empty. */
+  async function watch(aggregate: string, at: LogPosition<AggregateState>, drain: DrainFacts): Promise<void> {
+    const { host } = drain;
+    const service = await serviceOf(host);
+    const moving = inFlight(at.state).some((task) => task.step.from === host || task.destination === host);
+    const step = watchStep(drain, service, moving);
+    if (step.do === 'wait') return;
+    if (step.do === 'write') {
+      logger.warn({ aggregate, host }, 'somebody enabled a host that is being drained: its drain is over');
+      await write(at, aggregate, step.event);
+      return;
+    }
+    if (!(await isEmpty(host))) return;
+    logger.info({ aggregate, host }, 'a host is drained');
+    await write(at, aggregate, hostDrained(drain));
+  }
+
+  async function isEmpty(host: string): Promise<boolean> {
+    // In this order: a server that arrives meanwhile shows in the first answer or in the second.
+    const migrations = await nova.listUnfinishedMigrations({ signal });
+    if (migrations.some((one) => one.destCompute === host || one.sourceCompute === host)) return false;
+    return (await nova.listServers({ host }, { signal })).length === 0;
+  }
+
+  async function serviceOf(host: string): Promise<ComputeService | null> {
+    const found = (await nova.listServices({ signal })).filter((service) => service.host === host);
+    return found.length === 1 ? (found[0] ?? null) : null;
+  }
+
+  /** Appends what was decided on this state. */
+  const write = (
+    at: LogPosition<AggregateState>,
+    aggregate: string,
+    body: HostEventBody,
+    more: { readonly timeoutMs?: number; readonly veto?: () => string | null } = {},
+  ) =>
+    deps.log.append(hostEvent(aggregate, body, deps.by, clock.now()), {
+      ...more,
+      expectedLastSequence: at.expectedOn(subject('results', aggregate)),
+    });
+
+  return async (aggregate, host) => {
+    const at = await reader.refresh(aggregate);
+    const drain = at.state.drains.get(host);
+    if (drain === undefined) return;
+    const next = nextDrainAct(drainRuleFacts(drain), clock.now());
+    switch (next.do) {
+      case 'wait':
+        return;
+      case 'watch':
+        return watch(aggregate, at, drain);
+      case 'leave':
+        await write(at, aggregate, leftAsFound(drain));
+        return;
+      case 'claim': {
+        const blockedBy = hostActBlocked(at.state, next.act, deps.dryRun);
+        if (blockedBy !== null) {
+          logger.debug({ aggregate, host, act: next.act, blockedBy }, 'the service of a host is not changed');
+          return;
+        }
+        const claim = await claimed(aggregate, at, drain, next.act, next.attempt);
+        if (claim !== null) await act(claim);
+      }
+    }
+  };
+}
