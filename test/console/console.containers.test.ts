@@ -31,7 +31,7 @@ const sketch = (hosts: number, busy: string): Sketch => ({
   vms: {
     'uuid-1': { host: busy, w: { cpu: 0.5, memory: 0.1 }, set: { name: 'shop <img src=x onerror=alert(1)>' } },
     'uuid-2': { host: busy, w: { cpu: 0.2, memory: 0.1 }, set: { name: 'shop-2' } },
-    'uuid-3': { host: 'host-2', w: { cpu: 0.1 }, set: { name: 'db-1' } },
+    'uuid-3': { host: 'host-2', w: { cpu: 0.1, memory: 0.05 }, set: { name: 'db-1' } },
   },
 });
 
@@ -83,6 +83,8 @@ async function open(hash = ''): Promise<void> {
   await shown();
 }
 const shown = () => page.locator('#freshness', { hasText: /^Up to date$/ }).waitFor();
+/** Waits for the parts that are read after the rest. */
+const complete = () => page.locator('[data-state=loading]').waitFor({ state: 'detached' });
 const view = (path = '') => `#/aggregates/${encodeURIComponent(NAME)}${path}`;
 const region = (name: string) => page.locator(`section[aria-label="${name}"]`);
 /** What a person sees of an element. */
@@ -108,7 +110,6 @@ describe('the console shows', () => {
   it('the fleet: every aggregate, the alarms, and what moves; a link leads to each', async () => {
     await open();
     expect(await text('Aggregates')).toMatch(/web <b>eu<\/b>\/1 Moving.*idle Nothing decided yet/);
-    expect(await text('Alarms')).toContain('docs/runbook.md');
     expect(await text('Moving now')).toMatch(/name-of-uuid-1 id host-1 host-4 spread started/);
     await region('Aggregates').getByRole('link', { name: NAME }).click();
     await page.getByRole('heading', { level: 1, name: NAME }).waitFor();
@@ -177,6 +178,123 @@ describe('the console shows', () => {
   });
 });
 
+describe('the console finds', () => {
+  it('a VM, a host, a plan and a task by name or id, from any view and by keyboard', async () => {
+    await open(view('/hosts/host-1'));
+    const find = async (query: string) => {
+      await page.keyboard.press('/');
+      await page.keyboard.type(query);
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { level: 1, name: `Search: ${query}` }).waitFor();
+      await shown();
+      return await text('Results');
+    };
+    expect(await find('SHOP')).toMatch(/2 results.*shop <img src=x onerror=alert\(1\)> VM.*host-1 uuid-1 shop-2 VM/);
+    expect(await find('host-1')).toMatch(/3 results.*host-1 Host.*host-10 Host.*host-11 Host/);
+    expect(await find(planId)).toMatch(/3 results.* Plan .*name-of-uuid-1 Task .*host-4/);
+    expect(await find('nothing like it')).toContain('Nothing has a name or an id that contains “nothing like it”.');
+    expect(await find('uuid-3')).toContain('1 result.');
+    // The URL alone shows the same, and a result leads on.
+    await page.reload();
+    await region('Results').getByRole('link', { name: 'db-1' }).click();
+    await page.getByRole('heading', { level: 1, name: 'db-1' }).waitFor();
+    expect(await page.getByRole('searchbox').inputValue()).toBe('');
+  });
+});
+
+describe('the console says why', () => {
+  it('a VM stays where it is, by the last decision, and where it may not go', async () => {
+    await open(view('/vms/uuid-3'));
+    const why = region('Why it does not move now');
+    await why.getByText('It stays').waitFor();
+    expect(await seen(why)).toMatch(/host-3 .* (not enabled|disabled)/i);
+    expect(await text('Hosts where it ran')).toContain('Kronos has not moved it recently.');
+  });
+
+  it('a VM, an aggregate and a host are held back, and until when', async () => {
+    log.pass(1).completed({ task: `${planId}-s1` });
+    log.about(ALL).quarantined('uuid-2', -1, 'grace');
+    await bed.append(log.events.splice(0));
+    await open('#/held');
+    await region('Quarantine').getByText('grace').first().waitFor();
+    expect(await text('Quarantine')).toMatch(/name-of-uuid-2 id .* it is released/);
+    expect(await text('Cooldown of VMs')).toMatch(/name-of-uuid-1 id .* in \d+ (min|h|d)/);
+    expect(await text('Cooldown of aggregates')).toContain('a plan was released');
+    expect(await text('Hosts that are no destinations')).toContain('Moves to no host failed too often.');
+    await region('Quarantine').getByRole('link', { name: 'name-of-uuid-2' }).first().click();
+    await page.getByRole('heading', { level: 1, name: 'shop-2' }).waitFor();
+  });
+
+  it('an alarm matters: its section of the runbook', async () => {
+    await open();
+    await region('Alarms').getByRole('link', { name: 'Runbook' }).first().click();
+    await region('Runbook').waitFor();
+    expect((await text('Runbook')).length).toBeGreaterThan(40);
+    await page.goto(`${ledger.url}/#/runbook/none`);
+    await page.locator('[data-state=error]', { hasText: 'no section "none"' }).waitFor();
+  });
+});
+
+describe('the console looks ahead', () => {
+  it('in an aggregate: what happens next; and its moves over time, and how each ended', async () => {
+    log.pass(30).completed({ task: `${planId}-s1` });
+    await bed.append(log.events.splice(0));
+    await open(view());
+    expect(await text('What happens next')).toMatch(/name-of-uuid-2 moves to host-5\..* The cooldown ends/);
+    expect(await text('Moves over time')).toMatch(/name-of-uuid-1 id host-1 → host-4 .* 30 s completed/);
+    const bar = region('Moves over time').locator('rect.good');
+    expect(Number(await bar.getAttribute('width'))).toBeGreaterThan(0);
+    log.pass(1).paused();
+    await bed.append(log.events.splice(0));
+    await region('What happens next').getByText('Nothing is planned until somebody resumes it').waitFor();
+  });
+
+  it('in a plan: which step waits for which, and how far it is from the bound', async () => {
+    await open(`#/plans/${encodeURIComponent(planId)}`);
+    await page.getByRole('img', { name: '1 step of 2 wait for others' }).waitFor();
+    expect(await text('Dependencies')).toMatch(/1 name-of-uuid-1 2 name-of-uuid-2/);
+    expect(await region('Dependencies').locator('path.edge').count()).toBe(1);
+    const [after, least] = await Promise.all(
+      ['width', 'x'].map((name, i) =>
+        region('Summary')
+          .locator(i === 0 ? 'rect.after' : 'rect.least')
+          .getAttribute(name),
+      ),
+    );
+    expect(Number(least)).toBeLessThan(Number(after));
+  });
+
+  it('at a host: what a drain would do, which drains nothing', async () => {
+    const sequence = async () => ((await ledger.get('/api/v1')).body as { sequence: number }).sequence;
+    const before = await sequence();
+    await open(view('/hosts/host-2'));
+    await region('Drain').getByRole('button', { name: 'Show what a drain would do' }).click();
+    await region('Drain')
+      .getByText(/VMs? would leave,/)
+      .waitFor();
+    expect(await text('Drain')).toMatch(/1 VM would leave.* db-1 id host-\d/);
+    expect(await sequence()).toBe(before);
+    log.pass(1).paused();
+    await bed.append(log.events.splice(0));
+    await region('Drain').getByText('Nothing would be done:').waitFor();
+  });
+
+  it('with other options: what would have happened, beside what did; a wrong option is named', async () => {
+    await open(view());
+    await region('State').getByRole('link', { name: 'What if' }).click();
+    await region('Question').getByLabel('Changed options').fill('engine.cooldown=0');
+    await region('Question').getByRole('button', { name: 'Decide again' }).click();
+    await region('Answer').getByText('Nothing was moved.').waitFor();
+    expect(await text('Answer')).toMatch(
+      /2 snapshots from .* with engine\.cooldown=0\..*Moves 0 \d+ Mean imbalance \d/,
+    );
+    await region('Answer').locator('.uplot canvas').waitFor();
+    await region('Question').getByLabel('Changed options').fill('engine.coldown=0');
+    await region('Question').getByRole('button', { name: 'Decide again' }).click();
+    await region('Answer').getByText('Did you mean engine.cooldown?').waitFor();
+  });
+});
+
 describe('the console says', () => {
   it('that there is nothing yet', async () => {
     await open('#/aggregates/idle');
@@ -240,8 +358,13 @@ describe('the console is for everyone', () => {
         `#/plans/${encodeURIComponent(planId)}`,
         view('/hosts/host-1'),
         view('/vms/uuid-1'),
+        view(`/what-if?since=${encodeURIComponent(new Date(log.nowMs - 600_000).toISOString())}`),
+        '#/held',
+        '#/search?q=host',
+        '#/runbook/nats-refused',
       ]) {
         await open(hash);
+        await complete();
         expect(await axe(), hash).toEqual([]);
         const overflow = await page.evaluate(
           'document.documentElement.scrollWidth - document.documentElement.clientWidth',
@@ -281,8 +404,14 @@ it('the console uses only calls that the OpenAPI document describes', async () =
     view(`?snapshot=${encodeURIComponent(planId)}`),
     view('/hosts/host-1'),
     view('/vms/uuid-1'),
-  ])
+    view(`/what-if?since=${encodeURIComponent(new Date(log.nowMs - 600_000).toISOString())}`),
+    '#/held',
+    '#/search?q=host',
+    '#/runbook/nats-refused',
+  ]) {
     await open(hash);
+    await complete();
+  }
   await open(`#/plans/${encodeURIComponent(planId)}`);
   const { paths } = (await ledger.get('/api/v1/openapi.json')).body as { paths: Record<string, unknown> };
   const known = Object.keys(paths).map((path) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`));

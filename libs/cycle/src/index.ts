@@ -1,4 +1,5 @@
 export * from './cycle.ts';
+export * from './drains.ts';
 export * from './events.ts';
 export * from './memory.ts';
 export * from './requests.ts';

@@ -65,17 +65,24 @@ export async function extentOf(history: History, range: Range): Promise<Extent> 
  * Cycles come in the order of the snapshots. Aggregates are decided side by side, the snapshots of one after each other.
  * What is held in memory does not grow with the range.
  *
+ * @param aside decide on other threads than that of the caller, however few the snapshots are
  * @throws PolicyNotRecorded, NothingRecorded
  */
 export async function* whatIf(
   history: History,
   range: Range,
   change: Change,
-  { threads = defaultThreads(), signal, onProgress = () => {} }: Running = {},
+  {
+    threads = defaultThreads(),
+    signal,
+    onProgress = () => {},
+    aside = false,
+  }: Running & { readonly aside?: boolean } = {},
   extent?: Extent,
 ): AsyncGenerator<WhatIfCycle, void, undefined> {
   const { snapshots, sinceMs, untilMs, firsts, cyclesOnly } = extent ?? (await extentOf(history, range));
-  const crew = createCrew(snapshots <= FEW || threads <= 1 ? 0 : Math.min(threads, firsts.size));
+  const here = !aside && (snapshots <= FEW || threads <= 1);
+  const crew = createCrew(here ? 0 : Math.min(threads, firsts.size));
   const members = new Map([...firsts.keys()].map((aggregate, i) => [aggregate, i % crew.size]));
   const past = new Past(history, firsts, await basesOf(history, firsts));
   const begun = new Set<string>();

@@ -27,6 +27,7 @@ import { addChanges, type Changes } from './api/changes.ts';
 import { statesOf } from './api/pages.ts';
 import { addRoutes } from './api/routes.ts';
 import { type ArchiveOptions, archiveWitness, startArchiver } from './archive.ts';
+import { createAside } from './aside/aside.ts';
 import { addConsole } from './console.ts';
 import { history, RECENT_EVENTS } from './history.ts';
 import { skewWatch } from './skew.ts';
@@ -275,8 +276,9 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   const { scope } = options;
   const maxClockSkewMs = options.maxClockSkewSeconds * 1000;
   const status = alarmReader({ log, state, scope, maxClockSkewMs, clock: input.clock });
-  const { monotonic } = input.clock;
-  addRoutes(http, { state, history: seen, log, scope, version: by.version, clock, monotonic, status });
+  const { monotonic, after } = input.clock;
+  const aside = createAside();
+  addRoutes(http, { state, history: seen, log, aside, scope, version: by.version, clock, monotonic, after, status });
   changes = addChanges(http, seen, () => view.at().sequence, input.clock);
   if (options.console) await addConsole(http);
 
@@ -308,6 +310,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
       guard.close();
       verification.close();
       changes?.close();
+      await aside.close();
       endLooks();
       endMeasures();
       stopping = true;

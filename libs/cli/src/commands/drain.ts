@@ -1,16 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { foldLog } from '@kronos/checkpoints';
-import { defaultEngineOptions, type Snapshot } from '@kronos/contracts';
-import { toMemory } from '@kronos/cycle';
-import { type HostPreview, previewDrain } from '@kronos/placement';
+import { type HostDrain, hostDrains } from '@kronos/cycle';
 import { aggregateState, type LogState } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
-import { hostActBlocked } from '@kronos/rules';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions } from '../grammar/shared.ts';
 import { didYouMean } from '../nearest.ts';
 import { currentState, type Session, tellCheckpoints, withSession } from '../open.ts';
-import { optionsInForce } from '../operator/ask.ts';
 import { control } from '../operator/control.ts';
 import { nextRunAct, progressOf, progressText, type RunHost } from '../operator/drainRun.ts';
 import { runHook } from '../operator/hook.ts';
@@ -34,14 +30,6 @@ export type DrainOptions = OperatorOptions &
   };
 type AskOptions = OperatorOptions & Pick<DrainOptions, 'reason'>;
 export type UndrainOptions = OperatorOptions & AggregateOption & { readonly watch?: boolean };
-
-/** What a preview says about one host, with the aggregate that it is in. */
-type Previewed = HostPreview & {
-  readonly aggregate: string;
-  readonly snapshotTime: string;
-  /** Why nothing would be done although it was asked for; null: nothing stands against it. */
-  readonly blockedBy: string | null;
-};
 
 /** A run that drains one host at a time and runs a command on each. */
 type Rolling = { readonly hook: string; readonly hookTimeout: string; readonly hookTimeoutMs: number };
@@ -149,7 +137,7 @@ async function preview(
   { log, scope }: Session,
   names: readonly string[],
   options: DrainOptions,
-): Promise<Previewed[]> {
+): Promise<HostDrain[]> {
   const wanted =
     options.all === true
       ? chooseAggregates(scope, options.aggregate, false, 'drain --all')
@@ -164,20 +152,9 @@ async function preview(
         `no newest snapshot in scope has a host ${JSON.stringify(name)}`,
         `${didYouMean(name, all)}kronos hosts lists them.`,
       );
-  return snapshots.flatMap((snapshot) => previewIn(snapshot, state, asked));
-}
-
-function previewIn(snapshot: Snapshot, state: LogState, asked: readonly string[]): Previewed[] {
-  const { aggregate } = snapshot;
-  const here = asked.filter((name) => snapshot.hosts.some((host) => host.name === name));
-  if (here.length === 0) return [];
-  const facts = aggregateState(state, aggregate);
-  const inForce = optionsInForce(state, aggregate);
-  const memory = toMemory(facts, snapshot);
-  const { hosts } = previewDrain({ snapshot, memory, options: inForce ?? defaultEngineOptions }, here);
-  // Without access to the executor's own dry_run, which its log states.
-  const blockedBy = hostActBlocked(facts, 'disable', false);
-  return hosts.map((host) => ({ aggregate, snapshotTime: snapshot.time, ...host, blockedBy }));
+  return snapshots.flatMap((snapshot) =>
+    hostDrains({ snapshot, state: aggregateState(state, snapshot.aggregate), hosts: asked }),
+  );
 }
 
 async function confirmed(shell: Shell, options: DrainOptions): Promise<boolean> {
@@ -315,7 +292,7 @@ function howToContinue(hosts: readonly RunHost[], state: LogState, rolling: Roll
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** What would happen to one host, for people. */
-function render(terminal: Terminal, one: Previewed, nowMs: number): string {
+function render(terminal: Terminal, one: HostDrain, nowMs: number): string {
   const { host, aggregate, snapshotTime, disabled, moves, waiting, stuck, blockedBy } = one;
   const lines = [
     `${paint(terminal, 'bold', host)} (${aggregate}), as seen at ${when(Date.parse(snapshotTime), nowMs)}: ${count(moves.length + waiting.length + stuck.length, 'VM')}`,

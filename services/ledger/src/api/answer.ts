@@ -71,6 +71,15 @@ export function sinceOf(query: URLSearchParams): number | Date | null {
   return time;
 }
 
+/** A time in ISO-8601, in ms since the epoch. */
+export function timeIn(query: URLSearchParams, name: string): number | null {
+  const text = query.get(name);
+  if (text === null || text === '') return null;
+  const ms = Date.parse(text);
+  if (Number.isNaN(ms)) throw new BadRequest(400, `${name} must be a time in ISO-8601, such as 2026-01-05T10:00:00Z`);
+  return ms;
+}
+
 /** Runs at most `most` acts at a time; one beyond that throws {@link Busy} without having begun. */
 export function costly(most: number) {
   let running = 0;

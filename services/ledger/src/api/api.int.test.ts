@@ -65,6 +65,13 @@ describe('the OpenAPI document', () => {
       vm: '/vms/vm1',
       host: '/hosts/h2',
       quarantine: '/quarantine',
+      cooldowns: '/cooldowns?limit=5',
+      moves: `/aggregates/${encodeURIComponent(AGGREGATE)}/moves?limit=5`,
+      vmWhy: `/aggregates/${encodeURIComponent(AGGREGATE)}/vms/vm1/why`,
+      hostDrain: `/aggregates/${encodeURIComponent(AGGREGATE)}/hosts/h1/drain`,
+      whatIf: `/aggregates/${encodeURIComponent(AGGREGATE)}/what-if?set=engine.cooldown%3D0`,
+      search: '/search?q=WEB',
+      runbook: '/runbook/nats-refused',
     };
     const document = (await ledger.get('/api/v1/openapi.json')).body as {
       paths: Record<string, { get: { operationId: string; parameters?: { name: string; in: string }[] } }>;

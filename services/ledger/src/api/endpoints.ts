@@ -3,6 +3,8 @@ import type { Operation } from './schemas.ts';
 export const PREFIX = '/api/v1';
 export const DEFAULT_LIMIT = 100;
 export const MAX_LIMIT = 1000;
+/** Snapshots that one what-if decides at most. */
+export const MOST_SNAPSHOTS = 720;
 
 type Endpoint = {
   /** Below {@link PREFIX}; `{name}` stands for one percent-encoded segment. */
@@ -42,6 +44,29 @@ export const endpoints: Readonly<Record<Operation, Endpoint>> = {
       id: 'Only the VM with this uuid',
       limit,
       after: '`next` of the page before',
+    },
+  },
+  moves: {
+    path: '/aggregates/{name}/moves',
+    summary:
+      'Attempts to move VMs among the recent events, the newest first: who, from where to where, when, how it ended',
+    query: { limit },
+  },
+  vmWhy: {
+    path: '/aggregates/{name}/vms/{id}/why',
+    summary: 'Why a VM moves or stays by the last decision, which is made again as kronos explain vm does',
+  },
+  hostDrain: {
+    path: '/aggregates/{name}/hosts/{host}/drain',
+    summary: 'What a drain of the host would do now, as kronos drain shows it. Nothing is drained',
+  },
+  whatIf: {
+    path: '/aggregates/{name}/what-if',
+    summary: `What would have happened with other options, beside what happened: at most ${MOST_SNAPSHOTS} snapshots, and as many as are decided in 20 s`,
+    query: {
+      since: 'A time in ISO-8601 (an hour before `until`)',
+      until: 'A time in ISO-8601 (now)',
+      set: 'OPTION=VALUE, such as engine.cooldown=0; can be given several times',
     },
   },
   plans: {
@@ -86,6 +111,17 @@ export const endpoints: Readonly<Record<Operation, Endpoint>> = {
     summary: 'Every VM in quarantine: cause, since, until, by whom',
     query: { aggregate },
   },
+  cooldowns: {
+    path: '/cooldowns',
+    summary: 'What waits for time to pass: aggregates, VMs that were moved, hosts that are no destinations',
+    query: { aggregate, limit },
+  },
+  search: {
+    path: '/search',
+    summary: 'Aggregates, hosts, VMs, plans and tasks by name or id, the best fit first; capital letters do not count',
+    query: { q: 'Text that a name or an id contains; required', limit },
+  },
+  runbook: { path: '/runbook/{section}', summary: 'A section of the runbook of this version, in Markdown' },
 };
 
 /** Server-sent events, beside the table: their answer is no JSON document. */

@@ -28,7 +28,7 @@ const iso = (ms: number): string => new Date(ms).toISOString();
 const isoOrNull = (ms: number | null | undefined): string | null => (ms === null || ms === undefined ? null : iso(ms));
 
 /** The options that the aggregate's planner last wrote; the defaults where it has not decided yet. */
-const optionsOf = (state: AggregateState): EngineOptions => state.configured?.options ?? defaultEngineOptions;
+export const optionsOf = (state: AggregateState): EngineOptions => state.configured?.options ?? defaultEngineOptions;
 
 /** What an aggregate is doing, in one word: the first of these that holds. */
 export type Standing = 'unplannable' | 'paused' | 'waitingForApproval' | 'moving' | 'coolingDown' | 'idle' | 'unknown';
@@ -234,16 +234,45 @@ export function taskPage(task: TaskFacts) {
   };
 }
 
-export function quarantinePage(state: AggregateState, nowMs: number) {
+export function quarantinePage(state: AggregateState, nowMs: number, nameOf: NameOf = () => null) {
   return quarantineTable(state, nowMs, optionsOf(state)).map((q) => ({
     aggregate: state.aggregate,
     serverId: q.serverId,
+    serverName: nameIn(state, q.serverId) ?? nameOf(q.serverId),
     cause: q.cause,
     since: iso(q.sinceMs),
     until: isoOrNull(q.untilMs),
     by: q.by,
     text: q.text,
   }));
+}
+
+/** The name of a server for its uuid; null: unknown. */
+export type NameOf = (serverId: string) => string | null;
+
+function nameIn({ tasks }: AggregateState, serverId: string): string | null {
+  for (const { step } of tasks.values()) if (step.serverId === serverId) return step.serverName;
+  return null;
+}
+
+/** What waits for time to pass in one aggregate. */
+export function cooldownPage(state: AggregateState, nowMs: number, nameOf: NameOf) {
+  const options = optionsOf(state);
+  const { aggregate } = state;
+  const cooldown = aggregateCooldown(state, nowMs, options);
+  return {
+    aggregate:
+      cooldown === null
+        ? null
+        : { aggregate, cause: cooldown.cause, since: iso(cooldown.sinceMs), until: iso(cooldown.untilMs) },
+    hosts: brokenHosts(state, nowMs, options).map(({ host, untilMs }) => ({ aggregate, host, until: iso(untilMs) })),
+    vms: [...state.vmReleases.keys()].flatMap((serverId) => {
+      const untilMs = coolingDown(state, serverId, nowMs, options);
+      return untilMs === null
+        ? []
+        : [{ aggregate, serverId, serverName: nameIn(state, serverId) ?? nameOf(serverId), until: iso(untilMs) }];
+    }),
+  };
 }
 
 /** What the log says about a VM in one aggregate; null: nothing. */

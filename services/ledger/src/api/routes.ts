@@ -1,41 +1,53 @@
+import type { Clock } from '@kronos/clock';
 import { ALL, type LogEventOf, type StoredEvent } from '@kronos/contracts';
 import { BadObject, type EventLog, MissingObject } from '@kronos/eventlog';
 import { aggregateState, type LogState } from '@kronos/projections';
 import { recordedDecision } from '@kronos/replay';
 import type { Status } from '@kronos/status';
 import { type HttpServer, sendTagged } from '@kronos/telemetry';
+import type { Aside } from '../aside/aside.ts';
 import { type History, RECENT_DECISIONS } from '../history.ts';
-import { BadRequest, costly, decode, limitOf, reply, sinceOf, wholeNumber } from './answer.ts';
+import { BadRequest, costly, decode, limitOf, reply, sinceOf, timeIn, wholeNumber } from './answer.ts';
 import { hostsAnswer, planHostsAnswer, vmsAnswer } from './cycle.ts';
 import { type HistoryEntry, historyEntry, type Ids, idsOf } from './describe.ts';
 import { endpoints, MAX_LIMIT, OPENAPI, PREFIX } from './endpoints.ts';
+import { explainVm } from './explainVm.ts';
+import { hostsOf, movesOf } from './moves.ts';
+import { comingUp } from './next.ts';
 import { openApi } from './openapi.ts';
 import {
   aggregateNames,
   aggregatePage,
   aggregateSummary,
+  cooldownPage,
   findPlan,
   findTask,
   hostPage,
+  type NameOf,
   planList,
   quarantinePage,
   statesOf,
   taskPage,
   vmPage,
 } from './pages.ts';
+import { runbookReader } from './runbook.ts';
 import type { Answer, Operation } from './schemas.ts';
+import { nameFinder, searchAnswer } from './search.ts';
 import { imbalanceAnswer } from './series.ts';
-import { type SnapshotSource, snapshotReader } from './snapshots.ts';
+import { snapshotReader } from './snapshots.ts';
+import { USUAL_MS, whatIfAnswer } from './whatIf.ts';
 
 export type ApiInput = {
   readonly state: () => LogState;
   readonly history: History;
-  readonly log: Pick<EventLog, 'replay' | 'objects'> & SnapshotSource;
+  readonly log: EventLog;
+  readonly aside: Aside;
   /** Aggregates of the configuration. */
   readonly scope: readonly string[];
   readonly version: string;
   readonly clock: () => number;
   readonly monotonic: () => number;
+  readonly after: Clock['after'];
   /** What is wrong with the installation. */
   readonly status: () => Promise<Status>;
 };
@@ -44,6 +56,11 @@ export type ApiInput = {
 const MAX_READ = 5_000;
 /** Maximum number of concurrent requests that read from the log. */
 const READS_AT_ONCE = 2;
+/** Maximum number of concurrent requests that make a decision again, and that run a what-if. */
+const DECISIONS_AT_ONCE = 2;
+const WHAT_IFS_AT_ONCE = 1;
+/** Maximum number of characters of a search. */
+const QUERY_CHARACTERS = 200;
 /** Maximum number of snapshots and plan details that are read concurrently. */
 const LOADS_AT_ONCE = 4;
 
@@ -56,6 +73,10 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
   const reading = costly(READS_AT_ONCE);
   const loading = costly(LOADS_AT_ONCE);
   const snapshots = snapshotReader(log, input.monotonic, loading);
+  const explaining = costly(DECISIONS_AT_ONCE);
+  const simulating = costly(WHAT_IFS_AT_ONCE);
+  const findNames = nameFinder(input);
+  const runbook = runbookReader();
 
   const handlers: Handlers = {
     about: () => ({
@@ -96,8 +117,12 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
     aggregate({ params }) {
       const state = input.state();
       const name = known(params.name);
+      const nowMs = clock();
+      const own = aggregateState(state, name);
+      const page = aggregatePage(own, nowMs);
       return {
-        ...aggregatePage(aggregateState(state, name), clock()),
+        ...page,
+        next: comingUp(own, page, history.decisions(name), nowMs),
         inScope: scope.includes(name),
         sequence: state.sequence,
         time: now(),
@@ -202,7 +227,8 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
           404,
           `the log says nothing about a VM ${JSON.stringify(id)} that was moved or set apart recently`,
         );
-      return { serverId: id, aggregates: places, events };
+      const ran = hostsOf(movesOf(history.events(), (_, serverId) => serverId === id, MAX_LIMIT));
+      return { serverId: id, aggregates: places, ran, events };
     },
 
     host({ params: { name = '' } }) {
@@ -213,9 +239,74 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
       return { host: name, aggregates: places, events };
     },
 
-    quarantine: ({ query }) => ({
-      quarantine: chosen(query).flatMap((state) => quarantinePage(state, clock())),
-    }),
+    quarantine({ query }) {
+      const nameOf = names();
+      return { quarantine: chosen(query).flatMap((state) => quarantinePage(state, clock(), nameOf)) };
+    },
+
+    moves({ params, query }) {
+      const aggregate = known(params.name);
+      const { oldest } = history;
+      return {
+        aggregate,
+        since: oldest === null ? null : new Date(oldest.storedAt).toISOString(),
+        moves: movesOf(history.events(), (of) => of === aggregate, limitOf(query)),
+      };
+    },
+
+    async vmWhy({ params: { name, id = '' } }) {
+      const { decided } = aggregateState(input.state(), known(name));
+      const stored = decided === null ? null : await eventAt(decided.sequence);
+      if (stored === null) throw new BadRequest(404, `nothing has been decided about ${JSON.stringify(name)} yet`);
+      return await explaining(() => explainVm({ log, aside: input.aside, reading }, stored, id));
+    },
+
+    async hostDrain({ params: { name, host = '' } }) {
+      const state = aggregateState(input.state(), known(name));
+      const snapshot = await snapshotOf(state.aggregate, null);
+      const [drain] = await explaining(() => input.aside.run('drain', { snapshot, state, hosts: [host] }));
+      if (drain === undefined)
+        throw new BadRequest(404, `the newest snapshot of ${JSON.stringify(name)} has no host ${JSON.stringify(host)}`);
+      return drain;
+    },
+
+    async whatIf({ params, query }) {
+      const aggregate = known(params.name);
+      const untilMs = timeIn(query, 'until') ?? clock();
+      const sinceMs = timeIn(query, 'since') ?? untilMs - USUAL_MS;
+      return await simulating(() =>
+        whatIfAnswer(log, input, { aggregate, sinceMs, untilMs, sets: query.getAll('set') }),
+      );
+    },
+
+    cooldowns({ query }) {
+      const nameOf = names();
+      const pages = chosen(query).map((state) => cooldownPage(state, clock(), nameOf));
+      const vms = pages.flatMap((page) => page.vms).sort((a, b) => (a.until < b.until ? -1 : 1));
+      return {
+        aggregates: pages.flatMap(({ aggregate }) => aggregate ?? []),
+        hosts: pages.flatMap(({ hosts }) => hosts),
+        total: vms.length,
+        vms: vms.slice(0, limitOf(query)),
+      };
+    },
+
+    async search({ query }) {
+      const text = (query.get('q') ?? '').trim();
+      if (text === '' || text.length > QUERY_CHARACTERS)
+        throw new BadRequest(400, `say what to search for, in at most ${QUERY_CHARACTERS} characters: ?q=TEXT`);
+      const limit = limitOf(query);
+      const aggregates = aggregateNames(scope, input.state());
+      const names = await findNames(aggregates, text.toLowerCase(), limit);
+      return searchAnswer(input.state(), aggregates, text, limit, names);
+    },
+
+    runbook({ params: { section = '' } }) {
+      const found = runbook(section);
+      if (found === null)
+        throw new BadRequest(404, `the runbook of this installation has no section ${JSON.stringify(section)}`);
+      return { section, text: found };
+    },
   };
 
   serve(http, handlers);
@@ -229,6 +320,15 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
       404,
       `no plan ${JSON.stringify(id)} among the recent ones; for an older one add ?sequence= with the sequence of its event, or use kronos explain plan`,
     );
+
+  /** The names of VMs, as the recent plans have them. */
+  function names(): NameOf {
+    const found = new Map<string, string>();
+    for (const { event } of history.events())
+      if (event.type === 'cycle.decided')
+        for (const { serverId, serverName } of event.data.plan?.steps ?? []) found.set(serverId, serverName);
+    return (serverId) => found.get(serverId) ?? null;
+  }
 
   /** The decision that made a plan; null when it is not found. */
   async function decisionOf(planId: string, query: URLSearchParams) {

@@ -141,9 +141,12 @@ const plan = z.strictObject({
   skipped: z.int(),
 });
 
+const serverName = z.string().nullable().describe('null: no recent event names it');
+
 const quarantine = z.strictObject({
   aggregate: z.string(),
   serverId: z.string(),
+  serverName,
   cause: z.enum(['failure', 'operator']),
   since: time,
   until: time.nullable().describe('null: until it is released'),
@@ -226,6 +229,46 @@ const vm = z.strictObject({
   values: byPolicy,
 });
 
+const move = z.strictObject({
+  aggregate: z.string(),
+  taskId: z.string(),
+  planId: z.string(),
+  serverId: z.string(),
+  serverName,
+  attempt: z.int(),
+  from: z.string(),
+  to: z.string(),
+  startedAt: time.nullable().describe('null: it ended before it was started'),
+  endedAt: time.nullable().describe('null: it is under way'),
+  durationMs: z.number().nullable(),
+  outcome: z
+    .enum(['underWay', 'completed', 'warned', 'damaged', 'retried', 'failed', 'skipped'])
+    .describe('`retried`: failed, and another attempt follows. `damaged`: its server was in ERROR after it'),
+  text: z.string().nullable(),
+});
+
+const destination = z.strictObject({
+  host: z.string(),
+  refusal: z.strictObject({ code: z.string(), text: z.string() }).nullable(),
+  combined: z.number().nullable().describe('Combined imbalance if the VM went there'),
+  gain: z.number().nullable(),
+  worsens: z.array(z.string()).describe('Policies that would get worse and end above their thresholds'),
+});
+
+const server = { serverId: z.string(), serverName: z.string() };
+
+const world = z.strictObject({
+  combined: z.array(z.number().nullable()),
+  moves: z.array(z.int()),
+  totals: z.strictObject({
+    moves: z.int(),
+    meanImbalance: z.number().nullable(),
+    maxImbalance: z.number().nullable(),
+    lastImbalance: z.number().nullable(),
+    ruleBreaks: z.int().describe('Of server groups, at the end'),
+  }),
+});
+
 /** One answer per operation. */
 export const answers = {
   about: z.strictObject({
@@ -263,6 +306,15 @@ export const answers = {
     sequence,
     time,
     options: z.looseObject({}).nullable().describe("The planner's options in force"),
+    next: z
+      .array(
+        z.strictObject({
+          at: time.nullable().describe('null: nobody knows, or it is due'),
+          what: z.enum(['blocked', 'approval', 'move', 'drain', 'cycle', 'cooldown', 'host', 'quarantine']),
+          text: z.string(),
+        }),
+      )
+      .describe('What happens next and when'),
     sustained: z.record(z.string(), z.int()),
     slotsBy: z.strictObject({
       source: z.record(z.string(), z.int()),
@@ -343,7 +395,7 @@ export const answers = {
       z.strictObject({
         aggregate: z.string(),
         coolingDownUntil: time.nullable(),
-        quarantine: quarantine.omit({ aggregate: true, serverId: true }).nullable(),
+        quarantine: quarantine.omit({ aggregate: true, serverId: true, serverName: true }).nullable(),
         releases: z.array(time),
         lastFailure: z
           .strictObject({ at: time, errorType: z.string(), text: z.string(), taskId: z.string() })
@@ -351,6 +403,9 @@ export const answers = {
         moves: z.array(task),
       }),
     ),
+    ran: z
+      .array(z.strictObject({ host: z.string(), since: time.nullable(), until: time.nullable() }))
+      .describe('Hosts where it ran, by the recent moves of Kronos; oldest first. null: nobody knows, or still'),
     events: z.array(event),
   }),
   host: z.strictObject({
@@ -368,6 +423,90 @@ export const answers = {
     events: z.array(event),
   }),
   quarantine: z.strictObject({ quarantine: z.array(quarantine) }),
+  moves: z.strictObject({
+    aggregate: z.string(),
+    since: time.nullable().describe('Time of the oldest event that was looked at'),
+    moves: z.array(move),
+  }),
+  vmWhy: z.strictObject({
+    aggregate: z.string(),
+    serverId: z.string(),
+    decision: z.strictObject({ sequence, time, snapshotId: z.string(), outcome, reason: reasonSchema }),
+    missing: z.string().nullable().describe('Why the decision cannot be made again'),
+    same: z.boolean().nullable().describe('Whether making it again gave the recorded decision'),
+    vm: z
+      .strictObject({
+        serverName: z.string(),
+        host: z.string(),
+        assumed: z
+          .string()
+          .nullable()
+          .describe('Where a released move takes it, which the decision assumes to be done'),
+        weights: z.record(z.string(), z.number()),
+        groups: z.array(z.string()),
+        steps: z.array(z.int()).describe('Steps of the plan that move it'),
+        verdict: z.strictObject({
+          code: z.string(),
+          text: z.string(),
+          detail: z.record(z.string(), z.union([z.string(), z.number()])),
+        }),
+        destinations: z.strictObject({ all: z.int(), legal: z.int(), best: z.array(destination) }),
+      })
+      .nullable()
+      .describe('null: the decision does not know the VM'),
+  }),
+  hostDrain: z.strictObject({
+    aggregate: z.string(),
+    snapshotTime: time,
+    host: z.string(),
+    disabled: z.strictObject({ reason: z.string().nullable() }).nullable().describe('Somebody disabled it already'),
+    moves: z.array(z.strictObject({ ...server, to: z.string(), ramMb: z.number(), diskGb: z.number() })),
+    waiting: z.array(z.strictObject({ ...server, reason: reasonSchema })),
+    stuck: z.array(z.strictObject({ ...server, reason: reasonSchema })),
+    blockedBy: z.string().nullable().describe('Why nothing would be done if a drain was asked for'),
+  }),
+  whatIf: z.strictObject({
+    aggregate: z.string(),
+    since: time,
+    until: time,
+    sets: z.array(z.string()),
+    snapshots: z.int(),
+    complete: z.boolean().describe('false: the time was up before the end of the range'),
+    times: z.array(time),
+    recorded: world,
+    simulated: world,
+  }),
+  cooldowns: z.strictObject({
+    aggregates: z.array(
+      z.strictObject({
+        aggregate: z.string(),
+        cause: z.enum(['released', 'rejected', 'expired']),
+        since: time,
+        until: time,
+      }),
+    ),
+    hosts: z.array(z.strictObject({ aggregate: z.string(), host: z.string(), until: time })),
+    total: z.int().describe('VMs, also those beyond the limit'),
+    vms: z.array(z.strictObject({ aggregate: z.string(), serverId: z.string(), serverName, until: time })),
+  }),
+  search: z.strictObject({
+    query: z.string(),
+    total: z.int().describe('All that fit, also those beyond the limit'),
+    results: z.array(
+      z.strictObject({
+        kind: z.enum(['aggregate', 'host', 'vm', 'plan', 'task']),
+        id: z.string(),
+        name: z.string(),
+        aggregate: z.string().nullable(),
+        host: z.string().nullable(),
+        planId: z.string().nullable(),
+        sequence: sequence.nullable().describe('Of the decision that made a plan'),
+        serverId: z.string().nullable(),
+      }),
+    ),
+    namesSince: time.nullable().describe('Time of the oldest snapshot whose hosts and VMs were searched'),
+  }),
+  runbook: z.strictObject({ section: z.string(), text: z.string() }),
 } as const;
 
 /** Of every request that cannot be answered. */

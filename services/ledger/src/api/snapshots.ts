@@ -87,7 +87,8 @@ export function snapshotReader(
   }
 }
 
-function nullIfGone(error: unknown): null {
+/** For a body that is no longer kept, or is not what it was. */
+export function nullIfGone(error: unknown): null {
   if (error instanceof MissingObject || error instanceof BadObject) return null;
   throw error;
 }

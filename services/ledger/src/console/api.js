@@ -31,6 +31,13 @@ export const tryRead = (path) =>
     throw error;
   });
 
+/** The answer, or why there is none: for a part that is read after the rest and must not take it away. */
+export const readOrRefused = (path) =>
+  read(path).catch((error) => {
+    if (error instanceof Refused) return { refused: error };
+    throw error;
+  });
+
 /** Calls `changed` with each event that the ledger folds, and with null when everything must be read again. */
 export function follow(changed) {
   const source = new EventSource('/api/v1/changes');

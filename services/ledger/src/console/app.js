@@ -1,20 +1,28 @@
 /** The console: shows the view that the URL names, and reads it again when the ledger folds an event that concerns it. */
 import { follow, Refused } from './api.js';
 import { html, render } from './lib/lit-html.js';
-import { clockTime, usesUtc, useUtc } from './parts.js';
+import { clockTime, link, usesUtc, useUtc } from './parts.js';
 import { stopPlayback } from './timeSlider.js';
 import { aggregate } from './views/aggregate.js';
 import { fleet } from './views/fleet.js';
+import { held } from './views/held.js';
 import { host } from './views/host.js';
 import { plan } from './views/plan.js';
+import { runbook } from './views/runbook.js';
+import { search } from './views/search.js';
 import { vm } from './views/vm.js';
+import { whatIf } from './views/whatIf.js';
 
 const routes = [
   ['/', fleet],
   ['/aggregates/:name', aggregate],
   ['/aggregates/:name/hosts/:host', host],
   ['/aggregates/:name/vms/:id', vm],
+  ['/aggregates/:name/what-if', whatIf],
   ['/plans/:id', plan],
+  ['/held', held],
+  ['/search', search],
+  ['/runbook/:section', runbook],
 ];
 /** Events come in bursts: they are waited for so long before the view is read again. */
 const BURST_MS = 300;
@@ -25,8 +33,14 @@ const content = document.getElementById('content');
 const freshness = document.getElementById('freshness');
 const zone = document.getElementById('zone');
 
-/** What is shown: the route, what the person chose in it, the newest data, and the error of the last try. */
-let shown = { route: null, view: {}, data: null, error: null, readAt: null };
+const searchField = document.querySelector('#search input');
+
+/**
+ * What is shown: the route, what the person chose in it, the newest data, the data that takes longer and is read after it
+ * (null: not read yet), and the error of the last try.
+ */
+const nothingShown = { route: null, view: {}, data: null, late: null, error: null, readAt: null };
+let shown = nothingShown;
 
 function routeOf(hash) {
   const [path, query = ''] = (hash.slice(1) || '/').split('?');
@@ -58,7 +72,7 @@ const problem = (error) => html`
   <section data-state="error"><p class="bad">${error.message}</p><p><a href="#/">To the fleet</a></p></section>`;
 
 function draw() {
-  const { route, data, error, readAt, view } = shown;
+  const { route, data, late, error, readAt, view } = shown;
   const stale = error !== null && data !== null;
   freshness.className = stale ? 'stale' : '';
   const text = stale
@@ -72,9 +86,11 @@ function draw() {
   if (freshness.textContent !== text) freshness.textContent = text;
   zone.textContent = usesUtc() ? 'UTC' : 'Local time';
   content.setAttribute('aria-busy', String(data === null && error === null));
-  const choose = (wanted) => {
-    shown = { ...shown, view: wanted };
+  /** `read`: what was chosen needs other data. */
+  const choose = (wanted, { read = false } = {}) => {
+    shown = read ? { ...shown, view: wanted, late: null } : { ...shown, view: wanted };
     draw();
+    if (read) void refresh();
   };
   const go = (hash) => {
     history.replaceState(null, '', hash);
@@ -82,7 +98,7 @@ function draw() {
   };
   render(
     data !== null
-      ? route.page.show(data, { view, choose, go })
+      ? route.page.show(data, { view, choose, go, late })
       : error !== null
         ? problem(error)
         : html`<p class="dim" data-state="loading">Reading the ledger …</p>`,
@@ -108,14 +124,20 @@ async function refresh() {
   if (own !== reading) return;
   shown = { ...shown, ...result };
   draw();
+  if (route.page.late === undefined || shown.data === null || result.error !== null) return;
+  const late = await route.page.late(route.params, { query: route.query, view: shown.view, data: shown.data });
+  if (own !== reading) return;
+  shown = { ...shown, late };
+  draw();
 }
 
 function navigate() {
   const route = routeOf(location.hash);
   // Another moment of the same view keeps what is shown until its data has come.
   const same = route !== null && route.path === shown.route?.path;
-  shown = same ? { ...shown, route } : { route, view: {}, data: null, error: null, readAt: null };
+  shown = same ? { ...shown, route } : { ...nothingShown, route };
   if (!same) stopPlayback();
+  if (route?.page !== search) searchField.value = '';
   if (route === null) shown.error = new Refused(404, `The console has no view ${location.hash}`);
   document.title = route === null ? 'Kronos' : `${route.page.title(route.params)} · Kronos`;
   if (!same) draw();
@@ -133,6 +155,22 @@ addEventListener('hashchange', () => {
 zone.addEventListener('click', () => {
   useUtc(!usesUtc());
   draw();
+});
+
+document.getElementById('search').addEventListener('submit', (event) => {
+  event.preventDefault();
+  const text = searchField.value.trim();
+  if (text === '') return;
+  location.hash = link.search(text);
+  content.focus({ preventScroll: true });
+});
+/** A slash goes to the search, unless it is typed into a field. */
+addEventListener('keydown', (event) => {
+  if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest?.('input, select, textarea') !== null) return;
+  event.preventDefault();
+  searchField.focus();
+  searchField.select();
 });
 
 let waiting = false;

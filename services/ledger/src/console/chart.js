@@ -1,4 +1,4 @@
-/** Imbalance over time: one line per policy, its threshold dashed. The table of decisions says the same in words. */
+/** Lines over time. A table beside the chart says the same in words. */
 import uPlot from './lib/uplot.js';
 
 const HEIGHT = 240;
@@ -14,15 +14,26 @@ function colour(name) {
   return color;
 }
 
+/** Imbalance: one line per policy, its threshold dashed. */
+export const drawImbalance = (element, { times, combined, policies }, utc) =>
+  drawLines(
+    element,
+    times,
+    [
+      { label: 'combined', values: combined, colour: '--text', width: 2 },
+      ...policies.flatMap(({ policy, imbalance, threshold }, i) => [
+        { label: policy, values: imbalance, colour: `--c${i % 6}`, width: 1.5 },
+        { label: `${policy} threshold`, values: threshold, colour: `--c${i % 6}`, width: 1, dash: [5, 4] },
+      ]),
+    ],
+    utc,
+  );
+
 /** Draws into the element, or updates what is there. */
-export function drawImbalance(element, { times, combined, policies }, utc) {
-  const data = [
-    times.map((time) => Date.parse(time) / 1000),
-    combined,
-    ...policies.flatMap(({ imbalance, threshold }) => [imbalance, threshold]),
-  ];
+export function drawLines(element, times, lines, utc) {
+  const data = [times.map((time) => Date.parse(time) / 1000), ...lines.map(({ values }) => values)];
   const scheme = matchMedia('(prefers-color-scheme: dark)').matches;
-  const key = JSON.stringify([policies.map(({ policy }) => policy), utc, scheme]);
+  const key = JSON.stringify([lines.map(({ label }) => label), utc, scheme]);
   const before = shown.get(element);
   const width = Math.max(240, element.clientWidth);
   if (before?.key === key) {
@@ -45,18 +56,12 @@ export function drawImbalance(element, { times, combined, policies }, utc) {
       axes: [axis, axis],
       series: [
         {},
-        { label: 'combined', stroke: colour('--text'), width: 2, points: { show: false }, value },
-        ...policies.flatMap(({ policy }, i) => [
-          { label: policy, stroke: colour(`--c${i % 6}`), width: 1.5, points: { show: false }, value },
-          {
-            label: `${policy} threshold`,
-            stroke: colour(`--c${i % 6}`),
-            width: 1,
-            dash: [5, 4],
-            points: { show: false },
-            value,
-          },
-        ]),
+        ...lines.map(({ values: _, colour: name, ...line }) => ({
+          ...line,
+          stroke: colour(name),
+          points: { show: false },
+          value,
+        })),
       ],
     },
     data,
@@ -64,3 +69,7 @@ export function drawImbalance(element, { times, combined, policies }, utc) {
   );
   shown.set(element, { key, plot });
 }
+
+/** For `ref`: calls `draw` with the element once it is in the page and has its width. */
+export const drawn = (draw) => (element) =>
+  element !== undefined && queueMicrotask(() => element.isConnected && draw(element));

@@ -20,6 +20,9 @@ export const link = {
   aggregate: (name) => `#/aggregates/${encodeURIComponent(name)}`,
   host: (aggregate, name) => `#/aggregates/${encodeURIComponent(aggregate)}/hosts/${encodeURIComponent(name)}`,
   vm: (aggregate, id) => `#/aggregates/${encodeURIComponent(aggregate)}/vms/${encodeURIComponent(id)}`,
+  whatIf: (aggregate, query = '') => `#/aggregates/${encodeURIComponent(aggregate)}/what-if${query}`,
+  search: (text) => `#/search?q=${encodeURIComponent(text)}`,
+  runbook: (section) => `#/runbook/${encodeURIComponent(section)}`,
   plan: (id, sequence) => `#/plans/${encodeURIComponent(id)}${sequence === undefined ? '' : `?sequence=${sequence}`}`,
 };
 
@@ -71,11 +74,23 @@ export const facts = (pairs) =>
 export const section = (title, body, kind) =>
   html`<section aria-label=${title} class=${kind ?? nothing}><h2>${title}</h2>${body}</section>`;
 
+/** A part that takes longer than the rest of its view. */
+export const pending = (text) => html`<p class="dim" data-state="loading">${text}</p>`;
+
 /** A part that is not there: of a snapshot that is no longer kept, or of a thing that nothing is known about. */
 export const missing = ({ status, message }) =>
   html`<p class=${status === 410 ? 'warn' : 'dim'} data-state=${status === 410 ? 'gone' : 'missing'}>
     ${status === 410 ? 'The snapshot of this moment is no longer kept. The log still has the decision and its events.' : message}
   </p>`;
+
+export const duration = (ms) => {
+  const seconds = Math.round(ms / 1000);
+  return seconds < 90
+    ? `${seconds} s`
+    : seconds < 5400
+      ? `${Math.round(seconds / 60)} min`
+      : `${(seconds / 3600).toFixed(1)} h`;
+};
 
 export const moves = (rows, aggregateOf, empty = 'Nothing moves now.') =>
   table(

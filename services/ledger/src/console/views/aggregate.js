@@ -1,5 +1,5 @@
-import { read, tryRead } from '../api.js';
-import { drawImbalance } from '../chart.js';
+import { nowMs, read, tryRead } from '../api.js';
+import { drawImbalance, drawn } from '../chart.js';
 import { heatmap } from '../heatmap.js';
 import { ref } from '../lib/directives/ref.js';
 import { html } from '../lib/lit-html.js';
@@ -17,6 +17,7 @@ import {
   usesUtc,
   when,
 } from '../parts.js';
+import { timeline } from '../timeline.js';
 import { timeSlider } from '../timeSlider.js';
 
 const releases = { released: 'released', proposed: 'proposed', dryRun: 'dry run', none: 'not released' };
@@ -31,6 +32,11 @@ function doing({ paused, waitingPlan, cooldown, standing: now, movesInFlight, sl
   if (cooldown !== null) return html`, planned again ${when(cooldown.until)}`;
   return lastDecision === null ? '' : html`: ${lastDecision.reason.text}`;
 }
+
+const next = (rows) =>
+  rows.length === 0
+    ? html`<p class="dim">Nothing is known to happen.</p>`
+    : html`<ul class="plain">${rows.map(({ at, text }) => html`<li>${at === null ? '' : html`<span class="dim">${when(at)}:</span> `}${text}</li>`)}</ul>`;
 
 const decisions = (rows) =>
   table(
@@ -76,18 +82,19 @@ export const aggregate = {
     const base = `/aggregates/${encodeURIComponent(name)}`;
     const own = `aggregate=${encodeURIComponent(name)}`;
     const snapshot = query.get('snapshot');
-    const [page, series, hosts, recent, history] = await Promise.all([
+    const [page, series, hosts, recent, history, moved] = await Promise.all([
       read(base),
       read(`${base}/imbalance`),
       tryRead(`${base}/hosts${snapshot === null ? '' : `?snapshot=${encodeURIComponent(snapshot)}`}`),
       read(`/decisions?${own}&limit=20`),
       read(`/history?${own}&limit=30`),
+      read(`${base}/moves?limit=40`),
     ]);
     const at = snapshot === null ? -1 : series.snapshotIds.indexOf(snapshot);
     const decided = at < 0 ? null : await read(`/history?${own}&since=${series.sequences[at]}&limit=1`);
-    return { page, series, hosts, recent, history, at, decided, past: snapshot !== null };
+    return { page, series, hosts, recent, history, moved, at, decided, past: snapshot !== null };
   },
-  show({ page, series, hosts, recent, history, at, decided, past }, { view, choose, go }) {
+  show({ page, series, hosts, recent, history, moved, at, decided, past }, { view, choose, go }) {
     const { name } = page;
     const goTo = (index) =>
       go(
@@ -96,7 +103,12 @@ export const aggregate = {
     const chosen = { filter: '', sort: -1, ...view };
     return html`
       <h1>${name}</h1>
-      ${section('State', html`<p>${standing(page.standing)}${doing(page)}</p>${figures(page)}`)}
+      ${section(
+        'State',
+        html`<p>${standing(page.standing)}${doing(page)}</p>${figures(page)}
+        <p><a href=${link.whatIf(name)}>What if the options were others?</a></p>`,
+      )}
+      ${section('What happens next', next(page.next))}
       ${section(
         'Time',
         html`${timeSlider(series, past ? at : null, goTo)}
@@ -106,7 +118,7 @@ export const aggregate = {
               : html`<p data-state="past">${decided.events[0].text}
             ${series.steps[at] > 0 ? html`<a href=${link.plan(series.snapshotIds[at], series.sequences[at])}>Show the plan</a>` : ''}</p>`
           }
-          ${series.times.length === 0 ? html`<p class="dim">No decision yet.</p>` : html`<div class="chart" aria-hidden="true" ${ref((element) => element && drawSoon(element, series))}></div>`}`,
+          ${series.times.length === 0 ? html`<p class="dim">No decision yet.</p>` : html`<div class="chart" aria-hidden="true" ${ref(drawn((element) => drawImbalance(element, series, usesUtc())))}></div>`}`,
         past ? 'past' : undefined,
       )}
       ${section(past ? 'Hosts at that moment' : 'Hosts', hosts.refused === undefined ? heatmap(hosts, chosen, choose) : missing(hosts.refused))}
@@ -114,11 +126,8 @@ export const aggregate = {
         'Moves in flight',
         moves(page.moves, () => name),
       )}
+      ${timeline(moved, nowMs())}
       ${section('Recent decisions', decisions(recent.decisions))}
       ${section('Recent events', eventsTable(history.events))}`;
   },
 };
-
-/** An element has its width only once it is in the page. */
-const drawSoon = (element, series) =>
-  queueMicrotask(() => element.isConnected && drawImbalance(element, series, usesUtc()));

@@ -5,7 +5,7 @@ import { count, figure, link, moves, section, standing, table, when } from '../p
 const alarmLine = ({ severity, about, text, remedy, runbook, explains }) => html`
   <li class=${severity === 'alarm' ? 'bad' : 'dim'}>
     <strong>${about}</strong>: ${text}${explains.length === 0 ? '' : ` (explains ${explains.length} more)`}
-    <span class="dim">${remedy} <code>${runbook}</code></span>
+    <span class="dim">${remedy} <a href=${link.runbook(runbook.replace(/^.*#/, ''))}>Runbook</a></span>
   </li>`;
 
 const policyText = ({ policy, imbalance, threshold, detected }) =>

@@ -1,6 +1,7 @@
-import { tryRead } from '../api.js';
+import { readOrRefused, tryRead } from '../api.js';
 import { html } from '../lib/lit-html.js';
 import {
+  count,
   eventsTable,
   facts,
   figure,
@@ -10,10 +11,39 @@ import {
   missing,
   moves,
   named,
+  pending,
   section,
   table,
   when,
 } from '../parts.js';
+
+const servers = (title, rows, last) =>
+  rows.length === 0
+    ? ''
+    : html`<h3>${title}</h3>${table(title, [['VM', (vm) => named(vm.serverName, vm.serverId)], ...last], rows, '')}`;
+
+/** What a drain would do: the preview of `kronos drain`. */
+function drainPreview(name, late, view, choose) {
+  if (view.drain !== true)
+    return html`<p><button type="button" @click=${() => choose({ ...view, drain: true }, { read: true })}>Show what a drain would do</button>
+      <span class="dim">Nothing is drained by that.</span></p>`;
+  if (late?.drain === undefined) return pending('The moves are planned …');
+  if (late.drain.refused !== undefined) return missing(late.drain.refused);
+  const { moves: leaving, waiting, stuck, blockedBy, disabled, snapshotTime, host: own } = late.drain;
+  return html`
+    <p>${count(leaving.length, 'VM')} would leave, ${waiting.length} would leave later, ${stuck.length} cannot leave
+      <span class="dim">(as seen ${when(snapshotTime)})</span>.</p>
+    ${blockedBy === null ? '' : html`<p class="bad">Nothing would be done: ${blockedBy}.</p>`}
+    ${disabled === null ? '' : html`<p class="warn">It is disabled already (${disabled.reason ?? 'no reason given'}): the end of the drain would not enable it.</p>`}
+    ${servers('Would leave', leaving, [
+      ['To', (vm) => html`<a href=${link.host(name, vm.to)}>${vm.to}</a>`],
+      ['MiB', (vm) => figure(vm.ramMb, 0), 'number'],
+      ['GiB on disk', (vm) => figure(vm.diskGb, 0), 'number'],
+    ])}
+    ${servers('Would leave later', waiting, [['Why', (vm) => vm.reason.text]])}
+    ${servers('Cannot leave', stuck, [['Why', (vm) => vm.reason.text]])}
+    <p class="dim">To drain it: <code>kronos drain ${own}</code></p>`;
+}
 
 /** One host: its values, its VMs by weight, what happened to it. */
 export const host = {
@@ -28,7 +58,11 @@ export const host = {
     ]);
     return { name, own, hosts, vms, log };
   },
-  show({ name, own, hosts, vms, log }) {
+  late: async ({ name, host: own }, { view }) =>
+    view.drain === true
+      ? { drain: await readOrRefused(`/aggregates/${encodeURIComponent(name)}/hosts/${encodeURIComponent(own)}/drain`) }
+      : {},
+  show({ name, own, hosts, vms, log }, { late, view, choose }) {
     const seen = hosts.hosts?.find((one) => one.name === own);
     const known = log.aggregates?.find((one) => one.aggregate === name);
     const weight = (vm) => vm.values.reduce((sum, value) => sum + (value ?? 0), 0);
@@ -77,6 +111,7 @@ export const host = {
               'No VM.',
             ),
       )}
+      ${seen === undefined ? '' : section('Drain', drainPreview(name, late, view, choose))}
       ${section(
         'Moves in flight',
         moves(known?.moves ?? [], () => name),

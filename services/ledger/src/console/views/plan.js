@@ -1,4 +1,5 @@
 import { read, tryRead } from '../api.js';
+import { bound, dependencies } from '../graph.js';
 import { html } from '../lib/lit-html.js';
 import {
   clockTime,
@@ -108,10 +109,12 @@ export const plan = {
                 ['Planner', `${made.planner}, ${count(made.candidatesEvaluated, 'candidate')}, budget ${made.budget}`],
               ]),
           ['Plan id', html`<code>${id}</code>`],
-        ])}`,
+        ])}
+        ${made === null ? '' : bound(decision.data.before.combined, made.after.combined, made.lowerBound)}`,
       )}
       ${section('Hosts before and after', hosts.refused === undefined ? effect(hosts) : missing(hosts.refused))}
       ${made === null ? '' : section('Steps', steps(decision, tasks))}
+      ${made === null ? '' : section('Dependencies', dependencies(made.steps))}
       ${
         decision === null
           ? ''

@@ -1,7 +1,65 @@
-import { tryRead } from '../api.js';
+import { readOrRefused, tryRead } from '../api.js';
 import { html } from '../lib/lit-html.js';
-import { eventsTable, facts, figure, link, missing, moves, named, section, when } from '../parts.js';
+import {
+  clockTime,
+  eventsTable,
+  facts,
+  figure,
+  link,
+  missing,
+  moves,
+  named,
+  pending,
+  section,
+  table,
+  when,
+} from '../parts.js';
 import { host } from './host.js';
+
+const destination = ({ refusal, worsens }) =>
+  refusal !== null ? refusal.text : worsens.length > 0 ? `would worsen ${worsens.join(', ')}` : 'may go there';
+
+/** What the last decision says about it. */
+function why(name, late) {
+  if (late === null) return pending('The last decision is made again …');
+  if (late.why.refused !== undefined) return missing(late.why.refused);
+  const { decision, missing: gone, same, vm: of } = late.why;
+  if (gone !== null)
+    return html`<p class="warn" data-state="gone">The last decision cannot be made again: ${gone}.</p>`;
+  if (of === null) return html`<p class="dim" data-state="missing">The last decision does not know this VM.</p>`;
+  const { verdict, destinations, assumed, groups, weights, steps } = of;
+  const detail = Object.entries(verdict.detail).map(([key, value]) => `${key} ${value}`);
+  return html`
+    <p><strong>${
+      steps.length > 0
+        ? html`<a href=${link.plan(decision.snapshotId, decision.sequence)}>The plan</a> moves it.`
+        : html`It stays: ${verdict.text}`
+    }</strong>
+      ${detail.length === 0 ? '' : html`<span class="dim">${detail.join(', ')}</span>`} <code>${verdict.code}</code></p>
+    <p class="dim">By the decision of ${clockTime(decision.time)} (${decision.reason.text})${same === false ? '. Made again, it differs from the recorded one' : ''}.</p>
+    ${facts([
+      [
+        'Weighs',
+        Object.entries(weights)
+          .map(([policy, value]) => `${policy} ${figure(value)}`)
+          .join(', ') || 'nothing',
+      ],
+      ['Server groups', groups.join(', ') || 'none'],
+      ...(assumed === null ? [] : [['Assumed to be on', html`<a href=${link.host(name, assumed)}>${assumed}</a>`]]),
+      ['Possible destinations', `${destinations.legal} of ${destinations.all}`],
+    ])}
+    ${table(
+      'Destinations',
+      [
+        ['If it went to', (d) => html`<a href=${link.host(name, d.host)}>${d.host}</a>`],
+        ['Imbalance', (d) => figure(d.combined), 'number'],
+        ['Gain', (d) => figure(d.gain), 'number'],
+        ['Verdict', destination],
+      ],
+      destinations.best,
+      'There is no other host.',
+    )}`;
+}
 
 /** One VM: where it is, what holds it there, what happened to it. */
 export const vm = {
@@ -14,7 +72,10 @@ export const vm = {
     ]);
     return { name, id, vms, log };
   },
-  show({ name, id, vms, log }) {
+  late: async ({ name, id }) => ({
+    why: await readOrRefused(`/aggregates/${encodeURIComponent(name)}/vms/${encodeURIComponent(id)}/why`),
+  }),
+  show({ name, id, vms, log }, { late }) {
     const [seen] = vms.vms ?? [];
     const known = log.aggregates?.find((one) => one.aggregate === name);
     const said = known?.moves[0]?.serverName;
@@ -34,6 +95,7 @@ export const vm = {
               ...vms.policies.map((policy, i) => [policy, figure(seen.values[i])]),
             ]),
       )}
+      ${section('Why it does not move now', why(name, late))}
       ${section(
         'What holds it',
         facts([
@@ -53,6 +115,19 @@ export const vm = {
               : html`${known.lastFailure.errorType}: ${known.lastFailure.text} ${when(known.lastFailure.at)}`,
           ],
         ]),
+      )}
+      ${section(
+        'Hosts where it ran',
+        table(
+          'Hosts where it ran',
+          [
+            ['Host', (r) => html`<a href=${link.host(name, r.host)}>${r.host}</a>`],
+            ['Since', (r) => (r.since === null ? 'before that' : when(r.since)), 'when'],
+            ['Until', (r) => (r.until === null ? 'now' : when(r.until)), 'when'],
+          ],
+          (log.ran ?? []).toReversed(),
+          'Kronos has not moved it recently.',
+        ),
       )}
       ${section(
         'Moves',

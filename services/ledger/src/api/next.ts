@@ -1,0 +1,76 @@
+import { type AggregateState, hostBroken, inFlight } from '@kronos/projections';
+import type { DecisionPoint } from '../history.ts';
+import { type aggregateSummary, optionsOf, quarantinePage } from './pages.ts';
+import type { Answer } from './schemas.ts';
+
+type Coming = Answer<'aggregate'>['next'][number];
+
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+/** What happens next in an aggregate and when: what is known of it first, in the order of time. Pure. */
+export function comingUp(
+  state: AggregateState,
+  summary: ReturnType<typeof aggregateSummary>,
+  decisions: readonly Pick<DecisionPoint, 'time'>[],
+  nowMs: number,
+): Coming[] {
+  const { paused, unreadable, waitingPlan, cooldown, drains } = summary;
+  if (unreadable !== null)
+    return [
+      {
+        at: null,
+        what: 'blocked',
+        text: `Nothing is planned until event ${unreadable.sequence} can be read or is skipped.`,
+      },
+    ];
+  const pause = paused.here ?? paused.everywhere;
+  const coming: Coming[] = [];
+  if (pause !== null)
+    coming.push({
+      at: null,
+      what: 'blocked',
+      text: `Nothing is planned until somebody resumes it: paused by ${pause.by}.`,
+    });
+  if (waitingPlan !== null)
+    coming.push({
+      at: waitingPlan.expiresAt,
+      what: 'approval',
+      text: 'The proposed plan expires, unless it is approved before.',
+    });
+  const waiting = inFlight(state).filter(({ slot }) => slot === null);
+  const first = waiting.reduce<(typeof waiting)[number] | null>(
+    (least, task) => (least === null || task.notBeforeMs < least.notBeforeMs ? task : least),
+    null,
+  );
+  if (first !== null)
+    coming.push({
+      at: first.notBeforeMs > nowMs ? iso(first.notBeforeMs) : null,
+      what: 'move',
+      text: `${first.step.serverName} moves to ${first.destination}${waiting.length === 1 ? '' : `, and ${waiting.length - 1} more after it`}.`,
+    });
+  for (const { host, text } of drains) coming.push({ at: null, what: 'drain', text: `Drain of ${host}: ${text}.` });
+  if (pause === null) coming.push(cycleOf(decisions, nowMs));
+  if (cooldown !== null)
+    coming.push({ at: cooldown.until, what: 'cooldown', text: 'The cooldown ends: plans are made again.' });
+  const options = optionsOf(state);
+  for (const host of state.hostFailures.keys()) {
+    const until = hostBroken(state, host, nowMs, options);
+    if (until !== null) coming.push({ at: iso(until), what: 'host', text: `${host} may be a destination again.` });
+  }
+  for (const { serverId, until } of quarantinePage(state, nowMs))
+    if (until !== null) coming.push({ at: until, what: 'quarantine', text: `The quarantine of ${serverId} ends.` });
+  return coming
+    .sort((a, b) => (a.at === b.at ? 0 : a.at === null ? -1 : b.at === null ? 1 : a.at < b.at ? -1 : 1))
+    .slice(0, SHOWN);
+}
+
+const SHOWN = 10;
+
+/** The next snapshot, as far from the last one as that was from the one before. */
+function cycleOf(decisions: readonly Pick<DecisionPoint, 'time'>[], nowMs: number): Coming {
+  const [before, last] = decisions.slice(-2).map(({ time }) => Date.parse(time));
+  const text = 'The next snapshot is decided.';
+  if (before === undefined || last === undefined) return { at: null, what: 'cycle', text };
+  const atMs = last + (last - before);
+  return { at: atMs > nowMs ? iso(atMs) : null, what: 'cycle', text };
+}

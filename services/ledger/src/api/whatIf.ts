@@ -1,0 +1,126 @@
+import { type Clock, limit as timeLimit } from '@kronos/clock';
+import { overrideEngineOption } from '@kronos/config';
+import { defaultEngineOptions, type EngineOptions } from '@kronos/contracts';
+import type { EventLog } from '@kronos/eventlog';
+import { allBreaks, extentOf, type History, liveHistory, NothingRecorded, WhatIfCount, whatIf } from '@kronos/replay';
+import { BadRequest } from './answer.ts';
+import { MOST_SNAPSHOTS } from './endpoints.ts';
+import type { Answer } from './schemas.ts';
+
+/** A request that is not done then answers with what it has. */
+const LIMIT_MS = 20_000;
+/** Without a beginning: so long before the end. */
+export const USUAL_MS = 3_600_000;
+
+export type WhatIfAsked = {
+  readonly aggregate: string;
+  readonly sinceMs: number;
+  readonly untilMs: number;
+  /** `engine.cooldown=0` */
+  readonly sets: readonly string[];
+};
+
+/**
+ * What would have happened in a recorded range with other options, beside what happened: `kronos replay --set`.
+ *
+ * @throws BadRequest for an option that there is not, a range without snapshots, or one with too many
+ */
+export async function whatIfAnswer(
+  log: EventLog,
+  clock: Pick<Clock, 'after'>,
+  asked: WhatIfAsked,
+): Promise<Answer<'whatIf'>> {
+  const { signal, clear } = timeLimit(clock, LIMIT_MS);
+  try {
+    return await answerWithin(log, signal, asked);
+  } finally {
+    clear();
+  }
+}
+
+async function answerWithin(log: EventLog, limit: AbortSignal, asked: WhatIfAsked): Promise<Answer<'whatIf'>> {
+  const { aggregate, sinceMs, untilMs, sets } = asked;
+  const options = changeOf(sets);
+  const history = within(liveHistory(log, 'the log'), limit);
+  const range = { aggregates: [aggregate], sinceMs, untilMs };
+  const extent = await extentOf(history, range).catch((error: unknown) => {
+    throw error instanceof NothingRecorded
+      ? new BadRequest(404, `no snapshot of ${JSON.stringify(aggregate)} is kept of that range`)
+      : error;
+  });
+  if (extent.snapshots > MOST_SNAPSHOTS)
+    throw new BadRequest(
+      400,
+      `the range has ${extent.snapshots} snapshots, and one request takes at most ${MOST_SNAPSHOTS}: choose a shorter one, or use kronos replay`,
+    );
+  const count = new WhatIfCount();
+  const times: string[] = [];
+  const recorded = { combined: [] as (number | null)[], moves: [] as number[] };
+  const simulated = { combined: [] as (number | null)[], moves: [] as number[] };
+  const change = { defaults: defaultEngineOptions, options };
+  try {
+    for await (const cycle of whatIf(history, range, change, { threads: 1, aside: true, signal: limit }, extent)) {
+      count.add(cycle);
+      times.push(new Date(cycle.timeMs).toISOString());
+      recorded.combined.push(rounded(cycle.recorded.combined));
+      recorded.moves.push(cycle.recorded.moves);
+      simulated.combined.push(rounded(cycle.simulated.combined));
+      simulated.moves.push(cycle.simulated.moves);
+    }
+  } catch (error) {
+    if (!limit.aborted) throw error;
+  }
+  const [totals] = count.totals();
+  if (totals === undefined)
+    throw new BadRequest(400, 'the range took too long to begin: choose a shorter one, or use kronos replay');
+  return {
+    aggregate,
+    since: new Date(totals.sinceMs).toISOString(),
+    until: new Date(totals.untilMs).toISOString(),
+    sets,
+    snapshots: totals.snapshots,
+    complete: !limit.aborted,
+    times,
+    recorded: { ...recorded, totals: totalsOf(totals.recorded) },
+    simulated: { ...simulated, totals: totalsOf(totals.simulated) },
+  };
+}
+
+const rounded = (value: number | null): number | null => (value === null ? null : Number(value.toFixed(4)));
+
+type Totals = ReturnType<WhatIfCount['totals']>[number]['recorded'];
+const totalsOf = ({ ruleBreaks, ...totals }: Totals) => ({
+  moves: totals.moves,
+  meanImbalance: totals.meanImbalance,
+  maxImbalance: totals.maxImbalance,
+  lastImbalance: totals.lastImbalance,
+  ruleBreaks: allBreaks(ruleBreaks),
+});
+
+/** @throws BadRequest */
+function changeOf(sets: readonly string[]): (recorded: EngineOptions) => EngineOptions {
+  const apply = (options: EngineOptions): EngineOptions =>
+    sets.reduce((current, text) => {
+      const at = text.indexOf('=');
+      if (at < 1) throw new BadRequest(400, `set takes OPTION=VALUE, not ${JSON.stringify(text)}: engine.cooldown=0`);
+      const changed = overrideEngineOption(current, text.slice(0, at), text.slice(at + 1));
+      if (!changed.ok) throw new BadRequest(400, `${changed.problem}. ${changed.remedy}`);
+      return changed.options;
+    }, options);
+  // Mistakes show before anything is read.
+  apply(defaultEngineOptions);
+  return apply;
+}
+
+/** The log has no end that one waits for: reading it ends with the limit. */
+function within(history: History, limit: AbortSignal): History {
+  return {
+    ...history,
+    async *events(to, from) {
+      for await (const stored of history.events(to, from)) {
+        limit.throwIfAborted();
+        yield stored;
+      }
+    },
+  };
+}

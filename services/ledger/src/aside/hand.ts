@@ -1,0 +1,78 @@
+import type { Decision } from '@kronos/contracts';
+import { canonicalJson } from '@kronos/contracts';
+import { type DrainInput, type HostDrain, hostDrains } from '@kronos/cycle';
+import { type DecideInput, type Explanation, explain } from '@kronos/placement';
+import { openSnapshot, type StoredBody } from '@kronos/replay';
+import { type FoundNames, findNames, type Names } from './names.ts';
+
+/** What the ledger has worked out beside its event loop, with what each answers. */
+export type Orders = {
+  /** Keeps the names of an aggregate's snapshot; null forgets them. */
+  names: { readonly ask: { readonly aggregate: string; readonly body: StoredBody | null }; readonly answer: null };
+  find: { readonly ask: { readonly query: string; readonly limit: number }; readonly answer: FoundNames };
+  /** `input` null: only if the decision is still known. The answer `unknown` asks for it. */
+  vm: {
+    readonly ask: {
+      readonly sequence: number;
+      readonly serverId: string;
+      readonly input: { readonly decide: DecideInput; readonly recorded: Decision } | null;
+    };
+    readonly answer: { readonly same: boolean; readonly vm: ReturnType<Explanation['vm']> } | 'unknown';
+  };
+  drain: { readonly ask: DrainInput; readonly answer: readonly HostDrain[] };
+};
+export type Kind = keyof Orders;
+export type Order = { readonly [K in Kind]: { readonly kind: K } & Orders[K]['ask'] }[Kind];
+
+/** Decisions that were made again and are kept, with everything that they were made of. */
+const KEPT = 2;
+
+/** Carries out one order after the other. */
+export function createHand(): (order: Order) => Orders[Kind]['answer'] {
+  const names = new Map<string, Names>();
+  /** By log sequence; the one that was asked about last is the last. */
+  const decisions = new Map<number, { readonly same: boolean; readonly explanation: Explanation }>();
+
+  function decisionOf({ sequence, input }: Extract<Order, { kind: 'vm' }>) {
+    const known = decisions.get(sequence);
+    if (known === undefined && input === null) return null;
+    let kept = known;
+    if (kept === undefined && input !== null) {
+      const explanation = explain(input.decide);
+      kept = { explanation, same: canonicalJson(explanation.decision) === canonicalJson(input.recorded) };
+    }
+    if (kept === undefined) return null;
+    decisions.delete(sequence);
+    decisions.set(sequence, kept);
+    for (const oldest of decisions.keys()) {
+      if (decisions.size <= KEPT) break;
+      decisions.delete(oldest);
+    }
+    return kept;
+  }
+
+  return (order) => {
+    switch (order.kind) {
+      case 'names': {
+        const { aggregate, body } = order;
+        names.delete(aggregate);
+        if (body === null) return null;
+        const { snapshot } = openSnapshot(body);
+        names.set(aggregate, {
+          time: snapshot.time,
+          hosts: snapshot.hosts.map(({ name }) => name),
+          vms: snapshot.servers.map(({ id, name, host }) => ({ id, name, host })),
+        });
+        return null;
+      }
+      case 'find':
+        return findNames(names, order.query, order.limit);
+      case 'vm': {
+        const decision = decisionOf(order);
+        return decision === null ? 'unknown' : { same: decision.same, vm: decision.explanation.vm(order.serverId) };
+      }
+      case 'drain':
+        return hostDrains(order);
+    }
+  };
+}

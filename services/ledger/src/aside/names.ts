@@ -1,0 +1,68 @@
+/** The names of hosts and VMs, to be searched. Pure. */
+
+type NamedVm = { readonly id: string; readonly name: string; readonly host: string };
+
+/** What a snapshot says about names. */
+export type Names = {
+  /** ISO-8601 UTC, of the snapshot. */
+  readonly time: string;
+  readonly hosts: readonly string[];
+  readonly vms: readonly NamedVm[];
+};
+
+type FoundName = {
+  readonly kind: 'host' | 'vm';
+  readonly aggregate: string;
+  /** A VM's uuid; a host's name. */
+  readonly id: string;
+  readonly name: string;
+  /** Where a VM is. */
+  readonly host: string;
+  readonly rank: number;
+};
+
+export type FoundNames = {
+  /** All that fit, also those beyond the limit. */
+  readonly total: number;
+  readonly found: readonly FoundName[];
+  /** Time of the oldest snapshot that was searched; null: none was. */
+  readonly oldest: string | null;
+};
+
+/** How well one of these texts fits: 0 is equal, 1 begins with it, 2 contains it; null: none does. `query` is in lower case. */
+export function fit(query: string, texts: readonly string[]): number | null {
+  let best: number | null = null;
+  for (const text of texts) {
+    const at = text.toLowerCase().indexOf(query);
+    if (at < 0) continue;
+    const rank = at > 0 ? 2 : text.length === query.length ? 0 : 1;
+    if (best === null || rank < best) best = rank;
+  }
+  return best;
+}
+
+/** Orders results: the best fit first, then by name. */
+export const byRank = (
+  a: { readonly rank: number; readonly name: string; readonly id: string },
+  b: { readonly rank: number; readonly name: string; readonly id: string },
+): number => a.rank - b.rank || compare(a.name, b.name) || compare(a.id, b.id);
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+/** Hosts by name, VMs by name and uuid. `query` is in lower case. */
+export function findNames(names: ReadonlyMap<string, Names>, query: string, limit: number): FoundNames {
+  const found: FoundName[] = [];
+  let oldest: string | null = null;
+  for (const [aggregate, { time, hosts, vms }] of names) {
+    if (oldest === null || time < oldest) oldest = time;
+    for (const host of hosts) {
+      const rank = fit(query, [host]);
+      if (rank !== null) found.push({ kind: 'host', aggregate, id: host, name: host, host, rank });
+    }
+    for (const { id, name, host } of vms) {
+      const rank = fit(query, [name, id]);
+      if (rank !== null) found.push({ kind: 'vm', aggregate, id, name, host, rank });
+    }
+  }
+  return { total: found.length, found: found.sort(byRank).slice(0, limit), oldest };
+}

@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import { findNames, fit, type Names } from './names.ts';
+
+const names = new Map<string, Names>([
+  [
+    'gpu',
+    {
+      time: '2026-01-05T10:01:00.000Z',
+      hosts: ['web-host', 'gpu-1'],
+      vms: [
+        { id: 'a1', name: 'my-web', host: 'gpu-1' },
+        { id: 'a2', name: 'Web', host: 'gpu-1' },
+      ],
+    },
+  ],
+  ['general', { time: '2026-01-05T10:00:00.000Z', hosts: [], vms: [{ id: 'web-9', name: 'db', host: 'h9' }] }],
+]);
+
+describe('a search', () => {
+  it('takes what is equal first, then what begins with the text, then what contains it; capital letters do not count', () => {
+    const { found, total, oldest } = findNames(names, 'web', 10);
+    expect(found.map(({ name, rank }) => [name, rank])).toEqual([
+      ['Web', 0],
+      ['db', 1],
+      ['web-host', 1],
+      ['my-web', 2],
+    ]);
+    expect([total, oldest]).toEqual([4, '2026-01-05T10:00:00.000Z']);
+  });
+
+  it('gives the best ones within the limit, and counts the others', () => {
+    const { found, total } = findNames(names, 'web', 1);
+    expect([found.map(({ id }) => id), total]).toEqual([['a2'], 4]);
+  });
+
+  it('finds nothing that no name and no id contains', () => {
+    expect(findNames(names, 'none', 10).found).toEqual([]);
+    expect(fit('x', [])).toBeNull();
+  });
+});

@@ -1,0 +1,76 @@
+import { read } from '../api.js';
+import { html } from '../lib/lit-html.js';
+import { count, link, named, section, table, when } from '../parts.js';
+
+const aggregateLink = ({ aggregate }) => html`<a href=${link.aggregate(aggregate)}>${aggregate}</a>`;
+const vmLink = ({ aggregate, serverId, serverName }) =>
+  named(serverName ?? serverId, serverId, link.vm(aggregate, serverId));
+const causes = { released: 'a plan was released', rejected: 'a plan was rejected', expired: 'a plan expired' };
+
+/** What is held back, and until when: quarantines and cooldowns. */
+export const held = {
+  title: () => 'Held back',
+  concerns: () => true,
+  async load() {
+    const [{ quarantine }, cooldowns] = await Promise.all([read('/quarantine'), read('/cooldowns')]);
+    return { quarantine, cooldowns };
+  },
+  show: ({ quarantine, cooldowns: { aggregates, hosts, vms, total } }) => html`
+    <h1>Held back</h1>
+    ${section(
+      'Quarantine',
+      table(
+        'Quarantine',
+        [
+          ['VM', vmLink],
+          ['Aggregate', aggregateLink],
+          ['Why', (q) => q.text],
+          ['By', (q) => q.by],
+          ['Since', (q) => when(q.since), 'when'],
+          ['Until', (q) => (q.until === null ? 'it is released' : when(q.until)), 'when'],
+        ],
+        quarantine,
+        'No VM is in quarantine.',
+      ),
+    )}
+    ${section(
+      'Cooldown of VMs',
+      html`${table(
+        'Cooldown of VMs',
+        [
+          ['VM', vmLink],
+          ['Aggregate', aggregateLink],
+          ['Until', (c) => when(c.until), 'when'],
+        ],
+        vms,
+        'No VM cools down.',
+      )}${total > vms.length ? html`<p class="dim">${count(total - vms.length, 'more VM')}.</p>` : ''}`,
+    )}
+    ${section(
+      'Cooldown of aggregates',
+      table(
+        'Cooldown of aggregates',
+        [
+          ['Aggregate', aggregateLink],
+          ['Why', (c) => causes[c.cause]],
+          ['Since', (c) => when(c.since), 'when'],
+          ['Until', (c) => when(c.until), 'when'],
+        ],
+        aggregates,
+        'No aggregate cools down.',
+      ),
+    )}
+    ${section(
+      'Hosts that are no destinations',
+      table(
+        'Hosts that are no destinations',
+        [
+          ['Host', (h) => html`<a href=${link.host(h.aggregate, h.host)}>${h.host}</a>`],
+          ['Aggregate', aggregateLink],
+          ['Until', (h) => when(h.until), 'when'],
+        ],
+        hosts,
+        'Moves to no host failed too often.',
+      ),
+    )}`,
+};
