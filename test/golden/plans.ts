@@ -2,18 +2,29 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { canonicalJson } from '@kronos/contracts';
 import { decide, type PlannedCluster, planCluster, plannerVersion } from '@kronos/placement';
+import { decideInput } from '@kronos/placement/testing';
 import { z } from 'zod';
 import { largeCluster } from '../bench/clusters.ts';
 import { drawnCluster } from '../property/drawnCluster.ts';
+import { drawnEvacuation } from '../property/drawnEvacuation.ts';
 import { goldens } from './golden.ts';
 
 /** Plans of the drawn clusters; with them every pass and every kind of rule takes part. */
 const DRAWN = 60;
-/** Large enough for the search to follow guides and to anneal. */
+/** Large enough for the search to anneal, and the last one to follow guides. */
 const LARGE = [
-  { hosts: 24, vms: 240, budget: 8 },
-  { hosts: 60, vms: 700, budget: 12 },
+  { hosts: 24, vms: 240, budget: 8, seed: 1, searchWorkLimit: 3_000_000 },
+  { hosts: 60, vms: 700, budget: 12, seed: 1, searchWorkLimit: 3_000_000 },
+  { hosts: 110, vms: 900, budget: 8, seed: 2, searchWorkLimit: 300_000 },
 ];
+/** Drawn clusters of other scales, and evacuations: the digest is of all plans of a batch. The largest scale follows guides. */
+const BATCH = 20;
+const SCALED = [
+  { scale: 2, batches: 8, searchWorkLimit: 100_000 },
+  { scale: 4, batches: 1, searchWorkLimit: 200_000 },
+  { scale: 24, batches: 1, searchWorkLimit: 200_000 },
+];
+const EVACUATION_BATCHES = 18;
 
 /** By name of the input: a digest of the decision or the plan that this planner makes of it. */
 export type PlanSet = Readonly<Record<string, string>>;
@@ -43,11 +54,24 @@ export function planSet(): PlanSet {
     const { file, budget, restrictToAz } = drawnCluster(seed);
     set[`drawn ${seed}`] = planned(planCluster(file, { maxMigrations: budget, restrictToAz }));
   }
-  for (const { hosts, vms, budget } of LARGE)
+  for (const { hosts, vms, budget, seed, searchWorkLimit } of LARGE)
     set[`${hosts} hosts, ${vms} VMs`] = planned(
-      planCluster(largeCluster(hosts, vms, 1), { maxMigrations: budget, searchWorkLimit: 3_000_000 }),
+      planCluster(largeCluster(hosts, vms, seed), { maxMigrations: budget, searchWorkLimit }),
     );
+  for (const { scale, batches, searchWorkLimit } of SCALED)
+    batched(set, `drawn ${scale} times as large`, batches, (seed) => {
+      const { file, budget, restrictToAz } = drawnCluster(seed, scale);
+      return planned(planCluster(file, { maxMigrations: budget, restrictToAz, searchWorkLimit }));
+    });
+  batched(set, 'drawn evacuations', EVACUATION_BATCHES, (seed) => digest(decide(decideInput(drawnEvacuation(seed)))));
   return set;
+}
+
+function batched(set: Record<string, string>, name: string, batches: number, of: (seed: number) => string): void {
+  for (let first = 1; first <= batches * BATCH; first += BATCH) {
+    const digests = Array.from({ length: BATCH }, (_, i) => of(first + i));
+    set[`${name}, ${first} to ${first + BATCH - 1}`] = digest(digests);
+  }
 }
 
 const planned = (plan: PlannedCluster): string => digest(plan);

@@ -4,13 +4,17 @@ import { seeded } from '../bench/random.ts';
 /** A small cluster with a bit of everything that a rule is about, and a budget: drawn from a seed. */
 export type Drawn = { readonly file: ClusterFile; readonly budget: number; readonly restrictToAz: boolean };
 
-/** Disabled and down hosts, zones and pins, unequal sizes, several capacities and groups of all kinds, each in some of the draws. */
-export function drawnCluster(seed: number): Drawn {
+/**
+ * Disabled and down hosts, zones and pins, unequal sizes, several capacities and groups of all kinds, each in some of the draws.
+ *
+ * @param scale times as many hosts, VMs, groups and moves
+ */
+export function drawnCluster(seed: number, scale = 1): Drawn {
   const random = seeded(seed * 2654435761 + 12345);
   const below = (n: number): number => Math.floor(random() * n);
   const often = (share: number): boolean => random() < share;
-  const H = 2 + below(5);
-  const V = 1 + below(11);
+  const H = (2 + below(5)) * scale;
+  const V = (1 + below(11)) * scale;
   const P = 1 + below(2);
   const [disabled, zoned, sized, scored, tight, grouped] = [0.4, 0.35, 0.25, 0.25, 0.4, 0.4].map(often);
   const quantum = [0, 0.01, 0.05, 0.1][below(4)] ?? 0;
@@ -46,7 +50,7 @@ export function drawnCluster(seed: number): Drawn {
   });
   const groups: NonNullable<ClusterFile['groups']>[number][] = [];
   if (grouped === true)
-    for (let v = 0, g = 0; v < V && g < 2; g++) {
+    for (let v = 0, g = 0; v < V && g < 2 * scale; g++) {
       const size = 1 + below(3);
       const policy = (['anti-affinity', 'soft-anti-affinity', 'affinity', 'soft-affinity'] as const)[below(4)];
       const members = vms.slice(v, v + size).map((vm) => vm.id);
@@ -61,7 +65,7 @@ export function drawnCluster(seed: number): Drawn {
     }
   return {
     file: { policies: perPolicy((p) => `p${p}`), weights: perPolicy(() => 1 + below(3)), hosts, vms, groups },
-    budget: 1 + below(5),
+    budget: (1 + below(5)) * scale,
     restrictToAz: zoned === true && often(0.6),
   };
 }
