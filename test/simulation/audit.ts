@@ -17,6 +17,7 @@ import { type AggregateState, aggregateState, createFolder, type LogState, toPar
 import { verify } from '../property/verifier.ts';
 import type { Chance } from './chance.ts';
 import { Recollection } from './recollection.ts';
+import type { Rule } from './rules.ts';
 
 /** Decisions that are made again: planning is most of what a run costs. */
 const REPLAYED = 40;
@@ -24,11 +25,7 @@ const REPLAYED = 40;
 const digestOf = (state: LogState): string => digest(toParts(state, 'audit'));
 
 /** Calls `breach` for each thing that is wrong. */
-export async function audit(
-  log: EventLog,
-  chance: Chance,
-  breach: (rule: string, text: string) => void,
-): Promise<void> {
+export async function audit(log: EventLog, chance: Chance, breach: (rule: Rule, text: string) => void): Promise<void> {
   // Checkpoints outlive a log that is lost.
   const { installations } = await readIdentity(log);
   const ours = new Set<string | null>(installations.map(({ id }) => id));
@@ -36,14 +33,15 @@ export async function audit(
   for await (const { message, problem } of log.tail({ families: ['ledger'], since: 'all', end: true }))
     if (problem === undefined && message.type === 'state.checkpointed' && ours.has(message.data.installationId ?? null))
       checkpoints.add(message.data.sequence);
+  // By their digests: two scorers may have taken snapshots with one id.
   const snapshots = new Map<string, SnapshotTaken>();
   for await (const { message, problem } of log.replaySnapshots())
-    if (problem === undefined) snapshots.set(message.data.snapshotId, message);
+    if (problem === undefined) snapshots.set(message.data.body.digest, message);
   const decisions: CycleDecided[] = [];
   for await (const { event } of log.replay()) if (event.type === 'cycle.decided') decisions.push(event);
   // Plans first: they are made of more than the others.
   const chosen = chance
-    .shuffle(decisions.filter(({ data }) => snapshots.has(data.snapshotId)))
+    .shuffle(decisions.filter(({ data }) => snapshots.has(data.digests.snapshot)))
     .sort((a, b) => Number(b.data.plan !== null) - Number(a.data.plan !== null))
     .slice(0, REPLAYED);
   const byBasis = Map.groupBy(chosen, ({ data }) => data.basis);
@@ -64,7 +62,7 @@ export async function audit(
     for (const start of starts) if (start.sequence < stored.sequence) start.folder.apply(stored);
     if (stored.event.type !== 'unreadable') recollection.apply(stored.event);
     for (const decided of byBasis.get(stored.sequence) ?? []) {
-      const taken = snapshots.get(decided.data.snapshotId);
+      const taken = snapshots.get(decided.data.digests.snapshot);
       const snapshot = taken === undefined ? null : await snapshotOf(log, taken);
       const state = aggregateState(folder.snapshot(), decided.aggregate);
       if (snapshot === null) continue;

@@ -3,10 +3,10 @@
  * shares no code with the services: a mistake there cannot hide here.
  */
 import type { StoredMessage } from '@kronos/eventlog/simulated';
+import type { Rule } from './rules.ts';
 
 export interface Breach {
-  /** Name of the rule. */
-  readonly rule: string;
+  readonly rule: Rule;
   readonly text: string;
   /** Wall clock of the simulation, ms since the epoch. */
   readonly atMs: number;
@@ -217,8 +217,10 @@ const UNSUCCESSFUL = new Set(['error', 'abandoned']);
 const RACE_MS = 15_000;
 /** What a service sent or a process held when the log was lost may take as long to arrive. */
 const FAREWELL_MS = 300_000;
-/** A move starts on a look at its server that is at most so old: 10 s, and what slow reads take. */
-const LOOK_MS = 120_000;
+/** A move is requested on what was read of its server and its hosts this long before at most: 60 s for slow reads, 10 s to its start, 10 s to the request. */
+const READ_MS = 80_000;
+/** How often the checker looks at the cloud, and some more. */
+const LOOK_MS = 15_000;
 
 /** By a clock that is wrong nothing is decided or started. An event may be made long before it can be stored. */
 const FAST_MS = 30_000;
@@ -244,6 +246,7 @@ export class Checker {
   readonly #tasks = new Map<string, Task>();
   readonly #byServer = new Map<string, Task[]>();
   readonly #aggregates = new Map<string, Aggregate>();
+  /** By the digests of their bodies: two scorers may take snapshots with one id. */
   readonly #snapshots = new Map<string, Snapshot>();
   readonly #quarantines = new Map<string, Quarantine>();
   readonly #lastOfSubject = new Map<string, number>();
@@ -272,7 +275,7 @@ export class Checker {
     this.#onBreach = onBreach;
   }
 
-  breach(rule: string, text: string): void {
+  breach(rule: Rule, text: string): void {
     const breach = { rule, text, atMs: this.#now() };
     this.breaches.push(breach);
     this.#onBreach(breach);
@@ -384,7 +387,7 @@ export class Checker {
     const { data } = body;
     switch (body.type) {
       case 'snapshot.taken':
-        this.#snapshots.set(data.snapshotId, {
+        this.#snapshots.set(data.body.digest, {
           ms,
           logEnd: this.#logEnd,
           timeMs: Date.parse(body.time),
@@ -554,12 +557,12 @@ export class Checker {
   }
 
   #decided(sequence: number, ms: number, { aggregate: name, data }: Body): void {
-    const { snapshotId, basis } = data;
+    const { snapshotId, basis, digests } = data;
     const aggregate = this.#aggregate(name);
     const before = aggregate.decided.get(snapshotId);
     if (before !== undefined) this.breach('one-decision', `${snapshotId} was decided at ${before} and ${sequence}`);
     aggregate.decided.set(snapshotId, sequence);
-    const snapshot = this.#snapshots.get(snapshotId);
+    const snapshot = this.#snapshots.get(digests.snapshot);
     if (snapshot === undefined) this.breach('basis', `${snapshotId} was decided and never taken`);
     else {
       if (basis < snapshot.logEnd)
@@ -578,6 +581,7 @@ export class Checker {
     if (data.plan === null || data.release === 'none' || data.release === 'dryRun') return;
     this.#count('plans');
     const steps = data.plan.steps as Plan['steps'];
+    for (const { dependsOn } of steps) if (dependsOn.length > 0) this.#count('dependent');
     if (snapshot !== undefined) this.#measured(name, snapshotId, snapshot.timeMs, steps);
     const plan: Plan = {
       id: snapshotId,
@@ -825,7 +829,7 @@ export class Checker {
     if (lateMs > this.#rules.postWindowMs + 1000)
       this.breach('post-late', `${task.id}: ${lateMs / 1000} s after its start`);
     const lookMs = call.atMs - (this.#readMs.get(server) ?? 0);
-    if (lookMs > LOOK_MS) this.breach('unchecked', `${task.id}: its server was last read ${lookMs / 1000} s before`);
+    if (lookMs > READ_MS) this.breach('unchecked', `${task.id}: its server was last read ${lookMs / 1000} s before`);
     this.#destination(task, attempt.destination);
     this.#cloudCaps(task);
     return null;
@@ -855,14 +859,15 @@ export class Checker {
   #destination(task: Task, host: string): void {
     const now = this.#now();
     const closed = this.#closedSince.get(host);
-    if (closed !== undefined && now - closed > 2 * RACE_MS)
+    // It may have been opened since the last look.
+    if (closed !== undefined && !this.#cloud.open(host) && now - closed > READ_MS + LOOK_MS)
       this.breach('closed-host', `${task.id} goes to ${host}, which takes no servers since ${(now - closed) / 1000} s`);
     const companions = this.#cloud.companions(task.serverId, host);
     if (companions === null || !companions.policy.includes('anti-affinity')) return;
     for (const member of companions.members) {
       const place = this.#places.get(member);
       const since = place?.host === host ? place.since : now;
-      if (now - since > 2 * RACE_MS)
+      if (now - since > READ_MS + LOOK_MS)
         this.breach(
           'group',
           `${task.id} goes to ${host}, where ${member} of its group is since ${(now - since) / 1000} s`,

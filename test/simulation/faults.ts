@@ -47,8 +47,10 @@ export interface Stage {
   wipe(streams: readonly string[], goneMs: number, named: boolean, statedAfterMs: number): void;
   /** A user of NATS publishes something that it may publish and must not have written; a custodian skips it later. */
   forge(chance: Chance): void;
-  /** Tasks without a final result, and plans that wait for approval. */
-  openTasks(): readonly string[];
+  /** Tasks without a final result. */
+  openTasks(): readonly { readonly taskId: string; readonly server: string }[];
+  /** Until the scorers take the next snapshots. */
+  nextSnapshotMs(): number;
   after(ms: number, act: () => void): void;
   /** Calls once, with the process that wrote it, when the next event of a type is stored. */
   onNext(type: string, act: (process: string) => void): void;
@@ -314,9 +316,9 @@ export const kinds: Readonly<Record<string, Kind>> = {
     },
   },
   'series-missing': {
-    perDay: 6,
+    perDay: 12,
     act(stage, chance) {
-      const kind = chance.pick(['missing', 'stale', 'frozen', 'duplicate', 'nan'] as const);
+      const kind = chance.pick(['missing', 'missing', 'stale', 'frozen', 'duplicate', 'nan'] as const);
       const made = stage.act({ act: 'faultSeries', fault: { kind, labels: { host: chance.pick(stage.hosts()) } } });
       const id = made?.id;
       if (typeof id === 'number') stage.after(seconds(chance, 60, 1800), () => stage.act({ act: 'mendSeries', id }));
@@ -333,7 +335,10 @@ export const kinds: Readonly<Record<string, Kind>> = {
   'operator-quarantines': {
     perDay: 12,
     act(stage, chance) {
-      const { id: serverId, host } = chance.pick(stage.servers());
+      // A server that is about to be moved, mostly.
+      const open = stage.openTasks();
+      const wanted = open.length > 0 && chance.flip(0.7) ? chance.pick(open).server : null;
+      const { id: serverId, host } = stage.servers().find(({ id }) => id === wanted) ?? chance.pick(stage.servers());
       const aggregate = stage.aggregateOf(host);
       const length = chance.pick([300, 1800, -1]);
       stage.command('instance.quarantined', aggregate, { serverId, seconds: length });
@@ -346,7 +351,7 @@ export const kinds: Readonly<Record<string, Kind>> = {
     act(stage, chance) {
       const open = stage.openTasks();
       if (open.length === 0) return;
-      const taskId = chance.pick(open);
+      const { taskId } = chance.pick(open);
       const aggregate = stage.aggregates.find((each) => taskId.startsWith(`${each}-`)) ?? '';
       stage.command(chance.pick(['migration.cancelled', 'migration.aborted']), aggregate, { taskId });
     },
@@ -413,6 +418,27 @@ export const kinds: Readonly<Record<string, Kind>> = {
         stage.after(seconds(chance, 0.0005, 0.1), () => stage.pause(planner, lastsMs));
       }),
   },
+  // An executor that sleeps in the middle of a pre-flight, for longer than what it has read counts.
+  'executor-sleeps': {
+    perDay: 60,
+    act(stage, chance) {
+      const type = chance.pick(['migration.requested', 'plan.dispatched', 'migration.completed']);
+      const executor = chance.pick(stage.processes('executor'));
+      const delayMs = seconds(chance, 0.001, 0.5);
+      const lastsMs = seconds(chance, 20, 300);
+      stage.onNext(type, () => stage.after(delayMs, () => stage.pause(executor, lastsMs)));
+    },
+  },
+  // A scorer that sleeps while it takes a snapshot, and stores it when a later one has been decided.
+  'scorer-sleeps': {
+    perDay: 60,
+    act(stage, chance) {
+      const untilMs = stage.nextSnapshotMs();
+      const scorer = chance.pick(stage.processes('scorer'));
+      const lastsMs = seconds(chance, 60, 600);
+      stage.after(untilMs + seconds(chance, 0.001, 2), () => stage.pause(scorer, lastsMs));
+    },
+  },
   // Nova carries the request out when nobody waits for its answer any more.
   'post-late': {
     perDay: 20,
@@ -420,8 +446,13 @@ export const kinds: Readonly<Record<string, Kind>> = {
       apiTrouble(stage, chance, { kind: 'latency', ms: 1000 * chance.between(5, 50) }, { ...POST, times: 1 }),
   },
   'log-garbled': {
-    perDay: 4,
-    act: (stage, chance) => stage.garble(chance.pick(stage.aggregates), seconds(chance, 10, 1200)),
+    perDay: 8,
+    act(stage, chance) {
+      const garble = (): void => stage.garble(chance.pick(stage.aggregates), seconds(chance, 10, 1200));
+      if (chance.flip(0.5)) garble();
+      // While tasks wait for their turn.
+      else stage.onNext('plan.dispatched', () => stage.after(seconds(chance, 0.001, 20), garble));
+    },
   },
 };
 

@@ -59,6 +59,9 @@ export interface Drawn {
   readonly trouble: number;
   readonly grouped: number;
   readonly varying: number;
+  /** How large hosts are, as `generate` takes it. */
+  readonly room: number;
+  readonly approvalTtlSeconds: number;
 }
 
 export function draw(asked: Asked): Drawn {
@@ -70,11 +73,12 @@ export function draw(asked: Asked): Drawn {
   return {
     intervalSeconds,
     cooldownSeconds: chance.pick([120, 300, 600]),
-    instanceCooldownSeconds: chance.pick([600, 1200, 1800]),
+    // Shorter than some moves take.
+    instanceCooldownSeconds: chance.pick([120, 600, 1200, 1800]),
     quarantineSeconds: chance.pick([1200, 3600]),
     planTtlSeconds,
     settleSeconds: chance.pick([0, 60, 120]),
-    approval: chance.flip(0.2) ? 'manual' : 'auto',
+    approval: chance.flip(0.3) ? 'manual' : 'auto',
     planner: chance.pick(['search', 'greedy']),
     alternates: chance.int(0, 2),
     evacuate: chance.flip(0.5),
@@ -93,6 +97,9 @@ export function draw(asked: Asked): Drawn {
     trouble: asked.trouble ?? trouble,
     grouped: chance.between(0.1, 0.5),
     varying: chance.between(0.2, 0.8),
+    // Where hosts are nearly full, moves wait for one another.
+    room: chance.pick([2, 2, 1, 0.85]),
+    approvalTtlSeconds: chance.pick([300, 900, 3600]),
   };
 }
 
@@ -120,6 +127,7 @@ export function settingOf(asked: Asked, drawn: Drawn): Setting {
       planTtl: drawn.planTtlSeconds,
       settleSeconds: drawn.settleSeconds,
       approval: drawn.approval,
+      approvalTtl: drawn.approvalTtlSeconds,
       planner: drawn.planner,
       alternates: drawn.alternates,
       evacuateDisabledHosts: drawn.evacuate,
@@ -155,6 +163,7 @@ export function settingOf(asked: Asked, drawn: Drawn): Setting {
     grouped: drawn.grouped,
     skew: 0.6,
     varying: drawn.varying,
+    room: drawn.room,
   };
   const scenario = generate(generated);
   return {

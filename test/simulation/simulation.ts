@@ -91,6 +91,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   const drawn = draw(asked);
   const { aggregates, config, policies, scenario } = settingOf(asked, drawn);
   const durationMs = asked.days * DAY_MS;
+  const intervalMs = drawn.intervalSeconds * 1000;
   const all = drawFaults(chance.fork('faults'), drawn, durationMs);
   const faults = asked.only === null ? all : all.filter(({ number }) => asked.only?.has(number) === true);
 
@@ -164,7 +165,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       cooldownMs: drawn.cooldownSeconds * 1000,
       instanceCooldownMs: drawn.instanceCooldownSeconds * 1000,
       quarantineMs: drawn.quarantineSeconds * 1000,
-      intervalMs: drawn.intervalSeconds * 1000,
+      intervalMs,
       settleMs: drawn.settleSeconds * 1000,
       approvalTtlMs: drawn.approval === 'manual' ? config.engine.approvalTtl * 1000 : null,
       postWindowMs: 10_000,
@@ -355,7 +356,12 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     const planId = body.data.snapshotId ?? '';
     const what = approvals.flip(0.85) ? 'plan.approved' : 'plan.rejected';
     if (approvals.flip(0.1)) return;
-    world.after(approvals.exponential(120_000), () => command(what, body.aggregate, { planId, steps: null }));
+    // Some people are late: by then the plan has expired, and mostly no other has taken its place.
+    const late = approvals.flip(0.2);
+    const afterMs = late
+      ? drawn.approvalTtlSeconds * 1000 + approvals.between(6_000, 60_000)
+      : approvals.exponential(120_000);
+    world.after(afterMs, () => command(what, body.aggregate, { planId, steps: null }));
   }
 
   // ---------------------------------------------------------------- who provisions, and states which log it is
@@ -538,7 +544,9 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       };
       anew().catch((error: unknown) => world.fail(error));
     },
-    openTasks: () => [...openTasks.keys()],
+    openTasks: () => [...openTasks].map(([taskId, server]) => ({ taskId, server })),
+    // Snapshots are taken at multiples of the interval.
+    nextSnapshotMs: () => intervalMs - (world.wall % intervalMs),
     after: (ms, act) => void world.after(ms, act),
     onNext(type, act) {
       const waiting = awaited.get(type) ?? [];

@@ -27,6 +27,8 @@ export interface TaskOptions {
   readonly takeoverMs: number;
   /** No more time than this passes between a pre-flight and the start of the attempt. */
   readonly checkTtlMs: number;
+  /** A pre-flight whose reads took longer starts nothing: what it read first no longer counts. */
+  readonly checkMaxMs: number;
   /** How long Nova may take, once a migration is over, to agree with itself about the server. */
   readonly settleMs: number;
   /** How long Nova must not list a migration that was seen before, so that its row counts as lost. */
@@ -66,6 +68,7 @@ export const defaultTaskOptions: TaskOptions = {
   postWindowMs: 10_000,
   takeoverMs: 60_000,
   checkTtlMs: 10_000,
+  checkMaxMs: 60_000,
   settleMs: 60_000,
   rowGoneMs: 600_000,
   abortAgainMs: 30_000,

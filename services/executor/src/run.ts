@@ -173,8 +173,9 @@ class Shell {
         return this.#awaitStart(command.notBefore);
       case 'check': {
         this.#checkedAtSequence = this.#deps.reader.at(task.aggregate).sequence;
+        const began = clock.read().mono;
         const verdict = await withSpan(tracer, spans.preflight, {}, (span) => this.#check(span));
-        return { kind: 'checked', verdict };
+        return { kind: 'checked', verdict, tookMs: clock.read().mono - began };
       }
       case 'appendStarted': {
         const began = clock.read().mono;

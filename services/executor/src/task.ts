@@ -102,7 +102,7 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
     case 'waiting':
       return waiting(state, stage, fact);
     case 'checking':
-      if (fact.kind === 'checked') return checked(state, stage, fact.verdict, fact.at);
+      if (fact.kind === 'checked') return checked(state, stage, fact.verdict, fact);
       break;
     case 'claiming':
       if (fact.kind === 'appended') {

@@ -80,9 +80,10 @@ const nothingSeen = { newestMigrationId: 7, migrationId: null, requestId: null, 
 const logSays = (attempt: TaskLog['attempt'], expected = 40): Body => ({ kind: 'log', log: { attempt, expected } });
 const waiting = logSays({ kind: 'waiting' });
 const mayStart: Body = { kind: 'mayStart', grant: { expected: 41, disturbed: false } };
-const go: Body = { kind: 'checked', verdict: { kind: 'go', newestMigrationId: 7, forced: false } };
+const go: Body = { kind: 'checked', verdict: { kind: 'go', newestMigrationId: 7, forced: false }, tookMs: 100 };
 const refusedBy = (failure: Partial<Failure>): Body => ({
   kind: 'checked',
+  tookMs: 100,
   verdict: {
     kind: 'no',
     failure: {
@@ -232,8 +233,8 @@ describe('a move that goes well', () => {
   it('calls nothing when the server is on its destination already', () => {
     const life = new Life().when(waiting, mayStart, {
       kind: 'checked',
-
       verdict: { kind: 'there', host: 'h2' },
+      tookMs: 100,
     });
     expect(life.ended).toMatchObject({ type: 'completed', outcome: 'alreadyThere', host: 'h2', nova: null });
   });
@@ -332,7 +333,7 @@ describe('the start', () => {
   });
 
   it('waits, longer each time, while an API does not answer pre-flight, and spends no attempt on it', () => {
-    const unreachable: Body = { kind: 'checked', verdict: { kind: 'unreachable', text: 'down' } };
+    const unreachable: Body = { kind: 'checked', verdict: { kind: 'unreachable', text: 'down' }, tookMs: 100 };
     const life = new Life().when(waiting);
     const waits: number[] = [];
     for (let i = 0; i < 6; i += 1) {
@@ -341,6 +342,19 @@ describe('the start', () => {
       if (command.do === 'awaitStart') waits.push(command.notBefore - life.mono);
     }
     expect(waits).toEqual([5000, 10000, 20000, 40000, 60000, 60000]);
+  });
+
+  it('starts nothing on a pre-flight whose reads took too long: it waits, and checks again', () => {
+    const slow: Body = { ...go, tookMs: defaultTaskOptions.checkMaxMs + 1 };
+    const life = new Life().when(waiting, mayStart, slow);
+    expect(life.command).toMatchObject({ do: 'awaitStart', notBefore: life.mono + 5 * SECOND, checkedAt: null });
+    expect(life.when(mayStart).command).toMatchObject({ do: 'check' });
+    expect(life.when(go, mayStart).command).toMatchObject({ do: 'appendStarted' });
+  });
+
+  it('starts on a pre-flight of a slow API', () => {
+    const slow: Body = { ...go, tookMs: defaultTaskOptions.checkMaxMs };
+    expect(new Life().when(waiting, mayStart, slow, mayStart).command).toMatchObject({ do: 'appendStarted' });
   });
 
   it('only says what it would have done in a dry run', () => {
@@ -353,7 +367,7 @@ describe('the start', () => {
   });
 
   it('carries a forced move from pre-flight to the event and the request', () => {
-    const forced: Body = { kind: 'checked', verdict: { kind: 'go', newestMigrationId: 7, forced: true } };
+    const forced: Body = { kind: 'checked', verdict: { kind: 'go', newestMigrationId: 7, forced: true }, tookMs: 100 };
     const life = new Life().when(waiting, mayStart, forced, mayStart);
     expect(life.command).toMatchObject({ do: 'appendStarted', forced: true });
     expect(life.when({ kind: 'appended', began: 0 }).command).toMatchObject({ do: 'post', forced: true });

@@ -196,7 +196,7 @@ interface Checked {
   readonly newestMigrationId: number;
   /** Nova's scheduler is to be bypassed (`[executor] force`, below 2.68 only). */
   readonly forced: boolean;
-  /** When its reads were over. From an API that takes long for them nothing fresher can be had. */
+  /** When its reads were over. From a slow API nothing fresher can be had; `checkMaxMs` bounds how long they took. */
   readonly at: number;
 }
 
@@ -255,7 +255,8 @@ type FactBody =
   | { readonly kind: 'putOff'; readonly delayMs: number }
   /** The executor stops. */
   | { readonly kind: 'draining' }
-  | { readonly kind: 'checked'; readonly verdict: Verdict }
+  /** `tookMs`: from its first read to its last. */
+  | { readonly kind: 'checked'; readonly verdict: Verdict; readonly tookMs: number }
   /** It is on the log, and by this append. `began`: when the append was begun. */
   | { readonly kind: 'appended'; readonly began: number }
   /** It was not written: the subject has moved on, or the same act is already there. */

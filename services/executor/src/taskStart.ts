@@ -108,11 +108,19 @@ export function checked(
   state: TaskState,
   { grant }: Stage & { at: 'checking' },
   verdict: Verdict,
-  at: Reading,
+  { tookMs, at }: { readonly tookMs: number; readonly at: Reading },
 ): TaskState {
   const { expected } = grant;
+  // Nothing has begun, so nothing is lost by waiting; `notAfter` ends it.
+  const later = (): TaskState =>
+    to(
+      { ...state, blind: state.blind + 1 },
+      { at: 'waiting', checked: null, notBefore: at.mono + backoff(state, state.options.pollIntervalMs) },
+    );
   switch (verdict.kind) {
     case 'go': {
+      // Its executor was suspended, or Nova is as good as down.
+      if (tookMs > state.options.checkMaxMs) return later();
       if (state.options.dryRun) {
         const { from, destination } = state.task;
         const text = `dry run: pre-flight passed, it would have been migrated from ${from} to ${destination}`;
@@ -135,11 +143,7 @@ export function checked(
     case 'no':
       return fail(seeing(state), verdict.failure, { started: false, nova: null }, at, expected);
     case 'unreachable':
-      // Nothing has begun, so nothing is lost by waiting; `notAfter` ends it.
-      return to(
-        { ...state, blind: state.blind + 1 },
-        { at: 'waiting', checked: null, notBefore: at.mono + backoff(state, state.options.pollIntervalMs) },
-      );
+      return later();
   }
 }
 

@@ -261,7 +261,7 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
             return { kind: 'no', failure: { ...failure, fault: pick('destination', 'infrastructure', 'none') } };
           return { kind: 'go', forced: false, ...idle() };
         };
-        return { kind: 'checked', verdict: verdict() };
+        return { kind: 'checked', verdict: verdict(), tookMs: flip(0.02) ? 61_000 : 100 };
       }
       case 'appendStarted': {
         const began = now;

@@ -15,6 +15,8 @@ export interface GenerateOptions {
   readonly skew?: number;
   /** Share of the VMs whose CPU demand varies over the day. Default 0. */
   readonly varying?: number;
+  /** Memory and cores of a host, relative to what its share of the VMs has on average. Default 2; at 0.9 most hosts are full. */
+  readonly room?: number;
 }
 
 const FLAVORS = [
@@ -38,8 +40,9 @@ export function generate(options: GenerateOptions): Scenario {
     (_, index) => `host-${String(index + 1).padStart(String(hosts).length, '0')}`,
   );
   const share = vms / hosts;
-  const vcpus = Math.max(16, Math.ceil((share * 4 * 2) / 16) * 16);
-  const memoryMb = Math.max(65_536, Math.ceil((share * 16_384 * 2) / 16_384) * 16_384);
+  const factor = options.room ?? 2;
+  const vcpus = Math.max(16, Math.ceil((share * 4 * factor) / 16) * 16);
+  const memoryMb = Math.max(65_536, Math.ceil((share * 16_384 * factor) / 16_384) * 16_384);
   const liking = names.map(() => 1 - skew + 2 * skew * chance.next() ** 2);
   const total = liking.reduce((sum, each) => sum + each, 0);
   const servers: ServerInput[] = [];
