@@ -64,7 +64,7 @@ describe('kronos replay as a process', { timeout: 240_000 }, () => {
     expect([code, report.interrupted]).toEqual([130, true]);
     expect(report[list].length).toBeGreaterThan(0);
     expect(report[list].length).toBeLessThan(decisions);
-    expect(err).toBe('kronos: interrupted: this is the part that was done.\n');
+    expect(err).toBe('kronos: interrupted: the output covers only the part that was done.\n');
   });
 
   it('says what --threads takes', async () => {

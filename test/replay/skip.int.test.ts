@@ -148,7 +148,7 @@ describe('an empty message on the log', () => {
       // The custodian has to give a reason, and an event that can be read is not skipped.
       expect((await run('custodian', 'log', 'skip', String(sequence))).err).toContain('--reason');
       expect((await run('custodian', 'log', 'skip', '1', '--reason', 'garbage')).err).toContain(
-        `there is no unreadable event to skip at this place`,
+        `there is no unreadable event to skip at this sequence`,
       );
       const reason = `empty message, change ${sequence}`;
       const skipped = await run('custodian', 'log', 'skip', String(sequence), '--reason', reason);

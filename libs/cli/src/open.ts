@@ -46,11 +46,11 @@ export async function withSession<T>(
 /** Says on stderr from which checkpoint a command reads, as it does not verify it, and which ones it skips. */
 export const tellCheckpoints = (shell: Shell): Required<Pick<FoldOptions, 'onSkipped' | 'onCheckpoint'>> => ({
   onSkipped: ({ sequence, problem }) =>
-    shell.terminal.err(`kronos: the checkpoint at event ${sequence} is skipped: ${problem}\n`),
+    shell.terminal.err(`kronos: skipped the checkpoint at event ${sequence}: ${problem}\n`),
   onCheckpoint(checkpoint) {
     if (checkpoint === null) return;
     shell.terminal.err(
-      `kronos: the state up to event ${checkpoint.sequence} is read from a checkpoint, which this command does not verify; services do (kronos status)\n`,
+      `kronos: the state up to event ${checkpoint.sequence} comes from a checkpoint. This command does not verify checkpoints; the services do (kronos status)\n`,
     );
   },
 });

@@ -200,7 +200,7 @@ describe('what a command did, by the log', () => {
     const left = log.quarantined('vm-1', 3600) as Control;
     const at = Date.parse(left.time);
     expect(outcomeOf({ ...left, time: '2099-01-01T00:00:00Z' }, at, before, before).text).toBe(
-      `vm-1 is left alone until ${when(at + 3_600_000, at)}`,
+      `vm-1 is quarantined until ${when(at + 3_600_000, at)}`,
     );
   });
 
@@ -219,7 +219,7 @@ describe('what a command did, by the log', () => {
     const { log, plan } = proposed();
     log.pass(60).approved(plan, [2]);
     expect(outcome(log).text).toBe(
-      'approved: 2 tasks released; 1 of them because others depend on them; 1 step let go: the next cycle plans afresh',
+      'approved: 2 tasks released; 1 of them because others depend on them; 1 step dropped: the next cycle makes a new plan',
     );
   });
   it('is too late after the expiry', () => {
@@ -243,14 +243,17 @@ describe('what a command did, by the log', () => {
     log.pass(1).rejected(plan, [1]);
     expect(outcome(log).effect).toBe('refused');
     log.pass(1).rejected(plan);
-    expect(outcome(log)).toEqual({ effect: 'done', text: 'rejected: the plan is gone, and the aggregate cools down' });
+    expect(outcome(log)).toEqual({
+      effect: 'done',
+      text: 'rejected: the plan is closed and the aggregate cooldown starts',
+    });
     log.pass(1).approved(plan);
     expect(outcome(log).text).toContain('too late: the plan was rejected at');
   });
   it('knows a plan that nobody made', () => {
     const { log } = proposed();
     log.approved('nope');
-    expect(outcome(log)).toEqual({ effect: 'refused', text: 'the log knows no plan nope that waits' });
+    expect(outcome(log)).toEqual({ effect: 'refused', text: 'no plan nope waits for approval' });
   });
   it('pauses and resumes, here and everywhere', () => {
     const log = testLog();
@@ -273,9 +276,12 @@ describe('what a command did, by the log', () => {
     log.configured();
     const plan = log.released(moves);
     log.cancelled(`${plan}-s1`);
-    expect(outcome(log)).toMatchObject({ effect: 'done', text: expect.stringContaining('cancelled before its start') });
+    expect(outcome(log)).toMatchObject({
+      effect: 'done',
+      text: expect.stringContaining('cancelled before it started'),
+    });
     log.cancelled(`${plan}-s1`, 'grace');
-    expect(outcome(log)).toMatchObject({ effect: 'unchanged', text: expect.stringContaining('ada asked for that') });
+    expect(outcome(log)).toMatchObject({ effect: 'unchanged', text: expect.stringContaining('requested by ada') });
     log.started({ task: `${plan}-s3` });
     log.aborted(`${plan}-s3`);
     expect(outcome(log)).toMatchObject({ effect: 'done', text: expect.stringContaining('runs in Nova') });
@@ -288,9 +294,9 @@ describe('what a command did, by the log', () => {
   it('quarantines and releases', () => {
     const log = testLog();
     log.quarantined('vm-1', 3600);
-    expect(outcome(log).text).toBe('vm-1 is left alone until 01:00:00Z (in 1 h)');
+    expect(outcome(log).text).toBe('vm-1 is quarantined until 01:00:00Z (in 1 h)');
     log.quarantined('vm-1', -1);
-    expect(outcome(log).text).toBe('vm-1 is left alone until it is released');
+    expect(outcome(log).text).toBe('vm-1 is quarantined until it is released');
     log.unquarantined('vm-1');
     expect(outcome(log).effect).toBe('done');
     log.unquarantined('vm-1');
@@ -338,11 +344,11 @@ describe('the plan that is answered', () => {
     const choose = (planId?: string, steps: number[] | null = null) =>
       choosePlan(log.fold(), ['gpu', 'cpu'], log.nowMs, { planId, steps });
     expect(choose()).toEqual({ aggregate: 'gpu', planId: first });
-    expect(() => choose(first, [7])).toThrow('has no step 7 that waits');
+    expect(() => choose(first, [7])).toThrow('step 7 of the plan does not wait for approval');
     const second = log.about('cpu').proposed(moves);
-    expect(() => choose()).toThrow('which plan? Several wait');
+    expect(() => choose()).toThrow('several plans wait for approval: name one');
     expect(choose(second)).toEqual({ aggregate: 'cpu', planId: second });
-    expect(() => choose('nope')).toThrow('knows no plan "nope"');
+    expect(() => choose('nope')).toThrow('no plan "nope"');
   });
 });
 
@@ -390,7 +396,7 @@ describe('status', () => {
     const text = renderStatus(terminal(80), status, { server: '2.11.0', servers: ['nats://n:4222'] });
     expect(text.split('\n').length).toBeLessThanOrEqual(27);
     for (const name of names) expect(text).toMatch(new RegExp(`^${name} +watching: by the test`, 'm'));
-    expect(text).toMatch(/^gpu {3}moving: 1 under way/m);
+    expect(text).toMatch(/^gpu {3}moving: 1 running/m);
     expect(text).toContain('! scorer, planner, executor, ledger: no instance has sent a heartbeat of late');
   });
 

@@ -17,6 +17,6 @@ export function tellProblems(shell: Shell, directory: string, problems: readonly
   process.exitCode = 1;
   const { err } = shell.terminal;
   const shown = problems.slice(0, SHOWN).map((problem) => `  ${problem}\n`);
-  err(`kronos: ${directory} is not what was recorded:\n${shown.join('')}`);
+  err(`kronos: ${directory} was changed after the recording:\n${shown.join('')}`);
   if (problems.length > SHOWN) err(`  and ${problems.length - SHOWN} more\n`);
 }

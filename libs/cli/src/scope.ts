@@ -33,14 +33,14 @@ export function chooseAggregates(
   command: string,
 ): readonly string[] {
   if (all && names !== undefined)
-    throw new UsageError(`--all and the aggregate ${named(names)} are given both`, 'Give one of them.');
+    throw new UsageError(`both --all and the aggregate ${named(names)} are given`, 'Give one of them.');
   if (all) return scope;
   if (names !== undefined) return known(scope, names);
   const [only, ...others] = scope;
   if (only !== undefined && others.length === 0) return [only];
   throw new UsageError(
-    `which aggregate? There are several in scope`,
-    `Name one: ${named(scope)}; for example: kronos ${command} -a ${JSON.stringify(only ?? '')}. Or give --all.`,
+    `several aggregates are in scope: name one`,
+    `In scope: ${named(scope)}; for example: kronos ${command} -a ${JSON.stringify(only ?? '')}. Or add --all.`,
   );
 }
 

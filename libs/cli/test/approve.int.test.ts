@@ -43,6 +43,6 @@ describe('approve without an id', () => {
 
   it('says when no plan waits', async () => {
     const { status, err } = await world.kronos('approve', { answer: 'y' });
-    expect([status, err]).toEqual([2, expect.stringContaining('there is no plan to answer')]);
+    expect([status, err]).toEqual([2, expect.stringContaining('no plan waits for approval')]);
   });
 });

@@ -24,7 +24,7 @@ async function folded(to: number) {
 }
 
 const unverified = (sequence: number) =>
-  `kronos: the state up to event ${sequence} is read from a checkpoint, which this command does not verify; services do (kronos status)\n`;
+  `kronos: the state up to event ${sequence} comes from a checkpoint. This command does not verify checkpoints; the services do (kronos status)\n`;
 
 it('a time in a body that the server stamp contradicts is shown as the stamp bounds it', async () => {
   const event = {
@@ -69,14 +69,14 @@ describe('a command', () => {
     expect((await world.kronos('plans --since all')).err).toBe('');
   });
 
-  it('says that it passes over one that cannot be trusted, and goes on without it', async () => {
+  it('skips one that cannot be trusted, says so, and continues without it', async () => {
     const { state } = await folded(5);
     await writeCheckpoint(world.log, { ...state, sequence: 1_000_000 }, 'elsewhere', by, 0);
     const { status, out, err } = await world.kronos('quarantine list --json');
     expect(status).toBe(0);
     expect(JSON.parse(out)).toHaveLength(1);
     expect(err).toMatch(
-      /^kronos: the checkpoint at event 1000000 is skipped: the log ends at (\d+)\n.*up to event \d+ is read.*\n$/,
+      /^kronos: skipped the checkpoint at event 1000000: the log ends at (\d+)\n.*up to event \d+ comes from.*\n$/,
     );
   });
 });

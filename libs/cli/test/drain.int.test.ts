@@ -13,7 +13,7 @@ describe('kronos drain', () => {
     const { status, out } = await world.kronos('drain gpu-compute-1');
     expect(status).toBe(0);
     expect(out).toMatch(/^gpu-compute-1 \(gpu\), as seen at /);
-    expect(out).toContain('Nothing was asked. Add --yes to drain.');
+    expect(out).toContain('No drain was requested. Add --yes to drain.');
     const shown = await world.kronos('drain gpu-compute-1 gpu-compute-2 --json');
     const hosts = JSON.parse(shown.out) as { host: string; moves: { to: string }[] }[];
     expect(hosts.map(({ host }) => host)).toEqual(['gpu-compute-1', 'gpu-compute-2']);
@@ -23,12 +23,12 @@ describe('kronos drain', () => {
   });
 
   it('asks once, and takes a drain back before anything was done', async () => {
-    expect((await world.kronos('drain gpu-compute-2 --yes -r upgrade')).out).toContain(
-      'gpu-compute-2 is to be drained',
+    expect((await world.kronos('drain gpu-compute-2 --yes -r upgrade')).out).toContain('gpu-compute-2 will be drained');
+    expect((await world.kronos('drain gpu-compute-2 --yes')).out).toContain(
+      'is being drained already: requested by ada@desk',
     );
-    expect((await world.kronos('drain gpu-compute-2 --yes')).out).toContain('is being drained already: ada@desk asked');
     expect((await world.kronos('status')).out).toContain('gpu-compute-2: its service is being disabled');
-    expect((await world.kronos('undrain gpu-compute-2')).out).toContain('taken back before anything was done');
+    expect((await world.kronos('undrain gpu-compute-2')).out).toContain('withdrawn before it started');
     expect((await world.kronos('status')).out).not.toContain('gpu-compute-2: its service');
   });
 
@@ -47,7 +47,7 @@ describe('kronos drain', () => {
     ['drain gpu-compute-1 --all --one-by-one --hook true', 'both'],
     ['drain gpu-compute-1 --one-by-one', 'belong together'],
     ['drain gpu-compute-1 --one-by-one --hook true --max-parallel 2', 'both'],
-    ['drain gpu-compute-1 --watch --json', 'structured'],
+    ['drain gpu-compute-1 --watch --json', 'json and yaml'],
     ['drain gpu-compute-1 --max-parallel 0', 'whole number from 1'],
     ['drain gpu-compute-1 --hook-timeout soon', 'duration'],
     ['undrain gpu-compute-9', 'is not being drained'],

@@ -144,7 +144,7 @@ describe("the operator's NATS user", () => {
       const said = await at('resume -a gpu', byMs);
       expect(said.status).not.toBe(0);
       expect(said.err).toMatch(
-        new RegExp(`the clock of this machine is \\d+\\.\\d s ${how} the NATS server's.*nothing was asked`),
+        new RegExp(`the clock of this machine is \\d+\\.\\d s ${how} the NATS server's.*the command was not sent`),
       );
       expect(await log.lastSequence('KRONOS_LOG')).toBe(before);
       await log.close();

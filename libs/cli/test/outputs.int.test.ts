@@ -46,7 +46,7 @@ const steady = (text: string): string =>
     .replaceAll(/\d+(\.\d+)? (KiB|MiB)( of)/g, 'N KiB$3')
     .replaceAll(SERVER_TIME, 'SERVER-TIME')
     .replaceAll(/\d\d:\d\d:\d\dZ \(now\)/g, 'SERVER-TIME')
-    .replaceAll(/(is left alone until) (\S+ )?\S+Z/g, '$1 SERVER-TIME')
+    .replaceAll(/(is quarantined until) (\S+ )?\S+Z/g, '$1 SERVER-TIME')
     .replaceAll(/\(\d+ d ago\)/g, '(N d ago)')
     // Its length decides how wide the columns are.
     .replaceAll(/^.*SERVER-TIME.*$/gs, (all) => all.replaceAll(/(?<=\S) {2,}/g, '  '));

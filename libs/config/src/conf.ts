@@ -47,7 +47,7 @@ export function readConf(input: LoadInput): Read {
       line: null,
       option: null,
       problem: 'the file is not there',
-      remedy: 'Name yours with --config FILE, or begin with the sample that kronos config sample prints.',
+      remedy: 'Name it with --config FILE, or start from the sample that kronos config sample prints.',
     });
   }
   return { ...resolveConfig({ file, text, env: input.env, role: input.role, readFile }), missing };
@@ -72,6 +72,6 @@ export function unreadable(file: string, source: Source | null, error: unknown):
     source === null
       ? ''
       : `, named by ${source.option} (${source.file === ENVIRONMENT ? source.file : `${source.file}:${source.line}`}),`;
-  const remedy = isMissing(error) ? 'Create it, or name the right one.' : 'Let this process read it.';
+  const remedy = isMissing(error) ? 'Create it, or correct the path.' : 'Allow this process to read it.';
   return { file, line: null, option: null, problem: `the file${named} cannot be read (${why})`, remedy };
 }

@@ -47,7 +47,7 @@ export function parseIni(file: string, text: string): Ini {
     const { option, line, values } = open;
     open = null;
     if (section === null) {
-      problem(line, shownName(option), 'stands before the first section', 'Put it below a section such as [engine].');
+      problem(line, shownName(option), 'is before the first section', 'Put it below a section such as [engine].');
       return;
     }
     const key = JSON.stringify([section, option]);
@@ -75,7 +75,7 @@ export function parseIni(file: string, text: string): Ini {
     } else if (/^[ \t]/.test(line)) {
       const value = line.trimStart();
       if (open === null) {
-        problem(number, null, 'an indented line continues no option', 'Take the indentation away.');
+        problem(number, null, 'is indented, but there is no option to continue', 'Remove the indentation.');
       } else if (/^[#;]/.test(value)) {
         const what = `an indented comment inside the value of ${shownName(open.option)}`;
         problem(number, null, what, 'Start the comment in the first column, outside of the value.');
@@ -99,7 +99,7 @@ export function parseIni(file: string, text: string): Ini {
       const at = line.search(/[=:]/);
       const option = at < 0 ? '' : line.slice(0, at).trim();
       if (option === '') {
-        problem(number, null, 'is neither a section, an option nor a comment', 'Write it as option = value.');
+        problem(number, null, 'is not a section, an option or a comment', 'Write it as option = value.');
       } else {
         open = { option, line: number, values: [unquote(line.slice(at + 1).trim())] };
       }

@@ -34,7 +34,7 @@ describe('the INI of oslo.config', () => {
       ['engine', 'cooldown', '1', 6],
     ]);
     expect(problems('[engine]\naggregates = gpu,\n\n  cpu\n')).toEqual([
-      [4, null, 'an indented line continues no option'],
+      [4, null, 'is indented, but there is no option to continue'],
     ]);
   });
 
@@ -58,11 +58,11 @@ describe('the INI of oslo.config', () => {
   it('refuses what it cannot read, without showing it', () => {
     const text = 'early = 1\n[engine\nhunter2\n[]\n= hunter2\n[a]\nb = 1\n  # hunter2\n';
     expect(problems(text)).toEqual([
-      [1, 'early', 'stands before the first section'],
+      [1, 'early', 'is before the first section'],
       [2, null, 'is not a section'],
-      [3, null, 'is neither a section, an option nor a comment'],
+      [3, null, 'is not a section, an option or a comment'],
       [4, null, 'is not a section'],
-      [5, null, 'is neither a section, an option nor a comment'],
+      [5, null, 'is not a section, an option or a comment'],
       [8, null, 'an indented comment inside the value of b'],
     ]);
     expect(JSON.stringify(parseIni('k.conf', text).problems)).not.toContain('hunter2');

@@ -17,7 +17,7 @@ export interface Range {
 
 const quoted = (raw: string): string => JSON.stringify(raw.length > 60 ? `${raw.slice(0, 57)}...` : raw);
 
-const commentHint = (raw: string): string => (/\s[#;]/.test(raw) ? ' A comment needs a line of its own.' : '');
+const commentHint = (raw: string): string => (/\s[#;]/.test(raw) ? ' A comment needs its own line.' : '');
 
 /** `true/false` and the other words that oslo.config takes for them. */
 export function parseBool(raw: string): Parsed<boolean> {
@@ -90,7 +90,7 @@ export function parseChoice<V extends string>(raw: string, values: readonly V[])
 
 export function parseText(raw: string): Parsed<string> {
   return raw.includes('\n')
-    ? bad('goes over several lines', 'Write it in one line; a comment needs a line of its own in the first column.')
+    ? bad('spans several lines', 'Write it in one line. A comment needs its own line and starts in the first column.')
     : good(raw);
 }
 
@@ -126,8 +126,9 @@ export function parseUrl(raw: string, schemes: readonly string[]): Parsed<string
   if (!schemes.includes(url.protocol.slice(0, -1))) return bad('is a URL of another kind', `Write it as ${example}.`);
   if (url.hostname === '') return bad('is a URL without a host', `Write it as ${example}.`);
   if (raw.includes('@'))
-    return bad('holds a user or a password', 'Take them out of the URL: there are options of their own for them.');
-  if (url.search !== '' || url.hash !== '') return bad('has a query or a fragment', 'Take off what follows ? or #.');
+    return bad('holds a user or a password', 'Remove them from the URL: they have their own options.');
+  if (url.search !== '' || url.hash !== '')
+    return bad('has a query or a fragment', 'Remove ? or # and the text after it.');
   return good(raw.replace(/\/+$/, ''));
 }
 
@@ -136,13 +137,13 @@ export function parseList(raw: string): Parsed<readonly string[]> {
   if (raw.trim() === '') return good([]);
   const items: string[] = [];
   const rest = raw.trim().replace(/,$/, '');
-  if (rest.trim() === '') return bad('has an empty item', 'Take the extra comma away.');
+  if (rest.trim() === '') return bad('has an empty item', 'Remove the extra comma.');
   const item = /\s*(?:"([^"]*)"|'([^']*)'|((?!\s*["'])[^,]*))\s*(,|$)/y;
   while (item.lastIndex < rest.length || rest.endsWith(',')) {
     const match = item.exec(rest);
-    if (match === null) return bad('has a quote that does not fit', 'Quote whole items: "a, b", c.');
+    if (match === null) return bad('has an unmatched quote', 'Quote whole items: "a, b", c.');
     const value = match[1] ?? match[2] ?? (match[3] ?? '').trim();
-    if (value === '') return bad('has an empty item', 'Take the extra comma away.');
+    if (value === '') return bad('has an empty item', 'Remove the extra comma.');
     if (value.includes('\n'))
       return bad('has no comma at the end of a line', 'End each line but the last with a comma.');
     items.push(value);
@@ -173,6 +174,6 @@ export function parseCells(raw: string): Parsed<readonly CellPattern[]> {
 
 export function parseSecret(raw: string): Parsed<Secret> {
   return raw.includes('\n')
-    ? bad('goes over several lines', 'Write it in one line, or keep it in a file of its own and name that.')
+    ? bad('spans several lines', 'Write it in one line, or put it into a file and name the file.')
     : good(new Secret(raw));
 }

@@ -22,7 +22,7 @@ describe('one value', () => {
     expect(['true', 'True', '1', 'yes', 'ON'].map((w) => value(parseBool(w)))).toEqual(Array(5).fill(true));
     expect(['false', 'FALSE', '0', 'no', 'off'].map((w) => value(parseBool(w)))).toEqual(Array(5).fill(false));
     expect(told(parseBool('treu'))).toBe('"treu" is neither true nor false. Write true or false.');
-    expect(told(parseBool('true # no'))).toContain('A comment needs a line of its own.');
+    expect(told(parseBool('true # no'))).toContain('A comment needs its own line.');
   });
 
   it('integer: decimal digits and nothing else, within its range', () => {

@@ -38,7 +38,7 @@ export function loadConfig(input: LoadInput): Loaded {
       option: '[prometheus] url',
       problem: 'is not set',
       remedy:
-        'Set it, or balance by what is allocated (source: allocation in policies.yaml), or set [engine] balance = false.',
+        'Set it, or balance by allocations (source: allocation in policies.yaml), or set [engine] balance = false.',
     });
   if (problems.length > 0) throw new ConfigError([...missing, ...problems]);
   return { config, policiesOf, sources };

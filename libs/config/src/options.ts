@@ -150,7 +150,7 @@ const secretFile = (fills: string, about: Omit<About, 'help'>): Option<string | 
     parsePath,
     {
       ...about,
-      help: `File that holds ${fills}, so that no secret stands in kronos.conf. White space around it is ignored.`,
+      help: `File that holds ${fills}, to keep the secret out of kronos.conf. White space around it is ignored.`,
     },
     fills,
   );
@@ -172,45 +172,45 @@ export const options = {
   engine: {
     aggregates: list([], {
       by: EVERYONE,
-      help: `Nova host aggregates that Kronos balances, by name. At least one of aggregates and include_unassigned_hosts must be set. ${UNASSIGNED} and ${ALL} are names of Kronos's own and cannot be used.`,
+      help: `Nova host aggregates that Kronos balances, by name. At least one of aggregates and include_unassigned_hosts must be set. ${UNASSIGNED} and ${ALL} are reserved names.`,
     }),
     include_unassigned_hosts: bool(false, {
       by: EVERYONE,
-      help: `Also balance the pool of hypervisors that belong to no aggregate; in events and commands it is called ${UNASSIGNED}.`,
+      help: `Also balance the hypervisors that belong to no aggregate (the unassigned pool); events and commands name it ${UNASSIGNED}.`,
     }),
     policies_file: path('/etc/kronos/policies.yaml', { by: SCORER, help: 'The policies.' }),
     evaluation_interval: seconds(60, {
       min: 1,
       max: 86400,
       by: ['scorer', 'planner'],
-      help: 'How often each aggregate is observed and decided.',
+      help: 'Interval between two cycles of an aggregate.',
     }),
     dry_run: bool(true, {
       by: PLANNING,
-      help: 'Plan and record, and release nothing. A new installation moves nothing until this is set to false.',
+      help: 'Compute and record plans, but release none. A new installation moves nothing until you set this to false.',
     }),
     approval: choice(['auto', 'manual'], 'auto', {
       by: PLANNING,
-      help: 'auto: a plan is released when it is made. manual: a plan waits for kronos approve.',
+      help: 'auto: Kronos releases a plan when it makes it. manual: a plan waits for kronos approve.',
     }),
     approval_ttl: seconds(900, { min: 1, by: PLANNING, help: 'How long a plan waits for approval before it expires.' }),
     plan_ttl: seconds(3600, {
       min: 1,
       by: PLANNING,
-      help: 'How long after its release a task may still be started; later it is cancelled.',
+      help: 'How long after its release a task may start; later it is cancelled.',
     }),
     balance: bool(true, {
       by: ['scorer', 'planner'],
-      help: 'false is the rules-only mode: no policies, no Prometheus; only evacuation and affinity repair, which then choose by free capacity.',
+      help: 'false: rules-only mode without policies and Prometheus. Kronos only evacuates and repairs affinity, and chooses destinations by free capacity.',
     }),
     planner: choice(['search', 'greedy'], 'search', {
       by: PLANNING,
-      help: 'How a spread plan is found: search judges the plan as a whole (plateaus, swaps, chains), greedy takes the best single move again and again.',
+      help: 'Algorithm for spread plans. search optimises the plan as a whole (plateaus, swaps, chains); greedy takes the best single move repeatedly.',
     }),
     search_work_limit: int(20_000_000, {
       min: 1,
       by: PLANNING,
-      help: 'Candidates that planner=search may evaluate for one plan: its only limit, counted and not timed, so that a replay gives the same plan.',
+      help: 'Maximum number of candidates that planner=search evaluates for one plan. This is its only limit. It counts work, not time, so that a replay gives the same plan.',
     }),
     min_gain: float(0.001, {
       min: 0,
@@ -222,18 +222,18 @@ export const options = {
       min: 0.01,
       max: 1,
       by: PLANNING,
-      help: 'planner=search starts a plan when a policy is above its threshold, and aims at this times the threshold, so that the next noise does not start the next plan. A policy can set its own target.',
+      help: 'planner=search starts a plan when a policy is above its threshold and aims at this ratio of the threshold, so that noise does not start the next plan. A policy can set its own target.',
     }),
     move_overhead_gib: float(8, {
       min: 0,
       max: 1_000_000,
       by: PLANNING,
-      help: 'Cost of a move beside the memory and the local disk that it copies, in GiB. Of the plans that reach every target, planner=search takes the one of the lowest cost.',
+      help: 'Fixed cost of a move in GiB, added to the memory and the local disk that it copies. planner=search takes the plan of the lowest cost that reaches every target.',
     }),
     min_instance_age: seconds(0, {
       min: 0,
       by: PLANNING,
-      help: 'VMs younger than this are not moved, except by evacuation. VMs of unknown age count as younger.',
+      help: 'Minimum age of a VM that may be moved; evacuation ignores it. A VM of unknown age counts as younger.',
     }),
     soft_rules: choice(['veto', 'penalty'], 'veto', {
       by: PLANNING,
@@ -249,30 +249,30 @@ export const options = {
       min: 0,
       max: MAX_COOLDOWN_SECONDS,
       by: PLANNING,
-      help: 'How long an aggregate is left alone after a plan of it was released.',
+      help: 'How long Kronos plans no further move of an aggregate after it released a plan.',
     }),
     instance_cooldown: seconds(1800, {
       min: 0,
       max: MAX_COOLDOWN_SECONDS,
       by: PLANNING,
-      help: 'How long a VM is left alone after a move of it was released.',
+      help: 'How long Kronos does not move a VM again after it released a move of the VM.',
     }),
     adaptive_cooldown_factor: float(1, {
       min: 1,
       max: 100,
       by: PLANNING,
-      help: 'instance_cooldown is multiplied by this factor to the number of recent moves of the VM.',
+      help: 'Factor by which each recent move of the VM multiplies instance_cooldown.',
     }),
     instance_quarantine_seconds: seconds(3600, {
       min: -1,
       max: MAX_QUARANTINE_SECONDS,
       by: PLANNING,
-      help: 'How long a VM is left alone after a move of it failed for good. -1: until an operator releases it.',
+      help: 'How long a VM is in quarantine after its move failed for good. -1: until an operator releases it.',
     }),
     settle_seconds: seconds(120, {
       min: 0,
       by: PLANNING,
-      help: 'A snapshot is decided only if it was observed this long after the last move of the aggregate ended, so that the metrics show the move. Use at least the time range of the queries.',
+      help: 'Kronos plans on a snapshot only if it was taken at least this long after the last move of the aggregate ended, so that the metrics show the move. Use at least the time range of the queries.',
     }),
     evacuate_disabled_hosts: bool(false, {
       by: PLANNING,
@@ -280,23 +280,23 @@ export const options = {
     }),
     windows: listOf('a comma list of windows', parseWindow, {
       by: PLANNING,
-      help: 'When moves may start, in the local time of timezone, such as Mon-Fri 22:00-06:00, Sat-Sun 00:00-24:00. Empty: at all times. Outside the windows plans are made and recorded, and not released; a released move whose window has closed before it started is cancelled; a move that runs goes on. A window that ends on the next day belongs to the day of its start.',
+      help: 'When moves may start, in the local time of timezone, such as Mon-Fri 22:00-06:00, Sat-Sun 00:00-24:00. Empty: at all times. Outside the windows Kronos makes and records plans, but does not release them. A released move that has not started when the window closes is cancelled; a running migration continues. A window that ends on the next day belongs to the day of its start.',
     }),
     blackouts: listOf('a comma list of dates and ranges', parseBlackout, {
       by: PLANNING,
-      help: 'Dates and ranges in which no move starts, windows or not, in the local time of timezone, such as 2026-12-24/2027-01-02 (the last day included) or 2026-12-24T18:00/2026-12-26T06:00.',
+      help: 'Dates and ranges in which no move starts, even inside a window, in the local time of timezone, such as 2026-12-24/2027-01-02 (the last day included) or 2026-12-24T18:00/2026-12-26T06:00.',
     }),
     timezone: make('text', 'UTC', 'a time zone of the IANA database', parseTimeZone, {
       by: PLANNING,
-      help: 'The time zone of windows and blackouts, such as Europe/Berlin. A local time that is skipped in spring is the moment of the change; of one that comes twice in autumn the first counts, and for the end of a blackout the second.',
+      help: 'The time zone of windows and blackouts, such as Europe/Berlin. A local time that does not exist in spring means the moment of the change. Of a local time that exists twice in autumn, the first counts; at the end of a blackout, the second.',
     }),
     evacuation_ignores_windows: bool(false, {
       by: PLANNING,
-      help: 'Evacuation steps are released at any time, also in blackouts and for servers with windows of their own.',
+      help: 'Release evacuation steps at any time, also in blackouts and for servers with their own windows.',
     }),
     evacuation_ignores_cooldown: bool(false, {
       by: PLANNING,
-      help: "Evacuation steps pass the aggregate's cooldown, and nothing else.",
+      help: "Evacuation steps ignore the aggregate's cooldown. All other conditions apply.",
     }),
     enforce_hard_affinity: bool(false, {
       by: PLANNING,
@@ -306,93 +306,97 @@ export const options = {
       by: PLANNING,
       help: 'Repair violated server groups with the policies soft-affinity and soft-anti-affinity.',
     }),
-    restrict_to_az: bool(false, { by: PLANNING, help: 'A VM stays in its availability zone.' }),
+    restrict_to_az: bool(false, { by: PLANNING, help: 'Keep each VM in its availability zone.' }),
     require_all_policies: bool(false, {
       by: PLANNING,
-      help: 'Plan nothing in a cycle in which a policy cannot take part for want of data.',
+      help: 'Plan nothing in a cycle in which a policy is skipped because its data are missing.',
     }),
     pack_headroom_hosts: int(0, {
       min: 0,
       by: PLANNING,
-      help: 'Pack mode: the load of so many of the largest hosts must stay placeable elsewhere.',
+      help: 'Pack mode: the other hosts must keep room for the load of this many of the largest hosts.',
     }),
     pack_reach_cycles: int(3, {
       min: 1,
       by: PLANNING,
-      help: 'Pack mode: a drain is begun only if all VMs of the host can leave within this many cycles.',
+      help: 'Pack mode: Kronos starts to empty a host only if all its VMs can leave within this many cycles.',
     }),
     allow_parking: bool(false, {
       by: PLANNING,
-      help: 'A plan may move a VM to a host for a while to make room; such a move counts as two.',
+      help: 'Allow a plan to move a VM to an intermediate host to make room; such a move counts as two.',
     }),
     alternates: int(2, {
       min: 0,
       max: 10,
       by: PLANNING,
-      help: 'Further legal destinations that each step carries, for when the first one refuses.',
+      help: 'Number of alternates of each step: further legal destinations to try if the first one fails.',
     }),
     stagger_seconds: seconds(0, {
       min: 0,
       by: PLANNING,
-      help: 'Gap between the earliest start of one step and of the next. 0: only the caps of [executor] hold steps back.',
+      help: 'Time between the earliest starts of two consecutive steps. 0: only the concurrency limits of [executor] delay steps.',
     }),
     max_clock_skew: seconds(5, {
       min: 0.1,
       by: SERVICES,
-      help: "A reader that sees an event's time differ by more than this from the NATS server's stamp warns and is not ready; such a snapshot is not planned. A service whose own clock differs by more from the server's decides and starts nothing.",
+      help: 'Maximum difference between a clock and the clock of the NATS server. If the time of an event differs by more, readers warn, are not ready and do not plan such a snapshot. A service whose own clock differs by more decides and starts nothing.',
     }),
     opt_out: list(['kronos:exclude'], {
       by: NOVA,
-      help: 'A server whose metadata has one of these keys (with any value but false), or that carries one of them as a tag, is never moved.',
+      help: 'Kronos never moves a server whose metadata has one of these keys (with any value but false), or that has one of them as a tag.',
     }),
   },
   executor: {
     max_concurrent_migrations: int(4, {
       min: 1,
       by: EXECUTOR,
-      help: 'Moves in flight per aggregate, over all replicas of the executor.',
+      help: 'Concurrency limit: moves in flight per aggregate, over all replicas of the executor.',
     }),
     max_outbound_per_host: int(1, {
       min: 1,
       by: EXECUTOR,
-      help: "Moves in flight off one host. Nova's own max_concurrent_live_migrations is 1 by default: more would wait in its queue.",
+      help: "Concurrency limit: moves in flight off one host. Nova's max_concurrent_live_migrations is 1 by default: further ones wait in Nova's queue.",
     }),
     max_inbound_per_host: int(2, {
       min: 1,
       by: EXECUTOR,
-      help: 'Moves in flight onto one host. Nova has no such limit.',
+      help: 'Concurrency limit: moves in flight onto one host. Nova has no such limit.',
     }),
-    max_concurrent_per_group: int(1, { min: 1, by: EXECUTOR, help: 'Moves in flight of members of one server group.' }),
-    max_retries: int(3, { min: 0, max: 20, by: EXECUTOR, help: 'Attempts at a move after the first one.' }),
+    max_concurrent_per_group: int(1, {
+      min: 1,
+      by: EXECUTOR,
+      help: 'Concurrency limit: moves in flight of members of one server group.',
+    }),
+    max_retries: int(3, { min: 0, max: 20, by: EXECUTOR, help: 'Number of attempts at a move after the first one.' }),
     retry_backoff: seconds(30, {
       min: 0,
       max: MAX_RETRY_WAIT_SECONDS,
       by: EXECUTOR,
-      help: 'Wait before the second attempt on the same destination; doubled for each further one. The next alternate is tried at once.',
+      help: 'Backoff before the second attempt on the same destination; it doubles for each further one. The executor tries the next alternate at once.',
     }),
     retry_backoff_max: seconds(600, {
       min: 0,
       max: MAX_RETRY_WAIT_SECONDS,
       by: EXECUTOR,
-      help: 'The wait between two attempts grows no further than this.',
+      help: 'Maximum backoff between two attempts.',
     }),
     poll_interval: seconds(5, {
       min: 0.05,
       max: 300,
       by: EXECUTOR,
-      help: 'How often Nova is asked about a running migration.',
+      help: 'Interval at which the executor asks Nova about a running migration.',
     }),
     queue_timeout: seconds(1800, {
       min: 1,
       by: EXECUTOR,
-      help: 'How long a migration may wait in Nova before its status is running. The other deadlines count from there.',
+      help: 'How long a migration may wait in Nova until its status is running. The other deadlines count from that moment.',
     }),
     deadline_per_gib: seconds(60, {
       min: 0,
       by: EXECUTOR,
-      help: "Deadline of a running migration per GiB of the VM's RAM and of its local disk; one that is on its way at a slower pace gets more, up to hard_timeout. Nova's own is 800.",
+      help: "Deadline of a running migration per GiB of the VM's RAM and local disk. A slower migration that makes progress gets more time, up to hard_timeout. Nova's default is 800.",
     }),
-    deadline_min: seconds(600, { min: 1, by: EXECUTOR, help: 'No deadline is shorter than this.' }),
+    deadline_min: seconds(600, { min: 1, by: EXECUTOR, help: 'Shortest deadline of a running migration.' }),
     no_progress_timeout: seconds(600, {
       min: 1,
       by: EXECUTOR,
@@ -400,48 +404,48 @@ export const options = {
     }),
     on_deadline: choice(['abort', 'wait'], 'abort', {
       by: EXECUTOR,
-      help: 'What happens at the deadline: abort the migration, or wait for it up to hard_timeout and abort it then.',
+      help: 'Action at the deadline. abort: abort the migration. wait: wait until hard_timeout, then abort it.',
     }),
     hard_timeout: seconds(43200, {
       min: 1,
       by: EXECUTOR,
-      help: 'Longest time that a slow pace or on_deadline=wait gives a running migration; then it is aborted. A longer deadline by size takes its place.',
+      help: 'Longest time of a running migration that is slow or has on_deadline=wait; then the executor aborts it. A longer deadline by size replaces it.',
     }),
     breaker_failures: int(3, {
       min: 1,
       by: PLANNING,
-      help: 'Host breaker: so many failed moves onto one host within breaker_window take it out as a destination.',
+      help: 'Host breaker: this many failed moves onto one host within breaker_window exclude it as a destination.',
     }),
     breaker_window: seconds(1800, {
       min: 1,
       max: MAX_BREAKER_SECONDS,
       by: PLANNING,
-      help: 'Host breaker: failures further apart than this do not add up.',
+      help: 'Host breaker: the period in which failures count together.',
     }),
     breaker_duration: seconds(1800, {
       min: 1,
       max: MAX_BREAKER_SECONDS,
       by: PLANNING,
-      help: 'Host breaker: how long the host is out.',
+      help: 'Host breaker: how long the host is excluded.',
     }),
     dry_run: bool(false, {
       by: EXECUTOR,
-      help: 'Check every task against the cloud, and never ask Nova to migrate; the result is migration.skipped.',
+      help: 'Check every task against the cloud, but never ask Nova to migrate. The result is migration.skipped.',
     }),
     force: bool(false, {
       by: EXECUTOR,
-      help: "Bypass Nova's scheduler. Only for clouds below compute microversion 2.68; every forced move is logged and recorded as such.",
+      help: "Bypass Nova's scheduler. Only for clouds below compute microversion 2.68. Each forced move is logged and recorded as forced.",
     }),
   },
   inventory: {
     mode: choice(['api', 'changes', 'notifications'], 'api', {
       by: SCORER,
-      help: 'How the servers are read. api: all of them in every cycle. changes: all of them once, then only what changed (changes-since), compared with Nova every sync_interval. notifications: all of them once, then what versioned notifications of Nova name, compared likewise; the servers of a host whose nova-compute sends none are read in every cycle.',
+      help: "How the scorer reads the servers. api: all servers in every cycle. changes: all servers once, then only changed ones (changes-since), compared with Nova every sync_interval. notifications: all servers once, then those that Nova's versioned notifications name, compared in the same way. The scorer reads the servers of a host in every cycle if its nova-compute sends none.",
     }),
     sync_interval: seconds(300, {
       min: 1,
       by: SCORER,
-      help: 'How often the servers of each host are compared with the ids that Nova lists for it, unless mode=api. A host that differs is read again.',
+      help: 'How often the scorer compares the servers of each host with the ids that Nova lists, unless mode=api. It reads a host that differs again.',
     }),
     transport_url: secret({
       by: SCORER,
@@ -461,7 +465,7 @@ export const options = {
     }),
     queue: text('kronos', {
       by: SCORER,
-      help: 'Queue that Kronos declares and binds to the exchange. All scorers of an installation share it; no other program may consume from it.',
+      help: 'Queue that Kronos declares and binds to the exchange. All scorers of an installation share it. No other program may consume from it.',
     }),
     queue_type: choice(['quorum', 'classic'], 'quorum', {
       by: SCORER,
@@ -471,11 +475,11 @@ export const options = {
   nova: {
     cloud: optionalText({
       by: NOVA,
-      help: 'Name of a cloud in clouds.yaml. It takes the place of all authentication options below.',
+      help: 'Name of a cloud in clouds.yaml. It replaces all authentication options below.',
     }),
     clouds_file: optionalPath({
       by: NOVA,
-      help: 'The clouds.yaml for cloud. Default: ./clouds.yaml, ~/.config/openstack/clouds.yaml, /etc/openstack/clouds.yaml, whichever comes first.',
+      help: 'The clouds.yaml for cloud. Default: ./clouds.yaml, ~/.config/openstack/clouds.yaml, /etc/openstack/clouds.yaml: the first that exists.',
     }),
     auth_type: choice(['password', 'v3applicationcredential', 'v3token'], 'password', {
       by: NOVA,
@@ -516,49 +520,49 @@ export const options = {
     keyfile: optionalPath({ by: NOVA, help: 'Key of the client certificate (PEM).' }),
     insecure: bool(false, { by: NOVA, help: 'Do not verify certificates.' }),
     timeout: seconds(60, { min: 0.1, by: NOVA, help: 'Limit of one request.' }),
-    connect_retries: int(3, { min: 0, by: NOVA, help: 'How often a read whose connection failed is repeated.' }),
+    connect_retries: int(3, { min: 0, by: NOVA, help: 'How often a read is repeated after its connection failed.' }),
     connect_retry_delay: seconds(0.5, {
       min: 0,
       by: NOVA,
-      help: 'Wait before the first such repetition; doubled each time.',
+      help: 'Wait before the first such retry; it doubles each time.',
     }),
     status_code_retries: int(3, {
       min: 0,
       by: NOVA,
-      help: 'How often a read that was answered with 429, 502, 503 or 504 is repeated. What starts or aborts a migration is never repeated.',
+      help: 'How often a read is repeated after the answer 429, 502, 503 or 504. A request that starts or aborts a migration is never repeated.',
     }),
     status_code_retry_delay: seconds(1, {
       min: 0,
       by: NOVA,
-      help: 'Wait before the first such repetition; doubled each time.',
+      help: 'Wait before the first such retry; it doubles each time.',
     }),
     page_size: int(1000, {
       min: 1,
       max: 100000,
       by: NOVA,
-      help: "Items asked for per page of a list. Nova's own limit (max_limit, 1000 by default) may make pages smaller.",
+      help: "Items per page of a list. Nova's own limit (max_limit, 1000 by default) may make pages smaller.",
     }),
     hypervisor_types: list(['QEMU', 'KVM'], {
       by: SCORER,
-      help: 'Hypervisors that count; others, bare metal among them, never do.',
+      help: 'Types of the hypervisors that Kronos uses. It ignores all others, such as bare metal.',
     }),
     cells: make<readonly CellPattern[]>('cells', [], 'a comma list of CELL:HOSTS, * for any characters', parseCells, {
       by: SCORER,
-      help: 'Which cell each host is in, e.g. cell1:cmp1*, cell2:cmp2*; the first match counts. No live migration leaves a cell. Not needed in a cloud with one cell.',
+      help: 'Cell of each host, e.g. cell1:cmp1*, cell2:cmp2*; the first match counts. No live migration leaves a cell. Not needed in a cloud with one cell.',
     }),
   },
   prometheus: {
     url: optionalUrl(HTTP_URL, {
       by: SCORER,
-      help: 'Prometheus, or what speaks its API. Needed unless [engine] balance=false.',
+      help: 'URL of Prometheus or of a server with its API. Needed unless [engine] balance=false.',
     }),
     timeout: seconds(30, { min: 0.1, by: SCORER, help: 'Limit of one query.' }),
-    max_retries: int(3, { min: 0, max: 20, by: SCORER, help: 'How often a query that failed is repeated.' }),
-    retry_backoff: seconds(1, { min: 0, by: SCORER, help: 'Wait before the first repetition; doubled each time.' }),
+    max_retries: int(3, { min: 0, max: 20, by: SCORER, help: 'How often a failed query is repeated.' }),
+    retry_backoff: seconds(1, { min: 0, by: SCORER, help: 'Wait before the first retry; it doubles each time.' }),
     staleness_threshold: seconds(300, {
       min: 1,
       by: SCORER,
-      help: 'A series that was there within this time and is gone, or a sample older than this, makes an answer stale.',
+      help: 'An answer is stale if a series disappeared within this time, or if a sample is older than this.',
     }),
     ca_cert: optionalPath({ by: SCORER, help: 'CA certificates (PEM) to verify the server with.' }),
     client_cert: optionalPath({ by: SCORER, help: 'Client certificate (PEM).' }),
@@ -573,7 +577,7 @@ export const options = {
   nats: {
     servers: urls(['nats://127.0.0.1:4222'], ['nats', 'tls', 'ws', 'wss'], {
       by: EVERYONE,
-      help: 'The NATS servers, one or all of a cluster.',
+      help: 'The NATS servers: one, or all of a cluster.',
     }),
     user: optionalText({ by: EVERYONE, help: 'User. {service} stands for the name of the service.' }),
     password: secret({ by: EVERYONE, help: 'Password of user.' }),
@@ -588,7 +592,7 @@ export const options = {
     }),
     inbox_prefix: make('text', null, 'the beginning of a NATS subject, e.g. _INBOX_viewer', parseInboxPrefix, {
       by: EVERYONE,
-      help: 'Prefix of the subjects on which answers arrive; the NATS user may subscribe to no other. Not set: _INBOX_ and the name of the service, and for the kronos command _INBOX_ and user (_INBOX_operator where no user is set, as with an nkey). {service} stands for the name of the service.',
+      help: 'Prefix of the subjects on which answers arrive; the NATS user may subscribe to no other. Not set: _INBOX_ and the name of the service; for the kronos command, _INBOX_ and user (_INBOX_operator if no user is set, as with an nkey). {service} stands for the name of the service.',
     }),
     tls_ca: optionalPath({ by: EVERYONE, help: 'CA certificates (PEM) to verify the servers with; turns TLS on.' }),
     tls_cert: optionalPath({
@@ -598,14 +602,14 @@ export const options = {
     tls_key: optionalPath({ by: EVERYONE, help: 'Key of the client certificate (PEM). {service} as above.' }),
     tls_handshake_first: bool(false, {
       by: EVERYONE,
-      help: 'Begin with TLS, as servers with handshake_first ask for.',
+      help: 'Start the connection with TLS, for servers with handshake_first.',
     }),
     request_timeout: seconds(10, { min: 0.1, by: EVERYONE, help: 'Limit of one request to JetStream.' }),
     ack_wait: seconds(30, {
       min: 1,
       max: 3600,
       by: ['executor', 'provision'],
-      help: 'A task whose executor has been silent for this long is given to another one.',
+      help: 'JetStream redelivers a task to another executor after its executor has been silent for this long.',
     }),
     replicas: int(1, {
       min: 1,
@@ -616,7 +620,7 @@ export const options = {
     log_max_bytes: bytes(8 * 1024 ** 3, {
       min: 1024 ** 2,
       by: [...SERVICES, 'provision'],
-      help: 'Limit of the event log, which is kept for ever. Services warn at 80 %; when it is full nothing is planned.',
+      help: 'Limit of the event log, which is never deleted. Services warn at 80 %. When it is full, nothing is planned.',
     }),
     snapshot_max_age: seconds(259200, {
       min: 60,
@@ -626,14 +630,14 @@ export const options = {
     snapshot_max_bytes: bytes(2 * 1024 ** 3, {
       min: 1024 ** 2,
       by: [...SERVICES, 'provision'],
-      help: 'Limit of the kept snapshots; the oldest go first.',
+      help: 'Limit of the kept snapshots; the oldest are dropped first.',
     }),
   },
   ledger: {
     checkpoint_interval: seconds(300, {
       min: 1,
       by: LEDGER,
-      help: 'How often the folded state is written as a checkpoint.',
+      help: 'Interval at which the ledger writes the folded state as a checkpoint.',
     }),
     checkpoint_events: int(10000, { min: 1, by: LEDGER, help: 'A checkpoint is also written after this many events.' }),
     archive_dir: optionalPath({
@@ -643,18 +647,18 @@ export const options = {
     archive_max_file_bytes: bytes(64 * 1024 ** 2, {
       min: 1024,
       by: LEDGER,
-      help: 'A file of the archive that has reached this size is closed and the next one begun.',
+      help: 'The ledger starts the next file of the archive when a file has reached this size.',
     }),
     console: bool(true, { by: LEDGER, help: 'Serve the console (read-only) to browsers.' }),
   },
   http: {
     address: text('127.0.0.1', {
       by: SERVICES,
-      help: 'Address on which each service serves /healthz, /readyz and /metrics, and the ledger its console. 0.0.0.0 or :: for all; nothing on it asks for a password, so let a network policy or a firewall decide who may connect.',
+      help: 'Address on which each service serves /healthz, /readyz and /metrics, and the ledger its console. 0.0.0.0 or ::: all addresses. It has no password: use a network policy or a firewall to limit who may connect.',
     }),
     allowed_hosts: list([], {
       by: SERVICES,
-      help: 'Host names under which clients may ask, beside localhost, address and the address that they connect to: the name of a Kubernetes service, or of a reverse proxy. A request with another Host header gets 421, so that no web page can read answers through a DNS name of its own.',
+      help: 'Host names that clients may use, besides localhost, address and the address that they connect to: the name of a Kubernetes service or of a reverse proxy. A request with another Host header gets 421, so that no web page can read answers through its own DNS name (DNS rebinding).',
     }),
     scorer_port: int(9781, {
       min: 0,
@@ -669,7 +673,7 @@ export const options = {
   log: {
     level: choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'], 'info', {
       by: EVERYONE,
-      help: 'What is logged: this level and the ones above it.',
+      help: 'Log this level and the levels above it.',
     }),
     format: choice(['auto', 'json', 'pretty'], 'auto', {
       by: EVERYONE,
@@ -683,7 +687,7 @@ export const options = {
     }),
     otlp_headers: secret({
       by: EVERYONE,
-      help: 'Headers for the receiver, as a comma list of NAME=VALUE: secret, because they hold tokens.',
+      help: 'Headers for the receiver, as a comma list of NAME=VALUE. They hold tokens and are secret.',
     }),
     otlp_headers_file: secretFile('otlp_headers', { by: EVERYONE }),
     otlp_timeout: seconds(10, { min: 0.1, by: EVERYONE, help: 'Limit of one export.' }),
@@ -695,7 +699,7 @@ export const options = {
       min: 0,
       max: 1,
       by: EVERYONE,
-      help: 'Share of the traces that are recorded; one that came in sampled is always continued.',
+      help: 'Share of the traces that are recorded. A trace that arrives sampled is always continued.',
     }),
   },
 } as const;

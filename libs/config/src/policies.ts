@@ -19,9 +19,9 @@ export const policyFileSchema = z.strictObject({
     .string()
     .regex(/^[a-z0-9][a-z0-9_-]*$/)
     .meta({ description: 'Its name, unique in the file: `^[a-z0-9][a-z0-9_-]*$`.' }),
-  mode: z
-    .enum(['spread', 'pack'])
-    .meta({ description: 'Even the load out, or gather it on few hosts. All policies of a file have the same mode.' }),
+  mode: z.enum(['spread', 'pack']).meta({
+    description: 'spread: even out the load. pack: gather it on few hosts. All policies of a file have the same mode.',
+  }),
   weight: z
     .number()
     .min(0)
@@ -29,7 +29,7 @@ export const policyFileSchema = z.strictObject({
     .meta({ description: 'Share in the combined imbalance, 0 to 1. The weights of the enabled policies sum to 1.' }),
   source: z.enum(['prometheus', 'allocation']).default('prometheus').meta({
     description:
-      'Where the values come from: PromQL queries, or what is allocated in Placement. An allocation policy has resource_class or instances in place of every query and label.',
+      'Source of the values: PromQL queries, or the allocations in Placement. An allocation policy has resource_class or instances instead of queries and labels.',
   }),
   resource_class: z
     .string()
@@ -43,17 +43,17 @@ export const policyFileSchema = z.strictObject({
     .meta({ description: 'Allocation: true balances the number of VMs, as shares of the fullest host.' }),
   imbalance_query: promql.meta({ description: 'PromQL: one value per host, a utilisation from 0 to 1.' }),
   host_label: label.default('host').meta({ description: 'Label that names the host in the answers about hosts.' }),
-  vm_profile_query: promql.meta({ description: "PromQL: one value per VM, what it contributes to its host's value." }),
+  vm_profile_query: promql.meta({ description: "PromQL: one value per VM, its contribution to its host's value." }),
   vm_profile_label: label.meta({ description: 'Label that names the VM.' }),
   vm_profile_label_type: z
     .enum(['nova_instance_uuid', 'nova_internal_name', 'nova_display_name'])
     .default('nova_instance_uuid')
     .meta({
-      description: 'What that label holds: the uuid, the name in libvirt (instance-0000002a), or the display name.',
+      description: 'Content of that label: the uuid, the name in libvirt (instance-0000002a), or the display name.',
     }),
   vm_profile_fallback: z.enum(['skip', 'flavor_vcpu_ratio', 'host_average']).default('skip').meta({
     description:
-      "A VM without data: leave it where it is; give it its share by vCPUs of its host's value; or an equal share of it.",
+      "A VM without data: skip does not move it; the others give it a share of its host's value, by vCPUs or equal.",
   }),
   threshold: z
     .number()
@@ -67,26 +67,26 @@ export const policyFileSchema = z.strictObject({
   capacity_query: promql
     .nullable()
     .default(null)
-    .meta({ description: 'PromQL: one value per host, how full it is, 0 to 1. Needed in pack mode.' }),
+    .meta({ description: 'PromQL: one value per host, its fill level from 0 to 1. Needed in pack mode.' }),
   capacity_threshold: z.number().gt(0).max(1).nullable().default(null).meta({
-    description: 'Pack mode: a host is filled only while its capacity value stays below this. Needed in pack mode.',
+    description: 'Pack mode: Kronos fills a host only while its capacity value stays below this. Needed in pack mode.',
   }),
   host_size_query: promql
     .nullable()
     .default(null)
-    .meta({ description: 'PromQL: the relative size of each host, where hosts are unlike.' }),
+    .meta({ description: 'PromQL: the relative size of each host, if hosts differ in size.' }),
   max_migrations_per_cycle: z
     .int()
     .min(1)
     .default(5)
-    .meta({ description: 'Moves per aggregate and cycle; the largest of the enabled policies counts.' }),
+    .meta({ description: 'Maximum moves per aggregate and cycle; the largest value of the enabled policies counts.' }),
   min_sustained_cycles: z
     .int()
     .min(0)
     .max(1000)
     .default(0)
-    .meta({ description: 'The imbalance must have been there in so many evaluations on end.' }),
-  enabled: z.boolean().default(true).meta({ description: 'false: the policy takes no part.' }),
+    .meta({ description: 'The imbalance must be above the threshold in this many evaluations in a row.' }),
+  enabled: z.boolean().default(true).meta({ description: 'false: the policy is ignored.' }),
 });
 type PolicyFile = z.output<typeof policyFileSchema>;
 
@@ -95,7 +95,7 @@ const MOVED: Readonly<Record<string, string>> = {
   aggregate:
     'Every enabled policy applies to every aggregate that uses this file: name the aggregates in kronos.conf, [engine] aggregates, and remove this line. An aggregate with other policies names another file below [aggregate:NAME].',
   cooldown:
-    'The cooldown is the same for all policies: set it in kronos.conf, [engine] cooldown, and take this line away.',
+    'The cooldown is the same for all policies: set it in kronos.conf, [engine] cooldown, and remove this line.',
 };
 
 const FIELDS: readonly string[] = Object.keys(policyFileSchema.shape);
@@ -123,7 +123,7 @@ export function parsePolicies({ file, text }: PoliciesInput): ParsedPolicies {
     problems.push({ file, line, option, problem, remedy });
 
   for (const error of document.errors)
-    add(lineAt(error.pos[0]), null, `is not YAML: ${error.message}`, 'Mend the syntax at this line.');
+    add(lineAt(error.pos[0]), null, `is not YAML: ${error.message}`, 'Correct the syntax at this line.');
   if (problems.length > 0) return { policies: [], problems };
 
   const root = document.contents;
@@ -169,7 +169,7 @@ export function parsePolicies({ file, text }: PoliciesInput): ParsedPolicies {
       value = node.toJS(document);
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      add(start, who, `cannot be read: ${why}`, 'Mend the anchors and aliases (& and *).');
+      add(start, who, `cannot be read: ${why}`, 'Correct the anchors and aliases (& and *).');
       continue;
     }
     for (const { field, problem, remedy } of sourceProblems(value))
@@ -229,12 +229,12 @@ function sourceProblems(value: unknown): { field: string; problem: string; remed
     return OF_ALLOCATIONS.filter((field) => has(field) && value[field] !== false).map((field) => ({
       field,
       problem: 'is for source: allocation',
-      remedy: 'Add source: allocation and take the queries away, or take this line away.',
+      remedy: 'Add source: allocation and remove the queries, or remove this line.',
     }));
   const problems = OF_QUERIES.filter(has).map((field) => ({
     field,
     problem: 'is not for source: allocation',
-    remedy: 'Take this line away: the values come from Placement.',
+    remedy: 'Remove this line: the values come from Placement.',
   }));
   const given = [has('resource_class'), value.instances === true].filter(Boolean).length;
   if (given === 1) return problems;
@@ -278,13 +278,13 @@ function checkPolicies(
       add(
         ...at(index, 'name'),
         `is the name of the policy in line ${at(first, 'name')[0]} too`,
-        'Give each policy a name of its own.',
+        'Give each policy its own name.',
       );
     if (policy.mode !== policies[0]?.mode)
       add(
         ...at(index, 'mode'),
         `is ${policy.mode}, and the policy in line ${at(0, 'mode')[0]} has ${policies[0]?.mode}`,
-        'Put pack and spread policies into a file each, and name the second file in kronos.conf below [aggregate:NAME].',
+        'Put pack and spread policies into separate files, and name the second file in kronos.conf below [aggregate:NAME].',
       );
     if (policy.target !== null && policy.target > policy.threshold)
       add(

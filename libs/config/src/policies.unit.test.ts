@@ -171,12 +171,12 @@ describe('policies.yaml', () => {
   it('refuses two policies of one name, two modes, and pack without its capacity', () => {
     const { capacity_query: _, capacity_threshold: __, ...bare } = pack;
     expect(told(file({ ...cpu, weight: 0.5 }, { ...bare, weight: 0.5 }))).toEqual([
-      'policies.yaml:9 policies[1] "cpu" name: is the name of the policy in line 2 too | Give each policy a name of its own.',
+      'policies.yaml:9 policies[1] "cpu" name: is the name of the policy in line 2 too | Give each policy its own name.',
       expect.stringContaining('policies.yaml:9 policies[1] "cpu" capacity_query: is missing, and mode pack needs it'),
       expect.stringContaining(
         'policies.yaml:9 policies[1] "cpu" capacity_threshold: is missing, and mode pack needs it',
       ),
-      'policies.yaml:10 policies[1] "cpu" mode: is pack, and the policy in line 3 has spread | Put pack and spread policies into a file each, and name the second file in kronos.conf below [aggregate:NAME].',
+      'policies.yaml:10 policies[1] "cpu" mode: is pack, and the policy in line 3 has spread | Put pack and spread policies into separate files, and name the second file in kronos.conf below [aggregate:NAME].',
     ]);
   });
 

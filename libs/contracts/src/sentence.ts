@@ -1,8 +1,11 @@
 import type { Message } from './messages.ts';
 import { moveEnd } from './moveEnd.ts';
 
+/** The outcome of a decision, for people. */
+export const decisionWords = { planned: 'planned', quiet: 'no plan', gated: 'blocked' } as const;
+
 /**
- * What a message says, in one sentence.
+ * A message in one sentence.
  *
  * @param nameOf gives the name of a server for its uuid, where it is known
  */
@@ -13,7 +16,7 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       const above = policies.filter((p) => p.detected).map((p) => p.policy);
       const state =
         problems[0]?.text ?? (above.length === 0 ? 'within thresholds' : `above threshold: ${above.join(', ')}`);
-      const kept = purpose === 'record' ? ', to be kept' : purpose === 'command' ? ', asked for' : '';
+      const kept = purpose === 'record' ? ', recorded' : purpose === 'command' ? ', requested' : '';
       return `saw ${count(hosts, 'host')} and ${count(servers, 'VM')}${kept}: ${state}${combined === null ? '' : `, combined imbalance ${combined.toFixed(3)}`}`;
     }
     case 'migration.requested':
@@ -33,10 +36,10 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
     case 'alarm.raised':
       return `${event.data.about}: ${event.data.text}`;
     case 'alarm.resolved':
-      return `over: ${event.data.about}: ${event.data.text}`;
+      return `resolved: ${event.data.about}: ${event.data.text}`;
     case 'cycle.decided': {
       const { plan, release, reason, outcome } = event.data;
-      if (plan === null) return `${outcome}: ${reason.text}`;
+      if (plan === null) return `${decisionWords[outcome]}: ${reason.text}`;
       const what = { released: 'released', proposed: 'waits for approval', dryRun: 'dry run', none: 'not released' }[
         release
       ];
@@ -52,7 +55,7 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       return `Nova calls it migration ${event.data.migrationId ?? '(unknown)'}, request ${event.data.requestId ?? '(unknown)'}`;
     case 'migration.completed': {
       const { outcome, host, serverId, nova, warnings } = event.data;
-      if (outcome === 'alreadyThere') return `${nameOf(serverId)} was on ${host} already`;
+      if (outcome === 'alreadyThere') return `${nameOf(serverId)} was already on ${host}`;
       const end = moveEnd(event);
       if (end === 'plain') return `${move(event, nameOf)} completed${took(nova?.totalMs)}`;
       const how = end === 'damaged' ? 'ended with its server in ERROR' : 'ended with warnings';
@@ -65,13 +68,13 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
     case 'migration.skipped':
       return `${move(event, nameOf)} skipped: ${event.data.reason.text}`;
     case 'migration.abortRequested':
-      return `Nova is asked to abort ${move(event, nameOf)}: ${event.data.text}`;
+      return `asked Nova to abort ${move(event, nameOf)}: ${event.data.text}`;
     case 'migration.abortRefused':
-      return `Nova refuses to abort ${move(event, nameOf)} with ${event.data.status}: ${event.data.text}`;
+      return `Nova refused to abort ${move(event, nameOf)} with ${event.data.status}: ${event.data.text}`;
     case 'migration.suspected':
       return event.data.tries === 0
         ? `${move(event, nameOf)} did not crash its executor`
-        : `${move(event, nameOf)} came ${event.data.deliveries} times and is worked on alone, try ${event.data.tries}`;
+        : `${move(event, nameOf)} was delivered ${event.data.deliveries} times: isolation, try ${event.data.tries}`;
     case 'host.claimed':
       return `attempt ${event.data.attempt} to ${event.data.act} ${event.data.host}`;
     case 'host.disabled':
@@ -82,10 +85,10 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       return `${event.data.host} is drained: no VM is left on it`;
     case 'host.enabled':
       return event.data.byKronos
-        ? `enabled ${event.data.host}: its drain is over`
-        : `somebody else enabled ${event.data.host}: its drain is over`;
+        ? `enabled ${event.data.host}: its drain has ended`
+        : `somebody else enabled ${event.data.host}: its drain has ended`;
     case 'host.leftDisabled':
-      return `the drain of ${event.data.host} is over, and the host stays disabled: ${event.data.reason.text}`;
+      return `the drain of ${event.data.host} has ended; the host stays disabled: ${event.data.reason.text}`;
     case 'host.actFailed':
       return `attempt ${event.data.attempt} to ${event.data.act} ${event.data.host} failed${event.data.status === null ? '' : ` with ${event.data.status}`}: ${event.data.text}`;
     case 'host.drainAsked':
@@ -115,7 +118,7 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
     case 'migration.closed':
       return `asked to close ${event.data.taskId}${comment(event)}`;
     case 'evaluation.requested':
-      return `asked for ${event.data.purpose === 'record' ? 'a recording' : 'an evaluation'} now${comment(event)}`;
+      return `requested ${event.data.purpose === 'record' ? 'a recording' : 'an evaluation'} now${comment(event)}`;
     case 'installation.created':
       return `${statements[event.data.statement]} ${event.data.installationId}${comment(event)}`;
   }
@@ -123,8 +126,8 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
 
 const statements = {
   provisioned: 'provisioned the log of installation',
-  newLog: 'stated that this log is to be used as it is, as installation',
-  restored: 'restored an archive up to here; it goes on as installation',
+  newLog: 'accepted the log as it is, as installation',
+  restored: 'restored an archive up to here; the log continues as installation',
 } as const;
 
 type Moved = { readonly serverId: string; readonly from: string; readonly destination: string };

@@ -53,6 +53,6 @@ export async function explainWhere(
     `no decision ${wanted.atMs === undefined ? 'made last' : 'of that time'} knows ${what.name}`,
     decisions === 0
       ? 'No decision has been made yet: kronos status.'
-      : 'Give another time (--at), or the uuid or host name as Nova has it.',
+      : 'Give another time (--at), or the uuid or host name that Nova uses.',
   );
 }

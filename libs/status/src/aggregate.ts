@@ -1,4 +1,4 @@
-import { defaultEngineOptions, type EngineOptions } from '@kronos/contracts';
+import { type decisionWords, defaultEngineOptions, type EngineOptions } from '@kronos/contracts';
 import {
   aggregateCooldown,
   brokenHosts,
@@ -21,7 +21,7 @@ export type AggregateStatus = {
   readonly lastLook: { readonly timeMs: number; readonly hosts: number; readonly servers: number } | null;
   readonly lastDecision: {
     readonly atMs: number;
-    readonly outcome: string;
+    readonly outcome: keyof typeof decisionWords;
     readonly text: string;
     readonly combined: number | null;
   } | null;
@@ -115,7 +115,7 @@ function occupation(
   const migrating = moves.filter((move) => move.state === 'migrating').length;
   if (paused !== null) {
     const going =
-      migrating > 0 ? `; ${count(migrating, 'move')} that Nova runs ${migrating === 1 ? 'goes' : 'go'} on` : '';
+      migrating > 0 ? `; ${count(migrating, 'running migration')} ${migrating === 1 ? 'continues' : 'continue'}` : '';
     const why = paused.comment === null ? '' : `: ${paused.comment}`;
     return { doing: `paused by ${paused.by} since ${when(paused.atMs, nowMs)}${why}${going}`, waitsFor: resume };
   }
@@ -135,7 +135,7 @@ function occupation(
   if (moves.length > 0) {
     const over = [...state.plans.values()].reduce((sum, p) => sum + p.completed + p.failed + p.skipped, 0);
     const rest = moves.length - migrating;
-    const doing = `moving: ${migrating} under way, ${rest} to come, ${over} over`;
+    const doing = `moving: ${migrating} running, ${rest} waiting, ${over} ended`;
     if (answer !== null) return { doing: `${doing}; ${answer.doing}`, waitsFor: answer.waitsFor };
     return {
       doing,
@@ -143,18 +143,17 @@ function occupation(
     };
   }
   if (answer !== null) return answer;
-  if (newest === null) return { doing: 'nothing has been seen yet', waitsFor: 'the first snapshot of the scorer' };
+  if (newest === null) return { doing: 'no snapshot yet', waitsFor: 'the first snapshot of the scorer' };
   const cooldown = aggregateCooldown(state, nowMs, options);
   if (cooldown !== null) {
     const cause = { released: 'a release', rejected: 'a rejection', expired: 'an expiry' }[cooldown.cause];
     return { doing: `${COOLING_DOWN} after ${cause}`, waitsFor: `${when(cooldown.untilMs, nowMs)}` };
   }
-  if (state.decided === null)
-    return { doing: 'nothing has been decided yet', waitsFor: 'the first decision of the planner' };
+  if (state.decided === null) return { doing: 'no decision yet', waitsFor: 'the first decision of the planner' };
   const { outcome, release, reason } = state.decided;
   if (outcome === 'planned' && release === 'dryRun')
-    return { doing: `dry run: ${reason.text}, recorded and not carried out`, waitsFor: '[engine] dry_run = false' };
+    return { doing: `dry run: ${reason.text}, recorded, not released`, waitsFor: '[engine] dry_run = false' };
   if (outcome === 'planned' && release === 'none')
-    return { doing: `not released: ${reason.text}`, waitsFor: 'the next opening of the window' };
-  return { doing: `${outcome === 'gated' ? 'held back' : 'watching'}: ${reason.text}`, waitsFor: null };
+    return { doing: `not released: ${reason.text}`, waitsFor: 'the next window' };
+  return { doing: `${outcome === 'gated' ? 'blocked by' : 'watching'}: ${reason.text}`, waitsFor: null };
 }

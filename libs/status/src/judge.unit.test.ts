@@ -345,7 +345,7 @@ describe('status', () => {
     expect(well).toBe(true);
     expect(aggregates[0]).toMatchObject({
       doing: 'not released: 2 of at most 5 moves, blocked by the window until 2026-01-05T22:00:00.000Z',
-      waitsFor: 'the next opening of the window',
+      waitsFor: 'the next window',
     });
   });
   it('says what is worth knowing and is well nevertheless', () => {

@@ -42,7 +42,7 @@ export function judgeAggregate(
       ([code, count]) => `${count} ${count === 1 ? 'VM' : 'VMs'} may not move: ${reasonMeanings[code]} (${code})`,
     ),
     ...hostLines(hostGrounds),
-    ...skipped.map(({ policy, reason }) => `policy ${policy.name} takes no part: ${reason?.text ?? ''}`),
+    ...skipped.map(({ policy, reason }) => `policy ${policy.name} skipped: ${reason?.text ?? ''}`),
   ];
   const end = (state: Finding['state'], code: string, remedy?: string): Finding[] => [
     ...problems,

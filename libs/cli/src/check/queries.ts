@@ -265,6 +265,6 @@ const list = (names: readonly string[]): string => (names.length === 0 ? 'none' 
 /** Every query of an enabled policy was asked and is in every snapshot. */
 function found<T>(items: readonly T[], is: (item: T) => boolean): T {
   const item = items.find(is);
-  if (item === undefined) throw new RangeError('a query of a policy was not asked');
+  if (item === undefined) throw new RangeError('a query of a policy was not run');
   return item;
 }

@@ -74,8 +74,8 @@ async function restore(shell: Shell, log: EventLog, directory: string, report: A
   const stated = inForce(identity);
   if (identity.lastSequence === 1 && stated !== null && stated.id !== (await firstInstallation(directory)))
     throw new UsageError(
-      'the log holds one event, the installation id that kronos provision gave it, and no archive fits behind that',
-      'Delete the stream (nats stream rm KRONOS_LOG) and run kronos provision --for-restore, then this again.',
+      'the log already holds one event: the installation id that kronos provision wrote. An archive needs an empty log',
+      'Delete the stream (nats stream rm KRONOS_LOG), run kronos provision --for-restore, then run this command again.',
     );
   const again =
     stated?.statement === 'restored' &&
@@ -157,7 +157,7 @@ const named = ({ lastStoredAtMs, torn, ...report }: ArchiveReport) => ({
 
 const describe = (directory: string, report: ArchiveReport, nowMs: number): string => {
   const { files, events, first, last, lastStoredAtMs, torn } = report;
-  const tail = torn === 0 ? '' : `; ${count(torn, 'byte')} behind it were not written to their end and are not read`;
+  const tail = torn === 0 ? '' : `; the last ${count(torn, 'byte')} are an incomplete event and are ignored`;
   return `${directory} is whole: ${count(events, 'event')} (${first} to ${last}) in ${count(files, 'file')}, the last of ${when(lastStoredAtMs ?? 0, nowMs)}${tail}`;
 };
 
@@ -169,12 +169,10 @@ function tell(
 ): void {
   const { out } = shell.terminal;
   out(`${describe(directory, report, shell.now())}\n`);
+  out(`restored ${count(restored, 'event')}${present > 0 ? `; ${count(present, 'event')} were already there` : ''}\n`);
+  out(`the log continues as installation ${installationId}\n`);
+  if (requeued > 0) out(`requeued ${count(requeued, 'task')} that had not ended\n`);
   out(
-    `restored ${count(restored, 'event')}${present > 0 ? `; ${count(present, 'event')} had been there already` : ''}\n`,
-  );
-  out(`the log goes on as installation ${installationId}\n`);
-  if (requeued > 0) out(`put ${count(requeued, 'task')} that had not ended back on the work queue\n`);
-  out(
-    'What happened after its last event is not known to this log: compare with Nova,\nthen start the services. After kronos pause --all nothing is planned or started\nuntil kronos resume --all.\n',
+    'The log does not hold anything after its last event: compare with Nova, then start\nthe services. To plan and start nothing until you have compared: kronos pause --all.\n',
   );
 }

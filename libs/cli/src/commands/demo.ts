@@ -96,7 +96,7 @@ async function watch(
       screen.finish();
       summary(terminal, scene, elapsed());
       if (options.keep !== true) return 0;
-      terminal.out('\nIt runs on until Ctrl-C.\n');
+      terminal.out('\nThe demo keeps running until Ctrl-C.\n');
     }
     if (!announced && options.keep !== true && elapsed() > LIMIT_MS) {
       screen.finish();
@@ -154,7 +154,7 @@ function summary(terminal: Terminal, scene: Scene, elapsedMs: number): void {
     `\n${paint(terminal, 'green', 'Balanced')} after ${(elapsedMs / 1000).toFixed(0)} s: ${moved} live migrations${failed > 0 ? `, ${failed} failed` : ''}.\n`,
   );
   terminal.out(`${balanceText(scene)}\n`);
-  terminal.out(`Nothing more is done: ${scene.lastDecision?.text ?? ''}\n`);
+  terminal.out(`No further moves: ${scene.lastDecision?.text ?? ''}\n`);
 }
 
 type Screen = {

@@ -51,8 +51,8 @@ export async function drain(shell: Shell, names: readonly string[], options: Dra
     const blocked = previews.find(({ blockedBy }) => blockedBy !== null);
     if (blocked !== undefined)
       throw new UsageError(
-        `${blocked.host} would not be drained: ${blocked.blockedBy}`,
-        'Nothing was asked. kronos status shows the state of the aggregate and its services.',
+        `the drain of ${blocked.host} is blocked by: ${blocked.blockedBy}`,
+        'No drain was requested. kronos status shows the state of the aggregate and its services.',
       );
     const hosts = previews.map(({ host, aggregate }) => ({ host, aggregate }));
     if (options.maxParallel === undefined && rolling === null) {
@@ -87,8 +87,8 @@ export async function undrain(shell: Shell, names: readonly string[], options: U
         throw new UsageError(
           `${JSON.stringify(host)} is not being drained by Kronos`,
           draining.length === 0
-            ? 'No host is. A host that somebody else disabled is theirs to enable.'
-            : `${didYouMean(host, draining)}These are: ${draining.join(', ')}.`,
+            ? 'Kronos is draining no host. If somebody else disabled it, enable it in Nova.'
+            : `${didYouMean(host, draining)}Hosts being drained: ${draining.join(', ')}.`,
         );
       }
       const drainId = aggregateState(state, aggregate).drains.get(host)?.asked.commandId ?? null;
@@ -106,8 +106,8 @@ export async function undrain(shell: Shell, names: readonly string[], options: U
 function checkOptions(names: readonly string[], options: DrainOptions): Rolling | null {
   if ((options.all === true) === names.length > 0)
     throw new UsageError(
-      options.all === true ? 'hosts and --all are given both' : 'which hosts?',
-      'Name hosts: kronos drain compute-07. Or give --all for every host of an aggregate: kronos drain --all -a gpu --one-by-one --hook COMMAND.',
+      options.all === true ? 'both hosts and --all are given' : 'which hosts?',
+      'Name hosts: kronos drain compute-07. Or add --all to drain every host of an aggregate: kronos drain --all -a gpu --one-by-one --hook COMMAND.',
     );
   const rolling = options.oneByOne === true;
   if (options.all === true && !rolling)
@@ -118,14 +118,14 @@ function checkOptions(names: readonly string[], options: DrainOptions): Rolling 
   if (rolling !== (options.hook !== undefined))
     throw new UsageError('--one-by-one and --hook belong together', 'Give both, or none of them.');
   if (rolling && options.maxParallel !== undefined)
-    throw new UsageError('--one-by-one and --max-parallel are given both', 'Give one of them.');
+    throw new UsageError('both --one-by-one and --max-parallel are given', 'Give one of them.');
   if (isStructured(options) && (rolling || options.watch === true || options.maxParallel !== undefined))
     throw new UsageError(
-      'a run that shows its progress has no structured output',
-      'Leave -o out, or ask and read kronos status --json.',
+      '--output json and yaml do not work with options that show progress',
+      'Leave out -o, or start the drain without watching and read kronos status --json.',
     );
   if (options.reason !== undefined && options.comment !== undefined)
-    throw new UsageError('--reason and --comment are given both', 'Give one of them: they mean the same.');
+    throw new UsageError('both --reason and --comment are given', 'Give one of them: they mean the same.');
   const { hook, hookTimeout } = options;
   const hookTimeoutMs = parseDuration('--hook-timeout', hookTimeout) * 1000;
   return hook === undefined ? null : { hook, hookTimeout, hookTimeoutMs };
@@ -149,7 +149,7 @@ async function preview(
   for (const name of asked)
     if (!all.includes(name))
       throw new UsageError(
-        `no newest snapshot in scope has a host ${JSON.stringify(name)}`,
+        `no host ${JSON.stringify(name)} in the newest snapshots`,
         `${didYouMean(name, all)}kronos hosts lists them.`,
       );
   return snapshots.flatMap((snapshot) =>
@@ -159,11 +159,11 @@ async function preview(
 
 async function confirmed(shell: Shell, options: DrainOptions): Promise<boolean> {
   if (shell.ask === null || isStructured(options)) {
-    if (!isStructured(options)) shell.terminal.out('\nNothing was asked. Add --yes to drain.\n');
+    if (!isStructured(options)) shell.terminal.out('\nNo drain was requested. Add --yes to drain.\n');
     return false;
   }
   if (/^y(es)?$/i.test((await shell.ask('\nDrain? [y/N] ')).trim())) return true;
-  shell.terminal.out('Nothing was asked.\n');
+  shell.terminal.out('No drain was requested.\n');
   process.exitCode = 1;
   return false;
 }
@@ -210,7 +210,7 @@ async function run(
   try {
     for (;;) {
       if (interrupted.aborted) {
-        shell.terminal.err(`kronos: stopped watching. Drains that were asked for go on; kronos status shows them.\n`);
+        shell.terminal.err(`kronos: stopped watching. Requested drains continue; kronos status shows them.\n`);
         if (rolling !== null) shell.terminal.err(howToContinue(now, view.at().state, rolling));
         process.exitCode = 130;
         return;
@@ -276,9 +276,7 @@ function howToContinue(hosts: readonly RunHost[], state: LogState, rolling: Roll
   });
   const kept = left.filter((host) => !['todo', 'over'].includes(at(host).at)).map(({ host }) => host);
   const lines = [
-    ...(kept.length === 0
-      ? []
-      : [`${kept.join(', ')}: left as it is, not enabled. To enable it: kronos undrain ${kept.join(' ')}`]),
+    ...(kept.length === 0 ? [] : [`${kept.join(', ')}: not enabled. To enable: kronos undrain ${kept.join(' ')}`]),
     ...(left.length === 0
       ? []
       : [
@@ -315,7 +313,7 @@ function render(terminal: Terminal, one: HostDrain, nowMs: number): string {
     ...stuck.map(({ serverName, serverId, reason }) =>
       paint(terminal, 'red', `  ${serverName} (${serverId}) cannot leave: ${reason.text}`),
     ),
-    ...(blockedBy === null ? [] : [paint(terminal, 'red', `  Nothing would be done: ${blockedBy}.`)]),
+    ...(blockedBy === null ? [] : [paint(terminal, 'red', `  Blocked by: ${blockedBy}.`)]),
   ];
   return `${lines.join('\n')}\n`;
 }

@@ -1,4 +1,4 @@
-import { ALL, type CycleDecided, commandSnapshotId, streamNames } from '@kronos/contracts';
+import { ALL, type CycleDecided, commandSnapshotId, decisionWords, streamNames } from '@kronos/contracts';
 import { collect } from '@kronos/replay';
 import { withSession } from '../open.ts';
 import { control } from '../operator/control.ts';
@@ -51,7 +51,7 @@ export async function evaluate(shell: Shell, options: EvaluateOptions): Promise<
     const silent = [...ids].filter(([id]) => !decided.some((event) => event.data.snapshotId === id));
     for (const [, name] of silent)
       shell.terminal.err(
-        `${name}: no decision within ${span(waitMs)}. Is the scorer running, and the planner? kronos status says.\n`,
+        `${name}: no decision within ${span(waitMs)}. Are the scorer and the planner running? Run kronos status.\n`,
       );
     if (silent.length > 0) process.exitCode = 1;
   });
@@ -63,5 +63,5 @@ function describe(terminal: Terminal, { aggregate, data }: CycleDecided): string
       ? ''
       : ` (${count(data.plan.steps.length, 'move')}, ${data.release === 'none' ? 'not released' : data.release})`;
   const imbalance = data.before.combined === null ? '' : `, combined imbalance ${figure(data.before.combined)}`;
-  return `${aggregate}: ${paint(terminal, data.outcome === 'planned' ? 'green' : 'yellow', data.outcome)}${steps}: ${data.reason.text}${imbalance}\n`;
+  return `${aggregate}: ${paint(terminal, data.outcome === 'planned' ? 'green' : 'yellow', decisionWords[data.outcome])}${steps}: ${data.reason.text}${imbalance}\n`;
 }

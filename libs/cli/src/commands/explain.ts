@@ -1,4 +1,4 @@
-import type { Decision, Snapshot } from '@kronos/contracts';
+import { type Decision, decisionWords, type Snapshot } from '@kronos/contracts';
 import { type Assumed, type ByPolicy, type DestinationVerdict, reasonMeanings } from '@kronos/placement';
 import { type DamagedMove, skipText } from '@kronos/projections';
 import {
@@ -144,11 +144,15 @@ async function show(
   const { aggregate } = event;
   const value = { aggregate, snapshotId, snapshotTime, plannerVersion, missing, same, decision, explanation };
   await answer(shell, options, value, (terminal) => {
-    const outcome = paint(terminal, decision.outcome === 'planned' ? 'green' : 'yellow', decision.outcome);
+    const outcome = paint(
+      terminal,
+      decision.outcome === 'planned' ? 'green' : 'yellow',
+      decisionWords[decision.outcome],
+    );
     const notes = [
-      ...(missing === null ? [] : [`It cannot be run again: ${missing}. This is what the log holds.`]),
+      ...(missing === null ? [] : [`Kronos cannot run it again: ${missing}. This is the record on the log.`]),
       ...(same === false
-        ? ['Run again it gives another decision, which is the one explained here: kronos replay shows the difference.']
+        ? ['Run again, it gives another decision. This explains the new decision; kronos replay shows the difference.']
         : []),
     ].map((note) => `${paint(terminal, 'yellow', note)}\n`);
     return `${aggregate}, ${when(Date.parse(snapshotTime), shell.now())} (${snapshotId}): ${outcome}: ${decision.reason.text}\n${notes.join('')}\n${text(terminal)}`;
@@ -170,16 +174,19 @@ function cycleText(terminal: Terminal, { explanation, decision, state }: Explain
   const cycle = explanation?.cycle() ?? null;
   if (cycle === null)
     return `${skipLines(state)}${policiesText(decision)}${troubles(decision)}${refusals(decision.refusals)}`;
-  const gates = cycle.gates.map((gate) => `gate shut: ${reasonLine(gate)}\n`).join('');
+  const gates = cycle.gates.map((gate) => `blocked by: ${reasonLine(gate)}\n`).join('');
   const rows = cycle.policies.map((p): Cell[] => [
     p.policy,
     figure(p.imbalance),
     figure(p.threshold),
     p.participates
       ? p.detected
-        ? { text: `above, ${p.sustainedCycles} in a row of ${Math.max(1, p.neededCycles)} needed`, style: 'yellow' }
+        ? {
+            text: `above for ${count(p.sustainedCycles, 'cycle')} (${Math.max(1, p.neededCycles)} required)`,
+            style: 'yellow',
+          }
         : 'within'
-      : { text: p.reason?.text ?? 'takes no part', style: 'red' },
+      : { text: p.reason?.text ?? 'skipped', style: 'red' },
     p.highest === null ? '' : `${p.highest.host} ${figure(p.highest.value)}`,
     p.lowest === null ? '' : `${p.lowest.host} ${figure(p.lowest.value)}`,
   ]);
@@ -228,7 +235,7 @@ const policiesText = ({ before }: Decision): string =>
   before.policies
     .map(
       (p) =>
-        `${p.policy}: imbalance ${figure(p.imbalance)}, threshold ${figure(p.threshold)}${p.participates ? '' : ', takes no part'}\n`,
+        `${p.policy}: imbalance ${figure(p.imbalance)}, threshold ${figure(p.threshold)}${p.participates ? '' : ', skipped'}\n`,
     )
     .join('');
 
@@ -255,7 +262,7 @@ function effectText(step: ReturnType<NonNullable<Explained['explanation']>['step
 }
 
 function planText(terminal: Terminal, { explanation, decision }: Explained): string {
-  if (decision.plan === null) return 'This decision has no plan: kronos explain cycle says why.\n';
+  if (decision.plan === null) return 'This decision has no plan: kronos explain cycle shows why.\n';
   const plan = explanation?.plan() ?? null;
   const { lowerBound, shareOfPossible, candidatesEvaluated, after } = decision.plan;
   const possible =
@@ -275,7 +282,7 @@ function planText(terminal: Terminal, { explanation, decision }: Explained): str
   ]);
   const ended =
     plan?.endedBy === 'work'
-      ? 'The search ended with its work limit ([engine] search_work_limit): more work might find more.\n'
+      ? 'The search reached its work limit ([engine] search_work_limit): a higher limit may find a better plan.\n'
       : '';
   return `combined imbalance ${figure(decision.before.combined)} -> ${figure(after.combined)}${possible}; ${count(candidatesEvaluated, 'candidate')} evaluated\n\n${table(
     terminal,
@@ -302,7 +309,7 @@ function stepText(terminal: Terminal, { explanation, decision }: Explained, numb
   const { source, destination, combined } = answer;
   return [
     head,
-    `it weighs ${values(answer.weights)}\n`,
+    `its weight: ${values(answer.weights)}\n`,
     `${source.host}: ${values(source.before)} -> ${values(source.after)}\n`,
     `${destination.host}: ${values(destination.before)} -> ${values(destination.after)}\n`,
     `combined imbalance with the whole plan ${figure(combined.withStep)}, without this step ${figure(combined.withoutStep)}\n\n`,
@@ -323,7 +330,7 @@ function destinationsText(terminal: Terminal, title: string, destinations: reado
           ? { text: `would worsen ${d.worsens.join(', ')}`, style: 'yellow' }
           : { text: 'legal', style: 'green' },
     ]);
-  const more = destinations.length > SHOWN ? `${destinations.length - SHOWN} more: --json has all of them.\n` : '';
+  const more = destinations.length > SHOWN ? `${destinations.length - SHOWN} more: --json lists all of them.\n` : '';
   return `${table(
     terminal,
     [
@@ -368,7 +375,7 @@ function vmText(
   const said = mentions(explained.decision, is)
     .map((line) => `${line}\n`)
     .join('');
-  if (vm === null) return `${damaged}${said === '' ? 'The decision says nothing about it.\n' : said}`;
+  if (vm === null) return `${damaged}${said === '' ? 'The decision does not mention it.\n' : said}`;
   const detail = Object.entries(vm.verdict.detail).map(
     ([key, value]) => `${key} ${typeof value === 'number' ? figure(value) : value}`,
   );
@@ -380,7 +387,7 @@ function vmText(
     `${vm.serverName} (${vm.serverId}) on ${vm.host}${vm.assumed === null ? '' : `, ${assumedText(vm.assumed)}`}\n`,
     damaged,
     verdict,
-    `it weighs ${values(vm.weights)}${vm.groups.length === 0 ? '' : `; in ${vm.groups.length === 1 ? 'group' : 'groups'} ${vm.groups.join(', ')}`}\n\n`,
+    `its weight: ${values(vm.weights)}${vm.groups.length === 0 ? '' : `; in ${vm.groups.length === 1 ? 'group' : 'groups'} ${vm.groups.join(', ')}`}\n\n`,
     destinationsText(terminal, 'if it went to', vm.destinations),
   ].join('');
 }
@@ -406,14 +413,14 @@ function hostText(terminal: Terminal, explained: Explained, name: string): strin
         `step ${step.step}: ${step.serverName} ${step.to === name ? `arrives from ${step.from}` : `leaves for ${step.to}`}\n`,
     )
     .join('');
-  if (host === null) return `${damaged}${moves === '' ? 'The decision says nothing about it.\n' : moves}`;
+  if (host === null) return `${damaged}${moves === '' ? 'The decision does not mention it.\n' : moves}`;
   const names = new Map(snapshot?.servers.map((server) => [server.id, server.name]));
   const hosts = snapshot?.hosts.length ?? 0;
   const heaviest = host.vms.toSorted((a, b) => sum(b.weights) - sum(a.weights));
   return [
     host.refusal === null
       ? 'it may be a destination\n'
-      : `it takes no VM: ${meaning(host.refusal.code)}${host.refusal.detail.reason === undefined ? '' : ` (${host.refusal.detail.reason})`}\n`,
+      : `it may not be a destination: ${meaning(host.refusal.code)}${host.refusal.detail.reason === undefined ? '' : ` (${host.refusal.detail.reason})`}\n`,
     `${values(host.before)}${moves === '' ? '' : `; with the plan ${values(host.after)}`}${
       host.rank === null
         ? ''
@@ -431,12 +438,12 @@ function hostText(terminal: Terminal, explained: Explained, name: string): strin
     ...host.assumedGone.map((gone) => `${names.get(gone.serverId) ?? gone.serverId} is here, ${assumedText(gone)}\n`),
     '\n',
     heaviest.length === 0
-      ? 'It holds no VM, as far as released moves are assumed to be done.\n'
+      ? 'It holds no VM, assuming that all released moves are done.\n'
       : table(
           terminal,
           [
             { head: 'vm', flex: true },
-            { head: 'weighs', flex: true },
+            { head: 'weight', flex: true },
             { head: '', flex: true },
           ],
           heaviest.map((vm): Cell[] => [

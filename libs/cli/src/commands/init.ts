@@ -28,7 +28,7 @@ export type InitOptions = {
 export async function init(options: InitOptions, shell: Shell): Promise<void> {
   const { terminal, env } = shell;
   const cloud = options.cloud ?? env.OS_CLOUD;
-  if (cloud === undefined || cloud === '') throw new UsageError('no cloud: name one with --cloud, or set OS_CLOUD');
+  if (cloud === undefined || cloud === '') throw new UsageError('no cloud is set: add --cloud, or set OS_CLOUD');
   const directory = resolve(options.to);
   const configFile = join(directory, 'kronos.conf');
   const policiesFile = join(directory, 'policies.yaml');

@@ -198,7 +198,7 @@ function vmRows(state: LogState, aggregate: string, servers: readonly ServerObse
 }
 
 function vmsTable(terminal: Terminal, rows: readonly VmRow[]): string {
-  if (rows.length === 0) return 'No VM: kronos status says whether there is a snapshot.\n';
+  if (rows.length === 0) return 'No VM: kronos status shows whether there is a snapshot.\n';
   return table(
     terminal,
     [

@@ -15,7 +15,10 @@ function rangeOf(text: string): { readonly sequence: number; readonly through: n
   const sequence = Number(match?.[1]);
   const through = Number(match?.[2] ?? match?.[1]);
   if (match === null || through < sequence)
-    throw new UsageError(`${JSON.stringify(text)} is no sequence of an event`, 'Write kronos log skip 12, or 12-40.');
+    throw new UsageError(
+      `${JSON.stringify(text)} is not the sequence of an event`,
+      'Write kronos log skip 12, or 12-40.',
+    );
   return { sequence, through };
 }
 
@@ -38,14 +41,14 @@ function addressOf(state: LogState, range: ReturnType<typeof rangeOf>, force: bo
     all.length === 0
       ? 'Every event of the log can be read.'
       : `Unreadable: ${all.map((fact) => `${fact.sequence}${fact.through === fact.sequence ? '' : `-${fact.through}`} (${fact.aggregate === ALL ? 'all aggregates' : fact.aggregate}: ${fact.problem})`).join('; ')}`;
-  if (first === undefined) throw new UsageError('there is no unreadable event to skip at this place', list);
+  if (first === undefined) throw new UsageError('there is no unreadable event to skip at this sequence', list);
   if (meant.some(({ aggregate }) => aggregate !== first.aggregate))
-    throw new UsageError('these events are of several aggregates', `Skip them one by one. ${list}`);
+    throw new UsageError('these events belong to several aggregates', `Skip them one by one. ${list}`);
   const newer = meant.find(({ remedy }) => remedy === 'upgrade');
   if (newer !== undefined && !force)
     throw new UsageError(
       `a newer version of Kronos may read event ${newer.sequence}: ${newer.problem}`,
-      `${remedyOf(newer)}. When you know that no version wrote it, add --force.`,
+      `${remedyOf(newer)}. If you know that no version wrote it, add --force.`,
     );
   return first.aggregate;
 }

@@ -47,7 +47,7 @@ export async function give(
   const skewMs = leastSkew({ beforeMs, serverMs, afterMs: shell.now() });
   let warned = false;
   const warn = (problem: string): void => {
-    if (!warned) shell.terminal.err(`kronos: ${problem}; folds take the server's time for the command's\n`);
+    if (!warned) shell.terminal.err(`kronos: ${problem}; folds use the server's time of the command\n`);
     warned = true;
   };
   const { event, sequence, storedAt, before, after } = await act(
@@ -55,7 +55,7 @@ export async function give(
     (state) => {
       const command = ask(state, { ...asking, nowMs: shell.now() });
       const verdict = judgeClock(command.type, skewMs, maxSkewMs);
-      if (verdict.kind === 'refuse') throw new ClockWrong(`${verdict.problem}; nothing was asked`);
+      if (verdict.kind === 'refuse') throw new ClockWrong(`${verdict.problem}; the command was not sent`);
       if (verdict.kind === 'warn') warn(verdict.problem);
       return command;
     },
@@ -140,7 +140,7 @@ async function confirmed(
   const command = `kronos approve ${chosen.planId}${steps === null ? '' : ` --step ${steps.join(',')}`}`;
   if (shell.ask === null || isStructured(options))
     throw new UsageError(
-      'approve without a plan id asks first, and nobody can answer here',
+      'approve without a plan id needs a terminal to ask for confirmation',
       `kronos plan show ${chosen.planId} shows the plan that waits; ${command} releases it.`,
     );
   const [record] = await plansOf(

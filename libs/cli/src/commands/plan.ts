@@ -3,6 +3,7 @@ import {
   type CompleteEngineOptions,
   completeEngineOptions,
   type Decision,
+  decisionWords,
   defaultEngineOptions,
   type EngineOptions,
   type Reason,
@@ -75,7 +76,7 @@ export async function planShow(
     if (record === undefined)
       throw new NotOnTheLog(
         id === undefined ? 'the log has no plan yet' : `the log has no plan ${JSON.stringify(id)}`,
-        'kronos plans --since all lists every plan; kronos explain cycle says why there is none.',
+        'kronos plans --since all lists every plan; kronos explain cycle shows why there is no plan.',
         id !== undefined,
       );
     await answer(shell, options, record, (terminal) => renderPlan({ ...shell, terminal }, record));
@@ -106,7 +107,7 @@ function parseJson(file: string, text: string): unknown {
 
 async function planClusterFile(shell: Shell, options: PlanOptions, file: string): Promise<void> {
   if (options.maxMigrations === undefined)
-    throw new UsageError('--cluster needs --max-migrations', 'Say how many moves the plan may have: -k 20.');
+    throw new UsageError('--cluster needs --max-migrations', 'Set the maximum number of moves: -k 20.');
   const cluster = parseJson(file, readText('--cluster', file));
   const started = performance.now();
   const planned = planCluster(cluster, {
@@ -193,7 +194,7 @@ async function planSnapshotFile(shell: Shell, options: PlanOptions, file: string
 /** A decision that was made here and now. */
 function renderDecision(terminal: Terminal, decision: Decision): string {
   const { plan, before } = decision;
-  const head = `${decision.outcome}: ${decision.reason.text}\ncombined imbalance ${figure(before.combined)}${
+  const head = `${decisionWords[decision.outcome]}: ${decision.reason.text}\ncombined imbalance ${figure(before.combined)}${
     plan === null ? '' : ` -> ${figure(plan.after.combined)}${possible(plan)}`
   }\n`;
   const stuck = decision.stuck.map((s) => `${s.serverName} cannot leave ${s.host}: ${s.reason.text}\n`).join('');
@@ -261,7 +262,7 @@ const outcomeWords: Readonly<Record<PlanRecord['outcome'], string>> = {
 };
 
 function renderPlans({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, records: readonly PlanRecord[]): string {
-  if (records.length === 0) return 'No plan in that time. kronos explain cycle says why.\n';
+  if (records.length === 0) return 'No plan in that time. kronos explain cycle shows why.\n';
   const ends = (
     [
       { head: 'warned', state: 'warned', style: 'yellow' },
@@ -319,10 +320,10 @@ const stepWords: Readonly<Record<StepRecord['state'], string>> = {
   outsideWindow: 'outside window',
   proposed: 'proposed',
   rejected: 'rejected',
-  letGo: 'let go',
+  letGo: 'dropped',
   waiting: 'waits',
   migrating: 'migrating',
-  retrying: 'tries again',
+  retrying: 'retrying',
   completed: 'moved',
   warned: 'moved, with warnings',
   damaged: 'server in ERROR',

@@ -16,9 +16,9 @@ export type ProvisionOptions = ConfigOption &
 export async function provision(shell: Shell, options: ProvisionOptions): Promise<void> {
   const { terminal } = shell;
   if (options.newLog === true && options.forRestore === true)
-    throw new UsageError('--new-log and --for-restore exclude each other', 'Give the one that is meant.');
+    throw new UsageError('--new-log and --for-restore cannot be used together', 'Give one of them.');
   if (options.comment !== undefined && options.newLog !== true)
-    throw new UsageError('--comment is for --new-log', 'Leave it out.');
+    throw new UsageError('--comment needs --new-log', 'Leave it out.');
   const config = loadConf({ file: configFile(shell, options), env: shell.env, role: 'provision' });
   const log = await connectLog(config, 'provisioner', null);
   try {
@@ -33,7 +33,7 @@ export async function provision(shell: Shell, options: ProvisionOptions): Promis
       for (const what of report.created) terminal.out(`created    ${what}\n`);
       for (const { what, fields } of report.changed) terminal.out(`changed    ${what} (${fields.join(', ')})\n`);
       for (const what of report.unchanged) terminal.out(`unchanged  ${what}\n`);
-      for (const what of report.extra) terminal.out(`left alone ${what}: no aggregate in scope uses it\n`);
+      for (const what of report.extra) terminal.out(`skipped   ${what}: no aggregate in scope uses it\n`);
     }
     const named =
       options.forRestore === true
@@ -48,7 +48,7 @@ export async function provision(shell: Shell, options: ProvisionOptions): Promis
           });
     await answer(shell, options, { ...report, ...shown(named) }, () =>
       named === null
-        ? 'left alone the log: kronos archive restore DIRECTORY fills it\n'
+        ? 'skipped   the log: kronos archive restore DIRECTORY fills it\n'
         : `${named.created ? 'created   ' : 'unchanged '} installation ${named.installation.id} (event ${named.installation.sequence} of the log)\n`,
     );
   } finally {

@@ -100,12 +100,12 @@ async function locate(
   const [server, ...others] = found;
   if (server === undefined)
     throw new UsageError(
-      `no newest snapshot in scope has a server ${JSON.stringify(vm)}`,
-      `${didYouMean(vm, [...(await serverNames(log, among)).values()])}Give its uuid and, where several aggregates are in scope, --aggregate NAME.`,
+      `no server ${JSON.stringify(vm)} in the newest snapshots`,
+      `${didYouMean(vm, [...(await serverNames(log, among)).values()])}Give its uuid, and --aggregate NAME if several aggregates are in scope.`,
     );
   if (others.length > 0)
     throw new UsageError(
-      `${found.length} servers are called ${JSON.stringify(vm)}`,
+      `${found.length} servers have the name ${JSON.stringify(vm)}`,
       `Give the uuid: ${found.map(({ id, aggregate, host }) => `${id} (${aggregate}, on ${host})`).join('; ')}`,
     );
   return { aggregate: server.aggregate, serverId: server.id, serverName: server.name };

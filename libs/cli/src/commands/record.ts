@@ -26,10 +26,9 @@ export type RecordOptions = OperatorOptions &
 export async function record(shell: Shell, options: RecordOptions): Promise<void> {
   if (options.to === undefined)
     for (const name of ['since', 'until', 'anonymize'] as const)
-      if (options[name] !== undefined)
-        throw new UsageError(`--${name} is for recordings into a directory`, 'Name it: --to DIRECTORY.');
+      if (options[name] !== undefined) throw new UsageError(`--${name} needs --to`, 'Add --to DIRECTORY.');
   if (options.until !== undefined && options.since === undefined)
-    throw new UsageError('--until needs --since', 'Say where the range begins: --since 2h, or --since all.');
+    throw new UsageError('--until needs --since', 'Set the start of the range: --since 2h, or --since all.');
   await withSession(shell, options, async (session) => {
     const aggregates = filterAggregates(session.scope, options.aggregate);
     if (options.to !== undefined) await checkEmpty(options.to);
@@ -68,7 +67,7 @@ async function takeNow(
   const late = [...wanted].filter(([id]) => !ids.includes(id)).map(([, name]) => name);
   if (late.length > 0)
     shell.terminal.err(
-      `kronos: no snapshot of ${late.join(', ')} within ${span(waitMs)}. Is the scorer running? kronos status says.\n`,
+      `kronos: no snapshot of ${late.join(', ')} within ${span(waitMs)}. Is the scorer running? Run kronos status.\n`,
     );
   return ids;
 }

@@ -107,14 +107,12 @@ async function replay(
   if (!asked) {
     for (const name of ['chart', 'moves'] as const)
       if (options[name] !== undefined)
-        throw new UsageError(
-          `--${name} is for a what-if`,
-          'Say what is otherwise: --set, --planner, --policies or --what-if.',
-        );
+        throw new UsageError(`--${name} needs a what-if`, 'Add --set, --planner, --policies or --what-if.');
     await runVerify(shell, options, history, await verifiedRange(options, history, range), problems);
     return;
   }
-  if (options.strict === true) throw new UsageError('--strict compares recorded decisions, and a what-if has others');
+  if (options.strict === true)
+    throw new UsageError('--strict compares recorded decisions and cannot be used with a what-if');
   const title = [
     ...sets,
     ...(options.policies === undefined ? [] : [`policies of ${options.policies}`]),
@@ -139,7 +137,7 @@ const INTERRUPTED = 130;
 /** Says that a replay was ended before its end; what was printed is of the part that was done. */
 function tellInterrupted(shell: Shell, stop: AbortSignal): void {
   if (!stop.aborted) return;
-  shell.terminal.err('kronos: interrupted: this is the part that was done.\n');
+  shell.terminal.err('kronos: interrupted: the output covers only the part that was done.\n');
   process.exitCode = INTERRUPTED;
 }
 
@@ -226,8 +224,8 @@ async function runVerify(
   if (report.decisions === 0 && !stop.aborted) {
     tellProblems(shell, history.name, problems);
     throw new NothingRecorded(
-      `${history.name} holds no decision in that range`,
-      'Give another range; or ask what would have been: --what-if, --set, --policies.',
+      `${history.name} holds no decision in this range`,
+      'Give another range, or run a what-if: --what-if, --set, --policies.',
     );
   }
   const totals = report.totals({ strict });
@@ -285,7 +283,7 @@ class VerifyReport {
 const verdictWords = {
   identical: 'identical',
   different: 'different',
-  otherVersion: 'decided otherwise by another planner version',
+  otherVersion: 'another planner version decided differently',
   notReplayed: 'not run again',
 } as const;
 
@@ -323,10 +321,11 @@ function printVerify(shell: Shell, report: VerifyReport, strict: boolean): void 
   const shown = [...report.different, ...report.otherVersion].slice(0, SHOWN);
   const others = totals.different + totals.otherVersion;
   for (const cycle of shown) terminal.out(`\n${describeVerified(shell, cycle)}`);
-  if (others > shown.length) terminal.out(`\n${others - shown.length} more: --json has all of them.\n`);
+  if (others > shown.length) terminal.out(`\n${others - shown.length} more: --json lists all of them.\n`);
   if (report.notReplayed !== null) {
     terminal.out(`\n${describeVerified(shell, report.notReplayed)}`);
-    if (totals.notReplayed > 1) terminal.out(`  and ${totals.notReplayed - 1} more like it: --json has all of them\n`);
+    if (totals.notReplayed > 1)
+      terminal.out(`  and ${totals.notReplayed - 1} more like it: --json lists all of them\n`);
   }
   if (totals.notReplayed === totals.decisions) {
     terminal.out(`\n${paint(terminal, 'yellow', 'No decision could be run again: nothing was compared.')}\n`);
@@ -356,7 +355,7 @@ function describeVerified(shell: Shell, cycle: VerifiedCycle): string {
   const lines = [`${head}${paint(terminal, style, verdictWords[cycle.verdict])}`];
   if (cycle.verdict === 'notReplayed') lines.push(`  ${cycle.reason}`);
   if (cycle.verdict === 'different' || cycle.verdict === 'otherVersion') {
-    if (cycle.verdict === 'otherVersion') lines.push(`  the recorded one is of version ${cycle.plannerVersion}`);
+    if (cycle.verdict === 'otherVersion') lines.push(`  the recorded decision is of version ${cycle.plannerVersion}`);
     for (const cause of cycle.causes) lines.push(`  ${cause}`);
     for (const { path, recorded, replayed } of cycle.differences) {
       lines.push(`  ${path}`);
@@ -477,7 +476,7 @@ function printWhatIf(shell: Shell, options: ReplayOptions, totals: readonly What
     ),
   );
   terminal.out(
-    '\nEvery plan was carried out at once, also where the real one was a dry run or waited for approval; rule breaks are of\nserver groups, at the end. Nothing was moved.\n',
+    '\nThe simulation carried out every plan at once, also plans that were a dry run or waited for approval.\nRule breaks: VMs that break a server group rule at the end. Nothing was moved.\n',
   );
-  if (options.chart !== undefined) terminal.out(`The chart is in ${options.chart}\n`);
+  if (options.chart !== undefined) terminal.out(`Wrote the chart to ${options.chart}\n`);
 }

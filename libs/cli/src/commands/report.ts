@@ -64,7 +64,7 @@ export async function report(
   const figures = fold.figures();
   if (options.html !== undefined) writeFileSync(options.html, reportPage(figures, cycles, nowMs));
   await answer(shell, options, { aggregates: figures }, (terminal) => {
-    const written = options.html === undefined ? '' : `\nThe page is in ${options.html}\n`;
+    const written = options.html === undefined ? '' : `\nWrote the page to ${options.html}\n`;
     return `${renderReport(terminal, figures)}${written}`;
   });
 }

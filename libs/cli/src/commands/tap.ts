@@ -107,7 +107,7 @@ function familyOfText(text: string): Family {
   const name = text.replace(/^kronos\./, '').replace(/\..*$/, '');
   const found = families.find((family) => family === name || family === `${name}s`);
   if (found !== undefined) return found;
-  throw new UsageError(`there are no messages called ${JSON.stringify(text)}`, `There are: ${families.join(', ')}.`);
+  throw new UsageError(`no message family is named ${JSON.stringify(text)}`, `There are: ${families.join(', ')}.`);
 }
 
 /** Plans and tasks name the servers that results only have the uuids of. */

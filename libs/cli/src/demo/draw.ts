@@ -72,7 +72,7 @@ const words = {
   waiting: 'waits',
   migrating: 'migrating',
   done: 'moved',
-  retrying: 'tries again',
+  retrying: 'retrying',
   failed: 'failed',
 } as const;
 

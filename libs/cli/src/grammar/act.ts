@@ -28,13 +28,13 @@ export function actCommands(program: Command, shell: Shell): void {
   for (const [name, description] of pauses)
     addressed(program.command(name))
       .description(description)
-      .option('--all', 'All aggregates, future ones included')
+      .option('--all', 'All aggregates, also future ones')
       .addHelpText(
         'after',
         examples(
           [`kronos ${name}`, 'the only aggregate in scope'],
           [`kronos ${name} -a gpu -m "change 4711"`, 'one aggregate, and why'],
-          [`kronos ${name} --all`, 'every aggregate: a pause of all is lifted by a resume of all'],
+          [`kronos ${name} --all`, 'every aggregate; resume --all ends a pause --all'],
         ),
       )
       .action(async (options: Target) => (await import('../commands/operator.ts')).pause(shell, name, options));
@@ -52,9 +52,12 @@ export function actCommands(program: Command, shell: Shell): void {
         'after',
         `${examples(
           ['kronos plans', 'which plans wait'],
-          [`kronos ${name}`, name === 'approve' ? 'show the only one that waits, and ask' : 'the only one that waits'],
+          [
+            `kronos ${name}`,
+            name === 'approve' ? 'show the only plan that waits, and ask' : 'the only plan that waits',
+          ],
           [`kronos ${name} gpu-29537 --step 1,3`, 'two steps of it'],
-        )}\n\nThe first answer on the log counts. Exit status 1: too late, or nothing of it waits any more.`,
+        )}\n\nThe first answer on the log counts. Exit status 1: too late, or no step waits for approval.`,
       )
       .action(async (planId: string | undefined, options: AnswerOptions) =>
         (await import('../commands/operator.ts')).answerPlan(shell, name, planId, options),
@@ -71,7 +74,7 @@ export function actCommands(program: Command, shell: Shell): void {
       .addHelpText(
         'after',
         `${examples(
-          ['kronos status', 'which tasks are in flight'],
+          ['kronos status', 'list the tasks in flight'],
           [`kronos ${name} gpu-29537-s2`, 'one move'],
         )}\n\nExit status 1: too late, the move has ended.`,
       )
@@ -86,9 +89,9 @@ export function actCommands(program: Command, shell: Shell): void {
     .addHelpText(
       'after',
       `${examples(
-        ['kronos abort gpu-29537-s2', 'first: ask Nova to end it'],
-        ['kronos close gpu-29537-s2 -m "row lost with the database"', 'Nova cannot: end the task in Kronos'],
-      )}\n\nClose only what Nova no longer works on: while it still does, the move no longer counts towards the limits.\nExit status 1: too late, the move has ended.`,
+        ['kronos abort gpu-29537-s2', 'first: ask Nova to abort it'],
+        ['kronos close gpu-29537-s2 -m "row lost with the database"', 'if Nova cannot, end the task in Kronos'],
+      )}\n\nClose only a task that Nova no longer works on: a closed move does not count towards the concurrency limits.\nExit status 1: too late, the move has ended.`,
     )
     .action(async (tasks: string[], options: CloseOptions) =>
       (await import('../commands/operator.ts')).close(shell, tasks, options),
@@ -97,13 +100,13 @@ export function actCommands(program: Command, shell: Shell): void {
   addressed(program.command('evaluate'))
     .description('Take a snapshot and decide now, without waiting for the next cycle')
     .option('--all', 'All aggregates in scope')
-    .option('--wait <duration>', 'Wait this long for the decision; 0: only ask', '60s')
+    .option('--wait <duration>', 'Wait this long for the decision; 0: do not wait', '60s')
     .addHelpText(
       'after',
       `${examples(
-        ['kronos evaluate', 'what would be decided now'],
-        ['kronos evaluate -a gpu --wait 0', 'ask, and do not wait'],
-      )}\n\nGates hold as in any cycle: pauses and cooldowns are not passed. Exit status 1: no decision came in time.`,
+        ['kronos evaluate', 'decide on the cloud as it is now'],
+        ['kronos evaluate -a gpu --wait 0', 'request it, and do not wait'],
+      )}\n\nPauses and cooldowns block it as they block any cycle. Exit status 1: no decision in time.`,
     )
     .action(async (options: EvaluateOptions) => (await import('../commands/evaluate.ts')).evaluate(shell, options));
 
@@ -134,27 +137,27 @@ function drainCommands(program: Command, shell: Shell): void {
     .argument('[host...]', 'Service hosts, as in kronos hosts')
     .option('-r, --reason <text>', 'Reason, shown in Nova and recorded on the log; the same as --comment')
     .option('-y, --yes', 'Drain, without asking')
-    .option('--watch', 'Stay and show the progress until every host is empty')
+    .option('--watch', 'Show the progress until every host is empty')
     .option(
       '--max-parallel <number>',
-      'Drain at most this many at a time, and stay until all are empty',
+      'Drain at most this many at a time, and wait until all are empty',
       wholeNumber('--max-parallel', 1),
     )
     .option('--all', 'Every host of the aggregate; only with --one-by-one')
-    .option('--one-by-one', 'Empty one host, run the hook, enable the host, go on with the next one')
+    .option('--one-by-one', 'Empty one host, run the hook, enable the host, continue with the next')
     .option('--hook <command>', 'Command to run on each empty host; $KRONOS_HOST and $KRONOS_AGGREGATE name it')
     .option('--hook-timeout <duration>', 'Stop the hook, and the run, after this time', '1h')
     .addHelpText(
       'after',
       `${examples(
-        ['kronos drain compute-07', 'where each VM would go, and what is stuck'],
+        ['kronos drain compute-07', 'show where each VM would go, and which are stuck'],
         ['kronos drain compute-07 --yes --watch -r "change 4711"', 'empty it'],
         ['kronos drain compute-07 compute-08 --yes --max-parallel 1', 'one after the other'],
         [
           "kronos drain --all -a gpu --one-by-one --hook 'ssh $KRONOS_HOST reboot-and-wait' --yes",
           'rolling maintenance',
         ],
-      )}\n\nGates hold as for any move: pauses, cooldowns and approval. A drain ends with kronos undrain, or when somebody enables the host.\nExit status 1: a drain is stuck, or the hook failed; the host is left as it is.`,
+      )}\n\nPauses, cooldowns and approval apply as to any move. A drain ends with kronos undrain, or when somebody enables the host.\nExit status 1: a drain is stuck, or the hook failed; the host stays disabled.`,
     )
     .action(async (hosts: string[], options: DrainOptions) =>
       (await import('../commands/drain.ts')).drain(shell, hosts, options),
@@ -163,10 +166,10 @@ function drainCommands(program: Command, shell: Shell): void {
   withAggregate(operatorCommand(program.command('undrain')))
     .description('End drains: enable what Kronos disabled, unless somebody changed it since')
     .argument('<host...>', 'Hosts that are being drained, as in kronos status')
-    .option('--watch', 'Stay until every drain is over')
+    .option('--watch', 'Wait until every drain has ended')
     .addHelpText(
       'after',
-      `${examples(['kronos undrain compute-07', 'it takes VMs again'])}\n\nA host that somebody else disabled stays disabled. Moves that were released go on: kronos tasks lists them.`,
+      `${examples(['kronos undrain compute-07', 'let it take VMs again'])}\n\nA host that somebody else disabled stays disabled. Released moves continue: kronos tasks lists them.`,
     )
     .action(async (hosts: string[], options: UndrainOptions) =>
       (await import('../commands/drain.ts')).undrain(shell, hosts, options),
@@ -204,7 +207,7 @@ function quarantineCommands(program: Command, shell: Shell): void {
   operatorCommand(quarantine.command('release'))
     .description('Release VMs from quarantine')
     .argument('<vm...>', 'Uuids or names of servers')
-    .addHelpText('after', examples(['kronos quarantine release db-7', 'it may be moved again']))
+    .addHelpText('after', examples(['kronos quarantine release db-7', 'Kronos may move it again']))
     .action(async (vms: string[], options: OperatorOptions) =>
       (await import('../commands/quarantine.ts')).quarantineRelease(shell, vms, options),
     );

@@ -18,7 +18,7 @@ export function demoCommand(program: Command, { terminal }: Shell): void {
     )
     .addHelpText(
       'after',
-      `${examples(['kronos demo', 'until the cloud is balanced'], ['kronos demo --keep', 'and then on, with a console'])}\n\nExit status: 0 when the cloud ended balanced, 1 otherwise.`,
+      `${examples(['kronos demo', 'until the cloud is balanced'], ['kronos demo --keep', 'and keep running, with a console'])}\n\nExit status: 0 when the cloud ended balanced, 1 otherwise.`,
     )
     .action(async (options: DemoOptions) => {
       process.exitCode = await (await import('../commands/demo.ts')).demo(terminal, options);

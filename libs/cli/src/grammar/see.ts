@@ -18,10 +18,10 @@ export function seeCommands(program: Command, shell: Shell): void {
       'after',
       `${examples(
         ['kronos status', 'one screen'],
-        ['FORCE_COLOR=1 watch -c kronos status', 'again and again'],
+        ['FORCE_COLOR=1 watch -c kronos status', 'repeat every 2 seconds'],
         ['kronos status --wait 2m', 'after a start or an upgrade'],
         ['kronos status -o json | jq .alarms', 'for monitoring'],
-      )}\n\nExit status: 0 all is well, 1 there is something to look at.`,
+      )}\n\nExit status: 0 all is well, 1 there is a problem.`,
     )
     .action(async (options: StatusOptions) => (await import('../commands/status.ts')).status(shell, options));
 
@@ -30,16 +30,13 @@ export function seeCommands(program: Command, shell: Shell): void {
   withOutput(withAggregate(withConfig(program.command('plans'))))
     .description('List recent plans and their outcome')
     .option('-s, --since <time>', 'Start at this time: 1d, 2h, 12:30, all', '1d')
-    .addHelpText(
-      'after',
-      examples(['kronos plans', 'of the last day'], ['kronos plans --since all', 'all there ever were']),
-    )
+    .addHelpText('after', examples(['kronos plans', 'of the last day'], ['kronos plans --since all', 'all plans']))
     .action(async (options: PlansOptions) => (await import('../commands/plan.ts')).plans(shell, options));
 
   planCommands(program, shell);
 
   withOutput(withAggregate(withConfig(program.command('tap'))))
-    .description('Follow observations, decisions, results and commands as they happen')
+    .description('Follow snapshots, decisions, results and commands as they happen')
     .argument('[families...]', `Subjects: ${families.join(', ')} (default: ${DEFAULT_FAMILIES.join(', ')})`)
     .option('-t, --type <types...>', 'Only messages of these types; part of a name is enough')
     .option('--vm <text>', 'Only messages about this VM: uuid, name, or part of them')
@@ -49,9 +46,9 @@ export function seeCommands(program: Command, shell: Shell): void {
       'after',
       examples(
         ['kronos tap', 'follow from now on, until Ctrl-C'],
-        ['kronos tap --since 1h --end', 'what happened in the last hour'],
+        ['kronos tap --since 1h --end', 'the last hour'],
         ['kronos tap results --type failed --since 1d --end', 'failed migrations of a day'],
-        ['kronos tap --vm db-7 --since all --end', 'everything that ever happened to a VM'],
+        ['kronos tap --vm db-7 --since all --end', 'all messages about a VM'],
         ['kronos tap plans -o json | jq .data.reason.text', 'for scripts: one message a line'],
       ),
     )
@@ -64,7 +61,7 @@ function listCommands(program: Command, shell: Shell): void {
   const list = (name: string, description: string): Command =>
     withOutput(withAggregate(withConfig(program.command(name)))).description(description);
 
-  list('aggregates', 'List the aggregates in scope and what they do')
+  list('aggregates', 'List the aggregates in scope and their activity')
     .addHelpText('after', examples(['kronos aggregates', 'one line for each']))
     .action(async (options: ListOptions) => (await import('../commands/lists.ts')).listAggregates(shell, options));
 
@@ -74,7 +71,7 @@ function listCommands(program: Command, shell: Shell): void {
     .addHelpText('after', examples(['kronos hosts -a gpu', 'one aggregate'], ['kronos hosts -o wide', 'with zones']))
     .action(async (options: VmsOptions) => (await import('../commands/lists.ts')).listHosts(shell, options));
 
-  list('vms', 'List VMs, where they are and what holds them there')
+  list('vms', 'List VMs, their hosts and what keeps them from moving')
     .option('--host <name>', 'Only VMs of this host; repeatable', repeated)
     .option('--vm <vm>', 'Only this VM: uuid or name')
     .addHelpText('after', examples(['kronos vms --host compute-07', 'the VMs of a host']))
@@ -84,7 +81,7 @@ function listCommands(program: Command, shell: Shell): void {
     .option('--host <name>', 'Only tasks from or to this host; repeatable', repeated)
     .option('--vm <vm>', 'Only tasks of this VM: uuid or name')
     .option('--ended', 'List recently ended tasks, too')
-    .addHelpText('after', examples(['kronos tasks', 'what moves now'], ['kronos tasks --ended', 'and what moved']))
+    .addHelpText('after', examples(['kronos tasks', 'moves in flight'], ['kronos tasks --ended', 'also recent moves']))
     .action(async (options: TasksOptions) => (await import('../commands/lists.ts')).listTasks(shell, options));
 }
 
@@ -103,12 +100,12 @@ function planCommands(program: Command, shell: Shell): void {
     .addHelpText(
       'after',
       `${examples(
-        ['kronos plan --cluster mine.json -k 20', 'what Kronos would move'],
+        ['kronos plan --cluster mine.json -k 20', 'show what Kronos would move'],
         ['kronos plan --cluster mine.json -k 20 --mode pack -o json', 'empty hosts instead'],
         ['kronos plan --snapshot case/snapshots/gpu/FILE.json', 'decide on one recorded snapshot'],
         ['kronos plan show', 'the newest plan'],
         ['kronos plan show gpu-29537', 'this plan'],
-      )}\n\nNothing is read but the file and nothing is moved: it needs no configuration and no NATS.`,
+      )}\n\nIt reads only the file and moves nothing. It needs no configuration and no NATS.`,
     )
     .action(async (options: PlanOptions) => (await import('../commands/plan.ts')).planOffline(shell, options));
 

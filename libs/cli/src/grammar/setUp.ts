@@ -45,14 +45,14 @@ export function setUpCommands(program: Command, shell: Shell): void {
     .command('sample')
     .description('Print kronos.conf with every option, its meaning and its default')
     .option('--policies', 'Print a sample policies.yaml instead')
-    .addHelpText('after', examples(['kronos config sample > kronos.conf', 'begin without kronos init']))
+    .addHelpText('after', examples(['kronos config sample > kronos.conf', 'start without kronos init']))
     .action(async (options: { policies?: boolean }) =>
       (await import('../commands/config.ts')).configSampleCommand(shell, options),
     );
 
   withOutput(withConfig(program.command('provision')))
     .description('Create or update the streams, durables and buckets in NATS, and name the log; idempotent')
-    .option('--new-log', 'State that the log is used as it is, whatever was seen of it before')
+    .option('--new-log', 'Accept the log as it is, even if services have seen another log or more of it')
     .option('--for-restore', 'Leave the log empty for kronos archive restore')
     .option('-m, --comment <text>', 'Record a reason (with --new-log)')
     .addHelpText(
@@ -60,8 +60,8 @@ export function setUpCommands(program: Command, shell: Shell): void {
       `${examples(
         ['kronos provision', 'create what is missing, and give the log its installation id'],
         ['kronos provision --for-restore', 'before kronos archive restore, on an empty server'],
-        ['kronos provision --new-log -m "the archive is lost too"', 'begin without memory'],
-      )}\n\nExit status 1: refused, or checkpoints or snapshots have seen another log or more\nof this one: state which it is with --new-log or kronos archive restore.`,
+        ['kronos provision --new-log -m "the archive is lost too"', 'start with an empty log'],
+      )}\n\nExit status 1: refused, or checkpoints or snapshots come from another log or from events\nthat this log lacks: use --new-log or kronos archive restore.`,
     )
     .action(async (options: ProvisionOptions) => (await import('../commands/provision.ts')).provision(shell, options));
 
@@ -84,8 +84,8 @@ function archiveCommands(program: Command, shell: Shell): void {
       'after',
       `${examples([
         'kronos archive verify /var/lib/kronos/archive',
-        'is it whole?',
-      ])}\n\nExit status 1: something in it was changed, reordered or is missing: the file\nand the place are named. A cut right behind a batch of events at its end cannot\nbe seen: look at how far it reaches.`,
+        'check that it is complete',
+      ])}\n\nExit status 1: something in it was changed, reordered or is missing; the message\nnames the file and the place. The command cannot detect that whole batches were\ncut off at the end: check how far the archive reaches.`,
     )
     .action(async (directory: string, options: ArchiveOptions) =>
       (await import('../commands/archive.ts')).archiveVerify(shell, directory, options),
@@ -99,7 +99,7 @@ function archiveCommands(program: Command, shell: Shell): void {
       `${examples(
         ['kronos provision --for-restore', 'first: the empty streams'],
         ['kronos archive restore /backup/archive', 'then, with every service stopped'],
-      )}\n\nIt needs the NATS user restorer, who may publish all that was on the log:\nOS_NATS__USER=restorer OS_NATS__PASSWORD=... kronos archive restore ...\nA log that holds anything else is refused. An interrupted restore goes on where\nit stopped. Tasks that had not ended are put back on the work queue. The log then\ngoes on under a new installation id: services wait for that when it ends before\nwhat they have seen.\nExit status 1: refused, or the archive is not whole: then nothing is written.`,
+      )}\n\nIt needs the NATS user restorer, who may publish all that was on the log:\nOS_NATS__USER=restorer OS_NATS__PASSWORD=... kronos archive restore ...\nA log that holds anything else is refused. An interrupted restore continues\nwhere it stopped. Tasks that had not ended are requeued. The log then\ngoes on under a new installation id: services wait for that when it ends before\nwhat they have seen.\nExit status 1: refused, or the archive is not whole: then nothing is written.`,
     )
     .action(async (directory: string, options: ArchiveOptions) =>
       (await import('../commands/archive.ts')).archiveRestore(shell, directory, options),

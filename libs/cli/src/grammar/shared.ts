@@ -22,7 +22,7 @@ export function globalConfig(program: Command): void {
     const { config } = program.opts<ConfigOption>();
     if (config === undefined || isService(action.name())) return;
     if (!action.options.some(({ long }) => long === '--config'))
-      throw new UsageError(`kronos ${action.name()} reads no kronos.conf`, 'Leave --config out.');
+      throw new UsageError(`kronos ${action.name()} does not read kronos.conf`, 'Leave --config out.');
     if (action.opts<ConfigOption>().config !== undefined)
       throw new UsageError('--config is given twice', 'Give it before or after the command.');
     action.setOptionValue('config', config);
@@ -66,9 +66,6 @@ export const stepNumbers = (value: string, previous: readonly number[] = []): nu
   ...previous,
   ...value.split(',').map((text) => {
     if (/^[1-9]\d{0,6}$/.test(text.trim())) return Number(text);
-    throw new UsageError(
-      `--step takes numbers of steps, not ${JSON.stringify(value)}`,
-      'Write --step 2 or --step 1,3.',
-    );
+    throw new UsageError(`--step takes step numbers, not ${JSON.stringify(value)}`, 'Write --step 2 or --step 1,3.');
   }),
 ];

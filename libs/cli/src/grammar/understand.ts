@@ -20,7 +20,7 @@ export function understandCommands(program: Command, shell: Shell): void {
   explainCommands(program, shell);
 
   withOutput(withAggregate(withConfig(program.command('report'))))
-    .description('Report what Kronos did, or in dry run would have done')
+    .description('Report what Kronos did, or would have done in dry run')
     .argument('[directory]', 'Recorded directory (default: the running system)')
     .option('-s, --since <time>', 'Start at this time: 1d, 2h, 2026-03-01T12:30Z, all', '7d')
     .option('-u, --until <time>', 'End at this time')
@@ -29,9 +29,9 @@ export function understandCommands(program: Command, shell: Shell): void {
       'after',
       `${examples(
         ['kronos report', 'the last seven days'],
-        ['kronos report --since 30d --html report.html', 'a page for those who decide'],
+        ['kronos report --since 30d --html report.html', 'write a page with charts'],
         ['kronos report case --since all', 'of a recorded directory'],
-      )}\n\nOnly the event log is read. To run the time again with other options: kronos replay --set.`,
+      )}\n\nOnly the event log is read. To simulate the range with other options: kronos replay --set.`,
     )
     .action(async (directory: string | undefined, options: ReportCommandOptions) =>
       (await import('../commands/report.ts')).report(shell, directory, options),
@@ -61,11 +61,11 @@ export function understandCommands(program: Command, shell: Shell): void {
     .addHelpText(
       'after',
       `${examples(
-        ['kronos replay --since 1d', 'is every decision of a day what the log says?'],
+        ['kronos replay --since 1d', 'compare every decision of a day with the log'],
         ['kronos replay case', 'the same for a recorded directory'],
-        ['kronos replay --since 1d --set engine.cooldown=0 --chart a.svg', 'what if there were no cooldown?'],
+        ['kronos replay --since 1d --set engine.cooldown=0 --chart a.svg', 'simulate without a cooldown'],
         ['kronos replay case --policies other.yaml --planner greedy', 'other thresholds, another planner'],
-      )}\n\nExit status: 0 every decision is identical (what-if: it ran); 1 one differs or could not be\nrun again, or the recording was changed; 2 the command was not understood; 130 it was\ninterrupted: the output is of the part that was done.`,
+      )}\n\nExit status: 0 every decision is identical (what-if: it ran); 1 one differs or could not be\nrun again, or the recording was changed; 2 the command was not understood; 130 it was\ninterrupted: the output covers only the part that was done.`,
     )
     .action(async (directory: string | undefined, options: ReplayOptions) =>
       (await import('../commands/replay.ts')).replayCommand(shell, directory, options),
@@ -85,10 +85,10 @@ export function understandCommands(program: Command, shell: Shell): void {
       'after',
       `${examples(
         ['kronos record', 'take a snapshot of every aggregate now, onto the stream'],
-        ['kronos record -a gpu --to case', 'one of gpu, into the directory case'],
-        ['kronos record --to case --since 2h --anonymize', 'the last two hours, to hand in'],
+        ['kronos record -a gpu --to case', 'take one of gpu, into the directory case'],
+        ['kronos record --to case --since 2h --anonymize', 'the last two hours, to attach to a bug report'],
         ['kronos replay case', 'run its decisions again'],
-      )}\n\nA recording holds no secret. It needs the scorer for a snapshot now, and nobody for a range.`,
+      )}\n\nA recording holds no secret. Taking a snapshot now needs the scorer; copying a range needs no service.`,
     )
     .action(async (options: RecordOptions) => (await import('../commands/record.ts')).record(shell, options));
 }
@@ -96,7 +96,7 @@ export function understandCommands(program: Command, shell: Shell): void {
 function explainCommands(program: Command, shell: Shell): void {
   const explain = program
     .command('explain')
-    .description('Show why a VM moved, or why nothing did, by running a recorded decision again');
+    .description('Show why a VM moved, or why nothing moved, by running a recorded decision again');
   const sub = (name: string, description: string): Command =>
     withOutput(
       withAggregate(
@@ -114,8 +114,8 @@ function explainCommands(program: Command, shell: Shell): void {
     .addHelpText(
       'after',
       examples(
-        ['kronos explain cycle', 'why nothing moves now'],
-        ['kronos explain cycle --at 2h', 'what it was two hours ago'],
+        ['kronos explain cycle', 'show why nothing moves now'],
+        ['kronos explain cycle --at 2h', 'the last cycle two hours ago'],
       ),
     )
     .action(async (options: ExplainOptions) => (await import('../commands/explain.ts')).explainCycle(shell, options));
@@ -143,8 +143,8 @@ function explainCommands(program: Command, shell: Shell): void {
     .addHelpText(
       'after',
       examples(
-        ['kronos explain vm db-7', 'why it stays, or where it goes'],
-        ['kronos explain vm db-7 --at 12:30', 'and then?'],
+        ['kronos explain vm db-7', 'why it stays, or where it moves'],
+        ['kronos explain vm db-7 --at 12:30', 'the same at 12:30'],
       ),
     )
     .action(async (vm: string, options: ExplainOptions) =>
@@ -153,7 +153,7 @@ function explainCommands(program: Command, shell: Shell): void {
 
   sub('host', 'Show the VMs of a host and why it gains or loses VMs')
     .argument('<host>', 'Nova service host')
-    .addHelpText('after', examples(['kronos explain host compute-07', 'what it holds and what happens to it']))
+    .addHelpText('after', examples(['kronos explain host compute-07', 'its VMs, and why it gains or loses VMs']))
     .action(async (host: string, options: ExplainOptions) =>
       (await import('../commands/explain.ts')).explainHost(shell, host, options),
     );

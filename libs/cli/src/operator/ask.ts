@@ -38,19 +38,19 @@ export function choosePlan(
   let plan: PlanFacts | null;
   if (planId === undefined) {
     const [only, ...others] = waiting;
-    if (only === undefined) throw new UsageError('there is no plan to answer', list());
-    if (others.length > 0) throw new UsageError('which plan? Several wait', list());
+    if (only === undefined) throw new UsageError('no plan waits for approval', list());
+    if (others.length > 0) throw new UsageError('several plans wait for approval: name one', list());
     ({ aggregate, plan } = only);
   } else {
     const found = findPlan(state, ALL, planId);
-    if (found === null) throw new UsageError(`the log knows no plan ${JSON.stringify(planId)} that waits`, list());
+    if (found === null) throw new UsageError(`no plan ${JSON.stringify(planId)} waits for approval`, list());
     ({ aggregate, plan } = found);
   }
   const known = new Set(plan?.proposed.map((s) => s.step));
   const strange = (wanted.steps ?? []).filter((step) => plan !== null && plan.release === null && !known.has(step));
   if (strange.length > 0)
     throw new UsageError(
-      `the plan has no step ${strange.join(', ')} that waits`,
+      `step ${strange.join(', ')} of the plan does not wait for approval`,
       `These wait: ${[...known].join(', ')}. kronos plan show ${plan?.id ?? planId} shows them.`,
     );
   return { aggregate, planId: plan?.id ?? planId ?? '' };
@@ -77,12 +77,11 @@ export function aggregateOfTask(state: LogState, scope: readonly string[], taskI
 export function requireClosable(state: LogState, aggregate: string, taskId: string, force: boolean): void {
   const task = findTask(state, aggregate, taskId);
   if (task === null || task.end !== null) return;
-  if (task.slot === null)
-    throw new UsageError(`${taskId} has not started`, `Take it back with: kronos cancel ${taskId}`);
+  if (task.slot === null) throw new UsageError(`${taskId} has not started`, `Cancel it: kronos cancel ${taskId}`);
   if (force || task.abortAsked !== null || task.cancelAsked !== null || task.slot.abortRefused !== null) return;
   throw new UsageError(
     `nobody has asked Nova to abort ${taskId}`,
-    `Ask first: kronos abort ${taskId}. Where Nova cannot end it, close it, or add --force.`,
+    `Run kronos abort ${taskId} first. If Nova cannot end it, close it then, or add --force.`,
   );
 }
 

@@ -76,7 +76,7 @@ export function nextRunAct(
         if (rolling && !host.hooked)
           return {
             do: 'end',
-            problem: `the drain of ${host.host} is over before the hook ran: ${endText(progress.finished)}`,
+            problem: `the drain of ${host.host} ended before the hook ran: ${endText(progress.finished)}`,
           };
         break;
       default:
@@ -91,7 +91,7 @@ export function nextRunAct(
 
 /** How a drain ended. */
 function endText(finished: FinishedDrain | null): string {
-  if (finished === null) return 'it is over, and too long ago to know how it ended';
+  if (finished === null) return 'it has ended; its outcome is no longer in the state';
   const { outcome, text } = finished;
   switch (outcome) {
     case 'enabled':
@@ -101,7 +101,7 @@ function endText(finished: FinishedDrain | null): string {
     case 'leftDisabled':
       return `the host stays disabled: ${text ?? ''}`;
     case 'withdrawn':
-      return 'it was taken back before anything was done';
+      return 'the drain was withdrawn before it started';
   }
 }
 
@@ -109,7 +109,7 @@ function endText(finished: FinishedDrain | null): string {
 export function progressText(progress: HostProgress): string {
   switch (progress.at) {
     case 'todo':
-      return 'waits for its turn';
+      return 'waiting';
     case 'over':
       return endText(progress.finished);
     default:

@@ -111,7 +111,7 @@ describe('rolling maintenance', () => {
     log.hostEnabled(drainId, 'h1', false);
     expect(next(log, [host('h1', { drainId }), host('h2')], rolling)).toEqual({
       do: 'end',
-      problem: 'the drain of h1 is over before the hook ran: somebody else enabled the host',
+      problem: 'the drain of h1 ended before the hook ran: somebody else enabled the host',
     });
   });
 });
@@ -120,7 +120,7 @@ describe('the progress of a host', () => {
   it('is what the log says of this drain', () => {
     const log = testLog();
     const text = (drainId: string | null): string => progressText(progressOf({ host: 'h1', drainId }, log.state()));
-    expect(text(null)).toBe('waits for its turn');
+    expect(text(null)).toBe('waiting');
     const id = log.drainAsked('h1').data.commandId;
     expect(text(id)).toBe('its service is being disabled');
     log.hostClaimed(id, 'h1');

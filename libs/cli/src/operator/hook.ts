@@ -28,7 +28,7 @@ export async function runHook(
     kill('SIGTERM');
     killer ??= setTimeout(() => kill('SIGKILL'), GRACE_MS);
   };
-  const timer = setTimeout(() => end(`it had not ended after ${timeoutMs / 1000} s and was stopped`), timeoutMs);
+  const timer = setTimeout(() => end(`it did not end within ${timeoutMs / 1000} s and was stopped`), timeoutMs);
   const onInterrupt = (): void => end('it was interrupted');
   interrupted.addEventListener('abort', onInterrupt, { once: true });
   const ended = Promise.withResolvers<string | null>();

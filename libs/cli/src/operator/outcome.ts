@@ -51,9 +51,7 @@ export function outcomeOf(event: Control, at: number, before: LogState, after: L
     case 'event.skipped':
       return skipOutcome(event, before, after);
     case 'evaluation.requested':
-      return done(
-        event.data.purpose === 'record' ? 'asked the scorer for a snapshot to keep' : 'asked for an evaluation',
-      );
+      return done(event.data.purpose === 'record' ? 'requested a snapshot to record' : 'requested an evaluation');
   }
 }
 
@@ -67,12 +65,12 @@ function pauseOutcome(
   const was = all ? before.all.paused : aggregateState(before, event.aggregate).paused.here;
   const since = was === null ? '' : `by ${was.by} at ${when(was.atMs, at)}`;
   if (event.type === 'aggregate.paused') {
-    if (was !== null) return unchanged(`it was paused already, ${since}`);
+    if (was !== null) return unchanged(`already paused ${since}`);
     const running = [...after.aggregates.keys()]
       .filter((name) => all || name === event.aggregate)
       .reduce((sum, name) => sum + slots(aggregateState(after, name)).total, 0);
     return done(
-      `paused: nothing is planned and no move is started${running > 0 ? `; ${count(running, 'move')} that Nova runs ${running === 1 ? 'goes' : 'go'} on` : ''}`,
+      `paused: nothing is planned and no move is started${running > 0 ? `; ${count(running, 'running migration')} ${running === 1 ? 'continues' : 'continue'}` : ''}`,
     );
   }
   const everywhere = all ? null : after.all.paused;
@@ -81,9 +79,9 @@ function pauseOutcome(
       ? ''
       : `; still paused for all aggregates by ${everywhere.by} at ${when(everywhere.atMs, at)}: kronos resume --all`;
   const own = all ? [...after.aggregates].filter(([, facts]) => facts.paused !== null).map(([name]) => name) : [];
-  const others = own.length === 0 ? '' : `; still paused by a command of their own: ${own.join(', ')}`;
+  const others = own.length === 0 ? '' : `; paused separately: ${own.join(', ')}`;
   if (was === null) return unchanged(`it was not paused${all ? ' for all aggregates at once' : ''}${still}${others}`);
-  return done(`resumed: it had been paused ${since}${still}${others}`);
+  return done(`resumed: was paused ${since}${still}${others}`);
 }
 
 /** A plan and the facts of the aggregate that it belongs to; null where no aggregate that was addressed has it. */
@@ -104,11 +102,11 @@ export function findPlan(
 function tooLate(state: LogState, at: number, event: LogEventOf<'plan.approved' | 'plan.rejected'>): string | null {
   const { planId } = event.data;
   const found = findPlan(state, event.aggregate, planId);
-  if (found === null) return `the log knows no plan ${planId} that waits`;
+  if (found === null) return `no plan ${planId} waits for approval`;
   const { facts, plan } = found;
   if (plan === null) {
     const finished = facts.recentPlans.findLast((p) => p.id === planId);
-    if (finished === undefined) return `the log knows no plan ${planId} that waits`;
+    if (finished === undefined) return `no plan ${planId} waits for approval`;
     const { outcome, endedAtMs, releasedAtMs } = finished;
     if (releasedAtMs !== null) return `too late: the plan was released at ${when(releasedAtMs, at)} and is done`;
     const words = { done: 'done', rejected: 'rejected', expired: 'expired', superseded: 'replaced by a newer plan' };
@@ -120,7 +118,7 @@ function tooLate(state: LogState, at: number, event: LogEventOf<'plan.approved' 
     return `too late: the plan was released ${by} at ${when(atMs, at)}`;
   }
   if (plan.approvalTtlSeconds === null)
-    return 'the log names no options for this plan, so nobody knows how long it waits: it cannot be answered';
+    return 'the log holds no options for this plan, so its expiry is unknown: it cannot be approved or rejected';
   const { open, expiresAtMs } = approvalOf(plan, at);
   return open ? null : `too late: the plan expired at ${when(expiresAtMs, at)}`;
 }
@@ -131,14 +129,14 @@ function approvalOutcome(event: LogEventOf<'plan.approved'>, at: number, before:
   const was = findPlan(before, event.aggregate, event.data.planId)?.plan ?? null;
   const is = findPlan(after, event.aggregate, event.data.planId)?.plan ?? null;
   if (was === null || is === null || is.release === null)
-    return refused(`none of the steps ${event.data.steps?.join(', ') ?? ''} can be approved (any more)`);
+    return refused(`none of the steps ${event.data.steps?.join(', ') ?? ''} can still be approved`);
   const left = was.proposed.length - is.tasks.length;
   const added = event.data.steps === null ? 0 : is.tasks.length - event.data.steps.length;
   return done(
     [
       `approved: ${count(is.tasks.length, 'task')} released`,
       ...(added > 0 ? [`${added} of them because others depend on them`] : []),
-      ...(left > 0 ? [`${count(left, 'step')} let go: the next cycle plans afresh`] : []),
+      ...(left > 0 ? [`${count(left, 'step')} dropped: the next cycle makes a new plan`] : []),
     ].join('; '),
   );
 }
@@ -148,10 +146,10 @@ function rejectionOutcome(event: LogEventOf<'plan.rejected'>, at: number, before
   if (late !== null) return refused(late);
   const was = findPlan(before, event.aggregate, event.data.planId)?.plan ?? null;
   const is = findPlan(after, event.aggregate, event.data.planId)?.plan ?? null;
-  if (was === null) return refused(`the log knows no plan ${event.data.planId} that waits`);
-  if (is === null) return done(`rejected: the plan is gone, and the aggregate cools down`);
+  if (was === null) return refused(`no plan ${event.data.planId} waits for approval`);
+  if (is === null) return done(`rejected: the plan is closed and the aggregate cooldown starts`);
   const gone = was.proposed.length - is.proposed.length;
-  if (gone === 0) return refused(`none of the steps ${event.data.steps?.join(', ') ?? ''} waits (any more)`);
+  if (gone === 0) return refused(`none of the steps ${event.data.steps?.join(', ') ?? ''} still waits for approval`);
   const asked = event.data.steps?.length ?? gone;
   const dependents = gone > asked ? `, ${gone - asked} of them because they depend on others` : '';
   return done(`rejected: ${count(gone, 'step')}${dependents}; ${count(is.proposed.length, 'step')} still waiting`);
@@ -160,7 +158,7 @@ function rejectionOutcome(event: LogEventOf<'plan.rejected'>, at: number, before
 function quarantineOutcome(event: LogEventOf<'instance.quarantined'>, at: number): Outcome {
   const { serverId, seconds } = event.data;
   return done(
-    `${serverId} is left alone ${seconds < 0 ? 'until it is released' : `until ${when(at + seconds * 1000, at)}`}`,
+    `${serverId} is quarantined ${seconds < 0 ? 'until it is released' : `until ${when(at + seconds * 1000, at)}`}`,
   );
 }
 
@@ -181,33 +179,32 @@ function drainOutcome(
   const { host } = event.data;
   const was = aggregateState(before, event.aggregate).drains.get(host);
   const is = aggregateState(after, event.aggregate).drains.get(host);
-  const since = (asked: Asked): string => `${asked.by} asked for that at ${when(asked.atMs, at)}`;
+  const since = (asked: Asked): string => `requested by ${asked.by} at ${when(asked.atMs, at)}`;
   if (event.type === 'host.drainAsked') {
     if (was !== undefined && was.undrainAsked !== null)
       return refused(
-        `the former drain of ${host} is being ended (${since(was.undrainAsked)}): ask again when it is over`,
+        `the previous drain of ${host} is still ending (${since(was.undrainAsked)}): try again when it has ended`,
       );
     if (was !== undefined) return unchanged(`${host} is being drained already: ${since(was.asked)}`);
-    if (is === undefined) return refused(`${MAX_DRAINS} hosts are being drained already, which is the most`);
-    return done(`${host} is to be drained: its service is disabled, then its VMs leave`);
+    if (is === undefined) return refused(`${MAX_DRAINS} hosts are being drained already, which is the limit`);
+    return done(`${host} will be drained: Kronos disables its service, then moves its VMs away`);
   }
-  if (was === undefined) return unchanged(`${host} is not being drained by Kronos: it is left as it is`);
-  if (was.undrainAsked !== null)
-    return unchanged(`the drain of ${host} is being ended already: ${since(was.undrainAsked)}`);
-  if (is === undefined) return done(`the drain of ${host} is taken back before anything was done`);
+  if (was === undefined) return unchanged(`Kronos is not draining ${host}: nothing changes`);
+  if (was.undrainAsked !== null) return unchanged(`the drain of ${host} is already ending: ${since(was.undrainAsked)}`);
+  if (is === undefined) return done(`the drain of ${host} is withdrawn before it started`);
   if (was.disabled?.byKronos === false)
-    return done(`the drain of ${host} ends; the host stays disabled, because it was not Kronos that disabled it`);
-  return done(`the drain of ${host} ends: its service is enabled, unless somebody changed it since`);
+    return done(`the drain of ${host} ends; the host stays disabled, because Kronos did not disable it`);
+  return done(`the drain of ${host} ends: Kronos enables its service, unless somebody changed it since`);
 }
 
 function skipOutcome(event: LogEventOf<'event.skipped'>, before: LogState, after: LogState): Outcome {
   const of = (state: LogState) => (event.aggregate === ALL ? state.all : state.aggregates.get(event.aggregate));
   const left = of(after)?.unreadables ?? [];
   const gone = (of(before)?.unreadables.length ?? 0) - left.length;
-  if (gone === 0) return refused('nothing was skipped: these events can be read, or were skipped already');
+  if (gone === 0) return refused('nothing was skipped: these events are readable or already skipped');
   const [next] = left;
   return done(
-    `skipped ${count(gone, 'unreadable event')}; status and explain show it for ever${next === undefined ? '' : `. Event ${next.sequence} cannot be read either: ${next.problem}`}`,
+    `skipped ${count(gone, 'unreadable event')}; status and explain show this permanently${next === undefined ? '' : `. Event ${next.sequence} cannot be read either: ${next.problem}`}`,
   );
 }
 
@@ -227,7 +224,8 @@ function taskOutcome(
   before: LogState,
 ): Outcome {
   const task = findTask(before, event.aggregate, event.data.taskId);
-  if (task === null) return refused(`no task ${event.data.taskId} is in flight: it was never released, or is done`);
+  if (task === null)
+    return refused(`no task ${event.data.taskId} is in flight: it was never released, or it has ended`);
   const name = `${task.step.serverName} (${task.step.from} -> ${task.destination})`;
   if (task.end !== null) return refused(`too late: the move of ${name} ${task.status} at ${when(task.end.atMs, at)}`);
   const asked = {
@@ -235,12 +233,12 @@ function taskOutcome(
     'migration.aborted': task.abortAsked,
     'migration.closed': task.closeAsked,
   }[event.type];
-  if (asked !== null) return unchanged(`${asked.by} asked for that already at ${when(asked.atMs, at)}`);
-  if (task.slot === null) return done(`the move of ${name} is cancelled before its start`);
+  if (asked !== null) return unchanged(`already requested by ${asked.by} at ${when(asked.atMs, at)}`);
+  if (task.slot === null) return done(`the move of ${name} is cancelled before it started`);
   if (event.type === 'migration.closed') {
     const { migrationId } = task.slot;
-    const left = migrationId === null ? 'Nova is left alone' : `migration ${migrationId} is left to Nova`;
-    return done(`the move of ${name} is being closed, and its slots given back; ${left}`);
+    const left = migrationId === null ? 'Nova is not called' : `Nova keeps migration ${migrationId}`;
+    return done(`the move of ${name} is being closed and its slots are freed; ${left}`);
   }
-  return done(`the move of ${name} runs in Nova, which the executor now asks to abort it`);
+  return done(`the move of ${name} runs in Nova; the executor now asks Nova to abort it`);
 }

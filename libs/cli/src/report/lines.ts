@@ -62,9 +62,9 @@ export function linesOf(of: AggregateFigures): Line[] {
   const gates = decisions.gated === 0 ? '' : ` (${counts(of.gates)})`;
   say(
     'Observed',
-    `${span(of.observedMs)}: ${count(made, 'decision')}, ${decisions.planned} with a plan, ${decisions.quiet} without, ${decisions.gated} gated${gates}`,
+    `${span(of.observedMs)}: ${count(made, 'decision')}, ${decisions.planned} with a plan, ${decisions.quiet} without, ${decisions.gated} blocked${gates}`,
   );
-  const after = dryRun === null ? '' : `; ${figure(combined.meanAfterPlans)} with each plan carried out`;
+  const after = dryRun === null ? '' : `; ${figure(combined.meanAfterPlans)} if each plan were carried out`;
   if (combined.mean !== null) say('Combined imbalance', `mean ${figure(combined.mean)}${after}`);
   if (dryRun !== null)
     say(
@@ -111,7 +111,7 @@ export const notesOf = (aggregates: readonly AggregateFigures[]): string[] => [
 ];
 
 const DRY_RUN_NOTES = [
-  '"With the plans": each plan carried out in full at the moment of its decision, every decision by itself.',
-  '"At most": a dry run moves nothing, so each plan meets the same imbalance again. Plans count after the cooldown of the aggregate, VMs after their own.',
+  '"With the plans": as if each plan were carried out in full at its decision. Each decision counts by itself.',
+  '"At most": a dry run moves nothing, so each cycle plans for the same imbalance again. A plan counts only after the aggregate cooldown, a VM only after its own cooldown.',
 ];
-const MOVED_NOTES = ['What the imbalance would have been without moves that were made is not on the log.'];
+const MOVED_NOTES = ['The log does not show what the imbalance would have been without the moves.'];

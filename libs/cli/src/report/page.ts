@@ -26,7 +26,7 @@ export function reportPage(
   cycles: readonly ReportCycle[],
   nowMs: number,
 ): string {
-  const body = aggregates.length === 0 ? '<p>No decision is on the log in this time.</p>' : '';
+  const body = aggregates.length === 0 ? '<p>The log holds no decision in this range.</p>' : '';
   return [
     '<!doctype html>',
     '<html lang="en"><head><meta charset="utf-8"><title>Kronos: report</title>',

@@ -11,7 +11,7 @@ const columns = (of: AggregateFigures): Column[] =>
   indented(policyHeads(of)).map((head, i) => ({ head: head.toUpperCase(), right: i > 0 }));
 
 export function renderReport(terminal: Terminal, aggregates: readonly AggregateFigures[]): string {
-  if (aggregates.length === 0) return 'No decision is on the log in this time.\n';
+  if (aggregates.length === 0) return 'The log holds no decision in this range.\n';
   const parts = aggregates.map((of) => {
     const lines = linesOf(of);
     const width = Math.max(...lines.map(({ label }) => label.length));

@@ -77,8 +77,8 @@ describe('the report on a recorded history', () => {
   it('says nothing about an aggregate without a decision, and of an empty range that it is empty', () => {
     expect(figuresOf([])).toEqual([]);
     expect(figuresOf(recorded.filter(({ type }) => type !== 'cycle.decided'))).toEqual([]);
-    expect(renderReport(plain, [])).toBe('No decision is on the log in this time.\n');
-    expect(reportPage([], [], 0)).toContain('No decision is on the log in this time.');
+    expect(renderReport(plain, [])).toBe('The log holds no decision in this range.\n');
+    expect(reportPage([], [], 0)).toContain('The log holds no decision in this range.');
   });
 });
 

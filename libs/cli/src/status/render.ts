@@ -1,3 +1,4 @@
+import { decisionWords } from '@kronos/contracts';
 import { type AggregateStatus, type Alarm, COOLING_DOWN, type Status } from '@kronos/status';
 import { byteText } from '../sizes.ts';
 import type { Terminal } from '../terminal.ts';
@@ -20,7 +21,7 @@ export function renderStatus(terminal: Terminal, status: Status, place: Place): 
   const toKnow = status.alarms.filter(({ severity }) => severity === 'info');
   const verdict = status.well
     ? paint(terminal, 'green', 'all is well')
-    : paint(terminal, 'red', `${count(toDo.length, 'thing')} to look at`);
+    : paint(terminal, 'red', `${count(toDo.length, 'problem')}`);
   const log = status.streams[0];
   const lines = [
     `${paint(terminal, 'bold', 'Kronos')}: ${verdict}   ${new Date(timeMs).toISOString().slice(0, 19)}Z`,
@@ -108,7 +109,10 @@ function aggregateLines(terminal: Terminal, all: Status, status: AggregateStatus
   );
   if (lastDecision !== null)
     lines.push(
-      row('last decision', `${when(lastDecision.atMs, nowMs)}: ${lastDecision.outcome}, ${lastDecision.text}`),
+      row(
+        'last decision',
+        `${when(lastDecision.atMs, nowMs)}: ${decisionWords[lastDecision.outcome]}, ${lastDecision.text}`,
+      ),
     );
   if (policies.length > 0)
     lines.push(
@@ -118,7 +122,7 @@ function aggregateLines(terminal: Terminal, all: Status, status: AggregateStatus
       ),
     );
   for (const { host, text, by, sinceMs } of status.drains)
-    lines.push(row('drain', `${host}: ${text} (asked for by ${by} at ${when(sinceMs, nowMs)})`));
+    lines.push(row('drain', `${host}: ${text} (requested by ${by} at ${when(sinceMs, nowMs)})`));
   if (status.quarantined > 0)
     lines.push(row('quarantine', `${count(status.quarantined, 'VM')}: kronos quarantine list`));
   if (brokenHosts.length > 0) lines.push(row('broken hosts', brokenHosts.map(({ host }) => host).join(', ')));
@@ -166,7 +170,7 @@ function doingStyle(all: Status, aggregate: AggregateStatus): Style {
 
 function servicesLine(terminal: Terminal, { services }: Status): string {
   if (services === null) return 'services: unknown';
-  if (services.length === 0) return 'services: no heartbeat of any in the last 10 minutes';
+  if (services.length === 0) return 'services: none sent a heartbeat in the last 10 minutes';
   const text = services.map(({ service, instance, state, ready, checkpoint }) => {
     const word = ready ? 'ready' : state === 'running' ? 'not ready' : state;
     const verified = checkpoint === null || state === 'stopped' ? '' : ` (${verifiedText(checkpoint)})`;
@@ -181,8 +185,8 @@ const verifiedText = ({ sequence, verifiedTo }: { readonly sequence: number; rea
     ? `verifying its checkpoint: ${verifiedTo} of ${count(sequence, 'event')}`
     : `verified to sequence ${sequence}`;
 
-/** `cpu 0.31 > 0.2`, `memory 0.1 <= 0.25`, `disk takes no part`. */
+/** `cpu 0.31 > 0.2`, `memory 0.1 <= 0.25`, `disk skipped`. */
 const policyText = ({ policy, imbalance, threshold }: AggregateStatus['policies'][number]): string =>
   imbalance === null
-    ? `${policy} takes no part`
+    ? `${policy} skipped`
     : `${policy} ${figure(imbalance)} ${imbalance > threshold ? '>' : '<='} ${figure(threshold)}`;

@@ -44,8 +44,8 @@ suite('an event in words', () => {
       'released vm1 from quarantine',
       `asked to cancel ${task}`,
       `asked to abort ${task}`,
-      'asked for an evaluation now',
-      'gated: cooling down',
+      'requested an evaluation now',
+      'blocked: cooling down',
       'cannot be read by this version: unknown type',
     ]);
   });

@@ -32,7 +32,7 @@ export function heatmap({ aggregate, policies, hosts }, view, choose) {
         <th scope="col">Host</th><th scope="col">Service</th><th scope="col" class="number">VMs</th>
         ${policies.map(
           (p) => html`<th scope="col" class="number">${p.policy}
-            <small>${p.participates ? `${figure(p.imbalance)} of ${p.threshold}` : (p.reason?.text ?? 'takes no part')}</small></th>`,
+            <small>${p.participates ? `${figure(p.imbalance)} of ${p.threshold}` : (p.reason?.text ?? 'skipped')}</small></th>`,
         )}
       </tr></thead>
       <tbody>${repeat(
