@@ -47,10 +47,14 @@ export const AREAS: Readonly<Record<string, Area>> = {
     files: [
       'libs/eventlog/src/append.ts',
       'libs/eventlog/src/appendMany.ts',
+      'libs/eventlog/src/deadline.ts',
       'libs/eventlog/src/queue.ts',
       'libs/eventlog/src/tasks.ts',
     ],
-    tests: [['libs/eventlog/src/append.int', 'libs/eventlog/src/tasks.int', 'libs/eventlog/src/contract.int']],
+    tests: [
+      ['libs/eventlog/src/deadline.unit'],
+      ['libs/eventlog/src/append.int', 'libs/eventlog/src/tasks.int', 'libs/eventlog/src/contract.int'],
+    ],
   },
 };
 

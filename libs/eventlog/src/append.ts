@@ -1,7 +1,7 @@
 import { excess, familyOf, type Message, nameOf, parseMessage, subject as subjectOf } from '@kronos/contracts';
 import { InvalidArgumentError, type MsgHdrs, headers as noHeaders } from '@nats-io/transport-node';
 import { apiCodes, fullCodes, transientCodes } from './codes.ts';
-import { Deadline } from './deadline.ts';
+import { backoffMs, Deadline } from './deadline.ts';
 import {
   AppendConflict,
   AppendRefused,
@@ -207,7 +207,7 @@ export async function append(link: Link, stream: string, message: Message, optio
         if (deadline.leftMs > 0) break;
         return end({ kind: 'nothing' }, new StreamUnavailable(`${message.id} on ${subject}: ${result.text}`));
     }
-    await clock.sleep(Math.min(1000, 25 * 2 ** tries, Math.max(1, deadline.leftMs)));
+    await clock.sleep(Math.min(backoffMs(tries, 1000), Math.max(1, deadline.leftMs)));
   }
 }
 
@@ -230,6 +230,6 @@ export async function publish(
         `the server refused a message on ${subject}: ${result.kind === 'refused' ? result.text : 'another append came first'}`,
       );
     if (deadline.leftMs < 0) throw new StreamUnavailable(`${subject}: ${result.text}`);
-    await clock.sleep(Math.min(1000, 25 * 2 ** tries));
+    await clock.sleep(backoffMs(tries, 1000));
   }
 }

@@ -37,3 +37,6 @@ export class Deadline {
     }
   }
 }
+
+/** ms to wait after the given number of failed attempts, the first being 0: 25 ms, then twice as long each time. */
+export const backoffMs = (tries: number, mostMs: number): number => Math.min(mostMs, 25 * 2 ** tries);

@@ -1,6 +1,6 @@
 import { type ManualClock, manualClock } from '@kronos/clock/testing';
 import { expect, test } from 'vitest';
-import { Deadline } from './deadline.ts';
+import { backoffMs, Deadline } from './deadline.ts';
 
 /** A clock whose timers do not fire while it jumps, as in a process that does not run. */
 function jumping(clock: ManualClock) {
@@ -36,4 +36,14 @@ test('an attempt within its limit counts as long as it takes, also when it fails
   });
   await expect(failed).rejects.toThrow('no answer');
   expect(deadline.leftMs).toBe(9_000);
+});
+
+test.each([
+  [0, 25],
+  [1, 50],
+  [5, 800],
+  [6, 1000],
+  [2000, 1000],
+])('after attempt %i the wait is %i ms', (tries, ms) => {
+  expect(backoffMs(tries, 1000)).toBe(ms);
 });

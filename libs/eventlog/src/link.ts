@@ -27,7 +27,7 @@ import {
 } from '@nats-io/transport-node';
 import { judgeServer } from './capabilities.ts';
 import { apiCodes, transientCodes } from './codes.ts';
-import { Deadline } from './deadline.ts';
+import { backoffMs, Deadline } from './deadline.ts';
 import {
   Closed,
   EventLogError,
@@ -399,7 +399,7 @@ export class Link {
             { cause: error },
           );
         if (deadline.leftMs <= 50) throw new StreamUnavailable(`${what}: ${plainText(error)}`, { cause: error });
-        await this.clock.sleep(Math.min(500, 25 * 2 ** tries));
+        await this.clock.sleep(backoffMs(tries, 500));
       }
     }
   }

@@ -1,6 +1,7 @@
 import type { Cancel } from '@kronos/clock';
 import { type ConsumerConfig, JetStreamApiError } from '@nats-io/jetstream';
 import { type Msg, type MsgHdrs, nanos, type Subscription } from '@nats-io/transport-node';
+import { backoffMs } from './deadline.ts';
 import { LogGap } from './errors.ts';
 import { headersSafely } from './headers.ts';
 import { type Link, plainText, troubleOf } from './link.ts';
@@ -179,7 +180,7 @@ export class OrderedReader {
 
   async #run(): Promise<void> {
     let gapAt = -1;
-    const pause = () => this.#link.clock.sleep(Math.min(2_000, 25 * 2 ** this.#failures++));
+    const pause = () => this.#link.clock.sleep(backoffMs(this.#failures++, 2_000));
     while (!this.#stopped) {
       try {
         this.#serial++;
