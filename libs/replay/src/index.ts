@@ -1,4 +1,4 @@
-export * from './anonymize.ts';
+export * from './anonymize/anonymizer.ts';
 export * from './chart.ts';
 export * from './collect.ts';
 export * from './compare.ts';

@@ -1,6 +1,6 @@
 import { ALL, type LogEvent, type StoredEvent, snapshotTimeMs } from '@kronos/contracts';
 import { aggregateState, createFolder } from '@kronos/projections';
-import { type Anonymizer, anonymizer } from './anonymize.ts';
+import { type Anonymizer, anonymizer } from './anonymize/anonymizer.ts';
 import { recordedDecision } from './compare.ts';
 import { NothingRecorded } from './errors.ts';
 import {

@@ -5,7 +5,7 @@ import { ALL, defaultEngineOptions, type StoredEvent } from '@kronos/contracts';
 import { canonicalState, fold } from '@kronos/projections';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { memoryHistory, operate } from '../testing/index.ts';
-import { anonymizer } from './anonymize.ts';
+import { anonymizer } from './anonymize/anonymizer.ts';
 import { RecordingExists, RecordingInvalid } from './errors.ts';
 import { type RecordOptions, recordRange } from './record.ts';
 import { readRecording } from './recording.ts';

@@ -2,7 +2,7 @@ import type { LogEvent, Snapshot } from '@kronos/contracts';
 import { snapshotOf } from '@kronos/placement/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { anonymizer } from './anonymize.ts';
+import { anonymizer } from './anonymizer.ts';
 
 /** Names as people give them: words, spaces, points, dashes; no name is part of a word of Kronos. */
 const name = fc.stringMatching(/^[XQZ][a-z0-9]{3,6}([-. ][XQZ][a-z0-9]{2,5})?$/);

@@ -1,0 +1,91 @@
+/** An event with made-up names, by the meaning of its fields. */
+import type { LogEvent, StoredEvent } from '@kronos/contracts';
+import type { Kind, Names } from './names.ts';
+
+const fieldKinds: Readonly<Record<string, Kind>> = {
+  serverId: 'server',
+  serverName: 'serverName',
+  from: 'host',
+  to: 'host',
+  destination: 'host',
+  host: 'host',
+  hostAtFault: 'host',
+  requestId: 'request',
+};
+const ids = new Set(['snapshotId', 'planId', 'taskId']);
+/** Words of Kronos and of Nova, times, numbers of versions, digests: they name nobody. */
+const KEPT = new Set([
+  'code',
+  'outcome',
+  'release',
+  'state',
+  'phase',
+  'policy',
+  'planner',
+  'plannerVersion',
+  'snapshotTime',
+  'snapshot',
+  'policies',
+  'options',
+  'decision',
+  'optionsDigest',
+  'errorType',
+  'status',
+  'purpose',
+  'approval',
+  'notBefore',
+  'notAfter',
+  'commandId',
+]);
+/** What people and Nova wrote freely. */
+const FREE = new Set(['comment', 'reason']);
+
+export function anonymousEvent<E extends StoredEvent['event']>(names: Names, event: E): E {
+  if (event.type === 'unreadable')
+    return { ...event, aggregate: names.as('aggregate', event.aggregate), problem: 'left out' };
+  const head = {
+    ...event,
+    id: names.id(event.id),
+    aggregate: names.as('aggregate', event.aggregate),
+    by: { ...event.by, instance: names.as(event.by.service === 'operator' ? 'person' : 'process', event.by.instance) },
+    correlationId: names.id(event.correlationId),
+    causationId: event.causationId === null ? null : names.id(event.causationId),
+  };
+  return { ...head, data: dataOf(names, event) };
+}
+
+/** What an event says, by the meaning of its fields; every type has some of them. */
+function dataOf(names: Names, event: LogEvent): object {
+  if (event.type === 'planner.configured') return event.data;
+  return Object.fromEntries(Object.entries(event.data).map(([key, value]) => [key, field(names, key, value)]));
+}
+
+function field(names: Names, key: string, value: unknown): unknown {
+  if (typeof value === 'string') {
+    const kind = fieldKinds[key];
+    if (kind !== undefined) return names.as(kind, value);
+    if (ids.has(key)) return names.id(value);
+    return KEPT.has(key) ? value : FREE.has(key) ? 'left out' : names.sentence(value);
+  }
+  if (key === 'groups' && Array.isArray(value))
+    return value.map((group: unknown) =>
+      typeof group === 'string' ? names.as('group', group) : groupOf(names, group as { id: string }),
+    );
+  if (key === 'alternates') return names.each('host', value as string[]);
+  if (key === 'dependsOn') return (value as string[]).map((one) => names.id(one));
+  if (key === 'resources') return names.customKeys(value as Record<string, number>);
+  if (key === 'detail') return names.deep(value);
+  if (Array.isArray(value)) return value.map((inner: unknown) => field(names, '', inner));
+  if (typeof value !== 'object' || value === null) return value;
+  const plan = 'steps' in value && 'budget' in value;
+  return Object.fromEntries(
+    Object.entries(value).map(([inner, innerValue]) => [
+      inner,
+      inner === 'id' && plan ? names.id(String(innerValue)) : field(names, inner, innerValue),
+    ]),
+  );
+}
+
+function groupOf<G extends { id: string }>(names: Names, group: G): G {
+  return { ...group, id: names.as('group', group.id) };
+}

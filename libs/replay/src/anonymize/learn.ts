@@ -1,0 +1,85 @@
+/** Which names snapshots and events hold, and what each of them names. */
+import type { Snapshot, StoredEvent } from '@kronos/contracts';
+import type { Names } from './names.ts';
+import { replacedSpecs } from './specs.ts';
+
+export function learnSnapshot(names: Names, snapshot: Snapshot): void {
+  names.learn('aggregate', snapshot.aggregate);
+  for (const policy of snapshot.policies)
+    for (const query of [policy.imbalanceQuery, policy.vmProfileQuery, policy.capacityQuery, policy.hostSizeQuery])
+      names.learn('query', query);
+  for (const host of snapshot.hosts) {
+    names.learn('host', host.name);
+    names.learn('hypervisor', host.hypervisorHostname);
+    names.learn('uuid', host.hypervisorId);
+    names.learn('zone', host.availabilityZone);
+    names.learn('cell', host.cell);
+    for (const name of host.otherAggregates) names.learn('aggregate', name);
+    for (const name of [...(host.traits ?? []), ...Object.keys(host.inventory ?? {})]) names.learnCustom(name);
+  }
+  for (const server of snapshot.servers) {
+    names.learn('server', server.id);
+    names.learn('serverName', server.name);
+    names.learn('value', server.internalName);
+    names.learn('project', server.projectId);
+    for (const host of [server.host, ...server.alsoOn]) names.learn('host', host);
+    names.learn('flavor', server.flavor);
+    names.learn('zone', server.availabilityZone);
+    names.learn('zone', server.pinnedAvailabilityZone);
+    names.learn('label', server.optedOutBy);
+    for (const key of [...Object.keys(server.extraSpecs), ...Object.keys(server.resources)]) names.learnCustom(key);
+    for (const value of replacedSpecs(server.extraSpecs)) names.learn('value', value);
+  }
+  for (const group of snapshot.serverGroups) {
+    names.learn('group', group.id);
+    names.learn('groupName', group.name);
+    for (const member of group.members) names.learn('server', member);
+  }
+  for (const migration of snapshot.migrations) {
+    names.learn('uuid', migration.uuid);
+    names.learn('server', migration.serverId);
+    names.learn('host', migration.sourceHost);
+    names.learn('host', migration.destHost);
+  }
+  for (const reading of snapshot.hostReadings) {
+    names.learn('query', reading.query);
+    for (const host of [...Object.keys(reading.values), ...reading.missing]) names.learn('host', host);
+    for (const label of reading.unmatchedLabels) names.learn('label', label);
+  }
+  for (const reading of snapshot.vmReadings) {
+    names.learn('query', reading.query);
+    for (const server of Object.keys(reading.values)) names.learn('server', server);
+  }
+}
+
+export function learnEvent(names: Names, event: StoredEvent['event']): void {
+  names.learn('aggregate', event.aggregate);
+  if (event.type === 'unreadable') return;
+  names.learn(event.by.service === 'operator' ? 'person' : 'process', event.by.instance);
+  if (event.type === 'cycle.decided') {
+    for (const step of event.data.plan?.steps ?? []) {
+      names.learn('server', step.serverId);
+      names.learn('serverName', step.serverName);
+      for (const host of [step.from, step.to, ...step.alternates]) names.learn('host', host);
+      for (const group of step.groups) names.learn('group', group.id);
+      for (const name of Object.keys(step.resources)) names.learnCustom(name);
+    }
+    for (const stuck of event.data.stuck) {
+      names.learn('server', stuck.serverId);
+      names.learn('serverName', stuck.serverName);
+      names.learn('host', stuck.host);
+    }
+    for (const { host } of event.data.evacuations) names.learn('host', host);
+    return;
+  }
+  const { data } = event;
+  if ('serverId' in data) names.learn('server', data.serverId);
+  if ('from' in data) names.learn('host', data.from);
+  if ('destination' in data) names.learn('host', data.destination);
+  if ('host' in data) names.learn('host', data.host);
+  if ('hostAtFault' in data) names.learn('host', data.hostAtFault);
+  if ('next' in data) names.learn('host', data.next?.destination);
+  if ('requestId' in data) names.learn('request', data.requestId);
+  if ('nova' in data) names.learn('request', data.nova?.requestId);
+  if (event.type === 'migration.started') for (const group of event.data.groups) names.learn('group', group);
+}

@@ -1,0 +1,88 @@
+/** A snapshot with made-up names: field by field. What names nobody stays as it is. */
+import type { Snapshot } from '@kronos/contracts';
+import { parseWindow } from '@kronos/rules';
+import type { Names } from './names.ts';
+import { anonymousSpecs } from './specs.ts';
+
+export const anonymousSnapshot = (names: Names, snapshot: Snapshot): Snapshot => ({
+  ...snapshot,
+  id: names.id(snapshot.id),
+  aggregate: names.as('aggregate', snapshot.aggregate),
+  policies: snapshot.policies.map((policy) => ({
+    ...policy,
+    imbalanceQuery: names.as('query', policy.imbalanceQuery),
+    vmProfileQuery: names.as('query', policy.vmProfileQuery),
+    capacityQuery: names.asOrNull('query', policy.capacityQuery),
+    hostSizeQuery: names.asOrNull('query', policy.hostSizeQuery),
+  })),
+  hosts: snapshot.hosts.map((host) => ({
+    ...host,
+    name: names.as('host', host.name),
+    hypervisorHostname: names.as('hypervisor', host.hypervisorHostname),
+    hypervisorId: names.as('uuid', host.hypervisorId),
+    availabilityZone: names.asOrNull('zone', host.availabilityZone),
+    cell: names.asOrNull('cell', host.cell),
+    service: { ...host.service, disabledReason: host.service.disabledReason === null ? null : 'left out' },
+    inventory: host.inventory === null ? null : names.customKeys(host.inventory),
+    traits: host.traits?.map((trait) => names.custom(trait)) ?? null,
+    otherAggregates: names.each('aggregate', host.otherAggregates),
+  })),
+  servers: snapshot.servers.map((server) => ({
+    ...server,
+    id: names.as('server', server.id),
+    name: names.as('serverName', server.name),
+    internalName: names.asOrNull('value', server.internalName),
+    projectId: names.asOrNull('project', server.projectId),
+    host: names.as('host', server.host),
+    alsoOn: names.each('host', server.alsoOn),
+    resources: names.customKeys(server.resources),
+    flavor: names.asOrNull('flavor', server.flavor),
+    extraSpecs: anonymousSpecs(names, server.extraSpecs),
+    availabilityZone: names.asOrNull('zone', server.availabilityZone),
+    ...('pinnedAvailabilityZone' in server
+      ? { pinnedAvailabilityZone: names.asOrNull('zone', server.pinnedAvailabilityZone) }
+      : {}),
+    optedOutBy: names.asOrNull('label', server.optedOutBy),
+    // What cannot be read still cannot, and says nothing.
+    ...(server.windows === undefined
+      ? {}
+      : { windows: server.windows.map((text) => (parseWindow(text).ok ? text : 'left out')) }),
+  })),
+  serverGroups: snapshot.serverGroups.map((group) => ({
+    ...group,
+    id: names.as('group', group.id),
+    name: names.as('groupName', group.name),
+    members: names.each('server', group.members),
+  })),
+  migrations: snapshot.migrations.map((migration) => ({
+    ...migration,
+    uuid: names.asOrNull('uuid', migration.uuid),
+    serverId: names.as('server', migration.serverId),
+    sourceHost: names.asOrNull('host', migration.sourceHost),
+    destHost: names.asOrNull('host', migration.destHost),
+  })),
+  hostReadings: snapshot.hostReadings.map((reading) => ({
+    ...reading,
+    query: names.as('query', reading.query),
+    text: names.sentence(reading.text),
+    values: names.keys('host', reading.values),
+    missing: names.each('host', reading.missing),
+    unmatchedLabels: names.each('label', reading.unmatchedLabels),
+  })),
+  vmReadings: snapshot.vmReadings.map((reading) => ({
+    ...reading,
+    query: names.as('query', reading.query),
+    text: names.sentence(reading.text),
+    values: names.keys('server', reading.values),
+  })),
+  problems: names.deep(snapshot.problems),
+  notes: names.deep(snapshot.notes),
+  scores: {
+    ...snapshot.scores,
+    policies: snapshot.scores.policies.map((policy) => ({
+      ...policy,
+      reason: names.deep(policy.reason),
+      hosts: names.keys('host', policy.hosts),
+    })),
+  },
+});
