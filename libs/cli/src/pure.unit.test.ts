@@ -397,7 +397,7 @@ describe('status', () => {
     expect(text.split('\n').length).toBeLessThanOrEqual(27);
     for (const name of names) expect(text).toMatch(new RegExp(`^${name} +watching: by the test`, 'm'));
     expect(text).toMatch(/^gpu {3}moving: 1 running/m);
-    expect(text).toContain('! scorer, planner, executor, ledger: no instance has sent a heartbeat of late');
+    expect(text).toContain('! scorer, planner, executor, ledger: no instance has sent a heartbeat recently');
   });
 
   it('says beside each service how far the checkpoint that it started from is verified', () => {

@@ -19,7 +19,7 @@ export const logClock =
   (logger: Logger) =>
   (problem: string | null): void => {
     if (problem === null) logger.info('the clock of this machine is right again');
-    else logger.error({ problem }, 'nothing is decided or started by this clock');
+    else logger.error({ problem }, 'the clock is wrong: this process decides and starts nothing');
   };
 
 /**

@@ -30,7 +30,7 @@ export async function awaitTrustedLog({ logger, http, stopping, ...options }: Gu
   const guard = await openGuard({
     ...options,
     onChange(problem) {
-      if (problem === null) logger.warn('the log is no longer in doubt: going on');
+      if (problem === null) logger.warn('the log is no longer in doubt: continuing');
       else
         logger.error({ code: 'KRONOS_LOG_NOT_STATED', problem }, 'the log is in doubt: nothing is planned or started');
     },

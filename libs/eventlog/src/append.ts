@@ -173,7 +173,7 @@ export async function append(link: Link, stream: string, message: Message, optio
     const how = endOf(unsure, found.kind);
     if (how === 'unknown')
       throw new AppendUnknown(
-        `${notStored.message}; an earlier attempt may be stored: to append the same message again is safe`,
+        `${notStored.message}; an earlier attempt may be stored: it is safe to append the same message again`,
         { cause: notStored },
       );
     if (found.kind !== 'this') throw notStored;
@@ -227,7 +227,7 @@ export async function publish(
     if (result.kind === 'full') throw new LogFull(`${subject}: ${result.text}`);
     if (result.kind !== 'retry')
       throw new AppendRefused(
-        `the server refused a message on ${subject}: ${result.kind === 'refused' ? result.text : 'another append came first'}`,
+        `the server refused a message on ${subject}: ${result.kind === 'refused' ? result.text : 'another append was first'}`,
       );
     if (deadline.leftMs < 0) throw new StreamUnavailable(`${subject}: ${result.text}`);
     await clock.sleep(backoffMs(tries, 1000));

@@ -85,7 +85,7 @@ export async function restore(
   const now = (await streamInfo(link, LOG)).state.last_seq;
   if (now !== Math.max(last, next - 1) || skipped < last)
     throw new RestoreRefused(
-      `${LOG} ends at event ${now}, and the copy at ${next - 1}: the log holds more, or somebody else writes to it. Stop every service and restore onto an empty server.`,
+      `${LOG} ends at event ${now}, and the copy at ${next - 1}: the log holds more events, or another process writes to it. Stop every service and restore onto an empty server.`,
     );
   return { restored: window.appended, skipped };
 }
@@ -97,6 +97,6 @@ async function compare(link: Link, event: RawEvent): Promise<void> {
     stored !== null && stored.subject === event.subject && Buffer.compare(Buffer.from(stored.data), event.data) === 0;
   if (!same)
     throw new RestoreRefused(
-      `event ${event.sequence} on ${LOG} is not that of the copy: it is another log. Restore onto an empty server.`,
+      `event ${event.sequence} on ${LOG} differs from the copy: it is another log. Restore onto an empty server.`,
     );
 }

@@ -93,7 +93,7 @@ async function get<T>(link: Link, what: string, act: () => Promise<T>): Promise<
 /** The server's own words, and what to do for the refusals that people meet. */
 function refusal(what: string, error: JetStreamApiError): string {
   const remedies: Record<number, string> = {
-    [apiCodes.noSuitablePeers]: 'too few servers for so many replicas: add servers, or lower [nats] replicas',
+    [apiCodes.noSuitablePeers]: 'too few servers for the number of replicas: add servers, or lower [nats] replicas',
     10023: 'the server has not enough room: raise max_file of its JetStream, or lower the limits in [nats]',
     10028: 'the server has not enough memory for JetStream: raise max_mem',
     10047:

@@ -195,7 +195,7 @@ export class OrderedReader {
           // Asked after the consumer was made: it is on this stream, or the answer is of one that came later.
           const now = await this.#link.ask(() => this.#link.jsm.streams.info(this.#options.stream));
           if (now.created !== created) {
-            this.#fail(new LogGap(`${this.#options.stream} was created anew at ${now.created}: it is another log`));
+            this.#fail(new LogGap(`${this.#options.stream} was created again at ${now.created}: it is another log`));
             return;
           }
         }
@@ -232,7 +232,7 @@ export class OrderedReader {
           }
           gapAt = this.#last;
         }
-        if (!this.#stopped) this.#trouble = 'the consumer is being made anew';
+        if (!this.#stopped) this.#trouble = 'the consumer is being created again';
       } catch (error) {
         if (this.#stopped) return;
         const trouble = troubleOf(error);

@@ -31,7 +31,7 @@ export async function askAll(input: QueryInput): Promise<Answer[]> {
   const reachability = (): Promise<string> => {
     reachable ??= input.prometheus.runtimeInfo({ signal }).then(
       () => 'it answers /api/v1/status/runtimeinfo',
-      () => 'nor does it answer /api/v1/status/runtimeinfo',
+      () => 'it does not answer /api/v1/status/runtimeinfo either',
     );
     return reachable;
   };

@@ -50,7 +50,7 @@ export async function explainWhere(
     if (explained.snapshot === null ? what.onLog(explained) : what.inSnapshot(explained.snapshot)) return explained;
   }
   throw new NotOnTheLog(
-    `no decision ${wanted.atMs === undefined ? 'made last' : 'of that time'} knows ${what.name}`,
+    `the ${wanted.atMs === undefined ? 'last decisions' : 'decisions at that time'} do not contain ${what.name}`,
     decisions === 0
       ? 'No decision has been made yet: kronos status.'
       : 'Give another time (--at), or the uuid or host name that Nova uses.',

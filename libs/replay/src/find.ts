@@ -37,7 +37,7 @@ export async function findDecision(history: History, wanted: Wanted): Promise<Fo
     const when = wanted.atMs === undefined ? 'yet' : `up to ${new Date(wanted.atMs).toISOString()}`;
     throw new NotOnTheLog(
       `the log has no ${wanted.planId === null ? 'plan for' : 'decision about'} ${wanted.aggregates.join(', ')} ${when}`,
-      'kronos status says whether the scorer and the planner run.',
+      'kronos status shows whether the scorer and the planner run.',
       false,
     );
   }

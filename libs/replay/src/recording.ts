@@ -239,7 +239,7 @@ async function listedSnapshots(directory: string): Promise<SnapshotEntry[]> {
   const root = join(directory, SNAPSHOTS);
   const entries: SnapshotEntry[] = [];
   const folders = await readdir(root, { withFileTypes: true }).catch((cause: unknown) => {
-    throw new RecordingInvalid(root, 'cannot be read', 'A recording has its snapshots there.', { cause });
+    throw new RecordingInvalid(root, 'cannot be read', 'The snapshots of a recording are there.', { cause });
   });
   for (const folder of folders.filter((entry) => entry.isDirectory()))
     for (const name of await readdir(join(root, folder.name))) {

@@ -80,7 +80,7 @@ export const causes = {
   },
   'log-in-doubt': {
     severity: 'alarm',
-    remedy: 'State which log it is: `kronos archive restore DIRECTORY`, or `kronos provision --new-log`.',
+    remedy: 'Confirm the log: `kronos archive restore DIRECTORY`, or `kronos provision --new-log`.',
     section: 'kronosnotready',
     apart: [],
     explains: ['service-unready', 'event-unreadable', ...work],
@@ -88,7 +88,7 @@ export const causes = {
   'checkpoint-wrong': {
     severity: 'alarm',
     remedy:
-      'Change the NATS credentials of the ledger, look at what was planned since the service started (`kronos plans`), then restart it.',
+      'Change the NATS credentials of the ledger, check the plans since the service started (`kronos plans`), then restart it.',
     section: 'kronoscheckpointwrong',
     apart: [],
     explains: [],
@@ -131,7 +131,7 @@ export const causes = {
   'event-unreadable': {
     severity: 'alarm',
     remedy:
-      'Install the version of Kronos that wrote the event, readers first. An event that no version can read: kronos log skip, as the NATS user custodian.',
+      'Install the version of Kronos that wrote the event, readers first. If no version can read it: kronos log skip, as the NATS user custodian.',
     section: 'kronosunreadableevents',
     apart: ['event'],
     explains: ['snapshot-undecided', 'plan-undispatched'],
@@ -140,7 +140,7 @@ export const causes = {
   // Clocks.
   'local-clock': {
     severity: 'alarm',
-    remedy: 'Set the clock of this machine (chrony, ntp): ages are shown wrong until then.',
+    remedy: 'Set the clock of this machine (chrony, ntp): the ages shown are wrong until then.',
     section: 'kronosclockskew',
     apart: [],
     explains: ['clock-skew', 'service-missing', 'replica-lost', ...work],
@@ -156,21 +156,21 @@ export const causes = {
   // Services.
   'services-unknown': {
     severity: 'alarm',
-    remedy: 'Run `kronos provision` of this version, and let the NATS user of this command read KRONOS_SERVICES.',
+    remedy: 'Run `kronos provision` of this version, and allow the NATS user of this command to read KRONOS_SERVICES.',
     section: 'services-unknown',
     apart: [],
     explains: [],
   },
   'service-missing': {
     severity: 'alarm',
-    remedy: 'Start it; the last lines of its own log say why it ended.',
+    remedy: 'Start it; the last lines of its log show why it ended.',
     section: 'kronosheartbeatsmissing',
     apart: [],
     explains: ['service-unready', ...work],
   },
   'openstack-unread': {
     severity: 'alarm',
-    remedy: 'Restore the OpenStack API that is named; `kronos config check` tries each call by itself.',
+    remedy: 'Restore the named OpenStack API; `kronos config check` tries each call.',
     section: 'openstack-unread',
     apart: [],
     explains: ['service-unready', 'observation-problem', 'host-unknown', 'policy-no-destination', ...work],
@@ -198,7 +198,7 @@ export const causes = {
   },
   'replica-lost': {
     severity: 'info',
-    remedy: 'Nothing, if it was replaced: another instance serves the same aggregates.',
+    remedy: 'Nothing to do if it was replaced: another instance serves the same aggregates.',
     section: 'kronosheartbeatsmissing',
     apart: ['service'],
     explains: [],
@@ -242,7 +242,7 @@ export const causes = {
   },
   'observation-problem': {
     severity: 'alarm',
-    remedy: 'Resolve it: the aggregate is not planned until then.',
+    remedy: 'Resolve the problem: the aggregate is not planned until then.',
     section: 'kronosobservationproblem',
     apart: ['aggregate', 'reason'],
     explains: [],
@@ -256,14 +256,14 @@ export const causes = {
   },
   'host-unknown': {
     severity: 'alarm',
-    remedy: 'Find out why Nova does not report the service: a host in an unknown state takes no VM.',
+    remedy: 'Find out why Nova does not report the service: a host in an unknown state receives no VM.',
     section: 'kronoshostdown',
     apart: ['aggregate'],
     explains: ['policy-no-destination'],
   },
   'host-disabled': {
     severity: 'info',
-    remedy: 'Nothing, if somebody disabled it on purpose: it takes no VM.',
+    remedy: 'Nothing to do if somebody disabled it on purpose: it receives no VM.',
     section: 'kronoshostdown',
     apart: ['aggregate'],
     explains: [],
@@ -337,7 +337,7 @@ export const causes = {
   'server-in-error': {
     severity: 'alarm',
     remedy:
-      'Look whether the guest runs, then set its state or reboot it; `kronos quarantine release VM` removes this line.',
+      'Check whether the guest runs, then set its state or reboot it; `kronos quarantine release VM` removes this line.',
     section: 'kronosserverinerror',
     apart: ['server'],
     explains: ['server-stuck', 'decision-warning'],
@@ -352,14 +352,15 @@ export const causes = {
   },
   'abort-refused': {
     severity: 'alarm',
-    remedy: 'Compare with `openstack server migration list`; `kronos close TASK` ends what nothing else can end.',
+    remedy:
+      'Compare with `openstack server migration list`; `kronos close TASK` ends a task that nothing else can end.',
     section: 'kronosabortrefused',
     apart: ['task'],
     explains: ['abort-unanswered', 'move-long', 'plan-expired'],
   },
   'abort-unanswered': {
     severity: 'alarm',
-    remedy: 'Look at the log of the executor and of the source compute: Nova may have refused the abort.',
+    remedy: 'Look at the logs of the executor and of the source compute: Nova may have refused the abort.',
     section: 'kronosabortrefused',
     apart: ['task'],
     explains: ['move-long'],
@@ -380,21 +381,21 @@ export const causes = {
   },
   'drain-blocked': {
     severity: 'alarm',
-    remedy: 'Remove what the text names, or take the drain back: `kronos undrain HOST`.',
+    remedy: 'Remove the cause in the text, or end the drain: `kronos undrain HOST`.',
     section: 'drain-blocked',
     apart: ['host'],
     explains: [],
   },
   'event-skipped': {
     severity: 'info',
-    remedy: 'Nothing to do: it says what the log holds and Kronos passes by.',
+    remedy: 'Nothing to do: Kronos ignores these events.',
     section: 'kronosunreadableevents',
     apart: ['aggregate'],
     explains: [],
   },
   'server-stuck': {
     severity: 'alarm',
-    remedy: "Make room, enable a host, or move it by hand; `kronos explain vm NAME` gives each host's refusal.",
+    remedy: 'Make room, enable a host, or move it by hand; `kronos explain vm NAME` shows the refusal of each host.',
     section: 'kronosserversstuck',
     apart: ['aggregate', 'server'],
     explains: [],

@@ -40,12 +40,12 @@ function stateOf({
       state: 'disabling',
       text: failure === null ? 'its service is being disabled' : `its service is not disabled: ${failure.text}`,
     };
-  if (progress === null) return { state: 'leaving', text: 'disabled; its VMs leave' };
+  if (progress === null) return { state: 'leaving', text: 'disabled; its VMs are moving away' };
   const left = count(progress.left, 'VM');
   if (progress.state !== 'stuck') return { state: 'leaving', text: `disabled; ${left} on it` };
   const stuck = drainStuck(progress);
   const named = progress.stuck.map(({ serverName, reason }) => `${serverName} (${reason.text.replace(/\.$/, '')})`);
   const who = named.length === 0 ? '' : `: ${named.join('; ')}`;
-  if (!stuck) return { state: 'leaving', text: `disabled; ${left} on it, which cannot leave now${who}` };
+  if (!stuck) return { state: 'leaving', text: `disabled; ${left} on it, which cannot move now${who}` };
   return { state: 'stuck', text: `stuck with ${left} that cannot leave${who}` };
 }

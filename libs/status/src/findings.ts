@@ -81,13 +81,13 @@ function streamFindings({ stream, bytes, maxBytes, discard }: StreamFacts): Find
         code: 'stream-filling',
         place,
         about: stream,
-        text: `is ${percent} full; a full stream takes no more messages`,
+        text: `is ${percent} full; a full stream accepts no messages`,
       },
     ];
   return [
     stream === LOG_STREAM
       ? { code: 'log-full', place, about: stream, text: `the event log is ${percent} full: nothing is planned` }
-      : { code: 'stream-full', place, about: stream, text: `is ${percent} full: it takes no more messages` },
+      : { code: 'stream-full', place, about: stream, text: `is ${percent} full: it accepts no messages` },
   ];
 }
 
@@ -175,10 +175,10 @@ function missing(
   const last = own.toSorted((a, b) => b.storedAtMs - a.storedAtMs)[0];
   const text =
     last === undefined
-      ? 'no instance has sent a heartbeat of late'
+      ? 'no instance has sent a heartbeat recently'
       : last.state === 'stopped'
         ? `${last.instance} was stopped at ${when(last.storedAtMs, nowMs)}, and no other instance runs`
-        : `${last.instance} sent its last heartbeat at ${when(last.storedAtMs, nowMs)}: it has ended, hangs, or cannot reach NATS`;
+        : `${last.instance} sent its last heartbeat at ${when(last.storedAtMs, nowMs)}: it ended, hangs, or cannot reach NATS`;
   return [{ code: 'service-missing', place: { service }, about: service, text }];
 }
 
@@ -194,7 +194,7 @@ function lost(heartbeats: readonly Heartbeat[], living: readonly Heartbeat[], no
         code: 'replica-lost',
         place: { service, instance },
         about: service,
-        text: `${instance} ended without an orderly stop; its last heartbeat came at ${when(storedAtMs, nowMs)}`,
+        text: `${instance} ended without an orderly stop; its last heartbeat was at ${when(storedAtMs, nowMs)}`,
       },
     ];
   });
@@ -236,8 +236,8 @@ function unready({ service, instance, state, failing }: Heartbeat): Finding[] {
         return OUT_OF_STORAGE.test(reason)
           ? { code: 'storage-full', place: {}, about: 'NATS', text: `the server is out of storage: ${reason}` }
           : reason.includes(LOG_STREAM) && /maximum bytes/.test(reason)
-            ? { code: 'log-full', place: {}, about: LOG_STREAM, text: `the event log takes no more: ${reason}` }
-            : { code: 'append-refused', place: {}, about, text: `NATS takes no messages: ${reason}` };
+            ? { code: 'log-full', place: {}, about: LOG_STREAM, text: `the event log accepts no messages: ${reason}` }
+            : { code: 'append-refused', place: {}, about, text: `NATS accepts no messages: ${reason}` };
       default:
         return {
           code: 'service-unready',
@@ -315,7 +315,7 @@ function observation({ aggregate, state, newest, undecidedSinceMs }: AggregateIn
       code: 'snapshot-undecided',
       place: { service: 'planner', aggregate },
       about: aggregate,
-      text: `snapshots are not decided since ${when(undecidedSinceMs, nowMs)}; the last decision is ${state.decided === null ? 'still to come' : `of ${when(state.decided.snapshotMs, nowMs)}`}`,
+      text: `no snapshot was decided since ${when(undecidedSinceMs, nowMs)}; the last decision is ${state.decided === null ? 'missing' : `of ${when(state.decided.snapshotMs, nowMs)}`}`,
     });
   return found;
 }
@@ -422,7 +422,7 @@ function moves({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
         code: 'plan-expired',
         place: { ...executor, plan: plan.id },
         about: aggregate,
-        text: `${plan.id} has expired and not all of its moves have ended`,
+        text: `${plan.id} has expired, but not all of its moves have ended`,
       });
   }
   const open = inFlight(state);
@@ -445,7 +445,7 @@ function moves({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
         code: 'move-poisonous',
         place,
         about: aggregate,
-        text: `${name} crashed the executor that worked on it alone: try ${suspected.tries} began at ${when(suspected.atMs, nowMs)}`,
+        text: `${name} crashed its executor in isolation: try ${suspected.tries} started at ${when(suspected.atMs, nowMs)}`,
       });
     const asked = task.abortAsked ?? task.cancelAsked;
     if (slot !== null && asked !== null && nowMs - asked.atMs > ABORT_MS)
@@ -453,14 +453,14 @@ function moves({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
         code: 'abort-unanswered',
         place,
         about: aggregate,
-        text: `${name} still migrates ${span(nowMs - asked.atMs)} after the abort was asked for`,
+        text: `${name} still migrates ${span(nowMs - asked.atMs)} after the abort request`,
       });
     if (slot !== null && nowMs - slot.startedAtMs > LONG_RUNNING_MS)
       found.push({
         code: 'move-long',
         place,
         about: aggregate,
-        text: `${name} migrates since ${when(slot.startedAtMs, nowMs)}`,
+        text: `${name} has been migrating since ${when(slot.startedAtMs, nowMs)}`,
       });
     if (slot?.forced === true)
       found.push({ code: 'move-forced', place, about: aggregate, text: `${name} was forced past the scheduler` });
@@ -479,7 +479,7 @@ function moves({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
       code: 'task-unstarted',
       place: executor,
       about: aggregate,
-      text: `no move has been started ${span(UNSTARTED_MS)} after it could be`,
+      text: `no move has started ${span(UNSTARTED_MS)} after it was due`,
     });
   for (const { host, asked, undrainAsked, disabled, claim, failure } of state.drains.values()) {
     const act = disabled === null ? 'disabled' : 'enabled';
@@ -488,7 +488,7 @@ function moves({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
       failure !== null
         ? `its service cannot be ${act}${failure.status === null ? '' : ` (${failure.status})`}: ${failure.text}`
         : claim === null && paused === null && nowMs - sinceMs > UNSTARTED_MS
-          ? `no executor has ${act} its service ${span(nowMs - sinceMs)} after that was asked for`
+          ? `no executor has ${act} its service ${span(nowMs - sinceMs)} after the request`
           : null;
     if (blocked !== null) found.push({ code: 'drain-blocked', place: { aggregate, host }, about: host, text: blocked });
   }
@@ -497,7 +497,7 @@ function moves({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
       code: 'host-broken',
       place: { aggregate, host },
       about: host,
-      text: `takes no VM until ${when(untilMs, nowMs)}: too many moves to it failed`,
+      text: `receives no VM until ${when(untilMs, nowMs)}: too many moves to it failed`,
     });
   return found;
 }

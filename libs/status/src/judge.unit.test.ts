@@ -92,7 +92,7 @@ describe('status', () => {
       wellFacts(undefined, {
         facts: { streams: [{ stream: 'KRONOS_MIGRATIONS', messages: 1, bytes: 99, maxBytes: 100, discard: 'new' }] },
       }),
-      /takes no more/,
+      /accepts no messages/,
     ],
     [
       'log-full',
@@ -137,7 +137,7 @@ describe('status', () => {
         heartbeats: failing('planner', 'appends', 'KRONOS_LOG: gpu-1 on kronos.plans.gpu: no answer in time'),
         input: { undecidedSinceMs: nowMs - 80_000 },
       }),
-      /takes no messages: KRONOS_LOG.*no answer in time/,
+      /accepts no messages: KRONOS_LOG.*no answer in time/,
     ],
     [
       'services-unknown',
@@ -220,7 +220,7 @@ describe('status', () => {
       'snapshot-undecided',
       'snapshots are not decided',
       wellFacts(undefined, { input: { undecidedSinceMs: nowMs - 63_000 } }),
-      /not decided since/,
+      /no snapshot was decided since/,
     ],
     [
       'snapshot-undecided',
@@ -229,7 +229,7 @@ describe('status', () => {
         newest: { intervalSeconds: 5, storedAtMs: nowMs - 1000 },
         input: { undecidedSinceMs: nowMs - 8000 },
       }),
-      /not decided since/,
+      /no snapshot was decided since/,
     ],
     ['snapshot-unjudged', 'an older scorer says nothing about hosts', unjudged(), /unknown/],
     [
@@ -279,10 +279,10 @@ describe('status', () => {
       'task-unstarted',
       'moves are not started',
       after((log) => log.dispatched(log.released(moves), 2), 300),
-      /no move has been started/,
+      /no move has started/,
     ],
-    ['abort-unanswered', 'an abort has no effect', after(abortAsked, 300), /after the abort was asked for/],
-    ['move-long', 'a move does not end', after(started, 5 * 3600), /migrates since/],
+    ['abort-unanswered', 'an abort has no effect', after(abortAsked, 300), /after the abort request/],
+    ['move-long', 'a move does not end', after(started, 5 * 3600), /has been migrating since/],
     [
       'server-stuck',
       'a server cannot leave',
@@ -394,7 +394,7 @@ describe('moves that went wrong', () => {
     const [alarm, ...others] = poisonous(1, 2);
     expect(others).toEqual([]);
     expect(alarm).toMatchObject({ code: 'move-poisonous', about: 'gpu' });
-    expect(alarm?.text).toMatch(/crashed the executor that worked on it alone: try 2 began/);
+    expect(alarm?.text).toMatch(/crashed its executor in isolation: try 2 started/);
     expect(poisonous(1, 2, 0)).toEqual([]);
   });
   it('cannot be aborted: an alarm at once, in the words of Nova, and one for all that follows', () => {

@@ -28,7 +28,7 @@ export class HttpListenError extends Error {
 /** A service did not stop within its time. */
 export class StopTimeoutError extends Error {
   readonly code = 'KRONOS_STOP_TIMEOUT';
-  readonly remedy = 'What it was doing is taken up again at the next start; nothing is lost.';
+  readonly remedy = 'It resumes its work at the next start. Nothing is lost.';
 
   constructor(milliseconds: number) {
     super(`did not stop within ${milliseconds / 1000} s`);

@@ -135,7 +135,7 @@ describe('the life of a service', () => {
   it('a defect at the start is logged with its stack', async () => {
     const { exit, find } = run('breaks');
     expect(await exit).toEqual({ code: 1, signal: null });
-    expect(find('the service cannot go on')).toMatchObject({
+    expect(find('the service cannot continue')).toMatchObject({
       level: 'fatal',
       err: { type: 'TypeError', stack: expect.stringContaining('testing/service') },
     });

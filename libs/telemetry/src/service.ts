@@ -121,7 +121,7 @@ export async function runService(definition: ServiceDefinition, input: RunInput)
     if (isKronosError(error)) {
       log.fatal({ code: error.code }, error.message);
       process.stderr.write(startupMessage(definition.name, error));
-    } else log.fatal({ err: error }, 'the service cannot go on');
+    } else log.fatal({ err: error }, 'the service cannot continue');
   } finally {
     await http.close();
     await telemetry.shutdown();

@@ -84,7 +84,7 @@ export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: str
     const result = step.do === 'write' ? step.event : await request(claim, now.drain, step.update);
     if (result === null) {
       const about = { aggregate: claim.aggregate, host: claim.host, act: claim.act };
-      logger.warn(about, 'nobody knows whether Nova took the request: it is looked at again after the claim');
+      logger.warn(about, 'it is unknown whether Nova accepted the request: the executor checks again after the claim');
       return;
     }
     // One result wins: it is written while the claim is in force, or not at all.
@@ -116,7 +116,7 @@ export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: str
       const result = notChanged(claim, drain, error);
       if (result === null) throw error;
       if (error instanceof HttpError)
-        logger.error({ ...about, err: error }, 'Nova refuses to change the service of a host');
+        logger.error({ ...about, err: error }, 'Nova refused to change the service of a host');
       return result;
     }
   }
@@ -129,7 +129,7 @@ export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: str
     const step = watchStep(drain, service, moving);
     if (step.do === 'wait') return;
     if (step.do === 'write') {
-      logger.warn({ aggregate, host }, 'somebody enabled a host that is being drained: its drain is over');
+      logger.warn({ aggregate, host }, 'somebody enabled a host during its drain: the drain has ended');
       await write(at, aggregate, step.event);
       return;
     }

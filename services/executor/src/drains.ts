@@ -66,8 +66,7 @@ export function tendDrains(deps: DrainsDeps): Drains {
       try {
         await tend(aggregate);
       } catch (error) {
-        if (!signal.aborted)
-          logger.warn({ aggregate, err: error }, 'the drains of an aggregate are looked at again later');
+        if (!signal.aborted) logger.warn({ aggregate, err: error }, 'the drains of an aggregate are retried later');
       }
     }
   }
@@ -75,7 +74,7 @@ export function tendDrains(deps: DrainsDeps): Drains {
   async function tend(aggregate: string): Promise<void> {
     const problem = deps.problem();
     if (problem !== null) {
-      logger.warn({ aggregate, problem }, 'drains wait');
+      logger.warn({ aggregate, problem }, 'drains are delayed');
       return;
     }
     for (const host of hostsIn(aggregate)) {

@@ -106,12 +106,15 @@ export async function runTask(
       if (delivery.lost.aborted) throw new Lost();
       const before = state;
       state = evolve(state, { ...body, at: clock.read() });
-      logger.debug({ ...shell.about, from: before.stage.at, fact: body.kind, to: state.stage.at }, 'task moves on');
+      logger.debug(
+        { ...shell.about, from: before.stage.at, fact: body.kind, to: state.stage.at },
+        'the task changed its stage',
+      );
       meters.moved(task, before, state);
     }
   } catch (error) {
     if (!(error instanceof Lost) && !delivery.lost.aborted) throw error;
-    logger.warn(shell.about, 'the delivery was lost: nothing more is sent for it');
+    logger.warn(shell.about, 'the delivery was lost: the executor stops work on it');
     return { kind: 'handOver' };
   } finally {
     board.release(task);
@@ -164,7 +167,7 @@ class Shell {
       case 'awaitTurn':
         return this.#awaitTurn(command.started);
       case 'appendSuspected': {
-        logger.warn({ ...this.about, ...command }, 'the task may be a poison message: the executor works on it alone');
+        logger.warn({ ...this.about, ...command }, 'the task may be a poison message: the executor isolates it');
         const event = suspectedEvent(task, this.#origin(), { ...command, trial: this.#trial });
         const written = await this.#append(() => log.append(event));
         return written === 'appended' ? { kind: 'appended', began: clock.read().mono } : { kind: written };
@@ -338,7 +341,7 @@ class Shell {
     } catch (error) {
       if (error instanceof AppendConflict || error instanceof AppendWithdrawn) return 'conflict';
       if (!(error instanceof AppendUnknown))
-        this.#deps.logger.error({ ...this.about, err: error }, 'the event log did not take an event');
+        this.#deps.logger.error({ ...this.about, err: error }, 'the event log did not accept an event');
       await this.#deps.clock.sleep(500, this.#delivery.lost);
       return 'lostTrack';
     }
@@ -351,7 +354,7 @@ class Shell {
       span.setAttribute(attributes.outcome, verdict.kind);
       if (verdict.kind === 'no') {
         span.setAttribute(attributes.reason, verdict.failure.reason.code);
-        logger.info({ ...this.about, reason: verdict.failure.reason }, 'pre-flight refuses the move');
+        logger.info({ ...this.about, reason: verdict.failure.reason }, 'pre-flight refused the move');
       }
       return verdict;
     } catch (error) {
@@ -420,7 +423,7 @@ class Shell {
     } catch (error) {
       if (this.#delivery.lost.aborted) throw new Lost();
       if (error instanceof HttpError && error.status < 500) {
-        logger.error({ ...about, err: error }, 'Nova refuses to abort the migration: it is followed further');
+        logger.error({ ...about, err: error }, 'Nova refused to abort the migration; the executor keeps following it');
         this.#deps.meters.abortRefused(this.#task);
         const refusal = { status: error.status, text: error.reason };
         return { kind: 'abortAnswered', answer: 'refused', refusal };

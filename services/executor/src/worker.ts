@@ -81,7 +81,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       clockProblem: deps.clockProblem,
       onWait(task, code, text) {
         meters.heldBack(task, code);
-        logger.debug({ aggregate, taskId: task.taskId, code, text }, 'the start of a task is put off');
+        logger.debug({ aggregate, taskId: task.taskId, code, text }, 'the start of a task is delayed');
       },
     });
   }
@@ -157,7 +157,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       const at = await reader.refresh(aggregate);
       const origin = { by: deps.by, nowMs: clock.read().wall };
       const event = deadLetterEvent(dead, at.state, origin);
-      logger.error({ aggregate, sequence, problem, recorded: event?.data.taskId ?? null }, 'a message is no task');
+      logger.error({ aggregate, sequence, problem, recorded: event?.data.taskId ?? null }, 'a message is not a task');
       if (event === null) return { kind: 'dead' };
       try {
         await log.append(event, { expectedLastSequence: at.expectedOn(subject('results', aggregate)) });

@@ -136,7 +136,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
         logger.debug({ aggregate }, 'another planner decided first');
       } else if (error instanceof LogFull) {
         meters.notDecided(aggregate, 'log-full');
-        logger.error({ aggregate, err: error }, 'the event log is full: nothing is planned until it has room');
+        logger.error({ aggregate, err: error }, 'the event log is full: nothing is planned until its limit is raised');
       } else {
         meters.notDecided(aggregate, 'error');
         logger.error({ aggregate, err: error }, 'this cycle was not decided');
@@ -268,7 +268,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
       } catch (error) {
         if (!(error instanceof AppendWithdrawn)) throw error;
         const late = { aggregate, snapshotId: snapshot.id, reason: error.message, decideMs: Math.round(decideMs) };
-        logger.warn(late, 'the decision came too late');
+        logger.warn(late, 'the decision was too late');
         continue;
       }
       meters.decided(aggregate, decision, event.data.release, decideMs);

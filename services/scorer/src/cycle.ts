@@ -154,7 +154,7 @@ export function createCycle(deps: CycleDeps): Cycle {
       // Somebody else's snapshots were first, all of them.
       const lost = taken.published === 0 && taken.duplicates > 0;
       tookMs = clock.now() - nowMs;
-      if (lost !== standby) logger.info(lost ? 'another scorer was first: standing by' : 'no longer standing by');
+      if (lost !== standby) logger.info(lost ? 'another scorer was first: on standby' : 'no longer on standby');
       standby = lost;
     }
   }

@@ -30,7 +30,7 @@ export const showResync =
   (reason, { host, server }) => {
     metrics.inventoryResyncs.add(1, { reason });
     const what = host ?? server ?? 'every server';
-    log.info({ reason, host, server }, `read again, as the inventory differs from Nova (${reason}): ${what}`);
+    log.info({ reason, host, server }, `read again because the inventory differs from Nova (${reason}): ${what}`);
   };
 
 /** Sets the figures of one snapshot. */
@@ -98,9 +98,11 @@ export function measure(metrics: Instruments, snapshot: Snapshot): void {
 /** One line per snapshot; its problems and the policies that take no part as lines of their own. */
 export function logSnapshot(log: Logger, snapshot: Snapshot, outcome: 'published' | 'duplicate'): void {
   const { aggregate, id: snapshotId, scores, problems, notes } = snapshot;
-  for (const reason of problems) log.warn({ aggregate, snapshotId, reason }, `not to be planned: ${reason.text}`);
+  for (const reason of problems)
+    log.warn({ aggregate, snapshotId, reason }, `the snapshot cannot be planned: ${reason.text}`);
   for (const { policy, reason } of scores.policies) {
-    if (reason !== null) log.warn({ aggregate, snapshotId, policy, reason }, `${policy} takes no part: ${reason.text}`);
+    if (reason !== null)
+      log.warn({ aggregate, snapshotId, policy, reason }, `policy ${policy} is skipped: ${reason.text}`);
   }
   for (const reason of notes) log.debug({ aggregate, snapshotId, reason }, reason.text);
   log.info(

@@ -85,7 +85,10 @@ export function createFeed(deps: FeedDeps): Feed {
     seen.set(host, one.sequence);
     const { notices, gap } = unseen(report, before ?? 0);
     if (before !== undefined && gap) {
-      logger.warn({ host }, 'messages of kronos.inventory were missed: not trusted until it is read again');
+      logger.warn(
+        { host },
+        'messages of kronos.inventory were missed: the inventory is not trusted until it is read again',
+      );
       inventory.distrustHost(host);
       inventory.doubt(nowMs);
     }

@@ -440,7 +440,7 @@ describe('when a part of the cloud does not answer', () => {
     expect(scorer.openstack()).toEqual({ ok: true });
     expect(snapshot.hostReadings.map((one) => one.health)).toEqual(['UNREACHABLE', 'UNREACHABLE']);
     expect(snapshot.hostReadings[0]?.text).toContain('503');
-    expect(snapshot.hostReadings[0]?.text).toContain('nor does it answer /api/v1/status/runtimeinfo');
+    expect(snapshot.hostReadings[0]?.text).toContain('it does not answer /api/v1/status/runtimeinfo either');
     expect(snapshot.scores.combined).toBeNull();
     expect(snapshot.scores.policies.map((one) => one.reason?.code)).toEqual([
       'policy-unreachable',

@@ -197,7 +197,7 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
 
     decisions({ query }) {
       const aggregate = query.get('aggregate');
-      if (aggregate === null) throw new BadRequest(400, 'say which aggregate: ?aggregate=NAME');
+      if (aggregate === null) throw new BadRequest(400, 'name an aggregate: ?aggregate=NAME');
       const decisions = decisionsSince(known(aggregate), sinceOf(query));
       return { decisions: decisions.slice(-limitOf(query, { usual: RECENT_DECISIONS, most: RECENT_DECISIONS })) };
     },
@@ -223,10 +223,7 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
       const places = statesOf(scope, input.state()).flatMap((state) => vmPage(state, id, clock()) ?? []);
       const events = about((e) => e.serverId === id);
       if (places.length === 0 && events.length === 0)
-        throw new BadRequest(
-          404,
-          `the log says nothing about a VM ${JSON.stringify(id)} that was moved or set apart recently`,
-        );
+        throw new BadRequest(404, `the log has no recent move or quarantine of a VM ${JSON.stringify(id)}`);
       const ran = hostsOf(movesOf(history.events(), (_, serverId) => serverId === id, MAX_LIMIT));
       return { serverId: id, aggregates: places, ran, events };
     },
@@ -235,7 +232,7 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
       const places = statesOf(scope, input.state()).flatMap((state) => hostPage(state, name, clock()) ?? []);
       const events = recent((stored) => concerns(stored, name));
       if (places.length === 0 && events.length === 0)
-        throw new BadRequest(404, `the log says nothing recent about a host ${JSON.stringify(name)}`);
+        throw new BadRequest(404, `the log has no recent event about a host ${JSON.stringify(name)}`);
       return { host: name, aggregates: places, events };
     },
 
@@ -257,7 +254,7 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
     async vmWhy({ params: { name, id = '' } }) {
       const { decided } = aggregateState(input.state(), known(name));
       const stored = decided === null ? null : await eventAt(decided.sequence);
-      if (stored === null) throw new BadRequest(404, `nothing has been decided about ${JSON.stringify(name)} yet`);
+      if (stored === null) throw new BadRequest(404, `there is no decision about ${JSON.stringify(name)} yet`);
       return await explaining(() => explainVm({ log, aside: input.aside, reading }, stored, id));
     },
 
@@ -294,7 +291,7 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
     async search({ query }) {
       const text = (query.get('q') ?? '').trim();
       if (text === '' || text.length > QUERY_CHARACTERS)
-        throw new BadRequest(400, `say what to search for, in at most ${QUERY_CHARACTERS} characters: ?q=TEXT`);
+        throw new BadRequest(400, `give a search text of at most ${QUERY_CHARACTERS} characters: ?q=TEXT`);
       const limit = limitOf(query);
       const aggregates = aggregateNames(scope, input.state());
       const names = await findNames(aggregates, text.toLowerCase(), limit);
@@ -362,14 +359,14 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
     if (id === null) {
       const newest = await snapshots.newest(aggregate);
       if (newest === null)
-        throw new BadRequest(404, `no snapshot of ${JSON.stringify(aggregate)} is kept: kronos status says why`);
+        throw new BadRequest(404, `no snapshot of ${JSON.stringify(aggregate)} is kept: kronos status shows why`);
       return newest;
     }
     const decision = history.decisions(aggregate).findLast(({ snapshotId }) => snapshotId === id);
     if (decision === undefined)
       throw new BadRequest(
         404,
-        `no recent decision of ${JSON.stringify(aggregate)} is about a snapshot ${JSON.stringify(id)}`,
+        `${JSON.stringify(aggregate)} has no recent decision about a snapshot ${JSON.stringify(id)}`,
       );
     return (await snapshots.recorded(aggregate, id, Date.parse(decision.time))) ?? gone(id);
   }
@@ -468,7 +465,7 @@ function serve(http: HttpServer, handlers: Handlers): void {
           const params = match(path, url.pathname);
           if (params !== null) return handle({ params, query: url.searchParams });
         }
-        throw new BadRequest(404, `there is no ${url.pathname}; ${OPENAPI} describes what there is`);
+        throw new BadRequest(404, `there is no ${url.pathname}; ${OPENAPI} describes the API`);
       }),
     );
 }
@@ -488,7 +485,10 @@ function match(path: string, pathname: string): Record<string, string> | null {
 }
 
 function gone(snapshotId: string): never {
-  throw new BadRequest(410, `the snapshot ${snapshotId} is no longer kept: [nats] snapshot_max_age says for how long`);
+  throw new BadRequest(
+    410,
+    `the snapshot ${snapshotId} is no longer kept: [nats] snapshot_max_age sets how long snapshots are kept`,
+  );
 }
 
 /** Whether an event is at or after that sequence or time. */

@@ -51,7 +51,7 @@ async function answerWithin(log: EventLog, limit: AbortSignal, asked: WhatIfAske
   if (extent.snapshots > MOST_SNAPSHOTS)
     throw new BadRequest(
       400,
-      `the range has ${extent.snapshots} snapshots, and one request takes at most ${MOST_SNAPSHOTS}: choose a shorter one, or use kronos replay`,
+      `the range has ${extent.snapshots} snapshots, and the limit of one request is ${MOST_SNAPSHOTS}: choose a shorter range, or use kronos replay`,
     );
   const count = new WhatIfCount();
   const times: string[] = [];
@@ -72,7 +72,10 @@ async function answerWithin(log: EventLog, limit: AbortSignal, asked: WhatIfAske
   }
   const [totals] = count.totals();
   if (totals === undefined)
-    throw new BadRequest(400, 'the range took too long to begin: choose a shorter one, or use kronos replay');
+    throw new BadRequest(
+      400,
+      'the start of the range took too long to load: choose a shorter range, or use kronos replay',
+    );
   return {
     aggregate,
     since: new Date(totals.sinceMs).toISOString(),
