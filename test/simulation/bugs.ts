@@ -22,7 +22,8 @@ const COOLDOWN = 'libs/projections/src/cooldown.ts';
 const CONTROLS = 'libs/projections/src/controls.ts';
 const PLANS = 'libs/projections/src/plans.ts';
 const RESULTS = 'libs/projections/src/results.ts';
-const LOOP = 'services/planner/src/loop.ts';
+const DECIDE = 'services/planner/src/decideSnapshot.ts';
+const DISPATCH = 'services/planner/src/dispatch.ts';
 const TASKS = 'services/planner/src/tasks.ts';
 const ELIGIBILITY = 'services/planner/src/eligibility.ts';
 const HELD = 'libs/eventlog/src/held.ts';
@@ -364,25 +365,25 @@ export const bugs: readonly Bug[] = [
   // ---- the planner
   {
     name: 'decision without expectation',
-    file: LOOP,
+    file: DECIDE,
     find: "{ expectedLastSequence: at.expectedOn(subject('plans', aggregate)), veto }",
     replace: '{ veto }',
   },
   {
     name: 'decision with the expectation of later',
-    file: LOOP,
+    file: DECIDE,
     find: "{ expectedLastSequence: at.expectedOn(subject('plans', aggregate)), veto }",
     replace: "{ expectedLastSequence: view.at().expectedOn(subject('plans', aggregate)) }",
   },
   {
     name: 'decision not judged again before it is appended',
-    file: LOOP,
+    file: DECIDE,
     find: 'return inDoubt() ?? (may.ok ? overtaken(at.state, state) : may.reason.text);',
     replace: 'return may.ok ? null : null;',
   },
   {
     name: 'decision on the log as it happens to be folded',
-    file: LOOP,
+    file: DECIDE,
     find: '      const at = await level(aggregate);\n      if (!eligible(aggregate, delivered, at.state)) return null;',
     replace: '      const at = now(aggregate);\n      if (!eligible(aggregate, delivered, at.state)) return null;',
   },
@@ -400,20 +401,20 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: 'dispatched before the tasks',
-    file: LOOP,
+    file: DISPATCH,
     find: '        for (let i = 0; i < tasks.length; i += PUBLISH_WINDOW)',
     replace:
       '        await log.append(dispatchedEvent(aggregate, plan, by, clock()));\n        for (let i = 0; i < tasks.length; i += PUBLISH_WINDOW)',
   },
   {
     name: 'last task not dispatched',
-    file: LOOP,
+    file: DISPATCH,
     find: 'const tasks = requests(state, plan, by, clock());',
     replace: 'const tasks = requests(state, plan, by, clock()).slice(0, -1);',
   },
   {
     name: 'released plans not dispatched after a crash',
-    file: LOOP,
+    file: DISPATCH,
     find: '    const { state } = await level(aggregate);\n    for (const plan of undispatched(state)) {',
     replace:
       '    const { state } = await level(aggregate);\n    for (const plan of undispatched(state).filter((each) => each.release !== null && clock() - each.release.atMs < 2_000)) {',

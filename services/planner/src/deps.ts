@@ -1,0 +1,38 @@
+import { aggregateAt, type LogGuard } from '@kronos/checkpoints';
+import type { Clock } from '@kronos/clock';
+import type { Actor, EngineOptions } from '@kronos/contracts';
+import type { EventLog, LogPosition, LogView } from '@kronos/eventlog';
+import type { AggregateState, LogState } from '@kronos/projections';
+import type { Logger } from '@kronos/telemetry';
+import type { Tracer } from '@opentelemetry/api';
+import type { PlannerMeters } from './meters.ts';
+
+export type PlannerDeps = {
+  readonly log: EventLog;
+  readonly view: LogView<LogState>;
+  /** While it has a problem nothing is planned or dispatched. Absent: the log is not in doubt. */
+  readonly guard?: Pick<LogGuard, 'problem' | 'agrees' | 'identity'>;
+  readonly aggregates: readonly string[];
+  /** The options of an aggregate; asked once for each. */
+  readonly optionsOf: (aggregate: string) => EngineOptions;
+  readonly by: Actor;
+  readonly logger: Logger;
+  readonly tracer: Tracer;
+  readonly meters: PlannerMeters;
+  readonly clock: Clock;
+  /** What is wrong with the own clock; null: nothing. A planner with a wrong clock plans nothing. */
+  readonly clockProblem: () => string | null;
+};
+
+/** The log of one aggregate, with where the log stands. */
+export type Folded = {
+  /** As folded so far. */
+  readonly now: (aggregate: string) => LogPosition<AggregateState>;
+  /** Folded to its end. */
+  readonly level: (aggregate: string) => Promise<LogPosition<AggregateState>>;
+};
+
+export const folded = (view: LogView<LogState>): Folded => ({
+  now: (aggregate) => aggregateAt(view.at(), aggregate),
+  level: async (aggregate) => aggregateAt(await view.refresh(), aggregate),
+});

@@ -1,0 +1,63 @@
+/** Puts the tasks of released plans on the work queue, and ends tasks that were left behind. */
+import { subject } from '@kronos/contracts';
+import { requests } from '@kronos/cycle';
+import { AppendConflict } from '@kronos/eventlog';
+import { undispatched } from '@kronos/projections';
+import { attributes, spans, withSpan } from '@kronos/telemetry';
+import type { Folded, PlannerDeps } from './deps.ts';
+import { dispatchedEvent, overdueResults } from './tasks.ts';
+
+/** Tasks published at once. */
+const PUBLISH_WINDOW = 64;
+
+/**
+ * @param stopped nothing more is ended once it is true
+ * @returns finishes what the log says was released; to be called again after each decision and each approval
+ */
+export function dispatcher(
+  deps: Pick<PlannerDeps, 'log' | 'by' | 'logger' | 'tracer' | 'meters' | 'clockProblem' | 'clock'>,
+  { level }: Folded,
+  stopped: () => boolean,
+): (aggregate: string) => Promise<void> {
+  const { log, by, logger, tracer, meters } = deps;
+  const clock = (): number => deps.clock.now();
+
+  async function finishReleased(aggregate: string): Promise<void> {
+    const { state } = await level(aggregate);
+    for (const plan of undispatched(state)) {
+      const tasks = requests(state, plan, by, clock());
+      const about = {
+        [attributes.aggregate]: aggregate,
+        [attributes.planId]: plan.id,
+        [attributes.steps]: tasks.length,
+      };
+      await withSpan(tracer, spans.dispatch, { attributes: about }, async () => {
+        for (let i = 0; i < tasks.length; i += PUBLISH_WINDOW)
+          await Promise.all(tasks.slice(i, i + PUBLISH_WINDOW).map((task) => log.append(task)));
+        await log.append(dispatchedEvent(aggregate, plan, by, clock()));
+      });
+      meters.dispatched(aggregate, tasks.length);
+      logger.info({ aggregate, planId: plan.id, tasks: tasks.length }, 'dispatched');
+    }
+    await endOverdue(aggregate);
+  }
+
+  /** Ends the tasks that no executor ended, each by the log as it stands after the one before it. */
+  async function endOverdue(aggregate: string): Promise<void> {
+    // A clock that is ahead would end tasks before their time.
+    while (!stopped() && deps.clockProblem() === null) {
+      const at = await level(aggregate);
+      const [result] = overdueResults(at.state, by, clock());
+      if (result === undefined) return;
+      try {
+        await log.append(result, { expectedLastSequence: at.expectedOn(subject('results', aggregate)) });
+        logger.warn({ aggregate, taskId: result.data.taskId }, 'ended a task that no executor ended');
+      } catch (error) {
+        // Another result came first: the log now says whether this task still has to be ended.
+        if (!(error instanceof AppendConflict)) throw error;
+      }
+    }
+  }
+
+  return finishReleased;
+}
