@@ -132,7 +132,7 @@ const aggregate = {
       q(`sum by (outcome) (rate(kronos_migrations_ended_total${ONE}[$__rate_interval])) * 3600`, '{{outcome}}'),
     ),
     lines(
-      'Tasks held back per hour, by reason',
+      'Tasks delayed per hour, by reason',
       'short',
       q(`sum by (reason) (rate(kronos_tasks_held_back_total${ONE}[$__rate_interval])) * 3600`, '{{reason}}'),
     ),
