@@ -1,0 +1,203 @@
+/**
+ * The console at the size it is designed for: what each view costs in bytes and in CPU of the ledger, how soon the first one
+ * is shown, and whether the memory of the ledger and of the tab grows while they are used. Prints JSON; exit status 1 where
+ * a limit is exceeded.
+ *
+ *   npm run bench:console [aggregates, default 200] [hosts of each, 25] [VMs of each, 500] [moves of each, 50]
+ *
+ * CPU is that of the whole process, in which the client is too: what the ledger takes is less. Without a Chromium the
+ * figures of the browser are null.
+ */
+import { get } from 'node:http';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { ledgerBed } from '@kronos/ledger/testing';
+import type { Sketch } from '@kronos/placement/testing';
+import { random, testLog } from '@kronos/projections/testing';
+import type { Page } from 'playwright-core';
+import { launchChromium, NoChromium } from '../console/chromium.ts';
+
+const [aggregates = 200, hosts = 25, vms = 500, moves = 50] = process.argv.slice(2).map(Number);
+
+/** Compressed, of one view with everything that it reads. */
+const MOST_KB = 100;
+const MOST_CPU_MS = 200;
+const MOST_FIRST_VIEW_MS = 1_000;
+const MOST_GROWTH_MB = 5;
+/** The console reads its view again every 15 s: so often in an hour. */
+const READS_PER_HOUR = 240;
+/** A plan has so many steps. */
+const STEPS = 10;
+/** A view is measured so often; the first time is left out, because the JSON of snapshots is kept after it. */
+const TIMES = 5;
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+const nameOf = (n: number): string => `aggregate-${String(n).padStart(3, '0')}`;
+const draw = random(1);
+
+const bed = await ledgerBed();
+const names = Array.from({ length: aggregates }, (_, n) => nameOf(n));
+/** Of one plan: a minute to it, a second to each start, five to each end. */
+const PLAN_MS = (60 + STEPS + 5 * STEPS) * 1000;
+let planId = '';
+for (const name of names) {
+  const log = testLog(name, Date.now() - Math.ceil(moves / STEPS) * PLAN_MS);
+  log.configured();
+  const at = (n: number) => `${name}-host-${n % hosts}`;
+  for (let done = 0; done < moves; done += STEPS) {
+    const steps = Array.from({ length: Math.min(STEPS, moves - done) }, (_, i) => {
+      const from = done + i;
+      return { serverId: `${name}-vm-${from}`, from: at(from), to: at(from + 1) };
+    });
+    planId = log.pass(60).released(steps);
+    log.dispatched(planId, steps.length);
+    for (let i = 1; i <= steps.length; i++) log.pass(1).started({ task: `${planId}-s${i}` });
+    for (let i = 1; i <= steps.length; i++) log.pass(5).completed({ task: `${planId}-s${i}` });
+  }
+  await bed.append(log.events);
+  const sketch: Sketch = {
+    policies: { cpu: { threshold: 0.2 }, memory: { threshold: 0.1 } },
+    hosts: Object.fromEntries(Array.from({ length: hosts }, (_, n) => [at(n), {}])),
+    vms: Object.fromEntries(
+      Array.from({ length: vms }, (_, n) => [
+        `${name}-vm-${n}`,
+        { host: at(Math.floor(draw() * hosts)), w: { cpu: draw() / 20, memory: draw() / 20 } },
+      ]),
+    ),
+  };
+  await bed.observed(planId, name, log.nowMs, sketch);
+}
+
+const startCpu = process.cpuUsage();
+const ledger = await bed.start({ scope: names });
+const startCpuMs = cpuMs(startCpu);
+const name = nameOf(aggregates - 1);
+const own = `/aggregates/${name}`;
+/** What each view reads. */
+const views: Readonly<Record<string, readonly string[]>> = {
+  fleet: ['/aggregates', '/alarms', '/tasks?limit=50'],
+  aggregate: [
+    own,
+    `${own}/imbalance`,
+    `${own}/hosts`,
+    `/decisions?aggregate=${name}&limit=20`,
+    `/history?aggregate=${name}&limit=30`,
+    `${own}/moves?limit=40`,
+  ],
+  host: [`${own}/hosts`, `${own}/vms?limit=1000&host=${name}-host-1`, `/hosts/${name}-host-1`],
+  vm: [`${own}/vms?id=${name}-vm-1`, `/vms/${name}-vm-1`],
+  plan: [`/plans/${planId}`, `/plans/${planId}/hosts`],
+  held: ['/quarantine', '/cooldowns'],
+  search: ['/search?q=host-1&limit=100'],
+};
+
+const figures: Record<string, { kilobytes: number; firstCpuMs: number; cpuMs: number }> = {};
+for (const [view, paths] of Object.entries(views)) {
+  const times: number[] = [];
+  let bytes = 0;
+  for (let i = 0; i <= TIMES; i++) {
+    const before = process.cpuUsage();
+    bytes = 0;
+    for (const path of paths) bytes += await bytesOf(path);
+    times.push(cpuMs(before));
+  }
+  const [first = 0, ...others] = times;
+  const mean = others.reduce((sum, ms) => sum + ms, 0) / others.length;
+  figures[view] = { kilobytes: rounded(bytes / 1024), firstCpuMs: rounded(first), cpuMs: rounded(mean) };
+}
+
+async function hourOfReads(): Promise<void> {
+  for (let i = 0; i < READS_PER_HOUR; i++)
+    for (const paths of Object.values(views)) for (const path of paths) await bytesOf(path);
+}
+// What is kept in memory up to its limit is no growth.
+await hourOfReads();
+const heapBefore = heapMb();
+await hourOfReads();
+const ledgerGrowthMb = rounded(heapMb() - heapBefore);
+const browser = await inBrowser();
+
+await bed.close();
+const within =
+  Object.values(figures).every(({ kilobytes, cpuMs: ms }) => kilobytes <= MOST_KB && ms <= MOST_CPU_MS) &&
+  ledgerGrowthMb <= MOST_GROWTH_MB &&
+  (browser === null || (browser.firstViewMs <= MOST_FIRST_VIEW_MS && browser.tabGrowthMb <= MOST_GROWTH_MB));
+const size = { aggregates, hosts: aggregates * hosts, vms: aggregates * vms, moves: aggregates * moves };
+const limits = { MOST_KB, MOST_CPU_MS, MOST_FIRST_VIEW_MS, MOST_GROWTH_MB };
+process.stdout.write(
+  `${JSON.stringify({ size, startCpuMs, views: figures, ledgerGrowthMb, browser, limits, within }, null, 2)}\n`,
+);
+process.exitCode = within ? 0 : 1;
+
+function bytesOf(path: string): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  get(`${ledger.url}/api/v1${path}`, { headers: { 'accept-encoding': 'br' } }, (answer) => {
+    let bytes = 0;
+    answer.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+    });
+    answer.on('end', () =>
+      answer.statusCode === 200 ? resolve(bytes) : reject(new Error(`${path}: ${answer.statusCode}`)),
+    );
+  }).on('error', reject);
+  return promise;
+}
+
+/** The first view after its HTML, and the heap of a tab that reads the largest view again for an hour. */
+async function inBrowser(): Promise<{ firstViewMs: number; tabGrowthMb: number } | null> {
+  const chromium = await launchChromium().catch((error: unknown) => {
+    if (error instanceof NoChromium) return null;
+    throw error;
+  });
+  if (chromium === null) return null;
+  try {
+    const page = await chromium.newPage();
+    const firsts: number[] = [];
+    for (let i = 0; i < TIMES; i++) {
+      await page.goto('about:blank');
+      await page.goto(`${ledger.url}/`, { waitUntil: 'commit' });
+      await page.getByRole('link', { name: nameOf(0), exact: true }).waitFor();
+      firsts.push(await page.evaluate('performance.now() - performance.getEntriesByType("navigation")[0].responseEnd'));
+    }
+    await page.goto(`${ledger.url}/#${own}`);
+    await refreshes(page, READS_PER_HOUR / 4);
+    const before = await tabMb(page);
+    await refreshes(page, READS_PER_HOUR);
+    const tabGrowthMb = rounded((await tabMb(page)) - before);
+    return { firstViewMs: rounded(Math.min(...firsts)), tabGrowthMb };
+  } finally {
+    await chromium.close();
+  }
+}
+
+/** Has the view read again, as the tab does when it is shown again, and waits for the answer each time. */
+async function refreshes(page: Page, times: number): Promise<void> {
+  for (let i = 0; i < times; i++) {
+    const answer = page.waitForResponse((response) => response.url().includes('/history?'));
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+    await answer;
+  }
+}
+
+async function tabMb(page: Page): Promise<number> {
+  const session = await page.context().newCDPSession(page);
+  await session.send('HeapProfiler.collectGarbage');
+  const { usedSize } = await session.send('Runtime.getHeapUsage');
+  await session.detach();
+  return usedSize / 1024 ** 2;
+}
+
+function heapMb(): number {
+  collect();
+  return process.memoryUsage().heapUsed / 1024 ** 2;
+}
+
+function cpuMs(since: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(since);
+  return (user + system) / 1000;
+}
+
+function rounded(value: number): number {
+  return Number(value.toFixed(1));
+}
