@@ -406,7 +406,17 @@ describe('status', () => {
       checkpoint: Heartbeat['checkpoint'],
       state: Heartbeat['state'] = 'running',
     ) => ({
-      ...{ service, checkpoint, state, instance: 'a:1', version: '1', failing: [], aggregates: [], options: {} },
+      ...{
+        service,
+        checkpoint,
+        state,
+        instance: 'a:1',
+        version: '1',
+        failing: [],
+        sinks: [],
+        aggregates: [],
+        options: {},
+      },
       ...{ intervalSeconds: 10, timeMs: 0, storedAtMs: 0 },
     });
     const heartbeats = [

@@ -1,7 +1,7 @@
 export { engineFields, engineOptions, overrideEngineOption, storageLimits } from './engine.ts';
 export { ConfigError, renderProblem } from './errors.ts';
 export { type Loaded, loadConfig } from './load.ts';
-export type { Config, Reader } from './options.ts';
+export type { Config, Reader, SinkOptions } from './options.ts';
 export { aggregateKey } from './overrides.ts';
 export { parsePolicies } from './policies.ts';
 export { defaultConfig } from './resolve.ts';
@@ -9,4 +9,5 @@ export { configSample, policiesSample } from './sample.ts';
 export { aggregateConfig, scopeOf } from './scope.ts';
 export { learnSecret, Secret } from './secret.ts';
 export { shownOptions, shownOverrides } from './shown.ts';
+export { sinkOrigin } from './sinks.ts';
 export { type Broker, parseTransportUrl, type Transport } from './transportUrl.ts';

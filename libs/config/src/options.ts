@@ -27,6 +27,7 @@ import {
   rangeText,
 } from './kinds.ts';
 import type { Secret } from './secret.ts';
+import { parseSigningSecret, parseSinkUrl } from './webhook.ts';
 
 /** Who reads an option. `cli` is every command of `kronos` that is neither a service nor `provision`. */
 export const readers = ['scorer', 'planner', 'executor', 'ledger', 'provision', 'cli'] as const;
@@ -704,6 +705,42 @@ export const options = {
   },
 } as const;
 
+/** The options of a section `[notify:NAME]`. */
+export const sinkOptions = {
+  url: make('secret', null as Secret | null, 'a URL (http, https)', parseSinkUrl, {
+    by: LEDGER,
+    help: 'Where notifications are posted. A secret, as that of an incoming webhook is. Redirects are not followed. format = alertmanager: the address of Alertmanager; /api/v2/alerts is appended.',
+  }),
+  url_file: secretFile('url', { by: LEDGER }),
+  format: choice(['cloudevents', 'slack', 'alertmanager'], 'cloudevents', {
+    by: LEDGER,
+    help: 'cloudevents: CloudEvents 1.0 in structured mode, as JSON. slack: what the incoming webhooks of Slack, Mattermost and Rocket.Chat take. alertmanager: alarms, which Alertmanager groups and sends on.',
+  }),
+  types: list(['alarm.*'], {
+    by: LEDGER,
+    help: 'What is sent: types of events and alarm.CAUSE, where * stands for any run of characters: alarm.*, migration.failed, host.*',
+  }),
+  aggregates: list(['*'], {
+    by: LEDGER,
+    help: 'Aggregates whose events and alarms are sent, where * stands for any run of characters. What concerns all aggregates is always sent.',
+  }),
+  secret: make('secret', null as Secret | null, 'a secret', parseSigningSecret, {
+    by: LEDGER,
+    help: 'Signs each notification as Standard Webhooks does: 24 to 64 bytes in base64, usually behind whsec_. Not set: no signature.',
+  }),
+  secret_file: secretFile('secret', { by: LEDGER }),
+  authorization: secret({ by: LEDGER, help: 'Value of the header Authorization, e.g. Bearer TOKEN.' }),
+  authorization_file: secretFile('authorization', { by: LEDGER }),
+  ca_cert: optionalPath({ by: LEDGER, help: 'CA certificates (PEM) to verify the receiver with.' }),
+  timeout: seconds(10, { min: 0.1, max: 25, by: LEDGER, help: 'Limit of one attempt.' }),
+} as const;
+
+export type SinkOptions = {
+  readonly [O in keyof typeof sinkOptions & string as Camel<O>]: (typeof sinkOptions)[O] extends Option<infer T>
+    ? T
+    : never;
+};
+
 type Options = typeof options;
 export type SectionName = keyof Options;
 
@@ -729,6 +766,8 @@ type Sections = {
 export type Config = Sections & {
   /** What the sections `[aggregate:NAME]` set, by aggregate. Use `aggregateConfig` to read an aggregate's options. */
   readonly overrides: ReadonlyMap<string, Partial<Sections['engine']>>;
+  /** The sections `[notify:NAME]`, by name. */
+  readonly sinks: ReadonlyMap<string, SinkOptions>;
 };
 
 /** The options of `[engine]` that are the same for every aggregate, and why. A section `[aggregate:NAME]` may set the others. */

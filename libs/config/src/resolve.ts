@@ -6,6 +6,7 @@ import { type Config, camel, type Option, options, sections } from './options.ts
 import { aggregateOfSection, type Given, readAggregates } from './overrides.ts';
 import { checkRules } from './rules.ts';
 import { Secret } from './secret.ts';
+import { readSinks, sinkOfSection } from './sinks.ts';
 import { ENVIRONMENT, place, type Role, type Source } from './source.ts';
 
 export interface ConfigInput {
@@ -39,7 +40,7 @@ export function resolveConfig(input: ConfigInput): Resolved {
   const ini = parseIni(input.file, input.text);
   problems.push(...ini.problems);
   for (const { name, line } of ini.sections) {
-    if (sections.has(name) || aggregateOfSection(name) !== null) continue;
+    if (sections.has(name) || aggregateOfSection(name) !== null || sinkOfSection(name) !== null) continue;
     problems.push({
       file: input.file,
       line,
@@ -74,6 +75,11 @@ export function resolveConfig(input: ConfigInput): Resolved {
     if (aggregateOfSection(section) !== null) {
       const remedy = 'Write it into kronos.conf, below [aggregate:NAME].';
       problems.push({ ...source, problem: 'names an aggregate, whose options are read from kronos.conf only', remedy });
+      continue;
+    }
+    if (sinkOfSection(section) !== null) {
+      const remedy = 'Write it into kronos.conf, below [notify:NAME]; url_file and its like keep secrets out of it.';
+      problems.push({ ...source, problem: 'names a sink, whose options are read from kronos.conf only', remedy });
       continue;
     }
     const known = sections.get(section);
@@ -117,8 +123,14 @@ export function resolveConfig(input: ConfigInput): Resolved {
   const common = assemble(values);
   const own = readAggregates({ file: input.file, ini, engine: common.engine, parse: parseGiven });
   problems.push(...own.problems);
-  const config: Config = Object.freeze({ ...common, overrides: own.overrides });
-  const sources = new Map([...[...given].map(([key, { source }]) => [key, source] as const), ...own.sources]);
+  const notify = readSinks({ ...input, ini, parse: parseGiven });
+  problems.push(...notify.problems);
+  const config: Config = Object.freeze({ ...common, overrides: own.overrides, sinks: notify.sinks });
+  const sources = new Map([
+    ...[...given].map(([key, { source }]) => [key, source] as const),
+    ...own.sources,
+    ...notify.sources,
+  ]);
   const reads = (section: string, option: string): boolean => readsOption(input.role, section, option);
   problems.push(...checkRules({ file: input.file, config, role: input.role, sources, broken, reads }));
   return { config, sources, problems: inOrder(problems, input.file) };
@@ -137,7 +149,7 @@ function parseGiven(option: Option<unknown>, raw: string): Parsed<unknown> {
 function sectionRemedy(name: string): string {
   const near = nearest(name, sections.keys());
   return near === null
-    ? `The sections are ${[...sections.keys()].join(', ')} and aggregate:NAME.`
+    ? `The sections are ${[...sections.keys()].join(', ')}, aggregate:NAME and notify:NAME.`
     : `Did you mean [${near}]?`;
 }
 
@@ -220,7 +232,7 @@ function assemble(values: ReadonlyMap<string, unknown>): Config {
     for (const name of known.keys()) group[camel(name)] = values.get(keyOf(section, name));
     config[section] = Object.freeze(group);
   }
-  return Object.freeze({ ...config, overrides: new Map() }) as unknown as Config;
+  return Object.freeze({ ...config, overrides: new Map(), sinks: new Map() }) as unknown as Config;
 }
 
 /** By file, then by line: as one goes through the file to mend it. */

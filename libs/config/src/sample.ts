@@ -7,6 +7,7 @@ import {
   type SectionName,
   sectionHelp,
   sections,
+  sinkOptions,
 } from './options.ts';
 import { policyFileSchema } from './policies.ts';
 import { environmentName } from './resolve.ts';
@@ -67,6 +68,7 @@ export function configSample(): string {
       lines.push(`#${optionName} = ${defaultText(option)}`.trimEnd());
     }
     if (name === 'engine') lines.push('', '', ...aggregateSample());
+    if (name === 'ledger') lines.push('', '', ...sinkSample());
   }
   return `${lines.join('\n')}\n`;
 }
@@ -83,6 +85,24 @@ const aggregateSample = (): string[] => [
   '# cooldown = 3600',
   '#',
   ...comment(`It can set every option of [engine] except ${[...commonToAggregates.keys()].join(', ')}.`),
+];
+
+/** The sections `[notify:NAME]` in the sample: examples in comments. */
+const sinkSample = (): string[] => [
+  ...comment(
+    'Notifications to people: any number of sections, each with a name of its own; run kronos provision after adding one. kronos notify test NAME sends a test message. For example:',
+  ),
+  '#',
+  '# [notify:ops-chat]',
+  '# format = slack',
+  '# url_file = /etc/kronos/chat-url',
+  '# types = alarm.*, migration.failed, host.drained',
+  '#',
+  '# [notify:alertmanager]',
+  '# format = alertmanager',
+  '# url = http://alertmanager:9093',
+  '#',
+  ...comment(`Options: ${Object.keys(sinkOptions).join(', ')}; docs/configuration.md explains them.`),
 ];
 
 /** A policies.yaml to begin with; every field is explained. `kronos config sample --policies`. */
@@ -184,6 +204,7 @@ export function configurationDoc(): string {
       );
     }
     if (name === 'engine') lines.push('', ...aggregateDoc());
+    if (name === 'ledger') lines.push('', ...sinkDoc());
   }
   lines.push(
     '',
@@ -227,6 +248,21 @@ const aggregateDoc = (): string[] => [
   '* The planner writes the options of each aggregate to the event log, and a replay uses them.',
   '* These options are the same for every aggregate:',
   ...[...commonToAggregates].map(([option, reason]) => `  * \`${option}\`: ${reason}`),
+];
+
+/** The sections `[notify:NAME]` in docs/configuration.md. */
+const sinkDoc = (): string[] => [
+  '## [notify:NAME]',
+  '',
+  "A receiver of notifications: a person's chat, an Alertmanager, a program. `NAME` has letters, digits, `-` and `_`. Run `kronos provision`",
+  'after adding one, and `kronos notify test NAME`. The environment cannot set these options. See [Notifications](notifications.md).',
+  '',
+  '| option | takes | default | meaning |',
+  '|---|---|---|---|',
+  ...Object.entries(sinkOptions).map(([name, option]) => {
+    const shown = defaultText(option);
+    return `| \`${name}\` | ${cell(option.takes)} | ${shown === '' ? '' : `\`${shown}\``} | ${cell(option.help)} |`;
+  }),
 ];
 
 /** What a field of a policy takes, from its schema. */

@@ -1,5 +1,6 @@
-import { type Config, camel, type Reader, sections } from './options.ts';
+import { type Config, camel, type Reader, sections, sinkOptions } from './options.ts';
 import { aggregateKey } from './overrides.ts';
+import { sinkKey, sinkOrigin } from './sinks.ts';
 
 /** Sections in which two replicas on one machine differ by necessity. */
 const OF_THE_PROCESS: ReadonlySet<string> = new Set(['http', 'log', 'telemetry']);
@@ -38,7 +39,21 @@ export function shownOptions(config: Config, reader: Reader): Record<string, Jso
             : [[`${section}.${name}`, shown(optionOf(config, section, name))]],
         ),
   );
-  return { ...Object.fromEntries(entries), ...shownOverrides(config, reader) };
+  return { ...Object.fromEntries(entries), ...shownOverrides(config, reader), ...shownSinks(config, reader) };
+}
+
+/** The sections `[notify:NAME]`: `notify:chat.format` and so on; of the URL its origin alone. */
+function shownSinks({ sinks }: Config, reader: Reader): Record<string, Json> {
+  return Object.fromEntries(
+    [...sinks].flatMap(([sink, own]) => [
+      ...(reader === 'ledger' ? [[sinkKey(sink, 'url'), sinkOrigin(own)] as const] : []),
+      ...Object.entries(sinkOptions).flatMap(([name, { kind, readBy }]): [string, Json][] =>
+        kind === 'secret' || !readBy.some((one) => one === reader)
+          ? []
+          : [[sinkKey(sink, name), shown(Reflect.get(own, camel(name)))]],
+      ),
+    ]),
+  );
 }
 
 /** What the sections `[aggregate:NAME]` set: `aggregate:gpu.cooldown` and so on. */

@@ -17,6 +17,8 @@ export type ReportInput = {
   readonly logger: Logger;
   readonly clock: Clock;
   readonly pace?: ReportPace | undefined;
+  /** Sinks of notifications that take nothing now. */
+  readonly sinks?: () => NonNullable<ServiceReported['data']['sinks']>;
 };
 
 export type ReportPace = {
@@ -66,6 +68,7 @@ export function reportService(input: ReportInput): Heartbeats {
 
   async function send(state: ServiceReported['data']['state'], failing: ServiceReported['data']['failing']) {
     const nowMs = clock.now();
+    const sinks = input.sinks?.() ?? [];
     try {
       await log.append(
         {
@@ -77,7 +80,7 @@ export function reportService(input: ReportInput): Heartbeats {
           by,
           correlationId: `${by.service}/${by.instance}`,
           causationId: null,
-          data: { ...about, ...checkpoint(), state, failing },
+          data: { ...about, ...checkpoint(), ...(sinks.length === 0 ? {} : { sinks }), state, failing },
         },
         { timeoutMs: APPEND_MS },
       );

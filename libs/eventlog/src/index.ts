@@ -24,9 +24,9 @@ import { streamInfo, View } from './view.ts';
 import { natsWire, type Wire } from './wire.ts';
 
 export * from './capabilities.ts';
-export { bucketStream, sinkConsumerName, taskConsumerName } from './definitions.ts';
+export { bucketStream, taskConsumerName } from './definitions.ts';
 export * from './errors.ts';
-export { contextFrom } from './headers.ts';
+export { cloudEvent, contextFrom } from './headers.ts';
 export { streamOf } from './iterate.ts';
 export { inboxPrefixOf } from './link.ts';
 export { digestOf } from './objects.ts';

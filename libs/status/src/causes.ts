@@ -14,6 +14,7 @@ export type Place = {
   readonly policy?: string;
   readonly host?: string;
   readonly server?: string;
+  readonly sink?: string;
   readonly task?: string;
   readonly plan?: string;
   /** Code of a reason: of an observation's problem, of a decision's warning. */
@@ -195,6 +196,13 @@ export const causes = {
     section: 'kronosnotready',
     apart: ['check'],
     explains: [...work],
+  },
+  'sink-failing': {
+    severity: 'alarm',
+    remedy: 'Look at the receiver; `kronos notify test NAME` sends one message and shows the answer.',
+    section: 'sink-failing',
+    apart: ['sink'],
+    explains: [],
   },
   'replica-lost': {
     severity: 'info',

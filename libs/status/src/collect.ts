@@ -148,7 +148,7 @@ export async function heartbeats(log: Pick<Source, 'tail'>): Promise<ServiceFact
       const { instance, version } = message.by;
       const service = serviceNames.find((name) => name === message.by.service);
       if (service === undefined) continue;
-      const { state, failing, aggregates, options, intervalSeconds, checkpoint = null } = message.data;
+      const { state, failing, aggregates, options, intervalSeconds, checkpoint = null, sinks = [] } = message.data;
       found.push({
         service,
         instance,
@@ -158,6 +158,7 @@ export async function heartbeats(log: Pick<Source, 'tail'>): Promise<ServiceFact
         aggregates,
         options,
         checkpoint,
+        sinks: sinks.map(({ sink, since, reason }) => ({ sink, sinceMs: Date.parse(since), reason })),
         intervalSeconds,
         timeMs: eventTimeMs(message.time, storedAt),
         storedAtMs: storedAt,

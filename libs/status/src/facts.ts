@@ -44,6 +44,8 @@ export type Heartbeat = {
   /** Aggregates that it serves. */
   readonly aggregates: readonly string[];
   readonly options: Readonly<Record<string, unknown>>;
+  /** Sinks of notifications that take nothing, and since when. */
+  readonly sinks: readonly { readonly sink: string; readonly sinceMs: number; readonly reason: string }[];
   /** The checkpoint that its fold started from (sequence), and how far the log confirms it; null: none. */
   readonly checkpoint: { readonly sequence: number; readonly verifiedTo: number } | null;
   /** The next heartbeat comes within this time. */

@@ -148,10 +148,19 @@ function serviceFindings({ services, aggregates, nowMs }: Facts): Finding[] {
   return [
     ...serviceNames.flatMap((service) => missing(service, services.heartbeats, aggregates, nowMs)),
     ...living.flatMap(unready),
+    ...living.flatMap(({ sinks }) => sinks.map((one) => failing(one, nowMs))),
     ...lost(services.heartbeats, living, nowMs),
     ...differences(living),
   ];
 }
+
+/** A receiver of notifications that takes none. */
+const failing = ({ sink, sinceMs, reason }: Heartbeat['sinks'][number], nowMs: number): Finding => ({
+  code: 'sink-failing',
+  place: { sink },
+  about: `[notify:${sink}]`,
+  text: `has taken no notification since ${when(sinceMs, nowMs)}: ${reason}`,
+});
 
 /** Aggregates that no living instance of a service serves. */
 function missing(

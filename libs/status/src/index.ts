@@ -4,6 +4,6 @@ export { collectFacts, heartbeats, unreadable } from './collect.ts';
 export { type DrainStatus, drainStatus } from './drains.ts';
 export type * from './facts.ts';
 export { alive } from './findings.ts';
-export type { Alarm } from './judge.ts';
+export { type Alarm, alarmKey, unreadableCauses } from './judge.ts';
 export { type Status, statusOf } from './status.ts';
 export * from './times.ts';

@@ -32,6 +32,15 @@ const explainsCode = (code: CauseCode, other: CauseCode): boolean => {
   return code !== other && (explains === 'everything' || explains.includes(other));
 };
 
+/** Causes behind which nothing can be known. */
+export const unreadableCauses: ReadonlySet<CauseCode> = new Set(
+  codes.filter((code) => table[code].explains === 'everything'),
+);
+
+/** Names an alarm: the same for as long as it is there, as one line. */
+export const alarmKey = ({ code, places }: Alarm): string =>
+  [code, ...table[code].apart.map((dimension) => places[0]?.[dimension] ?? '')].join('/');
+
 /** Orders findings by cause: consequences go under their roots, and findings of one cause share an alarm. */
 function alarms(found: readonly Finding[]): Alarm[] {
   const causeOf = (finding: Finding): Finding | null =>

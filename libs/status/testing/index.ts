@@ -14,6 +14,7 @@ export const heartbeat = (service: Heartbeat['service'], nowMs: number, more: Pa
   aggregates: ['gpu', 'cpu'],
   options: {},
   checkpoint: null,
+  sinks: [],
   intervalSeconds: 10,
   timeMs: nowMs - 3000,
   storedAtMs: nowMs - 3000,

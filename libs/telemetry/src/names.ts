@@ -566,6 +566,20 @@ export const metricSpecs = {
     help: 'Log sequence that the archive covers.',
     labels: {},
   },
+  sinkAttempts: {
+    kind: 'counter',
+    name: 'kronos_notify_attempts_total',
+    unit: '{attempt}',
+    help: 'Attempts to send a notification, by outcome: delivered; failed, which is tried again; dropped, as the receiver refuses it for good.',
+    labels: { sink: { bounded: 'the sinks of the configuration' }, outcome: ['delivered', 'failed', 'dropped'] },
+  },
+  sinkDead: {
+    kind: 'gauge',
+    name: 'kronos_notify_sink_dead',
+    unit: '1',
+    help: '1 while a sink of notifications has taken nothing for minutes, else 0.',
+    labels: { sink: { bounded: 'the sinks of the configuration' } },
+  },
   httpRequests: {
     kind: 'counter',
     name: 'kronos_http_requests_total',

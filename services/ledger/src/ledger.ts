@@ -1,5 +1,6 @@
 import { reportSeen, type Verification, writeCheckpoint } from '@kronos/checkpoints';
 import type { Clock } from '@kronos/clock';
+import type { SinkOptions } from '@kronos/config';
 import { awaitTrustedLog, foldVerified, healthCheck, holdThroughReplacement } from '@kronos/connect';
 import { type Actor, parseSubject, type StoredEvent, serviceNames, streamNames } from '@kronos/contracts';
 import type { EventLog, ReplayedEvent } from '@kronos/eventlog';
@@ -30,6 +31,7 @@ import { type ArchiveOptions, archiveWitness, startArchiver } from './archive.ts
 import { createAside } from './aside/aside.ts';
 import { addConsole } from './console.ts';
 import { history, RECENT_EVENTS } from './history.ts';
+import { type Notifier, startNotifier } from './notify.ts';
 import { skewWatch } from './skew.ts';
 import { traceArrival } from './spans.ts';
 
@@ -42,7 +44,11 @@ export type LedgerOptions = {
   readonly console: boolean;
   /** Where the log is copied to; null: nowhere. */
   readonly archive: ArchiveOptions | null;
+  /** Where notifications are sent. */
+  readonly sinks: ReadonlyMap<string, SinkOptions>;
 };
+
+export type RunningLedger = RunningService & Pick<Notifier, 'deadSinks'>;
 
 export type LedgerInput = {
   readonly log: EventLog;
@@ -70,7 +76,7 @@ const MEASURE_MS = 15_000;
 const ALMOST_FULL = 0.8;
 
 /** Folds the log, keeps checkpoints of it, and shows it to people. */
-export async function startLedger(input: LedgerInput): Promise<RunningService> {
+export async function startLedger(input: LedgerInput): Promise<RunningLedger> {
   const { log, options, by, logger, metrics, http, tracer } = input;
   const clock = (): number => input.clock.now();
   const seen = history();
@@ -276,6 +282,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
   const { scope } = options;
   const maxClockSkewMs = options.maxClockSkewSeconds * 1000;
   const status = alarmReader({ log, state, scope, maxClockSkewMs, clock: input.clock });
+  const notifier = startNotifier({ log, sinks: options.sinks, status, by, logger, metrics, clock: input.clock });
   const { monotonic, after } = input.clock;
   const aside = createAside();
   addRoutes(http, { state, history: seen, log, aside, scope, version: by.version, clock, monotonic, after, status });
@@ -296,6 +303,8 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
       metrics.quarantined.set(quarantineTable(one, nowMs, engine).length, { aggregate });
       metrics.brokenHosts.set(brokenHosts(one, nowMs, engine).length, { aggregate });
     }
+    const dead = new Set(notifier.deadSinks().map(({ sink }) => sink));
+    for (const sink of options.sinks.keys()) metrics.sinkDead.set(dead.has(sink) ? 1 : 0, { sink });
     metrics.clockSkew.set(skew.largest(nowMs), {});
     metrics.foldSequence.set(view.at().sequence, {});
   });
@@ -306,6 +315,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
       Promise.all([trace(level + 1), archiver?.done, followed()]).then(() => undefined),
       { guard, folded, clock: input.clock, stopping: input.stopping },
     ),
+    deadSinks: () => notifier.deadSinks(),
     async stop() {
       guard.close();
       verification.close();
@@ -314,6 +324,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningService> {
       endLooks();
       endMeasures();
       stopping = true;
+      await notifier.stop();
       await writing;
       await archiver?.stop();
       await checkpointSafely();

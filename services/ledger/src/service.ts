@@ -2,7 +2,7 @@ import { scopeOf, storageLimits } from '@kronos/config';
 import { checkClock, logClock, type Outside, realOutside, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
-import { startLedger } from './ledger.ts';
+import { type RunningLedger, startLedger } from './ledger.ts';
 
 /** The ledger as a service. */
 export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside): ServiceDefinition => ({
@@ -12,14 +12,18 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
     const { engine, ledger } = config;
     const log = await connectLog(config, 'ledger', logger, { metrics, tracer });
     await log.verify({
-      streams: [streamNames.log, streamNames.checkpoints, streamNames.services],
+      streams: [streamNames.log, streamNames.checkpoints, streamNames.services, streamNames.alarms],
       buckets: [bucketNames.checkpoints],
       taskConsumers: [],
+      // An Alertmanager is told again and again what is wrong: it needs no durables, which are made for all sinks alike.
+      sinks: [...config.sinks.keys()],
       limits: storageLimits(config),
     });
     const by = { service: 'ledger', instance, version } as const;
     const aggregates = scopeOf(config);
-    const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock, pace });
+    let running: RunningLedger | null = null;
+    const sinks = () => running?.deadSinks() ?? [];
+    const heartbeats = reportService({ log, http, config, by, aggregates, stopping, logger, clock, pace, sinks });
     const clockCheck = await checkClock({
       log,
       by,
@@ -27,7 +31,7 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
       maxSkewMs: engine.maxClockSkew * 1000,
       onProblem: logClock(logger),
     });
-    const running = await startLedger({
+    const started = await startLedger({
       log,
       options: {
         scope: aggregates,
@@ -35,6 +39,7 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
         checkpointEvents: ledger.checkpointEvents,
         maxClockSkewSeconds: engine.maxClockSkew,
         console: ledger.console,
+        sinks: config.sinks,
         archive:
           ledger.archiveDir === null ? null : { dir: ledger.archiveDir, maxFileBytes: ledger.archiveMaxFileBytes },
       },
@@ -49,12 +54,13 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
       clockProblem: clockCheck.problem,
       onVerification: heartbeats.verify,
     });
+    running = started;
     return {
-      ...running,
+      ...started,
       async stop() {
         clockCheck.stop();
         await heartbeats.stop();
-        await running.stop();
+        await started.stop();
       },
     };
   },

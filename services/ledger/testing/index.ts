@@ -38,7 +38,11 @@ export async function ledgerBed() {
     return log;
   };
   const log = await connect('test');
-  await log.provision({ limits: defaultStorageLimits, replicas: 1, aggregates: ['gpu', 'general', 'web eu/1'] });
+  await log.provision({
+    limits: defaultStorageLimits,
+    replicas: 1,
+    aggregates: ['gpu', 'general', 'web eu/1'],
+  });
 
   return {
     server,
@@ -101,6 +105,7 @@ export async function ledgerBed() {
           maxClockSkewSeconds: 5,
           console: true,
           archive: null,
+          sinks: new Map(),
           ...options,
         },
         by,

@@ -27,13 +27,14 @@ export async function provision(shell: Shell, options: ProvisionOptions): Promis
       replicas: config.nats.replicas,
       aggregates: scopeOf(config),
       ackWaitSeconds: config.nats.ackWait,
+      sinks: [...config.sinks.keys()],
     });
     if (!isStructured(options)) {
       // Told before the log is named, which may be refused.
       for (const what of report.created) terminal.out(`created    ${what}\n`);
       for (const { what, fields } of report.changed) terminal.out(`changed    ${what} (${fields.join(', ')})\n`);
       for (const what of report.unchanged) terminal.out(`unchanged  ${what}\n`);
-      for (const what of report.extra) terminal.out(`skipped   ${what}: no aggregate in scope uses it\n`);
+      for (const what of report.extra) terminal.out(`skipped   ${what}: no aggregate in scope and no sink uses it\n`);
     }
     const named =
       options.forRestore === true

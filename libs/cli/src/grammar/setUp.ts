@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { ArchiveOptions } from '../commands/archive.ts';
 import type { ConfigCheckOptions } from '../commands/config.ts';
 import type { InitOptions } from '../commands/init.ts';
+import type { NotifyTestOptions } from '../commands/notify.ts';
 import type { ProvisionOptions } from '../commands/provision.ts';
 import { answer } from '../output.ts';
 import type { Shell } from '../shell.ts';
@@ -66,6 +67,21 @@ export function setUpCommands(program: Command, shell: Shell): void {
     .action(async (options: ProvisionOptions) => (await import('../commands/provision.ts')).provision(shell, options));
 
   archiveCommands(program, shell);
+
+  const notify = program.command('notify').description('Test the notifications of [notify:NAME]');
+  withOutput(withConfig(notify.command('test')))
+    .description('Send one test message to a sink and show the answer')
+    .argument('<name>', 'Name of the sink: NAME of [notify:NAME]')
+    .addHelpText(
+      'after',
+      `${examples([
+        'kronos notify test ops-chat',
+        'does the receiver take what the ledger sends?',
+      ])}\n\nIt reads what the ledger reads, secrets included: run it where the ledger runs.\nExit status: 0 when the receiver took the message, 1 otherwise.`,
+    )
+    .action(async (name: string, options: NotifyTestOptions) =>
+      (await import('../commands/notify.ts')).notifyTest(shell, name, options),
+    );
 
   withOutput(program.command('version'))
     .description('Print the versions of Kronos and Node')

@@ -1,0 +1,191 @@
+/** The sections `[notify:NAME]`: where notifications are sent. */
+import type { Problem } from './errors.ts';
+import { type Ini, shownName } from './ini.ts';
+import type { Parsed } from './kinds.ts';
+import { nearest } from './nearest.ts';
+import { camel, type Option, type SinkOptions, sinkOptions } from './options.ts';
+import type { Given } from './overrides.ts';
+import type { Role, Source } from './source.ts';
+
+const PREFIX = 'notify:';
+/** A name is part of a durable's name. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+/** Each sink has two durables, of which a stream has only so many. */
+const MOST_SINKS = 64;
+
+/** `ops-chat` of the section `notify:ops-chat`; null for another section. */
+export const sinkOfSection = (section: string): string | null =>
+  section.startsWith(PREFIX) ? section.slice(PREFIX.length) : null;
+
+/** `notify:chat.url`: where the sources keep an option of a sink. */
+export const sinkKey = (sink: string, option: string): string => `${PREFIX}${sink}.${option}`;
+
+const table: ReadonlyMap<string, Option<unknown>> = new Map(Object.entries(sinkOptions));
+
+interface Sinks {
+  readonly sinks: ReadonlyMap<string, SinkOptions>;
+  readonly sources: ReadonlyMap<string, Source>;
+  readonly problems: readonly Problem[];
+}
+
+/** Reads the sections `[notify:NAME]` of the file. Secrets in files are read by who sends only. */
+export function readSinks(input: {
+  readonly file: string;
+  readonly ini: Ini;
+  readonly role: Role;
+  readonly parse: (option: Option<unknown>, raw: string) => Parsed<unknown>;
+  readonly readFile: (path: string) => string;
+}): Sinks {
+  const { file, ini, parse } = input;
+  const problems: Problem[] = [];
+  const sources = new Map<string, Source>();
+  const given = new Map<string, Map<string, Given>>();
+  const lines = new Map<string, number>();
+  for (const { name, line } of ini.sections) {
+    const sink = sinkOfSection(name);
+    if (sink === null) continue;
+    if (!NAME.test(sink)) problems.push({ file, line, option: `[${name}]`, ...badName });
+    else {
+      given.set(sink, given.get(sink) ?? new Map());
+      lines.set(sink, lines.get(sink) ?? line);
+    }
+  }
+  if (given.size > MOST_SINKS)
+    problems.push({
+      file,
+      line: [...lines.values()][MOST_SINKS] ?? null,
+      option: null,
+      problem: `there are ${given.size} sections [${PREFIX}NAME]`,
+      remedy: `Keep at most ${MOST_SINKS}.`,
+    });
+  for (const entry of ini.entries) {
+    const sink = sinkOfSection(entry.section);
+    const options = sink === null ? undefined : given.get(sink);
+    if (sink === null || options === undefined) continue;
+    const source = { file, line: entry.line, option: `[${entry.section}] ${shownName(entry.option)}` };
+    if (!table.has(entry.option)) problems.push({ ...source, ...unknownOption(entry.option) });
+    else {
+      options.set(entry.option, { raw: entry.value, source });
+      sources.set(sinkKey(sink, entry.option), source);
+    }
+  }
+  const sinks = new Map<string, SinkOptions>();
+  for (const [sink, options] of given) {
+    const values: Record<string, unknown> = {};
+    let broken = false;
+    for (const [name, option] of table) {
+      values[camel(name)] = option.default;
+      const found = options.get(name);
+      if (found === undefined) continue;
+      const parsed = parse(option, found.raw);
+      if (parsed.ok) values[camel(name)] = parsed.value;
+      else {
+        broken = true;
+        problems.push({ ...found.source, problem: parsed.problem, remedy: parsed.remedy });
+      }
+    }
+    const own = fillFromFiles(values, options, input);
+    problems.push(...own);
+    const read = values as unknown as SinkOptions;
+    sinks.set(sink, Object.freeze(read));
+    if (broken || own.length > 0) continue;
+    const wrong = missing(read, input.role) ?? unfit(read);
+    if (wrong !== null)
+      problems.push({
+        ...(sources.get(sinkKey(sink, wrong.option)) ?? {
+          file,
+          line: lines.get(sink) ?? null,
+          option: `[${PREFIX}${sink}] ${wrong.option}`,
+        }),
+        problem: wrong.problem,
+        remedy: wrong.remedy,
+      });
+  }
+  return { sinks, sources, problems };
+}
+
+const badName = {
+  problem: 'is no name for a sink',
+  remedy: 'Take letters, digits, - and _, at most 64 of them, as in [notify:ops-chat].',
+};
+
+function unknownOption(option: string): Pick<Problem, 'problem' | 'remedy'> {
+  const near = nearest(option, table.keys());
+  return {
+    problem: 'is not an option of a sink',
+    remedy: near === null ? `The options are ${[...table.keys()].join(', ')}.` : `Did you mean ${near}?`,
+  };
+}
+
+/** Who sends, and who checks for who sends. */
+const sends = (role: Role): boolean => role === 'ledger' || role === 'check';
+
+function fillFromFiles(
+  values: Record<string, unknown>,
+  given: ReadonlyMap<string, Given>,
+  { role, readFile, parse }: Pick<Parameters<typeof readSinks>[0], 'role' | 'readFile' | 'parse'>,
+): Problem[] {
+  const problems: Problem[] = [];
+  for (const [name, { fills }] of table) {
+    const source = given.get(name)?.source;
+    const path = values[camel(name)];
+    if (fills === null || source === undefined || typeof path !== 'string') continue;
+    if (values[camel(fills)] !== null && given.has(fills)) {
+      problems.push({ ...source, problem: `and ${fills} are both set`, remedy: 'Keep one of the two.' });
+      continue;
+    }
+    if (!sends(role)) continue;
+    try {
+      const target = table.get(fills);
+      const parsed = target === undefined ? null : parse(target, readFile(path).trim());
+      if (parsed?.ok === true && parsed.value !== null) values[camel(fills)] = parsed.value;
+      else
+        problems.push({
+          ...source,
+          problem: `names the file ${path}, whose content ${parsed?.ok === false ? parsed.problem : 'is empty'}`,
+          remedy: parsed?.ok === false ? parsed.remedy : `Write ${fills} into it.`,
+        });
+    } catch (error) {
+      const why = error instanceof Error && 'code' in error && typeof error.code === 'string' ? ` (${error.code})` : '';
+      problems.push({
+        ...source,
+        problem: `names the file ${path}, which cannot be read${why}`,
+        remedy: 'Create it, or let this service read it.',
+      });
+    }
+  }
+  return problems;
+}
+
+type Wrong = { readonly option: string; readonly problem: string; readonly remedy: string };
+
+function missing({ url, urlFile }: SinkOptions, role: Role): Wrong | null {
+  if (url !== null || (urlFile !== null && !sends(role))) return null;
+  return {
+    option: 'url',
+    problem: 'is not set',
+    remedy: 'Write the URL of the receiver, or name a file with url_file.',
+  };
+}
+
+/** Options that say something this format cannot do. */
+function unfit({ format, types, secret, secretFile }: SinkOptions): Wrong | null {
+  const event = types.find((type) => !type.startsWith('alarm.') && type !== '*');
+  if (format === 'alertmanager' && event !== undefined)
+    return {
+      option: 'types',
+      problem: `has ${event}, and an Alertmanager takes alarms only`,
+      remedy: 'Take alarm.* or causes of alarms, or another format.',
+    };
+  if (format !== 'cloudevents' && (secret !== null || secretFile !== null))
+    return {
+      option: secret !== null ? 'secret' : 'secret_file',
+      problem: `signs notifications, and format = ${format} has no signature`,
+      remedy: 'Take it away, or set format = cloudevents.',
+    };
+  return null;
+}
+
+/** Scheme, host and port of a sink's URL: what may be shown of it. */
+export const sinkOrigin = ({ url }: Pick<SinkOptions, 'url'>): string | null =>
+  url === null ? null : new URL(url.reveal()).origin;

@@ -1,0 +1,53 @@
+/** What came of one attempt to send. `retryAfterMs`: what the receiver asked for. */
+export type Attempt =
+  | { readonly kind: 'answered'; readonly status: number; readonly retryAfterMs: number | undefined }
+  | { readonly kind: 'failed'; readonly reason: string };
+
+export type Verdict =
+  | { readonly kind: 'delivered' }
+  | { readonly kind: 'later'; readonly delayMs: number; readonly reason: string }
+  /** The receiver refuses this notice, whoever sends it and however often. */
+  | { readonly kind: 'dropped'; readonly reason: string };
+
+const FIRST_MS = 1000;
+export const LONGEST_MS = 5 * 60_000;
+/** A receiver cannot silence a sink for longer. */
+const LONGEST_ASKED_MS = 3_600_000;
+
+/** Statuses that are about the notice and not about the receiver: malformed, too large, not understood. */
+const ABOUT_THE_NOTICE: ReadonlySet<number> = new Set([400, 413, 422]);
+/** So often is tried even then: a proxy may say it, too. */
+const TRIES = 6;
+
+/**
+ * What to do after an attempt.
+ *
+ * @param deliveries how often it was tried; 1 after the first time
+ */
+export function judgeAttempt(attempt: Attempt, deliveries: number): Verdict {
+  const backoffMs = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(deliveries - 1, 20));
+  if (attempt.kind === 'failed') return { kind: 'later', delayMs: backoffMs, reason: attempt.reason };
+  const { status, retryAfterMs = 0 } = attempt;
+  if (status >= 200 && status < 300) return { kind: 'delivered' };
+  const reason = `the receiver answers ${status}`;
+  if (ABOUT_THE_NOTICE.has(status) && deliveries >= TRIES) return { kind: 'dropped', reason };
+  return { kind: 'later', delayMs: Math.max(backoffMs, Math.min(retryAfterMs, LONGEST_ASKED_MS)), reason };
+}
+
+/** The failures of a sink since its last success, as one ledger has seen them. */
+export type Trouble = { readonly sinceMs: number; readonly lastMs: number; readonly reason: string };
+
+export const troubled = (before: Trouble | null, reason: string, nowMs: number): Trouble => ({
+  sinceMs: before === null || nowMs - before.lastMs > FORGOTTEN_MS ? nowMs : before.sinceMs,
+  lastMs: nowMs,
+  reason,
+});
+
+/** Failures over this time mean that a sink is dead. */
+const DEAD_MS = 2 * 60_000;
+/** Without a failure for this time, another ledger has delivered what failed here. */
+const FORGOTTEN_MS = 2 * LONGEST_MS + 60_000;
+
+/** Whether a sink takes nothing: it has failed for a while, and lately. */
+export const isDead = ({ sinceMs, lastMs }: Trouble, nowMs: number): boolean =>
+  lastMs - sinceMs >= DEAD_MS && nowMs - lastMs <= FORGOTTEN_MS;
