@@ -85,7 +85,12 @@ const views: Readonly<Record<string, readonly string[]>> = {
     `/history?aggregate=${name}&limit=30`,
     `${own}/moves?limit=40`,
   ],
-  host: [`${own}/hosts`, `${own}/vms?limit=1000&host=${name}-host-1`, `/hosts/${name}-host-1`],
+  host: [
+    `${own}/hosts`,
+    `${own}/vms?limit=1000&host=${name}-host-1`,
+    `/hosts/${name}-host-1`,
+    `${own}/hosts/${name}-host-1/values`,
+  ],
   vm: [`${own}/vms?id=${name}-vm-1`, `/vms/${name}-vm-1`],
   plan: [`/plans/${planId}`, `/plans/${planId}/hosts`],
   held: ['/quarantine', '/cooldowns'],
@@ -116,6 +121,7 @@ await hourOfReads();
 const heapBefore = heapMb();
 await hourOfReads();
 const ledgerGrowthMb = rounded(heapMb() - heapBefore);
+const memoryMb = rounded(process.memoryUsage.rss() / 1024 ** 2);
 const browser = await inBrowser();
 
 await bed.close();
@@ -126,7 +132,7 @@ const within =
 const size = { aggregates, hosts: aggregates * hosts, vms: aggregates * vms, moves: aggregates * moves };
 const limits = { MOST_KB, MOST_CPU_MS, MOST_FIRST_VIEW_MS, MOST_GROWTH_MB };
 process.stdout.write(
-  `${JSON.stringify({ size, startCpuMs, views: figures, ledgerGrowthMb, browser, limits, within }, null, 2)}\n`,
+  `${JSON.stringify({ size, startCpuMs, views: figures, memoryMb, ledgerGrowthMb, browser, limits, within }, null, 2)}\n`,
 );
 process.exitCode = within ? 0 : 1;
 

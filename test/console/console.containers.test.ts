@@ -264,6 +264,15 @@ describe('the console looks ahead', () => {
     expect(Number(least)).toBeLessThan(Number(after));
   });
 
+  it('back at a host: its values over time', async () => {
+    await open(view('/hosts/host-1'));
+    await region('Values over time').getByText('2 snapshots since').waitFor();
+    expect(await text('Values over time')).toMatch(/cpu 0\.000 0\.000 0\.700 0\.700/);
+    await region('Values over time').locator('.uplot canvas').waitFor();
+    await open(view('/hosts/none'));
+    await region('Values over time').getByText('No policy has a value of this host.').waitFor();
+  });
+
   it('at a host: what a drain would do, which drains nothing', async () => {
     const sequence = async () => ((await ledger.get('/api/v1')).body as { sequence: number }).sequence;
     const before = await sequence();

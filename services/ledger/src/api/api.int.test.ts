@@ -69,6 +69,7 @@ describe('the OpenAPI document', () => {
       moves: `/aggregates/${encodeURIComponent(AGGREGATE)}/moves?limit=5`,
       vmWhy: `/aggregates/${encodeURIComponent(AGGREGATE)}/vms/vm1/why`,
       hostDrain: `/aggregates/${encodeURIComponent(AGGREGATE)}/hosts/h1/drain`,
+      hostValues: `/aggregates/${encodeURIComponent(AGGREGATE)}/hosts/h1/values?since=2026-01-01T00:00:00Z`,
       whatIf: `/aggregates/${encodeURIComponent(AGGREGATE)}/what-if?set=engine.cooldown%3D0`,
       search: '/search?q=WEB',
       runbook: '/runbook/nats-refused',

@@ -60,6 +60,11 @@ export const endpoints: Readonly<Record<Operation, Endpoint>> = {
     path: '/aggregates/{name}/hosts/{host}/drain',
     summary: 'What a drain of the host would do now, as kronos drain shows it. Nothing is drained',
   },
+  hostValues: {
+    path: '/aggregates/{name}/hosts/{host}/values',
+    summary: 'Value of a host per policy over time, at most 30 points, as arrays for a chart',
+    query: { since: 'A time in ISO-8601 (6 hours ago)' },
+  },
   whatIf: {
     path: '/aggregates/{name}/what-if',
     summary: `What would have happened with other options, beside what happened: at most ${MOST_SNAPSHOTS} snapshots, and as many as are decided in 20 s`,

@@ -12,6 +12,7 @@ import { hostsAnswer, planHostsAnswer, vmsAnswer } from './cycle.ts';
 import { type HistoryEntry, historyEntry, type Ids, idsOf } from './describe.ts';
 import { endpoints, MAX_LIMIT, OPENAPI, PREFIX } from './endpoints.ts';
 import { explainVm } from './explainVm.ts';
+import { hostValues } from './hostValues.ts';
 import { hostsOf, movesOf } from './moves.ts';
 import { comingUp } from './next.ts';
 import { openApi } from './openapi.ts';
@@ -59,6 +60,8 @@ const READS_AT_ONCE = 2;
 /** Maximum number of concurrent requests that make a decision again, and that run a what-if. */
 const DECISIONS_AT_ONCE = 2;
 const WHAT_IFS_AT_ONCE = 1;
+/** The range of a host's values. */
+const VALUES_MS = 6 * 3_600_000;
 /** Maximum number of characters of a search. */
 const QUERY_CHARACTERS = 200;
 /** Maximum number of snapshots and plan details that are read concurrently. */
@@ -265,6 +268,13 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
       if (drain === undefined)
         throw new BadRequest(404, `the newest snapshot of ${JSON.stringify(name)} has no host ${JSON.stringify(host)}`);
       return drain;
+    },
+
+    async hostValues({ params: { name, host = '' }, query }) {
+      const aggregate = known(name);
+      const sinceMs = timeIn(query, 'since') ?? clock() - VALUES_MS;
+      const decisions = decisionsSince(aggregate, new Date(sinceMs));
+      return await explaining(() => hostValues({ log, aside: input.aside, reading }, aggregate, host, decisions));
     },
 
     async whatIf({ params, query }) {

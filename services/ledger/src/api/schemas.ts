@@ -465,6 +465,13 @@ export const answers = {
     stuck: z.array(z.strictObject({ ...server, reason: reasonSchema })),
     blockedBy: z.string().nullable().describe('Why nothing would be done if a drain was asked for'),
   }),
+  hostValues: z.strictObject({
+    aggregate: z.string(),
+    host: z.string(),
+    times: z.array(time),
+    policies: z.array(z.strictObject({ policy: z.string(), values: z.array(z.number().nullable()) })),
+    gone: z.int().describe('Points that are left out, because their snapshots are no longer kept'),
+  }),
   whatIf: z.strictObject({
     aggregate: z.string(),
     since: time,

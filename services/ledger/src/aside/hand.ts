@@ -4,6 +4,7 @@ import { type DrainInput, type HostDrain, hostDrains } from '@kronos/cycle';
 import { type DecideInput, type Explanation, explain } from '@kronos/placement';
 import { openSnapshot, type StoredBody } from '@kronos/replay';
 import { type FoundNames, findNames, type Names } from './names.ts';
+import { type SnapshotValues, valuesIn, valuesOf } from './values.ts';
 
 /** What the ledger has worked out beside its event loop, with what each answers. */
 export type Orders = {
@@ -19,6 +20,14 @@ export type Orders = {
     };
     readonly answer: { readonly same: boolean; readonly vm: ReturnType<Explanation['vm']> } | 'unknown';
   };
+  /** Values of a host by policy, snapshot by snapshot. `body` null: only if the snapshot is still known, else the answer is `unknown`. */
+  values: {
+    readonly ask: {
+      readonly host: string;
+      readonly snapshots: readonly { readonly id: string; readonly body: StoredBody | null }[];
+    };
+    readonly answer: readonly (Readonly<Record<string, number | null>> | null | 'unknown')[];
+  };
   drain: { readonly ask: DrainInput; readonly answer: readonly HostDrain[] };
 };
 export type Kind = keyof Orders;
@@ -26,12 +35,17 @@ export type Order = { readonly [K in Kind]: { readonly kind: K } & Orders[K]['as
 
 /** Decisions that were made again and are kept, with everything that they were made of. */
 const KEPT = 2;
+/** Snapshots whose values are kept. */
+const KEPT_VALUES = 600;
 
 /** Carries out one order after the other. */
 export function createHand(): (order: Order) => Orders[Kind]['answer'] {
   const names = new Map<string, Names>();
   /** By log sequence; the one that was asked about last is the last. */
   const decisions = new Map<number, { readonly same: boolean; readonly explanation: Explanation }>();
+
+  /** By snapshot id. */
+  const values = new Map<string, SnapshotValues>();
 
   function decisionOf({ sequence, input }: Extract<Order, { kind: 'vm' }>) {
     const known = decisions.get(sequence);
@@ -71,6 +85,15 @@ export function createHand(): (order: Order) => Orders[Kind]['answer'] {
         const decision = decisionOf(order);
         return decision === null ? 'unknown' : { same: decision.same, vm: decision.explanation.vm(order.serverId) };
       }
+      case 'values':
+        return order.snapshots.map(({ id, body }) => {
+          const known = values.get(id) ?? (body === null ? undefined : valuesIn(openSnapshot(body).snapshot));
+          if (known === undefined) return 'unknown';
+          values.set(id, known);
+          const [oldest] = values.keys();
+          if (values.size > KEPT_VALUES && oldest !== undefined) values.delete(oldest);
+          return valuesOf(known, order.host);
+        });
       case 'drain':
         return hostDrains(order);
     }

@@ -1,6 +1,9 @@
 import { readOrRefused, tryRead } from '../api.js';
+import { drawLines, drawn } from '../chart.js';
+import { ref } from '../lib/directives/ref.js';
 import { html } from '../lib/lit-html.js';
 import {
+  clockTime,
   count,
   eventsTable,
   facts,
@@ -14,6 +17,7 @@ import {
   pending,
   section,
   table,
+  usesUtc,
   when,
 } from '../parts.js';
 
@@ -45,6 +49,34 @@ function drainPreview(name, late, view, choose) {
     <p class="dim">To drain it: <code>kronos drain ${own}</code></p>`;
 }
 
+/** A chart, and the same in words: where each value began, was lowest and highest, and is. */
+function valuesOverTime(late) {
+  if (late?.values === undefined) return pending('The recorded snapshots are read …');
+  if (late.values.refused !== undefined) return missing(late.values.refused);
+  const { times, policies, gone } = late.values;
+  if (times.length === 0)
+    return gone > 0
+      ? missing({ status: 410 })
+      : html`<p class="dim" data-state="missing">Nothing was decided in the last six hours.</p>`;
+  const lines = policies.map(({ policy, values }, i) => ({ label: policy, values, colour: `--c${i % 6}`, width: 1.5 }));
+  const of = (row) => row.values.filter((value) => value !== null);
+  return html`
+    <div class="chart" aria-hidden="true" ${ref(drawn((element) => drawLines(element, times, lines, usesUtc())))}></div>
+    ${table(
+      'Values over time',
+      [
+        ['Policy', (p) => p.policy],
+        ['First', (p) => figure(of(p)[0]), 'number'],
+        ['Lowest', (p) => figure(of(p).length === 0 ? null : Math.min(...of(p))), 'number'],
+        ['Highest', (p) => figure(of(p).length === 0 ? null : Math.max(...of(p))), 'number'],
+        ['Last', (p) => figure(of(p).at(-1)), 'number'],
+      ],
+      policies,
+      'No policy has a value of this host.',
+    )}
+    <p class="dim">${count(times.length, 'snapshot')} since ${clockTime(times[0])}${gone === 0 ? '' : `; ${gone} more are no longer kept`}.</p>`;
+}
+
 /** One host: its values, its VMs by weight, what happened to it. */
 export const host = {
   title: ({ host: name }) => name,
@@ -58,10 +90,14 @@ export const host = {
     ]);
     return { name, own, hosts, vms, log };
   },
-  late: async ({ name, host: own }, { view }) =>
-    view.drain === true
-      ? { drain: await readOrRefused(`/aggregates/${encodeURIComponent(name)}/hosts/${encodeURIComponent(own)}/drain`) }
-      : {},
+  async late({ name, host: own }, { view }) {
+    const base = `/aggregates/${encodeURIComponent(name)}/hosts/${encodeURIComponent(own)}`;
+    const [values, drain] = await Promise.all([
+      readOrRefused(`${base}/values`),
+      view.drain === true ? readOrRefused(`${base}/drain`) : undefined,
+    ]);
+    return { values, drain };
+  },
   show({ name, own, hosts, vms, log }, { late, view, choose }) {
     const seen = hosts.hosts?.find((one) => one.name === own);
     const known = log.aggregates?.find((one) => one.aggregate === name);
@@ -111,6 +147,7 @@ export const host = {
               'No VM.',
             ),
       )}
+      ${section('Values over time', valuesOverTime(late))}
       ${seen === undefined ? '' : section('Drain', drainPreview(name, late, view, choose))}
       ${section(
         'Moves in flight',
