@@ -13,9 +13,14 @@ type Vm = ClusterFile['vms'][number];
  * The spread problem as a mixed-integer program, written from the cluster file and sharing no code with the planner: x[v][h]
  * says where VM v ends; at most `budget` VMs leave their host; VMs go only where zones and pins allow, off hosts that are
  * up and onto hosts that are up and enabled; amounts fit; groups hold; no policy ends worse than the larger of its start and its
- * threshold. The order of the moves is no part of it.
+ * threshold. The order of the moves is no part of it; `forbidden` are sets of [VM, host] of which no plan has all.
  */
-function program(file: ClusterFile, budget: number, restrictToAz = false): string {
+function program(
+  file: ClusterFile,
+  budget: number,
+  restrictToAz: boolean,
+  forbidden: readonly (readonly (readonly [number, number])[])[],
+): string {
   const { hosts, vms } = file;
   const P = file.policies.length;
   let total = 0;
@@ -109,6 +114,8 @@ function program(file: ClusterFile, budget: number, restrictToAz = false): strin
           if (members.length === 1 && group.policy === 'affinity') lines.push(` alone${g}_${v}_${h}: ${x(v, h)} = 0`);
         }
   }
+  for (const [i, pairs] of forbidden.entries())
+    lines.push(` not${i}: ${pairs.map(([v, h]) => `+ ${x(v, h)}`).join(' ')} <= ${pairs.length - 1}`);
   lines.push('Bounds', ' 0 <= zero <= 0');
   for (let p = 0; p < P; p++) lines.push(` M${p} free`, ` m${p} free`);
   lines.push('Binary');
@@ -122,26 +129,88 @@ function program(file: ClusterFile, budget: number, restrictToAz = false): strin
 let solver: ReturnType<typeof load> | null = null;
 let solved = 0;
 
-/** Solves the spread problem with HiGHS, for at most so many seconds. */
+/** Do the moves to a placement have an order in which each fits when it is made, and no anti-affinity group is broken? */
+function hasOrder({ hosts, vms, groups = [] }: ClusterFile, moves: readonly (readonly [number, number])[]): boolean {
+  const apart = groups.filter((group) => group.policy.endsWith('anti-affinity'));
+  const place = vms.map((vm) => hosts.findIndex((host) => host.id === vm.host));
+  const free = hosts.map((host) => ({
+    memory: host.memFreeMb ?? Number.POSITIVE_INFINITY,
+    vcpus: host.vcpusFree ?? Number.POSITIVE_INFINITY,
+    other: { ...host.free },
+  }));
+  const claim = (v: number, h: number, sign: 1 | -1): void => {
+    const [vm, room] = [vms[v], free[h]];
+    if (vm === undefined || room === undefined) return;
+    room.memory -= sign * (vm.memMb ?? 0);
+    room.vcpus -= sign * (vm.vcpus ?? 0);
+    for (const [name, amount] of Object.entries(vm.resources ?? {}))
+      room.other[name] = (room.other[name] ?? 0) - sign * amount;
+  };
+  const fits = (v: number, h: number): boolean => {
+    const [vm, room] = [vms[v], free[h]];
+    if (vm === undefined || room === undefined) return false;
+    if ((vm.memMb ?? 0) > room.memory || (vm.vcpus ?? 0) > room.vcpus) return false;
+    if (Object.entries(vm.resources ?? {}).some(([name, amount]) => amount > (room.other[name] ?? 0))) return false;
+    return apart
+      .filter((group) => group.vms.includes(vm.id))
+      .every((group) => group.vms.filter((id) => place[vmAt(id)] === h).length < (group.maxServerPerHost ?? 1));
+  };
+  const vmAt = (id: string): number => vms.findIndex((vm) => vm.id === id);
+  const go = (left: readonly (readonly [number, number])[]): boolean => {
+    if (left.length === 0) return true;
+    for (const move of left) {
+      const [v, to] = move;
+      const from = place[v] ?? 0;
+      if (!fits(v, to)) continue;
+      claim(v, to, 1);
+      claim(v, from, -1);
+      place[v] = to;
+      const possible = go(left.filter((other) => other !== move));
+      place[v] = from;
+      claim(v, from, 1);
+      claim(v, to, -1);
+      if (possible) return true;
+    }
+    return false;
+  };
+  return go(moves);
+}
+
+/**
+ * Solves the spread problem with HiGHS, for at most so many seconds.
+ *
+ * @param ordered only plans count whose moves have an order in which each fits when it is made
+ */
 export async function optimum(
   file: ClusterFile,
   budget: number,
   timeLimitSeconds: number,
   restrictToAz = false,
+  ordered = false,
 ): Promise<Optimum> {
-  // Its memory only grows: now and then a new one.
-  if (solver === null || solved++ % 200 === 0) solver = load();
-  const highs = await solver;
   const started = performance.now();
-  const solution = highs.solve(program(file, budget, restrictToAz), {
-    time_limit: timeLimitSeconds,
-    mip_rel_gap: 0,
-    mip_abs_gap: 1e-7,
-    output_flag: false,
-  });
-  return {
-    proven: solution.Status === 'Optimal',
-    combined: solution.ObjectiveValue,
-    seconds: (performance.now() - started) / 1000,
-  };
+  const home = file.vms.map((vm) => file.hosts.findIndex((host) => host.id === vm.host));
+  const forbidden: (readonly (readonly [number, number])[])[] = [];
+  for (;;) {
+    // Its memory only grows: now and then a new one.
+    if (solver === null || solved++ % 200 === 0) solver = load();
+    const highs = await solver;
+    const solution = highs.solve(program(file, budget, restrictToAz, forbidden), {
+      time_limit: Math.max(0, timeLimitSeconds - (performance.now() - started) / 1000),
+      mip_rel_gap: 0,
+      mip_abs_gap: 1e-7,
+      output_flag: false,
+    });
+    const proven = solution.Status === 'Optimal';
+    const isOn = (v: number, h: number): boolean => {
+      const column = solution.Columns[`x${v}_${h}`];
+      return column !== undefined && 'Primal' in column && column.Primal > 0.5;
+    };
+    const pairs = home.map((_, v) => [v, file.hosts.findIndex((_, h) => isOn(v, h))] as const);
+    const moves = pairs.filter(([v, h]) => h !== home[v]);
+    if (!ordered || !proven || hasOrder(file, moves))
+      return { proven, combined: solution.ObjectiveValue, seconds: (performance.now() - started) / 1000 };
+    // More moves could make the room that was missing, if the budget has any left.
+    forbidden.push(moves.length === budget ? moves : pairs);
+  }
 }

@@ -1,20 +1,30 @@
 import { parseArgs } from 'node:util';
 import { planCluster } from '@kronos/placement';
+import { z } from 'zod';
 import { smallCluster, smallKinds } from './instances.ts';
+import { Kept } from './kept.ts';
 import { optimum } from './optimum.ts';
 
 /**
- * Search and greedy beside the optimum that HiGHS proves, on small seeded clusters. Prints JSON.
+ * Search and greedy beside the optimum that HiGHS proves, on small seeded clusters. The moves of an optimum have an order in which each
+ * fits, as those of a plan do. Prints JSON.
  *
- *   node test/bench/quality.ts [--seeds 10] [--time-limit 60] [--kinds 5x20,10x50]
+ *   node test/bench/quality.ts [--seeds 10] [--time-limit 60] [--kinds 5x20,10x50] [--optima FILE]
+ *
+ * With `--optima`, what HiGHS found is kept in that file and used again: only the planner runs anew. Delete the file when the
+ * instances or their program have changed.
  */
+const optimumSchema = z.strictObject({ proven: z.boolean(), combined: z.number(), seconds: z.number() });
 const { values } = parseArgs({
   options: {
     seeds: { type: 'string', default: '10' },
     'time-limit': { type: 'string', default: '60' },
     kinds: { type: 'string', default: smallKinds.map((kind) => kind.name).join(',') },
+    optima: { type: 'string' },
   },
 });
+
+const optima = new Kept(values.optima, optimumSchema);
 const budgets = [3, 5];
 const wanted = new Set(values.kinds.split(','));
 
@@ -37,7 +47,10 @@ for (const kind of smallKinds) {
     for (const budget of budgets) {
       const file = smallCluster(kind, seed);
       const restrictToAz = kind.zones === 'restricted';
-      const best = await optimum(file, budget, Number(values['time-limit']), restrictToAz);
+      const name = `${kind.name} seed ${seed}, ${budget} moves`;
+      const best = await optima.get(name, () =>
+        optimum(file, budget, Number(values['time-limit']), restrictToAz, true),
+      );
       if (!best.proven) {
         unproven++;
         continue;

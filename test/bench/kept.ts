@@ -1,0 +1,30 @@
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { z } from 'zod';
+
+/** Figures that take long and do not depend on the planner: kept in a file of JSON lines, and used again by the next run. */
+export class Kept<T> {
+  readonly #file: string | undefined;
+  readonly #known = new Map<string, T>();
+
+  /** @param file that keeps them; undefined: nothing is kept. Delete it when what the figures are made of has changed. */
+  constructor(file: string | undefined, schema: z.ZodType<T>) {
+    this.#file = file;
+    if (file === undefined || !existsSync(file)) return;
+    const line = z.strictObject({ name: z.string(), value: z.unknown() });
+    for (const text of readFileSync(file, 'utf8').split('\n')) {
+      if (text === '') continue;
+      const { name, value } = line.parse(JSON.parse(text));
+      this.#known.set(name, schema.parse(value));
+    }
+  }
+
+  /** The kept figure of that name; else it is made and kept. */
+  async get(name: string, make: () => Promise<T>): Promise<T> {
+    const known = this.#known.get(name);
+    if (known !== undefined) return known;
+    const value = await make();
+    this.#known.set(name, value);
+    if (this.#file !== undefined) appendFileSync(this.#file, `${JSON.stringify({ name, value })}\n`);
+    return value;
+  }
+}
