@@ -59,6 +59,7 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
   let reached = false;
   let combined = 0;
   const energyOf = (): number => {
+    walk.work();
     let sum = 0;
     let over = 0;
     let unacceptable = 0;

@@ -287,7 +287,9 @@ class PolicyBound {
     const { P, load } = this.#cluster;
     const origin = this.#hosts[0]?.value ?? 0;
     const terms = new Set(this.#hosts.map(({ value }) => Math.abs(value - origin)));
-    for (const { partVms } of this.#hosts) for (const v of partVms) terms.add(float(load, v * P + this.#policy));
+    // Hosts of one part share the list of its VMs.
+    for (const vms of new Set(this.#hosts.map((host) => host.partVms)))
+      for (const v of vms) terms.add(float(load, v * P + this.#policy));
     let quantum = 0;
     for (const term of terms) {
       quantum = commonDivisor(quantum, term);

@@ -10,39 +10,63 @@ import type { Solution } from './solution.ts';
 /** Placements that are all looked at; where there are more, the local search looks for good ones. */
 const MOST = 100_000;
 
+/** Where the placements with one move less than the budget are more than this, a look at all is not tried. */
+const MOST_INNER = 10_000_000;
+/** Placements after which a look at all that skips what cannot be better is given up. */
+const PATIENCE = 4_000_000;
+
 /** How many placements lie within the budget, groups and amounts left aside; infinite where they are too many to look at. */
-export function placementsWithin(field: Field): number {
-  const { budget } = field;
+export const placementsWithin = (field: Field): number => ways(field, field.budget, MOST);
+
+/** May a look at all placements end that skips those that cannot be better? */
+export const mayExhaust = (field: Field): boolean =>
+  field.lax.length === 0 && field.budget > 1 && Number.isFinite(ways(field, field.budget - 1, MOST_INNER));
+
+/** The number of placements with at most so many moves; infinite above `most`. */
+function ways(field: Field, moves: number, most: number): number {
   // By number of moves: the ways to choose that many VMs and a destination for each.
-  const ways = [1];
+  const counts = [1];
   for (const v of field.vmsOf) {
     const n = optionsOf(field, v).length;
-    for (let k = Math.min(ways.length, budget); k >= 1; k--) ways[k] = (ways[k] ?? 0) + n * item(ways, k - 1);
+    for (let k = Math.min(counts.length, moves); k >= 1; k--) counts[k] = (counts[k] ?? 0) + n * item(counts, k - 1);
     let all = 0;
-    for (const w of ways) all += w;
-    if (all > MOST) return Number.POSITIVE_INFINITY;
+    for (const count of counts) all += count;
+    if (all > most) return Number.POSITIVE_INFINITY;
   }
-  return ways.reduce((sum, w) => sum + w, 0);
+  return counts.reduce((sum, count) => sum + count, 0);
 }
 
+export type Exhausted = {
+  /** Placements that were looked at. */
+  readonly looked: number;
+  /** False: it was given up, or cut off. */
+  readonly complete: boolean;
+};
+
 /**
- * Looks at every placement within the budget and offers those that are legal in the end and better than the best so far.
+ * Looks at every placement within the budget and offers those that are legal in the end and better than the best so far. Skips
+ * those that single values show to be no better: k moves lower at most k hosts and raise at most k, so that the next
+ * highest and the next lowest bound the imbalance that they lead to.
  *
  * @param best the best so far; asked again after each offer.
- * @returns how many placements were looked at.
+ * @param most placements that may be looked at; without it {@link placementsWithin} says how many there are.
  */
 export function exhaust(
   field: Field,
   best: () => Solution,
   offer: (place: Int32Array) => void,
   refusals: RefusalCounts,
-): number {
+  most = Number.POSITIVE_INFINITY,
+): Exhausted {
   const { cluster, home, vmsOf, P, H, weights, targets, costs, lax } = field;
   const { counted, softPenalty } = cluster;
   const options = Array.from(vmsOf, (v) => optionsOf(field, v));
   const place = Int32Array.from(home);
   const score = Float64Array.from(field.score);
+  const hosts = Int32Array.from({ length: H }, (_, h) => h).filter((h) => byte(counted, h) === 1);
+  const end = Math.min(most, PATIENCE);
   let looked = 0;
+  let complete = true;
   // What is refused is counted move by move, as if each were the only one.
   for (const v of vmsOf)
     for (const to of field.destinations) {
@@ -50,23 +74,40 @@ export function exhaust(
       if (refusal !== 0) refusals.add(refusal);
     }
 
-  /** False where the placement cannot come before the best one in the order of aims. */
-  const promising = (cost: number): boolean => {
+  /** False where no placement that so many more moves lead to can come before the best one in the order of aims. */
+  const promising = (cost: number, moves: 0 | 1 | 2): boolean => {
     let combined = 0;
     let reached = true;
     for (let p = 0; p < P; p++) {
-      let low = Number.POSITIVE_INFINITY;
-      let high = Number.NEGATIVE_INFINITY;
-      for (let h = 0; h < H; h++) {
-        if (byte(counted, h) !== 1) continue;
-        const x = float(score, h * P + p);
-        if (x < low) low = x;
-        if (x > high) high = x;
+      // The three highest and the three lowest values.
+      let [high, high1, high2] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
+      let [low, low1, low2] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+      for (let i = 0; i < hosts.length; i++) {
+        const x = float(score, int(hosts, i) * P + p);
+        if (x > high) {
+          high2 = high1;
+          high1 = high;
+          high = x;
+        } else if (x > high1) {
+          high2 = high1;
+          high1 = x;
+        } else if (x > high2) high2 = x;
+        if (x < low) {
+          low2 = low1;
+          low1 = low;
+          low = x;
+        } else if (x < low1) {
+          low2 = low1;
+          low1 = x;
+        } else if (x < low2) low2 = x;
       }
-      combined += float(weights, p) * (high - low);
-      if (high - low > float(targets, p) + EPSILON) reached = false;
+      const spread = moves === 0 ? high - low : moves === 1 ? high1 - low1 : high2 - low2;
+      if (!(spread > 0)) continue;
+      combined += float(weights, p) * spread;
+      if (spread > float(targets, p) + EPSILON) reached = false;
     }
     if (lax.length > 0) {
+      if (moves > 0) return true;
       const breaches = softBreaches(cluster, lax, place) - field.breaches;
       combined += breaches * softPenalty;
       if (breaches > 0) reached = false;
@@ -77,8 +118,12 @@ export function exhaust(
   };
   const visit = (i: number, left: number, cost: number): void => {
     looked++;
-    if (left < field.budget && promising(cost) && isLegal(field, place)) offer(Int32Array.from(place));
-    if (left === 0) return;
+    if (looked >= end) {
+      complete = false;
+      return;
+    }
+    if (left < field.budget && promising(cost, 0) && isLegal(field, place)) offer(Int32Array.from(place));
+    if (left === 0 || (left <= 2 && !promising(cost, left as 1 | 2))) return;
     for (let j = i; j < vmsOf.length; j++) {
       const v = int(vmsOf, j);
       const from = int(home, v);
@@ -88,11 +133,12 @@ export function exhaust(
         visit(j + 1, left - 1, cost + float(costs, v));
         place[v] = from;
         shift(cluster, score, v, to, from);
+        if (!complete) return;
       }
     }
   };
   visit(0, field.budget, 0);
-  return looked;
+  return { looked, complete };
 }
 
 /** Hosts that a VM may go to, amounts and groups left aside. */

@@ -5,9 +5,10 @@ import { Random } from '../../random.ts';
 import type { RefusalCounts } from '../../reasons.ts';
 import type { Annealed } from './anneal.ts';
 import type { Field } from './field.ts';
+import { Ranks } from './ranks.ts';
 import { Smooth } from './smooth.ts';
 import { isAcceptable, reaches } from './solution.ts';
-import { propose, Walk } from './walk.ts';
+import { Walk } from './walk.ts';
 
 export type LevelSettings = {
   readonly seed: number;
@@ -23,7 +24,13 @@ const WIDE = 0.1;
 const NARROW = 0.02;
 /** First and last temperature, in grains. */
 const HOT = 0.1;
-const COLD = 0.01;
+const COLD = 0.025;
+/** What costs more than so many temperatures would be accepted once in nine million times: it is rejected without a draw. */
+const HOPELESS = 16;
+/** Hosts are ranked anew after so many proposals for each. */
+const RANKED = 10;
+/** Of 8 proposals so many are any change at all; the others are about a host near an end of a policy. */
+const ANY = 2;
 
 /**
  * Simulated annealing on {@link Smooth}, the smooth stand-in for the combined imbalance, which gets sharper stage by stage. Returns the
@@ -40,6 +47,7 @@ export function level(field: Field, start: Int32Array, room: Room, settings: Lev
     return { place: walk.place, steps: 0, tight: false };
   const extremes = new Extremes(cluster, walk.score);
   const smooth = new Smooth(field, walk.score);
+  const ranks = new Ranks(field, walk.score);
   walk.reset();
   let breaches = lax.length === 0 ? 0 : walk.breachesAfter();
   /** The real measure: what is gained by fewer breaches counts too. */
@@ -54,13 +62,15 @@ export function level(field: Field, start: Int32Array, room: Room, settings: Lev
     const temperature = smooth.grain * HOT * (COLD / HOT) ** cooled;
     const end = Math.floor((steps * (stage + 1)) / STAGES);
     for (; step < end; step++) {
-      if (!propose(walk, extremes, random)) continue;
-      let change = smooth.change(walk.touched, walk.value, walk.touchedCount);
+      if (step % (RANKED * field.H) === 0) ranks.refresh();
+      if (!proposed(walk, ranks, random)) continue;
+      let change = smooth.change(walk);
       let after = breaches;
       if (lax.length > 0) {
         after = walk.breachesAfter();
         change += (after - breaches) * cluster.softPenalty;
       }
+      if (change > HOPELESS * temperature) continue;
       if (change > 0 && random.unit() >= Math.exp(-change / temperature)) continue;
       if (!walk.isLegal()) continue;
       // The best placement is kept only once it is left.
@@ -70,7 +80,7 @@ export function level(field: Field, start: Int32Array, room: Room, settings: Lev
       }
       walk.commit();
       breaches = after;
-      smooth.changed(walk.touched, walk.touchedCount);
+      smooth.changed(walk);
       extremes.changed(walk.touched, walk.touchedCount);
       const now = combined();
       if (now >= best - EPSILON || !isAcceptable(field, extremes)) continue;
@@ -84,4 +94,13 @@ export function level(field: Field, start: Int32Array, room: Room, settings: Lev
   if (unsaved) walk.save();
   walk.goBack();
   return { place: walk.place, steps: step, tight: walk.tight };
+}
+
+/** Draws a proposal. False when the dice gave none. */
+function proposed(walk: Walk, ranks: Ranks, random: Random): boolean {
+  if (random.below(8) < ANY) return walk.drawAny(random);
+  const p = random.below(walk.field.P);
+  const down = random.below(2) === 0;
+  const host = ranks.draw(random, p, down);
+  return host >= 0 && walk.drawAt(random, host, down);
 }

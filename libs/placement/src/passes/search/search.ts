@@ -5,7 +5,7 @@ import { allWithin, imbalances } from '../../measure.ts';
 import { greedy } from '../greedy.ts';
 import { type Aim, type Annealed, anneal, SAMPLES } from './anneal.ts';
 import { type Bound, bound } from './bound.ts';
-import { exhaust, placementsWithin } from './exhaustive.ts';
+import { type Exhausted, exhaust, mayExhaust, placementsWithin } from './exhaustive.ts';
 import { fewestMoves } from './fewest.ts';
 import { type Field, fieldOf, partFields } from './field.ts';
 import { followGuide } from './guide.ts';
@@ -42,7 +42,9 @@ export type Found = {
 };
 
 /** A proposal of the local search costs as much time as so many candidates of the guides. */
-const PROPOSAL_COST = 6;
+const PROPOSAL_COST = 5;
+/** The same for one of the placements in a look at all of them. */
+const PLACEMENT_COST = 2;
 /** A combined imbalance this close to its lower bound is the least there is. */
 const PROVEN = 1e-7;
 /** With fewer destinations than this guides find nothing that the local search does not. */
@@ -57,6 +59,8 @@ const WHOLE = 6;
 /** The run on the real measure that follows each, as a part of its length, and its heat. */
 const FINISH = 0.1;
 const FINISH_HEAT = 0.3;
+/** Of so many runs one lets no departure make room, even where room is short: what it finds has an order. */
+const CAUTIOUS = 6;
 /** Shorter runs find nothing. */
 const LEAST_RUN = 1000;
 /** The search for the lowest cost begins with this part of a whole run. */
@@ -127,14 +131,25 @@ class Search {
   #exhausted(): boolean {
     const placements = placementsWithin(this.#field);
     if (this.#work + placements * PROPOSAL_COST > this.#settings.workLimit) return false;
-    const looked = exhaust(
-      this.#field,
-      () => this.#best,
-      (place) => this.#offerOrdered(place),
-      this.#draft.refusals,
-    );
-    this.#spend(looked * PROPOSAL_COST);
+    this.#exhaust(PROPOSAL_COST);
     return true;
+  }
+
+  /** Looks at all plans that may be better than the best so far; false where they are too many, or the work limit cut it off. */
+  #exhaustedBetter(): boolean {
+    if (this.#cut || !mayExhaust(this.#field)) return false;
+    const most = Math.max(0, Math.floor((this.#settings.workLimit - this.#work) / PLACEMENT_COST));
+    const { looked, complete } = this.#exhaust(PLACEMENT_COST, most);
+    if (!complete && looked >= most) this.#cut = true;
+    return complete;
+  }
+
+  #exhaust(cost: number, most?: number): Exhausted {
+    const best = () => this.#best;
+    const offer = (place: Int32Array) => this.#offerOrdered(place);
+    const exhausted = exhaust(this.#field, best, offer, this.#draft.refusals, most);
+    this.#spend(exhausted.looked * cost);
+    return exhausted;
   }
 
   /** Guides, then the local search for whichever aim is in reach. */
@@ -149,7 +164,9 @@ class Search {
         this.#guided(shape);
       }
     if (!this.#best.reached) this.#partByPart();
-    if (!this.#best.reached) this.#lowest(reachable);
+    if (!this.#best.reached) this.#lowest(reachable, SHORT_ROUNDS, 1);
+    if (this.#exhaustedBetter()) return;
+    if (!this.#best.reached) this.#lowest(reachable, longRounds(), SHORT_ROUNDS.length + 1);
     if (this.#best.reached) {
       const cheapest = this.#leastCost(least);
       this.#fewer(least);
@@ -209,32 +226,37 @@ class Search {
   }
 
   /**
-   * The lowest combined imbalance, and the targets if they may be reached: runs of {@link level}, each followed by a short run on the
-   * real measure from the best plan. Rounds are laid out for the default work limit, whatever the limit is: they end at the
-   * same amounts of work, and each is divided into runs of equal length. Every other run begins at home; where room is
-   * short, three of four let departures make room.
+   * The lowest combined imbalance, and the targets if they may be reached: rounds of runs of {@link level} that do not build on each
+   * other, for independent runs from home find more than runs from the best plan, and then as many short runs on the real measure
+   * from the best plan. Rounds are laid out for the default work limit, whatever the limit is: they end at the same amounts of work, and
+   * each is divided into runs of equal length. Where room is short, most runs let departures make room.
    */
-  #lowest(reachable: boolean): void {
+  #lowest(reachable: boolean, ends: Iterable<number>, firstSeed: number): void {
     const { home, room, budget } = this.#field;
+    const { refusals } = this.#draft;
     const enough = () => this.#best.reached || this.#best.combined <= this.#limits.combined + PROVEN;
     const whole = longestRun(this.#field);
     let left = WHOLE;
-    let seed = 1;
-    for (const end of roundEnds()) {
+    let first = firstSeed;
+    for (const end of ends) {
+      if (this.#cut) return;
       const proposals = (end - (this.#work - this.#settings.spent)) / PROPOSAL_COST;
       const runs = Math.max(1, Math.min(left, Math.round(proposals / (whole * (1 + FINISH)))));
       const steps = Math.min(whole, Math.floor(proposals / runs / (1 + FINISH)) - 2 * SAMPLES);
       if (steps < LEAST_RUN) continue;
-      for (let run = 0; run < runs; run++, seed++) {
+      const seeds = Array.from({ length: runs }, (_, run) => first + run);
+      first += runs;
+      const tight = this.#tight;
+      const isFinal = (seed: number): boolean => tight && seed % CAUTIOUS !== 2;
+      for (const seed of seeds) {
         if (enough() || !this.#affords(steps)) return;
-        const departuresFree = this.#tight && seed % 4 !== 0;
-        const start = seed % 2 === 1 ? this.#best.place : home;
-        const { refusals } = this.#draft;
-        this.#offerRun(level(this.#field, start, room.copy(departuresFree), { steps, seed, refusals }));
+        this.#offerRun(level(this.#field, home, room.copy(isFinal(seed)), { steps, seed, refusals }));
+      }
+      for (const seed of seeds) {
         if (enough()) return;
         const aim = reachable && seed % 2 === 1 ? 'targets' : 'lowest';
         const finish = { aim, budget, steps: Math.ceil(steps * FINISH), heat: FINISH_HEAT, seed } as const;
-        if (!this.#anneal({ ...finish, start: this.#best.place, departuresFree })) return;
+        if (!this.#anneal({ ...finish, start: this.#best.place, departuresFree: isFinal(seed) })) return;
       }
       if (steps === whole) left -= runs;
       if (left <= 0) return;
@@ -362,9 +384,12 @@ class Search {
 /** Proposals of a whole run: more hardly ever find more. */
 const longestRun = ({ vmsOf }: Field): number => 2000 * vmsOf.length + Math.min(60_000, 3000 * vmsOf.length);
 
-/** Where the rounds of the search for the lowest imbalance end, in candidates evaluated: three short ones, the default work limit, then doubled. */
-function* roundEnds(): Generator<number> {
-  yield* [50_000, 500_000, 2_000_000];
+/** Where the rounds of the search for the lowest imbalance end, in candidates evaluated: the first ones are short. */
+const SHORT_ROUNDS = [50_000, 500_000];
+
+/** The others: one that is short still, the default work limit, then doubled. */
+function* longRounds(): Generator<number> {
+  yield 2_000_000;
   for (let end = 20_000_000; ; end *= 2) yield end;
 }
 

@@ -1,5 +1,6 @@
 import { byte, float, int } from '../../array.ts';
 import type { Field } from './field.ts';
+import { HOSTS as TOUCHED, type Walk } from './walk.ts';
 
 /**
  * A smooth stand-in for the combined imbalance. For each policy,
@@ -23,6 +24,13 @@ export class Smooth {
   readonly #cost: Float64Array;
   /** The load of an average movable VM on an average host, by policy. */
   readonly #typical: Float64Array;
+  /** By host and policy: `exp((value - middle) / width)`. */
+  readonly #power: Float64Array;
+  /** The same for the hosts of the walk's proposal, after it. */
+  readonly #next: Float64Array;
+  /** By VM and policy: `exp(load / width)`, if `tabled`. */
+  readonly #factor: Float64Array;
+  #tabled = false;
   #grain = 0;
 
   /** @param score host values; the caller changes them and calls {@link changed}. */
@@ -36,6 +44,9 @@ export class Smooth {
     this.#above = new Float64Array(P);
     this.#below = new Float64Array(P);
     this.#cost = new Float64Array(H);
+    this.#power = new Float64Array(H * P);
+    this.#next = new Float64Array(TOUCHED * P);
+    this.#factor = new Float64Array(field.V * P);
     this.#typical = new Float64Array(P);
     for (let p = 0; p < P; p++) {
       let loads = 0;
@@ -73,7 +84,7 @@ export class Smooth {
       this.#width[p] = tau;
       let [above, aboveSquares, below, belowSquares] = [0, 0, 0, 0];
       for (const h of this.#counted) {
-        const e = Math.exp((float(this.#score, h * P + p) - middle) / tau);
+        const e = this.#powerOf(float(this.#score, h * P + p), p);
         above += e;
         aboveSquares += e * e;
         below += 1 / e;
@@ -86,34 +97,78 @@ export class Smooth {
       const share = (aboveSquares / (above * above) + belowSquares / (below * below)) / 2;
       this.#grain += weight * float(this.#typical, p) * share;
     }
-    for (const h of this.#counted) this.#cost[h] = this.#costOf(this.#score, h * P);
+    for (let h = 0; h < this.#field.H; h++)
+      for (let p = 0; p < P; p++) this.#power[h * P + p] = this.#powerOf(float(this.#score, h * P + p), p);
+    for (const h of this.#counted) this.#cost[h] = this.#costOf(this.#power, h * P);
+    this.#tabulate();
   }
 
-  /** The change when the first `count` of these hosts have other values: `values[i * P + policy]`. */
-  change(hosts: Int32Array, values: Float64Array, count: number): number {
+  /** What a VM multiplies the powers of its host by, where all hosts are of one size and no factor is out of range. */
+  #tabulate(): void {
+    const { P, cluster, vmsOf } = this.#field;
+    this.#tabled = cluster.alike;
+    for (let k = 0; k < vmsOf.length && this.#tabled; k++) {
+      const i = int(vmsOf, k) * P;
+      for (let p = 0; p < P; p++) {
+        const exponent = float(cluster.load, i + p) / float(this.#width, p);
+        if (exponent > LARGEST_EXPONENT) this.#tabled = false;
+        this.#factor[i + p] = Math.exp(exponent);
+      }
+    }
+  }
+
+  /** The change that the walk's proposal makes. */
+  change(walk: Walk): number {
     const { P, cluster } = this.#field;
+    const { touched, touchedCount, value } = walk;
+    const next = this.#next;
+    if (this.#tabled) {
+      for (let i = 0; i < touchedCount; i++) {
+        const from = int(touched, i) * P;
+        for (let p = 0; p < P; p++) next[i * P + p] = float(this.#power, from + p);
+      }
+      for (let k = 0; k < walk.size; k++) {
+        const vm = int(walk.vms, k) * P;
+        const i = int(walk.leaves, k) * P;
+        const j = int(walk.arrives, k) * P;
+        for (let p = 0; p < P; p++) {
+          const factor = float(this.#factor, vm + p);
+          next[i + p] = float(next, i + p) / factor;
+          next[j + p] = float(next, j + p) * factor;
+        }
+      }
+    } else {
+      walk.work();
+      for (let i = 0; i < touchedCount; i++)
+        for (let p = 0; p < P; p++) next[i * P + p] = this.#powerOf(float(value, i * P + p), p);
+    }
     let sum = 0;
-    for (let i = 0; i < count; i++) {
-      const h = int(hosts, i);
-      if (byte(cluster.counted, h) === 1) sum += this.#costOf(values, i * P) - float(this.#cost, h);
+    for (let i = 0; i < touchedCount; i++) {
+      const h = int(touched, i);
+      if (byte(cluster.counted, h) === 1) sum += this.#costOf(next, i * P) - float(this.#cost, h);
     }
     return sum;
   }
 
-  /** To be called after the values of the first `count` of these hosts have changed. */
-  changed(hosts: Int32Array, count: number): void {
+  /** To be called after the proposal that {@link change} was asked about last has been carried out. */
+  changed(walk: Walk): void {
     const { P, cluster } = this.#field;
-    for (let i = 0; i < count; i++) {
-      const h = int(hosts, i);
-      if (byte(cluster.counted, h) === 1) this.#cost[h] = this.#costOf(this.#score, h * P);
+    for (let i = 0; i < walk.touchedCount; i++) {
+      const h = int(walk.touched, i);
+      for (let p = 0; p < P; p++) this.#power[h * P + p] = float(this.#next, i * P + p);
+      if (byte(cluster.counted, h) === 1) this.#cost[h] = this.#costOf(this.#power, h * P);
     }
   }
 
-  #costOf(values: Float64Array, from: number): number {
+  #powerOf(value: number, p: number): number {
+    return Math.exp((value - float(this.#middle, p)) / float(this.#width, p));
+  }
+
+  #costOf(powers: Float64Array, from: number): number {
     const { P } = this.#field;
     let sum = 0;
     for (let p = 0; p < P; p++) {
-      const e = Math.exp((float(values, from + p) - float(this.#middle, p)) / float(this.#width, p));
+      const e = float(powers, from + p);
       sum += float(this.#above, p) * e + float(this.#below, p) / e;
     }
     return sum;
@@ -122,3 +177,5 @@ export class Smooth {
 
 /** Below this differences of values are rounding. */
 const LEAST_WIDTH = 1e-6;
+/** The exponent of the largest factor: products of a few stay numbers. */
+const LARGEST_EXPONENT = 100;

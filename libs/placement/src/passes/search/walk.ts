@@ -9,7 +9,7 @@ import { breachesOf } from '../../softRules.ts';
 import type { Field } from './field.ts';
 
 /** The most hosts and VMs that one proposal touches. */
-const HOSTS = 6;
+export const HOSTS = 6;
 const VMS = 3;
 
 /**
@@ -34,10 +34,12 @@ export class Walk {
   readonly touched = new Int32Array(HOSTS);
   readonly value: Float64Array;
   touchedCount = 0;
-  readonly #vms = new Int32Array(VMS);
-  readonly #hosts = new Int32Array(VMS);
+  /** The VMs of the current proposal, and where among `touched` each leaves and arrives. */
+  readonly vms = new Int32Array(VMS);
+  readonly leaves = new Int32Array(VMS);
+  readonly arrives = new Int32Array(VMS);
+  size = 0;
   readonly #was = new Int32Array(VMS);
-  #size = 0;
 
   readonly #savedVms: Int32Array;
   readonly #savedHosts: Int32Array;
@@ -77,31 +79,40 @@ export class Walk {
 
   /** Starts a new proposal. */
   reset(): void {
-    this.#size = 0;
+    this.size = 0;
     this.touchedCount = 0;
   }
 
   /** Adds a VM's change of host to the proposal; no VM may be added twice. */
   add(vm: number, to: number): void {
+    const k = this.size++;
+    this.vms[k] = vm;
+    this.leaves[k] = this.#touch(int(this.place, vm));
+    this.arrives[k] = this.#touch(to);
+  }
+
+  /** Works out {@link value}: what the touched hosts would be after the proposal. */
+  work(): void {
     const { P, cluster } = this.field;
-    const from = int(this.place, vm);
-    const i = this.#touch(from) * P;
-    const j = this.#touch(to) * P;
-    const value = this.value;
-    if (cluster.alike) {
-      const load = cluster.load;
-      for (let p = 0; p < P; p++) {
-        const l = float(load, vm * P + p);
-        value[i + p] = float(value, i + p) - l;
-        value[j + p] = float(value, j + p) + l;
-      }
-    } else
-      for (let p = 0; p < P; p++) {
-        value[i + p] = float(value, i + p) - shareOn(cluster, vm, from, p);
-        value[j + p] = float(value, j + p) + shareOn(cluster, vm, to, p);
-      }
-    this.#vms[this.#size] = vm;
-    this.#hosts[this.#size++] = to;
+    const { value, touched } = this;
+    for (let i = 0; i < this.touchedCount; i++)
+      for (let p = 0; p < P; p++) value[i * P + p] = float(this.score, int(touched, i) * P + p);
+    for (let k = 0; k < this.size; k++) {
+      const vm = int(this.vms, k);
+      const i = int(this.leaves, k);
+      const j = int(this.arrives, k);
+      if (cluster.alike) {
+        for (let p = 0; p < P; p++) {
+          const l = float(cluster.load, vm * P + p);
+          value[i * P + p] = float(value, i * P + p) - l;
+          value[j * P + p] = float(value, j * P + p) + l;
+        }
+      } else
+        for (let p = 0; p < P; p++) {
+          value[i * P + p] = float(value, i * P + p) - shareOn(cluster, vm, int(touched, i), p);
+          value[j * P + p] = float(value, j * P + p) + shareOn(cluster, vm, int(touched, j), p);
+        }
+    }
   }
 
   /** Is the proposal legal? Refusals are counted. */
@@ -109,17 +120,17 @@ export class Walk {
     const { cluster, home } = this.field;
     const place = this.place;
     const room = this.#room;
-    const n = this.#size;
+    const n = this.size;
     for (let i = 0; i < n; i++) {
-      const v = int(this.#vms, i);
+      const v = int(this.vms, i);
       this.#was[i] = int(place, v);
       this.#leaveRoom(v, int(place, v));
       place[v] = -1;
     }
     let done = 0;
     for (; done < n; done++) {
-      const v = int(this.#vms, done);
-      const b = int(this.#hosts, done);
+      const v = int(this.vms, done);
+      const b = this.#to(done);
       let refusal: number;
       if (b === home[v]) refusal = room.departuresFree && !room.holds(v, b) ? codeNumber.capacity : 0;
       else refusal = check(cluster, place, room, v, b);
@@ -131,26 +142,26 @@ export class Walk {
       this.#enterRoom(v, b);
       place[v] = b;
     }
-    for (let i = 0; i < n; i++) place[int(this.#vms, i)] = int(this.#was, i);
-    for (let i = 0; i < done; i++) this.#leaveRoom(int(this.#vms, i), int(this.#hosts, i));
-    for (let i = 0; i < n; i++) this.#enterRoom(int(this.#vms, i), int(this.#was, i));
+    for (let i = 0; i < n; i++) place[int(this.vms, i)] = int(this.#was, i);
+    for (let i = 0; i < done; i++) this.#leaveRoom(int(this.vms, i), this.#to(i));
+    for (let i = 0; i < n; i++) this.#enterRoom(int(this.vms, i), int(this.#was, i));
     return done === n;
   }
 
   /** Carries the proposal out; it must be legal. */
   commit(): void {
-    const n = this.#size;
-    for (let i = 0; i < n; i++) this.#put(int(this.#vms, i), int(this.#hosts, i));
+    const n = this.size;
+    for (let i = 0; i < n; i++) this.#put(int(this.vms, i), this.#to(i));
   }
 
   /** How many more VMs would be away after the proposal. */
   growth(): number {
     const { home } = this.field;
     let sum = 0;
-    for (let i = 0; i < this.#size; i++) {
-      const v = int(this.#vms, i);
+    for (let i = 0; i < this.size; i++) {
+      const v = int(this.vms, i);
       if (this.place[v] === home[v]) sum++;
-      if (this.#hosts[i] === home[v]) sum--;
+      if (this.#to(i) === home[v]) sum--;
     }
     return sum;
   }
@@ -159,10 +170,10 @@ export class Walk {
   costAfter(): number {
     const { home, costs } = this.field;
     let sum = this.cost;
-    for (let i = 0; i < this.#size; i++) {
-      const v = int(this.#vms, i);
+    for (let i = 0; i < this.size; i++) {
+      const v = int(this.vms, i);
       if (int(this.place, v) === int(home, v)) sum += float(costs, v);
-      if (int(this.#hosts, i) === int(home, v)) sum -= float(costs, v);
+      if (this.#to(i) === int(home, v)) sum -= float(costs, v);
     }
     return sum;
   }
@@ -172,7 +183,7 @@ export class Walk {
     const { cluster, lax } = this.field;
     let sum = 0;
     for (const n of this.#breaches) sum += n;
-    if (this.#size === 0) return sum;
+    if (this.size === 0) return sum;
     this.#tentatively(() => {
       lax.forEach((group, g) => {
         if (this.#concerns(group.members)) sum += breachesOf(cluster, group, this.place) - int(this.#breaches, g);
@@ -183,19 +194,19 @@ export class Walk {
 
   /** Is any of these VMs in the proposal? */
   #concerns(members: readonly number[]): boolean {
-    for (let i = 0; i < this.#size; i++) if (members.includes(int(this.#vms, i))) return true;
+    for (let i = 0; i < this.size; i++) if (members.includes(int(this.vms, i))) return true;
     return false;
   }
 
   /** Does something while every VM is where the proposal puts it. */
   #tentatively(act: () => void): void {
-    const n = this.#size;
+    const n = this.size;
     for (let i = 0; i < n; i++) {
-      this.#was[i] = int(this.place, int(this.#vms, i));
-      this.place[int(this.#vms, i)] = int(this.#hosts, i);
+      this.#was[i] = int(this.place, int(this.vms, i));
+      this.place[int(this.vms, i)] = this.#to(i);
     }
     act();
-    for (let i = 0; i < n; i++) this.place[int(this.#vms, i)] = int(this.#was, i);
+    for (let i = 0; i < n; i++) this.place[int(this.vms, i)] = int(this.#was, i);
   }
 
   /** Remembers which VMs are away and where, to come back to with {@link goBack}. */
@@ -333,11 +344,14 @@ export class Walk {
   #touch(h: number): number {
     const n = this.touchedCount;
     for (let i = 0; i < n; i++) if (this.touched[i] === h) return i;
-    const { P } = this.field;
     this.touched[n] = h;
-    for (let p = 0; p < P; p++) this.value[n * P + p] = float(this.score, h * P + p);
     this.touchedCount = n + 1;
     return n;
+  }
+
+  /** Where the proposal puts the k-th of its VMs. */
+  #to(k: number): number {
+    return int(this.touched, int(this.arrives, k));
   }
 
   #leaveRoom(v: number, h: number): void {

@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest';
+import { int } from '../../array.ts';
+import { type ClusterFile, clusterOf } from '../../clusterFile.ts';
+import { Draft } from '../../draft.ts';
+import { imbalances } from '../../measure.ts';
+import { Random } from '../../random.ts';
+import { exhaust, mayExhaust } from './exhaustive.ts';
+import { type Field, fieldOf } from './field.ts';
+import { compare, judge, type Solution } from './solution.ts';
+
+const BUDGET = 3;
+
+/** Five hosts and seven VMs with two policies; with thresholds, plans of the lowest cost are asked for. */
+function drawn(seed: number): { field: Field; draft: Draft } {
+  const random = new Random(seed * 7919);
+  const file: ClusterFile = {
+    policies: ['cpu', 'mem'],
+    weights: [1, 2],
+    ...(seed % 2 === 0 ? { thresholds: [0.2, 0.3] } : {}),
+    hosts: Array.from({ length: 5 }, (_, h) => ({ id: `h${h}`, size: [1 + (h % 2), 1] })),
+    vms: Array.from({ length: 7 }, (_, v) => ({
+      id: `v${v}`,
+      host: `h${random.below(3)}`,
+      w: [(1 + random.below(20)) / 64, (1 + random.below(20)) / 64],
+      memMb: 1024 * (1 + random.below(4)),
+    })),
+  };
+  const cluster = clusterOf(file, { maxMigrations: BUDGET });
+  const draft = new Draft(cluster, BUDGET);
+  return { field: fieldOf(draft, imbalances(cluster, draft.score), 1), draft };
+}
+
+/** The best of all placements, each judged by itself. */
+function bestOfAll(field: Field): Solution {
+  let best = judge(field, field.home);
+  const place = Int32Array.from(field.home);
+  const visit = (v: number, left: number): void => {
+    if (v === field.V) {
+      const solution = judge(field, Int32Array.from(place));
+      if (compare(solution, best) < 0) best = solution;
+      return;
+    }
+    visit(v + 1, left);
+    for (let h = 0; left > 0 && h < field.H; h++) {
+      if (h === int(field.home, v)) continue;
+      place[v] = h;
+      visit(v + 1, left - 1);
+      place[v] = int(field.home, v);
+    }
+  };
+  visit(0, BUDGET);
+  return best;
+}
+
+/** What a look at all placements finds from a start, and what it says. */
+function looked({ field, draft }: ReturnType<typeof drawn>, start: Int32Array, most?: number) {
+  let best = judge(field, start);
+  const offer = (place: Int32Array): void => {
+    const solution = judge(field, place);
+    if (compare(solution, best) < 0) best = solution;
+  };
+  return { ...exhaust(field, () => best, offer, draft.refusals, most), best: () => best };
+}
+
+describe('a look at all placements', () => {
+  it('finds the best one, although it skips what cannot be better', () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const given = drawn(seed);
+      const { best, complete } = looked(given, given.field.home);
+      expect(complete).toBe(true);
+      expect(compare(best(), bestOfAll(given.field)), `seed ${seed}`).toBe(0);
+    }
+  });
+
+  it('skips more the better the plan is that it begins with', () => {
+    let [fromHome, fromBest] = [0, 0];
+    for (let seed = 1; seed <= 20; seed++) {
+      const given = drawn(seed);
+      fromHome += looked(given, given.field.home).looked;
+      fromBest += looked(given, bestOfAll(given.field).place).looked;
+    }
+    // Up to three of seven VMs, each with four other hosts.
+    const all = 1 + 7 * 4 + 21 * 16 + 35 * 64;
+    expect(fromHome).toBeLessThan(0.6 * 20 * all);
+    expect(fromBest).toBeLessThan(0.8 * fromHome);
+  });
+
+  it('says that it was cut off', () => {
+    const given = drawn(1);
+    expect(looked(given, given.field.home, 10)).toMatchObject({ looked: 10, complete: false });
+  });
+
+  it('is not tried with a budget of one move, or where soft rules have a price', () => {
+    const { field } = drawn(1);
+    expect(mayExhaust(field)).toBe(true);
+    expect(mayExhaust({ ...field, budget: 1 })).toBe(false);
+    const group = { members: [0, 1] } as unknown as Field['lax'][number];
+    expect(mayExhaust({ ...field, lax: [group] })).toBe(false);
+  });
+});
