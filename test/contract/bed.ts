@@ -14,6 +14,8 @@ const tell = async (...words: string[]): Promise<string> => (await run(bed, word
 
 const { identity: IDENTITY, compute: COMPUTE, placement: PLACEMENT, prometheus } = bedUrls;
 const PATIENCE_MS = 90_000;
+/** Of the hosts of the second cell alone. */
+const NEW = 'CUSTOM_CELL2';
 
 /** The cloud of `test/openstack/bed`, which must be up. */
 export async function openBed(): Promise<CloudUnderTest> {
@@ -58,6 +60,32 @@ export async function openBed(): Promise<CloudUnderTest> {
       .parse(await call('GET', `${PLACEMENT}/resource_providers?name=${host}`, 'placement 1.36'));
     return body.resource_providers[0]?.uuid ?? '';
   };
+  /** The id of a flavor of the suite, made if need be; `trait`: only hosts that have it take it. */
+  const flavor = async (
+    name: string,
+    size: { readonly vcpus: number; readonly ram: number; readonly disk: number },
+    trait?: string,
+  ): Promise<string> => {
+    const id = `contract-${name}`;
+    const { flavors } = z
+      .object({ flavors: z.array(z.object({ id: z.string() })) })
+      .parse(await call('GET', `${COMPUTE}/flavors`, 'compute 2.96'));
+    if (flavors.some((each) => each.id === id)) return id;
+    await call('POST', `${COMPUTE}/flavors`, 'compute 2.96', { flavor: { id, name: `contract.${name}`, ...size } });
+    if (trait === undefined) return id;
+    await call('POST', `${COMPUTE}/flavors/${id}/os-extra_specs`, 'compute 2.96', {
+      extra_specs: { [`trait:${trait}`]: 'required' },
+    });
+    await call('PUT', `${PLACEMENT}/traits/${trait}`, 'placement 1.36');
+    if (foreign !== null) {
+      const traits = `${PLACEMENT}/resource_providers/${await provider(foreign)}/traits`;
+      const had = z
+        .object({ resource_provider_generation: z.number(), traits: z.array(z.string()) })
+        .parse(await call('GET', traits, 'placement 1.36'));
+      await call('PUT', traits, 'placement 1.36', { ...had, traits: [...had.traits, trait] });
+    }
+    return id;
+  };
   const filler = '0f111111-0000-4000-8000-000000000001';
   const empty = () => call('DELETE', `${PLACEMENT}/allocations/${filler}`, 'placement 1.36').catch(() => undefined);
   return {
@@ -68,10 +96,13 @@ export async function openBed(): Promise<CloudUnderTest> {
     foreignHost: foreign,
     imageRef: readFileSync(`${bedRoot}/lab/image.id`, 'utf8').trim(),
     flavorRef: '1',
+    largerFlavorRef: await flavor('larger', { vcpus: 4, ram: 8192, disk: 1 }),
+    foreignFlavorRef: await flavor('foreign', { vcpus: 2, ram: 4096, disk: 1 }, NEW),
+    disklessFlavorRef: await flavor('diskless', { vcpus: 2, ram: 4096, disk: 0 }),
     patienceMs: PATIENCE_MS,
     applicationCredential: { id: made.application_credential.id, secret: made.application_credential.secret },
     fault: async (server, fault) => {
-      await tell('fault', server, fault ?? 'clear');
+      await tell('fault', server, fault === 'slow' ? 'slow 8' : (fault ?? 'clear'));
     },
     refuse: async (host, refuses) => {
       await tell('host', host, refuses ? 'refuse' : 'accept');
@@ -86,6 +117,9 @@ export async function openBed(): Promise<CloudUnderTest> {
     start: async (host) => {
       await tell('host', host, 'start');
       await reports(host, 'up');
+    },
+    crossCells: async (allowed) => {
+      await tell('cells', allowed ? 'open' : 'closed');
     },
     fill: async (host, full) => {
       if (!full) {

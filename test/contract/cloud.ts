@@ -14,6 +14,12 @@ export interface CloudUnderTest {
   readonly imageRef: string;
   /** A flavor of 2 vCPUs, 4096 MB and 1 GB of disk. */
   readonly flavorRef: string;
+  /** 4 vCPUs, 8192 MB and 1 GB of disk, which every host takes. */
+  readonly largerFlavorRef: string;
+  /** As `flavorRef`, and the host of the other cell alone takes it. */
+  readonly foreignFlavorRef: string;
+  /** 2 vCPUs, 4096 MB and no disk. */
+  readonly disklessFlavorRef: string;
   /** How long a thing that comes by itself may take, milliseconds. */
   readonly patienceMs: number;
   readonly applicationCredential: { readonly id: string; readonly secret: string };
@@ -27,6 +33,8 @@ export interface CloudUnderTest {
   kill(host: string): Promise<void>;
   /** A new nova-compute begins on a host whose own was killed; returns once Nova calls it up. */
   start(host: string): Promise<void>;
+  /** Grants or withdraws the policy `compute:servers:resize:cross_cell`; `reset` grants it. */
+  crossCells(allowed: boolean): Promise<void>;
   /** Takes all that is left of the host in Placement, or gives it back. */
   fill(host: string, full: boolean): Promise<void>;
   /** No servers, groups, aggregates and faults; all hosts enabled and up. */
@@ -34,4 +42,15 @@ export interface CloudUnderTest {
   close(): Promise<void>;
 }
 
-type Fault = 'fail' | 'error' | 'hang' | 'refuse' | 'break';
+export type Fault =
+  | 'fail'
+  | 'error'
+  | 'hang'
+  | 'refuse'
+  | 'break'
+  // Of a move between cells: the step that breaks, and a guest that takes long to start.
+  | 'snapshot'
+  | 'spawn'
+  | 'confirm'
+  | 'revert'
+  | 'slow';

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe } from 'vitest';
 import type { CloudUnderTest } from './cloud.ts';
-import { coldMigrationContract, liveMigrationContract } from './moves.ts';
+import { liveMigrationContract } from './moves.ts';
 import { computeReadContract, identityContract, placementContract, prometheusContract } from './reads.ts';
+import { resizeContract } from './resizes.ts';
 
 export type { CloudUnderTest } from './cloud.ts';
 
@@ -24,6 +25,6 @@ export function cloudContract(name: string, start: () => Promise<CloudUnderTest>
     placementContract(get);
     prometheusContract(get);
     liveMigrationContract(get);
-    coldMigrationContract(get);
+    resizeContract(get);
   });
 }

@@ -2,6 +2,8 @@ import { startSim } from '@kronos/simcloud';
 import { cloudContract } from './index.ts';
 
 const SPEED = 20;
+/** Of the hosts of the second cell alone. */
+const NEW = 'CUSTOM_CELL2';
 
 cloudContract('the simulated cloud', async () => {
   const hosts = ['cmp1', 'cmp2', 'cmp3', 'cmp4', 'cmp5', 'cmp6'];
@@ -9,8 +11,14 @@ cloudContract('the simulated cloud', async () => {
     speed: SPEED,
     scenario: {
       name: 'contract',
-      hosts: [...hosts.map((name) => ({ name })), { name: 'cmp101', cell: 'cell2' }],
-      flavors: [{ name: 'bed.small', vcpus: 2, memoryMb: 4096, diskGb: 1 }],
+      hosts: [...hosts.map((name) => ({ name })), { name: 'cmp101', cell: 'cell2', traits: [NEW] }],
+      crossCellResize: true,
+      flavors: [
+        { name: 'bed.small', vcpus: 2, memoryMb: 4096, diskGb: 1 },
+        { name: 'larger', vcpus: 4, memoryMb: 8192, diskGb: 1 },
+        { name: 'foreign', vcpus: 2, memoryMb: 4096, diskGb: 1, extraSpecs: { [`trait:${NEW}`]: 'required' } },
+        { name: 'diskless', vcpus: 2, memoryMb: 4096, diskGb: 0 },
+      ],
       // Long enough to be seen on a busy machine too: half a second of copying, and as long until `completed`.
       timing: { copyFloorMs: 10_000, completedMs: 10_000 },
       scrapeSeconds: 0.1,
@@ -28,6 +36,9 @@ cloudContract('the simulated cloud', async () => {
     foreignHost: 'cmp101',
     imageRef: sim.cloud.imageId,
     flavorRef: '1',
+    largerFlavorRef: '2',
+    foreignFlavorRef: '3',
+    disklessFlavorRef: '4',
     patienceMs: 15_000,
     applicationCredential: { id: 'contract', secret: 'hidden' },
     fault: async (server, fault) => {
@@ -37,10 +48,15 @@ cloudContract('the simulated cloud', async () => {
         hang: 'hang',
         refuse: 'pre-check',
         break: 'error-after-switchover',
+        snapshot: 'snapshot',
+        spawn: 'spawn',
+        confirm: 'confirm',
+        revert: 'revert',
       } as const;
       // A server that is gone has no faults left to mend.
       if (fault === null && !sim.cloud.servers.has(server)) return;
-      sim.act({ act: 'faultServer', server, fault: fault === null ? null : { kind: kinds[fault] } });
+      if (fault === 'slow') sim.act({ act: 'faultServer', server, fault: { kind: 'slow', seconds: 2 * SPEED } });
+      else sim.act({ act: 'faultServer', server, fault: fault === null ? null : { kind: kinds[fault] } });
     },
     refuse: async (host, refuses) => {
       sim.act({ act: 'faultHost', host, fault: refuses ? { kind: 'refuse' } : null });
@@ -54,12 +70,18 @@ cloudContract('the simulated cloud', async () => {
     start: async (host) => {
       sim.act({ act: 'startHost', host });
     },
+    crossCells: async (allowed) => {
+      sim.cloud.crossCell = allowed;
+    },
     fill: async (host, full) => {
       sim.act({ act: 'setHost', host, full });
     },
     reset: async () => {
       sim.act({ act: 'mendAll' });
-      for (const server of [...sim.cloud.servers.keys()]) sim.act({ act: 'deleteServer', server });
+      sim.cloud.crossCell = true;
+      // One that was deleted while it changed cells takes more than one deletion.
+      while (sim.cloud.servers.size > 0)
+        for (const server of [...sim.cloud.servers.keys()]) sim.act({ act: 'deleteServer', server });
       for (const consumer of [...sim.cloud.allocations.keys()]) sim.cloud.dropAllocation(sim.clock.now(), consumer);
       for (const group of [...sim.cloud.groups.keys()]) sim.act({ act: 'deleteGroup', group });
       for (const aggregate of [...sim.cloud.aggregates.values()])

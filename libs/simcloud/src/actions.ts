@@ -19,11 +19,21 @@ export function recordAction(s: CloudState, server: Server, action: string, call
   else list.push(entry);
 }
 
-export function actionOf(s: CloudState, migration: Migration): Action | undefined {
+/** What an action is found by. */
+type Request = Pick<Migration, 'serverUuid' | 'requestId'>;
+
+export function actionOf(s: CloudState, migration: Request): Action | undefined {
   return s.actions.get(migration.serverUuid)?.findLast((action) => action.requestId === migration.requestId);
 }
 
-export function beginEvent(s: CloudState, migration: Migration, event: string, host: string): ActionEvent | undefined {
+/** `cell`: only this cell's record of the action has the event. */
+export function beginEvent(
+  s: CloudState,
+  migration: Request,
+  event: string,
+  host: string,
+  cell: string | null = null,
+): ActionEvent | undefined {
   const action = actionOf(s, migration);
   if (action === undefined) return undefined;
   const entry: ActionEvent = {
@@ -33,6 +43,7 @@ export function beginEvent(s: CloudState, migration: Migration, event: string, h
     finishMs: null,
     result: null,
     details: null,
+    cell,
     traceback: null,
   };
   action.events.push(entry);
@@ -40,9 +51,24 @@ export function beginEvent(s: CloudState, migration: Migration, event: string, h
   return entry;
 }
 
-export function endEvent(s: CloudState, migration: Migration, event: string, error?: string): void {
+/** Before its server enters another cell, that cell gets a copy of the action, whose events so far never end there. */
+export function copyEvents(s: CloudState, migration: Request, from: string, to: string): void {
   const action = actionOf(s, migration);
-  const entry = action?.events.findLast((each) => each.event === event && each.finishMs === null);
+  if (action === undefined) return;
+  const copies = action.events.map((event) => ({ ...event, cell: to }));
+  for (const event of action.events) event.cell = from;
+  action.events.push(...copies);
+}
+
+export function endEvent(
+  s: CloudState,
+  migration: Request,
+  event: string,
+  error?: string,
+  cell: string | null = null,
+): void {
+  const action = actionOf(s, migration);
+  const entry = action?.events.findLast((each) => each.event === event && each.finishMs === null && each.cell === cell);
   if (action === undefined || entry === undefined) return;
   entry.finishMs = s.nowMs;
   entry.result = error === undefined ? 'Success' : 'Error';
@@ -54,7 +80,7 @@ export function endEvent(s: CloudState, migration: Migration, event: string, err
 }
 
 export function conductorEvent(migration: Migration): string {
-  return migration.synchronous || migration.type === 'migration'
+  return migration.synchronous || migration.type !== 'live-migration'
     ? 'conductor_migrate_server'
     : 'conductor_live_migrate_instance';
 }

@@ -1,4 +1,3 @@
-import { coldConduct, coldMigrate, coldStep, finishCold } from './coldMigration.ts';
 import { abandoned, killHost, loseMigrations, startHost } from './crash.ts';
 import {
   addAggregate,
@@ -26,8 +25,9 @@ import {
   type Server,
 } from './model.ts';
 import { dropAllocation, fits } from './placement.ts';
+import { coldMigrate, conductResize, endResize, resize, resizeStep, survivor } from './resize.ts';
 import type { AggregateInput, FlavorInput, GroupInput, HostInput, Scenario, ServerInput } from './scenario.ts';
-import { bootServer, createServer, deleteServer, placeServer, setServer } from './servers.ts';
+import { bootServer, createServer, deleteServer, hardReboot, placeServer, setServer } from './servers.ts';
 import { clearSeries, faultSeries } from './settings.ts';
 import {
   type Caller,
@@ -44,12 +44,18 @@ export type { Caller, CloudOptions, LiveMigrationRequest } from './state.ts';
 /** Steps of a cold migration. */
 const COLD: ReadonlySet<StepKind> = new Set([
   'cold-schedule',
+  'cold-claim',
   'cold-move',
   'cold-moved',
   'cold-finish',
   'cold-verify',
   'confirm',
+  'confirm-source',
+  'confirm-end',
   'revert',
+  'revert-source',
+  'revert-allocation',
+  'revert-end',
 ]);
 
 /**
@@ -104,15 +110,7 @@ export class Cloud extends CloudState {
       return;
     }
     if (step.kind === 'cold-conduct') {
-      if (step.request !== undefined) coldConduct(this, step.server, step.request);
-      return;
-    }
-    if (step.kind === 'reverted') {
-      const server = this.servers.get(step.server);
-      if (server === undefined) return;
-      server.vmState = 'active';
-      server.taskState = null;
-      this.touch(server);
+      if (step.request !== undefined) conductResize(this, step.server, step.request);
       return;
     }
     if (step.kind === 'build') {
@@ -141,9 +139,9 @@ export class Cloud extends CloudState {
     }
     // A step that was superseded (by an abort, say) is void.
     if (this.next.get(migration.id) !== step.seq) return;
-    const server = this.servers.get(migration.serverUuid);
+    const server = this.servers.get(migration.serverUuid) ?? survivor(this, migration);
     if (server === undefined) return;
-    if (COLD.has(step.kind)) coldStep(this, migration, server, step.kind);
+    if (COLD.has(step.kind)) resizeStep(this, migration, server, step.kind);
     else liveStep(this, migration, server, step.kind, step.status);
   }
 
@@ -275,10 +273,22 @@ export class Cloud extends CloudState {
     coldMigrate(this, caller, uuid, requestedHost);
   }
 
-  /** Ends a cold migration that waits in VERIFY_RESIZE, one way or the other. Throws NovaRefusal as Nova would. */
-  finishCold(nowMs: number, caller: Caller, uuid: string, action: 'confirmResize' | 'revertResize'): void {
+  /** POST /servers/{id}/action resize: to a flavor, on a host that the scheduler chooses. Throws NovaRefusal as Nova would. */
+  resize(nowMs: number, caller: Caller, uuid: string, flavorId: string): void {
     this.advance(nowMs);
-    finishCold(this, caller, uuid, action);
+    resize(this, caller, uuid, flavorId);
+  }
+
+  /** Starts a guest that is powered off or broken. Throws NovaRefusal as Nova would. */
+  hardReboot(nowMs: number, uuid: string): void {
+    this.advance(nowMs);
+    hardReboot(this, uuid);
+  }
+
+  /** Ends a move that waits in VERIFY_RESIZE, one way or the other. Throws NovaRefusal as Nova would. */
+  endResize(nowMs: number, caller: Caller, uuid: string, action: 'confirmResize' | 'revertResize'): void {
+    this.advance(nowMs);
+    endResize(this, caller, uuid, action);
   }
 
   /** Bytes of the guest's memory: all, copied, left; null before the copying began. */

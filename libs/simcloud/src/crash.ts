@@ -4,7 +4,7 @@ import { ENDED, type Migration, type Server } from './model.ts';
 import type { CloudState } from './state.ts';
 
 const leaving = (s: CloudState, host: string): Migration[] =>
-  s.migrations.filter((each) => each.source === host && !ENDED.has(each.status));
+  s.migrations.filter((each) => each.type === 'live-migration' && each.source === host && !ENDED.has(each.status));
 
 /** Its nova-compute dies. What it did stops where it is; Nova calls it down. */
 export function killHost(s: CloudState, name: string): void {

@@ -10,7 +10,7 @@ export const serverFaultSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('error'), times }),
   /** Copying never ends, until it is aborted. */
   z.strictObject({ kind: z.literal('hang'), times }),
-  /** Copying takes this many cloud seconds. */
+  /** Copying takes this many cloud seconds; so does the start of a guest in another cell. */
   z.strictObject({ kind: z.literal('slow'), seconds: z.number().positive(), times }),
   /** The guest arrives, then Nova trips: host = destination, migration `error`, then (unless told not to) vm_state error. */
   z.strictObject({ kind: z.literal('error-after-switchover'), vmError: z.boolean().default(true), times }),
@@ -20,6 +20,14 @@ export const serverFaultSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('conductor-delay'), seconds: z.number().positive(), times }),
   /** The request is lost between API and conductor: task_state stays `migrating` and no row ever appears. */
   z.strictObject({ kind: z.literal('lost'), times }),
+  /** The source cannot upload the image of a server that leaves its cell: it is powered off, and stays ACTIVE. */
+  z.strictObject({ kind: z.literal('snapshot'), times }),
+  /** The destination cannot start a server that comes from another cell: ERROR in its old cell. */
+  z.strictObject({ kind: z.literal('spawn'), times }),
+  /** The source cannot remove what is left of a server that left its cell: ERROR in its new cell. */
+  z.strictObject({ kind: z.literal('confirm'), times }),
+  /** The source cannot start a server whose move to another cell is reverted: ERROR in its old cell. */
+  z.strictObject({ kind: z.literal('revert'), times }),
   /** An abort is accepted and does nothing. */
   z.strictObject({ kind: z.literal('abort-ignored'), times }),
 ]);

@@ -85,7 +85,7 @@ export function abortMigration(
   if (server.taskState === null)
     throw new NovaRefusal(409, `Instance ${uuid} is in an invalid state for 'abort live migration'`);
   if (server.taskState !== 'migrating') throw conflict('abort live migration', uuid, 'task_state', server.taskState);
-  const migration = s.migrationsByServer.get(uuid)?.find((each) => String(each.id) === migrationId);
+  const migration = s.migrationsByServer.get(uuid)?.find((each) => String(each.rows[0]?.id) === migrationId);
   if (migration === undefined) throw new NovaRefusal(404, `Migration ${migrationId} not found for instance ${uuid}`);
   const allowed = queuedToo ? ['running', 'queued', 'preparing'] : ['running'];
   if (!allowed.includes(migration.status))
@@ -105,7 +105,7 @@ export function forceComplete(s: CloudState, caller: Caller, uuid: string, migra
   if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
   if (server.taskState === null)
     throw new NovaRefusal(409, `Instance ${uuid} is in an invalid state for 'force_complete'`);
-  const migration = s.migrationsByServer.get(uuid)?.find((each) => String(each.id) === migrationId);
+  const migration = s.migrationsByServer.get(uuid)?.find((each) => String(each.rows[0]?.id) === migrationId);
   if (migration === undefined) throw new NovaRefusal(400, `Migration ${migrationId} not found for instance ${uuid}`);
   if (migration.status !== 'running')
     throw new NovaRefusal(
@@ -174,7 +174,7 @@ export function liveStep(
       endEvent(s, migration, 'compute_check_can_live_migrate_destination');
       migration.dest = dest.name;
       migration.destNode = dest.hypervisorHostname;
-      migration.updatedMs = s.nowMs;
+      for (const row of migration.rows) row.updatedMs = s.nowMs;
       endEvent(s, migration, conductorEvent(migration));
       beginEvent(s, migration, 'compute_live_migration', migration.source);
       s.schedule('queue', migration.id, s.wait(timing.queuedMs));

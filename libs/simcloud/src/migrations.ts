@@ -1,7 +1,7 @@
 /** The table of migrations: rows, their statuses and ends, and Nova's queue per source. */
 import { actionOf, conductorEvent, endEvent } from './actions.ts';
 import { NovaRefusal } from './errors.ts';
-import { ENDED, type Migration, type MigrationStatus, type Server } from './model.ts';
+import { ENDED, type Flavor, type Migration, type MigrationStatus, type Server } from './model.ts';
 import { allocate, release } from './placement.ts';
 import type { CloudState, Pending } from './state.ts';
 
@@ -17,6 +17,7 @@ export function newMigration(
   request: Pending,
   type: Migration['type'],
   status: MigrationStatus,
+  newFlavor: Flavor = server.flavor,
 ): Migration {
   const source = s.host(server.host);
   const id = ++s.ids.migration;
@@ -25,6 +26,9 @@ export function newMigration(
     uuid: s.random.uuid(),
     serverUuid: server.uuid,
     type,
+    rows: [{ cell: source.cell, id: nextRowId(s, source.cell), status, updatedMs: null }],
+    oldFlavor: server.flavor,
+    newFlavor,
     source: source.name,
     sourceNode: source.hypervisorHostname,
     dest: request.forced ? request.requestedHost : null,
@@ -38,13 +42,14 @@ export function newMigration(
     userId: request.caller.userId,
     projectId: request.caller.projectId,
     createdMs: s.nowMs,
-    updatedMs: null,
     history: [{ status, atMs: s.nowMs }],
     copyFromMs: null,
     copyMs: 0,
     lost: false,
     abortRequested: false,
     switched: false,
+    endRequestId: null,
+    orphanedMs: null,
   };
   s.migrations.push(migration);
   const list = s.migrationsByServer.get(server.uuid);
@@ -53,10 +58,53 @@ export function newMigration(
   return migration;
 }
 
+/** The next id that the database of a cell gives to a migration. */
+function nextRowId(s: CloudState, cell: string): number {
+  const id = (s.rowIds.get(cell) ?? 0) + 1;
+  s.rowIds.set(cell, id);
+  return id;
+}
+
+/** The status, in the row of every cell that has one. */
 export function setStatus(s: CloudState, migration: Migration, status: MigrationStatus): void {
   migration.status = status;
-  migration.updatedMs = s.nowMs;
   migration.history.push({ status, atMs: s.nowMs });
+  for (const row of migration.rows) setRow(s, migration, row.cell, status);
+}
+
+/** What one cell's row says; the migration itself may be further. */
+export function setRow(s: CloudState, migration: Migration, cell: string, status: MigrationStatus): void {
+  for (const row of migration.rows)
+    if (row.cell === cell) {
+      row.status = status;
+      row.updatedMs = s.nowMs;
+    }
+}
+
+/** Before a server may enter another cell, that cell gets a row of each of its migrations, with an id of its own. */
+export function copyRows(s: CloudState, server: Server, cell: string): void {
+  for (const migration of s.migrationsByServer.get(server.uuid) ?? []) {
+    const [row] = migration.rows;
+    if (row === undefined || migration.rows.some((each) => each.cell === cell)) continue;
+    migration.rows.push({ ...row, cell, id: nextRowId(s, cell), updatedMs: row.updatedMs });
+  }
+}
+
+/** A cell that no longer has the server forgets the rows of its migrations. */
+export function forgetRows(s: CloudState, server: Server, cell: string): void {
+  for (const migration of s.migrationsByServer.get(server.uuid) ?? [])
+    if (migration.rows.length > 1) migration.rows = migration.rows.filter((row) => row.cell !== cell);
+}
+
+/** Of the rows that the cells have of a migration Nova shows the newest, to the second. */
+export function shownRow(migration: Migration): Migration['rows'][number] {
+  const at = (row: Migration['rows'][number]): number => Math.floor((row.updatedMs ?? migration.createdMs) / 1000);
+  const [first, ...others] = migration.rows;
+  if (first === undefined) throw new Error(`migration ${migration.uuid} has no row`);
+  return others.reduce((best, row) => {
+    if (at(row) !== at(best)) return at(row) > at(best) ? row : best;
+    return row.id < best.id ? row : best;
+  }, first);
 }
 
 export function endMigration(s: CloudState, migration: Migration, status: MigrationStatus): void {

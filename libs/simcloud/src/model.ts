@@ -90,6 +90,8 @@ export interface Server {
   /** Where the guest really runs: changes at switch-over, a moment before `host`. */
   guestHost: string;
   vmState: 'active' | 'paused' | 'stopped' | 'error' | 'resized' | 'building';
+  /** Its vmState before the cold migration or resize that is under way. */
+  oldVmState: 'active' | 'stopped';
   taskState: string | null;
   powerState: number;
   locked: boolean;
@@ -157,11 +159,25 @@ export const ENDED: ReadonlySet<string> = new Set([
   'reverted',
 ]);
 
+/** A migration as the database of one cell has it. Nova gives ids per cell; the uuid is the same in all of them. */
+interface MigrationRow {
+  readonly cell: string;
+  readonly id: number;
+  status: MigrationStatus;
+  updatedMs: number | null;
+}
+
 export interface Migration {
+  /** The simulation's own number. What Nova shows is the id of a row. */
   readonly id: number;
   readonly uuid: string;
   readonly serverUuid: string;
-  readonly type: 'live-migration' | 'migration';
+  readonly type: 'live-migration' | 'migration' | 'resize';
+  /** One, or between cells one in each. */
+  rows: MigrationRow[];
+  /** The server's flavor before and after. */
+  readonly oldFlavor: Flavor;
+  readonly newFlavor: Flavor;
   readonly source: string;
   readonly sourceNode: string;
   dest: string | null;
@@ -178,7 +194,6 @@ export interface Migration {
   readonly userId: string;
   readonly projectId: string;
   readonly createdMs: number;
-  updatedMs: number | null;
   /** Every status with the moment it was set: the cloud's own record. */
   readonly history: { readonly status: MigrationStatus; readonly atMs: number }[];
   /** When the copying began and how long it takes; null before `running`, Infinity while it hangs. */
@@ -189,6 +204,10 @@ export interface Migration {
   abortRequested: boolean;
   /** The guest runs on the destination: no way back. */
   switched: boolean;
+  /** The request that confirms or reverts it. */
+  endRequestId: string | null;
+  /** When its server was deleted while it changed cells; null: it was not. */
+  orphanedMs: number | null;
 }
 
 export interface ActionEvent {
@@ -198,6 +217,8 @@ export interface ActionEvent {
   finishMs: number | null;
   result: 'Success' | 'Error' | null;
   details: string | null;
+  /** Between cells each cell has its own record of an action; null: an event that both have. */
+  cell: string | null;
   traceback: string | null;
 }
 

@@ -36,9 +36,9 @@ export function fits(host: Host, wanted: Resources): boolean {
   );
 }
 
-export function resourcesOf(server: Server): Resources {
-  const disk = server.imageId === null ? 0 : server.flavor.diskGb;
-  return { vcpus: server.flavor.vcpus, memoryMb: server.flavor.memoryMb, diskGb: disk };
+export function resourcesOf(server: Server, flavor: Resources = server.flavor): Resources {
+  const disk = server.imageId === null ? 0 : flavor.diskGb;
+  return { vcpus: flavor.vcpus, memoryMb: flavor.memoryMb, diskGb: disk };
 }
 
 /** (total - reserved) x allocation_ratio, as Placement computes it. */

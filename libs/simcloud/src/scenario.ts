@@ -104,6 +104,8 @@ const scenarioSchema = z.strictObject({
   timing: timingSchema.partial().default({}),
   /** Live migrations that may leave one host at once (nova.conf max_concurrent_live_migrations). */
   maxConcurrentLiveMigrations: z.number().int().positive().default(1),
+  /** Nova's policy `compute:servers:resize:cross_cell` grants administrators a resize or cold migration to another cell. */
+  crossCellResize: z.boolean().default(false),
   /** nova-scheduler workers: with more than one, none knows which moves the others have just admitted. */
   schedulers: z.number().int().positive().default(1),
   /** The most items of one page (nova.conf [api] max_limit). */

@@ -1,7 +1,7 @@
 /** Nova's scheduler, and the looks that the computes take at its choice. */
 
 import { currentMove } from './migrations.ts';
-import type { Host, Server } from './model.ts';
+import type { Flavor, Host, Server } from './model.ts';
 import { capacity, fits, resourcesOf } from './placement.ts';
 import { hostFault, serverFault } from './settings.ts';
 import type { CloudState } from './state.ts';
@@ -16,11 +16,17 @@ export function chooseHost(
   server: Server,
   requested: string | null,
   forced: boolean,
-  crossCell = false,
+  { flavor, crossCell }: { readonly flavor: Flavor; readonly crossCell: boolean } = {
+    flavor: server.flavor,
+    crossCell: false,
+  },
 ): Host | string {
   const source = s.host(server.host);
   if (!s.isUp(source)) return `Compute service of ${source.name} is unavailable at this time.`;
-  const wanted = resourcesOf(server);
+  const wanted = resourcesOf(server, flavor);
+  const required = Object.entries(flavor.extraSpecs).flatMap(([key, value]) =>
+    key.startsWith('trait:') && value === 'required' ? key.slice('trait:'.length) : [],
+  );
   if (forced && requested !== null) {
     const dest = s.host(requested);
     if (dest === source) return `Unable to migrate instance (${server.uuid}) to current host (${source.name}).`;
@@ -36,8 +42,9 @@ export function chooseHost(
   let room = false;
   for (const host of requested === null ? s.hosts.values() : [s.host(requested)]) {
     if (!crossCell && host.cell !== source.cell) continue;
-    // Placement's part: capacity, disabled services and availability zones.
+    // Placement's part: capacity, traits, disabled services and availability zones.
     if (host.disabled || !fits(host, wanted)) continue;
+    if (required.some((trait) => !host.traits.includes(trait))) continue;
     if (server.pinnedZone !== null && s.zoneOf(host.name) !== server.pinnedZone) continue;
     room = true;
     // The filters' part.
@@ -46,8 +53,13 @@ export function chooseHost(
     if (host.hypervisorType !== source.hypervisorType || host.hypervisorVersion < source.hypervisorVersion) continue;
     candidates.push(host);
   }
-  // Nova's RAM weigher: most free memory first.
-  candidates.sort((a, b) => capacity(b, 'memoryMb') - b.used.memoryMb - (capacity(a, 'memoryMb') - a.used.memoryMb));
+  // Nova's cross-cell weigher prefers the server's own cell; then its RAM weigher: most free memory first.
+  const foreign = (host: Host): number => (host.cell === source.cell ? 0 : 1);
+  candidates.sort(
+    (a, b) =>
+      foreign(a) - foreign(b) ||
+      capacity(b, 'memoryMb') - b.used.memoryMb - (capacity(a, 'memoryMb') - a.used.memoryMb),
+  );
   return candidates[0] ?? (room ? NO_HOST : NO_ROOM);
 }
 

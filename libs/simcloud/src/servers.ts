@@ -2,9 +2,10 @@
 import { recordAction } from './actions.ts';
 import { ActError, NovaRefusal } from './errors.ts';
 import { setMembership } from './estate.ts';
-import { currentMove, endMigration } from './migrations.ts';
+import { conflict, currentMove, endMigration } from './migrations.ts';
 import type { Server } from './model.ts';
 import { allocate, capacity, fits, release } from './placement.ts';
+import { deleteMoving } from './resize.ts';
 import type { ServerInput } from './scenario.ts';
 import { demandSchema, serverSchema } from './scenario.ts';
 import { NO_HOST } from './scheduler.ts';
@@ -41,6 +42,7 @@ export function placeServer(s: CloudState, input: ServerInput, createdMs: number
     host: host.name,
     guestHost: host.name,
     vmState,
+    oldVmState: 'active',
     taskState: null,
     powerState,
     locked: parsed.locked,
@@ -126,11 +128,13 @@ export function bootServer(
   return server;
 }
 
-/** Nova aborts a live migration of a server that is deleted meanwhile. */
+/** Nova aborts a live migration of a server that is deleted meanwhile, and confirms a move that waits for it. */
 export function deleteServer(s: CloudState, idOrName: string): void {
   const server = s.server(idOrName);
   const migration = currentMove(s, server.uuid);
-  if (migration !== undefined) {
+  const moved = migration === undefined ? 'other' : deleteMoving(s, migration, server);
+  if (moved === 'stays') return;
+  if (migration !== undefined && moved === 'other') {
     const held = s.allocations.get(migration.uuid);
     const arrived = migration.switched || migration.status === 'finished';
     endMigration(s, migration, arrived ? 'completed' : 'cancelled');
@@ -146,6 +150,19 @@ export function deleteServer(s: CloudState, idOrName: string): void {
   s.servers.delete(server.uuid);
   s.deleted.set(server.uuid, server);
   s.order = null;
+}
+
+/** POST /servers/{id}/action reboot, HARD. Throws NovaRefusal as Nova would. */
+export function hardReboot(s: CloudState, uuid: string): void {
+  const server = s.servers.get(uuid);
+  if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
+  const { vmState, taskState } = server;
+  if (vmState === 'resized' || vmState === 'building') throw conflict('reboot', uuid, 'vm_state', vmState);
+  if (taskState !== null) throw conflict('reboot', uuid, 'task_state', taskState);
+  server.vmState = 'active';
+  server.powerState = 1;
+  server.fault = null;
+  s.touch(server);
 }
 
 export function setServer(

@@ -54,13 +54,18 @@ export type StepKind =
   | 'trip'
   | 'cold-conduct'
   | 'cold-schedule'
+  | 'cold-claim'
   | 'cold-move'
   | 'cold-moved'
   | 'cold-finish'
   | 'cold-verify'
   | 'confirm'
+  | 'confirm-source'
+  | 'confirm-end'
   | 'revert'
-  | 'reverted';
+  | 'revert-source'
+  | 'revert-allocation'
+  | 'revert-end';
 
 export interface Step {
   atMs: number;
@@ -76,6 +81,8 @@ export interface Step {
 export interface Pending {
   readonly caller: Caller;
   readonly requestedHost: string | null;
+  /** Of a resize: the flavor wanted. */
+  readonly flavor?: Flavor;
   readonly forced: boolean;
   /** See LiveMigrationRequest. */
   readonly async: boolean;
@@ -121,12 +128,16 @@ export class CloudState {
   /** Migration -> the step that comes next; any other that the agenda has for it is void. */
   readonly next = new Map<number, number>();
   nowMs: number;
+  /** Whether Nova's policy lets an administrator's resize or cold migration leave its cell. */
+  crossCell: boolean;
   /** How many times faster than Nova's own pace. */
   speed: number;
   /** Cloud milliseconds passed until `speedFromMs`. */
   cloudMs = 0;
   speedFromMs: number;
   seq = 0;
+  /** The last id that each cell gave to a migration. */
+  readonly rowIds = new Map<string, number>();
   /** The last number given out, by kind. */
   ids = { server: 0, host: 0, group: 0, aggregate: 0, migration: 0, fault: 0 };
   /** What `listing` made last; null when it no longer fits. */
@@ -141,6 +152,7 @@ export class CloudState {
     this.speedFromMs = options.startMs;
     this.speed = options.speed ?? 1;
     this.random = random(options.seed ?? scenario.seed);
+    this.crossCell = scenario.crossCellResize;
     this.imageId = this.random.uuid();
   }
 
@@ -167,7 +179,7 @@ export class CloudState {
     this.agenda.push(status === undefined ? base : { ...base, status });
   }
 
-  later(kind: 'build' | 'trip' | 'reverted', server: string, afterMs: number): void {
+  later(kind: 'build' | 'trip', server: string, afterMs: number): void {
     this.agenda.push({ atMs: this.nowMs + afterMs, seq: ++this.seq, kind, migration: 0, server });
   }
 

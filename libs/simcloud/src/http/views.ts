@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Cloud } from '../cloud.ts';
+import { shownRow } from '../migrations.ts';
 import {
   type Action,
   type Aggregate,
@@ -29,13 +30,13 @@ export function statusOf(server: Server): string {
     case 'paused':
       if (server.taskState === 'migrating') return 'MIGRATING';
       if (server.vmState === 'paused') return 'PAUSED';
-      if (server.taskState?.startsWith('resize_') === true) return 'RESIZE';
+      if (resizing(server)) return 'RESIZE';
       if (server.taskState?.startsWith('reboot') === true)
         return server.taskState.endsWith('hard') ? 'HARD_REBOOT' : 'REBOOT';
       if (server.taskState?.startsWith('rebuild') === true) return 'REBUILD';
       return 'ACTIVE';
     case 'stopped':
-      return 'SHUTOFF';
+      return resizing(server) ? 'RESIZE' : 'SHUTOFF';
     case 'error':
       return 'ERROR';
     case 'resized':
@@ -43,6 +44,11 @@ export function statusOf(server: Server): string {
     case 'building':
       return 'BUILD';
   }
+}
+
+/** While a revert is under way in its old cell a server has its old vm_state and `resize_reverting`, which is no RESIZE. */
+function resizing(server: Server): boolean {
+  return server.taskState?.startsWith('resize_') === true && server.taskState !== 'resize_reverting';
 }
 
 /** nova/compute/api.py get_instance_host_status. */
@@ -156,35 +162,38 @@ function serverObject(cloud: Cloud, server: Server, minor: number, base: string,
 }
 
 export function migrationView(migration: Migration, minor: number, base: string): unknown {
-  const view: Record<string, unknown> = { id: migration.id };
+  const row = shownRow(migration);
+  const live = migration.type === 'live-migration';
+  const view: Record<string, unknown> = { id: row.id };
   if (minor >= 59) view.uuid = migration.uuid;
   const conducted = migration.dest !== null;
   view.source_compute = migration.source;
   view.dest_compute = migration.dest;
   view.source_node = conducted ? migration.sourceNode : null;
   view.dest_node = conducted ? migration.destNode : null;
-  view.dest_host = migration.type === 'migration' && migration.dest !== null ? '10.0.0.1' : null;
-  view.old_instance_type_id = 1;
-  view.new_instance_type_id = 1;
+  view.dest_host = !live && migration.dest !== null ? '10.0.0.1' : null;
+  view.old_instance_type_id = Number(migration.oldFlavor.id);
+  view.new_instance_type_id = Number(migration.newFlavor.id);
   view.instance_uuid = migration.serverUuid;
-  view.status = migration.status;
+  view.status = row.status;
   if (minor >= 23) view.migration_type = migration.type;
   if (minor >= 80) {
     view.user_id = migration.userId;
     view.project_id = migration.projectId;
   }
   view.created_at = micros(migration.createdMs);
-  view.updated_at = migration.updatedMs === null ? null : micros(migration.updatedMs);
-  if (minor >= 23 && migration.type === 'live-migration' && IN_PROGRESS.has(migration.status))
+  view.updated_at = row.updatedMs === null ? null : micros(row.updatedMs);
+  if (minor >= 23 && live && IN_PROGRESS.has(migration.status))
     view.links = [
-      { rel: 'self', href: `${base}/v2.1/servers/${migration.serverUuid}/migrations/${migration.id}` },
-      { rel: 'bookmark', href: `${base}/servers/${migration.serverUuid}/migrations/${migration.id}` },
+      { rel: 'self', href: `${base}/v2.1/servers/${migration.serverUuid}/migrations/${row.id}` },
+      { rel: 'bookmark', href: `${base}/servers/${migration.serverUuid}/migrations/${row.id}` },
     ];
   return view;
 }
 
 export function progressView(cloud: Cloud, migration: Migration, minor: number): unknown {
   const memory = cloud.progress(migration);
+  const row = shownRow(migration);
   const view: Record<string, unknown> = {
     created_at: micros(migration.createdMs),
     dest_compute: migration.dest,
@@ -193,7 +202,7 @@ export function progressView(cloud: Cloud, migration: Migration, minor: number):
     disk_processed_bytes: memory === null ? null : 0,
     disk_remaining_bytes: memory === null ? null : 0,
     disk_total_bytes: memory === null ? null : 0,
-    id: migration.id,
+    id: row.id,
     memory_processed_bytes: memory?.processed ?? null,
     memory_remaining_bytes: memory?.remaining ?? null,
     memory_total_bytes: memory?.total ?? null,
@@ -201,7 +210,7 @@ export function progressView(cloud: Cloud, migration: Migration, minor: number):
     source_compute: migration.source,
     source_node: migration.sourceNode,
     status: migration.status,
-    updated_at: migration.updatedMs === null ? null : micros(migration.updatedMs),
+    updated_at: row.updatedMs === null ? null : micros(row.updatedMs),
   };
   if (minor >= 59) view.uuid = migration.uuid;
   if (minor >= 80) {
@@ -225,8 +234,10 @@ export function actionView(action: Action, minor: number): Record<string, unknow
   return view;
 }
 
-export function eventViews(action: Action, projectId: string, minor: number): unknown[] {
+/** `cell`: the one that has the server. */
+export function eventViews(action: Action, projectId: string, minor: number, cell: string): unknown[] {
   return action.events
+    .filter((event) => event.cell === null || event.cell === cell)
     .map((event) => {
       const view: Record<string, unknown> = {
         event: event.event,

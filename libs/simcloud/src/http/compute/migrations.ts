@@ -1,5 +1,6 @@
 import type { Cloud } from '../../cloud.ts';
 import { NovaRefusal } from '../../errors.ts';
+import { shownRow } from '../../migrations.ts';
 import { IN_PROGRESS, type Migration } from '../../model.ts';
 import { object, parseJson, type Reply } from '../exchange.ts';
 import { migrationView, progressView } from '../views.ts';
@@ -41,7 +42,7 @@ export function migrationRoutes(cloud: Cloud): readonly Route[] {
       'servers:migrations:show',
       (scope, [uuid = '', mid = '']) => {
         findServer(cloud, uuid);
-        const migration = cloud.migrationsByServer.get(uuid)?.find((each) => String(each.id) === mid);
+        const migration = cloud.migrationsByServer.get(uuid)?.find((each) => String(each.rows[0]?.id) === mid);
         if (migration === undefined)
           throw new NovaRefusal(404, `In-progress live migration ${mid} is not found for server ${uuid}.`);
         if (migration.type !== 'live-migration')
@@ -97,13 +98,15 @@ function listMigrations(cloud: Cloud, scope: Scope): Reply {
   test('instance_uuid', (migration, value) => migration.serverUuid === value);
   test('source_compute', (migration, value) => migration.source === value);
   test('host', (migration, value) => migration.source === value || migration.dest === value);
-  test('status', (migration, value) => migration.status === value);
+  test('status', (migration, value) => shownRow(migration).status === value);
   test('migration_type', (migration, value) => migration.type === value);
   test('hidden', (_migration, value) => !truthy(value));
   if (minor >= 59)
-    test('changes-since', (migration, value) => (migration.updatedMs ?? migration.createdMs) >= Date.parse(value));
+    test('changes-since', (migration, value) =>
+      (shownRow(migration).updatedMs ?? migration.createdMs) >= Date.parse(value));
   if (minor >= 66)
-    test('changes-before', (migration, value) => (migration.updatedMs ?? migration.createdMs) <= Date.parse(value));
+    test('changes-before', (migration, value) =>
+      (shownRow(migration).updatedMs ?? migration.createdMs) <= Date.parse(value));
   if (minor >= 80) {
     test('user_id', (migration, value) => migration.userId === value);
     test('project_id', (migration, value) => migration.projectId === value);

@@ -29,9 +29,25 @@ function act(cloud: Cloud, scope: Scope, uuid: string): Reply {
       cloud.coldMigrate(call.nowMs, caller(scope), uuid, wanted);
       return empty(scope, 202);
     }
+    case 'resize': {
+      const wanted = object(given);
+      const extra = Object.keys(wanted ?? {}).find((key) => key !== 'flavorRef' && key !== 'OS-DCF:diskConfig');
+      if (extra !== undefined)
+        throw new NovaRefusal(
+          400,
+          `Invalid input for field/attribute resize. Value: ${python(given)}. ` +
+            `Additional properties are not allowed ('${extra}' was unexpected)`,
+        );
+      cloud.resize(call.nowMs, caller(scope), uuid, text(wanted?.flavorRef) ?? '');
+      return empty(scope, 202);
+    }
+    case 'reboot':
+      if (text(object(given)?.type) !== 'HARD') throw new NovaRefusal(400, 'The simulated cloud reboots HARD only.');
+      cloud.hardReboot(call.nowMs, uuid);
+      return empty(scope, 202);
     case 'confirmResize':
     case 'revertResize':
-      cloud.finishCold(call.nowMs, caller(scope), uuid, action);
+      cloud.endResize(call.nowMs, caller(scope), uuid, action);
       return empty(scope, action === 'confirmResize' ? 204 : 202);
     case 'lock': {
       findServer(cloud, uuid);

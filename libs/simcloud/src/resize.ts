@@ -1,0 +1,485 @@
+/** Cold migration and resize, within a cell and across cells. Both end in VERIFY_RESIZE, and wait there to be confirmed or reverted. */
+import { actionOf, beginEvent, copyEvents, endEvent, recordAction } from './actions.ts';
+import { NovaRefusal } from './errors.ts';
+import { CONDUCTOR } from './liveMigration.ts';
+import {
+  conflict,
+  copyRows,
+  currentMove,
+  endMigration,
+  forgetRows,
+  giveBack,
+  giveUp,
+  newMigration,
+  setRow,
+  setStatus,
+} from './migrations.ts';
+import type { Host, Migration, Server } from './model.ts';
+import { allocate, release, resourcesOf } from './placement.ts';
+import { chooseHost } from './scheduler.ts';
+import { serverFault } from './settings.ts';
+import type { Caller, CloudState, Pending, StepKind } from './state.ts';
+
+const RUNNING = 1;
+const SHUTDOWN = 4;
+/** How long a cell takes to carry a deletion out. */
+const DELETION_MS = 4000;
+/** What Nova says when it waits in vain for a compute that died. */
+const NO_REPLY = 'Timed out waiting for a reply to message ID';
+
+/** POST /servers/{id}/action migrate. Throws NovaRefusal as Nova would. */
+export function coldMigrate(s: CloudState, caller: Caller, uuid: string, requestedHost: string | null): void {
+  const server = movable(s, uuid, 'migrate');
+  if (requestedHost !== null) {
+    if (requestedHost === server.host)
+      throw new NovaRefusal(400, 'Cannot migrate to the host where the server exists.');
+    const host = s.hosts.get(requestedHost);
+    // Without the policy Nova looks in the server's own cell only.
+    if (host === undefined || (!s.crossCell && host.cell !== s.host(server.host).cell))
+      throw new NovaRefusal(400, `Compute host ${requestedHost} could not be found.`);
+  }
+  ask(s, server, { caller, requestedHost, forced: false, async: true });
+}
+
+/** POST /servers/{id}/action resize. Throws NovaRefusal as Nova would. */
+export function resize(s: CloudState, caller: Caller, uuid: string, flavorId: string): void {
+  const server = movable(s, uuid, 'resize');
+  const flavor = [...s.flavors.values()].find((each) => each.id === flavorId);
+  if (flavor === undefined) throw new NovaRefusal(400, `Flavor ${flavorId} could not be found.`);
+  if (flavor.diskGb === 0 && server.flavor.diskGb !== 0 && server.imageId !== null)
+    throw new NovaRefusal(
+      400,
+      'Server disk was unable to be resized because: Resize to zero disk flavor is not allowed.',
+    );
+  if (flavor === server.flavor) throw new NovaRefusal(400, 'When resizing, instances must change flavor!');
+  ask(s, server, { caller, requestedHost: null, flavor, forced: false, async: true });
+}
+
+function movable(s: CloudState, uuid: string, action: string): Server {
+  const server = s.servers.get(uuid);
+  if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
+  if (server.vmState !== 'active' && server.vmState !== 'stopped')
+    throw conflict(action, uuid, 'vm_state', server.vmState);
+  if (server.taskState !== null) throw conflict(action, uuid, 'task_state', server.taskState);
+  if (!s.isUp(s.host(server.host))) throw new NovaRefusal(409, 'Service is unavailable at this time.');
+  return server;
+}
+
+function ask(s: CloudState, server: Server, request: Pending): void {
+  server.oldVmState = server.vmState === 'stopped' ? 'stopped' : 'active';
+  server.taskState = 'resize_prep';
+  s.touch(server);
+  recordAction(s, server, request.flavor === undefined ? 'migrate' : 'resize', request.caller, s.nowMs);
+  s.agenda.push({
+    atMs: s.nowMs + s.wait(s.timing.conductorMs),
+    seq: ++s.seq,
+    kind: 'cold-conduct',
+    migration: 0,
+    server: server.uuid,
+    request,
+  });
+}
+
+/** POST /servers/{id}/action confirmResize or revertResize. Throws NovaRefusal as Nova would. */
+export function endResize(s: CloudState, caller: Caller, uuid: string, action: 'confirmResize' | 'revertResize'): void {
+  const server = s.servers.get(uuid);
+  if (server === undefined) throw new NovaRefusal(404, `Instance ${uuid} could not be found.`);
+  if (server.vmState !== 'resized') throw conflict(action, uuid, 'vm_state', server.vmState);
+  if (server.taskState !== null) throw conflict(action, uuid, 'task_state', server.taskState);
+  const migration = currentMove(s, uuid);
+  // The server shows nothing of a confirmation under way; the migration does.
+  if (migration?.status !== 'finished') throw new NovaRefusal(400, 'Instance has not been resized.');
+  const confirm = action === 'confirmResize';
+  if (confirm && !s.isUp(s.host(migration.source))) throw new NovaRefusal(409, 'Service is unavailable at this time.');
+  migration.endRequestId = caller.requestId;
+  recordAction(s, server, action, caller, s.nowMs);
+  if (!confirm) {
+    server.taskState = 'resize_reverting';
+    s.touch(server);
+  }
+  migration.status = confirm ? 'confirming' : 'reverting';
+  setRow(s, migration, home(s, migration), migration.status);
+  s.schedule(confirm ? 'confirm' : 'revert', migration.id, s.wait(s.timing.coldMs));
+}
+
+/** A server that was deleted while it changed cells: the new one does not know yet. */
+export function survivor(s: CloudState, migration: Migration): Server | undefined {
+  return migration.orphanedMs !== null ? s.deleted.get(migration.serverUuid) : undefined;
+}
+
+/** What a deletion in the middle of a move leads to. */
+export function deleteMoving(s: CloudState, migration: Migration, server: Server): 'gone' | 'stays' | 'other' {
+  if (migration.type === 'live-migration') return 'other';
+  if (migration.status === 'finished') {
+    if (migration.orphanedMs !== null) {
+      fail(s, migration, server, `Instance ${server.uuid} could not be found.`);
+      return 'stays';
+    }
+    // Nova confirms the move first.
+    endMigration(s, migration, 'confirmed');
+    return 'gone';
+  }
+  if (!crosses(s, migration)) return 'other';
+  if (server.taskState === 'resize_prep') {
+    giveBack(s, migration, server);
+    endMigration(s, migration, 'error');
+  } else migration.orphanedMs = s.nowMs;
+  return 'gone';
+}
+
+/** Whether its destination, once chosen, is in another cell. */
+function crosses(s: CloudState, migration: Migration): boolean {
+  return migration.chosen !== null && s.host(migration.chosen).cell !== s.host(migration.source).cell;
+}
+
+/** The cell whose database decides about a server in VERIFY_RESIZE. */
+const home = (s: CloudState, migration: Migration): string => s.host(migration.dest ?? migration.source).cell;
+
+export function conductResize(s: CloudState, uuid: string, request: Pending): void {
+  const server = s.servers.get(uuid);
+  if (server === undefined) return;
+  const type = request.flavor === undefined ? 'migration' : 'resize';
+  const migration = newMigration(s, server, request, type, 'pre-migrating', request.flavor);
+  beginEvent(s, migration, 'conductor_migrate_server', CONDUCTOR);
+  beginEvent(s, migration, 'cold_migrate', CONDUCTOR);
+  const held = s.allocations.get(uuid)?.resources ?? resourcesOf(server);
+  release(s, uuid);
+  allocate(s, migration.uuid, s.host(server.host), held);
+  s.schedule('cold-schedule', migration.id, s.wait(s.timing.schedulerMs));
+}
+
+export function resizeStep(s: CloudState, migration: Migration, server: Server, kind: StepKind): void {
+  if (kind === 'cold-schedule') {
+    schedule(s, migration, server);
+    return;
+  }
+  const across = crosses(s, migration);
+  const works = worker(s, migration, kind, across);
+  if (works !== null && !works.up) {
+    if (works.crashed) lose(s, migration, server, kind, across);
+    else s.schedule(kind, migration.id, s.wait(s.timing.coldMs));
+    return;
+  }
+  if (across) stepAcross(s, migration, server, kind);
+  else stepWithin(s, migration, server, kind);
+}
+
+/** The host whose nova-compute carries a step out; null: the conductor does. */
+function worker(s: CloudState, migration: Migration, kind: StepKind, across: boolean): Host | null {
+  switch (kind) {
+    case 'cold-claim':
+    case 'cold-finish':
+    case 'cold-verify':
+    case 'revert':
+      return s.host(migration.chosen ?? migration.source);
+    case 'cold-move':
+    case 'cold-moved':
+    case 'confirm-source':
+    case 'revert-source':
+      return s.host(migration.source);
+    case 'revert-end':
+      return across ? s.host(migration.source) : null;
+    default:
+      return null;
+  }
+}
+
+/** The compute that was to carry the step out is dead. */
+function lose(s: CloudState, migration: Migration, server: Server, kind: StepKind, across: boolean): void {
+  if (kind.startsWith('cold')) abandon(s, migration, server, across ? 'error' : server.oldVmState, NO_REPLY);
+  else fail(s, migration, server, NO_REPLY);
+}
+
+function schedule(s: CloudState, migration: Migration, server: Server): void {
+  const verdict = chooseHost(s, server, migration.requestedHost, false, {
+    flavor: migration.newFlavor,
+    crossCell: s.crossCell,
+  });
+  if (typeof verdict === 'string') {
+    const what = migration.type === 'resize' ? 'resize' : 'cold migrate';
+    const why = `No valid host was found. No valid host found for ${what}`;
+    endEvent(s, migration, 'cold_migrate', why);
+    giveUp(s, migration, server, why);
+    return;
+  }
+  allocate(s, server.uuid, verdict, resourcesOf(server, migration.newFlavor));
+  migration.chosen = verdict.name;
+  if (crosses(s, migration)) {
+    copyRows(s, server, verdict.cell);
+    copyEvents(s, migration, s.host(migration.source).cell, verdict.cell);
+  }
+  s.schedule('cold-claim', migration.id, s.wait(s.timing.coldMs));
+}
+
+function claim(s: CloudState, migration: Migration): void {
+  const dest = s.host(migration.chosen ?? migration.source);
+  migration.dest = dest.name;
+  migration.destNode = dest.hypervisorHostname;
+}
+
+function stepWithin(s: CloudState, migration: Migration, server: Server, kind: StepKind): void {
+  const next = (then: StepKind): void => s.schedule(then, migration.id, s.wait(s.timing.coldMs));
+  const dest = migration.chosen ?? migration.source;
+  switch (kind) {
+    case 'cold-claim':
+      beginEvent(s, migration, 'compute_prep_resize', dest);
+      claim(s, migration);
+      endEvent(s, migration, 'compute_prep_resize');
+      next('cold-move');
+      return;
+    case 'cold-move':
+      beginEvent(s, migration, 'compute_resize_instance', migration.source);
+      server.taskState = 'resize_migrating';
+      setStatus(s, migration, 'migrating');
+      s.touch(server);
+      next('cold-moved');
+      return;
+    case 'cold-moved':
+      endEvent(s, migration, 'compute_resize_instance');
+      server.taskState = 'resize_migrated';
+      setStatus(s, migration, 'post-migrating');
+      server.host = dest;
+      beginEvent(s, migration, 'compute_finish_resize', dest);
+      s.touch(server);
+      next('cold-finish');
+      return;
+    case 'cold-finish':
+      server.taskState = 'resize_finish';
+      server.flavor = migration.newFlavor;
+      for (const row of migration.rows) setRow(s, migration, row.cell, 'finished');
+      s.touch(server);
+      next('cold-verify');
+      return;
+    case 'cold-verify':
+      endEvent(s, migration, 'compute_finish_resize');
+      endEvent(s, migration, 'cold_migrate');
+      endEvent(s, migration, 'conductor_migrate_server');
+      arrive(s, migration, server);
+      return;
+    case 'confirm':
+      next('confirm-source');
+      return;
+    case 'confirm-source':
+      for (const row of migration.rows) setRow(s, migration, row.cell, 'confirmed');
+      next('confirm-end');
+      return;
+    case 'confirm-end':
+      endMigration(s, migration, 'confirmed');
+      restore(s, server);
+      return;
+    case 'revert':
+      for (const row of migration.rows) setRow(s, migration, row.cell, 'reverted');
+      next('revert-source');
+      return;
+    case 'revert-source':
+      settleOn(s, server, migration.source);
+      server.flavor = migration.oldFlavor;
+      s.touch(server);
+      next('revert-allocation');
+      return;
+    case 'revert-allocation':
+      giveBack(s, migration, server);
+      next('revert-end');
+      return;
+    case 'revert-end':
+      endMigration(s, migration, 'reverted');
+      restore(s, server);
+      return;
+  }
+}
+
+/**
+ * Between cells each has its own record of the server and of the migration; users see the source's until the guest
+ * runs in the other cell, and again when a revert has removed it there.
+ */
+function stepAcross(s: CloudState, migration: Migration, server: Server, kind: StepKind): void {
+  const next = (then: StepKind): void => s.schedule(then, migration.id, s.wait(s.timing.coldMs));
+  const dest = s.host(migration.chosen ?? migration.source);
+  const source = s.host(migration.source);
+  const ending = { serverUuid: server.uuid, requestId: migration.endRequestId ?? '' };
+  switch (kind) {
+    case 'cold-claim':
+      beginEvent(s, migration, 'compute_prep_snapshot_based_resize_at_dest', dest.name, dest.cell);
+      claim(s, migration);
+      endEvent(s, migration, 'compute_prep_snapshot_based_resize_at_dest', undefined, dest.cell);
+      next('cold-move');
+      return;
+    case 'cold-move':
+      beginEvent(s, migration, 'compute_prep_snapshot_based_resize_at_source', source.name, source.cell);
+      server.taskState = 'resize_migrating';
+      setRow(s, migration, source.cell, 'migrating');
+      s.touch(server);
+      next('cold-moved');
+      return;
+    case 'cold-moved': {
+      server.powerState = SHUTDOWN;
+      const broken = serverFault(s, server.uuid, 'snapshot') !== undefined;
+      const error = broken ? 'the image could not be uploaded' : undefined;
+      endEvent(s, migration, 'compute_prep_snapshot_based_resize_at_source', error, source.cell);
+      if (error !== undefined) {
+        abandon(s, migration, server, server.oldVmState, error);
+        return;
+      }
+      server.taskState = 'resize_migrated';
+      migration.status = 'post-migrating';
+      setRow(s, migration, source.cell, 'post-migrating');
+      s.touch(server);
+      next('cold-finish');
+      return;
+    }
+    case 'cold-finish': {
+      beginEvent(s, migration, 'compute_finish_snapshot_based_resize_at_dest', dest.name);
+      if (serverFault(s, server.uuid, 'spawn') !== undefined) {
+        endEvent(s, migration, 'compute_finish_snapshot_based_resize_at_dest', 'the guest could not be started');
+        abandon(s, migration, server, 'error', 'the guest could not be started');
+        return;
+      }
+      const slow = serverFault(s, server.uuid, 'slow');
+      s.schedule('cold-verify', migration.id, s.wait(s.timing.coldMs) + ((slow?.seconds ?? 0) * 1000) / s.speed);
+      return;
+    }
+    case 'cold-verify':
+      if (migration.orphanedMs !== null) {
+        // Once its old cell has carried the deletion out, the new one cannot take over. Until then it does.
+        if (s.nowMs - migration.orphanedMs > (DELETION_MS * (1 + s.timing.jitter)) / s.speed) {
+          endMigration(s, migration, 'error');
+          return;
+        }
+        comeBack(s, server);
+      }
+      endEvent(s, migration, 'compute_finish_snapshot_based_resize_at_dest');
+      endEvent(s, migration, 'cold_migrate', undefined, source.cell);
+      endEvent(s, migration, 'conductor_migrate_server', undefined, source.cell);
+      setRow(s, migration, dest.cell, 'finished');
+      server.flavor = migration.newFlavor;
+      server.powerState = server.oldVmState === 'active' ? RUNNING : SHUTDOWN;
+      arrive(s, migration, server);
+      return;
+    case 'confirm':
+      beginEvent(s, ending, 'conductor_confirm_snapshot_based_resize', CONDUCTOR);
+      if (migration.orphanedMs !== null) {
+        fail(s, migration, server, `Instance ${server.uuid} could not be found.`);
+        return;
+      }
+      beginEvent(s, ending, 'compute_confirm_snapshot_based_resize_at_source', source.name);
+      next('confirm-source');
+      return;
+    case 'confirm-source':
+      if (serverFault(s, server.uuid, 'confirm') !== undefined) {
+        release(s, migration.uuid);
+        endEvent(s, ending, 'compute_confirm_snapshot_based_resize_at_source', 'the guest could not be removed');
+        fail(s, migration, server, 'the guest could not be removed');
+        return;
+      }
+      endEvent(s, ending, 'compute_confirm_snapshot_based_resize_at_source');
+      setRow(s, migration, source.cell, 'confirmed');
+      release(s, migration.uuid);
+      next('confirm-end');
+      return;
+    case 'confirm-end':
+      endEvent(s, ending, 'conductor_confirm_snapshot_based_resize');
+      forgetRows(s, server, source.cell);
+      endMigration(s, migration, 'confirmed');
+      restore(s, server);
+      return;
+    case 'revert':
+      beginEvent(s, ending, 'conductor_revert_snapshot_based_resize', CONDUCTOR);
+      beginEvent(s, ending, 'compute_revert_snapshot_based_resize_at_dest', dest.name);
+      endEvent(s, ending, 'compute_revert_snapshot_based_resize_at_dest');
+      setRow(s, migration, dest.cell, 'reverted');
+      next('revert-source');
+      return;
+    case 'revert-source':
+      setRow(s, migration, source.cell, 'reverting');
+      server.vmState = server.oldVmState;
+      server.powerState = SHUTDOWN;
+      server.flavor = migration.oldFlavor;
+      settleOn(s, server, source.name);
+      forgetRows(s, server, dest.cell);
+      beginEvent(s, ending, 'compute_finish_revert_snapshot_based_resize_at_source', source.name);
+      s.touch(server);
+      next('revert-allocation');
+      return;
+    case 'revert-allocation':
+      giveBack(s, migration, server);
+      next('revert-end');
+      return;
+    case 'revert-end':
+      if (serverFault(s, server.uuid, 'revert') !== undefined) {
+        endEvent(s, ending, 'compute_finish_revert_snapshot_based_resize_at_source', 'the guest could not be started');
+        fail(s, migration, server, 'the guest could not be started');
+        return;
+      }
+      endEvent(s, ending, 'compute_finish_revert_snapshot_based_resize_at_source');
+      endEvent(s, ending, 'conductor_revert_snapshot_based_resize');
+      endMigration(s, migration, 'reverted');
+      server.powerState = server.oldVmState === 'active' ? RUNNING : SHUTDOWN;
+      restore(s, server);
+      return;
+  }
+}
+
+/** VERIFY_RESIZE on the destination. */
+function arrive(s: CloudState, migration: Migration, server: Server): void {
+  migration.status = 'finished';
+  settleOn(s, server, migration.dest ?? server.host);
+  server.vmState = 'resized';
+  server.taskState = null;
+  s.touch(server);
+}
+
+/** The move is over: the server is what it was before it. */
+function restore(s: CloudState, server: Server): void {
+  server.vmState = server.oldVmState;
+  server.taskState = null;
+  s.touch(server);
+}
+
+/** A move that broke before VERIFY_RESIZE: the server stays on its source, in this state. */
+function abandon(
+  s: CloudState,
+  migration: Migration,
+  server: Server,
+  vmState: 'active' | 'stopped' | 'error',
+  why: string,
+): void {
+  const dest = s.host(migration.chosen ?? migration.source);
+  const source = s.host(migration.source);
+  server.host = migration.source;
+  server.flavor = migration.oldFlavor;
+  server.vmState = vmState;
+  if (vmState === 'error') server.fault = { code: 500, message: why, createdMs: s.nowMs };
+  for (const cell of [null, source.cell]) endEvent(s, migration, 'cold_migrate', why, cell);
+  endEvent(s, migration, 'conductor_migrate_server', why, source.cell);
+  giveUp(s, migration, server, why);
+  if (dest.cell !== source.cell) forgetRows(s, server, dest.cell);
+}
+
+/** Neither confirmed nor reverted: Nova gives up, and the server is in ERROR where it is. */
+function fail(s: CloudState, migration: Migration, server: Server, why: string): void {
+  const ending = { serverUuid: server.uuid, requestId: migration.endRequestId ?? '' };
+  const action = actionOf(s, ending);
+  if (action !== undefined) action.message = 'Error';
+  endEvent(s, ending, 'conductor_confirm_snapshot_based_resize', why);
+  const held = migration.orphanedMs !== null ? s.allocations.get(migration.uuid) : undefined;
+  endMigration(s, migration, 'error');
+  if (held !== undefined) allocate(s, migration.uuid, s.host(held.host), held.resources);
+  server.vmState = 'error';
+  server.taskState = null;
+  server.fault = { code: 500, message: why, createdMs: s.nowMs };
+  s.touch(server);
+}
+
+/** The record in the new cell knows nothing of the deletion; the server's own allocation went with it. */
+function comeBack(s: CloudState, server: Server): void {
+  s.deleted.delete(server.uuid);
+  server.deletedMs = null;
+  s.servers.set(server.uuid, server);
+  s.order = null;
+}
+
+function settleOn(s: CloudState, server: Server, host: string): void {
+  server.host = host;
+  if (server.guestHost !== host) server.placements.push({ fromMs: s.nowMs, host });
+  server.guestHost = host;
+}
