@@ -374,9 +374,10 @@ export function createNova(session: Session, options: NovaOptions = {}): Nova {
     listMigrations: (filter = {}, { signal } = {}) => listMigrations(filter, signal),
 
     async listUnfinishedMigrations({ signal } = {}) {
-      const seen = new Map<number, Migration>();
+      // Ids are counted per cell: two migrations of different cells may have the same one.
+      const seen = new Map<string, Migration>();
       for (const status of UNFINISHED_MIGRATION_STATUSES) {
-        for (const migration of await listMigrations({ status }, signal)) seen.set(migration.id, migration);
+        for (const migration of await listMigrations({ status }, signal)) seen.set(migration.uuid, migration);
       }
       return [...seen.values()].sort((a, b) => b.id - a.id);
     },

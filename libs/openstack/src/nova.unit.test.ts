@@ -546,6 +546,20 @@ describe('migrations', () => {
     expect(found.map((one) => one.id)).toEqual([7]);
   });
 
+  it('of two cells are two, whatever their ids', async () => {
+    cloud.on({
+      [LIST]: ({ url }) => ({
+        body: {
+          migrations:
+            url.searchParams.get('status') === 'running'
+              ? [wire(7, 'running'), { ...wire(7, 'running'), uuid: 'of the other cell' }]
+              : [],
+        },
+      }),
+    });
+    expect((await nova.listUnfinishedMigrations()).map((one) => one.id)).toEqual([7, 7]);
+  });
+
   it('in progress come with byte counts, null where the hypervisor gave none yet', async () => {
     const bytes = {
       memory_total_bytes: 100,
