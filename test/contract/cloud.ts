@@ -42,7 +42,7 @@ export interface CloudUnderTest {
   close(): Promise<void>;
 }
 
-export type Fault =
+type Fault =
   | 'fail'
   | 'error'
   | 'hang'

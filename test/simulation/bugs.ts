@@ -315,8 +315,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'claims of moves in flight not counted',
     file: 'libs/placement/src/observe.ts',
-    find: 'if (!seen) claims.push(',
-    replace: 'if (!seen && now < 0) claims.push(',
+    find: 'if (!claimSeen(task, snapshot)) claims.push(',
+    replace: 'if (!claimSeen(task, snapshot) && now < 0) claims.push(',
   },
   {
     name: 'capacity of a destination ignored',

@@ -29,17 +29,30 @@ export function remembered(id: string, memory: Memory, options: EngineOptions, n
 
 /** Why a VM cannot be live-migrated by what Nova says of it and of its host. */
 export function unmovable(server: ServerObservation, host: HostObservation, migrating: boolean): Ground | null {
+  return (
+    unsettled(server, host, migrating) ??
+    (server.status === 'ACTIVE' || server.status === 'PAUSED'
+      ? null
+      : { code: 'vm-status', detail: { status: server.status } }) ??
+    withheld(server) ??
+    unmovableKind(server)
+  );
+}
+
+/** Why a VM cannot be moved now, in any way: its host does not work, or something else is under way. */
+export function unsettled(server: ServerObservation, host: HostObservation, migrating: boolean): Ground | null {
   const { state, status, forcedDown } = host.service;
   if (state === 'unknown' || status === 'unknown')
     return { code: 'vm-source-unknown', detail: { host: host.name, state, status } };
   if (state === 'down' || forcedDown) return { code: 'vm-source-down', detail: { host: host.name } };
   if (migrating || server.alsoOn.length > 0) return { code: 'vm-migrating', detail: { host: host.name } };
-  if (server.taskState !== null) return { code: 'vm-busy', detail: { taskState: server.taskState } };
-  if (server.status !== 'ACTIVE' && server.status !== 'PAUSED')
-    return { code: 'vm-status', detail: { status: server.status } };
+  return server.taskState === null ? null : { code: 'vm-busy', detail: { taskState: server.taskState } };
+}
+
+/** Why people do not want the VM to be moved. */
+export function withheld(server: ServerObservation): Ground | null {
   if (server.locked) return { code: 'vm-locked', detail: {} };
-  if (server.optedOutBy !== null) return { code: 'vm-opted-out', detail: { by: server.optedOutBy } };
-  return unmovableKind(server);
+  return server.optedOutBy === null ? null : { code: 'vm-opted-out', detail: { by: server.optedOutBy } };
 }
 
 /** Kinds that Nova cannot live-migrate, by what its API shows (flavor extra specs and claimed resource classes). */

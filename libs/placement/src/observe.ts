@@ -115,11 +115,7 @@ export function observe(snapshot: Snapshot, memory: Memory, given: EngineOptions
         shifts.push({ host: task.from, policy, by: -w.source }, { host: at, policy, by: w.destination });
       });
       weight = ofTask.map((w) => w.destination);
-      const seen =
-        task.startedAt !== null &&
-        Date.parse(task.startedAt) <= Date.parse(snapshot.observedFrom) &&
-        snapshot.migrations.some((m) => m.serverId === server.id && m.destHost === task.destination);
-      if (!seen) claims.push({ host: at, task });
+      if (!claimSeen(task, snapshot)) claims.push({ host: at, task });
     }
     if (at !== server.host) assumed.set(server.id, { observed: server.host, host: at, tasks: way });
     return {
@@ -205,6 +201,12 @@ export function observe(snapshot: Snapshot, memory: Memory, given: EngineOptions
   };
 }
 
+/** Whether Nova had made the claim of an unfinished move when the snapshot was observed. */
+export const claimSeen = (task: InFlightTask, snapshot: Snapshot): boolean =>
+  task.startedAt !== null &&
+  Date.parse(task.startedAt) <= Date.parse(snapshot.observedFrom) &&
+  snapshot.migrations.some((m) => m.serverId === task.serverId && m.destHost === task.destination);
+
 /** The unfinished moves of a server in the order of its way: a parked one has two. */
 function wayOf(server: ServerObservation, tasks: readonly InFlightTask[]): readonly InFlightTask[] {
   const way: InFlightTask[] = [];
@@ -268,7 +270,7 @@ type VmWindow = {
 const NO_WINDOW: VmWindow = { hard: null, soft: null, endMs: null };
 
 /** Many VMs have the same windows: each text is read once. */
-function vmWindows(options: CompleteEngineOptions, now: number): (server: ServerObservation) => VmWindow {
+export function vmWindows(options: CompleteEngineOptions, now: number): (server: ServerObservation) => VmWindow {
   const { timezone, evacuationIgnoresWindows } = options;
   const known = new Map<string, VmWindow>();
   const judged = (window: ServerWindow, text: string): VmWindow => {
@@ -293,7 +295,8 @@ function vmWindows(options: CompleteEngineOptions, now: number): (server: Server
   };
 }
 
-function hostGround(host: HostObservation, memory: Memory, options: EngineOptions, now: number): Ground | null {
+/** Why nothing may move to a host; null when it may. */
+export function hostGround(host: HostObservation, memory: Memory, options: EngineOptions, now: number): Ground | null {
   const { state, status, forcedDown, disabledReason } = host.service;
   const is = (code: ReasonCode, detail: Ground['detail'] = {}): Ground => ({ code, detail });
   if (state === 'unknown' || status === 'unknown') return is('host-unknown', { state, status });
@@ -309,16 +312,20 @@ function hostGround(host: HostObservation, memory: Memory, options: EngineOption
 }
 
 /** What a server claims; from its flavor where Placement's claim is not in the snapshot. */
-function resourcesOf(server: ServerObservation): Readonly<Record<string, number>> {
+export function resourcesOf(server: ServerObservation): Readonly<Record<string, number>> {
   if (Object.keys(server.resources).length > 0) return server.resources;
   const claim: Record<string, number> = { VCPU: server.vcpus, MEMORY_MB: server.ramMb };
   if (server.diskGb > 0 && !server.bootFromVolume) claim.DISK_GB = server.diskGb;
   return claim;
 }
 
-function traitsOf(server: ServerObservation, wanted: 'required' | 'forbidden'): string[] {
+/** The traits that a flavor asks of a host. */
+export function traitsOf(
+  { extraSpecs }: Pick<ServerObservation, 'extraSpecs'>,
+  wanted: 'required' | 'forbidden',
+): string[] {
   const traits: string[] = [];
-  for (const [key, value] of Object.entries(server.extraSpecs)) {
+  for (const [key, value] of Object.entries(extraSpecs)) {
     const trait = /^trait\d*:(.+)$/.exec(key)?.[1];
     if (trait !== undefined && value === wanted) traits.push(trait);
   }

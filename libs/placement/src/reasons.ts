@@ -57,6 +57,22 @@ export const reasonMeanings = {
   'vm-window-unreadable': "The VM's own window cannot be read.",
   'vm-in-plan': 'The plan moves the VM already.',
 
+  // A VM does not move to another cell.
+  'cell-status': 'Nova moves a VM to another cell only while it is ACTIVE or SHUTOFF.',
+  'cell-policy': "Nova's policy does not grant the executor moves between cells.",
+  'cell-facts-unknown': 'The volumes and ports of the VM could not be read.',
+  'cell-volumes': 'The VM has volumes, and the cells do not share volumes.',
+  'cell-ports': 'The VM has ports, and the cells do not share networks.',
+  'cell-port-request': 'A port of the VM requests resources, such as bandwidth: Nova moves no such VM to another cell.',
+  'cell-accelerator': 'Nova cannot move a VM with an accelerator to another cell.',
+  'cell-vtpm': 'The state of a virtual TPM does not follow a VM to another cell.',
+  'cell-pci-device': 'Nova cannot be relied on to move a VM with a PCI device to another cell.',
+  'cell-image-size': 'The image of the local disk would be larger than the image store takes.',
+  'flavor-unknown': 'The flavor that the map names does not exist.',
+  'flavor-same': 'The flavor map names the flavor that the VM has.',
+  'flavor-disk': 'The disk of the new flavor is smaller: Nova does not shrink a local disk.',
+  'flavor-not-confined': 'A host outside the target takes the new flavor too, and Nova chooses the host of a resize.',
+
   // A host does not take a VM.
   'host-is-source': 'The VM is there already.',
   'host-down': "The host's nova-compute is not up.",
@@ -70,6 +86,8 @@ export const reasonMeanings = {
   'pinned-zone': 'The VM is pinned to another availability zone.',
   'pin-unknown': 'The cloud cannot tell whether the VM is pinned to its availability zone.',
   'other-cell': 'The host is in another cell.',
+  'cell-unknown': 'The cell of the host is unknown, or the configuration names two.',
+  'not-in-target': 'The host is not in the aggregate that the VMs go to.',
   'other-hypervisor': 'The host runs another type of hypervisor.',
   'older-hypervisor': "The host's hypervisor is older than the source's.",
   'missing-trait': 'The host lacks a trait that the flavor requires, or has one that it forbids.',
@@ -94,6 +112,8 @@ export const reasonMeanings = {
   'makes-room': 'The move makes room for another one of the plan.',
   'drains-host': 'The host is emptied.',
   'parks-vm': 'The VM waits on a third host until its destination has room.',
+
+  'leaves-cell': 'An operator asked for the VM to leave its cell or its old hardware.',
 
   // Ends and warnings.
   'drain-out-of-reach': "Not all of the host's VMs could leave within pack_reach_cycles budgets.",

@@ -1,0 +1,68 @@
+import type { HostObservation, ServerObservation } from '@kronos/contracts';
+import { type Ground, unsettled, withheld } from './filter.ts';
+
+/** What the cells have in common, and what the image store takes: nothing that Nova's API tells. */
+export type CellSharing = {
+  readonly volumes: boolean;
+  readonly networks: boolean;
+  /** The largest image that the store takes, GiB; null: no limit. */
+  readonly maxImageGib: number | null;
+};
+
+/** What is read of one server before it may leave its cell. */
+export type CellFacts = {
+  readonly volumes: number;
+  readonly ports: readonly {
+    readonly id: string;
+    /** Neutron's `resource_request` is set. */
+    readonly requestsResources: boolean;
+    /** Neutron's `binding:vnic_type`. */
+    readonly vnicType: string;
+  }[];
+};
+
+/** What keeps a server in its cell. `facts`: null when they could not be read, and then it does not leave. */
+export function uncrossable(server: ServerObservation, facts: CellFacts | null, sharing: CellSharing): Ground | null {
+  return kind(server) ?? (facts === null ? UNKNOWN : attached(facts, sharing)) ?? image(server, sharing);
+}
+
+/** Why a server can neither be cold-migrated nor resized, wherever it goes. */
+export function unmovableCold(server: ServerObservation, host: HostObservation, migrating: boolean): Ground | null {
+  return (
+    unsettled(server, host, migrating) ??
+    (server.status === 'ACTIVE' || server.status === 'SHUTOFF'
+      ? null
+      : { code: 'cell-status', detail: { status: server.status } }) ??
+    withheld(server)
+  );
+}
+
+const UNKNOWN: Ground = { code: 'cell-facts-unknown', detail: {} };
+
+function kind(server: ServerObservation): Ground | null {
+  for (const key of Object.keys(server.extraSpecs).sort()) {
+    const detail = { extraSpec: `${key}=${server.extraSpecs[key] ?? ''}` };
+    if (key === 'accel:device_profile') return { code: 'cell-accelerator', detail };
+    if (key.startsWith('hw:tpm_') && key !== 'hw:tpm_secret_security') return { code: 'cell-vtpm', detail };
+    if (key === 'pci_passthrough:alias') return { code: 'cell-pci-device', detail };
+  }
+  return null;
+}
+
+function attached({ volumes, ports }: CellFacts, sharing: CellSharing): Ground | null {
+  if (volumes > 0 && !sharing.volumes) return { code: 'cell-volumes', detail: { volumes } };
+  if (ports.length > 0 && !sharing.networks) return { code: 'cell-ports', detail: { ports: ports.length } };
+  for (const { id, requestsResources, vnicType } of ports) {
+    if (requestsResources) return { code: 'cell-port-request', detail: { port: id } };
+    if (vnicType.startsWith('accelerator-')) return { code: 'cell-accelerator', detail: { port: id, vnicType } };
+    if (vnicType.startsWith('direct') || vnicType === 'macvtap' || vnicType === 'vdpa')
+      return { code: 'cell-pci-device', detail: { port: id, vnicType } };
+  }
+  return null;
+}
+
+/** The local disk of a server that leaves its cell becomes an image. */
+function image({ bootFromVolume, diskGb }: ServerObservation, { maxImageGib }: CellSharing): Ground | null {
+  if (bootFromVolume || maxImageGib === null || diskGb <= maxImageGib) return null;
+  return { code: 'cell-image-size', detail: { diskGb, maxImageGib } };
+}

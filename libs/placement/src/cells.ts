@@ -1,0 +1,374 @@
+import {
+  type CompleteEngineOptions,
+  completeEngineOptions,
+  type EngineOptions,
+  type HostObservation,
+  type Reason,
+  type ServerGroup,
+  type ServerObservation,
+  type Snapshot,
+} from '@kronos/contracts';
+import { float, int, item } from './array.ts';
+import { type CellFlavor, claimOf, type FlavorHost, type FlavorMap, mayTake, newFlavorOf } from './cellFlavors.ts';
+import { type CellFacts, type CellSharing, uncrossable, unmovableCold } from './cellGround.ts';
+import { buildCluster, type Cluster, type HostPart, type VmPart } from './cluster.ts';
+import { check, Room } from './constraints.ts';
+import { type Ground, own, remembered } from './filter.ts';
+import type { Memory } from './memory.ts';
+import { claimSeen, hostGround, resourcesOf, traitsOf, vmWindows } from './observe.ts';
+import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from './reasons.ts';
+import { sortedBy } from './sort.ts';
+
+/** What an operator asked for. */
+export type CellsAsked = {
+  /** Aggregates and hosts whose servers leave. */
+  readonly from: readonly string[];
+  /** The aggregate that they go to. */
+  readonly to: string;
+  readonly flavorMap: FlavorMap;
+  /** Only these servers, by uuid or by name; null: all. */
+  readonly servers: readonly string[] | null;
+  /** Only servers of this project; null: of all. */
+  readonly project: string | null;
+  /** At most so many servers; null: all. */
+  readonly limit: number | null;
+};
+
+/** One aggregate as it was last observed. */
+export type CellsAggregate = {
+  readonly snapshot: Snapshot;
+  readonly memory: Memory;
+  readonly options: EngineOptions;
+  /** `[cells]`: the cell of its hosts; null: as `[nova] cells` says. */
+  readonly cell: string | null;
+  /** Of the Nova aggregates that its hosts are in; for flavors that ask for it. */
+  readonly metadata: Readonly<Record<string, string>>;
+};
+
+export type CellsInput = {
+  /** Every aggregate in scope: a resize may not be taken by any host but the target's. */
+  readonly aggregates: readonly CellsAggregate[];
+  /** By name: those that the flavor map leads to. */
+  readonly flavors: Readonly<Record<string, CellFlavor>>;
+  /** By server; a server without facts stays in its cell. */
+  readonly facts: Readonly<Record<string, CellFacts>>;
+  readonly sharing: CellSharing;
+  /** Whether Nova's policy grants moves between cells; null: not known before the first one is asked for. */
+  readonly granted: boolean | null;
+  /** How much a host of the server's own cell is preferred: 1 outweighs any difference in free memory. */
+  readonly crossCellWeight: number;
+  /** How long a guest is off: `fixedSeconds`, and `secondsPerGib` of local disk when it leaves its cell. */
+  readonly pace: { readonly fixedSeconds: number; readonly secondsPerGib: number };
+};
+
+type CellStep = {
+  readonly serverId: string;
+  readonly serverName: string;
+  readonly aggregate: string;
+  readonly from: string;
+  readonly fromCell: string | null;
+  /** Cold migration: the host that Nova is told. Resize: where it fits best; Nova chooses. */
+  readonly to: string;
+  readonly toCell: string | null;
+  /** Further hosts that it fits on, best first. */
+  readonly alternates: readonly string[];
+  readonly method: 'migrate' | 'resize';
+  readonly oldFlavor: string | null;
+  readonly newFlavor: string | null;
+  /** What it claims at its destination, by resource class. */
+  readonly resources: Readonly<Record<string, number>>;
+  readonly ramMb: number;
+  readonly diskGb: number;
+  /** 0 for a server that is SHUTOFF. */
+  readonly downtimeSeconds: number;
+  readonly why: Reason;
+};
+
+export type CellPlan = {
+  /** In the order in which they are to be made: host by host, the one with the fewest servers first. */
+  readonly steps: readonly CellStep[];
+  /** Servers that cannot move, and why. */
+  readonly refused: readonly {
+    readonly serverId: string;
+    readonly serverName: string;
+    readonly host: string;
+    readonly reason: Reason;
+  }[];
+  /** Servers that could move and are beyond the limit. */
+  readonly left: number;
+  /** Names in `from`, `to` and `servers` that no snapshot has. */
+  readonly unknown: readonly string[];
+};
+
+type Place = { readonly aggregate: CellsAggregate; readonly host: HostObservation };
+type Candidate = {
+  readonly server: ServerObservation;
+  readonly place: Place;
+  readonly flavor: CellFlavor | null;
+  readonly ground: Ground | null;
+};
+
+/** Which servers go where, by which method and in which order, and what cannot move and why. */
+export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
+  const places = new Map<string, Place>();
+  for (const aggregate of input.aggregates)
+    for (const host of aggregate.snapshot.hosts) places.set(host.name, { aggregate, host });
+  const target = [...places.values()].filter(({ aggregate }) => aggregate.snapshot.aggregate === asked.to);
+  const isTarget = new Set(target.map(({ host }) => host.name));
+  const others = [...places.values()].filter(({ host }) => !isTarget.has(host.name)).map(flavorHost);
+  const candidates = candidatesOf(asked, input, places, isTarget, others);
+  const cluster = clusterOf(input, places, isTarget, candidates);
+  const room = new Room(cluster, false);
+  const place = Int32Array.from(cluster.vmHost);
+  const refused: CellPlan['refused'][number][] = [];
+  const found: { candidate: Candidate; hosts: readonly number[] }[] = [];
+
+  // The largest first: what is placed last finds the smallest gaps.
+  for (const candidate of sortedBy(candidates, ({ server }) => server.id).sort(
+    (a, b) => sizeOf(cluster, b) - sizeOf(cluster, a),
+  )) {
+    const vm = cluster.vmIndex.get(candidate.server.id);
+    if (vm === undefined) continue;
+    const { hosts, ground } = candidate.ground === null ? fit(candidate, vm) : { hosts: [], ground: candidate.ground };
+    const [to] = hosts;
+    if (to === undefined) {
+      const { id, name, host } = candidate.server;
+      refused.push({ serverId: id, serverName: name, host, reason: reasonOf(ground) });
+      continue;
+    }
+    room.move(vm, int(place, vm), to);
+    place[vm] = to;
+    found.push({ candidate, hosts });
+  }
+
+  const waiting = new Map<string, number>();
+  for (const { candidate } of found) waiting.set(candidate.server.host, (waiting.get(candidate.server.host) ?? 0) + 1);
+  const ordered = sortedBy(found, ({ candidate: { server } }) => `${server.host} ${server.id}`).sort(
+    (a, b) => (waiting.get(a.candidate.server.host) ?? 0) - (waiting.get(b.candidate.server.host) ?? 0),
+  );
+  const steps = ordered.slice(0, asked.limit ?? ordered.length).map(({ candidate, hosts }) => stepOf(candidate, hosts));
+  return {
+    steps,
+    refused: sortedBy(refused, (each) => `${each.host} ${each.serverId}`),
+    left: ordered.length - steps.length,
+    unknown: unknownNames(asked, input, places),
+  };
+
+  /** The hosts that take the server, best first, and why others do not. */
+  function fit({ server, flavor, place: home }: Candidate, vm: number): { hosts: readonly number[]; ground: Ground } {
+    const from = cellOf(home);
+    const kept: Ground | null =
+      input.granted === false
+        ? { code: 'cell-policy', detail: {} }
+        : uncrossable(server, own(input.facts, server.id) ?? null, input.sharing);
+    const counts: Partial<Record<ReasonCode, number>> = {};
+    const fitting: { readonly host: number; readonly rank: number }[] = [];
+    for (const there of target) {
+      const host = cluster.hostIndex.get(there.host.name) ?? 0;
+      const same = cellOf(there) === from;
+      const refusal = check(cluster, place, room, vm, host);
+      let code = refusal === 0 ? null : codeOfNumber(refusal);
+      if (flavor !== null && !mayTake(flavor, flavorHost(there))) code ??= 'missing-trait';
+      if (!same && kept !== null) code ??= kept.code;
+      if (code === null) fitting.push({ host, rank: share(host) + (same ? input.crossCellWeight : 0) });
+      else counts[code] = (counts[code] ?? 0) + 1;
+    }
+    const hosts = fitting.sort((a, b) => b.rank - a.rank || a.host - b.host).map(({ host }) => host);
+    // What keeps it in its cell is the answer wherever nothing else is against a host.
+    if (kept !== null && counts[kept.code] !== undefined) return { hosts, ground: kept };
+    const codes = Object.keys(counts).sort() as ReasonCode[];
+    const detail = Object.fromEntries(codes.map((code) => [code, counts[code] ?? 0]));
+    const [only = 'no-destination'] = codes;
+    return { hosts, ground: { code: codes.length === 1 ? only : 'no-destination', detail } };
+  }
+
+  /** The host's free memory, as a share of the most that a host of the target has free. */
+  function share(host: number): number {
+    const memory = cluster.resourceClasses.indexOf('MEMORY_MB');
+    if (memory < 0) return 0;
+    const freeOf = (h: number): number => Math.max(0, float(room.free, h * cluster.R + memory));
+    const most = Math.max(...target.map((there) => freeOf(cluster.hostIndex.get(there.host.name) ?? 0)));
+    return most === 0 ? 0 : freeOf(host) / most;
+  }
+
+  function stepOf({ server, place: home, flavor }: Candidate, hosts: readonly number[]): CellStep {
+    const to = item(cluster.hostNames, item(hosts, 0));
+    const there = places.get(to) ?? home;
+    const [fromCell, toCell] = [cellOf(home), cellOf(there)];
+    const copied = fromCell === toCell || server.bootFromVolume ? 0 : server.diskGb;
+    const { fixedSeconds, secondsPerGib } = input.pace;
+    return {
+      serverId: server.id,
+      serverName: server.name,
+      aggregate: home.aggregate.snapshot.aggregate,
+      from: server.host,
+      fromCell,
+      to,
+      toCell,
+      alternates: hosts.slice(1).map((host) => item(cluster.hostNames, host)),
+      method: flavor === null ? 'migrate' : 'resize',
+      oldFlavor: server.flavor,
+      newFlavor: flavor?.name ?? server.flavor,
+      resources: flavor === null ? resourcesOf(server) : claimOf(flavor, server.bootFromVolume),
+      ramMb: flavor?.ramMb ?? server.ramMb,
+      diskGb: flavor?.diskGb ?? server.diskGb,
+      downtimeSeconds: server.status === 'SHUTOFF' ? 0 : fixedSeconds + secondsPerGib * copied,
+      why: reasonOf({ code: 'leaves-cell', detail: { fromCell: fromCell ?? '', toCell: toCell ?? '' } }),
+    };
+  }
+}
+
+/** `[cells]` and `[nova] cells` may both say it; null when neither does, or when they differ. */
+function cellOf({ aggregate, host }: Place): string | null {
+  if (aggregate.cell !== null && host.cell !== null && aggregate.cell !== host.cell) return null;
+  return aggregate.cell ?? host.cell;
+}
+
+const flavorHost = ({ aggregate, host }: Place): FlavorHost => ({ host, metadata: aggregate.metadata });
+
+const reasonOf = ({ code, detail }: Ground): Reason => ({ code, text: reasonMeanings[code], detail: { ...detail } });
+
+function candidatesOf(
+  asked: CellsAsked,
+  input: CellsInput,
+  places: ReadonlyMap<string, Place>,
+  isTarget: ReadonlySet<string>,
+  others: readonly FlavorHost[],
+): Candidate[] {
+  const from = new Set(asked.from);
+  const only = asked.servers === null ? null : new Set(asked.servers);
+  const seen = new Set<string>();
+  const candidates: Candidate[] = [];
+  for (const { snapshot, memory, options: given } of input.aggregates) {
+    const options: CompleteEngineOptions = completeEngineOptions(given);
+    const now = Date.parse(snapshot.time);
+    const windowOf = vmWindows(options, now);
+    const moving = new Set(snapshot.migrations.map(({ serverId }) => serverId));
+    for (const server of snapshot.servers) {
+      const place = places.get(server.host);
+      if (place === undefined || isTarget.has(server.host) || seen.has(server.id)) continue;
+      if (!from.has(snapshot.aggregate) && !from.has(server.host)) continue;
+      if (only !== null && !only.has(server.id) && !only.has(server.name)) continue;
+      if (asked.project !== null && server.projectId !== asked.project) continue;
+      seen.add(server.id);
+      const flavor = newFlavorOf(server, asked.flavorMap, input.flavors, others);
+      const ground =
+        remembered(server.id, memory, options, now) ??
+        unmovableCold(server, place.host, moving.has(server.id)) ??
+        windowOf(server).hard ??
+        (cellOf(place) === null ? ({ code: 'cell-unknown', detail: { host: server.host } } as const) : null) ??
+        (flavor !== null && 'code' in flavor ? flavor : null);
+      candidates.push({ server, place, flavor: flavor !== null && 'code' in flavor ? null : flavor, ground });
+    }
+  }
+  return candidates;
+}
+
+/** The hosts of all aggregates as one cluster, for the one checker: moves between cells are legal here, and lead to the target only. */
+function clusterOf(
+  input: CellsInput,
+  places: ReadonlyMap<string, Place>,
+  isTarget: ReadonlySet<string>,
+  candidates: readonly Candidate[],
+): Cluster {
+  const hosts = [...places.values()].map((place): HostPart => {
+    const { aggregate, host } = place;
+    const options = completeEngineOptions(aggregate.options);
+    const now = Date.parse(aggregate.snapshot.time);
+    const ground = hostGround(host, aggregate.memory, options, now);
+    const unknownCell = cellOf(place) === null ? 'cell-unknown' : null;
+    return {
+      name: host.name,
+      zone: host.availabilityZone,
+      cell: null,
+      hypervisorType: host.hypervisorType,
+      // A guest that starts anew takes an older hypervisor too.
+      hypervisorVersion: 0,
+      traits: host.traits,
+      score: [],
+      size: [],
+      fullness: [],
+      counted: false,
+      refusal: isTarget.has(host.name) ? (ground?.code ?? unknownCell) : 'not-in-target',
+      leaving: false,
+      inventory: inventoryOf(host, input),
+    };
+  });
+  const flavorOf = new Map(candidates.map(({ server, flavor }) => [server.id, flavor]));
+  const vms = input.aggregates.flatMap(({ snapshot }) =>
+    snapshot.servers.map((server): VmPart => {
+      const flavor = flavorOf.get(server.id) ?? null;
+      return {
+        id: server.id,
+        name: server.name,
+        host: server.host,
+        alsoOn: server.alsoOn,
+        weight: [],
+        resources: flavor === null ? resourcesOf(server) : claimOf(flavor, server.bootFromVolume),
+        refusal: null,
+        pin: server.pinnedAvailabilityZone,
+        requiredTraits: traitsOf(flavor ?? server, 'required'),
+        forbiddenTraits: traitsOf(flavor ?? server, 'forbidden'),
+        ramMb: server.ramMb,
+        diskGb: server.diskGb,
+        vcpus: server.vcpus,
+        copyGib: 0,
+        evacuationOnly: null,
+      };
+    }),
+  );
+  const groups = new Map<string, ServerGroup>();
+  for (const { snapshot } of input.aggregates)
+    for (const group of snapshot.serverGroups) {
+      const known = groups.get(group.id);
+      groups.set(group.id, { ...group, members: [...new Set([...(known?.members ?? []), ...group.members])] });
+    }
+  const { softRules, softPenalty } = completeEngineOptions(item(input.aggregates, 0).options);
+  return buildCluster({
+    policies: [],
+    hosts,
+    vms: [...new Map(vms.map((vm) => [vm.id, vm])).values()],
+    groups: [...groups.values()],
+    restrictToAz: false,
+    softPenalty: softRules === 'penalty' ? softPenalty : null,
+  });
+}
+
+/** With what released moves, of any aggregate, are still to claim there. */
+function inventoryOf(host: HostObservation, { aggregates }: CellsInput): HostObservation['inventory'] {
+  if (host.inventory === null) return null;
+  const claims = aggregates.flatMap(({ snapshot, memory }) =>
+    memory.inFlight.filter((task) => task.destination === host.name && !claimSeen(task, snapshot)),
+  );
+  return Object.fromEntries(
+    Object.entries(host.inventory).map(([name, one]) => [
+      name,
+      { ...one, used: claims.reduce((used, { resources }) => used + (own(resources, name) ?? 0), one.used) },
+    ]),
+  );
+}
+
+/** The largest share that the server takes of any resource class of the largest host. */
+function sizeOf(cluster: Cluster, { server }: Candidate): number {
+  const vm = cluster.vmIndex.get(server.id);
+  if (vm === undefined) return 0;
+  let size = 0;
+  for (let r = 0; r < cluster.R; r++) {
+    let largest = 0;
+    for (let h = 0; h < cluster.H; h++)
+      if (cluster.hostRefusal[h] !== codeNumber['not-in-target'])
+        largest = Math.max(largest, float(cluster.capacity, h * cluster.R + r));
+    if (largest > 0) size = Math.max(size, float(cluster.demand, vm * cluster.R + r) / largest);
+  }
+  return size;
+}
+
+function unknownNames(asked: CellsAsked, { aggregates }: CellsInput, places: ReadonlyMap<string, Place>): string[] {
+  const names = new Set(aggregates.map(({ snapshot }) => snapshot.aggregate));
+  const servers = new Set(aggregates.flatMap(({ snapshot }) => snapshot.servers.flatMap(({ id, name }) => [id, name])));
+  return [
+    ...asked.from.filter((name) => !names.has(name) && !places.has(name)),
+    ...(names.has(asked.to) ? [] : [asked.to]),
+    ...(asked.servers ?? []).filter((name) => !servers.has(name)),
+  ];
+}
