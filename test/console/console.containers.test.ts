@@ -139,6 +139,15 @@ describe('the console shows', () => {
     await page.getByRole('button', { name: 'Back' }).click();
     await busiest().filter({ hasText: 'host-5' }).waitFor();
     expect(new URL(page.url()).hash).toContain('?snapshot=');
+    // Its hosts are shown at that moment too, with the VMs that they had.
+    await region('Hosts at that moment').getByRole('link', { name: 'host-5', exact: true }).click();
+    await region('At that moment').getByText('Free vCPUs').waitFor();
+    expect(await text('VMs by weight')).toContain('shop-2');
+    await page.getByRole('link', { name: 'Show it now' }).click();
+    await region('VMs by weight').getByText('No VM.').waitFor();
+    await page.goBack();
+    await page.getByRole('link', { name: 'all hosts at that moment' }).click();
+    await busiest().filter({ hasText: 'host-5' }).waitFor();
     // The URL alone shows the same moment.
     await page.reload();
     await busiest().filter({ hasText: 'host-5' }).waitFor();
@@ -366,6 +375,7 @@ describe('the console is for everyone', () => {
         view(),
         `#/plans/${encodeURIComponent(planId)}`,
         view('/hosts/host-1'),
+        view(`/hosts/host-5?snapshot=${encodeURIComponent(planId)}`),
         view('/vms/uuid-1'),
         view(`/what-if?since=${encodeURIComponent(new Date(log.nowMs - 600_000).toISOString())}`),
         '#/held',

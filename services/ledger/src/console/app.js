@@ -135,7 +135,7 @@ function navigate() {
   const route = routeOf(location.hash);
   // Another moment of the same view keeps what is shown until its data has come.
   const same = route !== null && route.path === shown.route?.path;
-  shown = same ? { ...shown, route } : { ...nothingShown, route };
+  shown = same ? { ...shown, route, late: null } : { ...nothingShown, route };
   if (!same) stopPlayback();
   if (route?.page !== search) searchField.value = '';
   if (route === null) shown.error = new Refused(404, `The console has no view ${location.hash}`);

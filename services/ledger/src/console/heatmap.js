@@ -8,8 +8,11 @@ const service = ({ status, state, forcedDown, disabledReason }) => {
   return disabledReason === null ? said : `${said}: ${disabledReason}`;
 };
 
-/** @param view what the person chose: `{ filter, sort }`, sort by the index of a policy or by name (-1) */
-export function heatmap({ aggregate, policies, hosts }, view, choose) {
+/**
+ * @param view what the person chose: `{ filter, sort }`, sort by the index of a policy or by name (-1)
+ * @param past the snapshot is a recorded one: its hosts are shown at that moment too
+ */
+export function heatmap({ aggregate, policies, hosts, snapshot }, view, choose, past) {
   const text = view.filter.toLowerCase();
   const rows = hosts.filter(({ name }) => name.toLowerCase().includes(text));
   if (view.sort >= 0) rows.sort((a, b) => (b.values[view.sort] ?? -1) - (a.values[view.sort] ?? -1));
@@ -39,7 +42,7 @@ export function heatmap({ aggregate, policies, hosts }, view, choose) {
         rows,
         ({ name }) => name,
         (host) => html`<tr>
-          <th scope="row"><a href=${link.host(aggregate, host.name)}>${host.name}</a></th>
+          <th scope="row"><a href=${link.host(aggregate, host.name, past ? snapshot.id : undefined)}>${host.name}</a></th>
           <td class=${host.service.status === 'enabled' && host.service.state === 'up' ? '' : 'warn'}>${service(host.service)}</td>
           <td class="number">${host.vms}</td>
           ${policies.map((policy, i) => {

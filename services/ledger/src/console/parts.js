@@ -18,7 +18,9 @@ export const figure = (value, digits = 3) =>
   value === null || value === undefined ? 'unknown' : value.toFixed(digits);
 export const link = {
   aggregate: (name) => `#/aggregates/${encodeURIComponent(name)}`,
-  host: (aggregate, name) => `#/aggregates/${encodeURIComponent(aggregate)}/hosts/${encodeURIComponent(name)}`,
+  /** `snapshot`: at a recorded moment. */
+  host: (aggregate, name, snapshot) =>
+    `#/aggregates/${encodeURIComponent(aggregate)}/hosts/${encodeURIComponent(name)}${snapshot === undefined ? '' : `?snapshot=${encodeURIComponent(snapshot)}`}`,
   vm: (aggregate, id) => `#/aggregates/${encodeURIComponent(aggregate)}/vms/${encodeURIComponent(id)}`,
   whatIf: (aggregate, query = '') => `#/aggregates/${encodeURIComponent(aggregate)}/what-if${query}`,
   search: (text) => `#/search?q=${encodeURIComponent(text)}`,

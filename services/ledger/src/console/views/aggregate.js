@@ -121,7 +121,7 @@ export const aggregate = {
           ${series.times.length === 0 ? html`<p class="dim">No decision yet.</p>` : html`<div class="chart" aria-hidden="true" ${ref(drawn((element) => drawImbalance(element, series, usesUtc())))}></div>`}`,
         past ? 'past' : undefined,
       )}
-      ${section(past ? 'Hosts at that moment' : 'Hosts', hosts.refused === undefined ? heatmap(hosts, chosen, choose) : missing(hosts.refused))}
+      ${section(past ? 'Hosts at that moment' : 'Hosts', hosts.refused === undefined ? heatmap(hosts, chosen, choose, past) : missing(hosts.refused))}
       ${section(
         'Moves in flight',
         moves(page.moves, () => name),

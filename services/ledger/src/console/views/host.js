@@ -77,18 +77,20 @@ function valuesOverTime(late) {
     <p class="dim">${count(times.length, 'snapshot')} since ${clockTime(times[0])}${gone === 0 ? '' : `; ${gone} more are no longer kept`}.</p>`;
 }
 
-/** One host: its values, its VMs by weight, what happened to it. */
+/** One host, now or at a recorded moment (`?snapshot=`): its values, its VMs by weight, what happened to it. */
 export const host = {
   title: ({ host: name }) => name,
   concerns: (change, { name }) => change.aggregate === name || change.aggregate === '_all_',
-  async load({ name, host: own }) {
+  async load({ name, host: own }, query) {
     const base = `/aggregates/${encodeURIComponent(name)}`;
+    const snapshot = query.get('snapshot');
+    const at = snapshot === null ? '' : `snapshot=${encodeURIComponent(snapshot)}`;
     const [hosts, vms, log] = await Promise.all([
-      tryRead(`${base}/hosts`),
-      tryRead(`${base}/vms?limit=1000&host=${encodeURIComponent(own)}`),
+      tryRead(`${base}/hosts?${at}`),
+      tryRead(`${base}/vms?limit=1000&host=${encodeURIComponent(own)}&${at}`),
       tryRead(`/hosts/${encodeURIComponent(own)}`),
     ]);
-    return { name, own, hosts, vms, log };
+    return { name, own, hosts, vms, log, past: snapshot };
   },
   async late({ name, host: own }, { view }) {
     const base = `/aggregates/${encodeURIComponent(name)}/hosts/${encodeURIComponent(own)}`;
@@ -98,19 +100,26 @@ export const host = {
     ]);
     return { values, drain };
   },
-  show({ name, own, hosts, vms, log }, { late, view, choose }) {
+  show({ name, own, hosts, vms, log, past }, { late, view, choose }) {
     const seen = hosts.hosts?.find((one) => one.name === own);
     const known = log.aggregates?.find((one) => one.aggregate === name);
     const weight = (vm) => vm.values.reduce((sum, value) => sum + (value ?? 0), 0);
     return html`
       <h1>${own}</h1>
       <p><a href=${link.aggregate(name)}>${name}</a></p>
+      ${
+        past === null
+          ? ''
+          : html`<p data-state="past" class="warn">As it was${hosts.snapshot === undefined ? '' : ` at ${clockTime(hosts.snapshot.time)}`}.
+              <a href=${link.host(name, own)}>Show it now</a>,
+              <a href=${`${link.aggregate(name)}?snapshot=${encodeURIComponent(past)}`}>all hosts at that moment</a></p>`
+      }
       ${section(
-        'Now',
+        past === null ? 'Now' : 'At that moment',
         hosts.refused !== undefined
           ? missing(hosts.refused)
           : seen === undefined
-            ? html`<p class="dim" data-state="missing">The newest snapshot of ${name} has no such host.</p>`
+            ? html`<p class="dim" data-state="missing">The ${past === null ? 'newest' : 'recorded'} snapshot of ${name} has no such host.</p>`
             : facts([
                 [
                   'Service',
@@ -125,9 +134,14 @@ export const host = {
                 ]),
                 ['Free vCPUs', figure(seen.free.vcpus, 0)],
                 ['Free MiB', figure(seen.free.ramMb, 0)],
-                ['Drain', known?.drain?.text ?? 'none'],
-                ['Out as destination until', known?.brokenUntil == null ? 'not out' : when(known.brokenUntil)],
+                ...(past === null
+                  ? [
+                      ['Drain', known?.drain?.text ?? 'none'],
+                      ['Out as destination until', known?.brokenUntil == null ? 'not out' : when(known.brokenUntil)],
+                    ]
+                  : []),
               ]),
+        past === null ? undefined : 'past',
       )}
       ${section(
         'VMs by weight',
@@ -148,7 +162,7 @@ export const host = {
             ),
       )}
       ${section('Values over time', valuesOverTime(late))}
-      ${seen === undefined ? '' : section('Drain', drainPreview(name, late, view, choose))}
+      ${seen === undefined || past !== null ? '' : section('Drain', drainPreview(name, late, view, choose))}
       ${section(
         'Moves in flight',
         moves(known?.moves ?? [], () => name),
