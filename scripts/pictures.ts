@@ -1,13 +1,15 @@
 /**
- * Takes the pictures of the console: node scripts/consolePicture.ts PICTURE.png RECORDING.webp
+ * Takes the pictures of the documents: node scripts/pictures.ts CONSOLE.png RECORDING.webp REPORT.png
  *
  * Runs the real demo until its hosts are balanced, and looks at its console in a Chromium: one picture of the aggregate,
- * and a recording of the time slider going through the recorded cycles.
+ * and a recording of the time slider going through the recorded cycles. The third is the page of kronos report about it.
  */
-import { spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { Page } from 'playwright-core';
 import { launchChromium } from '../test/console/chromium.ts';
 import { animatedWebp } from './webp.ts';
@@ -20,9 +22,9 @@ const FRAME_MS = 450;
 const LAST_MS = 2500;
 const QUALITY = 70;
 
-const [picture, recording] = process.argv.slice(2);
-if (picture === undefined || recording === undefined) {
-  console.error('usage: node scripts/consolePicture.ts PICTURE.png RECORDING.webp');
+const [picture, recording, report] = process.argv.slice(2);
+if (picture === undefined || recording === undefined || report === undefined) {
+  console.error('usage: node scripts/pictures.ts CONSOLE.png RECORDING.webp REPORT.png');
   process.exit(2);
 }
 
@@ -31,7 +33,7 @@ const demo = spawn(process.execPath, [kronos, 'demo', '--keep'], { stdio: ['igno
 const ended = new Promise<void>((resolve) => demo.on('exit', () => resolve()));
 const chromium = await launchChromium();
 try {
-  const url = await balancedDemo();
+  const { url, config } = await balancedDemo();
   const page = await chromium.newPage({ viewport: SIZE, colorScheme: 'light' });
   const { aggregates } = (await (await fetch(`${url}api/v1/aggregates`)).json()) as {
     aggregates: { name: string }[];
@@ -42,23 +44,39 @@ try {
   await page.locator('.uplot canvas').waitFor();
   writeFileSync(picture, await page.screenshot());
   writeFileSync(recording, animatedWebp(await frames(page, url, name), FRAME_MS, LAST_MS));
+  writeFileSync(report, await reportPicture(page, config));
 } finally {
   await chromium.close();
   demo.kill('SIGINT');
   await ended;
 }
 
-/** The address of the console, once the demo has said that its hosts are balanced. */
-async function balancedDemo(): Promise<string> {
+/** The address of the console, and the configuration of the demo, once it has said that its hosts are balanced. */
+async function balancedDemo(): Promise<{ readonly url: string; readonly config: string }> {
   let url = '';
+  let config = '';
   for await (const line of createInterface(demo.stdout)) {
     url = /^console: (\S+)/.exec(line)?.[1] ?? url;
+    config = /KRONOS_CONFIG=(\S+)/.exec(line)?.[1] ?? config;
     if (line.includes('until Ctrl-C')) break;
   }
   // What it still prints is not kept.
   demo.stdout.resume();
-  if (url === '') throw new Error('the demo ended before its hosts were balanced');
-  return url;
+  if (url === '' || config === '') throw new Error('the demo ended before its hosts were balanced');
+  return { url, config };
+}
+
+/** The page of kronos report about everything that the demo did. */
+async function reportPicture(page: Page, config: string): Promise<Buffer> {
+  const directory = mkdtempSync(join(tmpdir(), 'kronos-picture-'));
+  try {
+    const file = join(directory, 'report.html');
+    execFileSync(process.execPath, [kronos, 'report', '--since', '1h', '--html', file, '-c', config]);
+    await page.goto(pathToFileURL(file).href);
+    return await page.screenshot({ fullPage: true });
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
 }
 
 /** One still picture per recorded moment, oldest first: all with the same part of the page. */
