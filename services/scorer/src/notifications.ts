@@ -1,19 +1,15 @@
 /** Nova's notifications: from RabbitMQ to kronos.inventory, and from there into the inventory that this process keeps. */
-import { createHash } from 'node:crypto';
 import type { Clock } from '@kronos/clock';
-import { type Actor, type InventoryReported, messageId, parseSubject, streamNames, subject } from '@kronos/contracts';
-import { AppendConflict, type Delivered, type EventLog, InvalidMessage } from '@kronos/eventlog';
-import { type HostReport, heardByHost, heardReport, readReport, type StoredReport, unseen } from '@kronos/inventory';
+import { type Actor, type InventoryReported, parseSubject, streamNames } from '@kronos/contracts';
+import { type Delivered, type EventLog, InvalidMessage } from '@kronos/eventlog';
+import { type HostReport, heardByHost, heardReport, readReport, unseen } from '@kronos/inventory';
 import { type Notification, parseNotification } from '@kronos/notifications';
-import { createLimiter, type KeptServers, type ServerSource } from '@kronos/observation';
+import type { KeptServers, ServerSource } from '@kronos/observation';
 import type { Instruments, Logger } from '@kronos/telemetry';
+import { hostReports } from './hostReports.ts';
 
-/** Hosts whose messages are written at once. */
-const HOSTS_AT_ONCE = 8;
 /** How long a cycle waits for this process to have read what the stream holds. */
 const LEVEL_WITHIN_MS = 10_000;
-/** Each loss of the race for a host's next message means that another scorer wrote one. */
-const MOST_CONFLICTS = 100;
 
 export interface FeedDeps {
   readonly log: Pick<EventLog, 'append' | 'tail' | 'lastSequence' | 'healthy'>;
@@ -49,8 +45,7 @@ interface Waiting {
 
 export function createFeed(deps: FeedDeps): Feed {
   const { log, inventory, clock, logger, metrics } = deps;
-  /** The newest message of each host. */
-  const newest = new Map<string, StoredReport>();
+  const reports = hostReports(deps);
   /** By host: sequence of the newest message that reached the inventory. */
   const seen = new Map<string, number>();
   /** Last sequence of the stream when it was first read: what is not newer says nothing about who is heard now. */
@@ -60,10 +55,6 @@ export function createFeed(deps: FeedDeps): Feed {
   /** When RabbitMQ was lost; null while it is connected. */
   let lostMs: number | null = clock.monotonic();
   metrics.notificationsConnected.set(0, {});
-
-  function note(host: string, stored: StoredReport): void {
-    if (stored.sequence > (newest.get(host)?.sequence ?? 0)) newest.set(host, stored);
-  }
 
   function take(one: Delivered<unknown>): void {
     const host = parseSubject(one.subject)?.name;
@@ -81,7 +72,7 @@ export function createFeed(deps: FeedDeps): Feed {
       return;
     }
     const report: HostReport = (one.message as InventoryReported).data;
-    note(host, { report, sequence: one.sequence });
+    reports.note(host, { report, sequence: one.sequence });
     seen.set(host, one.sequence);
     const { notices, gap } = unseen(report, before ?? 0);
     if (before !== undefined && gap) {
@@ -100,74 +91,6 @@ export function createFeed(deps: FeedDeps): Feed {
     }
   }
 
-  /** Writes the next message of a host; `next` gives it for what the stream holds, null where there is nothing to write. */
-  async function write(
-    host: string,
-    cause: string,
-    acts: readonly string[],
-    next: (before: StoredReport | null) => HostReport | null,
-  ): Promise<void> {
-    const digest = createHash('sha256').update(acts.join('\n')).digest('hex').slice(0, 32);
-    for (let conflicts = 0; ; conflicts++) {
-      const before = newest.get(host) ?? null;
-      const report = next(before);
-      if (report === null) return;
-      const time = new Date(clock.now()).toISOString();
-      const id = messageId.inventory(host, report.after, digest);
-      const message: InventoryReported = {
-        type: 'inventory.reported',
-        version: 1,
-        id,
-        time,
-        aggregate: host,
-        by: deps.by,
-        correlationId: id,
-        causationId: null,
-        data: {
-          host,
-          observedAt: time,
-          cause,
-          ...report,
-          instances: report.instances === null ? null : [...report.instances],
-          notices: [...report.notices],
-        },
-      };
-      try {
-        const { sequence } = await log.append(message, { expectedLastSequence: before?.sequence ?? 0 });
-        note(host, { report, sequence });
-        return;
-      } catch (error) {
-        if (!(error instanceof AppendConflict) || conflicts >= MOST_CONFLICTS) throw error;
-        await reread(host);
-      }
-    }
-  }
-
-  /** The newest message of a host, which another scorer wrote; an unreadable one is replaced. */
-  async function reread(host: string): Promise<void> {
-    const wanted = subject('inventory', host);
-    for await (const one of log.tail({ families: ['inventory'], aggregates: [host], since: 'last', end: true })) {
-      if (one.subject !== wanted) continue;
-      const none: HostReport = { instances: null, notices: [], completeFrom: one.sequence + 1, after: 0 };
-      const report = one.problem === undefined ? (one.message as InventoryReported).data : none;
-      note(host, { report, sequence: one.sequence });
-    }
-  }
-
-  /** By host: the writes of this process come one after the other. */
-  const writing = new Map<string, Promise<void>>();
-  function inTurn(host: string, act: () => Promise<void>): Promise<void> {
-    const before = writing.get(host) ?? Promise.resolve();
-    const one = before.catch(() => undefined).then(act);
-    const end = (): void => {
-      if (writing.get(host) === one) writing.delete(host);
-    };
-    writing.set(host, one);
-    one.then(end, end);
-    return one;
-  }
-
-  const limit = createLimiter(HOSTS_AT_ONCE);
   let waiting: Waiting[] = [];
   let pumping = false;
 
@@ -179,22 +102,13 @@ export function createFeed(deps: FeedDeps): Feed {
       while (waiting.length > 0) {
         const batch = waiting;
         waiting = [];
-        const writes = [
-          ...heardByHost(
-            batch.map((one) => one.notification),
-            newest,
-          ),
-        ].map(([host, heard]) =>
-          limit(() =>
-            inTurn(host, () =>
-              write(
-                host,
-                heard.at(-1)?.event ?? '',
-                batch.map((one) => one.notification.id),
-                (before) => heardReport(before, heard),
-              ),
-            ),
-          ),
+        const ids = batch.map((one) => one.notification.id);
+        const byHost = heardByHost(
+          batch.map((one) => one.notification),
+          reports.newest,
+        );
+        const writes = [...byHost].map(([host, heard]) =>
+          reports.write(host, heard.at(-1)?.event ?? '', ids, (before) => heardReport(before, heard)),
         );
         const results = await Promise.allSettled(writes);
         const failure = results.find((one) => one.status === 'rejected');
@@ -279,7 +193,7 @@ export function createFeed(deps: FeedDeps): Feed {
         return;
       }
       if (last < reached) {
-        newest.clear();
+        reports.forget();
         seen.clear();
         reached = 0;
         distrust('kronos.inventory was made anew');
@@ -300,15 +214,10 @@ export function createFeed(deps: FeedDeps): Feed {
     async report(placement, hosts) {
       const none: ReadonlySet<string> = new Set();
       const failures = await Promise.allSettled(
-        [...hosts].map((host) =>
-          limit(() =>
-            inTurn(host, () =>
-              write(host, 'read', ['read', ...(placement.get(host) ?? none)], (before) =>
-                readReport(before, placement.get(host) ?? none),
-              ),
-            ),
-          ),
-        ),
+        [...hosts].map((host) => {
+          const ids = placement.get(host) ?? none;
+          return reports.write(host, 'read', ['read', ...ids], (before) => readReport(before, ids));
+        }),
       );
       const failure = failures.find((one) => one.status === 'rejected');
       if (failure !== undefined)
