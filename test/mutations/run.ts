@@ -2,7 +2,8 @@
 //   node scripts/run.mjs trial test/mutations/run.ts [AREA ...] [--sample N | --all] [--seed N] [--record]
 // Prints each mutant that no test noticed. Fails when an area is below its score in scores.json; --record writes the scores.
 import { spawn } from 'node:child_process';
-import { globSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { globSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -25,11 +26,22 @@ function pass(mutant: Mutant | null, tests: readonly string[], limitMs: number):
       '--reporter=dot',
       ...tests,
     ];
-    const env = { ...process.env, KRONOS_MUTANT: JSON.stringify(mutant) };
+    // What a mutant leaves behind is no fault of the tests.
+    const temporary = mkdtempSync(join(tmpdir(), 'kronos-mutant-'));
+    const env = { ...process.env, TMPDIR: temporary, KRONOS_MUTANT: JSON.stringify(mutant) };
     const child = spawn(process.execPath, args, { cwd: root, env, stdio: 'ignore', detached: true });
-    const limit = setTimeout(() => process.kill(-(child.pid ?? 0), 'SIGKILL'), limitMs);
+    const endAll = (): void => {
+      try {
+        process.kill(-(child.pid ?? 0), 'SIGKILL');
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    };
+    const limit = setTimeout(endAll, limitMs);
     child.on('exit', (code) => {
       clearTimeout(limit);
+      endAll();
+      rmSync(temporary, { recursive: true, force: true });
       resolve(code === 0);
     });
   });
