@@ -104,9 +104,12 @@ describe('seeing', () => {
     const { out } = await world.kronos('plans --since all -a gpu --json');
     expect(JSON.parse(out).every((plan: { aggregate: string }) => plan.aggregate === 'gpu')).toBe(true);
   });
-  it.each(['aggregates', 'hosts -a gpu', 'vms -a gpu -o wide', 'tasks --ended -a gpu'])('%s', async (line) => {
-    await golden(line);
-  });
+  it.each(['aggregates', 'hosts -a gpu', 'vms -a gpu -o wide', 'tasks --ended -a gpu', 'headroom -a gpu'])(
+    '%s',
+    async (line) => {
+      await golden(line);
+    },
+  );
   it('lists are cut to their filters', async () => {
     const all = JSON.parse((await world.kronos('vms -a gpu -o json')).out) as { host: string; name: string }[];
     const [first] = all;
@@ -125,6 +128,17 @@ describe('seeing', () => {
     const name = tasks[0]?.serverName ?? '';
     const its = JSON.parse((await world.kronos(`tasks --ended --vm ${name} -o json`)).out) as typeof tasks;
     expect(its).toEqual(tasks.filter(({ serverName }) => serverName === name));
+  });
+  it('fit', async () => {
+    const { status, out } = await world.kronos('fit --vcpus 1 --ram 1024 -a gpu -o json');
+    const [{ now, moves, hosts }] = JSON.parse(out);
+    expect([status, now > 0, moves]).toEqual([0, true, []]);
+    expect(hosts.reduce((sum: number, { slots }: { slots: number }) => sum + slots, 0)).toBe(now);
+    const much = await world.kronos(`fit --vcpus 1 --ram 1024 --count ${now + 100_000} -a gpu`);
+    expect([much.status, much.out]).toEqual([1, expect.stringContaining(`${now} of ${now + 100_000} fit now`)]);
+    const { err } = await world.kronos('fit --flavor nothing -a gpu');
+    expect(err).toContain('no VM of the newest snapshots has the flavor "nothing"');
+    expect((await world.kronos('fit -a gpu')).err).toContain('which VM?');
   });
   it('asks for the aggregate that was probably meant', async () => {
     const { status, err } = await world.kronos('hosts -a gpuu');

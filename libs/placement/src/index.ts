@@ -1,4 +1,5 @@
 export { allocationReadings } from './allocation.ts';
+export { type Fit, fit, type Headroom, headroom, type Shape, shapesOf } from './capacity.ts';
 export type { Cluster } from './cluster.ts';
 export {
   type ClusterFile,

@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import type { FitOptions, HeadroomOptions } from '../commands/capacity.ts';
 import type { ExplainOptions } from '../commands/explain.ts';
 import type { RecordOptions } from '../commands/record.ts';
 import type { ReplayOptions } from '../commands/replay.ts';
@@ -35,6 +36,30 @@ export function understandCommands(program: Command, shell: Shell): void {
     )
     .action(async (directory: string | undefined, options: ReportCommandOptions) =>
       (await import('../commands/report.ts')).report(shell, directory, options),
+    );
+
+  withOutput(withAggregate(withConfig(program.command('fit'))))
+    .description('Count the VMs of a flavor that fit, and plan moves that make room for more')
+    .option('--flavor <name>', 'Flavor of a VM in the newest snapshot')
+    .option('--vcpus <n>', 'In place of --flavor: vCPUs', wholeNumber('--vcpus', 1))
+    .option('--ram <mib>', 'In place of --flavor: RAM in MiB', wholeNumber('--ram', 1))
+    .option('--disk <gib>', 'In place of --flavor: local disk in GiB', wholeNumber('--disk'))
+    .option('--count <n>', 'Number of VMs', wholeNumber('--count', 1), 1)
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos fit --flavor m1.large --count 10', 'do ten more fit?'],
+        ['kronos fit --vcpus 8 --ram 32768', 'a flavor that no VM has yet'],
+      )}\n\nThe plan is only shown. Exit status 1: even with moves too few fit.`,
+    )
+    .action(async (options: FitOptions) => (await import('../commands/capacity.ts')).fitCommand(shell, options));
+
+  withOutput(withAggregate(withConfig(program.command('headroom'))))
+    .description('Count the free slots per flavor, and place the VMs of the largest hosts elsewhere')
+    .option('--hosts <k>', 'Lose up to this many of the largest hosts', wholeNumber('--hosts'), 2)
+    .addHelpText('after', examples(['kronos headroom', 'is there room for a host that fails?']))
+    .action(async (options: HeadroomOptions) =>
+      (await import('../commands/capacity.ts')).headroomCommand(shell, options),
     );
 
   withOutput(withAggregate(withConfig(program.command('replay'))))

@@ -1,0 +1,155 @@
+import { defaultEngineOptions, type Snapshot } from '@kronos/contracts';
+import { toMemory } from '@kronos/cycle';
+import { type DecideInput, type Fit, fit, type Headroom, headroom, type Shape, shapesOf } from '@kronos/placement';
+import { aggregateState } from '@kronos/projections';
+import { newestSnapshots } from '@kronos/replay';
+import { UsageError } from '../errors.ts';
+import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
+import { didYouMean } from '../nearest.ts';
+import { currentState, withSession } from '../open.ts';
+import { answer } from '../output.ts';
+import { filterAggregates } from '../scope.ts';
+import type { Shell } from '../shell.ts';
+import { count, paint, type Terminal, table } from '../terminal.ts';
+import { when } from '../times.ts';
+
+type CapacityOptions = ConfigOption & OutputOption & AggregateOption;
+export type FitOptions = CapacityOptions & {
+  readonly flavor?: string;
+  readonly vcpus?: number;
+  readonly ram?: number;
+  readonly disk?: number;
+  readonly count: number;
+};
+export type HeadroomOptions = CapacityOptions & { readonly hosts: number };
+
+type Placed = { readonly aggregate: string; readonly snapshotTime: string };
+
+/** kronos fit. */
+export async function fitCommand(shell: Shell, options: FitOptions): Promise<void> {
+  checkShape(options);
+  await withInputs(shell, options, async (inputs) => {
+    const known = inputs.flatMap(({ snapshot }) => shapesOf(snapshot.servers));
+    const found = inputs.map((input): Placed & Fit => {
+      const shape = shapeOf(options, known);
+      const { aggregate, time } = input.snapshot;
+      return { aggregate, snapshotTime: time, ...fit(input, shape, options.count) };
+    });
+    await answer(shell, options, found, (terminal) =>
+      found.map((one) => renderFit(terminal, one, shell.now())).join('\n'),
+    );
+    process.exitCode = found.some(({ after }) => after >= options.count) ? 0 : 1;
+  });
+}
+
+/** kronos headroom. */
+export async function headroomCommand(shell: Shell, options: HeadroomOptions): Promise<void> {
+  await withInputs(shell, options, async (inputs) => {
+    const found = inputs.map((input): Placed & Headroom => ({
+      aggregate: input.snapshot.aggregate,
+      snapshotTime: input.snapshot.time,
+      ...headroom(input, options.hosts),
+    }));
+    await answer(shell, options, found, (terminal) =>
+      found.map((one) => renderHeadroom(terminal, one, shell.now())).join('\n'),
+    );
+  });
+}
+
+/** The newest snapshot of each wanted aggregate, with what the log says of it. */
+async function withInputs(
+  shell: Shell,
+  options: CapacityOptions,
+  run: (inputs: readonly (DecideInput & { readonly snapshot: Snapshot })[]) => Promise<void>,
+): Promise<void> {
+  await withSession(shell, options, async ({ log, scope }) => {
+    const snapshots = await newestSnapshots(log, filterAggregates(scope, options.aggregate));
+    if (snapshots.length === 0) throw new UsageError('there is no snapshot yet', 'kronos status says why.');
+    const state = await currentState(shell, log);
+    await run(
+      snapshots.map((snapshot) => {
+        const own = aggregateState(state, snapshot.aggregate);
+        return { snapshot, memory: toMemory(own, snapshot), options: own.configured?.options ?? defaultEngineOptions };
+      }),
+    );
+  });
+}
+
+/** @throws UsageError */
+function checkShape({ flavor, vcpus, ram, disk }: FitOptions): void {
+  const sizes = [vcpus, ram, disk].some((size) => size !== undefined);
+  if (flavor !== undefined && sizes)
+    throw new UsageError('both --flavor and sizes are given', 'Give --flavor, or --vcpus and --ram.');
+  if (flavor === undefined && (vcpus === undefined || ram === undefined))
+    throw new UsageError('which VM?', 'Give --flavor NAME, or --vcpus N --ram MIB (and --disk GIB).');
+}
+
+/** @throws UsageError for a flavor that no VM has */
+function shapeOf({ flavor, vcpus = 0, ram = 0, disk = 0 }: FitOptions, known: readonly Shape[]): Shape {
+  if (flavor === undefined) {
+    const local = disk === 0 ? {} : { DISK_GB: disk };
+    return {
+      name: `${vcpus} vCPUs, ${ram} MiB${disk === 0 ? '' : `, ${disk} GiB`}`,
+      resources: { VCPU: vcpus, MEMORY_MB: ram, ...local },
+      requiredTraits: [],
+      forbiddenTraits: [],
+    };
+  }
+  const found = known.find(({ name }) => name === flavor);
+  if (found !== undefined) return found;
+  const names = [...new Set(known.map(({ name }) => name))];
+  throw new UsageError(
+    `no VM of the newest snapshots has the flavor ${JSON.stringify(flavor)}`,
+    `${didYouMean(flavor, names)}Give its sizes: --vcpus N --ram MIB (and --disk GIB).`,
+  );
+}
+
+const head = (terminal: Terminal, { aggregate, snapshotTime }: Placed, nowMs: number): string =>
+  `${paint(terminal, 'bold', aggregate)} (snapshot of ${when(Date.parse(snapshotTime), nowMs)})`;
+
+function renderFit(terminal: Terminal, one: Placed & Fit, nowMs: number): string {
+  const { shape, wanted, now, hosts, moves, after, proven } = one;
+  const lines = [head(terminal, one, nowMs), `${shape.name}: ${now} of ${wanted} fit now`];
+  if (hosts.length > 0) lines.push(`  on ${hosts.map(({ host, slots }) => `${host} (${slots})`).join(', ')}`);
+  if (now >= wanted) return `${lines.join('\n')}\n`;
+  if (moves.length === 0)
+    lines.push(
+      proven
+        ? 'No moves of VMs make room for more.'
+        : 'No plan was found that makes room for more. There may be one: the search reached its limit.',
+    );
+  else {
+    lines.push(
+      `${after} fit after ${count(moves.length, 'move')}${proven ? '; no plan has fewer' : '; a plan with fewer moves may exist'}:`,
+      ...moves.map(({ serverName, from, to }, i) => `  ${i + 1}. ${serverName}  ${from} -> ${to}`),
+      'Nothing is moved by this command. The load of the new VMs is not known: thresholds of policies are not compared.',
+    );
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+function renderHeadroom(terminal: Terminal, one: Placed & Headroom, nowMs: number): string {
+  const flavors = table(
+    terminal,
+    [
+      { head: 'flavor', flex: true },
+      { head: 'vcpus', right: true },
+      { head: 'MiB', right: true },
+      { head: 'slots', right: true },
+    ],
+    one.flavors.map(({ shape: { name, resources }, slots }) => [
+      name,
+      String(resources.VCPU ?? resources.PCPU ?? ''),
+      String(resources.MEMORY_MB ?? ''),
+      slots === 0 ? { text: '0', style: 'yellow' } : String(slots),
+    ]),
+  );
+  const losses = one.losses.map(({ hosts, servers, stranded, proven }) => {
+    const what = `without ${hosts.join(', ')} (${count(servers, 'VM')}): `;
+    if (stranded.length === 0) return `${what}the other hosts take all of them`;
+    const names = stranded.slice(0, 5).map(({ serverName }) => serverName);
+    const more = stranded.length > names.length ? ` and ${stranded.length - names.length} more` : '';
+    return `${what}${paint(terminal, 'yellow', `${count(stranded.length, 'VM')} without a host`)}${proven ? '' : ' at most'}: ${names.join(', ')}${more}`;
+  });
+  return `${[head(terminal, one, nowMs), flavors.trimEnd(), ...losses].join('\n')}\n`;
+}

@@ -1,0 +1,470 @@
+import { completeEngineOptions, type HostObservation, type ServerObservation } from '@kronos/contracts';
+import { float, int, item } from './array.ts';
+import { type Cluster, destinationsOf } from './cluster.ts';
+import { check, NO_REPAIR, Room } from './constraints.ts';
+import type { DecideInput } from './decide.ts';
+import { observe, traitsOf } from './observe.ts';
+import { byText } from './sort.ts';
+
+/** What a new VM would need of a host. */
+export type Shape = {
+  /** Name of the flavor, or what was asked for in words. */
+  readonly name: string;
+  /** Claims in Placement, by resource class. */
+  readonly resources: Readonly<Record<string, number>>;
+  readonly requiredTraits: readonly string[];
+  readonly forbiddenTraits: readonly string[];
+};
+
+type Move = { readonly serverId: string; readonly serverName: string; readonly from: string; readonly to: string };
+
+export type Fit = {
+  readonly shape: Shape;
+  readonly wanted: number;
+  /** New VMs that fit as things are. */
+  readonly now: number;
+  /** Where, by host; hosts without room are left out. */
+  readonly hosts: readonly { readonly host: string; readonly slots: number }[];
+  /** Moves that make room for more, in an order in which each is legal; empty when `now` is enough. */
+  readonly moves: readonly Move[];
+  /** New VMs that fit after the moves. */
+  readonly after: number;
+  /** True when no plan has fewer moves, or when none makes room for `wanted`. */
+  readonly proven: boolean;
+};
+
+/** Moves that the search tries before it leaves a plan unproven. */
+const MOST_TRIES = 100_000;
+
+/**
+ * The flavors of the VMs of a snapshot. Of a flavor whose VMs claim different amounts (some boot from a volume), the one that most
+ * of them claim.
+ */
+export function shapesOf(servers: readonly ServerObservation[]): Shape[] {
+  const named = servers.filter(({ flavor }) => flavor !== null);
+  return [...Map.groupBy(named, ({ flavor }) => flavor ?? '')]
+    .sort(([a], [b]) => byText(a, b))
+    .flatMap(([name, of]) => {
+      const alike = [...Map.groupBy(of, ({ resources }) => JSON.stringify(Object.entries(resources).sort())).values()];
+      const [first] = alike.reduce((most, one) => (one.length > most.length ? one : most), []);
+      return first === undefined
+        ? []
+        : [
+            {
+              name,
+              resources: first.resources,
+              requiredTraits: traitsOf(first, 'required'),
+              forbiddenTraits: traitsOf(first, 'forbidden'),
+            },
+          ];
+    });
+}
+
+/** How many new VMs of a shape fit on each host; the shape's own index of resource classes. */
+class Slots {
+  readonly #cluster: Cluster;
+  /** Class of the cluster, or -1 and the amount that each host has free, which no move changes. */
+  readonly #claims: readonly { readonly amount: number; readonly r: number; readonly free: Float64Array }[];
+  /** 1 for hosts that may take the shape at all. */
+  readonly legal: Uint8Array;
+
+  constructor(cluster: Cluster, hosts: ReadonlyMap<string, HostObservation>, shape: Shape) {
+    this.#cluster = cluster;
+    const claims = Object.entries(shape.resources).filter(([, amount]) => amount > 0);
+    const seen = cluster.hostNames.map((name) => hosts.get(name));
+    this.legal = Uint8Array.from(seen, (host, h) => {
+      if (host?.inventory == null || int(cluster.hostRefusal, h) !== 0) return 0;
+      const { traits } = host;
+      const asked = shape.requiredTraits.length + shape.forbiddenTraits.length > 0;
+      if (asked && traits === null) return 0;
+      if (!shape.requiredTraits.every((trait) => traits?.includes(trait))) return 0;
+      if (shape.forbiddenTraits.some((trait) => traits?.includes(trait))) return 0;
+      return claims.every(([name, amount]) => {
+        const found = host.inventory?.[name];
+        if (found === undefined) return false;
+        const { minUnit, maxUnit, stepSize } = found;
+        return amount >= (minUnit ?? 0) && amount <= (maxUnit ?? amount) && amount % (stepSize ?? 1) === 0;
+      })
+        ? 1
+        : 0;
+    });
+    this.#claims = claims.map(([name, amount]) => ({
+      amount,
+      r: cluster.resourceClasses.indexOf(name),
+      free: Float64Array.from(seen, (host) => {
+        const found = host?.inventory?.[name];
+        return found === undefined ? 0 : found.capacity - found.used;
+      }),
+    }));
+  }
+
+  on(host: number, room: Room): number {
+    if (this.legal[host] !== 1 || this.#claims.length === 0) return 0;
+    let slots = Number.POSITIVE_INFINITY;
+    for (const { amount, r, free } of this.#claims) {
+      const left = r < 0 ? float(free, host) : float(room.free, host * this.#cluster.R + r);
+      slots = Math.min(slots, Math.floor(left / amount));
+    }
+    return Math.max(0, Number.isFinite(slots) ? slots : 0);
+  }
+
+  all(room: Room): number {
+    let total = 0;
+    for (let h = 0; h < this.#cluster.H; h++) total += this.on(h, room);
+    return total;
+  }
+
+  /** At most so many more slots come from a host that the VM leaves. */
+  gain(vm: number): number {
+    const { demand, R } = this.#cluster;
+    return this.#claims.reduce(
+      (most, { amount, r }) => (r < 0 ? most : Math.max(most, Math.ceil(float(demand, vm * R + r) / amount))),
+      0,
+    );
+  }
+}
+
+type Step = { readonly vm: number; readonly from: number; readonly to: number };
+
+/** Makes room by moves of single VMs: each is legal when the ones before it have ended. */
+class RoomMaker {
+  readonly #cluster: Cluster;
+  readonly #slots: Slots;
+  readonly #movable: readonly number[];
+  readonly #destinations: Int32Array;
+  readonly #gain: number;
+  #room: Room;
+  #place: Int32Array;
+  #tries = 0;
+
+  constructor(cluster: Cluster, slots: Slots) {
+    this.#cluster = cluster;
+    this.#slots = slots;
+    this.#movable = Array.from({ length: cluster.V }, (_, vm) => vm).filter(
+      (vm) => int(cluster.vmRefusal, vm) === 0 && int(cluster.evacuationOnly, vm) === 0,
+    );
+    this.#gain = this.#movable.reduce((most, vm) => Math.max(most, slots.gain(vm)), 0);
+    this.#destinations = destinationsOf(cluster);
+    this.#room = new Room(cluster, true);
+    this.#place = Int32Array.from(cluster.vmHost);
+  }
+
+  run(
+    wanted: number,
+    now: number,
+  ): { readonly steps: readonly Step[]; readonly after: number; readonly proven: boolean } {
+    const greedy = this.#greedy(wanted, now);
+    const reached = greedy.after >= wanted;
+    const most = reached ? greedy.steps.length - 1 : this.#movable.length;
+    for (let depth = 1; depth <= most; depth++) {
+      const found = this.#search(wanted, now, depth);
+      if (found !== null) return { steps: found, after: this.#after(found), proven: this.#tries <= MOST_TRIES };
+      if (this.#tries > MOST_TRIES) return { ...greedy, proven: false };
+    }
+    return { ...greedy, proven: true };
+  }
+
+  #reset(): void {
+    this.#room = new Room(this.#cluster, true);
+    this.#place = Int32Array.from(this.#cluster.vmHost);
+  }
+
+  #after(steps: readonly Step[]): number {
+    this.#reset();
+    for (const step of steps) this.#apply(step);
+    return this.#slots.all(this.#room);
+  }
+
+  #apply({ vm, from, to }: Step): void {
+    this.#room.move(vm, from, to);
+    this.#place[vm] = to;
+  }
+
+  #undo({ vm, from, to }: Step): void {
+    this.#room.undo(vm, from, to);
+    this.#place[vm] = from;
+  }
+
+  /** Empties, host by host, as much as one more slot needs, where that takes the fewest moves. */
+  #greedy(wanted: number, now: number): { readonly steps: readonly Step[]; readonly after: number } {
+    this.#reset();
+    const steps: Step[] = [];
+    const moved = new Set<number>();
+    let after = now;
+    while (after < wanted) {
+      let best: { readonly steps: readonly Step[]; readonly gain: number } | null = null;
+      for (let host = 0; host < this.#cluster.H; host++) {
+        if (this.#slots.legal[host] !== 1) continue;
+        const found = this.#vacate(host, moved, after);
+        if (found === null) continue;
+        if (
+          best === null ||
+          found.steps.length < best.steps.length ||
+          (found.steps.length === best.steps.length && found.gain > best.gain)
+        )
+          best = found;
+      }
+      if (best === null) break;
+      for (const step of best.steps) {
+        this.#apply(step);
+        moved.add(step.vm);
+        steps.push(step);
+      }
+      after += best.gain;
+    }
+    return { steps, after };
+  }
+
+  /** Moves off one host, the most useful VM first, until the whole has a slot more; null when it comes to none. */
+  #vacate(host: number, moved: ReadonlySet<number>, before: number): { steps: Step[]; gain: number } | null {
+    const vms = this.#movable
+      .filter((vm) => int(this.#place, vm) === host && !moved.has(vm))
+      .sort((a, b) => this.#slots.gain(b) - this.#slots.gain(a) || a - b);
+    const steps: Step[] = [];
+    let gain = 0;
+    for (const vm of vms) {
+      let best: Step | null = null;
+      let most = Number.NEGATIVE_INFINITY;
+      for (const to of this.#destinations) {
+        if (check(this.#cluster, this.#place, this.#room, vm, to) !== 0) continue;
+        const step = { vm, from: host, to };
+        const lost = this.#slots.on(to, this.#room);
+        this.#apply(step);
+        const kept = this.#slots.on(to, this.#room) - lost;
+        this.#undo(step);
+        if (kept > most) [best, most] = [step, kept];
+      }
+      if (best === null) continue;
+      this.#apply(best);
+      steps.push(best);
+      gain = this.#slots.all(this.#room) - before;
+      if (gain > 0) break;
+    }
+    for (const step of steps.toReversed()) this.#undo(step);
+    return gain > 0 ? { steps, gain } : null;
+  }
+
+  /** All sequences of so many moves, but for those that cannot get there; a VM moves at most once. */
+  #search(wanted: number, now: number, depth: number): readonly Step[] | null {
+    this.#reset();
+    const steps: Step[] = [];
+    const seen = new Set<string>();
+    const next = (slots: number, left: number): boolean => {
+      if (slots >= wanted) return true;
+      if (left === 0 || slots + left * this.#gain < wanted || this.#tries > MOST_TRIES) return false;
+      const key = `${left} ${this.#place.join()}`;
+      if (seen.has(key)) return false;
+      seen.add(key);
+      for (const vm of this.#movable) {
+        const from = int(this.#place, vm);
+        if (from !== int(this.#cluster.vmHost, vm)) continue;
+        for (const to of this.#destinations) {
+          if (++this.#tries > MOST_TRIES) return false;
+          if (check(this.#cluster, this.#place, this.#room, vm, to) !== 0) continue;
+          const before = this.#slots.on(from, this.#room) + this.#slots.on(to, this.#room);
+          const step = { vm, from, to };
+          this.#apply(step);
+          steps.push(step);
+          const after = this.#slots.on(from, this.#room) + this.#slots.on(to, this.#room);
+          if (next(slots + after - before, left - 1)) return true;
+          steps.pop();
+          this.#undo(step);
+        }
+      }
+      return false;
+    };
+    return next(now, depth) ? steps : null;
+  }
+}
+
+function clusterOf({ snapshot, memory, options }: DecideInput): Cluster {
+  const now = Math.max(
+    Date.parse(snapshot.time),
+    memory.lastDecidedTime === null ? 0 : Date.parse(memory.lastDecidedTime),
+  );
+  return observe(snapshot, memory, completeEngineOptions(options), now).cluster;
+}
+
+const hostsByName = ({ snapshot }: DecideInput): ReadonlyMap<string, HostObservation> =>
+  new Map(snapshot.hosts.map((host) => [host.name, host]));
+
+/**
+ * How many new VMs of a shape fit, and which moves make room for more. Rules and capacities are those of the planner; thresholds
+ * of policies are not asked, as the new VMs' load is not known.
+ */
+export function fit(input: DecideInput, shape: Shape, wanted: number): Fit {
+  const cluster = clusterOf(input);
+  const slots = new Slots(cluster, hostsByName(input), shape);
+  const room = new Room(cluster, true);
+  const now = slots.all(room);
+  const hosts = cluster.hostNames.flatMap((host, h) => {
+    const count = slots.on(h, room);
+    return count === 0 ? [] : [{ host, slots: count }];
+  });
+  if (now >= wanted) return { shape, wanted, now, hosts, moves: [], after: now, proven: true };
+  const { steps, after, proven } = new RoomMaker(cluster, slots).run(wanted, now);
+  const moves = steps.map(({ vm, from, to }) => ({
+    serverId: item(cluster.vmIds, vm),
+    serverName: item(cluster.vmNames, vm),
+    from: item(cluster.hostNames, from),
+    to: item(cluster.hostNames, to),
+  }));
+  return { shape, wanted, now, hosts, moves, after, proven };
+}
+
+type Loss = {
+  /** The hosts that are lost: those whose VMs have the most RAM. */
+  readonly hosts: readonly string[];
+  readonly servers: number;
+  /** VMs that no other host takes, as few as can be found. */
+  readonly stranded: readonly { readonly serverId: string; readonly serverName: string; readonly host: string }[];
+  /** True when no placement leaves fewer behind. */
+  readonly proven: boolean;
+};
+
+export type Headroom = {
+  readonly flavors: readonly { readonly shape: Shape; readonly slots: number }[];
+  readonly losses: readonly Loss[];
+};
+
+/** How many new VMs of each flavor fit, and whether the others take the VMs of the largest hosts, for 1 to `most` of them. */
+export function headroom(input: DecideInput, most: number): Headroom {
+  const cluster = clusterOf(input);
+  const hosts = hostsByName(input);
+  const room = new Room(cluster, true);
+  const ram = new Float64Array(cluster.H);
+  for (let vm = 0; vm < cluster.V; vm++) {
+    const host = int(cluster.vmHost, vm);
+    ram[host] = float(ram, host) + float(cluster.ramMb, vm);
+  }
+  const largest = [...ram.keys()].sort((a, b) => float(ram, b) - float(ram, a) || a - b);
+  return {
+    flavors: shapesOf(input.snapshot.servers).map((shape) => ({
+      shape,
+      slots: new Slots(cluster, hosts, shape).all(room),
+    })),
+    losses: Array.from({ length: Math.min(most, cluster.H - 1) }, (_, i) => loss(cluster, largest.slice(0, i + 1))),
+  };
+}
+
+/** What happens to the VMs of hosts that fail. */
+function loss(cluster: Cluster, lost: readonly number[]): Loss {
+  const gone = new Set(lost);
+  const vms = Array.from({ length: cluster.V }, (_, vm) => vm).filter((vm) => gone.has(int(cluster.vmHost, vm)));
+  const found = new Refuge(cluster, gone, vms).run();
+  return {
+    hosts: lost.map((host) => item(cluster.hostNames, host)),
+    servers: vms.length,
+    stranded: found.stranded.map((vm) => ({
+      serverId: item(cluster.vmIds, vm),
+      serverName: item(cluster.vmNames, vm),
+      host: item(cluster.hostNames, int(cluster.vmHost, vm)),
+    })),
+    proven: found.proven,
+  };
+}
+
+/** Finds hosts for the VMs of lost hosts. */
+class Refuge {
+  readonly #cluster: Cluster;
+  readonly #vms: readonly number[];
+  readonly #lost: ReadonlySet<number>;
+  readonly #destinations: readonly number[];
+  readonly #room: Room;
+  readonly #place: Int32Array;
+  #tries = 0;
+
+  constructor(cluster: Cluster, lost: ReadonlySet<number>, vms: readonly number[]) {
+    this.#cluster = cluster;
+    this.#lost = lost;
+    const { demand, R, capacity, H } = cluster;
+    const largest = Float64Array.from({ length: R }, (_, r) => {
+      let most = 0;
+      for (let h = 0; h < H; h++)
+        if (Number.isFinite(float(capacity, h * R + r))) most = Math.max(most, float(capacity, h * R + r));
+      return most;
+    });
+    const share = (vm: number): number => {
+      let most = 0;
+      for (let r = 0; r < R; r++)
+        if (float(largest, r) > 0) most = Math.max(most, float(demand, vm * R + r) / float(largest, r));
+      return most;
+    };
+    this.#vms = vms.toSorted((a, b) => share(b) - share(a) || a - b);
+    this.#destinations = [...destinationsOf(cluster)].filter((host) => !lost.has(host));
+    this.#room = new Room(cluster, false);
+    this.#place = Int32Array.from(cluster.vmHost);
+  }
+
+  run(): { readonly stranded: readonly number[]; readonly proven: boolean } {
+    // First come, first served says how many are left behind at most.
+    const stranded: number[] = [];
+    const placed: (readonly [number, number])[] = [];
+    for (const vm of this.#vms) {
+      const [host] = this.#hostsFor(vm);
+      if (host === undefined) stranded.push(vm);
+      else {
+        this.#enter(vm, host);
+        placed.push([vm, host]);
+      }
+    }
+    for (const [vm, host] of placed.toReversed()) this.#leave(vm, host);
+    for (let behind = 0; behind < stranded.length; behind++) {
+      const left: number[] = [];
+      if (this.#next(0, behind, left)) return { stranded: left, proven: this.#tries <= MOST_TRIES };
+      if (this.#tries > MOST_TRIES) return { stranded, proven: false };
+    }
+    return { stranded, proven: true };
+  }
+
+  #next(i: number, behind: number, left: number[]): boolean {
+    const vm = this.#vms[i];
+    if (vm === undefined) return true;
+    for (const host of this.#hostsFor(vm)) {
+      if (++this.#tries > MOST_TRIES) return false;
+      this.#enter(vm, host);
+      if (this.#next(i + 1, behind, left)) return true;
+      this.#leave(vm, host);
+    }
+    if (left.length >= behind) return false;
+    left.push(vm);
+    if (this.#next(i + 1, behind, left)) return true;
+    left.pop();
+    return false;
+  }
+
+  #enter(vm: number, host: number): void {
+    this.#room.arrive(vm, host);
+    this.#place[vm] = host;
+  }
+
+  #leave(vm: number, host: number): void {
+    this.#room.depart(vm, host);
+    this.#place[vm] = int(this.#cluster.vmHost, vm);
+  }
+
+  /** Hosts that take the VM, the fullest first. */
+  #hostsFor(vm: number): number[] {
+    const { groups, vmGroups, R } = this.#cluster;
+    // Members of an affinity group that are all lost may begin anew anywhere, together.
+    const g = (vmGroups[vm] ?? []).find((one) => groups[one]?.affine === true && groups[one].strict) ?? NO_REPAIR;
+    const homes = new Set(
+      (g === NO_REPAIR ? [] : (groups[g]?.members ?? []))
+        .filter((other) => other !== vm)
+        .map((other) => int(this.#place, other))
+        .filter((host) => !this.#lost.has(host)),
+    );
+    const left = (host: number): number => {
+      let total = 0;
+      for (let r = 0; r < R; r++) {
+        const free = float(this.#room.free, host * R + r);
+        if (Number.isFinite(free)) total += free;
+      }
+      return total;
+    };
+    return this.#destinations
+      .filter((host) => homes.size === 0 || homes.has(host))
+      .filter((host) => check(this.#cluster, this.#place, this.#room, vm, host, g) === 0)
+      .sort((a, b) => left(a) - left(b) || a - b);
+  }
+}
