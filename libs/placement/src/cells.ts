@@ -70,7 +70,7 @@ type CellStep = {
   /** Cold migration: the host that Nova is told. Resize: where it fits best; Nova chooses. */
   readonly to: string;
   readonly toCell: string | null;
-  /** Further hosts that it fits on, best first. */
+  /** Further hosts that it fits on, best first, as many as `alternates` says. */
   readonly alternates: readonly string[];
   readonly method: 'migrate' | 'resize';
   readonly oldFlavor: string | null;
@@ -124,9 +124,9 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
   const found: { candidate: Candidate; hosts: readonly number[] }[] = [];
 
   // The largest first: what is placed last finds the smallest gaps.
-  for (const candidate of sortedBy(candidates, ({ server }) => server.id).sort(
-    (a, b) => sizeOf(cluster, b) - sizeOf(cluster, a),
-  )) {
+  const sizes = sizesOf(cluster, candidates);
+  const sizeOf = ({ server }: Candidate): number => sizes.get(server.id) ?? 0;
+  for (const candidate of sortedBy(candidates, ({ server }) => server.id).sort((a, b) => sizeOf(b) - sizeOf(a))) {
     const vm = cluster.vmIndex.get(candidate.server.id);
     if (vm === undefined) continue;
     const { hosts, ground } = candidate.ground === null ? fit(candidate, vm) : { hosts: [], ground: candidate.ground };
@@ -162,6 +162,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
         ? { code: 'cell-policy', detail: {} }
         : uncrossable(server, own(input.facts, server.id) ?? null, input.sharing);
     const counts: Partial<Record<ReasonCode, number>> = {};
+    const share = shares();
     const fitting: { readonly host: number; readonly rank: number }[] = [];
     for (const there of target) {
       const host = cluster.hostIndex.get(there.host.name) ?? 0;
@@ -182,13 +183,14 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
     return { hosts, ground: { code: codes.length === 1 ? only : 'no-destination', detail } };
   }
 
-  /** The host's free memory, as a share of the most that a host of the target has free. */
-  function share(host: number): number {
+  /** A host's free memory, as a share of the most that a host of the target has free. */
+  function shares(): (host: number) => number {
     const memory = cluster.resourceClasses.indexOf('MEMORY_MB');
-    if (memory < 0) return 0;
-    const freeOf = (h: number): number => Math.max(0, float(room.free, h * cluster.R + memory));
-    const most = Math.max(...target.map((there) => freeOf(cluster.hostIndex.get(there.host.name) ?? 0)));
-    return most === 0 ? 0 : freeOf(host) / most;
+    if (memory < 0) return () => 0;
+    const freeOf = (host: number): number => Math.max(0, float(room.free, host * cluster.R + memory));
+    let most = 0;
+    for (const { host } of target) most = Math.max(most, freeOf(cluster.hostIndex.get(host.name) ?? 0));
+    return (host) => (most === 0 ? 0 : freeOf(host) / most);
   }
 
   function stepOf({ server, place: home, flavor }: Candidate, hosts: readonly number[]): CellStep {
@@ -197,6 +199,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
     const [fromCell, toCell] = [cellOf(home), cellOf(there)];
     const copied = fromCell === toCell || server.bootFromVolume ? 0 : server.diskGb;
     const { fixedSeconds, secondsPerGib } = input.pace;
+    const { alternates } = completeEngineOptions(home.aggregate.options);
     return {
       serverId: server.id,
       serverName: server.name,
@@ -205,7 +208,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
       fromCell,
       to,
       toCell,
-      alternates: hosts.slice(1).map((host) => item(cluster.hostNames, host)),
+      alternates: hosts.slice(1, 1 + alternates).map((host) => item(cluster.hostNames, host)),
       method: flavor === null ? 'migrate' : 'resize',
       oldFlavor: server.flavor,
       newFlavor: flavor?.name ?? server.flavor,
@@ -348,19 +351,23 @@ function inventoryOf(host: HostObservation, { aggregates }: CellsInput): HostObs
   );
 }
 
-/** The largest share that the server takes of any resource class of the largest host. */
-function sizeOf(cluster: Cluster, { server }: Candidate): number {
-  const vm = cluster.vmIndex.get(server.id);
-  if (vm === undefined) return 0;
-  let size = 0;
-  for (let r = 0; r < cluster.R; r++) {
-    let largest = 0;
-    for (let h = 0; h < cluster.H; h++)
-      if (cluster.hostRefusal[h] !== codeNumber['not-in-target'])
-        largest = Math.max(largest, float(cluster.capacity, h * cluster.R + r));
-    if (largest > 0) size = Math.max(size, float(cluster.demand, vm * cluster.R + r) / largest);
+/** By server: the largest share that it takes of any resource class of the target's largest host. */
+function sizesOf(cluster: Cluster, candidates: readonly Candidate[]): ReadonlyMap<string, number> {
+  const { R, H, capacity, demand, hostRefusal } = cluster;
+  const largest = new Float64Array(R);
+  for (let h = 0; h < H; h++)
+    if (hostRefusal[h] !== codeNumber['not-in-target'])
+      for (let r = 0; r < R; r++) largest[r] = Math.max(float(largest, r), float(capacity, h * R + r));
+  const sizes = new Map<string, number>();
+  for (const { server } of candidates) {
+    const vm = cluster.vmIndex.get(server.id);
+    if (vm === undefined) continue;
+    let size = 0;
+    for (let r = 0; r < R; r++)
+      if (float(largest, r) > 0) size = Math.max(size, float(demand, vm * R + r) / float(largest, r));
+    sizes.set(server.id, size);
   }
-  return size;
+  return sizes;
 }
 
 function unknownNames(asked: CellsAsked, { aggregates }: CellsInput, places: ReadonlyMap<string, Place>): string[] {

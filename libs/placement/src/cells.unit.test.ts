@@ -119,6 +119,13 @@ describe('a plan between cells', () => {
     expect([to(1), to(0.6), to(0.4), to(0), to(-1)]).toEqual(['n1', 'n1', 'n2', 'n2', 'n2']);
   });
 
+  it('names further hosts, as many as the options say', () => {
+    const hosts = { n1: {}, n2: {}, n3: {}, n4: {} };
+    const alternates = (count: number) =>
+      plan({ new: hosts, vms: { a: { host: 'o1' } }, options: { alternates: count } }).steps[0]?.alternates;
+    expect([alternates(2), alternates(0)]).toEqual([['n2', 'n3'], []]);
+  });
+
   it('tells how long each guest is off: not at all when it is SHUTOFF, longer with a local disk', () => {
     const vms = {
       disk: { host: 'o1', set: { bootFromVolume: false, diskGb: 20 } },
