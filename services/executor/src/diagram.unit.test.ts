@@ -11,7 +11,7 @@ it('the diagram of the README has every transition that the state machine makes,
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
   const drawn = [...readme.matchAll(/^ {4}(\w+) --> (\w+)/gm)].map(([, from, to]) => `${from} --> ${to}`);
   const made = new Set<string>();
-  for (let seed = 0; seed < 3000; seed += 1) {
+  for (let seed = 0; seed < 6000; seed += 1) {
     // Some worlds suspect every task, and have little patience.
     const options = { ...defaultTaskOptions, deadlineMinMs: 90_000, deadlinePerGibMs: 0 };
     const poison = seed % 4 === 0 ? { suspectDeliveries: 0, suspectTries: 2 } : {};
