@@ -75,7 +75,7 @@ it('services that start from a forged checkpoint find it out, obey the log, and 
     });
   }
   const reason = new RegExp(
-    `the checkpoint at event ${forged.sequence} is wrong: what it says of ${AGGREGATE} .*credentials of the ledger.*restart it`,
+    `the checkpoint at event ${forged.sequence} is wrong: its state of ${AGGREGATE} .*credentials of the ledger.*restart it`,
   );
   const found = async (service: (typeof folding)[number]) => {
     const answer = await fetch(`${urls.get(service)}/readyz`).catch(() => null);

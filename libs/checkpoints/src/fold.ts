@@ -6,7 +6,7 @@ import { newestCheckpoint, type SkippedCheckpoint } from './checkpoint.ts';
 export type FoldOptions = {
   /** A checkpoint was not used, and why; the fold is the same without it, only slower. */
   readonly onSkipped?: (skipped: SkippedCheckpoint) => void;
-  /** The checkpoint that the fold starts from, for whoever verifies it; null: it starts from the first event. */
+  /** The checkpoint that the fold starts from, for its verification; null: it starts from the first event. */
   readonly onCheckpoint?: (checkpoint: LogState | null) => void;
   /** False: start from the first event. Default: from the newest checkpoint that can be trusted. */
   readonly checkpoints?: boolean;

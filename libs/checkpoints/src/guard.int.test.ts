@@ -64,7 +64,7 @@ async function guard(more: Partial<GuardOptions> = {}): Promise<LogGuard> {
   return opened;
 }
 
-/** The log is gone and provisioned anew; other streams stay. */
+/** The log is deleted and provisioned again; other streams stay. */
 async function wipe(...more: string[]): Promise<void> {
   const nc = await connect({ servers: server.url });
   const { streams } = await jetstreamManager(nc);

@@ -23,7 +23,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** Writes a checkpoint of the log, changed by whoever has the ledger's credentials, and starts from it. */
+/** Writes a checkpoint that somebody with the ledger's credentials changed, and starts from it. */
 async function startedFrom(forge: (state: LogState) => LogState): Promise<LogState | null> {
   const folder = createFolder();
   let anchor = '';
@@ -51,7 +51,7 @@ describe('a checkpoint that a fold started from', () => {
     expect(verification).toMatchObject({ verified: true, verifiedTo: checkpoint?.sequence });
   });
 
-  it('is found when a pause or anything else was taken out of it, with its digest computed anew', async () => {
+  it('is found when a pause or anything else was taken out of it, with its digest computed again', async () => {
     const forgeries: ((state: LogState) => LogState)[] = [
       (state) => ({
         ...state,

@@ -51,7 +51,7 @@ export function verifyInBackground(
       const own = folded.get(aggregate);
       folded.delete(aggregate);
       if (own === undefined) return `the log says nothing of ${aggregate}, and the checkpoint does`;
-      if (canonicalJson(own) !== canonicalJson(state)) return `what it says of ${aggregate} is not what the log says`;
+      if (canonicalJson(own) !== canonicalJson(state)) return `its state of ${aggregate} differs from the log`;
       await pause();
     }
     const [missing] = folded.keys();

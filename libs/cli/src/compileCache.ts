@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 /**
  * Lets Node keep what it compiled for the next start: that costs less than half the CPU. The directory is the user's own
- * (`${XDG_CACHE_HOME:-~/.cache}/kronos/compiled`): whoever can write there decides what runs, so a home of another user, as
+ * (`${XDG_CACHE_HOME:-~/.cache}/kronos/compiled`): a user who can write there decides what runs, so a home of another user, as
  * with some forms of sudo, is not used, and neither is a directory that all may write to. Without a cache all works the same.
  */
 export function keepCompiled(env: Readonly<Record<string, string | undefined>>): void {

@@ -323,7 +323,7 @@ describe('a task that is closed', () => {
     expect(() => ask(3, true)).toThrow(`${plan}-s3 has not started`);
   });
 
-  it('is left to whoever holds it; a second request changes nothing', () => {
+  it('is left to its holder; a second request changes nothing', () => {
     const close = (person: string) => {
       const before = log.fold();
       const event = log.closed(`${plan}-s1`, person);

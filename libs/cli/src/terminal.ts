@@ -110,11 +110,11 @@ export function table(terminal: Terminal, columns: readonly Column[], rows: read
   return `${[head, ...rows.map(line)].join('\n')}\n`;
 }
 
-/** A text of at most so many characters; what is cut off shows as `…`. */
+/** A text of limited length; `…` marks the cut. */
 export const cut = (text: string, width: number): string =>
   text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`;
 
-/** A number for people: at most so many decimals, none that are 0. */
+/** A number for people: limited decimals, without trailing 0. */
 export const figure = (value: number | null, decimals = 3): string =>
   value === null ? '-' : String(Number(value.toFixed(decimals)));
 

@@ -24,7 +24,7 @@ export function callHooks(
   };
 }
 
-/** A move is looked at for as long as it takes: after so many calls within one span only those that failed have spans. */
+/** A move is followed to its end: after this many calls within one span, only failed calls have spans. */
 const MOST_CALLS = 50;
 const made = new WeakMap<Span, number>();
 

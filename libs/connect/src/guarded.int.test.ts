@@ -35,7 +35,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** Deletes the log and provisions it anew, as another log with events of its own. */
+/** Deletes the log and provisions it again, as another log with its own events. */
 async function replace(events: number): Promise<string> {
   const nc = await bareConnection(server.url);
   await (await jetstreamManager(nc)).streams.delete(streamNames.log);

@@ -62,7 +62,7 @@ export const engineOptionsSchema = z.object({
   evacuationIgnoresWindows: z.boolean().optional(),
   /** Candidates that the search may evaluate: its only limit, counted and not timed. */
   searchWorkLimit: z.int().positive(),
-  /** Host breaker: so many failures on one destination within the window take it out for the duration. */
+  /** Host breaker: this many failures on one destination within the window exclude it for the duration. */
   breakerFailures: z.int().min(1),
   breakerWindowSeconds: z.number().positive(),
   breakerDurationSeconds: z.number().positive(),

@@ -20,5 +20,5 @@ export const MAX_QUARANTINE_SECONDS = 7 * 86_400;
 /** The longest window and the longest duration of the host breaker. */
 export const MAX_BREAKER_SECONDS = 7 * 86_400;
 
-/** A failed attempt cannot put off the next one further than this. */
+/** Longest delay of the next attempt after a failed one. */
 export const MAX_RETRY_WAIT_SECONDS = 3_600;

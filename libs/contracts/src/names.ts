@@ -145,7 +145,7 @@ export const messageId = {
   /** `occasion`: which delivery of the message, and which of its trials. */
   suspected: (task: string, attempt: number, occasion: string, tries: number) =>
     `migration.suspected:${task}:${attempt}:${occasion}:${tries}`,
-  /** One per attempt: an attempt has exactly one outcome, be it completed, failed or skipped. */
+  /** One per attempt: an attempt has exactly one outcome: completed, failed or skipped. */
   ended: (task: string, attempt: number) => `migration.ended:${task}:${attempt}`,
   /** `drainId`: the id of the command that asked for the drain. */
   hostClaimed: (drainId: string, act: string, attempt: number) => `host.claimed:${drainId}:${act}:${attempt}`,

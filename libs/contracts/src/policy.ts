@@ -30,7 +30,7 @@ export const policySchema = z.object({
   /** PromQL: the relative size of each host; null where hosts are alike. */
   hostSizeQuery: z.string().nullable(),
   maxMigrationsPerCycle: z.int().min(0),
-  /** The imbalance must have been detected in so many consecutive evaluations. */
+  /** Number of consecutive evaluations in which the imbalance must have been detected. */
   minSustainedCycles: z.int().min(0),
   enabled: z.boolean(),
   /**

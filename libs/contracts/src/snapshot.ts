@@ -102,7 +102,7 @@ const serverGroupSchema = z.object({
 });
 export type ServerGroup = z.infer<typeof serverGroupSchema>;
 
-/** A migration that Nova runs, whoever asked for it. */
+/** A migration that Nova runs, from any requester. */
 const runningMigrationSchema = z.object({
   id: z.int(),
   uuid: z.string().nullable(),

@@ -151,7 +151,7 @@ export function streamDefinitions(limits: StorageLimits): StreamDefinition[] {
       subjects: ['kronos.alarms.*'],
       retention: 'limits',
       discard: 'old',
-      // An alarm that stays open for so long is raised, and sent, again.
+      // An alarm that stays open for this time is raised, and sent, again.
       maxAgeSeconds: 30 * 86_400,
       maxBytes: 64 * MIB,
       maxMessagesPerSubject: 16,

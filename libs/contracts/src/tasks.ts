@@ -64,7 +64,7 @@ export const migrationObservedSchema = message(
 export type MigrationObserved = z.infer<typeof migrationObservedSchema>;
 
 /**
- * An executor works alone on an attempt that came so often that it may be a poison message. Written before it begins, and
+ * An executor isolates an attempt whose number of deliveries suggests a poison message. Written before it starts, and
  * once more when it has survived; the newest one of an attempt counts.
  */
 export const migrationSuspectedSchema = message(
@@ -79,7 +79,7 @@ export const migrationSuspectedSchema = message(
 );
 export type MigrationSuspected = z.infer<typeof migrationSuspectedSchema>;
 
-/** Written before an executor asks Nova to abort a migration: whoever follows it afterwards knows why it ends. */
+/** Written before an executor asks Nova to abort a migration: a later follower knows why it ends. */
 export const migrationAbortRequestedSchema = message(
   'migration.abortRequested',
   1,
@@ -94,7 +94,7 @@ export const migrationAbortRequestedSchema = message(
 );
 export type MigrationAbortRequested = z.infer<typeof migrationAbortRequestedSchema>;
 
-/** Nova refused to abort a migration. It is followed further; whoever reads this knows that an abort does not end it. */
+/** Nova refused to abort a migration. The executor keeps following it; readers know that an abort does not end it. */
 export const migrationAbortRefusedSchema = message(
   'migration.abortRefused',
   1,

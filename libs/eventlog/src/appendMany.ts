@@ -10,7 +10,7 @@ const WINDOW = 1024;
 /** After trouble: a message that does not follow the one before it makes all behind it fail. */
 const SMALL_WINDOW = 8;
 const EXPECTED_SEQUENCE = 'Nats-Expected-Last-Sequence';
-/** Without a message stored for so long it is given up. */
+/** It is given up if no message was stored for this time. */
 const PATIENCE_MS = 30_000;
 
 type Encoded = { readonly id: string; readonly subject: string; readonly body: Uint8Array; readonly headers: MsgHdrs };

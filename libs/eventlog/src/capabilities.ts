@@ -1,6 +1,6 @@
 /**
  * What a server can do, by its version. Older servers drop most of what they do not know without a word, and the client
- * does not always complain: whoever uses one of these asks here first.
+ * does not always complain: code that uses one of these checks here first.
  */
 
 const capabilityTable = {
@@ -51,7 +51,7 @@ export const capabilitiesOf = (version: string): Capabilities =>
     Object.entries(capabilityTable).map(([name, minimum]) => [name, atLeast(version, minimum)]),
   ) as Capabilities;
 
-/** Whether an installation with so many replicas may use this server. */
+/** Whether an installation with this number of replicas may use this server. */
 export function judgeServer(version: string, replicas: number): { verdict: 'fine' | 'warn' | 'refuse'; text: string } {
   const { namedConsumers, replicas: minimum, replicasAdvised } = capabilityTable;
   if (!atLeast(version, namedConsumers))

@@ -95,7 +95,7 @@ const SINK_PREFIX = 'notify-';
 export const sinkConsumerName = (sink: string): string => `${SINK_PREFIX}${encodeToken(sink)}`;
 export const isSinkConsumer = (name: string): boolean => name.startsWith(SINK_PREFIX);
 
-/** One message at a time, which keeps the order whoever delivers; a new sink begins with the next message. */
+/** One message at a time, which keeps the order over all replicas; a new sink starts with the next message. */
 export const sinkConsumerConfig = (sink: string, replicas: number) =>
   ({
     name: sinkConsumerName(sink),

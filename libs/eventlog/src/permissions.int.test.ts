@@ -87,7 +87,7 @@ const never: Act[] = [
   { subscribe: '_INBOX.>' },
 ];
 
-/** A worker that does not run for so long loses what it holds. */
+/** A worker that does not run for this time loses what it holds. */
 const ACK_WAIT_SECONDS = 6;
 
 onEachServer('permissions', { concurrent: true }, (bench) => {

@@ -18,7 +18,7 @@ import { inboxPrefixOf } from './link.ts';
 const rightsSchema = z.strictObject({
   /** The service as which it writes messages: the table of authority says on which subjects. */
   writesAs: actorSchema.shape.service.optional(),
-  /** To publish a copy of the log again, whoever wrote its events. */
+  /** To publish a copy of the log again, whatever author its events have. */
   restores: z.boolean().optional(),
   /** Streams it may read. */
   reads: z.array(z.enum(Object.values(streamNames))),

@@ -92,7 +92,7 @@ export type ReaderOptions = {
 type Ending = 'lost' | 'stopped' | 'gap';
 
 /**
- * An ordered reader of a stream: an ephemeral pull consumer without acks, made anew from the next message whenever there
+ * An ordered reader of a stream: an ephemeral pull consumer without acks, created again from the next message whenever there
  * is a doubt (reconnect, silence, a delivery out of order). Each message is handed over once and in order.
  */
 export class OrderedReader {
@@ -131,7 +131,7 @@ export class OrderedReader {
   }
 
   /**
-   * Makes the consumer anew if nothing has come for `idleMs`. Each attempt that brings nothing doubles this time: a server
+   * Creates the consumer again if nothing has come for `idleMs`. Each attempt that brings nothing doubles this time: a server
    * that is slower than `idleMs` would never get to answer otherwise.
    */
   nudge(idleMs: number): void {

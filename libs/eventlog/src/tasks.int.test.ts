@@ -14,7 +14,7 @@ import { Link } from './link.ts';
 import type { EventLog, TaskDelivery, TaskOutcome, TaskWorkerOptions } from './types.ts';
 
 const QUEUE = streamNames.migrations;
-/** Of tests that let a delivery be lost: a worker that does not run for so long loses what it holds. */
+/** Of tests that let a delivery be lost: a worker that does not run for this time loses what it holds. */
 const SHORT_SECONDS = 6;
 const SHORT_MS = SHORT_SECONDS * 1000;
 /** Of all other tests: no delivery is lost, however busy the machine is, and none comes again within the time of a test. */

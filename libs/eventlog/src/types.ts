@@ -214,7 +214,7 @@ export interface TaskWorkerOptions {
   readonly aggregates: readonly string[];
   /** Deliveries held at once, over all aggregates. */
   readonly concurrency: number;
-  /** The durables' ack wait; without a confirmed answer for so long a delivery is given up. */
+  /** The durables' ack wait; without a confirmed answer for this time a delivery is given up. */
   readonly ackWaitMs: number;
   /** A handler that throws counts as `later`, with a warning. */
   readonly handle: (delivery: TaskDelivery) => Promise<TaskOutcome>;

@@ -12,7 +12,7 @@ import { AppendConflict, Closed, InvalidMessage, LogGap } from './errors.ts';
 import type { RawEvent } from './types.ts';
 
 const LOG = streamNames.log;
-/** A body whose reason nests so many arrays, in a message that is valid beside that. */
+/** A body whose reason nests this many arrays, in a message that is valid beside that. */
 const nested = (depth: number): string => {
   const { data, ...head } = startedEvent(1);
   const reason = { code: 'x', text: 'y', detail: { z: 'HERE' } };
@@ -93,7 +93,7 @@ onEachServer('views', { concurrent: true }, (bench) => {
     expect(log.healthy().ok).toBe(true);
   });
 
-  test('readers delete their consumers when they end, when they start anew and when the connection is closed', async () => {
+  test('readers delete their consumers when they end, when they start again and when the connection is closed', async () => {
     const { server, log } = await bench.provisioned();
     const { jsm } = await bench.bare(server);
     const consumers = async () => (await jsm.streams.info(LOG)).state.consumer_count;

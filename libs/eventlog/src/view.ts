@@ -9,7 +9,7 @@ import { OrderedReader, type RawMessage } from './reader.ts';
 import type { Health, LogPosition, LogView, ViewOptions } from './types.ts';
 
 const LOG = streamNames.log;
-/** While someone waits for the view and nothing comes for this long, its consumer is made anew. */
+/** While someone waits for the view and nothing comes for this long, its consumer is created again. */
 const STALL_MS = 1_500;
 
 /** Parses events of the log. Never throws: what cannot be read becomes an event that says so. */

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { BadAnswer, type CallPlace } from './errors.ts';
 
-/** A text of at most so many characters, and `...` where more was cut off: whoever hides secrets must see that. */
+/** A text of at most N characters, and `...` if it was cut off: the code that hides secrets must see that. */
 export const cut = (text: string, most: number): string => (text.length > most ? `${text.slice(0, most)}...` : text);
 
 /** The body as JSON. @throws BadAnswer when it is not JSON. */

@@ -21,7 +21,7 @@ export interface ConsumeOptions {
   readonly ready: () => boolean;
   /**
    * Stores one message. `stored`: RabbitMQ may forget it. `bad`: it cannot be read and is rejected. Where it throws, the connection is
-   * closed, so that RabbitMQ delivers everything that was not stored again, to whoever is there.
+   * closed, so that RabbitMQ delivers every message that was not stored again, to any consumer.
    */
   readonly store: (body: Uint8Array) => Promise<'stored' | 'bad'>;
   /** Told of each change. `detail` names the broker, and why it is not connected. */

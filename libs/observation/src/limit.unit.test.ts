@@ -21,7 +21,7 @@ test('no more than the limit run at a time, all of them run, in the order given'
   expect(order).toEqual(Array.from({ length: 20 }, (_, i) => i));
 });
 
-test('a job that fails gives its place back, and its error to whoever gave it', async () => {
+test('a job that fails gives its place back, and its error to its caller', async () => {
   const limit = createLimiter(1);
   const failing = limit(() => Promise.reject(new Error('no')));
   const next = limit(() => Promise.resolve('yes'));

@@ -57,7 +57,7 @@ export interface ObserveInput {
   readonly prometheus: Prometheus | null;
   readonly policies: readonly Policy[];
   readonly stalenessMs: number;
-  /** After so long without an answer Prometheus counts as unreachable. */
+  /** Without an answer for this time Prometheus counts as unreachable. */
   readonly queryDeadlineMs: number;
   readonly concurrency: number;
   /** The servers that must be found, or found deleted. */

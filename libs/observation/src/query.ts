@@ -10,7 +10,7 @@ export interface QueryInput {
   readonly stalenessMs: number;
   readonly clock: Clock;
   readonly concurrency: number;
-  /** After so long without an answer Prometheus counts as unreachable. */
+  /** Without an answer for this time Prometheus counts as unreachable. */
   readonly deadlineMs: number;
   readonly signal: AbortSignal;
   /** Runs around each question, for spans and metrics. */

@@ -67,7 +67,7 @@ describe('the questions of a cycle', () => {
     ]);
   });
 
-  test('are asked once, whoever asks the same', () => {
+  test('are asked once, also for several askers', () => {
     const policies = [policy('cpu', { capacityQuery: 'host_cpu' }), policy('busy', { imbalanceQuery: 'host_cpu' })];
     expect(questionsOf(policies)).toEqual([
       {

@@ -106,7 +106,7 @@ interface MigrationFilter {
   /** As source or destination. */
   readonly host?: string;
   readonly changesSince?: string;
-  /** At most so many, the newest. */
+  /** The maximum number; the newest are kept. */
   readonly limit?: number;
 }
 
@@ -191,7 +191,7 @@ export interface NovaOptions {
   readonly monotonic?: () => number;
 }
 
-/** A list is begun anew so often when it changed under the paging. */
+/** Maximum restarts of a list that changed during paging. */
 const MAX_RESTARTS = 3;
 
 export function createNova(session: Session, options: NovaOptions = {}): Nova {
@@ -228,7 +228,7 @@ export function createNova(session: Session, options: NovaOptions = {}): Nova {
     return parseAs({ service: 'nova', method: 'GET', url: safeUrl(prepared.url) }, schema, answer.text);
   }
 
-  /** Follows a list by marker. A marker that was deleted meanwhile (400) begins the list anew. */
+  /** Follows a list by marker. A marker that was deleted meanwhile (400) restarts the list. */
   async function byMarker<T>(
     page: (marker: string | undefined, limit: number) => Promise<{ rows: readonly T[]; more: boolean }>,
     markerOf: (row: T) => string,
@@ -351,7 +351,7 @@ export function createNova(session: Session, options: NovaOptions = {}): Nova {
 
     async listServerGroups({ signal } = {}) {
       // Nova pages groups by offset: when one is deleted meanwhile, the rest move up and one would be missed. So each page
-      // begins with the last group of the page before it; when it does not, the list changed and is begun anew.
+      // begins with the last group of the page before it; if it does not, the list changed and is restarted.
       for (let restart = 0; ; restart += 1) {
         const all: ServerGroup[] = [];
         for (;;) {

@@ -308,7 +308,7 @@ describe('listServers', () => {
     expect(cloud.of(DETAIL)).toHaveLength(3);
   });
 
-  it('begins anew when the server it stopped at was deleted meanwhile', async () => {
+  it('restarts when the server at its marker was deleted meanwhile', async () => {
     let rows = ['a', 'b', 'c'].map((id) => wireServer(id));
     const page = paged('servers', () => rows);
     cloud.on({

@@ -43,7 +43,7 @@ interface CandidateRequest {
   readonly required?: readonly string[];
   /** Traits that must not be there. */
   readonly forbidden?: readonly string[];
-  /** At most so many allocation requests. */
+  /** Maximum number of allocation requests. */
   readonly limit?: number;
 }
 

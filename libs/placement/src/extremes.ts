@@ -2,7 +2,7 @@ import { byte, float, int, item } from './array.ts';
 import { type Cluster, shareOn } from './cluster.ts';
 import { shift } from './measure.ts';
 
-/** So many hosts are listed at each end of a policy, and listed anew when fewer than ENOUGH are left. */
+/** Number of hosts listed at each end of a policy; listed again when fewer than ENOUGH are left. */
 const LISTED = 16;
 const ENOUGH = 7;
 const WIDTH = LISTED + 1;

@@ -100,7 +100,7 @@ describe('the failure of a VM', () => {
     expect(log.state().vmFailures.size).toBe(1);
   });
 
-  it('counts anew when a later move of the VM fails', () => {
+  it('counts again when a later move of the VM fails', () => {
     const log = failed();
     log.at(DAY);
     decided(log, []);

@@ -57,7 +57,7 @@ describe('the options in force', () => {
     expect(standing(inForce({ startedAfter: null }), own({ wasInForce: true }))).toEqual({ kind: 'configure' });
   });
 
-  it('are left alone when they are the same, whoever wrote them', () => {
+  it('do not change when they are the same, whatever planner wrote them', () => {
     for (const startedAfter of [null, 80, 100, 200])
       expect(standing(inForce({ startedAfter, optionsDigest: 'ours', options: options(600) }), own())).toEqual({
         kind: 'inForce',

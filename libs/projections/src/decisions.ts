@@ -45,7 +45,7 @@ export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: 
     begin(draft, f, d.plan, d.release, atMs);
 }
 
-/** Why a decision may not begin its plan as it says; null where it may. Nothing bypasses a window, dry_run or approval. */
+/** Why a decision may not start its plan as stated; null where it may. Nothing bypasses a window, dry_run or approval. */
 function wrongRelease(draft: Draft, event: LogEventOf<'cycle.decided'>): string | null {
   const { release, plan } = event.data;
   if (release !== 'released' && release !== 'proposed') return null;

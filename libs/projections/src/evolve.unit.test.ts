@@ -472,7 +472,7 @@ describe('a command', () => {
     });
   });
 
-  it('asks once to close a task, which ends it before its start and leaves a started one to whoever holds it', () => {
+  it('asks once to close a task, which ends it before its start and leaves a started one to its holder', () => {
     const log = testLog();
     const plan = log.released([move(1), move(2)]);
     log.started({ task: `${plan}-s1` });
@@ -566,7 +566,7 @@ describe('a move that is no plain success', () => {
     expect(log.state().vmFailures.size).toBe(0);
   });
 
-  it('is kept of so many servers at most, the latest', () => {
+  it('is kept of a limited number of servers, the latest', () => {
     const log = testLog();
     const plan = log.released(Array.from({ length: RECENT_DAMAGED + 2 }, (_, i) => move(i + 1)));
     for (let i = 1; i <= RECENT_DAMAGED + 2; i++) log.completed({ task: `${plan}-s${i}` }, 30, [inError]);

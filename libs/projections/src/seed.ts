@@ -65,7 +65,7 @@ export function readCooldowns(json: unknown): Cooldowns {
 }
 
 /**
- * The state with these cooldowns begun so long ago that, by the given options, they end after the seconds they have
+ * The state with these cooldowns, started so early that, by the given options, they end after the seconds they have
  * left. Aggregate and instance cooldowns are clamped to the configured durations. VMs are not told by aggregate, so
  * theirs are stated for every one of `aggregates`.
  */

@@ -52,7 +52,7 @@ export type StartVerdict =
   | { readonly verdict: 'wait'; readonly reason: Reason; readonly untilMs: number | null }
   /** Never: to be recorded as the task's final result. */
   | { readonly verdict: 'end'; readonly errorType: 'Cancelled'; readonly reason: Reason }
-  /** This attempt is started on the log, by whom it says: a successor follows it and starts nothing. */
+  /** This attempt is started on the log, by the named executor: a successor follows it and starts nothing. */
   | { readonly verdict: 'started'; readonly task: TaskFacts }
   /**
    * This attempt or its task has ended, or was never released: nothing is started. Where the task waits for its next

@@ -179,7 +179,7 @@ export type TaskFacts = {
   readonly lastFailure: AttemptFailure | null;
   readonly cancelAsked: Asked | null;
   readonly abortAsked: Asked | null;
-  /** An operator wants it ended without Nova: whoever holds it ends it, or else a planner. */
+  /** An operator closed it without Nova: its holder ends it, or else a planner. */
   readonly closeAsked: Asked | null;
 };
 

@@ -10,7 +10,7 @@ import { type LoadedSnapshot, openSnapshot, type StoredBody } from './history.ts
 /** What running a recorded decision again gave. */
 export type Verdict =
   | { readonly verdict: 'identical' }
-  /** Another decision, or made of other things than it says, by the same planner version. */
+  /** Another decision, or one with other inputs than it names, by the same planner version. */
   | { readonly verdict: 'different'; readonly causes: readonly string[]; readonly differences: readonly Difference[] }
   /** Another decision; another version of the planner made the recorded one. */
   | {

@@ -209,7 +209,7 @@ class Past {
   ): Promise<{ readonly before: LogState; readonly events: readonly LogEvent[] }> {
     const own = this.#aggregates.get(aggregate);
     if (own === undefined) throw new Error(`the what-if has no aggregate ${aggregate}`);
-    // An event is stored at most so long after the time that counts for it.
+    // An event is stored at most this long after the time that counts for it.
     while (own.before === null || this.#readMs <= nowMs + MAX_TIME_DIFFERENCE_MS) {
       const next = await this.#source.next();
       if (next.done === true) {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 const times = z.number().int().positive().optional();
 
-/** What goes wrong when this server is live-migrated. `times`: only the next so many migrations; without it, always. */
+/** What goes wrong when this server is live-migrated. `times`: only the next `times` migrations; without it, always. */
 export const serverFaultSchema = z.discriminatedUnion('kind', [
   /** Copying breaks off and is rolled back: status `failed`, as libvirt does it. */
   z.strictObject({ kind: z.literal('fail'), times }),

@@ -67,7 +67,7 @@ function natsFacts(error: unknown): NatsFacts | null {
   return null;
 }
 
-/** Aggregates that are read at the same time: each takes a consumer for a moment, and a stream has only so many. */
+/** Aggregates that are read at the same time: each takes a consumer for a moment, and a stream has a limited number. */
 const AT_ONCE = 8;
 
 async function inputs(log: Source, scope: readonly string[], state: LogState): Promise<AggregateInput[]> {

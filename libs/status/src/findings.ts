@@ -23,13 +23,13 @@ export type Finding = {
 
 /** Time that a snapshot or a decision may take beyond its interval. */
 const GRACE_MS = 2000;
-/** A heartbeat is late after so many intervals: two may be lost. */
+/** A heartbeat is late after this many intervals: two may be lost. */
 const HEARTBEATS_MISSED = 3;
 /** A move that nobody started this long after it could be is a sign that no executor works. */
 const UNSTARTED_MS = 120_000;
 /** An attempt that runs for longer is followed by nobody, or Nova is stuck. */
 const LONG_RUNNING_MS = 4 * 3_600_000;
-/** An abort that has had no effect for so long was refused by Nova, or nobody follows the move. */
+/** If an abort has had no effect for this time, Nova refused it or no executor follows the move. */
 const ABORT_MS = 120_000;
 /** Released tasks reach the queue at once. */
 const DISPATCH_MS = 60_000;

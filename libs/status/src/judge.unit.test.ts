@@ -425,7 +425,7 @@ describe('moves that went wrong', () => {
   });
 });
 
-it('a log that is in doubt is one alarm, whoever says so', () => {
+it('a log that is in doubt is one alarm, from any number of services', () => {
   const doubt = { failing: [{ check: 'identity', reason: 'the log ends at 60, and a checkpoint has seen 1571' }] };
   const facts = wellFacts(undefined, {
     heartbeats: serviceNames.map((service) => heartbeat(service, nowMs, service === 'scorer' ? {} : doubt)),

@@ -36,7 +36,7 @@ export class StopTimeoutError extends Error {
   }
 }
 
-/** A service's `done` rejects with it when the service is to start anew in the same process: its log was replaced under it. */
+/** A service's `done` rejects with it when the service must start again in the same process: its log was replaced under it. */
 export class StartAgain extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

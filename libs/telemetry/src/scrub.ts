@@ -24,7 +24,7 @@ const anyCase = (hex: string): string => hex.replaceAll(/[a-f]/gi, (c) => `[${c.
 const ENTITIES: Readonly<Record<string, string>> = { '&': 'amp', '<': 'lt', '>': 'gt', '"': 'quot', "'": 'apos' };
 
 /**
- * Every way in which a character of a secret may be written by whoever sends it back: as it is, and in JSON, HTML, a URL or
+ * Every form in which a peer may return a character of a secret: as it is, and in JSON, HTML, a URL or
  * a form, also in one inside the other.
  */
 function written(char: string): string {

@@ -124,7 +124,7 @@ export class StartBoard {
     this.pump();
   }
 
-  /** Sends up to so many of the longest waiting back to the queue, to make room for tasks that may be able to start. */
+  /** Requeues up to this many of the tasks that waited longest, to make room for tasks that may be able to start. */
   putOff(count: number): void {
     const longest = [...this.#waiting].sort((a, b) => a.since - b.since).slice(0, count);
     for (const waiter of longest) waiter.wake('putOff');

@@ -1,4 +1,4 @@
-/** Carries out the next step of one drain: reads the log and Nova, asks drainStep.ts, and does what it says. */
+/** Carries out the next step of one drain: reads the log and Nova, asks drainStep.ts, and performs its answer. */
 import { type Actor, type HostAct, subject } from '@kronos/contracts';
 import { AppendConflict, type EventLog, type LogPosition } from '@kronos/eventlog';
 import { type ComputeService, HttpError, type Nova } from '@kronos/openstack';

@@ -72,7 +72,7 @@ describe('a claim', () => {
     });
   });
 
-  it('leaves a service that somebody disabled anew', () => {
+  it('does not change a service that somebody disabled again', () => {
     const step = claimStep(claim('enable'), drain(), service({ status: 'disabled', disabledReason: 'x' }));
     expect(step).toMatchObject({
       do: 'write',

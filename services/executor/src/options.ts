@@ -12,7 +12,7 @@ export interface TaskOptions {
   readonly queueTimeoutMs: number;
   readonly deadlinePerGibMs: number;
   readonly deadlineMinMs: number;
-  /** A running migration without a new minimum of remaining bytes for so long counts as past its deadline. */
+  /** A running migration without a new minimum of remaining bytes for this time counts as past its deadline. */
   readonly noProgressMs: number;
   readonly onDeadline: 'abort' | 'wait';
   readonly hardTimeoutMs: number;

@@ -1,7 +1,7 @@
 import type { Nova } from '@kronos/openstack';
 import type { Clock } from './clock.ts';
 
-/** A table of hypervisors is believed for so long. Their uuids are those of their resource providers, and do not change. */
+/** A table of hypervisors is valid for this time. Their uuids are those of their resource providers, and do not change. */
 const KEEP_MS = 600_000;
 
 /**

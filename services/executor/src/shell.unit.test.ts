@@ -82,7 +82,7 @@ describe('an act on the cloud', () => {
   const lost = new AbortController().signal;
   const window = (clock: Clock, held = () => true) => ({ by: 10_000, clock, held, lost });
 
-  it('is let go within its window, and its answer is not waited for after it', async () => {
+  it('is sent within its window, and its answer is not awaited after it', async () => {
     const { clock, move } = movedClock();
     const aborted = await actWithin(window(clock), async ({ checkSend, signal }) => {
       move(9_999);
@@ -113,7 +113,7 @@ describe('an act on the cloud', () => {
     ).toBe('its delivery was lost');
   });
 
-  it('that waits for a connection in vain ends with its window, and is known not to be sent', async () => {
+  it('that gets no connection ends with its window, and is known not to be sent', async () => {
     const { clock, move } = movedClock();
     const answer = actWithin(window(clock), (options) =>
       postOnce(

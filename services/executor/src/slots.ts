@@ -16,7 +16,7 @@ export type Start =
   | { readonly kind: 'start' }
   | { readonly kind: 'wait'; readonly code: string; readonly text: string; readonly untilMs: number | null }
   | { readonly kind: 'end'; readonly failure: Failure }
-  /** The log has this attempt started or ended: whoever holds the task looks again. */
+  /** The log has this attempt started or ended: the holder of the task checks again. */
   | { readonly kind: 'overtaken' };
 
 /**
@@ -85,7 +85,7 @@ function announced(task: TaskFacts, attempt: number) {
   return { attempt: task.attempt, destination: task.destination, notBeforeMs: task.notBeforeMs };
 }
 
-/** What the log says to whoever follows an attempt. */
+/** The facts of the log for the follower of an attempt. */
 export function wordOn(state: AggregateState, taskId: string, attempt: number): Word {
   const task = state.tasks.get(taskId);
   return {

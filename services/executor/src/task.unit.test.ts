@@ -281,7 +281,7 @@ describe('what the log says first', () => {
     expect(life.ended).toMatchObject({ type: 'failed', errorType: 'Cancelled', started: false, next: null });
   });
 
-  it('goes back to the queue when it is put off, and to another when the executor stops', () => {
+  it('is requeued when it is delayed, and goes to another executor when this one stops', () => {
     expect(new Life().when(waiting, { kind: 'putOff', delayMs: 60 }).command).toMatchObject({
       do: 'finish',
       outcome: { kind: 'later', delayMs: 60 },
@@ -1148,7 +1148,7 @@ describe('a task that comes again and again', () => {
     expect(life.command).toMatchObject({ do: 'finish', outcome: { kind: 'done' } });
   });
 
-  it('waits for its turn anew after it gave it up, and hands over when the executor stops', () => {
+  it('waits for its turn again after it gave it up, and hands over when the executor stops', () => {
     const life = new Life({}, {}, 6).when(waiting, mayStart, turn(0), appended, waiting, { kind: 'yielded' });
     expect(life.when(mayStart).command.do).toBe('awaitTurn');
     expect(life.when({ kind: 'draining' }).command).toMatchObject({ do: 'finish', outcome: { kind: 'handOver' } });

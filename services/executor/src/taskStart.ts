@@ -41,7 +41,7 @@ export function received(state: TaskState, log: TaskLog, at: Reading): TaskState
 }
 
 /**
- * Delivered so often that it may be a poison message. So were the tasks that waited beside such a one: which it is
+ * Its number of deliveries suggests a poison message. Tasks that waited with a poison message have as many: which it is
  * shows when each is worked on alone.
  */
 const suspicious = ({ deliveries, tried, options }: TaskState): boolean =>

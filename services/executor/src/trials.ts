@@ -8,7 +8,7 @@ interface Waiter {
   readonly enter: (leave: Leave) => void;
 }
 
-/** One turn per process. Those that Nova is at work for already come first. */
+/** One turn per process. Tasks that Nova already works on go first. */
 export class Trials {
   readonly #started: Waiter[] = [];
   readonly #others: Waiter[] = [];

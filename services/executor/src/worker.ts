@@ -58,7 +58,7 @@ export interface Executor {
   stop(graceMs?: number): Promise<void>;
 }
 
-/** While the log is in doubt tasks are put back for so long. */
+/** Requeue delay of tasks while the log is in doubt. */
 const IN_DOUBT_MS = 5_000;
 /** How often it is checked whether waiting tasks fill the hands of this executor. */
 const ROOM_CHECK_MS = 1000;

@@ -2,7 +2,7 @@
  * A process that asks Nova for one act, for tests that stop it while its connection is being made. It prints `ready` once it
  * knows all that it needs, acts on the first line of input, and prints what it knows of the act as one line of JSON. On a
  * second line it stops itself (SIGSTOP) in a timer: what the event loop does next, once it goes on, is to look at its sockets.
- * However soon it goes on, its clocks are past the window then, as if it had been stopped for so long.
+ * However soon it continues, its clocks are past the window then, as if it had been stopped for that time.
  *
  * node actOnce.ts AUTH_URL COMPUTE_URL SERVER_ID post|abort WINDOW_MS
  */

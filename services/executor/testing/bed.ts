@@ -5,7 +5,7 @@ import { openPlans, type Plans } from './plans.ts';
 
 export const AGGREGATE = 'gpu';
 
-/** Nova's pace in tests: its steps and every wait that belongs to them go so many times faster. */
+/** Nova's pace in tests: the factor by which its steps and their waits are faster. */
 const SPEED = 60;
 
 /** A cloud of a few hosts in one aggregate, `vms` servers on each, named h1-1, h1-2, h2-1 and so on. */

@@ -11,7 +11,7 @@ export type AlarmsInput = {
   readonly clock: Pick<Clock, 'now'>;
 };
 
-/** An answer serves all requests for so long: what it costs does not grow with the number of readers. */
+/** An answer serves all requests for this time: its cost does not grow with the number of readers. */
 const KEPT_MS = 3000;
 
 /** What is wrong with the installation, as `kronos status` judges it. Gives the same answer for {@link KEPT_MS}. */

@@ -1,6 +1,6 @@
 import type { Actor, StoredEvent } from '@kronos/contracts';
 
-/** A writer whose clock is wrong is remembered so long after its last event, unless a later one is right. */
+/** A writer with a wrong clock is remembered for this time after its last event, unless a later event is right. */
 const REMEMBERED_MS = 15 * 60_000;
 
 type Skew = { readonly writer: string; readonly seconds: number; readonly atMs: number };

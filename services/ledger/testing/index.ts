@@ -17,7 +17,7 @@ import { type LedgerOptions, startLedger } from '../src/ledger.ts';
 
 const by: Actor = { service: 'ledger', instance: 'ledger-test', version: '0.0.0' };
 
-/** A ledger at work, and what it says. */
+/** A running ledger and its log lines. */
 export type TestLedger = {
   readonly url: string;
   /** Lines of its log, parsed. */

@@ -111,7 +111,7 @@ export function decider(
   /**
    * Decides the snapshot on the log as it stands, and appends the decision with the expectation of that very state. What
    * can have aged while it waited is judged again before the append, and again whenever the append's bytes leave: then the
-   * snapshot is decided anew, or not at all.
+   * snapshot is decided again, or not at all.
    *
    * @returns null when the snapshot may not be decided any more
    * @throws AppendConflict when another planner decided it

@@ -18,7 +18,7 @@ const gateFacts = (state: AggregateState): Readonly<Record<string, string | numb
 });
 
 /**
- * What changed on the log since a decision's basis so that the snapshot has to be decided anew, or null. Other events
+ * The change on the log since a decision's basis that requires a new decision on the snapshot, or null. Other events
  * after the basis do not matter to the decision: they are caught where each task starts.
  *
  * @param basis the state that the decision was made on

@@ -104,7 +104,7 @@ describe('eligibility of a snapshot', () => {
 describe('a decision that waits to be appended', () => {
   const moves = [{ serverId: 'vm1', from: 'h1', to: 'h2' }];
 
-  it('is made anew after a pause, a release, a refusal, the end of a move, or an event that cannot be read', () => {
+  it('is made again after a pause, a release, a refusal, the end of a move, or an event that cannot be read', () => {
     const log = testLog('gpu');
     log.configured();
     const steps: (() => unknown)[] = [
@@ -124,7 +124,7 @@ describe('a decision that waits to be appended', () => {
     }
   });
 
-  it('is made anew after a pause of all aggregates', () => {
+  it('is made again after a pause of all aggregates', () => {
     const log = testLog('gpu');
     const basis = log.state();
     log.about('_all_').paused();

@@ -410,7 +410,7 @@ describe('planners on a real nats-server', () => {
     const last = (await decisions()).at(-1);
     expect(last?.by.instance).toBe('second');
 
-    // The first one, started anew, is the last one that started.
+    // The first one, started again, is the last one that started.
     await first.close();
     const again = await planner('first');
     await publishUntil(() => second.yielding().length === 1);

@@ -27,19 +27,19 @@ export interface CycleDeps {
 export interface Cycle {
   /** Runs until the signal; rejects when the streams can no longer be read. */
   run(): Promise<void>;
-  /** Whether every aggregate has had a snapshot of late, whoever took it. */
+  /** Whether every aggregate has had a recent snapshot, from any replica. */
   current(): Check;
   /** Whether this process's clock agrees with the server's. */
   clockRight(): Check;
 }
 
-/** A request that is older is not answered: whoever asked has stopped waiting. */
+/** An older request is not answered: its sender has stopped waiting. */
 const REQUEST_KEPT_MS = 120_000;
 /** A request whose snapshot could not be taken is tried again after this long. */
 const REQUEST_AGAIN_MS = 5_000;
 /** What is on the snapshot stream is waited for no longer than this at the start. */
 const LEVEL_WITHIN_MS = 10_000;
-/** After so many intervals without a snapshot the scorer is not ready. */
+/** After this many intervals without a snapshot the scorer is not ready. */
 const MISSED_INTERVALS = 3;
 
 export function createCycle(deps: CycleDeps): Cycle {

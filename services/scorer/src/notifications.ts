@@ -196,7 +196,7 @@ export function createFeed(deps: FeedDeps): Feed {
         reports.forget();
         seen.clear();
         reached = 0;
-        distrust('kronos.inventory was made anew');
+        distrust('kronos.inventory was created again');
       }
       const ending = new AbortController();
       const late = clock.sleep(LEVEL_WITHIN_MS, ending.signal, signal).then(() => 'late' as const);

@@ -15,7 +15,7 @@ export interface ScheduleInput {
   readonly standby: boolean;
   /** The aggregates in scope. */
   readonly scope: readonly string[];
-  /** The cycle of the newest snapshot of each aggregate on the stream, whoever took it. */
+  /** The cycle of the newest snapshot of each aggregate on the stream, from any replica. */
   readonly seen: (aggregate: string) => number | null;
 }
 
@@ -30,7 +30,7 @@ export type Due =
 export function due(input: ScheduleInput): Due {
   const { nowMs, intervalMs, last } = input;
   const cycle = cycleAt(nowMs, intervalMs);
-  // A clock that was set back begins anew with the next cycle, and does not wait for the time it had.
+  // A clock that was set back starts with the next cycle and does not wait for its former time.
   if (last !== null && cycle <= last) return { do: 'wait', milliseconds: (cycle + 1) * intervalMs - nowMs };
   const aggregates = input.scope.filter((aggregate) => {
     const seen = input.seen(aggregate);

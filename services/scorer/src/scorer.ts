@@ -100,7 +100,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
   /** What this process knows of the aggregate's servers, and the snapshot it knows it from. */
   const memory = new Map<string, { readonly snapshotId: string; readonly known: readonly KnownServer[] }>();
 
-  /** The servers that the next snapshot must find: of the newest snapshot, whoever took it. */
+  /** The servers that the next snapshot must find: of the newest snapshot of any replica. */
   async function knownServers(aggregate: string): Promise<readonly KnownServer[]> {
     const own = memory.get(aggregate);
     const newest = seen.newest(aggregate);

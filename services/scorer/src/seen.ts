@@ -1,4 +1,4 @@
-/** What is on the snapshot stream, whoever put it there. */
+/** The snapshots on the stream, from any replica. */
 import type { SnapshotTaken } from '@kronos/contracts';
 
 /** Ids of an aggregate that are remembered. */

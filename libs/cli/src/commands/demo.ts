@@ -166,7 +166,7 @@ type Screen = {
 
 const createScreen = (terminal: Terminal): Screen => (terminal.live ? liveScreen(terminal) : plainScreen(terminal));
 
-/** Draws the picture anew over the last one. */
+/** Draws the picture over the last one. */
 function liveScreen(terminal: Terminal): Screen {
   let height = 0;
   return {

@@ -261,7 +261,7 @@ export class Consumer {
     else this.#beat(pull);
   }
 
-  /** An answer to a delivery; it counts whoever holds the message by now. */
+  /** An answer to a delivery; it counts for any current holder of the message. */
   answer(sequence: number, body: string): void {
     const pending = this.#pending.get(sequence);
     if (pending === undefined) return;

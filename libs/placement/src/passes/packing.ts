@@ -39,7 +39,7 @@ class Packer {
   readonly #to = new Map<number, number>();
   #tries = 0;
 
-  /** @param behind so many VMs may stay. */
+  /** @param behind the number of VMs that may stay. */
   constructor(draft: Draft, vms: readonly number[], behind: number) {
     const { cluster } = draft;
     this.#draft = draft;

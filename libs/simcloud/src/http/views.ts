@@ -256,7 +256,7 @@ export function eventViews(action: Action, projectId: string, minor: number, cel
     .reverse();
 }
 
-/** What nova-compute reports every so often. */
+/** The periodic report of a nova-compute. */
 const REPORT_MS = 10_000;
 
 export function serviceView(cloud: Cloud, host: Host, minor: number, nowMs: number): unknown {

@@ -24,7 +24,7 @@ const routes = [
   ['/search', search],
   ['/runbook/:section', runbook],
 ];
-/** Events come in bursts: they are waited for so long before the view is read again. */
+/** Events come in bursts: the view waits for this time before it reads again. */
 const BURST_MS = 300;
 /** Alarms and snapshots change without an event. */
 const REFRESH_MS = 15_000;

@@ -10,7 +10,7 @@ export type BoundInput = {
   readonly score: Float64Array;
   /** 1 for VMs that may move. */
   readonly movable: Uint8Array;
-  /** At most so many VMs move. */
+  /** The maximum number of moved VMs. */
   readonly budget: number;
 };
 
@@ -197,7 +197,7 @@ class PolicyBound {
     const vms = host.partVms;
     while (host.arriving.length <= n && host.looked < vms.length) {
       const vm = int(vms, host.looked);
-      // Past so many VMs that do not fit, one is taken to fit: that only makes the bound lower.
+      // Above this number of VMs that do not fit, one is taken to fit: that only makes the bound lower.
       if (host.looked++ < LOOK + 2 * n && !this.#shared.mayArrive(vm, host.index)) continue;
       host.arriving.push(float(this.#cluster.load, vm * this.#cluster.P + this.#policy));
     }

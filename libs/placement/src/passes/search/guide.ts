@@ -44,7 +44,7 @@ export function followGuide(
   return new Guide(field, shape, refusals).run(budget, workLimit);
 }
 
-/** Where the front refuses a VM, so many of the least loaded hosts are looked at, or more until one takes it. */
+/** If the front refuses a VM, this many of the least loaded hosts are tried, or more until one takes it. */
 const FALLBACK = 64;
 /** A gain below this is rounding, in the unit of the guide. */
 const LEAST_GAIN = 1e-13;
@@ -294,7 +294,7 @@ class Guide {
     return false;
   }
 
-  /** Works out anew what leaving this host does, after its values have changed. */
+  /** Recomputes the effect of leaving this host, after its values have changed. */
   #findLeaving(h: number): void {
     const end = int(this.#end, h);
     for (let i = int(this.#field.start, h); i < end; i++) {

@@ -37,7 +37,7 @@ export function pruned(
   const score = valuesAfter(cluster, field.score, home, place);
   const extremes = new Extremes(cluster, score);
   let left = away;
-  /** Sends sets of so many VMs home as long as the rest does as well without them. */
+  /** Sends sets of this many VMs home while the plan is as good without them. */
   const drop = (size: 1 | 2, needless: (without: number, now: number) => boolean): void => {
     let now = judge(field, place).combined;
     for (let again = true; again; ) {

@@ -41,7 +41,7 @@ export type Found = {
   readonly work: number;
 };
 
-/** A proposal of the local search costs as much time as so many candidates of the guides. */
+/** The time of one proposal of the local search, in candidates of the guides. */
 const PROPOSAL_COST = 5;
 /** The same for one of the placements in a look at all of them. */
 const PLACEMENT_COST = 2;
@@ -185,7 +185,7 @@ class Search {
     this.#draft.evaluated += work;
   }
 
-  /** No plan of at least so many moves costs less. */
+  /** No plan with at least this many moves costs less. */
   #leastCost(moves: number): number {
     const { costs, vmsOf } = this.#field;
     const sorted = Float64Array.from(vmsOf, (v) => float(costs, v)).sort();

@@ -25,7 +25,7 @@ export type Solution = {
   readonly acceptable: boolean;
 };
 
-/** Judges a placement anew, from nothing but itself. */
+/** Judges a placement from scratch. */
 export function judge(field: Field, place: Int32Array, parked: Parked = nobody): Solution {
   const { cluster, V, home, thresholds, targets, costs, lax } = field;
   let moves = 0;
