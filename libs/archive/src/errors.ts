@@ -1,6 +1,6 @@
 /** What is wrong with an archive: one class per meaning. */
 
-/** A file of the archive is not what it must be: changed, cut, or missing. */
+/** A file of the archive is changed, cut, or missing. */
 export class ArchiveBroken extends Error {
   readonly code = 'KRONOS_ARCHIVE_BROKEN';
   readonly remedy = 'Take another copy of the archive; what comes before this file can still be read.';

@@ -34,7 +34,7 @@ export type NameLogOptions = {
   readonly comment: string | null;
 };
 
-/** What became of the log's name. */
+/** The result of naming the log. */
 export type NamedLog = { readonly installation: Installation; readonly created: boolean };
 
 /**

@@ -15,9 +15,9 @@ export interface Verification {
   readonly checkpoint: number | null;
   /** The log was folded again up to here. */
   readonly verifiedTo: number;
-  /** Resolves with null when the checkpoint is what the log says (or verifying was ended), else with what differs. */
+  /** Resolves with null when the checkpoint matches the log (or verifying was ended), else with what differs. */
   readonly done: Promise<string | null>;
-  /** The checkpoint is what the log says. */
+  /** The checkpoint matches the log. */
   readonly verified: boolean;
   close(): void;
 }

@@ -111,7 +111,7 @@ export async function foldVerified(
       distrusted.set(http, problem);
       logger.error(
         { code: 'KRONOS_CHECKPOINT_WRONG', problem },
-        'a checkpoint is not what the log says: nothing more is planned or started from it; the log is folded from its first event',
+        'a checkpoint contradicts the log: nothing is planned or started from it; the log is folded from its first event',
       );
     } else if (verification.verified && verification.checkpoint !== null)
       logger.info({ sequence: verification.checkpoint }, 'the checkpoint is verified');

@@ -14,7 +14,7 @@ const actOf = { ...drainOf, act: hostActSchema, attempt: z.int().min(1) };
 
 /**
  * An executor alone may change the service of the host from here on. The request follows within 10 s or is not sent; a
- * successor waits until it can no longer be sent and then reads what became of it.
+ * successor waits until it can no longer be sent and then reads its effect.
  */
 const hostClaimedSchema = message('host.claimed', 1, z.object(actOf));
 

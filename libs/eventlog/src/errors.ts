@@ -45,7 +45,7 @@ export class PayloadTooSmall extends EventLogError {
   }
 }
 
-/** A stream, a durable or a bucket is missing, or is not what is needed. */
+/** A stream, a durable or a bucket is missing, or differs from the definition. */
 export class NotProvisioned extends EventLogError {
   readonly code = 'KRONOS_NOT_PROVISIONED';
   readonly differences: readonly string[];
@@ -68,7 +68,7 @@ export class InvalidMessage extends EventLogError {
   readonly code = 'KRONOS_INVALID_MESSAGE';
 }
 
-/** Somebody else appended to the subject first. Fold what came, and decide again. */
+/** Another writer appended to the subject first. Fold the new events, and decide again. */
 export class AppendConflict extends EventLogError {
   readonly code = 'KRONOS_APPEND_CONFLICT';
   readonly subject: string;

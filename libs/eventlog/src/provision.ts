@@ -117,7 +117,7 @@ function needPayload(link: Link): void {
   if (allowed !== null && allowed < MAX_MESSAGE_BYTES) throw new PayloadTooSmall(allowed, MAX_MESSAGE_BYTES);
 }
 
-/** Fails when the server's answer is not what was asked: older servers drop fields they do not know without a word. */
+/** Fails if the server's answer differs from the request: older servers silently drop unknown fields. */
 function agree(what: string, want: object, have: object): void {
   const differences = compare({ ...want }, { ...have });
   if (differences.length > 0)

@@ -129,7 +129,7 @@ export type RawEvent = {
   readonly data: Uint8Array;
 };
 
-/** A message that fits its schema, or what came instead (parsed JSON, or text that is no JSON) and what is wrong with it. */
+/** A message that fits its schema, or the body as it arrived (parsed JSON, or text that is not JSON) and its problem. */
 export type Delivered<M> = Delivery &
   (
     | { readonly message: M; readonly problem?: undefined }

@@ -75,7 +75,7 @@ export class NotSent extends CallError {
   }
 }
 
-/** The answer came but is not what the service promises: not JSON, too large, or a required field is missing. */
+/** The answer breaks the API of the service: not JSON, too large, or a required field is missing. */
 export class BadAnswer extends CallError {
   readonly code = 'KRONOS_HTTP_BAD_ANSWER';
   /** Path of the field inside the body, e.g. `servers[3].OS-EXT-SRV-ATTR:host`; undefined when the body as a whole is wrong. */

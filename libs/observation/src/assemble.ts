@@ -76,7 +76,7 @@ export function assemble(input: AssembleInput): Snapshot {
   };
 }
 
-/** Hosts that take nothing for want of knowledge, and why. */
+/** Hosts that may not be destinations because data are missing, with the reason. */
 function capacityNotes(hosts: readonly HostObservation[], capacity: Capacity): Reason[] {
   const notes: Reason[] = [];
   const ids = new Map(hosts.map((host) => [host.hypervisorId, host.name]));

@@ -70,7 +70,7 @@ export async function collectLists(
   return { aggregates, services, hypervisors, servers, serverGroups, migrations };
 }
 
-/** What became of servers that were known and are not in the list any more: one read each, at most {@link MOST_FATES}. */
+/** The fate of known servers that are no longer in the list: one read each, at most {@link MOST_FATES}. */
 export async function collectFates(
   nova: Pick<Nova, 'getServer'>,
   ids: readonly string[],

@@ -84,7 +84,7 @@ export interface ServersInput {
   readonly index: ServerIndex;
   /** Hosts of the aggregate that count; `unsure` where the service is unknown. */
   readonly hosts: readonly { readonly name: string; readonly unsure: boolean }[];
-  /** Hosts of the aggregate that do not count for want of knowledge. */
+  /** Hosts of the aggregate that do not count because data are missing. */
   readonly unknownHosts: readonly string[];
   readonly optOut: readonly string[];
   /** The servers that counted on this aggregate in the snapshot before. */

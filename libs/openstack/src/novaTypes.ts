@@ -198,7 +198,7 @@ export const UNFINISHED_MIGRATION_STATUSES = [
   'reverting',
 ] as const;
 
-/** What became of a request to act. `unknown`: it may have reached Nova; look before acting again. */
+/** The result of a request to act. `unknown`: it may have reached Nova; look before acting again. */
 export type ActionOutcome =
   | { readonly outcome: 'accepted'; readonly requestId: string | undefined }
   | { readonly outcome: 'unknown'; readonly error: unknown };

@@ -33,7 +33,7 @@ export type CycleExplanation = {
   readonly assumed: number;
   /** Candidates of the passes that were refused. */
   readonly refusals: Counts;
-  /** Pack mode: what became of each host in the drain order. */
+  /** Pack mode: the result for each host in the drain order. */
   readonly drains: readonly {
     readonly host: string;
     readonly vms: number;

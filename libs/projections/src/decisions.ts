@@ -1,4 +1,4 @@
-/** Decisions of the planner: what each said, and what it does to plans. */
+/** Decisions of the planner, and their effect on plans. */
 import { type LogEventOf, snapshotTimeMs } from '@kronos/contracts';
 import { approvalOf } from './approvals.ts';
 import { forgetHostFailures } from './breaker.ts';

@@ -1,4 +1,4 @@
-/** Tasks of released plans: what the log says about their attempts until they end. */
+/** Tasks of released plans: the log's facts about their attempts until they end. */
 import type { LogEventOf } from '@kronos/contracts';
 import { asked } from './controls.ts';
 import type { Draft, Facts } from './draft.ts';

@@ -2,7 +2,7 @@ import { type CycleDecided, type LogEvent, moveEnd, type Step, type StoredEvent,
 import { createFolder, type FinishedPlan, type LogState, type PlanFacts } from '@kronos/projections';
 import { decisionIn, type Range } from './history.ts';
 
-/** What became of a step. */
+/** The state of a step. */
 type StepState =
   | 'dryRun'
   /** The plan was recorded while its window was closed. */
@@ -28,7 +28,7 @@ export type StepRecord = Step & {
   readonly note: string;
 };
 
-/** A plan and what became of it, by the log. */
+/** A plan and its outcome, by the log. */
 export type PlanRecord = {
   readonly id: string;
   readonly aggregate: string;
@@ -69,7 +69,7 @@ const TOUCHES: ReadonlySet<string> = new Set([
   'migration.skipped',
 ]);
 
-/** The plans of a range and what became of each, oldest first; read from the log's first event. */
+/** The plans of a range and their outcomes, oldest first; read from the log's first event. */
 export async function plansOf(
   events: AsyncIterable<StoredEvent>,
   range: Range,
@@ -165,7 +165,7 @@ function recordOf({ sequence, atMs, event, facts, finished, last }: Tracked, end
   };
 }
 
-/** What became of a plan that its decision neither released nor proposed; null for others. */
+/** The outcome of a plan that its decision neither released nor proposed; null for others. */
 const unreleased = (release: CycleDecided['data']['release']): 'dryRun' | 'outsideWindow' | null =>
   release === 'dryRun' ? 'dryRun' : release === 'none' ? 'outsideWindow' : null;
 

@@ -56,7 +56,7 @@ export const actSchema = z.discriminatedUnion('act', [
   // What breaks. `fault` null mends it.
   z.strictObject({ act: z.literal('faultServer'), server: name, fault: serverFaultSchema.nullable() }),
   z.strictObject({ act: z.literal('faultHost'), host: name, fault: hostFaultSchema.nullable() }),
-  /** Its nova-compute dies, in the middle of what it does. */
+  /** Its nova-compute dies in the middle of its work. */
   z.strictObject({ act: z.literal('killHost'), host: name }),
   /** A new nova-compute begins on a host whose own was killed. */
   z.strictObject({ act: z.literal('startHost'), host: name }),

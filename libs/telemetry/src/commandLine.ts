@@ -13,7 +13,7 @@ export interface CommandLine {
 
 /**
  * Reads a service's command line: `--config FILE`, `--version`, `--help` and the options given here. Prints and exits for
- * the last two, and with status 2 for what it does not know.
+ * the last two, and with status 2 for unknown arguments.
  *
  * @param help one line per option given here
  */

@@ -1,5 +1,5 @@
 /**
- * The life of a task, as a pure state machine. `decide` names the one command that a stage asks for, `evolve` takes what came
+ * The life of a task, as a pure state machine. `decide` names the one command that a stage asks for, `evolve` applies what came
  * of it. Nothing here reads a clock, a log or Nova: facts carry their own readings. README.md has the diagram.
  */
 import type { TaskOptions } from './options.ts';

@@ -136,7 +136,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningLedger> {
   const level = view.at().sequence;
   watching = true;
 
-  /** People also want to see what came before the checkpoint. */
+  /** People also want to see events before the checkpoint. */
   async function lookBack(): Promise<void> {
     const older: StoredEvent[] = [];
     const first = Math.max(1, level - RECENT_EVENTS + 1);

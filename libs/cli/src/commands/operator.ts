@@ -33,7 +33,7 @@ const askingOf = (shell: Shell, options: OperatorOptions): Asking => ({
   comment: options.comment ?? null,
 });
 
-/** Appends a command of this person, and gives what the log says it did. */
+/** Appends a command of this person, and returns its effect by the log. */
 export async function give(
   shell: Shell,
   session: Session,

@@ -46,7 +46,7 @@ export type RunAct =
   /** Nothing more is done; `problem` null: because everything is. */
   | { readonly do: 'end'; readonly problem: string | null };
 
-/** The next act of a run, from what the log says of each of its hosts. */
+/** The next act of a run, from the log's facts about each of its hosts. */
 export function nextRunAct(
   hosts: readonly RunHost[],
   stateOf: (aggregate: string) => Pick<AggregateState, 'drains' | 'recentDrains'>,

@@ -5,7 +5,7 @@ import { check, NO_REPAIR } from '../constraints.ts';
 import type { Draft } from '../draft.ts';
 import { codeNumber, type ReasonCode } from '../reasons.ts';
 
-/** What became of a host in the drain order. */
+/** The result for a host in the drain order. */
 export type Drain = {
   readonly host: number;
   readonly vms: number;

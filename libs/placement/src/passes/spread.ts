@@ -37,7 +37,7 @@ export function spread(
 }
 
 /**
- * A search whose outcome a second run would leave as it is. Where the first one ends for want of ideas, a second one is
+ * A search whose result a second run would not change. If the first one ends without further ideas, a second one is
  * made on its outcome: what it still finds becomes part of the plan as far as the budget allows; else the budget ended it.
  */
 function settled(draft: Draft, fullBudget: number, options: SpreadOptions): Found {
@@ -55,7 +55,7 @@ function settled(draft: Draft, fullBudget: number, options: SpreadOptions): Foun
       found = { ...found, end: second.end === 'work' ? 'work' : 'done', work: second.work };
       break;
     }
-    // The last is the best, but what came before it may need fewer moves.
+    // The last is the best, but an earlier one may need fewer moves.
     let best = found.solution;
     let whole = false;
     for (const { place } of second.course) {

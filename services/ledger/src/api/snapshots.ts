@@ -87,7 +87,7 @@ export function snapshotReader(
   }
 }
 
-/** For a body that is no longer kept, or is not what it was. */
+/** For a body that is no longer kept, or was changed. */
 export function nullIfGone(error: unknown): null {
   if (error instanceof MissingObject || error instanceof BadObject) return null;
   throw error;

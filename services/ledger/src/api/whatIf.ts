@@ -7,7 +7,7 @@ import { BadRequest } from './answer.ts';
 import { MOST_SNAPSHOTS } from './endpoints.ts';
 import type { Answer } from './schemas.ts';
 
-/** A request that is not done then answers with what it has. */
+/** A request that is not done then answers with its results so far. */
 const LIMIT_MS = 20_000;
 /** Without a beginning: so long before the end. */
 export const USUAL_MS = 3_600_000;

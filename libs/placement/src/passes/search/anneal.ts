@@ -23,7 +23,7 @@ export type AnnealSettings = {
 export type Annealed = {
   readonly place: Int32Array;
   readonly steps: number;
-  /** Some proposal was refused for want of room that departures would make. */
+  /** Some proposal was refused for lack of room that departures would create. */
   readonly tight: boolean;
 };
 

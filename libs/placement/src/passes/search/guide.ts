@@ -22,7 +22,7 @@ export type Trail = {
   evaluated: number;
   /** The work limit ended it. */
   cut: boolean;
-  /** Some destination was refused for want of room that departures would make. */
+  /** Some destination was refused for lack of room that departures would create. */
   tight: boolean;
 };
 

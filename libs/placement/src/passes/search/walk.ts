@@ -47,7 +47,7 @@ export class Walk {
 
   readonly #room: Room;
   readonly #refusals: RefusalCounts;
-  /** Some proposal was refused for want of room that departures would make. */
+  /** Some proposal was refused for lack of room that departures would create. */
   tight = false;
   readonly #awayAt: Int32Array;
   readonly #arrivals: number[][];
