@@ -16,7 +16,7 @@ export class ArchiveBroken extends Error {
 export class ArchiveGap extends Error {
   readonly code = 'KRONOS_ARCHIVE_GAP';
   constructor(expected: number, actual: number) {
-    super(`the archive goes on with event ${expected}, and event ${actual} was to be written`);
+    super(`the archive continues with event ${expected}, but event ${actual} was to be written`);
     this.name = 'ArchiveGap';
   }
 }

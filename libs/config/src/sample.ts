@@ -76,7 +76,7 @@ export function configSample(): string {
 /** The sections `[aggregate:NAME]` in the sample: an example in comments. */
 const aggregateSample = (): string[] => [
   ...comment(
-    'An aggregate that needs other options than [engine] has a section of its own, which wins over [engine] and over its environment variables. For example:',
+    'An aggregate that needs other options than [engine] has its own section, which overrides [engine] and its environment variables. For example:',
   ),
   '#',
   '# [aggregate:gpu]',
@@ -90,7 +90,7 @@ const aggregateSample = (): string[] => [
 /** The sections `[notify:NAME]` in the sample: examples in comments. */
 const sinkSample = (): string[] => [
   ...comment(
-    'Notifications to people: any number of sections, each with a name of its own; run kronos provision after adding one. kronos notify test NAME sends a test message. For example:',
+    'Notifications to people: any number of sections, each with its own name; run kronos provision after adding one. kronos notify test NAME sends a test message. For example:',
   ),
   '#',
   '# [notify:ops-chat]',
@@ -181,7 +181,7 @@ export function configurationDoc(): string {
     '## The form of kronos.conf',
     '',
     '* The INI of oslo.config: `[section]`, `option = value` or `option: value`, comments with `#` or `;` on lines of their own,',
-    '  lists with commas, values that go on over indented lines.',
+    '  lists with commas, values that continue on indented lines.',
     '* Unknown sections and options are errors, and so is an option that is given twice.',
     '* `$name` is not substituted: a `$` is a `$`.',
     '* Durations are plain seconds. Sizes are bytes, or `512MiB`, `10GiB`.',
@@ -189,7 +189,7 @@ export function configurationDoc(): string {
     `* From the environment: \`OS_<SECTION>__<OPTION>\` in capitals, e.g. \`${environmentName('engine', 'evaluation_interval')}=30\`. It wins over the file.`,
     '* Secrets can stand in files: `password_file` and its like. They are read at the start. No secret is ever logged.',
     '* `{service}` in some options of `[nats]` and `[telemetry]` stands for the name of the service, so that one file serves all',
-    '  of them although each has a NATS user of its own.',
+    '  of them although each has its own NATS user.',
     '',
     '"Read by" says which services an option matters to; what a service does not read may be absent where it runs.',
     '"All" are the four services, `kronos provision` (`provision`) and the other commands (`cli`).',

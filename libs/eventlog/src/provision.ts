@@ -99,7 +99,7 @@ function refusal(what: string, error: JetStreamApiError): string {
     10047:
       'the server has not enough room: raise max_file of its JetStream, or lower log_max_bytes and snapshot_max_bytes in [nats]',
     10052: 'this cannot be changed on what exists: make a backup, delete it and provision again',
-    10065: 'another stream takes these subjects already: remove it, or use an account of its own for Kronos',
+    10065: 'another stream takes these subjects already: remove it, or use a separate account for Kronos',
     10074: 'a single server keeps one copy: use a cluster, or set [nats] replicas = 1',
   };
   const remedy = remedies[error.code];

@@ -50,7 +50,7 @@ export function readCooldowns(json: unknown): Cooldowns {
       if (fits) out[name] = seconds;
       else
         problems.push(
-          `${section}.${name}: ${JSON.stringify(seconds)} is no number of seconds, 0 or more${forEver ? ', or -1 for ever' : ''}`,
+          `${section}.${name}: ${JSON.stringify(seconds)} is not a number of seconds, 0 or more${forEver ? ', or -1 without end' : ''}`,
         );
     }
     return out;

@@ -68,10 +68,10 @@ describe('cooldowns.json', () => {
     } catch (error) {
       expect((error as CooldownsInvalid).problems).toEqual([
         'aggregate_cooldown: no such section; there are aggregate_cooldowns, instance_cooldowns, instance_quarantines',
-        'aggregate_cooldowns.gpu: -1 is no number of seconds, 0 or more',
+        'aggregate_cooldowns.gpu: -1 is not a number of seconds, 0 or more',
         'instance_cooldowns: must be an object of names and seconds',
-        'instance_quarantines.vm1: -2 is no number of seconds, 0 or more, or -1 for ever',
-        'instance_quarantines.vm2: "long" is no number of seconds, 0 or more, or -1 for ever',
+        'instance_quarantines.vm1: -2 is not a number of seconds, 0 or more, or -1 without end',
+        'instance_quarantines.vm2: "long" is not a number of seconds, 0 or more, or -1 without end',
       ]);
     }
     expect(() => readCooldowns([])).toThrow(/must be an object/);

@@ -56,7 +56,7 @@ export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: str
       // A pause, or the end of the drain, may have come while the append waited for NATS.
       veto: () => {
         const now = reader.at(aggregate).state;
-        if (now.drains.get(host)?.asked.commandId !== drain.asked.commandId) return 'the drain is over';
+        if (now.drains.get(host)?.asked.commandId !== drain.asked.commandId) return 'the drain has ended';
         return hostActBlocked(now, act, deps.dryRun);
       },
     });

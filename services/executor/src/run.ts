@@ -401,7 +401,7 @@ class Shell {
       return { kind: 'looked', look: seen, word: this.#word() };
     } catch (error) {
       if (lost.aborted) throw new Lost();
-      logger.warn({ ...this.about, err: error }, 'Nova does not answer; the migration goes on regardless');
+      logger.warn({ ...this.about, err: error }, 'Nova does not answer; the migration continues');
       return { kind: 'blind', text: textOf(error), word: this.#word() };
     }
   }

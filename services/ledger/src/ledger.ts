@@ -152,7 +152,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningLedger> {
           onSetAside: (dir) =>
             logger.warn(
               { dir },
-              'the archive is of a log that is over, as was stated: it was set aside, and a new one begun',
+              'the archive belongs to an abandoned log, as an operator stated: it was set aside, and a new one started',
             ),
           around: (sequence, write) =>
             withSpan(tracer, spans.archive, { attributes: { [attributes.sequence]: sequence } }, write),

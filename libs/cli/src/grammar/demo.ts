@@ -7,7 +7,7 @@ import { wholeNumber } from './shared.ts';
 export function demoCommand(program: Command, { terminal }: Shell): void {
   program
     .command('demo')
-    .description('Balance a simulated cloud with the four services and a nats-server of its own')
+    .description('Balance a simulated cloud with the four services and its own nats-server')
     .option('--keep', 'Keep running after the cloud is balanced, until Ctrl-C')
     .option('--seed <n>', 'Seed of the simulated cloud', wholeNumber('--seed', 1), 7)
     .option(

@@ -80,7 +80,7 @@ export function requireClosable(state: LogState, aggregate: string, taskId: stri
   if (task.slot === null) throw new UsageError(`${taskId} has not started`, `Cancel it: kronos cancel ${taskId}`);
   if (force || task.abortAsked !== null || task.cancelAsked !== null || task.slot.abortRefused !== null) return;
   throw new UsageError(
-    `nobody has asked Nova to abort ${taskId}`,
+    `no abort of ${taskId} was requested`,
     `Run kronos abort ${taskId} first. If Nova cannot end it, close it then, or add --force.`,
   );
 }

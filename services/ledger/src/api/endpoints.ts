@@ -76,7 +76,7 @@ export const endpoints: Readonly<Record<Operation, Endpoint>> = {
   },
   plans: {
     path: '/plans',
-    summary: 'The plan that waits, those under way, the last ones that are over; newest first',
+    summary: 'The plan that waits, running plans, the last ended ones; newest first',
     query: { aggregate, limit },
   },
   plan: {

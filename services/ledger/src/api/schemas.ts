@@ -309,7 +309,7 @@ export const answers = {
     next: z
       .array(
         z.strictObject({
-          at: time.nullable().describe('null: nobody knows, or it is due'),
+          at: time.nullable().describe('null: unknown, or due'),
           what: z.enum(['blocked', 'approval', 'move', 'drain', 'cycle', 'cooldown', 'host', 'quarantine']),
           text: z.string(),
         }),
@@ -405,7 +405,7 @@ export const answers = {
     ),
     ran: z
       .array(z.strictObject({ host: z.string(), since: time.nullable(), until: time.nullable() }))
-      .describe('Hosts where it ran, by the recent moves of Kronos; oldest first. null: nobody knows, or still'),
+      .describe('Hosts where it ran, by the recent moves of Kronos; oldest first. null: unknown, or still'),
     events: z.array(event),
   }),
   host: z.strictObject({
