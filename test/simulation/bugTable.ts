@@ -1,15 +1,19 @@
 /** The table of test/simulation/README.md: what a hunt found. `npm run simulate:bugs -- --save` writes it. */
+import { bugs } from './bugs.ts';
 
 export interface Found {
   readonly bug: string;
-  /** Seeds that were run; the last one found it. */
-  readonly seeds: number;
-  /** The rule that it broke; null: none. */
-  readonly rule: string | null;
+  /** The seed that found it; null: none did. */
+  readonly seed: number | null;
+  /** Number of seeds that were run. */
+  readonly tried: number;
+  /** The rules that the run broke, the first breach first. A run that ended with an error breaks `error`. */
+  readonly rules: readonly string[];
 }
 
 const BEGIN = '<!-- found: written by `npm run simulate:bugs -- --save` -->\n';
 const END = '<!-- /found -->';
+const NOT_FOUND = 'not found';
 
 const partsOf = (text: string): readonly [before: string, table: string, after: string] => {
   const begin = text.indexOf(BEGIN);
@@ -20,31 +24,37 @@ const partsOf = (text: string): readonly [before: string, table: string, after: 
   return [text.slice(0, start), text.slice(start, end), text.slice(end)];
 };
 
+/** The rows of bugs that were hunted. */
 export function readTable(text: string): Found[] {
   const [, table] = partsOf(text);
-  return [...table.matchAll(/^\| (?<bug>[^|]+?) +\| (?<seeds>\d+) +\| (?<rule>[^|]+?) +\|$/gm)].map(({ groups }) => {
-    const rule = groups?.rule ?? '';
-    return {
+  return [...table.matchAll(/^\| (?<bug>[^|]+?) +\| (?<seed>\d+|-) +\| (?<tried>\d+) +\| (?<rules>[^|]+?) +\|$/gm)].map(
+    ({ groups }) => ({
       bug: groups?.bug ?? '',
-      seeds: Number(groups?.seeds),
-      rule: rule === NOT_FOUND ? null : rule.replaceAll('`', ''),
-    };
-  });
+      seed: groups?.seed === '-' ? null : Number(groups?.seed),
+      tried: Number(groups?.tried),
+      rules: [...(groups?.rules ?? '').matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? ''),
+    }),
+  );
 }
 
-const NOT_FOUND = 'not found';
-
-/** The text with these rows as its table. */
+/** The text with a row for each planted bug as its table. */
 export function withTable(text: string, found: readonly Found[]): string {
   const [before, , after] = partsOf(text);
-  const cells = [
-    ['bug', 'seeds', 'rule'],
-    ...found.map(({ bug, seeds, rule }) => [bug, String(seeds), rule === null ? NOT_FOUND : `\`${rule}\``]),
-  ];
+  const known = new Map(found.map((each) => [each.bug, each]));
+  const cells = [['bug', 'seed', 'seeds tried', 'rules']];
+  for (const { name, unseen } of bugs) {
+    if (unseen !== undefined) cells.push([name, '-', '-', `not hunted: ${unseen}`]);
+    else {
+      const { seed, tried, rules } = known.get(name) ?? { seed: null, tried: 0, rules: [] };
+      const broken = rules.map((rule) => `\`${rule}\``).join(', ');
+      cells.push([name, String(seed ?? '-'), String(tried), seed === null ? NOT_FOUND : broken]);
+    }
+  }
+  // The reasons are long: they do not make all rows wide.
   const widths = [0, 1, 2].map((i) => Math.max(...cells.map((row) => row[i]?.length ?? 0)));
   const line = (row: readonly string[]): string =>
     `| ${row.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join(' | ')} |\n`;
   const [head = [], ...rows] = cells;
-  const rule = `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|\n`;
+  const rule = `|${[...widths, 3].map((width) => '-'.repeat(width + 2)).join('|')}|\n`;
   return `${before}\n${line(head)}${rule}${rows.map(line).join('')}\n${after}`;
 }

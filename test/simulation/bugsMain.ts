@@ -12,6 +12,7 @@ const HELP = `Plant each bug of test/simulation/bugs.ts and count the seeds unti
   --only TEXT       bugs whose name contains this
   --from N          number of the first bug (1)
   --count M         number of bugs (all)
+  --missing         only bugs that README.md does not call found
   --quick           hunt only what README.md says is found within 2 seeds, each with at most 20 seeds
   --jobs N          bugs hunted at once, each with low priority (one for each processor)
   --seed N          first seed (1)
@@ -39,6 +40,7 @@ const { values } = parseArgs({
     count: { type: 'string', default: '1000' },
     jobs: { type: 'string', default: String(availableParallelism()) },
     quick: { type: 'boolean', default: false },
+    missing: { type: 'boolean', default: false },
     save: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -55,10 +57,11 @@ const QUICK_SEEDS = 20;
 const QUICKLY_FOUND = 2;
 
 function hunt({ name: bug }: Bug, seeds: string): Promise<Found> {
+  const first = Number(values.seed);
   return new Promise((resolve, reject) => {
     const args = [join(import.meta.dirname, 'main.ts'), '--bug', bug, '--seed', values.seed, '--seeds', seeds];
     const size = ['--days', values.days, '--hosts', values.hosts, '--vms', values.vms, '--trouble', values.trouble];
-    const child = spawn(process.execPath, [...args, ...size, '--until-breach'], {
+    const child = spawn(process.execPath, [...args, ...size, '--until-breach', '--go-on'], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     if (child.pid !== undefined) setPriority(child.pid, 10);
@@ -72,14 +75,14 @@ function hunt({ name: bug }: Bug, seeds: string): Promise<Found> {
     });
     child.on('error', reject);
     child.on('close', (code) => {
-      const rule = /^BREACH (\S+)/m.exec(out)?.[1] ?? null;
+      const rules = [...new Set([...out.matchAll(/^BREACH (\S+)/gm)].map((match) => match[1] ?? ''))];
       const finished = out.match(/^seed /gm)?.length ?? 0;
       // A run that ends with an error shows the bug, too: no service of a run without bugs does that to it.
-      if (rule === null && code !== 0) {
+      if (rules.length === 0 && code !== 0) {
         const last = errors.trimEnd().split('\n').slice(-12).join('\n');
         process.stderr.write(`${bug}: the run ended with an error\n${last}\n`);
-        resolve({ bug, seeds: finished + 1, rule: 'error' });
-      } else resolve({ bug, seeds: finished, rule });
+        resolve({ bug, seed: first + finished, tried: finished + 1, rules: ['error'] });
+      } else resolve({ bug, seed: rules.length === 0 ? null : first + finished - 1, tried: finished, rules });
     });
   });
 }
@@ -87,30 +90,38 @@ function hunt({ name: bug }: Bug, seeds: string): Promise<Found> {
 const known = new Map(readTable(readFileSync(README, 'utf8')).map((found) => [found.bug, found]));
 const easy = ({ name }: Bug): boolean => {
   const found = known.get(name);
-  return found !== undefined && found.rule !== null && found.seeds <= QUICKLY_FOUND;
+  return found !== undefined && found.seed !== null && found.seed <= QUICKLY_FOUND;
 };
+/** Where seeds were run before that did not find it, a hunt with those after them goes on. */
+function together(before: Found | undefined, now: Found): Found {
+  const goesOn = before?.seed === null && before.tried + 1 === Number(values.seed);
+  return goesOn ? { ...now, tried: before.tried + now.tried } : now;
+}
 const seeds = values.seeds ?? String(values.quick ? QUICK_SEEDS : 200);
 const first = Number(values.from) - 1;
 const wanted = bugs
   .slice(first, first + Number(values.count))
-  .filter((bug) => (values.only === undefined || bug.name.includes(values.only)) && (!values.quick || easy(bug)));
+  .filter(
+    (bug) =>
+      bug.unseen === undefined &&
+      (values.only === undefined || bug.name.includes(values.only)) &&
+      (!values.quick || easy(bug)) &&
+      (!values.missing || known.get(bug.name)?.seed == null),
+  );
 
 const queue = [...wanted];
 let missed = 0;
 async function work(): Promise<void> {
   for (let bug = queue.shift(); bug !== undefined; bug = queue.shift()) {
     const found = await hunt(bug, seeds);
-    if (found.rule === null) missed++;
+    if (found.seed === null) missed++;
     const text =
-      found.rule === null
-        ? `NOT FOUND in ${found.seeds} seeds`
-        : `found by "${found.rule}" with seed number ${found.seeds}`;
+      found.seed === null
+        ? `NOT FOUND in ${found.tried} seeds`
+        : `found by ${found.rules.map((rule) => `"${rule}"`).join(', ')} with seed ${found.seed}`;
     process.stdout.write(values.json ? `${JSON.stringify(found)}\n` : `${bug.name.padEnd(56)} ${text}\n`);
-    known.set(bug.name, found);
-    if (values.save) {
-      const rows = bugs.flatMap(({ name }) => known.get(name) ?? []);
-      writeFileSync(README, withTable(readFileSync(README, 'utf8'), rows));
-    }
+    known.set(bug.name, together(known.get(bug.name), found));
+    if (values.save) writeFileSync(README, withTable(readFileSync(README, 'utf8'), [...known.values()]));
   }
 }
 await Promise.all(Array.from({ length: Math.max(1, Number(values.jobs)) }, work));

@@ -59,8 +59,8 @@ export interface Drawn {
   readonly trouble: number;
   readonly grouped: number;
   readonly varying: number;
-  /** How large hosts are, as `generate` takes it. */
-  readonly room: number;
+  /** Most hosts are nearly full. */
+  readonly tight: boolean;
   readonly approvalTtlSeconds: number;
 }
 
@@ -97,8 +97,8 @@ export function draw(asked: Asked): Drawn {
     trouble: asked.trouble ?? trouble,
     grouped: chance.between(0.1, 0.5),
     varying: chance.between(0.2, 0.8),
-    // Where hosts are nearly full, moves wait for one another.
-    room: chance.pick([2, 2, 1, 0.85]),
+    // Then moves wait for one another.
+    tight: chance.flip(0.4),
     approvalTtlSeconds: chance.pick([300, 900, 3600]),
   };
 }
@@ -163,7 +163,7 @@ export function settingOf(asked: Asked, drawn: Drawn): Setting {
     grouped: drawn.grouped,
     skew: 0.6,
     varying: drawn.varying,
-    room: drawn.room,
+    ...(drawn.tight ? { room: 1, memoryRatio: 1.05 } : {}),
   };
   const scenario = generate(generated);
   return {

@@ -17,6 +17,8 @@ export interface GenerateOptions {
   readonly varying?: number;
   /** Memory and cores of a host, relative to what its share of the VMs has on average. Default 2; at 0.9 most hosts are full. */
   readonly room?: number;
+  /** Placement's allocation ratio of memory. Default 1.5. */
+  readonly memoryRatio?: number;
 }
 
 const FLAVORS = [
@@ -40,13 +42,13 @@ export function generate(options: GenerateOptions): Scenario {
     (_, index) => `host-${String(index + 1).padStart(String(hosts).length, '0')}`,
   );
   const share = vms / hosts;
-  const factor = options.room ?? 2;
+  const { room: factor = 2, memoryRatio = 1.5 } = options;
   const vcpus = Math.max(16, Math.ceil((share * 4 * factor) / 16) * 16);
   const memoryMb = Math.max(65_536, Math.ceil((share * 16_384 * factor) / 16_384) * 16_384);
   const liking = names.map(() => 1 - skew + 2 * skew * chance.next() ** 2);
   const total = liking.reduce((sum, each) => sum + each, 0);
   const servers: ServerInput[] = [];
-  const room = names.map(() => ({ memoryMb: memoryMb * 1.2, cores: vcpus * 0.95 }));
+  const room = names.map(() => ({ memoryMb: memoryMb * Math.min(1.2, memoryRatio), cores: vcpus * 0.95 }));
   let carried = 0;
   let next = 0;
   for (let index = 0; index < vms; index++) {
@@ -118,7 +120,7 @@ export function generate(options: GenerateOptions): Scenario {
   return parseScenario({
     name: `generated-${hosts}x${vms}`,
     seed,
-    hosts: names.map((name) => ({ name, vcpus, memoryMb, diskGb: 100_000 })),
+    hosts: names.map((name) => ({ name, vcpus, memoryMb, memoryRatio, diskGb: 100_000 })),
     flavors: [...FLAVORS],
     aggregates: [...spread(options.aggregates ?? 1, 'aggregate', false), ...spread(options.zones ?? 0, 'zone', true)],
     groups,

@@ -1,0 +1,132 @@
+import type { StoredMessage } from '@kronos/eventlog/simulated';
+import { headers } from '@nats-io/transport-node';
+import { beforeEach, expect, it } from 'vitest';
+import { Checker, type CloudRecord, type Rules } from './checker.ts';
+
+const HOUR_MS = 3_600_000;
+const rules: Rules = {
+  maxConcurrentMigrations: 2,
+  maxOutboundPerHost: 2,
+  maxInboundPerHost: 2,
+  maxConcurrentPerGroup: 1,
+  cooldownMs: 0,
+  instanceCooldownMs: 0,
+  quarantineMs: 0,
+  intervalMs: 300_000,
+  settleMs: 0,
+  approvalTtlMs: null,
+  postWindowMs: 10_000,
+  planTtlMs: HOUR_MS,
+  ackWaitMs: 30_000,
+  checkpointMs: 600_000,
+  maxSkewMs: 5_000,
+};
+const SERVER = '00000000-0000-4000-8000-000000000001';
+
+/** A world of two hosts and one server, as the checker sees it. */
+let now = 0;
+let closed = new Set<string>();
+let sequences = new Map<string, number>();
+let checker: Checker;
+let last = 0;
+
+beforeEach(() => {
+  now = Date.UTC(2026, 0, 1);
+  closed = new Set();
+  sequences = new Map();
+  last = 0;
+  const cloud: CloudRecord = {
+    host: () => 'h1',
+    companions: () => null,
+    open: (host) => !closed.has(host),
+    taskState: () => null,
+    unmeasuredSince: () => null,
+    hostsOf: () => ['h1', 'h2'],
+    migrations: () => [],
+    running: () => [],
+  };
+  checker = new Checker(
+    rules,
+    cloud,
+    () => now,
+    () => undefined,
+  );
+});
+
+function store(family: string, type: string, service: string, data: object, stream = 'KRONOS_LOG'): void {
+  const subject = `kronos.${family}.agg`;
+  const h = headers();
+  h.set('Nats-Expected-Last-Subject-Sequence', String(sequences.get(subject) ?? 0));
+  const body = { type, id: `${type} ${++last}`, time: new Date(now).toISOString(), aggregate: 'agg' };
+  const text = JSON.stringify({ ...body, by: { service, instance: `${service}-1` }, data });
+  sequences.set(subject, last);
+  const message: StoredMessage = { subject, sequence: last, storedAt: now, headers: h, data: Buffer.from(text) };
+  checker.stored(stream, message);
+}
+
+function look(): void {
+  checker.look([{ uuid: SERVER, host: 'h1' }], ['h1', 'h2']);
+}
+
+/** A move to h2 is requested on fresh reads. */
+function request(): void {
+  const task = { taskId: 'agg-1-s1', planId: 'agg-1', serverId: SERVER, attempt: 1 };
+  store('migrations', 'migration.requested', 'planner', task, 'KRONOS_MIGRATIONS');
+  store('results', 'migration.started', 'executor', { ...task, from: 'h1', destination: 'h2', groups: [] });
+  checker.read(`/v2.1/servers/${SERVER}`);
+  const body = { 'os-migrateLive': { host: 'h2' } };
+  const path = `/v2.1/servers/${SERVER}/action`;
+  checker.called({ method: 'POST', path, body, atMs: now, requestId: 'req-1', status: 202 });
+}
+
+const broken = (): string[] => checker.breaches.map(({ rule }) => rule);
+
+it('a move to a host that has long been closed is a breach', () => {
+  closed.add('h2');
+  look();
+  now += 200_000;
+  look();
+  request();
+  expect(broken()).toContain('closed-host');
+});
+
+it('a move to a host that was opened since the last look is none', () => {
+  closed.add('h2');
+  look();
+  now += 200_000;
+  closed.delete('h2');
+  request();
+  expect(broken()).not.toContain('closed-host');
+});
+
+const taken = (digest: string): void =>
+  store(
+    'snapshots',
+    'snapshot.taken',
+    'scorer',
+    { snapshotId: 'agg-1', observedFrom: new Date(now).toISOString(), body: { digest } },
+    'KRONOS_SNAPSHOTS',
+  );
+const decide = (digest: string): void =>
+  store('plans', 'cycle.decided', 'planner', {
+    snapshotId: 'agg-1',
+    basis: last,
+    digests: { snapshot: digest },
+    plan: null,
+  });
+
+it('of two snapshots with one id a decision is judged by the one that it names', () => {
+  taken('first');
+  now += HOUR_MS;
+  taken('second');
+  decide('second');
+  expect(broken()).not.toContain('fresh');
+});
+
+it('a decision on the older of two snapshots with one id comes too late', () => {
+  taken('first');
+  now += HOUR_MS;
+  taken('second');
+  decide('first');
+  expect(broken()).toContain('fresh');
+});
