@@ -12,7 +12,7 @@ const HOSTS_AT_ONCE = 8;
 const MOST_CONFLICTS = 100;
 
 /** What the next message of a host says, given the newest one; null: there is nothing to write. */
-export type NextReport = (before: StoredReport | null) => HostReport | null;
+type NextReport = (before: StoredReport | null) => HostReport | null;
 
 export interface HostReports {
   /** The newest message of each host, as far as this process knows. */

@@ -7,7 +7,7 @@ import type { Answer } from './schemas.ts';
 import { nullIfGone } from './snapshots.ts';
 
 /** Points of a line: more of them are not told apart on a phone, and each costs a snapshot. */
-export const MOST_POINTS = 30;
+const MOST_POINTS = 30;
 /** The server's timestamps and the times of snapshots differ by at most this much. */
 const AROUND_MS = 120_000;
 
