@@ -338,17 +338,17 @@ export function resizeContract(cloud: () => CloudUnderTest): void {
     ];
     test.each(breaks)(
       '%s: %s leaves the server in ERROR in its %s cell, and a hard reboot there brings it back',
-      async (fault, _, cell, event) => {
+      async (step, _, cell, event) => {
         const to = cloud().foreignHost;
         if (to === null) return;
         const id = await boot('ACTIVE');
-        await cloud().fault(id, fault);
+        await cloud().fault(id, step);
         let request = '';
-        if (fault === 'spawn') request = await accepted(id, { migrate: { host: to } });
+        if (step === 'spawn') request = await accepted(id, { migrate: { host: to } });
         else {
           await move(id, { migrate: { host: to } });
-          const answer = await act(id, { [`${fault}Resize`]: null });
-          expect(answer.status).toBe(fault === 'confirm' ? 204 : 202);
+          const answer = await act(id, { [`${step}Resize`]: null });
+          expect(answer.status).toBe(step === 'confirm' ? 204 : 202);
           request = answer.headers.get('x-openstack-request-id') ?? '';
         }
         const server = await settled(id, 'ERROR');
@@ -357,7 +357,9 @@ export function resizeContract(cloud: () => CloudUnderTest): void {
         await wire.until('error', async () => (await row(id))?.status === 'error');
         const action = await failed(id, request, [event]);
         const broken = action.events.find((each) => each.event === event);
-        expect(server.fault).toMatchObject({ message: broken?.details });
+        // The fault is recorded a moment after the state.
+        const fault = await wire.until('a fault', async () => (await wire.server(id)).fault);
+        expect(fault).toMatchObject({ message: broken?.details });
         const migration = (await row(id))?.uuid ?? '';
         await wire.until('the allocation back', async () => Object.keys(await holds(migration)).length === 0);
         expect(await holds(id)).toEqual({ [host]: SMALL });
