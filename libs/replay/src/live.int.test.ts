@@ -1,7 +1,7 @@
 import type { CycleDecided, Snapshot } from '@kronos/contracts';
-import { defaultStorageLimits } from '@kronos/contracts';
+import { defaultStorageLimits, subject } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
-import { emptySnapshot, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { bareConnection, emptySnapshot, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openSnapshot } from './history.ts';
 import { liveHistory } from './live.ts';
@@ -33,6 +33,14 @@ beforeAll(async () => {
     // The clock of a scorer was wrong.
     if (minute === 2880) await put({ ...snapshotOf('gpu', 1), id: 'gpu-2099', time: UNTRUE });
   }
+  await put(snapshotOf('other', 3));
+  // A second scorer sends its snapshot of the same cycle long after the server has forgotten the id of the first.
+  const { message } = await put({ ...snapshotOf('other', 4), id: 'other-late' });
+  const { snapshotId, ...rest } = message.data;
+  const twin = { ...message, id: 'snapshot.taken:other-3', data: { snapshotId: 'other-3', ...rest } };
+  const connection = await bareConnection(server.url);
+  await connection.request(subject('snapshots', 'other'), JSON.stringify(twin));
+  await connection.close();
   await put({ ...snapshotOf('other', 1), id: 'other-2099', time: UNTRUE });
 });
 afterAll(async () => {
@@ -75,6 +83,17 @@ describe('a finder of a running system', () => {
     expect(await finder.find(decisionOn('gpu', 2880))).toMatchObject({ id: 'gpu-2880' });
     expect(await finder.find(decisionOn('gpu', 5000))).toBeNull();
     await finder.close();
+  });
+
+  it('takes of two snapshots with one id the one of the time that the decision names', async () => {
+    for (const minute of [3, 4]) {
+      const finder = liveHistory(log, 'test').finder({ aggregates: ['other'] });
+      const { event, snapshotMs } = decisionOn('other', minute);
+      const named = { ...event, data: { ...event.data, snapshotId: 'other-3' } };
+      const entry = await finder.find({ sequence: 1, event: named, snapshotMs });
+      expect(entry).toMatchObject({ id: 'other-3', timeMs: START_MS + minute * MINUTE_MS });
+      await finder.close();
+    }
   });
 
   it('keeps to its range', async () => {

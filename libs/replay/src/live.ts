@@ -96,25 +96,31 @@ const entryOf = (
 /** Reads the stream of snapshots beside the log. Holds those of the times around the decision that is asked about. */
 function finder(log: EventLog, range: Range): SnapshotFinder {
   const source = snapshotsOf(log, range);
-  const around = new Map<string, SnapshotEntry>();
+  const around = new Map<string, SnapshotEntry[]>();
   let readMs = Number.NEGATIVE_INFINITY;
   return {
     async find({ event: { data }, snapshotMs: atMs }) {
-      for (const [id, { timeMs }] of around) {
-        if (timeMs >= atMs - AROUND_MS) break;
+      for (const [id, entries] of around) {
+        if (entries.some(({ timeMs }) => timeMs >= atMs - AROUND_MS)) break;
         around.delete(id);
       }
-      while (!around.has(data.snapshotId) && readMs <= atMs + AROUND_MS) {
+      // Two scorers may have taken snapshots with one id, of which the planner decided either. Where clocks disagree, no
+      // time is the same, and the first counts.
+      const decided = () => around.get(data.snapshotId)?.find(({ timeMs }) => timeMs === atMs);
+      while (decided() === undefined && readMs <= atMs + AROUND_MS) {
         const next = await source.next();
         if (next.done === true) {
           readMs = Number.POSITIVE_INFINITY;
           break;
         }
         readMs = next.value.timeMs;
-        // Of two scorers' snapshots with one id the first is decided.
-        if (readMs >= atMs - AROUND_MS && !around.has(next.value.id)) around.set(next.value.id, next.value);
+        if (readMs < atMs - AROUND_MS) continue;
+        const { id } = next.value;
+        const known = around.get(id);
+        if (known === undefined) around.set(id, [next.value]);
+        else known.push(next.value);
       }
-      return around.get(data.snapshotId) ?? null;
+      return decided() ?? around.get(data.snapshotId)?.[0] ?? null;
     },
     close: async () => void (await source.return()),
   };
