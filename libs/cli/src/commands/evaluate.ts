@@ -62,6 +62,6 @@ function describe(terminal: Terminal, { aggregate, data }: CycleDecided): string
     data.plan === null
       ? ''
       : ` (${count(data.plan.steps.length, 'move')}, ${data.release === 'none' ? 'not released' : data.release})`;
-  const imbalance = data.before.combined === null ? '' : `, combined imbalance ${figure(data.before.combined)}`;
+  const imbalance = data.before.combined === null ? '' : ` (combined imbalance ${figure(data.before.combined)})`;
   return `${aggregate}: ${paint(terminal, data.outcome === 'planned' ? 'green' : 'yellow', decisionWords[data.outcome])}${steps}: ${data.reason.text}${imbalance}\n`;
 }
