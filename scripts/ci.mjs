@@ -135,6 +135,12 @@ const nightly = [
     [check('planted bugs', script('trial', 'test/simulation/bugsMain.ts'), 240)],
   ],
   [[cells('faults', ['--cells', 'all', '--lanes', '4'], 60)]],
+  [
+    [
+      check('openstack bed', ['test/openstack/bed', 'install'], 25),
+      tests('openstack', ['openstack'], 60, { KRONOS_NIGHTLY: '1' }),
+    ],
+  ],
   [[check('mutations', script('trial', 'test/mutations/run.ts'), 240)]],
   [[check('quality', script('node', 'test/bench/quality.ts'), 120)]],
 ];

@@ -6,8 +6,21 @@ import { resizeContract } from './resizes.ts';
 
 export type { CloudUnderTest } from './cloud.ts';
 
+type Part = (cloud: () => CloudUnderTest) => void;
+
+/** What today's services rely on. */
+export const services: readonly Part[] = [
+  identityContract,
+  computeReadContract,
+  placementContract,
+  prometheusContract,
+  liveMigrationContract,
+];
+/** Cold migration and resize. On a real cloud each case takes up to a minute. */
+export const resizes: readonly Part[] = [resizeContract];
+
 /** What a cloud must do for Kronos to rely on it, fact by fact; run against the simulated cloud and against a real one. */
-export function cloudContract(name: string, start: () => Promise<CloudUnderTest>): void {
+export function cloudContract(name: string, start: () => Promise<CloudUnderTest>, parts: readonly Part[]): void {
   describe(name, () => {
     let cloud: CloudUnderTest | undefined;
     const get = (): CloudUnderTest => {
@@ -20,11 +33,6 @@ export function cloudContract(name: string, start: () => Promise<CloudUnderTest>
     afterAll(async () => {
       await cloud?.close();
     });
-    identityContract(get);
-    computeReadContract(get);
-    placementContract(get);
-    prometheusContract(get);
-    liveMigrationContract(get);
-    resizeContract(get);
+    for (const part of parts) part(get);
   });
 }

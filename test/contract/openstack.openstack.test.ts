@@ -1,4 +1,4 @@
 import { openBed } from './bed.ts';
-import { cloudContract } from './index.ts';
+import { cloudContract, services } from './index.ts';
 
-cloudContract('the test cloud', openBed);
+cloudContract('the test cloud', openBed, services);

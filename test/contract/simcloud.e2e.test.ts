@@ -1,11 +1,11 @@
 import { startSim } from '@kronos/simcloud';
-import { cloudContract } from './index.ts';
+import { type CloudUnderTest, cloudContract, resizes, services } from './index.ts';
 
 const SPEED = 20;
 /** Of the hosts of the second cell alone. */
 const NEW = 'CUSTOM_CELL2';
 
-cloudContract('the simulated cloud', async () => {
+const start = async (): Promise<CloudUnderTest> => {
   const hosts = ['cmp1', 'cmp2', 'cmp3', 'cmp4', 'cmp5', 'cmp6'];
   const sim = await startSim({
     speed: SPEED,
@@ -91,4 +91,6 @@ cloudContract('the simulated cloud', async () => {
     },
     close: () => sim.close(),
   };
-});
+};
+
+cloudContract('the simulated cloud', start, [...services, ...resizes]);

@@ -5,7 +5,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     root: fileURLToPath(new URL('../..', import.meta.url)),
-    include: ['{libs,services,test}/**/*.openstack.test.ts'],
+    include: [`{libs,services,test}/**/*.${process.env.KRONOS_NIGHTLY === '1' ? 'nightly' : 'openstack'}.test.ts`],
     // A file takes minutes: each case is told as it ends.
     reporters: ['verbose'],
     testTimeout: 300_000,
