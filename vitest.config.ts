@@ -18,6 +18,8 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
   plugins: [seeded],
   test: {
+    // What is expected and what came is printed whole: a line of a log is all that is left of a run elsewhere.
+    chaiConfig: { truncateThreshold: 0 },
     include: ['{libs,services,test,scripts}/**/*.{unit,int,e2e}.test.ts'],
     sequence: { sequencer: LongestFirst },
     // Far beyond what a test takes: they end only what hangs, also on a machine that is busy with other work.

@@ -47,7 +47,7 @@ const check = (name, command, minutes = 10) => ({
 
 /** One line for each test or file that failed: where, and the first line of why. */
 function failuresOf(files) {
-  const line = (where, why = '') => `${where}: ${why.split('\n')[0].slice(0, 200)}`;
+  const line = (where, why = '') => `${where}: ${why.split('\n')[0].slice(0, 1000)}`;
   return files.flatMap(({ name, message, assertionResults }) => {
     const file = relative(root, name);
     const failed = assertionResults.filter(({ status }) => status === 'failed');

@@ -4,6 +4,8 @@ import { defineConfig } from 'vitest/config';
 /** The tests with three NATS servers: one after the other, as each fills a small machine. */
 export default defineConfig({
   test: {
+    // What is expected and what came is printed whole: a line of a log is all that is left of a run elsewhere.
+    chaiConfig: { truncateThreshold: 0 },
     root: fileURLToPath(new URL('../..', import.meta.url)),
     include: ['test/cluster/**/*.cluster.test.ts'],
     testTimeout: 240_000,

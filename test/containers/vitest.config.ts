@@ -4,6 +4,8 @@ import { defineConfig } from 'vitest/config';
 /** The tests with containers and with what is built for them: one after the other, and with time to build. */
 export default defineConfig({
   test: {
+    // What is expected and what came is printed whole: a line of a log is all that is left of a run elsewhere.
+    chaiConfig: { truncateThreshold: 0 },
     root: fileURLToPath(new URL('../..', import.meta.url)),
     globalSetup: [fileURLToPath(new URL('setup.ts', import.meta.url))],
     include: ['test/{containers,deploy,console}/**/*.containers.test.ts'],

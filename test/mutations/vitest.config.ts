@@ -20,6 +20,8 @@ export default defineConfig({
     },
   ],
   test: {
+    // What is expected and what came is printed whole: a line of a log is all that is left of a run elsewhere.
+    chaiConfig: { truncateThreshold: 0 },
     root,
     include: ['{libs,services,test}/**/*.{unit,int}.test.ts'],
     testTimeout: 300_000,

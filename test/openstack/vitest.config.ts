@@ -4,6 +4,8 @@ import { defineConfig } from 'vitest/config';
 /** The tests against a real OpenStack, which must be up: one after the other, since they share one cloud, and with time to wait for it. */
 export default defineConfig({
   test: {
+    // What is expected and what came is printed whole: a line of a log is all that is left of a run elsewhere.
+    chaiConfig: { truncateThreshold: 0 },
     root: fileURLToPath(new URL('../..', import.meta.url)),
     include: [`{libs,services,test}/**/*.${process.env.KRONOS_NIGHTLY === '1' ? 'nightly' : 'openstack'}.test.ts`],
     // A file takes minutes: each case is told as it ends.
