@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliCompress, gzip, constants as zlib } from 'node:zlib';
+import { parseJson } from '@kronos/contracts';
 import { HttpListenError } from './errors.ts';
 import { hostGuard } from './hosts.ts';
 import type { Logger } from './log.ts';
@@ -15,11 +16,19 @@ export type Check = { readonly ok: true } | { readonly ok: false; readonly reaso
 /** A check that has not answered after this long is not passed. */
 const CHECK_TIMEOUT_MS = 5000;
 
-export type Handler = (request: IncomingMessage, response: ServerResponse, url: URL) => void | Promise<void>;
+/** `body`: the parsed JSON body of the request; undefined: it has none. */
+export type Handler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  url: URL,
+  body: unknown,
+) => void | Promise<void>;
 
 export interface RouteOptions {
   /** Methods that the handler takes; others are answered with 405. */
   readonly methods?: readonly string[];
+  /** Maximum bytes of the JSON body that a request may carry, except with GET and HEAD. Default 0: no body. */
+  readonly bodyBytes?: number;
   /** The answer goes on until the handler or the client ends it: it counts among the `streams` and has no time limit. */
   readonly stream?: boolean;
 }
@@ -59,6 +68,10 @@ const defaultHttpLimits: HttpLimits = {
 /** Seconds after which a client that got 503 may ask again. */
 const RETRY_AFTER_S = 1;
 
+/** How deep a request body may nest, and how many values it may have. */
+const BODY_DEPTH = 8;
+const BODY_VALUES = 1_000;
+
 const PROBES: readonly string[] = ['/healthz', '/readyz', '/metrics'];
 
 export interface HttpInput {
@@ -82,7 +95,15 @@ export interface Listening {
 }
 
 type Kind = 'requests' | 'probes' | 'streams';
-type Route = { readonly handler: Handler; readonly methods: readonly string[]; readonly kind: Kind };
+type Route = {
+  readonly handler: Handler;
+  readonly methods: readonly string[];
+  readonly bodyBytes: number;
+  readonly kind: Kind;
+};
+
+/** Why a request is not answered as it asks. */
+type Refusal = { readonly status: number; readonly error: string };
 
 /**
  * The small HTTP server of a service: `/healthz` (the process lives), `/readyz` (every named check passes, else 503 with
@@ -136,9 +157,13 @@ export class HttpServer {
   }
 
   /** Adds a route. A path that ends in `/` takes everything below it; the longest match wins. */
-  route(path: string, handler: Handler, { methods = ['GET', 'HEAD'], stream = false }: RouteOptions = {}): void {
+  route(
+    path: string,
+    handler: Handler,
+    { methods = ['GET', 'HEAD'], bodyBytes = 0, stream = false }: RouteOptions = {},
+  ): void {
     const kind = stream ? 'streams' : PROBES.includes(path) ? 'probes' : 'requests';
-    this.#routes.set(path, { handler, methods, kind });
+    this.#routes.set(path, { handler, methods, bodyBytes, kind });
   }
 
   /** Runs every check now. Without checks a service is ready: what it needs is then up to its start. */
@@ -189,7 +214,7 @@ export class HttpServer {
     const { headers } = request;
     const withBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
     const refused = this.#refusal(request, target);
-    // What else the client sends is not read.
+    // A body is not read, unless the route takes it.
     if (withBody || refused !== null) response.setHeader('connection', 'close');
     if (refused !== null) {
       sendJson(response, refused.status, { error: refused.error });
@@ -204,8 +229,9 @@ export class HttpServer {
       sendJson(response, 405, { error: 'method not allowed' });
       return;
     }
-    if (withBody) {
-      sendJson(response, 413, { error: 'this service takes no request body' });
+    const unread = withBody ? bodyRefusal(request, route) : null;
+    if (unread !== null) {
+      sendJson(response, unread.status, { error: unread.error });
       return;
     }
     if (!this.#enter(route.kind, response)) {
@@ -213,7 +239,14 @@ export class HttpServer {
       return;
     }
     try {
-      await route.handler(request, response, url);
+      const body = withBody ? await readBody(request, route.bodyBytes) : NO_BODY;
+      if (body === null) return;
+      if ('error' in body) {
+        sendJson(response, body.status, { error: body.error });
+        return;
+      }
+      response.removeHeader('connection');
+      await route.handler(request, response, url, body.value);
     } catch (error) {
       this.#input.log.error({ err: error, path }, 'a request could not be answered');
       if (response.headersSent) response.destroy();
@@ -222,7 +255,7 @@ export class HttpServer {
   }
 
   /** Why a request is not looked at; null when it is. */
-  #refusal({ headers, socket }: IncomingMessage, target: string): { status: number; error: string } | null {
+  #refusal({ headers, socket }: IncomingMessage, target: string): Refusal | null {
     if (!this.#allowed(headers.host, socket.localAddress))
       return { status: 421, error: 'the Host header names no host of this service; see [http] allowed_hosts' };
     const { urlBytes } = this.#limits;
@@ -247,6 +280,41 @@ export class HttpServer {
     const above = [...this.#routes.keys()].filter((path) => path.endsWith('/') && pathname.startsWith(path));
     return above.toSorted((a, b) => b.length - a.length)[0] ?? null;
   }
+}
+
+/** Why the body of a request is not read; null when it is. */
+function bodyRefusal({ headers, method }: IncomingMessage, { bodyBytes }: Route): Refusal | null {
+  if (bodyBytes === 0 || method === 'GET' || method === 'HEAD')
+    return { status: 413, error: 'this request takes no body' };
+  if (Number(headers['content-length'] ?? 0) > bodyBytes) return tooLong(bodyBytes);
+  const isJson = /^application\/json *(; *charset=utf-8 *)?$/i.test(headers['content-type'] ?? '');
+  return isJson && headers['content-encoding'] === undefined
+    ? null
+    : { status: 415, error: 'the body must be JSON: Content-Type application/json, without Content-Encoding' };
+}
+
+const tooLong = (bytes: number): Refusal => ({ status: 413, error: `the body is longer than ${bytes} bytes` });
+
+const NO_BODY = { value: undefined };
+
+/** The body of a request, read within the limits; null: the client did not send all of it. */
+async function readBody(
+  request: IncomingMessage,
+  bytes: number,
+): Promise<{ readonly value: unknown } | Refusal | null> {
+  const parts: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const part of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      length += part.length;
+      if (length > bytes) return tooLong(bytes);
+      parts.push(part);
+    }
+  } catch {
+    return null;
+  }
+  const parsed = parseJson(Buffer.concat(parts), { bytes, depth: BODY_DEPTH, values: BODY_VALUES });
+  return parsed.ok ? { value: parsed.value } : { status: 400, error: parsed.problem };
 }
 
 async function settle(check: () => Check | Promise<Check>): Promise<Check> {

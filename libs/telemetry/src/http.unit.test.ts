@@ -248,6 +248,54 @@ describe('the HTTP server of a service', () => {
     expect(head.headers.get('content-length')).toBe('15');
   });
 
+  it('reads a JSON body within its limits, and keeps the connection', async () => {
+    const { get } = await serve((http) =>
+      http.route('/act', (_request, response, _url, body) => sendJson(response, 200, { body: body ?? 'none' }), {
+        methods: ['GET', 'POST'],
+        bodyBytes: 100,
+      }),
+    );
+    const post = (body: string | ReadableStream, type = 'application/json', more = {}) =>
+      get('/act', {
+        method: 'POST',
+        body,
+        headers: { 'content-type': type, ...more },
+        duplex: 'half',
+      } as RequestInit);
+    const answer = await post('{"a":[1]}', 'application/json; charset=utf-8');
+    expect([answer.status, answer.json()]).toEqual([200, { body: { a: [1] } }]);
+    expect(answer.headers.get('connection')).not.toBe('close');
+    expect((await get('/act')).json()).toEqual({ body: 'none' });
+    expect((await get('/act', { method: 'POST' })).json()).toEqual({ body: 'none' });
+    const streamed = (text: string) => new Blob([text]).stream();
+    for (const [body, status] of [
+      [`"${'x'.repeat(99)}"`, 413],
+      [streamed(`"${'x'.repeat(99)}"`), 413],
+      ['[[[[[[[[[0]]]]]]]]]', 400],
+      ['{"a":', 400],
+    ] as const)
+      expect((await post(body)).status).toBe(status);
+    for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonp'])
+      expect((await post('{}', type)).status, type).toBe(415);
+    expect((await post('{}', 'application/json', { 'content-encoding': 'gzip' })).status).toBe(415);
+    expect((await get('/healthz', { method: 'POST', body: '{}' })).status).toBe(405);
+  });
+
+  it('cuts off a client that does not send the whole body in time; the handler is not called', async () => {
+    let called = 0;
+    const { listening } = await serve(
+      (http) => http.route('/act', () => void called++, { methods: ['POST'], bodyBytes: 100 }),
+      0,
+      { limits: { requestMs: 200, headersMs: 100 } },
+    );
+    const socket = connect(listening.port, '127.0.0.1');
+    const head = ['POST /act HTTP/1.1', 'Host: localhost', 'Content-Type: application/json', 'Content-Length: 50'];
+    socket.write(`${head.join('\r\n')}\r\n\r\n{"a":`);
+    socket.resume();
+    await new Promise((resolve) => socket.on('close', resolve));
+    expect(called).toBe(0);
+  });
+
   it('answers 500 without details when a route fails, and logs the reason', async () => {
     const { get, lines } = await serve((http) =>
       http.route('/bad', async () => {
