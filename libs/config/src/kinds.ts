@@ -172,6 +172,49 @@ export function parseCells(raw: string): Parsed<readonly CellPattern[]> {
   return good(cells);
 }
 
+/** An aggregate and the cell that its hosts are in. */
+export interface CellAggregate {
+  readonly cell: string;
+  readonly aggregate: string;
+}
+
+export function parseCellMap(raw: string): Parsed<readonly CellAggregate[]> {
+  const list = parseList(raw);
+  if (!list.ok) return list;
+  const map: CellAggregate[] = [];
+  for (const item of list.value) {
+    const match = /^([^:\s]+)\s*:\s*(.*\S)\s*$/.exec(item);
+    if (match?.[1] === undefined || match[2] === undefined)
+      return bad(`${quoted(item)} is not CELL:AGGREGATE`, 'Write it as cell1:old, cell2:new.');
+    map.push({ cell: match[1], aggregate: match[2] });
+  }
+  return good(map);
+}
+
+/** How a moved server is checked beside what Nova says of it. */
+export type Verify =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'tcp'; readonly port: number }
+  | { readonly kind: 'command'; readonly command: string };
+
+/** What the text of `[cells] verify` says; null for none of its forms. */
+export function verifyOf(text: string): Verify | null {
+  if (text === 'none') return { kind: 'none' };
+  const tcp = /^tcp:(\d{1,5})$/.exec(text)?.[1];
+  if (tcp !== undefined) {
+    const port = Number(tcp);
+    return port >= 1 && port <= 65535 ? { kind: 'tcp', port } : null;
+  }
+  const command = /^command:(.*\S)/.exec(text)?.[1]?.trim();
+  return command === undefined ? null : { kind: 'command', command };
+}
+
+export function parseVerify(raw: string): Parsed<string> {
+  const line = parseText(raw);
+  if (!line.ok || verifyOf(raw) !== null) return line;
+  return bad(`${quoted(raw)} is not a check`, 'Write none, tcp:22 or command:/usr/local/bin/check-server.');
+}
+
 export function parseSecret(raw: string): Parsed<Secret> {
   return raw.includes('\n')
     ? bad('spans several lines', 'Write it in one line, or put it into a file and name the file.')

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import {
   parseBool,
   parseBytes,
+  parseCellMap,
   parseCells,
   parseChoice,
   parseFloat10,
@@ -11,6 +12,8 @@ import {
   parseSeconds,
   parseText,
   parseUrl,
+  parseVerify,
+  verifyOf,
 } from './kinds.ts';
 
 const value = <T>(parsed: { ok: boolean; value?: T }) => (parsed.ok ? parsed.value : undefined);
@@ -97,5 +100,23 @@ describe('one value', () => {
       { cell: 'cell2', hosts: 'cmp2*' },
     ]);
     expect(told(parseCells('cmp1'))).toBe('"cmp1" is not CELL:HOSTS. Write it as cell1:cmp1*, cell2:cmp2*.');
+  });
+
+  it('cells of aggregates: CELL:AGGREGATE, whose names may hold spaces and colons', () => {
+    expect(value(parseCellMap('c1:old, c2 : third floor, "c3:a, b:c"'))).toEqual([
+      { cell: 'c1', aggregate: 'old' },
+      { cell: 'c2', aggregate: 'third floor' },
+      { cell: 'c3', aggregate: 'a, b:c' },
+    ]);
+    for (const wrong of ['old', ':old', 'c1:', 'a cell:old'])
+      expect(told(parseCellMap(wrong))).toContain('CELL:AGGREGATE');
+  });
+
+  it('a check of a moved server: none, a port or a command', () => {
+    expect(verifyOf('none')).toEqual({ kind: 'none' });
+    expect(verifyOf('tcp:22')).toEqual({ kind: 'tcp', port: 22 });
+    expect(verifyOf('command: /bin/check --fast')).toEqual({ kind: 'command', command: '/bin/check --fast' });
+    for (const wrong of ['', 'tcp', 'tcp:0', 'tcp:65536', 'tcp:ssh', 'command:', 'command: ', 'udp:53', 'true'])
+      expect(told(parseVerify(wrong))).toContain('is not a check');
   });
 });

@@ -387,6 +387,11 @@ describe('rules over several options', () => {
       '[executor] retry_backoff_max: is less than retry_backoff (60)',
     ],
     [
+      `${PROMETHEUS}[cells]\naggregates = c1:elsewhere\n`,
+      '[cells] aggregates: names "elsewhere", which is not in the scope',
+    ],
+    [`${PROMETHEUS}[cells]\nverify = icmp\n`, '[cells] verify: "icmp" is not a check'],
+    [
       `${PROMETHEUS}[engine]\ninstance_quarantine_seconds = -0.5\n`,
       '[engine] instance_quarantine_seconds: is negative and not -1',
     ],
@@ -394,6 +399,29 @@ describe('rules over several options', () => {
     const problems = scorer(text);
     expect(problems).toHaveLength(1);
     expect(problems[0]).toContain(expected);
+  });
+});
+
+describe('the cells of aggregates', () => {
+  const told = (line: string) =>
+    resolve({ text: `[engine]\naggregates = old, new, third floor\n[cells]\naggregates = ${line}\n`, role: 'cli' });
+
+  it('are taken, any number of aggregates to a cell', () => {
+    const { config, problems } = told('c1:old, c2:new, c2: third floor');
+    expect(problems).toEqual([]);
+    expect(config.cells.aggregates).toEqual([
+      { cell: 'c1', aggregate: 'old' },
+      { cell: 'c2', aggregate: 'new' },
+      { cell: 'c2', aggregate: 'third floor' },
+    ]);
+  });
+
+  it('are refused where an aggregate is in two of them', () => {
+    expect(told('c1:old, c2:old').problems).toMatchObject([{ problem: 'names "old" twice' }]);
+  });
+
+  it('are none unless they are set: moves between cells are off', () => {
+    expect(told('').config.cells.aggregates).toEqual([]);
   });
 });
 

@@ -2,7 +2,7 @@ import { ALL, UNASSIGNED } from '@kronos/contracts/names';
 import type { Problem } from './errors.ts';
 import { type Config, camel, type OptionPath, type SectionName } from './options.ts';
 import { aggregateKey } from './overrides.ts';
-import { aggregateConfig } from './scope.ts';
+import { aggregateConfig, scopeOf } from './scope.ts';
 import type { Role, Source } from './source.ts';
 import { parseTransportUrl } from './transportUrl.ts';
 
@@ -26,6 +26,7 @@ export function checkRules(input: RuleInput): Problem[] {
   if (input.reads('inventory', 'transport_url')) inventory(rules);
   nats(rules);
   executor(rules);
+  cells(rules);
   engine(rules);
   return [...rules.problems, ...aggregates(input)];
 }
@@ -230,6 +231,23 @@ function executor(rules: Rules): void {
   const { retryBackoff, retryBackoffMax } = rules.config.executor;
   if (retryBackoffMax < retryBackoff)
     rules.problem('executor.retry_backoff_max', `is less than retry_backoff (${retryBackoff})`, 'Write at least that.');
+}
+
+function cells(rules: Rules): void {
+  const { config } = rules;
+  const scope = scopeOf(config);
+  const seen = new Set<string>();
+  for (const { aggregate } of config.cells.aggregates) {
+    const name = JSON.stringify(aggregate);
+    if (seen.has(aggregate)) rules.problem('cells.aggregates', `names ${name} twice`, 'An aggregate is in one cell.');
+    else if (!scope.includes(aggregate) && !rules.input.broken.has('engine.aggregates'))
+      rules.problem(
+        'cells.aggregates',
+        `names ${name}, which is not in the scope`,
+        'Add it to [engine] aggregates: Kronos observes only the hosts of aggregates in its scope.',
+      );
+    seen.add(aggregate);
+  }
 }
 
 /** The rules of `[engine]` for the aggregates that have options of their own; a problem that `[engine]` has is not repeated. */
