@@ -1,8 +1,8 @@
-import { defaultEngineOptions, type Snapshot } from '@kronos/contracts';
+import type { Snapshot } from '@kronos/contracts';
 import { type HostPreview, previewDrain } from '@kronos/placement';
 import type { AggregateState } from '@kronos/projections';
 import { hostActBlocked } from '@kronos/rules';
-import { toMemory } from './memory.ts';
+import { decideInput } from './memory.ts';
 
 /** What a preview says about one host, with the aggregate that it is in. */
 export type HostDrain = HostPreview & {
@@ -22,8 +22,7 @@ export type DrainInput = {
 export function hostDrains({ snapshot, state, hosts: wanted }: DrainInput): HostDrain[] {
   const here = wanted.filter((name) => snapshot.hosts.some((host) => host.name === name));
   if (here.length === 0) return [];
-  const options = state.configured?.options ?? defaultEngineOptions;
-  const { hosts } = previewDrain({ snapshot, memory: toMemory(state, snapshot), options }, here);
+  const { hosts } = previewDrain(decideInput(state, snapshot), here);
   // Without access to the executor's own dry_run, which its log states.
   const blockedBy = hostActBlocked(state, 'disable', false);
   return hosts.map((host) => ({ aggregate: snapshot.aggregate, snapshotTime: snapshot.time, ...host, blockedBy }));

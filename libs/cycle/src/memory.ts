@@ -1,11 +1,26 @@
-import type { InFlightTask, Memory, QuarantineFact } from '@kronos/placement';
-import { type AggregateState, cooldownFacts, drainingHosts, inFlight, quarantineFacts } from '@kronos/projections';
+import type { EngineOptions, Snapshot } from '@kronos/contracts';
+import type { DecideInput, InFlightTask, Memory, QuarantineFact } from '@kronos/placement';
+import {
+  type AggregateState,
+  cooldownFacts,
+  drainingHosts,
+  inFlight,
+  optionsOf,
+  quarantineFacts,
+} from '@kronos/projections';
 
 /** What a decision is about: only what is remembered of these is converted, so the cost does not grow with the history. */
 export type Seen = {
   readonly servers: readonly { readonly id: string }[];
   readonly hosts: readonly { readonly name: string }[];
 };
+
+/** What a decision about the snapshot is made from, by the options in force unless others are given. */
+export const decideInput = (
+  state: AggregateState,
+  snapshot: Snapshot,
+  options: EngineOptions = optionsOf(state),
+): DecideInput => ({ snapshot, memory: toMemory(state, snapshot), options });
 
 /** The state as the planner's pure core takes it: the facts about what the snapshot has, times as ISO-8601 UTC. */
 export function toMemory(state: AggregateState, seen: Seen): Memory {

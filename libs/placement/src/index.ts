@@ -17,6 +17,6 @@ export { type Explanation, explain } from './explain.ts';
 export type { ByPolicy, DestinationVerdict } from './explanation.ts';
 export * from './memory.ts';
 export { type Assumed, observe } from './observe.ts';
-export { type ReasonCode, reasonMeanings } from './reasons.ts';
+export { meaningOf, type ReasonCode } from './reasons.ts';
 export { score } from './scoring.ts';
 export { plannerVersion } from './version.ts';

@@ -128,6 +128,9 @@ export const reasonMeanings = {
 
 export type ReasonCode = keyof typeof reasonMeanings;
 
+/** The meaning of a recorded code; the code itself when this version does not know it. */
+export const meaningOf = (code: string): string => (reasonMeanings as Readonly<Record<string, string>>)[code] ?? code;
+
 /** All codes, in the order of the list. */
 export const reasonCodes = Object.keys(reasonMeanings) as readonly ReasonCode[];
 

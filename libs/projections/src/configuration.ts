@@ -1,8 +1,12 @@
 /** The options of planners: which are in force. */
-import type { EngineOptions, LogEventOf } from '@kronos/contracts';
+import { defaultEngineOptions, type EngineOptions, type LogEventOf } from '@kronos/contracts';
 import { firstTime } from './controls.ts';
 import type { Draft } from './draft.ts';
 import type { AggregateState } from './state.ts';
+
+/** The options that the aggregate's planner wrote last; the defaults before its first decision. */
+export const optionsOf = ({ configured }: Pick<AggregateState, 'configured'>): EngineOptions =>
+  configured?.options ?? defaultEngineOptions;
 
 /** What decides whether the options of a planner are in force. */
 export type PlannerIdentity = {

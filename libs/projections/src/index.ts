@@ -1,7 +1,7 @@
 export { approvalOf, notAfterMs, undispatched, waitingPlan } from './approvals.ts';
 export { brokenHosts, hostBroken } from './breaker.ts';
 export { anchorOf, type CheckpointPart, canonicalState, fromParts, type Json, toParts } from './checkpoint.ts';
-export { type Standing, standing } from './configuration.ts';
+export { optionsOf, type Standing, standing } from './configuration.ts';
 export { aggregateCooldown, cooldownFacts, coolingDown } from './cooldown.ts';
 export { drainingHosts, drainRuleFacts } from './drains.ts';
 export { createFolder, type Folder, fold, folding } from './evolve.ts';

@@ -1,5 +1,5 @@
 import { canonicalJson, type Snapshot } from '@kronos/contracts';
-import { toMemory } from '@kronos/cycle';
+import { decideInput } from '@kronos/cycle';
 import { type Explanation, explain } from '@kronos/placement';
 import { NotOnTheLog } from './errors.ts';
 import { type FoundDecision, findDecision, type Wanted } from './find.ts';
@@ -20,7 +20,7 @@ export async function explainDecision(history: History, wanted: Wanted): Promise
   if (snapshot === null) return { ...found, explanation: null, same: null };
   if (options === null)
     return { ...found, missing: 'the log names no options before this decision', explanation: null, same: null };
-  const explanation = explain({ snapshot, memory: toMemory(state, snapshot), options });
+  const explanation = explain(decideInput(state, snapshot, options));
   const same = canonicalJson(explanation.decision) === canonicalJson(decision);
   return { ...found, explanation, same };
 }

@@ -41,14 +41,19 @@ export async function findDecision(history: History, wanted: Wanted): Promise<Fo
       false,
     );
   }
-  const { event } = found;
+  return loadDecision(history, found);
+}
+
+/** A recorded decision with the state, the options and the snapshot that it was made of. */
+export async function loadDecision(history: History, stored: StoredDecision): Promise<FoundDecision> {
+  const { event } = stored;
   const { basis } = event.data;
   const folder = createFolder((await history.checkpoint(basis)) ?? undefined);
-  for await (const stored of history.events(basis, folder.sequence + 1)) folder.apply(stored);
+  for await (const one of history.events(basis, folder.sequence + 1)) folder.apply(one);
   const state = aggregateState(folder.snapshot(), event.aggregate);
-  const loaded = await snapshotOf(history, found);
+  const loaded = await snapshotOf(history, stored);
   return {
-    ...found,
+    ...stored,
     decision: recordedDecision(event.data, await detailsOf(history, event.data)),
     state,
     options: state.configured?.options ?? null,

@@ -1,8 +1,9 @@
-import { type decisionWords, defaultEngineOptions, type EngineOptions } from '@kronos/contracts';
+import type { decisionWords, EngineOptions } from '@kronos/contracts';
 import {
   aggregateCooldown,
   brokenHosts,
   inFlight,
+  optionsOf,
   quarantineTable,
   remedyOf,
   type TaskFacts,
@@ -53,7 +54,7 @@ export const COOLING_DOWN = 'cooling down';
 
 export function aggregateStatus(input: AggregateInput, nowMs: number): AggregateStatus {
   const { aggregate, state, newest } = input;
-  const options = state.configured?.options ?? defaultEngineOptions;
+  const options = optionsOf(state);
   const moves = inFlight(state).map((task) => moveStatus(task, nowMs));
   const { decided } = state;
   return {

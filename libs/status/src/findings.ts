@@ -1,11 +1,5 @@
-import {
-  defaultEngineOptions,
-  type EngineOptions,
-  type ServiceName,
-  serviceNames,
-  streamNames,
-} from '@kronos/contracts';
-import { brokenHosts, inFlight, notAfterMs, remedyOf, skipText, undispatched } from '@kronos/projections';
+import { type ServiceName, serviceNames, streamNames } from '@kronos/contracts';
+import { brokenHosts, inFlight, notAfterMs, optionsOf, remedyOf, skipText, undispatched } from '@kronos/projections';
 import type { CauseCode, Place } from './causes.ts';
 import type { AggregateInput, Facts, Heartbeat, NewestSnapshot, StreamFacts } from './facts.ts';
 import { span, when } from './times.ts';
@@ -91,8 +85,6 @@ function streamFindings({ stream, bytes, maxBytes, discard }: StreamFacts): Find
   ];
 }
 
-const optionsOf = ({ state }: AggregateInput): EngineOptions => state.configured?.options ?? defaultEngineOptions;
-
 /** Whether this reader's clock, and those of the services, agree with the server's. */
 function clockFindings({ aggregates, services, nowMs, maxClockSkewMs }: Facts): Finding[] {
   const heartbeats = services.known ? services.heartbeats : [];
@@ -136,7 +128,7 @@ export const alive = (heartbeats: readonly Heartbeat[], nowMs: number): Heartbea
 /** Which services an aggregate cannot do without. In a dry run with nothing left to move it needs no executor. */
 function needed(service: ServiceName, input: AggregateInput): boolean {
   if (service !== 'executor') return true;
-  return !optionsOf(input).dryRun || inFlight(input.state).length > 0;
+  return !optionsOf(input.state).dryRun || inFlight(input.state).length > 0;
 }
 
 function serviceFindings({ services, aggregates, nowMs }: Facts): Finding[] {
@@ -422,7 +414,7 @@ function decisions({ aggregate, state, lastDecision }: AggregateInput, nowMs: nu
 
 function moves({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
   const found: Finding[] = [];
-  const options = state.configured?.options ?? defaultEngineOptions;
+  const options = optionsOf(state);
   const executor = { service: 'executor', aggregate };
   for (const plan of state.plans.values()) {
     const lastMs = notAfterMs(plan);

@@ -1,7 +1,7 @@
 /** Whether anything can move in an aggregate under a configuration. Pure. */
 import { type EngineOptions, type Snapshot, UNASSIGNED } from '@kronos/contracts';
 import { some } from '@kronos/observation';
-import { emptyMemory, observe, type ReasonCode, reasonMeanings } from '@kronos/placement';
+import { emptyMemory, meaningOf, observe, type ReasonCode } from '@kronos/placement';
 import { type Finding, finding } from './finding.ts';
 
 /** One finding per problem of the observation, and one about the share of the VMs that may move. */
@@ -39,7 +39,7 @@ export function judgeAggregate(
   const lines = [
     `${hosts} hosts, ${destinations} may be destinations; ${movable} of ${cluster.V} VMs may move${share}`,
     ...counts.map(
-      ([code, count]) => `${count} ${count === 1 ? 'VM' : 'VMs'} may not move: ${reasonMeanings[code]} (${code})`,
+      ([code, count]) => `${count} ${count === 1 ? 'VM' : 'VMs'} may not move: ${meaningOf(code)} (${code})`,
     ),
     ...hostLines(hostGrounds),
     ...skipped.map(({ policy, reason }) => `policy ${policy.name} skipped: ${reason?.text ?? ''}`),
@@ -86,5 +86,5 @@ function unknownAggregate(aggregates: readonly string[]): string {
 function hostLines(grounds: ReadonlyMap<string, { readonly code: ReasonCode }>): string[] {
   const byCode = new Map<ReasonCode, string[]>();
   for (const [host, { code }] of grounds) byCode.set(code, [...(byCode.get(code) ?? []), host]);
-  return [...byCode].map(([code, hosts]) => `no destination: ${some(hosts)}: ${reasonMeanings[code]} (${code})`);
+  return [...byCode].map(([code, hosts]) => `no destination: ${some(hosts)}: ${meaningOf(code)} (${code})`);
 }

@@ -1,5 +1,4 @@
-import { defaultEngineOptions, type Snapshot } from '@kronos/contracts';
-import { toMemory } from '@kronos/cycle';
+import { decideInput } from '@kronos/cycle';
 import { type DecideInput, type Fit, fit, type Headroom, headroom, type Shape, shapesOf } from '@kronos/placement';
 import { aggregateState } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
@@ -60,18 +59,13 @@ export async function headroomCommand(shell: Shell, options: HeadroomOptions): P
 async function withInputs(
   shell: Shell,
   options: CapacityOptions,
-  run: (inputs: readonly (DecideInput & { readonly snapshot: Snapshot })[]) => Promise<void>,
+  run: (inputs: readonly DecideInput[]) => Promise<void>,
 ): Promise<void> {
   await withSession(shell, options, async ({ log, scope }) => {
     const snapshots = await newestSnapshots(log, filterAggregates(scope, options.aggregate));
     if (snapshots.length === 0) throw new UsageError('there is no snapshot yet', 'kronos status says why.');
     const state = await currentState(shell, log);
-    await run(
-      snapshots.map((snapshot) => {
-        const own = aggregateState(state, snapshot.aggregate);
-        return { snapshot, memory: toMemory(own, snapshot), options: own.configured?.options ?? defaultEngineOptions };
-      }),
-    );
+    await run(snapshots.map((snapshot) => decideInput(aggregateState(state, snapshot.aggregate), snapshot)));
   });
 }
 

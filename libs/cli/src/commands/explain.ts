@@ -1,5 +1,5 @@
 import { type Decision, decisionWords, type Snapshot } from '@kronos/contracts';
-import { type Assumed, type ByPolicy, type DestinationVerdict, reasonMeanings } from '@kronos/placement';
+import { type Assumed, type ByPolicy, type DestinationVerdict, meaningOf } from '@kronos/placement';
 import { type DamagedMove, skipText } from '@kronos/projections';
 import {
   type Explained,
@@ -159,8 +159,6 @@ async function show(
   });
 }
 
-const meanings: Readonly<Record<string, string>> = reasonMeanings;
-const meaning = (code: string): string => meanings[code] ?? code;
 const values = (by: ByPolicy): string =>
   Object.entries(by)
     .map(([name, value]) => `${name} ${figure(value)}`)
@@ -193,7 +191,7 @@ function cycleText(terminal: Terminal, { explanation, decision, state }: Explain
   const drains = cycle.drains
     .map(
       (d) =>
-        `drain ${d.host} (${count(d.vms, 'VM')}): ${d.refusal === null ? count(d.moves, 'move') : meaning(d.refusal)}\n`,
+        `drain ${d.host} (${count(d.vms, 'VM')}): ${d.refusal === null ? count(d.moves, 'move') : meaningOf(d.refusal)}\n`,
     )
     .join('');
   return [
@@ -227,7 +225,7 @@ const assumedNote = (moves: number): string =>
   moves === 0 ? '' : `All figures assume that the released moves of ${count(moves, 'VM')} are done.\n`;
 
 const counted = (counts: Readonly<Record<string, number>>): string => {
-  const parts = Object.entries(counts).map(([code, n]) => `${n}: ${meaning(code)}`);
+  const parts = Object.entries(counts).map(([code, n]) => `${n}: ${meaningOf(code)}`);
   return parts.length === 0 ? '' : `; ${parts.join(' ')}`;
 };
 
@@ -325,7 +323,7 @@ function destinationsText(terminal: Terminal, title: string, destinations: reado
       figure(d.combined),
       figure(d.gain),
       d.refusal !== null
-        ? { text: meaning(d.refusal), style: 'red' }
+        ? { text: meaningOf(d.refusal), style: 'red' }
         : d.worsens.length > 0
           ? { text: `would worsen ${d.worsens.join(', ')}`, style: 'yellow' }
           : { text: 'legal', style: 'green' },
@@ -382,7 +380,7 @@ function vmText(
   const verdict =
     vm.steps.length > 0
       ? said
-      : `it stays: ${meaning(vm.verdict.code)}${detail.length === 0 ? '' : ` (${detail.join(', ')})`}\n${said}`;
+      : `it stays: ${meaningOf(vm.verdict.code)}${detail.length === 0 ? '' : ` (${detail.join(', ')})`}\n${said}`;
   return [
     `${vm.serverName} (${vm.serverId}) on ${vm.host}${vm.assumed === null ? '' : `, ${assumedText(vm.assumed)}`}\n`,
     damaged,
@@ -420,7 +418,7 @@ function hostText(terminal: Terminal, explained: Explained, name: string): strin
   return [
     host.refusal === null
       ? 'it may be a destination\n'
-      : `it may not be a destination: ${meaning(host.refusal.code)}${host.refusal.detail.reason === undefined ? '' : ` (${host.refusal.detail.reason})`}\n`,
+      : `it may not be a destination: ${meaningOf(host.refusal.code)}${host.refusal.detail.reason === undefined ? '' : ` (${host.refusal.detail.reason})`}\n`,
     `${values(host.before)}${moves === '' ? '' : `; with the plan ${values(host.after)}`}${
       host.rank === null
         ? ''
@@ -433,7 +431,7 @@ function hostText(terminal: Terminal, explained: Explained, name: string): strin
       .join(', ')}\n`,
     host.evacuation === null ? '' : `evacuation: ${host.evacuation.state}, ${count(host.evacuation.left, 'VM')} left\n`,
     damaged,
-    host.drainRefusal === null ? '' : `not drained: ${meaning(host.drainRefusal)}\n`,
+    host.drainRefusal === null ? '' : `not drained: ${meaningOf(host.drainRefusal)}\n`,
     moves,
     ...host.assumedGone.map((gone) => `${names.get(gone.serverId) ?? gone.serverId} is here, ${assumedText(gone)}\n`),
     '\n',
@@ -453,7 +451,7 @@ function hostText(terminal: Terminal, explained: Explained, name: string): strin
               ? { text: `on ${vm.assumed.observed}, ${assumedText(vm.assumed)}`, style: 'dim' }
               : vm.refusal === null
                 ? ''
-                : { text: meaning(vm.refusal), style: 'dim' },
+                : { text: meaningOf(vm.refusal), style: 'dim' },
           ]),
         ),
   ].join('');

@@ -12,7 +12,7 @@ import {
   snapshotSchema,
 } from '@kronos/contracts';
 import { runCycle } from '@kronos/cycle';
-import { type PlannedCluster, planCluster, reasonMeanings } from '@kronos/placement';
+import { meaningOf, type PlannedCluster, planCluster } from '@kronos/placement';
 import { aggregateState, initialLogState, seed } from '@kronos/projections';
 import { liveHistory, NotOnTheLog, type PlanRecord, plansOf, type StepRecord } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
@@ -215,8 +215,7 @@ export function reasonLine({ text, detail }: Reason): string {
 export function refusals(counts: Readonly<Record<string, number>>): string {
   const entries = Object.entries(counts).sort(([, a], [, b]) => b - a);
   if (entries.length === 0) return '';
-  const meanings: Readonly<Record<string, string>> = reasonMeanings;
-  return `\nrefused:\n${entries.map(([code, n]) => `  ${String(n).padStart(7)}  ${meanings[code] ?? code}\n`).join('')}`;
+  return `\nrefused:\n${entries.map(([code, n]) => `  ${String(n).padStart(7)}  ${meaningOf(code)}\n`).join('')}`;
 }
 
 const stepsTable = (terminal: Terminal, steps: readonly Step[]): string =>

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { defaultEngineOptions, eventTimeMs, type LogEvent } from '@kronos/contracts';
-import { aggregateState } from '@kronos/projections';
+import { aggregateState, optionsOf } from '@kronos/projections';
 import { firstStoredMs } from '@kronos/replay';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { currentState, withSession } from '../open.ts';
@@ -49,7 +49,7 @@ export async function report(
     fold = await withSession(shell, options, async ({ log, scope }) => {
       const aggregates = filterAggregates(scope, options.aggregate);
       const state = await currentState(shell, log);
-      const live = folding((name) => aggregateState(state, name).configured?.options ?? defaultEngineOptions);
+      const live = folding((name) => optionsOf(aggregateState(state, name)));
       const since = sinceMs === null ? 'all' : new Date(sinceMs);
       for await (const { message, problem, firstStoredAt } of log.tail({
         families: ['plans', 'results'],

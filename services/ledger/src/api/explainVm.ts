@@ -1,8 +1,8 @@
 import type { StoredEvent } from '@kronos/contracts';
-import { toMemory } from '@kronos/cycle';
+import { decideInput } from '@kronos/cycle';
 import type { EventLog } from '@kronos/eventlog';
-import { reasonMeanings } from '@kronos/placement';
-import { decisionIn, findDecision, liveHistory } from '@kronos/replay';
+import { meaningOf } from '@kronos/placement';
+import { decisionIn, liveHistory, loadDecision } from '@kronos/replay';
 import type { Aside } from '../aside/aside.ts';
 import type { Orders } from '../aside/hand.ts';
 import type { Answer } from './schemas.ts';
@@ -23,27 +23,20 @@ export async function explainVm(
   stored: StoredEvent,
   serverId: string,
 ): Promise<Answer<'vmWhy'>> {
-  const { sequence, event } = stored;
-  if (event.type !== 'cycle.decided') throw new Error(`event ${sequence} is no decision`);
+  const recorded = decisionIn({}, stored);
+  if (recorded === null) throw new Error(`event ${stored.sequence} is no decision`);
+  const { sequence, event } = recorded;
   const { aggregate, data } = event;
   const { snapshotId, snapshotTime: time, outcome, reason } = data;
   const head = { aggregate, serverId, decision: { sequence, time, snapshotId, outcome, reason } };
   const known = await aside.run('vm', { sequence, serverId, input: null });
   if (known !== 'unknown') return { ...head, missing: null, ...told(known) };
-  const live = liveHistory(log, 'the log');
-  const history = {
-    ...live,
-    async *decisions(range: Parameters<typeof live.decisions>[0]) {
-      const decision = decisionIn(range, stored);
-      if (decision !== null) yield decision;
-    },
-  };
   const { snapshot, options, state, decision, missing } = await reading(() =>
-    findDecision(history, { aggregates: [aggregate] }),
+    loadDecision(liveHistory(log, 'the log'), recorded),
   );
   if (snapshot === null || options === null)
     return { ...head, same: null, vm: null, missing: missing ?? 'the log names no options before this decision' };
-  const decide = { snapshot, memory: toMemory(state, snapshot), options };
+  const decide = decideInput(state, snapshot, options);
   const found = await aside.run('vm', { sequence, serverId, input: { decide, recorded: decision } });
   if (found === 'unknown') throw new Error('a decision that was given is unknown');
   return { ...head, missing: null, ...told(found) };
@@ -61,19 +54,15 @@ function told({ same, vm }: Exclude<Orders['vm']['answer'], 'unknown'>): Pick<An
       weights,
       groups,
       steps,
-      verdict: { ...verdict, text: meaning(verdict.code) },
+      verdict: { ...verdict, text: meaningOf(verdict.code) },
       destinations: {
         all: destinations.length,
         legal: destinations.filter(({ refusal }) => refusal === null).length,
         best: destinations.slice(0, SHOWN).map((one) => ({
           ...one,
-          refusal: one.refusal === null ? null : { code: one.refusal, text: meaning(one.refusal) },
+          refusal: one.refusal === null ? null : { code: one.refusal, text: meaningOf(one.refusal) },
         })),
       },
     },
   };
 }
-
-/** `planned` is no refusal, and has no meaning in the list. */
-const meaning = (code: string): string =>
-  (reasonMeanings as Readonly<Record<string, string>>)[code] ?? 'The plan moves it.';

@@ -1,6 +1,6 @@
-import { type AggregateState, hostBroken, inFlight } from '@kronos/projections';
+import { type AggregateState, hostBroken, inFlight, optionsOf } from '@kronos/projections';
 import type { DecisionPoint } from '../history.ts';
-import { type aggregateSummary, optionsOf, quarantinePage } from './pages.ts';
+import { type aggregateSummary, quarantinePage } from './pages.ts';
 import type { Answer } from './schemas.ts';
 
 type Coming = Answer<'aggregate'>['next'][number];

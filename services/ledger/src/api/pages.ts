@@ -1,4 +1,3 @@
-import { defaultEngineOptions, type EngineOptions } from '@kronos/contracts';
 import {
   type AggregateState,
   type Asked,
@@ -13,6 +12,7 @@ import {
   inFlight,
   type LogState,
   notAfterMs,
+  optionsOf,
   type PlanFacts,
   quarantined,
   quarantineTable,
@@ -26,9 +26,6 @@ import { drainStatus } from '@kronos/status';
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 const isoOrNull = (ms: number | null | undefined): string | null => (ms === null || ms === undefined ? null : iso(ms));
-
-/** The options that the aggregate's planner last wrote; the defaults where it has not decided yet. */
-export const optionsOf = (state: AggregateState): EngineOptions => state.configured?.options ?? defaultEngineOptions;
 
 /** What an aggregate is doing, in one word: the first of these that holds. */
 export type Standing = 'unplannable' | 'paused' | 'waitingForApproval' | 'moving' | 'coolingDown' | 'idle' | 'unknown';
