@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startNatsServer } from '@kronos/eventlog/testing';
@@ -69,6 +69,17 @@ describe('what goes wrong at the start gives one clear error', () => {
         new RegExp(`aggregate ${DEMO_AGGREGATE}: 12 hosts, 11 may be destinations; 147 of 150 VMs may move`),
       );
       expect(text).toContain('All checks passed.');
+    });
+
+    it('config check finds a sink whose durables are missing', async () => {
+      const withSink = join(directory, 'sink.conf');
+      await writeFile(withSink, `${await readFile(file, 'utf8')}\n[notify:chat]\nurl = http://127.0.0.1:9/\n`);
+      isClear(
+        await run(['config', 'check', '--config', withSink]),
+        /failed +NATS: .*not set up/,
+        'KRONOS_LOG/notify-chat is missing',
+        'kronos provision',
+      );
     });
 
     it('config check fails for policies under which nothing can ever move, and names the label that would do', async () => {

@@ -1,7 +1,9 @@
 import { type ChildProcessWithoutNullStreams, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { startNatsServer } from '@kronos/eventlog/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { users } from '../e2e/users.ts';
 import { answers, commands, type NatsDocsWorld, openNatsDocsWorld, sayAgain, words } from './natsDocs.ts';
 
 /** The nats command: the one that is named, or on the PATH, or that `.ci/run` has built; null where there is none. */
@@ -68,5 +70,33 @@ describe.skipIf(command === null)('docs/nats.md with the real nats command', () 
     expect(execFileSync(command ?? '', args, { ...options(), encoding: 'utf8' })).toMatch(
       /"type":"migration\.requested"/,
     );
+  });
+});
+
+describe.skipIf(command === null)('the user sys with the real nats command', () => {
+  let server: Awaited<ReturnType<typeof startNatsServer>>;
+  beforeAll(async () => {
+    server = await startNatsServer(users);
+  });
+  afterAll(() => server?.stop());
+
+  const nats = (user: string, ...args: string[]) =>
+    spawnSync(command ?? '', args, {
+      encoding: 'utf8',
+      env: { ...process.env, NATS_URL: server.url, NATS_USER: user, NATS_PASSWORD: `of ${user}` },
+    });
+
+  it('lists the servers and their JetStream', () => {
+    const listed = nats('sys', 'server', 'list', '1');
+    expect(listed.stdout + listed.stderr).toMatch(/Server Overview/);
+    expect(listed.status).toBe(0);
+    const report = nats('sys', 'server', 'report', 'jetstream');
+    expect(report.stdout + report.stderr).toMatch(/JetStream Summary/);
+    expect(report.status).toBe(0);
+  });
+
+  it('reads nothing of Kronos, and no user of Kronos asks the servers', () => {
+    expect(nats('sys', 'stream', 'info', 'KRONOS_LOG').status).not.toBe(0);
+    expect(nats('operator', '--inbox-prefix=_INBOX_operator', 'server', 'list', '1').status).not.toBe(0);
   });
 });

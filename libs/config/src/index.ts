@@ -4,6 +4,7 @@ export { type Verify, verifyOf } from './kinds.ts';
 export { type Loaded, loadConfig } from './load.ts';
 export type { Config, Reader, SinkOptions } from './options.ts';
 export { aggregateKey } from './overrides.ts';
+export { fits } from './pattern.ts';
 export { parsePolicies } from './policies.ts';
 export { defaultConfig } from './resolve.ts';
 export { configSample, policiesSample } from './sample.ts';

@@ -1,10 +1,13 @@
 /** The sections `[notify:NAME]`: where notifications are sent. */
+import { logEventTypes } from '@kronos/contracts/authority';
+import { causes } from '@kronos/status/causes';
 import type { Problem } from './errors.ts';
 import { type Ini, shownName } from './ini.ts';
 import type { Parsed } from './kinds.ts';
 import { nearest } from './nearest.ts';
 import { camel, type Option, type SinkOptions, sinkOptions } from './options.ts';
 import type { Given } from './overrides.ts';
+import { fits } from './pattern.ts';
 import type { Role, Source } from './source.ts';
 
 const PREFIX = 'notify:';
@@ -170,6 +173,8 @@ function missing({ url, urlFile }: SinkOptions, role: Role): Wrong | null {
 
 /** Options that say something this format cannot do. */
 function unfit({ format, types, secret, secretFile }: SinkOptions): Wrong | null {
+  const nothing = types.find((pattern) => !topics.some((topic) => fits(pattern, topic)));
+  if (nothing !== undefined) return matchesNothing(nothing);
   const event = types.find((type) => !type.startsWith('alarm.') && type !== '*');
   if (format === 'alertmanager' && event !== undefined)
     return {
@@ -184,6 +189,26 @@ function unfit({ format, types, secret, secretFile }: SinkOptions): Wrong | null
       remedy: 'Take it away, or set format = cloudevents.',
     };
   return null;
+}
+
+/** Everything that a sink can be sent: the types of the log's events, and `alarm.CAUSE` of each cause that is an alarm. */
+const events = logEventTypes;
+const alarms = Object.entries(causes).flatMap(([code, { severity }]) =>
+  severity === 'alarm' ? [`alarm.${code}`] : [],
+);
+const topics = [...events, ...alarms];
+
+function matchesNothing(pattern: string): Wrong {
+  const near = nearest(pattern, topics);
+  const meant = near === null ? '' : `Did you mean ${near}? `;
+  const possible = pattern.startsWith('alarm.')
+    ? `The alarms are ${alarms.join(', ')}; alarm.* stands for all of them.`
+    : `The events are ${events.join(', ')}; the alarms are alarm.CAUSE, and alarm.* stands for all of them. * in a pattern stands for any run of characters.`;
+  return {
+    option: 'types',
+    problem: `has ${pattern}, which matches no type of event and no alarm`,
+    remedy: meant + possible,
+  };
 }
 
 /** Scheme, host and port of a sink's URL: what may be shown of it. */

@@ -87,6 +87,15 @@ describe('[notify:NAME]', () => {
       `[notify:x]\nurl = http://h\nformat = slack\nsecret = ${SECRET}`,
       '6 [notify:x] secret: signs notifications, and format = slack has no signature',
     ],
+    [
+      '[notify:x]\nurl = http://h\ntypes = alarm.*, migration.done',
+      '5 [notify:x] types: has migration.done, which matches no type of event and no alarm | Did you mean migration',
+    ],
+    ['[notify:x]\nurl = http://h\ntypes = plans.*', 'The events are cycle.decided, plan.dispatched,'],
+    ['[notify:x]\nurl = http://h\ntypes = alarm.log-ful', 'Did you mean alarm.log-full? The alarms are alarm.nats-'],
+    // Its messages are on another stream; and an info is no alarm.
+    ['[notify:x]\nurl = http://h\ntypes = snapshot.taken', 'matches no type of event'],
+    ['[notify:x]\nurl = http://h\ntypes = alarm.replica-lost', 'matches no type of event'],
   ])('refuses %s', (text, problem) => {
     const problems = told(`${text}\n`);
     expect(problems).toHaveLength(1);

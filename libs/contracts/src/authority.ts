@@ -1,5 +1,5 @@
 import type { Actor } from './envelope.ts';
-import type { Message, MessageOf, MessageType } from './messages.ts';
+import type { LogEventType, Message, MessageOf, MessageType } from './messages.ts';
 
 /** Who writes messages: a service, or the `kronos` command under one of its NATS users. */
 export type Service = Actor['service'];
@@ -51,6 +51,21 @@ export const authors: Readonly<Record<MessageType, readonly Service[]>> = {
   'alarm.resolved': ['ledger'],
   'service.reported': ['scorer', 'planner', 'executor', 'ledger'],
 };
+
+/** The types that travel on other streams than the log. */
+const offTheLog: Readonly<Record<Exclude<MessageType, LogEventType>, true>> = {
+  'snapshot.taken': true,
+  'inventory.reported': true,
+  'migration.requested': true,
+  'state.checkpointed': true,
+  'log.seen': true,
+  'alarm.raised': true,
+  'alarm.resolved': true,
+  'service.reported': true,
+};
+
+/** Every type of event that the log may hold; known without loading the schemas. */
+export const logEventTypes: readonly string[] = Object.keys(authors).filter((type) => !Object.hasOwn(offTheLog, type));
 
 /** Why the author of a message may not have written it; null where it may. */
 export function wrongAuthor(message: Message): string | null {

@@ -1,4 +1,4 @@
-import { accountsConfiguration, loginVariable, users } from './permissions.ts';
+import { accountsConfiguration, loginVariable, SYSTEM_USER, users } from './permissions.ts';
 
 /** The server configurations in deploy/nats, written by `npm run generate` and kept equal by a test. */
 
@@ -69,9 +69,7 @@ const clustered = (node: Required<Node>): string =>
   ].join('\n');
 
 const list = (login: 'password' | 'nkey'): string =>
-  Object.keys(users)
-    .map((user) => `#   ${loginVariable(user, login)}`)
-    .join('\n');
+  [...Object.keys(users), SYSTEM_USER].map((user) => `#   ${loginVariable(user, login)}`).join('\n');
 
 /** Path (from the repository's root) -> content. */
 export const generatedFiles = (): Map<string, string> =>

@@ -10,11 +10,13 @@ import { bucketStream } from './definitions.ts';
 import { NatsRefused } from './errors.ts';
 import type { EventLog } from './index.ts';
 import type { NatsServer } from './local/server.ts';
-import { accountsConfiguration, appends, loginVariable, permissionsOf, users } from './permissions.ts';
+import { accountsConfiguration, appends, loginVariable, permissionsOf, SYSTEM_USER, users } from './permissions.ts';
 
 const names = Object.keys(users);
 const password = (user: string) => `"secret ${user}"`;
-const env = Object.fromEntries(names.map((user) => [loginVariable(user, 'password'), password(user)]));
+const env = Object.fromEntries(
+  [...names, SYSTEM_USER].map((user) => [loginVariable(user, 'password'), password(user)]),
+);
 const login = (user: string) => ({ user, password: `secret ${user}` });
 
 type Act = { readonly publish: string } | { readonly subscribe: string };
@@ -121,7 +123,8 @@ onEachServer('permissions', { concurrent: true }, (bench) => {
         ...rights.puts.map((bucket) => acts.message.get(bucketStream(bucket))),
         ...(rights.tasks === 'none' ? [] : [acts.durable]),
         ...(rights.tasks === 'serve' ? [acts.next, acts.ack, acts.ackV2] : []),
-        ...(rights.notifies === true ? [acts.sink, acts.ackSink, acts.ackSinkV2] : []),
+        ...(rights.notifies === undefined ? [] : [acts.sink]),
+        ...(rights.notifies === 'serve' ? [acts.ackSink, acts.ackSinkV2] : []),
         ...(rights.provisions === true
           ? [
               acts.create,

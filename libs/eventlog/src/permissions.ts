@@ -27,8 +27,8 @@ const rightsSchema = z.strictObject({
   gets: z.array(z.enum(Object.values(bucketNames))),
   /** The durables of the work queue: to look whether they are there, or to take tasks and answer. */
   tasks: z.enum(['none', 'check', 'serve']),
-  /** To take messages from the durables of sinks and answer. */
-  notifies: z.boolean().optional(),
+  /** The durables of sinks: to look whether they are there, or to take messages and answer. */
+  notifies: z.enum(['check', 'serve']).optional(),
   /** To make and change streams, durables and buckets. */
   provisions: z.boolean().optional(),
 });
@@ -81,11 +81,10 @@ const ACCOUNT = '$JS.API.INFO';
  * Durables of sinks: only they are acked on these streams. A permission cannot name a part of a token (`notify-*`), and a sink
  * is named in kronos.conf, which the server does not read.
  */
-const notify = (): string[] =>
+const notify = (right: NonNullable<Rights['notifies']>): string[] =>
   NOTIFY_STREAMS.flatMap((stream) => [
     `$JS.API.CONSUMER.INFO.${stream}.*`,
-    `$JS.API.CONSUMER.MSG.NEXT.${stream}.*`,
-    ...answers(stream),
+    ...(right === 'serve' ? [`$JS.API.CONSUMER.MSG.NEXT.${stream}.*`, ...answers(stream)] : []),
   ]);
 
 const PROVISION = [
@@ -117,11 +116,20 @@ export function permissionsOf(user: string, rights: Rights): Permissions {
     ...rights.puts.flatMap((bucket) => [`$O.${bucket}.C.*`, `$O.${bucket}.M.*`, ...get(bucketStream(bucket))]),
     ...rights.gets.flatMap((bucket) => get(bucketStream(bucket))),
     ...tasks(rights.tasks),
-    ...(rights.notifies === true ? notify() : []),
+    ...(rights.notifies === undefined ? [] : notify(rights.notifies)),
     ...(rights.provisions === true ? PROVISION : []),
   ];
   return { publish: unique(publish), subscribe: [`${inboxPrefixOf(user)}.>`] };
 }
+
+/** The user of the system account: for `nats server list` and `nats server report`. */
+export const SYSTEM_USER = 'sys';
+
+/** To ask all servers what they do. What changes a server (reload, lame duck mode, closing connections) names one, and is refused. */
+const systemPermissions: Permissions = {
+  publish: ['$SYS.REQ.SERVER.PING', '$SYS.REQ.SERVER.PING.*'],
+  subscribe: ['_INBOX.>'],
+};
 
 /** How users prove who they are: by what the environment of the server holds for each. */
 export type Login = 'password' | 'nkey';
@@ -134,8 +142,7 @@ const quoted = (subjects: readonly string[], indent: string): string =>
 
 /** The accounts of a server: one for Kronos with its users, and the system's. */
 export function accountsConfiguration(login: Login): string {
-  const entries = Object.entries(users).map(([user, rights]) => {
-    const { publish, subscribe } = permissionsOf(user, rights);
+  const entry = (user: string, { publish, subscribe }: Permissions): string => {
     const proof =
       login === 'password'
         ? `user: "${user}", password: $${loginVariable(user, login)}`
@@ -149,7 +156,8 @@ export function accountsConfiguration(login: Login): string {
       '        }',
       '      }',
     ].join('\n');
-  });
+  };
+  const entries = Object.entries(users).map(([user, rights]) => entry(user, permissionsOf(user, rights)));
   return [
     'accounts {',
     '  KRONOS {',
@@ -159,7 +167,11 @@ export function accountsConfiguration(login: Login): string {
     entries.join('\n'),
     '    ]',
     '  }',
-    '  SYS { }',
+    '  SYS {',
+    '    users: [',
+    entry(SYSTEM_USER, systemPermissions),
+    '    ]',
+    '  }',
     '}',
     'system_account: SYS',
     '',

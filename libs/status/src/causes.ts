@@ -200,7 +200,7 @@ export const causes = {
   'sink-failing': {
     severity: 'alarm',
     remedy: 'Look at the receiver; `kronos notify test NAME` sends one message and shows the answer.',
-    section: 'sink-failing',
+    section: 'kronossinkdead',
     apart: ['sink'],
     explains: [],
   },

@@ -147,6 +147,7 @@ async function checkStreams(config: Config, log: EventLog): Promise<Finding> {
       streams: Object.values(streamNames),
       buckets: Object.values(bucketNames),
       taskConsumers: scopeOf(config),
+      sinks: [...config.sinks.keys()],
       limits: storageLimits(config),
       ackWaitSeconds: config.nats.ackWait,
     });
