@@ -1,8 +1,3 @@
-/** The clock of this machine is too wrong for a command whose time matters. */
-export class ClockWrong extends Error {
-  readonly code = 'KRONOS_CLOCK_WRONG';
-}
-
 /** A command was given something it cannot use; exit status 2. */
 export class UsageError extends Error {
   readonly code = 'KRONOS_USAGE';

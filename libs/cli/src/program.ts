@@ -1,3 +1,4 @@
+import { CommandRefused } from '@kronos/operator/errors';
 import { isKronosError } from '@kronos/telemetry/errors';
 import { scrub } from '@kronos/telemetry/scrub';
 import { Command, CommanderError } from 'commander';
@@ -83,7 +84,9 @@ export async function runProgram(args: readonly string[], given: Shell): Promise
       return 1;
     }
     terminal.err(`kronos: ${error.message}\n${error.remedy === undefined ? '' : `${error.remedy}\n`}`);
-    return error instanceof UsageError || ('named' in error && error.named === true) ? 2 : 1;
+    return error instanceof UsageError || error instanceof CommandRefused || ('named' in error && error.named === true)
+      ? 2
+      : 1;
   } finally {
     process.exitCode = undefined;
   }

@@ -1,30 +1,17 @@
 import { ALL } from '@kronos/contracts/names';
+import { knownAggregates } from '@kronos/operator/scope';
 import { UsageError } from './errors.ts';
-import { didYouMean } from './nearest.ts';
 
 const named = (scope: readonly string[]): string => scope.map((name) => JSON.stringify(name)).join(', ');
 
-/** Names that were given, each once. @throws UsageError that names what is in scope */
-function known(scope: readonly string[], names: readonly string[]): readonly string[] {
-  for (const name of names)
-    if (!scope.includes(name))
-      throw new UsageError(
-        `${JSON.stringify(name)} is not an aggregate in scope`,
-        scope.length === 0
-          ? '[engine] aggregates of kronos.conf names none.'
-          : `${didYouMean(name, scope)}In scope: ${named(scope)}.`,
-      );
-  return [...new Set(names)];
-}
-
-/** The aggregates that a list is about: those that were named, else all in scope. @throws UsageError */
+/** The aggregates that a list is about: those that were named, else all in scope. @throws CommandRefused */
 export const filterAggregates = (scope: readonly string[], names: readonly string[] | undefined): readonly string[] =>
-  names === undefined ? scope : known(scope, names);
+  names === undefined ? scope : knownAggregates(scope, names);
 
 /**
  * The aggregates that a command acts on: those that were named, the only one in scope, or with `--all` every one.
  *
- * @throws UsageError that lists what there is
+ * @throws UsageError, CommandRefused that list what there is
  */
 export function chooseAggregates(
   scope: readonly string[],
@@ -35,7 +22,7 @@ export function chooseAggregates(
   if (all && names !== undefined)
     throw new UsageError(`both --all and the aggregate ${named(names)} are given`, 'Give one of them.');
   if (all) return scope;
-  if (names !== undefined) return known(scope, names);
+  if (names !== undefined) return knownAggregates(scope, names);
   const [only, ...others] = scope;
   if (only !== undefined && others.length === 0) return [only];
   throw new UsageError(

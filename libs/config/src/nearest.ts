@@ -35,3 +35,9 @@ export function nearest(name: string, known: Iterable<string>): string | null {
 }
 
 const normal = (name: string): string => name.toLowerCase().replaceAll('-', '_');
+
+/** `Did you mean "compute-07"? `, or nothing where no name is near. */
+export function didYouMean(name: string, known: Iterable<string>): string {
+  const near = nearest(name, known);
+  return near === null ? '' : `Did you mean ${JSON.stringify(near)}? `;
+}

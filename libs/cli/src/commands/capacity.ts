@@ -1,10 +1,10 @@
+import { didYouMean } from '@kronos/config/nearest';
 import { decideInput } from '@kronos/cycle';
 import { type DecideInput, type Fit, fit, type Headroom, headroom, type Shape, shapesOf } from '@kronos/placement';
 import { aggregateState } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
-import { didYouMean } from '../nearest.ts';
 import { currentState, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';

@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { foldLog } from '@kronos/checkpoints';
+import { didYouMean } from '@kronos/config/nearest';
 import { type HostDrain, hostDrains } from '@kronos/cycle';
+import { aggregateOfDrain, control, type Told } from '@kronos/operator';
 import { aggregateState, type LogState } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions } from '../grammar/shared.ts';
-import { didYouMean } from '../nearest.ts';
 import { currentState, type Session, tellCheckpoints, withSession } from '../open.ts';
-import { control } from '../operator/control.ts';
 import { nextRunAct, progressOf, progressText, type RunHost } from '../operator/drainRun.ts';
 import { runHook } from '../operator/hook.ts';
 import { answer, isStructured } from '../output.ts';
@@ -15,7 +15,7 @@ import { chooseAggregates, filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { count, paint, type Terminal } from '../terminal.ts';
 import { parseDuration, when } from '../times.ts';
-import { give, type Told, tell } from './operator.ts';
+import { give, tell } from './operator.ts';
 
 export type DrainOptions = OperatorOptions &
   AggregateOption & {
@@ -81,16 +81,7 @@ export async function undrain(shell: Shell, names: readonly string[], options: U
     const told: Told[] = [];
     const hosts: RunHost[] = [];
     for (const host of new Set(names)) {
-      const aggregate = scope.find((name) => aggregateState(state, name).drains.has(host));
-      if (aggregate === undefined) {
-        const draining = scope.flatMap((name) => [...aggregateState(state, name).drains.keys()]);
-        throw new UsageError(
-          `${JSON.stringify(host)} is not being drained by Kronos`,
-          draining.length === 0
-            ? 'Kronos is draining no host. If somebody else disabled it, enable it in Nova.'
-            : `${didYouMean(host, draining)}Hosts being drained: ${draining.join(', ')}.`,
-        );
-      }
+      const aggregate = aggregateOfDrain(state, scope, host);
       const drainId = aggregateState(state, aggregate).drains.get(host)?.asked.commandId ?? null;
       told.push(
         await give(shell, session, options, (_, asking) => control('host.undrainAsked', aggregate, { host }, asking)),

@@ -1,13 +1,13 @@
 import { ALL, type CycleDecided, commandSnapshotId, decisionWords, streamNames } from '@kronos/contracts';
+import { control, type Told } from '@kronos/operator';
 import { collect } from '@kronos/replay';
 import { withSession } from '../open.ts';
-import { control } from '../operator/control.ts';
 import { answer } from '../output.ts';
 import { chooseAddresses } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { count, figure, paint, type Terminal } from '../terminal.ts';
 import { parseDuration, span } from '../times.ts';
-import { give, type Target, type Told } from './operator.ts';
+import { give, type Target } from './operator.ts';
 
 export type EvaluateOptions = Target & { readonly wait: string };
 

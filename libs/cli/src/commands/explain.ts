@@ -1,3 +1,4 @@
+import { didYouMean } from '@kronos/config/nearest';
 import { type Decision, decisionWords, type Snapshot } from '@kronos/contracts';
 import { type Assumed, type ByPolicy, type DestinationVerdict, meaningOf } from '@kronos/placement';
 import { type DamagedMove, skipText } from '@kronos/projections';
@@ -12,7 +13,6 @@ import {
 } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
-import { didYouMean } from '../nearest.ts';
 import { tellCheckpoints, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { openRecording, tellProblems } from '../recordings.ts';

@@ -5,7 +5,7 @@ import { newestSnapshots } from '@kronos/replay';
 import { type AggregateStatus, statusOf } from '@kronos/status';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { currentState, withSession } from '../open.ts';
-import { optionsInForce } from '../operator/ask.ts';
+import { optionsInForce } from '../operator/inForce.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';

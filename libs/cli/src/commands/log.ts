@@ -1,9 +1,9 @@
 import { ALL } from '@kronos/contracts';
+import { control } from '@kronos/operator';
 import { type LogState, remedyOf, type UnreadableFact } from '@kronos/projections';
 import { UsageError } from '../errors.ts';
 import type { OperatorOptions } from '../grammar/shared.ts';
 import { withSession } from '../open.ts';
-import { control } from '../operator/control.ts';
 import type { Shell } from '../shell.ts';
 import { give, tell } from './operator.ts';
 

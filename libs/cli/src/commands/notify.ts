@@ -1,10 +1,10 @@
 import { sinkOrigin } from '@kronos/config';
 import { loadConf } from '@kronos/config/conf';
+import { didYouMean } from '@kronos/config/nearest';
 import { judgeAttempt, openSender, testNotice } from '@kronos/notify';
 import { scrub } from '@kronos/telemetry/scrub';
 import { UsageError } from '../errors.ts';
 import type { ConfigOption, OutputOption } from '../grammar/shared.ts';
-import { didYouMean } from '../nearest.ts';
 import { configFile } from '../open.ts';
 import { answer } from '../output.ts';
 import type { Shell } from '../shell.ts';

@@ -1,79 +1,50 @@
-import { leastSkew, skewProblem } from '@kronos/clock';
-import { type Control, eventTimeMs } from '@kronos/contracts';
+import { foldLog } from '@kronos/checkpoints';
+import type { Control } from '@kronos/contracts';
+import {
+  type Asking,
+  aggregateOfTask,
+  choosePlan,
+  control,
+  followCommands,
+  giveCommand,
+  requireClosable,
+  type Told,
+} from '@kronos/operator';
 import type { LogState } from '@kronos/projections';
 import { liveHistory, plansOf } from '@kronos/replay';
-import { ClockWrong, UsageError } from '../errors.ts';
+import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
 import { currentState, type Session, tellCheckpoints, withSession } from '../open.ts';
-import { act } from '../operator/act.ts';
-import { aggregateOfTask, choosePlan, requireClosable } from '../operator/ask.ts';
-import { judgeClock } from '../operator/clock.ts';
-import { type Asking, control } from '../operator/control.ts';
-import { type Outcome, outcomeOf } from '../operator/outcome.ts';
 import { answer, isStructured } from '../output.ts';
 import { aggregateText, chooseAddresses } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { paint } from '../terminal.ts';
+import { kronosVersion } from '../version.ts';
 import { renderPlan } from './plan.ts';
-
-/** One command's outcome, as `--json` prints it. */
-export type Told = Outcome & {
-  readonly command: Control['type'];
-  readonly commandId: string;
-  readonly aggregate: string;
-  readonly sequence: number;
-  readonly by: string;
-  readonly time: string;
-};
-
-const askingOf = (shell: Shell, options: OperatorOptions): Asking => ({
-  commandId: shell.newId(),
-  person: shell.person,
-  nowMs: shell.now(),
-  comment: options.comment ?? null,
-});
 
 /** Appends a command of this person, and returns its effect by the log. */
 export async function give(
   shell: Shell,
-  session: Session,
+  { config, log }: Session,
   options: OperatorOptions,
   ask: (state: LogState, asking: Asking) => Control,
 ): Promise<Told> {
-  const asking = askingOf(shell, options);
-  const maxSkewMs = session.config.engine.maxClockSkew * 1000;
-  const beforeMs = shell.now();
-  const { serverMs } = await session.log.readClock();
-  const skewMs = leastSkew({ beforeMs, serverMs, afterMs: shell.now() });
-  let warned = false;
-  const warn = (problem: string): void => {
-    if (!warned) shell.terminal.err(`kronos: ${problem}; folds use the server's time of the command\n`);
-    warned = true;
+  const giving = {
+    commandId: shell.newId(),
+    person: shell.person,
+    version: kronosVersion,
+    comment: options.comment ?? null,
+    now: shell.now,
+    maxSkewMs: config.engine.maxClockSkew * 1000,
+    onSkew: (problem: string) => shell.terminal.err(`kronos: ${problem}; folds use the server's time of the command\n`),
   };
-  const { event, sequence, storedAt, before, after } = await act(
-    session.log,
-    (state) => {
-      const command = ask(state, { ...asking, nowMs: shell.now() });
-      const verdict = judgeClock(command.type, skewMs, maxSkewMs);
-      if (verdict.kind === 'refuse') throw new ClockWrong(`${verdict.problem}; the command was not sent`);
-      if (verdict.kind === 'warn') warn(verdict.problem);
-      return command;
-    },
-    tellCheckpoints(shell),
-  );
-  const stamped = { beforeMs: Date.parse(event.time), serverMs: storedAt, afterMs: shell.now() };
-  const problem = skewProblem(leastSkew(stamped), maxSkewMs);
-  if (problem !== null) warn(problem);
-  const outcome = outcomeOf(event, eventTimeMs(event.time, storedAt), before, after);
-  return {
-    command: event.type,
-    commandId: asking.commandId,
-    aggregate: event.aggregate,
-    sequence,
-    by: asking.person,
-    time: event.time,
-    ...outcome,
-  };
+  const following = followCommands();
+  const view = await foldLog(log, { ...tellCheckpoints(shell), evolve: following.evolve });
+  try {
+    return await giveCommand(log, view, following, giving, ask);
+  } finally {
+    await view.close();
+  }
 }
 
 const styles = { done: 'green', unchanged: 'yellow', refused: 'red' } as const;

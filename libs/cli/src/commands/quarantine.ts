@@ -1,19 +1,19 @@
+import { didYouMean } from '@kronos/config/nearest';
 import { ALL, defaultEngineOptions } from '@kronos/contracts';
+import { control, type Told } from '@kronos/operator';
 import { aggregateState, type Quarantine, quarantineTable } from '@kronos/projections';
 import { findServers } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
 import { serverNames } from '../names.ts';
-import { didYouMean } from '../nearest.ts';
 import { currentState, type Session, withSession } from '../open.ts';
-import { optionsInForce } from '../operator/ask.ts';
-import { control } from '../operator/control.ts';
+import { optionsInForce } from '../operator/inForce.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { type Terminal, table } from '../terminal.ts';
 import { parseDuration, when } from '../times.ts';
-import { give, type Told, tell } from './operator.ts';
+import { give, tell } from './operator.ts';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 

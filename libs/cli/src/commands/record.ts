@@ -1,9 +1,9 @@
 import { ALL, commandSnapshotId, streamNames } from '@kronos/contracts';
+import { control } from '@kronos/operator';
 import { checkEmpty, collect, liveHistory, recordRange } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions } from '../grammar/shared.ts';
 import { type Session, withSession } from '../open.ts';
-import { control } from '../operator/control.ts';
 import { answer } from '../output.ts';
 import { progressBar } from '../progress.ts';
 import { filterAggregates } from '../scope.ts';

@@ -10,8 +10,7 @@ import {
   slots,
   type TaskFacts,
 } from '@kronos/projections';
-import { count } from '../terminal.ts';
-import { when } from '../times.ts';
+import { count, when } from '@kronos/status/times';
 
 /**
  * What a command did, by the log: it took effect, things were so already, or the log refused it (too late, too little

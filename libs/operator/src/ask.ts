@@ -1,8 +1,8 @@
-import { ALL, type EngineOptions } from '@kronos/contracts';
+import { didYouMean } from '@kronos/config/nearest';
+import { ALL } from '@kronos/contracts';
 import { aggregateState, type LogState, type PlanFacts, waitingPlan } from '@kronos/projections';
-import { UsageError } from '../errors.ts';
-import { count } from '../terminal.ts';
-import { when } from '../times.ts';
+import { count, when } from '@kronos/status/times';
+import { CommandRefused } from './errors.ts';
 import { findPlan, findTask } from './outcome.ts';
 
 /** Plans of these aggregates that wait for an answer, expired ones too while no decision has closed them. */
@@ -20,7 +20,7 @@ function waitingPlans(
 /**
  * The plan that an answer is about: the one that was named, or the only one that waits.
  *
- * @throws UsageError that lists the plans that wait, or the steps that the plan has
+ * @throws CommandRefused that lists the plans that wait, or the steps that the plan has
  */
 export function choosePlan(
   state: LogState,
@@ -38,30 +38,30 @@ export function choosePlan(
   let plan: PlanFacts | null;
   if (planId === undefined) {
     const [only, ...others] = waiting;
-    if (only === undefined) throw new UsageError('no plan waits for approval', list());
-    if (others.length > 0) throw new UsageError('several plans wait for approval: name one', list());
+    if (only === undefined) throw new CommandRefused('no plan waits for approval', list());
+    if (others.length > 0) throw new CommandRefused('several plans wait for approval: name one', list());
     ({ aggregate, plan } = only);
   } else {
     const found = findPlan(state, ALL, planId);
-    if (found === null) throw new UsageError(`no plan ${JSON.stringify(planId)} waits for approval`, list());
+    if (found === null) throw new CommandRefused(`no plan ${JSON.stringify(planId)} waits for approval`, list());
     ({ aggregate, plan } = found);
   }
   const known = new Set(plan?.proposed.map((s) => s.step));
   const strange = (wanted.steps ?? []).filter((step) => plan !== null && plan.release === null && !known.has(step));
   if (strange.length > 0)
-    throw new UsageError(
+    throw new CommandRefused(
       `step ${strange.join(', ')} of the plan does not wait for approval`,
       `These wait: ${[...known].join(', ')}. kronos plan show ${plan?.id ?? planId} shows them.`,
     );
   return { aggregate, planId: plan?.id ?? planId ?? '' };
 }
 
-/** The aggregate of a task in flight. @throws UsageError that lists what is in flight */
+/** The aggregate of a task in flight. @throws CommandRefused that lists what is in flight */
 export function aggregateOfTask(state: LogState, scope: readonly string[], taskId: string): string {
   for (const aggregate of scope) if (findTask(state, aggregate, taskId) !== null) return aggregate;
   const tasks = scope.flatMap((aggregate) => [...aggregateState(state, aggregate).tasks.values()]);
   const open = tasks.filter((task) => task.end === null);
-  throw new UsageError(
+  throw new CommandRefused(
     `no task ${JSON.stringify(taskId)} is in flight`,
     open.length === 0
       ? 'Nothing is in flight.'
@@ -72,19 +72,28 @@ export function aggregateOfTask(state: LogState, scope: readonly string[], taskI
 /**
  * A task can be closed once it is started and an abort was asked for: before that there are gentler ways.
  *
- * @throws UsageError that names the gentler way
+ * @throws CommandRefused that names the gentler way
  */
 export function requireClosable(state: LogState, aggregate: string, taskId: string, force: boolean): void {
   const task = findTask(state, aggregate, taskId);
   if (task === null || task.end !== null) return;
-  if (task.slot === null) throw new UsageError(`${taskId} has not started`, `Cancel it: kronos cancel ${taskId}`);
+  if (task.slot === null) throw new CommandRefused(`${taskId} has not started`, `Cancel it: kronos cancel ${taskId}`);
   if (force || task.abortAsked !== null || task.cancelAsked !== null || task.slot.abortRefused !== null) return;
-  throw new UsageError(
+  throw new CommandRefused(
     `no abort of ${taskId} was requested`,
     `Run kronos abort ${taskId} first. If Nova cannot end it, close it then, or add --force.`,
   );
 }
 
-/** The options in force for an aggregate, as its planner wrote them; null before it has. */
-export const optionsInForce = (state: LogState, aggregate: string): EngineOptions | null =>
-  aggregateState(state, aggregate).configured?.options ?? null;
+/** The aggregate in which Kronos drains a host. @throws CommandRefused that lists the hosts that it drains */
+export function aggregateOfDrain(state: LogState, scope: readonly string[], host: string): string {
+  const found = scope.find((name) => aggregateState(state, name).drains.has(host));
+  if (found !== undefined) return found;
+  const draining = scope.flatMap((name) => [...aggregateState(state, name).drains.keys()]);
+  throw new CommandRefused(
+    `${JSON.stringify(host)} is not being drained by Kronos`,
+    draining.length === 0
+      ? 'Kronos is draining no host. If somebody else disabled it, enable it in Nova.'
+      : `${didYouMean(host, draining)}Hosts being drained: ${draining.join(', ')}.`,
+  );
+}

@@ -1,28 +1,29 @@
 import { type Actor, type Control, messageId, parseMessage } from '@kronos/contracts';
-import { kronosVersion } from '../version.ts';
 
 /** Who asks, when, and under which id: what every command of a person states. */
 export type Asking = {
   readonly commandId: string;
   readonly person: string;
+  /** Version of Kronos that the command is given with. */
+  readonly version: string;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;
   readonly comment: string | null;
 };
 
-export type ControlType = Control['type'];
+type ControlType = Control['type'];
 /** What a command says beside who asks. */
-export type ControlData<T extends ControlType> = Omit<Extract<Control, { type: T }>['data'], 'commandId' | 'comment'>;
+type ControlData<T extends ControlType> = Omit<Extract<Control, { type: T }>['data'], 'commandId' | 'comment'>;
 
 /** A command of a person as the event that they asked. @throws RangeError when the data do not fit the type */
 export function control<T extends ControlType>(
   type: T,
   aggregate: string,
   data: ControlData<T>,
-  { commandId, person, nowMs, comment }: Asking,
+  { commandId, person, version, nowMs, comment }: Asking,
 ): Control {
   const service = type === 'event.skipped' ? 'custodian' : 'operator';
-  const by: Actor = { service, instance: person, version: kronosVersion };
+  const by: Actor = { service, instance: person, version };
   const parsed = parseMessage({
     type,
     version: 1,

@@ -1,0 +1,109 @@
+import { leastSkew, skewProblem } from '@kronos/clock';
+import { type Control, eventTimeMs, type StoredEvent } from '@kronos/contracts';
+import type { EventLog, LogView } from '@kronos/eventlog';
+import type { Folder, LogState } from '@kronos/projections';
+import { judgeClock } from './clock.ts';
+import type { Asking } from './control.ts';
+import { ClockWrong } from './errors.ts';
+import { type Outcome, outcomeOf } from './outcome.ts';
+
+type Around = {
+  readonly sequence: number;
+  /** The server's stamp, ms since the epoch. */
+  readonly storedAt: number;
+  readonly before: LogState;
+  readonly after: LogState;
+};
+
+/** A fold that keeps the states just before and just after the commands that are given through it. */
+export type Following = {
+  /** Folds one event: what the view of the log has to use. */
+  readonly evolve: (folder: Folder, stored: StoredEvent) => Folder;
+  /** From now on, keeps the states around the event with this id. */
+  readonly expect: (id: string) => void;
+  /** The states around an expected event, which are then forgotten; null: it was not folded. */
+  readonly take: (id: string) => Around | null;
+};
+
+export function followCommands(): Following {
+  const expected = new Map<string, Around | null>();
+  return {
+    evolve(folder, stored) {
+      const { event } = stored;
+      if (event.type === 'unreadable' || expected.get(event.id) !== null) return folder.apply(stored);
+      const before = folder.snapshot();
+      const after = folder.apply(stored).snapshot();
+      expected.set(event.id, { sequence: stored.sequence, storedAt: stored.storedAt, before, after });
+      return folder;
+    },
+    expect: (id) => void expected.set(id, null),
+    take(id) {
+      const around = expected.get(id) ?? null;
+      expected.delete(id);
+      return around;
+    },
+  };
+}
+
+/** One command's outcome. */
+export type Told = Outcome & {
+  readonly command: Control['type'];
+  readonly commandId: string;
+  readonly aggregate: string;
+  readonly sequence: number;
+  readonly by: string;
+  readonly time: string;
+};
+
+/** Who gives a command, and with which clock. */
+export type Giving = Omit<Asking, 'nowMs'> & {
+  readonly now: () => number;
+  /** `[engine] max_clock_skew`. */
+  readonly maxSkewMs: number;
+  /** The own clock differs from the server's by more than that, which this command may ignore. */
+  readonly onSkew: (problem: string) => void;
+};
+
+/**
+ * Appends a command of a person and folds the log around it: what it did is read from the log itself.
+ *
+ * @param view a view of the log that uses `following.evolve`
+ * @param ask makes the command from the state before; throws where it cannot mean anything
+ * @throws what `ask` throws, ClockWrong, and the errors of append
+ */
+export async function giveCommand(
+  log: Pick<EventLog, 'append' | 'readClock'>,
+  view: Pick<LogView<LogState>, 'at' | 'upTo'>,
+  following: Following,
+  { now, maxSkewMs, onSkew, ...asking }: Giving,
+  ask: (state: LogState, asking: Asking) => Control,
+): Promise<Told> {
+  const beforeMs = now();
+  const { serverMs } = await log.readClock();
+  const skewMs = leastSkew({ beforeMs, serverMs, afterMs: now() });
+  const event = ask(view.at().state, { ...asking, nowMs: now() });
+  const verdict = judgeClock(event.type, skewMs, maxSkewMs);
+  if (verdict.kind === 'refuse') throw new ClockWrong(`${verdict.problem}; the command was not sent`);
+  following.expect(event.id);
+  let around: Around | null;
+  try {
+    const { sequence } = await log.append(event);
+    await view.upTo(sequence);
+  } finally {
+    around = following.take(event.id);
+  }
+  if (around === null) throw new Error(`${event.id} was on the log before it was asked for`);
+  const { sequence, storedAt, before, after } = around;
+  const stamped = { beforeMs: Date.parse(event.time), serverMs: storedAt, afterMs: now() };
+  const problem = verdict.kind === 'warn' ? verdict.problem : skewProblem(leastSkew(stamped), maxSkewMs);
+  if (problem !== null) onSkew(problem);
+  return {
+    command: event.type,
+    commandId: asking.commandId,
+    aggregate: event.aggregate,
+    sequence,
+    by: asking.person,
+    time: event.time,
+    ...outcomeOf(event, eventTimeMs(event.time, storedAt), before, after),
+  };
+}
