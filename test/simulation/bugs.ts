@@ -252,7 +252,7 @@ export const bugs: readonly Bug[] = [
   {
     name: 'release not folded',
     file: COOLDOWN,
-    find: '  f.lastRelease = { planId: plan.id, atMs };\n',
+    find: '  if (plan.cells === undefined) f.lastRelease = { planId: plan.id, atMs };\n',
     replace: '',
   },
   {
@@ -327,7 +327,7 @@ export const bugs: readonly Bug[] = [
   {
     name: 'moves in flight forgotten by the budget',
     file: 'libs/placement/src/decide.ts',
-    find: 'Math.max(0, fullBudget - memory.inFlight.length)',
+    find: 'Math.max(0, fullBudget - memory.inFlight.filter(({ cell }) => cell !== true).length)',
     replace: 'Math.max(0, fullBudget)',
   },
   {

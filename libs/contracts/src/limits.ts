@@ -22,3 +22,10 @@ export const MAX_BREAKER_SECONDS = 7 * 86_400;
 
 /** Longest delay of the next attempt after a failed one. */
 export const MAX_RETRY_WAIT_SECONDS = 3_600;
+
+/** The longest time for which the checks of a move between cells must pass. */
+export const MAX_VERIFY_SECONDS = 86_400;
+/** Steps of one plan between cells: the event holds them all. */
+export const MAX_CELL_STEPS = 200;
+/** The longest time for which a plan between cells waits for approval, and for which its released tasks may start. */
+export const MAX_CELL_PLAN_SECONDS = 7 * 86_400;

@@ -15,12 +15,16 @@ import {
   migrationAbortRefusedSchema,
   migrationAbortRequestedSchema,
   migrationCompletedSchema,
+  migrationConfirmRequestedSchema,
   migrationFailedSchema,
   migrationObservedSchema,
   migrationRequestedSchema,
+  migrationRevertRequestedSchema,
   migrationSkippedSchema,
   migrationStartedSchema,
   migrationSuspectedSchema,
+  migrationVerifiedSchema,
+  migrationVerifyingSchema,
 } from './tasks.ts';
 import { eventTimeMs } from './time.ts';
 
@@ -97,6 +101,10 @@ export const resultSchemas = [
   migrationSuspectedSchema,
   migrationAbortRequestedSchema,
   migrationAbortRefusedSchema,
+  migrationVerifyingSchema,
+  migrationVerifiedSchema,
+  migrationConfirmRequestedSchema,
+  migrationRevertRequestedSchema,
   ...hostSchemas,
 ] as const;
 

@@ -129,6 +129,10 @@ export const commandSnapshotId = (aggregate: string, commandId: string): string 
 /** The id of a step's task. A plan has the id of the snapshot it was decided on, so it needs no id of its own. */
 export const taskId = (planId: string, step: number): string => `${planId}-s${step}`;
 
+/** The id of the plan between cells that a command proposes for an aggregate. */
+export const cellsPlanId = (aggregate: string, commandId: string): string =>
+  `${aggregateToken(aggregate)}-cells-${commandId}`;
+
 /** Deterministic message ids (`Nats-Msg-Id`): a retry of the same act has the same id. */
 export const messageId = {
   snapshot: (snapshotId: string) => `snapshot.taken:${snapshotId}`,
@@ -142,6 +146,10 @@ export const messageId = {
   abortRequested: (task: string, attempt: number) => `migration.abortRequested:${task}:${attempt}`,
   /** One per attempt: the first refusal. */
   abortRefused: (task: string, attempt: number) => `migration.abortRefused:${task}:${attempt}`,
+  verifying: (task: string, attempt: number) => `migration.verifying:${task}:${attempt}`,
+  verified: (task: string, attempt: number) => `migration.verified:${task}:${attempt}`,
+  /** One per attempt: it is confirmed or reverted, never both. */
+  settleRequested: (task: string, attempt: number) => `migration.settleRequested:${task}:${attempt}`,
   /** `occasion`: which delivery of the message, and which of its trials. */
   suspected: (task: string, attempt: number, occasion: string, tries: number) =>
     `migration.suspected:${task}:${attempt}:${occasion}:${tries}`,

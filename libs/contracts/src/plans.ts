@@ -1,12 +1,37 @@
 import { z } from 'zod';
 import { engineOptionsSchema } from './engine.ts';
 import { isoTimeSchema, message, objectRefSchema, reasonSchema } from './envelope.ts';
+import { MAX_VERIFY_SECONDS } from './limits.ts';
 import { groupPolicySchema } from './snapshot.ts';
 
-const phaseSchema = z.enum(['evacuate', 'affinity', 'spread', 'pack']);
+const phaseSchema = z.enum(['evacuate', 'affinity', 'spread', 'pack', 'cell']);
 export type Phase = z.infer<typeof phaseSchema>;
 
-/** One live migration of a plan. Released, it becomes a task of the same id. */
+/** How Nova moves a server between cells: a cold migration to a named host, or a resize to another flavor. */
+export const cellMethodSchema = z.enum(['migrate', 'resize']);
+export type CellMethod = z.infer<typeof cellMethodSchema>;
+
+/** What a step of phase `cell` states beyond other steps. */
+const cellMoveSchema = z.object({
+  method: cellMethodSchema,
+  /** The aggregate that the server goes to. */
+  target: z.string(),
+  /** Names of flavors; the same for a cold migration. Null: unknown. */
+  oldFlavor: z.string().nullable(),
+  newFlavor: z.string().nullable(),
+  /** Null: unknown. */
+  fromCell: z.string().nullable(),
+  toCell: z.string().nullable(),
+  /** Expected; 0 for a server that is SHUTOFF. */
+  downtimeSeconds: z.number().min(0),
+  /** Once verified: the executor confirms it, or waits for a person. */
+  confirm: z.enum(['auto', 'manual']),
+  /** The checks must pass for this long before the move counts as verified. */
+  verifySeconds: z.number().min(0).max(MAX_VERIFY_SECONDS),
+});
+export type CellMove = z.infer<typeof cellMoveSchema>;
+
+/** One move of a plan: a live migration, or between cells what `cell` says. Released, it becomes a task of the same id. */
 export const stepSchema = z.object({
   /** 1, 2, ... in the order in which the plan was made. */
   step: z.int().min(1),
@@ -35,6 +60,8 @@ export const stepSchema = z.object({
   weights: z.record(z.string(), z.object({ source: z.number(), destination: z.number() })),
   /** Why this VM and this destination; absent when kept in the plan's details. */
   why: reasonSchema.optional(),
+  /** Exactly in phase `cell`. */
+  cell: cellMoveSchema.optional(),
 });
 export type Step = z.infer<typeof stepSchema>;
 

@@ -71,6 +71,14 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       return `asked Nova to abort ${move(event, nameOf)}: ${event.data.text}`;
     case 'migration.abortRefused':
       return `Nova refused to abort ${move(event, nameOf)} with ${event.data.status}: ${event.data.text}`;
+    case 'migration.verifying':
+      return `${nameOf(event.data.serverId)} has arrived on ${event.data.host} and waits in VERIFY_RESIZE`;
+    case 'migration.verified':
+      return `${nameOf(event.data.serverId)} on ${event.data.host} has passed its checks for ${event.data.verifySeconds} s`;
+    case 'migration.confirmRequested':
+      return `asked Nova to confirm ${move(event, nameOf)}: ${event.data.reason.text}`;
+    case 'migration.revertRequested':
+      return `asked Nova to revert ${move(event, nameOf)}: ${event.data.reason.text}`;
     case 'migration.suspected':
       return event.data.tries === 0
         ? `${move(event, nameOf)} did not crash its executor`
@@ -95,6 +103,12 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       return `asked to drain ${event.data.host}${comment(event)}`;
     case 'host.undrainAsked':
       return `asked to end the drain of ${event.data.host}${comment(event)}`;
+    case 'cells.moveAsked':
+      return `proposed ${count(event.data.steps.length, 'move')} to ${event.data.to} between cells${comment(event)}`;
+    case 'migration.confirmAsked':
+      return `asked to confirm ${event.data.taskId}${comment(event)}`;
+    case 'migration.revertAsked':
+      return `asked to revert ${event.data.taskId}${comment(event)}`;
     case 'aggregate.paused':
       return `paused${comment(event)}`;
     case 'aggregate.resumed':

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isoTimeSchema, message, reasonSchema } from './envelope.ts';
-import { stepSchema } from './plans.ts';
+import { cellMethodSchema, stepSchema } from './plans.ts';
 
 /** A task on `kronos.migrations.<agg>`: one step of a released plan, to be done. */
 export const migrationRequestedSchema = message(
@@ -38,6 +38,18 @@ const attemptOf = {
   destination: z.string(),
 };
 
+/** A server before its move between cells. */
+const serverBeforeSchema = z.object({
+  vmState: z.string(),
+  /** Nova's number; null: it shows none. */
+  powerState: z.int().nullable(),
+  /** Fixed and floating addresses, sorted. */
+  addresses: z.array(z.string()),
+  /** Ids of the attached volumes, sorted. */
+  volumes: z.array(z.string()),
+});
+export type ServerBefore = z.infer<typeof serverBeforeSchema>;
+
 /** An attempt holds a slot from here to its end. The POST follows within 10 s or is not sent. */
 export const migrationStartedSchema = message(
   'migration.started',
@@ -51,6 +63,15 @@ export const migrationStartedSchema = message(
     forced: z.boolean(),
     ramMb: z.number(),
     diskGb: z.number(),
+    /** Of a move between cells: how, and the server as it was, which it must be again afterwards. */
+    cell: z
+      .object({
+        method: cellMethodSchema,
+        oldFlavor: z.string().nullable(),
+        newFlavor: z.string().nullable(),
+        before: serverBeforeSchema,
+      })
+      .optional(),
   }),
 );
 export type MigrationStarted = z.infer<typeof migrationStartedSchema>;
@@ -59,7 +80,13 @@ export type MigrationStarted = z.infer<typeof migrationStartedSchema>;
 export const migrationObservedSchema = message(
   'migration.observed',
   1,
-  z.object({ ...attemptOf, migrationId: z.int().nullable(), requestId: z.string().nullable() }),
+  z.object({
+    ...attemptOf,
+    migrationId: z.int().nullable(),
+    requestId: z.string().nullable(),
+    /** The same in both cells, while the id is counted per cell. Absent: of a live migration. */
+    migrationUuid: z.string().nullable().optional(),
+  }),
 );
 export type MigrationObserved = z.infer<typeof migrationObservedSchema>;
 
@@ -109,6 +136,53 @@ export const migrationAbortRefusedSchema = message(
 );
 export type MigrationAbortRefused = z.infer<typeof migrationAbortRefusedSchema>;
 
+/** Its server has arrived and is in VERIFY_RESIZE: from here on it is to be confirmed or reverted. */
+export const migrationVerifyingSchema = message(
+  'migration.verifying',
+  1,
+  z.object({
+    ...attemptOf,
+    /** Where the server is, by Nova: a resize names no host. */
+    host: z.string(),
+  }),
+);
+export type MigrationVerifying = z.infer<typeof migrationVerifyingSchema>;
+
+/** All checks have passed for `verifySeconds`. With `confirm: manual` it waits for a person. */
+export const migrationVerifiedSchema = message(
+  'migration.verified',
+  1,
+  z.object({ ...attemptOf, host: z.string(), verifySeconds: z.number() }),
+);
+export type MigrationVerified = z.infer<typeof migrationVerifiedSchema>;
+
+const settleOf = {
+  ...attemptOf,
+  /** `verified`, `operator`, `verification`, `wrong-host`, or a word that a later version adds. */
+  cause: z.string(),
+  reason: reasonSchema,
+};
+
+/** Written before an executor asks Nova to confirm: an attempt is confirmed or reverted, never both. */
+export const migrationConfirmRequestedSchema = message('migration.confirmRequested', 1, z.object(settleOf));
+export type MigrationConfirmRequested = z.infer<typeof migrationConfirmRequestedSchema>;
+
+/** Written before an executor asks Nova to revert. */
+export const migrationRevertRequestedSchema = message('migration.revertRequested', 1, z.object(settleOf));
+export type MigrationRevertRequested = z.infer<typeof migrationRevertRequestedSchema>;
+
+/** What the result of a move between cells states beyond that of a live migration. */
+const cellResultSchema = z.object({
+  method: cellMethodSchema,
+  oldFlavor: z.string().nullable(),
+  newFlavor: z.string().nullable(),
+  /** How long its guest was off, at most: from the start of the attempt until it was seen up. 0: it was off before. Null: unknown. */
+  downtimeMs: z.number().nullable(),
+  /** Who confirmed or reverted it: Kronos, or somebody else or Nova itself. Null: neither happened. */
+  settledBy: z.enum(['kronos', 'others']).nullable(),
+});
+export type CellResult = z.infer<typeof cellResultSchema>;
+
 /** What Nova said and how long it took, as far as it is known. */
 const novaFactsSchema = z.object({
   migrationId: z.int().nullable(),
@@ -137,6 +211,8 @@ export const migrationCompletedSchema = message(
     nova: novaFactsSchema.nullable(),
     /** What is not as it should be after the move; with any of them it was no plain success (see `moveEnd`). */
     warnings: z.array(reasonSchema),
+    /** Of a move between cells. */
+    cell: cellResultSchema.optional(),
   }),
 );
 export type MigrationCompleted = z.infer<typeof migrationCompletedSchema>;
@@ -159,6 +235,8 @@ export const migrationFailedSchema = message(
     /** False when this attempt never got as far as `migration.started`. */
     started: z.boolean(),
     nova: novaFactsSchema.nullable(),
+    /** Of a move between cells that was started. */
+    cell: cellResultSchema.optional(),
   }),
 );
 export type MigrationFailed = z.infer<typeof migrationFailedSchema>;

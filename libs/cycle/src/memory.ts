@@ -63,7 +63,7 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
       (times) => times.map(iso),
     ),
     inFlight: inFlight(state).map((task): InFlightTask => {
-      const { serverId, from, resources, weights, ramMb } = task.step;
+      const { serverId, from, resources, weights, ramMb, phase } = task.step;
       return {
         taskId: task.id,
         serverId,
@@ -73,6 +73,7 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
         weights,
         ramMb,
         startedAt: isoOrNull(task.slot?.startedAtMs),
+        ...(phase === 'cell' ? { cell: true as const } : {}),
       };
     }),
     // Left out where there is none, as it was before there were drains: the digest of a state without them is the same.

@@ -1,5 +1,5 @@
 import { type Actor, type MigrationRequested, messageId } from '@kronos/contracts';
-import { type AggregateState, notAfterMs, type PlanFacts, type TaskFacts } from '@kronos/projections';
+import { type AggregateState, causeOf, notAfterMs, type PlanFacts, type TaskFacts } from '@kronos/projections';
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 
@@ -57,7 +57,7 @@ function request(
     aggregate,
     by,
     correlationId: plan.id,
-    causationId: messageId.decided(plan.id),
+    causationId: causeOf(plan),
     data: {
       ...step,
       planId: plan.id,

@@ -5,6 +5,7 @@ import {
   aggregateState,
   approvalOf,
   type LogState,
+  MAX_CELL_PLANS,
   MAX_DRAINS,
   type PlanFacts,
   slots,
@@ -44,6 +45,11 @@ export function outcomeOf(event: Control, at: number, before: LogState, after: L
     case 'migration.aborted':
     case 'migration.closed':
       return taskOutcome(event, at, before);
+    case 'cells.moveAsked':
+      return proposalOutcome(event, after);
+    case 'migration.confirmAsked':
+    case 'migration.revertAsked':
+      return settleOutcome(event, at, before);
     case 'host.drainAsked':
     case 'host.undrainAsked':
       return drainOutcome(event, at, before, after);
@@ -240,4 +246,39 @@ function taskOutcome(
     return done(`the move of ${name} is being closed and its slots are freed; ${left}`);
   }
   return done(`the move of ${name} runs in Nova; the executor now asks Nova to abort it`);
+}
+
+function proposalOutcome(event: LogEventOf<'cells.moveAsked'>, after: LogState): Outcome {
+  const { planId, to } = event.data;
+  const plan = after.aggregates.get(event.aggregate)?.plans.get(planId);
+  if (plan === undefined)
+    return refused(
+      `the plan is not taken: ${MAX_CELL_PLANS} plans of ${event.aggregate} wait for approval already, or its steps are not whole`,
+    );
+  return done(`proposed ${planId}: ${count(plan.proposed.length, 'move')} to ${to}, waiting for approval`);
+}
+
+function settleOutcome(
+  event: LogEventOf<'migration.confirmAsked' | 'migration.revertAsked'>,
+  at: number,
+  before: LogState,
+): Outcome {
+  const { taskId } = event.data;
+  const task = findTask(before, event.aggregate, taskId);
+  if (task === null) return refused(`no task ${taskId} is in flight: it was never released, or it has ended`);
+  const name = `${task.step.serverName} (${task.step.from} -> ${task.destination})`;
+  if (task.end !== null) return refused(`too late: the move of ${name} ${task.status} at ${when(task.end.atMs, at)}`);
+  if (task.step.cell === undefined)
+    return refused(`${taskId} is a live migration: only a move between cells waits for this`);
+  if (task.slot?.cell === undefined) return refused(`the move of ${name} has not started`);
+  const { settleAsked } = task;
+  const { settle } = task.slot.cell;
+  if (settleAsked !== undefined)
+    return unchanged(`${settleAsked.by} asked to ${settleAsked.act} it at ${when(settleAsked.atMs, at)} already`);
+  if (settle !== null) return unchanged(`Kronos asked Nova to ${settle.act} it at ${when(settle.atMs, at)} already`);
+  return done(
+    event.type === 'migration.confirmAsked'
+      ? `the move of ${name} is confirmed as soon as it is in VERIFY_RESIZE`
+      : `the move of ${name} is reverted as soon as it is in VERIFY_RESIZE`,
+  );
 }

@@ -61,7 +61,7 @@ export function deliberate({ snapshot, memory, options: given }: DecideInput): D
   const before = states(observed, imbalance, sustained);
   const mode = judged[0]?.policy.mode ?? 'spread';
   const fullBudget = cycleBudget(snapshot);
-  const budget = Math.max(0, fullBudget - memory.inFlight.length);
+  const budget = Math.max(0, fullBudget - memory.inFlight.filter(({ cell }) => cell !== true).length);
   const draft = new Draft(cluster, budget);
 
   const gates = gatesShut(snapshot, memory, options, judged, now);

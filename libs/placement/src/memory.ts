@@ -59,6 +59,8 @@ export type InFlightTask = {
   readonly ramMb: number;
   /** Time of the current attempt's `migration.started`; null while it waits for its start. */
   readonly startedAt: string | null;
+  /** A move between cells, which takes nothing from the budget. Absent: a live migration. */
+  readonly cell?: true;
 };
 
 /** The memory of an aggregate of which nothing is known yet. */

@@ -1,3 +1,4 @@
+import { messageId } from '@kronos/contracts';
 import { type Approval, approval } from '@kronos/rules';
 import type { AggregateState, PlanFacts } from './state.ts';
 
@@ -25,3 +26,7 @@ export function notAfterMs(plan: PlanFacts): number | null {
   if (plan.release === null || plan.planTtlSeconds === null) return null;
   return plan.release.atMs + plan.planTtlSeconds * 1000;
 }
+
+/** The id of the message that made the plan: the planner's decision, or a person's command. */
+export const causeOf = ({ id, cells }: PlanFacts): string =>
+  cells === undefined ? messageId.decided(id) : messageId.control(cells.asked.commandId);

@@ -45,7 +45,8 @@ export const coolingDown = (
 export function releaseBegan(draft: Draft, f: Facts, plan: PlanFacts, steps: readonly StepFacts[], atMs: number): void {
   for (const { serverId } of steps)
     f.vmReleases = draft.put(f.vmReleases, serverId, append(f.vmReleases.get(serverId), atMs, RECENT_RELEASES));
-  f.lastRelease = { planId: plan.id, atMs };
+  // Moves between cells are outside the aggregate's cooldown.
+  if (plan.cells === undefined) f.lastRelease = { planId: plan.id, atMs };
 }
 
 export function forgetReleases(draft: Draft, f: Facts, snapshotMs: number): void {

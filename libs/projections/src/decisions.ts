@@ -2,12 +2,13 @@
 import { type LogEventOf, snapshotTimeMs } from '@kronos/contracts';
 import { approvalOf } from './approvals.ts';
 import { forgetHostFailures } from './breaker.ts';
+import { expireCellPlans } from './cells.ts';
 import { forgetReleases } from './cooldown.ts';
 import type { Draft, Facts } from './draft.ts';
 import { drainsSeen } from './drains.ts';
-import { close, putPlan, refuse, release } from './plans.ts';
+import { close, putPlan, refuse, release, withoutWhy } from './plans.ts';
 import { absenceNoted, forgetQuarantines } from './quarantine.ts';
-import type { PlanFacts, StepFacts } from './state.ts';
+import type { PlanFacts } from './state.ts';
 import { unreadable } from './unreadable.ts';
 
 export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: number, storedAtMs: number): void {
@@ -23,6 +24,7 @@ export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: 
   }
   const f = draft.facts(aggregate);
   endWaiting(draft, f, snapshotMs, d.plan !== null, atMs);
+  expireCellPlans(draft, f, snapshotMs);
   if (d.absence !== undefined) absenceNoted(draft, f, d.absence, snapshotMs);
   if (before !== null && hour(snapshotMs) > hour(before.snapshotMs))
     forget(draft, f, snapshotMs, d.outcome !== 'gated');
@@ -49,6 +51,8 @@ export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: 
 function wrongRelease(draft: Draft, event: LogEventOf<'cycle.decided'>): string | null {
   const { release, plan } = event.data;
   if (release !== 'released' && release !== 'proposed') return null;
+  if (plan?.steps.some(({ phase }) => phase === 'cell') === true)
+    return `the plan is ${release}, and has moves between cells, which only a person may propose`;
   if (plan?.window?.open === false) return `the plan is ${release}, and its window is closed`;
   const options = draft.of(event.aggregate)?.configured?.options;
   // Without options nothing of the plan can start: the log does not say until when it may.
@@ -127,24 +131,3 @@ function forget(draft: Draft, f: Facts, snapshotMs: number, looked: boolean): vo
 const DECIDED_KEPT = 32;
 
 const hour = (ms: number): number => Math.floor(ms / 3_600_000);
-
-/** Named one by one, which is several times faster than leaving one out; the type says when one is missing. */
-const withoutWhy = (s: Required<Omit<StepFacts, 'startBefore'>> & Pick<StepFacts, 'startBefore'>): StepFacts => ({
-  step: s.step,
-  taskId: s.taskId,
-  phase: s.phase,
-  parking: s.parking,
-  serverId: s.serverId,
-  serverName: s.serverName,
-  from: s.from,
-  to: s.to,
-  alternates: s.alternates,
-  dependsOn: s.dependsOn,
-  delaySeconds: s.delaySeconds,
-  ...(s.startBefore === undefined ? {} : { startBefore: s.startBefore }),
-  groups: s.groups,
-  resources: s.resources,
-  ramMb: s.ramMb,
-  diskGb: s.diskGb,
-  weights: s.weights,
-});

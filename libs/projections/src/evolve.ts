@@ -1,4 +1,5 @@
 import { ALL, eventTimeMs, type LogEvent, type StoredEvent } from '@kronos/contracts';
+import { cellMoved, moveAsked, settleAsked } from './cells.ts';
 import { configured } from './configuration.ts';
 import { paused } from './controls.ts';
 import { decided } from './decisions.ts';
@@ -110,6 +111,19 @@ function one(draft: Draft, event: LogEvent, storedAt: number): void {
     case 'migration.abortRefused':
       abortRefused(draft, event, at);
       break;
+    case 'migration.verifying':
+    case 'migration.verified':
+    case 'migration.confirmRequested':
+    case 'migration.revertRequested':
+      cellMoved(draft, event, at);
+      break;
+    case 'cells.moveAsked':
+      moveAsked(draft, event, at);
+      break;
+    case 'migration.confirmAsked':
+    case 'migration.revertAsked':
+      settleAsked(draft, event, at);
+      break;
     case 'migration.completed':
     case 'migration.failed':
     case 'migration.skipped':
@@ -178,6 +192,8 @@ const ADDRESSES_ALL: ReadonlySet<string> = new Set([
   'migration.cancelled',
   'migration.aborted',
   'migration.closed',
+  'migration.confirmAsked',
+  'migration.revertAsked',
   'evaluation.requested',
   'event.skipped',
   'installation.created',

@@ -1,5 +1,6 @@
-export { approvalOf, notAfterMs, undispatched, waitingPlan } from './approvals.ts';
+export { approvalOf, causeOf, notAfterMs, undispatched, waitingPlan } from './approvals.ts';
 export { brokenHosts, hostBroken } from './breaker.ts';
+export { proposedCellPlans } from './cells.ts';
 export { anchorOf, type CheckpointPart, canonicalState, fromParts, type Json, toParts } from './checkpoint.ts';
 export { optionsOf, type Standing, standing } from './configuration.ts';
 export { aggregateCooldown, cooldownFacts, coolingDown } from './cooldown.ts';
@@ -27,14 +28,17 @@ export {
   type AggregateState,
   type Asked,
   aggregateState,
+  type CellSlot,
   type DamagedMove,
   type DrainFacts,
   type FinishedDrain,
   type FinishedPlan,
   initialLogState,
   type LogState,
+  MAX_CELL_PLANS,
   MAX_DRAINS,
   type PlanFacts,
+  type SettleAct,
   type TaskFacts,
   type UnreadableFact,
   type VmFailure,

@@ -55,7 +55,8 @@ export function close(
 
 /** A plan ended without a release. */
 export function refuse(draft: Draft, f: Facts, plan: PlanFacts, how: 'rejected' | 'expired', atMs: number): void {
-  f.lastRefusal = { planId: plan.id, atMs, how };
+  // Who proposed moves between cells holds no other plan back.
+  if (plan.cells === undefined) f.lastRefusal = { planId: plan.id, atMs, how };
   close(draft, f, plan, how, atMs);
 }
 
@@ -152,3 +153,27 @@ function reached(
   for (const step of found) for (const other of next(step)) found.add(other);
   return steps.filter((step) => found.has(step));
 }
+
+/** Named one by one, which is several times faster than leaving one out; the type says when one is missing. */
+export const withoutWhy = (
+  s: Required<Omit<StepFacts, 'startBefore' | 'cell'>> & Pick<StepFacts, 'startBefore' | 'cell'>,
+): StepFacts => ({
+  step: s.step,
+  taskId: s.taskId,
+  phase: s.phase,
+  parking: s.parking,
+  serverId: s.serverId,
+  serverName: s.serverName,
+  from: s.from,
+  to: s.to,
+  alternates: s.alternates,
+  dependsOn: s.dependsOn,
+  delaySeconds: s.delaySeconds,
+  ...(s.startBefore === undefined ? {} : { startBefore: s.startBefore }),
+  groups: s.groups,
+  resources: s.resources,
+  ramMb: s.ramMb,
+  diskGb: s.diskGb,
+  weights: s.weights,
+  ...(s.cell === undefined ? {} : { cell: s.cell }),
+});

@@ -1,4 +1,5 @@
 import {
+  type CellMethod,
   type EngineOptions,
   type HostAct,
   MAX_BREAKER_SECONDS,
@@ -7,6 +8,7 @@ import {
   type PolicyImbalance,
   type Reason,
   type Remedy,
+  type ServerBefore,
   type Step,
 } from '@kronos/contracts';
 import type { CooldownFacts } from '@kronos/rules';
@@ -149,6 +151,8 @@ export type PlanFacts = {
   readonly warned: number;
   readonly failed: number;
   readonly skipped: number;
+  /** Of a plan between cells: where its servers go, and who proposed it. Absent: a planner decided it. */
+  readonly cells?: { readonly to: string; readonly asked: Asked };
 };
 
 /** The event that released a plan. */
@@ -181,7 +185,12 @@ export type TaskFacts = {
   readonly abortAsked: Asked | null;
   /** An operator closed it without Nova: its holder ends it, or else a planner. */
   readonly closeAsked: Asked | null;
+  /** An operator wants a move between cells confirmed, or reverted. The first of both counts. Absent: nobody does. */
+  readonly settleAsked?: Asked & { readonly act: SettleAct };
 };
+
+/** What ends VERIFY_RESIZE. */
+export type SettleAct = 'confirm' | 'revert';
 
 /** A started attempt without an end. */
 export type Slot = {
@@ -205,6 +214,31 @@ export type Slot = {
   readonly abortRefused: AbortRefused | null;
   /** An executor works alone on it because it may be a poison message; null while none does. */
   readonly suspected: { readonly tries: number; readonly atMs: number } | null;
+  /** Of a move between cells. */
+  readonly cell?: CellSlot;
+};
+
+/** How far a move between cells is. */
+export type CellSlot = {
+  readonly method: CellMethod;
+  readonly oldFlavor: string | null;
+  readonly newFlavor: string | null;
+  /** The server as it was, which it must be again afterwards. */
+  readonly before: ServerBefore;
+  /** The same in both cells; null: not seen yet. */
+  readonly migrationUuid: string | null;
+  /** In VERIFY_RESIZE on this host. */
+  readonly verifying: { readonly atMs: number; readonly host: string } | null;
+  /** Its checks have passed for as long as its step says. */
+  readonly verified: { readonly atMs: number } | null;
+  /** What an executor has asked of Nova, or is about to ask: the first one counts. */
+  readonly settle: {
+    readonly sequence: number;
+    readonly atMs: number;
+    readonly act: SettleAct;
+    readonly cause: string;
+    readonly reason: Reason;
+  } | null;
 };
 
 type AbortRefused = {
@@ -360,6 +394,8 @@ export const RECENT_PLANS = 50;
 export const RECENT_DAMAGED = 256;
 /** Drains of an aggregate at one time; further ones are without effect. */
 export const MAX_DRAINS = 1000;
+/** Plans between cells of one aggregate that wait for approval. */
+export const MAX_CELL_PLANS = 20;
 /** Finished drains kept for people, per aggregate. */
 export const RECENT_DRAINS = 50;
 /** Release times kept per VM, for the adaptive cooldown. */

@@ -34,6 +34,8 @@ export function putTask(draft: Draft, f: Facts, task: TaskFacts): void {
   f.tasks = draft.put(f.tasks, task.id, task);
 }
 
+const NOT_ARRIVED = { migrationUuid: null, verifying: null, verified: null, settle: null } as const;
+
 export function started(draft: Draft, event: LogEventOf<'migration.started'>, atMs: number): void {
   const d = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(d.taskId);
@@ -55,6 +57,7 @@ export function started(draft: Draft, event: LogEventOf<'migration.started'>, at
     requestId: null,
     abortRefused: null,
     suspected: null,
+    ...(d.cell === undefined ? {} : { cell: { ...d.cell, ...NOT_ARRIVED } }),
   };
   const { attempt, destination } = d;
   putTask(draft, draft.facts(event.aggregate), { ...task, status: 'started', attempt, destination, slot });
@@ -67,8 +70,11 @@ export function observed(draft: Draft, event: LogEventOf<'migration.observed'>):
   const { slot } = task;
   const migrationId = slot.migrationId ?? d.migrationId;
   const requestId = slot.requestId ?? d.requestId;
-  if (migrationId === slot.migrationId && requestId === slot.requestId) return;
-  putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...slot, migrationId, requestId } });
+  const uuid = slot.cell?.migrationUuid ?? d.migrationUuid ?? null;
+  if (migrationId === slot.migrationId && requestId === slot.requestId && uuid === (slot.cell?.migrationUuid ?? null))
+    return;
+  const cell = slot.cell === undefined ? {} : { cell: { ...slot.cell, migrationUuid: uuid } };
+  putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...slot, migrationId, requestId, ...cell } });
 }
 
 export function abortRefused(draft: Draft, event: LogEventOf<'migration.abortRefused'>, atMs: number): void {

@@ -5,6 +5,7 @@
 import {
   type Actor,
   ALL,
+  cellsPlanId,
   cycleSnapshotId,
   defaultEngineOptions,
   disabledReasonOf,
@@ -40,6 +41,8 @@ export type StepInput = {
   readonly phase?: Phase;
   readonly ramMb?: number;
   readonly gain?: number;
+  /** Of a move between cells: the aggregate that it goes to. */
+  readonly target?: string;
 };
 
 export type AttemptInput = {
@@ -228,6 +231,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
           forced: false,
           ramMb: step?.ramMb ?? 4096,
           diskGb: step?.diskGb ?? 20,
+          ...(step?.cell === undefined ? {} : { cell: startedCell(step.cell) }),
         },
       });
     },
@@ -319,6 +323,50 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
     },
     closed(task: string, person = 'ada') {
       const { head, data } = command('migration.closed', person);
+      return push({ ...head, data: { ...data, taskId: task } });
+    },
+    /** A plan between cells, proposed by a person. Gives the plan's id. */
+    cellsAsked(
+      moves: readonly StepInput[],
+      more: {
+        readonly to?: string;
+        readonly approvalTtlSeconds?: number;
+        readonly person?: string;
+        readonly change?: (data: LogEventOf<'cells.moveAsked'>['data']) => LogEventOf<'cells.moveAsked'>['data'];
+      } = {},
+    ): string {
+      const { to = 'new', approvalTtlSeconds = 3600, person = 'ada', change = (data) => data } = more;
+      const { head, data } = command('cells.moveAsked', person);
+      const planId = cellsPlanId(current, data.commandId);
+      const planSteps = moves.map((move, i) => testStep(planId, i + 1, { phase: 'cell', target: to, ...move }));
+      for (const step of planSteps) steps.set(step.taskId, step);
+      push({
+        ...head,
+        data: change({ ...data, planId, to, approvalTtlSeconds, planTtlSeconds: 7200, steps: planSteps }),
+      });
+      return planId;
+    },
+    verifying(input: AttemptInput, host?: string) {
+      const attempt = attemptOf(input);
+      const head = envelope('migration.verifying', messageId.verifying(input.task, attempt.attempt), executor);
+      return push({ ...head, data: { ...attempt, host: host ?? attempt.destination } });
+    },
+    verified(input: AttemptInput) {
+      const attempt = attemptOf(input);
+      const head = envelope('migration.verified', messageId.verified(input.task, attempt.attempt), executor);
+      return push({ ...head, data: { ...attempt, host: attempt.destination, verifySeconds: 60 } });
+    },
+    settleRequested(act: 'confirm' | 'revert', input: AttemptInput, cause = 'verified') {
+      const attempt = attemptOf(input);
+      const id = messageId.settleRequested(input.task, attempt.attempt);
+      const type = act === 'confirm' ? 'migration.confirmRequested' : 'migration.revertRequested';
+      return push({
+        ...envelope(type, id, executor),
+        data: { ...attempt, cause, reason: { code: cause, text: cause } },
+      });
+    },
+    settleAsked(act: 'confirm' | 'revert', task: string, person = 'ada') {
+      const { head, data } = command(act === 'confirm' ? 'migration.confirmAsked' : 'migration.revertAsked', person);
       return push({ ...head, data: { ...data, taskId: task } });
     },
     drainAsked(host: string, person = 'ada') {
@@ -417,9 +465,29 @@ export function testStep(planId: string, number: number, input: StepInput): Step
     ramMb: input.ramMb ?? 4096,
     diskGb: 20,
     weights: { cpu: { source: 0.08, destination: 0.08 }, memory: { source: 0.05, destination: 0.05 } },
+    ...(input.phase === 'cell' ? { cell: testCell(input.target ?? 'new') } : {}),
     why: { code: 'gain', text: 'lowers the combined imbalance', detail: { gain: input.gain ?? 0.02 } },
   };
 }
+
+const testCell = (target: string): NonNullable<Step['cell']> => ({
+  method: 'migrate',
+  target,
+  oldFlavor: 'm1',
+  newFlavor: 'm1',
+  fromCell: 'cell1',
+  toCell: 'cell2',
+  downtimeSeconds: 90,
+  confirm: 'auto',
+  verifySeconds: 60,
+});
+
+const startedCell = ({ method, oldFlavor, newFlavor }: NonNullable<Step['cell']>) => ({
+  method,
+  oldFlavor,
+  newFlavor,
+  before: { vmState: 'active', powerState: 1, addresses: ['10.0.0.5'], volumes: [] },
+});
 
 /** Uniform numbers in [0, 1) from a seed (mulberry32). */
 export function random(seed: number): () => number {

@@ -7,7 +7,7 @@ import {
   type Reason,
 } from '@kronos/contracts';
 import { openTasks } from '@kronos/cycle';
-import { type AggregateState, notAfterMs, type PlanFacts, type TaskFacts } from '@kronos/projections';
+import { type AggregateState, causeOf, notAfterMs, type PlanFacts, type TaskFacts } from '@kronos/projections';
 
 const iso = (ms: number): string => new Date(ms).toISOString();
 
@@ -20,7 +20,7 @@ export const dispatchedEvent = (aggregate: string, plan: PlanFacts, by: Actor, n
   aggregate,
   by,
   correlationId: plan.id,
-  causationId: messageId.decided(plan.id),
+  causationId: causeOf(plan),
   data: { planId: plan.id, tasks: plan.tasks.length },
 });
 

@@ -1,0 +1,109 @@
+/** Moves between cells: the plans that people propose, and how far their tasks are. */
+import { cellsPlanId, type LogEventOf, taskId } from '@kronos/contracts';
+import { approvalOf } from './approvals.ts';
+import { asked, firstTime } from './controls.ts';
+import type { Draft, Facts } from './draft.ts';
+import { putPlan, refuse, withoutWhy } from './plans.ts';
+import { type CellSlot, MAX_CELL_PLANS, type PlanFacts } from './state.ts';
+import { putTask } from './tasks.ts';
+
+/** Proposes the plan. One that is not whole, or one too many, is without effect. */
+export function moveAsked(draft: Draft, event: LogEventOf<'cells.moveAsked'>, atMs: number): void {
+  const f = draft.facts(event.aggregate);
+  if (!firstTime(draft, f, event.id) || !isWhole(event)) return;
+  const { planId, to, steps, approvalTtlSeconds, planTtlSeconds } = event.data;
+  if (f.plans.has(planId) || f.recentPlans.some(({ id }) => id === planId)) return;
+  expireCellPlans(draft, f, atMs);
+  if (proposedCellPlans(f).length >= MAX_CELL_PLANS) return;
+  putPlan(draft, f, {
+    id: planId,
+    sequence: draft.sequence,
+    decidedAtMs: atMs,
+    state: 'proposed',
+    approvalTtlSeconds,
+    planTtlSeconds,
+    proposed: steps.map(withoutWhy),
+    rejected: [],
+    release: null,
+    dispatched: null,
+    tasks: [],
+    completed: 0,
+    warned: 0,
+    failed: 0,
+    skipped: 0,
+    cells: { to, asked: asked(draft, event, atMs) },
+  });
+}
+
+/** Whether its ids are those of the command, and its steps are moves between cells that do not depend on one another. */
+function isWhole({ aggregate, data }: LogEventOf<'cells.moveAsked'>): boolean {
+  const { planId, commandId, steps, to } = data;
+  if (planId !== cellsPlanId(aggregate, commandId)) return false;
+  const servers = new Set(steps.map(({ serverId }) => serverId));
+  const numbers = new Set(steps.map(({ step }) => step));
+  if (servers.size < steps.length || numbers.size < steps.length) return false;
+  return steps.every(
+    (step) =>
+      step.phase === 'cell' &&
+      step.cell?.target === to &&
+      step.taskId === taskId(planId, step.step) &&
+      step.dependsOn.length === 0 &&
+      !step.parking,
+  );
+}
+
+/** Plans between cells that can still be approved or have expired since the last decision. */
+export const proposedCellPlans = ({ plans }: Pick<Facts, 'plans'>): PlanFacts[] =>
+  [...plans.values()].filter((plan) => plan.cells !== undefined && plan.state === 'proposed');
+
+/** Ends the proposals that have expired by that time. */
+export function expireCellPlans(draft: Draft, f: Facts, atMs: number): void {
+  for (const plan of proposedCellPlans(f)) {
+    const { open, expiresAtMs } = approvalOf(plan, atMs);
+    if (!open) refuse(draft, f, plan, 'expired', expiresAtMs);
+  }
+}
+
+type Moved = LogEventOf<
+  'migration.verifying' | 'migration.verified' | 'migration.confirmRequested' | 'migration.revertRequested'
+>;
+
+/** How far the move is. Each fact counts the first time. */
+export function cellMoved(draft: Draft, event: Moved, atMs: number): void {
+  const { taskId: id, attempt } = event.data;
+  const task = draft.of(event.aggregate)?.tasks.get(id);
+  const cell = task?.slot?.cell;
+  if (task === undefined || task.slot === null || cell === undefined || task.slot.attempt !== attempt) return;
+  const next = moved(cell, event, draft.sequence, atMs);
+  if (next !== cell) putTask(draft, draft.facts(event.aggregate), { ...task, slot: { ...task.slot, cell: next } });
+}
+
+function moved(cell: CellSlot, event: Moved, sequence: number, atMs: number): CellSlot {
+  switch (event.type) {
+    case 'migration.verifying':
+      return cell.verifying === null ? { ...cell, verifying: { atMs, host: event.data.host } } : cell;
+    case 'migration.verified':
+      return cell.verified === null ? { ...cell, verified: { atMs } } : cell;
+    case 'migration.confirmRequested':
+    case 'migration.revertRequested': {
+      if (cell.settle !== null) return cell;
+      const act = event.type === 'migration.confirmRequested' ? 'confirm' : 'revert';
+      const { cause, reason } = event.data;
+      return { ...cell, settle: { sequence, atMs, act, cause, reason } };
+    }
+  }
+}
+
+/** A person wants a started move confirmed or reverted. The first command counts. */
+export function settleAsked(
+  draft: Draft,
+  event: LogEventOf<'migration.confirmAsked' | 'migration.revertAsked'>,
+  atMs: number,
+): void {
+  for (const aggregate of draft.addressed(event.aggregate)) {
+    const task = draft.of(aggregate)?.tasks.get(event.data.taskId);
+    if (task?.slot?.cell === undefined || task.end !== null || task.settleAsked !== undefined) continue;
+    const act = event.type === 'migration.confirmAsked' ? 'confirm' : 'revert';
+    putTask(draft, draft.facts(aggregate), { ...task, settleAsked: { ...asked(draft, event, atMs), act } });
+  }
+}
