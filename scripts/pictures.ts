@@ -82,7 +82,8 @@ async function reportPicture(page: Page, config: string): Promise<Buffer> {
 /** One still picture per recorded moment, oldest first: all with the same part of the page. */
 async function frames(page: Page, url: string, name: string): Promise<Buffer[]> {
   const series = (await (await fetch(`${url}api/v1/aggregates/${name}/imbalance`)).json()) as { snapshotIds: string[] };
-  const ids = evenly(series.snapshotIds, FRAMES);
+  const every = Math.ceil(series.snapshotIds.length / FRAMES);
+  const ids = series.snapshotIds.filter((_, i) => i % every === 0);
   const session = await page.context().newCDPSession(page);
   const stills: Buffer[] = [];
   let clip: { x: number; y: number; width: number; height: number; scale: number } | null = null;
@@ -112,9 +113,4 @@ async function sceneOf(page: Page) {
     throw new Error(`the view has not ${SCENE.join(' and ')}`);
   const y = Math.floor(first.y) - 8;
   return { x: 0, y, width: SIZE.width, height: Math.ceil(last.y + last.height) + 8 - y, scale: 1 };
-}
-
-function evenly<T>(all: readonly T[], most: number): T[] {
-  if (all.length <= most) return [...all];
-  return Array.from({ length: most }, (_, i) => all[Math.round((i * (all.length - 1)) / (most - 1))] as T);
 }

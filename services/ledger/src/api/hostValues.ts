@@ -1,15 +1,12 @@
-import type { SnapshotTaken } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import type { Aside } from '../aside/aside.ts';
 import type { Orders } from '../aside/hand.ts';
 import type { DecisionPoint } from '../history.ts';
 import type { Answer } from './schemas.ts';
-import { nullIfGone } from './snapshots.ts';
+import { decidedSnapshots, nullIfGone } from './snapshots.ts';
 
 /** Points of a line: more of them are not told apart on a phone, and each costs a snapshot. */
 const MOST_POINTS = 30;
-/** The server's timestamps and the times of snapshots differ by at most this much. */
-const AROUND_MS = 120_000;
 
 type Value = Orders['values']['answer'][number];
 
@@ -34,8 +31,9 @@ export async function hostValues(
   const unknown = points.filter(({ snapshotId }) => found.get(snapshotId) === 'unknown');
   if (unknown.length > 0)
     await reading(async () => {
-      for (const { data } of await snapshotsOf(log, aggregate, unknown)) {
-        const { snapshotId: id, body } = data;
+      const decided = unknown.map(({ snapshotId: id, time }) => ({ id, atMs: Date.parse(time) }));
+      for (const [id, { data }] of await decidedSnapshots(log, aggregate, decided)) {
+        const { body } = data;
         const bytes = await log.objects.get(body).catch(nullIfGone);
         if (bytes === null) continue;
         const stored = { bytes, digest: body.digest, name: id };
@@ -60,25 +58,7 @@ export async function hostValues(
 
 const rounded = (value: number | null): number | null => (value === null ? null : Number(value.toPrecision(6)));
 
-/** The messages of the snapshots that these decisions are about. Of two with one id the first is decided. */
-async function snapshotsOf(
-  log: HostValuesInput['log'],
-  aggregate: string,
-  decisions: readonly DecisionPoint[],
-): Promise<SnapshotTaken[]> {
-  const wanted = new Set(decisions.map(({ snapshotId }) => snapshotId));
-  const times = decisions.map(({ time }) => Date.parse(time));
-  const found: SnapshotTaken[] = [];
-  for await (const { message, problem } of log.replaySnapshots({
-    aggregates: [aggregate],
-    since: new Date(Math.min(...times) - AROUND_MS),
-    until: new Date(Math.max(...times) + AROUND_MS),
-  }))
-    if (problem === undefined && wanted.delete(message.data.snapshotId)) found.push(message);
-  return found;
-}
-
-/** At most so many, the first and the last among them. */
+/** At most `most` of them, evenly spread, the first and the last among them. */
 export function evenly<T>(all: readonly T[], most: number): T[] {
   if (all.length <= most) return [...all];
   return Array.from({ length: most }, (_, i) => all[Math.round((i * (all.length - 1)) / (most - 1))] as T);

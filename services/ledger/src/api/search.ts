@@ -85,7 +85,7 @@ export function nameFinder({ log, aside, monotonic }: NamesInput) {
     const taken = await newestSnapshot(log, aggregate);
     const body = taken?.data.body ?? null;
     const digest = body?.digest ?? null;
-    if (kept.get(aggregate)?.digest !== digest || !kept.has(aggregate)) {
+    if (kept.get(aggregate)?.digest !== digest) {
       const bytes = body === null ? null : await log.objects.get(body).catch(nullIfGone);
       const stored = bytes === null || taken === null ? null : { bytes, digest, name: taken.data.snapshotId };
       await aside.run('names', { aggregate, body: stored });

@@ -1,4 +1,4 @@
-import type { Snapshot, SnapshotTaken } from '@kronos/contracts';
+import { type Snapshot, type SnapshotTaken, snapshotTimeMs } from '@kronos/contracts';
 import { BadObject, type EventLog, MissingObject } from '@kronos/eventlog';
 import { newestSnapshot } from '@kronos/replay';
 
@@ -7,11 +7,11 @@ export type SnapshotSource = Pick<EventLog, 'lastSequenceOf' | 'tail' | 'replayS
 export type Snapshots = {
   /** The newest one of an aggregate; null when none is kept. */
   newest(aggregate: string): Promise<Snapshot | null>;
-  /** A recorded one, looked for around the time of its decision; null when it is not kept. */
-  recorded(aggregate: string, id: string, aroundMs: number): Promise<Snapshot | null>;
+  /** A recorded one, by the time of the snapshot that its decision states; null when it is not kept. */
+  recorded(aggregate: string, id: string, atMs: number): Promise<Snapshot | null>;
 };
 
-/** A snapshot is looked for within this many ms of its decision: the maximum skew between the clocks of NATS and the scorer. */
+/** A snapshot is stored within this many ms of its time: the maximum skew between the clocks of NATS and the scorer. */
 const AROUND_MS = 120_000;
 /** The newest snapshot of an aggregate is looked up at most once in this many ms, however many readers ask. */
 const NEWEST_MS = 2_000;
@@ -32,7 +32,7 @@ export function snapshotReader(
   /** By digest; the one used last is the last. */
   const kept = new Map<string, Kept>();
   const newest = new Map<string, { readonly atMs: number; readonly taken: Promise<SnapshotTaken | null> }>();
-  /** By aggregate and id: where a recorded snapshot is. */
+  /** By aggregate, id and time: where a recorded snapshot is. */
   const found = new Map<string, SnapshotTaken>();
 
   function body(taken: SnapshotTaken): Promise<Snapshot | null> {
@@ -64,9 +64,9 @@ export function snapshotReader(
       const taken = await newest.get(aggregate)?.taken;
       return taken === null || taken === undefined ? null : await body(taken);
     },
-    async recorded(aggregate, id, aroundMs) {
-      const key = `${aggregate} ${id}`;
-      const taken = found.get(key) ?? (await load(() => find(aggregate, id, aroundMs)));
+    async recorded(aggregate, id, atMs) {
+      const key = `${aggregate} ${id} ${atMs}`;
+      const taken = found.get(key) ?? (await load(() => find(aggregate, id, atMs)));
       if (taken === null) return null;
       found.delete(key);
       found.set(key, taken);
@@ -78,13 +78,38 @@ export function snapshotReader(
     },
   };
 
-  /** Of two scorers' snapshots with one id the first is decided. */
-  async function find(aggregate: string, id: string, aroundMs: number): Promise<SnapshotTaken | null> {
-    const range = { since: new Date(aroundMs - AROUND_MS), until: new Date(aroundMs + AROUND_MS) };
-    for await (const { message, problem } of log.replaySnapshots({ aggregates: [aggregate], ...range }))
-      if (problem === undefined && message.data.snapshotId === id) return message;
-    return null;
+  async function find(aggregate: string, id: string, atMs: number): Promise<SnapshotTaken | null> {
+    return (await decidedSnapshots(log, aggregate, [{ id, atMs }])).get(id) ?? null;
   }
+}
+
+/**
+ * The snapshots of decisions, by id; those that are no longer kept are left out. Two scorers may have taken snapshots with
+ * one id: the one of the decision's time was decided. Where clocks disagree, no time is the same, and the first counts.
+ */
+export async function decidedSnapshots(
+  log: Pick<EventLog, 'replaySnapshots'>,
+  aggregate: string,
+  decided: readonly { readonly id: string; readonly atMs: number }[],
+): Promise<Map<string, SnapshotTaken>> {
+  const found = new Map<string, SnapshotTaken>();
+  const wanted = new Map(decided.map(({ id, atMs }) => [id, atMs]));
+  const times = [...wanted.values()];
+  const range = {
+    since: new Date(Math.min(...times) - AROUND_MS),
+    until: new Date(Math.max(...times) + AROUND_MS),
+  };
+  for await (const { message, problem, firstStoredAt } of log.replaySnapshots({ aggregates: [aggregate], ...range })) {
+    if (problem !== undefined) continue;
+    const id = message.data.snapshotId;
+    const atMs = wanted.get(id);
+    if (atMs === undefined) continue;
+    const exact = snapshotTimeMs(message.time, firstStoredAt) === atMs;
+    if (exact || !found.has(id)) found.set(id, message);
+    if (exact) wanted.delete(id);
+    if (wanted.size === 0) break;
+  }
+  return found;
 }
 
 /** For a body that is no longer kept, or was changed. */
