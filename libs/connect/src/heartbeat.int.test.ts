@@ -7,7 +7,7 @@ import { createLogger, createMetrics, HttpServer } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { expect, it, onTestFinished } from 'vitest';
-import { reportService } from './heartbeat.ts';
+import { type ReportPace, reportService } from './heartbeat.ts';
 import { instrumented } from './instrumented.ts';
 
 async function bed(limits = defaultStorageLimits) {
@@ -21,8 +21,9 @@ async function bed(limits = defaultStorageLimits) {
   const logger = createLogger({ service: 'planner', version: '0', level: 'silent', format: 'json' });
   const http = new HttpServer({ address: '127.0.0.1', port: 0, portOption: 'planner_port', log: logger, metrics });
   const stopping = new AbortController();
-  const start = () =>
+  const start = (pace?: ReportPace) =>
     reportService({
+      pace,
       log,
       http,
       config: defaultConfig,
@@ -126,3 +127,36 @@ it('a service whose appends get no answer is not ready', async () => {
     { check: 'appends', reason: expect.stringMatching(/^KRONOS_LOG: /) },
   ]);
 });
+
+it.each([
+  ['got no answer', { logMaxBytes: 2 ** 24 }],
+  ['found the log full', { logMaxBytes: 2 ** 20 }],
+])(
+  'a service whose last append %s is ready again once NATS stores, also when it has nothing to write',
+  async (_, limits) => {
+    const { nats, bare, log, http, start, next } = await bed({ ...defaultStorageLimits, ...limits });
+    const heartbeats = start({ everyMs: 100, lookMs: 20 });
+    onTestFinished(() => heartbeats.stop());
+    const full = limits.logMaxBytes === 2 ** 20;
+    if (full) {
+      const fill = async () => {
+        for (let i = 0; ; i++) await log.append(control(i));
+      };
+      await expect(fill()).rejects.toBeInstanceOf(LogFull);
+    } else {
+      const connection = await bareConnection(nats.url);
+      await connection.request('$JS.API.STREAM.DELETE.KRONOS_LOG');
+      await connection.close();
+      await expect(log.append(control(0), { timeoutMs: 300 })).rejects.toBeInstanceOf(StreamUnavailable);
+    }
+    let beat = await next();
+    while (beat.data.failing.length === 0) beat = await next();
+    // Heartbeats are stored all the while: they alone are no sign that the log stores again.
+    for (let i = 0; i < 5; i++) expect((await next()).data.failing).toMatchObject([{ check: 'appends' }]);
+    expect((await http.readiness()).ready).toBe(false);
+    const roomy = { ...defaultStorageLimits, logMaxBytes: 2 ** 24 };
+    await bare.provision({ limits: roomy, replicas: 1, aggregates: ['gpu'] });
+    while (beat.data.failing.length > 0) beat = await next();
+    expect((await http.readiness()).ready).toBe(true);
+  },
+);

@@ -19,9 +19,18 @@ export interface Instrumentation {
 
 /** The event log of a service. */
 export type ServiceLog = EventLog & {
-  /** Why NATS takes no more of what the service writes, in the server's words; null while it takes everything. */
+  /**
+   * Why NATS does not store what the service writes, in the server's words; null while it stores everything. A service that
+   * has nothing to write learns from its heartbeats that NATS stores again.
+   */
   refused(): string | null;
 };
+
+/** `full` and `unanswered` can end without an append of this service. */
+type Refusal = { readonly kind: 'full' | 'unanswered' | 'refused'; readonly text: string };
+
+/** A stream that was full stores again from this much room on: more than any message takes. */
+const ROOM_BYTES = 2 ** 20;
 
 /** Errors of an append that a next one may meet again. A server that is out of disk space does not answer at all. */
 const NOT_TAKEN = [LogFull, AppendRefused, AppendUnknown, StreamUnavailable];
@@ -29,7 +38,7 @@ const NOT_TAKEN = [LogFull, AppendRefused, AppendUnknown, StreamUnavailable];
 /** The event log, where each message that is written is counted and has a span, which readers of the message go on from. */
 export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation): ServiceLog {
   /** Stream -> the refusal of the last append to it. */
-  const refusals = new Map<string, string>();
+  const refusals = new Map<string, Refusal>();
   async function write<T extends { readonly duplicate: boolean }>(
     family: Family,
     about: Record<string, string>,
@@ -59,7 +68,10 @@ export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation
         const lost = error instanceof AppendConflict;
         count(lost ? 'conflict' : withdrawn ? 'withdrawn' : 'failed');
         if (NOT_TAKEN.some((kind) => error instanceof kind))
-          refusals.set(streamOf[family], `${streamOf[family]}: ${(error as Error).message}`);
+          refusals.set(streamOf[family], {
+            kind: kindOf(error),
+            text: `${streamOf[family]}: ${(error as Error).message}`,
+          });
         // That another was first, or that the writer took it back, is no failure of the span.
         if (lost || withdrawn) return { error };
         throw error;
@@ -69,10 +81,23 @@ export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation
     return result.written;
   }
 
+  /** A stored heartbeat shows that JetStream stores; the leader's answer about the stream shows that the stream does. */
+  async function heartbeat(...[message, options]: Parameters<EventLog['append']>): ReturnType<EventLog['append']> {
+    const before = [...refusals];
+    const stored = await log.append(message, options);
+    for (const [stream, refusal] of before) {
+      if (refusal.kind === 'refused') continue;
+      const usage = await log.usage(stream).catch(() => null);
+      const full = refusal.kind === 'full' && usage !== null && !hasRoom(usage);
+      if (usage !== null && !full && refusals.get(stream) === refusal) refusals.delete(stream);
+    }
+    return stored;
+  }
+
   const append: EventLog['append'] = (message: Message, options) =>
     // A heartbeat belongs to no chain of causes: it has no span.
     message.type === 'service.reported'
-      ? log.append(message, options)
+      ? heartbeat(message, options)
       : write(
           familyOf(message.type),
           {
@@ -86,6 +111,13 @@ export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation
     write('snapshots', { [attributes.aggregate]: snapshot.aggregate, [attributes.snapshotId]: snapshot.id }, () =>
       log.putSnapshot(snapshot, envelope),
     );
-  const refused = (): string | null => (refusals.size === 0 ? null : [...refusals.values()].join('; '));
+  const refused = (): string | null =>
+    refusals.size === 0 ? null : [...refusals.values()].map(({ text }) => text).join('; ');
   return Object.assign(Object.create(log) as EventLog, { append, putSnapshot, refused });
 }
+
+const kindOf = (error: unknown): Refusal['kind'] =>
+  error instanceof LogFull ? 'full' : error instanceof AppendRefused ? 'refused' : 'unanswered';
+
+const hasRoom = ({ bytes, maxBytes }: { readonly bytes: number; readonly maxBytes: number }): boolean =>
+  maxBytes === -1 || bytes + ROOM_BYTES <= maxBytes;
