@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 
 const PROMETHEUS = { type: 'prometheus', uid: '$prometheus' };
 const TRACES = { type: 'jaeger', uid: '$traces' };
-const WIDTH = { timeseries: 12, stat: 6, table: 24, traces: 24, 'state-timeline': 24 };
-const HEIGHT = { timeseries: 8, stat: 4, table: 8, traces: 16, 'state-timeline': 7 };
+const WIDTH = { timeseries: 12, stat: 6, table: 24, traces: 24, 'state-timeline': 24, 'status-history': 24 };
+const HEIGHT = { timeseries: 8, stat: 4, table: 8, traces: 16, 'state-timeline': 7, 'status-history': 20 };
 
 /** A query: an expression, and how its series are named. */
 const q = (expr, legendFormat = '') => ({ expr, legendFormat });
@@ -14,6 +14,9 @@ const panel = (kind, title, unit, queries, more = {}) => ({ kind, title, unit, q
 const lines = (title, unit, ...queries) => panel('timeseries', title, unit, queries);
 const figure = (title, unit, ...queries) => panel('stat', title, unit, queries);
 const states = (title, ...queries) => panel('state-timeline', title, 'short', queries);
+
+/** A row for each series, a colour for each value from 0 to 1. */
+const heatMap = (title, ...queries) => panel('status-history', title, 'percentunit', queries);
 
 const traces = (title, target) => ({ kind: 'traces', title, trace: target });
 const traceList = (title, target) => ({ kind: 'table', title, trace: target });
@@ -279,6 +282,30 @@ const services = {
   ],
 };
 
+const HOSTS = '{aggregate="$aggregate", policy="$policy"}';
+const hosts = {
+  uid: 'kronos-hosts',
+  title: 'Kronos: hosts of an aggregate',
+  variables: ['oneAggregate', 'policy'],
+  panels: [
+    figure('Highest host', 'percentunit', q(`max(kronos_host_value_ratio${HOSTS})`)),
+    figure('Lowest host', 'percentunit', q(`min(kronos_host_value_ratio${HOSTS})`)),
+    figure('Imbalance', 'percentunit', q(`max(kronos_imbalance_ratio${HOSTS})`)),
+    figure('Threshold', 'percentunit', q(`max(kronos_policy_threshold_ratio${HOSTS})`)),
+    heatMap('Value of each host', q(`max by (host) (kronos_host_value_ratio${HOSTS})`, '{{host}}')),
+    lines(
+      'Five highest hosts',
+      'percentunit',
+      q(`topk(5, max by (host) (kronos_host_value_ratio${HOSTS}))`, '{{host}}'),
+    ),
+    lines(
+      'Five lowest hosts',
+      'percentunit',
+      q(`bottomk(5, max by (host) (kronos_host_value_ratio${HOSTS}))`, '{{host}}'),
+    ),
+  ],
+};
+
 const source = (name, type, label) => ({ name, label, type: 'datasource', query: type, current: {} });
 const aggregates = {
   type: 'query',
@@ -291,6 +318,12 @@ const aggregates = {
 const VARIABLES = {
   aggregate: { ...aggregates, name: 'aggregate', multi: true, includeAll: true, allValue: '.*' },
   oneAggregate: { ...aggregates, name: 'aggregate' },
+  policy: {
+    ...aggregates,
+    name: 'policy',
+    label: 'Policy',
+    query: 'label_values(kronos_host_value_ratio{aggregate="$aggregate"}, policy)',
+  },
   task: { name: 'task', label: 'Task', type: 'textbox', query: '', current: {} },
   trace: { name: 'trace', label: 'Trace', type: 'textbox', query: '', current: {} },
 };
@@ -307,6 +340,11 @@ function place(panels) {
     return render(each, index + 1, gridPos);
   });
 }
+
+const OPTIONS = {
+  timeseries: { legend: { displayMode: 'list', placement: 'bottom' }, tooltip: { mode: 'multi' } },
+  'status-history': { rowHeight: 0.9, colWidth: 1, showValue: 'never', legend: { showLegend: false } },
+};
 
 function render({ kind, title, unit, queries, trace }, id, gridPos) {
   const refIds = 'ABCDEFGH';
@@ -328,12 +366,14 @@ function render({ kind, title, unit, queries, trace }, id, gridPos) {
     fieldConfig: {
       defaults: {
         unit,
+        ...(kind === 'status-history' ? { min: 0, max: 1, color: { mode: 'continuous-GrYlRd' } } : {}),
         ...(kind === 'timeseries' ? { custom: { fillOpacity: 8, showPoints: 'never', axisSoftMin: 0 } } : {}),
       },
       overrides: [],
     },
-    options:
-      kind === 'timeseries' ? { legend: { displayMode: 'list', placement: 'bottom' }, tooltip: { mode: 'multi' } } : {},
+    // A cell is at least some pixels wide.
+    ...(kind === 'status-history' ? { maxDataPoints: 120 } : {}),
+    options: OPTIONS[kind] ?? {},
     targets: queries.map((query, index) => ({
       refId: refIds[index],
       ...(query.expr.includes('histogram_quantile') ? { exemplar: true } : {}),
@@ -370,7 +410,7 @@ const json = (value) => `${JSON.stringify(value, null, 2).replace(/\[\n\s+("[^"\
 
 /** File name -> content. @public imported by the address of the file */
 export const dashboards = () =>
-  new Map([overview, aggregate, migration, services].map((each) => [`${each.uid}.json`, json(dashboard(each))]));
+  new Map([overview, aggregate, hosts, migration, services].map((each) => [`${each.uid}.json`, json(dashboard(each))]));
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const directory = new URL('dashboards/', import.meta.url);

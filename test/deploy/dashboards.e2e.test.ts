@@ -17,7 +17,8 @@ const queries = dashboards.flatMap(({ uid, panels }) =>
   ),
 );
 /** As Grafana fills the variables in. */
-const filled = (expr: string) => expr.replaceAll('$aggregate', 'general').replaceAll('$__rate_interval', '10m');
+const filled = (expr: string) =>
+  expr.replaceAll('$aggregate', 'general').replaceAll('$policy', 'cpu').replaceAll('$__rate_interval', '10m');
 
 const prometheus = await findPrometheus('prometheus');
 if (prometheus === null) console.warn('skipped: there is no prometheus, and its package cannot be downloaded');

@@ -776,6 +776,10 @@ export const options = {
       by: EVERYONE,
       help: 'service.name of traces and metrics. {service} stands for the name of the service.',
     }),
+    host_metrics: bool(true, {
+      by: ['scorer'],
+      help: 'Serve kronos_host_value_ratio, a series for each host and policy. false: the dashboard of hosts stays empty.',
+    }),
     sampling_ratio: float(1, {
       min: 0,
       max: 1,

@@ -16,7 +16,7 @@ export function telemetryDoc(): string {
     '',
     '## Metrics',
     '',
-    'Labels are bounded: no metric grows with servers, plans or tasks. Beside these there are `target_info`,',
+    'Labels are bounded: no metric grows with servers, plans or tasks, and one, `kronos_host_value_ratio`, with hosts. Beside these there are `target_info`,',
     '`process_start_time_seconds`, `process_resident_memory_bytes`, `process_cpu_seconds_total`, `nodejs_heap_used_bytes` and',
     '`nodejs_eventloop_utilization_ratio`.',
     '',
@@ -25,7 +25,7 @@ export function telemetryDoc(): string {
   ];
   for (const { name, kind, labels, help } of Object.values<MetricSpec>(metricSpecs)) {
     const shown = Object.entries(labels).map(([label, v]) => `\`${label}\` (${values(v)})`);
-    lines.push(`| \`${name}\` | ${kind} | ${shown.join('; ')} | ${help} |`);
+    lines.push(`| \`${name}\` | ${kind === 'gauges' ? 'gauge' : kind} | ${shown.join('; ')} | ${help} |`);
   }
   lines.push(
     '',

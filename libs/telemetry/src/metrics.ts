@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import { type Attributes, type Meter, TraceFlags, trace } from '@opentelemetry/api';
 import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
 import type { Resource } from '@opentelemetry/resources';
-import { MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
+import { AggregationTemporality, InstrumentType, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
 import { type LabelValues, type MetricName, type MetricSpec, metricSpecs } from './names.ts';
 import { Exemplars, openMetrics } from './openMetrics.ts';
 
@@ -18,6 +18,10 @@ interface Counter<L> {
 interface Gauge<L> {
   set(value: number, labels: L): void;
 }
+interface Gauges<L> {
+  /** Sets all series of a group: a series that is not named ends. */
+  replace(group: string, series: readonly { readonly value: number; readonly labels: L }[]): void;
+}
 interface Histogram<L> {
   record(value: number, labels: L): void;
 }
@@ -28,11 +32,26 @@ export type Instruments = {
     ? Counter<LabelsOf<M>>
     : (typeof metricSpecs)[M]['kind'] extends 'gauge'
       ? Gauge<LabelsOf<M>>
-      : Histogram<LabelsOf<M>>;
+      : (typeof metricSpecs)[M]['kind'] extends 'gauges'
+        ? Gauges<LabelsOf<M>>
+        : Histogram<LabelsOf<M>>;
 };
+
+/** Series of one instrument whose series come and go: far above the hosts of a cloud times its policies. */
+const MOST_SERIES = 100_000;
 
 /** Collects when it is asked to: by the request for /metrics. */
 class ScrapeReader extends MetricReader {
+  constructor() {
+    const observed = (type: InstrumentType): boolean => type === InstrumentType.OBSERVABLE_GAUGE;
+    super({
+      // The rest keeps the limit of the library.
+      cardinalitySelector: (type) => (observed(type) ? MOST_SERIES : 2000),
+      // Cumulative, the library would repeat every series that was ever observed.
+      aggregationTemporalitySelector: (type) =>
+        observed(type) ? AggregationTemporality.DELTA : AggregationTemporality.CUMULATIVE,
+    });
+  }
   protected override async onShutdown(): Promise<void> {}
   protected override async onForceFlush(): Promise<void> {}
 }
@@ -85,7 +104,7 @@ function instrument(
   meter: Meter,
   spec: MetricSpec,
   exemplars: Exemplars | null,
-): Counter<Attributes> | Gauge<Attributes> | Histogram<Attributes> {
+): Counter<Attributes> | Gauge<Attributes> | Gauges<Attributes> | Histogram<Attributes> {
   // Without the unit: the name holds it, and the serialiser would write `# UNIT` lines that OpenMetrics forbids.
   const options = { description: spec.help };
   if (spec.kind === 'counter') {
@@ -95,6 +114,14 @@ function instrument(
   if (spec.kind === 'gauge') {
     const gauge = meter.createGauge(spec.name, options);
     return { set: (value, labels) => gauge.record(value, checked(spec, labels)) };
+  }
+  if (spec.kind === 'gauges') {
+    const groups = new Map<string, readonly { readonly value: number; readonly labels: Attributes }[]>();
+    meter.createObservableGauge(spec.name, options).addCallback((result) => {
+      for (const series of groups.values())
+        for (const { value, labels } of series) result.observe(value, checked(spec, labels));
+    });
+    return { replace: (group, series) => groups.set(group, series) };
   }
   const advice = spec.buckets === undefined ? {} : { advice: { explicitBucketBoundaries: [...spec.buckets] } };
   const histogram = meter.createHistogram(spec.name, { ...options, ...advice });

@@ -105,6 +105,34 @@ describe('metrics', () => {
     ).toBeLessThan(2);
   });
 
+  it('of a group are replaced as a whole: a host that is gone ends, and other groups stay', async () => {
+    const { instruments, scrape } = create();
+    const host = (aggregate: string, name: string, value: number) => ({
+      value,
+      labels: { aggregate, host: name, policy: 'cpu' },
+    });
+    instruments.hostValue.replace('gpu', [host('gpu', 'a', 0.25), host('gpu', 'b', 0.5)]);
+    instruments.hostValue.replace('web', [host('web', 'c', 1)]);
+    expect(lines(await scrape(), 'kronos_host_value_ratio')).toHaveLength(3);
+    instruments.hostValue.replace('gpu', [host('gpu', 'b', 0.75)]);
+    const text = await scrape();
+    expect(text).toContain('# TYPE kronos_host_value_ratio gauge');
+    expect(lines(text, 'kronos_host_value_ratio')).toEqual([
+      'kronos_host_value_ratio{aggregate="gpu",host="b",policy="cpu"} 0.75',
+      'kronos_host_value_ratio{aggregate="web",host="c",policy="cpu"} 1',
+    ]);
+  });
+
+  it('have room for each host of a large cloud', async () => {
+    const { instruments, scrape } = create();
+    const hosts = Array.from({ length: 6000 }, (_, i) => `compute-${i}`);
+    instruments.hostValue.replace(
+      'gpu',
+      hosts.map((host) => ({ value: 0.5, labels: { aggregate: 'gpu', host, policy: 'cpu' } })),
+    );
+    expect(lines(await scrape(), 'kronos_host_value_ratio{aggregate="gpu"')).toHaveLength(6000);
+  });
+
   it('take a value outside of a closed list of labels as "other", so that no data adds series without end', async () => {
     const { instruments, scrape } = create();
     for (let i = 0; i < 5; i++)

@@ -56,7 +56,8 @@ export const attributes = {
 export type LabelValues = readonly string[] | { readonly bounded: string };
 
 export interface MetricSpec {
-  readonly kind: 'counter' | 'gauge' | 'histogram';
+  /** `gauges`: a gauge whose series come and go, such as one for each host. */
+  readonly kind: 'counter' | 'gauge' | 'gauges' | 'histogram';
   /** As Prometheus shows it, with the unit; counters end in `_total`. */
   readonly name: string;
   /** UCUM: `s`, `By`, `1` or `{thing}`. */
@@ -235,6 +236,13 @@ export const metricSpecs = {
     unit: '1',
     help: 'Threshold of a policy.',
     labels: { aggregate: AGGREGATE, policy: POLICY },
+  },
+  hostValue: {
+    kind: 'gauges',
+    name: 'kronos_host_value_ratio',
+    unit: '1',
+    help: 'Value of a host in the last snapshot, by policy: what the query of the policy returned. [telemetry] host_metrics = false leaves it out.',
+    labels: { aggregate: AGGREGATE, host: { bounded: 'the hosts in scope' }, policy: POLICY },
   },
   combinedImbalance: {
     kind: 'gauge',

@@ -33,8 +33,8 @@ export const showResync =
     log.info({ reason, host, server }, `read again because the inventory differs from Nova (${reason}): ${what}`);
   };
 
-/** Sets the figures of one snapshot. */
-export function measure(metrics: Instruments, snapshot: Snapshot): void {
+/** Sets the figures of one snapshot; `hosts`: also those of each host. */
+export function measure(metrics: Instruments, snapshot: Snapshot, options: { readonly hosts: boolean }): void {
   const { aggregate, scores, hosts } = snapshot;
   const { policies, outOfService = [] } = summaryOf(snapshot);
   for (const { policy, participates, imbalance, threshold } of scores.policies) {
@@ -43,6 +43,13 @@ export function measure(metrics: Instruments, snapshot: Snapshot): void {
     // NaN: an old figure must not stand for one that is not known.
     metrics.imbalance.set(imbalance ?? Number.NaN, { aggregate, policy });
   }
+  if (options.hosts)
+    metrics.hostValue.replace(
+      aggregate,
+      scores.policies.flatMap(({ policy, hosts: values }) =>
+        Object.entries(values).map(([host, { raw }]) => ({ value: raw, labels: { aggregate, host, policy } })),
+      ),
+    );
   metrics.combinedImbalance.set(scores.combined ?? Number.NaN, { aggregate });
   for (const { policy, matchedHosts, matchedServers } of policies) {
     // NaN: a policy without the query matches nothing on purpose.

@@ -67,6 +67,8 @@ export interface ScorerSettings {
   /** Calls to OpenStack, and queries of Prometheus, at a time. */
   readonly concurrency: number;
   readonly observe: ObserveOptions;
+  /** Metrics of each host, too. */
+  readonly hostMetrics: boolean;
 }
 
 /** How many snapshots were written, were there already, and could not be taken. */
@@ -155,7 +157,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
       snapshotId: snapshot.id,
       known: stillKnown(snapshot, known, observation.index, observation.fates),
     });
-    measure(metrics, snapshot);
+    measure(metrics, snapshot, { hosts: settings.hostMetrics });
     metrics.cycleDuration.record((clock.now() - observation.fromMs) / 1000, { aggregate });
     logSnapshot(logger, snapshot, published);
     return { snapshot, published };

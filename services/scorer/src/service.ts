@@ -110,6 +110,7 @@ export const scorerService = ({
         stalenessMs: stalenessThreshold * 1000,
         queryDeadlineMs: Math.max(intervalMs, timeout * 1000),
         concurrency: CONCURRENCY,
+        hostMetrics: config.telemetry.hostMetrics,
         observe: { hypervisorTypes: nova.hypervisorTypes, optOut: engine.optOut, cells: nova.cells },
       },
       by,

@@ -115,6 +115,7 @@ export async function openStand(options: StandOptions): Promise<Stand> {
     stalenessMs: 300_000,
     queryDeadlineMs: 5_000,
     concurrency: 8,
+    hostMetrics: true,
     observe: {
       hypervisorTypes: defaultConfig.nova.hypervisorTypes,
       optOut: defaultConfig.engine.optOut,
