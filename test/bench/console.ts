@@ -24,11 +24,11 @@ const MOST_KB = 100;
 const MOST_CPU_MS = 200;
 const MOST_FIRST_VIEW_MS = 1_000;
 const MOST_GROWTH_MB = 5;
-/** The console reads its view again every 15 s: so often in an hour. */
+/** The number of times per hour that the console reads its view: every 15 s. */
 const READS_PER_HOUR = 240;
 /** A plan has so many steps. */
 const STEPS = 10;
-/** A view is measured so often; the first time is left out, because the JSON of snapshots is kept after it. */
+/** The number of measurements of a view; the first time is left out, because the JSON of snapshots is kept after it. */
 const TIMES = 5;
 
 setFlagsFromString('--expose-gc');

@@ -177,7 +177,7 @@ function hasOrder({ hosts, vms, groups = [] }: ClusterFile, moves: readonly (rea
 }
 
 /**
- * Solves the spread problem with HiGHS, for at most so many seconds.
+ * Solves the spread problem with HiGHS, within a time limit in seconds.
  *
  * @param ordered only plans count whose moves have an order in which each fits when it is made
  */

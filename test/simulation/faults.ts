@@ -63,7 +63,7 @@ export interface Fault {
 }
 
 interface Kind {
-  /** On average so often a day. */
+  /** The average number per day. */
   readonly perDay: number;
   readonly act: (stage: Stage, chance: Chance) => void;
 }

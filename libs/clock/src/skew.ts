@@ -16,7 +16,7 @@ export function leastSkew({ beforeMs, serverMs, afterMs }: ServerReading): numbe
   return Math.min(0, afterMs - serverMs);
 }
 
-/** What is wrong with a clock that differs by so much (ms), or null. */
+/** The problem of a clock with this difference (ms); null when there is none. */
 export function skewProblem(skewMs: number, maxSkewMs: number): string | null {
   if (Math.abs(skewMs) <= maxSkewMs) return null;
   const how = `${(Math.abs(skewMs) / 1000).toFixed(1)} s ${skewMs > 0 ? 'ahead of' : 'behind'}`;

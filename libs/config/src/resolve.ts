@@ -6,6 +6,7 @@ import { type Config, camel, type Option, options, sections } from './options.ts
 import { aggregateOfSection, type Given, readAggregates } from './overrides.ts';
 import { checkRules } from './rules.ts';
 import { Secret } from './secret.ts';
+import { readSecretFile } from './secretFile.ts';
 import { readSinks, sinkOfSection } from './sinks.ts';
 import { ENVIRONMENT, place, type Role, type Source } from './source.ts';
 
@@ -201,24 +202,9 @@ function readSecretFiles(
         continue;
       }
       if (!readsOption(input.role, section, name)) continue;
-      try {
-        const content = input.readFile(path).trim();
-        if (content === '')
-          problems.push({
-            ...source,
-            problem: `names the file ${path}, which is empty`,
-            remedy: `Write ${option.fills} into it.`,
-          });
-        else values.set(target, new Secret(content));
-      } catch (error) {
-        const why =
-          error instanceof Error && 'code' in error && typeof error.code === 'string' ? ` (${error.code})` : '';
-        problems.push({
-          ...source,
-          problem: `names the file ${path}, which cannot be read${why}`,
-          remedy: 'Create it, or let this service read it.',
-        });
-      }
+      const file = readSecretFile(path, option.fills, input.readFile);
+      if (file.ok) values.set(target, new Secret(file.content));
+      else problems.push({ ...source, ...file.wrong });
     }
   }
   return problems;

@@ -8,12 +8,13 @@ import { nearest } from './nearest.ts';
 import { camel, type Option, type SinkOptions, sinkOptions } from './options.ts';
 import type { Given } from './overrides.ts';
 import { fits } from './pattern.ts';
+import { readSecretFile } from './secretFile.ts';
 import type { Role, Source } from './source.ts';
 
 const PREFIX = 'notify:';
 /** A name is part of a durable's name. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
-/** Each sink has two durables, of which a stream has only so many. */
+/** Each sink has two durables, and the number of durables of a stream is limited. */
 const MOST_SINKS = 64;
 
 /** `ops-chat` of the section `notify:ops-chat`; null for another section. */
@@ -138,24 +139,20 @@ function fillFromFiles(
       continue;
     }
     if (!sends(role)) continue;
-    try {
-      const target = table.get(fills);
-      const parsed = target === undefined ? null : parse(target, readFile(path).trim());
-      if (parsed?.ok === true && parsed.value !== null) values[camel(fills)] = parsed.value;
-      else
-        problems.push({
-          ...source,
-          problem: `names the file ${path}, whose content ${parsed?.ok === false ? parsed.problem : 'is empty'}`,
-          remedy: parsed?.ok === false ? parsed.remedy : `Write ${fills} into it.`,
-        });
-    } catch (error) {
-      const why = error instanceof Error && 'code' in error && typeof error.code === 'string' ? ` (${error.code})` : '';
+    const file = readSecretFile(path, fills, readFile);
+    if (!file.ok) {
+      problems.push({ ...source, ...file.wrong });
+      continue;
+    }
+    const target = table.get(fills);
+    const parsed = target === undefined ? null : parse(target, file.content);
+    if (parsed?.ok === true) values[camel(fills)] = parsed.value;
+    else if (parsed?.ok === false)
       problems.push({
         ...source,
-        problem: `names the file ${path}, which cannot be read${why}`,
-        remedy: 'Create it, or let this service read it.',
+        problem: `names the file ${path}, whose content ${parsed.problem}`,
+        remedy: parsed.remedy,
       });
-    }
   }
   return problems;
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isoTimeSchema, message } from './envelope.ts';
 
-/** What a person is told of an alarm. `key` names the alarm: its cause, and where it is as far as that tells it from others. */
+/** An alarm as people read it. `key` identifies the alarm by its cause, and by its place where several places can have that cause. */
 const alarm = {
   key: z.string().min(1),
   /** A cause of `kronos status`. */

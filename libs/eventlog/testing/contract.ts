@@ -232,7 +232,7 @@ export function jetStreamContract(name: string, ackWaitMs: number, start: () => 
         await third.answer('+ACK');
       });
 
-      it('holds a message back that is put off', async () => {
+      it('holds a message back until its delay is over', async () => {
         await log.append(taskMessage(4));
         const first = await takeTask();
         const askedAt = performance.now();
@@ -360,7 +360,7 @@ export function jetStreamContract(name: string, ackWaitMs: number, start: () => 
         expect(atOnce).toBe(1);
       });
 
-      it('delivers nothing else before a message that is put off', async () => {
+      it('delivers nothing else before a delayed message', async () => {
         await drained();
         for (const name of ['late-1', 'late-2']) await log.append(pausedEvent(name, 'web'));
         const { seen } = await send(2, 4, (name, deliveries) =>

@@ -9,7 +9,7 @@ export interface Proxy {
   mute(): void;
   /** Mutes from the moment at which the client sends this text. */
   muteAt(text: string): void;
-  /** From now on what the server says arrives so much later; 0: what was delayed arrives now, and the rest at once. */
+  /** Delays everything that the server sends by this time; 0: delayed bytes arrive now, and later ones at once. */
   delay(ms: number): void;
   heal(): void;
   /** Breaks the connections. */

@@ -84,10 +84,10 @@ function aggregateOf({ places }: Alarm): string {
   return first !== undefined && others.every((one) => one === first) ? first : ALL;
 }
 
-/** An Alertmanager is told that an alert is over for this time; it may have been away. */
+/** Send the end of an alert to an Alertmanager for this long: it may have been down. */
 const TOLD_OVER_MS = 15 * 60_000;
 
-/** What an Alertmanager is told now, and again and again: it forgets alerts that are not sent again. */
+/** The alerts to send to an Alertmanager now. They are sent repeatedly, because it drops alerts that are not sent again. */
 export const current = (recorded: Iterable<Recorded>, nowMs: number): Recorded[] =>
   [...recorded].filter(
     ({ message }) => message.type === 'alarm.raised' || nowMs - Date.parse(message.time) <= TOLD_OVER_MS,

@@ -13,7 +13,7 @@ const STOPS: ReadonlySet<Control['type']> = new Set([
 export type ClockVerdict = { readonly kind: 'right' } | { readonly kind: 'warn' | 'refuse'; readonly problem: string };
 
 /**
- * Whether a command may be given by a clock that differs from the NATS server's by so much (ms). A command states its own
+ * Whether a command may be given by a clock that differs this much (ms) from the NATS server's. A command states its own
  * time, by which deadlines are judged: by a wrong clock a plan could be approved after it expired.
  */
 export function judgeClock(type: Control['type'], skewMs: number, maxSkewMs: number): ClockVerdict {

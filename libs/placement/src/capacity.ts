@@ -114,7 +114,7 @@ class Slots {
     return total;
   }
 
-  /** At most so many more slots come from a host that the VM leaves. */
+  /** The number of further slots that a host can have once the VM has left it, at most. */
   gain(vm: number): number {
     const { demand, R } = this.#cluster;
     return this.#claims.reduce(
@@ -244,7 +244,7 @@ class RoomMaker {
     return gain > 0 ? { steps, gain } : null;
   }
 
-  /** All sequences of so many moves, but for those that cannot get there; a VM moves at most once. */
+  /** All sequences of `depth` moves, without those that cannot reach the aim. A VM moves at most once. */
   #search(wanted: number, now: number, depth: number): readonly Step[] | null {
     this.#reset();
     const steps: Step[] = [];

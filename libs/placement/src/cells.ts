@@ -30,7 +30,7 @@ export type CellsAsked = {
   readonly servers: readonly string[] | null;
   /** Only servers of this project; null: of all. */
   readonly project: string | null;
-  /** At most so many servers; null: all. */
+  /** The largest number of servers; null: all. */
   readonly limit: number | null;
 };
 

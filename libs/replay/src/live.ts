@@ -3,11 +3,11 @@ import { type SnapshotTaken, snapshotTimeMs } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import { decisionIn, type History, inRange, type Range, type SnapshotEntry, type SnapshotFinder } from './history.ts';
 
-/** Stamps of the server and times of snapshots may differ by so much and still belong together. */
+/** The server's timestamp of a snapshot and the snapshot's own time differ by at most this. */
 const SLACK_MS = 60_000;
 
 /**
- * Snapshots and decisions come in the order of their times but for so much: aggregates take turns, and a planner may be behind.
+ * Snapshots and decisions are out of the order of their times by at most this: aggregates take turns, and a planner may be late.
  */
 const AROUND_MS = 600_000;
 

@@ -5,7 +5,7 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** A clock that stands still until it is told to move; for tests. */
+/** A clock that moves only when a test moves it. */
 export interface ManualClock extends Clock {
   advance(ms: number): void;
   set(ms: number): void;

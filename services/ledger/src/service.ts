@@ -15,7 +15,7 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
       streams: [streamNames.log, streamNames.checkpoints, streamNames.services, streamNames.alarms],
       buckets: [bucketNames.checkpoints],
       taskConsumers: [],
-      // An Alertmanager is told again and again what is wrong: it needs no durables, which are made for all sinks alike.
+      // An Alertmanager gets every alert repeatedly, so it needs no durables. They are created for all sinks alike.
       sinks: [...config.sinks.keys()],
       limits: storageLimits(config),
     });

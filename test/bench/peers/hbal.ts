@@ -26,7 +26,7 @@ export type Balanced = {
   readonly score: number;
 };
 
-/** Balances the cluster with hbal's defaults; at most so many seconds. */
+/** Balances the cluster with hbal's defaults; within a time limit in seconds. */
 export async function hbal(
   command: string,
   directory: string,

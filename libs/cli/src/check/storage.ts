@@ -36,7 +36,7 @@ export function judgeAccount({ limits, replicas, account }: Storage): Finding {
   return finding('failed', 'nats-storage', WHAT, [text, ...short].join('\n'), { remedy, detail });
 }
 
-/** Whether the bucket keeps snapshots as long as it is told to. */
+/** Finds out whether the bucket has room for the snapshots of the configured retention. */
 export function judgeSnapshots(
   limits: StorageLimits,
   /** Bytes of each snapshot of a cycle, after gzip. */

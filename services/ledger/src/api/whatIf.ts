@@ -9,7 +9,7 @@ import type { Answer } from './schemas.ts';
 
 /** A request that is not done then answers with its results so far. */
 const LIMIT_MS = 20_000;
-/** Without a beginning: so long before the end. */
+/** The length of a range without a beginning. */
 export const USUAL_MS = 3_600_000;
 
 export type WhatIfAsked = {

@@ -22,7 +22,7 @@ export const placementsWithin = (field: Field): number => ways(field, field.budg
 export const mayExhaust = (field: Field): boolean =>
   field.lax.length === 0 && field.budget > 1 && Number.isFinite(ways(field, field.budget - 1, MOST_INNER));
 
-/** The number of placements with at most so many moves; infinite above `most`. */
+/** The number of placements with at most `moves` moves; infinite above `most`. */
 function ways(field: Field, moves: number, most: number): number {
   // By number of moves: the ways to choose that many VMs and a destination for each.
   const counts = [1];
@@ -74,7 +74,7 @@ export function exhaust(
       if (refusal !== 0) refusals.add(refusal);
     }
 
-  /** False where no placement that so many more moves lead to can come before the best one in the order of aims. */
+  /** False where no placement that is `moves` moves away can come before the best one in the order of aims. */
   const promising = (cost: number, moves: 0 | 1 | 2): boolean => {
     let combined = 0;
     let reached = true;
