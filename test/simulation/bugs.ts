@@ -297,8 +297,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'pause ignored by the planner',
     file: GATE,
-    find: "if (memory.paused !== null)\n    shut('paused'",
-    replace: "if (memory.paused !== null && now < 0)\n    shut('paused'",
+    find: 'paused === null ? null : { code:',
+    replace: 'paused !== undefined ? null : { code:',
   },
   {
     name: 'snapshot from before the end of a move planned',
@@ -309,8 +309,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'unreadable event ignored by the planner',
     file: GATE,
-    find: 'if (memory.unreadable !== null) {',
-    replace: 'if (memory.unreadable !== null && now < 0) {',
+    find: 'if (unreadable === null) return null;',
+    replace: 'if (unreadable !== undefined) return null;',
   },
   {
     name: 'quarantine ignored by the planner',
@@ -426,8 +426,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'older snapshot decided after a newer one',
     file: ELIGIBILITY,
-    find: 'if (state.decided !== null && takenMs <= state.decided.snapshotMs)',
-    replace: 'if (state.decided !== null && takenMs <= 0)',
+    find: 'if (decided !== null && takenMs <= decided.snapshotMs)',
+    replace: 'if (decided !== null && takenMs <= 0)',
   },
   {
     name: 'dispatched before the tasks',

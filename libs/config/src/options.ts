@@ -1,5 +1,6 @@
 import {
   MAX_BREAKER_SECONDS,
+  MAX_CELL_PLAN_SECONDS,
   MAX_COOLDOWN_SECONDS,
   MAX_QUARANTINE_SECONDS,
   MAX_RETRY_WAIT_SECONDS,
@@ -475,6 +476,18 @@ export const options = {
       min: 0,
       by: SCORER,
       help: 'Expected additional downtime per GiB of local disk that leaves its cell.',
+    }),
+    approval_ttl: seconds(3600, {
+      min: 1,
+      max: MAX_CELL_PLAN_SECONDS,
+      by: SCORER,
+      help: 'How long a plan between cells waits for approval before it expires.',
+    }),
+    plan_ttl: seconds(86400, {
+      min: 1,
+      max: MAX_CELL_PLAN_SECONDS,
+      by: SCORER,
+      help: 'How long after the approval of its plan a move between cells may start; later it is cancelled.',
     }),
     max_concurrent_resizes: int(2, {
       min: 1,

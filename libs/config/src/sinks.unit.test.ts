@@ -91,7 +91,7 @@ describe('[notify:NAME]', () => {
       '[notify:x]\nurl = http://h\ntypes = alarm.*, migration.done',
       '5 [notify:x] types: has migration.done, which matches no type of event and no alarm | Did you mean migration',
     ],
-    ['[notify:x]\nurl = http://h\ntypes = plans.*', 'The events are cycle.decided, plan.dispatched,'],
+    ['[notify:x]\nurl = http://h\ntypes = plans.*', 'The events are cycle.decided, plan.proposed,'],
     ['[notify:x]\nurl = http://h\ntypes = alarm.log-ful', 'Did you mean alarm.log-full? The alarms are alarm.nats-'],
     // Its messages are on another stream; and an info is no alarm.
     ['[notify:x]\nurl = http://h\ntypes = snapshot.taken', 'matches no type of event'],

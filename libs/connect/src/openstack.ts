@@ -3,10 +3,12 @@ import { type Config, learnSecret } from '@kronos/config';
 import type { Transport } from '@kronos/http';
 import {
   type AuthOptions,
+  createNeutron,
   createNova,
   createPlacement,
   createSession,
   loadCloud,
+  type Neutron,
   type Nova,
   type Placement,
   type Session,
@@ -14,11 +16,12 @@ import {
 import type { Instruments } from '@kronos/telemetry';
 import { callHooks } from './calls.ts';
 
-/** Nova and Placement, under one session with Keystone. */
+/** Nova, Placement and Neutron, under one session with Keystone. */
 export type Cloud = {
   readonly session: Session;
   readonly nova: Nova;
   readonly placement: Placement;
+  readonly neutron: Neutron;
   readonly close: () => Promise<void>;
 };
 
@@ -102,6 +105,7 @@ export function openCloud(
     session,
     nova: createNova(session, { pageSize: options.pageSize, ...timed }),
     placement: createPlacement(session, timed),
+    neutron: createNeutron(session, timed),
     close: () => session.close(),
   };
 }

@@ -12,6 +12,7 @@ export const authors: Readonly<Record<MessageType, readonly Service[]>> = {
   'snapshot.taken': ['scorer'],
   'inventory.reported': ['scorer'],
   'cycle.decided': ['planner'],
+  'plan.proposed': ['planner'],
   'plan.dispatched': ['planner'],
   'planner.configured': ['planner'],
   // The executor for retries; the restorer for tasks whose work queue was lost.

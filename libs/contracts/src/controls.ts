@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { message } from './envelope.ts';
-import { MAX_CELL_PLAN_SECONDS, MAX_CELL_STEPS } from './limits.ts';
-import { stepSchema } from './plans.ts';
+import { cellsAskedSchema } from './snapshot.ts';
 
 /** Commands of people, as facts that they asked. `aggregate` may be `_all_`. Folds judge whether they take effect. */
 const command = <T extends string, D extends z.ZodRawShape>(type: T, data: D) =>
@@ -30,19 +29,6 @@ const migrationCancelledSchema = command('migration.cancelled', { taskId: z.stri
 const migrationAbortedSchema = command('migration.aborted', { taskId: z.string() });
 /** The task ends without waiting for Nova any longer. For a task that nothing else can end: what Nova still does is left alone. */
 const migrationClosedSchema = command('migration.closed', { taskId: z.string() });
-/**
- * A plan between cells, proposed by a person for servers of this aggregate. Every step is of phase `cell`, has the task id that
- * `planId` gives it, and depends on none; no server is in two of them.
- */
-const cellsMoveAskedSchema = command('cells.moveAsked', {
-  /** `cellsPlanId` of the aggregate and the command. */
-  planId: z.string(),
-  /** The aggregate that the servers go to. */
-  to: z.string(),
-  approvalTtlSeconds: z.number().min(1).max(MAX_CELL_PLAN_SECONDS),
-  planTtlSeconds: z.number().min(1).max(MAX_CELL_PLAN_SECONDS),
-  steps: z.array(stepSchema).min(1).max(MAX_CELL_STEPS),
-});
 /** A move between cells that waits in VERIFY_RESIZE is to be confirmed, whatever its checks say. */
 const migrationConfirmAskedSchema = command('migration.confirmAsked', { taskId: z.string() });
 /** A move between cells is to be reverted as soon as Nova allows it. */
@@ -54,6 +40,11 @@ const migrationRevertAskedSchema = command('migration.revertAsked', { taskId: z.
 const hostDrainAskedSchema = command('host.drainAsked', { host: z.string().min(1) });
 /** The drain of the host ends: an executor enables the service if Kronos disabled it and nobody changed it since. */
 const hostUndrainAskedSchema = command('host.undrainAsked', { host: z.string().min(1) });
+/**
+ * A plan for moves between cells is to be made for servers of this aggregate: a scorer observes the cloud for it, and a planner
+ * answers with `plan.proposed`.
+ */
+const cellsMoveAskedSchema = command('cells.moveAsked', cellsAskedSchema.shape);
 const evaluationRequestedSchema = command('evaluation.requested', {
   /** `evaluate`: decide on it; `record`: keep it and never plan it. */
   purpose: z.enum(['evaluate', 'record']),

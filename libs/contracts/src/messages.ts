@@ -7,7 +7,7 @@ import { type Exact, exact } from './exact.ts';
 import { hostSchemas } from './hosts.ts';
 import { parseJson } from './json.ts';
 import { type Family, families, instanceName, logFamilies } from './names.ts';
-import { cycleDecidedSchema, planDispatchedSchema, plannerConfiguredSchema } from './plans.ts';
+import { cycleDecidedSchema, planDispatchedSchema, plannerConfiguredSchema, planProposedSchema } from './plans.ts';
 import { type ReadValue, reader } from './reader.ts';
 import { serviceReportedSchema } from './services.ts';
 import { snapshotTakenSchema } from './snapshot.ts';
@@ -91,7 +91,12 @@ const inventoryReportedSchema = message(
 );
 export type InventoryReported = z.infer<typeof inventoryReportedSchema>;
 
-export const planEventSchemas = [cycleDecidedSchema, planDispatchedSchema, plannerConfiguredSchema] as const;
+export const planEventSchemas = [
+  cycleDecidedSchema,
+  planProposedSchema,
+  planDispatchedSchema,
+  plannerConfiguredSchema,
+] as const;
 export const resultSchemas = [
   migrationStartedSchema,
   migrationObservedSchema,

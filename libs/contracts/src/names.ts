@@ -139,6 +139,7 @@ export const messageId = {
   configured: (aggregate: string, optionsDigest: string, basis: number) =>
     `planner.configured:${aggregateToken(aggregate)}:${optionsDigest}:${basis}`,
   decided: (snapshotId: string) => `cycle.decided:${snapshotId}`,
+  proposed: (planId: string) => `plan.proposed:${planId}`,
   dispatched: (planId: string) => `plan.dispatched:${planId}`,
   requested: (task: string, attempt: number) => `migration.requested:${task}:${attempt}`,
   started: (task: string, attempt: number) => `migration.started:${task}:${attempt}`,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { engineOptionsSchema } from './engine.ts';
 import { isoTimeSchema, message, objectRefSchema, reasonSchema } from './envelope.ts';
-import { MAX_VERIFY_SECONDS } from './limits.ts';
+import { MAX_CELL_PLAN_SECONDS, MAX_CELL_STEPS, MAX_VERIFY_SECONDS } from './limits.ts';
 import { groupPolicySchema } from './snapshot.ts';
 
 const phaseSchema = z.enum(['evacuate', 'affinity', 'spread', 'pack', 'cell']);
@@ -155,6 +155,53 @@ export const cycleDecidedSchema = message(
   }),
 );
 export type CycleDecided = z.infer<typeof cycleDecidedSchema>;
+
+/** A server that was asked for and cannot move. */
+const refusedSchema = stuckSchema.omit({ phase: true });
+
+/** The outcome of a request for moves between cells, before it is written: what the pure core returns. */
+export const cellDecisionSchema = z.object({
+  /** Planned: there are steps. Quiet: none of the servers can move. Gated: a gate ended it before planning. */
+  outcome: z.enum(['planned', 'quiet', 'gated']),
+  reason: reasonSchema,
+  /** In the order in which they are to be made. Each is of phase `cell` and depends on none; no server is in two. */
+  steps: z.array(stepSchema).max(MAX_CELL_STEPS),
+  /** Servers that cannot move, and why. */
+  refused: z.array(refusedSchema),
+  /** The number of refused servers by reason code. */
+  refusals: z.record(z.string(), z.int()),
+  /** Servers that could move and are beyond the limit. */
+  left: z.int().min(0),
+  /** What could not be read. */
+  warnings: z.array(reasonSchema),
+});
+export type CellDecision = z.infer<typeof cellDecisionSchema>;
+
+/** Exactly one per request for moves between cells, on `kronos.plans.<agg>` of the aggregate that the servers leave. */
+export const planProposedSchema = message(
+  'plan.proposed',
+  1,
+  cellDecisionSchema.extend({
+    /** `cellsPlanId` of the aggregate and the command. */
+    planId: z.string(),
+    commandId: z.string(),
+    /** The aggregate that the servers go to. */
+    to: z.string(),
+    /** The plan waits for approval, is a dry run's and never released, or there is none that may start. */
+    release: z.enum(['proposed', 'dryRun', 'none']),
+    approvalTtlSeconds: z.number().min(1).max(MAX_CELL_PLAN_SECONDS),
+    planTtlSeconds: z.number().min(1).max(MAX_CELL_PLAN_SECONDS),
+    snapshotId: z.string(),
+    snapshotTime: isoTimeSchema,
+    /** The log was folded up to this sequence; what comes after is no part of the decision. */
+    basis: z.int().min(0),
+    plannerVersion: z.string(),
+    digests: z.object({ snapshot: z.string(), state: z.string(), options: z.string(), decision: z.string() }),
+    /** Where the whole decision is when the event would have grown too large: then it holds no reasons and no refused servers. */
+    details: objectRefSchema.nullable(),
+  }),
+);
+export type PlanProposed = z.infer<typeof planProposedSchema>;
 
 /** All tasks of a released plan are on the work queue. */
 export const planDispatchedSchema = message('plan.dispatched', 1, z.object({ planId: z.string(), tasks: z.int() }));

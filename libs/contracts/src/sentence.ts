@@ -45,6 +45,13 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       ];
       return `planned ${count(plan.steps.length, 'move')}, ${what}: ${reason.text}`;
     }
+    case 'plan.proposed': {
+      const { steps: moves, to, refused, refusals, release, reason } = event.data;
+      const stay = Object.values(refusals).reduce((sum, n) => sum + n, 0) || refused.length;
+      const what = { proposed: 'waits for approval', dryRun: 'dry run', none: 'not released' }[release];
+      if (moves.length === 0) return `no plan between cells to ${to}: ${reason.text}`;
+      return `planned ${count(moves.length, 'move')} between cells to ${to}, ${what}; ${count(stay, 'VM')} cannot move`;
+    }
     case 'plan.dispatched':
       return `${count(event.data.tasks, 'task')} of ${event.data.planId} on the work queue`;
     case 'planner.configured':
@@ -104,7 +111,7 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
     case 'host.undrainAsked':
       return `asked to end the drain of ${event.data.host}${comment(event)}`;
     case 'cells.moveAsked':
-      return `proposed ${count(event.data.steps.length, 'move')} to ${event.data.to} between cells${comment(event)}`;
+      return `asked for a plan between cells from ${event.data.from.join(', ')} to ${event.data.to}${comment(event)}`;
     case 'migration.confirmAsked':
       return `asked to confirm ${event.data.taskId}${comment(event)}`;
     case 'migration.revertAsked':

@@ -165,13 +165,16 @@ const policyScoresSchema = z.object({
 });
 export type PolicyScores = z.infer<typeof policyScoresSchema>;
 
-/** The complete input of a decision about one aggregate. Lives in the object store; `snapshot.taken` refers to it. */
-export const snapshotSchema = z.object({
+/** One aggregate as it was observed. */
+const observedSchema = z.object({
   version: z.literal(1),
   id: z.string(),
   aggregate: z.string(),
-  /** `cycle`: of the clock; `command`: asked for by an operator; `record`: kept and never planned. */
-  purpose: z.enum(['cycle', 'command', 'record']),
+  /**
+   * `cycle`: of the clock; `command`: asked for by an operator; `record`: kept and never planned; `cells`: of a request for moves
+   * between cells.
+   */
+  purpose: z.enum(['cycle', 'command', 'record', 'cells']),
   /** floor(observation start / interval); what makes two scorers agree on the id. */
   cycle: z.int(),
   intervalSeconds: z.number(),
@@ -191,6 +194,87 @@ export const snapshotSchema = z.object({
   /** Seen, and no hindrance: hosts of other hypervisor types, unmatched labels. */
   notes: z.array(reasonSchema),
   scores: z.object({ policies: z.array(policyScoresSchema), combined: z.number().nullable() }),
+});
+
+/** What an operator asked to be moved between cells. */
+export const cellsAskedSchema = z.object({
+  /** Aggregates and hosts whose servers leave: this aggregate, or hosts of it. */
+  from: z.array(z.string()).min(1),
+  /** The aggregate that they go to. */
+  to: z.string(),
+  /** Old flavor's name -> new flavor's name. A server whose flavor is not in it keeps its flavor. */
+  flavorMap: z.record(z.string(), z.string()),
+  /** Only these servers, by uuid or by name; null: all. */
+  servers: z.array(z.string()).nullable(),
+  /** Only servers of this project; null: of all. */
+  project: z.string().nullable(),
+  /** The maximum number of moves; null: as many as one plan holds. */
+  limit: z.int().min(1).nullable(),
+});
+export type CellsAsked = z.infer<typeof cellsAskedSchema>;
+
+/** A flavor that a flavor map leads to. */
+const cellFlavorSchema = z.object({
+  name: z.string(),
+  vcpus: z.number(),
+  ramMb: z.number(),
+  /** Root, ephemeral and swap on local disk, GiB. */
+  diskGb: z.number(),
+  extraSpecs: z.record(z.string(), z.string()),
+});
+export type CellFlavor = z.infer<typeof cellFlavorSchema>;
+
+/** What is read of one server before it may leave its cell. */
+const cellFactsSchema = z.object({
+  volumes: z.int().min(0),
+  ports: z.array(
+    z.object({
+      id: z.string(),
+      /** Neutron's `resource_request` is set. */
+      requestsResources: z.boolean(),
+      /** Neutron's `binding:vnic_type`. */
+      vnicType: z.string(),
+    }),
+  ),
+});
+export type CellFacts = z.infer<typeof cellFactsSchema>;
+
+/** Beside the aggregate itself, everything that a plan between cells depends on. */
+const cellsReadingSchema = z.object({
+  commandId: z.string(),
+  asked: cellsAskedSchema,
+  /** Aggregate -> cell, from `[cells] aggregates`. */
+  map: z.record(z.string(), z.string()),
+  settings: z.object({
+    volumesShared: z.boolean(),
+    networksShared: z.boolean(),
+    /** Null: no limit. */
+    maxImageGib: z.number().nullable(),
+    crossCellWeight: z.number().min(0),
+    downtimeFixedSeconds: z.number().min(0),
+    downtimeSecondsPerGib: z.number().min(0),
+    confirm: z.enum(['auto', 'manual']),
+    verifySeconds: z.number().min(0),
+    approvalTtlSeconds: z.number().min(1),
+    planTtlSeconds: z.number().min(1),
+  }),
+  /** The other aggregates in scope. */
+  others: z.array(observedSchema),
+  /** Host -> metadata of all Nova aggregates that it is in; the values of several with a comma between them. */
+  metadata: z.record(z.string(), z.record(z.string(), z.string())),
+  /** By name, those that the flavor map leads to and Nova has. */
+  flavors: z.record(z.string(), cellFlavorSchema),
+  /** By server; one that is missing could not be read and stays in its cell. */
+  facts: z.record(z.string(), cellFactsSchema),
+  /** What could not be read, and why. */
+  unread: z.array(reasonSchema),
+});
+export type CellsReading = z.infer<typeof cellsReadingSchema>;
+
+/** The complete input of a decision about one aggregate. Lives in the object store; `snapshot.taken` refers to it. */
+export const snapshotSchema = observedSchema.extend({
+  /** Exactly with the purpose `cells`. */
+  cells: cellsReadingSchema.optional(),
 });
 export type Snapshot = z.infer<typeof snapshotSchema>;
 

@@ -1,3 +1,4 @@
+export * from './cells.ts';
 export * from './cycle.ts';
 export * from './drains.ts';
 export * from './events.ts';

@@ -20,7 +20,7 @@ import type { Topology } from './topology.ts';
 const MOST_FATES = 200;
 
 /** The part's value, or why it could not be read. Ends with the signal's reason when that aborts. */
-async function fetched<T>(read: () => Promise<T>, signal: AbortSignal): Promise<Fetched<T>> {
+export async function fetched<T>(read: () => Promise<T>, signal: AbortSignal): Promise<Fetched<T>> {
   try {
     return { ok: true, value: await read() };
   } catch (error) {

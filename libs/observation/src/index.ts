@@ -1,4 +1,5 @@
 export { assemble, hostNamesOf, vmNamesOf } from './assemble.ts';
+export { type CellsSettings, readCells } from './cells.ts';
 export type { Fetched, KnownServer, ObserveOptions } from './cloud.ts';
 export { CapacityReader, type Part } from './collect.ts';
 export { createLimiter } from './limit.ts';

@@ -24,10 +24,12 @@ export type ProblemCode = (typeof problemCodes)[number];
 export const noteCodes = [
   'aggregate-empty',
   'capacity-unknown',
+  'flavors-unknown',
   'host-without-hypervisor',
   'host-without-service',
   'hypervisor-type-ignored',
   'host-label-unmatched',
+  'ports-unknown',
   'server-seen-twice',
   'services-unknown',
   'traits-unknown',

@@ -4,6 +4,7 @@ export { loadCloud } from './clouds.ts';
 export * from './errors.ts';
 export { flavorResources } from './flavor.ts';
 export { atLeast } from './microversion.ts';
+export * from './neutron.ts';
 export * from './nova.ts';
 export * from './novaTypes.ts';
 export * from './placement.ts';

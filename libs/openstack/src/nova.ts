@@ -9,6 +9,7 @@ import {
   type ActionOutcome,
   type Aggregate,
   type ComputeService,
+  type Flavor,
   type Hypervisor,
   type InstanceAction,
   type Migration,
@@ -19,6 +20,7 @@ import {
 } from './novaTypes.ts';
 import {
   aggregatesSchema,
+  flavorsSchema,
   hypervisorServersSchema,
   hypervisorsSchema,
   instanceActionsSchema,
@@ -55,6 +57,8 @@ const NOVA_CALLS = {
   /** Below the pinned zone. */
   listServersUnpinned: { lowest: '2.47', highest: '2.95' },
   getServer: { lowest: '2.47', highest: '2.100' },
+  /** 2.61 extra_specs. */
+  listFlavors: { lowest: '2.61', highest: '2.96' },
   /** 2.13 project_id; 2.64 policy and rules. */
   listServerGroups: { lowest: '2.13', highest: '2.96' },
   /** 2.59 uuid, paging, newest first. */
@@ -131,6 +135,8 @@ export interface Nova {
   listServerIdsByHost(options?: CallOptions): Promise<Map<string, Set<string>>>;
   /** @throws NotFound */
   getServer(serverId: string, options?: CallOptions): Promise<Server>;
+  /** Every flavor, private ones too. */
+  listFlavors(options?: CallOptions): Promise<Flavor[]>;
   /** Groups of all projects. */
   listServerGroups(options?: CallOptions): Promise<ServerGroup[]>;
   /** Newest first. */
@@ -343,6 +349,18 @@ export function createNova(session: Session, options: NovaOptions = {}): Nova {
       for (const { host, serverIds } of rows) hosts.set(host, new Set([...(hosts.get(host) ?? []), ...serverIds]));
       return hosts;
     },
+
+    listFlavors: ({ signal } = {}) =>
+      byMarker(
+        async (marker, limit) => {
+          const route = '/flavors/detail';
+          // Without `is_public` Nova leaves out the private ones.
+          const query = { is_public: 'None', sort_key: 'flavorid', limit, marker };
+          const body = await get('listFlavors', flavorsSchema, 'flavors/detail', route, query, signal);
+          return { rows: body.flavors, more: body.flavors_links };
+        },
+        (flavor) => flavor.id,
+      ),
 
     async getServer(serverId, { signal } = {}) {
       const path = `servers/${encodeURIComponent(serverId)}`;

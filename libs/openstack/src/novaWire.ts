@@ -209,6 +209,38 @@ const flavorSchema = z
     }),
   );
 
+export const flavorsSchema = z.object({
+  flavors: z.array(
+    z
+      .object({
+        id: z.string(),
+        name: z.string(),
+        vcpus: z.number(),
+        ram: z.number(),
+        disk: z.number(),
+        'OS-FLV-EXT-DATA:ephemeral': z.number(),
+        // `""` stood for 0 in flavors below 2.75.
+        swap: z.union([z.number(), z.literal('').transform(() => 0)]),
+        extra_specs: z.record(
+          z.string(),
+          z.string(),
+          visible('to see flavor extra specs (policy os_compute_api:os-flavor-extra-specs:index)'),
+        ),
+      })
+      .transform((raw): Flavor & { readonly id: string } => ({
+        id: raw.id,
+        name: raw.name,
+        vcpus: raw.vcpus,
+        ramMb: raw.ram,
+        rootGb: raw.disk,
+        ephemeralGb: raw['OS-FLV-EXT-DATA:ephemeral'],
+        swapMb: raw.swap,
+        extraSpecs: raw.extra_specs,
+      })),
+  ),
+  flavors_links: linksSchema,
+});
+
 const lostFlavor = z.object({}).transform(() => null);
 
 const cellDownServer = z

@@ -5,7 +5,6 @@ import {
   aggregateState,
   approvalOf,
   type LogState,
-  MAX_CELL_PLANS,
   MAX_DRAINS,
   type PlanFacts,
   slots,
@@ -46,7 +45,7 @@ export function outcomeOf(event: Control, at: number, before: LogState, after: L
     case 'migration.closed':
       return taskOutcome(event, at, before);
     case 'cells.moveAsked':
-      return proposalOutcome(event, after);
+      return done(`requested a plan between cells to ${event.data.to}`);
     case 'migration.confirmAsked':
     case 'migration.revertAsked':
       return settleOutcome(event, at, before);
@@ -246,16 +245,6 @@ function taskOutcome(
     return done(`the move of ${name} is being closed and its slots are freed; ${left}`);
   }
   return done(`the move of ${name} runs in Nova; the executor now asks Nova to abort it`);
-}
-
-function proposalOutcome(event: LogEventOf<'cells.moveAsked'>, after: LogState): Outcome {
-  const { planId, to } = event.data;
-  const plan = after.aggregates.get(event.aggregate)?.plans.get(planId);
-  if (plan === undefined)
-    return refused(
-      `the plan is not taken: ${MAX_CELL_PLANS} plans of ${event.aggregate} wait for approval already, or its steps are not whole`,
-    );
-  return done(`proposed ${planId}: ${count(plan.proposed.length, 'move')} to ${to}, waiting for approval`);
 }
 
 function settleOutcome(

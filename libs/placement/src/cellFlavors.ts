@@ -1,19 +1,6 @@
-import type { HostObservation, ServerObservation } from '@kronos/contracts';
+import type { CellFlavor, CellsAsked, HostObservation, ServerObservation } from '@kronos/contracts';
 import { type Ground, own } from './filter.ts';
 import { traitsOf } from './observe.ts';
-
-/** A flavor that a flavor map leads to. */
-export type CellFlavor = {
-  readonly name: string;
-  readonly vcpus: number;
-  readonly ramMb: number;
-  /** Root, ephemeral and swap on local disk, GiB. */
-  readonly diskGb: number;
-  readonly extraSpecs: Readonly<Record<string, string>>;
-};
-
-/** Old flavor's name -> new flavor's name. A server whose flavor is not in it keeps its flavor. */
-export type FlavorMap = Readonly<Record<string, string>>;
 
 /** A host and the metadata of the Nova aggregates that it is in. */
 export type FlavorHost = {
@@ -43,7 +30,7 @@ export function claimOf(flavor: CellFlavor, bootFromVolume: boolean): Readonly<R
  */
 export function newFlavorOf(
   server: ServerObservation,
-  map: FlavorMap,
+  map: CellsAsked['flavorMap'],
   flavors: Readonly<Record<string, CellFlavor>>,
   others: readonly FlavorHost[],
 ): CellFlavor | Ground | null {

@@ -1,4 +1,4 @@
-import type { HostObservation, ServerObservation } from '@kronos/contracts';
+import type { CellFacts, HostObservation, ServerObservation } from '@kronos/contracts';
 import { type Ground, unsettled, withheld } from './filter.ts';
 
 /** What the cells have in common, and what the image store takes: nothing that Nova's API tells. */
@@ -7,18 +7,6 @@ export type CellSharing = {
   readonly networks: boolean;
   /** The largest image that the store takes, GiB; null: no limit. */
   readonly maxImageGib: number | null;
-};
-
-/** What is read of one server before it may leave its cell. */
-export type CellFacts = {
-  readonly volumes: number;
-  readonly ports: readonly {
-    readonly id: string;
-    /** Neutron's `resource_request` is set. */
-    readonly requestsResources: boolean;
-    /** Neutron's `binding:vnic_type`. */
-    readonly vnicType: string;
-  }[];
 };
 
 /** What keeps a server in its cell. `facts`: null when they could not be read, and then it does not leave. */

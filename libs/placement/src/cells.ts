@@ -1,4 +1,7 @@
 import {
+  type CellFacts,
+  type CellFlavor,
+  type CellsAsked,
   type CompleteEngineOptions,
   completeEngineOptions,
   type EngineOptions,
@@ -9,8 +12,8 @@ import {
   type Snapshot,
 } from '@kronos/contracts';
 import { float, int, item } from './array.ts';
-import { type CellFlavor, claimOf, type FlavorHost, type FlavorMap, mayTake, newFlavorOf } from './cellFlavors.ts';
-import { type CellFacts, type CellSharing, uncrossable, unmovableCold } from './cellGround.ts';
+import { claimOf, type FlavorHost, mayTake, newFlavorOf } from './cellFlavors.ts';
+import { type CellSharing, uncrossable, unmovableCold } from './cellGround.ts';
 import { buildCluster, type Cluster, type HostPart, type VmPart } from './cluster.ts';
 import { check, Room } from './constraints.ts';
 import { type Ground, own, remembered } from './filter.ts';
@@ -19,21 +22,6 @@ import { claimSeen, hostGround, resourcesOf, traitsOf, vmWindows } from './obser
 import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from './reasons.ts';
 import { sortedBy } from './sort.ts';
 
-/** What an operator asked for. */
-export type CellsAsked = {
-  /** Aggregates and hosts whose servers leave. */
-  readonly from: readonly string[];
-  /** The aggregate that they go to. */
-  readonly to: string;
-  readonly flavorMap: FlavorMap;
-  /** Only these servers, by uuid or by name; null: all. */
-  readonly servers: readonly string[] | null;
-  /** Only servers of this project; null: of all. */
-  readonly project: string | null;
-  /** The largest number of servers; null: all. */
-  readonly limit: number | null;
-};
-
 /** One aggregate as it was last observed. */
 export type CellsAggregate = {
   readonly snapshot: Snapshot;
@@ -41,8 +29,8 @@ export type CellsAggregate = {
   readonly options: EngineOptions;
   /** `[cells]`: the cell of its hosts; null: as `[nova] cells` says. */
   readonly cell: string | null;
-  /** Of the Nova aggregates that its hosts are in; for flavors that ask for it. */
-  readonly metadata: Readonly<Record<string, string>>;
+  /** By host: of the Nova aggregates that it is in; for flavors that ask for it. */
+  readonly metadata: Readonly<Record<string, Readonly<Record<string, string>>>>;
 };
 
 export type CellsInput = {
@@ -61,7 +49,7 @@ export type CellsInput = {
   readonly pace: { readonly fixedSeconds: number; readonly secondsPerGib: number };
 };
 
-type CellStep = {
+export type CellStep = {
   readonly serverId: string;
   readonly serverName: string;
   readonly aggregate: string;
@@ -227,7 +215,10 @@ function cellOf({ aggregate, host }: Place): string | null {
   return aggregate.cell ?? host.cell;
 }
 
-const flavorHost = ({ aggregate, host }: Place): FlavorHost => ({ host, metadata: aggregate.metadata });
+const flavorHost = ({ aggregate, host }: Place): FlavorHost => ({
+  host,
+  metadata: own(aggregate.metadata, host.name) ?? {},
+});
 
 const reasonOf = ({ code, detail }: Ground): Reason => ({ code, text: reasonMeanings[code], detail: { ...detail } });
 

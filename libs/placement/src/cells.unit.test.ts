@@ -1,10 +1,8 @@
-import { defaultEngineOptions } from '@kronos/contracts';
+import { type CellFacts, type CellFlavor, type CellsAsked, defaultEngineOptions } from '@kronos/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Sketch, type SketchHost, type SketchVm, snapshotOf } from '../testing/index.ts';
-import type { CellFlavor } from './cellFlavors.ts';
-import type { CellFacts } from './cellGround.ts';
-import { type CellPlan, type CellsAggregate, type CellsAsked, type CellsInput, planCells } from './cells.ts';
+import { type CellPlan, type CellsAggregate, type CellsInput, planCells } from './cells.ts';
 import { emptyMemory, type Memory } from './memory.ts';
 import type { ReasonCode } from './reasons.ts';
 
@@ -42,7 +40,8 @@ function inputOf(world: World): CellsInput {
       memory: { ...emptyMemory, ...(name === 'old' ? world.memory : {}) },
       options: { ...defaultEngineOptions, ...world.options },
       cell: (world.cells ?? { old: 'cell1', new: 'cell2' })[name],
-      metadata: name === 'new' ? (world.metadata ?? {}) : {},
+      metadata:
+        name === 'new' ? Object.fromEntries(Object.keys(hosts).map((host) => [host, world.metadata ?? {}])) : {},
     };
   };
   return {

@@ -25,14 +25,9 @@ export function gatesShut(
     gates.push({ reason: { code, text, detail }, passable: code === 'cooldown' });
   };
   if (snapshot.purpose === 'record') shut('record-only', 'the snapshot was taken to be kept, not to be planned');
-  if (memory.unreadable !== null) {
-    const { sequence, type, version } = memory.unreadable;
-    const text = `the event ${type} v${version ?? '?'} at ${sequence} is not understood`;
-    shut('unreadable-event', text, { sequence, type, version });
-  }
-  if (memory.paused !== null)
-    shut('paused', `paused by ${memory.paused.by} at ${memory.paused.at}`, { ...memory.paused });
+  const [unread, paused, ...seen] = [unreadableEvent(memory), pause(memory), ...snapshotGates(snapshot)];
   const waiting = proposalFacts(memory);
+  for (const reason of [unread, paused]) if (reason !== null) gates.push({ reason, passable: false });
   if (waiting !== null) {
     const { open, expiresAtMs } = approval(waiting, now);
     const until = iso(expiresAtMs);
@@ -42,16 +37,7 @@ export function gatesShut(
         until,
       });
   }
-  const shared = snapshot.hosts
-    .filter((host) => host.otherAggregates.length > 0)
-    .map((host) => host.name)
-    .sort(byText);
-  if (shared.length > 0)
-    shut('host-in-two-aggregates', `${shared[0]} is in another configured aggregate too`, { hosts: shared });
-  if (snapshot.problems.length > 0) {
-    const problems = [...snapshot.problems].sort((a, b) => byText(a.code + a.text, b.code + b.text));
-    shut('snapshot-problems', problems[0]?.text ?? '', { problems: problems.map((p) => p.code) });
-  }
+  for (const reason of seen) gates.push({ reason, passable: false });
   if (memory.lastMoveEndAt !== null) {
     const settled = Date.parse(memory.lastMoveEndAt) + options.settleSeconds * 1000;
     if (Date.parse(snapshot.observedFrom) < settled)
@@ -71,6 +57,42 @@ export function gatesShut(
     shut('cooldown', `cooling down until ${until} after a ${after} at ${at}`, { after, at, until });
   }
   return gates;
+}
+
+/** The gates that keep every kind of plan from touching the aggregate. */
+export const aggregateGates = (snapshot: Pick<Snapshot, 'hosts' | 'problems'>, memory: Memory): Reason[] =>
+  [unreadableEvent(memory), pause(memory), ...snapshotGates(snapshot)].filter((reason) => reason !== null);
+
+function unreadableEvent({ unreadable }: Memory): Reason | null {
+  if (unreadable === null) return null;
+  const { sequence, type, version } = unreadable;
+  const text = `the event ${type} v${version ?? '?'} at ${sequence} is not understood`;
+  return { code: 'unreadable-event', text, detail: { sequence, type, version } };
+}
+
+const pause = ({ paused }: Memory): Reason | null =>
+  paused === null ? null : { code: 'paused', text: `paused by ${paused.by} at ${paused.at}`, detail: { ...paused } };
+
+function snapshotGates({ hosts, problems }: Pick<Snapshot, 'hosts' | 'problems'>): Reason[] {
+  const reasons: Reason[] = [];
+  const shared = hosts
+    .filter((host) => host.otherAggregates.length > 0)
+    .map((host) => host.name)
+    .sort(byText);
+  if (shared.length > 0)
+    reasons.push({
+      code: 'host-in-two-aggregates',
+      text: `${shared[0]} is in another configured aggregate too`,
+      detail: { hosts: shared },
+    });
+  const sorted = [...problems].sort((a, b) => byText(a.code + a.text, b.code + b.text));
+  if (sorted.length > 0)
+    reasons.push({
+      code: 'snapshot-problems',
+      text: sorted[0]?.text ?? '',
+      detail: { problems: sorted.map((p) => p.code) },
+    });
+  return reasons;
 }
 
 const CAUSES = { released: 'release', rejected: 'rejection', expired: 'expiry' } as const;

@@ -12,6 +12,7 @@ export {
 } from './clusterFile.ts';
 export { checkMove } from './constraints.ts';
 export { type DecideInput, decide } from './decide.ts';
+export { decideCells } from './decideCells.ts';
 export { type HostPreview, previewDrain } from './drainPreview.ts';
 export { type Explanation, explain } from './explain.ts';
 export type { ByPolicy, DestinationVerdict } from './explanation.ts';

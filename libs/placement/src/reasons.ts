@@ -57,6 +57,11 @@ export const reasonMeanings = {
   'vm-window-unreadable': "The VM's own window cannot be read.",
   'vm-in-plan': 'The plan moves the VM already.',
 
+  // A plan between cells.
+  'cells-off': 'Moves between cells are off for the aggregate: [cells] aggregates does not name it.',
+  'cells-unknown-name': 'The request names an aggregate, a host or a VM that is not there.',
+  'cells-none': 'None of the VMs that were asked for can move.',
+
   // A VM does not move to another cell.
   'cell-status': 'Nova moves a VM to another cell only while it is ACTIVE or SHUTOFF.',
   'cell-policy': "Nova's policy does not grant the executor moves between cells.",

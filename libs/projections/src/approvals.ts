@@ -27,6 +27,6 @@ export function notAfterMs(plan: PlanFacts): number | null {
   return plan.release.atMs + plan.planTtlSeconds * 1000;
 }
 
-/** The id of the message that made the plan: the planner's decision, or a person's command. */
+/** The id of the event that made the plan. */
 export const causeOf = ({ id, cells }: PlanFacts): string =>
-  cells === undefined ? messageId.decided(id) : messageId.control(cells.asked.commandId);
+  messageId[cells === undefined ? 'decided' : 'proposed'](id);

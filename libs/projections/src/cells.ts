@@ -1,18 +1,18 @@
-/** Moves between cells: the plans that people propose, and how far their tasks are. */
-import { cellsPlanId, type LogEventOf, taskId } from '@kronos/contracts';
+/** Moves between cells: the plans that people ask for, and how far their tasks are. */
+import { cellsPlanId, type LogEventOf, messageId, taskId } from '@kronos/contracts';
 import { approvalOf } from './approvals.ts';
 import { asked, firstTime } from './controls.ts';
 import type { Draft, Facts } from './draft.ts';
 import { putPlan, refuse, withoutWhy } from './plans.ts';
-import { type CellSlot, MAX_CELL_PLANS, type PlanFacts } from './state.ts';
+import { type CellSlot, type LogState, MAX_CELL_PLANS, type PlanFacts } from './state.ts';
 import { putTask } from './tasks.ts';
 
 /** Proposes the plan. One that is not whole, or one too many, is without effect. */
-export function moveAsked(draft: Draft, event: LogEventOf<'cells.moveAsked'>, atMs: number): void {
+export function proposed(draft: Draft, event: LogEventOf<'plan.proposed'>, atMs: number): void {
   const f = draft.facts(event.aggregate);
-  if (!firstTime(draft, f, event.id) || !isWhole(event)) return;
-  const { planId, to, steps, approvalTtlSeconds, planTtlSeconds } = event.data;
-  if (f.plans.has(planId) || f.recentPlans.some(({ id }) => id === planId)) return;
+  const { planId, commandId, to, steps, release, approvalTtlSeconds, planTtlSeconds } = event.data;
+  if (!firstTime(draft, f, messageId.proposed(planId))) return;
+  if (release !== 'proposed' || steps.length === 0 || !isWhole(event)) return;
   expireCellPlans(draft, f, atMs);
   if (proposedCellPlans(f).length >= MAX_CELL_PLANS) return;
   putPlan(draft, f, {
@@ -31,12 +31,16 @@ export function moveAsked(draft: Draft, event: LogEventOf<'cells.moveAsked'>, at
     warned: 0,
     failed: 0,
     skipped: 0,
-    cells: { to, asked: asked(draft, event, atMs) },
+    cells: { to, commandId },
   });
 }
 
+/** Whether a request for moves between cells has its answer. */
+export const wasProposed = (state: LogState, aggregate: string, planId: string): boolean =>
+  state.aggregates.get(aggregate)?.seen.has(messageId.proposed(planId)) === true;
+
 /** Whether its ids are those of the command, and its steps are moves between cells that do not depend on one another. */
-function isWhole({ aggregate, data }: LogEventOf<'cells.moveAsked'>): boolean {
+function isWhole({ aggregate, data }: LogEventOf<'plan.proposed'>): boolean {
   const { planId, commandId, steps, to } = data;
   if (planId !== cellsPlanId(aggregate, commandId)) return false;
   const servers = new Set(steps.map(({ serverId }) => serverId));

@@ -14,16 +14,16 @@ const caps = {
 function proposed(moves = [move(1), move(2)]) {
   const log = testLog();
   log.configured();
-  return { log, plan: log.cellsAsked(moves) };
+  return { log, plan: log.cellsProposed(moves) };
 }
 
-describe('a plan between cells that a person proposes', () => {
+describe('a plan between cells', () => {
   it('acts: it waits for approval beside the plan of a cycle, and neither supersedes the other', () => {
     const { log, plan } = proposed();
     const cycle = log.proposed([{ serverId: 'vm9', from: 'h1', to: 'h2' }]);
     const state = log.state();
     expect(state.waiting).toBe(cycle);
-    expect(state.plans.get(plan)).toMatchObject({ state: 'proposed', cells: { to: 'new', asked: { by: 'ada' } } });
+    expect(state.plans.get(plan)).toMatchObject({ state: 'proposed', cells: { to: 'new' } });
     expect([...state.plans.keys()]).toEqual([plan, cycle]);
   });
 
@@ -43,7 +43,7 @@ describe('a plan between cells that a person proposes', () => {
   it('acts: rejected or expired, it is closed and starts no cooldown', () => {
     const { log, plan } = proposed();
     log.rejected(plan);
-    const late = log.cellsAsked([move(3)], { approvalTtlSeconds: 60 });
+    const late = log.cellsProposed([move(3)], { approvalTtlSeconds: 60 });
     log.pass(61).decided();
     const state = log.state();
     expect(state.plans.size).toBe(0);
@@ -68,11 +68,12 @@ describe('a plan between cells that a person proposes', () => {
     ['another target', (d: Data) => ({ ...d, to: 'other' })],
     ['a task id of another plan', (d: Data) => each(d, (s) => ({ ...s, taskId: 'gpu-7-s1' }))],
     ['a dependency', (d: Data) => each(d, (s) => ({ ...s, dependsOn: ['gpu-7-s1'] }))],
+    ['a dry run', (d: Data) => ({ ...d, release: 'dryRun' as const })],
     ['one server twice', (d: Data) => each(d, (s) => ({ ...s, serverId: 'vm1' }))],
   ])('refuses: %s', (_, change) => {
     const log = testLog();
     log.configured();
-    log.cellsAsked([move(1), move(2)], { change });
+    log.cellsProposed([move(1), move(2)], { change });
     expect(log.state().plans.size).toBe(0);
     expect(log.state().unreadable).toBeNull();
   });
@@ -80,7 +81,7 @@ describe('a plan between cells that a person proposes', () => {
   it('refuses: more open plans than the limit', () => {
     const log = testLog();
     log.configured();
-    for (let n = 0; n <= MAX_CELL_PLANS; n++) log.cellsAsked([move(n)]);
+    for (let n = 0; n <= MAX_CELL_PLANS; n++) log.cellsProposed([move(n)]);
     expect(log.state().plans.size).toBe(MAX_CELL_PLANS);
   });
 
@@ -88,18 +89,20 @@ describe('a plan between cells that a person proposes', () => {
     const log = testLog();
     log.configured();
     log.released([{ ...move(1), phase: 'cell' }]);
-    expect(log.state().unreadable?.problem).toMatch(/only a person/);
+    expect(log.state().unreadable?.problem).toMatch(/no cycle may plan/);
   });
 
   it('does nothing: the same command twice', () => {
     const { log, plan } = proposed();
     log.approved(plan);
-    for (const { event } of [...log.events]) if (event.type === 'cells.moveAsked') log.again(event);
+    for (const { event } of [...log.events]) if (event.type === 'plan.proposed') log.again(event);
     expect(log.state().plans.get(plan)?.state).toBe('released');
   });
 });
 
-type Data = Parameters<NonNullable<NonNullable<Parameters<ReturnType<typeof testLog>['cellsAsked']>[1]>['change']>>[0];
+type Data = Parameters<
+  NonNullable<NonNullable<Parameters<ReturnType<typeof testLog>['cellsProposed']>[1]>['change']>
+>[0];
 const each = (data: Data, change: (step: Data['steps'][number]) => Data['steps'][number]): Data => ({
   ...data,
   steps: data.steps.map(change),

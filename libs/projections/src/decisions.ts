@@ -52,7 +52,7 @@ function wrongRelease(draft: Draft, event: LogEventOf<'cycle.decided'>): string 
   const { release, plan } = event.data;
   if (release !== 'released' && release !== 'proposed') return null;
   if (plan?.steps.some(({ phase }) => phase === 'cell') === true)
-    return `the plan is ${release}, and has moves between cells, which only a person may propose`;
+    return `the plan is ${release}, and has moves between cells, which no cycle may plan`;
   if (plan?.window?.open === false) return `the plan is ${release}, and its window is closed`;
   const options = draft.of(event.aggregate)?.configured?.options;
   // Without options nothing of the plan can start: the log does not say until when it may.

@@ -1,5 +1,5 @@
 import { ALL, eventTimeMs, type LogEvent, type StoredEvent } from '@kronos/contracts';
-import { cellMoved, moveAsked, settleAsked } from './cells.ts';
+import { cellMoved, proposed, settleAsked } from './cells.ts';
 import { configured } from './configuration.ts';
 import { paused } from './controls.ts';
 import { decided } from './decisions.ts';
@@ -117,8 +117,8 @@ function one(draft: Draft, event: LogEvent, storedAt: number): void {
     case 'migration.revertRequested':
       cellMoved(draft, event, at);
       break;
-    case 'cells.moveAsked':
-      moveAsked(draft, event, at);
+    case 'plan.proposed':
+      proposed(draft, event, at);
       break;
     case 'migration.confirmAsked':
     case 'migration.revertAsked':
@@ -172,6 +172,7 @@ function one(draft: Draft, event: LogEvent, storedAt: number): void {
       // What an executor tells those that come after it; it changes nothing of the task.
       break;
     case 'evaluation.requested':
+    case 'cells.moveAsked':
       // Asks the scorer for a snapshot; nothing of it is remembered.
       break;
     case 'installation.created':

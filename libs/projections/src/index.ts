@@ -1,6 +1,6 @@
 export { approvalOf, causeOf, notAfterMs, undispatched, waitingPlan } from './approvals.ts';
 export { brokenHosts, hostBroken } from './breaker.ts';
-export { proposedCellPlans } from './cells.ts';
+export { proposedCellPlans, wasProposed } from './cells.ts';
 export { anchorOf, type CheckpointPart, canonicalState, fromParts, type Json, toParts } from './checkpoint.ts';
 export { optionsOf, type Standing, standing } from './configuration.ts';
 export { aggregateCooldown, cooldownFacts, coolingDown } from './cooldown.ts';

@@ -151,8 +151,8 @@ export type PlanFacts = {
   readonly warned: number;
   readonly failed: number;
   readonly skipped: number;
-  /** Of a plan between cells: where its servers go, and who proposed it. Absent: a planner decided it. */
-  readonly cells?: { readonly to: string; readonly asked: Asked };
+  /** Of a plan between cells: where its servers go, and the command that asked for it. Absent: of a cycle. */
+  readonly cells?: { readonly to: string; readonly commandId: string };
 };
 
 /** The event that released a plan. */

@@ -325,24 +325,43 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
       const { head, data } = command('migration.closed', person);
       return push({ ...head, data: { ...data, taskId: task } });
     },
-    /** A plan between cells, proposed by a person. Gives the plan's id. */
-    cellsAsked(
+    /** A plan between cells that a person asked for. Gives the plan's id. */
+    cellsProposed(
       moves: readonly StepInput[],
       more: {
         readonly to?: string;
         readonly approvalTtlSeconds?: number;
-        readonly person?: string;
-        readonly change?: (data: LogEventOf<'cells.moveAsked'>['data']) => LogEventOf<'cells.moveAsked'>['data'];
+        readonly change?: (data: LogEventOf<'plan.proposed'>['data']) => LogEventOf<'plan.proposed'>['data'];
       } = {},
     ): string {
-      const { to = 'new', approvalTtlSeconds = 3600, person = 'ada', change = (data) => data } = more;
-      const { head, data } = command('cells.moveAsked', person);
-      const planId = cellsPlanId(current, data.commandId);
+      const { to = 'new', approvalTtlSeconds = 3600, change = (data) => data } = more;
+      const { commandId } = command('cells.moveAsked', 'ada').data;
+      const planId = cellsPlanId(current, commandId);
       const planSteps = moves.map((move, i) => testStep(planId, i + 1, { phase: 'cell', target: to, ...move }));
       for (const step of planSteps) steps.set(step.taskId, step);
       push({
-        ...head,
-        data: change({ ...data, planId, to, approvalTtlSeconds, planTtlSeconds: 7200, steps: planSteps }),
+        ...envelope('plan.proposed', messageId.proposed(planId), planner),
+        data: change({
+          planId,
+          commandId,
+          to,
+          outcome: 'planned',
+          reason: { code: 'planned', text: `${moves.length} moves` },
+          steps: planSteps,
+          refused: [],
+          refusals: {},
+          left: 0,
+          warnings: [],
+          release: 'proposed',
+          approvalTtlSeconds,
+          planTtlSeconds: 7200,
+          snapshotId: `${current}-c-${commandId}`,
+          snapshotTime: new Date(nowMs).toISOString(),
+          basis: 0,
+          plannerVersion: '0',
+          digests: { snapshot: '', state: '', options: '', decision: '' },
+          details: null,
+        }),
       });
       return planId;
     },

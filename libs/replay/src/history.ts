@@ -115,6 +115,9 @@ export interface History {
   details(ref: ObjectRef): Promise<Uint8Array>;
 }
 
+/** Whether a cycle is decided on such a snapshot: not on one that is only kept, or that was taken for moves between cells. */
+export const isOfCycle = (purpose: Snapshot['purpose']): boolean => purpose === 'cycle' || purpose === 'command';
+
 export const inRange = (range: Range, aggregate: string, timeMs: number): boolean =>
   timeMs >= (range.sinceMs ?? Number.NEGATIVE_INFINITY) &&
   timeMs <= (range.untilMs ?? Number.POSITIVE_INFINITY) &&

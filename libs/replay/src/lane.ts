@@ -21,7 +21,7 @@ import {
   seed,
 } from '@kronos/projections';
 import { PolicyNotRecorded } from './errors.ts';
-import { openSnapshot, type StoredBody } from './history.ts';
+import { isOfCycle, openSnapshot, type StoredBody } from './history.ts';
 import { lay } from './overlay.ts';
 import { type RuleBreaks, ruleBreaks } from './rules.ts';
 import { World } from './world.ts';
@@ -129,10 +129,10 @@ export class Lane {
       if (event.type === 'migration.completed') moves += 1;
     }
     const { snapshot: asRecorded } = openSnapshot(body);
-    if (cyclesOnly && asRecorded.purpose === 'record') return null;
+    if (cyclesOnly && !isOfCycle(asRecorded.purpose)) return null;
     const snapshot = withPolicies(asRecorded, policies);
     const overlay = this.#world.next(snapshot);
-    const laid = lay(overlay, { ...snapshot, purpose: snapshot.purpose === 'record' ? 'command' : snapshot.purpose });
+    const laid = lay(overlay, { ...snapshot, purpose: isOfCycle(snapshot.purpose) ? snapshot.purpose : 'command' });
     const state = aggregateState(this.#own.folder.snapshot(), aggregate);
     const { decision, absence } = decideCycle({ snapshot: laid, state, options });
     this.#own.add(

@@ -3,7 +3,7 @@ import { ALL, MAX_TIME_DIFFERENCE_MS, timeOf } from '@kronos/contracts';
 import { aggregateState, type Cooldowns, createFolder, type LogState } from '@kronos/projections';
 import { AHEAD, AHEAD_OF_THREAD, createCrew, defaultThreads, FEW, inOrder } from './crew.ts';
 import { NothingRecorded } from './errors.ts';
-import { firstStoredMs, type History, type Range, type SnapshotEntry } from './history.ts';
+import { firstStoredMs, type History, isOfCycle, type Range, type SnapshotEntry } from './history.ts';
 import { CARRIED, type LaneStart, type LaneStep, MOVES, type WhatIfCycle, type WorldCycle } from './lane.ts';
 import type { RuleBreaks } from './rules.ts';
 import { type Running, shareOf } from './verify.ts';
@@ -41,7 +41,7 @@ export async function extentOf(history: History, range: Range): Promise<Extent> 
   let untilMs = Number.NEGATIVE_INFINITY;
   for await (const entry of history.snapshots(range)) {
     if (!firsts.has(entry.aggregate)) {
-      if (cyclesOnly && (await entry.purpose()) === 'record') continue;
+      if (cyclesOnly && !isOfCycle(await entry.purpose())) continue;
       firsts.set(entry.aggregate, entry);
     }
     snapshots += 1;

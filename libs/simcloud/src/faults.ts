@@ -43,7 +43,7 @@ export const hostFaultSchema = z.discriminatedUnion('kind', [
 ]);
 export type HostFaultSetting = z.infer<typeof hostFaultSchema>;
 
-export const apis = ['identity', 'compute', 'placement', 'prometheus'] as const;
+export const apis = ['identity', 'compute', 'placement', 'network', 'prometheus'] as const;
 export type Api = (typeof apis)[number];
 const api = z.enum([...apis, '*']);
 

@@ -72,6 +72,14 @@ interface ServerFault {
   readonly createdMs: number;
 }
 
+/** A port of Neutron's. */
+export interface Port {
+  readonly id: string;
+  readonly vnicType: string;
+  /** Guaranteed outbound bandwidth, which the port requests of Placement; null: none. */
+  readonly minKbps: number | null;
+}
+
 export interface Server {
   readonly uuid: string;
   readonly id: number;
@@ -85,6 +93,7 @@ export interface Server {
   tags: readonly string[];
   pinnedZone: string | null;
   configDrive: boolean;
+  readonly ports: readonly Port[];
   /** Nova's opinion of where the server is. */
   host: string;
   /** Where the guest really runs: changes at switch-over, a moment before `host`. */

@@ -86,6 +86,14 @@ export const serverSchema = z.strictObject({
   status: z.enum(['ACTIVE', 'PAUSED', 'SHUTOFF', 'ERROR']).default('ACTIVE'),
   bootFromVolume: z.boolean().default(false),
   configDrive: z.boolean().default(false),
+  ports: z
+    .array(
+      z.strictObject({
+        vnicType: name.default('normal'),
+        minKbps: z.number().int().positive().nullable().default(null),
+      }),
+    )
+    .default([]),
 });
 
 const timingSchema = z.strictObject(

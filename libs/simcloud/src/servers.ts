@@ -39,6 +39,7 @@ export function placeServer(s: CloudState, input: ServerInput, createdMs: number
     tags: parsed.tags,
     pinnedZone: parsed.pinnedZone,
     configDrive: parsed.configDrive,
+    ports: parsed.ports.map((port, i) => ({ id: `${uuid.slice(0, -2)}${String(i).padStart(2, '0')}`, ...port })),
     host: host.name,
     guestHost: host.name,
     vmState,

@@ -9,6 +9,7 @@ import { Compute } from './http/compute.ts';
 import type { Call, Reply } from './http/exchange.ts';
 import { json, parseJson } from './http/exchange.ts';
 import { type CatalogEntry, Identity } from './http/identity.ts';
+import { NeutronApi } from './http/neutron.ts';
 import { PlacementApi } from './http/placement.ts';
 import { prometheus } from './http/prometheus.ts';
 import { type Random, random } from './random.ts';
@@ -37,6 +38,7 @@ export interface SimUrls {
   readonly identity: string;
   readonly compute: string;
   readonly placement: string;
+  readonly network: string;
   readonly prometheus: string;
   readonly admin: string;
 }
@@ -97,6 +99,7 @@ const PREFIXES: Readonly<Record<Api, string>> = {
   identity: '/identity',
   compute: '/compute',
   placement: '/placement',
+  network: '/networking',
   prometheus: '/prometheus',
 };
 
@@ -138,6 +141,7 @@ class SimServer implements InProcessSim {
   readonly #identity: Identity;
   readonly #compute: Compute;
   readonly #placement: PlacementApi;
+  readonly #neutron: NeutronApi;
   readonly #http: HttpServer;
   readonly #sockets = new Set<Socket>();
   readonly #timers = new Set<() => void>();
@@ -169,6 +173,7 @@ class SimServer implements InProcessSim {
     const keystone = (): string => this.urls.identity;
     this.#compute = new Compute(this.cloud, this.#identity, keystone);
     this.#placement = new PlacementApi(this.cloud, this.#identity, keystone);
+    this.#neutron = new NeutronApi(this.cloud, this.#identity, keystone);
     this.#http = createServer((request, response) => this.#receive(request, response));
     this.#http.keepAliveTimeout = 60_000;
     this.#http.on('connection', (socket) => {
@@ -192,16 +197,18 @@ class SimServer implements InProcessSim {
       identity: `${origin}${PREFIXES.identity}/v3`,
       compute: `${origin}${PREFIXES.compute}/v2.1`,
       placement: `${origin}${PREFIXES.placement}`,
+      network: `${origin}${PREFIXES.network}`,
       prometheus: `${origin}${PREFIXES.prometheus}`,
       admin: `${origin}/_sim`,
     };
   }
 
   #catalog(): CatalogEntry[] {
-    const { identity, compute, placement } = this.urls;
+    const { identity, compute, placement, network } = this.urls;
     return [
       { type: 'placement', name: 'placement', url: placement },
       { type: 'compute', name: 'nova', url: compute },
+      { type: 'network', name: 'neutron', url: network },
       { type: 'identity', name: 'keystone', url: identity },
     ];
   }
@@ -471,6 +478,8 @@ class SimServer implements InProcessSim {
           return this.#compute.answer(call);
         case 'placement':
           return this.#placement.answer(call);
+        case 'network':
+          return this.#neutron.answer(call);
         case 'prometheus':
           return prometheus(this.cloud, call);
       }

@@ -1,16 +1,28 @@
 /** Decides one snapshot: judges whether it may be decided, decides it on the log as it stands, and appends the decision. */
+import { aggregateAt } from '@kronos/checkpoints';
 import {
   bucketNames,
   type CycleDecided,
-  type Decision,
+  cellsPlanId,
+  type PlanProposed,
   type Snapshot,
   type SnapshotTaken,
   subject,
 } from '@kronos/contracts';
-import { configuredEvent, decidedEvent, MAX_EVENT_BYTES, runCycle, withoutDetails } from '@kronos/cycle';
-import { AppendWithdrawn, contextFrom, type Delivered, type LogPosition } from '@kronos/eventlog';
+import {
+  type CellsSnapshot,
+  configuredEvent,
+  decidedEvent,
+  MAX_EVENT_BYTES,
+  proposedEvent,
+  runCycle,
+  runProposal,
+  withoutDetails,
+  withoutRefused,
+} from '@kronos/cycle';
+import { AppendConflict, AppendWithdrawn, contextFrom, type Delivered, type LogPosition } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
-import { type AggregateState, inForce } from '@kronos/projections';
+import { type AggregateState, aggregateState, inForce, wasProposed } from '@kronos/projections';
 import { attributes, spans, withSpan } from '@kronos/telemetry';
 import { SpanKind } from '@opentelemetry/api';
 import type { Folded, PlannerDeps } from './deps.ts';
@@ -65,6 +77,10 @@ export function decider(
       },
       async (span) => {
         const snapshot = await log.getSnapshot(taken);
+        if (taken.data.purpose === 'cells') {
+          await proposeOnce(aggregate, delivered, snapshot);
+          return;
+        }
         const decided = await decideOnce(aggregate, delivered, snapshot);
         if (decided === null) return;
         span.setAttributes({
@@ -125,21 +141,13 @@ export function decider(
     for (;;) {
       const at = await level(aggregate);
       if (!eligible(aggregate, delivered, at.state)) return null;
-      const stands = own.standing(aggregate, at.state);
-      if (stands.kind === 'yield') {
-        meters.notDecided(aggregate, 'other-options');
-        logger.error({ aggregate, reason: yieldText(aggregate, stands, options) }, 'not decided');
-        return null;
-      }
-      if (stands.kind === 'configure') {
-        await configure(aggregate, at);
-        continue;
-      }
-      own.areInForce(aggregate);
+      const charge = await inCharge(aggregate, at);
+      if (charge === 'no') return null;
+      if (charge === 'soon') continue;
       const started = deps.clock.monotonic();
       const { decision, digests, absence } = runCycle({ snapshot, state: at.state, options });
       const decideMs = deps.clock.monotonic() - started;
-      const { kept, details } = await shorten(snapshot.id, decision);
+      const { kept, details } = await shorten(snapshot.id, decision, withoutDetails);
       const event = decidedEvent(kept, {
         snapshot,
         basis: at.sequence,
@@ -151,14 +159,8 @@ export function decider(
         by,
         nowMs: clock(),
       });
-      const veto = (): string | null => {
-        const { state } = now(aggregate);
-        const may = judge(delivered, state);
-        return inDoubt() ?? (may.ok ? overtaken(at.state, state) : may.reason.text);
-      };
-      await view.refresh();
       try {
-        await log.append(event, { expectedLastSequence: at.expectedOn(subject('plans', aggregate)), veto });
+        await appendOn(at, delivered, event);
       } catch (error) {
         if (!(error instanceof AppendWithdrawn)) throw error;
         const late = { aggregate, snapshotId: snapshot.id, reason: error.message, decideMs: Math.round(decideMs) };
@@ -183,6 +185,42 @@ export function decider(
     }
   }
 
+  /**
+   * Appends a decision with the expectation of the state that it was made on.
+   *
+   * @throws AppendWithdrawn when the snapshot may not be decided any more, or not on that state
+   */
+  async function appendOn(
+    at: LogPosition<AggregateState>,
+    delivered: DeliveredSnapshot,
+    event: CycleDecided | PlanProposed,
+  ): Promise<void> {
+    const { aggregate } = event;
+    const veto = (): string | null => {
+      const { state } = now(aggregate);
+      const may = judge(delivered, state);
+      return inDoubt() ?? (may.ok ? overtaken(at.state, state) : may.reason.text);
+    };
+    await view.refresh();
+    await log.append(event, { expectedLastSequence: at.expectedOn(subject('plans', aggregate)), veto });
+  }
+
+  /** Whether this planner's options are in force; `soon`: it has just written them. */
+  async function inCharge(aggregate: string, at: LogPosition<AggregateState>): Promise<'yes' | 'no' | 'soon'> {
+    const stands = own.standing(aggregate, at.state);
+    if (stands.kind === 'yield') {
+      meters.notDecided(aggregate, 'other-options');
+      logger.error({ aggregate, reason: yieldText(aggregate, stands, own.of(aggregate).options) }, 'not decided');
+      return 'no';
+    }
+    if (stands.kind === 'configure') {
+      await configure(aggregate, at);
+      return 'soon';
+    }
+    own.areInForce(aggregate);
+    return 'yes';
+  }
+
   /** Puts the options on the log. */
   async function configure(aggregate: string, { sequence, expectedOn }: LogPosition<AggregateState>): Promise<void> {
     const { options, optionsDigest } = own.of(aggregate);
@@ -193,11 +231,71 @@ export function decider(
     own.areInForce(aggregate);
   }
 
-  async function shorten(snapshotId: string, decision: Decision) {
+  /**
+   * Answers a request for moves between cells, on the log as it stands: as {@link decideOnce}. Another event of the aggregate's
+   * plans has it decided again; another planner's answer ends it.
+   */
+  async function proposeOnce(aggregate: string, delivered: DeliveredSnapshot, snapshot: Snapshot): Promise<void> {
+    const { cells } = snapshot;
+    if (cells === undefined) throw new Error(`the snapshot ${snapshot.id} names no moves between cells`);
+    const { options } = own.of(aggregate);
+    for (;;) {
+      const whole = await view.refresh();
+      const at = aggregateAt(whole, aggregate);
+      if (wasProposed(whole.state, aggregate, cellsPlanId(aggregate, cells.commandId))) return;
+      if (!eligible(aggregate, delivered, at.state)) return;
+      const charge = await inCharge(aggregate, at);
+      if (charge === 'no') return;
+      if (charge === 'soon') continue;
+      const started = deps.clock.monotonic();
+      const asked: CellsSnapshot = { ...snapshot, cells };
+      const { decision, digests } = runProposal({
+        snapshot: asked,
+        stateOf: (name) => aggregateState(whole.state, name),
+        options,
+      });
+      const decideMs = deps.clock.monotonic() - started;
+      const { kept, details } = await shorten(snapshot.id, decision, withoutRefused);
+      const event = proposedEvent(kept, {
+        snapshot: asked,
+        basis: at.sequence,
+        plannerVersion,
+        options,
+        digests: { snapshot: delivered.message.data.body.digest, ...digests },
+        details,
+        by,
+        nowMs: clock(),
+      });
+      try {
+        await appendOn(at, delivered, event);
+      } catch (error) {
+        if (!(error instanceof AppendWithdrawn || error instanceof AppendConflict)) throw error;
+        logger.warn({ aggregate, snapshotId: snapshot.id, reason: error.message }, 'the proposal was too late');
+        continue;
+      }
+      const { outcome, reason, steps, refusals, left } = decision;
+      logger.info(
+        {
+          aggregate,
+          planId: event.data.planId,
+          outcome,
+          reason,
+          release: event.data.release,
+          steps: steps.length,
+          refusals,
+          left,
+          decideMs: Math.round(decideMs),
+        },
+        'proposed',
+      );
+      return;
+    }
+  }
+
+  async function shorten<D>(id: string, decision: D, short: (decision: D) => D) {
     const bytes = new TextEncoder().encode(JSON.stringify(decision));
     if (bytes.length <= MAX_EVENT_BYTES) return { kept: decision, details: null };
-    const details = await log.objects.put(bucketNames.details, snapshotId, bytes);
-    return { kept: withoutDetails(decision), details };
+    return { kept: short(decision), details: await log.objects.put(bucketNames.details, id, bytes) };
   }
 
   return { consider, skewed };

@@ -30,12 +30,22 @@ export function overtaken(basis: AggregateState, now: AggregateState): string | 
   return changed === undefined ? null : `the log has changed since the decision: ${changed}`;
 }
 
+function cycleDecided(snapshotId: string, takenMs: number, { decided }: AggregateState): Eligibility | null {
+  if (decided !== null && takenMs <= decided.snapshotMs)
+    return no('already-decided', `${snapshotId} is not later than ${decided.snapshotId}, the last one decided`);
+  // A scorer that has not seen it takes a snapshot again that another one took.
+  if (decided?.recent.includes(snapshotId) === true)
+    return no('already-decided', `another snapshot ${snapshotId} was decided`);
+  return null;
+}
+
 /** The planner's own clock, and what is wrong with it (null: nothing). */
 export type OwnClock = { readonly nowMs: number; readonly problem: string | null };
 
 /**
  * Only a snapshot whose id was not decided before, that is later than the last decided one and not older than two intervals is decided, and none whose
- * time differs from the server's stamp by more than `maxClockSkewSeconds`. A planner with a wrong clock decides nothing.
+ * time differs from the server's stamp by more than `maxClockSkewSeconds`. One of a request for moves between cells may be older
+ * than the last decided one. A planner with a wrong clock decides nothing.
  *
  * @param storedAtMs the server's stamp of the message
  */
@@ -49,11 +59,9 @@ export function eligibility(
   const { snapshotId, purpose, intervalSeconds } = taken.data;
   if (purpose === 'record') return no('recorded-only', `${snapshotId} was taken to be kept, not to be planned`);
   const takenMs = Date.parse(taken.time);
-  if (state.decided !== null && takenMs <= state.decided.snapshotMs)
-    return no('already-decided', `${snapshotId} is not later than ${state.decided.snapshotId}, the last one decided`);
-  // A scorer that has not seen it takes a snapshot again that another one took.
-  if (state.decided?.recent.includes(snapshotId) === true)
-    return no('already-decided', `another snapshot ${snapshotId} was decided`);
+  // A request for moves between cells has an answer of its own, whatever was decided in the meantime.
+  const decided = purpose === 'cells' ? null : cycleDecided(snapshotId, takenMs, state);
+  if (decided !== null) return decided;
   const skewSeconds = Math.abs(takenMs - storedAtMs) / 1000;
   if (skewSeconds > options.maxClockSkewSeconds)
     return no(

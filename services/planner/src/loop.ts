@@ -24,6 +24,8 @@ export function createPlanner(deps: PlannerDeps): Planner {
   const { log, view, logger, meters } = deps;
   const own = ownOptions(deps);
   const newest = new Map<string, Delivered<SnapshotTaken>>();
+  /** Requests for moves between cells: each has an answer, also while newer snapshots arrive. */
+  const requests = new Map<string, Delivered<SnapshotTaken>[]>();
   const busy = new Map<string, Promise<void>>();
   let stopped = false;
   let fail: (error: unknown) => void = () => {};
@@ -40,8 +42,9 @@ export function createPlanner(deps: PlannerDeps): Planner {
   }
 
   async function attend(aggregate: string): Promise<void> {
-    const delivered = newest.get(aggregate);
-    newest.delete(aggregate);
+    const request = requests.get(aggregate)?.shift();
+    const delivered = request ?? newest.get(aggregate);
+    if (request === undefined) newest.delete(aggregate);
     if ((deps.guard?.problem ?? null) !== null) {
       meters.notDecided(aggregate, 'other-log');
       return;
@@ -68,7 +71,9 @@ export function createPlanner(deps: PlannerDeps): Planner {
     for await (const delivered of log.snapshots({ aggregates: deps.aggregates })) {
       const aggregate = deps.aggregates.find((a) => subject('snapshots', a) === delivered.subject);
       if (aggregate === undefined) continue;
-      newest.set(aggregate, delivered);
+      if (delivered.problem === undefined && delivered.message.data.purpose === 'cells')
+        requests.set(aggregate, [...(requests.get(aggregate) ?? []), delivered]);
+      else newest.set(aggregate, delivered);
       wake(aggregate);
     }
   }

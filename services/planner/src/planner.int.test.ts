@@ -3,19 +3,22 @@ import { until } from '@kronos/clock/testing';
 import { checkClock } from '@kronos/connect';
 import {
   type Actor,
+  cellsPlanId,
+  commandSnapshotId,
   defaultEngineOptions,
   type EngineOptions,
   type LogEvent,
+  type LogEventOf,
   type MigrationRequested,
   messageId,
   type Snapshot,
   taskId,
 } from '@kronos/contracts';
-import { digest } from '@kronos/cycle';
+import { digest, runProposal } from '@kronos/cycle';
 import { AppendConflict, connectEventLog, type EventLog, type LogView, natsWire } from '@kronos/eventlog';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { type Sketch, snapshotOf } from '@kronos/placement/testing';
-import { aggregateState, folding, type LogState } from '@kronos/projections';
+import { aggregateState, createFolder, folding, type LogState, wasProposed } from '@kronos/projections';
 import { createLogger } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -562,5 +565,101 @@ describe('planners on a real nats-server', () => {
     await publish(2);
     await untilRefused(later.notDecided, 'too-old');
     expect((await events()).filter((e) => e.type === 'migration.failed')).toHaveLength(1);
+  });
+
+  /** A snapshot for a request for moves between cells, taken `agoMs` ago. */
+  const request = (commandId: string, agoMs = 0): Snapshot => {
+    const { policies, ...rest } = snapshot(0);
+    const time = new Date(Date.now() - agoMs).toISOString();
+    const there = snapshotOf({ time, policies: {}, hosts: { n1: {} }, vms: {}, snapshot: { purpose: 'cells' } });
+    return {
+      ...rest,
+      policies,
+      id: commandSnapshotId(AGGREGATE, commandId),
+      purpose: 'cells',
+      time,
+      observedFrom: time,
+      cells: {
+        commandId,
+        asked: { from: ['h1'], to: 'new', flavorMap: {}, servers: null, project: null, limit: 2 },
+        map: { [AGGREGATE]: 'cell1', new: 'cell2' },
+        settings: {
+          volumesShared: false,
+          networksShared: false,
+          maxImageGib: null,
+          crossCellWeight: 1,
+          downtimeFixedSeconds: 60,
+          downtimeSecondsPerGib: 20,
+          confirm: 'auto',
+          verifySeconds: 60,
+          approvalTtlSeconds: 3600,
+          planTtlSeconds: 86400,
+        },
+        others: [{ ...there, aggregate: 'new' }],
+        metadata: {},
+        flavors: {},
+        facts: Object.fromEntries(['a', 'b', 'c', 'd'].map((id) => [id, { volumes: 0, ports: [] }])),
+        unread: [],
+      },
+    };
+  };
+  const proposals = async () => (await events()).filter((e) => e.type === 'plan.proposed');
+
+  it('a request for moves between cells has one answer of two planners, in whatever order snapshots arrive, and replays to the byte', async () => {
+    await planner('one');
+    await planner('two');
+    const asked = request('c1');
+    // A later snapshot of a cycle does not overtake it.
+    await Promise.all([publish(0, asked), publish(1)]);
+    await untilFolded(() => wasProposed(view.at().state, AGGREGATE, cellsPlanId(AGGREGATE, 'c1')));
+    await untilFolded(() => state().decided?.snapshotId === 'gpu-1');
+    await publish(2);
+    await untilFolded(() => state().decided?.snapshotId === 'gpu-2');
+    const found = await proposals();
+    expect(found).toHaveLength(1);
+    const [{ data, sequence }] = found.map((event) => ({ ...event, sequence: event.data.basis })) as [
+      LogEventOf<'plan.proposed'> & { sequence: number },
+    ];
+    expect(data).toMatchObject({ outcome: 'planned', release: 'proposed', to: 'new', left: 2, refusals: {} });
+    expect(data.steps.map(({ from, phase, cell }) => [from, phase, cell?.target])).toEqual([
+      ['h1', 'cell', 'new'],
+      ['h1', 'cell', 'new'],
+    ]);
+    const folder = createFolder();
+    for await (const stored of log.replay()) if (stored.sequence <= sequence) folder.apply(stored);
+    const { cells } = asked;
+    if (cells === undefined) throw new Error('the request has no cells');
+    const again = runProposal({
+      snapshot: { ...asked, cells },
+      stateOf: (name) => aggregateState(folder.snapshot(), name),
+      options,
+    });
+    expect({ ...again.digests, snapshot: data.digests.snapshot }).toEqual(data.digests);
+    expect(again.decision.steps).toEqual(data.steps);
+  });
+
+  it('an approved plan between cells is dispatched; its tasks say how each server moves', async () => {
+    await planner('p');
+    await publish(0, request('c2'));
+    const planId = cellsPlanId(AGGREGATE, 'c2');
+    await untilFolded(() => state().plans.get(planId)?.state === 'proposed');
+    await log.append({
+      ...paused(),
+      type: 'plan.approved',
+      data: { commandId: 'a1', comment: null, planId, steps: null },
+    });
+    await untilFolded(() => state().plans.get(planId)?.dispatched != null);
+    expect([...state().tasks.values()].map(({ step }) => step.cell?.method)).toEqual(['migrate', 'migrate']);
+  });
+
+  it('a request that is too old is not answered, and a dry run proposes nothing that can be approved', async () => {
+    const old = await planner('p', { dryRun: true });
+    await publish(0, request('c3', 300_000));
+    expected.add('clock-skew').add('too-old');
+    await until(() => old.notDecided.some((reason) => reason === 'clock-skew' || reason === 'too-old'));
+    await publish(0, request('c4'));
+    await untilFolded(() => wasProposed(view.at().state, AGGREGATE, cellsPlanId(AGGREGATE, 'c4')));
+    expect((await proposals()).map(({ data }) => [data.commandId, data.release])).toEqual([['c4', 'dryRun']]);
+    expect(state().plans.size).toBe(0);
   });
 });

@@ -1,5 +1,13 @@
 /** Which snapshots are asked for. Pure. */
-import { ALL, type Control, commandSnapshotId, cycleSnapshotId, type Snapshot } from '@kronos/contracts';
+import {
+  ALL,
+  type CellsAsked,
+  type Control,
+  cellsAskedSchema,
+  commandSnapshotId,
+  cycleSnapshotId,
+  type Snapshot,
+} from '@kronos/contracts';
 
 /** One snapshot to be taken. */
 export interface SnapshotRequest {
@@ -14,6 +22,8 @@ export interface SnapshotRequest {
   readonly causationId: string | null;
   /** Trace context of the command. */
   readonly traceparent: string | null;
+  /** The moves between cells that the command asks for; absent for any other. */
+  readonly cells?: { readonly commandId: string; readonly asked: CellsAsked };
 }
 
 /** The snapshot of a cycle. */
@@ -28,6 +38,14 @@ export function commandRequests(
   traceparent: string | null,
   scope: readonly string[],
 ): SnapshotRequest[] {
+  if (control.type === 'cells.moveAsked') {
+    const { aggregate, correlationId, id: causationId, data } = control;
+    if (!scope.includes(aggregate)) return [];
+    const { commandId } = data;
+    const id = commandSnapshotId(aggregate, commandId);
+    const cells = { commandId, asked: cellsAskedSchema.parse(data) };
+    return [{ aggregate, id, purpose: 'cells', cycle: null, correlationId, causationId, traceparent, cells }];
+  }
   if (control.type !== 'evaluation.requested') return [];
   const aggregates = control.aggregate === ALL ? scope : scope.filter((one) => one === control.aggregate);
   return aggregates.map((aggregate) => ({

@@ -1,4 +1,4 @@
-import { snapshotSchema, UNASSIGNED } from '@kronos/contracts';
+import { commandSnapshotId, messageId, snapshotSchema, UNASSIGNED } from '@kronos/contracts';
 import type { Nova } from '@kronos/openstack';
 import {
   type ActInput,
@@ -10,6 +10,7 @@ import {
 } from '@kronos/simcloud';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Bed, openBed, policies } from '../testing/bed.ts';
+import { commandRequests } from './requests.ts';
 
 const codes = (reasons: readonly { code: string }[]) => reasons.map((one) => one.code);
 
@@ -566,4 +567,84 @@ describe('the health of an answer', () => {
     const memory = snapshot.scores.policies.find((one) => one.policy === 'memory');
     expect(snapshot.scores.combined).toBeCloseTo(0.4 * (memory?.imbalance ?? 0), 12);
   });
+});
+
+test('a request for moves between cells gets all aggregates, volumes, ports and flavors in one snapshot', async () => {
+  const server = (name: string, host: string, ports: { vnicType?: string; minKbps?: number }[] = []) => ({
+    name,
+    host,
+    flavor: 'small',
+    ports,
+  });
+  const bed = await openBed({
+    scope: ['old', 'new'],
+    scenario: {
+      hosts: ['o1', 'o2', 'n1'].map((name) => ({ name, vcpus: 8, memoryMb: 16384, diskGb: 100 })),
+      aggregates: [
+        { name: 'old', hosts: ['o1', 'o2'] },
+        { name: 'new', hosts: ['n1'], metadata: { hw: 'new' } },
+      ],
+      flavors: [
+        { name: 'small', vcpus: 1, memoryMb: 1024, diskGb: 5 },
+        { name: 'new.small', vcpus: 2, memoryMb: 2048, diskGb: 10, extraSpecs: { 'hw:cpu_policy': 'shared' } },
+      ],
+      servers: [
+        server('a', 'o1', [{}, { vnicType: 'direct' }]),
+        server('b', 'o2', [{ minKbps: 1000 }]),
+        server('c', 'n1'),
+      ],
+    },
+  });
+  try {
+    const asked = {
+      from: ['old'],
+      to: 'new',
+      flavorMap: { small: 'new.small' },
+      servers: null,
+      project: null,
+      limit: 5,
+    };
+    const [request] = commandRequests(
+      {
+        type: 'cells.moveAsked',
+        version: 1,
+        id: messageId.control('c1'),
+        time: new Date().toISOString(),
+        aggregate: 'old',
+        by: { service: 'operator', instance: 'ada', version: '0' },
+        correlationId: 'c1',
+        causationId: null,
+        data: { commandId: 'c1', comment: 'why', ...asked },
+      },
+      null,
+      ['old', 'new'],
+    );
+    if (request === undefined) throw new Error('nothing is requested');
+    const taken = await bed.scorer().take([request], new AbortController().signal);
+    expect(taken).toEqual({ published: 1, duplicates: 0, failed: 0 });
+    const snapshot = await bed.newest('old');
+    expect(snapshotSchema.parse(snapshot)).toEqual(snapshot);
+    const { cells, servers, hosts } = snapshot;
+    expect(snapshot).toMatchObject({ id: commandSnapshotId('old', 'c1'), purpose: 'cells', problems: [] });
+    expect(hosts.map(({ name }) => name)).toEqual(['o1', 'o2']);
+    expect(cells).toMatchObject({
+      commandId: 'c1',
+      asked,
+      others: [{ aggregate: 'new', purpose: 'cells', hosts: [{ name: 'n1' }], servers: [{ name: 'c' }] }],
+      metadata: { n1: { hw: 'new' } },
+      flavors: { 'new.small': { vcpus: 2, ramMb: 2048, diskGb: 10, extraSpecs: { 'hw:cpu_policy': 'shared' } } },
+      unread: [],
+    });
+    const portsOf = (name: string) => {
+      const id = servers.find((one) => one.name === name)?.id ?? '';
+      return cells?.facts[id]?.ports.map(({ vnicType, requestsResources }) => [vnicType, requestsResources]);
+    };
+    expect(portsOf('a')).toEqual([
+      ['normal', false],
+      ['direct', false],
+    ]);
+    expect(portsOf('b')).toEqual([['normal', true]]);
+  } finally {
+    await bed.close();
+  }
 });

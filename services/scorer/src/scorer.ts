@@ -5,6 +5,7 @@ import { contextFrom, type EventLog } from '@kronos/eventlog';
 import {
   assemble,
   CapacityReader,
+  type CellsSettings,
   createLimiter,
   type Fetched,
   hostsOf,
@@ -14,10 +15,11 @@ import {
   type ObserveOptions,
   observe,
   type Piece,
+  readCells,
   type ServerSource,
   stillKnown,
 } from '@kronos/observation';
-import type { Nova, Placement } from '@kronos/openstack';
+import type { Neutron, Nova, Placement } from '@kronos/openstack';
 import type { Prometheus } from '@kronos/prometheus';
 import {
   attributes,
@@ -43,6 +45,7 @@ export interface ScorerDeps {
   /** Where the servers come from; absent: every server is read each time. */
   readonly servers?: ServerSource;
   readonly placement: Placement;
+  readonly neutron: Neutron;
   /** Null in the rules-only mode. */
   readonly prometheus: Prometheus | null;
   readonly seen: Seen;
@@ -69,6 +72,7 @@ export interface ScorerSettings {
   readonly observe: ObserveOptions;
   /** Metrics of each host, too. */
   readonly hostMetrics: boolean;
+  readonly cells: CellsSettings;
 }
 
 /** How many snapshots were written, were there already, and could not be taken. */
@@ -120,8 +124,14 @@ export function createScorer(deps: ScorerDeps): Scorer {
     }
   }
 
-  async function finish(request: SnapshotRequest, observation: Observation, signal: AbortSignal): Promise<Outcome> {
-    const { aggregate } = request;
+  /** One aggregate of the observation. */
+  async function assembled(
+    request: SnapshotRequest,
+    aggregate: string,
+    observation: Observation,
+    known: readonly KnownServer[],
+    signal: AbortSignal,
+  ): Promise<Snapshot> {
     const topology = hostsOf(observation.lists, aggregate, settings.scope, settings.observe);
     const readFrom = clock.now();
     const capacity = await capacityReader.read(topology, signal);
@@ -129,8 +139,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
       part: 'capacity',
       outcome: capacity.failures.size === 0 ? 'read' : 'failed',
     });
-    const known = memory.get(aggregate)?.known ?? [];
-    const snapshot = assemble({
+    return assemble({
       identity: {
         id: request.id,
         purpose: request.purpose,
@@ -142,7 +151,8 @@ export function createScorer(deps: ScorerDeps): Scorer {
       aggregate,
       scope: settings.scope,
       options: settings.observe,
-      policies: settings.policiesOf(aggregate),
+      // A plan between cells reads no metrics of the other aggregates.
+      policies: aggregate === request.aggregate ? settings.policiesOf(aggregate) : [],
       balance: settings.balances(aggregate),
       lists: observation.lists,
       index: observation.index,
@@ -152,6 +162,31 @@ export function createScorer(deps: ScorerDeps): Scorer {
       known,
       fates: observation.fates,
     });
+  }
+
+  /** The snapshot, with what a plan between cells needs where one is asked for. */
+  async function complete(
+    request: SnapshotRequest,
+    observation: Observation,
+    known: readonly KnownServer[],
+    signal: AbortSignal,
+  ): Promise<Snapshot> {
+    const { aggregate, cells } = request;
+    if (cells === undefined) return assembled(request, aggregate, observation, known, signal);
+    const names = settings.scope.filter((one) => one !== aggregate);
+    const others = await Promise.all(names.map((one) => assembled(request, one, observation, [], signal)));
+    const home = await assembled(request, aggregate, observation, known, signal);
+    const { lists, index } = observation;
+    const read = { ...cells, settings: settings.cells, home, others, lists, index };
+    const reading = await readCells(read, deps.nova, deps.neutron, signal);
+    // The last read ended now.
+    return { ...home, time: new Date(clock.now()).toISOString(), cells: reading };
+  }
+
+  async function finish(request: SnapshotRequest, observation: Observation, signal: AbortSignal): Promise<Outcome> {
+    const { aggregate } = request;
+    const known = memory.get(aggregate)?.known ?? [];
+    const snapshot = await complete(request, observation, known, signal);
     const published = await publish(request, snapshot);
     memory.set(aggregate, {
       snapshotId: snapshot.id,

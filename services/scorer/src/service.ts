@@ -1,8 +1,8 @@
 import { markOf } from '@kronos/checkpoints';
-import { aggregateConfig, scopeOf, storageLimits } from '@kronos/config';
+import { aggregateConfig, type Config, scopeOf, storageLimits } from '@kronos/config';
 import { checkClock, healthCheck, logClock, type Outside, realOutside, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
-import { type KeptServers, keepServers, type ServerSource } from '@kronos/observation';
+import { type CellsSettings, type KeptServers, keepServers, type ServerSource } from '@kronos/observation';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { createCycle } from './cycle.ts';
 import { showResync } from './meters.ts';
@@ -100,6 +100,7 @@ export const scorerService = ({
       nova: cloud.nova,
       ...(servers === null ? {} : { servers }),
       placement: cloud.placement,
+      neutron: cloud.neutron,
       prometheus,
       seen,
       settings: {
@@ -111,6 +112,7 @@ export const scorerService = ({
         queryDeadlineMs: Math.max(intervalMs, timeout * 1000),
         concurrency: CONCURRENCY,
         hostMetrics: config.telemetry.hostMetrics,
+        cells: cellsSettings(config),
         observe: { hypervisorTypes: nova.hypervisorTypes, optOut: engine.optOut, cells: nova.cells },
       },
       by,
@@ -151,6 +153,21 @@ export const scorerService = ({
       },
     };
   },
+});
+
+/** What plans between cells read from `[cells]`. */
+const cellsSettings = ({ cells }: Config): CellsSettings => ({
+  map: Object.fromEntries(cells.aggregates.map(({ aggregate, cell }) => [aggregate, cell])),
+  volumesShared: cells.volumesShared,
+  networksShared: cells.networksShared,
+  maxImageGib: cells.maxImageGib === 0 ? null : cells.maxImageGib,
+  crossCellWeight: cells.crossCellWeight,
+  downtimeFixedSeconds: cells.downtimeFixed,
+  downtimeSecondsPerGib: cells.downtimePerGib,
+  confirm: cells.confirm,
+  verifySeconds: cells.verifySeconds,
+  approvalTtlSeconds: cells.approvalTtl,
+  planTtlSeconds: cells.planTtl,
 });
 
 /** Fails where the feed does; never ends otherwise. */

@@ -5,7 +5,15 @@ import { messageId, type Policy, type Snapshot, type SnapshotTaken } from '@kron
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import type { ServerSource } from '@kronos/observation';
-import { createNova, createPlacement, createSession, type Nova, type Placement, type Session } from '@kronos/openstack';
+import {
+  createNeutron,
+  createNova,
+  createPlacement,
+  createSession,
+  type Nova,
+  type Placement,
+  type Session,
+} from '@kronos/openstack';
 import { createPrometheus, type Prometheus } from '@kronos/prometheus';
 import { type Clock, demoPolicies, type ScenarioInput, type Sim, startSim } from '@kronos/simcloud';
 import { createMetrics, type Logger, type Metrics } from '@kronos/telemetry';
@@ -121,6 +129,19 @@ export async function openStand(options: StandOptions): Promise<Stand> {
       optOut: defaultConfig.engine.optOut,
       cells: [],
     },
+    cells: {
+      map: {},
+      volumesShared: false,
+      networksShared: false,
+      maxImageGib: null,
+      crossCellWeight: 1,
+      downtimeFixedSeconds: 60,
+      downtimeSecondsPerGib: 20,
+      confirm: 'auto',
+      verifySeconds: 60,
+      approvalTtlSeconds: 3600,
+      planTtlSeconds: 86400,
+    },
   };
   const stand: Stand = {
     nats,
@@ -151,6 +172,7 @@ export async function openStand(options: StandOptions): Promise<Stand> {
         nova: change(nova),
         ...(servers === undefined ? {} : { servers: servers(nova) }),
         placement,
+        neutron: createNeutron(session),
         prometheus: scope.some(changes.balances ?? settings.balances) ? prometheus : null,
         seen,
         settings: { ...settings, ...changes },

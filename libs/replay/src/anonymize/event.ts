@@ -11,6 +11,12 @@ const fieldKinds: Readonly<Record<string, Kind>> = {
   host: 'host',
   hostAtFault: 'host',
   requestId: 'request',
+  target: 'aggregate',
+  oldFlavor: 'flavor',
+  newFlavor: 'flavor',
+  fromCell: 'cell',
+  toCell: 'cell',
+  project: 'project',
 };
 const ids = new Set(['snapshotId', 'planId', 'taskId']);
 /** Words of Kronos and of Nova, times, numbers of versions, digests: they name nobody. */
@@ -57,6 +63,27 @@ export function anonymousEvent<E extends StoredEvent['event']>(names: Names, eve
 /** What an event says, by the meaning of its fields; every type has some of them. */
 function dataOf(names: Names, event: LogEvent): object {
   if (event.type === 'planner.configured') return event.data;
+  if (event.type === 'cells.moveAsked') {
+    const { data } = event;
+    const flavors = Object.entries(data.flavorMap).map(([from, to]) => [
+      names.as('flavor', from),
+      names.as('flavor', to),
+    ]);
+    return {
+      ...data,
+      comment: data.comment === null ? null : 'left out',
+      from: names.deep(data.from),
+      to: names.as('aggregate', data.to),
+      flavorMap: Object.fromEntries(flavors),
+      servers: names.deep(data.servers),
+      project: names.asOrNull('project', data.project),
+    };
+  }
+  if (event.type === 'plan.proposed') {
+    const { to, ...rest } = event.data;
+    const fields = Object.entries(rest).map(([key, value]) => [key, field(names, key, value)]);
+    return { ...Object.fromEntries(fields), to: names.as('aggregate', to) };
+  }
   return Object.fromEntries(Object.entries(event.data).map(([key, value]) => [key, field(names, key, value)]));
 }
 

@@ -56,20 +56,34 @@ export function learnEvent(names: Names, event: StoredEvent['event']): void {
   names.learn('aggregate', event.aggregate);
   if (event.type === 'unreadable') return;
   names.learn(event.by.service === 'operator' ? 'person' : 'process', event.by.instance);
-  if (event.type === 'cycle.decided') {
-    for (const step of event.data.plan?.steps ?? []) {
+  if (event.type === 'cells.moveAsked') {
+    names.learn('aggregate', event.data.to);
+    names.learn('project', event.data.project);
+    for (const flavor of Object.entries(event.data.flavorMap).flat()) names.learn('flavor', flavor);
+    return;
+  }
+  if (event.type === 'cycle.decided' || event.type === 'plan.proposed') {
+    const { steps, stays } =
+      event.type === 'cycle.decided'
+        ? { steps: event.data.plan?.steps ?? [], stays: event.data.stuck }
+        : { steps: event.data.steps, stays: event.data.refused };
+    if (event.type === 'plan.proposed') names.learn('aggregate', event.data.to);
+    for (const step of steps) {
+      names.learn('aggregate', step.cell?.target);
+      for (const flavor of [step.cell?.oldFlavor, step.cell?.newFlavor]) names.learn('flavor', flavor);
+      for (const cell of [step.cell?.fromCell, step.cell?.toCell]) names.learn('cell', cell);
       names.learn('server', step.serverId);
       names.learn('serverName', step.serverName);
       for (const host of [step.from, step.to, ...step.alternates]) names.learn('host', host);
       for (const group of step.groups) names.learn('group', group.id);
       for (const name of Object.keys(step.resources)) names.learnCustom(name);
     }
-    for (const stuck of event.data.stuck) {
+    for (const stuck of stays) {
       names.learn('server', stuck.serverId);
       names.learn('serverName', stuck.serverName);
       names.learn('host', stuck.host);
     }
-    for (const { host } of event.data.evacuations) names.learn('host', host);
+    if (event.type === 'cycle.decided') for (const { host } of event.data.evacuations) names.learn('host', host);
     return;
   }
   const { data } = event;

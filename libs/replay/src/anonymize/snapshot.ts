@@ -1,10 +1,13 @@
-/** A snapshot with made-up names: field by field. What names nobody stays as it is. */
+/**
+ * A snapshot with made-up names: field by field. What names nobody stays as it is. What only a plan between cells depends on is left
+ * out: such a plan of an anonymized recording is not replayed.
+ */
 import type { Snapshot } from '@kronos/contracts';
 import { parseWindow } from '@kronos/rules';
 import type { Names } from './names.ts';
 import { anonymousSpecs } from './specs.ts';
 
-export const anonymousSnapshot = (names: Names, snapshot: Snapshot): Snapshot => ({
+export const anonymousSnapshot = (names: Names, { cells: _, ...snapshot }: Snapshot): Snapshot => ({
   ...snapshot,
   id: names.id(snapshot.id),
   aggregate: names.as('aggregate', snapshot.aggregate),
