@@ -3,6 +3,7 @@ export type { AuthOptions } from './auth.ts';
 export { loadCloud } from './clouds.ts';
 export * from './errors.ts';
 export { flavorResources } from './flavor.ts';
+export { createIdentity, type Identity, type Person } from './identity.ts';
 export { atLeast } from './microversion.ts';
 export * from './neutron.ts';
 export * from './nova.ts';

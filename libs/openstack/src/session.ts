@@ -1,11 +1,11 @@
 import { systemClock } from '@kronos/clock';
 import type { CallPlace, Http, HttpAnswer, HttpCall } from '@kronos/http';
-import { BadAnswer, createHttp, type HttpOptions, parseAs, safeUrl } from '@kronos/http';
-import { z } from 'zod';
+import { createHttp, type HttpOptions, safeUrl } from '@kronos/http';
 import { type AuthOptions, authRequest, identityOf, keystoneUrl } from './auth.ts';
-import { type Catalog, catalogSchema, chooseEndpoint } from './catalog.ts';
+import { type Catalog, chooseEndpoint } from './catalog.ts';
 import { HttpError, Timeout, Unauthorized, Unreachable } from './errors.ts';
 import { faultText, httpError, requestIdOf } from './fault.ts';
+import { requestToken } from './token.ts';
 
 export interface SessionOptions extends Omit<HttpOptions, 'tls'> {
   readonly auth: AuthOptions;
@@ -55,14 +55,6 @@ interface Token {
   readonly expiresAt: number;
 }
 
-const tokenSchema = z.object({
-  token: z.object({
-    expires_at: z.string(),
-    issued_at: z.string().optional(),
-    catalog: catalogSchema.default([]),
-  }),
-});
-
 /** While Keystone does not answer, a token that is still valid is used on, and Keystone is asked again this much later. */
 const RENEW_AGAIN_MS = 10_000;
 
@@ -79,34 +71,7 @@ export function createSession(options: SessionOptions): Session {
   let renewal: Promise<Token> | undefined;
 
   async function authenticate(): Promise<Token> {
-    const url = `${authUrl}/auth/tokens`;
-    const place: CallPlace = { service: 'keystone', method: 'POST', url: safeUrl(url) };
-    // Asking for a token changes nothing: it may be asked again.
-    const answer = await http.call({
-      ...place,
-      method: 'POST',
-      url,
-      route: '/auth/tokens',
-      json: body,
-      idempotent: true,
-    });
-    // Keystone answers 404 to a token that it does not know.
-    const unknownToken = answer.status === 404 && /^\s*\{\s*"error"/.test(answer.text);
-    if (answer.status === 404 && !unknownToken) {
-      throw new BadAnswer(place, 'status 404: this is not the v3 API of Keystone; check auth_url');
-    }
-    if (answer.status === 401 || unknownToken) {
-      throw new Unauthorized('keystone', identity.authUrl, identity.user, faultText(answer.text), requestIdOf(answer));
-    }
-    if (answer.status !== 201 && answer.status !== 200) throw httpError(place, answer, now());
-    const id = answer.headers['x-subject-token'];
-    if (id === undefined) throw new BadAnswer(place, 'the header is missing', 'X-Subject-Token');
-    const { token } = parseAs(place, tokenSchema, answer.text);
-    const expires = Date.parse(token.expires_at);
-    if (Number.isNaN(expires)) throw new BadAnswer(place, `not a time: "${token.expires_at}"`, 'token.expires_at');
-    // Keystone's own two times give the life, so that a local clock that is wrong does no harm.
-    const issued = token.issued_at === undefined ? now() : Date.parse(token.issued_at);
-    const lifeMs = Math.max(0, expires - (Number.isNaN(issued) ? now() : issued));
+    const { id, body: token, lifeMs } = await requestToken(http, authUrl, body, identity.user, now);
     const at = monotonic();
     return {
       id,
