@@ -743,12 +743,49 @@ export const options = {
       by: LEDGER,
       help: 'The ledger starts the next file of the archive when a file has reached this size.',
     }),
-    console: bool(true, { by: LEDGER, help: 'Serve the console (read-only) to browsers.' }),
+    console: bool(true, {
+      by: LEDGER,
+      help: 'Serve the console to browsers. It is read-only unless [console] acting is set.',
+    }),
+  },
+  console: {
+    acting: bool(false, {
+      by: LEDGER,
+      help: 'People can log in to the console with their OpenStack credentials and give commands: approve plans, pause, drain and so on. Needs auth_url, project_name and a NATS user of its own.',
+    }),
+    auth_url: optionalUrl(HTTP_URL, { by: LEDGER, help: 'Keystone, where people log in.' }),
+    cafile: optionalPath({ by: LEDGER, help: 'CA certificates (PEM) to verify Keystone with.' }),
+    insecure: bool(false, { by: LEDGER, help: "Do not verify Keystone's certificate." }),
+    user_domain_name: text('Default', { by: LEDGER, help: 'Domain of the people who name none when they log in.' }),
+    project_name: optionalText({
+      by: LEDGER,
+      help: 'Project on which a person needs one of roles. A role on another project does not count.',
+    }),
+    project_domain_name: text('Default', { by: LEDGER, help: 'Domain of the project.' }),
+    roles: list(['kronos_operator'], {
+      by: LEDGER,
+      help: 'Roles of Keystone that may give commands; one of them is enough.',
+    }),
+    idle_timeout: seconds(900, {
+      min: 60,
+      max: 86400,
+      by: LEDGER,
+      help: 'A session ends after this time without a command. It never outlives its Keystone token.',
+    }),
+    max_sessions: int(64, { min: 1, max: 1000, by: LEDGER, help: 'Limit of concurrent sessions.' }),
+    nats_user: optionalText({
+      by: LEDGER,
+      help: 'User with which the console writes commands; deploy/nats names it console. The user of the ledger may not write them.',
+    }),
+    nats_password: secret({ by: LEDGER, help: 'Password of nats_user.' }),
+    nats_password_file: secretFile('nats_password', { by: LEDGER }),
+    nats_nkey_seed_file: optionalPath({ by: LEDGER, help: 'File with the nkey seed of that user.' }),
+    nats_credentials_file: optionalPath({ by: LEDGER, help: 'Credentials file (JWT and seed) of that user.' }),
   },
   http: {
     address: text('127.0.0.1', {
       by: SERVICES,
-      help: 'Address on which each service serves /healthz, /readyz and /metrics, and the ledger its console. 0.0.0.0 or ::: all addresses. It has no password: use a network policy or a firewall to limit who may connect.',
+      help: 'Address on which each service serves /healthz, /readyz and /metrics, and the ledger its console. 0.0.0.0 or ::: all addresses. Reading needs no password: use a network policy or a firewall to limit who may connect.',
     }),
     allowed_hosts: list([], {
       by: SERVICES,
@@ -892,6 +929,7 @@ export const sectionHelp: Readonly<Record<SectionName, string>> = {
   prometheus: 'How Prometheus is reached.',
   nats: 'How NATS is reached, and how large the streams may become.',
   ledger: 'Checkpoints and the archive of the event log.',
+  console: 'Commands from the console; off by default.',
   http: 'The HTTP server of each service.',
   log: 'Logging, to standard output.',
   telemetry: 'OpenTelemetry traces. Metrics are served on /metrics in any case.',

@@ -402,6 +402,35 @@ describe('rules over several options', () => {
   });
 });
 
+describe('acting in the console', () => {
+  const KEYSTONE = 'auth_url = https://keystone:5000/v3\nproject_name = cloud\n';
+  const acting = (more: string, nats = '') =>
+    told({ text: `${SCOPE}${nats === '' ? '' : `[nats]\n${nats}`}[console]\nacting = true\n${more}`, role: 'ledger' });
+
+  it('is off, and then nothing of it is needed', () => {
+    expect(config({ text: SCOPE, role: 'ledger' }).console).toMatchObject({
+      acting: false,
+      roles: ['kronos_operator'],
+    });
+  });
+
+  it('needs Keystone, a project, roles, and a NATS user that is not the one of the ledger', () => {
+    const ledger = 'nkey_seed_file = /{service}.nk\n';
+    expect(acting(KEYSTONE)).toEqual([]);
+    expect(acting(`${KEYSTONE}nats_nkey_seed_file = /console.nk\n`, ledger)).toEqual([]);
+    for (const [more, nats, said] of [
+      ['', '', '[console] auth_url: is not set'],
+      ['auth_url = https://keystone:5000\n', '', '[console] project_name: is not set'],
+      [`${KEYSTONE}roles =\n`, '', '[console] roles: is empty'],
+      [`${KEYSTONE}[ledger]\nconsole = false\n`, '', '[console] acting: is set, but [ledger] console is false'],
+      [KEYSTONE, ledger, '[console] acting: is set without a NATS user for it'],
+      [`${KEYSTONE}nats_nkey_seed_file = /ledger.nk\n`, ledger, 'nats_nkey_seed_file: is the user of the ledger'],
+      [`${KEYSTONE}nats_user = console\n`, '', '[console] nats_user: is set without [console] nats_password'],
+    ] as const)
+      expect(acting(more, nats).join(), more).toContain(said);
+  });
+});
+
 describe('the cells of aggregates', () => {
   const told = (line: string) =>
     resolve({ text: `[engine]\naggregates = old, new, third floor\n[cells]\naggregates = ${line}\n`, role: 'cli' });

@@ -24,6 +24,7 @@ export function checkRules(input: RuleInput): Problem[] {
   if (input.reads('nova', 'auth_type')) nova(rules);
   if (input.reads('prometheus', 'url')) prometheus(rules);
   if (input.reads('inventory', 'transport_url')) inventory(rules);
+  if (input.reads('console', 'acting')) acting(rules);
   nats(rules);
   executor(rules);
   cells(rules);
@@ -225,6 +226,46 @@ function nats(rules: Rules): void {
       `${rules.config.nats.replicas} copies tolerate no more failures than one less`,
       'Use 1, 3 or 5.',
     );
+}
+
+function acting(rules: Rules): void {
+  const { console: own, ledger } = rules.config;
+  rules.atMostOne(
+    [
+      ['console.nats_user', 'console.nats_password', 'console.nats_password_file'],
+      ['console.nats_nkey_seed_file'],
+      ['console.nats_credentials_file'],
+    ],
+    'way to authenticate',
+  );
+  if (!rules.has('console.nats_password_file')) rules.pair('console.nats_user', 'console.nats_password');
+  else if (!rules.has('console.nats_user'))
+    rules.problem('console.nats_password_file', 'is set without [console] nats_user', 'Set both, or none.');
+  if (!own.acting) return;
+  if (!ledger.console)
+    rules.problem('console.acting', 'is set, but [ledger] console is false', 'Set both to true, or none.');
+  for (const path of ['console.auth_url', 'console.project_name'] as const)
+    if (!rules.has(path)) rules.problem(path, 'is not set, and acting needs it', 'Set it, or acting = false.');
+  if (own.roles.length === 0)
+    rules.problem('console.roles', 'is empty: nobody could give a command', 'Name the roles, or set acting = false.');
+  const ways = [
+    ['nats.user', 'console.nats_user'],
+    ['nats.nkey_seed_file', 'console.nats_nkey_seed_file'],
+    ['nats.credentials_file', 'console.nats_credentials_file'],
+  ] as const;
+  const value = (path: OptionPath): unknown => {
+    const [section, option] = split(path);
+    return Reflect.get(rules.config[section], camel(option));
+  };
+  if (ways.some(([ledgers]) => rules.has(ledgers)) && !ways.some(([, consoles]) => rules.has(consoles)))
+    rules.problem(
+      'console.acting',
+      'is set without a NATS user for it: the user of the ledger may write no commands',
+      'Set nats_user and nats_password_file, nats_nkey_seed_file or nats_credentials_file in [console].',
+    );
+  for (const [ledgers, consoles] of ways)
+    if (rules.has(consoles) && value(consoles) === value(ledgers))
+      rules.problem(consoles, 'is the user of the ledger', 'Use a NATS user of its own (deploy/nats: console).');
 }
 
 function executor(rules: Rules): void {

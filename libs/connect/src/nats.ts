@@ -44,6 +44,19 @@ function natsOptions(config: Config, name: string): NatsOptions {
   };
 }
 
+/** The configuration with which the console writes commands: under the NATS user of `[console]`. */
+export function consoleConfig(config: Config): Config {
+  const { console: own } = config;
+  const login = {
+    user: own.natsUser,
+    password: own.natsPassword,
+    nkeySeedFile: own.natsNkeySeedFile,
+    credentialsFile: own.natsCredentialsFile,
+    inboxPrefix: null,
+  };
+  return { ...config, nats: { ...config.nats, ...login } };
+}
+
 /** What a part of the event log says of itself, as a readiness check. */
 export const healthCheck = ({ ok, detail }: { readonly ok: boolean; readonly detail: string }): Check =>
   ok ? { ok } : { ok, reason: detail };

@@ -3,10 +3,12 @@ import { type Config, learnSecret } from '@kronos/config';
 import type { Transport } from '@kronos/http';
 import {
   type AuthOptions,
+  createIdentity,
   createNeutron,
   createNova,
   createPlacement,
   createSession,
+  type Identity,
   loadCloud,
   type Neutron,
   type Nova,
@@ -108,4 +110,14 @@ export function openCloud(
     neutron: createNeutron(session, timed),
     close: () => session.close(),
   };
+}
+
+/** Keystone of the `[console]` section, where people log in. */
+export function openIdentity({ console: own }: Config, metrics: Instruments): Identity {
+  return createIdentity(own.authUrl ?? '', {
+    ...callHooks(metrics),
+    tls: { caFile: given(own.cafile), insecure: own.insecure },
+    // A person waits for the answer.
+    limits: { connectMs: 3_000, headersMs: 8_000, bodyMs: 8_000, totalMs: 15_000 },
+  });
 }

@@ -252,6 +252,11 @@ onEachServer('permissions', { concurrent: true }, (bench) => {
       await log.append(pausedEvent('1'));
       expect((await all(log.tail({ families: [...families], since: 'all', end: true }))).length).toBeGreaterThan(0);
     },
+    console: async (log) => {
+      await log.readClock();
+      await log.append(pausedEvent('3'));
+      expect((await all(log.replay())).length).toBeGreaterThan(0);
+    },
     viewer: async (log) => {
       expect((await all(log.tail({ families: [...families], since: 'all', end: true }))).length).toBeGreaterThan(0);
       const error = await failure(log.append(pausedEvent('2')));

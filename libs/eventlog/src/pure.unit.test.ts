@@ -246,7 +246,7 @@ describe('permissions', () => {
     expect(writers('plans')).toEqual(['planner']);
     expect(writers('migrations')).toEqual(['planner', 'executor']);
     expect(writers('results')).toEqual(['planner', 'executor']);
-    expect(writers('controls')).toEqual(['operator', 'provisioner']);
+    expect(writers('controls')).toEqual(['operator', 'console', 'provisioner']);
     expect(writers('ledger')).toEqual(['ledger']);
   });
 

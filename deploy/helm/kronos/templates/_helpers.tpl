@@ -54,6 +54,12 @@ capabilities: { drop: [ALL] }
 - { name: OS_NOVA__CAFILE, value: /run/kronos/openstack-ca/ca.crt }
 {{- end }}
 {{- end }}
+{{- if and (eq (.user | default "") "ledger") .root.Values.nats.seedSecrets.console }}
+- { name: OS_CONSOLE__NATS_NKEY_SEED_FILE, value: /run/kronos/nats-console/seed }
+{{- if .root.Values.openstack.caSecret }}
+- { name: OS_CONSOLE__CAFILE, value: /run/kronos/openstack-ca/ca.crt }
+{{- end }}
+{{- end }}
 {{- if .root.Values.telemetry.otlpEndpoint }}
 - { name: OS_TELEMETRY__OTLP_ENDPOINT, value: {{ .root.Values.telemetry.otlpEndpoint | quote }} }
 {{- end }}
@@ -64,6 +70,12 @@ capabilities: { drop: [ALL] }
 - { name: nats, mountPath: /run/kronos/nats, readOnly: true }
 {{- if .root.Values.nats.caSecret }}
 - { name: nats-ca, mountPath: /run/kronos/nats-ca, readOnly: true }
+{{- end }}
+{{- if and (eq (.user | default "") "ledger") .root.Values.nats.seedSecrets.console }}
+- { name: nats-console, mountPath: /run/kronos/nats-console, readOnly: true }
+{{- if .root.Values.openstack.caSecret }}
+- { name: openstack-ca, mountPath: /run/kronos/openstack-ca, readOnly: true }
+{{- end }}
 {{- end }}
 {{- if index .root.Values.openstack (.component | default "none") }}
 - { name: openstack, mountPath: /run/kronos/openstack, readOnly: true }
@@ -81,6 +93,14 @@ capabilities: { drop: [ALL] }
 {{- with .root.Values.nats.caSecret }}
 - name: nats-ca
   secret: { secretName: {{ . }} }
+{{- end }}
+{{- if and (eq (.user | default "") "ledger") .root.Values.nats.seedSecrets.console }}
+- name: nats-console
+  secret: { secretName: {{ .root.Values.nats.seedSecrets.console }}, defaultMode: 0440 }
+{{- with .root.Values.openstack.caSecret }}
+- name: openstack-ca
+  secret: { secretName: {{ . }} }
+{{- end }}
 {{- end }}
 {{- with index .root.Values.openstack (.component | default "none") }}
 - name: openstack
