@@ -1,7 +1,7 @@
 import { leastSkew, skewProblem } from '@kronos/clock';
-import { type Control, eventTimeMs, type StoredEvent } from '@kronos/contracts';
-import type { EventLog, LogView } from '@kronos/eventlog';
-import type { Folder, LogState } from '@kronos/projections';
+import { type Control, eventTimeMs, type StoredEvent, subject } from '@kronos/contracts';
+import { AppendConflict, type EventLog, type LogView } from '@kronos/eventlog';
+import { type Folder, fold, type LogState } from '@kronos/projections';
 import { judgeClock } from './clock.ts';
 import type { Asking } from './control.ts';
 import { ClockWrong } from './errors.ts';
@@ -62,7 +62,12 @@ export type Giving = Omit<Asking, 'nowMs'> & {
   readonly maxSkewMs: number;
   /** The own clock differs from the server's by more than that, which this command may ignore. */
   readonly onSkew: (problem: string) => void;
+  /** Append only while no other command for the same aggregate came in between; else `ask` is asked again. */
+  readonly onUnchanged?: boolean;
 };
+
+/** How often another command may come in between. */
+const TRIES = 5;
 
 /**
  * Appends a command of a person and folds the log around it: what it did is read from the log itself.
@@ -73,26 +78,15 @@ export type Giving = Omit<Asking, 'nowMs'> & {
  */
 export async function giveCommand(
   log: Pick<EventLog, 'append' | 'readClock'>,
-  view: Pick<LogView<LogState>, 'at' | 'upTo'>,
+  view: Pick<LogView<LogState>, 'at' | 'refresh' | 'upTo'>,
   following: Following,
-  { now, maxSkewMs, onSkew, ...asking }: Giving,
+  { now, maxSkewMs, onSkew, onUnchanged = false, ...asking }: Giving,
   ask: (state: LogState, asking: Asking) => Control,
 ): Promise<Told> {
   const beforeMs = now();
   const { serverMs } = await log.readClock();
   const skewMs = leastSkew({ beforeMs, serverMs, afterMs: now() });
-  const event = ask(view.at().state, { ...asking, nowMs: now() });
-  const verdict = judgeClock(event.type, skewMs, maxSkewMs);
-  if (verdict.kind === 'refuse') throw new ClockWrong(`${verdict.problem}; the command was not sent`);
-  following.expect(event.id);
-  let around: Around | null;
-  try {
-    const { sequence } = await log.append(event);
-    await view.upTo(sequence);
-  } finally {
-    around = following.take(event.id);
-  }
-  if (around === null) throw new Error(`${event.id} was on the log before it was asked for`);
+  const { event, verdict, around } = await appendAsked();
   const { sequence, storedAt, before, after } = around;
   const stamped = { beforeMs: Date.parse(event.time), serverMs: storedAt, afterMs: now() };
   const problem = verdict.kind === 'warn' ? verdict.problem : skewProblem(leastSkew(stamped), maxSkewMs);
@@ -106,4 +100,35 @@ export async function giveCommand(
     time: event.time,
     ...outcomeOf(event, eventTimeMs(event.time, storedAt), before, after),
   };
+
+  async function appendAsked() {
+    for (let left = TRIES; ; left--) {
+      const { state, expectedOn } = view.at();
+      const event = ask(state, { ...asking, nowMs: now() });
+      const verdict = judgeClock(event.type, skewMs, maxSkewMs);
+      if (verdict.kind === 'refuse') throw new ClockWrong(`${verdict.problem}; the command was not sent`);
+      const expectedLastSequence = expectedOn(subject('controls', event.aggregate));
+      following.expect(event.id);
+      let around: Around | null = null;
+      try {
+        const { sequence } = await log.append(event, onUnchanged ? { expectedLastSequence } : {});
+        await view.upTo(sequence);
+      } catch (error) {
+        if (!(error instanceof AppendConflict) || left === 1) throw error;
+        await view.refresh();
+        continue;
+      } finally {
+        around = following.take(event.id);
+      }
+      if (around === null) throw new Error(`${event.id} was on the log before it was asked for`);
+      return { event, verdict, around };
+    }
+  }
+}
+
+/** What a command would do now. */
+export function foresee(event: Control, state: LogState): Outcome {
+  const storedAt = Date.parse(event.time);
+  const after = fold([{ sequence: state.sequence + 1, storedAt, event }], state);
+  return outcomeOf(event, eventTimeMs(event.time, storedAt), state, after);
 }

@@ -85,6 +85,15 @@ export function requireClosable(state: LogState, aggregate: string, taskId: stri
   );
 }
 
+/** A drain is requested only where it can begin. @throws CommandRefused that says what is in its way */
+export function requireUnblocked(drain: { readonly host: string; readonly blockedBy: string | null }): void {
+  if (drain.blockedBy === null) return;
+  throw new CommandRefused(
+    `the drain of ${drain.host} is blocked by: ${drain.blockedBy}`,
+    'No drain was requested. kronos status shows the state of the aggregate and its services.',
+  );
+}
+
 /** The aggregate in which Kronos drains a host. @throws CommandRefused that lists the hosts that it drains */
 export function aggregateOfDrain(state: LogState, scope: readonly string[], host: string): string {
   const found = scope.find((name) => aggregateState(state, name).drains.has(host));

@@ -1,6 +1,6 @@
-export { type Following, followCommands, type Giving, giveCommand, type Told } from './act.ts';
-export { aggregateOfDrain, aggregateOfTask, choosePlan, requireClosable } from './ask.ts';
+export { type Following, followCommands, foresee, giveCommand, type Told } from './act.ts';
+export { aggregateOfDrain, aggregateOfTask, choosePlan, requireClosable, requireUnblocked } from './ask.ts';
 export { type Asking, control } from './control.ts';
 export { ClockWrong, CommandRefused } from './errors.ts';
-export { outcomeOf } from './outcome.ts';
+export { findPlan, findTask } from './outcome.ts';
 export { knownAggregates } from './scope.ts';

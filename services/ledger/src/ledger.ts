@@ -4,6 +4,7 @@ import type { SinkOptions } from '@kronos/config';
 import { awaitTrustedLog, foldVerified, healthCheck, holdThroughReplacement } from '@kronos/connect';
 import { type Actor, parseSubject, type StoredEvent, serviceNames, streamNames } from '@kronos/contracts';
 import type { EventLog, ReplayedEvent } from '@kronos/eventlog';
+import { followCommands } from '@kronos/operator';
 import {
   aggregateCooldown,
   anchorOf,
@@ -23,6 +24,7 @@ import {
   withSpan,
 } from '@kronos/telemetry';
 import type { Tracer } from '@opentelemetry/api';
+import { type Acting, addActing } from './acting/acting.ts';
 import { alarmReader } from './alarms.ts';
 import { addChanges, type Changes } from './api/changes.ts';
 import { statesOf } from './api/pages.ts';
@@ -64,6 +66,8 @@ export type LedgerInput = {
   readonly clock: Clock;
   /** What is wrong with the own clock; null: nothing. */
   readonly clockProblem: () => string | null;
+  /** What people can do who log in to the console; null: nothing. */
+  readonly acting: Acting | null;
   /** The log is folded, and the checkpoint that the fold started from is being verified. */
   readonly onVerification?: (verification: Verification) => void;
 };
@@ -80,6 +84,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningLedger> {
   const { log, options, by, logger, metrics, http, tracer } = input;
   const clock = (): number => input.clock.now();
   const seen = history();
+  const following = followCommands();
   const skew = skewWatch(options.maxClockSkewSeconds);
 
   const own = options.archive === null ? null : await archiveWitness(options.archive);
@@ -116,7 +121,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningLedger> {
       );
     },
     evolve(folder, stored) {
-      folder.apply(stored);
+      following.evolve(folder, stored);
       last = stored;
       seen.add(stored);
       changes?.publish(stored);
@@ -285,8 +290,32 @@ export async function startLedger(input: LedgerInput): Promise<RunningLedger> {
   const notifier = startNotifier({ log, sinks: options.sinks, status, by, logger, metrics, clock: input.clock });
   const { monotonic, after } = input.clock;
   const aside = createAside();
-  addRoutes(http, { state, history: seen, log, aside, scope, version: by.version, clock, monotonic, after, status });
+  const api = addRoutes(http, {
+    state,
+    history: seen,
+    log,
+    aside,
+    scope,
+    version: by.version,
+    clock,
+    monotonic,
+    after,
+    status,
+  });
   changes = addChanges(http, seen, () => view.at().sequence, input.clock);
+  addActing(http, {
+    acting: input.acting,
+    log,
+    view,
+    following,
+    scope,
+    version: by.version,
+    maxSkewMs: maxClockSkewMs,
+    clock,
+    monotonic,
+    logger,
+    drain: api.drain,
+  });
   if (options.console) await addConsole(http);
 
   input.onScrape(() => {

@@ -1,5 +1,13 @@
 import { scopeOf, storageLimits } from '@kronos/config';
-import { checkClock, logClock, type Outside, realOutside, reportService } from '@kronos/connect';
+import {
+  checkClock,
+  consoleConfig,
+  logClock,
+  type Outside,
+  openIdentity,
+  realOutside,
+  reportService,
+} from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { type RunningLedger, startLedger } from './ledger.ts';
@@ -9,7 +17,7 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
   name: 'ledger',
   version,
   async start({ config, log: logger, metrics, http, instance, tracer, onScrape, stopping }) {
-    const { engine, ledger } = config;
+    const { engine, ledger, console: own, http: server } = config;
     const log = await connectLog(config, 'ledger', logger, { metrics, tracer });
     await log.verify({
       streams: [streamNames.log, streamNames.checkpoints, streamNames.services, streamNames.alarms],
@@ -31,6 +39,11 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
       maxSkewMs: engine.maxClockSkew * 1000,
       onProblem: logClock(logger),
     });
+    // People's commands go over a connection of their own, whose user may write them.
+    const commands = own.acting
+      ? await connectLog(consoleConfig(config), 'console', logger, { metrics, tracer })
+      : null;
+    const identity = own.acting ? openIdentity(config, metrics) : null;
     const started = await startLedger({
       log,
       options: {
@@ -52,6 +65,22 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
       stopping,
       clock,
       clockProblem: clockCheck.problem,
+      acting:
+        commands === null || identity === null
+          ? null
+          : {
+              options: {
+                userDomainName: own.userDomainName,
+                projectName: own.projectName ?? '',
+                projectDomainName: own.projectDomainName,
+                roles: own.roles,
+                idleMs: own.idleTimeout * 1000,
+                maxSessions: own.maxSessions,
+                allowedHosts: server.allowedHosts,
+              },
+              identity,
+              log: commands,
+            },
       onVerification: heartbeats.verify,
     });
     running = started;
@@ -61,6 +90,8 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
         clockCheck.stop();
         await heartbeats.stop();
         await started.stop();
+        await identity?.close();
+        await commands?.close();
       },
     };
   },

@@ -13,6 +13,7 @@ import { bareConnection, type NatsServer, startNatsServer } from '@kronos/eventl
 import { score } from '@kronos/placement';
 import { type Sketch, snapshotOf } from '@kronos/placement/testing';
 import { HttpServer, startTelemetry } from '@kronos/telemetry';
+import type { Acting } from '../src/acting/acting.ts';
 import { type LedgerOptions, startLedger } from '../src/ledger.ts';
 
 const by: Actor = { service: 'ledger', instance: 'ledger-test', version: '0.0.0' };
@@ -47,6 +48,7 @@ export async function ledgerBed() {
   return {
     server,
     log,
+    connect,
     /** Puts events on the log as their writers would. */
     async append(events: Iterable<StoredEvent>): Promise<void> {
       const messages: Message[] = [];
@@ -77,7 +79,11 @@ export async function ledgerBed() {
       await connection.close();
       return (info.json() as { state: { consumer_count: number } }).state.consumer_count;
     },
-    async start(options: Partial<LedgerOptions> = {}, clock: () => number = Date.now): Promise<TestLedger> {
+    async start(
+      options: Partial<LedgerOptions> = {},
+      clock: () => number = Date.now,
+      acting: Acting | null = null,
+    ): Promise<TestLedger> {
       const lines: Record<string, unknown>[] = [];
       const telemetry = startTelemetry({
         service: 'ledger',
@@ -117,6 +123,7 @@ export async function ledgerBed() {
         stopping: ending.signal,
         clock: { ...systemClock, now: clock },
         clockProblem: () => null,
+        acting,
       });
       const ledger: TestLedger = {
         url,

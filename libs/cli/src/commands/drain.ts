@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { foldLog } from '@kronos/checkpoints';
 import { didYouMean } from '@kronos/config/nearest';
 import { type HostDrain, hostDrains } from '@kronos/cycle';
-import { aggregateOfDrain, control, type Told } from '@kronos/operator';
+import { aggregateOfDrain, control, requireUnblocked, type Told } from '@kronos/operator';
 import { aggregateState, type LogState } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
@@ -48,12 +48,7 @@ export async function drain(shell: Shell, names: readonly string[], options: Dra
         previews.map((one) => render(terminal, one, shell.now())).join('\n'),
       );
     if (!sure && !(await confirmed(shell, options))) return;
-    const blocked = previews.find(({ blockedBy }) => blockedBy !== null);
-    if (blocked !== undefined)
-      throw new UsageError(
-        `the drain of ${blocked.host} is blocked by: ${blocked.blockedBy}`,
-        'No drain was requested. kronos status shows the state of the aggregate and its services.',
-      );
+    for (const one of previews) requireUnblocked(one);
     const hosts = previews.map(({ host, aggregate }) => ({ host, aggregate }));
     if (options.maxParallel === undefined && rolling === null) {
       const told = await askAll(shell, session, options, hosts);

@@ -3,6 +3,7 @@ import type { Sketch } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ledgerBed } from '../../testing/index.ts';
+import { actingAnswers } from '../acting/schemas.ts';
 import { endpoints, PREFIX } from './endpoints.ts';
 import { answers, type Operation, refusal } from './schemas.ts';
 
@@ -88,8 +89,12 @@ describe('the OpenAPI document', () => {
       const given = [...new URL(`http://x${example}`).searchParams.keys()];
       expect(described?.parameters?.map(({ name }) => name)).toEqual(expect.arrayContaining(given));
     }
-    const operations = Object.values(document.paths).map(({ get }) => get.operationId);
-    expect(operations.toSorted()).toEqual([...Object.keys(examples), 'changes', 'openapi'].toSorted());
+    const operations = Object.values(document.paths).flatMap((path) =>
+      Object.values(path).map(({ operationId }) => operationId),
+    );
+    expect(operations.toSorted()).toEqual(
+      [...Object.keys(examples), ...Object.keys(actingAnswers), 'changes', 'openapi'].toSorted(),
+    );
     const references = JSON.stringify(document).matchAll(/"#\/components\/schemas\/(\w+)"/g);
     for (const [, name = ''] of references) expect(document.components.schemas).toHaveProperty(name);
   });

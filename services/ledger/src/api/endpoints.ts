@@ -131,4 +131,10 @@ export const endpoints: Readonly<Record<Operation, Endpoint>> = {
 
 /** Server-sent events, beside the table: their answer is no JSON document. */
 export const CHANGES = `${PREFIX}/changes`;
+/** Calls of people who are logged in: requests that change something, beside the table. */
+export const ACTING = {
+  session: `${PREFIX}/session`,
+  foresee: `${PREFIX}/commands/preview`,
+  give: `${PREFIX}/commands`,
+} as const;
 export const OPENAPI = `${PREFIX}/openapi.json`;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { CHANGES, endpoints, OPENAPI, PREFIX } from './endpoints.ts';
+import { type ActingCall, actingAnswers, requests } from '../acting/schemas.ts';
+import { ACTING, CHANGES, endpoints, OPENAPI, PREFIX } from './endpoints.ts';
 import { answers, type Operation, refusal } from './schemas.ts';
 
 const json = (schema: object) => ({ 'application/json': { schema } });
@@ -21,8 +22,66 @@ const responses: Readonly<Record<string, object>> = {
   ),
 };
 
+const schemaOf = (schema: z.ZodType): object => {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'output' });
+  return rest;
+};
+const refusedWith = (status: number, description: string) => [
+  [String(status), { description, content: json({ $ref: '#/components/schemas/Refusal' }) }],
+];
+
+/** A call of people who log in: it changes something, or tells who they are. */
+function actingOperation(call: ActingCall, summary: string): object {
+  const body = call in requests ? requests[call as keyof typeof requests] : null;
+  const csrf = call === 'session' || call === 'logIn' ? [] : ['X-Kronos-Csrf'];
+  const headers = call === 'session' ? [] : ['Origin', ...csrf];
+  const texts: Readonly<Record<string, string>> = {
+    Origin: 'The address of the console; a page of another address is refused',
+    'X-Kronos-Csrf': '`csrf` of the session',
+  };
+  return {
+    operationId: call,
+    summary,
+    parameters: headers.map((name) => ({
+      name,
+      in: 'header',
+      required: true,
+      description: texts[name],
+      schema: string,
+    })),
+    ...(body === null ? {} : { requestBody: { required: true, content: json(schemaOf(body)) } }),
+    responses: {
+      '200': { description: summary, content: json({ $ref: `#/components/schemas/${titleOf(call)}` }) },
+      ...(call === 'session'
+        ? {}
+        : Object.fromEntries(
+            [
+              refusedWith(400, 'The body is wrong'),
+              refusedWith(401, 'Nobody is logged in, or Keystone refuses the credentials'),
+              refusedWith(403, 'The role is missing, or the request does not come from a page of this console'),
+              refusedWith(409, 'What was confirmed has changed, or the state does not allow it. Nothing was appended'),
+              refusedWith(413, 'The body is too long'),
+              refusedWith(415, 'The body is not JSON'),
+              refusedWith(429, 'Too many requests; Retry-After says when to ask again'),
+              refusedWith(503, 'Keystone or the event log does not answer'),
+            ].flat(),
+          )),
+    },
+  };
+}
+
+const actingPaths = () => ({
+  [ACTING.session]: {
+    get: actingOperation('session', 'Who is logged in, and whether people can log in at all'),
+    post: actingOperation('logIn', 'Log in with Keystone; the answer sets the cookie of the session'),
+    delete: actingOperation('logOut', 'End the session and its token'),
+  },
+  [ACTING.foresee]: { post: actingOperation('foresee', 'What a command would do now. Nothing is changed') },
+  [ACTING.give]: { post: actingOperation('give', 'Give a command that the person has confirmed') },
+});
+
 const operations = Object.keys(endpoints) as Operation[];
-const title = (operation: Operation): string => operation.charAt(0).toUpperCase() + operation.slice(1);
+const titleOf = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
 
 function operationOf(operation: Operation): object {
   const { path, summary, query = {} } = endpoints[operation];
@@ -35,7 +94,7 @@ function operationOf(operation: Operation): object {
     summary,
     parameters,
     responses: {
-      '200': { description: summary, content: json({ $ref: `#/components/schemas/${title(operation)}` }) },
+      '200': { description: summary, content: json({ $ref: `#/components/schemas/${titleOf(operation)}` }) },
       ...responses,
     },
   };
@@ -48,7 +107,7 @@ export const openApi = () => ({
     title: 'Kronos ledger',
     version: '1',
     description:
-      'Read-only. Times are ISO-8601 UTC; path segments are percent-encoded. Answers have an entity tag, in which the field `time` (the ' +
+      'Read-only, except for people who log in to the console: `session` and `commands`, with [console] acting only. Times are ISO-8601 UTC; path segments are percent-encoded. Answers have an entity tag, in which the field `time` (the ' +
       "ledger's clock) does not count: ask with If-None-Match. Compressed with br or gzip where the client takes it.",
     license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
   },
@@ -56,6 +115,7 @@ export const openApi = () => ({
     ...Object.fromEntries(
       operations.map((operation) => [`${PREFIX}${endpoints[operation].path}`, { get: operationOf(operation) }]),
     ),
+    ...actingPaths(),
     [CHANGES]: {
       get: {
         operationId: 'changes',
@@ -90,9 +150,11 @@ export const openApi = () => ({
     schemas: {
       ...Object.fromEntries(
         operations.map((operation) => {
-          const { $schema: _, ...schema } = z.toJSONSchema(answers[operation], { io: 'output' });
-          return [title(operation), schema];
+          return [titleOf(operation), schemaOf(answers[operation])];
         }),
+      ),
+      ...Object.fromEntries(
+        (Object.keys(actingAnswers) as ActingCall[]).map((call) => [titleOf(call), schemaOf(actingAnswers[call])]),
       ),
       Refusal: z.toJSONSchema(refusal),
     },

@@ -70,8 +70,11 @@ const LOADS_AT_ONCE = 4;
 type Asked = { readonly params: Readonly<Record<string, string>>; readonly query: URLSearchParams };
 type Handlers = { readonly [O in Operation]: (asked: Asked) => Answer<O> | Promise<Answer<O>> };
 
+/** What else uses the interface from within. */
+export type Api = { readonly drain: (aggregate: string, host: string) => Promise<Answer<'hostDrain'>> };
+
 /** Adds the read-only JSON interface to the server. */
-export function addRoutes(http: HttpServer, input: ApiInput): void {
+export function addRoutes(http: HttpServer, input: ApiInput): Api {
   const { history, log, scope, clock } = input;
   const reading = costly(READS_AT_ONCE);
   const loading = costly(LOADS_AT_ONCE);
@@ -460,6 +463,8 @@ export function addRoutes(http: HttpServer, input: ApiInput): void {
     for await (const stored of log.replay({ from: sequence, to: sequence })) return stored;
     return null;
   }
+
+  return { drain: async (name, host) => handlers.hostDrain({ params: { name, host }, query: new URLSearchParams() }) };
 }
 
 /** Routes every endpoint: the longest fixed part of its path finds it, and the segments after it are matched one by one. */

@@ -1,0 +1,142 @@
+import { ALL, type Control } from '@kronos/contracts';
+import { digest } from '@kronos/cycle';
+import {
+  type Asking,
+  aggregateOfDrain,
+  aggregateOfTask,
+  CommandRefused,
+  choosePlan,
+  control,
+  findPlan,
+  findTask,
+  foresee,
+  knownAggregates,
+  requireClosable,
+} from '@kronos/operator';
+import { aggregateState, type LogState, type PlanFacts } from '@kronos/projections';
+import type { Command } from './schemas.ts';
+
+/** What a command would do, as the person sees it before they confirm it. */
+export type Foreseen = {
+  readonly event: Control;
+  readonly effect: 'done' | 'unchanged' | 'refused';
+  /** What would happen: the outcome by the log, then the details. */
+  readonly says: readonly string[];
+  readonly planId: string | null;
+  /** Of the command and of all that it is about: a confirmation names it, and holds while it is the same. */
+  readonly digest: string;
+};
+
+/** The person confirmed something else than what would be done now. */
+export class Changed extends Error {}
+
+/**
+ * A command of a person on the state, and what it would do. Pure.
+ *
+ * @throws CommandRefused where it cannot mean anything
+ */
+export function foreseen(state: LogState, scope: readonly string[], command: Command, asking: Asking): Foreseen {
+  const { event, about, details, planId } = made(state, scope, command, asking);
+  const { effect, text } = foresee(event, state);
+  const { commandId: _, comment: __, ...data } = event.data;
+  const { type, aggregate } = event;
+  return { event, effect, says: [text, ...details], planId, digest: digest({ type, aggregate, data, about }) };
+}
+
+/** The same, when the person has confirmed it. @throws Changed, CommandRefused */
+export function confirmed(
+  state: LogState,
+  scope: readonly string[],
+  command: Command,
+  asking: Asking,
+  read: string,
+): Control {
+  const now = foreseen(state, scope, command, asking);
+  if (now.digest !== read)
+    throw new Changed(`what you confirmed has changed since you read it; now: ${now.says.join('; ')}`);
+  if (now.effect === 'refused') throw new CommandRefused(now.says[0] ?? 'it would have no effect');
+  return now.event;
+}
+
+type Made = {
+  readonly event: Control;
+  /** What the command is about, as it stands: what the digest covers beside the command. */
+  readonly about: unknown;
+  readonly details: readonly string[];
+  readonly planId: string | null;
+};
+
+function made(state: LogState, scope: readonly string[], command: Command, asking: Asking): Made {
+  const plain = (event: Control, about: unknown = null): Made => ({ event, about, details: [], planId: null });
+  switch (command.command) {
+    case 'pause':
+    case 'resume': {
+      const aggregate = address(scope, command.aggregate);
+      const was = aggregate === ALL ? state.all.paused : aggregateState(state, aggregate).paused.here;
+      const type = command.command === 'pause' ? 'aggregate.paused' : 'aggregate.resumed';
+      return plain(control(type, aggregate, {}, asking), was?.commandId ?? null);
+    }
+    case 'evaluate':
+    case 'record': {
+      const aggregate = address(scope, command.aggregate);
+      return plain(control('evaluation.requested', aggregate, { purpose: command.command }, asking));
+    }
+    case 'approve':
+    case 'reject': {
+      const { steps } = command;
+      const { aggregate, planId } = choosePlan(state, scope, asking.nowMs, { planId: command.planId, steps });
+      const type = command.command === 'approve' ? 'plan.approved' : 'plan.rejected';
+      const plan = findPlan(state, aggregate, planId)?.plan ?? null;
+      const event = control(type, aggregate, { planId, steps }, asking);
+      return { event, about: planContent(plan), details: plan === null ? [] : stepLines(plan, steps), planId };
+    }
+    case 'cancel':
+    case 'abort':
+    case 'close': {
+      const { taskId } = command;
+      const aggregate = aggregateOfTask(state, scope, taskId);
+      if (command.command === 'close') requireClosable(state, aggregate, taskId, command.force);
+      const type = stops[command.command];
+      const task = findTask(state, aggregate, taskId);
+      const about =
+        task === null ? null : { attempt: task.attempt, status: task.status, destination: task.destination };
+      return plain(control(type, aggregate, { taskId }, asking), about);
+    }
+    case 'quarantine': {
+      const [aggregate = ''] = knownAggregates(scope, [command.aggregate]);
+      const { serverId, seconds } = command;
+      return plain(control('instance.quarantined', aggregate, { serverId, seconds }, asking));
+    }
+    case 'release':
+      // A release reaches the quarantine wherever it was set.
+      return plain(control('instance.unquarantined', ALL, { serverId: command.serverId }, asking));
+    case 'drain': {
+      const [aggregate = ''] = knownAggregates(scope, [command.aggregate]);
+      return plain(
+        control('host.drainAsked', aggregate, { host: command.host }, asking),
+        aggregateState(state, aggregate).drains.get(command.host)?.asked.commandId ?? null,
+      );
+    }
+    case 'undrain': {
+      const aggregate = aggregateOfDrain(state, scope, command.host);
+      return plain(
+        control('host.undrainAsked', aggregate, { host: command.host }, asking),
+        aggregateState(state, aggregate).drains.get(command.host)?.asked.commandId ?? null,
+      );
+    }
+  }
+}
+
+const stops = { cancel: 'migration.cancelled', abort: 'migration.aborted', close: 'migration.closed' } as const;
+
+const address = (scope: readonly string[], aggregate: string): string =>
+  aggregate === ALL ? ALL : (knownAggregates(scope, [aggregate])[0] ?? '');
+
+/** What a person approves or rejects: the decision, and the steps of it that still wait. */
+const planContent = (plan: PlanFacts | null): unknown =>
+  plan === null ? null : { sequence: plan.sequence, proposed: plan.proposed, rejected: plan.rejected };
+
+const stepLines = (plan: PlanFacts, steps: readonly number[] | null): string[] =>
+  plan.proposed
+    .filter(({ step }) => steps === null || steps.includes(step))
+    .map(({ step, serverName, serverId, from, to }) => `step ${step}: ${serverName} (${serverId}) ${from} → ${to}`);

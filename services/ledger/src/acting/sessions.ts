@@ -1,0 +1,73 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+
+/** A person who is logged in. It is kept in memory only. */
+export type Session = {
+  /** `ada@Default`: what commands of this person state as `by`. */
+  readonly person: string;
+  /** Their token of Keystone, to ask again whether they may still act, and to end it. */
+  readonly token: string;
+  /** To be sent in a header with every request that changes something. */
+  readonly csrf: string;
+  /** Monotonic, in ms: the end of the token. */
+  readonly endsAt: number;
+};
+
+type Kept = Session & { usedAt: number };
+
+export type SessionLimits = { readonly most: number; readonly idleMs: number };
+
+const BYTES = 32;
+const secret = (): string => randomBytes(BYTES).toString('base64url');
+const hashed = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+/**
+ * The sessions of the console. A session ends with its token, when the person logs out, and after an idle time. Where there
+ * are as many as allowed, the one that was unused for longest ends.
+ *
+ * @param monotonic in ms
+ */
+export function createSessions({ most, idleMs }: SessionLimits, monotonic: () => number) {
+  /** By the hash of what the cookie holds. */
+  const sessions = new Map<string, Kept>();
+  const keyOf = (cookie: string): string => hashed(cookie).toString('hex');
+  const over = ({ endsAt, usedAt }: Kept): boolean => monotonic() >= Math.min(endsAt, usedAt + idleMs);
+  const clean = (): void => {
+    for (const [key, session] of sessions) if (over(session)) sessions.delete(key);
+  };
+
+  return {
+    /** @returns the session, and what its cookie holds */
+    open(person: string, token: string, lifeMs: number): { readonly cookie: string; readonly session: Session } {
+      clean();
+      // They stand in the order of their last use.
+      const [longest] = sessions.keys();
+      if (sessions.size >= most && longest !== undefined) sessions.delete(longest);
+      const cookie = secret();
+      const session: Kept = { person, token, csrf: secret(), endsAt: monotonic() + lifeMs, usedAt: monotonic() };
+      sessions.set(keyOf(cookie), session);
+      return { cookie, session };
+    },
+    /** The session of a cookie, which counts as used now; null: there is none, or it has ended. */
+    use(cookie: string | null): Session | null {
+      clean();
+      const key = cookie === null ? '' : keyOf(cookie);
+      const session = sessions.get(key);
+      if (session === undefined) return null;
+      sessions.delete(key);
+      session.usedAt = monotonic();
+      sessions.set(key, session);
+      return session;
+    },
+    end(session: Session): void {
+      for (const [key, one] of sessions) if (one === session) sessions.delete(key);
+    },
+    /** Milliseconds until a session ends if it is not used. */
+    leftMs: (session: Session): number => Math.max(0, Math.min(session.endsAt, monotonic() + idleMs) - monotonic()),
+    get size(): number {
+      return sessions.size;
+    },
+  };
+}
+
+/** Compares without telling by its time how much is equal. */
+export const sameSecret = (a: string, b: string): boolean => timingSafeEqual(hashed(a), hashed(b));
