@@ -1,4 +1,4 @@
-/** Pre-flight (spec 7.2): is the move still right, by what the cloud itself says now? The decisions are pure. */
+/** Pre-flight: is the move still right, by the facts that the cloud itself gives now? The decisions are pure. */
 import { type ErrorType, type Reason, UNASSIGNED } from '@kronos/contracts';
 import {
   type Aggregate,
