@@ -2,21 +2,13 @@ import { ALL } from '@kronos/contracts';
 import { ledgerBed, type TestLedger } from '@kronos/ledger/testing';
 import type { Sketch } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
-import axeCore from 'axe-core';
-import type { Browser, Locator, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { launchChromium, NoChromium } from './chromium.ts';
+import { axe, browserOrNull, LIMIT_MS, seen, watchedPage } from './page.ts';
 
-/** Far beyond what a step takes: it ends only what hangs. */
-const LIMIT_MS = 120_000;
 const NAME = 'web <b>eu</b>/1';
 
-/** Null where none can be had: without a network, or on a system without apt-get. Then the tests are skipped. */
-const browser: Browser | null = await launchChromium().catch((error: unknown) => {
-  if (!(error instanceof NoChromium)) throw error;
-  console.warn(`skipped: ${error.message}`);
-  return null;
-});
+const browser = await browserOrNull();
 let bed: Awaited<ReturnType<typeof ledgerBed>>;
 let ledger: TestLedger;
 let page: Page;
@@ -57,16 +49,7 @@ beforeEach(async ({ skip }) => {
   log.pass(1).started({ task: `${planId}-s1` });
   await bed.append(log.events.splice(0));
   ledger = await bed.start({ scope: [NAME, 'idle'] });
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce' });
-  page = await context.newPage();
-  page.setDefaultTimeout(LIMIT_MS);
-  page.setDefaultNavigationTimeout(LIMIT_MS);
-  wrong = [];
-  page.on('pageerror', (error) => wrong.push(String(error)));
-  page.on('console', (message) => {
-    // The console of Chromium names every answer above 399 too.
-    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) wrong.push(message.text());
-  });
+  ({ page, wrong } = await watchedPage(browser));
 });
 afterEach(async () => {
   if (browser === null) return;
@@ -87,24 +70,7 @@ const shown = () => page.locator('#freshness', { hasText: /^Up to date$/ }).wait
 const complete = () => page.locator('[data-state=loading]').waitFor({ state: 'detached' });
 const view = (path = '') => `#/aggregates/${encodeURIComponent(NAME)}${path}`;
 const region = (name: string) => page.locator(`section[aria-label="${name}"]`);
-/** What a person sees of an element. */
-const seen = async (element: Locator) =>
-  // biome-ignore lint/performance/useDomNodeTextContent: hidden text is not seen, and cells stand apart
-  (await element.innerText()).replace(/\s+/g, ' ');
 const text = (name: string) => seen(region(name));
-
-/** Violations of WCAG 2.1 A and AA, as axe finds them. */
-async function axe(): Promise<string[]> {
-  // By the debugging protocol, which the page's policy does not hold for.
-  await page.evaluate(axeCore.source);
-  return await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as {
-      axe: { run(options: object): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
-    };
-    const { violations } = await axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] });
-    return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
-  });
-}
 
 describe('the console shows', () => {
   it('the fleet: every aggregate, the alarms, and what moves; a link leads to each', async () => {
@@ -384,7 +350,7 @@ describe('the console is for everyone', () => {
       ]) {
         await open(hash);
         await complete();
-        expect(await axe(), hash).toEqual([]);
+        expect(await axe(page), hash).toEqual([]);
         const overflow = await page.evaluate(
           'document.documentElement.scrollWidth - document.documentElement.clientWidth',
         );

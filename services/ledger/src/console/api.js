@@ -1,4 +1,4 @@
-/** Reads the ledger's JSON interface: only calls that /api/v1/openapi.json describes. */
+/** The ledger's JSON interface: only calls that /api/v1/openapi.json describes. */
 
 /** An answer that is no data: 404, 410 (no longer kept), 503, or none at all (status 0). */
 export class Refused extends Error {
@@ -13,8 +13,21 @@ let ahead = 0;
 export const nowMs = () => Date.now() + ahead;
 
 /** @returns the body of an answer; the browser asks with the entity tag that it has */
-export async function read(path) {
-  const answer = await fetch(`/api/v1${path}`, { signal: AbortSignal.timeout(20_000) }).catch((error) => {
+export const read = (path) => call(path, {});
+
+/** Sends a request that changes something. `csrf`: of the session, where somebody is logged in. */
+export const write = (method, path, body, csrf) =>
+  call(path, {
+    method,
+    headers: {
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(csrf == null ? {} : { 'x-kronos-csrf': csrf }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+
+async function call(path, init) {
+  const answer = await fetch(`/api/v1${path}`, { ...init, signal: AbortSignal.timeout(20_000) }).catch((error) => {
     throw new Refused(0, `the ledger does not answer (${error.message})`);
   });
   const date = Date.parse(answer.headers.get('date') ?? '');

@@ -1,7 +1,9 @@
 /** The console: shows the view that the URL names, and reads it again when the ledger folds an event that concerns it. */
 import { follow, Refused } from './api.js';
 import { html, render } from './lib/lit-html.js';
+import { drawAccount } from './logIn.js';
 import { clockTime, link, usesUtc, useUtc } from './parts.js';
+import { load, onSession } from './session.js';
 import { stopPlayback } from './timeSlider.js';
 import { aggregate } from './views/aggregate.js';
 import { fleet } from './views/fleet.js';
@@ -189,5 +191,10 @@ follow((change) => {
 setInterval(later, REFRESH_MS);
 document.addEventListener('visibilitychange', later);
 addEventListener('resize', () => shown.data !== null && draw());
+onSession(() => {
+  drawAccount();
+  if (shown.data !== null) draw();
+});
+void load();
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => shown.data !== null && draw());
 void navigate();

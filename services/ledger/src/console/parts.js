@@ -1,6 +1,8 @@
 /** Small parts that every view uses. Text is never taken as HTML. */
 import { nowMs } from './api.js';
+import { moveCommands } from './commands.js';
 import { html, nothing } from './lib/lit-html.js';
+import { person } from './session.js';
 
 const standings = {
   unplannable: ['bad', 'Not planned: the log holds an event that this version cannot read'],
@@ -109,6 +111,7 @@ export const moves = (rows, aggregateOf, empty = 'Nothing moves now.') =>
         (m) => (m.lastFailure === null ? '' : `${m.lastFailure.errorType}: ${m.lastFailure.reason.text}`),
       ],
       ['Plan', (m) => html`<a href=${link.plan(m.planId)}>plan</a>`],
+      ...(person() === null ? [] : [['Commands', moveCommands]]),
     ],
     rows,
     empty,

@@ -1,5 +1,6 @@
 import { nowMs, read, tryRead } from '../api.js';
 import { drawImbalance, drawn } from '../chart.js';
+import { aggregateCommands } from '../commands.js';
 import { heatmap } from '../heatmap.js';
 import { ref } from '../lib/directives/ref.js';
 import { html } from '../lib/lit-html.js';
@@ -105,7 +106,7 @@ export const aggregate = {
       <h1>${name}</h1>
       ${section(
         'State',
-        html`<p>${standing(page.standing)}${doing(page)}</p>${figures(page)}
+        html`<p>${standing(page.standing)}${doing(page)}</p>${figures(page)}${aggregateCommands(page)}
         <p><a href=${link.whatIf(name)}>What if the options were others?</a></p>`,
       )}
       ${section('What happens next', next(page.next))}

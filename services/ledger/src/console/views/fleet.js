@@ -1,4 +1,5 @@
 import { read } from '../api.js';
+import { fleetCommands } from '../commands.js';
 import { html } from '../lib/lit-html.js';
 import { count, figure, link, moves, section, standing, table, when } from '../parts.js';
 
@@ -28,7 +29,7 @@ export const fleet = {
     ${alarms.alarms.length === 0 ? '' : section('Alarms', html`<ul class="alarms">${alarms.alarms.map(alarmLine)}</ul>`)}
     ${section(
       'Aggregates',
-      table(
+      html`${table(
         'Aggregates',
         [
           ['Aggregate', (a) => html`<a href=${link.aggregate(a.name)}>${a.name}</a>`],
@@ -41,7 +42,7 @@ export const fleet = {
         ],
         aggregates,
         'No aggregate yet: name them in [engine] aggregates.',
-      ),
+      )}${fleetCommands()}`,
     )}
     ${section(
       'Moving now',

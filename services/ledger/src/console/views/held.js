@@ -1,6 +1,8 @@
 import { read } from '../api.js';
+import { releaseCommand } from '../commands.js';
 import { html } from '../lib/lit-html.js';
 import { count, link, named, section, table, when } from '../parts.js';
+import { person } from '../session.js';
 
 const aggregateLink = ({ aggregate }) => html`<a href=${link.aggregate(aggregate)}>${aggregate}</a>`;
 const vmLink = ({ aggregate, serverId, serverName }) =>
@@ -28,6 +30,7 @@ export const held = {
           ['By', (q) => q.by],
           ['Since', (q) => when(q.since), 'when'],
           ['Until', (q) => (q.until === null ? 'it is released' : when(q.until)), 'when'],
+          ...(person() === null ? [] : [['Commands', (q) => releaseCommand(q.serverId, q.serverName ?? q.serverId)]]),
         ],
         quarantine,
         'No VM is in quarantine.',

@@ -1,5 +1,6 @@
 import { readOrRefused, tryRead } from '../api.js';
 import { drawLines, drawn } from '../chart.js';
+import { hostCommands } from '../commands.js';
 import { ref } from '../lib/directives/ref.js';
 import { html } from '../lib/lit-html.js';
 import {
@@ -162,7 +163,14 @@ export const host = {
             ),
       )}
       ${section('Values over time', valuesOverTime(late))}
-      ${seen === undefined || past !== null ? '' : section('Drain', drainPreview(name, late, view, choose))}
+      ${
+        seen === undefined || past !== null
+          ? ''
+          : section(
+              'Drain',
+              html`${drainPreview(name, late, view, choose)}${hostCommands(name, own, known?.drain != null)}`,
+            )
+      }
       ${section(
         'Moves in flight',
         moves(known?.moves ?? [], () => name),

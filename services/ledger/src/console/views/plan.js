@@ -1,4 +1,5 @@
 import { read, tryRead } from '../api.js';
+import { planCommands } from '../commands.js';
 import { bound, dependencies } from '../graph.js';
 import { html } from '../lib/lit-html.js';
 import {
@@ -110,7 +111,8 @@ export const plan = {
               ]),
           ['Plan id', html`<code>${id}</code>`],
         ])}
-        ${made === null ? '' : bound(decision.data.before.combined, made.after.combined, made.lowerBound)}`,
+        ${made === null ? '' : bound(decision.data.before.combined, made.after.combined, made.lowerBound)}
+        ${known?.state === 'proposed' ? planCommands(id) : ''}`,
       )}
       ${section('Hosts before and after', hosts.refused === undefined ? effect(hosts) : missing(hosts.refused))}
       ${made === null ? '' : section('Steps', steps(decision, tasks))}

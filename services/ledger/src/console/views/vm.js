@@ -1,4 +1,5 @@
 import { readOrRefused, tryRead } from '../api.js';
+import { vmCommands } from '../commands.js';
 import { html } from '../lib/lit-html.js';
 import {
   clockTime,
@@ -98,7 +99,7 @@ export const vm = {
       ${section('Why it does not move now', why(name, late))}
       ${section(
         'What holds it',
-        facts([
+        html`${facts([
           [
             'Quarantine',
             known?.quarantine == null
@@ -114,7 +115,7 @@ export const vm = {
               ? 'none'
               : html`${known.lastFailure.errorType}: ${known.lastFailure.text} ${when(known.lastFailure.at)}`,
           ],
-        ]),
+        ])}${vmCommands(name, id, known?.quarantine != null)}`,
       )}
       ${section(
         'Hosts where it ran',

@@ -1,0 +1,167 @@
+/** The buttons of commands, and the confirmation: what a command would do, and the digest that stands for it. */
+import { closeDialog, problem, showDialog } from './dialog.js';
+import { html } from './lib/lit-html.js';
+import { foresee, give, person } from './session.js';
+
+const ALL = '_all_';
+
+/** Numbers of steps as a person types them; null: all of them; undefined: they are wrong. */
+function stepsOf(text) {
+  if (text.trim() === '') return null;
+  const numbers = text.split(/[\s,]+/).filter((part) => part !== '');
+  return numbers.every((part) => /^[1-9]\d{0,4}$/.test(part)) ? numbers.map(Number) : undefined;
+}
+
+/** What can be chosen in the confirmation: each gives the command anew. */
+const choices = {
+  steps: (command, choose) => html`<label class="field">Only these steps (such as 1, 3; nothing: all)
+    <input type="text" inputmode="numeric" maxlength="500" @change=${(event) => {
+      const steps = stepsOf(event.target.value);
+      event.target.setCustomValidity(steps === undefined ? 'Write step numbers, such as 1, 3.' : '');
+      if (steps === undefined) event.target.reportValidity();
+      else choose({ ...command, steps });
+    }}></label>`,
+  seconds: (command, choose) => html`<label class="field">For
+    <select @change=${(event) => choose({ ...command, seconds: Number(event.target.value) })}>
+      ${[
+        [-1, 'until it is released'],
+        [3_600, '1 hour'],
+        [28_800, '8 hours'],
+        [86_400, '1 day'],
+        [604_800, '7 days'],
+      ].map(([seconds, text]) => html`<option value=${seconds}>${text}</option>`)}</select></label>`,
+  force: (command, choose) => html`<p><label><input type="checkbox"
+    @change=${(event) => choose({ ...command, force: event.target.checked })}>
+    Also if its abort was never requested</label></p>`,
+};
+
+/** Asks the person to confirm a command, after they have read what it would do. */
+function confirmCommand(title, first, choice) {
+  let command = first;
+  /** `read`: the answer that is shown; `told`: what was done. */
+  let shown = { read: null, told: null, error: null, busy: true };
+  let asked = 0;
+  let over = false;
+  const become = (next) => {
+    shown = { ...shown, ...next };
+    if (!over) draw();
+  };
+  const ask = async (error = null) => {
+    asked++;
+    const own = asked;
+    become({ read: null, busy: true, error });
+    try {
+      const read = await foresee(command);
+      if (own === asked) become({ read, busy: false });
+    } catch (refused) {
+      if (own === asked)
+        become({ busy: false, error: [error, refused.message].filter((one) => one !== null).join(' ') });
+    }
+  };
+  const submit = async (event) => {
+    event.preventDefault();
+    const { read, busy } = shown;
+    if (busy || read === null || read.effect === 'refused') return;
+    const { comment } = Object.fromEntries(new FormData(event.target));
+    become({ busy: true, error: null });
+    try {
+      become({ told: await give(command, read.digest, comment.trim() === '' ? null : comment), busy: false });
+    } catch (refused) {
+      // What was read has changed: the person reads it anew before they confirm it again.
+      if (refused.status === 409) await ask(refused.message);
+      else become({ busy: false, error: refused.message });
+    }
+  };
+  const draw = () => showDialog(title, content(), () => (over = true));
+  const content = () => {
+    const { read, told, error, busy } = shown;
+    if (told !== null)
+      return html`<p role="status" class=${told.effect === 'refused' ? 'bad' : 'good'}>${told.text}</p>
+        <p class="dim">Recorded as event ${told.sequence} by ${told.by}.</p>
+        <p class="commands"><button type="button" @click=${closeDialog}>Close</button></p>`;
+    const impossible = read?.effect === 'refused';
+    return html`<form @submit=${submit}>
+      <div aria-live="polite">${
+        read === null
+          ? html`<p class="dim">${busy ? 'Reading what it would do …' : ''}</p>`
+          : html`<p>${read.effect === 'done' ? 'This will happen:' : read.effect === 'unchanged' ? 'Nothing would change:' : 'It is not possible:'}</p>
+            <ul class="plain">${read.says.map((line) => html`<li>${line}</li>`)}</ul>
+            <dl>${read.planId === null ? '' : html`<div><dt>Plan</dt><dd><code>${read.planId}</code></dd></div>`}
+              <div><dt>Digest</dt><dd><code>${read.digest}</code></dd></div></dl>`
+      }</div>
+      ${
+        choice === undefined
+          ? ''
+          : choices[choice](command, (next) => {
+              command = next;
+              void ask();
+            })
+      }
+      <label class="field">Comment, recorded with it<input name="comment" type="text" maxlength="1000" autocomplete="off"></label>
+      ${problem(error)}
+      <p class="commands"><button type="submit" ?disabled=${impossible} aria-disabled=${busy || read === null}>${title}</button>
+        <button type="button" @click=${closeDialog}>Close</button></p>
+    </form>`;
+  };
+  void ask();
+}
+
+/** A button; nothing where nobody is logged in. `about` tells buttons of the same text apart. */
+const button = (title, command, { choice, about } = {}) =>
+  html`<button type="button" aria-label=${about === undefined ? title : `${title} ${about}`}
+    @click=${() => confirmCommand(about === undefined ? title : `${title} ${about}`, command, choice)}>${title}</button>`;
+
+const group = (...buttons) => (person() === null ? '' : html`<div class="commands">${buttons}</div>`);
+
+export const fleetCommands = () =>
+  group(
+    button('Pause all', { command: 'pause', aggregate: ALL }),
+    button('Resume all', { command: 'resume', aggregate: ALL }),
+    button('Evaluate all', { command: 'evaluate', aggregate: ALL }),
+    button('Record all', { command: 'record', aggregate: ALL }),
+  );
+
+export const aggregateCommands = ({ name, paused }) =>
+  group(
+    paused.here === null
+      ? button('Pause', { command: 'pause', aggregate: name })
+      : button('Resume', { command: 'resume', aggregate: name }),
+    button('Evaluate now', { command: 'evaluate', aggregate: name }),
+    button('Record a snapshot', { command: 'record', aggregate: name }),
+  );
+
+export const planCommands = (planId) =>
+  group(
+    button('Approve', { command: 'approve', planId, steps: null }, { choice: 'steps' }),
+    button('Reject', { command: 'reject', planId, steps: null }, { choice: 'steps' }),
+  );
+
+export const moveCommands = ({ id: taskId, started, ended, serverName }) =>
+  ended !== null
+    ? ''
+    : started === null
+      ? group(button('Cancel', { command: 'cancel', taskId }, { about: `the move of ${serverName}` }))
+      : group(
+          button('Abort', { command: 'abort', taskId }, { about: `the move of ${serverName}` }),
+          button(
+            'Close',
+            { command: 'close', taskId, force: false },
+            { choice: 'force', about: `the move of ${serverName}` },
+          ),
+        );
+
+export const releaseCommand = (serverId, about) =>
+  group(button('Release', { command: 'release', serverId }, { about }));
+
+export const vmCommands = (aggregate, serverId, quarantined) =>
+  group(
+    button('Quarantine', { command: 'quarantine', aggregate, serverId, seconds: -1 }, { choice: 'seconds' }),
+    ...(quarantined ? [button('Release', { command: 'release', serverId })] : []),
+  );
+
+export const hostCommands = (aggregate, host, draining) =>
+  group(
+    draining
+      ? button('End the drain', { command: 'undrain', host })
+      : button('Drain', { command: 'drain', aggregate, host }, { about: host }),
+  );

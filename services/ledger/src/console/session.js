@@ -1,0 +1,51 @@
+/** Who is logged in. The browser keeps the session's cookie, which no script can read. */
+import { nowMs, Refused, read, write } from './api.js';
+
+const nobody = { acting: false, person: null, csrf: null, until: null, userDomainName: null };
+let session = nobody;
+let changed = () => undefined;
+let timer;
+
+export const person = () => session.person;
+export const canLogIn = () => session.acting;
+export const userDomain = () => session.userDomainName;
+export const onSession = (listener) => {
+  changed = listener;
+};
+
+function become(next) {
+  const other = next.person !== session.person || next.acting !== session.acting;
+  session = next;
+  clearTimeout(timer);
+  // At its end the ledger is asked again: it knows whether the session was used in another tab.
+  if (next.until !== null) timer = setTimeout(load, Math.max(0, Date.parse(next.until) - nowMs()) + 1000);
+  if (other) changed();
+}
+
+export async function load() {
+  become(await read('/session').catch(() => nobody));
+}
+
+export async function logIn(credentials) {
+  become(await write('POST', '/session', credentials));
+}
+
+export async function logOut() {
+  try {
+    become(await write('DELETE', '/session', undefined, session.csrf));
+  } catch {
+    await load();
+  }
+}
+
+async function send(path, body) {
+  try {
+    return await write('POST', path, body, session.csrf);
+  } catch (error) {
+    // The session has ended: the page shows it.
+    if (error instanceof Refused && error.status === 401) await load();
+    throw error;
+  }
+}
+export const foresee = (command) => send('/commands/preview', { command });
+export const give = (command, digest, comment) => send('/commands', { command, digest, comment });

@@ -1,0 +1,47 @@
+import axeCore from 'axe-core';
+import type { Browser, Locator, Page } from 'playwright-core';
+import { launchChromium, NoChromium } from './chromium.ts';
+
+/** Far beyond what a step takes: it ends only what hangs. */
+export const LIMIT_MS = 120_000;
+
+/** Null where none can be had: without a network, or on a system without apt-get. Then the tests are skipped. */
+export const browserOrNull = (): Promise<Browser | null> =>
+  launchChromium().catch((error: unknown) => {
+    if (!(error instanceof NoChromium)) throw error;
+    console.warn(`skipped: ${error.message}`);
+    return null;
+  });
+
+/** A page, and what it did that it must never do: break its policy, or fail. */
+export async function watchedPage(browser: Browser): Promise<{ readonly page: Page; readonly wrong: string[] }> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce' });
+  const page = await context.newPage();
+  page.setDefaultTimeout(LIMIT_MS);
+  page.setDefaultNavigationTimeout(LIMIT_MS);
+  const wrong: string[] = [];
+  page.on('pageerror', (error) => wrong.push(String(error)));
+  page.on('console', (message) => {
+    // The console of Chromium names every answer above 399 too.
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) wrong.push(message.text());
+  });
+  return { page, wrong };
+}
+
+/** What a person sees of an element. */
+export const seen = async (element: Locator) =>
+  // biome-ignore lint/performance/useDomNodeTextContent: hidden text is not seen, and cells stand apart
+  (await element.innerText()).replace(/\s+/g, ' ');
+
+/** Violations of WCAG 2.1 A and AA, as axe finds them. */
+export async function axe(page: Page): Promise<string[]> {
+  // By the debugging protocol, which the page's policy does not hold for.
+  await page.evaluate(axeCore.source);
+  return await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: { run(options: object): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
+    };
+    const { violations } = await axe.run({ runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] });
+    return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
+  });
+}
