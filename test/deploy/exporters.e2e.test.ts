@@ -1,17 +1,16 @@
 /** The real exporters in a real Prometheus: kronos init writes a configuration that passes, and the presets return data. */
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { cacheDir, freePorts, startNatsServer, unpackDebian, withLibraries } from '@kronos/eventlog/testing';
+import { freePorts, startNatsServer } from '@kronos/eventlog/testing';
 import { parseScenario, startSim } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { runKronos as run } from '../e2e/command.ts';
+import { findExporters, libvirtNode, runExporters } from './exporters.ts';
 import { findPrometheus, startPrometheus } from './prometheus.ts';
+import { followTutorial } from './tutorial.ts';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
 const presets = fileURLToPath(new URL('../../deploy/policies/', import.meta.url));
 /** Two addresses of this machine stand for two hosts. */
 const HOSTS = ['127.0.0.1', '127.0.0.2'] as const;
@@ -22,43 +21,22 @@ const VMS = [0, 1, 2].map((i) => ({
 }));
 
 const prometheus = await findPrometheus('prometheus');
-const CACHED = 'exporters-debian';
-const unpacked = existsSync(join(cacheDir(), CACHED))
-  ? join(cacheDir(), CACHED)
-  : await unpackDebian(process.env, CACHED, {
-      packages: ['prometheus-node-exporter', 'prometheus-libvirt-exporter'],
-      dependencies: true,
-    }).catch((error: Error) => error);
+const exporters = await findExporters();
 const missing =
   prometheus === null
     ? 'there is no prometheus, and its package cannot be downloaded'
-    : unpacked instanceof Error
-      ? `the exporters cannot be unpacked: ${unpacked.message}`
+    : exporters instanceof Error
+      ? `the exporters cannot be unpacked: ${exporters.message}`
       : null;
 if (missing !== null) console.warn(`skipped: ${missing}`);
-
-/** A node for libvirt's test driver. */
-const libvirtNode = (domains: readonly { readonly name: string; readonly uuid: string }[]): string =>
-  `<node>${domains
-    .map(
-      ({ name, uuid }) =>
-        `<domain type='test'><name>${name}</name><uuid>${uuid}</uuid><memory>524288</memory><vcpu>1</vcpu><os><type>hvm</type></os></domain>`,
-    )
-    .join('')}</node>`;
 
 describe.skipIf(missing !== null)('node_exporter and the libvirt exporter of Debian', () => {
   const directory = mkdtempSync(join(tmpdir(), 'kronos-exporters-'));
   const clouds = join(directory, 'clouds.yaml');
-  const children: ChildProcess[] = [];
+  const running = runExporters(exporters);
   let metrics: Awaited<ReturnType<typeof startPrometheus>>;
   let nats: Awaited<ReturnType<typeof startNatsServer>>;
   let sim: Awaited<ReturnType<typeof startSim>>;
-
-  function start(program: string, args: readonly string[]): void {
-    if (unpacked instanceof Error) throw unpacked;
-    const env = withLibraries(process.env, unpacked);
-    children.push(spawn(join(unpacked, 'usr/bin', program), args, { stdio: 'ignore', env }));
-  }
 
   beforeAll(async () => {
     nats = await startNatsServer();
@@ -103,8 +81,8 @@ describe.skipIf(missing !== null)('node_exporter and the libvirt exporter of Deb
           })).filter((vm) => vm.host === host),
         ),
       );
-      start('prometheus-node-exporter', [`--web.listen-address=${node}`]);
-      start('prometheus-libvirt-exporter', [`--web.listen-address=${libvirt}`, `--libvirt.uri=test://${file}`]);
+      running.start('prometheus-node-exporter', [`--web.listen-address=${node}`]);
+      running.start('prometheus-libvirt-exporter', [`--web.listen-address=${libvirt}`, `--libvirt.uri=test://${file}`]);
       return [
         { job: 'node', address: node },
         { job: 'libvirt', address: libvirt },
@@ -125,12 +103,7 @@ describe.skipIf(missing !== null)('node_exporter and the libvirt exporter of Deb
     await metrics?.stop();
     await sim?.close();
     await nats?.stop();
-    await Promise.all(
-      children.map(async (child) => {
-        const gone = new Promise((resolve) => child.once('exit', resolve));
-        if (child.exitCode === null && child.kill('SIGTERM')) await gone;
-      }),
-    );
+    await running.stop();
     rmSync(directory, { recursive: true, force: true });
   });
 
@@ -164,49 +137,20 @@ describe.skipIf(missing !== null)('node_exporter and the libvirt exporter of Deb
   });
 
   it('docs/tutorial.md: its commands lead to a first decision, a plan or the reason for none, and a report', async () => {
-    const page = readFileSync(join(root, 'docs/tutorial.md'), 'utf8');
-    const commands = [...page.matchAll(/^```\n(.*?)^```/gms)].flatMap(([, block = '']) => block.trim().split('\n'));
-    expect(commands).toHaveLength(10);
-    const given: Readonly<Record<string, string>> = {
-      'http://PROMETHEUS:9090': metrics.url,
-      'nats://127.0.0.1:4222': nats.url,
-      NAME: 'lab',
-    };
-    const [clone, names, server, ...rest] = commands;
-    expect([clone, server]).toEqual([
-      expect.stringMatching(/^git clone .* && npm ci$/),
-      expect.stringMatching(/^nats-server -js /),
-    ]);
-    // The project and the NATS server are there already. Each command states how it ended.
-    const script = [
-      `cd ${root}`,
-      (names ?? '').replace('$PWD/kronos.conf', '$WORK/kronos.conf'),
-      'cd "$WORK"',
-      ...rest.map((command) => {
-        const own = Object.entries(given).reduce((text, [from, to]) => text.replace(from, to), command);
-        return `${own}\necho "status $?"`;
-      }),
-      'kill $(jobs -p) && wait',
-    ].join('\n');
     const work = join(directory, 'tutorial');
-    mkdirSync(work);
-    const ports = await freePorts(4);
-    const http = ['SCORER', 'PLANNER', 'EXECUTOR', 'LEDGER'].map((name, i) => [`OS_HTTP__${name}_PORT`, `${ports[i]}`]);
-    const { stdout, stderr } = await promisify(execFile)('bash', ['-c', script], {
-      env: { ...process.env, ...Object.fromEntries(http), WORK: work, OS_CLIENT_CONFIG_FILE: clouds },
+    const { outcomes, stderr } = await followTutorial({
+      work,
+      cloud: 'lab',
+      cloudsFile: clouds,
+      prometheusUrl: metrics.url,
+      natsUrl: nats.url,
     });
-    const [init, provision, started, evaluated, explained, shown, reported] = stdout
-      .split(/^status /m)
-      .map((part, i) => ({
-        text: part.replace(/^\d+\n/, ''),
-        status: Number(/^\d+/.exec(stdout.split(/^status /m)[i + 1] ?? '')?.[0] ?? Number.NaN),
-      }));
-    for (const [name, one] of Object.entries({ init, provision, started, evaluated, explained, reported }))
-      expect(one?.status, `${name}: ${stdout}`).toBe(0);
-    expect(evaluated?.text).toMatch(/^lab: (planned|no plan)/);
+    const of = (beginning: string) => outcomes.find(({ command }) => command.startsWith(beginning));
     // The hosts of this stage are one machine: there is a plan only by chance, and without one it says so.
-    if (shown?.status !== 0) expect(stderr).toContain('the log has no plan yet');
-    expect(reported?.text).toMatch(/^lab .* (dry run: nothing was moved|no plan was released)/m);
+    for (const { command, status, text } of outcomes)
+      if (status !== 0) expect(`${command} ${stderr}`, text).toMatch(/^kronos plan show .*the log has no plan yet/s);
+    expect(of('kronos evaluate')?.text).toMatch(/^lab: (planned|no plan)/);
+    expect(of('kronos report')?.text).toMatch(/^lab .* (dry run: nothing was moved|no plan was released)/m);
     expect(readFileSync(join(work, 'report.html'), 'utf8')).toContain('<h2>lab: ');
   });
 

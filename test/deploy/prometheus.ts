@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,22 +19,37 @@ export async function findPrometheus(program: 'prometheus' | 'promtool'): Promis
   return found();
 }
 
-export type Target = { readonly job: string; readonly address: string };
+/** `instance`: what the label of that name says, where it is not the address. */
+export type Target = { readonly job: string; readonly address: string; readonly instance?: string };
 
-/** A Prometheus of its own that scrapes the targets every second. */
+/**
+ * A Prometheus of its own that scrapes the targets every second.
+ *
+ * @param past a file in the format of OpenMetrics, with what it has scraped before
+ */
 export async function startPrometheus(
   program: string,
   targets: readonly Target[],
   more: readonly string[] = [],
+  past: string | null = null,
 ): Promise<{ url: string; stop: () => Promise<void> }> {
   const directory = mkdtempSync(join(tmpdir(), 'kronos-prometheus-'));
   const [port = 0] = await freePorts(1);
   const jobs = [...new Set(targets.map(({ job }) => job))].map((job) => ({
     job_name: job,
-    static_configs: [{ targets: targets.filter((t) => t.job === job).map((t) => t.address) }],
+    static_configs: targets
+      .filter((target) => target.job === job)
+      .map(({ address, instance }) => ({
+        targets: [address],
+        ...(instance === undefined ? {} : { labels: { instance } }),
+      })),
   }));
   const file = join(directory, 'prometheus.yml');
   writeFileSync(file, JSON.stringify({ global: { scrape_interval: '1s' }, scrape_configs: jobs }));
+  if (past !== null) {
+    const promtool = await findPrometheus('promtool');
+    execFileSync(promtool ?? 'promtool', ['tsdb', 'create-blocks-from', 'openmetrics', past, join(directory, 'data')]);
+  }
   const child: ChildProcess = spawn(
     program,
     [

@@ -2,6 +2,13 @@ import type { Message } from './messages.ts';
 import { moveEnd } from './moveEnd.ts';
 
 /** The outcome of a decision, for people. */
+/** What became of a plan as it was decided. */
+export const releaseWords = {
+  released: 'released',
+  proposed: 'waits for approval',
+  dryRun: 'dry run',
+  none: 'not released',
+} as const;
 export const decisionWords = { planned: 'planned', quiet: 'no plan', gated: 'blocked' } as const;
 
 /**
@@ -40,10 +47,7 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
     case 'cycle.decided': {
       const { plan, release, reason, outcome } = event.data;
       if (plan === null) return `${decisionWords[outcome]}: ${reason.text}`;
-      const what = { released: 'released', proposed: 'waits for approval', dryRun: 'dry run', none: 'not released' }[
-        release
-      ];
-      return `planned ${count(plan.steps.length, 'move')}, ${what}: ${reason.text}`;
+      return `planned ${count(plan.steps.length, 'move')}, ${releaseWords[release]}: ${reason.text}`;
     }
     case 'plan.proposed': {
       const { steps: moves, to, refused, refusals, release, reason } = event.data;

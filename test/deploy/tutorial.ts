@@ -1,0 +1,75 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { freePorts } from '@kronos/eventlog/testing';
+import { expect } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+
+/** The blocks of docs/tutorial.md in a language. */
+const blocks = (language: string): string[] =>
+  [...readFileSync(`${root}docs/tutorial.md`, 'utf8').matchAll(/^```(\w*)\n(.*?)^```$/gms)].flatMap(
+    ([, of, block = '']) => (of === language ? [block] : []),
+  );
+
+/** What the page says that commands answer, whichever aggregate decided last. */
+export const shownOutput = (): string[] => blocks('text');
+
+type Outcome = { readonly command: string; readonly text: string; readonly status: number };
+
+/** What the commands of docs/tutorial.md answered, and everything on standard error. */
+export type Followed = {
+  readonly outcomes: readonly Outcome[];
+  readonly stderr: string;
+};
+
+/**
+ * Runs the commands of docs/tutorial.md word for word, in a directory of its own. The project and the NATS server are there
+ * already, and the names of the page stand for those of the stage.
+ */
+export async function followTutorial(stage: {
+  readonly work: string;
+  readonly cloud: string;
+  readonly cloudsFile: string;
+  readonly prometheusUrl: string;
+  readonly natsUrl: string;
+}): Promise<Followed> {
+  const commands = blocks('').flatMap((block) => block.trim().split('\n'));
+  expect(commands).toHaveLength(10);
+  const [clone, names = '', server, ...rest] = commands;
+  expect([clone, server]).toEqual([
+    expect.stringMatching(/^git clone .* && npm ci$/),
+    expect.stringMatching(/^nats-server -js /),
+  ]);
+  const given: Readonly<Record<string, string>> = {
+    'http://PROMETHEUS:9090': stage.prometheusUrl,
+    'nats://127.0.0.1:4222': stage.natsUrl,
+    NAME: stage.cloud,
+  };
+  const script = [
+    `cd ${root}`,
+    names.replace('$PWD/kronos.conf', '$WORK/kronos.conf'),
+    'cd "$WORK"',
+    ...rest.map((command) => {
+      const own = Object.entries(given).reduce((text, [from, to]) => text.replace(from, to), command);
+      // Each command states how it ended.
+      return `${own}\necho "status $?"`;
+    }),
+    'kill $(jobs -p) && wait',
+  ].join('\n');
+  mkdirSync(stage.work);
+  const ports = await freePorts(4);
+  const http = ['SCORER', 'PLANNER', 'EXECUTOR', 'LEDGER'].map((name, i) => [`OS_HTTP__${name}_PORT`, `${ports[i]}`]);
+  const { stdout, stderr } = await promisify(execFile)('bash', ['-c', script], {
+    env: { ...process.env, ...Object.fromEntries(http), WORK: stage.work, OS_CLIENT_CONFIG_FILE: stage.cloudsFile },
+    maxBuffer: 64 * 1024 ** 2,
+  });
+  const parts = stdout.split(/^status /m);
+  const outcomes = rest.map((command, i) => ({
+    command,
+    text: (parts[i] ?? '').replace(/^\d+\n/, ''),
+    status: Number(/^\d+/.exec(parts[i + 1] ?? '')?.[0] ?? Number.NaN),
+  }));
+  return { outcomes, stderr };
+}
