@@ -104,12 +104,16 @@ describe('seeing', () => {
     const { out } = await world.kronos('plans --since all -a gpu --json');
     expect(JSON.parse(out).every((plan: { aggregate: string }) => plan.aggregate === 'gpu')).toBe(true);
   });
-  it.each(['aggregates', 'hosts -a gpu', 'vms -a gpu -o wide', 'tasks --ended -a gpu', 'headroom -a gpu'])(
-    '%s',
-    async (line) => {
-      await golden(line);
-    },
-  );
+  it.each([
+    'aggregates',
+    'hosts -a gpu',
+    'vms -a gpu -o wide',
+    'tasks --ended -a gpu',
+    'headroom -a gpu',
+    'advise -a gpu --since all',
+  ])('%s', async (line) => {
+    await golden(line);
+  });
   it('lists are cut to their filters', async () => {
     const all = JSON.parse((await world.kronos('vms -a gpu -o json')).out) as { host: string; name: string }[];
     const [first] = all;

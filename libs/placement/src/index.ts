@@ -1,3 +1,4 @@
+export { type Advice, advise, type NovaSettings, type PastMove } from './advise.ts';
 export { allocationReadings } from './allocation.ts';
 export { type Fit, fit, type Headroom, headroom, type Shape, shapesOf } from './capacity.ts';
 export type { Cluster } from './cluster.ts';

@@ -1,4 +1,5 @@
 import { type Command, Option } from 'commander';
+import type { AdviseOptions } from '../commands/advise.ts';
 import type { FitOptions, HeadroomOptions } from '../commands/capacity.ts';
 import type { ExplainOptions } from '../commands/explain.ts';
 import type { RecordOptions } from '../commands/record.ts';
@@ -61,6 +62,18 @@ export function understandCommands(program: Command, shell: Shell): void {
     .action(async (options: HeadroomOptions) =>
       (await import('../commands/capacity.ts')).headroomCommand(shell, options),
     );
+
+  withOutput(withAggregate(withConfig(program.command('advise'))))
+    .description('Compare Nova, the policies and the exporters with what happened, and say what to change')
+    .option('-s, --since <time>', 'Judge thresholds and moves from this time on: 1d, 2h, 2026-03-01T12:30Z, all', '7d')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos advise', 'all aggregates, with the last seven days'],
+        ['kronos advise -a gpu -o json', 'every VM and host of each finding'],
+      )}\n\nThresholds are judged from a day of decisions on. With the credentials of [nova], weights and allocation ratios are compared, too.`,
+    )
+    .action(async (options: AdviseOptions) => (await import('../commands/advise.ts')).adviseCommand(shell, options));
 
   withOutput(withAggregate(withConfig(program.command('replay'))))
     .description('Run recorded decisions again and compare them, or run them with changed options')
