@@ -42,8 +42,16 @@ async function read({ asked = {}, ports = [], flavors }: Given = {}) {
       flavorReads += 1;
       if (flavors !== undefined) throw flavors;
       return [
-        { ...flavor, name: 'new.small', rootGb: 10, ephemeralGb: 5, swapMb: 1500, extraSpecs: { 'hw:x': '1' } },
-        { ...flavor, name: 'other' },
+        {
+          id: '1',
+          ...flavor,
+          name: 'new.small',
+          rootGb: 10,
+          ephemeralGb: 5,
+          swapMb: 1500,
+          extraSpecs: { 'hw:x': '1' },
+        },
+        { id: '2', ...flavor, name: 'other' },
       ];
     },
   };

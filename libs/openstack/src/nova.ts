@@ -136,7 +136,7 @@ export interface Nova {
   /** @throws NotFound */
   getServer(serverId: string, options?: CallOptions): Promise<Server>;
   /** Every flavor, private ones too. */
-  listFlavors(options?: CallOptions): Promise<Flavor[]>;
+  listFlavors(options?: CallOptions): Promise<(Flavor & { readonly id: string })[]>;
   /** Groups of all projects. */
   listServerGroups(options?: CallOptions): Promise<ServerGroup[]>;
   /** Newest first. */

@@ -1,6 +1,13 @@
 import { didYouMean } from '@kronos/config/nearest';
 import { ALL } from '@kronos/contracts';
-import { aggregateState, type LogState, type PlanFacts, waitingPlan } from '@kronos/projections';
+import {
+  aggregateState,
+  approvalOf,
+  type LogState,
+  type PlanFacts,
+  proposedCellPlans,
+  waitingPlan,
+} from '@kronos/projections';
 import { count, when } from '@kronos/status/times';
 import { CommandRefused } from './errors.ts';
 import { findPlan, findTask } from './outcome.ts';
@@ -12,8 +19,10 @@ function waitingPlans(
   nowMs: number,
 ): { aggregate: string; plan: PlanFacts; expiresAtMs: number; open: boolean }[] {
   return scope.flatMap((aggregate) => {
-    const waiting = waitingPlan(aggregateState(state, aggregate), nowMs);
-    return waiting === null ? [] : [{ aggregate, ...waiting }];
+    const own = aggregateState(state, aggregate);
+    const waiting = waitingPlan(own, nowMs);
+    const cells = proposedCellPlans(own).map((plan) => ({ plan, ...approvalOf(plan, nowMs) }));
+    return [...(waiting === null ? [] : [waiting]), ...cells].map((one) => ({ aggregate, ...one }));
   });
 }
 

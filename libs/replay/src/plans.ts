@@ -1,6 +1,15 @@
-import { type CycleDecided, type LogEvent, moveEnd, type Step, type StoredEvent, timeOf } from '@kronos/contracts';
+import {
+  type CycleDecided,
+  type LogEvent,
+  moveEnd,
+  type PlanProposed,
+  type Step,
+  type StoredEvent,
+  snapshotTimeMs,
+  timeOf,
+} from '@kronos/contracts';
 import { createFolder, type FinishedPlan, type LogState, type PlanFacts } from '@kronos/projections';
-import { decisionIn, type Range } from './history.ts';
+import { decisionIn, firstStoredMs, inRange, type Range } from './history.ts';
 
 /** The state of a step. */
 type StepState =
@@ -35,6 +44,8 @@ export type PlanRecord = {
   /** Of its decision on the log. */
   readonly sequence: number;
   readonly decidedAtMs: number;
+  /** `cells`: a plan between cells. */
+  readonly kind: 'cycle' | 'cells';
   readonly outcome: 'dryRun' | 'outsideWindow' | 'waiting' | 'running' | FinishedPlan['outcome'];
   readonly releasedAtMs: number | null;
   readonly endedAtMs: number | null;
@@ -50,7 +61,7 @@ export type PlanRecord = {
 type Tracked = {
   readonly sequence: number;
   readonly atMs: number;
-  readonly event: CycleDecided;
+  readonly event: CycleDecided | PlanProposed;
   /** Until it is over. */
   open: boolean;
   facts: PlanFacts | null;
@@ -61,6 +72,7 @@ type Tracked = {
 
 const TOUCHES: ReadonlySet<string> = new Set([
   'cycle.decided',
+  'plan.proposed',
   'plan.approved',
   'plan.rejected',
   'plan.dispatched',
@@ -82,27 +94,39 @@ export async function plansOf(
     folder.apply(stored);
     const { event, sequence } = stored;
     if (event.type === 'unreadable') continue;
-    if (event.type === 'cycle.decided' && event.data.plan !== null && wanted(event.data.plan.id)) {
-      const { plan, release } = event.data;
+    const made = planIn(range, stored);
+    if (made !== null && wanted(made.id) && !tracked.has(made.id)) {
+      const { release } = made.event.data;
       const released = release === 'released' || release === 'proposed';
-      if (decisionIn(range, stored) !== null && !tracked.has(plan.id)) {
-        tracked.set(plan.id, {
-          sequence,
-          atMs: timeOf(stored),
-          event,
-          open: released,
-          facts: null,
-          finished: null,
-          last: new Map(),
-        });
-        if (released) open.add(plan.id);
-      }
+      tracked.set(made.id, {
+        sequence,
+        atMs: timeOf(stored),
+        event: made.event,
+        open: released,
+        facts: null,
+        finished: null,
+        last: new Map(),
+      });
+      if (released) open.add(made.id);
     }
     if ('taskId' in event.data) note(tracked, event, event.data.taskId);
     if (open.size > 0 && TOUCHES.has(event.type)) follow(tracked, open, folder.snapshot());
   }
   const end = folder.snapshot();
   return [...tracked.values()].map((plan) => recordOf(plan, end));
+}
+
+/** The plan that an event makes about a snapshot of the range; null where it makes none. */
+function planIn(range: Range, stored: StoredEvent): { id: string; event: CycleDecided | PlanProposed } | null {
+  const { event } = stored;
+  if (event.type === 'plan.proposed') {
+    const atMs = snapshotTimeMs(event.data.snapshotTime, firstStoredMs(stored));
+    return event.data.steps.length > 0 && inRange(range, event.aggregate, atMs)
+      ? { id: event.data.planId, event }
+      : null;
+  }
+  if (event.type !== 'cycle.decided' || event.data.plan === null) return null;
+  return decisionIn(range, stored) === null ? null : { id: event.data.plan.id, event };
 }
 
 function note(tracked: ReadonlyMap<string, Tracked>, event: LogEvent, taskId: string): void {
@@ -123,12 +147,15 @@ function follow(tracked: ReadonlyMap<string, Tracked>, open: Set<string>, state:
 }
 
 function recordOf({ sequence, atMs, event, facts, finished, last }: Tracked, end: LogState): PlanRecord {
+  const { plan, before } =
+    event.type === 'cycle.decided' ? event.data : { plan: null, before: { combined: null, policies: [] } };
   const { data } = event;
+  const planned = event.type === 'cycle.decided' ? (plan?.steps ?? []) : event.data.steps;
   const tasks = end.aggregates.get(event.aggregate)?.tasks;
   const outcome =
     unreleased(data.release) ?? finished?.outcome ?? (facts?.state === 'proposed' ? 'waiting' : 'running');
   const released = new Set(facts?.tasks);
-  const steps = (data.plan?.steps ?? []).map((step): StepRecord => {
+  const steps = planned.map((step): StepRecord => {
     const event = last.get(step.taskId);
     const text = noteOf(event);
     const as = (state: StepState, note = ''): StepRecord => ({ ...step, state, note });
@@ -148,7 +175,8 @@ function recordOf({ sequence, atMs, event, facts, finished, last }: Tracked, end
     return as(event?.type === 'migration.failed' ? 'failed' : 'waiting', text);
   });
   return {
-    id: data.plan?.id ?? data.snapshotId,
+    id: event.type === 'plan.proposed' ? event.data.planId : (plan?.id ?? data.snapshotId),
+    kind: event.type === 'plan.proposed' ? 'cells' : 'cycle',
     aggregate: event.aggregate,
     sequence,
     decidedAtMs: atMs,
@@ -156,12 +184,12 @@ function recordOf({ sequence, atMs, event, facts, finished, last }: Tracked, end
     releasedAtMs: finished?.releasedAtMs ?? facts?.release?.atMs ?? null,
     endedAtMs: finished?.endedAtMs ?? null,
     steps,
-    planner: data.plan?.planner ?? '',
+    planner: plan?.planner ?? '',
     plannerVersion: data.plannerVersion,
-    combinedBefore: data.before.combined,
-    combinedAfter: data.plan?.after.combined ?? null,
-    lowerBound: data.plan?.lowerBound ?? null,
-    shareOfPossible: data.plan?.shareOfPossible ?? null,
+    combinedBefore: before.combined,
+    combinedAfter: plan?.after.combined ?? null,
+    lowerBound: plan?.lowerBound ?? null,
+    shareOfPossible: plan?.shareOfPossible ?? null,
   };
 }
 

@@ -298,7 +298,7 @@ function renderPlans({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, records
           const moves = plan.steps.filter((s) => s.state === state).length;
           return moves === 0 ? '' : { text: String(moves), style };
         }),
-        `${figure(plan.combinedBefore)} -> ${figure(plan.combinedAfter)}`,
+        plan.kind === 'cells' ? 'between cells' : `${figure(plan.combinedBefore)} -> ${figure(plan.combinedAfter)}`,
         plan.shareOfPossible === null ? '' : `${Math.floor(plan.shareOfPossible * 100)} %`,
       ];
     }),
@@ -343,7 +343,9 @@ export function renderPlan({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, p
   const head = [
     `${paint(terminal, 'bold', plan.id)} of ${plan.aggregate}: ${outcome}`,
     times.join(', '),
-    `planner ${plan.planner}, version ${plan.plannerVersion}; combined imbalance ${figure(plan.combinedBefore)} -> ${figure(plan.combinedAfter)}${possible(plan)}`,
+    plan.kind === 'cells'
+      ? `a plan between cells, planner version ${plan.plannerVersion}`
+      : `planner ${plan.planner}, version ${plan.plannerVersion}; combined imbalance ${figure(plan.combinedBefore)} -> ${figure(plan.combinedAfter)}${possible(plan)}`,
   ];
   const rows = plan.steps.map((step): Cell[] => {
     const style = stepStyles[step.state];
