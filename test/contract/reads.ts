@@ -104,6 +104,26 @@ export function identityContract(cloud: () => CloudUnderTest): void {
       keystoneError.parse(unknown.body);
     });
 
+    test('a token tells its owner whom it is of and with which roles, until its owner ends it', async () => {
+      const { id, secret } = cloud().applicationCredential;
+      const identity = { methods: ['application_credential'], application_credential: { id, secret } };
+      for (const body of [passwordBody(cloud()), { auth: { identity } }]) {
+        const issued = await post(body);
+        const own = issued.headers.get('x-subject-token') ?? '';
+        const present = (method: 'GET' | 'DELETE') =>
+          send(method, `${cloud().identity}/auth/tokens`, { 'X-Auth-Token': own, 'X-Subject-Token': own });
+        const shown = await present('GET');
+        expect(shown.status, shown.text).toBe(200);
+        expect(z.looseObject({ token: z.looseObject({}) }).parse(shown.body).token).toMatchObject({
+          user: { name: cloud().username, domain: { name: 'Default' } },
+          project: { name: cloud().project, domain: { name: 'Default' } },
+          roles: expect.arrayContaining([expect.objectContaining({ name: 'admin' })]),
+        });
+        expect((await present('DELETE')).status).toBe(204);
+        expect((await present('GET')).status).toBe(401);
+      }
+    });
+
     test('what is not JSON is 400, and so is a body without identity', async () => {
       for (const body of ['xx', { auth: {} }]) {
         const answer = await post(body);

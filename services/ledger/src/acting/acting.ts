@@ -194,8 +194,9 @@ export function addActing(http: HttpServer, input: ActingInput): void {
     const session = actor(request);
     limited(commands(session.csrf));
     const { command } = parsed(requests.foresee, body);
+    await input.view.refresh();
     await checkDrain(command);
-    const { state } = await input.view.refresh();
+    const { state } = input.view.at();
     const { effect, says, planId, digest } = foreseen(state, input.scope, command, {
       ...asking(session, null),
       nowMs: clock(),
@@ -220,8 +221,8 @@ export function addActing(http: HttpServer, input: ActingInput): void {
     limited(commands(session.csrf));
     const { command, digest, comment } = parsed(requests.give, body);
     await checkAgain(session);
-    await checkDrain(command);
     await input.view.refresh();
+    await checkDrain(command);
     const told = await giveCommand(
       { append: (message, how) => log.append(message, how), readClock: () => input.log.readClock() },
       input.view,
