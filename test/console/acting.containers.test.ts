@@ -213,7 +213,7 @@ describe('a person', () => {
     await dialog().getByRole('alert').filter({ hasText: 'no abort of' }).waitFor();
     await dialog().getByLabel('Also if its abort was never requested').check();
     await dialog().getByText('is being closed').waitFor();
-    await button('Close', dialog()).last().click();
+    await button('Go back', dialog()).click();
     await move.getByRole('button', { name: 'Abort the move of name-of-uuid-1' }).click();
     expect(await confirm('Abort the move of name-of-uuid-1')).toContain('asks Nova to abort it');
     await move.getByRole('button', { name: 'Cancel the move of name-of-uuid-2' }).click();

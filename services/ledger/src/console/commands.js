@@ -36,7 +36,7 @@ const choices = {
 };
 
 /** Asks the person to confirm a command, after they have read what it would do. */
-function confirmCommand(title, first, choice) {
+function confirmCommand(heading, label, first, choice) {
   let command = first;
   /** `read`: the answer that is shown; `told`: what was done. */
   let shown = { read: null, told: null, error: null, busy: true };
@@ -72,7 +72,7 @@ function confirmCommand(title, first, choice) {
       else become({ busy: false, error: refused.message });
     }
   };
-  const draw = () => showDialog(title, content(), () => (over = true));
+  const draw = () => showDialog(heading, content(), () => (over = true));
   const content = () => {
     const { read, told, error, busy } = shown;
     if (told !== null)
@@ -99,18 +99,22 @@ function confirmCommand(title, first, choice) {
       }
       <label class="field">Comment, recorded with it<input name="comment" type="text" maxlength="1000" autocomplete="off"></label>
       ${problem(error)}
-      <p class="commands"><button type="submit" ?disabled=${impossible} aria-disabled=${busy || read === null}>${title}</button>
-        <button type="button" @click=${closeDialog}>Close</button></p>
+      <p class="commands"><button type="submit" ?disabled=${impossible} aria-disabled=${busy || read === null}>${label}</button>
+        <button type="button" @click=${closeDialog}>Go back</button></p>
     </form>`;
   };
   void ask();
 }
 
-/** A button; nothing where nobody is logged in. `about` tells buttons of the same text apart. */
-const button = (title, command, { choice, about } = {}) =>
-  html`<button type="button" aria-label=${about === undefined ? title : `${title} ${about}`}
-    @click=${() => confirmCommand(about === undefined ? title : `${title} ${about}`, command, choice)}>${title}</button>`;
+/** A button. `about` tells buttons of the same text apart; `of` stands in the heading of the confirmation only. */
+function button(title, command, { choice, about, of } = {}) {
+  const label = about === undefined ? title : `${title} ${about}`;
+  const heading = of === undefined ? label : `${title} ${of}`;
+  return html`<button type="button" aria-label=${label}
+    @click=${() => confirmCommand(heading, label, command, choice)}>${title}</button>`;
+}
 
+/** Nothing where nobody is logged in. */
 const group = (...buttons) => (person() === null ? '' : html`<div class="commands">${buttons}</div>`);
 
 export const fleetCommands = () =>
@@ -124,16 +128,16 @@ export const fleetCommands = () =>
 export const aggregateCommands = ({ name, paused }) =>
   group(
     paused.here === null
-      ? button('Pause', { command: 'pause', aggregate: name })
-      : button('Resume', { command: 'resume', aggregate: name }),
-    button('Evaluate now', { command: 'evaluate', aggregate: name }),
-    button('Record a snapshot', { command: 'record', aggregate: name }),
+      ? button('Pause', { command: 'pause', aggregate: name }, { of: name })
+      : button('Resume', { command: 'resume', aggregate: name }, { of: name }),
+    button('Evaluate now', { command: 'evaluate', aggregate: name }, { of: `(${name})` }),
+    button('Record a snapshot', { command: 'record', aggregate: name }, { of: `of ${name}` }),
   );
 
 export const planCommands = (planId) =>
   group(
-    button('Approve', { command: 'approve', planId, steps: null }, { choice: 'steps' }),
-    button('Reject', { command: 'reject', planId, steps: null }, { choice: 'steps' }),
+    button('Approve', { command: 'approve', planId, steps: null }, { choice: 'steps', of: `the plan ${planId}` }),
+    button('Reject', { command: 'reject', planId, steps: null }, { choice: 'steps', of: `the plan ${planId}` }),
   );
 
 export const moveCommands = ({ id: taskId, started, ended, serverName }) =>
@@ -153,15 +157,16 @@ export const moveCommands = ({ id: taskId, started, ended, serverName }) =>
 export const releaseCommand = (serverId, about) =>
   group(button('Release', { command: 'release', serverId }, { about }));
 
-export const vmCommands = (aggregate, serverId, quarantined) =>
+/** `of`: the VM's name. */
+export const vmCommands = (aggregate, serverId, quarantined, of) =>
   group(
-    button('Quarantine', { command: 'quarantine', aggregate, serverId, seconds: -1 }, { choice: 'seconds' }),
-    ...(quarantined ? [button('Release', { command: 'release', serverId })] : []),
+    button('Quarantine', { command: 'quarantine', aggregate, serverId, seconds: -1 }, { choice: 'seconds', of }),
+    ...(quarantined ? [button('Release', { command: 'release', serverId }, { of })] : []),
   );
 
 export const hostCommands = (aggregate, host, draining) =>
   group(
     draining
-      ? button('End the drain', { command: 'undrain', host })
+      ? button('End the drain', { command: 'undrain', host }, { of: `of ${host}` })
       : button('Drain', { command: 'drain', aggregate, host }, { about: host }),
   );

@@ -63,7 +63,7 @@ function open() {
         <p class="dim">Keystone checks them. Kronos keeps neither a password nor a secret.</p>
         ${problem(error)}
         <p class="commands"><button type="submit" aria-disabled=${busy}>Log in</button>
-          <button type="button" @click=${closeDialog}>Close</button></p>
+          <button type="button" @click=${closeDialog}>Go back</button></p>
       </form>`,
       () => (over = true),
     );

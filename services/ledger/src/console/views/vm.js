@@ -115,7 +115,7 @@ export const vm = {
               ? 'none'
               : html`${known.lastFailure.errorType}: ${known.lastFailure.text} ${when(known.lastFailure.at)}`,
           ],
-        ])}${vmCommands(name, id, known?.quarantine != null)}`,
+        ])}${vmCommands(name, id, known?.quarantine != null, seen?.name ?? said ?? id)}`,
       )}
       ${section(
         'Hosts where it ran',
