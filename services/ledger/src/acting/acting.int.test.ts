@@ -105,6 +105,12 @@ describe('a person who may act', () => {
     const taskId = `${planId}-s1`;
     log.started({ task: taskId });
     await bed.append(log.events.splice(0));
+    // Only a move between cells is confirmed or reverted.
+    for (const command of ['confirm', 'revert'] as const)
+      expect((await page.foresee({ command, taskId })).body).toMatchObject({
+        effect: 'refused',
+        says: [expect.stringContaining('is a live migration')],
+      });
     await give({ command: 'abort', taskId });
     await give({ command: 'close', taskId, force: false });
     await give({ command: 'cancel', taskId });

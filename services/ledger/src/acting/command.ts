@@ -92,11 +92,13 @@ function made(state: LogState, scope: readonly string[], command: Command, askin
     }
     case 'cancel':
     case 'abort':
+    case 'confirm':
+    case 'revert':
     case 'close': {
       const { taskId } = command;
       const aggregate = aggregateOfTask(state, scope, taskId);
       if (command.command === 'close') requireClosable(state, aggregate, taskId, command.force);
-      const type = stops[command.command];
+      const type = ofTasks[command.command];
       const task = findTask(state, aggregate, taskId);
       const about =
         task === null ? null : { attempt: task.attempt, status: task.status, destination: task.destination };
@@ -127,7 +129,13 @@ function made(state: LogState, scope: readonly string[], command: Command, askin
   }
 }
 
-const stops = { cancel: 'migration.cancelled', abort: 'migration.aborted', close: 'migration.closed' } as const;
+const ofTasks = {
+  cancel: 'migration.cancelled',
+  abort: 'migration.aborted',
+  close: 'migration.closed',
+  confirm: 'migration.confirmAsked',
+  revert: 'migration.revertAsked',
+} as const;
 
 const address = (scope: readonly string[], aggregate: string): string =>
   aggregate === ALL ? ALL : (knownAggregates(scope, [aggregate])[0] ?? '');

@@ -20,6 +20,8 @@ const command = z.discriminatedUnion('command', [
   one('cancel', { taskId: name }),
   one('abort', { taskId: name }),
   one('close', { taskId: name, force: z.boolean() }),
+  one('confirm', { taskId: name }),
+  one('revert', { taskId: name }),
   one('quarantine', {
     aggregate: name,
     serverId: name,

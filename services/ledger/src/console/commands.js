@@ -140,19 +140,22 @@ export const planCommands = (planId) =>
     button('Reject', { command: 'reject', planId, steps: null }, { choice: 'steps', of: `the plan ${planId}` }),
   );
 
-export const moveCommands = ({ id: taskId, started, ended, serverName }) =>
-  ended !== null
-    ? ''
-    : started === null
-      ? group(button('Cancel', { command: 'cancel', taskId }, { about: `the move of ${serverName}` }))
-      : group(
-          button('Abort', { command: 'abort', taskId }, { about: `the move of ${serverName}` }),
-          button(
-            'Close',
-            { command: 'close', taskId, force: false },
-            { choice: 'force', about: `the move of ${serverName}` },
-          ),
-        );
+/** A move between cells (phase `cell`) waits in Nova until somebody confirms or reverts it. */
+export function moveCommands({ id: taskId, started, ended, serverName, phase }) {
+  if (ended !== null) return '';
+  const about = `the move of ${serverName}`;
+  if (started === null) return group(button('Cancel', { command: 'cancel', taskId }, { about }));
+  return group(
+    ...(phase === 'cell'
+      ? [
+          button('Confirm', { command: 'confirm', taskId }, { about }),
+          button('Revert', { command: 'revert', taskId }, { about }),
+        ]
+      : []),
+    button('Abort', { command: 'abort', taskId }, { about }),
+    button('Close', { command: 'close', taskId, force: false }, { choice: 'force', about }),
+  );
+}
 
 export const releaseCommand = (serverId, about) =>
   group(button('Release', { command: 'release', serverId }, { about }));
