@@ -1,0 +1,186 @@
+/** Drains on a real Nova: what cannot move, fails twice or is deleted, and somebody who enables the host; rolling maintenance of three hosts. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import type { LogEvent, LogEventOf, LogEventType } from '@kronos/contracts';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { runKronos } from '../e2e/command.ts';
+import { type Watch, watch } from '../e2e/world.ts';
+import { bedUrls } from './urls.ts';
+
+const bed = async (...args: string[]): Promise<string> => {
+  const options = { maxBuffer: 64 * 1024 ** 2 };
+  const { stdout } = await promisify(execFile)(fileURLToPath(new URL('bed', import.meta.url)), args, options);
+  return stdout;
+};
+
+const AGGREGATE = 'kronos-drain';
+const HOSTS = ['cmp1', 'cmp2', 'cmp3'];
+
+/** The rules alone: no balancing competes for the moves. */
+const config = ({ natsUrl, policiesFile }: { natsUrl: string; policiesFile: string }) => `[engine]
+aggregates = ${AGGREGATE}
+policies_file = ${policiesFile}
+balance = false
+dry_run = false
+evaluation_interval = 5
+cooldown = 1
+instance_cooldown = 1
+instance_quarantine_seconds = 1
+settle_seconds = 0
+evacuation_ignores_cooldown = true
+[executor]
+max_concurrent_migrations = 4
+poll_interval = 1
+retry_backoff = 1
+[nova]
+auth_url = ${bedUrls.identity}
+username = admin
+password = secret
+project_name = admin
+user_domain_id = default
+project_domain_id = default
+region_name = RegionOne
+[nats]
+servers = ${natsUrl}
+log_max_bytes = 64MiB
+snapshot_max_bytes = 256MiB
+[http]
+scorer_port = 0
+planner_port = 0
+executor_port = 0
+ledger_port = 0
+[log]
+format = json
+`;
+
+type NovaServer = { id: string; status: string; 'OS-EXT-SRV-ATTR:host': string };
+type NovaService = { host: string; status: string; disabled_reason: string | null };
+
+const servers = async (): Promise<NovaServer[]> =>
+  (JSON.parse(await bed('api', 'GET', '/servers/detail?all_tenants=1')) as { servers: NovaServer[] }).servers;
+const service = async (host: string): Promise<NovaService | undefined> =>
+  (JSON.parse(await bed('api', 'GET', `/os-services?binary=nova-compute&host=${host}`)) as { services: NovaService[] })
+    .services[0];
+const of = <T extends LogEventType>(events: readonly LogEvent[], type: T): LogEventOf<T>[] =>
+  events.filter((event): event is LogEventOf<T> => event.type === type);
+
+describe('drains on a real OpenStack', () => {
+  let kronos: Installation;
+  let log: Watch;
+  let directory: string;
+  let locked = '';
+  let failing = '';
+  let deleted = '';
+  let plain = '';
+
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'kronos-drain-'));
+    await bed('reset');
+    await bed('seconds', '1');
+    await bed('aggregate', AGGREGATE, ...HOSTS);
+    const booted = await bed('servers', '4', 'cmp1');
+    [locked = '', failing = '', deleted = '', plain = ''] = booted
+      .split(/\s+/)
+      .filter((id) => /^[0-9a-f-]{36}$/.test(id));
+    expect(plain).not.toBe('');
+    await bed('api', 'POST', `/servers/${locked}/action`, JSON.stringify({ lock: {} }));
+    await bed('fault', failing, 'fail');
+    await bed('fault', deleted, 'slow 30');
+    kronos = await openInstallation({ config, policies: 'policies: []\n', say: () => {}, onExit: () => {} });
+    log = watch(kronos);
+    await log.until('a decision', (events) => of(events, 'cycle.decided').length > 0, 120_000);
+  });
+  afterAll(async () => {
+    await kronos?.close();
+    await rm(directory, { recursive: true, force: true });
+    await bed('reset');
+  });
+
+  const run = (...args: string[]) => runKronos(args, { KRONOS_CONFIG: kronos.configFile });
+
+  it('a VM that cannot move holds the drain up; one that fails twice leaves; one that is deleted is let go', async () => {
+    const asked = await run('drain', 'cmp1', '--yes', '-r', 'firmware');
+    expect(asked.status, asked.text).toBe(0);
+    await log.until('the service to be disabled', (events) => of(events, 'host.disabled').length > 0, 120_000);
+    expect(await service('cmp1')).toMatchObject({
+      status: 'disabled',
+      disabled_reason: expect.stringMatching(/^Kronos drain /),
+    });
+
+    const failures = (events: readonly LogEvent[]) =>
+      of(events, 'migration.failed').filter(({ data }) => data.serverId === failing && data.started);
+    const gone = (events: readonly LogEvent[]) =>
+      of(events, 'migration.failed').find(({ data }) => data.serverId === deleted && !data.retryPending);
+    // Nova runs one live migration of a host at a time: the slow one holds up the others, in whichever order they come.
+    await Promise.all([
+      (async () => {
+        await log.until('two failed attempts', (events) => failures(events).length >= 2);
+        await bed('fault', failing, 'clear');
+      })(),
+      (async () => {
+        const observed = (events: readonly LogEvent[]) =>
+          of(events, 'migration.observed').some(({ data }) => data.serverId === deleted);
+        await log.until('the slow migration', observed);
+        await bed('api', 'DELETE', `/servers/${deleted}`);
+        await log.until('the end of the move of the deleted VM', (events) => gone(events) !== undefined);
+      })(),
+    ]);
+    for (const { data } of failures(log.events)) expect(data.errorType).toBe('MigrationFailed');
+    expect(gone(log.events)?.data).toMatchObject({ errorType: 'Cancelled' });
+
+    for (const id of [plain, failing])
+      await log.until(
+        `the move of ${id}`,
+        (events) => of(events, 'migration.completed').some(({ data }) => data.serverId === id),
+        240_000,
+      );
+    const stuck = (events: readonly LogEvent[]) =>
+      of(events, 'cycle.decided').filter(({ data }) => data.stuck.some(({ serverId }) => serverId === locked));
+    await log.until('a decision that names the locked VM', (events) => stuck(events).length >= 3, 240_000);
+    const shown = await run('status');
+    expect(shown.text).toMatch(/cmp1.*stuck/s);
+    const left = await servers();
+    expect(left.filter((one) => one['OS-EXT-SRV-ATTR:host'] === 'cmp1').map(({ id }) => id)).toEqual([locked]);
+    for (const id of [plain, failing]) expect(left.find((one) => one.id === id)?.status).toBe('ACTIVE');
+  }, 900_000);
+
+  it('somebody enables the host meanwhile: the drain is over, and the host stays enabled', async () => {
+    await bed('host', 'cmp1', 'enable');
+    const over = (events: readonly LogEvent[]) => of(events, 'host.enabled').find(({ data }) => data.host === 'cmp1');
+    await log.until('the end of the drain', (events) => over(events) !== undefined, 240_000);
+    expect(over(log.events)?.data).toMatchObject({ byKronos: false });
+    const undrain = await run('undrain', 'cmp1');
+    expect([undrain.status, undrain.text]).toEqual([2, expect.stringContaining('is not being drained')]);
+    expect(await service('cmp1')).toMatchObject({ status: 'enabled' });
+  });
+
+  it('rolling maintenance of three hosts: each is empty and disabled when its hook runs, and enabled after it', async () => {
+    await bed('api', 'POST', `/servers/${locked}/action`, JSON.stringify({ unlock: null }));
+    const seen = join(directory, 'seen');
+    // The hook asks Nova itself.
+    const program = fileURLToPath(new URL('bed', import.meta.url));
+    const hook = [
+      `${program} api GET "/servers/detail?all_tenants=1&host=$KRONOS_HOST" > ${directory}/servers`,
+      `${program} api GET "/os-services?binary=nova-compute&host=$KRONOS_HOST" > ${directory}/service`,
+      `echo "$KRONOS_HOST $(grep -o hostId ${directory}/servers | wc -l) $(grep -o disabled ${directory}/service | head -1)" >> ${seen}`,
+    ].join(' && ');
+    const rolled = await run('drain', '--all', '-a', AGGREGATE, '--one-by-one', '--hook', `(${hook}); true`, '--yes');
+    expect(rolled.status, rolled.text).toBe(0);
+    expect((await readFile(seen, 'utf8')).trim().split('\n')).toEqual(HOSTS.map((host) => `${host} 0 disabled`));
+    await log.until(
+      'three hosts to be enabled by Kronos',
+      (events) => of(events, 'host.enabled').filter(({ data }) => data.byKronos).length >= HOSTS.length,
+      240_000,
+    );
+    for (const host of HOSTS) expect(await service(host)).toMatchObject({ status: 'enabled', disabled_reason: null });
+    const left = await servers();
+    expect(left.map(({ id, status }) => [id, status]).sort()).toEqual(
+      [locked, failing, plain].map((id) => [id, 'ACTIVE']).sort(),
+    );
+  }, 900_000);
+});
