@@ -777,6 +777,22 @@ export function prometheusContract(cloud: () => CloudUnderTest): void {
       expect(result[0]?.values.length).toBeLessThanOrEqual(3);
     });
 
+    test('a range query with a step of a day answers those days of which there are samples', async () => {
+      const end = Math.floor(Date.now() / 1000) - 1;
+      const day = 86_400;
+      const answer = await wire.prometheus('/api/v1/query_range', {
+        query: `host_cpu_utilisation{host="${cloud().hosts[0]}"}`,
+        start: String(end - 14 * day),
+        end: String(end),
+        step: String(day),
+      });
+      const { result } = promMatrix.parse(answer.body).data;
+      expect(result.length).toBe(1);
+      const times = result[0]?.values.map(([time]) => time) ?? [];
+      expect(times).toContain(end);
+      expect(times.filter((time) => (end - time) % day !== 0 || time < end - 14 * day)).toEqual([]);
+    });
+
     test('what it cannot read is 400 bad_data with its own sentence', async () => {
       const cases: [string, Record<string, string>, string][] = [
         [

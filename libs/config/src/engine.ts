@@ -19,6 +19,8 @@ export const engineFields = {
   minInstanceAgeSeconds: 'engine.min_instance_age',
   softRules: 'engine.soft_rules',
   softPenalty: 'engine.soft_penalty',
+  forecast: 'engine.forecast',
+  forecastHorizonSeconds: 'engine.forecast_horizon',
   cooldownSeconds: 'engine.cooldown',
   instanceCooldownSeconds: 'engine.instance_cooldown',
   adaptiveCooldownFactor: 'engine.adaptive_cooldown_factor',

@@ -251,6 +251,22 @@ export const options = {
       by: PLANNING,
       help: 'What each VM that breaks a soft rule adds to the combined imbalance with soft_rules=penalty.',
     }),
+    forecast: bool(false, {
+      by: ['scorer', ...PLANNING],
+      help: 'Ask Prometheus what the hosts did at this time on former days. planner=search and planner=greedy make no plan where the imbalance passes by itself and moves would not shorten it, or where the plan would be undone within forecast_horizon.',
+    }),
+    forecast_horizon: seconds(3600, {
+      min: 600,
+      max: 21_600,
+      by: ['scorer', ...PLANNING],
+      help: 'How far ahead former days are asked.',
+    }),
+    forecast_days: int(14, {
+      min: 3,
+      max: 14,
+      by: ['scorer'],
+      help: 'How many former days are asked. Prometheus must keep them: its default is 15 days.',
+    }),
     cooldown: seconds(600, {
       min: 0,
       max: MAX_COOLDOWN_SECONDS,

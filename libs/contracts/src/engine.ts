@@ -24,6 +24,10 @@ export const engineOptionsSchema = z.object({
   /** veto: soft group rules are as strict as hard ones. penalty: a broken one adds `softPenalty` to the combined imbalance. */
   softRules: z.enum(['veto', 'penalty']).optional(),
   softPenalty: z.number().min(0).max(1).optional(),
+  /** Former days are asked whether an imbalance passes by itself, and whether a plan would be undone. */
+  forecast: z.boolean().optional(),
+  /** How far ahead. */
+  forecastHorizonSeconds: z.number().positive().optional(),
   cooldownSeconds: z.number().min(0),
   instanceCooldownSeconds: z.number().min(0),
   adaptiveCooldownFactor: z.number().min(1),
@@ -93,6 +97,8 @@ export const defaultEngineOptions: CompleteEngineOptions = {
   minInstanceAgeSeconds: 0,
   softRules: 'veto',
   softPenalty: 0.05,
+  forecast: false,
+  forecastHorizonSeconds: 3600,
   cooldownSeconds: 600,
   instanceCooldownSeconds: 1800,
   adaptiveCooldownFactor: 1,

@@ -29,3 +29,8 @@ export const MAX_VERIFY_SECONDS = 86_400;
 export const MAX_CELL_STEPS = 200;
 /** The longest time for which a plan between cells waits for approval, and for which its released tasks may start. */
 export const MAX_CELL_PLAN_SECONDS = 7 * 86_400;
+
+/** Points of a day in the history of a snapshot. */
+export const MAX_FORECAST_POINTS = 13;
+/** Values in the history of a snapshot: older days are left out of a larger one. About 7 bytes each. */
+export const MAX_FORECAST_VALUES = 200_000;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isoTimeSchema, logMarkSchema, message, objectRefSchema, reasonSchema } from './envelope.ts';
+import { MAX_FORECAST_POINTS } from './limits.ts';
 import { policySchema, vmLabelTypeSchema } from './policy.ts';
 
 /** One resource class of a host as Placement counts it. */
@@ -149,6 +150,34 @@ const vmReadingSchema = z.object({
 });
 export type VmReading = z.infer<typeof vmReadingSchema>;
 
+/** What the VMs' values of one query were at this time on former days, and after it. */
+const vmHistorySchema = z.object({
+  query: z.string(),
+  label: z.string(),
+  labelType: vmLabelTypeSchema,
+  /** Why there is none, or less than was asked for; else empty. */
+  text: z.string(),
+  /** Newest first. */
+  days: z.array(
+    z.object({
+      /** Days of 24 h before the snapshot. */
+      ago: z.int().min(1),
+      /** By server uuid, one value for each point, 4 decimal places. Servers without all of them are left out. */
+      servers: z.record(z.string(), z.array(z.number())),
+    }),
+  ),
+});
+export type VmHistory = z.infer<typeof vmHistorySchema>;
+
+const forecastSchema = z.object({
+  /** The first point is at this time less some days, rounded down to a step. */
+  stepSeconds: z.number().positive(),
+  /** Points of a day. */
+  points: z.int().min(2).max(MAX_FORECAST_POINTS),
+  readings: z.array(vmHistorySchema),
+});
+export type Forecast = z.infer<typeof forecastSchema>;
+
 /** One policy's scores, for people; decisions compute their own from the readings. */
 const policyScoresSchema = z.object({
   policy: z.string(),
@@ -189,6 +218,8 @@ const observedSchema = z.object({
   migrations: z.array(runningMigrationSchema),
   hostReadings: z.array(hostReadingSchema),
   vmReadings: z.array(vmReadingSchema),
+  /** Absent: nobody asked for a forecast. */
+  forecast: forecastSchema.optional(),
   /** Each one makes the aggregate unplannable for this cycle. */
   problems: z.array(reasonSchema),
   /** Seen, and no hindrance: hosts of other hypervisor types, unmatched labels. */

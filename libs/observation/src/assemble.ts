@@ -3,6 +3,7 @@ import type { HostObservation, Policy, Reason, ServerListing, Snapshot } from '@
 import { allocationReadings, score } from '@kronos/placement';
 import type { HostNames, VmNames } from '@kronos/prometheus';
 import type { Capacity, CloudLists, Fate, KnownServer, ObserveOptions } from './cloud.ts';
+import { forecastOf, type ReadHistory } from './history.ts';
 import { answersOf, type MatchedAnswers, readingsFor } from './readings.ts';
 import { note, some } from './reasons.ts';
 import { type ServerIndex, serversOf } from './servers.ts';
@@ -30,6 +31,8 @@ export interface AssembleInput {
   readonly answers: MatchedAnswers;
   readonly known: readonly KnownServer[];
   readonly fates: ReadonlyMap<string, Fate>;
+  /** What VMs did on former days; null: nobody asked for a forecast. */
+  readonly history?: ReadHistory | null;
 }
 
 /** The snapshot of one aggregate. The same input gives the same bytes. */
@@ -70,6 +73,9 @@ export function assemble(input: AssembleInput): Snapshot {
     migrations: [...seen.migrations],
     hostReadings,
     vmReadings: [...readings.vmReadings, ...allocated.vmReadings],
+    ...(input.history === undefined || input.history === null
+      ? {}
+      : { forecast: forecastOf(input.history, policies, seen.servers, vmNamesOf(input.index)) }),
     problems: [...topology.problems, ...seen.problems],
     notes: [...topology.notes, ...capacityNotes(hosts, capacity), ...seen.notes, ...readings.notes],
     scores: score({ policies, hosts, hostReadings, options: { balance: input.balance } }),

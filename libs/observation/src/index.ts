@@ -2,6 +2,7 @@ export { assemble, hostNamesOf, vmNamesOf } from './assemble.ts';
 export { type CellsSettings, readCells } from './cells.ts';
 export type { Fetched, KnownServer, ObserveOptions } from './cloud.ts';
 export { CapacityReader, type Part } from './collect.ts';
+export { HistoryReader, type ReadHistory } from './history.ts';
 export { createLimiter } from './limit.ts';
 export { type Duration, type Observation, observe, type Piece } from './observe.ts';
 export { type Answer, type MatchedAnswers, matchAnswers, type QueryUse } from './readings.ts';

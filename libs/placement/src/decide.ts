@@ -12,6 +12,7 @@ import { isAbove, migrationWindow, type WindowState, windowText } from '@kronos/
 import { int } from './array.ts';
 import { Draft } from './draft.ts';
 import { own } from './filter.ts';
+import { type Ahead, againstPlan, effectOf, pastOf, verdictOf } from './forecast.ts';
 import { type Gate, gatesShut } from './gate.ts';
 import { allWithin, combinedOf, imbalances } from './measure.ts';
 import type { Memory } from './memory.ts';
@@ -92,6 +93,25 @@ export function deliberate({ snapshot, memory, options: given }: DecideInput): D
     completed,
   });
 
+  /** Takes back the moves of the draft after the first `kept` where former days speak against them, and says why. */
+  function foresee(kept: number, base: Ahead): Reason | null {
+    const past = pastOf({ snapshot, judged, cluster, options });
+    if (!past.known) {
+      draft.warnings.push({ code: 'no-forecast', text: past.text });
+      return null;
+    }
+    const moves = draft.moves.slice(kept);
+    const verdict = verdictOf(past, cluster, base, draft, {
+      effectSeconds: effectOf(cluster, moves),
+      cooldownSeconds: options.cooldownSeconds,
+    });
+    const against = againstPlan(verdict, now, moves.length);
+    if (against === null) return null;
+    draft.rollback(kept);
+    if (kept > 0) draft.warnings.push(against);
+    return against;
+  }
+
   const window = migrationWindow(options, now);
   const evacuates = cluster.leaving.includes(1);
   const onlyEvacuation = shut?.passable === true && evacuates && options.evacuationIgnoresCooldown;
@@ -106,6 +126,7 @@ export function deliberate({ snapshot, memory, options: given }: DecideInput): D
   if (evacuates) evacuate(draft);
   let nothing: ReasonCode = 'balanced';
   let endedBy: SearchEnd | null = null;
+  let expected: Reason | null = null;
   // Evacuations that may be released now do not wait for moves that may not.
   const evacuatesNow = !window.open && options.evacuationIgnoresWindows && draft.moves.length > 0;
   if (!onlyEvacuation && !evacuatesNow) {
@@ -114,12 +135,18 @@ export function deliberate({ snapshot, memory, options: given }: DecideInput): D
     nothing = quiet ?? (mode === 'pack' ? 'no-drain' : 'no-improvement');
     if (quiet === null && draft.budget > 0)
       if (mode === 'pack') drains = pack(draft, fullBudget, options);
-      else endedBy = spread(draft, fullBudget, options);
+      else {
+        const kept = draft.moves.length;
+        const base = { score: Float64Array.from(draft.score), place: Int32Array.from(draft.place) };
+        endedBy = spread(draft, fullBudget, options);
+        if (options.forecast && draft.moves.length > kept) expected = foresee(kept, base);
+      }
   }
   const evacuations = evacuates ? evacuationEnds(draft) : [];
 
   if (draft.moves.length === 0) {
     if (shut !== null) return end('gated', shut.reason, null, evacuations);
+    if (expected !== null) return end('quiet', expected, null, evacuations);
     const code: ReasonCode = budget === 0 ? 'no-budget' : nothing;
     return end('quiet', { code, text: reasonMeanings[code] }, null, evacuations);
   }

@@ -20,6 +20,8 @@ export const reasonMeanings = {
   balanced: 'No policy detects an imbalance and nothing else needs doing.',
   'not-sustained': 'The imbalance has not been detected in enough evaluations in a row yet.',
   'no-improvement': 'No legal move improves the placement.',
+  'expected-to-pass': 'By former days the imbalance passes by itself, and moves would not shorten it.',
+  'expected-to-return': 'By former days the plan would be undone within the horizon.',
   'no-drain': 'No host can be drained.',
   'no-budget': 'Moves in flight use the whole budget.',
   'nothing-scored': 'Every policy is skipped, so nothing is balanced.',
@@ -128,6 +130,7 @@ export const reasonMeanings = {
   'no-destination': 'No host takes the VM.',
   'budget-used': 'The budget of the cycle is used up.',
   'soft-rule-broken': 'The plan breaks the soft rule of the group, because the relief outweighs soft_penalty.',
+  'no-forecast': 'The forecast is on, and former days say nothing about this imbalance.',
   'order-impossible': 'No order of moves keeps every state in between legal.',
 } as const;
 

@@ -55,6 +55,46 @@ it('a decision is about a snapshot of at most a minute after its own timestamp',
   expect(await inRange({ untilMs: atMs - 1 })).toEqual([]);
 });
 
+describe('an operation with a forecast, windows and targets', () => {
+  const op = operate({
+    seed: 5,
+    cycles: 150,
+    aggregates: ['general'],
+    hosts: 4,
+    history: true,
+    engine: { forecast: true, targetRatio: 0.7, windows: ['00:00-01:20'], cooldownSeconds: 60 },
+  });
+  const reasons = new Set(
+    op.events.flatMap(({ event }) => (event.type === 'cycle.decided' ? [event.data.reason.code] : [])),
+  );
+
+  it('leaves plans out', () => {
+    expect([...reasons].filter((code) => code.startsWith('expected-to-'))).not.toEqual([]);
+    expect(reasons).toContain('planned');
+    expect(reasons).toContain('outside-window');
+  });
+
+  it('finds every decision identical', async () => {
+    const cycles = await Array.fromAsync(verify(historyOf(op), {}, { threads: 1 }));
+    expect(cycles.length).toBeGreaterThan(0);
+    expect(cycles.filter(({ verdict }) => verdict !== 'identical')).toEqual([]);
+  });
+
+  it('answers what would have been without the forecast, and with it the same twice', async () => {
+    const run = (forecast: boolean) =>
+      Array.fromAsync(
+        whatIf(
+          historyOf(op),
+          { aggregates: ['general'] },
+          { defaults: defaultEngineOptions, options: (given) => ({ ...given, forecast }) },
+        ),
+      );
+    const [on, again, off] = [await run(true), await run(true), await run(false)];
+    expect(again).toEqual(on);
+    expect(off).not.toEqual(on);
+  });
+});
+
 describe('an operation with migration windows', () => {
   /** The clock of Berlin goes forward at 01:00 UTC: the window is open from 00:30 to 01:30 UTC, local 01:30 to 03:30. */
   const timezone = {

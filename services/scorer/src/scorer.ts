@@ -8,6 +8,7 @@ import {
   type CellsSettings,
   createLimiter,
   type Fetched,
+  type HistoryReader,
   hostsOf,
   type KnownServer,
   knownAfter,
@@ -15,6 +16,7 @@ import {
   type ObserveOptions,
   observe,
   type Piece,
+  type ReadHistory,
   readCells,
   type ServerSource,
   stillKnown,
@@ -48,6 +50,8 @@ export interface ScorerDeps {
   readonly neutron: Neutron;
   /** Null in the rules-only mode. */
   readonly prometheus: Prometheus | null;
+  /** Null where no aggregate has a forecast. */
+  readonly history?: HistoryReader | null;
   readonly seen: Seen;
   readonly settings: ScorerSettings;
   readonly by: Actor;
@@ -64,6 +68,8 @@ export interface ScorerSettings {
   readonly policiesOf: (aggregate: string) => readonly Policy[];
   /** `balance` of an aggregate. */
   readonly balances: (aggregate: string) => boolean;
+  /** `forecast` of an aggregate. */
+  readonly forecasts?: (aggregate: string) => boolean;
   readonly intervalMs: number;
   readonly stalenessMs: number;
   readonly queryDeadlineMs: number;
@@ -94,6 +100,9 @@ export interface Scorer {
   readonly prometheus: () => Check;
 }
 
+/** What was read for the snapshots of a cycle. */
+type Observed = Observation & { readonly history: ReadHistory | null };
+
 /** Aggregates whose snapshots are assembled and published at the same time. */
 const AGGREGATES_AT_ONCE = 4;
 
@@ -102,6 +111,8 @@ export function createScorer(deps: ScorerDeps): Scorer {
   const capacityReader = new CapacityReader(deps.placement, settings.concurrency, clock);
   /** Of all aggregates: what Prometheus is asked. */
   const policies = [...new Set(settings.scope.flatMap(settings.policiesOf))];
+  const forecasts = settings.forecasts ?? (() => false);
+  const forecasting = [...new Set(settings.scope.filter(forecasts).flatMap(settings.policiesOf))];
   let last: Observation | null = null;
   /** What this process knows of the aggregate's servers, and the snapshot it knows it from. */
   const memory = new Map<string, { readonly snapshotId: string; readonly known: readonly KnownServer[] }>();
@@ -128,7 +139,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
   async function assembled(
     request: SnapshotRequest,
     aggregate: string,
-    observation: Observation,
+    observation: Observed,
     known: readonly KnownServer[],
     signal: AbortSignal,
   ): Promise<Snapshot> {
@@ -161,13 +172,14 @@ export function createScorer(deps: ScorerDeps): Scorer {
       answers: observation.answers,
       known,
       fates: observation.fates,
+      history: forecasts(aggregate) ? observation.history : null,
     });
   }
 
   /** The snapshot, with what a plan between cells needs where one is asked for. */
   async function complete(
     request: SnapshotRequest,
-    observation: Observation,
+    observation: Observed,
     known: readonly KnownServer[],
     signal: AbortSignal,
   ): Promise<Snapshot> {
@@ -183,7 +195,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
     return { ...home, time: new Date(clock.now()).toISOString(), cells: reading };
   }
 
-  async function finish(request: SnapshotRequest, observation: Observation, signal: AbortSignal): Promise<Outcome> {
+  async function finish(request: SnapshotRequest, observation: Observed, signal: AbortSignal): Promise<Outcome> {
     const { aggregate } = request;
     const known = memory.get(aggregate)?.known ?? [];
     const snapshot = await complete(request, observation, known, signal);
@@ -222,24 +234,28 @@ export function createScorer(deps: ScorerDeps): Scorer {
       const [first] = roots;
       if (first === undefined) return { published: 0, duplicates: 0, failed: 0 };
       const inside = (span: Span) => trace.setSpan(ROOT_CONTEXT, span);
-      let observation: Observation;
+      let observation: Observed;
       try {
         const known = (await Promise.all(requests.map((one) => knownServers(one.aggregate)))).flat();
         // The reads serve all of the snapshots, and travel in the trace of the first.
-        observation = await context.with(inside(first.span), () =>
-          observe({
-            nova: deps.nova,
-            ...(deps.servers === undefined ? {} : { servers: deps.servers }),
-            prometheus: deps.prometheus,
-            policies,
-            stalenessMs: settings.stalenessMs,
-            queryDeadlineMs: settings.queryDeadlineMs,
-            concurrency: settings.concurrency,
-            known,
-            clock,
-            signal,
-          }),
+        const [seenNow, history] = await context.with(inside(first.span), () =>
+          Promise.all([
+            observe({
+              nova: deps.nova,
+              ...(deps.servers === undefined ? {} : { servers: deps.servers }),
+              prometheus: deps.prometheus,
+              policies,
+              stalenessMs: settings.stalenessMs,
+              queryDeadlineMs: settings.queryDeadlineMs,
+              concurrency: settings.concurrency,
+              known,
+              clock,
+              signal,
+            }),
+            deps.history?.read(forecasting, clock.now(), signal) ?? null,
+          ]),
         );
+        observation = { ...seenNow, history };
       } catch (error) {
         for (const { span } of roots) {
           failSpan(span, error);

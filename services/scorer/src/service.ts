@@ -2,7 +2,13 @@ import { markOf } from '@kronos/checkpoints';
 import { aggregateConfig, type Config, scopeOf, storageLimits } from '@kronos/config';
 import { checkClock, healthCheck, logClock, type Outside, realOutside, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
-import { type CellsSettings, type KeptServers, keepServers, type ServerSource } from '@kronos/observation';
+import {
+  type CellsSettings,
+  HistoryReader,
+  type KeptServers,
+  keepServers,
+  type ServerSource,
+} from '@kronos/observation';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { createCycle } from './cycle.ts';
 import { showResync } from './meters.ts';
@@ -63,6 +69,22 @@ export const scorerService = ({
     opened.defer(() => cloud.close());
     const prometheus = scope.some(balances) ? openPrometheus(config) : null;
     opened.defer(async () => prometheus?.close());
+    const forecasts = (aggregate: string): boolean => {
+      const own = aggregateConfig(config, aggregate).engine;
+      return own.balance && own.forecast;
+    };
+    const horizons = scope.filter(forecasts).map((name) => aggregateConfig(config, name).engine.forecastHorizon);
+    const history =
+      prometheus === null || horizons.length === 0
+        ? null
+        : new HistoryReader({
+            prometheus,
+            clock,
+            horizonMs: Math.max(...horizons) * 1000,
+            days: engine.forecastDays,
+            concurrency: CONCURRENCY,
+            deadlineMs: Math.max(intervalMs, timeout * 1000),
+          });
     const seen = new Seen();
     const { mode, syncInterval } = config.inventory;
     const syncIntervalMs = syncInterval * 1000;
@@ -102,11 +124,13 @@ export const scorerService = ({
       placement: cloud.placement,
       neutron: cloud.neutron,
       prometheus,
+      history,
       seen,
       settings: {
         scope,
         policiesOf,
         balances,
+        forecasts,
         intervalMs,
         stalenessMs: stalenessThreshold * 1000,
         queryDeadlineMs: Math.max(intervalMs, timeout * 1000),

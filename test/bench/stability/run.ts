@@ -3,7 +3,7 @@ import { type CompleteEngineOptions, defaultEngineOptions, type Step } from '@kr
 import { decide, emptyMemory, type Memory } from '@kronos/placement';
 import { type SketchVm, snapshotOf } from '@kronos/placement/testing';
 import { aggregateCooldown, isAbove } from '@kronos/rules';
-import { type BenchVm, HOUR_MS, MINUTE_MS, type Scenario, type Size, START_MS, World } from './world.ts';
+import { type BenchVm, DAY_MS, HOUR_MS, MINUTE_MS, type Scenario, type Size, START_MS, World } from './world.ts';
 
 export type Variant = {
   readonly name: string;
@@ -25,6 +25,14 @@ export type Outcome = {
   readonly above: number;
   /** When each of these moves ended, ms since {@link START_MS}. */
   readonly movedAt: readonly number[];
+  /** Cycles in which the forecast left a plan out. */
+  readonly waits: number;
+};
+
+/** The default with a forecast from what was measured on former days. */
+export const forecasting: Variant = {
+  name: 'search, target, forecast',
+  options: { planner: 'search', forecast: true },
 };
 
 export type RunInput = {
@@ -47,9 +55,14 @@ const POLICIES = { cpu: { threshold: 0.2, weight: 0.6 }, memory: { threshold: 0.
 const THRESHOLDS = [POLICIES.cpu.threshold, POLICIES.memory.threshold];
 const SMALL: Size = { hosts: 8, vmsPerHost: 8 };
 const HOST_MB = 1024 * 768;
-/** A migration takes this, and this for each GiB: a link that carries 200 MiB/s. */
-const MOVE = { fixedMs: 15_000, perGibMs: 5_000 };
+/** A migration takes this, and this for each GiB: a link that carries 100 MiB/s. */
+const MOVE = { fixedMs: 20_000, perGibMs: 10_000 };
 const MOST_AT_ONCE = 4;
+/** As the scorer asks for them. */
+const STEP_MS = 300_000;
+const POINTS = 13;
+const DAYS_BACK = 14;
+const POLICY_NAMES = ['cpu', 'memory'] as const;
 /** Six hours. */
 const WARM_UP = 360;
 
@@ -84,19 +97,20 @@ export function run({
   let lastMoveEndMs: number | null = null;
   let lastDecidedTime: string | null = null;
   let sustained: Record<string, number> = {};
+  let waits = 0;
   let takenBack = 0;
   let above = 0;
 
   for (let cycle = 0; cycle < cycles; cycle++) {
     const ms = START_MS + cycle * MINUTE_MS;
-    for (const gone of world.churn()) flights = flights.filter(({ step }) => step.serverId !== gone.id);
+    for (const gone of world.churn(ms)) flights = flights.filter(({ step }) => step.serverId !== gone.id);
     land(ms);
     world.valuesAt(ms, truth);
     if (cycle >= warmUpCycles && detected(truth)) above++;
     for (let i = 0; i < seen.length; i++) seen[i] = world.measured(truth[i] ?? 0, ms, i);
     plan(ms, cycle);
   }
-  return { cycles: cycles - warmUpCycles, moves: movedAt.length, takenBack, above, movedAt };
+  return { cycles: cycles - warmUpCycles, moves: movedAt.length, takenBack, above, movedAt, waits };
 
   function detected(values: Float64Array): boolean {
     for (const [p, threshold] of THRESHOLDS.entries()) {
@@ -158,6 +172,7 @@ export function run({
     const decision = decide({ snapshot: snapshotAt(ms, cycle), memory, options });
     lastDecidedTime = time;
     sustained = Object.fromEntries(decision.before.policies.map((one) => [one.policy, one.sustainedCycles]));
+    if (decision.reason.code.startsWith('expected-to-')) waits++;
     if (decision.plan === null) return;
     lastRelease = { planId: decision.plan.id, at: time };
     for (const { serverId } of decision.plan.steps)
@@ -172,7 +187,7 @@ export function run({
       host: world.hosts[vm.host] ?? '',
       ramMb: vm.ramMb,
       w: {
-        cpu: world.measured(world.cpuAt(vm, ms), ms, 1000 + Number(vm.id.slice(0, 8))),
+        cpu: world.measuredCpu(vm, ms),
         memory: vm.memory,
       },
       ...(moving.has(vm.id) ? { set: { status: 'MIGRATING', taskState: 'migrating' } } : {}),
@@ -190,8 +205,43 @@ export function run({
         ]),
       ),
       vms: Object.fromEntries(world.vms.map((vm) => [vm.id, sketchOf(vm)])),
-      snapshot: { id: `bench-${cycle}`, cycle },
+      snapshot: {
+        id: `bench-${cycle}`,
+        cycle,
+        ...(options.forecast
+          ? {
+              forecast: {
+                stepSeconds: STEP_MS / 1000,
+                points: POINTS,
+                readings: [...POLICY_NAMES.entries()].map((one) => historyOf(one, ms)),
+              },
+            }
+          : {}),
+      },
     });
+  }
+
+  /** What Prometheus would answer about this time of former days. */
+  function historyOf([p, name]: readonly [number, string], ms: number) {
+    const firstMs = Math.floor(ms / STEP_MS) * STEP_MS;
+    const days = Array.from({ length: DAYS_BACK }, (_, d) => d + 1)
+      .filter((ago) => firstMs - ago * DAY_MS >= START_MS)
+      .map((ago) => ({
+        ago,
+        servers: Object.fromEntries(
+          world.vms
+            .filter((vm) => vm.bornMs <= firstMs - ago * DAY_MS)
+            .map((vm) => [
+              vm.id,
+              Array.from({ length: POINTS }, (_, k) => {
+                const at = firstMs - ago * DAY_MS + k * STEP_MS;
+                return Math.round((p === 0 ? world.measuredCpu(vm, at) : vm.memory) * 1e4) / 1e4;
+              }),
+            ]),
+        ),
+      }));
+    const text = days.length === 0 ? 'no history' : '';
+    return { query: `${name}_vm`, label: 'vm', labelType: 'nova_instance_uuid' as const, text, days };
   }
 }
 

@@ -38,7 +38,7 @@ describe('the planner under load that goes on', () => {
       scenario: named(scenarios, 'coming and going'),
       variant: target,
       seed: 2,
-      days: 1,
+      days: 0.5,
       size,
       warmUpCycles: 0,
     };

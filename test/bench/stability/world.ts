@@ -6,7 +6,7 @@ import { seeded } from '../random.ts';
 
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 3_600_000;
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 /** 2026-01-05, a Monday. */
 export const START_MS = Date.UTC(2026, 0, 5);
 
@@ -24,6 +24,7 @@ export type BenchVm = {
   readonly phaseHours: number;
   /** A job's length in minutes, its load as a multiple of the mean, and its weekday (0: Sunday); null: every day. */
   readonly job: { readonly minutes: number; readonly times: number; readonly weekday: number | null } | null;
+  readonly bornMs: number;
   /** Index of the host. */
   host: number;
 };
@@ -53,6 +54,17 @@ export const scenarios: readonly Scenario[] = [
   { name: 'coming and going', noise: 0.01, placement: 'mixed', day: 0.2, night: 0.1, job: 0, churn: 20 },
 ];
 
+/** Days and weeks: office hours, weekends, and jobs that start at the same time of each day, or of one day of the week. */
+export const month: Scenario = {
+  name: 'daily and weekly',
+  noise: 0.01,
+  placement: 'mixed',
+  day: 0.15,
+  night: 0,
+  job: 0.35,
+  churn: 0.5,
+};
+
 export type Size = { readonly hosts: number; readonly vmsPerHost: number };
 
 export class World {
@@ -70,10 +82,10 @@ export class World {
     this.#vmsPerHost = vmsPerHost;
     this.#draw = seeded(seed);
     this.hosts = Array.from({ length: hosts }, (_, h) => `compute-${String(h + 1).padStart(2, '0')}`);
-    for (let h = 0; h < hosts; h++) for (let v = 0; v < vmsPerHost; v++) this.#create(h);
+    for (let h = 0; h < hosts; h++) for (let v = 0; v < vmsPerHost; v++) this.#create(h, START_MS);
   }
 
-  #create(host: number): void {
+  #create(host: number, ms: number): void {
     const { placement, day, night, job } = this.#scenario;
     const draw = this.#draw;
     const [share, size, ram, phase, length, weekday] = [draw(), draw(), draw(), draw(), draw(), draw()] as const;
@@ -97,11 +109,12 @@ export class World {
       job:
         family === 'job'
           ? {
-              minutes: 5 + 5 * Math.floor(length * 11),
+              minutes: 5 + Math.floor(length * 26),
               times: 5,
               weekday: weekday < 0.3 ? Math.floor(weekday * 23) : null,
             }
           : null,
+      bornMs: ms,
       host,
     });
   }
@@ -148,8 +161,12 @@ export class World {
     return Math.min(1, Math.max(0, value * (1 + this.#scenario.noise * normal(this.#seed, ms / MINUTE_MS, key))));
   }
 
+  measuredCpu(vm: BenchVm, ms: number): number {
+    return this.measured(this.cpuAt(vm, ms), ms, 1000 + Number(vm.id.slice(0, 8)));
+  }
+
   /** VMs are deleted and created, as far as this minute has any. @returns the deleted ones */
-  churn(): BenchVm[] {
+  churn(ms: number): BenchVm[] {
     const gone: BenchVm[] = [];
     const { churn } = this.#scenario;
     if (churn === 0) return gone;
@@ -158,7 +175,7 @@ export class World {
     if (vm !== undefined) gone.push(vm);
     // As Nova's weigher of memory chooses: the host with the most free memory.
     const used = this.usedMb();
-    this.#create(used.indexOf(Math.min(...used)));
+    this.#create(used.indexOf(Math.min(...used)), ms);
     return gone;
   }
 }

@@ -78,6 +78,19 @@ export const anonymousSnapshot = (names: Names, { cells: _, ...snapshot }: Snaps
     text: names.sentence(reading.text),
     values: names.keys('server', reading.values),
   })),
+  ...(snapshot.forecast === undefined
+    ? {}
+    : {
+        forecast: {
+          ...snapshot.forecast,
+          readings: snapshot.forecast.readings.map((reading) => ({
+            ...reading,
+            query: names.as('query', reading.query),
+            text: names.sentence(reading.text),
+            days: reading.days.map(({ ago, servers }) => ({ ago, servers: names.keys('server', servers) })),
+          })),
+        },
+      }),
   problems: names.deep(snapshot.problems),
   notes: names.deep(snapshot.notes),
   scores: {

@@ -1,0 +1,265 @@
+/** What the hosts' values will do within the horizon, from what their VMs did at this time on former days. */
+import type { CompleteEngineOptions, Reason, Snapshot } from '@kronos/contracts';
+import { isAbove } from '@kronos/rules';
+import { byte, float, int, item } from './array.ts';
+import type { Cluster } from './cluster.ts';
+import type { Move } from './draft.ts';
+import { own } from './filter.ts';
+import { imbalances } from './measure.ts';
+import type { JudgedPolicy } from './scoring.ts';
+
+/** Days that must resemble this one before they are believed: a weekly pattern has two in 14 days. */
+const LEAST_DAYS = 2;
+/** The share of them that must agree before a plan is left out. */
+const AGREEING = 0.75;
+/** A day resembles this one while the VMs of each host that makes the imbalance together differ by at most this share of the threshold. */
+const ALIKE = 0.5;
+/** VMs with this share of the load of the aggregate, and of each of these hosts, must have values of a day. */
+const COVERED = 0.6;
+
+/** What a move is taken to last: a link that carries 100 MiB/s, and what Nova does before and after the copying. */
+const SECONDS_PER_GIB = 10;
+const FIXED_SECONDS = 20;
+
+/** How the VMs' shares of a host changed on one former day, from this time of the day on. */
+type Day = {
+  /** Days before the snapshot. */
+  readonly ago: number;
+  /** `change[k][vm * P + p]`: the value k steps ahead minus the one at this time of the day; 0 for VMs without values. */
+  readonly change: readonly Float64Array[];
+};
+
+/** Former days, or why nothing can be said. */
+export type Past =
+  | { readonly known: true; readonly stepSeconds: number; readonly steps: number; readonly days: readonly Day[] }
+  | { readonly known: false; readonly text: string };
+
+type PastInput = {
+  readonly snapshot: Snapshot;
+  readonly judged: readonly JudgedPolicy[];
+  readonly cluster: Cluster;
+  readonly options: Pick<CompleteEngineOptions, 'forecastHorizonSeconds'>;
+};
+
+/**
+ * The former days that resemble this one. The values are of VMs and not of hosts: what a host did on a former day says little once VMs
+ * have been moved.
+ */
+export function pastOf({ snapshot, judged, cluster, options }: PastInput): Past {
+  const none = (text: string): Past => ({ known: false, text });
+  const { forecast } = snapshot;
+  if (forecast === undefined) return none('the snapshot holds no history');
+  const steps = Math.min(forecast.points - 1, Math.ceil(options.forecastHorizonSeconds / forecast.stepSeconds));
+  const { P, V, policies } = cluster;
+  // What is allocated does not change by the time of the day.
+  const asked = policies.map((model) => {
+    const policy = judged.find((one) => one.policy.name === model.name)?.policy;
+    if (policy === undefined || policy.allocation !== undefined) return null;
+    const { vmProfileQuery, vmProfileLabel, vmProfileLabelType } = policy;
+    return (
+      forecast.readings.find(
+        (one) => one.query === vmProfileQuery && one.label === vmProfileLabel && one.labelType === vmProfileLabelType,
+      ) ?? { text: `the snapshot holds no history of the VMs for policy ${model.name}`, days: [] }
+    );
+  });
+  const missing = asked.find((reading) => reading !== null && reading.days.length === 0);
+  if (missing !== undefined && missing !== null) return none(missing.text === '' ? 'no former days' : missing.text);
+  const agos = [...new Set(asked.flatMap((reading) => reading?.days.map(({ ago }) => ago) ?? []))].sort(
+    (a, b) => a - b,
+  );
+  const days: Day[] = [];
+  let [incomplete, different] = [0, 0];
+  for (const ago of agos) {
+    const change = Array.from({ length: steps + 1 }, () => new Float64Array(V * P));
+    let judgement: 'alike' | 'incomplete' | 'different' = 'alike';
+    for (let p = 0; p < P && judgement === 'alike'; p++) {
+      const reading = asked[p];
+      if (reading === null || reading === undefined) continue;
+      const servers = reading.days.find((day) => day.ago === ago)?.servers;
+      judgement = servers === undefined ? 'incomplete' : fill(cluster, p, servers, change);
+    }
+    if (judgement === 'alike') days.push({ ago, change });
+    else if (judgement === 'incomplete') incomplete++;
+    else different++;
+  }
+  if (days.length >= LEAST_DAYS) return { known: true, stepSeconds: forecast.stepSeconds, steps, days };
+  const why = [
+    incomplete === 0 ? null : `${incomplete} without enough values`,
+    different === 0 ? null : `${different} with other values`,
+  ].filter((part) => part !== null);
+  const rest = why.length === 0 ? '' : ` (${why.join(', ')})`;
+  return none(`${days.length} of ${agos.length} former days resemble this one, and ${LEAST_DAYS} are needed${rest}`);
+}
+
+/** Fills in the changes of one policy on one day, unless the day says nothing about this one. */
+function fill(
+  cluster: Cluster,
+  p: number,
+  servers: Readonly<Record<string, readonly number[]>>,
+  change: readonly Float64Array[],
+): 'alike' | 'incomplete' | 'different' {
+  const { H, V, P, vmIds, vmHost, weight, counted, policies } = cluster;
+  const all = new Float64Array(H);
+  const covered = new Float64Array(H);
+  const difference = new Float64Array(H);
+  for (let v = 0; v < V; v++) {
+    const host = int(vmHost, v);
+    const now = float(weight, v * P + p);
+    all[host] = float(all, host) + now;
+    const values = own(servers, item(vmIds, v));
+    const start = values?.[0];
+    if (values === undefined || start === undefined || values.length < change.length) continue;
+    covered[host] = float(covered, host) + now;
+    difference[host] = float(difference, host) + start - now;
+    for (const [k, row] of change.entries()) row[v * P + p] = (values[k] ?? start) - start;
+  }
+  const tolerance = ALIKE * item(policies, p).threshold;
+  let [total, known] = [0, 0];
+  for (let h = 0; h < H; h++) {
+    if (byte(counted, h) !== 1) continue;
+    total += float(all, h);
+    known += float(covered, h);
+  }
+  if (known < COVERED * total) return 'incomplete';
+  for (const h of extremes(cluster, p)) {
+    if (float(covered, h) < COVERED * float(all, h)) return 'incomplete';
+    if (Math.abs(float(difference, h)) > tolerance) return 'different';
+  }
+  return 'alike';
+}
+
+/** The hosts that make the imbalance: the highest and the lowest of those that take part. */
+function extremes({ H, P, counted, score }: Cluster, p: number): number[] {
+  let [high, low] = [-1, -1];
+  for (let h = 0; h < H; h++) {
+    if (byte(counted, h) !== 1) continue;
+    const value = float(score, h * P + p);
+    if (high < 0 || value > float(score, high * P + p)) high = h;
+    if (low < 0 || value < float(score, low * P + p)) low = h;
+  }
+  return high < 0 ? [] : [high, low];
+}
+
+/** Where the VMs are, and the values that hosts have with them there. */
+export type Ahead = { readonly score: Float64Array; readonly place: Int32Array };
+
+/** What the former days say about a plan. */
+export type Verdict = {
+  readonly days: number;
+  /** Days on which the imbalance would have passed by itself within the horizon. */
+  readonly passes: number;
+  /** Days on which the plan would not have shortened the time above a threshold. */
+  readonly useless: number;
+  /** Mean seconds above a threshold within the horizon, without the plan and with it. */
+  readonly without: number;
+  readonly with: number;
+  /** When the plan's moves would be done, seconds from now. */
+  readonly effectSeconds: number;
+  /** The latest end of the imbalance on days on which it passes, seconds from now; null where it passes on none. */
+  readonly passesAfterSeconds: number | null;
+};
+
+/**
+ * Runs the days ahead from the present values, once as they are and once with the plan.
+ *
+ * @param base hosts and VMs without the plan
+ * @param planned with it
+ * @param effectSeconds until the moves are done. After a return of the imbalance the next plan needs as long, and waits for the cooldown.
+ */
+export function verdictOf(
+  past: Past & { readonly known: true },
+  cluster: Cluster,
+  base: Ahead,
+  planned: Ahead,
+  { effectSeconds, cooldownSeconds }: { readonly effectSeconds: number; readonly cooldownSeconds: number },
+): Verdict {
+  const { stepSeconds, steps, days } = past;
+  const above = ({ score, place }: Ahead, change: Float64Array): boolean => {
+    const then = valuesThen(cluster, score, place, change);
+    return imbalances(cluster, then).some((imbalance, p) => isAbove(imbalance, item(cluster.policies, p).threshold));
+  };
+  let [passes, useless, without, withPlan] = [0, 0, 0, 0];
+  let passesAfterSeconds: number | null = null;
+  for (const { change } of days) {
+    let [waiting, acting] = [0, 0];
+    let last = -1;
+    /** Seconds that the next plan needs once the imbalance is back; null: it is not back. */
+    let reaction: number | null = null;
+    for (let k = 0; k <= steps; k++) {
+      const seconds = k === steps ? 0 : stepSeconds;
+      const waits = above(base, item(change, k));
+      if (waits) {
+        waiting += seconds;
+        last = k;
+      }
+      // Until the moves are done the values are as if there were no plan.
+      const share = Math.min(1, Math.max(0, (effectSeconds - k * stepSeconds) / stepSeconds));
+      acting += waits ? seconds * share : 0;
+      if (share < 1 && above(planned, item(change, k))) {
+        reaction ??= effectSeconds + Math.max(0, cooldownSeconds - k * stepSeconds);
+        const back = Math.min(reaction, seconds * (1 - share));
+        reaction -= back;
+        acting += back;
+      }
+    }
+    without += waiting / days.length;
+    withPlan += acting / days.length;
+    if (waiting <= acting) useless++;
+    if (last < steps) {
+      passes++;
+      passesAfterSeconds = Math.max(passesAfterSeconds ?? 0, (last + 1) * stepSeconds);
+    }
+  }
+  return { days: days.length, passes, useless, without, with: withPlan, effectSeconds, passesAfterSeconds };
+}
+
+/** The values when VMs in these places have changed so much. */
+function valuesThen(cluster: Cluster, score: Float64Array, place: Int32Array, change: Float64Array): Float64Array {
+  const { V, P, vmHost, size, alike } = cluster;
+  const values = Float64Array.from(score);
+  for (let v = 0; v < V; v++) {
+    const [home, host] = [int(vmHost, v), int(place, v)];
+    for (let p = 0; p < P; p++) {
+      const by = float(change, v * P + p);
+      if (by === 0) continue;
+      const at = host * P + p;
+      values[at] = float(values, at) + (alike ? by : (by * float(size, home * P + p)) / float(size, at));
+    }
+  }
+  return values;
+}
+
+/** How long the moves take, in seconds: those that leave one host follow each other. */
+export function effectOf(cluster: Cluster, moves: readonly Move[]): number {
+  const bySource = new Map<number, number>();
+  for (const { vm, from } of moves) {
+    const seconds = FIXED_SECONDS + SECONDS_PER_GIB * float(cluster.copyGib, vm);
+    bySource.set(from, (bySource.get(from) ?? 0) + seconds);
+  }
+  return Math.max(0, ...bySource.values());
+}
+
+/** Why the plan is not made; null: it is. */
+export function againstPlan(verdict: Verdict, now: number, moves: number): Reason | null {
+  const { days, passes, useless, passesAfterSeconds } = verdict;
+  if (useless < AGREEING * days) return null;
+  const figures = `the time above a threshold within the horizon would be ${minutes(verdict.with)} with the plan (${moves} moves in ${minutes(verdict.effectSeconds)}) and ${minutes(verdict.without)} without`;
+  const detail = {
+    days,
+    passes,
+    useless,
+    moves,
+    secondsWithPlan: Math.round(verdict.with),
+    secondsWithoutPlan: Math.round(verdict.without),
+    effectSeconds: Math.round(verdict.effectSeconds),
+  };
+  if (passesAfterSeconds !== null && passes >= AGREEING * days) {
+    const until = new Date(now + passesAfterSeconds * 1000).toISOString();
+    const text = `on ${passes} of ${days} former days like this one the imbalance passed by itself, at the latest by ${until}; ${figures}`;
+    return { code: 'expected-to-pass', text, detail: { ...detail, until } };
+  }
+  const text = `by ${useless} of ${days} former days like this one the plan would be undone: ${figures}`;
+  return { code: 'expected-to-return', text, detail };
+}
+
+const minutes = (seconds: number): string => `${Math.round(seconds / 6) / 10} min`;
