@@ -19,7 +19,7 @@ import {
   taskMeters,
 } from '@kronos/executor';
 import { createNova, createPlacement } from '@kronos/openstack';
-import type { Caps } from '@kronos/rules';
+import type { AllCaps } from '@kronos/projections';
 import { createLogger, createMetrics } from '@kronos/telemetry';
 import { trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
@@ -33,7 +33,7 @@ export interface StartOrder {
   readonly authUrl: string;
   readonly aggregate: string;
   readonly instance: string;
-  readonly caps: Caps;
+  readonly caps: AllCaps;
   readonly options: Partial<TaskOptions>;
   readonly ackWaitMs: number;
   readonly concurrency: number;

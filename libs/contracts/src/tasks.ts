@@ -70,6 +70,8 @@ export const migrationStartedSchema = message(
         oldFlavor: z.string().nullable(),
         newFlavor: z.string().nullable(),
         before: serverBeforeSchema,
+        /** Uuids of earlier cold migrations and resizes of the server: ids are counted per cell, so only another uuid is this attempt's. */
+        knownMigrations: z.array(z.string()),
       })
       .optional(),
   }),

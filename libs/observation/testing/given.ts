@@ -84,6 +84,7 @@ export const server = (id: string, host: string | null, more: Partial<Server> = 
   imageProperties: undefined,
   bootFromVolume: false,
   volumeIds: [],
+  addresses: [],
   configDrive: false,
   metadata: {},
   tags: [],

@@ -9,10 +9,10 @@ import {
   type ActionOutcome,
   type Aggregate,
   type ComputeService,
-  type Flavor,
   type Hypervisor,
   type InstanceAction,
   type Migration,
+  type NamedFlavor,
   type Server,
   type ServerGroup,
   type ServerMigration,
@@ -69,6 +69,11 @@ const NOVA_CALLS = {
   liveMigrate: { lowest: '2.34', highest: '2.96' },
   /** 2.30 to 2.67 know `force`. */
   forceLiveMigrate: { lowest: '2.34', highest: '2.67' },
+  /** 2.56 takes a host; below it is ignored without a word. */
+  coldMigrate: { lowest: '2.56', highest: '2.96' },
+  resize: { lowest: '2.34', highest: '2.96' },
+  confirmResize: { lowest: '2.34', highest: '2.96' },
+  revertResize: { lowest: '2.34', highest: '2.96' },
   /** 2.53 by uuid. */
   updateService: { lowest: '2.53', highest: '2.96' },
   /** 2.24 running ones; 2.65 also queued and preparing. */
@@ -136,7 +141,7 @@ export interface Nova {
   /** @throws NotFound */
   getServer(serverId: string, options?: CallOptions): Promise<Server>;
   /** Every flavor, private ones too. */
-  listFlavors(options?: CallOptions): Promise<(Flavor & { readonly id: string })[]>;
+  listFlavors(options?: CallOptions): Promise<NamedFlavor[]>;
   /** Groups of all projects. */
   listServerGroups(options?: CallOptions): Promise<ServerGroup[]>;
   /** Newest first. */
@@ -165,6 +170,33 @@ export interface Nova {
    */
   liveMigrate(
     request: { readonly serverId: string; readonly host: string; readonly force?: boolean },
+    options: ActOptions,
+  ): Promise<ActionOutcome>;
+  /**
+   * Asks Nova to migrate a server cold to a service host, in another cell too where its policy grants that. Sent once.
+   *
+   * @throws as `liveMigrate`.
+   */
+  coldMigrate(
+    request: { readonly serverId: string; readonly host: string },
+    options: ActOptions,
+  ): Promise<ActionOutcome>;
+  /**
+   * Asks Nova to give a server another flavor; Nova chooses the host. Sent once.
+   *
+   * @throws as `liveMigrate`.
+   */
+  resize(
+    request: { readonly serverId: string; readonly flavorId: string },
+    options: ActOptions,
+  ): Promise<ActionOutcome>;
+  /**
+   * Confirms or reverts a cold migration or a resize in VERIFY_RESIZE. Sent once; a second request is refused.
+   *
+   * @throws BadRequest (one is confirmed already), Conflict (not in VERIFY_RESIZE, or being reverted) and as `liveMigrate`.
+   */
+  settleResize(
+    request: { readonly serverId: string; readonly act: 'confirm' | 'revert' },
     options: ActOptions,
   ): Promise<ActionOutcome>;
   /**
@@ -432,14 +464,19 @@ export function createNova(session: Session, options: NovaOptions = {}): Nova {
     liveMigrate: ({ serverId, host, force = false }, options) =>
       act(
         force ? 'forceLiveMigrate' : 'liveMigrate',
-        {
-          method: 'POST',
-          path: `servers/${encodeURIComponent(serverId)}/action`,
-          route: '/servers/{id}/action',
-          json: { 'os-migrateLive': { host, block_migration: 'auto', ...(force ? { force: true } : {}) } },
-        },
+        action(serverId, { 'os-migrateLive': { host, block_migration: 'auto', ...(force ? { force: true } : {}) } }),
         options,
       ),
+
+    coldMigrate: ({ serverId, host }, options) => act('coldMigrate', action(serverId, { migrate: { host } }), options),
+
+    resize: ({ serverId, flavorId }, options) =>
+      act('resize', action(serverId, { resize: { flavorRef: flavorId } }), options),
+
+    settleResize: ({ serverId, act: how }, options) =>
+      how === 'confirm'
+        ? act('confirmResize', { ...action(serverId, { confirmResize: null }), expect: [204] }, options)
+        : act('revertResize', action(serverId, { revertResize: null }), options),
 
     updateService: ({ serviceId, status, disabledReason }, options) =>
       act(
@@ -509,3 +546,12 @@ export function createNova(session: Session, options: NovaOptions = {}): Nova {
     );
   }
 }
+
+/** The request of an action on a server. */
+const action = (serverId: string, json: unknown) =>
+  ({
+    method: 'POST',
+    path: `servers/${encodeURIComponent(serverId)}/action`,
+    route: '/servers/{id}/action',
+    json,
+  }) as const;

@@ -167,6 +167,7 @@ describe('listServers', () => {
         imageProperties: undefined,
         bootFromVolume: false,
         volumeIds: ['vol'],
+        addresses: [],
         configDrive: false,
         metadata: { cpu: '2' },
         tags: ['gold'],

@@ -60,6 +60,11 @@ export interface Flavor {
   readonly extraSpecs: Readonly<Record<string, string>>;
 }
 
+/** A flavor as it is now; its name is unique. */
+export interface NamedFlavor extends Flavor {
+  readonly id: string;
+}
+
 export interface Server {
   readonly id: string;
   /** Display name; null when its cell is down. */
@@ -88,6 +93,8 @@ export interface Server {
   readonly bootFromVolume: boolean;
   /** Ids of the attached Cinder volumes. */
   readonly volumeIds: readonly string[];
+  /** Fixed and floating addresses on all its networks. */
+  readonly addresses: readonly string[];
   readonly configDrive: boolean;
   readonly metadata: Readonly<Record<string, string>>;
   readonly tags: readonly string[];

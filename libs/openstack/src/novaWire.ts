@@ -7,6 +7,7 @@ import type {
   Hypervisor,
   InstanceAction,
   Migration,
+  NamedFlavor,
   Server,
   ServerGroup,
   ServerMigration,
@@ -227,16 +228,18 @@ export const flavorsSchema = z.object({
           visible('to see flavor extra specs (policy os_compute_api:os-flavor-extra-specs:index)'),
         ),
       })
-      .transform((raw): Flavor & { readonly id: string } => ({
-        id: raw.id,
-        name: raw.name,
-        vcpus: raw.vcpus,
-        ramMb: raw.ram,
-        rootGb: raw.disk,
-        ephemeralGb: raw['OS-FLV-EXT-DATA:ephemeral'],
-        swapMb: raw.swap,
-        extraSpecs: raw.extra_specs,
-      })),
+      .transform(
+        (raw): NamedFlavor => ({
+          id: raw.id,
+          name: raw.name,
+          vcpus: raw.vcpus,
+          ramMb: raw.ram,
+          rootGb: raw.disk,
+          ephemeralGb: raw['OS-FLV-EXT-DATA:ephemeral'],
+          swapMb: raw.swap,
+          extraSpecs: raw.extra_specs,
+        }),
+      ),
   ),
   flavors_links: linksSchema,
 });
@@ -270,6 +273,7 @@ const cellDownServer = z
       imageProperties: undefined,
       bootFromVolume: false,
       volumeIds: [],
+      addresses: [],
       configDrive: false,
       metadata: {},
       tags: [],
@@ -323,6 +327,7 @@ const fullServer = z
     'OS-EXT-STS:power_state': z.number().nullish(),
     'OS-SRV-USG:launched_at': optionalTime,
     'os-extended-volumes:volumes_attached': z.array(z.object({ id: z.string() })).default([]),
+    addresses: z.record(z.string(), z.array(z.object({ addr: z.string() }))).default({}),
   })
   .transform(
     (raw): Server => ({
@@ -347,6 +352,7 @@ const fullServer = z
           : textValues(raw.image.properties),
       bootFromVolume: raw.image === null || raw.image === '',
       volumeIds: raw['os-extended-volumes:volumes_attached'].map((volume) => volume.id),
+      addresses: Object.values(raw.addresses).flatMap((ofNetwork) => ofNetwork.map(({ addr }) => addr)),
       configDrive:
         raw.config_drive !== undefined && raw.config_drive !== null && /^true$/i.test(String(raw.config_drive)),
       metadata: raw.metadata,

@@ -1,15 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { testLog } from '../testing/index.ts';
-import { mayStart } from './slots.ts';
+import { mayStart, slots } from './slots.ts';
 import { MAX_CELL_PLANS } from './state.ts';
 
 const move = (n: number) => ({ serverId: `vm${n}`, from: 'h1', to: 'n1' });
-const caps = {
+const live = {
   maxConcurrentMigrations: 9,
   maxOutboundPerHost: 9,
   maxInboundPerHost: 9,
   maxConcurrentPerGroup: 9,
 };
+const caps = { ...live, cells: { ...live, maxConcurrentMigrations: 1 } };
 
 function proposed(moves = [move(1), move(2)]) {
   const log = testLog();
@@ -38,6 +39,32 @@ describe('a plan between cells', () => {
     const attempt = { taskId: `${plan}-s2`, attempt: 1, destination: 'n1' };
     expect(mayStart(state, attempt, log.nowMs, caps)).toEqual({ verdict: 'start' });
     expect(mayStart(state, attempt, log.nowMs + 7_200_001, caps)).toMatchObject({ reason: { code: 'expired' } });
+  });
+
+  it('acts: the limits of each kind count moves of that kind alone, and one server moves once', () => {
+    const { log, plan } = proposed([move(1), move(2)]);
+    log.approved(plan);
+    const other = log.released([
+      { serverId: 'vm9', from: 'h1', to: 'h2' },
+      { serverId: 'vm2', from: 'h1', to: 'h2' },
+    ]);
+    const verdict = (taskId: string, limits = caps) =>
+      mayStart(log.state(), { taskId, attempt: 1, destination: 'n1' }, log.nowMs, limits);
+    log.started({ task: `${plan}-s1` });
+    expect(verdict(`${plan}-s2`)).toMatchObject({ reason: { code: 'max_concurrent_migrations' } });
+    const tight = { ...caps, maxConcurrentMigrations: 1 };
+    expect(verdict(`${other}-s1`, tight)).toEqual({ verdict: 'start' });
+    log.started({ task: `${other}-s2` });
+    const wide = { ...live, cells: live };
+    expect(verdict(`${plan}-s2`, wide)).toMatchObject({ reason: { code: 'server-moving' } });
+    expect(slots(log.state())).toMatchObject({ total: 2, live: { total: 1 }, cells: { total: 1 } });
+  });
+
+  it('refuses to start while no limits are set for moves between cells', () => {
+    const { log, plan } = proposed([move(1)]);
+    log.approved(plan);
+    const attempt = { taskId: `${plan}-s1`, attempt: 1, destination: 'n1' };
+    expect(mayStart(log.state(), attempt, log.nowMs, live)).toMatchObject({ reason: { code: 'cells-off' } });
   });
 
   it('acts: rejected or expired, it is closed and starts no cooldown', () => {

@@ -22,7 +22,7 @@ export { inFlight, taskStatus } from './inFlight.ts';
 export { absence, type Quarantine, quarantined, quarantineFacts, quarantineTable } from './quarantine.ts';
 export { remedyOf, skipText } from './remedy.ts';
 export { type Cooldowns, emptyCooldowns, readCooldowns, seed } from './seed.ts';
-export { type AttemptToStart, mayStart, slotOf, slots } from './slots.ts';
+export { type AllCaps, type AttemptToStart, capOf, mayStart, type Slots, slots } from './slots.ts';
 export {
   type AggregateFacts,
   type AggregateState,
@@ -35,7 +35,6 @@ export {
   type FinishedPlan,
   initialLogState,
   type LogState,
-  MAX_CELL_PLANS,
   MAX_DRAINS,
   type PlanFacts,
   type SettleAct,

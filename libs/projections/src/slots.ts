@@ -6,6 +6,9 @@ import type { AggregateState, TaskFacts } from './state.ts';
 
 /** Started attempts without an end. A slot is an event, not a lease: it is held until a result is on the log. */
 export type Slots = SlotCounts & {
+  /** The same by kind, as each kind has concurrency limits of its own; `servers` are those of all moves. */
+  readonly live: SlotCounts;
+  readonly cells: SlotCounts;
   /** The tasks that hold them, oldest first. */
   readonly tasks: readonly TaskFacts[];
 };
@@ -18,20 +21,37 @@ export type Slots = SlotCounts & {
 export function slots(state: Pick<AggregateState, 'tasks'>, soon: readonly AttemptToStart[] = []): Slots {
   const tasks = [...state.tasks.values()].filter((task) => task.slot !== null);
   tasks.sort((a, b) => (a.slot?.sequence ?? 0) - (b.slot?.sequence ?? 0));
-  const held = tasks.flatMap(({ step, slot }): SlotUse[] =>
-    slot === null
-      ? []
-      : [{ serverId: step.serverId, from: slot.from, destination: slot.destination, groups: slot.groups }],
-  );
-  const granted = soon.flatMap(({ taskId, destination }): SlotUse[] => {
+  const live: SlotUse[] = [];
+  const cells: SlotUse[] = [];
+  for (const { step, slot } of tasks) {
+    if (slot === null) continue;
+    const { from, destination, groups } = slot;
+    (step.phase === 'cell' ? cells : live).push({ serverId: step.serverId, from, destination, groups });
+  }
+  for (const { taskId, destination } of soon) {
     const task = state.tasks.get(taskId);
-    return task === undefined || task.slot !== null ? [] : [slotOf(task, destination)];
-  });
-  return { ...countSlots([...held, ...granted]), tasks };
+    if (task === undefined || task.slot !== null) continue;
+    (task.step.phase === 'cell' ? cells : live).push(slotOf(task, destination));
+  }
+  const all = countSlots([...live, ...cells]);
+  const { servers } = all;
+  const ofLive = cells.length === 0 ? all : { ...countSlots(live), servers };
+  return { ...all, live: ofLive, cells: { ...countSlots(cells), servers }, tasks };
+}
+
+/** The limits of live migrations, and those of moves between cells; without these, none of them starts. */
+export type AllCaps = Caps & { readonly cells?: Caps };
+
+/** Which limit keeps the task from starting, by the limits of its kind; null when a slot is free. */
+export function capOf(held: Slots, task: TaskFacts, destination: string, caps: AllCaps): Reason | null {
+  const move = slotOf(task, destination);
+  if (task.step.phase !== 'cell') return capReached(held.live, move, caps);
+  if (caps.cells === undefined) return reason('cells-off', 'no concurrency limits are set for moves between cells');
+  return capReached(held.cells, move, caps.cells);
 }
 
 /** The slot that a task needs for its next attempt. */
-export const slotOf = ({ step }: TaskFacts, destination: string): SlotUse => ({
+const slotOf = ({ step }: TaskFacts, destination: string): SlotUse => ({
   serverId: step.serverId,
   from: step.from,
   destination,
@@ -70,7 +90,7 @@ export function mayStart(
   state: AggregateState,
   attempt: AttemptToStart,
   nowMs: number,
-  caps: Caps,
+  caps: AllCaps,
   soon: readonly AttemptToStart[] = [],
 ): StartVerdict {
   const task = state.tasks.get(attempt.taskId);
@@ -107,7 +127,7 @@ export function mayStart(
   for (const id of task.step.dependsOn)
     if (state.tasks.get(id)?.status !== 'completed') return wait('dependency', `waits for ${id}`, null, { taskId: id });
 
-  const reached = capReached(slots(state, soon), slotOf(task, attempt.destination), caps);
+  const reached = capOf(slots(state, soon), task, attempt.destination, caps);
   return reached === null ? { verdict: 'start' } : { verdict: 'wait', reason: reached, untilMs: null };
 }
 

@@ -225,6 +225,8 @@ export type CellSlot = {
   readonly newFlavor: string | null;
   /** The server as it was, which it must be again afterwards. */
   readonly before: ServerBefore;
+  /** Uuids of its migrations before the attempt. */
+  readonly knownMigrations: readonly string[];
   /** The same in both cells; null: not seen yet. */
   readonly migrationUuid: string | null;
   /** In VERIFY_RESIZE on this host. */

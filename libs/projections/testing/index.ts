@@ -506,6 +506,7 @@ const startedCell = ({ method, oldFlavor, newFlavor }: NonNullable<Step['cell']>
   oldFlavor,
   newFlavor,
   before: { vmState: 'active', powerState: 1, addresses: ['10.0.0.5'], volumes: [] },
+  knownMigrations: [],
 });
 
 /** Uniform numbers in [0, 1) from a seed (mulberry32). */

@@ -2,8 +2,7 @@
 import type { Cancel } from '@kronos/clock';
 import { type Reason, type StoredEvent, subject } from '@kronos/contracts';
 import type { LogPosition } from '@kronos/eventlog';
-import { type AggregateState, type AttemptToStart, slotOf, slots } from '@kronos/projections';
-import { type Caps, capReached, type SlotCounts } from '@kronos/rules';
+import { type AggregateState, type AllCaps, type AttemptToStart, capOf, type Slots, slots } from '@kronos/projections';
 import type { Clock } from './clock.ts';
 import type { Failure } from './failure.ts';
 import { hostsOf, judgeStart, type Start } from './slots.ts';
@@ -15,7 +14,7 @@ export interface BoardDeps {
   readonly at: () => LogPosition<AggregateState>;
   /** Folded to the end of the log. */
   readonly refresh: () => Promise<LogPosition<AggregateState>>;
-  readonly caps: Caps;
+  readonly caps: AllCaps;
   readonly clock: Clock;
   /** What is wrong with the own clock; null: nothing. By a wrong clock no task starts, and none ends as expired. */
   readonly clockProblem: () => string | null;
@@ -277,7 +276,7 @@ export class StartBoard {
  * The limit that holds a task back for which nothing else has changed, so that a long queue costs little: the start rule
  * itself is asked only when it could say something else than "wait".
  */
-function heldBack(state: AggregateState, task: Task, held: SlotCounts, caps: Caps, nowMs: number): Reason | null {
+function heldBack(state: AggregateState, task: Task, held: Slots, caps: AllCaps, nowMs: number): Reason | null {
   const facts = state.tasks.get(task.taskId);
   const unchanged =
     facts !== undefined &&
@@ -287,6 +286,8 @@ function heldBack(state: AggregateState, task: Task, held: SlotCounts, caps: Cap
     facts.cancelAsked === null &&
     facts.abortAsked === null &&
     facts.closeAsked === null &&
+    // It ends: moves between cells are off.
+    (facts.step.phase !== 'cell' || caps.cells !== undefined) &&
     Date.parse(task.notAfter) > nowMs;
-  return unchanged ? capReached(held, slotOf(facts, task.destination), caps) : null;
+  return unchanged ? capOf(held, facts, task.destination, caps) : null;
 }

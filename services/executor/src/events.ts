@@ -4,17 +4,21 @@ import {
   type MigrationAbortRefused,
   type MigrationAbortRequested,
   type MigrationCompleted,
+  type MigrationConfirmRequested,
   type MigrationFailed,
   type MigrationObserved,
   type MigrationRequested,
+  type MigrationRevertRequested,
   type MigrationSkipped,
   type MigrationStarted,
   type MigrationSuspected,
+  type MigrationVerified,
+  type MigrationVerifying,
   messageId,
   type StoredEvent,
 } from '@kronos/contracts';
 import { OVERDUE } from './deadline.ts';
-import type { Ended, Next, Refusal, Stop, Task } from './taskStages.ts';
+import type { CellStart, Ended, Next, Refusal, Settle, Stop, Task } from './taskStages.ts';
 
 /** Who writes, and on whose behalf. */
 export interface Origin {
@@ -46,7 +50,7 @@ const envelope = (task: Task, { by, correlationId, nowMs }: Origin) => ({
 export const startedEvent = (
   task: Task,
   origin: Origin,
-  facts: { readonly newestMigrationId: number; readonly forced: boolean },
+  facts: { readonly newestMigrationId: number; readonly forced: boolean; readonly cell?: CellStart },
 ): MigrationStarted => ({
   type: 'migration.started',
   ...envelope(task, origin),
@@ -59,13 +63,55 @@ export const startedEvent = (
     forced: facts.forced,
     ramMb: task.ramMb,
     diskGb: task.diskGb,
+    ...(facts.cell === undefined ? {} : { cell: startOf(facts.cell) }),
   },
+});
+
+const startOf = ({ method, oldFlavor, newFlavor, before, knownMigrations }: CellStart) => ({
+  method,
+  oldFlavor,
+  newFlavor,
+  before,
+  knownMigrations: [...knownMigrations],
+});
+
+export const verifyingEvent = (task: Task, origin: Origin, host: string): MigrationVerifying => ({
+  type: 'migration.verifying',
+  ...envelope(task, origin),
+  id: messageId.verifying(task.taskId, task.attempt),
+  causationId: messageId.started(task.taskId, task.attempt),
+  data: { ...attemptOf(task), host },
+});
+
+export const verifiedEvent = (
+  task: Task,
+  origin: Origin,
+  { host, verifySeconds }: { readonly host: string; readonly verifySeconds: number },
+): MigrationVerified => ({
+  type: 'migration.verified',
+  ...envelope(task, origin),
+  id: messageId.verified(task.taskId, task.attempt),
+  causationId: messageId.verifying(task.taskId, task.attempt),
+  data: { ...attemptOf(task), host, verifySeconds },
+});
+
+/** That Nova is asked to confirm or to revert. */
+export const settleEvent = (
+  task: Task,
+  origin: Origin,
+  { act, cause, reason }: Settle,
+): MigrationConfirmRequested | MigrationRevertRequested => ({
+  type: act === 'confirm' ? 'migration.confirmRequested' : 'migration.revertRequested',
+  ...envelope(task, origin),
+  id: messageId.settleRequested(task.taskId, task.attempt),
+  causationId: messageId.verifying(task.taskId, task.attempt),
+  data: { ...attemptOf(task), cause, reason },
 });
 
 export const observedEvent = (
   task: Task,
   origin: Origin,
-  facts: { readonly migrationId: number; readonly requestId: string | null },
+  facts: { readonly migrationId: number; readonly requestId: string | null; readonly migrationUuid?: string | null },
 ): MigrationObserved => ({
   type: 'migration.observed',
   ...envelope(task, origin),
@@ -143,11 +189,12 @@ export function endedEvent(
   const retries = attempt - 1;
   switch (ended.type) {
     case 'completed': {
-      const { outcome, host, nova, warnings } = ended;
+      const { outcome, host, nova, warnings, cell } = ended;
+      const moved = cell === undefined ? {} : { cell };
       return {
         type: 'migration.completed',
         ...head,
-        data: { ...attemptOf(task), outcome, host, retries, nova, warnings: [...warnings] },
+        data: { ...attemptOf(task), outcome, host, retries, nova, warnings: [...warnings], ...moved },
       };
     }
     case 'skipped':
@@ -170,6 +217,7 @@ export function endedEvent(
           hostAtFault,
           started: ended.started,
           nova,
+          ...(ended.cell === undefined ? {} : { cell: ended.cell }),
         },
       };
     }

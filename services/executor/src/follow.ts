@@ -83,7 +83,10 @@ async function actionOf(
 
 async function newestAction(nova: Nova, serverId: string, signal: AbortSignal): Promise<string | null> {
   const actions = await nova.listInstanceActions(serverId, { signal });
-  const moves = actions.filter((action) => action.action === 'live-migration');
+  const moves = actions.filter(({ action }) => MOVES.has(action));
   moves.sort((a, b) => (a.startedAt < b.startedAt ? 1 : -1));
   return moves[0]?.requestId ?? null;
 }
+
+/** Actions that move a server, as Nova names them. */
+const MOVES: ReadonlySet<string> = new Set(['live-migration', 'migrate', 'resize', 'confirmResize', 'revertResize']);

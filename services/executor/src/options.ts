@@ -1,4 +1,4 @@
-import type { Config } from '@kronos/config';
+import { type Config, type Verify, verifyOf } from '@kronos/config';
 
 /** Everything that the life of a task depends on besides the task itself. Durations are milliseconds. */
 export interface TaskOptions {
@@ -49,6 +49,10 @@ export interface TaskOptions {
   readonly suspectTries: number;
   /** How long a task goes back to the queue to make room for others, or at first when it ended its executors. */
   readonly putOffMs: number;
+  /** A check of a moved server may fail for this long after VERIFY_RESIZE before the move is reverted. */
+  readonly verifyTimeoutMs: number;
+  /** The additional check of a server that moved between cells. */
+  readonly verify: Verify;
 }
 
 /** The defaults of the specification and of the option table. */
@@ -77,11 +81,13 @@ export const defaultTaskOptions: TaskOptions = {
   suspectDeliveries: 5,
   suspectTries: 6,
   putOffMs: 60_000,
+  verifyTimeoutMs: 600_000,
+  verify: { kind: 'none' },
 };
 
 /** From the configuration. What is no option of kronos.conf keeps its default, whatever is given here. */
 export function taskOptions(config: Config, injected: Partial<TaskOptions> = {}): TaskOptions {
-  const { executor } = config;
+  const { executor, cells } = config;
   return {
     ...defaultTaskOptions,
     maxRetries: executor.maxRetries,
@@ -96,6 +102,8 @@ export function taskOptions(config: Config, injected: Partial<TaskOptions> = {})
     hardTimeoutMs: executor.hardTimeout * 1000,
     dryRun: executor.dryRun,
     force: executor.force,
+    verifyTimeoutMs: cells.verifyTimeout * 1000,
+    verify: verifyOf(cells.verify) ?? { kind: 'none' },
     ...injected,
   };
 }

@@ -211,12 +211,12 @@ export function judgeRoom(
 export const newestId = (migrations: readonly Pick<Migration, 'id'>[]): number =>
   migrations.reduce((newest, { id }) => Math.max(newest, id), 0);
 
-const no = (failure: Failure): Verdict => ({ kind: 'no', failure });
+export const no = (failure: Failure): Verdict => ({ kind: 'no', failure });
 
-const refuse = (errorType: ErrorType, fault: Fault, code: string, text: string): Verdict =>
+export const refuse = (errorType: ErrorType, fault: Fault, code: string, text: string): Verdict =>
   no({ errorType, reason: reason(code, text), fault, hostAtFault: null });
 
-function destinationRefused(
+export function destinationRefused(
   task: Task,
   code: string,
   text: string,
@@ -227,7 +227,7 @@ function destinationRefused(
 }
 
 /** The nova-compute of a host; null when there is none, or more than one: then nothing certain is known. */
-function serviceOf(services: readonly ComputeService[], host: string): ComputeService | null {
+export function serviceOf(services: readonly ComputeService[], host: string): ComputeService | null {
   const found = services.filter((service) => service.host === host);
   return found.length === 1 ? (found[0] ?? null) : null;
 }
@@ -316,7 +316,7 @@ const resourcesOf = (task: Task, server: Server): Readonly<Record<string, number
 const knowsForce = async (nova: Nova, signal: AbortSignal): Promise<boolean> =>
   !atLeast((await nova.versions({ signal })).max, '2.68');
 
-async function hasRoom(
+export async function hasRoom(
   task: Task,
   server: Server,
   resources: Readonly<Record<string, number>>,
@@ -343,7 +343,7 @@ async function hasRoom(
 }
 
 /** The groups that the plan knew and those that Nova names (from 2.71 on; below, the plan's are all that is known). */
-async function readGroups(task: Task, server: Server, nova: Nova, signal: AbortSignal): Promise<GroupFacts[]> {
+export async function readGroups(task: Task, server: Server, nova: Nova, signal: AbortSignal): Promise<GroupFacts[]> {
   const wanted = new Set([...task.groups.map((group) => group.id), ...(server.groupIds ?? [])]);
   if (wanted.size === 0) return [];
   const groups = (await nova.listServerGroups({ signal })).filter((group) => wanted.has(group.id));

@@ -33,6 +33,7 @@ const server = (changes: Partial<Server> = {}): Server => ({
   imageProperties: undefined,
   bootFromVolume: false,
   volumeIds: [],
+  addresses: [],
   configDrive: false,
   metadata: {},
   tags: [],

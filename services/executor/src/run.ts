@@ -1,5 +1,5 @@
 /** Performs what the state machine decides, for one delivery of one task. */
-import { type Actor, type MigrationRequested, moveEnd, sentence, subject } from '@kronos/contracts';
+import { type Actor, type LogEvent, type MigrationRequested, moveEnd, sentence, subject } from '@kronos/contracts';
 import {
   AppendConflict,
   AppendUnknown,
@@ -10,6 +10,7 @@ import {
   type TaskOutcome,
 } from '@kronos/eventlog';
 import {
+  type ActionOutcome,
   type ActOptions,
   Forbidden,
   HttpError,
@@ -20,10 +21,12 @@ import {
   Unauthorized,
   Unreachable,
 } from '@kronos/openstack';
-import type { AggregateState } from '@kronos/projections';
+import type { AggregateState, SettleAct } from '@kronos/projections';
 import { attributes, type Logger, spans, withSpan } from '@kronos/telemetry';
 import type { Span, Tracer } from '@opentelemetry/api';
 import type { StartBoard } from './board.ts';
+import { lookCell } from './cellLook.ts';
+import { cellPreflight } from './cellPreflight.ts';
 import type { Clock } from './clock.ts';
 import {
   abortRefusedEvent,
@@ -32,9 +35,12 @@ import {
   nextRequest,
   type Origin,
   observedEvent,
+  settleEvent,
   startedEvent,
   stopOf,
   suspectedEvent,
+  verifiedEvent,
+  verifyingEvent,
 } from './events.ts';
 import { reason } from './failure.ts';
 import { explain, look } from './follow.ts';
@@ -205,12 +211,30 @@ class Shell {
       case 'look':
         return this.#look(command.afterMs, command.migrationId);
       case 'appendObserved': {
-        const { migrationId, requestId } = command;
-        const event = observedEvent(task, this.#origin(), { migrationId, requestId });
+        const { do: _, ...found } = command;
+        const { migrationId, requestId } = found;
+        const event = observedEvent(task, this.#origin(), found);
         const written = await this.#append(() => log.append(event));
         logger.info({ ...this.about, migrationId, requestId }, 'Nova runs the migration');
         return written === 'appended' ? { kind: 'appended', began: clock.read().mono } : { kind: written };
       }
+      case 'postCell':
+        return {
+          kind: 'posted',
+          answer: await withSpan(tracer, spans.migrate, {}, (span) => this.#postCell(command, span)),
+        };
+      case 'lookCell':
+        return this.#lookCell(command.afterMs, command.probe);
+      case 'appendVerifying':
+        return this.#note(verifyingEvent(task, this.#origin(), command.host), 'the server is in VERIFY_RESIZE');
+      case 'appendVerified':
+        return this.#note(verifiedEvent(task, this.#origin(), command), 'the checks of the server have passed');
+      case 'appendSettle': {
+        const { settle } = command;
+        return this.#note(settleEvent(task, this.#origin(), settle), `the executor will ${settle.act} the move`);
+      }
+      case 'settle':
+        return this.#settle(command.act, command.by);
       case 'appendAbortRequested': {
         const event = abortRequestedEvent(task, this.#origin(), command.stop);
         const written = await this.#append(() => log.append(event));
@@ -242,6 +266,13 @@ class Shell {
         return written === 'lostTrack' ? { kind: 'lostTrack' } : { kind: 'published' };
       }
     }
+  }
+
+  /** Writes an event of which it makes no difference whose it is. */
+  async #note(event: LogEvent, text: string): Promise<FactBody> {
+    const written = await this.#append(() => this.#deps.log.append(event));
+    this.#deps.logger.info({ ...this.about, type: event.type, data: event.data }, text);
+    return written === 'appended' ? { kind: 'appended', began: this.#deps.clock.read().mono } : { kind: written };
   }
 
   #origin(): Origin {
@@ -302,7 +333,7 @@ class Shell {
 
   /** What could end the executor is behind the task once Nova is seen at work, or when it is put down unharmed. */
   async survive({ stage, tried }: TaskState, command: Command): Promise<void> {
-    const follows = stage.at === 'following' && !stage.soon;
+    const follows = 'soon' in stage && stage.at !== 'seeking' && !stage.soon;
     const putDown = command.do === 'finish' && command.outcome.kind !== 'done';
     if (follows || putDown) await (tried ? this.#survived() : this.leave());
   }
@@ -350,7 +381,8 @@ class Shell {
   async #check(span: Span): Promise<Verdict> {
     const { cloud, checkOptions, logger } = this.#deps;
     try {
-      const verdict = await preflight(this.#task, cloud, checkOptions(this.#task.aggregate), this.#delivery.lost);
+      const judge = this.#task.phase === 'cell' ? cellPreflight : preflight;
+      const verdict = await judge(this.#task, cloud, checkOptions(this.#task.aggregate), this.#delivery.lost);
       span.setAttribute(attributes.outcome, verdict.kind);
       if (verdict.kind === 'no') {
         span.setAttribute(attributes.reason, verdict.failure.reason.code);
@@ -370,6 +402,55 @@ class Shell {
       }
       logger.warn({ ...this.about, err: error }, 'pre-flight got no answer');
       return { kind: 'unreachable', text: textOf(error) };
+    }
+  }
+
+  async #postCell(
+    { by, flavorId }: { readonly by: number; readonly flavorId: string | null },
+    span: Span,
+  ): Promise<PostAnswer> {
+    const { nova } = this.#deps.cloud;
+    const { serverId, destination } = this.#task;
+    const answer = await this.#act(by, (options) =>
+      answered(options, () =>
+        flavorId === null
+          ? nova.coldMigrate({ serverId, host: destination }, options)
+          : nova.resize({ serverId, flavorId }, options),
+      ),
+    );
+    span.setAttribute(attributes.outcome, answer.kind);
+    if (answer.kind === 'accepted' && answer.requestId !== null)
+      span.setAttribute(attributes.novaRequestId, answer.requestId);
+    this.#deps.logger.info({ ...this.about, answer }, `Nova was asked to move the server: ${answer.kind}`);
+    return answer;
+  }
+
+  async #settle(act: SettleAct, by: number): Promise<FactBody> {
+    const { cloud, logger } = this.#deps;
+    const { serverId } = this.#task;
+    const answer = await this.#act(by, (options) =>
+      answered(options, () => cloud.nova.settleResize({ serverId, act }, options)),
+    );
+    if (this.#delivery.lost.aborted) throw new Lost();
+    // What became of it shows in Nova: somebody else may have been first.
+    const level = answer.kind === 'refused' ? 'warn' : 'info';
+    logger[level]({ ...this.about, answer }, `Nova was asked to ${act} the move: ${answer.kind}`);
+    return { kind: 'settleAnswered' };
+  }
+
+  async #lookCell(afterMs: number, probe: boolean): Promise<FactBody> {
+    const { clock, cloud, options, logger } = this.#deps;
+    const { stopping, lost } = this.#delivery;
+    await clock.sleep(afterMs, stopping, lost);
+    if (lost.aborted) throw new Lost();
+    if (stopping.aborted) return { kind: 'draining' };
+    try {
+      const seen = await lookCell(cloud.nova, this.#task, probe ? options.verify : null, lost);
+      return { kind: 'lookedCell', look: seen, word: this.#word() };
+    } catch (error) {
+      if (lost.aborted) throw new Lost();
+      logger.warn({ ...this.about, err: error }, 'Nova does not answer; the move continues');
+      return { kind: 'blind', text: textOf(error), word: this.#word() };
     }
   }
 
@@ -413,7 +494,7 @@ class Shell {
 
   async #abort({ migrationId, by }: Command & { do: 'abort' }, state: TaskState): Promise<FactBody> {
     const { cloud, logger } = this.#deps;
-    const stop = 'run' in state.stage ? state.stage.run.stop : null;
+    const stop = state.stage.at === 'aborting' ? state.stage.run.stop : null;
     const about = { ...this.about, migrationId, stop };
     try {
       const request = { serverId: this.#task.serverId, migrationId };
@@ -484,13 +565,16 @@ export async function actWithin<T>(window: ActWindow, send: (options: ActOptions
 const LATE = 'its time had passed';
 
 /** Sends the one request of an attempt and says what is known of it. */
-export async function postOnce(
+export const postOnce = (
   nova: Pick<Nova, 'liveMigrate'>,
   request: { readonly serverId: string; readonly host: string; readonly force: boolean },
   options: ActOptions,
-): Promise<PostAnswer> {
+): Promise<PostAnswer> => answered(options, () => nova.liveMigrate(request, options));
+
+/** What is known of a request that changes something in the cloud. */
+async function answered(options: ActOptions, send: () => Promise<ActionOutcome>): Promise<PostAnswer> {
   try {
-    const outcome = await nova.liveMigrate(request, options);
+    const outcome = await send();
     if (outcome.outcome === 'accepted') return { kind: 'accepted', requestId: outcome.requestId ?? null };
     return { kind: 'unknown', text: textOf(outcome.error) };
   } catch (error) {

@@ -1,7 +1,7 @@
 import { type Config, scopeOf, storageLimits } from '@kronos/config';
 import { healthCheck, joinLog, type Outside, realOutside, reportService } from '@kronos/connect';
 import { streamNames } from '@kronos/contracts';
-import { aggregateState, slots } from '@kronos/projections';
+import { type AllCaps, aggregateState, slots } from '@kronos/projections';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { UnknownAggregate } from './errors.ts';
 import { taskMeters } from './meters.ts';
@@ -24,6 +24,19 @@ export function servedAggregates(config: Pick<Config, 'engine'>, named: readonly
   if (unknown !== undefined) throw new UnknownAggregate(unknown, scope);
   return named.length === 0 ? scope : [...new Set(named)];
 }
+
+/** The limits of moves between cells; none where they are off. */
+const cellCaps = ({ cells, executor }: Pick<Config, 'cells' | 'executor'>): Pick<AllCaps, 'cells'> =>
+  cells.aggregates.length === 0
+    ? {}
+    : {
+        cells: {
+          maxConcurrentMigrations: cells.maxConcurrentResizes,
+          maxOutboundPerHost: cells.maxOutboundPerHost,
+          maxInboundPerHost: cells.maxInboundPerHost,
+          maxConcurrentPerGroup: executor.maxConcurrentPerGroup,
+        },
+      };
 
 /** The executor as a service; `named`: the aggregates of its command line. */
 export const executorService = (
@@ -73,6 +86,7 @@ export const executorService = (
         maxOutboundPerHost: options.maxOutboundPerHost,
         maxInboundPerHost: options.maxInboundPerHost,
         maxConcurrentPerGroup: options.maxConcurrentPerGroup,
+        ...cellCaps(config),
       },
       ackWaitMs: config.nats.ackWait * 1000,
       concurrency: CONCURRENCY,

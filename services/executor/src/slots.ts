@@ -1,14 +1,14 @@
 import type { LogEvent, UnreadableEvent } from '@kronos/contracts';
 import {
   type AggregateState,
+  type AllCaps,
   type AttemptToStart,
   hostBroken,
   mayStart,
   type TaskFacts,
   taskStatus,
 } from '@kronos/projections';
-import type { Caps } from '@kronos/rules';
-import { type Failure, reason } from './failure.ts';
+import { cancelled, type Failure, reason } from './failure.ts';
 import type { AttemptLog, Task, Word } from './taskStages.ts';
 
 /** May a task start? `end`: never; the failure says whether another attempt may. */
@@ -29,10 +29,17 @@ export function judgeStart(
   task: Task,
   granted: readonly AttemptToStart[],
   nowMs: number,
-  caps: Caps,
+  caps: AllCaps,
 ): Start {
   if (state.unreadable !== null)
     return wait('unreadable', `event ${state.unreadable.sequence} of the log needs a newer version to be understood`);
+  // Unset limits mean that moves between cells are off: no start, and no waiting for a slot.
+  const known = state.tasks.get(task.taskId);
+  const waits = known?.attempt === task.attempt && known.slot === null && known.end === null;
+  if (waits && known.step.phase === 'cell' && caps.cells === undefined) {
+    const text = 'moves between cells are off: [cells] aggregates of the executor is empty';
+    return { kind: 'end', failure: cancelled('cells-off', text) };
+  }
   const verdict = mayStart(state, task, nowMs, caps, granted);
   switch (verdict.verdict) {
     case 'wait':
@@ -75,8 +82,9 @@ export function attemptLog(state: AggregateState, taskId: string, attempt: numbe
   if (attempt < task.attempt) return { kind: 'ended', next: announced(task, attempt) };
   if (attempt > task.attempt) return { kind: 'unknown' };
   if (task.slot === null) return { kind: 'waiting' };
-  const { newestMigrationId, migrationId, requestId } = task.slot;
-  return { kind: 'started', newestMigrationId, migrationId, requestId, stop: null };
+  const { newestMigrationId, migrationId, requestId, cell, startedAtMs } = task.slot;
+  const moves = cell === undefined ? {} : { cell: { ...cell, startedAtMs } };
+  return { kind: 'started', newestMigrationId, migrationId, requestId, stop: null, ...moves };
 }
 
 /** The attempt that the failure of `attempt` announced, while it has not begun. */
@@ -90,6 +98,7 @@ export function wordOn(state: AggregateState, taskId: string, attempt: number): 
   const task = state.tasks.get(taskId);
   return {
     stopAsked: task !== undefined && (task.cancelAsked !== null || task.abortAsked !== null),
+    ...(task?.settleAsked === undefined ? {} : { settleAsked: task.settleAsked }),
     closeAsked: task?.closeAsked ?? null,
     ended: task === undefined || task.end !== null || task.attempt > attempt,
   };

@@ -2,6 +2,7 @@
  * The life of a task, as a pure state machine. `decide` names the one command that a stage asks for, `evolve` applies what came
  * of it. Nothing here reads a clock, a log or Nova: facts carry their own readings. README.md has the diagram.
  */
+import { evolveCell, isProbed } from './cellTask.ts';
 import type { TaskOptions } from './options.ts';
 import { explained, finish, handOver } from './taskEnd.ts';
 import { aborting, followed, sought, unseen } from './taskProgress.ts';
@@ -11,6 +12,7 @@ import {
   type Fact,
   type Stage,
   seeing,
+  startCellRun,
   startRun,
   type Task,
   type TaskState,
@@ -49,6 +51,7 @@ export function decide(state: TaskState): Command {
         expected: stage.grant.expected,
         newestMigrationId: stage.checked.newestMigrationId,
         forced: stage.checked.forced,
+        ...(stage.checked.cell === undefined ? {} : { cell: stage.checked.cell }),
       };
     case 'posting':
       return { do: 'post', by: stage.by, forced: stage.forced };
@@ -67,6 +70,34 @@ export function decide(state: TaskState): Command {
       return { do: 'appendAbortRefused', migrationId: stage.migrationId, refusal: stage.refusal };
     case 'explaining':
       return { do: 'explain', afterMs: stage.tries === 0 ? 0 : poll, requestId: stage.run.requestId };
+    case 'resizing':
+      return { do: 'postCell', by: stage.by, flavorId: stage.flavorId };
+    case 'travelling':
+    case 'verifying':
+    case 'concluding': {
+      const afterMs = stage.soon ? Math.min(poll, 1000) : backoff(state, poll);
+      return { do: 'lookCell', afterMs, probe: stage.at === 'verifying' && isProbed(state, stage.run) };
+    }
+    case 'recording': {
+      const { migrationId, requestId, uuid } = stage.run;
+      return { do: 'appendObserved', migrationId: migrationId ?? 0, requestId, migrationUuid: uuid };
+    }
+    case 'arriving':
+      return { do: 'appendVerifying', host: stage.host };
+    case 'vouching':
+      return { do: 'appendVerified', host: stage.host, verifySeconds: state.task.cell?.verifySeconds ?? 0 };
+    case 'settling':
+      return { do: 'appendSettle', settle: stage.settle };
+    case 'agreeing':
+      return { do: 'readLog' };
+    case 'asking':
+      return { do: 'settle', act: stage.act, by: stage.by };
+    case 'inquiring':
+      return {
+        do: 'explain',
+        afterMs: stage.tries === 0 ? 0 : poll,
+        requestId: stage.run.arrived === null ? stage.run.requestId : null,
+      };
     case 'ending':
       if (stage.expected === null) return { do: 'readLog' };
       return { do: 'appendEnded', expected: stage.expected, ended: stage.ended };
@@ -106,8 +137,13 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
       break;
     case 'claiming':
       if (fact.kind === 'appended') {
-        const run = startRun(stage.checked.newestMigrationId, fact.at.mono);
         const by = fact.began + state.options.postWindowMs;
+        const { cell } = stage.checked;
+        if (cell !== undefined) {
+          const run = startCellRun(cell, fact.at.wall, fact.at.mono);
+          return to(state, { at: 'resizing', run, by, flavorId: cell.flavorId });
+        }
+        const run = startRun(stage.checked.newestMigrationId, fact.at.mono);
         return to(state, { at: 'posting', run, by, forced: stage.checked.forced });
       }
       if (fact.kind === 'conflict')
@@ -150,6 +186,18 @@ export function evolve(state: TaskState, fact: Fact): TaskState {
       break;
     case 'explaining':
       return explained(state, stage, fact);
+    case 'resizing':
+    case 'travelling':
+    case 'recording':
+    case 'arriving':
+    case 'verifying':
+    case 'vouching':
+    case 'settling':
+    case 'agreeing':
+    case 'asking':
+    case 'concluding':
+    case 'inquiring':
+      return evolveCell(state, stage, fact);
     case 'ending':
       return ending(state, stage, fact);
     case 'passing':

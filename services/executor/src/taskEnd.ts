@@ -1,5 +1,5 @@
 /** How an attempt ends and what follows it: the rules of the stage explaining, and the outcome that goes onto the log. */
-import { type NovaFacts, type Reason, SERVER_IN_ERROR } from '@kronos/contracts';
+import { type CellResult, type NovaFacts, type Reason, SERVER_IN_ERROR } from '@kronos/contracts';
 import { type Account, cancelled, type Failure, failedMigration, NO_ACCOUNT, reason } from './failure.ts';
 import {
   type Ended,
@@ -55,7 +55,7 @@ export const completed = (host: string, warnings: readonly Reason[], nova: NovaF
 export function fail(
   state: TaskState,
   failure: Failure,
-  facts: { readonly started: boolean; readonly nova: NovaFacts | null },
+  facts: { readonly started: boolean; readonly nova: NovaFacts | null; readonly cell?: CellResult },
   at: Reading,
   expected: number | null,
 ): TaskState {
@@ -103,7 +103,7 @@ export const operatorStopped = (): Failure => cancelled('operator', 'an operator
 export const isUp = (server: ServerFacts): boolean =>
   server.taskState === null && (server.status === 'ACTIVE' || server.status === 'PAUSED');
 
-const inError = (server: ServerFacts): boolean => server.vmState === 'error' || server.status === 'ERROR';
+export const inError = (server: ServerFacts): boolean => server.vmState === 'error' || server.status === 'ERROR';
 
 export function notUp(server: ServerFacts, account: Account = NO_ACCOUNT): Reason {
   const facts = { status: server.status, vmState: server.vmState, taskState: server.taskState };

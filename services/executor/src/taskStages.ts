@@ -1,5 +1,14 @@
 /** What a task knows in each of its stages, what it may ask the shell to do, and the facts that come back. README.md has the diagram. */
-import type { ErrorType, MigrationRequested, NovaFacts, Reason } from '@kronos/contracts';
+import type {
+  CellMethod,
+  CellResult,
+  ErrorType,
+  MigrationRequested,
+  NovaFacts,
+  Reason,
+  ServerBefore,
+} from '@kronos/contracts';
+import type { CellSlot, SettleAct } from '@kronos/projections';
 import type { Overdue, ProgressFacts, Watch } from './deadline.ts';
 import type { Account, Failure } from './failure.ts';
 import type { TaskOptions } from './options.ts';
@@ -27,6 +36,8 @@ export type AttemptLog =
       readonly requestId: string | null;
       /** What an executor before this one wanted it aborted for. */
       readonly stop: Stop | null;
+      /** Of a move between cells: how far it is, and when it was started (ms since the epoch). */
+      readonly cell?: CellSlot & { readonly startedAtMs: number };
     }
   /** `next`: a further attempt was announced and has not begun. */
   | { readonly kind: 'ended'; readonly next: Next | null };
@@ -54,11 +65,24 @@ export interface Grant {
 
 /** What pre-flight found. */
 export type Verdict =
-  | { readonly kind: 'go'; readonly newestMigrationId: number; readonly forced: boolean }
+  | { readonly kind: 'go'; readonly newestMigrationId: number; readonly forced: boolean; readonly cell?: CheckedCell }
   | { readonly kind: 'there'; readonly host: string }
   | { readonly kind: 'no'; readonly failure: Failure }
   /** An API did not answer: nothing is known. */
   | { readonly kind: 'unreachable'; readonly text: string };
+
+/** A move between cells as the log has it from its start. */
+export interface CellStart {
+  readonly method: CellMethod;
+  readonly oldFlavor: string | null;
+  readonly newFlavor: string | null;
+  readonly before: ServerBefore;
+  /** Uuids of the server's migrations before the attempt. */
+  readonly knownMigrations: readonly string[];
+}
+
+/** What pre-flight found for a move between cells; `flavorId`: of the new flavor, null for a cold migration. */
+export type CheckedCell = CellStart & { readonly flavorId: string | null };
 
 export type PostAnswer =
   | { readonly kind: 'accepted'; readonly requestId: string | null }
@@ -90,6 +114,66 @@ export interface Look {
   /** Null: not read this time. */
   readonly server: ServerFacts | 'gone' | null;
   readonly progress: ProgressFacts | null;
+}
+
+/** A server that moves between cells. */
+export interface CellServer extends ServerFacts {
+  readonly powerState: number | null;
+  readonly flavor: string | null;
+  readonly addresses: readonly string[];
+  readonly volumes: readonly string[];
+}
+
+/** A row of Nova's migrations. One move between cells has a row in each cell, with one uuid. */
+export interface CellMigration extends MigrationFacts {
+  readonly uuid: string;
+}
+
+/** One look at Nova for a move between cells. The migrations are read before the server. */
+export interface CellLook {
+  readonly migrations: readonly CellMigration[];
+  /** Null: its cell is down. */
+  readonly server: CellServer | 'gone' | null;
+  /** Hosts of the target aggregate; null: not read this time. */
+  readonly targetHosts: readonly string[] | null;
+  /** The additional check of the guest; null: none was made. */
+  readonly probe: { readonly ok: boolean; readonly text: string } | null;
+}
+
+/** Why a move in VERIFY_RESIZE is confirmed or reverted. */
+export interface Settle {
+  readonly act: SettleAct;
+  readonly cause: string;
+  readonly reason: Reason;
+}
+
+/** A move between cells that was started. Times are monotonic readings where nothing else is said. */
+export interface CellRun {
+  readonly start: CellStart;
+  /** ms since the epoch */
+  readonly startedAtMs: number;
+  readonly requestId: string | null;
+  readonly migrationId: number | null;
+  readonly uuid: string | null;
+  /** Of the row that changed last. */
+  readonly status: string | null;
+  /** Since when this executor looks for it. */
+  readonly since: number;
+  readonly acceptedAt: number | null;
+  /** VERIFY_RESIZE; ms since the epoch. */
+  readonly arrived: { readonly host: string; readonly atMs: number } | null;
+  /** The log has that its checks have passed. */
+  readonly vouched: boolean;
+  /** What the log has of its end. */
+  readonly settle: Settle | null;
+  /** When this executor asked Nova for it last. */
+  readonly askedAt: number | null;
+  /** Since when this executor checks it, since when all checks pass, and what failed last. */
+  readonly checkedSince: number | null;
+  readonly goodSince: number | null;
+  readonly problem: Reason | null;
+  /** Since when every look found the server idle, neither in VERIFY_RESIZE nor at an end. */
+  readonly idleSince: number | null;
 }
 
 /** An attempt that was started. Times are monotonic readings. */
@@ -136,6 +220,8 @@ export interface Refusal {
 export interface Word {
   /** An operator wants the move stopped. */
   readonly stopAsked: boolean;
+  /** An operator wants a move between cells confirmed or reverted. */
+  readonly settleAsked?: { readonly act: SettleAct; readonly by: string };
   /** An operator wants the task ended without Nova. */
   readonly closeAsked: { readonly by: string; readonly comment: string | null } | null;
   /** The log has the end of the attempt, by another's hand. */
@@ -150,6 +236,7 @@ export type Ended =
       readonly host: string;
       readonly warnings: readonly Reason[];
       readonly nova: NovaFacts | null;
+      readonly cell?: CellResult;
     }
   | { readonly type: 'skipped'; readonly reason: Reason }
   | {
@@ -160,6 +247,7 @@ export type Ended =
       readonly next: Next | null;
       readonly started: boolean;
       readonly nova: NovaFacts | null;
+      readonly cell?: CellResult;
     };
 
 export type Outcome =
@@ -186,6 +274,26 @@ export type Stage =
   /** That Nova refused goes onto the log. */
   | { readonly at: 'refused'; readonly run: Run; readonly migrationId: number; readonly refusal: Refusal }
   | { readonly at: 'explaining'; readonly run: Run; readonly server: ServerFacts; readonly tries: number }
+  /** A move between cells: its POST. */
+  | { readonly at: 'resizing'; readonly run: CellRun; readonly by: number; readonly flavorId: string | null }
+  /** On its way to VERIFY_RESIZE. */
+  | { readonly at: 'travelling'; readonly run: CellRun; readonly soon: boolean }
+  /** Nova's migration goes onto the log. */
+  | { readonly at: 'recording'; readonly run: CellRun }
+  /** That it is in VERIFY_RESIZE goes onto the log. */
+  | { readonly at: 'arriving'; readonly run: CellRun; readonly host: string }
+  | { readonly at: 'verifying'; readonly run: CellRun; readonly soon: boolean }
+  /** That its checks have passed goes onto the log. */
+  | { readonly at: 'vouching'; readonly run: CellRun; readonly host: string }
+  /** Whether it is confirmed or reverted goes onto the log. */
+  | { readonly at: 'settling'; readonly run: CellRun; readonly settle: Settle }
+  /** Which of the two counts: the first on the log. */
+  | { readonly at: 'agreeing'; readonly run: CellRun }
+  /** Nova is asked to confirm or to revert. */
+  | { readonly at: 'asking'; readonly run: CellRun; readonly by: number; readonly act: SettleAct }
+  | { readonly at: 'concluding'; readonly run: CellRun; readonly soon: boolean }
+  /** Nova's reason for an end that was not wanted. */
+  | { readonly at: 'inquiring'; readonly run: CellRun; readonly server: CellServer; readonly tries: number }
   | { readonly at: 'ending'; readonly ended: Ended; readonly expected: number | null }
   | { readonly at: 'passing'; readonly next: Next }
   | { readonly at: 'finished'; readonly outcome: Outcome; readonly why: Reason };
@@ -196,6 +304,8 @@ interface Checked {
   readonly newestMigrationId: number;
   /** Nova's scheduler is to be bypassed (`[executor] force`, below 2.68 only). */
   readonly forced: boolean;
+  /** Of a move between cells. */
+  readonly cell?: CheckedCell;
   /** When its reads were over. From a slow API nothing fresher can be had; `checkMaxMs` bounds how long they took. */
   readonly at: number;
 }
@@ -226,12 +336,27 @@ export type Command =
       readonly expected: number;
       readonly newestMigrationId: number;
       readonly forced: boolean;
+      readonly cell?: CellStart;
     }
   /** Ask Nova; not a byte leaves after `by` (monotonic). */
   | { readonly do: 'post'; readonly by: number; readonly forced: boolean }
   /** Wait, then read Nova. `migrationId`: the one that is followed; null while it is looked for. */
   | { readonly do: 'look'; readonly afterMs: number; readonly migrationId: number | null }
-  | { readonly do: 'appendObserved'; readonly migrationId: number; readonly requestId: string | null }
+  | {
+      readonly do: 'appendObserved';
+      readonly migrationId: number;
+      readonly requestId: string | null;
+      readonly migrationUuid?: string | null;
+    }
+  /** Ask Nova for a cold migration, or a resize to the flavor; not a byte leaves after `by` (monotonic). */
+  | { readonly do: 'postCell'; readonly by: number; readonly flavorId: string | null }
+  /** Wait, then read Nova. `probe`: check the guest too. */
+  | { readonly do: 'lookCell'; readonly afterMs: number; readonly probe: boolean }
+  | { readonly do: 'appendVerifying'; readonly host: string }
+  | { readonly do: 'appendVerified'; readonly host: string; readonly verifySeconds: number }
+  | { readonly do: 'appendSettle'; readonly settle: Settle }
+  /** Ask Nova to confirm or to revert; not a byte leaves after `by` (monotonic). */
+  | { readonly do: 'settle'; readonly act: SettleAct; readonly by: number }
   | { readonly do: 'appendAbortRequested'; readonly stop: Stop }
   /** Ask Nova to abort; not a byte leaves after `by` (monotonic). */
   | { readonly do: 'abort'; readonly migrationId: number; readonly by: number }
@@ -265,6 +390,8 @@ type FactBody =
   | { readonly kind: 'lostTrack' }
   | { readonly kind: 'posted'; readonly answer: PostAnswer }
   | { readonly kind: 'looked'; readonly look: Look; readonly word: Word }
+  | { readonly kind: 'lookedCell'; readonly look: CellLook; readonly word: Word }
+  | { readonly kind: 'settleAnswered' }
   /** An API did not answer. */
   | { readonly kind: 'blind'; readonly text: string; readonly word: Word }
   | { readonly kind: 'abortAnswered'; readonly answer: 'accepted' | 'unknown' }
@@ -310,4 +437,24 @@ export const startRun = (newestMigrationId: number, at: number): Run => ({
   idleSince: null,
   goneSince: null,
   refusalNoted: false,
+});
+
+/** @param at monotonic */
+export const startCellRun = (start: CellStart, startedAtMs: number, at: number): CellRun => ({
+  start,
+  startedAtMs,
+  requestId: null,
+  migrationId: null,
+  uuid: null,
+  status: null,
+  since: at,
+  acceptedAt: null,
+  arrived: null,
+  vouched: false,
+  settle: null,
+  askedAt: null,
+  checkedSince: null,
+  goodSince: null,
+  problem: null,
+  idleSince: null,
 });

@@ -1,4 +1,5 @@
 /** From the delivery of a task to the answer to its POST: the rules of the stages received, suspected, waiting, checking and posting. */
+import { resumed } from './cellTask.ts';
 import { type Failure, reason, refusedPost } from './failure.ts';
 import type { TaskOptions } from './options.ts';
 import { fail, finish, handOver } from './taskEnd.ts';
@@ -30,6 +31,7 @@ export function received(state: TaskState, log: TaskLog, at: Reading): TaskState
       return finish(state, 'already-ended', 'the log has the outcome of this attempt');
     case 'started': {
       if (suspicious(state)) return to(state, { at: 'suspected', started: true });
+      if (attempt.cell !== undefined) return resumed(state, attempt, attempt.cell, at);
       const { migrationId, requestId, stop } = attempt;
       const begun = startRun(attempt.newestMigrationId, at.mono);
       const run = { ...begun, migrationId, requestId, stop, noted: stop !== null };
@@ -131,7 +133,8 @@ export function checked(
         });
       }
       // The log went on while the cloud was read: fold and decide again before the claim.
-      const found = { newestMigrationId: verdict.newestMigrationId, forced: verdict.forced, at: at.mono };
+      const { newestMigrationId, forced, cell } = verdict;
+      const found = { newestMigrationId, forced, at: at.mono, ...(cell === undefined ? {} : { cell }) };
       return to(seeing(state), { at: 'waiting', checked: found, notBefore: at.mono });
     }
     case 'there':

@@ -11,8 +11,8 @@ import {
   type TaskOutcome,
   type TaskWorker,
 } from '@kronos/eventlog';
-import type { AggregateState, LogState } from '@kronos/projections';
-import { type Caps, UTC } from '@kronos/rules';
+import type { AggregateState, AllCaps, LogState } from '@kronos/projections';
+import { UTC } from '@kronos/rules';
 import { attributes, type Logger, spans, withCorrelation, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { StartBoard } from './board.ts';
@@ -36,7 +36,7 @@ export interface ExecutorDeps {
   /** All aggregates in scope, and what else pre-flight depends on. */
   readonly check: Pick<CheckOptions, 'aggregates' | 'optOut' | 'force'>;
   readonly options: TaskOptions;
-  readonly caps: Caps;
+  readonly caps: AllCaps;
   readonly ackWaitMs: number;
   /** Tasks held at once, waiting ones included. */
   readonly concurrency: number;

@@ -373,6 +373,13 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
           say(`${attempt} ended ${ended.type} by ${agent.id}${ended.type === 'failed' ? ` ${ended.reason.code}` : ''}`);
         });
       }
+      case 'postCell':
+      case 'lookCell':
+      case 'appendVerifying':
+      case 'appendVerified':
+      case 'appendSettle':
+      case 'settle':
+        throw new Error(`a live migration asks for ${command.do}`);
       case 'publishNext': {
         if (trouble && flip(0.05)) return { kind: 'lostTrack' };
         // Beyond the window of the server's memory for ids a message may be there twice.

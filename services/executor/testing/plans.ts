@@ -1,6 +1,8 @@
 /** Plans for an executor to carry out, put on the log and on the work queue as the planner does it, and what came of them. */
 import { until } from '@kronos/clock/testing';
 import {
+  type CellMove,
+  cellsPlanId,
   type LogEvent,
   type LogEventOf,
   type MigrationRequested,
@@ -19,6 +21,8 @@ interface ReleaseOptions {
   readonly planTtlSeconds?: number;
   /** Changes a task's message before it is published. */
   readonly edit?: (message: MigrationRequested) => MigrationRequested;
+  /** Moves between cells: what their steps say; null: live migrations. */
+  readonly cell?: (Partial<CellMove> & Pick<CellMove, 'target'>) | null;
 }
 
 export type Result = StoredEvent & {
@@ -26,6 +30,10 @@ export type Result = StoredEvent & {
     | 'migration.started'
     | 'migration.observed'
     | 'migration.abortRefused'
+    | 'migration.verifying'
+    | 'migration.verified'
+    | 'migration.confirmRequested'
+    | 'migration.revertRequested'
     | 'migration.completed'
     | 'migration.failed'
     | 'migration.skipped'
@@ -33,12 +41,19 @@ export type Result = StoredEvent & {
 };
 export type Final = LogEventOf<'migration.completed' | 'migration.failed' | 'migration.skipped'>;
 
+type TaskCommand =
+  | 'migration.cancelled'
+  | 'migration.aborted'
+  | 'migration.closed'
+  | 'migration.confirmAsked'
+  | 'migration.revertAsked';
+
 export interface Plans {
   readonly log: EventLog;
   /** Puts a released plan on the log and its tasks on the queue; gives the tasks' ids. */
   release(moves: readonly Move[], options?: ReleaseOptions): Promise<readonly string[]>;
   /** A person's command about a task. */
-  command(type: 'migration.cancelled' | 'migration.aborted' | 'migration.closed', task: string): Promise<void>;
+  command(type: TaskCommand, task: string): Promise<void>;
   pause(paused: boolean): Promise<void>;
   /** The results on the log, oldest first. */
   results(): Promise<readonly Result[]>;
@@ -65,17 +80,21 @@ export async function openPlans(setup: {
   let released = 0;
   const plans: Plans = {
     log,
-    async release(moves, { planTtlSeconds = 3600, edit = (message: MigrationRequested) => message } = {}) {
+    async release(moves, { planTtlSeconds = 3600, edit = (message: MigrationRequested) => message, cell = null } = {}) {
       released += 1;
       // Each plan is decided on a snapshot a minute later than the one before it.
       const draft = testLog(aggregate, Date.now() + released * 60_000);
       draft.configured({ planTtlSeconds });
       const steps = moves.map(({ server, ...move }) => ({ ...move, serverId: uuid(server) }));
-      const planId = draft.released(steps);
+      const planId = cell === null ? draft.released(steps) : betweenCells(draft, aggregate, steps, cell);
       draft.dispatched(planId, moves.length);
       const state = draft.state(aggregate);
       for (const { event } of draft.events)
-        await log.append({ ...(event as LogEvent), time: new Date().toISOString() });
+        await log.append({
+          ...(event as LogEvent),
+          id: unique(event as LogEvent, planId),
+          time: new Date().toISOString(),
+        });
       const ids = moves.map((_, i) => taskId(planId, i + 1));
       for (const id of ids) {
         const facts = state.tasks.get(id);
@@ -119,6 +138,10 @@ export async function openPlans(setup: {
           case 'migration.started':
           case 'migration.observed':
           case 'migration.abortRefused':
+          case 'migration.verifying':
+          case 'migration.verified':
+          case 'migration.confirmRequested':
+          case 'migration.revertRequested':
           case 'migration.completed':
           case 'migration.failed':
           case 'migration.skipped':
@@ -155,12 +178,42 @@ export const isFinal = (event: Result['event']): event is Final =>
   event.type === 'migration.skipped' ||
   (event.type === 'migration.failed' && !event.data.retryPending);
 
+/** Every draft counts its commands anew: with the plan's id theirs are unique on a server of several tests. */
+const unique = ({ id }: LogEvent, planId: string): string =>
+  /^(control|plan\.proposed):/.test(id) ? `${id}:${planId}` : id;
+
+/** An approved plan between cells on the draft; gives its id. */
+function betweenCells(
+  draft: ReturnType<typeof testLog>,
+  aggregate: string,
+  steps: readonly StepInput[],
+  cell: Partial<CellMove> & Pick<CellMove, 'target'>,
+): string {
+  const commandId = `cells-${process.pid}-${draft.nowMs}`;
+  const planId = cellsPlanId(aggregate, commandId);
+  draft.cellsProposed(steps, {
+    to: cell.target,
+    change: (data) => ({
+      ...data,
+      commandId,
+      planId,
+      steps: data.steps.map((step) => ({
+        ...step,
+        taskId: taskId(planId, step.step),
+        ...(step.cell === undefined ? {} : { cell: { ...step.cell, verifySeconds: 0, ...cell } }),
+      })),
+    }),
+  });
+  draft.approved(planId);
+  return planId;
+}
+
 let commands = 0;
 
 async function control(
   log: EventLog,
   aggregate: string,
-  type: 'migration.cancelled' | 'migration.aborted' | 'migration.closed' | 'aggregate.paused' | 'aggregate.resumed',
+  type: TaskCommand | 'aggregate.paused' | 'aggregate.resumed',
   data: object,
 ) {
   commands += 1;

@@ -1,0 +1,499 @@
+/**
+ * Moves between cells: a cold migration or a resize, from its POST to its end. Nova leaves the server in VERIFY_RESIZE; it is
+ * checked there and then confirmed or reverted. README.md has the diagram.
+ */
+import {
+  type CellResult,
+  GUEST_OFF,
+  type NovaFacts,
+  type Reason,
+  SERVER_IN_ERROR,
+  type ServerBefore,
+} from '@kronos/contracts';
+import { type Account, cancelled, type Failure, failedMigration, NO_ACCOUNT, reason, refusedPost } from './failure.ts';
+import { fail, handOver, inError, movedByOthers, operatorStopped } from './taskEnd.ts';
+import {
+  type AttemptLog,
+  type CellLook,
+  type CellMigration,
+  type CellRun,
+  type CellServer,
+  type Ended,
+  type Fact,
+  type PostAnswer,
+  type Reading,
+  type Settle,
+  type Stage,
+  seeing,
+  startCellRun,
+  type Task,
+  type TaskState,
+  to,
+  UnexpectedFact,
+  type Word,
+} from './taskStages.ts';
+
+/** Nova's number of a guest that runs. */
+const RUNNING = 1;
+
+type CellStage = Extract<Stage, { readonly run: CellRun }>;
+type Started = Extract<AttemptLog, { readonly kind: 'started' }>;
+
+/** An attempt that another executor has started, from where the log has it. */
+export function resumed(
+  state: TaskState,
+  started: Started,
+  cell: NonNullable<Started['cell']>,
+  at: Reading,
+): TaskState {
+  const { migrationUuid, verifying, verified, settle } = cell;
+  const run: CellRun = {
+    ...startCellRun(cell, cell.startedAtMs, at.mono),
+    migrationId: started.migrationId,
+    requestId: started.requestId,
+    uuid: migrationUuid,
+    arrived: verifying,
+    vouched: verified !== null,
+    settle,
+  };
+  if (settle !== null) return to(state, { at: 'concluding', run, soon: true });
+  return to(state, { at: verifying === null ? 'travelling' : 'verifying', run, soon: true });
+}
+
+/** Whether the additional check is made: of a guest that runs, until the log has that it passed. */
+export const isProbed = ({ options }: TaskState, { start, vouched }: CellRun): boolean =>
+  options.verify.kind !== 'none' && start.before.powerState === RUNNING && !vouched;
+
+/** The state after a fact, for the stages of a move between cells. */
+export function evolveCell(state: TaskState, stage: CellStage, fact: Fact): TaskState {
+  const { run } = stage;
+  switch (stage.at) {
+    case 'resizing':
+      if (fact.kind === 'posted') return posted(state, run, fact.answer, fact.at);
+      break;
+    case 'travelling':
+    case 'verifying':
+    case 'concluding': {
+      if (fact.kind === 'draining') return handOver(state);
+      const told = 'word' in fact ? heeded(state, run, fact.word, fact.at) : null;
+      if (told !== null) return told;
+      if (fact.kind === 'blind')
+        return to({ ...state, blind: state.blind + 1 }, { ...stage, run: unwatched(run), soon: false });
+      if (fact.kind !== 'lookedCell') break;
+      return looked(seeing(state), stage, fact);
+    }
+    case 'recording':
+      // When it was not written, the attempt goes on all the same: a successor finds the migration as this one did.
+      if (isWritten(fact) || fact.kind === 'lostTrack') return to(state, { at: 'travelling', run, soon: true });
+      break;
+    case 'arriving':
+      if (isWritten(fact)) {
+        const arrived = { host: stage.host, atMs: fact.at.wall };
+        return to(state, { at: 'verifying', run: { ...run, arrived }, soon: true });
+      }
+      if (fact.kind === 'lostTrack') return state;
+      break;
+    case 'vouching':
+      if (isWritten(fact)) return to(state, { at: 'verifying', run: { ...run, vouched: true }, soon: true });
+      if (fact.kind === 'lostTrack') return state;
+      break;
+    case 'settling':
+      if (isWritten(fact)) return to(state, { at: 'agreeing', run });
+      if (fact.kind === 'lostTrack') return state;
+      break;
+    case 'agreeing':
+      if (fact.kind === 'log') return agreed(state, run, fact.log.attempt, fact.at);
+      break;
+    case 'asking':
+      if (fact.kind === 'settleAnswered')
+        return to(state, { at: 'concluding', run: { ...run, askedAt: fact.at.mono }, soon: true });
+      break;
+    case 'inquiring':
+      return inquired(state, stage, fact);
+  }
+  throw new UnexpectedFact(stage.at, fact.kind);
+}
+
+const isWritten = (fact: Fact): boolean => fact.kind === 'appended' || fact.kind === 'conflict';
+
+/** What a look must see without a gap starts anew after one. */
+const unwatched = (run: CellRun): CellRun => ({ ...run, idleSince: null, goodSince: null });
+
+function posted(state: TaskState, run: CellRun, answer: PostAnswer, at: Reading): TaskState {
+  const look = { ...run, since: at.mono };
+  switch (answer.kind) {
+    case 'accepted':
+      return to(state, {
+        at: 'travelling',
+        run: { ...look, requestId: answer.requestId, acceptedAt: at.mono },
+        soon: true,
+      });
+    case 'unknown':
+      return to(state, { at: 'travelling', run: look, soon: true });
+    case 'notSent':
+      return failed(state, run, infrastructure('not-sent', `the request was not sent: ${answer.text}`), at);
+    case 'refused': {
+      // By this very request, sent twice by a proxy, or by somebody else's: Nova's migrations tell.
+      if (answer.status === 409 && /task_state resize_/i.test(answer.text))
+        return to(state, { at: 'travelling', run: look, soon: true });
+      const failure = refusedPost(answer, state.task);
+      if (failure === 'look') return to(state, { at: 'travelling', run: look, soon: true });
+      return failed(state, run, ofMethod(run, policyOr(failure, answer.text)), at);
+    }
+  }
+}
+
+/** Nova calls a host of another cell unknown to who may not move servers there; pre-flight has seen the host. */
+const policyOr = (failure: Failure, text: string): Failure =>
+  /compute host .* could not be found/i.test(text)
+    ? {
+        errorType: 'NovaClientError',
+        reason: reason(
+          'cell-policy',
+          `${failure.reason.text} Nova's policy compute:servers:resize:cross_cell does not let Kronos move servers between cells`,
+        ),
+        fault: 'none',
+        hostAtFault: null,
+      }
+    : failure;
+
+/** A resize names no host: Nova has tried them all, and another attempt would ask for the same. */
+const ofMethod = ({ start }: CellRun, failure: Failure): Failure =>
+  start.method === 'resize' && failure.fault === 'destination'
+    ? { ...failure, fault: 'none', hostAtFault: null }
+    : failure;
+
+/** What the log says that ends an attempt whatever Nova does; null: nothing. */
+function heeded(state: TaskState, run: CellRun, word: Word, at: Reading): TaskState | null {
+  if (word.ended) return to(state, { at: 'received' });
+  if (word.closeAsked === null) return null;
+  const { by, comment } = word.closeAsked;
+  const where = run.arrived === null ? 'it was on its way' : `it was in VERIFY_RESIZE on ${run.arrived.host}`;
+  const text = `closed by ${by}${comment === null ? '' : ` (${comment})`}; ${where}, and Nova still has it so`;
+  return failed(state, run, cancelled('closed', text), at);
+}
+
+function looked(
+  state: TaskState,
+  stage: Extract<CellStage, { readonly at: 'travelling' | 'verifying' | 'concluding' }>,
+  { look, word, at }: { readonly look: CellLook; readonly word: Word; readonly at: Reading },
+): TaskState {
+  const { task } = state;
+  const { server } = look;
+  const rows = oursOf(look.migrations, stage.run, task);
+  const [row] = rows;
+  let run = stage.run;
+  if (row !== undefined) {
+    run = { ...run, status: row.status };
+    if (run.uuid === null && server !== 'gone')
+      return to(state, { at: 'recording', run: { ...run, uuid: row.uuid, migrationId: row.id } });
+  }
+  if (server === 'gone')
+    return failed(state, run, cancelled('server-gone', 'Nova does not know the server any more'), at);
+  if (server === null) return to(state, { ...stage, run: unwatched(run), soon: false });
+  switch (stage.at) {
+    case 'travelling':
+      return travelled(state, run, rows, server, at);
+    case 'verifying':
+      return isWaiting(server, rows)
+        ? verified(state, run, look, server, word, at)
+        : to(state, { at: 'concluding', run: unwatched(run), soon: true });
+    case 'concluding':
+      return concluded(state, run, rows, server, at);
+  }
+}
+
+/** The rows of this attempt, in Nova's order: the one that changed last first. */
+function oursOf(migrations: readonly CellMigration[], { uuid, start }: CellRun, task: Task): readonly CellMigration[] {
+  if (uuid !== null) return migrations.filter((row) => row.uuid === uuid);
+  const type = start.method === 'migrate' ? 'migration' : 'resize';
+  const found = migrations.find(
+    (row) =>
+      row.type === type &&
+      !start.knownMigrations.includes(row.uuid) &&
+      (row.sourceCompute === null || row.sourceCompute === task.from) &&
+      (start.method === 'resize' || row.destCompute === null || row.destCompute === task.destination),
+  );
+  return found === undefined ? [] : migrations.filter((row) => row.uuid === found.uuid);
+}
+
+/** A confirmation that is under way shows only in the migration. */
+const isWaiting = (server: CellServer, rows: readonly CellMigration[]): boolean =>
+  arrivedIn(server) && !rows.some(({ status }) => status === 'confirming' || status === 'reverting');
+
+const arrivedIn = ({ status, taskState }: CellServer): boolean => status === 'VERIFY_RESIZE' && taskState === null;
+
+const BROKEN: ReadonlySet<string> = new Set(['error', 'failed']);
+const SETTLED: ReadonlySet<string> = new Set(['confirmed', 'reverted']);
+
+/** On its way to VERIFY_RESIZE. */
+function travelled(
+  state: TaskState,
+  before: CellRun,
+  rows: readonly CellMigration[],
+  server: CellServer,
+  at: Reading,
+): TaskState {
+  const { task, options } = state;
+  if (server.taskState !== null) return to(state, { at: 'travelling', run: unwatched(before), soon: false });
+  const run = { ...before, idleSince: before.idleSince ?? at.mono };
+  const stay = to(state, { at: 'travelling', run, soon: false });
+  if (run.uuid === null) {
+    // An empty list means nothing for as long as Nova may still be at work.
+    if (at.mono - run.since < options.takeoverMs) return stay;
+    if (arrivedIn(server)) return failed(state, run, movedByOthers(server.host), at);
+    if (inError(server)) return to(state, { at: 'inquiring', run, server, tries: 0 });
+    if (server.host !== task.from) return failed(state, run, movedByOthers(server.host), at);
+    const waited = Math.round((at.mono - run.since) / 1000);
+    const text = `Nova shows no migration after ${waited} s; the server is on its source and idle`;
+    return failed(state, run, infrastructure('no-migration', text), at);
+  }
+  if (arrivedIn(server)) return to(state, { at: 'arriving', run, host: server.host ?? task.destination });
+  const idleMs = at.mono - (run.idleSince ?? at.mono);
+  if (rows.some(({ status }) => SETTLED.has(status)) && idleMs >= options.settleMs)
+    return conclude(state, run, server, NO_ACCOUNT, at);
+  if (rows.some(({ status }) => BROKEN.has(status)) || inError(server))
+    return to(state, { at: 'inquiring', run, server, tries: 0 });
+  // Nobody works on it any more: a compute that restarted, or a row that is lost.
+  return idleMs >= options.rowGoneMs ? to(state, { at: 'inquiring', run, server, tries: 0 }) : stay;
+}
+
+/** In VERIFY_RESIZE, and nobody has confirmed or reverted it. */
+function verified(
+  state: TaskState,
+  before: CellRun,
+  look: CellLook,
+  server: CellServer,
+  word: Word,
+  at: Reading,
+): TaskState {
+  const { task, options } = state;
+  const { verifySeconds = 0, confirm = 'manual' } = task.cell ?? {};
+  const settle = (how: Settle): TaskState => to(state, { at: 'settling', run: before, settle: how });
+  if (word.settleAsked !== undefined) {
+    const { act, by } = word.settleAsked;
+    return settle({ act, cause: 'operator', reason: reason('operator', `${by} asked for it`) });
+  }
+  if (word.stopAsked)
+    return settle({ act: 'revert', cause: 'operator', reason: reason('operator', 'an operator stopped it') });
+  if (before.vouched) {
+    const text = `its checks have passed for ${verifySeconds} s`;
+    if (confirm === 'auto') return settle({ act: 'confirm', cause: 'verified', reason: reason('verified', text) });
+    return to(state, { at: 'verifying', run: before, soon: false });
+  }
+  const wrong = wrongHost(task, before, server, look.targetHosts);
+  if (wrong !== null) return settle({ act: 'revert', cause: 'wrong-host', reason: wrong });
+  const checkedSince = before.checkedSince ?? at.mono;
+  const problem =
+    look.targetHosts === null ? UNREAD : failedCheck(before.start.before, before.start.newFlavor, server, look);
+  if (problem !== null) {
+    const run = { ...before, checkedSince, goodSince: null, problem };
+    if (at.mono - checkedSince >= options.verifyTimeoutMs)
+      return settle({ act: 'revert', cause: 'verification', reason: problem });
+    return to(state, { at: 'verifying', run, soon: false });
+  }
+  const goodSince = before.goodSince ?? at.mono;
+  const run = { ...before, checkedSince, goodSince };
+  if (at.mono - goodSince < verifySeconds * 1000) return to(state, { at: 'verifying', run, soon: false });
+  return to(state, { at: 'vouching', run, host: server.host ?? task.destination });
+}
+
+const UNREAD = reason('target-unread', 'the hosts of the target aggregate could not be read');
+
+/** Why the server is not where it was to go; null where it is. No check later can make this good. */
+function wrongHost(
+  task: Task,
+  { start }: CellRun,
+  server: CellServer,
+  target: readonly string[] | null,
+): Reason | null {
+  const host = server.host ?? 'no host';
+  if (start.method === 'migrate' && server.host !== task.destination)
+    return reason('wrong-host', `the server is on ${host} and not on ${task.destination}`, { host });
+  if (target === null || (server.host !== null && target.includes(server.host))) return null;
+  return reason('wrong-host', `the server is on ${host}, which is not in aggregate ${task.cell?.target}`, { host });
+}
+
+/** The first check that fails; null: all pass. */
+function failedCheck(
+  before: ServerBefore,
+  flavor: string | null,
+  server: CellServer,
+  { probe }: Pick<CellLook, 'probe'>,
+): Reason | null {
+  const { powerState, addresses, volumes } = server;
+  if (before.powerState !== null && powerState !== before.powerState)
+    return reason('power-state', `the power state is ${powerState} and was ${before.powerState}`);
+  if (!same(before.addresses, addresses))
+    return reason('addresses', `the addresses are ${listed(addresses)} and were ${listed(before.addresses)}`);
+  if (!same(before.volumes, volumes))
+    return reason('volumes', `the volumes are ${listed(volumes)} and were ${listed(before.volumes)}`);
+  if (flavor !== null && server.flavor !== null && server.flavor !== flavor)
+    return reason('flavor', `the flavor is ${server.flavor} and should be ${flavor}`);
+  return probe === null || probe.ok ? null : reason('probe', probe.text);
+}
+
+const same = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every((each) => b.includes(each));
+const listed = (names: readonly string[]): string => (names.length === 0 ? 'none' : names.join(', '));
+
+/** Of confirm and revert the first on the log counts, whoever wrote it. */
+function agreed(state: TaskState, run: CellRun, attempt: AttemptLog, at: Reading): TaskState {
+  if (attempt.kind !== 'started') return to(state, { at: 'received' });
+  const settle = attempt.cell?.settle ?? null;
+  if (settle === null) return to(state, { at: 'verifying', run, soon: true });
+  const { act, cause, reason: why } = settle;
+  const by = at.mono + state.options.postWindowMs;
+  return to(state, { at: 'asking', run: { ...run, settle: { act, cause, reason: why } }, by, act });
+}
+
+/** On its way out of VERIFY_RESIZE. */
+function concluded(
+  state: TaskState,
+  before: CellRun,
+  rows: readonly CellMigration[],
+  server: CellServer,
+  at: Reading,
+): TaskState {
+  const { options } = state;
+  const stay = (run: CellRun): TaskState => to(state, { at: 'concluding', run, soon: false });
+  if (isWaiting(server, rows)) {
+    const { settle, askedAt } = before;
+    if (settle === null) return to(state, { at: 'verifying', run: before, soon: false });
+    if (askedAt !== null && at.mono - askedAt < options.abortAgainMs) return stay(unwatched(before));
+    return to(state, { at: 'asking', run: before, by: at.mono + options.postWindowMs, act: settle.act });
+  }
+  if (server.taskState !== null || arrivedIn(server)) return stay(unwatched(before));
+  if (inError(server)) return to(state, { at: 'inquiring', run: before, server, tries: 0 });
+  const run = { ...before, idleSince: before.idleSince ?? at.mono };
+  // Nova sets the migration's status a moment before or after the server's; without a row, the server alone counts.
+  const over = rows.length === 0 || rows.some(({ status }) => SETTLED.has(status) || BROKEN.has(status));
+  if (!over && at.mono - (run.idleSince ?? at.mono) < options.settleMs) return stay(run);
+  return conclude(state, run, server, NO_ACCOUNT, at);
+}
+
+function inquired(state: TaskState, stage: Stage & { at: 'inquiring' }, fact: Fact): TaskState {
+  const { run, server, tries } = stage;
+  if (fact.kind === 'draining') return handOver(state);
+  if (fact.kind === 'blind' && tries + 1 < state.options.explainTries) return to(state, { ...stage, tries: tries + 1 });
+  if (fact.kind !== 'explained' && fact.kind !== 'blind') throw new UnexpectedFact(stage.at, fact.kind);
+  return conclude(state, run, server, fact.kind === 'explained' ? fact.account : NO_ACCOUNT, fact.at);
+}
+
+/** The end, by where the server is: on its source it failed or was reverted, elsewhere it is done. */
+function conclude(state: TaskState, run: CellRun, server: CellServer, account: Account, at: Reading): TaskState {
+  const { task } = state;
+  const wrong = damage(run, server, account);
+  if (server.host !== task.from) {
+    const ended: Ended = {
+      type: 'completed',
+      outcome: 'migrated',
+      host: server.host ?? task.destination,
+      warnings: [...(wrong === null ? [] : [wrong]), ...surprises(run, server)],
+      nova: novaFacts(run, account, at),
+      cell: resultOf(run, run.settle?.act === 'confirm' ? 'kronos' : run.arrived === null ? null : 'others', at),
+    };
+    return to(state, { at: 'ending', ended, expected: null });
+  }
+  const { arrived, settle, status } = run;
+  const settledBy = settle?.act === 'revert' ? 'kronos' : arrived === null ? null : 'others';
+  return failed(state, run, failureOf(), at, { settledBy, account });
+
+  function failureOf(): Failure {
+    if (wrong !== null) return { errorType: 'MigrationFailed', reason: wrong, fault: 'none', hostAtFault: null };
+    if (arrived === null && status !== 'reverted') {
+      const seen = { status: status ?? 'unknown', destCompute: task.destination, serverInError: false };
+      const failure = ofMethod(run, failedMigration(seen, account, task));
+      // Nova does not call it over: another attempt could meet it.
+      return BROKEN.has(seen.status) ? failure : { ...failure, fault: 'none', hostAtFault: null };
+    }
+    if (settle?.act !== 'revert') return cancelled('reverted-by-others', 'somebody else reverted it');
+    if (settle.cause === 'operator') return operatorStopped();
+    const text = `reverted: ${settle.reason.text}`;
+    const why = reason(settle.cause, text, { check: settle.reason.code });
+    return { errorType: 'MigrationFailed', reason: why, fault: 'none', hostAtFault: null };
+  }
+}
+
+/** How a server is left broken by its move; null: it is not. A hard reboot starts it again from the disk where it is. */
+function damage({ start, settle, arrived }: CellRun, server: CellServer, { story }: Account): Reason | null {
+  const { host, status, vmState, powerState, taskState } = server;
+  const step = settle === null ? (arrived === null ? 'move' : 'end of the move') : settle.act;
+  const why = story === null ? '' : `: ${story.text}`;
+  const remedy = `Hard reboot it (openstack server reboot --hard); it has its disk on ${host}`;
+  const detail = { step, status, vmState, powerState, taskState };
+  if (inError(server))
+    return reason(SERVER_IN_ERROR, `the ${step} failed and the server is in ERROR on ${host}${why}. ${remedy}`, detail);
+  const off =
+    start.before.powerState === RUNNING && vmState === 'active' && powerState !== null && powerState !== RUNNING;
+  return off
+    ? reason(GUEST_OFF, `the ${step} failed and left the server powered off on ${host}${why}. ${remedy}`, detail)
+    : null;
+}
+
+/** What is not as it should be after a move that was done. */
+function surprises({ start, settle, arrived, status }: CellRun, server: CellServer): Reason[] {
+  const found: Reason[] = [];
+  if (settle?.act === 'revert')
+    found.push(
+      reason(
+        'confirmed-by-others',
+        `it was to be reverted (${settle.reason.text}), and somebody else confirmed it first`,
+      ),
+    );
+  if (arrived !== null && server.host !== arrived.host)
+    found.push(reason('moved-since', `the server has moved on from ${arrived.host} to ${server.host} since`));
+  if (arrived === null && status !== 'confirmed')
+    found.push(reason('no-verify-resize', 'the server was never seen in VERIFY_RESIZE'));
+  const { vmState } = server;
+  if (!inError(server) && vmState !== start.before.vmState)
+    found.push(reason('server-changed', `the server is ${vmState} and was ${start.before.vmState}`));
+  return found;
+}
+
+const infrastructure = (code: string, text: string): Failure => ({
+  errorType: 'NovaClientError',
+  reason: reason(code, text),
+  fault: 'infrastructure',
+  hostAtFault: null,
+});
+
+/** Ends an attempt that was started. */
+function failed(
+  state: TaskState,
+  run: CellRun,
+  failure: Failure,
+  at: Reading,
+  { settledBy = null, account = NO_ACCOUNT }: { settledBy?: CellResult['settledBy']; account?: Account } = {},
+): TaskState {
+  const facts = { started: true, nova: novaFacts(run, account, at), cell: resultOf(run, settledBy, at) };
+  return fail(state, failure, facts, at, null);
+}
+
+function resultOf(run: CellRun, settledBy: CellResult['settledBy'], at: Reading): CellResult {
+  const { start, arrived, startedAtMs } = run;
+  const { method, oldFlavor, newFlavor } = start;
+  return { method, oldFlavor, newFlavor, downtimeMs: downtime(), settledBy };
+
+  /** A guest that was reverted was off a second time: until now, at most. */
+  function downtime(): number | null {
+    if (start.before.powerState !== null && start.before.powerState !== RUNNING) return 0;
+    if (arrived === null) return null;
+    return Math.max(0, (run.settle?.act === 'revert' ? at.wall : arrived.atMs) - startedAtMs);
+  }
+}
+
+function novaFacts(run: CellRun, { story }: Account, at: Reading): NovaFacts {
+  const { migrationId, requestId, status, acceptedAt } = run;
+  return {
+    migrationId,
+    requestId,
+    status,
+    reason: story?.text ?? null,
+    queuedMs: null,
+    runningMs: null,
+    totalMs: acceptedAt === null ? null : Math.round(at.mono - acceptedAt),
+    memoryBytes: null,
+    diskBytes: null,
+  };
+}

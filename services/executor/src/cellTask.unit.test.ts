@@ -1,0 +1,476 @@
+import { readFileSync } from 'node:fs';
+import { random } from '@kronos/projections/testing';
+import { describe, expect, it } from 'vitest';
+import { defaultTaskOptions, type TaskOptions } from './options.ts';
+import { SAMPLE_MS, sampleTask } from './sample.ts';
+import { decide, evolve, initialState } from './task.ts';
+import {
+  type AttemptLog,
+  type CellLook,
+  type CellMigration,
+  type CellServer,
+  type CellStart,
+  type Fact,
+  startCellRun,
+  type TaskState,
+  to,
+  type Word,
+} from './taskStages.ts';
+
+type Body = Fact extends infer F ? (F extends { readonly at: unknown } ? Omit<F, 'at'> : never) : never;
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const start: CellStart = {
+  method: 'migrate',
+  oldFlavor: 'm1',
+  newFlavor: 'm1',
+  before: { vmState: 'active', powerState: 1, addresses: ['10.0.0.5'], volumes: ['v1'] },
+  knownMigrations: ['former'],
+};
+const cell = {
+  method: 'migrate' as 'migrate' | 'resize',
+  target: 'new',
+  oldFlavor: 'm1',
+  newFlavor: 'm1',
+  fromCell: 'cell1',
+  toCell: 'cell2',
+  downtimeSeconds: 60,
+  confirm: 'auto' as 'auto' | 'manual',
+  verifySeconds: 60,
+};
+const word: Word = { stopAsked: false, closeAsked: null, ended: false };
+const home: CellServer = {
+  host: 'h1',
+  status: 'ACTIVE',
+  vmState: 'active',
+  taskState: null,
+  powerState: 1,
+  flavor: 'm1',
+  addresses: ['10.0.0.5'],
+  volumes: ['v1'],
+};
+const there: CellServer = { ...home, host: 'h2', status: 'VERIFY_RESIZE', vmState: 'resized' };
+const away: CellServer = { ...home, host: 'h2' };
+const row = (status: string, changes: Partial<CellMigration> = {}): CellMigration => ({
+  id: 7,
+  uuid: 'ours',
+  type: 'migration',
+  status,
+  sourceCompute: 'h1',
+  destCompute: 'h2',
+  ...changes,
+});
+const log = (attempt: AttemptLog): Body => ({ kind: 'log', log: { attempt, expected: 9 } });
+const appended: Body = { kind: 'appended', began: 0 };
+
+/** A move between cells from its POST on, told fact by fact. */
+class Life {
+  state: TaskState;
+  #elapsed = 0;
+
+  constructor(
+    changes: {
+      readonly options?: Partial<TaskOptions>;
+      readonly start?: Partial<CellStart>;
+      readonly cell?: Partial<typeof cell>;
+    } = {},
+  ) {
+    const task = sampleTask({ phase: 'cell', cell: { ...cell, ...changes.cell } });
+    const state = initialState(task, { ...defaultTaskOptions, ...changes.options }, 1);
+    const run = startCellRun({ ...start, ...changes.start }, SAMPLE_MS, 0);
+    this.state = to(state, { at: 'resizing', run, by: 10 * SECOND, flavorId: null });
+  }
+
+  pass(ms: number): this {
+    this.#elapsed += ms;
+    return this;
+  }
+
+  when(...facts: Body[]): this {
+    for (const fact of facts)
+      this.state = evolve(this.state, { ...fact, at: { mono: this.#elapsed, wall: SAMPLE_MS + this.#elapsed } });
+    return this;
+  }
+
+  sees(
+    server: CellLook['server'],
+    migrations: readonly CellMigration[] = [row('finished')],
+    more: Partial<CellLook> = {},
+    said: Partial<Word> = {},
+  ): this {
+    const look = { migrations, server, targetHosts: ['h2', 'h3'], probe: null, ...more };
+    return this.when({ kind: 'lookedCell', look, word: { ...word, ...said } });
+  }
+
+  accepted(): this {
+    return this.when({ kind: 'posted', answer: { kind: 'accepted', requestId: 'req' } });
+  }
+
+  /** In VERIFY_RESIZE, and the log says so. */
+  arrived(): this {
+    return this.accepted().sees(there).when(appended).sees(there).when(appended);
+  }
+
+  /** The log has this as the first word about its end, and Nova was asked. */
+  settled(act: 'confirm' | 'revert', cause: string): this {
+    const settle = { sequence: 1, atMs: 0, act, cause, reason: { code: cause, text: cause } };
+    const { run } = this.state.stage as { run: ReturnType<typeof startCellRun> };
+    const slot = { ...run.start, migrationUuid: 'ours', verifying: null, verified: null, settle, startedAtMs: 0 };
+    const attempt = {
+      kind: 'started',
+      newestMigrationId: 0,
+      migrationId: 7,
+      requestId: null,
+      stop: null,
+      cell: slot,
+    } as const;
+    return this.when(appended, log(attempt), { kind: 'settleAnswered' });
+  }
+
+  get at() {
+    return this.state.stage.at;
+  }
+
+  get ended() {
+    if (this.state.stage.at !== 'ending') throw new Error(`it is ${this.state.stage.at}`);
+    return this.state.stage.ended;
+  }
+
+  get settle() {
+    if (this.state.stage.at !== 'settling') throw new Error(`it is ${this.state.stage.at}`);
+    const { act, cause } = this.state.stage.settle;
+    return `${act} ${cause}`;
+  }
+}
+
+describe('the POST of a move between cells', () => {
+  it('acts: accepted or unknown, it is looked for', () => {
+    expect(new Life().accepted().at).toBe('travelling');
+    expect(new Life().when({ kind: 'posted', answer: { kind: 'unknown', text: 'cut off' } }).at).toBe('travelling');
+    const busy = "Cannot 'migrate' instance vm while it is in task_state resize_prep";
+    expect(new Life().when({ kind: 'posted', answer: { kind: 'refused', status: 409, text: busy } }).at).toBe(
+      'travelling',
+    );
+  });
+
+  it('refuses: a host that only the policy hides is nobody’s fault, and no other is tried', () => {
+    const text = 'Compute host h2 could not be found.';
+    const life = new Life().when({ kind: 'posted', answer: { kind: 'refused', status: 400, text } });
+    expect(life.ended).toMatchObject({ reason: { code: 'cell-policy' }, next: null, hostAtFault: null });
+  });
+
+  it('refuses: not sent, it is tried again later', () => {
+    const life = new Life().when({ kind: 'posted', answer: { kind: 'notSent', text: 'late' } });
+    expect(life.ended).toMatchObject({ reason: { code: 'not-sent' }, next: { attempt: 2, destination: 'h2' } });
+  });
+});
+
+describe('the migration of the attempt', () => {
+  it('acts: a row with a new uuid is it, whatever its id', () => {
+    const life = new Life().accepted().sees({ ...home, taskState: 'resize_prep' }, [row('migrating', { id: 1 })]);
+    expect(decide(life.state)).toMatchObject({ do: 'appendObserved', migrationId: 1, migrationUuid: 'ours' });
+  });
+
+  it('refuses: a former one, one of another kind, and one to another host', () => {
+    const others = [
+      row('finished', { uuid: 'former' }),
+      row('running', { type: 'live-migration' }),
+      row('migrating', { destCompute: 'h9' }),
+    ];
+    expect(new Life().accepted().sees({ ...home, taskState: 'resize_prep' }, others).at).toBe('travelling');
+  });
+
+  it('does nothing: an empty list, until Nova can no longer be at work', () => {
+    const life = new Life().accepted().sees(home, []);
+    expect(life.at).toBe('travelling');
+    expect(life.pass(61 * SECOND).sees(home, []).ended).toMatchObject({
+      reason: { code: 'no-migration' },
+      next: { destination: 'h2' },
+    });
+  });
+});
+
+describe('the verification', () => {
+  it('acts: all checks passed for verifySeconds, it is confirmed', () => {
+    const life = new Life().arrived().sees(there);
+    expect(life.at).toBe('verifying');
+    life.pass(60 * SECOND).sees(there);
+    expect(decide(life.state)).toEqual({ do: 'appendVerified', host: 'h2', verifySeconds: 60 });
+    expect(life.when(appended).sees(there).settle).toBe('confirm verified');
+  });
+
+  it.each([
+    ['the power state', { powerState: 4 }, {}],
+    ['the addresses', { addresses: [] }, {}],
+    ['the volumes', { volumes: ['v1', 'v2'] }, {}],
+    ['the flavor', { flavor: 'm9' }, {}],
+    ['the probe', {}, { probe: { ok: false, text: 'no' } }],
+    ['an aggregate that is not read', {}, { targetHosts: null }],
+  ])('refuses: %s differs beyond the limit, it is reverted; before that the time begins anew', (_, changes, more) => {
+    const wrong = { ...there, ...changes };
+    const life = new Life()
+      .arrived()
+      .sees(there)
+      .pass(50 * SECOND)
+      .sees(wrong, [row('finished')], more);
+    expect(life.pass(20 * SECOND).sees(there).at).toBe('verifying');
+    expect(life.pass(10 * MINUTE).sees(wrong, [row('finished')], more).settle).toBe('revert verification');
+  });
+
+  it('refuses at once: a host outside the target, and for a cold migration any but the named one', () => {
+    expect(new Life().arrived().sees({ ...there, host: 'h3' }).settle).toBe('revert wrong-host');
+    const resize = { start: { method: 'resize' as const }, cell: { method: 'resize' as const } };
+    const rows = [row('finished', { type: 'resize', destCompute: 'h3' })];
+    const life = (host: string) =>
+      new Life(resize)
+        .accepted()
+        .sees({ ...there, host }, rows)
+        .when(appended)
+        .sees({ ...there, host }, rows)
+        .when(appended)
+        .sees({ ...there, host }, rows);
+    expect(life('h9').settle).toBe('revert wrong-host');
+    expect(life('h3').at).toBe('verifying');
+  });
+
+  it('does nothing: with confirm = manual it waits for a person', () => {
+    const life = new Life({ cell: { confirm: 'manual', verifySeconds: 0 } }).arrived().sees(there).when(appended);
+    expect(
+      life
+        .sees(there)
+        .pass(MINUTE)
+        .sees({ ...there, powerState: 4 }).at,
+    ).toBe('verifying');
+    const asks = (act: 'confirm' | 'revert') => ({ settleAsked: { act, by: 'ada' } });
+    expect(new Life().arrived().sees(there, [row('finished')], {}, asks('confirm')).settle).toBe('confirm operator');
+    expect(new Life().arrived().sees(there, [row('finished')], {}, asks('revert')).settle).toBe('revert operator');
+    expect(new Life().arrived().sees(there, [row('finished')], {}, { stopAsked: true }).settle).toBe('revert operator');
+  });
+});
+
+describe('the end', () => {
+  const verified = () => new Life({ cell: { verifySeconds: 0 } }).arrived().sees(there).when(appended).sees(there);
+
+  it('acts: confirmed, it is a completed move with its downtime', () => {
+    const life = verified().settled('confirm', 'verified');
+    expect(life.sees(there, [row('confirming')]).at).toBe('concluding');
+    expect(life.sees(away, [row('confirmed')]).ended).toMatchObject({
+      type: 'completed',
+      host: 'h2',
+      warnings: [],
+      cell: { method: 'migrate', settledBy: 'kronos', downtimeMs: 0 },
+    });
+  });
+
+  it('acts: what the log has first is done, whatever this executor wanted', () => {
+    const life = verified().settled('revert', 'operator');
+    expect(life.sees(there).at).toBe('concluding');
+    expect(life.pass(MINUTE).sees(there).at).toBe('asking');
+    expect(decide(life.state)).toMatchObject({ do: 'settle', act: 'revert' });
+    life.when({ kind: 'settleAnswered' });
+    expect(life.sees(home, [row('reverted')]).ended).toMatchObject({ errorType: 'Cancelled', next: null });
+  });
+
+  it('acts: somebody else confirmed or reverted it, and the outcome is accepted', () => {
+    expect(
+      new Life()
+        .arrived()
+        .sees(away, [row('confirmed')])
+        .sees(away, [row('confirmed')]).ended,
+    ).toMatchObject({ type: 'completed', cell: { settledBy: 'others' } });
+    expect(
+      new Life()
+        .arrived()
+        .sees(home, [row('reverted')])
+        .sees(home, [row('reverted')]).ended,
+    ).toMatchObject({
+      reason: { code: 'reverted-by-others' },
+      next: null,
+    });
+  });
+
+  it('refuses to call it plain: a server in ERROR, or powered off', () => {
+    const story = {
+      story: { text: 'no space', event: null, host: null },
+      asked: true,
+      hosts: { source: 'up', destination: 'up' },
+    } as const;
+    const life = verified()
+      .settled('revert', 'verification')
+      .sees({ ...home, status: 'ERROR', vmState: 'error' }, [row('error')]);
+    expect(life.at).toBe('inquiring');
+    expect(life.when({ kind: 'explained', account: story }).ended).toMatchObject({
+      reason: { code: 'server-in-error', detail: { step: 'revert' } },
+    });
+    const off = new Life()
+      .accepted()
+      .sees({ ...home, taskState: 'resize_migrating' })
+      .when(appended);
+    off.sees({ ...home, powerState: 4 }, [row('error')]).when({ kind: 'explained', account: story });
+    expect(off.ended).toMatchObject({ reason: { code: 'guest-off' }, next: null });
+  });
+
+  it('refuses: a target without room leads to the alternate; a resize has none', () => {
+    const none = {
+      story: { text: 'No valid host was found.', event: null, host: null },
+      asked: true,
+      hosts: { source: 'up', destination: 'up' },
+    } as const;
+    const run = (given: ConstructorParameters<typeof Life>[0], type: string) =>
+      new Life(given)
+        .accepted()
+        .sees(home, [row('error', { type, destCompute: null })])
+        .when(appended)
+        .sees(home, [row('error', { type })])
+        .when({ kind: 'explained', account: none });
+    expect(run({}, 'migration').ended).toMatchObject({
+      reason: { code: 'no-valid-host' },
+      next: { destination: 'h3' },
+    });
+    expect(run({ start: { method: 'resize' } }, 'resize').ended).toMatchObject({ next: null, hostAtFault: null });
+  });
+
+  it('does nothing more: the server is gone, another has ended it, or a person closed it', () => {
+    expect(new Life().arrived().sees('gone').ended).toMatchObject({
+      errorType: 'Cancelled',
+      reason: { code: 'server-gone' },
+    });
+    expect(new Life().arrived().sees(there, [], {}, { ended: true }).at).toBe('received');
+    const closeAsked = { by: 'ada', comment: null };
+    expect(new Life().arrived().sees(there, [], {}, { closeAsked }).ended).toMatchObject({
+      reason: { code: 'closed' },
+    });
+  });
+});
+
+describe('after a crash', () => {
+  const resume = (slot: object): string => {
+    const life = new Life();
+    life.state = { ...life.state, stage: { at: 'received' } };
+    const found = {
+      ...start,
+      migrationUuid: 'ours',
+      verifying: null,
+      verified: null,
+      settle: null,
+      startedAtMs: 0,
+      ...slot,
+    };
+    return life.when(
+      log({ kind: 'started', newestMigrationId: 0, migrationId: 7, requestId: null, stop: null, cell: found }),
+    ).at;
+  };
+
+  it('goes on where the log has it, and never POSTs', () => {
+    expect(resume({})).toBe('travelling');
+    expect(resume({ verifying: { atMs: 0, host: 'h2' } })).toBe('verifying');
+    const settle = { sequence: 1, atMs: 0, act: 'confirm', cause: 'verified', reason: { code: 'x', text: '' } };
+    expect(resume({ verifying: { atMs: 0, host: 'h2' }, settle })).toBe('concluding');
+  });
+});
+
+/** Random facts that fit the stage. */
+function walk(seed: number, edges: Set<string>): void {
+  const uniform = random(seed);
+  const pick = <T>(...from: readonly T[]): T => from[Math.floor(uniform() * from.length)] as T;
+  const given = { cell: { confirm: pick('auto' as const, 'manual' as const), verifySeconds: 0 } };
+  const life = new Life({ ...given, options: { verifyTimeoutMs: 30 * SECOND } });
+  let first: 'confirm' | 'revert' | null = null;
+  const said = (): Word => ({
+    stopAsked: uniform() < 0.05,
+    closeAsked: uniform() < 0.02 ? { by: 'ada', comment: null } : null,
+    ended: uniform() < 0.02,
+    ...(uniform() < 0.2 ? { settleAsked: { act: pick('confirm', 'revert'), by: 'ada' } } : {}),
+  });
+  for (let step = 0; step < 60; step += 1) {
+    const { stage } = life.state;
+    const before = stage.at;
+    if (['ending', 'finished', 'received'].includes(before)) return;
+    life.pass(pick(0, 5, 40, 120) * SECOND);
+    const write = pick<Body>(appended, appended, { kind: 'conflict' }, { kind: 'lostTrack' });
+    switch (stage.at) {
+      case 'resizing':
+        life.when({
+          kind: 'posted',
+          answer: pick(
+            { kind: 'accepted', requestId: 'r' },
+            { kind: 'unknown', text: '' },
+            { kind: 'refused', status: 400, text: 'no' },
+            { kind: 'notSent', text: '' },
+          ),
+        });
+        break;
+      case 'travelling':
+      case 'verifying':
+      case 'concluding': {
+        const status = pick('migrating', 'finished', 'confirming', 'confirmed', 'reverted', 'error');
+        const server = pick<CellServer | 'gone' | null>(
+          home,
+          away,
+          there,
+          there,
+          { ...home, taskState: 'resize_prep' },
+          { ...home, powerState: 4 },
+          { ...there, powerState: 4 },
+          { ...home, status: 'ERROR', vmState: 'error' },
+          'gone',
+          null,
+        );
+        const look = {
+          migrations: pick([], [row(status)], [row(status), row('finished')]),
+          server,
+          targetHosts: ['h2'],
+          probe: null,
+        };
+        life.when(
+          pick<Body>(
+            { kind: 'lookedCell', look, word: said() },
+            { kind: 'lookedCell', look, word },
+            { kind: 'lookedCell', look, word },
+            { kind: 'blind', text: '', word },
+            { kind: 'draining' },
+          ),
+        );
+        break;
+      }
+      case 'agreeing': {
+        first ??= pick('confirm', 'revert');
+        const settle = { sequence: 1, atMs: 0, act: first, cause: 'operator', reason: { code: 'x', text: '' } };
+        const slot = { ...start, migrationUuid: 'ours', verifying: null, verified: null, settle, startedAtMs: 0 };
+        life.when(
+          pick(
+            log({ kind: 'started', newestMigrationId: 0, migrationId: 7, requestId: null, stop: null, cell: slot }),
+            log({ kind: 'ended', next: null }),
+          ),
+        );
+        break;
+      }
+      case 'asking':
+        expect(decide(life.state)).toMatchObject({ do: 'settle', act: first });
+        life.when({ kind: 'settleAnswered' });
+        break;
+      case 'inquiring':
+        life.when(
+          pick<Body>(
+            { kind: 'explained', account: { story: null, asked: true, hosts: { source: 'up', destination: 'up' } } },
+            { kind: 'blind', text: '', word },
+            { kind: 'draining' },
+          ),
+        );
+        break;
+      default:
+        life.when(write);
+    }
+    edges.add(`${before} --> ${life.at}`);
+  }
+}
+
+it('over random lives only the first of confirm and revert on the log is asked for, and the README draws every transition', () => {
+  const edges = new Set<string>();
+  for (let seed = 0; seed < 20_000; seed += 1) walk(seed, edges);
+  const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+  const [, part = ''] = readme.split('## Moves between cells');
+  const drawn = [...part.matchAll(/^ {2}(\w+) --> (\w+)/gm)].map(([, from, to_]) => `${from} --> ${to_}`);
+  expect([...edges].sort()).toEqual([...new Set(drawn)].sort());
+});
