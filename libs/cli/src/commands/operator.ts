@@ -149,7 +149,8 @@ export async function close(shell: Shell, tasks: readonly string[], options: Clo
   });
 }
 
-async function eachTask(
+/** Gives one command for each task. */
+export async function eachTask(
   shell: Shell,
   tasks: readonly string[],
   options: OperatorOptions,

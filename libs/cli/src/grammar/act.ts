@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { CellsPlanOptions, CellsStatusOptions } from '../commands/cells.ts';
 import type { DrainOptions, UndrainOptions } from '../commands/drain.ts';
 import type { EvaluateOptions } from '../commands/evaluate.ts';
 import type { SkipOptions } from '../commands/log.ts';
@@ -111,6 +112,7 @@ export function actCommands(program: Command, shell: Shell): void {
     .action(async (options: EvaluateOptions) => (await import('../commands/evaluate.ts')).evaluate(shell, options));
 
   drainCommands(program, shell);
+  cellsCommands(program, shell);
   quarantineCommands(program, shell);
 
   const log = program.command('log').description('Repair the event log');
@@ -174,6 +176,50 @@ function drainCommands(program: Command, shell: Shell): void {
     .action(async (hosts: string[], options: UndrainOptions) =>
       (await import('../commands/drain.ts')).undrain(shell, hosts, options),
     );
+}
+
+function cellsCommands(program: Command, shell: Shell): void {
+  const cells = program.command('cells').description('Move servers between cells: plan, follow, confirm and revert');
+
+  operatorCommand(cells.command('plan'))
+    .description('Propose a plan that moves servers to an aggregate of another cell')
+    .requiredOption('--from <name...>', 'Aggregate, or hosts of one aggregate, whose servers leave')
+    .requiredOption('--to <aggregate>', 'Aggregate that they go to')
+    .option('--flavor-map <file>', 'YAML file of OLD-FLAVOR: NEW-FLAVOR; these servers are resized')
+    .option('--server <server...>', 'Only these servers, by uuid or name')
+    .option('--project <id>', 'Only servers of this project')
+    .option('--limit <number>', 'Move at most this many servers', wholeNumber('--limit', 1))
+    .option('--wait <duration>', 'Wait this long for the plan', '120s')
+    .addHelpText(
+      'after',
+      `${examples(
+        ['kronos cells plan --from old --to new', 'show what can move, what cannot and why'],
+        ['kronos cells plan --from old-07 --to new --limit 10', 'ten servers of one host'],
+        ['kronos cells plan --from old --to new --flavor-map map.yaml', 'leave old hardware'],
+      )}\n\nThe plan waits for kronos approve. The servers are off for a while, the stopped ones stay stopped.\nExit status 1: nothing can move, or no plan in time.`,
+    )
+    .action(async (options: CellsPlanOptions) => (await import('../commands/cells.ts')).cellsPlan(shell, options));
+
+  withOutput(withAggregate(withConfig(cells.command('status'))))
+    .description('Show the plans between cells that wait or run, and how far each move is')
+    .addHelpText('after', examples(['kronos cells status', 'all of them']))
+    .action(async (options: CellsStatusOptions) => (await import('../commands/cells.ts')).cellsStatus(shell, options));
+
+  const settles = [
+    ['confirm', 'Confirm moves that wait in VERIFY_RESIZE: the servers stay where they are'],
+    ['revert', 'Revert moves: the servers go back as soon as Nova allows it'],
+  ] as const;
+  for (const [name, description] of settles)
+    operatorCommand(cells.command(name))
+      .description(description)
+      .argument('<task...>', 'Task ids, as in kronos cells status')
+      .addHelpText(
+        'after',
+        `${examples([`kronos cells ${name} old-cells-4711-s2`, 'one move'])}\n\nThe first command counts. Exit status 1: too late, the move has ended.`,
+      )
+      .action(async (tasks: string[], options: OperatorOptions) =>
+        (await import('../commands/cells.ts')).settle(shell, name, tasks, options),
+      );
 }
 
 function quarantineCommands(program: Command, shell: Shell): void {

@@ -1,0 +1,150 @@
+import { demoPolicies, type ScenarioInput, type Sim, startSim } from '@kronos/simcloud';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { runKronos } from './command.ts';
+import { ended, type Watch, watch } from './world.ts';
+
+const SCENARIO: ScenarioInput = {
+  crossCellResize: true,
+  hosts: [
+    { name: 'o1', cell: 'cell1' },
+    { name: 'o2', cell: 'cell1' },
+    { name: 'n1', cell: 'cell2' },
+    { name: 'n2', cell: 'cell2' },
+  ],
+  aggregates: [
+    { name: 'old', hosts: ['o1', 'o2'] },
+    { name: 'new', hosts: ['n1', 'n2'], metadata: { hw: 'new' } },
+  ],
+  flavors: [
+    { name: 'small', vcpus: 1, memoryMb: 1024, diskGb: 1 },
+    { name: 'big', vcpus: 4, memoryMb: 4096, diskGb: 1 },
+    {
+      name: 'new.big',
+      vcpus: 4,
+      memoryMb: 4096,
+      diskGb: 1,
+      extraSpecs: { 'aggregate_instance_extra_specs:hw': 'new' },
+    },
+  ],
+  servers: [
+    { name: 'runs', host: 'o1', flavor: 'small' },
+    { name: 'stopped', host: 'o1', flavor: 'small', status: 'SHUTOFF' },
+    { name: 'grows', host: 'o2', flavor: 'big' },
+    { name: 'sriov', host: 'o2', flavor: 'small', ports: [{ vnicType: 'direct' }] },
+    { name: 'locked', host: 'o2', flavor: 'small', locked: true },
+    { name: 'there', host: 'n1', flavor: 'small' },
+  ],
+};
+
+const config = (sim: Sim, natsUrl: string, policiesFile: string): string => `[engine]
+aggregates = old, new
+policies_file = ${policiesFile}
+dry_run = false
+balance = false
+evaluation_interval = 3
+[executor]
+poll_interval = 0.25
+[cells]
+aggregates = cell1:old, cell2:new
+networks_shared = true
+confirm = manual
+verify_seconds = 0
+max_concurrent_resizes = 3
+max_outbound_per_host = 3
+max_inbound_per_host = 3
+[nova]
+auth_url = ${sim.urls.identity}
+username = admin
+password = secret
+project_name = admin
+user_domain_id = default
+project_domain_id = default
+[nats]
+servers = ${natsUrl}
+ack_wait = 4
+[http]
+scorer_port = 0
+planner_port = 0
+executor_port = 0
+ledger_port = 0
+`;
+
+describe('moves between cells', () => {
+  let sim: Sim | null = null;
+  let kronos: Installation | null = null;
+  afterEach(async () => {
+    await kronos?.close();
+    await sim?.close();
+    kronos = sim = null;
+  });
+
+  async function open(): Promise<{ sim: Sim; watched: Watch; run: (line: string) => ReturnType<typeof runKronos> }> {
+    sim = await startSim({ scenario: SCENARIO, speed: 10 });
+    const cloud = sim;
+    kronos = await openInstallation({
+      config: ({ natsUrl, policiesFile }) => config(cloud, natsUrl, policiesFile),
+      policies: demoPolicies,
+      onExit: () => {},
+      say: () => {},
+    });
+    const { configFile } = kronos;
+    return {
+      sim,
+      watched: watch(kronos),
+      run: (line) => runKronos(line.split(' '), { KRONOS_CONFIG: configFile }),
+    };
+  }
+  const server = (of: Sim, name: string) => {
+    of.settle();
+    const found = [...of.cloud.servers.values()].find((one) => one.name === name);
+    if (found === undefined) throw new Error(`there is no server ${name}`);
+    const { host, vmState, flavor } = found;
+    return { host, vmState, flavor: flavor.name };
+  };
+
+  it('are planned, approved, confirmed by a person and reverted by a person; what cannot move is named', async () => {
+    const { sim, watched, run } = await open();
+    await watched.until('decisions', (events) => events.filter((e) => e.type === 'cycle.decided').length >= 2);
+
+    const planned = await run('cells plan --from old --to new --comment clear');
+    expect(planned.status, planned.text).toBe(0);
+    expect(planned.text).toMatch(/sriov \(.*\) stays on o2: .*PCI device.*\n/);
+    expect(planned.text).toMatch(/locked \(.*\) stays on o2: The VM is locked/);
+    expect(planned.text).toMatch(/3 VMs from old to new, waits for approval/);
+    const plan = watched.events.findLast((e) => e.type === 'plan.proposed')?.data;
+    if (plan === undefined) throw new Error('there is no plan');
+    expect(planned.text).toContain(`kronos approve ${plan.planId}`);
+    expect(plan.steps.map(({ serverName, cell }) => [serverName, cell?.method])).toEqual(
+      expect.arrayContaining([
+        ['runs', 'migrate'],
+        ['stopped', 'migrate'],
+        ['grows', 'migrate'],
+      ]),
+    );
+    const taskOf = (name: string): string =>
+      plan.steps.find(({ serverName }) => serverName === name)?.taskId ?? `no step of ${name}`;
+    expect((await run('cells status')).text).toContain('waits for approval');
+
+    const approved = await run(`approve ${plan.planId}`);
+    expect(approved.status, approved.text).toBe(0);
+    await watched.until('three servers in VERIFY_RESIZE', (events) =>
+      ['runs', 'stopped', 'grows'].every((name) =>
+        events.some((e) => e.type === 'migration.verified' && e.data.taskId === taskOf(name)),
+      ),
+    );
+    expect((await run('cells status')).text).toContain(`kronos cells confirm|revert ${taskOf('runs')}`);
+    expect((await run(`cells confirm ${taskOf('runs')} ${taskOf('stopped')}`)).status).toBe(0);
+    expect((await run(`cells revert ${taskOf('grows')}`)).status).toBe(0);
+    await watched.until('the end of the three moves', (events) =>
+      plan.steps.every(({ taskId }) => ended(events).has(taskId)),
+    );
+    expect(server(sim, 'runs')).toMatchObject({ host: expect.stringMatching(/^n/), vmState: 'active' });
+    expect(server(sim, 'stopped')).toMatchObject({ host: expect.stringMatching(/^n/), vmState: 'stopped' });
+    expect(server(sim, 'grows')).toMatchObject({ host: 'o2', vmState: 'active' });
+    expect(server(sim, 'sriov').host).toBe('o2');
+    const shown = await run(`plan show ${plan.planId}`);
+    expect(shown.text).toMatch(/a plan between cells/);
+    expect((await run('cells status')).text).toContain('No plan between cells');
+  });
+});
