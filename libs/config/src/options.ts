@@ -520,12 +520,6 @@ export const options = {
       by: EXECUTOR,
       help: 'Concurrency limit: moves between cells in flight onto one host.',
     }),
-    resize_timeout: seconds(7200, {
-      min: 60,
-      max: 604800,
-      by: EXECUTOR,
-      help: 'How long a move between cells may take until the server is in VERIFY_RESIZE.',
-    }),
     verify: make('text', 'none', 'none, tcp:PORT or command:COMMAND', parseVerify, {
       by: EXECUTOR,
       help: 'Additional check of a moved server in VERIFY_RESIZE. tcp:PORT: one of its addresses accepts a connection. command:COMMAND: the command ends with status 0; $KRONOS_SERVER, $KRONOS_HOST and $KRONOS_ADDRESSES describe the server. A server that was stopped is not checked in this way.',
