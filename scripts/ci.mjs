@@ -111,9 +111,12 @@ const each = [
   ],
   [
     [tests('openstack', ['openstack'], 30)],
-    [tests('cluster', ['cluster'], 20), cells('faults', ['--cells', 'pairs', '--lanes', '4'], 14)],
+    [
+      tests('cluster', ['cluster'], 20),
+      cells('faults', ['--cells', 'pairs', '--lanes', '4'], 14),
+      tests('containers', ['containers'], 20),
+    ],
   ],
-  [[tests('containers', ['containers'], 20)]],
 ];
 
 /** The nightly run tries other cases every time. */
