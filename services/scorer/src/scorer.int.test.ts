@@ -115,6 +115,33 @@ describe('a snapshot of the demo cloud', () => {
   });
 });
 
+test('a forecast: what the VMs did on former days is in the snapshot, once all of it is read', async () => {
+  const clock = manualClock();
+  const bed = await openBed({ scenario: demoCloud(), scope: ['general'], clock });
+  try {
+    clock.advance(3.5 * 86_400_000);
+    const scorer = bed.scorer({ forecasts: () => true });
+    await scorer.cycle(1);
+    expect((await bed.newest('general')).forecast?.readings.map(({ text }) => text)).toEqual([
+      '2 of 13 points of the former days are read',
+      '2 of 13 points of the former days are read',
+    ]);
+    for (let number = 2; number <= 7; number++) await scorer.cycle(number);
+    const { forecast, servers } = await bed.newest('general');
+    expect(forecast).toMatchObject({ stepSeconds: 300, points: 13 });
+    for (const { text, days } of forecast?.readings ?? []) {
+      expect(text).toBe('');
+      expect(days.map((day) => [day.ago, Object.keys(day.servers).length])).toEqual(
+        [1, 2, 3].map((ago) => [ago, servers.length]),
+      );
+    }
+    await bed.scorer({ name: 'without' }).cycle(8);
+    expect((await bed.newest('general')).forecast).toBeUndefined();
+  } finally {
+    await bed.close();
+  }
+});
+
 test('pack mode: what the capacity and size queries say is in the snapshot too', async () => {
   const bed = await openBed({ scenario: demoCloud(), scope: ['general'] });
   try {

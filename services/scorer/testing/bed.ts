@@ -4,7 +4,7 @@ import { defaultConfig, parsePolicies } from '@kronos/config';
 import { messageId, type Policy, type Snapshot, type SnapshotTaken } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
-import type { ServerSource } from '@kronos/observation';
+import { HistoryReader, type ServerSource } from '@kronos/observation';
 import {
   createNeutron,
   createNova,
@@ -175,6 +175,17 @@ export async function openStand(options: StandOptions): Promise<Stand> {
         neutron: createNeutron(session),
         prometheus: scope.some(changes.balances ?? settings.balances) ? prometheus : null,
         seen,
+        history:
+          changes.forecasts === undefined
+            ? null
+            : new HistoryReader({
+                prometheus,
+                clock: systemClock,
+                horizonMs: 3_600_000,
+                days: 3,
+                concurrency: 8,
+                deadlineMs: settings.queryDeadlineMs,
+              }),
         settings: { ...settings, ...changes },
         by: { service: 'scorer', instance: name, version: '0' },
         clock: { ...systemClock, now: () => clock.now() },
