@@ -120,7 +120,8 @@ export function identityContract(cloud: () => CloudUnderTest): void {
           roles: expect.arrayContaining([expect.objectContaining({ name: 'admin' })]),
         });
         expect((await present('DELETE')).status).toBe(204);
-        expect((await present('GET')).status).toBe(401);
+        // A worker of Keystone whose cache still takes the token as that of the caller answers 404, the others 401.
+        expect([401, 404]).toContain((await present('GET')).status);
       }
     });
 
