@@ -253,7 +253,7 @@ export const options = {
     }),
     forecast: bool(false, {
       by: ['scorer', ...PLANNING],
-      help: 'Ask Prometheus what the hosts did at this time on former days. planner=search and planner=greedy make no plan where the imbalance passes by itself and moves would not shorten it, or where the plan would be undone within forecast_horizon.',
+      help: 'Ask Prometheus what the VMs did at this time on former days. planner=search and planner=greedy make no plan where the imbalance passes by itself and moves would not shorten it, or where the plan would be undone within forecast_horizon.',
     }),
     forecast_horizon: seconds(3600, {
       min: 600,
