@@ -13,7 +13,6 @@ const UNBROKEN: Readonly<Record<string, string>> = {
   authority: 'an append refuses such an event before it is sent: "result in the planner\'s name" ends in `liveness`',
   basis: '"decision on the log as it happens to be folded" breaks it, and has not been hunted for long',
   blind: '"policy balanced on metrics that lack a host" breaks it, and has not been hunted for long',
-  clock: 'the two bugs of wrong clocks break it, and have not been hunted for long',
   order: 'no plan of a run has a step that waits for another one',
   state: 'none of the hunted ones did: "operator quarantines left out of checkpoints" ends in `replay`',
 };
