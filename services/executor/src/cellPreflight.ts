@@ -1,6 +1,5 @@
 /** Pre-flight of a move between cells: is it still right, by what the cloud itself says now? The decisions are pure. */
 import type { Aggregate, NamedFlavor, Server } from '@kronos/openstack';
-import { optedOutBy, serverWindow, serverWindows } from '@kronos/rules';
 import { cancelled } from './failure.ts';
 import {
   type CheckedCloud,
@@ -8,13 +7,17 @@ import {
   destinationRefused,
   type HostFacts,
   hasRoom,
+  judgeDestination,
+  judgePin,
   judgeRoom,
+  judgeServer,
+  judgeSource,
   NEWEST,
   no,
+  reached,
   readGroups,
   refuse,
   serverOrGone,
-  serviceOf,
 } from './preflight.ts';
 import type { CheckedCell, Task, Verdict } from './taskStages.ts';
 
@@ -36,31 +39,19 @@ function judgeCell(
   if (server.host !== task.from)
     return no(cancelled('moved-by-others', `the server is on ${server.host ?? 'no host'}: somebody else moved it`));
   return (
-    judgeServer(server, options) ?? judgeFlavor(task, server, flavors) ?? judgePlaces(task, server, facts, options)
+    judgeGuest(server, options) ??
+    judgeFlavor(task, server, flavors) ??
+    judgeSource(task, facts) ??
+    judgeDestination(task, facts) ??
+    judgeMembers(task, facts.aggregates, options) ??
+    judgePin(task, server, facts)
   );
 }
 
-/** The destinations up to the current one. */
-const reached = (task: Task): readonly string[] => {
-  const tried = [task.to, ...task.alternates];
-  return [...tried.slice(0, tried.indexOf(task.destination) + 1), task.destination];
-};
-
-function judgeServer(server: Server, options: CheckOptions): Verdict | null {
-  const optOut = optedOutBy(server, options.optOut);
-  if (optOut !== null) return no(cancelled('excluded', `the server is opted out by ${optOut}`));
-  const window = serverWindow(serverWindows(server), options.timezone, options.nowMs);
-  if (window.kind === 'closed') return no(cancelled('window-closed', "the server's own window is closed"));
-  if (window.kind === 'unreadable')
-    return no(cancelled('window-unreadable', "the server's own window (kronos:window) cannot be read"));
-  if (server.locked) {
-    const why = server.lockedReason === null ? '' : `: ${server.lockedReason}`;
-    return refuse('PreFlightError', 'none', 'server-locked', `the server is locked${why}`);
-  }
-  if (server.vmState !== 'active' && server.vmState !== 'stopped')
-    return refuse('PreFlightError', 'none', 'server-state', `the server is ${server.vmState ?? server.status}`);
-  if (server.taskState !== null)
-    return refuse('PreFlightError', 'infrastructure', 'server-busy', `the server is busy: ${server.taskState}`);
+/** A guest that is paused cannot be moved cold. */
+function judgeGuest(server: Server, options: CheckOptions): Verdict | null {
+  const refused = judgeServer(server, ['active', 'stopped'], false, options);
+  if (refused !== null) return refused;
   // Nova would leave it as it is now, and what it should be nobody knows.
   if (server.powerState === null)
     return refuse('PreFlightError', 'infrastructure', 'power-unknown', 'Nova does not say whether the guest runs');
@@ -73,25 +64,6 @@ function judgeFlavor({ cell }: Task, { flavor }: Server, flavors: readonly Named
     return no(cancelled('flavor-changed', `the server has flavor ${flavor.name}, and the plan says ${cell.oldFlavor}`));
   if (cell.method === 'migrate' || flavors?.some(({ name }) => name === cell.newFlavor) === true) return null;
   return refuse('PreFlightError', 'none', 'flavor-unknown', `Nova has no flavor ${cell.newFlavor ?? '(none named)'}`);
-}
-
-function judgePlaces(task: Task, server: Server, facts: HostFacts, options: CheckOptions): Verdict | null {
-  const source = serviceOf(facts.services, task.from);
-  if (source === null || source.state !== 'up' || source.forcedDown)
-    return refuse('NovaClientError', 'infrastructure', 'source-down', `nova-compute on ${task.from} is not up`);
-  const destination = serviceOf(facts.services, task.destination);
-  if (destination === null)
-    return destinationRefused(task, 'destination-unknown', `Nova has no nova-compute on ${task.destination}`);
-  if (destination.state !== 'up' || destination.forcedDown)
-    return destinationRefused(task, 'destination-down', `nova-compute on ${task.destination} is not up`);
-  if (destination.status !== 'enabled')
-    return destinationRefused(task, 'destination-disabled', `nova-compute on ${task.destination} is disabled`);
-  const member = judgeMembers(task, facts.aggregates, options);
-  if (member !== null) return member;
-  const pinned = server.pinnedAvailabilityZone ?? null;
-  if (pinned === null || pinned === destination.zone) return null;
-  const text = `the server is pinned to zone ${pinned}; ${task.destination} is in ${destination.zone}`;
-  return destinationRefused(task, 'zone-pinned', text);
 }
 
 function judgeMembers(task: Task, aggregates: readonly Aggregate[], options: CheckOptions): Verdict | null {

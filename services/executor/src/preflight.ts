@@ -69,16 +69,53 @@ export function judgeHosts(task: Task, facts: HostFacts, options: CheckOptions):
   const { server } = facts;
   if (server === 'gone') return no(cancelled('server-gone', 'Nova does not know the server'));
   if (server.cellDown) return { kind: 'unreachable', text: "the server's cell is down" };
-  const tried = [task.to, ...task.alternates];
-  const reached = tried.slice(0, tried.indexOf(task.destination) + 1);
-  if (server.host !== null && server.host !== task.from && [...reached, task.destination].includes(server.host))
+  if (server.host !== null && server.host !== task.from && reached(task).includes(server.host))
     return { kind: 'there', host: server.host };
   if (server.host !== task.from)
     return no(cancelled('moved-by-others', `the server is on ${server.host ?? 'no host'}: somebody else moved it`));
+  const exempt = task.phase === 'evacuate' && options.evacuationIgnoresWindows;
+  const refused =
+    judgeServer(server, ['active', 'paused'], exempt, options) ??
+    judgeSource(task, facts) ??
+    judgeDestination(task, facts);
+  if (refused !== null) return refused;
+
+  const membership = judgeMembership(task, facts.aggregates, options);
+  if (membership !== null) return membership;
+
+  const pinned = judgePin(task, server, facts);
+  if (pinned !== null) return pinned;
+  const zone = serviceOf(facts.services, task.destination)?.zone ?? null;
+  if (options.restrictToAz && server.availabilityZone !== zone)
+    return destinationRefused(
+      task,
+      'other-zone',
+      `the server is in zone ${server.availabilityZone}; ${task.destination} is in ${zone}`,
+    );
+  return null;
+}
+
+/** The destinations of a task up to the current one. */
+export const reached = (task: Task): readonly string[] => {
+  const tried = [task.to, ...task.alternates];
+  return [...tried.slice(0, tried.indexOf(task.destination) + 1), task.destination];
+};
+
+/**
+ * What the server itself says: opted out, outside its window, locked, in a state that cannot move, or busy.
+ *
+ * @param states the `vm_state`s that can move
+ * @param exempt from the server's windows
+ */
+export function judgeServer(
+  server: Server,
+  states: readonly string[],
+  exempt: boolean,
+  options: CheckOptions,
+): Verdict | null {
   const optOut = optedOutBy(server, options.optOut);
   if (optOut !== null) return no(cancelled('excluded', `the server is opted out by ${optOut}`));
   const window = serverWindow(serverWindows(server), options.timezone, options.nowMs);
-  const exempt = task.phase === 'evacuate' && options.evacuationIgnoresWindows;
   if (window.kind === 'closed' && !exempt) return no(cancelled('window-closed', "the server's own window is closed"));
   // Its text is the tenant's: Nova shows it, the log need not.
   if (window.kind === 'unreadable')
@@ -87,43 +124,43 @@ export function judgeHosts(task: Task, facts: HostFacts, options: CheckOptions):
     const why = server.lockedReason === null ? '' : `: ${server.lockedReason}`;
     return refuse('PreFlightError', 'none', 'server-locked', `the server is locked${why}`);
   }
-  if (server.vmState !== 'active' && server.vmState !== 'paused')
+  if (server.vmState === null || !states.includes(server.vmState))
     return refuse('PreFlightError', 'none', 'server-state', `the server is ${server.vmState ?? server.status}`);
   if (server.taskState !== null)
     return refuse('PreFlightError', 'infrastructure', 'server-busy', `the server is busy: ${server.taskState}`);
+  return null;
+}
 
-  const source = serviceOf(facts.services, task.from);
+type Services = Pick<HostFacts, 'services'>;
+
+/** A move between cells leaves a source that was disabled as well: its phase is no evacuation. */
+export function judgeSource(task: Task, { services }: Services): Verdict | null {
+  const source = serviceOf(services, task.from);
   if (source === null || source.state !== 'up' || source.forcedDown)
     return refuse('NovaClientError', 'infrastructure', 'source-down', `nova-compute on ${task.from} is not up`);
-  if (source.status !== 'enabled' && task.phase !== 'evacuate')
+  if (source.status !== 'enabled' && task.phase !== 'evacuate' && task.phase !== 'cell')
     return no(cancelled('source-disabled', `nova-compute on ${task.from} was disabled since`));
+  return null;
+}
 
-  const destination = serviceOf(facts.services, task.destination);
+export function judgeDestination(task: Task, { services }: Services): Verdict | null {
+  const destination = serviceOf(services, task.destination);
   if (destination === null)
     return destinationRefused(task, 'destination-unknown', `Nova has no nova-compute on ${task.destination}`);
   if (destination.state !== 'up' || destination.forcedDown)
     return destinationRefused(task, 'destination-down', `nova-compute on ${task.destination} is not up`);
   if (destination.status !== 'enabled')
     return destinationRefused(task, 'destination-disabled', `nova-compute on ${task.destination} is disabled`);
-
-  const membership = judgeMembership(task, facts.aggregates, options);
-  if (membership !== null) return membership;
-
-  const zone = destination.zone;
-  const pinned = server.pinnedAvailabilityZone ?? null;
-  if (pinned !== null && pinned !== zone)
-    return destinationRefused(
-      task,
-      'zone-pinned',
-      `the server is pinned to zone ${pinned}; ${task.destination} is in ${zone}`,
-    );
-  if (options.restrictToAz && server.availabilityZone !== zone)
-    return destinationRefused(
-      task,
-      'other-zone',
-      `the server is in zone ${server.availabilityZone}; ${task.destination} is in ${zone}`,
-    );
   return null;
+}
+
+/** Call it after {@link judgeDestination}: a destination without a service has no zone. */
+export function judgePin(task: Task, server: Server, { services }: Services): Verdict | null {
+  const zone = serviceOf(services, task.destination)?.zone ?? null;
+  const pinned = server.pinnedAvailabilityZone ?? null;
+  if (pinned === null || pinned === zone) return null;
+  const text = `the server is pinned to zone ${pinned}; ${task.destination} is in ${zone}`;
+  return destinationRefused(task, 'zone-pinned', text);
 }
 
 function judgeMembership(task: Task, aggregates: readonly Aggregate[], options: CheckOptions): Verdict | null {
@@ -227,7 +264,7 @@ export function destinationRefused(
 }
 
 /** The nova-compute of a host; null when there is none, or more than one: then nothing certain is known. */
-export function serviceOf(services: readonly ComputeService[], host: string): ComputeService | null {
+function serviceOf(services: readonly ComputeService[], host: string): ComputeService | null {
   const found = services.filter((service) => service.host === host);
   return found.length === 1 ? (found[0] ?? null) : null;
 }
