@@ -3,7 +3,7 @@ import { cellsPlanId, type LogEventOf, messageId, taskId } from '@kronos/contrac
 import { approvalOf } from './approvals.ts';
 import { asked, firstTime } from './controls.ts';
 import type { Draft, Facts } from './draft.ts';
-import { putPlan, refuse, withoutWhy } from './plans.ts';
+import { newPlan, putPlan, refuse, withoutWhy } from './plans.ts';
 import { type CellSlot, type LogState, MAX_CELL_PLANS, type PlanFacts } from './state.ts';
 import { putTask } from './tasks.ts';
 
@@ -15,24 +15,14 @@ export function proposed(draft: Draft, event: LogEventOf<'plan.proposed'>, atMs:
   if (release !== 'proposed' || steps.length === 0 || !isWhole(event)) return;
   expireCellPlans(draft, f, atMs);
   if (proposedCellPlans(f).length >= MAX_CELL_PLANS) return;
-  putPlan(draft, f, {
-    id: planId,
-    sequence: draft.sequence,
-    decidedAtMs: atMs,
-    state: 'proposed',
-    approvalTtlSeconds,
-    planTtlSeconds,
-    proposed: steps.map(withoutWhy),
-    rejected: [],
-    release: null,
-    dispatched: null,
-    tasks: [],
-    completed: 0,
-    warned: 0,
-    failed: 0,
-    skipped: 0,
-    cells: { to, commandId },
-  });
+  const { sequence } = draft;
+  const cells = { to, commandId };
+  const proposed = steps.map(withoutWhy);
+  putPlan(
+    draft,
+    f,
+    newPlan({ id: planId, sequence, decidedAtMs: atMs, approvalTtlSeconds, planTtlSeconds, proposed, cells }),
+  );
 }
 
 /** Whether a request for moves between cells has its answer. */

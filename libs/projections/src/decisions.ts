@@ -6,9 +6,8 @@ import { expireCellPlans } from './cells.ts';
 import { forgetReleases } from './cooldown.ts';
 import type { Draft, Facts } from './draft.ts';
 import { drainsSeen } from './drains.ts';
-import { close, putPlan, refuse, release, withoutWhy } from './plans.ts';
+import { close, newPlan, putPlan, refuse, release, withoutWhy } from './plans.ts';
 import { absenceNoted, forgetQuarantines } from './quarantine.ts';
-import type { PlanFacts } from './state.ts';
 import { unreadable } from './unreadable.ts';
 
 export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: number, storedAtMs: number): void {
@@ -83,23 +82,14 @@ function begin(
   const { sequence } = draft;
   const proposed = steps.map(withoutWhy);
   const options = f.configured?.options;
-  const plan: PlanFacts = {
+  const plan = newPlan({
     id,
     sequence,
     decidedAtMs: atMs,
-    state: 'proposed',
     approvalTtlSeconds: options === undefined ? null : waitsSeconds(options.approvalTtlSeconds, window, atMs),
     planTtlSeconds: options?.planTtlSeconds ?? null,
     proposed,
-    rejected: [],
-    release: null,
-    dispatched: null,
-    tasks: [],
-    completed: 0,
-    warned: 0,
-    failed: 0,
-    skipped: 0,
-  };
+  });
   if (how === 'proposed') {
     f.waiting = plan.id;
     putPlan(draft, f, plan);

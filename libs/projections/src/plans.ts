@@ -14,6 +14,25 @@ import {
 } from './state.ts';
 import { putTask, tasksReleased } from './tasks.ts';
 
+/** A plan of which nothing has been released yet. */
+export const newPlan = (
+  plan: Pick<
+    PlanFacts,
+    'id' | 'sequence' | 'decidedAtMs' | 'approvalTtlSeconds' | 'planTtlSeconds' | 'proposed' | 'cells'
+  >,
+): PlanFacts => ({
+  ...plan,
+  state: 'proposed',
+  rejected: [],
+  release: null,
+  dispatched: null,
+  tasks: [],
+  completed: 0,
+  warned: 0,
+  failed: 0,
+  skipped: 0,
+});
+
 export function putPlan(draft: Draft, f: Facts, plan: PlanFacts): void {
   f.plans = draft.put(f.plans, plan.id, plan);
 }
