@@ -150,7 +150,7 @@ describe('a person', () => {
     expect(await button('Approve').count()).toBe(0);
   });
 
-  it('is told that a plan changed since they read it, reads it anew, and approves that', async () => {
+  it('sees that a plan changed after they read it, reads the new version, and approves it', async () => {
     await open(`#/plans/${encodeURIComponent(planId)}`);
     await logIn();
     await button('Approve').click();
@@ -220,7 +220,7 @@ describe('a person', () => {
     expect(await confirm('Cancel the move of name-of-uuid-2')).toContain('is cancelled before it started');
   });
 
-  it('whose session has ended is told, and is logged out on the page', async () => {
+  it('whose session has ended sees a message and is logged out on the page', async () => {
     await open(view());
     await logIn();
     await button('Pause').click();

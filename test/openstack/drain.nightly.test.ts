@@ -103,7 +103,7 @@ describe('drains on a real OpenStack', () => {
 
   const run = (...args: string[]) => runKronos(args, { KRONOS_CONFIG: kronos.configFile });
 
-  it('a VM that cannot move holds the drain up; one that fails twice leaves; one that is deleted is let go', async () => {
+  it('a VM that cannot move blocks the end of the drain; one that fails twice leaves; a deleted one no longer counts', async () => {
     const asked = await run('drain', 'cmp1', '--yes', '-r', 'firmware');
     expect(asked.status, asked.text).toBe(0);
     await log.until('the service to be disabled', (events) => of(events, 'host.disabled').length > 0, 120_000);

@@ -146,7 +146,7 @@ describe('the decision about a request for moves between cells', () => {
     });
   });
 
-  it('refuses: outside its window a plan is told and not released', () => {
+  it('refuses: outside its window a plan is shown and not released', () => {
     const decision = decide({ options: { windows: ['22:00-23:00'] } });
     expect(decision).toMatchObject({ outcome: 'planned', reason: { code: 'outside-window' } });
     expect(decision.steps).toHaveLength(3);

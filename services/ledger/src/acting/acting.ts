@@ -274,7 +274,7 @@ function parsed<S extends z.ZodType>(schema: S, body: unknown): z.infer<S> {
   throw new Refused(400, `the body is wrong: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
 }
 
-/** What a person is told about an error of Keystone. It quotes nothing that they typed. */
+/** The answer to a person for an error of Keystone. It quotes nothing that they typed. */
 function keystoneProblem(error: unknown): unknown {
   if (error instanceof Unauthorized || error instanceof BadAuthOptions)
     return new Refused(401, 'Keystone refused these credentials, or they have no role on the project');

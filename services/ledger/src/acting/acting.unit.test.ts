@@ -59,7 +59,7 @@ describe('a session', () => {
 });
 
 describe('a rate limit', () => {
-  it('allows so many within the time, for each key, and says when the next one is allowed', () => {
+  it('allows `most` acts per key within the time, and says when the next one is allowed', () => {
     const clock = watch();
     const limit = rateLimit({ most: 2, perMs: 1_000 }, clock);
     expect([limit('a'), limit('a')]).toEqual([0, 0]);
