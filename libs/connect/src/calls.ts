@@ -6,7 +6,7 @@ import { context, propagation, type Span, SpanKind, SpanStatusCode, trace } from
 type Api = 'keystone' | 'nova' | 'placement';
 const apis: readonly string[] = ['keystone', 'nova', 'placement'] satisfies Api[];
 
-/** Hooks of every HTTP client: the trace goes on in the request, calls to OpenStack are counted, and tokens are never shown. */
+/** Hooks of every HTTP client: they propagate the trace, count calls to OpenStack and register tokens as secrets. */
 export function callHooks(
   metrics: Instruments | undefined,
 ): Pick<HttpOptions, 'injectHeaders' | 'onCall' | 'onCredential'> {
@@ -24,11 +24,11 @@ export function callHooks(
   };
 }
 
-/** A move is followed to its end: after this many calls within one span, only failed calls have spans. */
+/** Following a move takes many calls: after this many calls within one span, only failed calls have spans. */
 const MOST_CALLS = 50;
 const made = new WeakMap<Span, number>();
 
-/** A span of a call that is over, within what it was made for. */
+/** The span of a finished call, as a child of the active span. */
 function span({ service, method, route, status, durationMs, attempt, error }: CallReport): void {
   const within = trace.getActiveSpan();
   if (within === undefined) return;

@@ -64,7 +64,7 @@ export async function checkClock({
   function later(): void {
     if (stopped) return;
     cancel = clock.after(watch.problem() === null ? EVERY_MS : WRONG_EVERY_MS, () => {
-      // While NATS does not answer nothing can be appended either: the last reading stands.
+      // While NATS does not answer, nothing can be appended: the last reading stays valid.
       read().then(later, later);
     });
   }
@@ -81,7 +81,7 @@ export async function checkClock({
       judge();
     }
   }
-  // When the view fails, its reader says so.
+  // The reader of the view reports its failure.
   own().catch(() => undefined);
 
   return {

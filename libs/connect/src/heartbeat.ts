@@ -29,14 +29,14 @@ export type ReportPace = {
 };
 
 export type Heartbeats = {
-  /** From now on they say how far the checkpoint that the fold started from is verified. */
+  /** Later heartbeats report how far the checkpoint that the fold started from is verified. */
   verify(verification: Pick<Verification, 'checkpoint' | 'verifiedTo' | 'verified'>): void;
   /** Sends the last one. Call it before the log is closed. */
   stop(): Promise<void>;
 };
 
 const USUAL_PACE: ReportPace = { everyMs: 10_000, lookMs: 1000 };
-/** A heartbeat that is not stored within this time is dropped: the next one says more. */
+/** A heartbeat that is not stored within this time is dropped: the next one has newer data. */
 const APPEND_MS = 2000;
 
 /**

@@ -35,7 +35,7 @@ const ROOM_BYTES = 2 ** 20;
 /** Errors of an append that a next one may meet again. A server that is out of disk space does not answer at all. */
 const NOT_TAKEN = [LogFull, AppendRefused, AppendUnknown, StreamUnavailable];
 
-/** The event log, where each message that is written is counted and has a span, which readers of the message go on from. */
+/** The event log with telemetry: each append is counted and has a span, which the message carries to its readers. */
 export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation): ServiceLog {
   /** Stream -> the refusal of the last append to it. */
   const refusals = new Map<string, Refusal>();
@@ -72,7 +72,7 @@ export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation
             kind: kindOf(error),
             text: `${streamOf[family]}: ${(error as Error).message}`,
           });
-        // That another was first, or that the writer took it back, is no failure of the span.
+        // A conflict or a withdrawal is no failure of the span.
         if (lost || withdrawn) return { error };
         throw error;
       }
@@ -95,7 +95,7 @@ export function instrumented(log: EventLog, { metrics, tracer }: Instrumentation
   }
 
   const append: EventLog['append'] = (message: Message, options) =>
-    // A heartbeat belongs to no chain of causes: it has no span.
+    // A heartbeat has no cause, so it has no span.
     message.type === 'service.reported'
       ? heartbeat(message, options)
       : write(

@@ -29,7 +29,7 @@ export type JoinedLog = {
   readonly clockCheck: ClockCheck;
   /** See {@link holdThroughReplacement}. */
   readonly hold: (work: Promise<void>) => Promise<void>;
-  /** Ends all that watches the log and the clock. The view stays open for work that still ends. */
+  /** Stops the watchers of the log and the clock. The view stays open until running work has ended. */
   readonly unwatch: () => void;
 };
 

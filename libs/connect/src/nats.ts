@@ -10,7 +10,7 @@ const COMMANDS: readonly string[] = ['cli', 'provisioner'];
 /** The user of a `kronos` command that names none, such as one that logs in with an nkey. */
 const USUAL_USER = 'operator';
 
-/** Where answers arrive: each user of deploy/nats may listen under a prefix of its own name only. */
+/** The inbox prefix. Each user of deploy/nats may subscribe only below a prefix with its own name. */
 function inboxPrefix({ nats }: Config, name: string): string {
   if (nats.inboxPrefix !== null) return nats.inboxPrefix;
   return inboxPrefixOf(name === 'cli' ? (nats.user ?? USUAL_USER) : name);
@@ -57,11 +57,11 @@ export function consoleConfig(config: Config): Config {
   return { ...config, nats: { ...config.nats, ...login } };
 }
 
-/** What a part of the event log says of itself, as a readiness check. */
+/** The health of a part of the event log, as a readiness check. */
 export const healthCheck = ({ ok, detail }: { readonly ok: boolean; readonly detail: string }): Check =>
   ok ? { ok } : { ok, reason: detail };
 
-/** What the connection reports goes to the process's log. */
+/** Logs the events of the connection. */
 const hooksOf = (logger: Logger): EventLogHooks => ({
   onStatus: ({ type, detail }) => {
     const level = type === 'connected' || type === 'reconnected' ? 'info' : 'warn';

@@ -27,7 +27,7 @@ export type Cloud = {
   readonly close: () => Promise<void>;
 };
 
-/** What calls are made with. */
+/** Clock and transport of the calls. */
 export type HttpMeans = {
   readonly clock?: Clock;
   readonly random?: () => number;

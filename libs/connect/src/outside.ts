@@ -9,7 +9,7 @@ import { openNotifications } from './notifications.ts';
 import { type Cloud, openCloud } from './openstack.ts';
 import { openPrometheus } from './prometheus.ts';
 
-/** What a service takes from outside: time, and its connections. */
+/** The outside of a service: its clock and its connections. */
 export type Outside = {
   readonly clock: Clock;
   readonly connectLog: (
@@ -21,7 +21,7 @@ export type Outside = {
   readonly openCloud: (config: Config, metrics: Instruments) => Cloud;
   readonly openPrometheus: (config: Config) => Prometheus | null;
   readonly openNotifications: typeof openNotifications;
-  /** How often it reports itself; absent: as usual. */
+  /** Interval of heartbeats. Default: the usual interval. */
   readonly pace?: ReportPace;
 };
 

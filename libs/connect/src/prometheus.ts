@@ -16,7 +16,7 @@ export function openPrometheus(config: Config, means: HttpMeans = {}): Prometheu
     caCert: prometheus.caCert ?? undefined,
     clientCert: prometheus.clientCert ?? undefined,
     clientKey: prometheus.clientKey ?? undefined,
-    // A file is handed on as such, so that a token that was rotated is noticed.
+    // The client gets the path, not the content, so it notices a rotated token.
     ...(prometheus.bearerTokenFile === null
       ? { bearerToken: prometheus.bearerToken?.reveal() }
       : { bearerTokenFile: prometheus.bearerTokenFile }),

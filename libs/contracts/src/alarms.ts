@@ -1,19 +1,19 @@
 import { z } from 'zod';
 import { isoTimeSchema, message } from './envelope.ts';
 
-/** An alarm as people read it. `key` identifies the alarm by its cause, and by its place where several places can have that cause. */
+/** An alarm for people. `key` identifies its cause, and its place when several places can have that cause. */
 const alarm = {
   key: z.string().min(1),
   /** A cause of `kronos status`. */
   code: z.string(),
-  /** Where, in words. */
+  /** The place, as text. */
   about: z.string(),
   text: z.string(),
 };
 
 /**
- * An alarm of `kronos status` that is there and was not before, on `kronos.alarms.<key>`. For people; no decision reads it.
- * `aggregate` is the one that the alarm is about, or `_all_`.
+ * A new alarm of `kronos status`, on `kronos.alarms.<key>`. For people; no decision reads it. `aggregate` is the aggregate
+ * of the alarm, or `_all_`.
  */
 export const alarmRaisedSchema = message(
   'alarm.raised',
@@ -29,6 +29,6 @@ export const alarmRaisedSchema = message(
 );
 export type AlarmRaised = z.infer<typeof alarmRaisedSchema>;
 
-/** An alarm that is no longer there. */
+/** An alarm has ended. */
 export const alarmResolvedSchema = message('alarm.resolved', 1, z.object({ ...alarm, raisedAt: isoTimeSchema }));
 export type AlarmResolved = z.infer<typeof alarmResolvedSchema>;

@@ -1,7 +1,7 @@
 import type { Actor } from './envelope.ts';
 import type { LogEventType, Message, MessageOf, MessageType } from './messages.ts';
 
-/** Who writes messages: a service, or the `kronos` command under one of its NATS users. */
+/** The authors of messages: services, and the `kronos` command under one of its NATS users. */
 export type Service = Actor['service'];
 
 /**
@@ -75,7 +75,7 @@ const offTheLog: Readonly<Record<Exclude<MessageType, LogEventType>, true>> = {
 /** Every type of event that the log may hold; known without loading the schemas. */
 export const logEventTypes: readonly string[] = Object.keys(authors).filter((type) => !Object.hasOwn(offTheLog, type));
 
-/** Why the author of a message may not have written it; null where it may. */
+/** Why the author may not write the message; null when it may. */
 export function wrongAuthor(message: Message): string | null {
   const { service } = message.by;
   const allowed = authors[message.type];

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { message } from './envelope.ts';
 import { cellsAskedSchema } from './snapshot.ts';
 
-/** Commands of people, as facts that they asked. `aggregate` may be `_all_`. Folds judge whether they take effect. */
+/** Commands of people. `aggregate` may be `_all_`. The fold decides whether a command takes effect. */
 const command = <T extends string, D extends z.ZodRawShape>(type: T, data: D) =>
   message(type, 1, z.object({ commandId: z.string(), comment: z.string().nullable(), ...data }));
 
@@ -69,7 +69,7 @@ const installationCreatedSchema = message(
 );
 export type InstallationCreated = z.infer<typeof installationCreatedSchema>;
 
-/** What people ask. */
+/** All commands of people. */
 const commandSchemas = [
   aggregatePausedSchema,
   aggregateResumedSchema,
@@ -89,9 +89,8 @@ const commandSchemas = [
 ] as const;
 
 /**
- * A custodian states that events which nobody can read are to be passed by: those from `sequence` to `through`, both
- * included, that were addressed as this one is. It travels on a subject of its own, on which operators cannot publish. The
- * comment is the reason.
+ * A custodian states that unreadable events are to be skipped: all from `sequence` to `through` (inclusive) with the same
+ * aggregate. It travels on its own subject, on which operators cannot publish. The comment is the reason.
  */
 const eventSkippedSchema = command('event.skipped', { sequence: z.int().min(1), through: z.int().min(1) });
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 export const isoTimeSchema = z.iso.datetime({ offset: false });
 
-/** Who did it: the service and the process of it, or the person behind a command. */
+/** The author: a service and its process, or the person behind a command. */
 export const actorSchema = z.object({
   /** A service, or the role under which a person uses the `kronos` command. */
   service: z.enum(['scorer', 'planner', 'executor', 'ledger', 'operator', 'custodian', 'provisioner', 'restorer']),
@@ -12,7 +12,7 @@ export const actorSchema = z.object({
 });
 export type Actor = z.infer<typeof actorSchema>;
 
-/** A place on a log: which log, and how far it reached. */
+/** A position on a log: the log's identity and its last sequence. */
 export const logMarkSchema = z.object({
   /** Installation id in force; null: the log named none yet. */
   installationId: z.string().nullable(),
@@ -33,7 +33,7 @@ export const objectRefSchema = z.object({
 });
 export type ObjectRef = z.infer<typeof objectRefSchema>;
 
-/** Why something is as it is: a code for programs, a sentence for people, the figures beside it. */
+/** A reason: a code for programs, a sentence for people, and figures. */
 export const reasonSchema = z.object({
   code: z.string(),
   text: z.string(),
@@ -52,7 +52,7 @@ export const message = <T extends string, V extends number, D extends z.ZodType>
     time: isoTimeSchema,
     aggregate: z.string().min(1),
     by: actorSchema,
-    /** Groups everything that one snapshot led to: the snapshot's id, or the command's. */
+    /** Groups all messages that one snapshot or one command caused: the id of the snapshot or of the command. */
     correlationId: z.string(),
     /** The id of the message that caused this one; null for the first of a chain. */
     causationId: z.string().nullable(),

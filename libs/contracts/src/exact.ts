@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 
-/** True only for a value that the schema takes and gives back as it is; false says nothing. */
+/** True only when the schema accepts the value and returns it unchanged. False means unknown. */
 export type Exact = (value: unknown) => boolean;
 
 const never: Exact = () => false;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { message, reasonSchema } from './envelope.ts';
 
-/** An act on the nova-compute service of a host. */
+/** A change of the nova-compute service of a host. */
 const hostActSchema = z.enum(['disable', 'enable']);
 export type HostAct = z.infer<typeof hostActSchema>;
 

@@ -3,14 +3,14 @@ import { MAX_MESSAGE_BYTES } from './streams.ts';
 
 export type JsonLimits = { readonly bytes: number; readonly depth: number; readonly values: number };
 
-/** What a message may have. */
+/** Limits of a message. */
 export const messageLimits: JsonLimits = {
   bytes: MAX_MESSAGE_BYTES,
   depth: MAX_DEPTH,
   values: MAX_MESSAGE_VALUES,
 };
 
-/** What a stored body (a snapshot, details, a large checkpoint) may have. Its reference bounds its bytes. */
+/** Limits of a stored body (a snapshot, details, a large checkpoint). Its reference bounds its bytes. */
 export const bodyLimits: JsonLimits = { bytes: 512 * 1024 ** 2, depth: MAX_DEPTH, values: Number.POSITIVE_INFINITY };
 
 export type ParsedJson =
@@ -39,7 +39,7 @@ const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** Which limit these bytes exceed; null: none. One pass, without building anything. */
+/** The limit that these bytes exceed; null when none. One pass, no allocation. */
 export function excess(data: Uint8Array, limits: JsonLimits = messageLimits): string | null {
   if (data.length > limits.bytes) return `the body has ${data.length} bytes, more than ${limits.bytes}`;
   let depth = 0;

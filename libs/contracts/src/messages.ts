@@ -46,7 +46,7 @@ const stateCheckpointedSchema = message(
 );
 export type StateCheckpointed = z.infer<typeof stateCheckpointedSchema>;
 
-/** What the ledger has seen of a log, on `_all_`: services compare it with the log that they find. */
+/** The ledger's last position on a log, on `_all_`. Services compare it with the log that they find. */
 const logSeenSchema = message(
   'log.seen',
   1,
@@ -59,7 +59,7 @@ const logSeenSchema = message(
 );
 export type LogSeen = z.infer<typeof logSeenSchema>;
 
-/** What one notification of Nova said; `after`: sequence of the host's message that it was added to. */
+/** The content of one notification of Nova. `after`: sequence of the host's message that it was added to. */
 const noticeSchema = z.object({
   /** Null: it names none, but the nova-compute of the host sent it. */
   server: z.string().nullable(),
@@ -70,7 +70,7 @@ const noticeSchema = z.object({
   after: z.int().min(0),
 });
 
-/** One host: its full list of servers, and what notifications said of late. */
+/** One host: its full list of servers, and recent notifications. */
 const inventoryReportedSchema = message(
   'inventory.reported',
   1,
@@ -113,7 +113,7 @@ export const resultSchemas = [
   ...hostSchemas,
 ] as const;
 
-/** Every message type, under the subject family it travels on. */
+/** Every message type, grouped by its subject family. */
 export const messagesByFamily = {
   snapshots: [snapshotTakenSchema],
   plans: planEventSchemas,
@@ -133,7 +133,7 @@ export const logEventSchema = z.discriminatedUnion('type', [
   ...controlSchemas,
   ...custodySchemas,
 ]);
-/** What KRONOS_LOG holds. */
+/** The messages on KRONOS_LOG. */
 export type LogEvent = z.infer<typeof logEventSchema>;
 export type LogEventType = LogEvent['type'];
 export type LogEventOf<T extends LogEventType> = Extract<LogEvent, { type: T }>;
@@ -142,14 +142,14 @@ export type Message = { [F in Family]: z.infer<(typeof messagesByFamily)[F][numb
 export type MessageOf<F extends Family> = z.infer<(typeof messagesByFamily)[F][number]>;
 export type MessageType = Message['type'];
 
-/** What makes an aggregate plannable again after an unreadable event: another version of Kronos, or `kronos log skip`. */
+/** The remedy for an unreadable event: another version of Kronos, or `kronos log skip`. */
 export type Remedy = 'upgrade' | 'skip';
 
 /** An event that cannot be read: the aggregate is unplannable until the remedy was applied. */
 export type UnreadableEvent = {
   readonly type: 'unreadable';
   readonly aggregate: string;
-  /** What it claimed to be. */
+  /** The claimed type. */
   readonly claimedType: string;
   readonly claimedVersion: number | null;
   readonly problem: string;
@@ -170,7 +170,7 @@ export type StoredEvent = {
 type Unread = {
   readonly ok: false;
   readonly problem: string;
-  /** What it claims to be; `unknown` where it names no type. */
+  /** The claimed type; `unknown` when it has none. */
   readonly type: string;
   readonly version: number | null;
   readonly remedy: Remedy;
@@ -265,7 +265,7 @@ function unread(
   return { ok: false, problem, type: type.slice(0, MAX_CLAIMED_TYPE), version: head?.version ?? null, remedy };
 }
 
-/** Where a message was found. */
+/** The place of a message. */
 export type Place = { readonly family: Family; readonly name: string };
 
 /**

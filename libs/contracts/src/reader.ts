@@ -5,7 +5,7 @@ export type ReadValue<T> =
   /** The first thing that does not fit, with its path: `data.tasks: Invalid input: expected number, received string`. */
   | { readonly ok: false; readonly problem: string };
 
-/** What does not fit. The path is put together on the way back, innermost name first. */
+/** A mismatch. Callers prepend their names to the path, innermost first. */
 class Misfit {
   readonly path: (string | number)[] = [];
   readonly text: string;

@@ -2,7 +2,7 @@ import type { Message } from './messages.ts';
 import { moveEnd } from './moveEnd.ts';
 
 /** The outcome of a decision, for people. */
-/** What became of a plan as it was decided. */
+/** How a plan starts. */
 export const releaseWords = {
   released: 'released',
   proposed: 'waits for approval',

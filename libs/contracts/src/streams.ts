@@ -1,4 +1,4 @@
-/** Streams, durables and buckets: what `kronos provision` makes and what services compare. Sizes in bytes, times in seconds. */
+/** Streams, durables and buckets: `kronos provision` creates them and services compare them. Sizes in bytes, times in seconds. */
 
 export type StreamDefinition = {
   readonly name: string;
@@ -196,7 +196,7 @@ export function bucketDefinitions(limits: StorageLimits): BucketDefinition[] {
   ];
 }
 
-/** What JetStream must be able to store, in bytes for each replica: the limits of all streams and buckets. */
+/** Bytes that JetStream must be able to store per replica: the sum of the limits of all streams and buckets. */
 export function storageNeeded(limits: StorageLimits): { readonly file: number; readonly memory: number } {
   const sum = (parts: readonly { readonly maxBytes: number }[]) =>
     parts.reduce((all, { maxBytes }) => all + maxBytes, 0);

@@ -4,7 +4,7 @@ import { type HostObservation, NAMED_HOSTS, type Snapshot, type SnapshotTaken } 
 type Summary = Omit<SnapshotTaken['data'], 'body'>;
 type OutOfService = NonNullable<Summary['outOfService']>[number];
 
-/** What the message about a snapshot says of it: enough to judge, without the snapshot itself, whether all is well. */
+/** The summary of a snapshot in its message: `kronos status` can judge it without the snapshot. */
 export function summaryOf(snapshot: Snapshot): Summary {
   const { id, purpose, cycle, intervalSeconds, observedFrom, problems, scores } = snapshot;
   const byName = new Map(snapshot.policies.map((policy) => [policy.name, policy]));

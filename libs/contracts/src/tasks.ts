@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isoTimeSchema, message, reasonSchema } from './envelope.ts';
 import { cellMethodSchema, stepSchema } from './plans.ts';
 
-/** A task on `kronos.migrations.<agg>`: one step of a released plan, to be done. */
+/** A task on `kronos.migrations.<agg>`: one step of a released plan. */
 export const migrationRequestedSchema = message(
   'migration.requested',
   1,
@@ -10,7 +10,7 @@ export const migrationRequestedSchema = message(
     planId: z.string(),
     /** 1 for the first POST; retries count on. */
     attempt: z.int().min(1),
-    /** Where this attempt goes: `to`, or the alternate taken since. */
+    /** Destination of this attempt: `to`, or an alternate. */
     destination: z.string(),
     notBefore: isoTimeSchema,
     /** Release + plan_ttl, or the closing of its window if that comes first: not started after this. */
@@ -78,7 +78,7 @@ export const migrationStartedSchema = message(
 );
 export type MigrationStarted = z.infer<typeof migrationStartedSchema>;
 
-/** Nova's own names for what the attempt started. */
+/** Nova's ids of the migration that the attempt started. */
 export const migrationObservedSchema = message(
   'migration.observed',
   1,
@@ -117,7 +117,7 @@ export const migrationAbortRequestedSchema = message(
     /** `operator`, `queue`, `deadline`, `no-progress`, `hard-timeout`, or a word that a later version adds. */
     cause: z.string(),
     text: z.string(),
-    /** What it was allowed, in milliseconds; null where no limit is the cause. */
+    /** The limit that was exceeded, in milliseconds; null when no limit is the cause. */
     limitMs: z.number().nullable(),
   }),
 );
@@ -173,7 +173,7 @@ export type MigrationConfirmRequested = z.infer<typeof migrationConfirmRequested
 export const migrationRevertRequestedSchema = message('migration.revertRequested', 1, z.object(settleOf));
 export type MigrationRevertRequested = z.infer<typeof migrationRevertRequestedSchema>;
 
-/** What the result of a move between cells states beyond that of a live migration. */
+/** Additional fields in the result of a move between cells. */
 const cellResultSchema = z.object({
   method: cellMethodSchema,
   oldFlavor: z.string().nullable(),
@@ -185,7 +185,7 @@ const cellResultSchema = z.object({
 });
 export type CellResult = z.infer<typeof cellResultSchema>;
 
-/** What Nova said and how long it took, as far as it is known. */
+/** Nova's answer and the duration, as far as known. */
 const novaFactsSchema = z.object({
   migrationId: z.int().nullable(),
   requestId: z.string().nullable(),
@@ -207,11 +207,11 @@ export const migrationCompletedSchema = message(
     ...attemptOf,
     /** `alreadyThere`: it was on the destination before anything was called. */
     outcome: z.enum(['migrated', 'alreadyThere']),
-    /** Where the server is, by Nova. */
+    /** The server's host, by Nova. */
     host: z.string(),
     retries: z.int().min(0),
     nova: novaFactsSchema.nullable(),
-    /** What is not as it should be after the move; with any of them it was no plain success (see `moveEnd`). */
+    /** Problems after the move. A move with problems is not a full success (see `moveEnd`). */
     warnings: z.array(reasonSchema),
     /** Of a move between cells. */
     cell: cellResultSchema.optional(),
@@ -230,9 +230,9 @@ export const migrationFailedSchema = message(
     retries: z.int().min(0),
     /** Another attempt follows; else this is the task's one final result. */
     retryPending: z.boolean(),
-    /** Where the next attempt goes and from when; null when final. */
+    /** Destination and earliest time of the next attempt; null when final. */
     next: z.object({ attempt: z.int(), destination: z.string(), notBefore: isoTimeSchema }).nullable(),
-    /** The destination that is to blame, for the host breaker; null when none is. */
+    /** The destination that caused the failure, for the host breaker; null when none did. */
     hostAtFault: z.string().nullable(),
     /** False when this attempt never got as far as `migration.started`. */
     started: z.boolean(),

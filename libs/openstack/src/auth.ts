@@ -1,7 +1,7 @@
 import type { TlsOptions } from '@kronos/http';
 import { BadAuthOptions } from './errors.ts';
 
-/** How to authenticate and which endpoints to use, in the words of keystoneauth. */
+/** How to authenticate and which endpoints to use, in keystoneauth's terms. */
 export interface AuthOptions {
   /** `password` (default), `v3applicationcredential` or `v3token`; the aliases `v3password` and `token` are known too. */
   readonly authType?: string | undefined;
@@ -50,7 +50,7 @@ export function authRequest(options: AuthOptions): { auth: unknown } {
   return { auth: { identity: identity(options), ...scope(options) } };
 }
 
-/** Who authenticates, for messages; without any secret. */
+/** The user, for messages; without secrets. */
 export function identityOf(options: AuthOptions): string {
   switch (kindOf(options)) {
     case 'application_credential':

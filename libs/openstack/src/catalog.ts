@@ -33,7 +33,7 @@ const DEFAULT_INTERFACES: readonly string[] = ['internal', 'public'];
 
 /**
  * The endpoint of a service: the first of `interfaces` that the catalog has, in `region`. Without a region the catalog must
- * have the service in one region only: to guess could move servers in the wrong one.
+ * have the service in exactly one region: a guess could move servers in the wrong region.
  *
  * @throws EndpointNotFound listing what the catalog has.
  */

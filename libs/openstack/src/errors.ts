@@ -58,7 +58,7 @@ export class Unauthorized extends Error {
   readonly code = 'KRONOS_OPENSTACK_UNAUTHORIZED';
   readonly service: string;
   readonly authUrl: string;
-  /** Who was to be authenticated, e.g. `user admin in domain default`. */
+  /** The user, e.g. `user admin in domain default`. */
   readonly identity: string;
   readonly requestId: string | undefined;
 
@@ -75,7 +75,7 @@ export class Unauthorized extends Error {
   }
 }
 
-/** The service's catalog entry is missing or not clear. The message lists what the catalog has. */
+/** The service's catalog entry is missing or ambiguous. The message lists the entries of the catalog. */
 export class EndpointNotFound extends Error {
   readonly code = 'KRONOS_OPENSTACK_ENDPOINT_NOT_FOUND';
   readonly serviceType: string;

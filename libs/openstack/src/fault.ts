@@ -51,7 +51,7 @@ function field(value: unknown, name: string): string | undefined {
   return typeof found === 'string' ? found : undefined;
 }
 
-/** The error that says what an unexpected answer means. */
+/** The error for an unexpected answer. */
 export function httpError(place: CallPlace, answer: HttpAnswer, nowMs: number): HttpError {
   const reason =
     answer.status >= 300 && answer.status < 400

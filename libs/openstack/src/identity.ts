@@ -5,7 +5,7 @@ import { BadAnswer } from './errors.ts';
 import { httpError } from './fault.ts';
 import { requestToken, type TokenBody, tokenSchema } from './token.ts';
 
-/** A user as Keystone names it in a token, with what the token is good for. */
+/** The user of a token, with the token's scope and roles. */
 export type Person = {
   readonly userId: string;
   readonly userName: string;
@@ -22,7 +22,7 @@ export interface Identity {
   login(
     auth: Omit<AuthOptions, 'authUrl'>,
   ): Promise<{ readonly token: string; readonly lifeMs: number; readonly person: Person }>;
-  /** Whom a token is of now; null: Keystone no longer accepts it. @throws HttpError, Unreachable, Timeout, BadAnswer */
+  /** The current user of a token; null when Keystone no longer accepts it. @throws HttpError, Unreachable, Timeout, BadAnswer */
   validate(token: string): Promise<Person | null>;
   /** Ends a token. @throws HttpError, Unreachable, Timeout */
   revoke(token: string): Promise<void>;
@@ -36,7 +36,7 @@ export function createIdentity(keystone: string, options: HttpOptions): Identity
   const url = `${authUrl}/auth/tokens`;
   const place = (method: 'POST' | 'GET' | 'DELETE'): CallPlace => ({ service: 'keystone', method, url: safeUrl(url) });
 
-  /** A token may be presented for itself. */
+  /** A token may validate itself. */
   const present = (method: 'GET' | 'DELETE', token: string) =>
     http.call({
       service: 'keystone',

@@ -1,12 +1,12 @@
 import { MicroversionUnsupported } from './errors.ts';
 
-/** What a service offers: `min` and `max`, e.g. `2.1` and `2.96`. */
+/** The range that a service offers: `min` and `max`, e.g. `2.1` and `2.96`. */
 export interface VersionRange {
   readonly min: string;
   readonly max: string;
 }
 
-/** What one call can work with: the lowest that has what the call needs, the highest whose answer it understands. */
+/** The range that a call can use: the lowest version with the features it needs, the highest whose answer it understands. */
 export interface VersionNeed {
   readonly lowest: string;
   readonly highest: string;

@@ -1,4 +1,4 @@
-/** What Nova tells, as plain objects. Times are ISO-8601 UTC; units stand in the names. */
+/** Nova's data as plain objects. Times are ISO-8601 UTC; names include the unit. */
 
 export interface Aggregate {
   readonly id: number;

@@ -1,4 +1,4 @@
-/** Nova's answers as they are on the wire, read leniently: unknown fields pass, missing required ones are errors. */
+/** Schemas of Nova's answers. Unknown fields are ignored; missing required fields are errors. */
 import { z } from 'zod';
 import type {
   Aggregate,
@@ -35,7 +35,7 @@ const bytes = z
   .nullish()
   .transform((value) => value ?? null);
 const stringMap = z.record(z.string(), z.string());
-/** A value that Nova's policy hides from users without the right is not there at all. */
+/** Nova omits a value that its policy hides from the user. */
 const visible = (right: string) => ({
   error: (issue: { input?: unknown }) => (issue.input === undefined ? `missing; the user needs ${right}` : undefined),
 });
@@ -165,7 +165,7 @@ export const hypervisorsSchema = z.object({
   hypervisors_links: linksSchema,
 });
 
-/** Only what says which servers are where; one without servers has no list below 2.75. */
+/** Only the fields that place servers on hosts. Below 2.75 an empty host has no list. */
 export const hypervisorServersSchema = z.object({
   hypervisors: z.array(
     z

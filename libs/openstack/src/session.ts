@@ -42,7 +42,7 @@ export interface Session {
    * service did nothing). @throws HttpError, Unauthorized, Unreachable, Timeout, BadAnswer.
    */
   call(call: ServiceCall): Promise<HttpAnswer>;
-  /** Who this is, for messages: never a secret. */
+  /** The user, for messages; without secrets. */
   readonly identity: { readonly authUrl: string; readonly user: string };
   close(): Promise<void>;
 }
@@ -55,7 +55,7 @@ interface Token {
   readonly expiresAt: number;
 }
 
-/** While Keystone does not answer, a token that is still valid is used on, and Keystone is asked again this much later. */
+/** While Keystone does not answer, a valid token stays in use and the renewal is retried after this time. */
 const RENEW_AGAIN_MS = 10_000;
 
 export function createSession(options: SessionOptions): Session {

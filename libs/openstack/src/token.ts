@@ -43,7 +43,7 @@ export async function requestToken(
 ): Promise<IssuedToken> {
   const url = `${authUrl}/auth/tokens`;
   const place: CallPlace = { service: 'keystone', method: 'POST', url: safeUrl(url) };
-  // Asking for a token changes nothing: it may be asked again.
+  // A token request changes nothing, so it may be retried.
   const answer = await http.call({
     ...place,
     method: 'POST',

@@ -12,9 +12,9 @@ export interface AnswerInput {
   readonly kind: 'host' | 'vm';
   /** The label that names the host or VM. */
   readonly label: string;
-  /** The instant answer; null when it could not be had. */
+  /** The instant answer; null when the query failed. */
   readonly instant: readonly Sample[] | null;
-  /** The same query over the last `stalenessMs`; null when it could not be had: its age is unknown then. */
+  /** The same query over the last `stalenessMs`; null when the query failed, so the age is unknown. */
   readonly range: readonly RangeSeries[] | null;
   /** Answer to `timestamp(query)` where the query is a plain selector (`isPlainSelector`); the values are Unix seconds. */
   readonly timestamps?: readonly Sample[] | null;
@@ -28,7 +28,7 @@ export interface AnswerInput {
 
 export interface AnswerHealth {
   readonly health: Health;
-  /** What is wrong, in words; empty when HEALTHY. */
+  /** The problem as a sentence; empty when HEALTHY. */
   readonly text: string;
   /** Finite values by subject. 0 is a value. Stale and duplicate ones are not in it. */
   readonly values: Readonly<Record<string, number>>;

@@ -1,4 +1,4 @@
-/** Which host or VM a label value of Prometheus stands for. Pure. */
+/** Finds the host or VM that a label value of Prometheus names. Pure. */
 
 /** A host under both of its names. */
 export interface HostNames {

@@ -8,7 +8,7 @@ export const serverFaultSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('fail'), times }),
   /** Copying breaks off and is rolled back with status `error`, as the test cloud's hypervisor does it. */
   z.strictObject({ kind: z.literal('error'), times }),
-  /** Copying never ends, until it is aborted. */
+  /** Copying does not end until it is aborted or the fault is cleared. */
   z.strictObject({ kind: z.literal('hang'), times }),
   /** Copying takes this many cloud seconds; so does the start of a guest in another cell. */
   z.strictObject({ kind: z.literal('slow'), seconds: z.number().positive(), times }),

@@ -1,11 +1,11 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
 import manifest from '../../../package.json' with { type: 'json' };
 
-/** The version of Kronos, of every service alike. */
+/** The version of Kronos. All services have the same. */
 export const kronosVersion: string = manifest.version;
 
 export interface CommandLine {
-  /** kronos.conf; absent: the default place. */
+  /** Path of kronos.conf. Default: the default path. */
   readonly file: string | undefined;
   /** Values of the service's own options. */
   readonly values: Readonly<Record<string, string | boolean | (string | boolean)[] | undefined>>;

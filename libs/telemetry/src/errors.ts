@@ -1,11 +1,11 @@
-/** An error that says what is wrong and what to do: every error of Kronos with a code of its own has this form. */
+/** An error with a message (what is wrong) and a remedy (what to do). Every Kronos error that has a code has this form. */
 export interface KronosError extends Error {
   /** `KRONOS_...` */
   readonly code: string;
   readonly remedy?: string;
 }
 
-/** True for errors that are meant for people: one clear message, no stack trace needed. */
+/** True for errors that are written for people: they are printed without a stack trace. */
 export function isKronosError(error: unknown): error is KronosError {
   return (
     error instanceof Error && 'code' in error && typeof error.code === 'string' && error.code.startsWith('KRONOS_')

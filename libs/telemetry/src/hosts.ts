@@ -1,7 +1,7 @@
-/** Names and addresses by which a browser on this machine reaches it. */
+/** Loopback names and addresses. */
 const LOOPBACK = ['localhost', '127.0.0.1', '::1'];
 
-/** All addresses of the machine: no name to be asked by. */
+/** Wildcard addresses. They are never a valid `Host`. */
 const EVERY_ADDRESS = ['0.0.0.0', '::', ''];
 
 /**

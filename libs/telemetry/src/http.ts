@@ -10,10 +10,10 @@ import { METRICS_CONTENT_TYPE, type Metrics } from './metrics.ts';
 import { OPENMETRICS_CONTENT_TYPE, wantsOpenMetrics } from './openMetrics.ts';
 import { scrub } from './scrub.ts';
 
-/** What a readiness check says. */
+/** The result of a readiness check. */
 export type Check = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
-/** A check that has not answered after this long is not passed. */
+/** A check that takes longer than this fails. */
 const CHECK_TIMEOUT_MS = 5000;
 
 /** `body`: the parsed JSON body of the request; undefined: it has none. */
@@ -33,11 +33,11 @@ export interface RouteOptions {
   readonly stream?: boolean;
 }
 
-/** What one process spends on its clients. */
+/** Limits of one process for all its clients. */
 export interface HttpLimits {
   /** Requests answered at once. */
   readonly requests: number;
-  /** Requests of `/healthz`, `/readyz` and `/metrics` answered at once, beside the others: they are answered under load. */
+  /** Requests of `/healthz`, `/readyz` and `/metrics` answered at once, in addition: they are answered under load too. */
   readonly probes: number;
   /** Answers that go on (server-sent events) at once, beside the others. */
   readonly streams: number;
@@ -102,7 +102,7 @@ type Route = {
   readonly kind: Kind;
 };
 
-/** Why a request is not answered as it asks. */
+/** Why a request is refused. */
 type Refusal = { readonly status: number; readonly error: string };
 
 /**
@@ -166,7 +166,7 @@ export class HttpServer {
     this.#routes.set(path, { handler, methods, bodyBytes, kind });
   }
 
-  /** Runs every check now. Without checks a service is ready: what it needs is then up to its start. */
+  /** Runs every check now. A service without checks is ready. */
   async readiness(): Promise<{ ready: boolean; checks: Record<string, Check> }> {
     const results = await Promise.all(
       [...this.#checks].map(async ([name, check]): Promise<[string, Check]> => [name, await settle(check)]),
@@ -254,7 +254,7 @@ export class HttpServer {
     }
   }
 
-  /** Why a request is not looked at; null when it is. */
+  /** Why a request is refused before it is routed; null when it is not. */
   #refusal({ headers, socket }: IncomingMessage, target: string): Refusal | null {
     if (!this.#allowed(headers.host, socket.localAddress))
       return { status: 421, error: 'the Host header names no host of this service; see [http] allowed_hosts' };
@@ -363,7 +363,7 @@ const headersOf = (type: string) => ({
   'cross-origin-resource-policy': 'same-origin',
 });
 
-/** Smaller bodies are not worth a compression. */
+/** Smaller bodies are not compressed. */
 const COMPRESSED_BYTES = 1024;
 const compressors = {
   br: (body: Buffer) => promisify(brotliCompress)(body, { params: { [zlib.BROTLI_PARAM_QUALITY]: 4 } }),

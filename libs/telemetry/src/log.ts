@@ -67,7 +67,7 @@ export function createLogger(input: LogInput): Logger {
   return pino(options, { write: (line: string) => destination.write(scrub(render(line))) });
 }
 
-/** What ties a line to the trace and to the chain of events it belongs to. */
+/** Fields that link a line to its trace and its chain of events. */
 function activeIds(): object {
   const span = trace.getActiveSpan()?.spanContext();
   const correlationId = activeCorrelation();

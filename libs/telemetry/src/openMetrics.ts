@@ -97,13 +97,13 @@ const target = (resource: Resource): string[] => {
   ];
 };
 
-/** Everything in the OpenMetrics text format, version 1.0.0, which beside what Prometheus' older format says carries exemplars. */
+/** All metrics in the OpenMetrics text format 1.0.0. Unlike Prometheus' older format it carries exemplars. */
 export function openMetrics({ resource, scopeMetrics }: ResourceMetrics, exemplars: Exemplars): string {
   const families = scopeMetrics.flatMap(({ metrics }) => metrics.flatMap((metric) => family(metric, exemplars)));
   return [...target(resource), ...families, '# EOF', ''].join('\n');
 }
 
-/** Whether the `Accept` header of a scrape asks for OpenMetrics: Prometheus names it beside the older format, and prefers it. */
+/** Whether the `Accept` header of a scrape asks for OpenMetrics. Prometheus lists both formats and prefers OpenMetrics. */
 export function wantsOpenMetrics(accept: string | undefined): boolean {
   return (accept ?? '').split(',').some((range) => {
     const [type = '', ...parameters] = range.split(';').map((part) => part.trim().toLowerCase());

@@ -2,20 +2,20 @@ import { knownSecrets, type Secret } from '@kronos/config/secret';
 
 const HIDDEN = '[secret]';
 
-/** Shorter values are hidden as whole words only: too many words would be hidden that only look like them. */
+/** Shorter values are hidden only as whole words: as parts of words they match too much. */
 const SHORTEST = 6;
-/** Still shorter ones, and short numbers, are not searched for. */
+/** Even shorter values, and short numbers, are not hidden. */
 const SHORTEST_WORD = 4;
-/** So much of a secret before a `...` is hidden too: texts are cut before they get here. */
+/** At least this much of a secret before a `...` is hidden too: some texts are truncated earlier. */
 const SHORTEST_START = 4;
 
-/** Names of fields whose value is never shown, whatever it is. */
+/** Names of fields whose values are always hidden. */
 const SECRET_NAME =
   /(^|[-_.])(pass|passwd|password|passphrase|secret|token|authorization|cookie|seed|credentials?|api[-_]?key|private[-_]?key)$|(Password|Secret|Token|Authorization|Seed|ApiKey|PrivateKey)$/i;
 
 export const isSecretName = (name: string): boolean => SECRET_NAME.test(name);
 
-/** Hides secrets in text: the known ones wherever they turn up, and what has the form of one. */
+/** Hides secrets in text: known secrets anywhere, and strings in the form of a secret. */
 export type Scrub = (text: string) => string;
 
 const escaped = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');

@@ -29,7 +29,7 @@ export interface ServiceContext {
   readonly stopping: AbortSignal;
 }
 
-/** A service at work. */
+/** A running service. */
 export interface RunningService {
   /**
    * Settles when the service has stopped by itself; rejects when it cannot go on, with StartAgain when it is to be stopped
@@ -58,8 +58,8 @@ export interface RunInput {
  * The life of a service process: configuration, telemetry, HTTP server, start, work until SIGTERM or SIGINT, stop.
  *
  * Returns the exit code: 0 after an orderly stop, 1 otherwise. An error that is meant for people (its `code` begins with
- * `KRONOS_`) at the start is printed on standard error as one message with its remedy; any other one is logged with its
- * stack. An uncaught error ends the process at once with 1: what it was doing is taken up at the next start.
+ * `KRONOS_`) at the start is printed on standard error as one message with its remedy; any other error is logged with its
+ * stack. An uncaught error ends the process at once with 1. The next start resumes its work.
  */
 export async function runService(definition: ServiceDefinition, input: RunInput): Promise<number> {
   let loaded: Loaded;
@@ -169,7 +169,7 @@ async function liveOnce(definition: ServiceDefinition, life: Life): Promise<Star
   const started = definition.start(context);
   let running: RunningService;
   try {
-    // A stop during the start is obeyed when the start has come to its end, or has had time enough.
+    // A stop signal during the start takes effect when the start has ended or its time is over.
     running = await Promise.race([started, life.signalled.then(() => within(life, started))]);
   } catch (error) {
     if (stopping.signal.aborted && !(error instanceof StopTimeoutError)) return null;

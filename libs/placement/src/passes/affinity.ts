@@ -75,7 +75,7 @@ function gather(draft: Draft, g: number, group: Group, kept: Kept): void {
   const { alsoOn, vmRefusal } = draft.cluster;
   const underway = group.members.find((vm) => alsoOn.has(vm));
   if (underway !== undefined) {
-    // Where a member ends that is on its way is not known yet.
+    // The end of a running migration of a member is not known yet.
     warn(draft, group, 'repair-impossible', group.members);
     stuck(draft, underway, codeOfNumber(vmRefusal[underway] || codeNumber['vm-migrating']), group);
     return;
@@ -108,7 +108,7 @@ function gather(draft: Draft, g: number, group: Group, kept: Kept): void {
 
 type Tried = { ok: true; combined: number } | { ok: false; vm: number; code: ReasonCode };
 
-/** Could all these VMs go to the host, one after the other, without breaking a rule or pushing a policy past its threshold? */
+/** Can all these VMs go to the host, one after the other, without breaking a rule or raising a policy above its threshold? */
 function tryGathering(draft: Draft, g: number, host: number, vms: readonly number[]): Tried {
   const { cluster } = draft;
   const mark = draft.moves.length;

@@ -19,7 +19,7 @@ export function evacuate(draft: Draft): void {
   for (let vm = 0; vm < cluster.V; vm++)
     if (cluster.leaving[int(place, vm)] === 1 && draft.evacuable(vm)) waiting.push(vm);
   if (waiting.length === 0) return;
-  // As if the budget had no end, so that what the first moves do to the later ones is seen.
+  // With an unlimited budget, to see the effect of the first moves on the later ones.
   const mark = draft.moves.length;
   const before = imbalances(cluster, draft.score);
   draft.budget = waiting.length;
@@ -53,7 +53,7 @@ function leaveOneByOne(draft: Draft, vms: readonly number[]): number {
     let best: Target | null = null;
     const enough = targets.least + EPSILON;
     for (const vm of waiting) {
-      // Of those to come none can do better.
+      // None of the remaining pairs can be better.
       if (best !== null && best.combined <= enough) break;
       const target = targets.of(vm);
       if (target === null) continue;
@@ -69,7 +69,7 @@ function leaveOneByOne(draft: Draft, vms: readonly number[]): number {
   return waiting.length;
 }
 
-/** Reasons that pass by themselves: a VM that waits for one is not stuck. */
+/** Reasons that end by themselves: a VM with one of them is not stuck. */
 const passing: ReadonlySet<ReasonCode> = new Set([
   'vm-in-flight',
   'vm-cooling-down',
@@ -78,7 +78,7 @@ const passing: ReadonlySet<ReasonCode> = new Set([
   'vm-outside-window',
 ]);
 
-/** How far the evacuation of each disabled host is; adds the VMs that cannot leave, and why, to `draft.stuck`. */
+/** Progress of the evacuation of each disabled host. Adds the VMs that cannot leave, with reasons, to `draft.stuck`. */
 export function evacuationEnds(draft: Draft): Decision['evacuations'] {
   const { cluster, moved, place, budget } = draft;
   const left = new Int32Array(cluster.H);

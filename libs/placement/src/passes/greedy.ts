@@ -102,7 +102,7 @@ class Rounds {
   #fromHot(vm: number): void {
     const { cluster } = this.#draft;
     const a = int(this.#place, vm);
-    // Once a destination reaches this, no other one but an only lowest host does better.
+    // Once a destination reaches this, only a sole lowest host can be better.
     let most = 0;
     for (let p = 0; p < cluster.P; p++)
       most += item(cluster.policies, p).weight * (float(this.#now, p) - this.#extremes.afterLeaving(vm, a, p));

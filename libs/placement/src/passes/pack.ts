@@ -47,7 +47,7 @@ export function pack(draft: Draft, fullBudget: number, options: PackOptions): Dr
   return best?.way() ?? [];
 }
 
-/** What drains reach, least being best: hosts emptied (negative), VMs still to leave, moves, memory moved. */
+/** The measures of drains; lower is better: hosts emptied (negative), VMs still to leave, moves, memory moved. */
 function resultOf(draft: Draft, drains: readonly Drain[], mark: number): readonly number[] {
   let emptied = 0;
   let rest = 0;
@@ -265,7 +265,7 @@ class Packing {
     return obstacle;
   }
 
-  /** How large each VM is beside a host, in what it needs most of. */
+  /** Size of each VM relative to a host, in its scarcest resource. */
   #sizes(): Float64Array {
     const { cluster } = this.#draft;
     const { V, P, R, H } = cluster;

@@ -37,8 +37,8 @@ export function spread(
 }
 
 /**
- * A search whose result a second run would not change. If the first one ends without further ideas, a second one is
- * made on its outcome: what it still finds becomes part of the plan as far as the budget allows; else the budget ended it.
+ * A search whose result a second run would not change. When the first run ends before the budget is used, a second run starts
+ * from its outcome, and its moves become part of the plan as far as the budget allows.
  */
 function settled(draft: Draft, fullBudget: number, options: SpreadOptions): Found {
   const { minGain, moveOverheadGib, allowParking, searchWorkLimit: workLimit } = options;
@@ -55,7 +55,7 @@ function settled(draft: Draft, fullBudget: number, options: SpreadOptions): Foun
       found = { ...found, end: second.end === 'work' ? 'work' : 'done', work: second.work };
       break;
     }
-    // The last is the best, but an earlier one may need fewer moves.
+    // The last one is the best, but an earlier one may need fewer moves.
     let best = found.solution;
     let whole = false;
     for (const { place } of second.course) {

@@ -15,7 +15,7 @@ export type AnnealSettings = {
   readonly budget: number;
   readonly seed: number;
   readonly steps: number;
-  /** First temperature, as a part of what leaves nothing of the start: a short run has to begin colder. */
+  /** First temperature, relative to one that would randomise the start completely. A short run must start colder. */
   readonly heat: number;
   readonly refusals: RefusalCounts;
 };
@@ -27,19 +27,19 @@ export type Annealed = {
   readonly tight: boolean;
 };
 
-/** Proposals that are looked at to find out what single changes change. */
+/** Proposals that are sampled to measure the effect of single changes. */
 export const SAMPLES = 100;
-/** First and last temperature, in units of what a typical change changes. */
+/** First and last temperature, in units of the effect of a typical change. */
 const HOT = 0.08;
 const COLD = 0.002;
-/** What an excess over a target counts in a search for the lowest cost, in average moves: any, and one of a typical change. */
+/** Penalty for an excess over a target in a search for the lowest cost, in average moves: for any excess, and per typical change. */
 const EXCESS = 2;
 
 /**
  * Simulated annealing on the real measure. Half of the proposals are about a policy's highest or lowest host. Returns the
  * best placement met: by the aim, then by cost, then by moves.
  *
- * @param room as it was when the pass began; it is used up.
+ * @param room the room at the start of the pass; the run changes it.
  */
 export function anneal(field: Field, start: Int32Array, room: Room, settings: AnnealSettings): Annealed {
   const { P, weights, thresholds, targets, cluster, lax } = field;
@@ -51,11 +51,11 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
   const extremes = new Extremes(cluster, walk.score);
   const limit = field.imbalance.map((imbalance, p) => highestAllowed(imbalance, float(thresholds, p)));
   const unit = Math.max(EPSILON, walk.cost);
-  /** The excess over the targets that counts as much as the whole cost at the start. */
+  /** The excess over the targets whose penalty equals the whole cost at the start. */
   let excessUnit = 1;
   let ofMove = 1;
 
-  /** What the last call of {@link energyOf} found. */
+  /** The result of the last call of {@link energyOf}. */
   let reached = false;
   let combined = 0;
   const energyOf = (): number => {
@@ -68,7 +68,7 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
       sum += float(weights, p) * imbalance;
       const excess = imbalance - float(targets, p);
       if (excess > EPSILON) over += float(weights, p) * excess;
-      // What is no acceptable plan costs more than any plan gains.
+      // An unacceptable plan costs more than any plan can gain.
       if (imbalance > float(limit, p)) unacceptable += imbalance - float(limit, p) + 0.1;
     }
     const breaches = lax.length === 0 ? 0 : walk.breachesAfter() - field.breaches;
@@ -80,7 +80,7 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
     const excess = over + Math.max(0, penalty);
     return walk.costAfter() / unit + (reached ? 0 : EXCESS * ofMove + excess / excessUnit + unacceptable);
   };
-  // Temperatures come from what single changes change: of the combined imbalance, or of the cost.
+  // Temperatures are derived from the effect of single changes on the combined imbalance, or on the cost.
   walk.reset();
   energyOf();
   const before = combined;
@@ -126,7 +126,7 @@ export function anneal(field: Field, start: Int32Array, room: Room, settings: An
       const cheaper = cost < bestCost - EPSILON || (cost <= bestCost + EPSILON && count < bestCount);
       better = next < best - EPSILON || cheaper;
     }
-    // The best placement is kept only once it is left for something that is not better.
+    // The best placement is saved only when the walk leaves it for a worse one.
     if (unsaved && !better) {
       walk.save();
       unsaved = false;

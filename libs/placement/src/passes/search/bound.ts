@@ -43,13 +43,13 @@ export function bound(input: BoundInput): Bound {
   return { high, low, combined: Math.max(0, combined - ROUNDING) };
 }
 
-/** What the bounds of all policies need. */
+/** Data that the bounds of all policies share. */
 class Shared {
   /** Hosts whose values are bounded. */
   readonly counted: number[] = [];
   readonly parts: Parts;
   readonly onHost: number[][];
-  /** By host and resource class: what an arrival could find at most, once all VMs that may leave have left. */
+  /** By host and resource class: the free amount once all VMs that may leave have left. */
   readonly #most: Float64Array;
   readonly #cluster: Cluster;
   readonly #place: Int32Array;
@@ -94,9 +94,9 @@ type Host = {
   readonly own: Float64Array;
   /** The movable VMs of its part, largest load first. */
   readonly partVms: Int32Array;
-  /** Loads of those that may arrive, largest first; found as far as they are asked for. */
+  /** Loads of the VMs that may arrive, largest first; computed on demand. */
   readonly arriving: number[];
-  /** How many of the part's VMs have been asked whether they may arrive. */
+  /** Number of the part's VMs that have been checked for whether they may arrive. */
   looked: number;
 };
 
@@ -236,7 +236,7 @@ class PolicyBound {
     return heap.topKey();
   }
 
-  /** Can what is missing below a minimum be given by the hosts above it, in as many moves as the budget has? */
+  /** Can the hosts above a minimum fill the deficit below it, in at most as many moves as the budget has? */
   #canGive(minimum: number): boolean {
     let left = this.#budget;
     for (const part of this.#parts) {
@@ -254,7 +254,7 @@ class PolicyBound {
     return true;
   }
 
-  /** Can what is too much above a maximum be taken by the hosts below it? */
+  /** Can the hosts below a maximum take the excess above it? */
   #canTake(maximum: number): boolean {
     let left = this.#budget;
     for (const part of this.#parts) {
@@ -271,7 +271,7 @@ class PolicyBound {
     return true;
   }
 
-  /** What a host can give or take at most, move by move: the largest VMs, never more than the amount in all. */
+  /** The most that a host can give or take, move by move: the largest VMs, in total at most the amount. */
   #addGains(gains: number[], amount: number, load: (n: number) => number | undefined): void {
     let left = amount;
     for (let n = 0; n < this.#budget && left > 0; n++) {
@@ -282,7 +282,7 @@ class PolicyBound {
     }
   }
 
-  /** The lattice on which every value that a plan leads to lies; null where there is none that matters. */
+  /** The lattice that contains every value that a plan can reach; null when there is none that matters. */
   #lattice(): { up: (x: number) => number; down: (x: number) => number } | null {
     const { P, load } = this.#cluster;
     const origin = this.#hosts[0]?.value ?? 0;
@@ -298,7 +298,7 @@ class PolicyBound {
     if (quantum === 0) return null;
     let error = 0;
     for (const term of terms) error = Math.max(error, Math.abs(term - quantum * Math.round(term / quantum)));
-    // As many terms as can add up may each be off by the error.
+    // Each of the terms in a sum may be off by the error.
     const slack = error * (2 * this.#budget + 2);
     if (slack > quantum / 4) return null;
     return {
@@ -308,7 +308,7 @@ class PolicyBound {
   }
 }
 
-/** How many of the gains, largest first, bring the amount together; more than `most` when these do not. */
+/** How many of the gains, largest first, add up to the amount; more than `most` when they do not. */
 function movesFor(amount: number, gains: readonly number[], most: number): number {
   let rest = amount - FLOW_SLACK;
   if (rest <= 0) return 0;
@@ -318,11 +318,11 @@ function movesFor(amount: number, gains: readonly number[], most: number): numbe
   return rest > 0 ? Number.POSITIVE_INFINITY : moves;
 }
 
-/** VMs that are asked whether they may arrive at a host before they are taken to. */
+/** Maximum number of VMs that are checked for whether they may arrive at a host; further ones are assumed to. */
 const LOOK = 64;
 /** Sums and quotients of values are off by less than this. */
 const ROUNDING = 1e-9;
-/** Flows are compared with this much in favour of what is possible. */
+/** Tolerance of comparisons of flows, in favour of possible. */
 const FLOW_SLACK = 1e-9;
 /** A finer lattice hardly changes a bound. */
 const LEAST_QUANTUM = 1e-4;

@@ -7,18 +7,18 @@ import { softBreaches } from '../../softRules.ts';
 import type { Field } from './field.ts';
 import type { Solution } from './solution.ts';
 
-/** Placements that are all looked at; where there are more, the local search looks for good ones. */
+/** The search enumerates at most this many placements; above it, the local search runs. */
 const MOST = 100_000;
 
-/** Where the placements with one move less than the budget are more than this, a look at all is not tried. */
+/** No enumeration with pruning is tried when there are more placements than this with one move less than the budget. */
 const MOST_INNER = 10_000_000;
-/** Placements after which a look at all that skips what cannot be better is given up. */
+/** An enumeration with pruning stops after this many placements. */
 const PATIENCE = 4_000_000;
 
-/** How many placements lie within the budget, groups and amounts left aside; infinite where they are too many to look at. */
+/** Number of placements within the budget, without regard to groups and amounts; infinite when there are too many to enumerate. */
 export const placementsWithin = (field: Field): number => ways(field, field.budget, MOST);
 
-/** May a look at all placements end that skips those that cannot be better? */
+/** Can an enumeration with pruning be expected to end? */
 export const mayExhaust = (field: Field): boolean =>
   field.lax.length === 0 && field.budget > 1 && Number.isFinite(ways(field, field.budget - 1, MOST_INNER));
 
@@ -37,15 +37,15 @@ function ways(field: Field, moves: number, most: number): number {
 }
 
 export type Exhausted = {
-  /** Placements that were looked at. */
+  /** Placements that were evaluated. */
   readonly looked: number;
-  /** False: it was given up, or cut off. */
+  /** False when it was stopped early. */
   readonly complete: boolean;
 };
 
 /**
- * Looks at every placement within the budget and offers those that are legal in the end and better than the best so far. Skips
- * those that single values show to be no better: k moves lower at most k hosts and raise at most k, so that the next
+ * Enumerates every placement within the budget and offers the legal ones that are better than the best so far. Prunes the
+ * placements that single values prove to be no better: k moves lower at most k hosts and raise at most k, so that the next
  * highest and the next lowest bound the imbalance that they lead to.
  *
  * @param best the best so far; asked again after each offer.
@@ -141,7 +141,7 @@ export function exhaust(
   return { looked, complete };
 }
 
-/** Hosts that a VM may go to, amounts and groups left aside. */
+/** Hosts that a VM may go to, without regard to amounts and groups. */
 function optionsOf({ cluster, home, destinationsNear }: Field, v: number): number[] {
   const { keyLegal, vmKey, classes, hostClass } = cluster;
   const own = int(home, v);
@@ -150,7 +150,7 @@ function optionsOf({ cluster, home, destinationsNear }: Field, v: number): numbe
   );
 }
 
-/** Do amounts and groups allow the placement, once all have left and arrived? */
+/** Do amounts and groups allow the placement after all moves? */
 function isLegal({ cluster, room: start, home, V }: Field, place: Int32Array): boolean {
   const room = start.copy(true);
   const at = Int32Array.from(home);

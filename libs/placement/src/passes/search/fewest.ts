@@ -2,16 +2,16 @@ import { EPSILON } from '@kronos/rules';
 import { float, int } from '../../array.ts';
 import type { Field } from './field.ts';
 
-/** What it takes at least to bring one policy to its target. */
+/** A lower bound on the moves that bring one policy to its target. */
 export type Fewest = {
-  /** No fewer moves than this do it; infinite when no number does. */
+  /** At least this many moves are needed; infinite when no number suffices. */
   readonly moves: number;
-  /** The upper end of the band, as wide as the target, for which so few may do. */
+  /** The upper end of the band, as wide as the target, for which this number may suffice. */
   readonly high: number;
 };
 
 /**
- * The fewest moves that can bring a policy to its target, rules and capacity left aside: for a band of that width, at
+ * The fewest moves that can bring a policy to its target, without regard to rules and capacity: for a band of that width, at
  * least as many VMs must leave the hosts above it (largest first) and arrive on those below it (the largest of all),
  * whichever is more; the band lies where that is least.
  */

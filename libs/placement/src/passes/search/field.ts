@@ -6,7 +6,7 @@ import { imbalances } from '../../measure.ts';
 import { partsOf } from '../../parts.ts';
 import { laxGroups, softBreaches } from '../../softRules.ts';
 
-/** The search's view of a spread problem: where everything starts, what may move, how much of it. */
+/** The search's view of a spread problem: the start, the movable VMs, the budget. */
 export type Field = {
   readonly cluster: Cluster;
   readonly H: number;
@@ -14,16 +14,16 @@ export type Field = {
   readonly P: number;
   readonly weights: Float64Array;
   readonly thresholds: Float64Array;
-  /** What a plan aims at, by policy: at most the threshold. */
+  /** The target by policy; at most the threshold. */
   readonly targets: Float64Array;
   /** Where each VM is when the pass starts. */
   readonly home: Int32Array;
   /** Host values when the pass starts. */
   readonly score: Float64Array;
   readonly imbalance: Float64Array;
-  /** 1 for VMs that may move, and have somewhere to go apart from amounts and groups. */
+  /** 1 for VMs that may move and have a destination, without regard to amounts and groups. */
   readonly movable: Uint8Array;
-  /** What a move of each VM costs, in GiB. */
+  /** Cost of a move of each VM, in GiB. */
   readonly costs: Float64Array;
   /** Movable VMs by home host: `vmsOf[start[h]] .. vmsOf[start[h + 1] - 1]`. */
   readonly start: Int32Array;

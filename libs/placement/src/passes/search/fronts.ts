@@ -13,13 +13,13 @@ export class Fronts {
   readonly #field: Field;
   readonly #score: Float64Array;
   readonly #room: Room;
-  /** What the smallest movable VM needs of each resource class. */
+  /** The need of the smallest movable VM, by resource class. */
   readonly #smallest: Float64Array;
   readonly #fronts: number[][];
   /** Front host that dominates each host, FRONT for those on a front, CLOSED for those without room. */
   readonly #dominator: Int32Array;
 
-  /** @param score host values, and @param room what is free: the caller changes them and says so. */
+  /** @param score host values, @param room free amounts: the caller changes both and reports each change. */
   constructor(field: Field, score: Float64Array, room: Room) {
     const { cluster, H, V } = field;
     this.#field = field;

@@ -17,7 +17,7 @@ export type Trail = {
   readonly hosts: number[];
   /** Length of the best prefix by the real measure. */
   best: number;
-  /** What that was each time when twice as many candidates had been evaluated as the last time. */
+  /** The best prefix at each doubling of the number of evaluated candidates. */
   readonly marks: number[];
   evaluated: number;
   /** The work limit ended it. */
@@ -69,20 +69,20 @@ class Guide {
   /** For each VM key the host classes it may go to. */
   readonly #classesOf: number[][];
 
-  /** By VM: what leaving does to its source, as the source is now. */
+  /** By VM: the effect of leaving on its source in its present state. */
   readonly #leave: Float64Array;
-  /** By VM: what arriving does to its best destination, as that was when last looked at: it can only have got worse. */
+  /** By VM: the effect of arriving on its best destination when last evaluated. It can only have become worse since. */
   readonly #arrive: Float64Array;
   readonly #vmTo: Int32Array;
   /** By VM: the version of the destination that `arrive` is of. */
   readonly #vmSeen: Int32Array;
 
-  /** By source host: its best move, when last looked at; the tournament holds the gains. */
+  /** By source host: its best move when last evaluated; the tournament holds the gains. */
   readonly #best: Tournament;
   readonly #bestVm: Int32Array;
   readonly #bestTo: Int32Array;
   readonly #seen: Int32Array;
-  /** By host: how often something has arrived. */
+  /** By host: number of arrivals. */
   readonly #version: Int32Array;
   #evaluated = 0;
   #tight = false;
@@ -179,7 +179,7 @@ class Guide {
     if (onFront) this.#offer(a);
   }
 
-  /** A host that has got better is a destination that nobody has looked at yet. */
+  /** A host that improved is a destination that must be evaluated again. */
   #offer(b: number): void {
     const { H, start } = this.#field;
     const list = this.#list;
@@ -217,7 +217,7 @@ class Guide {
     const leave = this.#leave;
     const arrive = this.#arrive;
     for (;;) {
-      // What a VM would gain with its kept destination is no less than what it gains now: the first that is up to date wins.
+      // The gain with the kept destination is an upper bound of the present gain: the first one that is up to date wins.
       let best = 0;
       let vm = NONE;
       for (let i = from; i < end; i++) {
@@ -286,7 +286,7 @@ class Guide {
   }
 
   #legal(vm: number, b: number): boolean {
-    // Guides break no soft rule: whether a breach pays is for the local search to find out.
+    // Guides break no soft rule: the local search decides whether a breach pays.
     const refusal = check(this.#field.cluster, this.#place, this.#room, vm, b, NO_REPAIR, true);
     if (refusal === 0) return true;
     this.#refusals.add(refusal);

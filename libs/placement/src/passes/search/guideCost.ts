@@ -12,7 +12,7 @@ export type GuideShape = {
   readonly power: 2 | 4 | 8;
 };
 
-/** What the hosts cost by a guide, and what a VM's leaving or arriving changes. */
+/** The cost of the hosts by a guide, and the change when a VM leaves or arrives. */
 export class GuideCost {
   readonly #field: Field;
   readonly #shape: GuideShape;
@@ -39,7 +39,7 @@ export class GuideCost {
     return this.#with(vm, a, -1, -float(this.#cost, a), Number.POSITIVE_INFINITY);
   }
 
-  /** Change on a destination when the VM arrives, if that is below `limit`; else anything that is not. */
+  /** Change on a destination when the VM arrives, if it is below `limit`; else any value that is not below it. */
   arriving(vm: number, b: number, limit = Number.POSITIVE_INFINITY): number {
     return this.#with(vm, b, 1, -float(this.#cost, b), limit);
   }

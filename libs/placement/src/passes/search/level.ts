@@ -25,18 +25,18 @@ const NARROW = 0.02;
 /** First and last temperature, in grains. */
 const HOT = 0.1;
 const COLD = 0.025;
-/** What costs more than so many temperatures would be accepted once in nine million times: it is rejected without a draw. */
+/** A proposal that costs more than this many temperatures would be accepted once in nine million times: it is rejected without a draw. */
 const HOPELESS = 16;
-/** Hosts are ranked anew after so many proposals for each. */
+/** Hosts are ranked again after this many proposals per host. */
 const RANKED = 10;
-/** Of 8 proposals so many are any change at all; the others are about a host near an end of a policy. */
+/** Of 8 proposals, this many are arbitrary changes; the others involve a host near an end of a policy. */
 const ANY = 2;
 
 /**
  * Simulated annealing on {@link Smooth}, the smooth stand-in for the combined imbalance, which gets sharper stage by stage. Returns the
  * acceptable placement with the lowest combined imbalance that it met, and stops at one that reaches every target.
  *
- * @param room as it was when the pass began; it is used up.
+ * @param room the room at the start of the pass; the run changes it.
  */
 export function level(field: Field, start: Int32Array, room: Room, settings: LevelSettings): Annealed {
   const { cluster, lax, P } = field;
@@ -50,7 +50,7 @@ export function level(field: Field, start: Int32Array, room: Room, settings: Lev
   const ranks = new Ranks(field, walk.score);
   walk.reset();
   let breaches = lax.length === 0 ? 0 : walk.breachesAfter();
-  /** The real measure: what is gained by fewer breaches counts too. */
+  /** The real measure, including the gain from fewer breaches. */
   const combined = (): number => extremes.combined() + (breaches - field.breaches) * cluster.softPenalty;
   let best = isAcceptable(field, extremes) ? combined() : Number.POSITIVE_INFINITY;
   walk.save();
@@ -96,7 +96,7 @@ export function level(field: Field, start: Int32Array, room: Room, settings: Lev
   return { place: walk.place, steps: step, tight: walk.tight };
 }
 
-/** Draws a proposal. False when the dice gave none. */
+/** Draws a proposal. False when the draw gave none. */
 function proposed(walk: Walk, ranks: Ranks, random: Random): boolean {
   if (random.below(8) < ANY) return walk.drawAny(random);
   const p = random.below(walk.field.P);

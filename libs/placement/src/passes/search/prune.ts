@@ -6,14 +6,14 @@ import type { Field } from './field.ts';
 import type { Parked } from './sequence.ts';
 import { isAcceptable, judge, reaches, type Solution } from './solution.ts';
 
-/** Plans of more moves than this are not looked through for exchanges that gain too little. */
+/** In plans with more moves than this, exchanges with too little gain are not searched for. */
 const PAIRED = 40;
 
 /**
  * The solution without needless moves: first those without which every target is still reached, then those that gain less
  * than `minGain`; those that cost most come first. A move whose VM would find its place at home taken is needed.
  *
- * @param order finds an order for what is left; null when there is none, and the solution stays as it is.
+ * @param order finds an order for the remaining moves; null when there is none, and the solution is unchanged.
  */
 export function pruned(
   field: Field,

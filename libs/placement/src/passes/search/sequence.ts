@@ -40,8 +40,8 @@ export function blockedMoves(draft: Draft, field: Field, place: Int32Array, park
 }
 
 /**
- * Parks VMs on third hosts until nothing is blocked any more, or it is no use. Returns the parked ones; `blocked` says what
- * is still blocked.
+ * Parks VMs on third hosts until no move is blocked or parking no longer helps. Returns the parked VMs; `blocked` holds the
+ * moves that are still blocked.
  */
 export function park(draft: Draft, field: Field, place: Int32Array): { parked: Parked; blocked: Move[] } {
   const { cluster, destinations } = field;
@@ -67,7 +67,7 @@ export function park(draft: Draft, field: Field, place: Int32Array): { parked: P
   return { parked, blocked };
 }
 
-/** May the VM go to the third host and on from there, as far as kinds of hosts and free amounts say? */
+/** May the VM go to the third host and on from there, by kinds of hosts and free amounts? */
 function canPark(cluster: Cluster, move: Move, third: number): boolean {
   const { vmKind, hostSource, sources, hostClass, classes, keyLegal, R, demand, free, vmGroups, groups, units } =
     cluster;

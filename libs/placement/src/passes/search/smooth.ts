@@ -18,7 +18,7 @@ export class Smooth {
   readonly #counted: Int32Array;
   readonly #width: Float64Array;
   readonly #middle: Float64Array;
-  /** By policy: what a host at the middle counts towards the maximum and towards the minimum. */
+  /** By policy: the weight of a host at the middle in the maximum and in the minimum. */
   readonly #above: Float64Array;
   readonly #below: Float64Array;
   readonly #cost: Float64Array;
@@ -57,7 +57,7 @@ export class Smooth {
     }
   }
 
-  /** What an average VM changes when it leaves or joins an extreme host: the unit of temperatures. */
+  /** The effect of an average VM that leaves or joins an extreme host: the unit of temperatures. */
   get grain(): number {
     return this.#grain;
   }

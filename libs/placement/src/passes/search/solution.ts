@@ -6,14 +6,14 @@ import { softBreaches } from '../../softRules.ts';
 import type { Field } from './field.ts';
 import { nobody, type Parked } from './sequence.ts';
 
-/** A placement that the search found, and what it reaches in the order of aims. */
+/** A placement that the search found, with its measures in the order of aims. */
 export type Solution = {
   readonly place: Int32Array;
   /** VMs that wait on a third host. */
   readonly parked: Parked;
   /** Moves: one for each VM away from home, one more for each parked. */
   readonly moves: number;
-  /** What the moves cost, in GiB. */
+  /** Cost of the moves, in GiB. */
   readonly cost: number;
   /** The combined imbalance, and the penalty for every VM more than at the start that breaks a soft group. */
   readonly combined: number;

@@ -25,7 +25,7 @@ export class Walk {
   /** The first `count` are the VMs away from home. */
   readonly away: Int32Array;
   count = 0;
-  /** What moving these costs, in GiB. */
+  /** Cost of moving these, in GiB. */
   cost = 0;
   /** By lax group of the field: how many VMs break it. */
   readonly #breaches: Int32Array;
@@ -91,7 +91,7 @@ export class Walk {
     this.arrives[k] = this.#touch(to);
   }
 
-  /** Works out {@link value}: what the touched hosts would be after the proposal. */
+  /** Computes {@link value}: the values of the touched hosts after the proposal. */
   work(): void {
     const { P, cluster } = this.field;
     const { value, touched } = this;
@@ -154,7 +154,7 @@ export class Walk {
     for (let i = 0; i < n; i++) this.#put(int(this.vms, i), this.#to(i));
   }
 
-  /** How many more VMs would be away after the proposal. */
+  /** Increase of the number of VMs away from home after the proposal. */
   growth(): number {
     const { home } = this.field;
     let sum = 0;
@@ -166,7 +166,7 @@ export class Walk {
     return sum;
   }
 
-  /** What the VMs away from home would cost after the proposal. */
+  /** Cost of the VMs away from home after the proposal. */
   costAfter(): number {
     const { home, costs } = this.field;
     let sum = this.cost;
@@ -198,7 +198,7 @@ export class Walk {
     return false;
   }
 
-  /** Does something while every VM is where the proposal puts it. */
+  /** Calls a function while every VM is where the proposal puts it. */
   #tentatively(act: () => void): void {
     const n = this.size;
     for (let i = 0; i < n; i++) {
@@ -226,7 +226,7 @@ export class Walk {
     for (let i = 0; i < this.#saved; i++) this.#put(int(this.#savedVms, i), int(this.#savedHosts, i));
   }
 
-  /** Any change at all. False when the dice gave none. */
+  /** An arbitrary change. False when the draw gave none. */
   drawAny(random: Random): boolean {
     const { home, vmsOf, destinationsNear } = this.field;
     const { count, away, place, budget } = this;
@@ -257,7 +257,7 @@ export class Walk {
     return true;
   }
 
-  /** A change that makes host `a` lighter (`down`) or heavier. False when the dice gave none. */
+  /** A change that makes host `a` lighter (`down`) or heavier. False when the draw gave none. */
   drawAt(random: Random, a: number, down: boolean): boolean {
     const { H, home, destinationsNear } = this.field;
     const near = item(destinationsNear, a);
@@ -325,7 +325,7 @@ export class Walk {
     return this.count + this.growth() <= this.budget;
   }
 
-  /** A VM at home on its own host; -1 when the dice hit one that is away. */
+  /** A VM at home on its own host; -1 when the draw hit one that is away. */
   #native(random: Random, h: number): number {
     const { start, vmsOf } = this.field;
     const from = int(start, h);
@@ -391,7 +391,7 @@ export class Walk {
   }
 }
 
-/** Draws a proposal: half of them are about a policy's highest or lowest host. False when the dice gave none. */
+/** Draws a proposal: half of them are about a policy's highest or lowest host. False when the draw gave none. */
 export function propose(walk: Walk, extremes: Extremes, random: Random): boolean {
   if (random.below(2) === 1) return walk.drawAny(random);
   const p = random.below(walk.field.P);
