@@ -7,6 +7,7 @@ export { createIdentity, type Identity, type Person } from './identity.ts';
 export { atLeast } from './microversion.ts';
 export * from './neutron.ts';
 export * from './nova.ts';
+export type { ActOptions } from './novaTransport.ts';
 export * from './novaTypes.ts';
 export * from './placement.ts';
 export { createSession, type Session } from './session.ts';

@@ -2,7 +2,7 @@ import { systemClock } from '@kronos/clock';
 import { parseAs, safeUrl } from '@kronos/http';
 import { z } from 'zod';
 import { type Api, createApi, type Query } from './api.ts';
-import type { CallOptions } from './nova.ts';
+import type { CallOptions } from './novaTransport.ts';
 import type { Session } from './session.ts';
 
 /** A port of a server, as far as it decides where the server may go. */
@@ -30,7 +30,7 @@ const PAGE = 500;
 
 const extensionsSchema = z.object({ extensions: z.array(z.object({ alias: z.string() })) });
 
-/** What Neutron's policy hides from a user is not there at all. */
+/** Neutron omits attributes that its policy hides from the user. */
 const visible = (attribute: string) => ({
   error: (issue: { input?: unknown }) =>
     issue.input === undefined ? `missing; the user needs the policy get_port:${attribute}` : undefined,
@@ -102,7 +102,7 @@ export function createNeutron(session: Session, options: { readonly monotonic?: 
         const asked = new Set(ids);
         for (let marker: string | undefined; ; ) {
           const { ports } = await get(schema, 'ports', { limit: PAGE, marker, sort_key: 'id' }, ids, signal);
-          // One that was given to another server meanwhile is none of theirs.
+          // The port was attached to another server meanwhile.
           found.push(...ports.filter((port) => asked.has(port.serverId)));
           marker = ports.at(-1)?.id;
           // A page may be shorter than asked for, by Neutron's pagination_max_limit: only an empty one is the last.

@@ -3,7 +3,7 @@ import { parseAs, safeUrl } from '@kronos/http';
 import { z } from 'zod';
 import { type Api, createApi, type Query } from './api.ts';
 import { atLeast, type VersionNeed, type VersionRange } from './microversion.ts';
-import type { CallOptions } from './nova.ts';
+import type { CallOptions } from './novaTransport.ts';
 import type { Session } from './session.ts';
 
 /** Resource class to amount, e.g. `{VCPU: 4, MEMORY_MB: 8192}`. */
