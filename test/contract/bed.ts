@@ -1,16 +1,9 @@
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { until } from '@kronos/clock/testing';
 import { z } from 'zod';
-import { bedRoot, bedUrls } from '../openstack/urls.ts';
+import { bed, bedRoot, bedUrls } from '../openstack/urls.ts';
 import type { CloudUnderTest } from './cloud.ts';
 import { passwordBody, send } from './wire.ts';
-
-const bed = fileURLToPath(new URL('../openstack/bed', import.meta.url));
-const run = promisify(execFile);
-const tell = async (...words: string[]): Promise<string> => (await run(bed, words)).stdout;
 
 const { identity: IDENTITY, compute: COMPUTE, placement: PLACEMENT, prometheus } = bedUrls;
 const PATIENCE_MS = 90_000;
@@ -48,7 +41,7 @@ export async function openBed(): Promise<CloudUnderTest> {
     await until(seen, PATIENCE_MS, `${host} to come ${wanted}`);
   };
   const names = (await services()).map((each) => each.host);
-  const foreign = names.find((each) => /^cmp10\d$/.test(each)) ?? null;
+  const [foreign = null] = names.filter((each) => /^cmp10\d$/.test(each)).sort();
   const [first, second, third, fourth, ...more] = names.filter((each) => !/^cmp10\d$/.test(each)).sort();
   if (first === undefined || second === undefined || third === undefined || fourth === undefined)
     throw new Error(
@@ -86,8 +79,11 @@ export async function openBed(): Promise<CloudUnderTest> {
     }
     return id;
   };
-  const filler = '0f111111-0000-4000-8000-000000000001';
-  const empty = () => call('DELETE', `${PLACEMENT}/allocations/${filler}`, 'placement 1.36').catch(() => undefined);
+  /** The consumers that fill a host. */
+  const fillers = (host: string): readonly [string, string] => {
+    const number = host.replace(/\D/g, '').padStart(12, '0');
+    return [`0f111111-0000-4000-8000-${number}`, `0f112222-0000-4000-8000-${number}`];
+  };
   return {
     name: 'bed',
     ...account,
@@ -102,30 +98,32 @@ export async function openBed(): Promise<CloudUnderTest> {
     patienceMs: PATIENCE_MS,
     applicationCredential: { id: made.application_credential.id, secret: made.application_credential.secret },
     fault: async (server, fault) => {
-      await tell('fault', server, fault === 'slow' ? 'slow 8' : (fault ?? 'clear'));
+      await bed('fault', server, fault === 'slow' ? 'slow 8' : (fault ?? 'clear'));
     },
     refuse: async (host, refuses) => {
-      await tell('host', host, refuses ? 'refuse' : 'accept');
+      await bed('host', host, refuses ? 'refuse' : 'accept');
     },
     stop: async (host, stopped) => {
-      await tell('host', host, stopped ? 'stop' : 'start');
+      await bed('host', host, stopped ? 'stop' : 'start');
       await reports(host, stopped ? 'down' : 'up');
     },
     kill: async (host) => {
-      await tell('host', host, 'kill');
+      await bed('host', host, 'kill');
     },
     start: async (host) => {
-      await tell('host', host, 'start');
+      await bed('host', host, 'start');
       await reports(host, 'up');
     },
     crossCells: async (allowed) => {
-      await tell('cells', allowed ? 'open' : 'closed');
+      await bed('cells', allowed ? 'open' : 'closed');
     },
     fill: async (host, full) => {
       if (!full) {
-        await empty();
+        for (const filler of fillers(host))
+          await call('DELETE', `${PLACEMENT}/allocations/${filler}`, 'placement 1.36').catch(() => undefined);
         return;
       }
+      const [filler, second] = fillers(host);
       const id = await provider(host);
       const summary = z
         .object({
@@ -151,7 +149,7 @@ export async function openBed(): Promise<CloudUnderTest> {
       });
       const rest = memory.capacity - memory.used - 262_144;
       if (rest > 4095)
-        await call('PUT', `${PLACEMENT}/allocations/${filler.replace('1111-', '2222-')}`, 'placement 1.36', {
+        await call('PUT', `${PLACEMENT}/allocations/${second}`, 'placement 1.36', {
           allocations: { [id]: { resources: { MEMORY_MB: rest } } },
           project_id: project,
           user_id: owner,
@@ -159,10 +157,10 @@ export async function openBed(): Promise<CloudUnderTest> {
         });
     },
     reset: async () => {
-      await tell('reset');
+      await bed('reset');
     },
     close: async () => {
-      await tell('reset');
+      await bed('reset');
       await call('DELETE', `${credentials}/${made.application_credential.id}`, '');
     },
   };

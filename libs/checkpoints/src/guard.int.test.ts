@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '@kronos/clock';
-import { type Actor, ALL, defaultStorageLimits, type Message, streamNames } from '@kronos/contracts';
+import {
+  type Actor,
+  ALL,
+  defaultStorageLimits,
+  type Message,
+  type SnapshotTaken,
+  streamNames,
+} from '@kronos/contracts';
 import { AppendConflict, connectEventLog, type EventLog, LogGap } from '@kronos/eventlog';
 import { emptySnapshot, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { anchorOf, createFolder, inForce } from '@kronos/projections';
@@ -13,12 +20,12 @@ import {
   type GuardOptions,
   type LogGuard,
   LogNotStated,
-  markOf,
   nameLog,
   openGuard,
   readIdentity,
   reportSeen,
   type SkippedCheckpoint,
+  snapshotMark,
   stateInstallation,
   writeCheckpoint,
 } from './index.ts';
@@ -84,9 +91,15 @@ async function lived(): Promise<string> {
     anchor = anchorOf(stored);
   }
   await writeCheckpoint(log, folder.snapshot(), anchor, ledger, Date.now(), installation.id);
-  const mark = await markOf(log, systemClock)();
-  await log.putSnapshot(emptySnapshot('gpu-1'), { by: { ...ledger, service: 'scorer' }, causationId: null, log: mark });
+  await takeSnapshot('gpu-1', null);
   return installation.id;
+}
+
+/** As a scorer takes one; `before` is the newest one that it knows. */
+async function takeSnapshot(id: string, before: SnapshotTaken | null): Promise<SnapshotTaken> {
+  const mark = await snapshotMark(log, systemClock)(before);
+  const by = { ...ledger, service: 'scorer' as const };
+  return (await log.putSnapshot(emptySnapshot(id), { by, causationId: null, log: mark })).message;
 }
 
 /** What `kronos provision` did before logs had names, and what a careless restore of streams does. */
@@ -175,6 +188,23 @@ describe('a service', () => {
     await wipe(streamNames.checkpoints);
     await nameBlindly();
     expect((await guard()).problem).toMatch(/the snapshot gpu-1 has seen event/);
+  });
+
+  it('waits when only the snapshots were left, and more were taken since', async () => {
+    const { installation } = await name();
+    await append(1, 30);
+    const before = await takeSnapshot('gpu-1', null);
+    await wipe(streamNames.checkpoints);
+    await nameBlindly();
+    const since = await takeSnapshot('gpu-2', before);
+    await takeSnapshot('gpu-3', since);
+    expect((await guard()).problem).toMatch(
+      `the snapshot gpu-3 has seen event ${before.data.log?.sequence} of installation ${installation.id}`,
+    );
+    await name({ newLog: true });
+    expect((await guard()).problem).toBeNull();
+    const stated = await takeSnapshot('gpu-4', since);
+    expect(stated.data.log).not.toMatchObject({ installationId: installation.id });
   });
 
   it('waits when only the archive of the ledger was left, also when the ledger says so later', async () => {

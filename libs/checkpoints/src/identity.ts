@@ -9,7 +9,7 @@ import {
   streamNames,
 } from '@kronos/contracts';
 import type { Delivered, EventLog } from '@kronos/eventlog';
-import { type Installation, inForce, type LogIdentity, type Witness } from '@kronos/projections';
+import { carriedMark, type Installation, type LogIdentity, type Witness } from '@kronos/projections';
 
 type Reading = Pick<EventLog, 'tail' | 'lastSequence' | 'lastSequenceOf'>;
 
@@ -37,26 +37,30 @@ const installationOf = ({ data }: InstallationCreated, sequence: number, storedA
 /** The installations of a log change when a person states something: within this time their readers notice. */
 const MARK_KEPT_MS = 30_000;
 
-/** Which log it is and how far it reaches, whenever it is asked: what snapshots say of it. */
-export function markOf(
+/** The log that a snapshot states, see {@link carriedMark}. `before`: the newest snapshot of its aggregate. */
+export function snapshotMark(
   log: Pick<EventLog, 'tail' | 'lastSequence'>,
   clock: { monotonic(): number },
-): () => Promise<LogMark> {
-  let known: { readonly atMs: number; readonly id: Promise<string | null> } | null = null;
-  const read = async (): Promise<string | null> => inForce(await readIdentity(log))?.id ?? null;
-  return async () => {
+): (before: SnapshotTaken | null) => Promise<LogMark> {
+  let known: { readonly atMs: number; readonly identity: Promise<LogIdentity> } | null = null;
+  return async (before) => {
     if (known === null || clock.monotonic() - known.atMs > MARK_KEPT_MS) {
-      const id = read();
-      known = { atMs: clock.monotonic(), id };
+      const identity = readIdentity(log);
+      known = { atMs: clock.monotonic(), identity };
       // A failure is not kept.
-      id.catch(() => {
+      identity.catch(() => {
         known = null;
       });
     }
-    const installationId = await known.id;
-    return { installationId, sequence: await log.lastSequence(streamNames.log) };
+    const { installations } = await known.identity;
+    const identity = { installations, lastSequence: await log.lastSequence(streamNames.log) };
+    return carriedMark(identity, before === null ? null : snapshotWitness(before, Date.parse(before.time)));
   };
 }
+
+/** What a snapshot has seen of the log; null: written by Kronos 0.1. */
+const snapshotWitness = ({ data: { snapshotId, log } }: SnapshotTaken, seenAtMs: number): Witness | null =>
+  log === undefined ? null : { source: `the snapshot ${snapshotId}`, ...log, seenAtMs };
 
 /** What a message on `kronos.ledger` or `kronos.snapshots` has seen; null for one that says nothing of it. */
 export function witnessOf({ message, problem, storedAt }: Delivered<unknown>): Witness | null {
@@ -77,12 +81,8 @@ export function witnessOf({ message, problem, storedAt }: Delivered<unknown>): W
       const source = where === 'archive' ? "the ledger's archive" : 'the ledger';
       return { source, installationId, sequence, seenAtMs: Date.parse(at) };
     }
-    case 'snapshot.taken': {
-      const { log } = data as SnapshotTaken['data'];
-      return log === undefined
-        ? null
-        : { source: `the snapshot ${String(data.snapshotId)}`, ...log, seenAtMs: storedAt };
-    }
+    case 'snapshot.taken':
+      return snapshotWitness(message as SnapshotTaken, storedAt);
     default:
       return null;
   }

@@ -16,6 +16,7 @@ export const engineFields = {
   minGain: 'engine.min_gain',
   targetRatio: 'engine.target_ratio',
   moveOverheadGib: 'engine.move_overhead_gib',
+  moveRateMib: 'engine.move_rate_mib',
   minInstanceAgeSeconds: 'engine.min_instance_age',
   softRules: 'engine.soft_rules',
   softPenalty: 'engine.soft_penalty',

@@ -236,6 +236,12 @@ export const options = {
       by: PLANNING,
       help: 'Fixed cost of a move in GiB, added to the memory and the local disk that it copies. planner=search takes the plan of the lowest cost that reaches every target.',
     }),
+    move_rate_mib: float(100, {
+      min: 0.001,
+      max: 1_000_000,
+      by: PLANNING,
+      help: 'MiB per second that a live migration copies, until at least 3 moves of the aggregate have been measured. The memory that a VM writes (move_cost_query of a policy) is weighed against it.',
+    }),
     min_instance_age: seconds(0, {
       min: 0,
       by: PLANNING,
@@ -416,7 +422,7 @@ export const options = {
     deadline_per_gib: seconds(60, {
       min: 0,
       by: EXECUTOR,
-      help: "Deadline of a running migration per GiB of the VM's RAM and local disk. A slower migration that makes progress gets more time, up to hard_timeout. Nova's default is 800.",
+      help: "Deadline of a running migration per GiB of the VM's RAM and local disk. A slower migration that makes progress, or one between hosts whose former moves were slower, gets more time, up to hard_timeout. Nova's default is 800.",
     }),
     deadline_min: seconds(600, { min: 1, by: EXECUTOR, help: 'Shortest deadline of a running migration.' }),
     no_progress_timeout: seconds(600, {

@@ -75,6 +75,10 @@ export const policyFileSchema = z.strictObject({
     .nullable()
     .default(null)
     .meta({ description: 'PromQL: the relative size of each host, if hosts differ in size.' }),
+  move_cost_query: promql.nullable().default(null).meta({
+    description:
+      'PromQL: bytes per second of memory that each VM writes, with the label of vm_profile_query. A move of a VM that writes much costs more, because a live migration copies that memory again. A VM without a value counts as the VM of the aggregate that writes most.',
+  }),
   max_migrations_per_cycle: z
     .int()
     .min(1)
@@ -215,6 +219,7 @@ const OF_QUERIES = [
   'vm_profile_fallback',
   'capacity_query',
   'host_size_query',
+  'move_cost_query',
 ] as const;
 const OF_ALLOCATIONS = ['resource_class', 'instances'] as const;
 
@@ -356,6 +361,7 @@ function toPolicy(policy: PolicyFile): Policy {
     capacityQuery: policy.capacity_query,
     capacityThreshold: policy.capacity_threshold,
     hostSizeQuery: policy.host_size_query,
+    ...(policy.move_cost_query === null ? {} : { moveCostQuery: policy.move_cost_query }),
     maxMigrationsPerCycle: policy.max_migrations_per_cycle,
     minSustainedCycles: policy.min_sustained_cycles,
     enabled: policy.enabled,

@@ -158,6 +158,17 @@ describe('policies.yaml', () => {
     expect(told(file({ ...cpu, weight: 0.9999995 }))).toHaveLength(0);
   });
 
+  it('takes a query of what moves cost, needs none, and refuses it beside allocations', () => {
+    const costOf = (more: object) =>
+      parsePolicies({ file: 'p', text: file({ ...cpu, ...more }) }).policies[0]?.moveCostQuery;
+    expect([costOf({ move_cost_query: 'rate(dirtied[5m])' }), costOf({})]).toEqual(['rate(dirtied[5m])', undefined]);
+    const { name, mode, weight, threshold } = cpu;
+    const allocation = { name, mode, weight, threshold, source: 'allocation', resource_class: 'VCPU' };
+    expect(told(file({ ...allocation, move_cost_query: 'dirtied' }))).toEqual([
+      expect.stringContaining('move_cost_query: is not for source: allocation'),
+    ]);
+  });
+
   it('takes a target at or below the threshold, refuses one above it, and needs none', () => {
     const targetOf = (target: number) =>
       parsePolicies({ file: 'p', text: file({ ...cpu, target }) }).policies[0]?.target;

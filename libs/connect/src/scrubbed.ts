@@ -2,10 +2,10 @@ import { familyOf, type Message, type Snapshot } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import { scrub } from '@kronos/telemetry/scrub';
 
-/** Fields that hold what other programs said: Nova's faults, answers of proxies, texts of people. */
+/** Fields with texts from outside: Nova's faults, answers of proxies, comments of people. */
 const TEXTS: ReadonlySet<string> = new Set(['text', 'detail', 'reason', 'comment']);
 
-/** A copy in which secrets are hidden in texts. Names and ids stay, whatever they are. */
+/** A copy in which secrets in texts are hidden. Names and ids are unchanged. */
 function withoutSecrets<T>(value: T): T {
   const clean = (part: unknown, text: boolean): unknown => {
     if (typeof part === 'string') return text ? scrub(part) : part;
@@ -23,13 +23,13 @@ function withoutSecrets<T>(value: T): T {
 }
 
 /**
- * What is said in a message, without secrets. Decisions stay as they are: their texts come from snapshots, which were
- * cleaned, and their digests are made before they are appended.
+ * A copy of a message without secrets. Decisions are unchanged: their texts come from snapshots without secrets, and their
+ * digests are computed before the append.
  */
 const cleaned = <M extends Message>(message: M): M =>
   familyOf(message.type) === 'plans' ? message : withoutSecrets(message);
 
-/** The event log, where no secret of this process gets into what is appended. */
+/** The event log; appended messages never contain a secret of this process. */
 export function scrubbed(log: EventLog): EventLog {
   const append: EventLog['append'] = (message, options) => log.append(cleaned(message), options);
   const putSnapshot: EventLog['putSnapshot'] = (snapshot: Snapshot, envelope) =>
@@ -40,6 +40,9 @@ export function scrubbed(log: EventLog): EventLog {
         notes: withoutSecrets(snapshot.notes),
         hostReadings: withoutSecrets(snapshot.hostReadings),
         vmReadings: withoutSecrets(snapshot.vmReadings),
+        ...(snapshot.moveCostReadings === undefined
+          ? {}
+          : { moveCostReadings: withoutSecrets(snapshot.moveCostReadings) }),
         scores: withoutSecrets(snapshot.scores),
       },
       envelope,

@@ -19,12 +19,14 @@ export const engineOptionsSchema = z.object({
   targetRatio: z.number().gt(0).max(1).optional(),
   /** Cost of a move beside what it copies, in GiB. */
   moveOverheadGib: z.number().min(0).optional(),
+  /** What links carry until enough moves are known, in MiB per second: what a server writes is weighed against it. */
+  moveRateMib: z.number().positive().optional(),
   /** Younger servers are not moved, except by evacuation; so are those of unknown age where it is not 0. */
   minInstanceAgeSeconds: z.number().min(0).optional(),
   /** veto: soft group rules are as strict as hard ones. penalty: a broken one adds `softPenalty` to the combined imbalance. */
   softRules: z.enum(['veto', 'penalty']).optional(),
   softPenalty: z.number().min(0).max(1).optional(),
-  /** Former days are asked whether an imbalance passes by itself, and whether a plan would be undone. */
+  /** Use former days to predict whether an imbalance ends by itself and whether a plan would be undone. */
   forecast: z.boolean().optional(),
   /** How far ahead. */
   forecastHorizonSeconds: z.number().positive().optional(),
@@ -58,11 +60,11 @@ export const engineOptionsSchema = z.object({
       name: z.string(),
       /** When each change took effect, seconds since the epoch, ascending. */
       since: z.array(z.int()),
-      /** What local time is ahead of UTC from each change on, in seconds. */
+      /** Offset of local time from UTC after each change, in seconds. */
       offsetSeconds: z.array(z.int()),
     })
     .optional(),
-  /** Evacuations start at any time, also those of servers with windows of their own. */
+  /** Evacuations start at any time, even for servers that have their own windows. */
   evacuationIgnoresWindows: z.boolean().optional(),
   /** Candidates that the search may evaluate: its only limit, counted and not timed. */
   searchWorkLimit: z.int().positive(),
@@ -73,13 +75,13 @@ export const engineOptionsSchema = z.object({
 });
 export type EngineOptions = z.infer<typeof engineOptionsSchema>;
 
-/** The options of a decision; what earlier versions did not write has its default. */
+/** The options of a decision; options that earlier versions did not write have their defaults. */
 export const completeEngineOptions = (options: EngineOptions): CompleteEngineOptions => {
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
   return { ...defaultEngineOptions, ...(Object.fromEntries(given) as Partial<CompleteEngineOptions>) };
 };
 
-/** Options with none left out. */
+/** All options are present. */
 export type CompleteEngineOptions = { [K in keyof EngineOptions]-?: NonNullable<EngineOptions[K]> };
 
 /** The defaults of the option table; libs/config holds them to these. */
@@ -94,6 +96,7 @@ export const defaultEngineOptions: CompleteEngineOptions = {
   minGain: 0.001,
   targetRatio: 0.85,
   moveOverheadGib: 8,
+  moveRateMib: 100,
   minInstanceAgeSeconds: 0,
   softRules: 'veto',
   softPenalty: 0.05,

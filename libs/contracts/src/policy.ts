@@ -29,6 +29,8 @@ export const policySchema = z.object({
   capacityThreshold: z.number().nullable(),
   /** PromQL: the relative size of each host; null where hosts are alike. */
   hostSizeQuery: z.string().nullable(),
+  /** PromQL: bytes per second of memory that each VM writes, which a live migration copies again. Absent: memory counts once. */
+  moveCostQuery: z.string().optional(),
   maxMigrationsPerCycle: z.int().min(0),
   /** Number of consecutive evaluations in which the imbalance must have been detected. */
   minSustainedCycles: z.int().min(0),

@@ -15,7 +15,7 @@ const inventorySchema = z.object({
 });
 export type Inventory = z.infer<typeof inventorySchema>;
 
-/** Where the list of a host's servers came from. */
+/** The source of a host's list of servers. */
 const serverListingSchema = z.object({
   /**
    * `api`: all of it was read for this snapshot. `changes`: it was kept, and what changed was read. `notifications`: it was kept, and
@@ -116,7 +116,7 @@ const runningMigrationSchema = z.object({
 });
 export type RunningMigration = z.infer<typeof runningMigrationSchema>;
 
-/** How far an answer of Prometheus can be trusted. ERROR: the query was refused, or two series claim one host. */
+/** The health of an answer of Prometheus. ERROR: the query was refused, or two series name the same host. */
 const healthSchema = z.enum(['HEALTHY', 'STALE', 'PARTIAL', 'UNREACHABLE', 'ERROR']);
 export type Health = z.infer<typeof healthSchema>;
 
@@ -125,7 +125,7 @@ const hostReadingSchema = z.object({
   query: z.string(),
   label: z.string(),
   health: healthSchema,
-  /** What is wrong with it, in words; empty when HEALTHY. */
+  /** The problem as a sentence; empty when HEALTHY. */
   text: z.string(),
   values: z.record(z.string(), z.number()),
   /** Expected hosts (nova-compute up) without a value. */
@@ -150,12 +150,12 @@ const vmReadingSchema = z.object({
 });
 export type VmReading = z.infer<typeof vmReadingSchema>;
 
-/** What the VMs' values of one query were at this time on former days, and after it. */
+/** The VMs' values of one query on former days, at this time of day and after it. */
 const vmHistorySchema = z.object({
   query: z.string(),
   label: z.string(),
   labelType: vmLabelTypeSchema,
-  /** Why there is none, or less than was asked for; else empty. */
+  /** Why the history is missing or incomplete; else empty. */
   text: z.string(),
   /** Newest first. */
   days: z.array(
@@ -182,7 +182,7 @@ export type Forecast = z.infer<typeof forecastSchema>;
 const policyScoresSchema = z.object({
   policy: z.string(),
   participates: z.boolean(),
-  /** Why it takes no part; null when it does. */
+  /** Why the policy is not used; null when it is. */
   reason: reasonSchema.nullable(),
   threshold: z.number(),
   weight: z.number(),
@@ -194,7 +194,7 @@ const policyScoresSchema = z.object({
 });
 export type PolicyScores = z.infer<typeof policyScoresSchema>;
 
-/** One aggregate as it was observed. */
+/** The observation of one aggregate. */
 const observedSchema = z.object({
   version: z.literal(1),
   id: z.string(),
@@ -218,16 +218,18 @@ const observedSchema = z.object({
   migrations: z.array(runningMigrationSchema),
   hostReadings: z.array(hostReadingSchema),
   vmReadings: z.array(vmReadingSchema),
+  /** Answers to the queries of what moves cost: bytes per second. Absent: no policy has one. */
+  moveCostReadings: z.array(vmReadingSchema).optional(),
   /** Absent: nobody asked for a forecast. */
   forecast: forecastSchema.optional(),
-  /** Each one makes the aggregate unplannable for this cycle. */
+  /** Problems. Each makes the aggregate unplannable for this cycle. */
   problems: z.array(reasonSchema),
-  /** Seen, and no hindrance: hosts of other hypervisor types, unmatched labels. */
+  /** Remarks that do not prevent planning: hosts of other hypervisor types, unmatched labels. */
   notes: z.array(reasonSchema),
   scores: z.object({ policies: z.array(policyScoresSchema), combined: z.number().nullable() }),
 });
 
-/** What an operator asked to be moved between cells. */
+/** An operator's request for moves between cells. */
 export const cellsAskedSchema = z.object({
   /** Aggregates and hosts whose servers leave: this aggregate, or hosts of it. */
   from: z.array(z.string()).min(1),
@@ -255,7 +257,7 @@ const cellFlavorSchema = z.object({
 });
 export type CellFlavor = z.infer<typeof cellFlavorSchema>;
 
-/** What is read of one server before it may leave its cell. */
+/** Facts that are read about a server before it may leave its cell. */
 const cellFactsSchema = z.object({
   volumes: z.int().min(0),
   ports: z.array(
@@ -270,7 +272,7 @@ const cellFactsSchema = z.object({
 });
 export type CellFacts = z.infer<typeof cellFactsSchema>;
 
-/** Beside the aggregate itself, everything that a plan between cells depends on. */
+/** The input of a plan between cells, in addition to the aggregate itself. */
 const cellsReadingSchema = z.object({
   commandId: z.string(),
   asked: cellsAskedSchema,
@@ -297,7 +299,7 @@ const cellsReadingSchema = z.object({
   flavors: z.record(z.string(), cellFlavorSchema),
   /** By server; one that is missing could not be read and stays in its cell. */
   facts: z.record(z.string(), cellFactsSchema),
-  /** What could not be read, and why. */
+  /** Reads that failed, with reasons. */
   unread: z.array(reasonSchema),
 });
 export type CellsReading = z.infer<typeof cellsReadingSchema>;
@@ -329,7 +331,7 @@ export const snapshotTakenSchema = message(
       policyScoresSchema
         .pick({ policy: true, participates: true, imbalance: true, threshold: true, detected: true })
         .extend({
-          /** Why it takes no part; null when it does. */
+          /** Why the policy is not used; null when it is. */
           reason: reasonSchema.nullable().optional(),
           /** Hosts and VMs of the aggregate for which its queries gave a value. Absent: not known. */
           matchedHosts: z.int().min(0).optional(),

@@ -54,7 +54,7 @@ export function runProposal({ snapshot, stateOf, options }: ProposalInput): Prop
 }
 
 /** How a plan between cells begins: it never starts without an approval, and only if a move may start now. */
-function proposalRelease(
+export function proposalRelease(
   { outcome, reason }: CellDecision,
   { dryRun }: Pick<EngineOptions, 'dryRun'>,
 ): PlanProposed['data']['release'] {

@@ -1,29 +1,85 @@
-import type { Snapshot } from '@kronos/contracts';
-import { type HostPreview, previewDrain } from '@kronos/placement';
-import type { AggregateState } from '@kronos/projections';
-import { hostActBlocked } from '@kronos/rules';
+import { completeEngineOptions, type Snapshot } from '@kronos/contracts';
+import { cycleBudget, type HostPreview, previewDrain } from '@kronos/placement';
+import { type AggregateState, expectedDuration } from '@kronos/projections';
+import { type Duration, hostActBlocked, inSequence } from '@kronos/rules';
 import { decideInput } from './memory.ts';
 
 /** What a preview says about one host, with the aggregate that it is in. */
-export type HostDrain = HostPreview & {
+export type HostDrain = Omit<HostPreview, 'moves'> & {
   readonly aggregate: string;
   readonly snapshotTime: string;
+  /** The moves of the preview, each with how long it takes by former ones; null: too few are known. */
+  readonly moves: readonly (HostPreview['moves'][number] & { readonly duration: Duration | null })[];
+  /** How long it takes until these moves are done; null: too few former moves are known. */
+  readonly time: DrainTime | null;
   /** Why nothing would be done if a drain was asked for; null: nothing blocks it. */
   readonly blockedBy: string | null;
+};
+
+export type DrainTime = Duration & {
+  /** How many plans it takes: each has at most as many moves as the policies allow in a cycle. */
+  readonly plans: number;
 };
 
 export type DrainInput = {
   readonly snapshot: Snapshot;
   readonly state: AggregateState;
   readonly hosts: readonly string[];
+  /** Paces of moves in any aggregate. */
+  readonly paces: readonly number[];
 };
 
 /** What would happen if these hosts were drained now, by a snapshot. Hosts that the snapshot does not have are left out. */
-export function hostDrains({ snapshot, state, hosts: wanted }: DrainInput): HostDrain[] {
+export function hostDrains({ snapshot, state, hosts: wanted, paces }: DrainInput): HostDrain[] {
   const here = wanted.filter((name) => snapshot.hosts.some((host) => host.name === name));
   if (here.length === 0) return [];
-  const { hosts } = previewDrain(decideInput(state, snapshot), here);
+  const input = decideInput(state, snapshot);
+  const { hosts } = previewDrain(input, here);
   // Without access to the executor's own dry_run, which its log states.
   const blockedBy = hostActBlocked(state, 'disable', false);
-  return hosts.map((host) => ({ aggregate: snapshot.aggregate, snapshotTime: snapshot.time, ...host, blockedBy }));
+  return hosts.map((host) => {
+    const moves = host.moves.map((move) => {
+      const gib = move.ramMb / 1024 + move.diskGb;
+      return { ...move, duration: expectedDuration(state, { from: host.host, destination: move.to, gib }, paces) };
+    });
+    const time = drainTime(
+      moves.map(({ duration }) => duration),
+      cycleBudget(snapshot),
+      input.options,
+    );
+    return { aggregate: snapshot.aggregate, snapshotTime: snapshot.time, ...host, moves, time, blockedBy };
+  });
+}
+
+/**
+ * How long the moves of one host take: one after the other, because Nova runs one live migration per source at a time, and in plans. Between two
+ * plans pass the cooldown, unless evacuation ignores it, or the time that a snapshot must be later than the last end of a move. A plan waits for
+ * the next snapshot.
+ *
+ * @param budget the maximum number of moves of a plan
+ */
+export function drainTime(
+  moves: readonly (Duration | null)[],
+  budget: number,
+  given: Parameters<typeof completeEngineOptions>[0],
+): DrainTime | null {
+  if (moves.length > 0 && budget <= 0) return null;
+  const { cooldownSeconds, evacuationIgnoresCooldown, settleSeconds, evaluationIntervalSeconds } =
+    completeEngineOptions(given);
+  const cooldownMs = evacuationIgnoresCooldown ? 0 : cooldownSeconds * 1000;
+  const intervalMs = evaluationIntervalSeconds * 1000;
+  const plans = Math.ceil(moves.length / budget) || 0;
+  let [expectedMs, lowMs, highMs] = [0, 0, 0];
+  let whole = true;
+  for (let plan = 0; plan < plans; plan++) {
+    const batch = inSequence(moves.slice(plan * budget, (plan + 1) * budget));
+    if (batch === null) return null;
+    const last = plan === plans - 1;
+    const until = (ms: number): number => (last ? ms : Math.max(ms + settleSeconds * 1000, cooldownMs));
+    expectedMs += intervalMs / 2 + until(batch.expectedMs);
+    lowMs += until(batch.interval?.lowMs ?? 0);
+    highMs += intervalMs + until(batch.interval?.highMs ?? 0);
+    whole &&= batch.interval !== null;
+  }
+  return { expectedMs, interval: whole ? { lowMs, highMs } : null, plans };
 }

@@ -3,6 +3,7 @@ import type { DecideInput, InFlightTask, Memory, QuarantineFact } from '@kronos/
 import {
   type AggregateState,
   cooldownFacts,
+  copyRate,
   drainingHosts,
   inFlight,
   optionsOf,
@@ -13,6 +14,8 @@ import {
 export type Seen = {
   readonly servers: readonly { readonly id: string }[];
   readonly hosts: readonly { readonly name: string }[];
+  /** What the rate of the links is weighed against; absent: nothing. */
+  readonly moveCostReadings?: Snapshot['moveCostReadings'];
 };
 
 /** What a decision about the snapshot is made from, by the options in force unless others are given. */
@@ -28,6 +31,7 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
   const { lastRelease, lastRefusal, waiting } = cooldownFacts(state);
   const { unreadable } = state;
   const draining = [...drainingHosts(state)].sort();
+  const carried = seen.moveCostReadings === undefined ? null : copyRate(state);
   return {
     paused: paused === null ? null : { at: iso(paused.atMs), by: paused.by },
     unreadable:
@@ -78,6 +82,7 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
     }),
     // Left out where there is none, as it was before there were drains: the digest of a state without them is the same.
     ...(draining.length === 0 ? {} : { draining }),
+    ...(carried === null ? {} : { copyBytesPerSecond: carried }),
     sustained: state.sustained,
   };
 }

@@ -9,6 +9,25 @@ const seen = {
   hosts: ['h1', 'h2', 'h3'].map((name) => ({ name })),
 };
 
+describe('the rate of former moves', () => {
+  const moved = (moves: number) => {
+    const log = testLog();
+    for (let n = 0; n < moves; n++) {
+      const task = `${log.released([move(n)])}-s1`;
+      log.started({ task });
+      log.pass(32).completed({ task }, 32);
+    }
+    return log.state();
+  };
+
+  it('is in the memory where what moves cost is weighed against it, and enough moves are known', () => {
+    // 4 GiB each.
+    expect(toMemory(moved(3), { ...seen, moveCostReadings: [] }).copyBytesPerSecond).toBe(4_294_967_296 / 32);
+    expect(toMemory(moved(2), { ...seen, moveCostReadings: [] })).not.toHaveProperty('copyBytesPerSecond');
+    expect(toMemory(moved(3), seen)).not.toHaveProperty('copyBytesPerSecond');
+  });
+});
+
 describe('the memory of the planner', () => {
   it('has the facts with their times in ISO-8601', () => {
     const log = testLog();

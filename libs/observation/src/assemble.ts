@@ -73,6 +73,7 @@ export function assemble(input: AssembleInput): Snapshot {
     migrations: [...seen.migrations],
     hostReadings,
     vmReadings: [...readings.vmReadings, ...allocated.vmReadings],
+    ...(readings.moveCostReadings.length === 0 ? {} : { moveCostReadings: [...readings.moveCostReadings] }),
     ...(input.history === undefined || input.history === null
       ? {}
       : { forecast: forecastOf(input.history, policies, seen.servers, vmNamesOf(input.index)) }),

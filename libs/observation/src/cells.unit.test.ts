@@ -1,6 +1,6 @@
 import type { CellsAsked, Snapshot } from '@kronos/contracts';
 import type { Neutron, Nova, Port } from '@kronos/openstack';
-import { snapshotOf } from '@kronos/placement/testing';
+import { cellsSettings, snapshotOf } from '@kronos/placement/testing';
 import { describe, expect, it } from 'vitest';
 import { aggregate, flavor, server } from '../testing/given.ts';
 import { type CellsInput, readCells } from './cells.ts';
@@ -58,19 +58,7 @@ async function read({ asked = {}, ports = [], flavors }: Given = {}) {
   const input: CellsInput = {
     commandId: 'c1',
     asked: { from: ['old'], to: 'new', flavorMap: {}, servers: null, project: null, limit: null, ...asked },
-    settings: {
-      map: { old: 'cell1' },
-      volumesShared: false,
-      networksShared: false,
-      maxImageGib: null,
-      crossCellWeight: 1,
-      downtimeFixedSeconds: 60,
-      downtimeSecondsPerGib: 20,
-      confirm: 'auto',
-      verifySeconds: 60,
-      approvalTtlSeconds: 3600,
-      planTtlSeconds: 86400,
-    },
+    settings: { ...cellsSettings, map: { old: 'cell1' } },
     home,
     others: [],
     lists: {

@@ -37,7 +37,14 @@ function prometheusOf(
     fail: (fails: boolean) => {
       down = fails;
     },
-    prometheus: { range, instant: refuse, runtimeInfo: refuse, metricNames: refuse, close: async () => undefined },
+    prometheus: {
+      range,
+      instant: refuse,
+      runtimeInfo: refuse,
+      metricNames: refuse,
+      metricType: refuse,
+      close: async () => undefined,
+    },
   };
 }
 const readerOf = (prometheus: Prometheus, horizonMs = 3_600_000) =>

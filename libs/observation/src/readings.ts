@@ -10,10 +10,10 @@ import {
   type Sample,
   type VmNames,
 } from '@kronos/prometheus';
-import { byText, note, some } from './reasons.ts';
+import { byText, type NoteCode, note, some } from './reasons.ts';
 
 /** What a policy asks a query for. */
-export type QueryUse = 'imbalance' | 'vm_profile' | 'capacity' | 'host_size';
+export type QueryUse = 'imbalance' | 'vm_profile' | 'capacity' | 'host_size' | 'move_cost';
 
 /** One query of a cycle: asked once, whichever policies and aggregates it serves. */
 export interface Question {
@@ -54,6 +54,7 @@ const usesOf = (policy: Policy): { readonly use: QueryUse; readonly query: strin
   ];
   if (policy.capacityQuery !== null) uses.push({ use: 'capacity', query: policy.capacityQuery });
   if (policy.hostSizeQuery !== null) uses.push({ use: 'host_size', query: policy.hostSizeQuery });
+  if (policy.moveCostQuery !== undefined) uses.push({ use: 'move_cost', query: policy.moveCostQuery });
   return uses;
 };
 
@@ -93,6 +94,7 @@ export interface MatchedAnswers {
   readonly stalenessMs: number;
   readonly hosts: readonly (HostSpec & { readonly matched: Matched })[];
   readonly vms: readonly (VmSpec & { readonly matched: Matched })[];
+  readonly moveCosts: readonly (VmSpec & { readonly matched: Matched })[];
 }
 
 /**
@@ -109,16 +111,18 @@ export function matchAnswers(input: {
   const answers = new Map(input.answers.map((answer) => [answer.query, answer]));
   const hosts = new Map<string, HostSpec & { matched: Matched }>();
   const vms = new Map<string, VmSpec & { matched: Matched }>();
+  const moveCosts = new Map<string, VmSpec & { matched: Matched }>();
   for (const policy of asked(input.policies)) {
     for (const { use, query } of usesOf(policy)) {
       const answer = answers.get(query);
       if (answer === undefined) throw new RangeError(`the query ${JSON.stringify(query)} was not asked`);
-      if (use === 'vm_profile') {
+      if (use === 'vm_profile' || use === 'move_cost') {
+        const found = use === 'vm_profile' ? vms : moveCosts;
         const spec = { query, label: policy.vmProfileLabel, labelType: policy.vmProfileLabelType };
         const key = JSON.stringify(spec);
-        if (vms.has(key)) continue;
+        if (found.has(key)) continue;
         const matched = match(answer, spec.label, (labels) => matchVms(labels, input.vms, spec.labelType));
-        vms.set(key, { ...spec, matched });
+        found.set(key, { ...spec, matched });
       } else {
         const spec = { query, label: policy.hostLabel };
         const key = JSON.stringify(spec);
@@ -128,23 +132,34 @@ export function matchAnswers(input: {
       }
     }
   }
-  return { stalenessMs: input.stalenessMs, hosts: [...hosts.values()], vms: [...vms.values()] };
+  return {
+    stalenessMs: input.stalenessMs,
+    hosts: [...hosts.values()],
+    vms: [...vms.values()],
+    moveCosts: [...moveCosts.values()],
+  };
 }
 
 /** The answers that these policies ask for, of all that were asked for the cloud. */
 export function answersOf(answers: MatchedAnswers, policies: readonly Policy[]): MatchedAnswers {
   const hosts = new Set<string>();
   const vms = new Set<string>();
+  const moveCosts = new Set<string>();
   for (const policy of asked(policies)) {
     for (const { use, query } of usesOf(policy)) {
-      if (use === 'vm_profile') vms.add(JSON.stringify([query, policy.vmProfileLabel, policy.vmProfileLabelType]));
+      const ofVms = JSON.stringify([query, policy.vmProfileLabel, policy.vmProfileLabelType]);
+      if (use === 'vm_profile') vms.add(ofVms);
+      else if (use === 'move_cost') moveCosts.add(ofVms);
       else hosts.add(JSON.stringify([query, policy.hostLabel]));
     }
   }
+  const isIn = (set: ReadonlySet<string>, { query, label, labelType }: VmSpec): boolean =>
+    set.has(JSON.stringify([query, label, labelType]));
   return {
     stalenessMs: answers.stalenessMs,
     hosts: answers.hosts.filter(({ query, label }) => hosts.has(JSON.stringify([query, label]))),
-    vms: answers.vms.filter(({ query, label, labelType }) => vms.has(JSON.stringify([query, label, labelType]))),
+    vms: answers.vms.filter((one) => isIn(vms, one)),
+    moveCosts: answers.moveCosts.filter((one) => isIn(moveCosts, one)),
   };
 }
 
@@ -196,6 +211,8 @@ function match(
 export interface Readings {
   readonly hostReadings: readonly HostReading[];
   readonly vmReadings: readonly VmReading[];
+  /** Bytes per second that VMs write. */
+  readonly moveCostReadings: readonly VmReading[];
   readonly notes: readonly Reason[];
 }
 
@@ -219,17 +236,21 @@ export function readingsFor(
 
   const ids = servers.map((server) => server.id);
   const running = servers.filter((server) => server.status === 'ACTIVE').map((server) => server.id);
-  const vmReadings = answers.vms.map(({ query, label, labelType, matched }): VmReading => {
+  const vmReadingOf = (
+    { query, label, labelType, matched }: MatchedAnswers['vms'][number],
+    most: number,
+    rule: { readonly code: NoteCode; readonly text: string },
+  ): VmReading => {
     const judged = judgeFor('vm', label, matched, ids, running, answers.stalenessMs);
     const values: Record<string, number> = {};
     const outside: string[] = [];
     for (const [id, value] of Object.entries(judged.values)) {
-      if (value >= 0 && value <= 1) values[id] = value;
+      if (value >= 0 && value <= most) values[id] = value;
       else outside.push(`${id} (${value})`);
     }
     if (outside.length > 0) {
-      const text = `no share of a host, as they are outside [0,1], so they count as missing: ${some(outside)}`;
-      notes.push(note('vm-value-out-of-range', text, { query, servers: outside.length }));
+      const text = `${rule.text}, so they count as missing: ${some(outside)}`;
+      notes.push(note(rule.code, text, { query, servers: outside.length }));
     }
     if (judged.duplicates.length > 0) {
       const named = judged.duplicates.map(({ subject, series }) => `${subject} has ${series.join(' and ')}`);
@@ -251,8 +272,15 @@ export function readingsFor(
       unmatchedLabels: matched.unknown.length,
       ambiguousLabels: matched.ambiguous.length,
     };
-  });
-  return { hostReadings, vmReadings, notes };
+  };
+  const share = { code: 'vm-value-out-of-range', text: 'no share of a host, as they are outside [0,1]' } as const;
+  const rate = { code: 'move-cost-out-of-range', text: 'no bytes per second, as they are below 0' } as const;
+  const vmReadings = answers.vms.map((one) => vmReadingOf(one, 1, share));
+  const moveCostReadings = answers.moveCosts.map((one) => vmReadingOf(one, Number.MAX_VALUE, rate));
+  for (const { query, health, text } of moveCostReadings)
+    if (health !== 'HEALTHY')
+      notes.push(note('move-cost-unknown', `the cost of moves is not known in full: ${text}`, { query }));
+  return { hostReadings, vmReadings, moveCostReadings, notes };
 }
 
 function judgeFor(

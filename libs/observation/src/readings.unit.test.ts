@@ -335,6 +335,45 @@ describe('an answer about VMs', () => {
     expect(notes.map((one) => one.code)).toEqual(['vm-series-duplicate']);
   });
 
+  describe('about what moves cost', () => {
+    const costs = (samplesOf: Parameters<typeof answer>[1]) =>
+      read([healthyHosts, healthyVms, answer('dirtied', samplesOf)], { moveCostQuery: 'dirtied' });
+
+    test('are bytes per second, beside the shares of the VMs', () => {
+      const { moveCostReadings, vmReadings, notes } = costs([
+        [{ uuid: '1' }, 5e9],
+        [{ uuid: '2' }, 0],
+      ]);
+      expect(moveCostReadings).toMatchObject([{ query: 'dirtied', health: 'HEALTHY', values: { 1: 5e9, 2: 0 } }]);
+      expect(vmReadings.map(({ query }) => query)).toEqual(['vm_cpu']);
+      expect(notes).toEqual([]);
+    });
+
+    test('below 0 are missing, with a note', () => {
+      const { moveCostReadings, notes } = costs([
+        [{ uuid: '1' }, -1],
+        [{ uuid: '2' }, 3],
+      ]);
+      expect(moveCostReadings[0]?.values).toEqual({ 2: 3 });
+      expect(notes.map(({ code }) => code)).toEqual(['move-cost-out-of-range']);
+    });
+
+    test('that could not be had are noted, and hinder no policy', () => {
+      const failure = { kind: 'unreachable', text: 'no answer' } as const;
+      const { moveCostReadings, vmReadings, notes } = read(
+        [healthyHosts, healthyVms, answer('dirtied', [], { instant: null, failure })],
+        { moveCostQuery: 'dirtied' },
+      );
+      expect(moveCostReadings).toMatchObject([{ health: 'UNREACHABLE', values: {} }]);
+      expect(vmReadings).toMatchObject([{ health: 'HEALTHY' }]);
+      expect(notes.map(({ code }) => code)).toEqual(['move-cost-unknown']);
+    });
+
+    test('are not asked for where no policy has the query', () => {
+      expect(read([healthyHosts, healthyVms]).moveCostReadings).toEqual([]);
+    });
+  });
+
   test('a value that is no share of a host is missing, with a note', () => {
     const { reading, notes } = vmReading(
       answer('vm_cpu', [
@@ -381,6 +420,6 @@ describe('readings', () => {
         allUp,
         running,
       ),
-    ).toEqual({ hostReadings: [], vmReadings: [], notes: [] });
+    ).toEqual({ hostReadings: [], vmReadings: [], moveCostReadings: [], notes: [] });
   });
 });

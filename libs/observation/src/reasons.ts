@@ -29,6 +29,8 @@ export const noteCodes = [
   'host-without-service',
   'hypervisor-type-ignored',
   'host-label-unmatched',
+  'move-cost-out-of-range',
+  'move-cost-unknown',
   'ports-unknown',
   'server-seen-twice',
   'services-unknown',

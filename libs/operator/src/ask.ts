@@ -40,7 +40,7 @@ export function choosePlan(
   const waiting = waitingPlans(state, scope, nowMs);
   const list = (): string =>
     waiting.length === 0
-      ? 'No plan waits for approval. kronos plans lists the recent ones.'
+      ? 'kronos plans lists the recent ones.'
       : `Waiting: ${waiting.map(({ plan, aggregate, expiresAtMs }) => `${plan.id} (${aggregate}, ${count(plan.proposed.length, 'step')}, until ${when(expiresAtMs, nowMs)})`).join('; ')}`;
   const { planId } = wanted;
   let aggregate: string;

@@ -3,4 +3,4 @@ export { aggregateOfDrain, aggregateOfTask, choosePlan, requireClosable, require
 export { type Asking, control } from './control.ts';
 export { ClockWrong, CommandRefused } from './errors.ts';
 export { findPlan, findTask } from './outcome.ts';
-export { knownAggregates } from './scope.ts';
+export { knownAggregates, requireCells } from './scope.ts';

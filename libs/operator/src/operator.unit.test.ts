@@ -6,6 +6,7 @@ import { when } from '@kronos/status/times';
 import { describe, expect, it } from 'vitest';
 import { choosePlan, requireClosable } from './ask.ts';
 import { type Outcome, outcomeOf } from './outcome.ts';
+import { requireCells } from './scope.ts';
 
 const moves = [
   { serverId: 'vm-1', from: 'h1', to: 'h2' },
@@ -184,5 +185,22 @@ describe('the plan that is answered', () => {
     expect(() => choose()).toThrow('several plans wait for approval: name one');
     expect(choose(second)).toEqual({ aggregate: 'cpu', planId: second });
     expect(() => choose('nope')).toThrow('no plan "nope"');
+  });
+});
+
+describe('a plan between cells', () => {
+  const asked = (from: string, to: string, between = ['old', 'new']) =>
+    requireCells(between, ['old', 'new', 'gpu'], from, to);
+
+  it('goes from one aggregate of [cells] aggregates to another', () => {
+    expect(() => asked('old', 'new')).not.toThrow();
+  });
+  it.each([
+    ['old', 'new', [], 'moves between cells are off'],
+    ['old', 'nwe', undefined, 'does not name "nwe"'],
+    ['gpu', 'new', undefined, 'does not name "gpu"'],
+    ['old', 'old', undefined, 'the source and the target'],
+  ] as const)('is refused from %s to %s, between %j: %s', (from, to, between, why) => {
+    expect(() => asked(from, to, between === undefined ? undefined : [...between])).toThrow(why);
   });
 });

@@ -3,8 +3,9 @@ import { float, int, item } from './array.ts';
 import { type Cluster, destinationsOf } from './cluster.ts';
 import { check, NO_REPAIR, Room } from './constraints.ts';
 import type { DecideInput } from './decide.ts';
-import { observe, traitsOf } from './observe.ts';
+import { observe } from './observe.ts';
 import { byText } from './sort.ts';
+import { traitsFit, traitsOf } from './traits.ts';
 
 /** What a new VM would need of a host. */
 export type Shape = {
@@ -74,11 +75,7 @@ class Slots {
     const seen = cluster.hostNames.map((name) => hosts.get(name));
     this.legal = Uint8Array.from(seen, (host, h) => {
       if (host?.inventory == null || int(cluster.hostRefusal, h) !== 0) return 0;
-      const { traits } = host;
-      const asked = shape.requiredTraits.length + shape.forbiddenTraits.length > 0;
-      if (asked && traits === null) return 0;
-      if (!shape.requiredTraits.every((trait) => traits?.includes(trait))) return 0;
-      if (shape.forbiddenTraits.some((trait) => traits?.includes(trait))) return 0;
+      if (traitsFit(host.traits, shape) !== true) return 0;
       return claims.every(([name, amount]) => {
         const found = host.inventory?.[name];
         if (found === undefined) return false;

@@ -1,6 +1,6 @@
 import type { CellFlavor, CellsAsked, HostObservation, ServerObservation } from '@kronos/contracts';
 import { type Ground, own } from './filter.ts';
-import { traitsOf } from './observe.ts';
+import { traitsFit, traitsOf } from './traits.ts';
 
 /** A host and the metadata of the Nova aggregates that it is in. */
 export type FlavorHost = {
@@ -48,11 +48,8 @@ export function newFlavorOf(
 
 /** Whether Nova's scheduler may place the flavor there once there is room. Unknown traits exclude nothing. */
 export function mayTake(flavor: CellFlavor, { host, metadata }: FlavorHost): boolean {
-  const { traits } = host;
-  if (traits !== null) {
-    if (traitsOf(flavor, 'required').some((trait) => !traits.includes(trait))) return false;
-    if (traitsOf(flavor, 'forbidden').some((trait) => traits.includes(trait))) return false;
-  }
+  const asked = { requiredTraits: traitsOf(flavor, 'required'), forbiddenTraits: traitsOf(flavor, 'forbidden') };
+  if (traitsFit(host.traits, asked) === false) return false;
   return Object.entries(flavor.extraSpecs).every(([key, value]) => {
     if (!key.startsWith(AGGREGATE)) return true;
     const has = own(metadata, key.slice(AGGREGATE.length))?.split(',') ?? [];

@@ -18,9 +18,10 @@ import { buildCluster, type Cluster, type HostPart, type VmPart } from './cluste
 import { check, Room } from './constraints.ts';
 import { type Ground, own, remembered } from './filter.ts';
 import type { Memory } from './memory.ts';
-import { claimSeen, hostGround, resourcesOf, traitsOf, vmWindows } from './observe.ts';
+import { claimSeen, hostGround, resourcesOf, vmWindows } from './observe.ts';
 import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from './reasons.ts';
 import { sortedBy } from './sort.ts';
+import { traitsOf } from './traits.ts';
 
 /** One aggregate as it was last observed. */
 export type CellsAggregate = {

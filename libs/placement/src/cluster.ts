@@ -3,6 +3,7 @@ import { float, int } from './array.ts';
 import { onGrid } from './grid.ts';
 import { codeNumber, type ReasonCode } from './reasons.ts';
 import { byText, sortedBy } from './sort.ts';
+import { traitsFit } from './traits.ts';
 
 /**
  * The cluster as the passes see it: structure of arrays, hosts and VMs by index in the order of their names and ids,
@@ -410,11 +411,6 @@ function incompatible(vm: VmPart, from: Compatibility, to: Compatibility, restri
   if (to.cell !== from.cell) return 'other-cell';
   if (to.hypervisorType !== from.hypervisorType) return 'other-hypervisor';
   if (to.hypervisorVersion < from.hypervisorVersion) return 'older-hypervisor';
-  if (vm.requiredTraits.length + vm.forbiddenTraits.length > 0) {
-    const has = to.traits;
-    if (has === null) return 'missing-trait';
-    if (!vm.requiredTraits.every((trait) => has.includes(trait))) return 'missing-trait';
-    if (vm.forbiddenTraits.some((trait) => has.includes(trait))) return 'missing-trait';
-  }
+  if (traitsFit(to.traits, vm) !== true) return 'missing-trait';
   return null;
 }

@@ -207,7 +207,7 @@ function withinWindows(
 }
 
 /** The largest `maxMigrationsPerCycle` of the enabled policies. */
-function cycleBudget(snapshot: Snapshot): number {
+export function cycleBudget(snapshot: Pick<Snapshot, 'policies'>): number {
   const enabled = snapshot.policies.filter((policy) => policy.enabled);
   if (enabled.length === 0) return RULES_ONLY_BUDGET;
   return Math.max(...enabled.map((policy) => policy.maxMigrationsPerCycle));

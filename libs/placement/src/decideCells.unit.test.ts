@@ -1,6 +1,6 @@
 import { type CellsReading, cellDecisionSchema, defaultEngineOptions, type EngineOptions } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
-import { type Sketch, snapshotOf } from '../testing/index.ts';
+import { cellsSettings, type Sketch, snapshotOf } from '../testing/index.ts';
 import { decideCells } from './decideCells.ts';
 import { emptyMemory, type Memory } from './memory.ts';
 
@@ -17,10 +17,7 @@ type World = {
 };
 
 const settings: CellsReading['settings'] = {
-  volumesShared: false,
-  networksShared: false,
-  maxImageGib: null,
-  crossCellWeight: 1,
+  ...cellsSettings,
   downtimeFixedSeconds: 30,
   downtimeSecondsPerGib: 10,
   confirm: 'manual',

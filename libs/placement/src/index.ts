@@ -12,7 +12,7 @@ export {
   planParsed,
 } from './clusterFile.ts';
 export { checkMove } from './constraints.ts';
-export { type DecideInput, decide } from './decide.ts';
+export { cycleBudget, type DecideInput, decide } from './decide.ts';
 export { decideCells } from './decideCells.ts';
 export { type HostPreview, previewDrain } from './drainPreview.ts';
 export { type Explanation, explain } from './explain.ts';

@@ -33,6 +33,8 @@ export type Memory = {
   readonly inFlight: readonly InFlightTask[];
   /** Hosts that an operator asked to be drained. Absent: none. */
   readonly draining?: readonly string[];
+  /** What the links carried in the past, bytes per second. Absent: too few moves are known, or nothing is weighed against it. */
+  readonly copyBytesPerSecond?: number;
   /** By policy: `sustainedCycles` of the newest `cycle.decided`. */
   readonly sustained: Readonly<Record<string, number>>;
 };

@@ -11,10 +11,12 @@ import { hostBreaker, type ServerWindow, serverWindow } from '@kronos/rules';
 import { buildCluster, type Cluster, type HostPart, type PolicyModel, type VmPart } from './cluster.ts';
 import { type Ground, own, remembered, unmovable } from './filter.ts';
 import type { InFlightTask, Memory } from './memory.ts';
+import { copyGibOf } from './moveCost.ts';
 import { profile } from './profiles.ts';
 import type { ReasonCode } from './reasons.ts';
 import { isCounted, type JudgedPolicy, judgePolicies } from './scoring.ts';
 import { sortedBy } from './sort.ts';
+import { traitsOf } from './traits.ts';
 
 /** A snapshot with the past applied to it: the start state of a plan. */
 export type Observed = {
@@ -86,6 +88,7 @@ export function observe(snapshot: Snapshot, memory: Memory, given: EngineOptions
   const evacuationOnlyGrounds = new Map<string, Ground>();
   const vmWindowEnds = new Map<string, number>();
   const windowOf = vmWindows(options, now);
+  const copyGib = copyGibOf(snapshot, memory, options);
   const shifts: { host: string; policy: number; by: number }[] = [];
   const claims: { host: string; task: InFlightTask }[] = [];
   const vms = servers.map((server, i): VmPart => {
@@ -132,7 +135,7 @@ export function observe(snapshot: Snapshot, memory: Memory, given: EngineOptions
       ramMb: server.ramMb,
       diskGb: server.diskGb,
       vcpus: server.vcpus,
-      copyGib: server.ramMb / 1024 + server.diskGb,
+      copyGib: copyGib(server),
       evacuationOnly: evacuationOnly?.code ?? null,
     };
   });
@@ -317,17 +320,4 @@ export function resourcesOf(server: ServerObservation): Readonly<Record<string, 
   const claim: Record<string, number> = { VCPU: server.vcpus, MEMORY_MB: server.ramMb };
   if (server.diskGb > 0 && !server.bootFromVolume) claim.DISK_GB = server.diskGb;
   return claim;
-}
-
-/** The traits that a flavor asks of a host. */
-export function traitsOf(
-  { extraSpecs }: Pick<ServerObservation, 'extraSpecs'>,
-  wanted: 'required' | 'forbidden',
-): string[] {
-  const traits: string[] = [];
-  for (const [key, value] of Object.entries(extraSpecs)) {
-    const trait = /^trait\d*:(.+)$/.exec(key)?.[1];
-    if (trait !== undefined && value === wanted) traits.push(trait);
-  }
-  return traits;
 }

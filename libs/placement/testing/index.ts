@@ -1,4 +1,5 @@
 import {
+  type CellsReading,
   type CompleteEngineOptions,
   defaultEngineOptions,
   type HostObservation,
@@ -67,6 +68,20 @@ export function decideInput(sketch: Sketch): {
     options: { ...defaultEngineOptions, ...sketch.options },
   };
 }
+
+/** Settings of plans between cells, as a sketch has them. */
+export const cellsSettings: CellsReading['settings'] = {
+  volumesShared: false,
+  networksShared: false,
+  maxImageGib: null,
+  crossCellWeight: 1,
+  downtimeFixedSeconds: 60,
+  downtimeSecondsPerGib: 20,
+  confirm: 'auto',
+  verifySeconds: 60,
+  approvalTtlSeconds: 3600,
+  planTtlSeconds: 86400,
+};
 
 export function snapshotOf(sketch: Sketch): Snapshot {
   const time = sketch.time ?? SKETCH_TIME;

@@ -3,8 +3,16 @@ import { cellsPlanId, type LogEventOf, messageId, taskId } from '@kronos/contrac
 import { approvalOf } from './approvals.ts';
 import { asked, firstTime } from './controls.ts';
 import type { Draft, Facts } from './draft.ts';
+import { inFlight } from './inFlight.ts';
 import { newPlan, putPlan, refuse, withoutWhy } from './plans.ts';
-import { type CellSlot, type LogState, MAX_CELL_PLANS, type PlanFacts } from './state.ts';
+import {
+  type AggregateState,
+  type CellSlot,
+  type LogState,
+  MAX_CELL_PLANS,
+  type PlanFacts,
+  type TaskFacts,
+} from './state.ts';
 import { putTask } from './tasks.ts';
 
 /** Proposes the plan. One that is not whole, or one too many, is without effect. */
@@ -50,6 +58,16 @@ function isWhole({ aggregate, data }: LogEventOf<'plan.proposed'>): boolean {
 export const proposedCellPlans = ({ plans }: Pick<Facts, 'plans'>): PlanFacts[] =>
   [...plans.values()].filter((plan) => plan.cells !== undefined && plan.state === 'proposed');
 
+/** Plans between cells that wait for approval at that time, oldest first. */
+export const openCellPlans = (
+  state: Pick<Facts, 'plans'>,
+  nowMs: number,
+): { readonly plan: PlanFacts; readonly expiresAtMs: number }[] =>
+  proposedCellPlans(state).flatMap((plan) => {
+    const { open, expiresAtMs } = approvalOf(plan, nowMs);
+    return open ? [{ plan, expiresAtMs }] : [];
+  });
+
 /** Ends the proposals that have expired by that time. */
 export function expireCellPlans(draft: Draft, f: Facts, atMs: number): void {
   for (const plan of proposedCellPlans(f)) {
@@ -86,6 +104,22 @@ function moved(cell: CellSlot, event: Moved, sequence: number, atMs: number): Ce
       return { ...cell, settle: { sequence, atMs, act, cause, reason } };
     }
   }
+}
+
+/** How long a server may be in VERIFY_RESIZE beyond its checks: it holds claims on two hosts, and its old disk. */
+const LATE_RESIZE_MS = 3_600_000;
+
+/** Moves between cells whose server is in VERIFY_RESIZE for longer than it should, and since when (ms since the epoch). */
+export function lateResizes(
+  state: Pick<AggregateState, 'plans' | 'tasks'>,
+  nowMs: number,
+): { readonly task: TaskFacts; readonly host: string; readonly sinceMs: number }[] {
+  return inFlight(state).flatMap((task) => {
+    const verifying = task.slot?.cell?.verifying ?? null;
+    if (verifying === null) return [];
+    const dueMs = verifying.atMs + (task.step.cell?.verifySeconds ?? 0) * 1000 + LATE_RESIZE_MS;
+    return nowMs > dueMs ? [{ task, host: verifying.host, sinceMs: verifying.atMs }] : [];
+  });
 }
 
 /** A person wants a started move confirmed or reverted. The first command counts. */

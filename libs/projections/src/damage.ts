@@ -30,5 +30,5 @@ export function moveEnded(
     host: completed ? event.data.host : null,
     reasons: completed ? event.data.warnings : [event.data.reason],
   };
-  f.damaged = draft.putLast(f.damaged, serverId, damaged, RECENT_DAMAGED);
+  f.damaged = draft.putNewest(f.damaged, serverId, damaged, RECENT_DAMAGED);
 }

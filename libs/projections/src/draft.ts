@@ -88,15 +88,22 @@ export class Draft {
     return table;
   }
 
-  /** The table with the entry at its end, and without its oldest one when there are more than the limit. */
-  putLast<K, V>(current: ReadonlyMap<K, V>, key: K, value: V, limit: number): ReadonlyMap<K, V> {
+  /**
+   * The table with one more entry, and without its oldest one when there are more than the limit. The sequence says which one is the oldest: the
+   * order of a table is not kept in a checkpoint.
+   */
+  putNewest<K, V extends { readonly sequence: number }>(
+    current: ReadonlyMap<K, V>,
+    key: K,
+    value: V,
+    limit: number,
+  ): ReadonlyMap<K, V> {
     const table = this.#writable(current);
-    table.delete(key);
     table.set(key, value);
-    if (table.size > limit) {
-      const [oldest] = table.keys();
-      if (oldest !== undefined) table.delete(oldest);
-    }
+    if (table.size <= limit) return table;
+    let oldest: readonly [K, V] | null = null;
+    for (const entry of table) if (oldest === null || entry[1].sequence < oldest[1].sequence) oldest = entry;
+    if (oldest !== null) table.delete(oldest[0]);
     return table;
   }
 
@@ -136,6 +143,6 @@ export class Draft {
   }
 }
 
-/** The times with one more, the latest `limit` of them. */
-export const append = (times: readonly number[] | undefined, atMs: number, limit: number): readonly number[] =>
-  times === undefined ? [atMs] : [...times.slice(-(limit - 1)), atMs];
+/** The numbers with one more, the latest `limit` of them. */
+export const append = (numbers: readonly number[] | undefined, last: number, limit: number): readonly number[] =>
+  numbers === undefined ? [last] : [...numbers.slice(-(limit - 1)), last];

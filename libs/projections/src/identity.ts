@@ -63,6 +63,15 @@ export function contradiction(identity: LogIdentity, witness: Witness): Contradi
   return witness.sequence > identity.lastSequence ? { kind: 'shorter', witness } : null;
 }
 
+/**
+ * The log that a new witness states. While the newest witness before it contradicts the log, the new one repeats what that one
+ * stated: only the newest is kept, and a log that nobody has stated must not take the place of the one that was seen.
+ */
+export const carriedMark = (identity: LogIdentity, before: Witness | null): LogMark =>
+  before === null || contradiction(identity, before) === null
+    ? { installationId: inForce(identity)?.id ?? null, sequence: identity.lastSequence }
+    : { installationId: before.installationId, sequence: before.sequence };
+
 const name = (id: string | null): string => (id === null ? 'a log without an installation id' : `installation ${id}`);
 
 /** For people: what contradicts, and what they can do. */

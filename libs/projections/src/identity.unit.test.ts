@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { contradiction, installationAt, type LogIdentity, SETTLE_MS, type Witness } from './identity.ts';
+import { carriedMark, contradiction, installationAt, type LogIdentity, SETTLE_MS, type Witness } from './identity.ts';
 
 const at = (minutes: number): number => Date.UTC(2026, 0, 5) + minutes * 60_000;
 const one = (id: string, sequence: number, minutes: number, statement: 'provisioned' | 'newLog' | 'restored') => ({
@@ -82,4 +82,26 @@ it('the id in force at a sequence is that of the last statement up to it', () =>
     'b',
     'b',
   ]);
+});
+
+describe('the log that a new witness states', () => {
+  it('is the log as it is, when nothing before contradicts it', () => {
+    expect(carriedMark(log(9, born), null)).toEqual({ installationId: 'a', sequence: 9 });
+    expect(carriedMark(log(9, born), seen('a', 8, 5))).toEqual({ installationId: 'a', sequence: 9 });
+    expect(carriedMark(log(9), seen(null, 8, 5))).toEqual({ installationId: null, sequence: 9 });
+  });
+
+  it('is the one that the witness before it has seen, while nobody has stated another', () => {
+    const other = one('b', 1, 10, 'provisioned');
+    const before = seen('a', 8, 5);
+    expect(carriedMark(log(3, other), before)).toEqual({ installationId: 'a', sequence: 8 });
+    expect(carriedMark(log(7, born), before)).toEqual({ installationId: 'a', sequence: 8 });
+  });
+
+  it('is the stated one from the statement on', () => {
+    expect(carriedMark(log(3, one('b', 1, 10, 'newLog')), seen('a', 8, 9))).toEqual({
+      installationId: 'b',
+      sequence: 3,
+    });
+  });
 });

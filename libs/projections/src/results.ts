@@ -3,6 +3,7 @@ import { type LogEventOf, MAX_RETRY_WAIT_SECONDS, timeMs } from '@kronos/contrac
 import { hostFailed } from './breaker.ts';
 import { moveEnded } from './damage.ts';
 import type { Draft, Facts } from './draft.ts';
+import { moveTimed } from './pace.ts';
 import { taskEnded } from './plans.ts';
 import { vmFailed } from './quarantine.ts';
 import type { AttemptFailure, TaskEnd, TaskFacts } from './state.ts';
@@ -17,6 +18,7 @@ export function ended(draft: Draft, event: Result, atMs: number): void {
   // Only an executor ends a started task, except that a planner ends one that an operator closed.
   if (event.by.service === 'planner' && task.slot !== null && task.closeAsked === null) return;
   const f = draft.facts(event.aggregate);
+  moveTimed(draft, f, task, event, atMs);
   if (event.type === 'migration.failed') {
     failed(draft, f, task, event, atMs);
     return;

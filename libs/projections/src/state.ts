@@ -70,7 +70,7 @@ export type AggregateFacts = ControlFacts & {
   readonly vmReleases: ReadonlyMap<string, readonly number[]>;
   /**
    * Server uuid -> the last move of it that left it in ERROR, unless a later move of it ended otherwise or an operator released
-   * the server. The latest {@link RECENT_DAMAGED}, oldest first.
+   * the server. The latest {@link RECENT_DAMAGED}.
    */
   readonly damaged: ReadonlyMap<string, DamagedMove>;
   /** Server uuid -> its last final failure of a kind that quarantines, unless released or gone since. */
@@ -81,6 +81,15 @@ export type AggregateFacts = ControlFacts & {
   readonly recentDrains: readonly FinishedDrain[];
   /** Host -> times of the failures it was to blame for, oldest first, at most {@link RECENT_HOST_FAILURES}. */
   readonly hostFailures: ReadonlyMap<string, readonly number[]>;
+  /** Paces of the latest moves, ms per GiB as `paceOfMove` gives them, oldest first; at most `PACES_KEPT`. */
+  readonly paces: readonly number[];
+  /**
+   * `pairKey` -> paces of the latest moves from one host to another, likewise, at most `PACES_OF_PAIR`, and the sequence of the last one. The
+   * {@link PAIRS_KEPT} pairs with the latest moves.
+   */
+  readonly pairPaces: ReadonlyMap<string, { readonly sequence: number; readonly paces: readonly number[] }>;
+  /** Bytes per second that the latest moves copied, as far as Nova counted them, oldest first; at most `PACES_KEPT`. */
+  readonly copyRates: readonly number[];
 };
 
 /** One aggregate as decisions see it: its own facts and those that hold for all. Made by `aggregateState`. */
@@ -402,6 +411,8 @@ export const MAX_CELL_PLANS = 20;
 export const RECENT_DRAINS = 50;
 /** Release times kept per VM, for the adaptive cooldown. */
 export const RECENT_RELEASES = 16;
+/** Pairs of source and destination whose paces are kept per aggregate: those with the latest moves. */
+export const PAIRS_KEPT = 256;
 /** Failure times kept per host, for the breaker. */
 export const RECENT_HOST_FAILURES = 64;
 /** Unreadable events kept one by one; later ones are counted together, and skipped together. */
@@ -452,6 +463,9 @@ export const initialAggregateFacts: AggregateFacts = {
   drains: new Map(),
   recentDrains: [],
   hostFailures: new Map(),
+  paces: [],
+  pairPaces: new Map(),
+  copyRates: [],
 };
 
 /** The state before the first event. */

@@ -57,6 +57,8 @@ export type FailureInput = AttemptInput & {
   readonly retry?: { readonly destination?: string; readonly notBeforeSeconds?: number };
   readonly hostAtFault?: string | null;
   readonly started?: boolean;
+  /** What Nova said of it; absent: nothing is known. */
+  readonly nova?: { readonly runningMs: number };
 };
 
 /** Steps that a log remembers to fill in later events about them. */
@@ -219,7 +221,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
     dispatched(planId: string, tasks = 1) {
       return push({ ...envelope('plan.dispatched', messageId.dispatched(planId), planner), data: { planId, tasks } });
     },
-    started(input: AttemptInput, instance = 'executor-1') {
+    started(input: AttemptInput & { readonly diskGb?: number }, instance = 'executor-1') {
       const step = steps.get(input.task);
       const attempt = attemptOf(input);
       return push({
@@ -230,7 +232,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
           newestMigrationId: count,
           forced: false,
           ramMb: step?.ramMb ?? 4096,
-          diskGb: step?.diskGb ?? 20,
+          diskGb: input.diskGb ?? step?.diskGb ?? 20,
           ...(step?.cell === undefined ? {} : { cell: startedCell(step.cell) }),
         },
       });
@@ -278,7 +280,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
                 },
           hostAtFault: input.hostAtFault ?? null,
           started: input.started ?? true,
-          nova: null,
+          nova: input.nova === undefined ? null : nova(input.nova.runningMs / 1000),
         },
       });
     },

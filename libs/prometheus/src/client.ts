@@ -52,7 +52,7 @@ export interface RangeSeries {
   readonly samples: readonly { readonly timeMs: number; readonly value: number }[];
 }
 
-/** What Prometheus remarked about an answer: `warnings` mean that it may be incomplete. */
+/** Remarks of Prometheus on an answer. With `warnings`, the answer may be incomplete. */
 interface Remarks {
   readonly warnings: readonly string[];
   readonly infos: readonly string[];
@@ -83,8 +83,13 @@ export interface Prometheus {
   runtimeInfo(options?: {
     readonly signal?: AbortSignal | undefined;
   }): Promise<{ readonly startedAt: string | undefined }>;
-  /** The names of all metrics that it has series of. @throws as `runtimeInfo` */
+  /** The names of all metrics that have series. @throws as `runtimeInfo` */
   metricNames(options?: { readonly signal?: AbortSignal | undefined }): Promise<readonly string[]>;
+  /**
+   * The type of a metric as its exporters declare it: `counter`, `gauge`, `histogram`, `summary`, `info` and so on. Null where
+   * none declares one, where they disagree, and where the server keeps no metadata (a 404 is an answer). @throws as `runtimeInfo`
+   */
+  metricType(metric: string, options?: { readonly signal?: AbortSignal | undefined }): Promise<string | null>;
   close(): Promise<void>;
 }
 
@@ -99,7 +104,7 @@ const point = z.tuple([z.number(), z.string()]).transform(([time, text], context
 const vectorSchema = z.array(z.object({ metric: labels, value: point }));
 const matrixSchema = z.array(z.object({ metric: labels, values: z.array(point) }));
 
-/** The envelope that every answer of the API has, also most errors. */
+/** The envelope of every answer of the API, including most errors. */
 const envelopeSchema = z.object({
   status: z.enum(['success', 'error']),
   errorType: z.string().optional(),
@@ -109,7 +114,21 @@ const envelopeSchema = z.object({
   data: z.unknown().optional(),
 });
 const querySchema = z.object({ resultType: z.string(), result: z.unknown().optional() });
+const metadataSchema = z.record(z.string(), z.array(z.object({ type: z.string() })));
 const runtimeSchema = z.object({ startTime: z.string().optional() });
+
+/** Native histograms come in the place of values. Source: Prometheus' HTTP API, "Native histograms". */
+const histogramSchema = z.tuple(
+  [z.union([z.object({ histogram: z.unknown() }), z.object({ histograms: z.unknown() })])],
+  z.unknown(),
+);
+const HISTOGRAMS = 'it gives histograms; compute one value of each, such as histogram_avg(rate(...[5m]))';
+/** Why a result of another type cannot be used. */
+const resultTypes: Readonly<Record<string, string>> = {
+  matrix: 'it gives the values of a time range (a matrix); put it into a function, such as rate() or avg_over_time()',
+  scalar: 'it gives one number without labels (a scalar); select series whose labels name hosts or VMs',
+  string: 'it gives a text (a string); select series whose labels name hosts or VMs',
+};
 
 export function createPrometheus(options: PrometheusOptions): Prometheus {
   const base = baseUrl(options.url);
@@ -134,8 +153,12 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
   });
   let postRefused = false;
 
-  async function get(path: string, signal: AbortSignal | undefined): Promise<{ place: CallPlace; answer: HttpAnswer }> {
-    const url = joinUrl(base, path);
+  async function get(
+    path: string,
+    signal: AbortSignal | undefined,
+    parameters: Readonly<Record<string, string>> = {},
+  ): Promise<{ place: CallPlace; answer: HttpAnswer }> {
+    const url = joinUrl(base, path, parameters);
     const place = { service: 'prometheus', method: 'GET', url: safeUrl(url) };
     const answer = await http.call({
       service: 'prometheus',
@@ -163,7 +186,7 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
         url,
         route: path,
         form,
-        // A query changes nothing: it may be asked again.
+        // A query changes nothing, so it may be retried.
         idempotent: true,
         headers: authorization.headers(),
         signal,
@@ -215,8 +238,13 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
     const data = querySchema.safeParse(envelope.data);
     if (!data.success) throw new BadAnswer(place, 'missing resultType or result', 'data');
     if (data.data.resultType !== resultType) {
-      throw new BadQuery(text, 'result_type', `it gives a ${data.data.resultType}, a ${resultType} is needed`);
+      throw new BadQuery(
+        text,
+        'result_type',
+        resultTypes[data.data.resultType] ?? `it gives a ${data.data.resultType}`,
+      );
     }
+    if (histogramSchema.safeParse(data.data.result).success) throw new BadQuery(text, 'result_type', HISTOGRAMS);
     const result = schema.safeParse(data.data.result);
     if (!result.success) {
       const issue = result.error.issues[0];
@@ -250,6 +278,16 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
       const names = z.array(z.string()).safeParse(open(place, answer, undefined).data);
       if (!names.success) throw new BadAnswer(place, 'the names of metrics are no list of texts', 'data');
       return names.data;
+    },
+
+    async metricType(metric, { signal } = {}) {
+      const { place, answer } = await get('/api/v1/metadata', signal, { metric });
+      if (answer.status === 404) return null;
+      const declared = metadataSchema.safeParse(open(place, answer, undefined).data);
+      if (!declared.success) throw new BadAnswer(place, 'the metadata of the metric has no types', 'data');
+      const types = new Set((declared.data[metric] ?? []).map(({ type }) => type).filter((type) => type !== 'unknown'));
+      const [type = null] = types;
+      return types.size === 1 ? type : null;
     },
 
     close: () => http.close(),

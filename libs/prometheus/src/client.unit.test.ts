@@ -130,14 +130,16 @@ describe('instant', () => {
     },
   );
 
-  it('that gives no vector is BadQuery', async () => {
-    const { prometheus } = await play(() => ({
-      body: { status: 'success', data: { resultType: 'scalar', result: [1, '1'] } },
-    }));
-    expect(await failure(prometheus.instant('1'))).toMatchObject({
-      errorType: 'result_type',
-      reason: 'it gives a scalar, a vector is needed',
-    });
+  const at = 1767225600;
+  it.each([
+    ['scalar', [at, '1'], 'one number without labels'],
+    ['string', [at, 'text'], 'a text (a string)'],
+    ['matrix', [{ metric: {}, values: [[at, '1']] }], 'such as rate() or avg_over_time()'],
+    ['vector', [{ metric: {}, histogram: [at, { count: '1', sum: '2' }] }], 'histogram_avg(rate(...[5m]))'],
+  ])('that gives no values (%s) is BadQuery that says what to select', async (resultType, result, remedy) => {
+    const { prometheus } = await play(() => ({ body: { status: 'success', data: { resultType, result } } }));
+    const caught = await failure(prometheus.instant('load'));
+    expect(caught).toMatchObject({ errorType: 'result_type', reason: expect.stringContaining(remedy) });
   });
 
   it.each([401, 403])('answered with %i is Unauthorized, says what was sent and never the secret', async (status) => {
@@ -263,6 +265,32 @@ describe('runtimeInfo', () => {
   it('fails as the queries do', async () => {
     const { prometheus } = await play(() => ({ status: 401 }));
     expect(await failure(prometheus.runtimeInfo())).toBeInstanceOf(Unauthorized);
+  });
+});
+
+describe('metricType', () => {
+  const told = async (body: unknown, status = 200) => {
+    const { prometheus, seen } = await play(() => ({ status, body }));
+    return { type: await prometheus.metricType('node_cpu_seconds_total'), seen };
+  };
+  const declared = (...types: string[]) => ({
+    status: 'success',
+    data: { node_cpu_seconds_total: types.map((type) => ({ type, help: '', unit: '' })) },
+  });
+
+  it('is the one that the exporters declare', async () => {
+    const { type, seen } = await told(declared('counter', 'counter'));
+    expect(type).toBe('counter');
+    expect(seen[0]).toMatchObject({ path: '/api/v1/metadata', query: { metric: 'node_cpu_seconds_total' } });
+  });
+
+  it.each([
+    ['none declares one', declared(), 200],
+    ['they disagree', declared('counter', 'gauge'), 200],
+    ['it is declared as unknown', declared('unknown'), 200],
+    ['the server keeps no metadata', 'not found', 404],
+  ])('is not known where %s', async (_, body, status) => {
+    expect((await told(body, status)).type).toBeNull();
   });
 });
 

@@ -1,5 +1,22 @@
-import { type CycleDecided, canonicalJson, type Decision, decisionSchema } from '@kronos/contracts';
-import { decisionOf, digest, releaseOf, runCycle, withoutDetails } from '@kronos/cycle';
+import {
+  type CellDecision,
+  type CycleDecided,
+  canonicalJson,
+  cellDecisionSchema,
+  type Decision,
+  decisionSchema,
+  type PlanProposed,
+} from '@kronos/contracts';
+import {
+  decisionOf,
+  digest,
+  proposalRelease,
+  releaseOf,
+  runCycle,
+  runProposal,
+  withoutDetails,
+  withoutRefused,
+} from '@kronos/cycle';
 import { BadObject, MissingObject } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
 import type { AggregateState } from '@kronos/projections';
@@ -26,7 +43,7 @@ export type VerifiedCycle = Verdict & {
   readonly aggregate: string;
   readonly snapshotId: string;
   readonly snapshotTimeMs: number;
-  /** Of its `cycle.decided` on the log. */
+  /** Of its `cycle.decided` or `plan.proposed` on the log. */
   readonly sequence: number;
   readonly plannerVersion: string;
   readonly outcome: Decision['outcome'];
@@ -44,14 +61,36 @@ export type VerifyOrder = {
   readonly anonymized: boolean;
   /** Of the log at the decision's basis: what is not the same object as in the last order about this aggregate. */
   readonly state: Partial<AggregateState>;
-  /** What it was made of, or why that is not there. `details`: the decision in full, where its event has only a part. */
-  readonly stored: { readonly body: StoredBody; readonly details: Uint8Array | null } | { readonly missing: string };
+  readonly stored: Stored | { readonly missing: string };
 };
+
+/** What a decision was made of. `details`: the decision in full, where its event has only a part. */
+type Stored = { readonly body: StoredBody; readonly details: Uint8Array | null };
+
+/** A recorded decision about a request for moves between cells, to be run again on this thread. */
+export type ProposalOrder = Omit<VerifyOrder, 'kind' | 'event' | 'state'> & { readonly event: PlanProposed };
 
 /** Runs a decision again with the log folded to its basis, and compares the bytes. */
 export function verifyOne(order: VerifyOrder, state: AggregateState): VerifiedCycle {
-  const { sequence, event, snapshotMs, stored } = order;
-  const { data, aggregate } = event;
+  const { data } = order.event;
+  return judged(order, data.plan?.steps.length ?? 0, ({ body, details }) =>
+    compare(order, recordedDecision(data, details), openSnapshot(body), state),
+  );
+}
+
+/** Decides a request for moves between cells again with the log folded to its basis, and compares the bytes. */
+export function verifyProposal(order: ProposalOrder, stateOf: (aggregate: string) => AggregateState): VerifiedCycle {
+  const { data } = order.event;
+  return judged(order, data.steps.length, ({ body, details }) =>
+    compareProposal(order, recordedProposal(data, details), openSnapshot(body), stateOf),
+  );
+}
+
+function judged(
+  { sequence, event: { aggregate, data }, snapshotMs, stored }: VerifyOrder | ProposalOrder,
+  steps: number,
+  run: (stored: Stored) => Verdict,
+): VerifiedCycle {
   const about = {
     aggregate,
     snapshotId: data.snapshotId,
@@ -60,13 +99,12 @@ export function verifyOne(order: VerifyOrder, state: AggregateState): VerifiedCy
     plannerVersion: data.plannerVersion,
     outcome: data.outcome,
     reason: data.reason.text,
-    steps: data.plan?.steps.length ?? 0,
+    steps,
   };
   const not = (reason: string): VerifiedCycle => ({ ...about, verdict: 'notReplayed', reason });
   if ('missing' in stored) return not(stored.missing);
   try {
-    const recorded = recordedDecision(data, stored.details);
-    return { ...about, ...compare(order, recorded, openSnapshot(stored.body), state) };
+    return { ...about, ...run(stored) };
   } catch (error) {
     if (isUnusable(error)) return not(error.message);
     throw error;
@@ -83,6 +121,13 @@ export function recordedDecision(data: CycleDecided['data'], details: Uint8Array
   return decisionSchema.parse(JSON.parse(new TextDecoder().decode(details)));
 }
 
+/** Likewise of a request for moves between cells. */
+export function recordedProposal(data: PlanProposed['data'], details: Uint8Array | null): CellDecision {
+  return cellDecisionSchema.parse(details === null ? data : JSON.parse(new TextDecoder().decode(details)));
+}
+
+const NO_OPTIONS: Verdict = { verdict: 'notReplayed', reason: 'the log names no options before this decision' };
+
 function compare(
   { anonymized, event: { data } }: VerifyOrder,
   recorded: Decision,
@@ -90,24 +135,65 @@ function compare(
   state: AggregateState,
 ): Verdict {
   const options = state.configured?.options;
-  if (options === undefined) return { verdict: 'notReplayed', reason: 'the log names no options before this decision' };
+  if (options === undefined) return NO_OPTIONS;
   const { decision, digests, absence } = runCycle({ snapshot, state, options });
   const causes: string[] = [];
-  if (data.release !== releaseOf(recorded, options))
-    causes.push(
-      `its plan is ${data.release}, and by the options on the log it would be ${releaseOf(recorded, options)}`,
-    );
+  if (data.release !== releaseOf(recorded, options)) causes.push(otherRelease(data, releaseOf(recorded, options)));
   if (canonicalJson(data.absence ?? null) !== canonicalJson(absence ?? null))
     causes.push('it names other absent servers');
   if (!anonymized) {
-    const now = { ...digests, snapshot: stored };
-    for (const part of ['snapshot', 'policies', 'state', 'options'] as const)
-      if (now[part] !== data.digests[part]) causes.push(`its ${part} is not the one that it was made of`);
-    if (digest(recorded) !== data.digests.decision)
-      causes.push('the recorded decision is not the one it has the digest of');
+    causes.push(...otherInputs(data.digests, { ...digests, snapshot: stored, decision: digest(recorded) }));
     const held = data.details === null ? recorded : withoutDetails(recorded);
-    if (canonicalJson(held) !== canonicalJson(decisionOf(data))) causes.push('its event and its details disagree');
+    if (canonicalJson(held) !== canonicalJson(decisionOf(data))) causes.push(DISAGREE);
   }
+  return compared(recorded, decision, causes, data, anonymized);
+}
+
+function compareProposal(
+  { anonymized, event: { data, aggregate } }: ProposalOrder,
+  recorded: CellDecision,
+  { snapshot, digest: stored }: LoadedSnapshot,
+  stateOf: (aggregate: string) => AggregateState,
+): Verdict {
+  const { cells } = snapshot;
+  if (cells === undefined) return { verdict: 'notReplayed', reason: 'its snapshot names no moves between cells' };
+  const options = stateOf(aggregate).configured?.options;
+  if (options === undefined) return NO_OPTIONS;
+  const { decision, digests } = runProposal({ snapshot: { ...snapshot, cells }, stateOf, options });
+  const causes: string[] = [];
+  const release = proposalRelease(recorded, options);
+  if (data.release !== release) causes.push(otherRelease(data, release));
+  if (!anonymized) {
+    causes.push(...otherInputs(data.digests, { ...digests, snapshot: stored, decision: digest(recorded) }));
+    const held = data.details === null ? recorded : withoutRefused(recorded);
+    if (canonicalJson(held) !== canonicalJson(recordedProposal(data, null))) causes.push(DISAGREE);
+  }
+  return compared(recorded, decision, causes, data, anonymized);
+}
+
+const otherRelease = (data: { readonly release: string }, now: string): string =>
+  `its plan is ${data.release}, and by the options on the log it would be ${now}`;
+
+const DISAGREE = 'its event and its details disagree';
+
+/** What a recorded decision was not made of, by its digests. */
+function otherInputs(recorded: Readonly<Record<string, string>>, now: Readonly<Record<string, string>>): string[] {
+  return ['snapshot', 'policies', 'state', 'options', 'decision']
+    .filter((part) => recorded[part] !== now[part])
+    .map((part) =>
+      part === 'decision'
+        ? 'the recorded decision is not the one it has the digest of'
+        : `its ${part} is not the one that it was made of`,
+    );
+}
+
+function compared(
+  recorded: Decision | CellDecision,
+  decision: Decision | CellDecision,
+  causes: readonly string[],
+  data: { readonly plannerVersion: string },
+  anonymized: boolean,
+): Verdict {
   // Texts hold names inside sentences, which an anonymized recording tells otherwise.
   const a = anonymized ? withoutTexts(recorded) : recorded;
   const b = anonymized ? withoutTexts(decision) : decision;

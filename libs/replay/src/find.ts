@@ -1,15 +1,25 @@
-import type { Decision, EngineOptions } from '@kronos/contracts';
+import type { CellDecision, Decision, EngineOptions } from '@kronos/contracts';
 import { BadObject, MissingObject } from '@kronos/eventlog';
-import { type AggregateState, aggregateState, createFolder } from '@kronos/projections';
-import { recordedDecision } from './compare.ts';
+import { type AggregateState, aggregateState, createFolder, pacesOfAll } from '@kronos/projections';
+import { recordedDecision, recordedProposal, type VerifiedCycle } from './compare.ts';
 import { NotOnTheLog, RecordingInvalid } from './errors.ts';
-import { detailsOf, type History, type LoadedSnapshot, loadSnapshot, type StoredDecision } from './history.ts';
+import {
+  detailsOf,
+  type History,
+  type LoadedSnapshot,
+  loadSnapshot,
+  type StoredDecision,
+  type StoredProposal,
+} from './history.ts';
+import { verify } from './verify.ts';
 
 /** A recorded decision with everything that it was made of, as far as that is kept. */
 export type FoundDecision = StoredDecision & {
   readonly decision: Decision;
   /** The log folded to its basis. */
   readonly state: AggregateState;
+  /** Paces of the moves in any aggregate until then. */
+  readonly paces: readonly number[];
   /** In force then; null where the log names none. */
   readonly options: EngineOptions | null;
   /** Null: `missing` says why. */
@@ -24,6 +34,30 @@ export type Wanted = {
   /** The decision that made this plan; null: the last one that made any. */
   readonly planId?: string | null;
 };
+
+/** A recorded plan between cells. */
+export type FoundProposal = StoredProposal & {
+  readonly decision: CellDecision;
+  /** What running it again gave. */
+  readonly verdict: VerifiedCycle;
+};
+
+/** The plan between cells of that id; null: the log has none. */
+export async function findProposal(
+  history: History,
+  aggregates: readonly string[],
+  planId: string,
+): Promise<FoundProposal | null> {
+  for await (const stored of history.proposals({ aggregates })) {
+    const { event, sequence, snapshotMs } = stored;
+    if (event.data.planId !== planId) continue;
+    const range = { aggregates: [event.aggregate], sinceMs: snapshotMs, untilMs: snapshotMs };
+    for await (const verdict of verify(history, range, { threads: 1 }))
+      if (verdict.sequence === sequence)
+        return { ...stored, decision: recordedProposal(event.data, await detailsOf(history, event.data)), verdict };
+  }
+  return null;
+}
 
 /** The last decision of one of the aggregates, or the one of a plan. @throws NotOnTheLog */
 export async function findDecision(history: History, wanted: Wanted): Promise<FoundDecision> {
@@ -50,12 +84,14 @@ export async function loadDecision(history: History, stored: StoredDecision): Pr
   const { basis } = event.data;
   const folder = createFolder((await history.checkpoint(basis)) ?? undefined);
   for await (const one of history.events(basis, folder.sequence + 1)) folder.apply(one);
-  const state = aggregateState(folder.snapshot(), event.aggregate);
+  const whole = folder.snapshot();
+  const state = aggregateState(whole, event.aggregate);
   const loaded = await snapshotOf(history, stored);
   return {
     ...stored,
     decision: recordedDecision(event.data, await detailsOf(history, event.data)),
     state,
+    paces: pacesOfAll(whole),
     options: state.configured?.options ?? null,
     ...loaded,
   };

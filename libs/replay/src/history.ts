@@ -1,6 +1,7 @@
 import {
   type CycleDecided,
   type ObjectRef,
+  type PlanProposed,
   reader,
   type Snapshot,
   type StoredEvent,
@@ -77,17 +78,20 @@ export type Range = {
 };
 
 /** A decision and its place on the log. */
-export type StoredDecision = {
+export type StoredDecision<E extends CycleDecided | PlanProposed = CycleDecided> = {
   readonly sequence: number;
-  readonly event: CycleDecided;
+  readonly event: E;
   /** Time of its snapshot, see `snapshotTimeMs`. */
   readonly snapshotMs: number;
 };
 
+/** The decision about a request for moves between cells. */
+export type StoredProposal = StoredDecision<PlanProposed>;
+
 /** Finds the snapshots that decisions name. */
 export type SnapshotFinder = {
   /** The snapshot of a decision; null when it is not kept. Decisions are asked for in the order of the log. */
-  readonly find: (decision: StoredDecision) => Promise<SnapshotEntry | null>;
+  readonly find: (decision: StoredDecision | StoredProposal) => Promise<SnapshotEntry | null>;
   readonly close: () => Promise<void>;
 };
 
@@ -107,6 +111,8 @@ export interface History {
   newestMs(): Promise<number | null>;
   /** Decisions about snapshots of the range, in the order of the log. */
   decisions(range: Range): AsyncIterable<StoredDecision>;
+  /** Likewise of requests for moves between cells. */
+  proposals(range: Range): AsyncIterable<StoredProposal>;
   /** Snapshots of the range, those of one aggregate in the order of their times. */
   snapshots(range: Range): AsyncIterable<SnapshotEntry>;
   /** For the decisions about snapshots of the range. What it holds in memory does not grow with the range. */
@@ -126,14 +132,25 @@ export const inRange = (range: Range, aggregate: string, timeMs: number): boolea
 /** When an event was stored first: a restored log has newer stamps of the server. */
 export const firstStoredMs = ({ storedAt, originallyStoredAt = storedAt }: StoredEvent): number => originallyStoredAt;
 
-/** A decision on the log, when it is one about a snapshot of the range. */
-export function decisionIn(range: Range, stored: StoredEvent): StoredDecision | null {
-  const { sequence, event } = stored;
-  if (event.type !== 'cycle.decided') return null;
+/** A cycle's decision on the log, when it is one about a snapshot of the range. */
+export const decisionIn = (range: Range, stored: StoredEvent): StoredDecision | null =>
+  stored.event.type === 'cycle.decided' ? placedIn(range, stored, stored.event) : null;
+
+/** Likewise the decision about a request for moves between cells. */
+export const proposalIn = (range: Range, stored: StoredEvent): StoredProposal | null =>
+  stored.event.type === 'plan.proposed' ? placedIn(range, stored, stored.event) : null;
+
+function placedIn<E extends CycleDecided | PlanProposed>(
+  range: Range,
+  stored: StoredEvent,
+  event: E,
+): StoredDecision<E> | null {
   const snapshotMs = snapshotTimeMs(event.data.snapshotTime, firstStoredMs(stored));
-  return inRange(range, event.aggregate, snapshotMs) ? { sequence, event, snapshotMs } : null;
+  return inRange(range, event.aggregate, snapshotMs) ? { sequence: stored.sequence, event, snapshotMs } : null;
 }
 
 /** What the event of a decision leaves out; null when it leaves out nothing. @throws MissingObject, BadObject, RecordingInvalid */
-export const detailsOf = async (history: History, { details }: CycleDecided['data']): Promise<Uint8Array | null> =>
-  details === null ? null : await history.details(details);
+export const detailsOf = async (
+  history: History,
+  { details }: Pick<CycleDecided['data'], 'details'>,
+): Promise<Uint8Array | null> => (details === null ? null : await history.details(details));

@@ -7,6 +7,7 @@ import type {
   Policy,
   Snapshot,
   StoredEvent,
+  VmReading,
 } from '@kronos/contracts';
 import { messageId, timeMs } from '@kronos/contracts';
 import { configuredEvent, decideCycle, decidedEvent, digest, releaseOf } from '@kronos/cycle';
@@ -225,16 +226,18 @@ function withPolicies(recorded: Snapshot, policies: readonly Policy[] | null): S
         throw new PolicyNotRecorded(policy.name, query, snapshot.id, [
           ...new Set(snapshot.hostReadings.map((r) => r.query)),
         ]);
-    const profile = snapshot.vmReadings.some(
-      (r) =>
-        r.query === policy.vmProfileQuery &&
-        r.label === policy.vmProfileLabel &&
-        r.labelType === policy.vmProfileLabelType,
-    );
-    if (!profile)
-      throw new PolicyNotRecorded(policy.name, policy.vmProfileQuery, snapshot.id, [
-        ...new Set(snapshot.vmReadings.map((r) => r.query)),
-      ]);
+    const ofVms: [string | undefined, readonly VmReading[]][] = [
+      [policy.vmProfileQuery, snapshot.vmReadings],
+      [policy.moveCostQuery, snapshot.moveCostReadings ?? []],
+    ];
+    for (const [query, readings] of ofVms) {
+      if (query === undefined) continue;
+      const recorded = readings.some(
+        (r) => r.query === query && r.label === policy.vmProfileLabel && r.labelType === policy.vmProfileLabelType,
+      );
+      if (!recorded)
+        throw new PolicyNotRecorded(policy.name, query, snapshot.id, [...new Set(readings.map((r) => r.query))]);
+    }
   }
   return { ...snapshot, policies: [...policies] };
 }

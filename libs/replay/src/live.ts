@@ -1,7 +1,15 @@
 import { type FoldOptions, startingPoint } from '@kronos/checkpoints';
-import { type SnapshotTaken, snapshotTimeMs } from '@kronos/contracts';
+import { type LogEvent, type SnapshotTaken, type StoredEvent, snapshotTimeMs } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
-import { decisionIn, type History, inRange, type Range, type SnapshotEntry, type SnapshotFinder } from './history.ts';
+import {
+  decisionIn,
+  type History,
+  inRange,
+  proposalIn,
+  type Range,
+  type SnapshotEntry,
+  type SnapshotFinder,
+} from './history.ts';
 
 /** The server's timestamp of a snapshot and the snapshot's own time differ by at most this. */
 const SLACK_MS = 60_000;
@@ -40,24 +48,31 @@ export const liveHistory = (
       if (delivered.problem === undefined) newest = Math.max(newest ?? 0, takenMs(delivered));
     return newest;
   },
-  async *decisions(range) {
-    const aggregates = range.aggregates === undefined ? {} : { aggregates: range.aggregates };
-    for await (const { message, problem, sequence, storedAt, firstStoredAt } of log.tail({
-      families: ['plans'],
-      ...aggregates,
-      since: sinceOf(range),
-      end: true,
-    })) {
-      if (problem !== undefined || message.type !== 'cycle.decided') continue;
-      const stored = { sequence, storedAt, originallyStoredAt: firstStoredAt, event: message };
-      const decision = decisionIn(range, stored);
-      if (decision !== null) yield decision;
-    }
-  },
+  decisions: (range) => among(log, range, decisionIn),
+  proposals: (range) => among(log, range, proposalIn),
   snapshots: (range) => snapshotsOf(log, range),
   finder: (range) => finder(log, range),
   details: (ref) => log.objects.get(ref),
 });
+
+/** What is picked of the plans' events about snapshots of a range, in the order of the log. */
+async function* among<D>(
+  log: EventLog,
+  range: Range,
+  pick: (range: Range, stored: StoredEvent) => D | null,
+): AsyncGenerator<D, void, undefined> {
+  const aggregates = range.aggregates === undefined ? {} : { aggregates: range.aggregates };
+  for await (const { message, problem, sequence, storedAt, firstStoredAt } of log.tail({
+    families: ['plans'],
+    ...aggregates,
+    since: sinceOf(range),
+    end: true,
+  })) {
+    if (problem !== undefined) continue;
+    const picked = pick(range, { sequence, storedAt, originallyStoredAt: firstStoredAt, event: message as LogEvent });
+    if (picked !== null) yield picked;
+  }
+}
 
 /** The snapshots of a range in the order of their stream. */
 async function* snapshotsOf(log: EventLog, range: Range): AsyncGenerator<SnapshotEntry, void, undefined> {

@@ -5,11 +5,10 @@ import {
   type PlanProposed,
   type Step,
   type StoredEvent,
-  snapshotTimeMs,
   timeOf,
 } from '@kronos/contracts';
 import { createFolder, type FinishedPlan, type LogState, type PlanFacts } from '@kronos/projections';
-import { decisionIn, firstStoredMs, inRange, type Range } from './history.ts';
+import { decisionIn, proposalIn, type Range } from './history.ts';
 
 /** The state of a step. */
 type StepState =
@@ -119,12 +118,8 @@ export async function plansOf(
 /** The plan that an event makes about a snapshot of the range; null where it makes none. */
 function planIn(range: Range, stored: StoredEvent): { id: string; event: CycleDecided | PlanProposed } | null {
   const { event } = stored;
-  if (event.type === 'plan.proposed') {
-    const atMs = snapshotTimeMs(event.data.snapshotTime, firstStoredMs(stored));
-    return event.data.steps.length > 0 && inRange(range, event.aggregate, atMs)
-      ? { id: event.data.planId, event }
-      : null;
-  }
+  if (event.type === 'plan.proposed')
+    return event.data.steps.length > 0 && proposalIn(range, stored) !== null ? { id: event.data.planId, event } : null;
   if (event.type !== 'cycle.decided' || event.data.plan === null) return null;
   return decisionIn(range, stored) === null ? null : { id: event.data.plan.id, event };
 }

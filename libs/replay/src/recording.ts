@@ -7,6 +7,7 @@ import {
   decodeToken,
   encodeToken,
   engineOptionsSchema,
+  type LogEventType,
   logMarkSchema,
   type ObjectRef,
   readLogEvent,
@@ -34,10 +35,10 @@ import {
   type History,
   inRange,
   openSnapshot,
+  proposalIn,
   type Range,
   type SnapshotEntry,
   type StoredBody,
-  type StoredDecision,
 } from './history.ts';
 
 /** The form of a recorded directory. A later version reads every earlier one; form 1 has no chain and no range. */
@@ -202,7 +203,8 @@ export async function readRecording(
       kept: async () => kept,
       newestMs: async () => kept.untilMs ?? null,
       checkpoint: async () => null,
-      decisions: (range) => decisionsOf(directory, range),
+      decisions: (range) => among(directory, 'cycle.decided', (stored) => decisionIn(range, stored)),
+      proposals: (range) => among(directory, 'plan.proposed', (stored) => proposalIn(range, stored)),
       async *snapshots(range) {
         for await (const entry of listed ?? namedSnapshots(directory))
           if (inRange(range, entry.aggregate, entry.timeMs)) yield entry;
@@ -365,12 +367,17 @@ function eventOf({ at, text }: Line): StoredEvent {
   return { sequence, storedAt: Date.parse(storedAt), ...stamp, event };
 }
 
-async function* decisionsOf(directory: string, range: Range): AsyncGenerator<StoredDecision, void, undefined> {
+/** What is picked of the events of a type, in the order of the log. */
+async function* among<D>(
+  directory: string,
+  type: LogEventType,
+  pick: (stored: StoredEvent) => D | null,
+): AsyncGenerator<D, void, undefined> {
   for await (const line of logLines(directory)) {
-    // Most of what is no decision is known without being parsed.
-    if (!line.text.includes('cycle.decided')) continue;
-    const decision = decisionIn(range, eventOf(line));
-    if (decision !== null) yield decision;
+    // Most other lines are skipped without being parsed.
+    if (!line.text.includes(type)) continue;
+    const picked = pick(eventOf(line));
+    if (picked !== null) yield picked;
   }
 }
 

@@ -1,15 +1,17 @@
 import type { StoredEvent } from '@kronos/contracts';
 import { type AggregateState, aggregateState, createFolder, type LogState } from '@kronos/projections';
-import { isUnusable, type Verdict, type VerifiedCycle, type VerifyOrder } from './compare.ts';
+import { isUnusable, type Verdict, type VerifiedCycle, type VerifyOrder, verifyProposal } from './compare.ts';
 import { AHEAD, AHEAD_OF_THREAD, type Crew, createCrew, defaultThreads, FEW, inOrder } from './crew.ts';
 import {
   decisionIn,
   detailsOf,
   type History,
+  proposalIn,
   type Range,
   type SnapshotEntry,
   type SnapshotFinder,
   type StoredDecision,
+  type StoredProposal,
 } from './history.ts';
 
 /**
@@ -58,8 +60,15 @@ export async function* verify(
   let seats = seatsOf(crews);
   let ordered = 0;
 
-  /** Runs a decision where the fewest wait. */
-  function run({ decision, state, entry }: Job): Promise<VerifiedCycle> {
+  /** Runs a decision where the fewest wait; one about moves between cells, which is rare and needs several states, here. */
+  async function run(job: Job): Promise<VerifiedCycle> {
+    if ('proposal' in job) {
+      const { proposal, log, entry } = job;
+      const stateOf = (aggregate: string): AggregateState => aggregateState(log, aggregate);
+      const stored = await storedOf(history, entry, proposal, stateOf(proposal.event.aggregate));
+      return verifyProposal({ ...proposal, anonymized: history.anonymized, stored }, stateOf);
+    }
+    const { decision, state, entry } = job;
     if (ordered === FEW && threads > 1) {
       crews.push(createCrew(threads));
       seats = seatsOf(crews.slice(1));
@@ -80,7 +89,7 @@ export async function* verify(
     const outcome = seat.crew.run(seat.member, make).finally(() => {
       seat.open -= 1;
     });
-    return outcome as Promise<VerifiedCycle>;
+    return (await outcome) as VerifiedCycle;
   }
 
   try {
@@ -122,12 +131,20 @@ export function shareOf(atMs: number, sinceMs: number, untilMs: number): number 
 }
 
 type Job = {
-  readonly decision: StoredDecision;
-  /** Of the log at its basis. */
-  readonly state: AggregateState;
   /** Null: the snapshot is not kept. */
   readonly entry: SnapshotEntry | null;
-};
+} & (
+  | {
+      readonly decision: StoredDecision;
+      /** Of the log at its basis. */
+      readonly state: AggregateState;
+    }
+  | {
+      readonly proposal: StoredProposal;
+      /** At its basis. */
+      readonly log: LogState;
+    }
+);
 
 /** The decisions of a range, each with the state of the log that it was made on. */
 async function* jobsOf(
@@ -143,14 +160,22 @@ async function* jobsOf(
     onEvent(stored);
     const decision = decisionIn(range, stored);
     if (decision !== null) {
-      const { event } = decision;
-      const at =
-        states.findLast((state) => state.sequence <= event.data.basis) ?? (await foldTo(history, event.data.basis));
-      const entry = await finder.find(decision);
-      yield { decision, state: aggregateState(at, event.aggregate), entry };
+      const { aggregate, data } = decision.event;
+      yield {
+        decision,
+        state: aggregateState(await stateAt(data.basis), aggregate),
+        entry: await finder.find(decision),
+      };
     }
+    const proposal = proposalIn(range, stored);
+    if (proposal !== null)
+      yield { proposal, log: await stateAt(proposal.event.data.basis), entry: await finder.find(proposal) };
     states.push(folder.apply(stored).snapshot());
     if (states.length === 2 * STATES) states.splice(0, STATES);
+  }
+
+  async function stateAt(basis: number): Promise<LogState> {
+    return states.findLast(({ sequence }) => sequence <= basis) ?? foldTo(history, basis);
   }
 }
 
@@ -171,7 +196,7 @@ function changed(from: AggregateState | undefined, to: AggregateState): Partial<
 async function storedOf(
   history: History,
   entry: SnapshotEntry | null,
-  { event: { data } }: StoredDecision,
+  { event: { data } }: StoredDecision | StoredProposal,
   { configured }: AggregateState,
 ): Promise<VerifyOrder['stored']> {
   if (entry === null) return { missing: `the snapshot ${data.snapshotId} is not kept (any more)` };

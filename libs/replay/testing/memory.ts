@@ -1,6 +1,6 @@
 import type { Snapshot, StoredEvent } from '@kronos/contracts';
 import { digestOf, MissingObject } from '@kronos/eventlog';
-import { decisionIn, type History, inRange, type Range, type SnapshotEntry } from '../src/history.ts';
+import { decisionIn, type History, inRange, proposalIn, type Range, type SnapshotEntry } from '../src/history.ts';
 
 /** The digest that a snapshot's body has in the bucket. */
 export const storedDigest = (snapshot: Snapshot): string =>
@@ -20,6 +20,12 @@ export const memoryHistory = (events: readonly StoredEvent[], snapshots: readonl
     for (const stored of events) {
       const decision = decisionIn(range, stored);
       if (decision !== null) yield decision;
+    }
+  },
+  async *proposals(range) {
+    for (const stored of events) {
+      const proposal = proposalIn(range, stored);
+      if (proposal !== null) yield proposal;
     }
   },
   async *snapshots(range) {

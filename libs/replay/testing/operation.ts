@@ -48,6 +48,8 @@ export type OperationOptions = {
   readonly searchWorkLimit?: number;
   /** Snapshots hold what the VMs did on former days: in every other hour most of their load was over after 5 minutes. VMs are large. */
   readonly history?: boolean;
+  /** Snapshots hold what the VMs write, which makes their moves cost more, by the rate of former moves. VMs are large. */
+  readonly moveCosts?: boolean;
   /** Options of the planners beside these. */
   readonly engine?: Partial<EngineOptions>;
 };
@@ -65,6 +67,19 @@ export type Operation = {
 const START_MS = 1_767_571_200_000;
 const CAPS = { maxConcurrentMigrations: 4, maxOutboundPerHost: 1, maxInboundPerHost: 2, maxConcurrentPerGroup: 1 };
 const OLDER_PLANNER = '0';
+
+/** 64 GiB in 10 minutes. */
+const copied = {
+  migrationId: null,
+  requestId: null,
+  status: 'completed',
+  reason: null,
+  queuedMs: 0,
+  runningMs: 600_000,
+  totalMs: 600_000,
+  memoryBytes: 64 * 1024 ** 3,
+  diskBytes: 0,
+};
 
 type Vm = {
   readonly id: string;
@@ -216,7 +231,7 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
         {
           host: vm.host,
           w: { cpu: load(vm, cycle, vm.cpu), memory: vm.memory },
-          ...(options.history === true ? { ramMb: 64 * 1024 } : {}),
+          ...(options.history === true || options.moveCosts === true ? { ramMb: 64 * 1024 } : {}),
           set: away === undefined ? set : { ...set, status: 'MIGRATING', taskState: 'migrating' },
         },
       ];
@@ -225,7 +240,12 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
     const snapshot = snapshotOf({
       time,
       policies: {
-        cpu: { threshold: 0.09, weight: 0.6, maxMigrationsPerCycle: 4 },
+        cpu: {
+          threshold: 0.09,
+          weight: 0.6,
+          maxMigrationsPerCycle: 4,
+          ...(options.moveCosts === true ? { moveCostQuery: 'dirtied' } : {}),
+        },
         memory: { threshold: 0.12, weight: 0.4, maxMigrationsPerCycle: 4 },
       },
       hosts: Object.fromEntries(lane.hosts.map((name) => [name, {}])),
@@ -244,9 +264,25 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
         aggregate: lane.aggregate,
         cycle: Math.floor(nowMs / 60_000),
         ...(options.history === true ? { forecast: historyOf(lane, cycle) } : {}),
+        ...(options.moveCosts === true ? { moveCostReadings: [moveCostsOf(lane)] } : {}),
       },
     });
     return snapshot;
+  }
+
+  /** Each VM writes up to what links carry, all but the first. */
+  function moveCostsOf(lane: Lane): NonNullable<Snapshot['moveCostReadings']>[number] {
+    const values = lane.vms.slice(1).map((vm, i) => [vm.id, 20_000_000 * (i % 6)]);
+    return {
+      query: 'dirtied',
+      label: 'vm',
+      labelType: 'nova_instance_uuid',
+      health: 'HEALTHY',
+      text: '',
+      values: Object.fromEntries(values),
+      unmatchedLabels: 0,
+      ambiguousLabels: 0,
+    };
   }
 
   function historyOf(lane: Lane, cycle: number): NonNullable<Snapshot['forecast']> {
@@ -423,7 +459,7 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
         outcome: 'migrated',
         host: task.destination,
         retries: task.attempt - 1,
-        nova: null,
+        nova: options.moveCosts === true ? copied : null,
         warnings: [],
       },
     });

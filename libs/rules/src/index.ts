@@ -4,6 +4,7 @@ export * from './caps.ts';
 export * from './cooldown.ts';
 export * from './drain.ts';
 export * from './optOut.ts';
+export * from './pace.ts';
 export * from './quarantine.ts';
 export * from './threshold.ts';
 export * from './window.ts';

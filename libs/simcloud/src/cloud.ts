@@ -12,7 +12,7 @@ import {
   setMembership,
 } from './estate.ts';
 import type { SeriesFault } from './faults.ts';
-import { abortMigration, carryOutAbort, conduct, forceComplete, liveMigrate, liveStep } from './liveMigration.ts';
+import { abortMigration, carryOutAbort, conduct, forceComplete, goOn, liveMigrate, liveStep } from './liveMigration.ts';
 import { progress } from './migrations.ts';
 import {
   type Aggregate,
@@ -204,6 +204,13 @@ export class Cloud extends CloudState {
   setHost(nowMs: number, name: string, change: Parameters<typeof setHost>[2]): void {
     this.advance(nowMs);
     setHost(this, name, change);
+  }
+
+  /** Nothing goes wrong with the server any more; copying that hangs comes to its end. */
+  mendServer(nowMs: number, uuid: string): void {
+    this.advance(nowMs);
+    this.serverFaults.delete(uuid);
+    goOn(this, uuid);
   }
 
   /** Its nova-compute dies; see crash.ts. */

@@ -161,6 +161,58 @@ describe('a live migration', () => {
       if (how === 'completed' || how === 'failed' || how === 'error') expect(isAbandoned).toBe(false);
   });
 
+  test('a restart of the source frees a server whose request the conductor has; it goes on, and the server is broken', () => {
+    const cloud = cloudOf();
+    const v1 = cloud.server('v1');
+    cloud.serverFaults.set(v1.uuid, { kind: 'conductor-delay', seconds: 30 });
+    migrate(cloud, START, 'v1', 'h2');
+    cloud.killHost(START + 5_000, 'h1');
+    expect(v1.taskState).toBe('migrating');
+    cloud.startHost(START + 6_000, 'h1');
+    expect([v1.taskState, cloud.migrations.length]).toEqual([null, 0]);
+    cloud.advance(ALWAYS);
+    expect([cloud.migrations[0]?.status, v1.host, v1.vmState]).toEqual(['error', 'h2', 'error']);
+  });
+
+  test('a request that comes while the conductor has another one ends in error', () => {
+    const cloud = cloudOf();
+    const { uuid } = cloud.server('v1');
+    cloud.serverFaults.set(uuid, { kind: 'conductor-delay', seconds: 30, times: 1 });
+    migrate(cloud, START, 'v1', 'h2');
+    cloud.killHost(START + 5_000, 'h1');
+    cloud.startHost(START + 6_000, 'h1');
+    cloud.serverFaults.set(uuid, { kind: 'hang' });
+    migrate(cloud, START + 7_000, 'v1', 'h2');
+    cloud.advance(ALWAYS);
+    expect(cloud.migrations.map(({ status }) => status)).toEqual(['running', 'error']);
+  });
+
+  test('a hanging move goes on once its fault is cleared, and no other move does', () => {
+    const cloud = cloudOf();
+    const { uuid } = cloud.server('v1');
+    cloud.serverFaults.set(uuid, { kind: 'hang' });
+    cloud.mendServer(START, uuid);
+    cloud.serverFaults.set(uuid, { kind: 'hang' });
+    migrate(cloud, START, 'v1', 'h2');
+    cloud.advance(START + 60_000);
+    expect(cloud.migrations[0]?.status).toBe('running');
+    cloud.mendServer(START + 60_000, uuid);
+    cloud.advance(ALWAYS);
+    expect([cloud.migrations[0]?.status, cloud.server('v1').host]).toEqual(['completed', 'h2']);
+  });
+
+  test('a hanging move whose source has died does not go on', () => {
+    const cloud = cloudOf();
+    const { uuid, host } = cloud.server('v1');
+    cloud.serverFaults.set(uuid, { kind: 'hang' });
+    migrate(cloud, START, 'v1', 'h2');
+    cloud.advance(START + 60_000);
+    cloud.killHost(START + 60_000, host);
+    cloud.mendServer(START + 60_000, uuid);
+    cloud.advance(ALWAYS);
+    expect([cloud.migrations[0]?.status, cloud.server('v1').host]).toEqual(['running', host]);
+  });
+
   test('an abort that is ignored leaves a hanging move where it is', () => {
     const cloud = cloudOf();
     const v1 = cloud.server('v1');

@@ -19,24 +19,26 @@ export function killHost(s: CloudState, name: string): void {
 
 /**
  * A new nova-compute begins. It sets every server of its own that was migrating free, and a `running` migration to `error`, without a
- * reason; it forgets those that were queued or prepared, whose rows stay as they are (`_reset_live_migration` in Nova).
+ * reason; it forgets those that were queued or prepared, whose rows stay as they are (`_reset_live_migration` in Nova). What the
+ * conductor still has in its hands goes on.
  */
 export function startHost(s: CloudState, name: string): void {
   const host = s.host(name);
   if (!host.crashed) return;
   host.crashed = false;
   host.up = true;
-  const left = leaving(s, name).filter((each) => each.status !== 'accepted');
   host.waiting.length = 0;
   host.running.clear();
-  for (const migration of left) {
+  for (const migration of leaving(s, name)) {
     const server = s.servers.get(migration.serverUuid);
-    if (server === undefined || server.host !== name) continue;
-    server.taskState = null;
-    s.touch(server);
-    if (migration.status !== 'running') continue;
+    if (migration.status !== 'running' || server?.host !== name) continue;
     giveBack(s, migration, server);
     endMigration(s, migration, 'error');
+  }
+  for (const server of s.servers.values()) {
+    if (server.host !== name || server.taskState !== 'migrating') continue;
+    server.taskState = null;
+    s.touch(server);
   }
 }
 
@@ -48,12 +50,15 @@ export function abandoned(s: CloudState, migration: Migration): boolean {
   return !running.has(migration.id) && !waiting.includes(migration.id);
 }
 
-/** The guest arrives where nobody is left to take it over: Nova names the destination and calls the server broken. */
-export function arriveAtDead(s: CloudState, migration: Migration, server: Server): void {
+/**
+ * The guest arrives and its destination does not take it over: nobody is left there, or the server was set free meanwhile. Nova
+ * names the destination and calls the server broken.
+ */
+export function arriveUntaken(s: CloudState, migration: Migration, server: Server, message: string): void {
   server.host = server.guestHost;
   server.taskState = null;
   server.vmState = 'error';
-  server.fault = { code: 500, message: 'Timed out waiting for a reply to message ID', createdMs: s.nowMs };
+  server.fault = { code: 500, message, createdMs: s.nowMs };
   s.touch(server);
   endMigration(s, migration, 'error');
 }

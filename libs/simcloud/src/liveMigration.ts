@@ -1,6 +1,6 @@
 /** Live migration: the requests, and what Nova does step by step. */
 import { actionOf, beginEvent, conductorEvent, endEvent, recordAction } from './actions.ts';
-import { arriveAtDead } from './crash.ts';
+import { abandoned, arriveUntaken } from './crash.ts';
 import { NovaRefusal } from './errors.ts';
 import { admit, conflict, currentMove, endMigration, giveBack, giveUp, newMigration, setStatus } from './migrations.ts';
 import type { Host, Migration, MigrationStatus, Server } from './model.ts';
@@ -121,8 +121,13 @@ export function conduct(s: CloudState, uuid: string, request: Pending): void {
   const server = s.servers.get(uuid);
   if (server === undefined) return;
   const source = s.host(server.host);
+  const another = currentMove(s, uuid);
   const migration = newMigration(s, server, request, 'live-migration', 'accepted');
   beginEvent(s, migration, conductorEvent(migration), CONDUCTOR);
+  if (another !== undefined && !abandoned(s, another)) {
+    giveUp(s, migration, server, `Unable to replace instance claim on source for instance ${uuid}`);
+    return;
+  }
   if (!s.isUp(source)) {
     giveUp(s, migration, server, `Compute service of ${source.name} is unavailable at this time.`);
     return;
@@ -233,7 +238,14 @@ export function liveStep(
     }
     case 'arrive': {
       if (s.host(server.guestHost).crashed) {
-        arriveAtDead(s, migration, server);
+        arriveUntaken(s, migration, server, 'Timed out waiting for a reply to message ID');
+        return;
+      }
+      if (server.taskState !== 'migrating') {
+        const message =
+          `Conflict updating instance ${server.uuid}. Expected: {'task_state': ['migrating']}. ` +
+          "Actual: {'task_state': None}";
+        arriveUntaken(s, migration, server, message);
         return;
       }
       const fault = serverFault(s, server.uuid, 'error-after-switchover');
@@ -287,6 +299,15 @@ function copy(s: CloudState, migration: Migration, server: Server, dest: Host): 
     return;
   }
   s.schedule('switchover', migration.id, afterMs);
+}
+
+/** Copying that hangs, and that its source's compute still works on, comes to its end. */
+export function goOn(s: CloudState, uuid: string): void {
+  const migration = currentMove(s, uuid);
+  if (migration?.status !== 'running' || migration.copyMs !== Number.POSITIVE_INFINITY) return;
+  if (s.next.has(migration.id) || s.host(migration.source).crashed) return;
+  migration.copyMs = s.nowMs - (migration.copyFromMs ?? s.nowMs);
+  s.schedule('switchover', migration.id, 0);
 }
 
 export function carryOutAbort(s: CloudState, migration: Migration): void {

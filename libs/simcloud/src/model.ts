@@ -78,6 +78,7 @@ export interface Port {
   readonly vnicType: string;
   /** Guaranteed outbound bandwidth, which the port requests of Placement; null: none. */
   readonly minKbps: number | null;
+  readonly address: string | null;
 }
 
 export interface Server {

@@ -91,6 +91,8 @@ export const serverSchema = z.strictObject({
       z.strictObject({
         vnicType: name.default('normal'),
         minKbps: z.number().int().positive().nullable().default(null),
+        /** An IPv4 address. */
+        address: z.ipv4().nullable().default(null),
       }),
     )
     .default([]),

@@ -303,7 +303,7 @@ class SimServer implements InProcessSim {
         return {};
       case 'faultServer': {
         const { uuid } = cloud.server(act.server);
-        if (act.fault === null) cloud.serverFaults.delete(uuid);
+        if (act.fault === null) cloud.mendServer(now, uuid);
         else cloud.serverFaults.set(uuid, act.fault);
         return {};
       }

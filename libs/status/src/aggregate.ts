@@ -3,12 +3,14 @@ import {
   aggregateCooldown,
   brokenHosts,
   inFlight,
+  openCellPlans,
   optionsOf,
   quarantineTable,
   remedyOf,
   type TaskFacts,
   waitingPlan,
 } from '@kronos/projections';
+import { cellStage } from './cells.ts';
 import { type DrainStatus, drainStatus } from './drains.ts';
 import type { AggregateInput } from './facts.ts';
 import { count, when } from './times.ts';
@@ -87,6 +89,7 @@ function moveStatus(task: TaskFacts, nowMs: number): MoveStatus {
   const { step, slot } = task;
   const asked = task.abortAsked ?? task.cancelAsked;
   const notes = [
+    ...(slot?.cell === undefined ? [] : [cellStage(task).text]),
     ...(asked === null ? [] : [`${asked.by} asked to stop it`]),
     ...(task.lastFailure === null ? [] : [`attempt ${task.lastFailure.attempt}: ${task.lastFailure.reason.text}`]),
     ...(slot === null && task.notBeforeMs > nowMs ? [`not before ${when(task.notBeforeMs, nowMs)}`] : []),
@@ -126,13 +129,19 @@ function occupation(
       waitsFor: `event ${state.unreadable.sequence} (${state.unreadable.claimedType} version ${state.unreadable.claimedVersion ?? '?'}): ${state.unreadable.problem}. ${remedyOf(state.unreadable)}`,
     };
   const waiting = waitingPlan(state, nowMs);
+  const [between] = openCellPlans(state, nowMs);
   const answer =
     waiting?.open === true
       ? {
           doing: `a plan of ${count(waiting.plan.proposed.length, 'step')} waits for approval until ${when(waiting.expiresAtMs, nowMs)}`,
           waitsFor: `kronos approve ${waiting.plan.id}, or kronos reject`,
         }
-      : null;
+      : between !== undefined
+        ? {
+            doing: `a plan of ${count(between.plan.proposed.length, 'move')} to ${between.plan.cells?.to} waits for approval until ${when(between.expiresAtMs, nowMs)}`,
+            waitsFor: `kronos approve ${between.plan.id}, or kronos reject`,
+          }
+        : null;
   if (moves.length > 0) {
     const over = [...state.plans.values()].reduce((sum, p) => sum + p.completed + p.failed + p.skipped, 0);
     const rest = moves.length - migrating;

@@ -45,6 +45,7 @@ const work = [
   'plan-expired',
   'task-unstarted',
   'move-long',
+  'resize-late',
   'abort-unanswered',
 ] as const;
 
@@ -341,6 +342,13 @@ export const causes = {
     section: 'move-long',
     apart: ['task'],
     explains: [],
+  },
+  'resize-late': {
+    severity: 'alarm',
+    remedy: 'Check the guest, then run `kronos cells confirm TASK` or `kronos cells revert TASK`.',
+    section: 'kronosresizelate',
+    apart: ['task'],
+    explains: ['move-long', 'plan-expired'],
   },
   'server-in-error': {
     severity: 'alarm',

@@ -1,6 +1,16 @@
 import { type ServiceName, serviceNames, streamNames } from '@kronos/contracts';
-import { brokenHosts, inFlight, notAfterMs, optionsOf, remedyOf, skipText, undispatched } from '@kronos/projections';
+import {
+  brokenHosts,
+  inFlight,
+  lateResizes,
+  notAfterMs,
+  optionsOf,
+  remedyOf,
+  skipText,
+  undispatched,
+} from '@kronos/projections';
 import type { CauseCode, Place } from './causes.ts';
+import { cellStage } from './cells.ts';
 import type { AggregateInput, Facts, Heartbeat, NewestSnapshot, StreamFacts } from './facts.ts';
 import { span, when } from './times.ts';
 
@@ -466,6 +476,14 @@ function moves({ aggregate, state }: AggregateInput, nowMs: number): Finding[] {
     if (slot?.forced === true)
       found.push({ code: 'move-forced', place, about: aggregate, text: `${name} was forced past the scheduler` });
   }
+  for (const { task, host, sinceMs } of lateResizes(state, nowMs))
+    found.push({
+      code: 'resize-late',
+      place: { ...executor, task: task.id, server: task.step.serverId },
+      about: aggregate,
+      text: `${task.step.serverName} (${task.id}) has been in VERIFY_RESIZE on ${host} since ${when(sinceMs, nowMs)}: it ${cellStage(task).text}`,
+      remedy: `Check the guest, then run \`kronos cells confirm ${task.id}\` or \`kronos cells revert ${task.id}\`.`,
+    });
   for (const { serverId, serverName, taskId, from, destination, host, reasons } of state.damaged.values())
     found.push({
       code: 'server-in-error',

@@ -1,5 +1,6 @@
 export type { AggregateStatus } from './aggregate.ts';
 export { COOLING_DOWN } from './aggregate.ts';
+export { cellStage } from './cells.ts';
 export { collectFacts, heartbeats, unreadable } from './collect.ts';
 export { type DrainStatus, drainStatus } from './drains.ts';
 export type * from './facts.ts';

@@ -282,6 +282,12 @@ describe('status', () => {
       /no move has started/,
     ],
     ['abort-unanswered', 'an abort has no effect', after(abortAsked, 300), /after the abort request/],
+    [
+      'resize-late',
+      'a server stays in VERIFY_RESIZE',
+      after(verified, 2 * 3600),
+      /VERIFY_RESIZE on n1 since .* waits to be/,
+    ],
     ['move-long', 'a move does not end', after(started, 5 * 3600), /has been migrating since/],
     [
       'server-stuck',
@@ -396,6 +402,21 @@ describe('moves that went wrong', () => {
     expect(alarm).toMatchObject({ code: 'move-poisonous', about: 'gpu' });
     expect(alarm?.text).toMatch(/crashed its executor in isolation: try 2 started/);
     expect(poisonous(1, 2, 0)).toEqual([]);
+  });
+  it('in VERIFY_RESIZE: none for an hour, then one with the commands, and none when it was confirmed', () => {
+    expect(judge(after((log) => void verified(log), 3600))).toEqual([]);
+    let task = '';
+    const facts = after((log) => {
+      task = verified(log);
+    }, 5 * 3600);
+    const [late, ...others] = judge(facts);
+    expect(others).toEqual([]);
+    expect(late).toMatchObject({
+      code: 'resize-late',
+      remedy: `Check the guest, then run \`kronos cells confirm ${task}\` or \`kronos cells revert ${task}\`.`,
+    });
+    expect(late?.explains.map(({ code }) => code).toSorted()).toEqual(['move-long', 'plan-expired']);
+    expect(judge(after((log) => void log.completed({ task: verified(log) }), 5 * 3600))).toEqual([]);
   });
   it('cannot be aborted: an alarm at once, in the words of Nova, and one for all that follows', () => {
     const [now, ...others] = judge(after(abortRefused));
@@ -621,6 +642,25 @@ function drainFailed(log: ReturnType<typeof runningLog>): string {
   log.hostClaimed(id, 'h1');
   log.hostActFailed(id, 'h1');
   return id;
+}
+
+/** A move between cells that a person has to confirm. */
+function verified(log: ReturnType<typeof runningLog>): string {
+  const plan = log.cellsProposed([{ serverId: 'a', from: 'h1', to: 'n1' }], {
+    change: (data) => ({
+      ...data,
+      steps: data.steps.map((step) =>
+        step.cell === undefined ? step : { ...step, cell: { ...step.cell, confirm: 'manual' } },
+      ),
+    }),
+  });
+  log.approved(plan);
+  const task = `${plan}-s1`;
+  log.dispatched(plan, 1);
+  log.started({ task });
+  log.verifying({ task });
+  log.verified({ task });
+  return task;
 }
 
 function abortAsked(log: ReturnType<typeof runningLog>): void {

@@ -1,6 +1,6 @@
 /**
- * Every name of Kronos's telemetry: spans, attributes, metrics. Nothing is named anywhere else, so this file is what a
- * dashboard is written from.
+ * Every name of Kronos' telemetry: spans, attributes, metrics. No other file defines names, so a dashboard can be written
+ * from this file.
  */
 
 /** Span names: few, and without ids. */
@@ -272,7 +272,7 @@ export const metricSpecs = {
     help: 'Answers of Prometheus by health.',
     labels: {
       policy: POLICY,
-      query: ['imbalance', 'vm_profile', 'capacity', 'host_size'],
+      query: ['imbalance', 'vm_profile', 'capacity', 'host_size', 'move_cost'],
       health: ['HEALTHY', 'STALE', 'PARTIAL', 'UNREACHABLE', 'ERROR'],
     },
   },
@@ -281,7 +281,7 @@ export const metricSpecs = {
     name: 'kronos_prometheus_query_duration_seconds',
     unit: 's',
     help: 'Time of one query, retries included.',
-    labels: { query: ['imbalance', 'vm_profile', 'capacity', 'host_size'] },
+    labels: { query: ['imbalance', 'vm_profile', 'capacity', 'host_size', 'move_cost'] },
     buckets: SHORT,
   },
   unmatchedLabels: {
@@ -401,6 +401,13 @@ export const metricSpecs = {
     name: 'kronos_plans_waiting',
     unit: '{plan}',
     help: 'Plans that wait for approval.',
+    labels: { aggregate: AGGREGATE },
+  },
+  resizesLate: {
+    kind: 'gauge',
+    name: 'kronos_resizes_late',
+    unit: '{server}',
+    help: 'Servers that a move between cells left in VERIFY_RESIZE for an hour longer than its checks take (verify_seconds).',
     labels: { aggregate: AGGREGATE },
   },
   // Executor.

@@ -22,7 +22,7 @@ import {
 import type { CheckedCell, Task, Verdict } from './taskStages.ts';
 
 /** First half: the server, the services, the aggregates, the flavor. Null: nothing stands against it so far. */
-function judgeCell(
+export function judgeCell(
   task: Task,
   facts: HostFacts,
   flavors: readonly NamedFlavor[] | null,
@@ -80,7 +80,7 @@ function judgeMembers(task: Task, aggregates: readonly Aggregate[], options: Che
 }
 
 /** What goes onto the log with the start. */
-function startOf(
+export function startOf(
   { cell }: Task,
   server: Server,
   flavors: readonly NamedFlavor[] | null,

@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer } from 'node:net';
 import { until } from '@kronos/clock/testing';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { createNova, createPlacement, type Nova } from '@kronos/openstack';
@@ -33,7 +34,7 @@ beforeAll(async () => {
 afterAll(() => nats.stop());
 
 /** A cloud of two cells: o1 and o2 in aggregate old, n1 and n2 in aggregate new. The flavor m2 runs on new hosts only. */
-async function bedOfCells(): Promise<Bed & { readonly aggregate: string }> {
+async function bedOfCells(address: string | null = null): Promise<Bed & { readonly aggregate: string }> {
   beds += 1;
   const aggregate = `${AGGREGATE}${beds}`;
   const host = (name: string, cell: string, traits: string[] = []) => ({
@@ -60,7 +61,12 @@ async function bedOfCells(): Promise<Bed & { readonly aggregate: string }> {
       { name: 'm1', vcpus: 2, memoryMb: 2048, diskGb: 10 },
       { name: 'm2', vcpus: 4, memoryMb: 4096, diskGb: 10, extraSpecs: { 'trait:CUSTOM_NEW': 'required' } },
     ],
-    servers: ['a', 'b', 'c'].map((name) => ({ name, host: 'o1', flavor: 'm1' })),
+    servers: ['a', 'b', 'c'].map((name) => ({
+      name,
+      host: 'o1',
+      flavor: 'm1',
+      ports: address === null ? [] : [{ address }],
+    })),
     crossCellResize: true,
   };
   const bed = await startBed(scenario, { nats, ackWaitSeconds: ACK_WAIT_SECONDS, aggregate });
@@ -208,6 +214,42 @@ describe('a move between cells', () => {
     expect(stateOf(bed, 'a')).toEqual({ host: 'o1', ...RUNS, flavor: 'm1', held: ['o1'] });
     expect(heldByMigrations(bed)).toBe(0);
     expect(asked(bed)).toEqual(['migrate', 'revertResize']);
+  });
+
+  test('verify = tcp: a guest that accepts connections on its address is confirmed, one that does not is reverted', async () => {
+    const guest = createServer((socket) => socket.destroy());
+    await new Promise<void>((resolve) => guest.listen(0, '127.0.0.1', resolve));
+    const { port } = guest.address() as AddressInfo;
+    onTestFinished(() => void guest.close());
+    const verify = { kind: 'tcp', port } as const;
+    const bed = await bedOfCells('127.0.0.1');
+    await executorOn(bed, { verify, verifyTimeoutMs: 0 });
+    const good = await bed.release([{ server: 'a', ...TO_N1 }], { cell: NEW });
+    expect(await bed.finals(good)).toMatchObject([{ type: 'migration.completed', data: { host: 'n1', warnings: [] } }]);
+    await new Promise((resolve) => guest.close(resolve));
+    const bad = await bed.release([{ server: 'b', ...TO_N1 }], { cell: NEW });
+    expect(await bed.finals(bad)).toMatchObject([
+      {
+        type: 'migration.failed',
+        data: {
+          reason: { code: 'verification', text: expect.stringContaining(`no connection to port ${port}: 127.0.0.1: `) },
+        },
+      },
+    ]);
+    expect([stateOf(bed, 'a'), stateOf(bed, 'b')]).toEqual([
+      { host: 'n1', ...RUNS, flavor: 'm1', held: ['n1'] },
+      { host: 'o1', ...RUNS, flavor: 'm1', held: ['o1'] },
+    ]);
+  });
+
+  test('verify = tcp: a guest without an address is reverted', async () => {
+    const bed = await bedOfCells();
+    await executorOn(bed, { verify: { kind: 'tcp', port: 22 }, verifyTimeoutMs: 0 });
+    const tasks = await bed.release([{ server: 'a', ...TO_N1 }], { cell: NEW });
+    expect(await bed.finals(tasks)).toMatchObject([
+      { type: 'migration.failed', data: { reason: { text: 'reverted: the server has no address' } } },
+    ]);
+    expect(stateOf(bed, 'a')).toMatchObject({ host: 'o1', ...RUNS });
   });
 
   test('a stopped server is not probed, and stays stopped', async () => {

@@ -1,3 +1,4 @@
+import type { Duration } from '@kronos/rules';
 import type { TaskOptions } from './options.ts';
 
 /** Byte counts of a running migration as Nova reports them; null where the hypervisor has not said. */
@@ -55,21 +56,25 @@ function most(a: number | null, b: number | null): number | null {
 const GIB = 1024 ** 3;
 
 /**
- * How long a migration may run, in milliseconds: by the size of the server, or twice what all its bytes need at the pace at
- * which it came to its least remaining bytes, if that is more, but then no longer than `hardTimeoutMs`.
+ * How long a migration may run, in milliseconds: by the size of the server. Slow links extend that, but not beyond `hardTimeoutMs`: to
+ * twice what nearly all former moves like it needed, and to twice what all its bytes need at the pace at which it came to its least
+ * remaining bytes. Fast links never shorten it: a server that writes more memory than the others is slow and makes progress.
+ *
+ * @param usual how long moves like it take, by former ones; null: not known
  */
 export function deadlineMs(
   size: { readonly ramMb: number; readonly diskGb: number },
   { runningSince, best, totalBytes }: Watch,
   options: TaskOptions,
+  usual: Duration | null = null,
 ): number {
   const gib = size.ramMb / 1024 + size.diskGb;
   const bySize = Math.max(options.deadlineMinMs, gib * options.deadlinePerGibMs);
-  if (best === null || totalBytes === null) return bySize;
-  const copied = totalBytes - best.remainingBytes;
-  if (copied <= 0) return bySize;
-  const byPace = (2 * totalBytes * (best.at - runningSince)) / copied;
-  return Math.max(bySize, Math.min(byPace, options.hardTimeoutMs));
+  const byHistory = 2 * (usual?.interval?.highMs ?? 0);
+  const copied = best === null || totalBytes === null ? 0 : totalBytes - best.remainingBytes;
+  const byPace =
+    best === null || totalBytes === null || copied <= 0 ? 0 : (2 * totalBytes * (best.at - runningSince)) / copied;
+  return Math.max(bySize, Math.min(Math.max(byHistory, byPace), options.hardTimeoutMs));
 }
 
 /** What a migration can be past. */
@@ -83,12 +88,13 @@ export type Overdue = {
   readonly text: string;
 };
 
-/** Whether a migration has to be aborted by now. `since` is when it was first looked for. */
+/** Whether a migration has to be aborted by now. `since` is when it was first looked for, `usual` as for {@link deadlineMs}. */
 export function overdue(
   run: { readonly watch: Watch | null; readonly since: number },
   size: { readonly ramMb: number; readonly diskGb: number },
   at: number,
   options: TaskOptions,
+  usual: Duration | null = null,
 ): Overdue | null {
   const { watch } = run;
   if (watch === null) {
@@ -97,7 +103,7 @@ export function overdue(
     return { cause: 'queue', limitMs, text: `it waited in Nova for ${seconds(limitMs)} without running` };
   }
   const elapsed = at - watch.runningSince;
-  const limitMs = deadlineMs(size, watch, options);
+  const limitMs = deadlineMs(size, watch, options, usual);
   const late = elapsed >= limitMs;
   const stuck = watch.best !== null && at - watch.best.at >= options.noProgressMs;
   if (!late && !stuck) return null;

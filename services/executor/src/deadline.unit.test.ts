@@ -50,6 +50,26 @@ describe('the deadline', () => {
     expect(deadlineMs(huge, startWatch(0), options)).toBe(1024 * MINUTE);
   });
 
+  describe('by former moves', () => {
+    const usual = (highMs: number) => ({ expectedMs: 1, interval: { lowMs: 1, highMs } });
+
+    it('is twice what nearly all of them needed, where that is more', () => {
+      expect(deadlineMs(small, startWatch(0), options, usual(20 * MINUTE))).toBe(40 * MINUTE);
+      const late = { watch: startWatch(0), since: 0 };
+      expect(overdue(late, small, 40 * MINUTE - 1, options, usual(20 * MINUTE))).toBeNull();
+      expect(overdue(late, small, 40 * MINUTE, options, usual(20 * MINUTE))).toMatchObject({ limitMs: 40 * MINUTE });
+    });
+
+    it('ends at the hard limit', () => {
+      expect(deadlineMs(small, startWatch(0), options, usual(options.hardTimeoutMs))).toBe(options.hardTimeoutMs);
+    });
+
+    it('is that of the size where they were faster, where too few are known, and where none is', () => {
+      for (const known of [usual(MINUTE), { expectedMs: 99 * MINUTE, interval: null }, null])
+        expect(deadlineMs(small, startWatch(0), options, known)).toBe(10 * MINUTE);
+    });
+  });
+
   it('is never shorter than the size gives, whatever is reported', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(1e8), fc.nat(2 ** 40))), (readings) => {

@@ -562,7 +562,7 @@ describe('an API that does not do as it should', () => {
   it('loses the request behind its answer: the attempt is closed when Nova has let go of the server', async () => {
     const bed = await bedWith(smallCloud());
     bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: { kind: 'lost', times: 1 } });
-    await executorOn(bed, { takeoverMs: 1000 });
+    await executorOn(bed, { takeoverMs: 1000, queueTimeoutMs: 3000 });
     const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
     await until(() => bed.sim.calls().some((call) => call.path.endsWith('/action')));
     await elapse(2000, 'the executor does not say that the time for the takeover is over and it waits on');
@@ -570,6 +570,24 @@ describe('an API that does not do as it should', () => {
     bed.sim.act({ act: 'setServer', server: 'h1-1', taskState: null });
     await bed.finals(tasks);
     expect(attempts(await bed.results())).toEqual(['h2 NovaClientError no-migration', 'h2 completed']);
+  });
+
+  it('begins a request late whose server a restarted compute has set free: the attempt waits for it', async () => {
+    const bed = await bedWith(smallCloud());
+    const slow = { kind: 'conductor-delay', seconds: 100_000, times: 1 } as const;
+    bed.sim.act({ act: 'faultServer', server: 'h1-1', fault: slow });
+    await executorOn(bed, { takeoverMs: 1000 });
+    const tasks = await bed.release([{ server: 'h1-1', from: 'h1', to: 'h2' }]);
+    await until(() => bed.sim.calls().some((call) => call.path.endsWith('/action')));
+    bed.sim.act({ act: 'killHost', host: 'h1' });
+    bed.sim.act({ act: 'startHost', host: 'h1' });
+    expect(bed.sim.cloud.server('h1-1').taskState).toBeNull();
+    await elapse(3000, 'the executor does not say that the time for the takeover is over and it waits on');
+    expect(attempts(await bed.results())).toEqual([]);
+    letGo(bed);
+    await bed.finals(tasks);
+    expect(attempts(await bed.results())).toEqual(['h2 completed']);
+    expect(bed.sim.migrations().map(({ status }) => status)).toEqual(['error']);
   });
 
   it('is of an old cloud: compute 2.60 and Placement 1.17', async () => {

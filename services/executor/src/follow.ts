@@ -1,5 +1,5 @@
 /** What the executor reads of Nova while an attempt is under way. */
-import { actionReason, type InstanceAction, NotFound, type Nova } from '@kronos/openstack';
+import { actionReason, type InstanceAction, MicroversionUnsupported, NotFound, type Nova } from '@kronos/openstack';
 import type { ProgressFacts } from './deadline.ts';
 import type { Account, Liveness } from './failure.ts';
 import { NEWEST, serverOrGone } from './preflight.ts';
@@ -7,7 +7,8 @@ import type { Look, ServerFacts } from './taskStages.ts';
 
 /**
  * One look: the server's newest live migrations, byte counts while its migration runs, and the server itself. It is read also
- * while the migration is in progress: a server that is idle then shows that Nova has abandoned the row.
+ * while the migration is in progress: a server that is idle then shows that Nova has abandoned the row. While no migration is
+ * known and the server is idle, its newest action tells whether Nova still has to begin one.
  */
 export async function look(
   nova: Nova,
@@ -15,10 +16,32 @@ export async function look(
   migrationId: number | null,
   signal: AbortSignal,
 ): Promise<Look> {
-  const migrations = await nova.listMigrations({ serverId, type: 'live-migration', limit: NEWEST }, { signal });
+  const list = () => nova.listMigrations({ serverId, type: 'live-migration', limit: NEWEST }, { signal });
+  const migrations = await list();
   const row = migrations.find((m) => m.id === migrationId);
   const progress = row?.status.startsWith('running') ? await readProgress(nova, serverId, row.id, signal) : null;
-  return { migrations, server: await readServer(nova, serverId, signal), progress };
+  const server = await readServer(nova, serverId, signal);
+  const seen = { migrations, server, progress, accepted: false };
+  if (migrationId !== null || server === null || server === 'gone' || server.taskState !== null) return seen;
+  if (await isAccepted(nova, serverId, signal)) return { ...seen, accepted: true };
+  // The conductor may have begun one since they were read.
+  return { ...seen, migrations: await list() };
+}
+
+/**
+ * Whether nova-conductor still has the newest live migration that Nova has accepted, or has not begun it: its action has no
+ * event that is over. Once one is over, the migration is listed.
+ */
+async function isAccepted(nova: Nova, serverId: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    const action = await actionOf(nova, serverId, null, signal);
+    if (action?.action !== 'live-migration' || action.message !== null) return false;
+    return action.events.every(({ finishedAt }) => finishedAt === null);
+  } catch (error) {
+    // Before 2.58 Nova cannot tell.
+    if (error instanceof MicroversionUnsupported) return false;
+    throw error;
+  }
 }
 
 async function readServer(nova: Nova, serverId: string, signal: AbortSignal): Promise<ServerFacts | 'gone' | null> {

@@ -1,5 +1,5 @@
 import { UNASSIGNED } from '@kronos/contracts';
-import type { Aggregate, ComputeService, Inventory, Server } from '@kronos/openstack';
+import type { ComputeService, Inventory } from '@kronos/openstack';
 import { describe, expect, it } from 'vitest';
 import {
   type CheckOptions,
@@ -11,66 +11,15 @@ import {
   judgeRoom,
   newestId,
 } from './preflight.ts';
-import { sampleTask } from './sample.ts';
-import type { Task, Verdict } from './taskStages.ts';
-
-const server = (changes: Partial<Server> = {}): Server => ({
-  id: 'vm',
-  name: 'vm',
-  internalName: null,
-  status: 'ACTIVE',
-  cellDown: false,
-  vmState: 'active',
-  taskState: null,
-  powerState: 1,
-  host: 'h1',
-  hypervisorHostname: 'h1',
-  hostStatus: 'UP',
-  projectId: 'p',
-  userId: null,
-  flavor: null,
-  imageId: null,
-  imageProperties: undefined,
-  bootFromVolume: false,
-  volumeIds: [],
-  addresses: [],
-  configDrive: false,
-  metadata: {},
-  tags: [],
-  locked: false,
-  lockedReason: null,
-  availabilityZone: 'az1',
-  pinnedAvailabilityZone: null,
-  groupIds: undefined,
-  schedulerHints: undefined,
-  createdAt: '2026-01-01T00:00:00Z',
-  updatedAt: null,
-  launchedAt: null,
-  fault: null,
-  ...changes,
-});
-
-const service = (host: string, changes: Partial<ComputeService> = {}): ComputeService => ({
-  id: host,
-  host,
-  binary: 'nova-compute',
-  zone: 'az1',
-  status: 'enabled',
-  state: 'up',
-  forcedDown: false,
-  disabledReason: null,
-  updatedAt: null,
-  ...changes,
-});
-
-const aggregate = (name: string, ...hosts: string[]): Aggregate => ({
-  id: 1,
-  uuid: name,
-  name,
-  availabilityZone: null,
-  hosts,
-  metadata: {},
-});
+import {
+  sampleAggregate as aggregate,
+  sampleOptions as options,
+  sampleTask,
+  sampleServer as server,
+  sampleService as service,
+  wordsOf as words,
+} from './sample.ts';
+import type { Task } from './taskStages.ts';
 
 const facts = (changes: Partial<HostFacts> = {}): HostFacts => ({
   server: server(),
@@ -79,25 +28,8 @@ const facts = (changes: Partial<HostFacts> = {}): HostFacts => ({
   migrations: [{ id: 4 }, { id: 9 }, { id: 7 }],
   ...changes,
 });
-const options: CheckOptions = {
-  aggregates: ['gpu'],
-  optOut: ['kronos:exclude'],
-  restrictToAz: false,
-  softRules: 'veto',
-  force: false,
-  timezone: { name: 'UTC', since: [], offsetSeconds: [] },
-  evacuationIgnoresWindows: false,
-  nowMs: Date.parse('2026-11-23T12:00:00Z'),
-};
 const task = (changes: Partial<Task> = {}): Task => sampleTask({ to: 'h2', alternates: ['h3'], ...changes });
 
-/** A verdict in a few words: code, type, who is to blame, and the host for the breaker. */
-const words = (verdict: Verdict | null): string => {
-  if (verdict === null) return 'nothing against it';
-  if (verdict.kind !== 'no') return verdict.kind;
-  const { reason, errorType, fault, hostAtFault } = verdict.failure;
-  return `${reason.code} ${errorType} ${fault}${hostAtFault === null ? '' : ` ${hostAtFault}`}`;
-};
 const judge = (changes: Partial<HostFacts>, of: Partial<Task> = {}, how: Partial<CheckOptions> = {}): string =>
   words(judgeHosts(task(of), facts(changes), { ...options, ...how }));
 const withService = (host: string, changes: Partial<ComputeService>): Partial<HostFacts> => ({

@@ -58,6 +58,8 @@ export interface LogReader {
   at(aggregate: string): LogPosition<AggregateState>;
   /** Folded to the end of the log. */
   refresh(aggregate: string): Promise<LogPosition<AggregateState>>;
+  /** Paces of moves in any aggregate, as folded so far. */
+  paces(): readonly number[];
 }
 
 export interface RunDeps {
@@ -489,7 +491,8 @@ class Shell {
 
   #word(): Word {
     const { aggregate, taskId, attempt } = this.#task;
-    return wordOn(this.#deps.reader.at(aggregate).state, taskId, attempt);
+    const { reader } = this.#deps;
+    return wordOn(reader.at(aggregate).state, taskId, attempt, reader.paces());
   }
 
   async #abort({ migrationId, by }: Command & { do: 'abort' }, state: TaskState): Promise<FactBody> {

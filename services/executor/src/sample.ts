@@ -1,4 +1,6 @@
-import type { Task } from './taskStages.ts';
+import type { Aggregate, ComputeService, Server } from '@kronos/openstack';
+import type { CheckOptions } from './preflight.ts';
+import type { Task, Verdict } from './taskStages.ts';
 
 /** When the sample task was asked for. */
 export const SAMPLE_MS = Date.parse('2026-03-01T12:00:00.000Z');
@@ -28,3 +30,81 @@ export const sampleTask = (changes: Partial<Task> = {}): Task => ({
   aggregate: 'gpu',
   ...changes,
 });
+
+/** A server for tests: `vm`, ACTIVE on h1. */
+export const sampleServer = (changes: Partial<Server> = {}): Server => ({
+  id: 'vm',
+  name: 'vm',
+  internalName: null,
+  status: 'ACTIVE',
+  cellDown: false,
+  vmState: 'active',
+  taskState: null,
+  powerState: 1,
+  host: 'h1',
+  hypervisorHostname: 'h1',
+  hostStatus: 'UP',
+  projectId: 'p',
+  userId: null,
+  flavor: null,
+  imageId: null,
+  imageProperties: undefined,
+  bootFromVolume: false,
+  volumeIds: [],
+  addresses: [],
+  configDrive: false,
+  metadata: {},
+  tags: [],
+  locked: false,
+  lockedReason: null,
+  availabilityZone: 'az1',
+  pinnedAvailabilityZone: null,
+  groupIds: undefined,
+  schedulerHints: undefined,
+  createdAt: '2026-01-01T00:00:00Z',
+  updatedAt: null,
+  launchedAt: null,
+  fault: null,
+  ...changes,
+});
+
+export const sampleService = (host: string, changes: Partial<ComputeService> = {}): ComputeService => ({
+  id: host,
+  host,
+  binary: 'nova-compute',
+  zone: 'az1',
+  status: 'enabled',
+  state: 'up',
+  forcedDown: false,
+  disabledReason: null,
+  updatedAt: null,
+  ...changes,
+});
+
+export const sampleAggregate = (name: string, ...hosts: string[]): Aggregate => ({
+  id: 1,
+  uuid: name,
+  name,
+  availabilityZone: null,
+  hosts,
+  metadata: {},
+});
+
+export const sampleOptions: CheckOptions = {
+  aggregates: ['gpu'],
+  optOut: ['kronos:exclude'],
+  restrictToAz: false,
+  softRules: 'veto',
+  force: false,
+  timezone: { name: 'UTC', since: [], offsetSeconds: [] },
+  evacuationIgnoresWindows: false,
+  nowMs: Date.parse('2026-11-23T12:00:00Z'),
+};
+
+/** A verdict in a few words: code, type, who is to blame, and the host for the breaker. */
+export const wordsOf = (verdict: Verdict | null): string => {
+  if (verdict === null) return 'nothing against it';
+  if (verdict.kind !== 'no') return verdict.kind;
+  const { reason, errorType, fault, hostAtFault } = verdict.failure;
+  return `${reason.code} ${errorType} ${fault}${hostAtFault === null ? '' : ` ${hostAtFault}`}`;
+};

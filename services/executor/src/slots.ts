@@ -3,6 +3,7 @@ import {
   type AggregateState,
   type AllCaps,
   type AttemptToStart,
+  expectedDuration,
   hostBroken,
   mayStart,
   type TaskFacts,
@@ -93,14 +94,24 @@ function announced(task: TaskFacts, attempt: number) {
   return { attempt: task.attempt, destination: task.destination, notBeforeMs: task.notBeforeMs };
 }
 
-/** The facts of the log for the follower of an attempt. */
-export function wordOn(state: AggregateState, taskId: string, attempt: number): Word {
+/**
+ * The facts of the log for the follower of an attempt.
+ *
+ * @param paces of moves in any aggregate
+ */
+export function wordOn(state: AggregateState, taskId: string, attempt: number, paces: readonly number[] = []): Word {
   const task = state.tasks.get(taskId);
+  const slot = task?.slot ?? null;
+  const usual =
+    slot === null || slot.cell !== undefined
+      ? null
+      : expectedDuration(state, { ...slot, gib: slot.ramMb / 1024 + slot.diskGb }, paces);
   return {
     stopAsked: task !== undefined && (task.cancelAsked !== null || task.abortAsked !== null),
     ...(task?.settleAsked === undefined ? {} : { settleAsked: task.settleAsked }),
     closeAsked: task?.closeAsked ?? null,
     ended: task === undefined || task.end !== null || task.attempt > attempt,
+    ...(usual === null ? {} : { usual }),
   };
 }
 

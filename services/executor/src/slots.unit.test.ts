@@ -125,6 +125,16 @@ describe('what the log says about an attempt', () => {
     expect(wordOn(log.state(), id(1), 1)).toMatchObject({ closeAsked: { by: 'ada' }, ended: false });
   });
 
+  it('says how long such moves take, once an attempt has begun and enough of them are known', () => {
+    const { log, id } = released();
+    const known = [1000, 2000, 3000];
+    expect(wordOn(log.state(), id(1), 1, known).usual).toBeUndefined();
+    const { ramMb, diskGb } = log.started({ task: id(1) }).data;
+    const expectedMs = 2000 * (ramMb / 1024 + diskGb + 2);
+    expect(wordOn(log.state(), id(1), 1, known).usual).toEqual({ expectedMs, interval: null });
+    expect(wordOn(log.state(), id(1), 1, known.slice(1)).usual).toBeUndefined();
+  });
+
   it('says when another has ended the attempt', () => {
     const { log, id } = released();
     expect(wordOn(log.state(), 'other', 1)).toMatchObject({ stopAsked: false, ended: true });

@@ -119,13 +119,18 @@ const blind: Body = { kind: 'blind', text: 'down', word: silence };
 const seen = (
   migrations: readonly MigrationFacts[],
   server: Look['server'] = null,
-  { remaining, ...word }: Partial<Word> & { readonly remaining?: number } = {},
+  {
+    remaining,
+    accepted = false,
+    ...word
+  }: Partial<Word> & { readonly remaining?: number; readonly accepted?: boolean } = {},
 ): Body => ({
   kind: 'looked',
   word: { ...silence, ...word },
   look: {
     migrations,
     server,
+    accepted,
     progress:
       remaining === undefined
         ? null
@@ -509,6 +514,17 @@ describe('which migration is ours', () => {
       started: true,
       next: { attempt: 2, destination: 'h2' },
     });
+  });
+
+  it('is still to come while nova-conductor has not begun the request, for as long as one may be queued', () => {
+    const accepted = seen([], on('h1'), { accepted: true });
+    const life = posted()
+      .pass(MINUTE)
+      .when(accepted)
+      .pass(20 * MINUTE)
+      .when(accepted);
+    expect(life.stage).toBe('seeking');
+    expect(life.pass(20 * MINUTE).when(accepted).ended).toMatchObject({ reason: { code: 'no-migration' } });
   });
 
   it('is still to come while Nova has the server in hand', () => {
@@ -906,6 +922,19 @@ describe('a migration that Nova has abandoned', () => {
     });
   });
 
+  it('is not shown by an idle server while nova-conductor has the request, for as long as one may be queued', () => {
+    const life = posted().when(seen([row('accepted')]), { kind: 'appended', began: 0 });
+    life
+      .when(idle('accepted'))
+      .pass(20 * MINUTE)
+      .when(idle('accepted'));
+    expect(life.command).toMatchObject({ do: 'look' });
+    expect(life.pass(20 * MINUTE).when(idle('accepted')).command).toMatchObject({
+      do: 'appendAbortRequested',
+      stop: { cause: 'abandoned' },
+    });
+  });
+
   it('ends as done, with a warning, when its server is on its destination', () => {
     expect(refused('h2').when(idle('queued', 'h2')).ended).toMatchObject({
       type: 'completed',
@@ -967,6 +996,14 @@ describe('a migration that Nova has abandoned', () => {
       host: 'h2',
       warnings: [{ code: 'abandoned' }],
     });
+  });
+
+  it('whose row is lost before it was queued ends after ten minutes, too', () => {
+    const lost = posted()
+      .when(seen([row('accepted')]), { kind: 'appended', began: 0 })
+      .when(seen([], on('h1')));
+    expect(lost.pass(9 * MINUTE).when(seen([], on('h1'))).stage).toBe('following');
+    expect(lost.pass(MINUTE).when(seen([], on('h1'))).ended).toMatchObject({ reason: { code: 'abandoned' } });
   });
 
   it('whose row is there again, or whose server is at work, goes on', () => {

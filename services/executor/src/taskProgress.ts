@@ -92,6 +92,8 @@ export function sought(state: TaskState, run: Run, look: Look, word: Word, at: R
   if (server === 'gone') return gone(state, run, at);
   // An empty list means nothing for as long as Nova may still be at work.
   if (at.mono - run.since < options.takeoverMs || server.taskState !== null) return stay;
+  // A restart of the source's compute frees the server, and the conductor begins the request all the same.
+  if (look.accepted && at.mono - run.since < options.queueTimeoutMs) return stay;
   const nova = novaFacts(run, at);
   if (server.host === task.destination) {
     const warning = reason(
@@ -140,7 +142,7 @@ export function followed(state: TaskState, before: Run, look: Look, word: Word, 
       ...run,
       stop: word.stopAsked
         ? { cause: 'operator' }
-        : (forsaken(run, at, options) ?? overdue(run, task, at.mono, options)),
+        : (forsaken(run, at, options) ?? overdue(run, task, at.mono, options, word.usual ?? null)),
     };
   const { abort, stop, migrationId } = run;
   const again =
@@ -153,18 +155,28 @@ export function followed(state: TaskState, before: Run, look: Look, word: Word, 
   return to(state, { at: 'following', run, soon: false });
 }
 
-/** Idle for longer than Nova ever takes to agree with itself, and nothing is being copied. */
+/**
+ * How long a server is idle before its migration may be abandoned: longer than Nova ever takes to agree with itself. A restart
+ * of the source's compute frees the server of an accepted migration, and nova-conductor goes on with it all the same. A row that
+ * is lost has a limit of its own.
+ */
+const idleLimitMs = ({ status, goneSince }: Run, { settleMs, queueTimeoutMs }: TaskOptions): number =>
+  status === 'accepted' && goneSince === null ? queueTimeoutMs : settleMs;
+
+/** Idle for long, and nothing is being copied. */
 function isIdle(run: Run, at: Reading, options: TaskOptions): boolean {
   const copiedAt = run.watch?.best?.at ?? Number.NEGATIVE_INFINITY;
   return (
-    run.idleSince !== null && at.mono - run.idleSince >= options.settleMs && at.mono - copiedAt >= options.settleMs
+    run.idleSince !== null &&
+    at.mono - run.idleSince >= idleLimitMs(run, options) &&
+    at.mono - copiedAt >= options.settleMs
   );
 }
 
 /** Why Nova is asked to abort a migration whose server has long been idle: its answer tells whether anybody works on it. */
 function forsaken(run: Run, at: Reading, options: TaskOptions): Overdue | null {
   if (run.goneSince !== null || !isIdle(run, at, options)) return null;
-  const limitMs = options.settleMs;
+  const limitMs = idleLimitMs(run, options);
   const text = `the server has been idle for ${limitMs / 1000} s, and Nova calls the migration ${run.status}`;
   return { cause: 'abandoned', limitMs, text };
 }

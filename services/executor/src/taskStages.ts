@@ -9,6 +9,7 @@ import type {
   ServerBefore,
 } from '@kronos/contracts';
 import type { CellSlot, SettleAct } from '@kronos/projections';
+import type { Duration } from '@kronos/rules';
 import type { Overdue, ProgressFacts, Watch } from './deadline.ts';
 import type { Account, Failure } from './failure.ts';
 import type { TaskOptions } from './options.ts';
@@ -114,6 +115,8 @@ export interface Look {
   /** Null: not read this time. */
   readonly server: ServerFacts | 'gone' | null;
   readonly progress: ProgressFacts | null;
+  /** Nova has accepted a live migration of the server, and its conductor has not begun it. */
+  readonly accepted: boolean;
 }
 
 /** A server that moves between cells. */
@@ -226,6 +229,8 @@ export interface Word {
   readonly closeAsked: { readonly by: string; readonly comment: string | null } | null;
   /** The log has the end of the attempt, by another's hand. */
   readonly ended: boolean;
+  /** How long live migrations like it take, by former ones. Absent: too few are known. */
+  readonly usual?: Duration;
 }
 
 /** The outcome of an attempt, as it goes onto the log. */

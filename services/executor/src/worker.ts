@@ -11,7 +11,7 @@ import {
   type TaskOutcome,
   type TaskWorker,
 } from '@kronos/eventlog';
-import type { AggregateState, AllCaps, LogState } from '@kronos/projections';
+import { type AggregateState, type AllCaps, type LogState, pacesOfAll } from '@kronos/projections';
 import { UTC } from '@kronos/rules';
 import { attributes, type Logger, spans, withCorrelation, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
@@ -235,6 +235,7 @@ export function logReader(view: LogView<LogState>): LogReader {
       await view.refresh();
       return at(aggregate);
     },
+    paces: () => pacesOfAll(view.at().state),
   };
 }
 

@@ -312,7 +312,7 @@ export function runWorld(task: Task, options: TaskOptions, chance: () => number,
             destCompute: flip(0.1) && m.status === 'accepted' ? null : m.destination,
           }));
         const facts = { host: server.host, status: 'ACTIVE', vmState: 'active', taskState: server.taskState };
-        const look = { migrations: rows, server: facts, progress: null };
+        const look = { migrations: rows, server: facts, progress: null, accepted: false };
         return { kind: 'looked', look, word };
       }
       case 'appendObserved': {

@@ -1,5 +1,5 @@
 /** What must hold after any run, by the simulated cloud's own record. */
-import type { Sim } from '@kronos/simcloud';
+import type { CallRecord, Sim } from '@kronos/simcloud';
 import { isFinal, type Result } from './plans.ts';
 
 export interface CapLimits {
@@ -70,11 +70,21 @@ function tooMany(sim: CloudRecord, results: readonly Result[]): string[] {
     const server = /\/servers\/([^/]+)\/action/.exec(path)?.[1] ?? '';
     const starts = results.filter(({ event }) => event.type === 'migration.started' && event.data.serverId === server);
     // A 401 is answered before anything is done, and the same request goes out again with a new token.
-    const sent = ofServer.filter((call) => call.status !== 401).length;
+    const sent = ofServer.filter((call) => call.status !== 401 && !isSettling(call)).length;
     if (sent > starts.length) found.push(`${server} was posted ${sent} times for ${starts.length} attempts on the log`);
+    // One that did not reach Nova is sent again.
+    const settled = ofServer.filter((call) => isSettling(call) && (call.status ?? 500) < 300).length;
+    if (settled > starts.length)
+      found.push(`${server} was confirmed or reverted ${settled} times for ${starts.length} attempts on the log`);
   }
   return found;
 }
+
+/** Whether it asks Nova to confirm or to revert a move between cells. */
+const isSettling = ({ body }: CallRecord): boolean =>
+  typeof body === 'object' && body !== null && ('confirmResize' in body || 'revertResize' in body);
+
+const ENDED: ReadonlySet<string> = new Set(['completed', 'failed', 'error', 'cancelled', 'confirmed', 'reverted']);
 
 /** Overlaps of migrations, by the moments at which Nova set their statuses. */
 function capBreaches(sim: CloudRecord, caps: CapLimits): string[] {
@@ -83,9 +93,7 @@ function capBreaches(sim: CloudRecord, caps: CapLimits): string[] {
     group: sim.cloud.groupOf.get(migration.server)?.name ?? null,
     destination: migration.dest ?? migration.requestedHost ?? '',
     from: migration.history[0]?.atMs ?? 0,
-    to: ['completed', 'failed', 'error', 'cancelled'].includes(migration.status)
-      ? (migration.history.at(-1)?.atMs ?? 0)
-      : Number.POSITIVE_INFINITY,
+    to: ENDED.has(migration.status) ? (migration.history.at(-1)?.atMs ?? 0) : Number.POSITIVE_INFINITY,
   }));
   const most = (of: (span: (typeof spans)[number]) => string | null): number => {
     let highest = 0;

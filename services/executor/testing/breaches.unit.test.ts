@@ -101,3 +101,22 @@ it('finds a second migration, a second request, and a server that is elsewhere',
     'a completed on h3, and the server is on h2',
   ]);
 });
+
+it('counts confirmations and reverts that Nova took, beside the requests to migrate', () => {
+  const post = (body: object, status: number | null) => ({
+    method: 'POST',
+    path: '/v2.1/servers/a/action',
+    body,
+    status,
+  });
+  const asked = (...statuses: (number | null)[]) =>
+    record(
+      [migration('a', 'h1', 'h2', 0, 10)],
+      [post({ migrate: { host: 'h2' } }, 202), ...statuses.map((status) => post({ confirmResize: null }, status))],
+    );
+  const found = (cloud: CloudRecord) => breaches(cloud, done('a', 'h2'), ['a'], caps);
+  expect(found(asked(204))).toEqual([]);
+  // One was lost on its way, the other came too late.
+  expect(found(asked(null, 204, 400))).toEqual([]);
+  expect(found(asked(204, 204))).toEqual(['a was confirmed or reverted 2 times for 1 attempts on the log']);
+});

@@ -10,6 +10,8 @@ import {
   anchorOf,
   brokenHosts,
   type LogState,
+  lateResizes,
+  openCellPlans,
   quarantineTable,
   waitingPlan,
 } from '@kronos/projections';
@@ -323,7 +325,9 @@ export async function startLedger(input: LedgerInput): Promise<RunningLedger> {
     for (const one of statesOf(options.scope, state())) {
       const { aggregate, configured } = one;
       const engine = configured?.options;
-      metrics.plansWaiting.set(waitingPlan(one, nowMs)?.open ? 1 : 0, { aggregate });
+      const proposed = waitingPlan(one, nowMs)?.open ? 1 : 0;
+      metrics.plansWaiting.set(proposed + openCellPlans(one, nowMs).length, { aggregate });
+      metrics.resizesLate.set(lateResizes(one, nowMs).length, { aggregate });
       metrics.damagedServers.set(one.damaged.size, { aggregate });
       metrics.paused.set((one.paused.here ?? one.paused.everywhere) ? 1 : 0, { aggregate });
       if (engine === undefined) continue;

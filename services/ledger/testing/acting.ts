@@ -29,6 +29,7 @@ export async function actingBed(log: Pick<EventLog, 'append'>, options: Partial<
       projectName: 'admin',
       projectDomainName: 'Default',
       roles: ['kronos_operator'],
+      cells: [],
       idleMs: 900_000,
       maxSessions: 64,
       allowedHosts: [],

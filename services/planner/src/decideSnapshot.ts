@@ -140,10 +140,9 @@ export function decider(
     const { options } = own.of(aggregate);
     for (;;) {
       const at = await level(aggregate);
-      if (!eligible(aggregate, delivered, at.state)) return null;
-      const charge = await inCharge(aggregate, at);
-      if (charge === 'no') return null;
-      if (charge === 'soon') continue;
+      const may = await mayDecide(delivered, at);
+      if (may === 'no') return null;
+      if (may === 'soon') continue;
       const started = deps.clock.monotonic();
       const { decision, digests, absence } = runCycle({ snapshot, state: at.state, options });
       const decideMs = deps.clock.monotonic() - started;
@@ -205,6 +204,15 @@ export function decider(
     await log.append(event, { expectedLastSequence: at.expectedOn(subject('plans', aggregate)), veto });
   }
 
+  /** Whether this planner decides the snapshot on this state; `soon`: on the next one, which has its options. */
+  const mayDecide = async (
+    delivered: DeliveredSnapshot,
+    at: LogPosition<AggregateState>,
+  ): Promise<'yes' | 'no' | 'soon'> => {
+    const { aggregate } = delivered.message;
+    return eligible(aggregate, delivered, at.state) ? await inCharge(aggregate, at) : 'no';
+  };
+
   /** Whether this planner's options are in force; `soon`: it has just written them. */
   async function inCharge(aggregate: string, at: LogPosition<AggregateState>): Promise<'yes' | 'no' | 'soon'> {
     const stands = own.standing(aggregate, at.state);
@@ -243,10 +251,9 @@ export function decider(
       const whole = await view.refresh();
       const at = aggregateAt(whole, aggregate);
       if (wasProposed(whole.state, aggregate, cellsPlanId(aggregate, cells.commandId))) return;
-      if (!eligible(aggregate, delivered, at.state)) return;
-      const charge = await inCharge(aggregate, at);
-      if (charge === 'no') return;
-      if (charge === 'soon') continue;
+      const may = await mayDecide(delivered, at);
+      if (may === 'no') return;
+      if (may === 'soon') continue;
       const started = deps.clock.monotonic();
       const asked: CellsSnapshot = { ...snapshot, cells };
       const { decision, digests } = runProposal({

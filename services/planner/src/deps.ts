@@ -32,7 +32,7 @@ export type Folded = {
   readonly level: (aggregate: string) => Promise<LogPosition<AggregateState>>;
 };
 
-export const folded = (view: LogView<LogState>): Folded => ({
+export const folded = (view: Pick<LogView<LogState>, 'at' | 'refresh'>): Folded => ({
   now: (aggregate) => aggregateAt(view.at(), aggregate),
   level: async (aggregate) => aggregateAt(await view.refresh(), aggregate),
 });

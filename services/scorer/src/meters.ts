@@ -1,5 +1,5 @@
 /** What a snapshot shows of itself in metrics and in the log. */
-import { type Snapshot, summaryOf } from '@kronos/contracts';
+import { type Snapshot, summaryOf, type VmReading } from '@kronos/contracts';
 import type { Duration, KeepServers, Part, QueryUse } from '@kronos/observation';
 import type { Instruments, Logger } from '@kronos/telemetry';
 
@@ -92,13 +92,15 @@ export function measure(metrics: Instruments, snapshot: Snapshot, options: { rea
     host('imbalance', policy.imbalanceQuery);
     host('capacity', policy.capacityQuery);
     host('host_size', policy.hostSizeQuery);
-    const vm = snapshot.vmReadings.find(
-      (one) =>
-        one.query === policy.vmProfileQuery &&
-        one.label === policy.vmProfileLabel &&
-        one.labelType === policy.vmProfileLabelType,
-    );
-    if (vm !== undefined) metrics.answers.add(1, { policy: policy.name, query: 'vm_profile', health: vm.health });
+    const vm = (use: QueryUse, readings: readonly VmReading[], query: string | undefined): void => {
+      const reading = readings.find(
+        (one) =>
+          one.query === query && one.label === policy.vmProfileLabel && one.labelType === policy.vmProfileLabelType,
+      );
+      if (reading !== undefined) metrics.answers.add(1, { policy: policy.name, query: use, health: reading.health });
+    };
+    vm('vm_profile', snapshot.vmReadings, policy.vmProfileQuery);
+    vm('move_cost', snapshot.moveCostReadings ?? [], policy.moveCostQuery);
   }
 }
 

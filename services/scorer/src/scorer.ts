@@ -1,6 +1,6 @@
 /** Takes snapshots: observe once, then for each aggregate read its capacity, assemble, publish. */
 import type { Clock } from '@kronos/clock';
-import type { Actor, LogMark, Policy, Snapshot } from '@kronos/contracts';
+import type { Actor, LogMark, Policy, Snapshot, SnapshotTaken } from '@kronos/contracts';
 import { contextFrom, type EventLog } from '@kronos/eventlog';
 import {
   assemble,
@@ -41,8 +41,8 @@ import type { Seen } from './seen.ts';
 
 export interface ScorerDeps {
   readonly log: Pick<EventLog, 'putSnapshot' | 'getSnapshot'>;
-  /** Which log it is, and how far it reaches: snapshots say so. Absent: they do not. */
-  readonly logMark?: () => Promise<LogMark>;
+  /** The log that a snapshot states, by the newest snapshot before it. Absent: snapshots state none. */
+  readonly logMark?: (before: SnapshotTaken | null) => Promise<LogMark>;
   readonly nova: Nova;
   /** Where the servers come from; absent: every server is read each time. */
   readonly servers?: ServerSource;
@@ -214,7 +214,7 @@ export function createScorer(deps: ScorerDeps): Scorer {
     withSpan(tracer, spans.snapshotTaken, { kind: SpanKind.PRODUCER }, async (span) => {
       const { by } = deps;
       const { correlationId, causationId } = request;
-      const mark = await deps.logMark?.();
+      const mark = await deps.logMark?.(seen.newest(snapshot.aggregate));
       const put = await log.putSnapshot(snapshot, {
         by,
         correlationId,

@@ -1,4 +1,4 @@
-import { markOf } from '@kronos/checkpoints';
+import { snapshotMark } from '@kronos/checkpoints';
 import { aggregateConfig, type Config, scopeOf, storageLimits } from '@kronos/config';
 import { checkClock, healthCheck, logClock, type Outside, realOutside, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
@@ -118,7 +118,7 @@ export const scorerService = ({
     }
     const scorer = createScorer({
       log,
-      logMark: markOf(log, clock),
+      logMark: snapshotMark(log, clock),
       nova: cloud.nova,
       ...(servers === null ? {} : { servers }),
       placement: cloud.placement,

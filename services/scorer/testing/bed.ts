@@ -14,6 +14,7 @@ import {
   type Placement,
   type Session,
 } from '@kronos/openstack';
+import { cellsSettings } from '@kronos/placement/testing';
 import { createPrometheus, type Prometheus } from '@kronos/prometheus';
 import { type Clock, demoPolicies, type ScenarioInput, type Sim, startSim } from '@kronos/simcloud';
 import { createMetrics, type Logger, type Metrics } from '@kronos/telemetry';
@@ -129,19 +130,7 @@ export async function openStand(options: StandOptions): Promise<Stand> {
       optOut: defaultConfig.engine.optOut,
       cells: [],
     },
-    cells: {
-      map: {},
-      volumesShared: false,
-      networksShared: false,
-      maxImageGib: null,
-      crossCellWeight: 1,
-      downtimeFixedSeconds: 60,
-      downtimeSecondsPerGib: 20,
-      confirm: 'auto',
-      verifySeconds: 60,
-      approvalTtlSeconds: 3600,
-      planTtlSeconds: 86400,
-    },
+    cells: { ...cellsSettings, map: {} },
   };
   const stand: Stand = {
     nats,

@@ -6,7 +6,13 @@ import { replacedSpecs } from './specs.ts';
 export function learnSnapshot(names: Names, snapshot: Snapshot): void {
   names.learn('aggregate', snapshot.aggregate);
   for (const policy of snapshot.policies)
-    for (const query of [policy.imbalanceQuery, policy.vmProfileQuery, policy.capacityQuery, policy.hostSizeQuery])
+    for (const query of [
+      policy.imbalanceQuery,
+      policy.vmProfileQuery,
+      policy.capacityQuery,
+      policy.hostSizeQuery,
+      policy.moveCostQuery,
+    ])
       names.learn('query', query);
   for (const host of snapshot.hosts) {
     names.learn('host', host.name);
@@ -46,7 +52,7 @@ export function learnSnapshot(names: Names, snapshot: Snapshot): void {
     for (const host of [...Object.keys(reading.values), ...reading.missing]) names.learn('host', host);
     for (const label of reading.unmatchedLabels) names.learn('label', label);
   }
-  for (const reading of snapshot.vmReadings) {
+  for (const reading of [...snapshot.vmReadings, ...(snapshot.moveCostReadings ?? [])]) {
     names.learn('query', reading.query);
     for (const server of Object.keys(reading.values)) names.learn('server', server);
   }

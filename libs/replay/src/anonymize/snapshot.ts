@@ -2,10 +2,18 @@
  * A snapshot with made-up names: field by field. What names nobody stays as it is. What only a plan between cells depends on is left
  * out: such a plan of an anonymized recording is not replayed.
  */
-import type { Snapshot } from '@kronos/contracts';
+import type { Snapshot, VmReading } from '@kronos/contracts';
 import { parseWindow } from '@kronos/rules';
 import type { Names } from './names.ts';
 import { anonymousSpecs } from './specs.ts';
+
+const anonymousReadings = (names: Names, readings: readonly VmReading[]): VmReading[] =>
+  readings.map((reading) => ({
+    ...reading,
+    query: names.as('query', reading.query),
+    text: names.sentence(reading.text),
+    values: names.keys('server', reading.values),
+  }));
 
 export const anonymousSnapshot = (names: Names, { cells: _, ...snapshot }: Snapshot): Snapshot => ({
   ...snapshot,
@@ -17,6 +25,7 @@ export const anonymousSnapshot = (names: Names, { cells: _, ...snapshot }: Snaps
     vmProfileQuery: names.as('query', policy.vmProfileQuery),
     capacityQuery: names.asOrNull('query', policy.capacityQuery),
     hostSizeQuery: names.asOrNull('query', policy.hostSizeQuery),
+    ...(policy.moveCostQuery === undefined ? {} : { moveCostQuery: names.as('query', policy.moveCostQuery) }),
   })),
   hosts: snapshot.hosts.map((host) => ({
     ...host,
@@ -72,12 +81,10 @@ export const anonymousSnapshot = (names: Names, { cells: _, ...snapshot }: Snaps
     missing: names.each('host', reading.missing),
     unmatchedLabels: names.each('label', reading.unmatchedLabels),
   })),
-  vmReadings: snapshot.vmReadings.map((reading) => ({
-    ...reading,
-    query: names.as('query', reading.query),
-    text: names.sentence(reading.text),
-    values: names.keys('server', reading.values),
-  })),
+  vmReadings: anonymousReadings(names, snapshot.vmReadings),
+  ...(snapshot.moveCostReadings === undefined
+    ? {}
+    : { moveCostReadings: anonymousReadings(names, snapshot.moveCostReadings) }),
   ...(snapshot.forecast === undefined
     ? {}
     : {

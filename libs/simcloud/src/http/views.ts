@@ -68,6 +68,14 @@ export function serverView(cloud: Cloud, server: Server, minor: number, base: st
   return view;
 }
 
+/** All ports are of one network. */
+function addressesOf({ ports }: Server): Record<string, object[]> {
+  const found = ports.flatMap(({ address }) =>
+    address === null ? [] : [{ version: 4, addr: address, 'OS-EXT-IPS:type': 'fixed' }],
+  );
+  return found.length === 0 ? {} : { net: found };
+}
+
 function serverObject(cloud: Cloud, server: Server, minor: number, base: string, show: boolean): unknown {
   const host = cloud.hosts.get(server.host);
   const status = statusOf(server);
@@ -103,7 +111,7 @@ function serverObject(cloud: Cloud, server: Server, minor: number, base: string,
         : { id: flavor.id, links: [{ rel: 'bookmark', href: `${base}/flavors/${flavor.id}` }] },
     created: seconds(server.createdMs),
     updated: seconds(server.updatedMs),
-    addresses: {},
+    addresses: addressesOf(server),
     accessIPv4: '',
     accessIPv6: '',
     links: [

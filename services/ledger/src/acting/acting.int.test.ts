@@ -31,7 +31,7 @@ let commands: EventLog;
 beforeAll(async () => {
   bed = await ledgerBed();
   commands = await bed.connect('console');
-  world = await actingBed(commands);
+  world = await actingBed(commands, { cells: [AGGREGATE, 'idle'] });
   log = testLog(AGGREGATE, Date.now() - 60_000);
   log.configured({ approval: 'manual', approvalTtlSeconds: 86_400 });
 });
@@ -137,7 +137,11 @@ describe('a person who may act', () => {
     ]);
     await give({ command: 'drain', aggregate: AGGREGATE, host: 'h2' });
     await give({ command: 'undrain', host: 'h2' });
-    expect(given.slice(-2)).toEqual(['host.drainAsked: done', 'host.undrainAsked: done']);
+    const all = { host: null, flavorMap: {}, servers: null, project: null, limit: 3 };
+    await give({ command: 'cellsPlan', aggregate: AGGREGATE, to: 'idle', ...all });
+    expect(given.slice(-3)).toEqual(['host.drainAsked: done', 'host.undrainAsked: done', 'cells.moveAsked: done']);
+    const far = await page.foresee({ command: 'cellsPlan', aggregate: AGGREGATE, to: 'far', ...all });
+    expect([far.status, far.body.error]).toEqual([409, expect.stringContaining('does not name "far"')]);
   });
 });
 

@@ -10,7 +10,14 @@ import {
   Unauthorized,
   Unreachable,
 } from '@kronos/openstack';
-import { ClockWrong, CommandRefused, type Following, giveCommand, requireUnblocked } from '@kronos/operator';
+import {
+  ClockWrong,
+  CommandRefused,
+  type Following,
+  giveCommand,
+  requireCells,
+  requireUnblocked,
+} from '@kronos/operator';
 import type { LogState } from '@kronos/projections';
 import { type HttpServer, type Logger, sendJson } from '@kronos/telemetry';
 import type { z } from 'zod';
@@ -29,6 +36,8 @@ export type Acting = {
     readonly projectName: string;
     readonly projectDomainName: string;
     readonly roles: readonly string[];
+    /** Aggregates of `[cells] aggregates`. */
+    readonly cells: readonly string[];
     readonly idleMs: number;
     readonly maxSessions: number;
     /** `[http] allowed_hosts` */
@@ -79,7 +88,14 @@ export function addActing(http: HttpServer, input: ActingInput): void {
   const { acting, monotonic, clock, logger } = input;
   if (acting === null) {
     http.route(ACTING.session, (_, response) =>
-      sendJson(response, 200, { acting: false, userDomainName: null, person: null, csrf: null, until: null }),
+      sendJson(response, 200, {
+        acting: false,
+        userDomainName: null,
+        cells: [],
+        person: null,
+        csrf: null,
+        until: null,
+      }),
     );
     return;
   }
@@ -92,6 +108,7 @@ export function addActing(http: HttpServer, input: ActingInput): void {
   const shown = (session: Session | null): Answer<'session'> => ({
     acting: true,
     userDomainName: options.userDomainName,
+    cells: [...options.cells],
     person: session?.person ?? null,
     csrf: session?.csrf ?? null,
     until: session === null ? null : new Date(clock() + sessions.leftMs(session)).toISOString(),
@@ -186,8 +203,9 @@ export function addActing(http: HttpServer, input: ActingInput): void {
   });
 
   /** @throws CommandRefused, BadRequest */
-  async function checkDrain(command: Command): Promise<void> {
+  async function checkPossible(command: Command): Promise<void> {
     if (command.command === 'drain') requireUnblocked(await input.drain(command.aggregate, command.host));
+    if (command.command === 'cellsPlan') requireCells(options.cells, input.scope, command.aggregate, command.to);
   }
 
   async function foresee(request: IncomingMessage, body: unknown): Promise<Answer<'foresee'>> {
@@ -195,7 +213,7 @@ export function addActing(http: HttpServer, input: ActingInput): void {
     limited(commands(session.csrf));
     const { command } = parsed(requests.foresee, body);
     await input.view.refresh();
-    await checkDrain(command);
+    await checkPossible(command);
     const { state } = input.view.at();
     const { effect, says, planId, digest } = foreseen(state, input.scope, command, {
       ...asking(session, null),
@@ -222,7 +240,7 @@ export function addActing(http: HttpServer, input: ActingInput): void {
     const { command, digest, comment } = parsed(requests.give, body);
     await checkAgain(session);
     await input.view.refresh();
-    await checkDrain(command);
+    await checkPossible(command);
     const told = await giveCommand(
       { append: (message, how) => log.append(message, how), readClock: () => input.log.readClock() },
       input.view,

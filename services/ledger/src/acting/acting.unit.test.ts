@@ -164,6 +164,40 @@ describe('what is confirmed', () => {
     expect(() => confirmed(world.log.fold(), ['gpu'], world.command, now, digest)).toThrow(Changed);
   });
 
+  it('is a plan between cells as it was asked for: of the aggregate or of one host, and nothing moves before its approval', () => {
+    const { log } = proposed();
+    const all = { flavorMap: {}, servers: null, project: null, limit: null };
+    const plan = (more: object) =>
+      foreseen(
+        log.fold(),
+        ['gpu', 'new'],
+        { command: 'cellsPlan', aggregate: 'gpu', host: null, to: 'new', ...all, ...more },
+        asking(log.nowMs),
+      );
+    const whole = plan({});
+    expect(whole.event).toMatchObject({
+      type: 'cells.moveAsked',
+      aggregate: 'gpu',
+      data: { from: ['gpu'], to: 'new' },
+    });
+    expect(whole.says).toEqual([
+      'requested a plan between cells to new',
+      'of all hosts of gpu: every server',
+      'at most as many moves as a plan holds; the servers are off during their moves',
+      'The plan waits for approval. Nothing moves before that.',
+    ]);
+    const part = plan({ host: 'h1', servers: ['vm1'], project: 'p', limit: 1, flavorMap: { old: 'new.small' } });
+    expect(part.event.data).toMatchObject({ from: ['h1'], servers: ['vm1'], limit: 1 });
+    expect(part.says).toEqual(
+      expect.arrayContaining([
+        'of h1: vm1 of the project p',
+        'flavor old becomes new.small: these servers are resized',
+        'at most 1 move; the servers are off during their moves',
+      ]),
+    );
+    expect(part.digest).not.toBe(whole.digest);
+  });
+
   it('is refused when it is too late', () => {
     const world = proposed();
     const { digest } = read(world);

@@ -16,6 +16,8 @@ import {
 import { aggregateState, type LogState, type PlanFacts } from '@kronos/projections';
 import type { Command } from './schemas.ts';
 
+type CellsPlan = Extract<Command, { readonly command: 'cellsPlan' }>;
+
 /** What a command would do, as the person sees it before they confirm it. */
 export type Foreseen = {
   readonly event: Control;
@@ -119,6 +121,13 @@ function made(state: LogState, scope: readonly string[], command: Command, askin
         aggregateState(state, aggregate).drains.get(command.host)?.asked.commandId ?? null,
       );
     }
+    case 'cellsPlan': {
+      const [aggregate = ''] = knownAggregates(scope, [command.aggregate]);
+      const { host, to, flavorMap, servers, project, limit } = command;
+      const from = [host ?? aggregate];
+      const event = control('cells.moveAsked', aggregate, { from, to, flavorMap, servers, project, limit }, asking);
+      return { event, about: null, details: cellsLines(command), planId: null };
+    }
     case 'undrain': {
       const aggregate = aggregateOfDrain(state, scope, command.host);
       return plain(
@@ -143,6 +152,14 @@ const address = (scope: readonly string[], aggregate: string): string =>
 /** What a person approves or rejects: the decision, and the steps of it that still wait. */
 const planContent = (plan: PlanFacts | null): unknown =>
   plan === null ? null : { sequence: plan.sequence, proposed: plan.proposed, rejected: plan.rejected };
+
+/** What is asked for, and what happens next. */
+const cellsLines = ({ aggregate, host, flavorMap, servers, project, limit }: CellsPlan): string[] => [
+  `of ${host === null ? `all hosts of ${aggregate}` : host}: ${servers === null ? 'every server' : servers.join(', ')}${project === null ? '' : ` of the project ${project}`}`,
+  ...Object.entries(flavorMap).map(([old, next]) => `flavor ${old} becomes ${next}: these servers are resized`),
+  `at most ${limit === null ? 'as many moves as a plan holds' : limit === 1 ? '1 move' : `${limit} moves`}; the servers are off during their moves`,
+  'The plan waits for approval. Nothing moves before that.',
+];
 
 const stepLines = (plan: PlanFacts, steps: readonly number[] | null): string[] =>
   plan.proposed

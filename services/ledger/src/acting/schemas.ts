@@ -30,6 +30,15 @@ const command = z.discriminatedUnion('command', [
   one('release', { serverId: name }),
   one('drain', { aggregate: name, host: name }),
   one('undrain', { host: name }),
+  one('cellsPlan', {
+    aggregate: name.describe('The aggregate whose servers leave'),
+    host: name.nullable().describe('Only servers of this host of it; null: of all'),
+    to: name.describe('The aggregate of another cell that they go to'),
+    flavorMap: z.record(name, name).describe('Old flavor to new flavor: these servers are resized'),
+    servers: z.array(name).min(1).max(1_000).nullable().describe('Only these servers, by uuid or name; null: all'),
+    project: name.nullable().describe('Only servers of this project; null: of all'),
+    limit: z.int().min(1).max(100_000).nullable().describe('At most this many moves; null: as many as a plan holds'),
+  }),
 ]);
 export type Command = z.infer<typeof command>;
 
@@ -56,6 +65,7 @@ export const requests = {
 const session = z.strictObject({
   acting: z.boolean().describe('Whether people can log in: [console] acting'),
   userDomainName: z.string().nullable().describe('Domain of those who name none'),
+  cells: z.array(z.string()).describe('Aggregates between which moves can be planned: [cells] aggregates'),
   person: z.string().nullable().describe('Who is logged in; null: nobody'),
   csrf: z.string().nullable().describe('Value of the header X-Kronos-Csrf of further requests'),
   until: isoTimeSchema.nullable().describe('When the session ends if it is not used'),

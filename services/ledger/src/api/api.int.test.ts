@@ -68,7 +68,7 @@ describe('the OpenAPI document', () => {
       quarantine: '/quarantine',
       cooldowns: '/cooldowns?limit=5',
       moves: `/aggregates/${encodeURIComponent(AGGREGATE)}/moves?limit=5`,
-      vmWhy: `/aggregates/${encodeURIComponent(AGGREGATE)}/vms/vm1/why`,
+      vmWhy: `/aggregates/${encodeURIComponent(AGGREGATE)}/vms/vm1/why?snapshot=${encodeURIComponent(planId)}`,
       hostDrain: `/aggregates/${encodeURIComponent(AGGREGATE)}/hosts/h1/drain`,
       hostValues: `/aggregates/${encodeURIComponent(AGGREGATE)}/hosts/h1/values?since=2026-01-01T00:00:00Z`,
       whatIf: `/aggregates/${encodeURIComponent(AGGREGATE)}/what-if?set=engine.cooldown%3D0`,
@@ -103,6 +103,7 @@ describe('the OpenAPI document', () => {
     const { ledger } = await recorded();
     for (const [wrong, status] of [
       [`${path}/hosts?snapshot=none`, 404],
+      [`${path}/vms/vm1/why?snapshot=none`, 404],
       ['/api/v1/aggregates/idle/hosts', 404],
       ['/api/v1/aggregates/other/hosts', 404],
       [`${path}/none`, 404],

@@ -54,7 +54,9 @@ export const endpoints: Readonly<Record<Operation, Endpoint>> = {
   },
   vmWhy: {
     path: '/aggregates/{name}/vms/{id}/why',
-    summary: 'Why a VM moves or stays by the last decision, which is made again as kronos explain vm does',
+    summary:
+      'Why a VM moves or stays by the last decision, or by the one about a snapshot; it is made again as kronos explain vm does',
+    query: { snapshot },
   },
   hostDrain: {
     path: '/aggregates/{name}/hosts/{host}/drain',

@@ -1,7 +1,7 @@
 import type { Clock } from '@kronos/clock';
 import { ALL, type LogEventOf, type StoredEvent } from '@kronos/contracts';
 import { BadObject, type EventLog, MissingObject } from '@kronos/eventlog';
-import { aggregateState, type LogState } from '@kronos/projections';
+import { aggregateState, type LogState, pacesOfAll } from '@kronos/projections';
 import { recordedDecision } from '@kronos/replay';
 import type { Status } from '@kronos/status';
 import { type HttpServer, sendTagged } from '@kronos/telemetry';
@@ -257,17 +257,22 @@ export function addRoutes(http: HttpServer, input: ApiInput): Api {
       };
     },
 
-    async vmWhy({ params: { name, id = '' } }) {
-      const { decided } = aggregateState(input.state(), known(name));
+    async vmWhy({ params: { name, id = '' }, query }) {
+      const aggregate = known(name);
+      const snapshot = query.get('snapshot');
+      const decided =
+        snapshot === null ? aggregateState(input.state(), aggregate).decided : decisionAbout(aggregate, snapshot);
       const stored = decided === null ? null : await eventAt(decided.sequence);
       if (stored === null) throw new BadRequest(404, `there is no decision about ${JSON.stringify(name)} yet`);
       return await explaining(() => explainVm({ log, aside: input.aside, reading }, stored, id));
     },
 
     async hostDrain({ params: { name, host = '' } }) {
-      const state = aggregateState(input.state(), known(name));
+      const whole = input.state();
+      const state = aggregateState(whole, known(name));
       const snapshot = await snapshotOf(state.aggregate, null);
-      const [drain] = await explaining(() => input.aside.run('drain', { snapshot, state, hosts: [host] }));
+      const asked = { snapshot, state, hosts: [host], paces: pacesOfAll(whole) };
+      const [drain] = await explaining(() => input.aside.run('drain', asked));
       if (drain === undefined)
         throw new BadRequest(404, `the newest snapshot of ${JSON.stringify(name)} has no host ${JSON.stringify(host)}`);
       return drain;
@@ -367,6 +372,16 @@ export function addRoutes(http: HttpServer, input: ApiInput): Api {
       .filter(({ sequence, time }) => since === null || reaches(sequence, Date.parse(time), since));
   }
 
+  /** @throws BadRequest when it is not in memory */
+  function decisionAbout(aggregate: string, id: string) {
+    const decision = history.decisions(aggregate).findLast(({ snapshotId }) => snapshotId === id);
+    if (decision !== undefined) return decision;
+    throw new BadRequest(
+      404,
+      `${JSON.stringify(aggregate)} has no recent decision about a snapshot ${JSON.stringify(id)}`,
+    );
+  }
+
   /** The newest snapshot, or a recorded one of which the decision is in memory. */
   async function snapshotOf(aggregate: string, id: string | null) {
     if (id === null) {
@@ -375,12 +390,7 @@ export function addRoutes(http: HttpServer, input: ApiInput): Api {
         throw new BadRequest(404, `no snapshot of ${JSON.stringify(aggregate)} is kept: kronos status shows why`);
       return newest;
     }
-    const decision = history.decisions(aggregate).findLast(({ snapshotId }) => snapshotId === id);
-    if (decision === undefined)
-      throw new BadRequest(
-        404,
-        `${JSON.stringify(aggregate)} has no recent decision about a snapshot ${JSON.stringify(id)}`,
-      );
+    const decision = decisionAbout(aggregate, id);
     return (await snapshots.recorded(aggregate, id, Date.parse(decision.time))) ?? gone(id);
   }
 

@@ -22,6 +22,13 @@ const asked = z
   .strictObject({ at: time, by: z.string(), comment: z.string().nullable(), commandId: z.string(), sequence })
   .nullable();
 
+const duration = {
+  expectedMs: z.number(),
+  interval: z
+    .strictObject({ lowMs: z.number(), highMs: z.number() })
+    .nullable()
+    .describe('Covers 90 % of such moves; null: too few former moves are known for an interval'),
+};
 const drain = z.strictObject({
   host: z.string(),
   state: z.enum(['disabling', 'leaving', 'stuck', 'drained', 'ending']),
@@ -460,7 +467,19 @@ export const answers = {
     snapshotTime: time,
     host: z.string(),
     disabled: z.strictObject({ reason: z.string().nullable() }).nullable().describe('Somebody disabled it already'),
-    moves: z.array(z.strictObject({ ...server, to: z.string(), ramMb: z.number(), diskGb: z.number() })),
+    moves: z.array(
+      z.strictObject({
+        ...server,
+        to: z.string(),
+        ramMb: z.number(),
+        diskGb: z.number(),
+        duration: z.strictObject(duration).nullable().describe('How long it takes by former moves; null: unknown'),
+      }),
+    ),
+    time: z
+      .strictObject({ ...duration, plans: z.int().describe('How many plans it takes') })
+      .nullable()
+      .describe('How long these moves take; null: too few former moves are known'),
     waiting: z.array(z.strictObject({ ...server, reason: reasonSchema })),
     stuck: z.array(z.strictObject({ ...server, reason: reasonSchema })),
     blockedBy: z.string().nullable().describe('Why nothing would be done if a drain was asked for'),

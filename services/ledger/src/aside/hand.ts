@@ -3,7 +3,7 @@ import { canonicalJson } from '@kronos/contracts';
 import { type DrainInput, type HostDrain, hostDrains } from '@kronos/cycle';
 import { type DecideInput, type Explanation, explain } from '@kronos/placement';
 import { openSnapshot, type StoredBody } from '@kronos/replay';
-import { type FoundNames, findNames, type Names } from './names.ts';
+import { type FoundNames, findNames, type Names, namesIn, namesOf } from './names.ts';
 import { type SnapshotValues, valuesIn, valuesOf } from './values.ts';
 
 /** What the ledger has worked out beside its event loop, with what each answers. */
@@ -71,12 +71,7 @@ export function createHand(): (order: Order) => Orders[Kind]['answer'] {
         const { aggregate, body } = order;
         names.delete(aggregate);
         if (body === null) return null;
-        const { snapshot } = openSnapshot(body);
-        names.set(aggregate, {
-          time: snapshot.time,
-          hosts: snapshot.hosts.map(({ name }) => name),
-          vms: snapshot.servers.map(({ id, name, host }) => ({ id, name, host })),
-        });
+        names.set(aggregate, namesIn(body.bytes) ?? namesOf(openSnapshot(body).snapshot));
         return null;
       }
       case 'find':

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { findNames, fit, type Names } from './names.ts';
+import { findNames, fit, type Names, namesIn } from './names.ts';
 
 const names = new Map<string, Names>([
   [
@@ -36,5 +36,28 @@ describe('a search', () => {
   it('finds nothing that no name and no id contains', () => {
     expect(findNames(names, 'none', 10).found).toEqual([]);
     expect(fit('x', [])).toBeNull();
+  });
+});
+
+describe('the names of a snapshot', () => {
+  const bytes = (body: unknown) => new TextEncoder().encode(JSON.stringify(body));
+  const snapshot = {
+    time: '2026-01-01T12:00:00.000Z',
+    hosts: [{ name: 'h1', service: {} }],
+    servers: [{ id: 'u1', name: 'web-1', host: 'h1', status: 'ACTIVE' }],
+  };
+
+  it('are read without the rest of it', () => {
+    expect(namesIn(bytes(snapshot))).toEqual({
+      time: snapshot.time,
+      hosts: ['h1'],
+      vms: [{ id: 'u1', name: 'web-1', host: 'h1' }],
+    });
+  });
+  it.each([
+    ['another form', bytes({ ...snapshot, servers: [{ id: 'u1', host: 'h1' }] })],
+    ['no JSON', new TextEncoder().encode('{')],
+  ])('are not guessed from %s', (_, body) => {
+    expect(namesIn(body)).toBeNull();
   });
 });

@@ -1,16 +1,26 @@
 /** The buttons of commands, and the confirmation: what a command would do, and the digest that stands for it. */
 import { closeDialog, problem, showDialog } from './dialog.js';
 import { html } from './lib/lit-html.js';
-import { foresee, give, person } from './session.js';
+import { cellTargets, foresee, give, person } from './session.js';
 
 const ALL = '_all_';
+
+/** The words of a field, separated by commas or blanks. */
+const split = (text) => text.split(/[\s,]+/).filter((part) => part !== '');
 
 /** Numbers of steps as a person types them; null: all of them; undefined: they are wrong. */
 function stepsOf(text) {
   if (text.trim() === '') return null;
-  const numbers = text.split(/[\s,]+/).filter((part) => part !== '');
+  const numbers = split(text);
   return numbers.every((part) => /^[1-9]\d{0,4}$/.test(part)) ? numbers.map(Number) : undefined;
 }
+
+/** A field of names, null where it is empty. */
+const words = (label, become) => html`<label class="field">${label}
+  <input type="text" maxlength="2000" @change=${(event) => {
+    const found = split(event.target.value);
+    become(found.length === 0 ? null : found);
+  }}></label>`;
 
 /** What can be chosen in the confirmation: each gives the command anew. */
 const choices = {
@@ -33,6 +43,25 @@ const choices = {
   force: (command, choose) => html`<p><label><input type="checkbox"
     @change=${(event) => choose({ ...command, force: event.target.checked })}>
     Also if its abort was never requested</label></p>`,
+  cells: (command, choose) => html`
+    <label class="field">To the aggregate
+      <select @change=${(event) => choose({ ...command, to: event.target.value })}>
+        ${cellTargets(command.aggregate).map((to) => html`<option>${to}</option>`)}</select></label>
+    <label class="field">At most this many moves (nothing: as many as a plan holds)
+      <input type="number" min="1" max="100000" @change=${(event) => {
+        if (event.target.reportValidity())
+          choose({ ...command, limit: event.target.value === '' ? null : Number(event.target.value) });
+      }}></label>
+    ${words('Only these servers (uuids or names; nothing: all)', (servers) => choose({ ...command, servers }))}
+    ${words('Only servers of this project (nothing: all)', (own) => choose({ ...command, project: own?.[0] ?? null }))}
+    <label class="field">Other flavors (such as old.small=new.small; nothing: the same)
+      <input type="text" maxlength="2000" @change=${(event) => {
+        const pairs = split(event.target.value).map((pair) => pair.split('='));
+        const right = pairs.every((pair) => pair.length === 2 && pair.every((part) => part !== ''));
+        event.target.setCustomValidity(right ? '' : 'Write OLD=NEW, separated by commas.');
+        if (right) choose({ ...command, flavorMap: Object.fromEntries(pairs) });
+        else event.target.reportValidity();
+      }}></label>`,
 };
 
 /** Asks the person to confirm a command, after they have read what it would do. */
@@ -125,6 +154,15 @@ export const fleetCommands = () =>
     button('Record all', { command: 'record', aggregate: ALL }),
   );
 
+/** Nothing where `[cells] aggregates` does not name the aggregate. */
+function cellsButton(aggregate, host) {
+  const [to] = cellTargets(aggregate);
+  if (to === undefined) return '';
+  const all = { flavorMap: {}, servers: null, project: null, limit: null };
+  const command = { command: 'cellsPlan', aggregate, host, to, ...all };
+  return button('Plan moves to another cell', command, { choice: 'cells', of: `from ${host ?? aggregate}` });
+}
+
 export const aggregateCommands = ({ name, paused }) =>
   group(
     paused.here === null
@@ -132,6 +170,7 @@ export const aggregateCommands = ({ name, paused }) =>
       : button('Resume', { command: 'resume', aggregate: name }, { of: name }),
     button('Evaluate now', { command: 'evaluate', aggregate: name }, { of: `(${name})` }),
     button('Record a snapshot', { command: 'record', aggregate: name }, { of: `of ${name}` }),
+    cellsButton(name, null),
   );
 
 export const planCommands = (planId) =>
@@ -172,4 +211,5 @@ export const hostCommands = (aggregate, host, draining) =>
     draining
       ? button('End the drain', { command: 'undrain', host }, { of: `of ${host}` })
       : button('Drain', { command: 'drain', aggregate, host }, { about: host }),
+    cellsButton(aggregate, host),
   );

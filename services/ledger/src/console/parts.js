@@ -18,12 +18,15 @@ export const standing = (name) => html`<span class=${standings[name][0]}>${stand
 export const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 export const figure = (value, digits = 3) =>
   value === null || value === undefined ? 'unknown' : value.toFixed(digits);
+/** A recorded moment; null: now. */
+export const at = (snapshot) => (snapshot == null ? '' : `?snapshot=${encodeURIComponent(snapshot)}`);
+
 export const link = {
-  aggregate: (name) => `#/aggregates/${encodeURIComponent(name)}`,
-  /** `snapshot`: at a recorded moment. */
+  aggregate: (name, snapshot) => `#/aggregates/${encodeURIComponent(name)}${at(snapshot)}`,
   host: (aggregate, name, snapshot) =>
-    `#/aggregates/${encodeURIComponent(aggregate)}/hosts/${encodeURIComponent(name)}${snapshot === undefined ? '' : `?snapshot=${encodeURIComponent(snapshot)}`}`,
-  vm: (aggregate, id) => `#/aggregates/${encodeURIComponent(aggregate)}/vms/${encodeURIComponent(id)}`,
+    `#/aggregates/${encodeURIComponent(aggregate)}/hosts/${encodeURIComponent(name)}${at(snapshot)}`,
+  vm: (aggregate, id, snapshot) =>
+    `#/aggregates/${encodeURIComponent(aggregate)}/vms/${encodeURIComponent(id)}${at(snapshot)}`,
   whatIf: (aggregate, query = '') => `#/aggregates/${encodeURIComponent(aggregate)}/what-if${query}`,
   search: (text) => `#/search?q=${encodeURIComponent(text)}`,
   runbook: (section) => `#/runbook/${encodeURIComponent(section)}`,
@@ -95,6 +98,10 @@ export const duration = (ms) => {
       ? `${Math.round(seconds / 60)} min`
       : `${(seconds / 3600).toFixed(1)} h`;
 };
+
+/** How long something takes by former moves: an expectation, with an interval where enough of them are known. */
+export const expected = ({ expectedMs, interval }) =>
+  `about ${duration(expectedMs)}${interval === null ? '' : ` (${duration(interval.lowMs)} to ${duration(interval.highMs)})`}`;
 
 export const moves = (rows, aggregateOf, empty = 'Nothing moves now.') =>
   table(

@@ -1,13 +1,16 @@
 /** Who is logged in. The browser keeps the session's cookie, which no script can read. */
 import { nowMs, Refused, read, write } from './api.js';
 
-const nobody = { acting: false, person: null, csrf: null, until: null, userDomainName: null };
+const nobody = { acting: false, person: null, csrf: null, until: null, userDomainName: null, cells: [] };
 let session = nobody;
 let changed = () => undefined;
 let timer;
 
 export const person = () => session.person;
 export const canLogIn = () => session.acting;
+/** Aggregates that servers of this one can go to between cells. */
+export const cellTargets = (aggregate) =>
+  session.cells.includes(aggregate) ? session.cells.filter((one) => one !== aggregate) : [];
 export const userDomain = () => session.userDomainName;
 export const onSession = (listener) => {
   changed = listener;

@@ -5,6 +5,7 @@ import { heatmap } from '../heatmap.js';
 import { ref } from '../lib/directives/ref.js';
 import { html } from '../lib/lit-html.js';
 import {
+  at,
   count,
   eventsTable,
   facts,
@@ -86,21 +87,18 @@ export const aggregate = {
     const [page, series, hosts, recent, history, moved] = await Promise.all([
       read(base),
       read(`${base}/imbalance`),
-      tryRead(`${base}/hosts${snapshot === null ? '' : `?snapshot=${encodeURIComponent(snapshot)}`}`),
+      tryRead(`${base}/hosts${at(snapshot)}`),
       read(`/decisions?${own}&limit=20`),
       read(`/history?${own}&limit=30`),
       read(`${base}/moves?limit=40`),
     ]);
-    const at = snapshot === null ? -1 : series.snapshotIds.indexOf(snapshot);
-    const decided = at < 0 ? null : await read(`/history?${own}&since=${series.sequences[at]}&limit=1`);
-    return { page, series, hosts, recent, history, moved, at, decided, past: snapshot !== null };
+    const index = snapshot === null ? -1 : series.snapshotIds.indexOf(snapshot);
+    const decided = index < 0 ? null : await read(`/history?${own}&since=${series.sequences[index]}&limit=1`);
+    return { page, series, hosts, recent, history, moved, index, decided, past: snapshot !== null };
   },
-  show({ page, series, hosts, recent, history, moved, at, decided, past }, { view, choose, go }) {
+  show({ page, series, hosts, recent, history, moved, index, decided, past }, { view, choose, go }) {
     const { name } = page;
-    const goTo = (index) =>
-      go(
-        `${link.aggregate(name)}${index === null ? '' : `?snapshot=${encodeURIComponent(series.snapshotIds[index])}`}`,
-      );
+    const goTo = (to) => go(link.aggregate(name, to === null ? null : series.snapshotIds[to]));
     const chosen = { filter: '', sort: -1, ...view };
     return html`
       <h1>${name}</h1>
@@ -112,12 +110,12 @@ export const aggregate = {
       ${section('What happens next', next(page.next))}
       ${section(
         'Time',
-        html`${timeSlider(series, past ? at : null, goTo)}
+        html`${timeSlider(series, past ? index : null, goTo)}
           ${
             decided === null || decided.events.length === 0
               ? ''
               : html`<p data-state="past">${decided.events[0].text}
-            ${series.steps[at] > 0 ? html`<a href=${link.plan(series.snapshotIds[at], series.sequences[at])}>Show the plan</a>` : ''}</p>`
+            ${series.steps[index] > 0 ? html`<a href=${link.plan(series.snapshotIds[index], series.sequences[index])}>Show the plan</a>` : ''}</p>`
           }
           ${series.times.length === 0 ? html`<p class="dim">No decision yet.</p>` : html`<div class="chart" aria-hidden="true" ${ref(drawn((element) => drawImbalance(element, series, usesUtc())))}></div>`}`,
         past ? 'past' : undefined,

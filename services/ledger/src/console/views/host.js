@@ -7,6 +7,7 @@ import {
   clockTime,
   count,
   eventsTable,
+  expected,
   facts,
   figure,
   heat,
@@ -34,16 +35,18 @@ function drainPreview(name, late, view, choose) {
       <span class="dim">Nothing is drained by that.</span></p>`;
   if (late?.drain === undefined) return pending('The moves are planned …');
   if (late.drain.refused !== undefined) return missing(late.drain.refused);
-  const { moves: leaving, waiting, stuck, blockedBy, disabled, snapshotTime, host: own } = late.drain;
+  const { moves: leaving, waiting, stuck, blockedBy, disabled, snapshotTime, time, host: own } = late.drain;
   return html`
     <p>${count(leaving.length, 'VM')} would leave, ${waiting.length} would leave later, ${stuck.length} cannot leave
       <span class="dim">(as seen ${when(snapshotTime)})</span>.</p>
+    ${leaving.length === 0 ? '' : html`<p>Time: ${time === null ? 'unknown, because fewer than 3 former moves are known' : expected(time)}.</p>`}
     ${blockedBy === null ? '' : html`<p class="bad">Nothing would be done: ${blockedBy}.</p>`}
     ${disabled === null ? '' : html`<p class="warn">It is disabled already (${disabled.reason ?? 'no reason given'}): the end of the drain would not enable it.</p>`}
     ${servers('Would leave', leaving, [
       ['To', (vm) => html`<a href=${link.host(name, vm.to)}>${vm.to}</a>`],
       ['MiB', (vm) => figure(vm.ramMb, 0), 'number'],
       ['GiB on disk', (vm) => figure(vm.diskGb, 0), 'number'],
+      ['Takes', (vm) => (vm.duration === null ? '' : expected(vm.duration)), 'number'],
     ])}
     ${servers('Would leave later', waiting, [['Why', (vm) => vm.reason.text]])}
     ${servers('Cannot leave', stuck, [['Why', (vm) => vm.reason.text]])}
@@ -113,7 +116,7 @@ export const host = {
           ? ''
           : html`<p data-state="past" class="warn">As it was${hosts.snapshot === undefined ? '' : ` at ${clockTime(hosts.snapshot.time)}`}.
               <a href=${link.host(name, own)}>Show it now</a>,
-              <a href=${`${link.aggregate(name)}?snapshot=${encodeURIComponent(past)}`}>all hosts at that moment</a></p>`
+              <a href=${link.aggregate(name, past)}>all hosts at that moment</a></p>`
       }
       ${section(
         past === null ? 'Now' : 'At that moment',
@@ -151,7 +154,7 @@ export const host = {
           : table(
               'VMs',
               [
-                ['VM', (vm) => named(vm.name, vm.id, link.vm(name, vm.id))],
+                ['VM', (vm) => named(vm.name, vm.id, link.vm(name, vm.id, past))],
                 ['Status', (vm) => vm.status],
                 ['Flavor', (vm) => vm.flavor ?? ''],
                 ['vCPUs', (vm) => vm.vcpus, 'number'],

@@ -1,7 +1,8 @@
-import { readOrRefused, tryRead } from '../api.js';
+import { read, readOrRefused, tryRead } from '../api.js';
 import { vmCommands } from '../commands.js';
 import { html } from '../lib/lit-html.js';
 import {
+  at,
   clockTime,
   eventsTable,
   facts,
@@ -15,26 +16,27 @@ import {
   table,
   when,
 } from '../parts.js';
+import { timeSlider } from '../timeSlider.js';
 import { host } from './host.js';
 
 const destination = ({ refusal, worsens }) =>
   refusal !== null ? refusal.text : worsens.length > 0 ? `would worsen ${worsens.join(', ')}` : 'may go there';
 
-/** What the last decision says about it. */
-function why(name, late) {
-  if (late === null) return pending('The last decision is made again …');
+/** What the last decision says about it, or the one of a recorded moment. */
+function why(name, late, past) {
+  const the = past === null ? 'The last decision' : 'The decision of that moment';
+  if (late === null) return pending(`${the} is made again …`);
   if (late.why.refused !== undefined) return missing(late.why.refused);
   const { decision, missing: gone, same, vm: of } = late.why;
-  if (gone !== null)
-    return html`<p class="warn" data-state="gone">The last decision cannot be made again: ${gone}.</p>`;
-  if (of === null) return html`<p class="dim" data-state="missing">The last decision does not know this VM.</p>`;
+  if (gone !== null) return html`<p class="warn" data-state="gone">${the} cannot be made again: ${gone}.</p>`;
+  if (of === null) return html`<p class="dim" data-state="missing">${the} does not know this VM.</p>`;
   const { verdict, destinations, assumed, groups, weights, steps } = of;
   const detail = Object.entries(verdict.detail).map(([key, value]) => `${key} ${value}`);
   return html`
     <p><strong>${
       steps.length > 0
-        ? html`<a href=${link.plan(decision.snapshotId, decision.sequence)}>The plan</a> moves it.`
-        : html`It stays: ${verdict.text}`
+        ? html`<a href=${link.plan(decision.snapshotId, decision.sequence)}>The plan</a> ${past === null ? 'moves' : 'moved'} it.`
+        : html`It ${past === null ? 'stays' : 'stayed'}: ${verdict.text}`
     }</strong>
       ${detail.length === 0 ? '' : html`<span class="dim">${detail.join(', ')}</span>`} <code>${verdict.code}</code></p>
     <p class="dim">By the decision of ${clockTime(decision.time)} (${decision.reason.text})${same === false ? '. Made again, it differs from the recorded one' : ''}.</p>
@@ -62,61 +64,77 @@ function why(name, late) {
     )}`;
 }
 
-/** One VM: where it is, what holds it there, what happened to it. */
+/** What keeps it from moving, now. */
+const held = (name, id, known, seen, said) =>
+  html`${facts([
+    [
+      'Quarantine',
+      known?.quarantine == null
+        ? 'none'
+        : html`${known.quarantine.text} until ${known.quarantine.until === null ? 'it is released' : when(known.quarantine.until)}`,
+    ],
+    ['Cooling down until', known?.coolingDownUntil == null ? 'not cooling down' : when(known.coolingDownUntil)],
+    ['Excluded by', seen?.optedOutBy ?? 'nothing'],
+    ['Locked', seen === undefined ? 'unknown' : seen.locked ? 'yes' : 'no'],
+    [
+      'Last failure',
+      known?.lastFailure == null
+        ? 'none'
+        : html`${known.lastFailure.errorType}: ${known.lastFailure.text} ${when(known.lastFailure.at)}`,
+    ],
+  ])}${vmCommands(name, id, known?.quarantine != null, seen?.name ?? said ?? id)}`;
+
+/** Where it is, and its values; at a recorded moment: where it was then. */
+function place(name, vms, past) {
+  const [seen] = vms.vms ?? [];
+  if (vms.refused !== undefined) return missing(vms.refused);
+  if (seen === undefined)
+    return html`<p class="dim" data-state="missing">The ${past === null ? 'newest' : 'recorded'} snapshot of ${name} has no such VM.</p>`;
+  return facts([
+    ['Host', html`<a href=${link.host(name, seen.host, past)}>${seen.host}</a>`],
+    ['Status', seen.taskState === null ? seen.status : `${seen.status}, ${seen.taskState}`],
+    ['Flavor', `${seen.flavor ?? 'unknown'}: ${seen.vcpus} vCPUs, ${seen.ramMb} MiB, ${seen.diskGb} GiB`],
+    ...vms.policies.map((policy, i) => [policy, figure(seen.values[i])]),
+  ]);
+}
+
+/** One VM, now or at a recorded moment (`?snapshot=`): where it is, what holds it there, what happened to it. */
 export const vm = {
   title: ({ id }) => `VM ${id}`,
   concerns: host.concerns,
-  async load({ name, id }) {
-    const [vms, log] = await Promise.all([
-      tryRead(`/aggregates/${encodeURIComponent(name)}/vms?id=${encodeURIComponent(id)}`),
+  async load({ name, id }, query) {
+    const base = `/aggregates/${encodeURIComponent(name)}`;
+    const past = query.get('snapshot');
+    const [vms, series, log] = await Promise.all([
+      tryRead(
+        `${base}/vms?id=${encodeURIComponent(id)}${past === null ? '' : `&snapshot=${encodeURIComponent(past)}`}`,
+      ),
+      read(`${base}/imbalance`),
       tryRead(`/vms/${encodeURIComponent(id)}`),
     ]);
-    return { name, id, vms, log };
+    return { name, id, vms, series, log, past };
   },
-  late: async ({ name, id }) => ({
-    why: await readOrRefused(`/aggregates/${encodeURIComponent(name)}/vms/${encodeURIComponent(id)}/why`),
+  late: async ({ name, id }, { query }) => ({
+    why: await readOrRefused(
+      `/aggregates/${encodeURIComponent(name)}/vms/${encodeURIComponent(id)}/why${at(query.get('snapshot'))}`,
+    ),
   }),
-  show({ name, id, vms, log }, { late }) {
+  show({ name, id, vms, series, log, past }, { late, go }) {
     const [seen] = vms.vms ?? [];
     const known = log.aggregates?.find((one) => one.aggregate === name);
     const said = known?.moves[0]?.serverName;
+    const goTo = (to) => go(link.vm(name, id, to === null ? null : series.snapshotIds[to]));
     return html`
       <h1>${seen?.name ?? said ?? id}</h1>
-      <p><a href=${link.aggregate(name)}>${name}</a> ${named('uuid', id)} <code>${id}</code></p>
-      ${section(
-        'Now',
-        seen === undefined
-          ? vms.refused === undefined
-            ? html`<p class="dim" data-state="missing">The newest snapshot of ${name} has no such VM.</p>`
-            : missing(vms.refused)
-          : facts([
-              ['Host', html`<a href=${link.host(name, seen.host)}>${seen.host}</a>`],
-              ['Status', seen.taskState === null ? seen.status : `${seen.status}, ${seen.taskState}`],
-              ['Flavor', `${seen.flavor ?? 'unknown'}: ${seen.vcpus} vCPUs, ${seen.ramMb} MiB, ${seen.diskGb} GiB`],
-              ...vms.policies.map((policy, i) => [policy, figure(seen.values[i])]),
-            ]),
-      )}
-      ${section('Why it does not move now', why(name, late))}
-      ${section(
-        'What holds it',
-        html`${facts([
-          [
-            'Quarantine',
-            known?.quarantine == null
-              ? 'none'
-              : html`${known.quarantine.text} until ${known.quarantine.until === null ? 'it is released' : when(known.quarantine.until)}`,
-          ],
-          ['Cooling down until', known?.coolingDownUntil == null ? 'not cooling down' : when(known.coolingDownUntil)],
-          ['Excluded by', seen?.optedOutBy ?? 'nothing'],
-          ['Locked', seen === undefined ? 'unknown' : seen.locked ? 'yes' : 'no'],
-          [
-            'Last failure',
-            known?.lastFailure == null
-              ? 'none'
-              : html`${known.lastFailure.errorType}: ${known.lastFailure.text} ${when(known.lastFailure.at)}`,
-          ],
-        ])}${vmCommands(name, id, known?.quarantine != null, seen?.name ?? said ?? id)}`,
-      )}
+      <p><a href=${link.aggregate(name, past)}>${name}</a> ${named('uuid', id)} <code>${id}</code></p>
+      ${
+        series.times.length === 0
+          ? ''
+          : section('Time', timeSlider(series, past === null ? null : series.snapshotIds.indexOf(past), goTo))
+      }
+      ${past === null ? section('Now', place(name, vms, past)) : section('At that moment', place(name, vms, past), 'past')}
+      ${section(past === null ? 'Why it does not move now' : 'Why it moved or stayed', why(name, late, past))}
+      ${past === null ? section('What holds it', held(name, id, known, seen, said)) : ''}
       ${section(
         'Hosts where it ran',
         table(

@@ -1,0 +1,43 @@
+import { defaultEngineOptions } from '@kronos/contracts';
+import { describe, expect, it } from 'vitest';
+import { drainTime } from './drains.ts';
+
+const MINUTE = 60_000;
+const move = { expectedMs: 2 * MINUTE, interval: { lowMs: MINUTE, highMs: 4 * MINUTE } };
+const moves = (n: number) => Array.from({ length: n }, () => move);
+const options = { ...defaultEngineOptions, cooldownSeconds: 600, settleSeconds: 120, evaluationIntervalSeconds: 60 };
+
+describe('the time of a drain', () => {
+  it('is that of its moves one after the other, and of the wait for a snapshot', () => {
+    expect(drainTime(moves(3), 10, options)).toEqual({
+      plans: 1,
+      expectedMs: 6.5 * MINUTE,
+      interval: { lowMs: 3 * MINUTE, highMs: 13 * MINUTE },
+    });
+  });
+
+  it('counts the cooldown between plans, or the time after the last move where that is longer or evacuation ignores the cooldown', () => {
+    // The first two plans: 4 min of moves at the expected pace, and 2 min after them, within the cooldown of 10 min.
+    expect(drainTime(moves(5), 2, options)).toEqual({
+      plans: 3,
+      expectedMs: (10 + 10 + 2 + 1.5) * MINUTE,
+      interval: { lowMs: (10 + 10 + 1) * MINUTE, highMs: (10 + 10 + 4 + 3) * MINUTE },
+    });
+    expect(drainTime(moves(5), 2, { ...options, evacuationIgnoresCooldown: true })).toEqual({
+      plans: 3,
+      expectedMs: (6 + 6 + 2 + 1.5) * MINUTE,
+      interval: { lowMs: (4 + 4 + 1) * MINUTE, highMs: (10 + 10 + 4 + 3) * MINUTE },
+    });
+  });
+
+  it('has no interval where a move has none, and is unknown where a move is or no plan may have a move', () => {
+    expect(drainTime([move, { ...move, interval: null }], 10, options)).toMatchObject({ interval: null });
+    expect(drainTime([move, null], 10, options)).toBeNull();
+    expect(drainTime(moves(1), 0, options)).toBeNull();
+  });
+
+  it('is none where nothing is to be moved', () => {
+    const none = { plans: 0, expectedMs: 0, interval: { lowMs: 0, highMs: 0 } };
+    expect([drainTime([], 10, options), drainTime([], 0, options)]).toEqual([none, none]);
+  });
+});

@@ -1,0 +1,39 @@
+/** What a live migration copies: memory again and again while the server writes it, and local disk once. */
+import type { CompleteEngineOptions, ServerObservation, Snapshot } from '@kronos/contracts';
+import { own } from './filter.ts';
+import type { Memory } from './memory.ts';
+
+/** Memory is copied at most this often: a server that writes about as fast as the link carries is throttled in the end. */
+const MOST_COPIES = 10;
+const MIB = 1024 ** 2;
+
+type Costed = Pick<ServerObservation, 'id' | 'ramMb' | 'diskGb'>;
+
+/**
+ * What a move of each server copies, in GiB. While the memory is copied a part of it is written again, by the rate of `moveCostQuery`
+ * against the rate that links carry; that part is copied again, and so on. Of several policies the highest rate counts. A server without a
+ * value counts as the one of the aggregate that writes most, and where no server has a value memory counts once.
+ *
+ * @returns a function of the server
+ */
+export function copyGibOf(
+  { policies, moveCostReadings = [] }: Pick<Snapshot, 'policies' | 'moveCostReadings'>,
+  { copyBytesPerSecond }: Pick<Memory, 'copyBytesPerSecond'>,
+  { moveRateMib }: Pick<CompleteEngineOptions, 'moveRateMib'>,
+): (server: Costed) => number {
+  const carried = copyBytesPerSecond ?? moveRateMib * MIB;
+  const readings = policies.flatMap((policy) => {
+    if (!policy.enabled || policy.moveCostQuery === undefined) return [];
+    const { moveCostQuery, vmProfileLabel, vmProfileLabelType } = policy;
+    const reading = moveCostReadings.find(
+      (one) => one.query === moveCostQuery && one.label === vmProfileLabel && one.labelType === vmProfileLabelType,
+    );
+    const values = reading?.values ?? {};
+    return [{ values, most: Math.max(0, ...Object.values(values)) }];
+  });
+  return ({ id, ramMb, diskGb }) => {
+    const written = Math.max(0, ...readings.map(({ values, most }) => own(values, id) ?? most));
+    const share = Math.min(1 - 1 / MOST_COPIES, written / carried);
+    return ramMb / 1024 / (1 - share) + diskGb;
+  };
+}

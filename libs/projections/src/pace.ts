@@ -1,0 +1,69 @@
+/** How fast moves went: of each source and destination, of the aggregate, and of all aggregates. */
+import type { LogEventOf } from '@kronos/contracts';
+import { type Duration, durationOf, PACES_KEPT, PACES_OF_PAIR, type Pace, paceOf, paceOfMove } from '@kronos/rules';
+import { append, type Draft, type Facts } from './draft.ts';
+import { type AggregateState, type LogState, PAIRS_KEPT, type TaskFacts } from './state.ts';
+
+type Result = LogEventOf<'migration.completed' | 'migration.failed' | 'migration.skipped'>;
+type Paces = Pick<AggregateState, 'paces' | 'pairPaces'>;
+
+/** Fewer copying rates say nothing about the links. */
+const LEAST_RATES = 3;
+
+/** Host names hold no tab. */
+const pairKey = (from: string, destination: string): string => `${from}\t${destination}`;
+
+/**
+ * A live migration ended that shows how fast moves are: it completed without a warning, or it ran into its deadline, which makes it one of
+ * the slowest. Without the latter, an earlier deadline would make moves look faster, and the next deadline earlier still.
+ */
+export function moveTimed(draft: Draft, f: Facts, { slot }: TaskFacts, { type, data }: Result, atMs: number): void {
+  if (type === 'migration.skipped' || slot === null || slot.attempt !== data.attempt || slot.cell !== undefined) return;
+  const { nova } = data;
+  const timed =
+    type === 'migration.completed'
+      ? data.outcome === 'migrated' && data.warnings.length === 0
+      : data.errorType === 'MigrationTimeout' && nova !== null && nova.runningMs !== null;
+  if (!timed) return;
+  const pace = paceOfMove({ ms: atMs - slot.startedAtMs, gib: slot.ramMb / 1024 + slot.diskGb });
+  if (pace === null) return;
+  f.paces = append(f.paces, pace, PACES_KEPT);
+  const key = pairKey(slot.from, slot.destination);
+  const ofPair = { sequence: draft.sequence, paces: append(f.pairPaces.get(key)?.paces, pace, PACES_OF_PAIR) };
+  f.pairPaces = draft.putNewest(f.pairPaces, key, ofPair, PAIRS_KEPT);
+  const bytes = (nova?.memoryBytes ?? 0) + (nova?.diskBytes ?? 0);
+  const runningMs = nova?.runningMs ?? 0;
+  if (bytes > 0 && runningMs > 0) f.copyRates = append(f.copyRates, Math.round((1000 * bytes) / runningMs), PACES_KEPT);
+}
+
+/** Paces of the latest moves of every aggregate. */
+export const pacesOfAll = (state: LogState): readonly number[] =>
+  [...state.aggregates.values()].flatMap(({ paces }) => paces);
+
+/**
+ * How fast the next move from one host to another will be; null: too few moves are known.
+ *
+ * @param all paces of moves in any aggregate
+ */
+export const pace = (
+  { paces, pairPaces }: Paces,
+  { from, destination }: { readonly from: string; readonly destination: string },
+  all: readonly number[],
+): Pace | null => paceOf({ pair: pairPaces.get(pairKey(from, destination))?.paces ?? [], aggregate: paces, all });
+
+/** How long a move will take; null: too few moves are known. `gib`: RAM and local disk. `all` as for {@link pace}. */
+export function expectedDuration(
+  state: Paces,
+  move: { readonly from: string; readonly destination: string; readonly gib: number },
+  all: readonly number[],
+): Duration | null {
+  const learnt = pace(state, move, all);
+  return learnt === null ? null : durationOf(learnt, move.gib);
+}
+
+/** Bytes per second that the aggregate's links carried in the past, the median; null: too few moves are known. */
+export function copyRate({ copyRates }: Pick<AggregateState, 'copyRates'>): number | null {
+  if (copyRates.length < LEAST_RATES) return null;
+  const sorted = copyRates.toSorted((a, b) => a - b);
+  return sorted[Math.floor((sorted.length - 1) / 2)] ?? null;
+}

@@ -1,0 +1,162 @@
+import { type CellsReading, cellsPlanId, commandSnapshotId, type PlanProposed, type Snapshot } from '@kronos/contracts';
+import { type CellsSnapshot, proposedEvent, runProposal, withoutRefused } from '@kronos/cycle';
+import { digestOf } from '@kronos/eventlog';
+import { plannerVersion } from '@kronos/placement';
+import { aggregateState, createFolder } from '@kronos/projections';
+import { describe, expect, it } from 'vitest';
+import { memoryHistory, operate, storedDigest } from '../testing/index.ts';
+import { verify } from './verify.ts';
+
+const op = operate({ seed: 5, cycles: 20, aggregates: ['gpu', 'general'] });
+const newest = (name: string): Snapshot =>
+  op.snapshots.findLast(({ aggregate }) => aggregate === name) ?? expect.fail(`no snapshot of ${name}`);
+const folder = createFolder();
+for (const stored of op.events) folder.apply(stored);
+const log = folder.snapshot();
+const last = op.events.at(-1) ?? expect.fail('no event');
+
+/** A request to move all servers of gpu to the hosts of general. */
+function asked(servers: readonly string[] | null): CellsSnapshot {
+  const home = newest('gpu');
+  const cells: CellsReading = {
+    commandId: 'c1',
+    asked: {
+      from: ['gpu'],
+      to: 'general',
+      flavorMap: {},
+      servers: servers === null ? null : [...servers],
+      project: null,
+      limit: null,
+    },
+    map: { gpu: 'cell1', general: 'cell2' },
+    settings: {
+      volumesShared: true,
+      networksShared: true,
+      maxImageGib: null,
+      crossCellWeight: 1,
+      downtimeFixedSeconds: 60,
+      downtimeSecondsPerGib: 20,
+      confirm: 'manual',
+      verifySeconds: 60,
+      approvalTtlSeconds: 3600,
+      planTtlSeconds: 86_400,
+    },
+    others: [newest('general')],
+    metadata: {},
+    flavors: {},
+    facts: Object.fromEntries(home.servers.map(({ id }) => [id, { volumes: 0, ports: [] }])),
+    unread: [],
+  };
+  return { ...home, id: commandSnapshotId('gpu', 'c1'), purpose: 'cells', cells };
+}
+
+/** The answer of a planner, with its details in the bucket when `short`. */
+function answered(snapshot: CellsSnapshot, { short = false } = {}) {
+  const options = aggregateState(log, 'gpu').configured?.options ?? expect.fail('no options');
+  const { decision, digests } = runProposal({ snapshot, stateOf: (name) => aggregateState(log, name), options });
+  const bytes = new TextEncoder().encode(JSON.stringify(decision));
+  const details = {
+    bucket: 'DETAILS',
+    object: snapshot.id,
+    digest: digestOf(bytes),
+    bytes: bytes.length,
+    storedBytes: bytes.length,
+  };
+  const event = proposedEvent(short ? withoutRefused(decision) : decision, {
+    snapshot,
+    basis: log.sequence,
+    plannerVersion,
+    options,
+    digests: { snapshot: storedDigest(snapshot), ...digests },
+    details: short ? details : null,
+    by: { service: 'planner', instance: 'one', version: '0' },
+    nowMs: last.storedAt,
+  });
+  return { event, bytes };
+}
+
+/** The verdict about an answer, at the end of an operation. */
+async function verdictOf(event: PlanProposed, kept: readonly Snapshot[], details = new Uint8Array()) {
+  const history = memoryHistory(
+    [...op.events, { sequence: last.sequence + 1, storedAt: last.storedAt, event }],
+    [...op.snapshots, ...kept],
+  );
+  const cycles = await Array.fromAsync(verify({ ...history, details: async () => details }, {}, { threads: 1 }));
+  expect(cycles.slice(0, -1).filter(({ verdict }) => verdict !== 'identical')).toEqual([]);
+  expect((await Array.fromAsync(history.proposals({}))).map(({ event }) => event.id)).toEqual([event.id]);
+  return cycles.at(-1) ?? expect.fail('no verdict');
+}
+
+describe('a recorded plan between cells', () => {
+  const snapshot = asked(null);
+  const { event } = answered(snapshot);
+  const edited = (data: Partial<PlanProposed['data']>): PlanProposed => ({
+    ...event,
+    data: { ...event.data, ...data },
+  });
+
+  it('is identical when it is run again, to the byte', async () => {
+    expect(event.data.steps.length).toBeGreaterThan(0);
+    expect(await verdictOf(event, [snapshot])).toMatchObject({
+      verdict: 'identical',
+      aggregate: 'gpu',
+      snapshotId: snapshot.id,
+      sequence: last.sequence + 1,
+      outcome: 'planned',
+      steps: event.data.steps.length,
+    });
+  });
+
+  it('is identical where the event holds a part of it and the bucket the rest', async () => {
+    const { event, bytes } = answered(snapshot, { short: true });
+    expect(event.data.steps.every(({ why }) => why === undefined)).toBe(true);
+    expect(await verdictOf(event, [snapshot], bytes)).toMatchObject({ verdict: 'identical' });
+  });
+
+  it('differs when a step was changed', async () => {
+    const [first, ...others] = event.data.steps;
+    if (first === undefined) throw new Error('there is no step');
+    expect(await verdictOf(edited({ steps: [{ ...first, to: 'elsewhere' }, ...others] }), [snapshot])).toMatchObject({
+      verdict: 'different',
+      causes: ['the recorded decision is not the one it has the digest of'],
+      differences: [{ path: expect.stringContaining('steps[0].to'), recorded: 'elsewhere', replayed: first.to }],
+    });
+  });
+
+  it('differs when it was made of something else, or released otherwise', async () => {
+    const digests = { ...event.data.digests, state: 'sha256:0' };
+    expect(await verdictOf(edited({ digests }), [snapshot])).toMatchObject({
+      verdict: 'different',
+      causes: ['its state is not the one that it was made of'],
+    });
+    expect(event.data.release).not.toBe('none');
+    expect(await verdictOf(edited({ release: 'none' }), [snapshot])).toMatchObject({
+      verdict: 'different',
+      causes: [expect.stringContaining('its plan is none, and by the options on the log it would be ')],
+    });
+    const fewer = asked([event.data.steps[0]?.serverId ?? '']);
+    expect(await verdictOf(event, [fewer])).toMatchObject({
+      verdict: 'different',
+      causes: ['its snapshot is not the one that it was made of'],
+    });
+  });
+
+  it('of another planner version may differ', async () => {
+    expect(await verdictOf(edited({ plannerVersion: 'other', left: 7 }), [snapshot])).toMatchObject({
+      verdict: 'otherVersion',
+    });
+  });
+
+  it('is not run again without its snapshot, or with one that names no request', async () => {
+    expect(await verdictOf(event, [])).toMatchObject({
+      verdict: 'notReplayed',
+      reason: `the snapshot ${snapshot.id} is not kept (any more)`,
+    });
+    const { cells: _, ...bare } = snapshot;
+    expect(await verdictOf(event, [bare])).toMatchObject({
+      verdict: 'notReplayed',
+      reason: 'its snapshot names no moves between cells',
+    });
+    expect(event.data.planId).toBe(cellsPlanId('gpu', 'c1'));
+  });
+});

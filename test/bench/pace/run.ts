@@ -1,0 +1,168 @@
+/** Months of live migrations whose durations follow from links, servers and the hour, and how often the learnt interval holds the next one. */
+import { aggregateState, createFolder, expectedDuration, pace, pacesOfAll } from '@kronos/projections';
+import { testLog } from '@kronos/projections/testing';
+import { inSequence, type Pace } from '@kronos/rules';
+import { seeded } from '../random.ts';
+
+export type Scenario = {
+  readonly name: string;
+  readonly hosts: number;
+  readonly movesPerDay: number;
+  /** GiB per second that each host's link carries, drawn from these. */
+  readonly links: readonly number[];
+  /** How much less of a link is free at noon than at midnight, 0..1. */
+  readonly busyAtNoon: number;
+  /** Share of the servers that write memory at up to 80 % of the rate of the link. */
+  readonly writers: number;
+  /** GiB of local disk that are copied too, at most. */
+  readonly diskGib: number;
+  /** Day on which every link becomes faster by this factor; null: none. */
+  readonly upgrade: { readonly day: number; readonly factor: number } | null;
+};
+
+const MIXED = {
+  hosts: 8,
+  movesPerDay: 40,
+  links: [0.1, 0.4, 1.1],
+  busyAtNoon: 0.5,
+  writers: 0.3,
+  diskGib: 0,
+  upgrade: null,
+};
+
+export const scenarios: readonly Scenario[] = [
+  { ...MIXED, name: 'links alike', links: [1.1], busyAtNoon: 0, writers: 0.1 },
+  { ...MIXED, name: 'links of 1, 4 and 10 Gbit/s, busy by day' },
+  { ...MIXED, name: 'local disks', diskGib: 80 },
+  { ...MIXED, name: 'few moves', movesPerDay: 2 },
+  { ...MIXED, name: 'links four times faster from day 15 on', upgrade: { day: 15, factor: 4 } },
+];
+
+const DAY_MS = 86_400_000;
+/** Moves of a plan: they begin one after the other. */
+const MOVES_OF_PLAN = 5;
+/** What Nova and the polling take beside the copying, s. */
+const BESIDE = { least: 8, most: 25 };
+/** As often as the executor asks Nova. */
+const POLL_S = 5;
+
+export type Coverage = {
+  /** Moves with an interval, and those of them within it. */
+  readonly moves: number;
+  readonly within: number;
+  /** Likewise, by what the interval was learnt from. */
+  readonly of: Record<Pace['of'], { moves: number; within: number }>;
+  /** Moves before which too few were known. */
+  readonly unknown: number;
+  /** Plans whose moves follow each other: those whose whole duration was within the interval of all of them. */
+  readonly plans: number;
+  readonly plansWithin: number;
+  /** The sum of the widths: high end by low end. */
+  readonly widths: number;
+};
+
+/** One month. The paces are those of the folded log, as services have them. */
+export function run(scenario: Scenario, seed: number, days: number): Coverage {
+  const draw = seeded(seed);
+  const pick = (n: number): number => Math.floor(draw() * n);
+  const hosts = Array.from({ length: scenario.hosts }, (_, h) => ({
+    name: `compute-${h}`,
+    link: scenario.links[pick(scenario.links.length)] ?? 1,
+  }));
+  const log = testLog();
+  const folder = createFolder();
+  const startMs = log.nowMs;
+  let folded = 0;
+  const state = () => {
+    for (; folded < log.events.length; folded++) {
+      const event = log.events[folded];
+      if (event !== undefined) folder.apply(event);
+    }
+    return folder.snapshot();
+  };
+  const of = { pair: { moves: 0, within: 0 }, aggregate: { moves: 0, within: 0 }, all: { moves: 0, within: 0 } };
+  let [moves, within, unknown, plans, plansWithin, widths] = [0, 0, 0, 0, 0, 0];
+
+  const planEveryS = (86_400 * MOVES_OF_PLAN) / scenario.movesPerDay;
+  for (let atS = 0; atS < days * 86_400; ) {
+    // Plans come at random, a few hosts are hot for a while.
+    atS += planEveryS * (0.2 + 1.6 * draw());
+    log.at(Math.max(atS, (log.nowMs - startMs) / 1000));
+    const hot = pick(hosts.length);
+    const servers = Array.from({ length: MOVES_OF_PLAN }, () => {
+      const to = (hot + 1 + Math.floor(draw() ** 2 * (hosts.length - 1))) % hosts.length;
+      return {
+        from: hosts[hot],
+        to: hosts[to],
+        ramMb: 2048 * 2 ** pick(6),
+        diskGb: scenario.diskGib === 0 ? 0 : pick(scenario.diskGib),
+        writes: draw() < scenario.writers ? 0.8 * draw() : 0.05 * draw(),
+        beside: BESIDE.least + (BESIDE.most - BESIDE.least) * draw(),
+        // Of its memory a server uses a part.
+        used: 0.3 + 0.6 * draw(),
+      };
+    });
+    const planId = log.released(
+      servers.map(({ from, to, ramMb }, i) => ({
+        serverId: `vm${i}`,
+        from: from?.name ?? '',
+        to: to?.name ?? '',
+        ramMb,
+      })),
+    );
+    const asked = [];
+    let tookMs = 0;
+    for (const [i, server] of servers.entries()) {
+      const before = state();
+      const here = aggregateState(before, 'gpu');
+      const task = `${planId}-s${i + 1}`;
+      const started = log.started({ task, diskGb: server.diskGb });
+      const { from, destination, ramMb, diskGb } = started.data;
+      const gib = ramMb / 1024 + diskGb;
+      const learnt = pace(here, { from, destination }, pacesOfAll(before));
+      const duration = expectedDuration(here, { from, destination, gib }, pacesOfAll(before));
+      const seconds = secondsOf(server, (log.nowMs - startMs) % DAY_MS, (log.nowMs - startMs) / DAY_MS);
+      log.pass(seconds).completed({ task }, seconds);
+      asked.push(duration);
+      tookMs += seconds * 1000;
+      const interval = duration?.interval ?? null;
+      if (learnt === null || interval === null) {
+        unknown++;
+        continue;
+      }
+      const holds = seconds * 1000 >= interval.lowMs && seconds * 1000 <= interval.highMs;
+      moves++;
+      of[learnt.of].moves++;
+      widths += interval.highMs / interval.lowMs;
+      if (!holds) continue;
+      within++;
+      of[learnt.of].within++;
+    }
+    const whole = inSequence(asked)?.interval ?? null;
+    if (whole === null) continue;
+    plans++;
+    if (tookMs >= whole.lowMs && tookMs <= whole.highMs) plansWithin++;
+  }
+  return { moves, within, of, unknown, plans, plansWithin, widths };
+
+  /** Copies the memory again as far as it is written meanwhile, and is seen to be over at the next poll. */
+  function secondsOf(
+    server: {
+      readonly from: { readonly link: number } | undefined;
+      readonly to: { readonly link: number } | undefined;
+      readonly ramMb: number;
+      readonly diskGb: number;
+      readonly writes: number;
+      readonly beside: number;
+      readonly used: number;
+    },
+    ofDayMs: number,
+    day: number,
+  ): number {
+    const noon = (1 - Math.cos((2 * Math.PI * ofDayMs) / DAY_MS)) / 2;
+    const faster = scenario.upgrade !== null && day >= scenario.upgrade.day ? scenario.upgrade.factor : 1;
+    const rate = Math.min(server.from?.link ?? 1, server.to?.link ?? 1) * faster * (1 - scenario.busyAtNoon * noon);
+    const copied = ((server.ramMb / 1024) * server.used) / (1 - server.writes) + server.diskGb;
+    return Math.ceil((server.beside + copied / rate) / POLL_S) * POLL_S;
+  }
+}
