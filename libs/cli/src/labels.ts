@@ -46,8 +46,10 @@ export const vmLabels = (samples: readonly Sample[], vms: readonly VmNames[]): V
     .sort((a, b) => b.matched - a.matched || VM_LABEL_TYPES.indexOf(a.type) - VM_LABEL_TYPES.indexOf(b.type));
 
 /** What values outside [0,1] most likely are, and the change of the query that makes shares of them. */
-export function rangeRemedy(highest: number, lowest: number): string {
+export function rangeRemedy(highest: number, lowest: number, grows: boolean): string {
   if (lowest < 0) return 'A share is never negative. Correct the query.';
+  if (grows)
+    return 'The values only grow, as those of a counter do. Take their rate(), and divide it by the total of the host.';
   if (highest <= 100) return 'The values look like percentages. Divide the query by 100.';
   if (highest >= 1e6) return 'The values look like amounts, such as bytes. Divide the query by the total of the host.';
   return 'Divide the query by the total of the host, so that its values are shares from 0 to 1.';

@@ -11,7 +11,7 @@ import { chooseAddresses, chooseAggregates, filterAggregates } from './scope.ts'
 import type { Shell } from './shell.ts';
 import { renderStatus } from './status/render.ts';
 import { coloured, count, cut, figure, type Terminal, table } from './terminal.ts';
-import { absolute, parseDuration, parseTime, relative, span, when } from './times.ts';
+import { absolute, expected, parseDuration, parseTime, relative, span, when } from './times.ts';
 
 const now = Date.parse('2026-03-01T12:00:00Z');
 
@@ -216,11 +216,13 @@ describe('status', () => {
       services: { known: true, heartbeats: [] },
       aggregates: [...names.map((name) => input(quiet, name)), input(moving, 'gpu')],
     });
-    const text = renderStatus(terminal(80), status, { server: '2.11.0', servers: ['nats://n:4222'] });
+    const text = renderStatus(terminal(80), status, { only: null, server: '2.11.0', servers: ['nats://n:4222'] });
     expect(text.split('\n').length).toBeLessThanOrEqual(27);
     for (const name of names) expect(text).toMatch(new RegExp(`^${name} +watching: by the test`, 'm'));
     expect(text).toMatch(/^gpu {3}moving: 1 running/m);
     expect(text).toContain('! scorer, planner, executor, ledger: no instance has sent a heartbeat recently');
+    const some = renderStatus(terminal(80), status, { only: ['gpu', 'quiet-1'], server: null, servers: [] });
+    expect(some).toMatch(/^Kronos, only gpu, quiet-1: /);
   });
 
   it('says beside each service how far the checkpoint that it started from is verified', () => {
@@ -252,7 +254,11 @@ describe('status', () => {
       ...{ nowMs: 0, maxClockSkewMs: 5000, nats: { state: 'ok' }, streams: [], aggregates: [] },
       services: { known: true, heartbeats },
     };
-    const text = renderStatus(terminal(200), statusOf(facts), { server: '2.11.0', servers: ['nats://n:4222'] });
+    const text = renderStatus(terminal(200), statusOf(facts), {
+      only: null,
+      server: '2.11.0',
+      servers: ['nats://n:4222'],
+    });
     expect(text.trimEnd().split('\n').at(-1)).toBe(
       'services: scorer a:1 ready, planner a:1 ready (verified to sequence 1571), executor a:1 ready (verifying its checkpoint: 400 of 1571 events), ledger a:1 stopped',
     );
@@ -309,5 +315,13 @@ describe('an answer', () => {
     expect(JSON.parse(await said({ json: true }))).toEqual(wanted);
     expect(await said({ output: 'json' })).toBe(await said({ json: true }));
     expect(parse(await said({ output: 'yaml' }))).toEqual(wanted);
+  });
+});
+
+describe('how long something takes', () => {
+  it('has its interval where enough moves are known, and none otherwise', () => {
+    const interval = { lowMs: 90_000, highMs: 600_000 };
+    expect(expected({ expectedMs: 200_000, interval })).toBe('about 3 min 20 s (1 min 30 s to 10 min)');
+    expect(expected({ expectedMs: 200_000, interval: null })).toBe('about 3 min 20 s');
   });
 });

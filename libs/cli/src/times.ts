@@ -1,6 +1,15 @@
+import type { Duration } from '@kronos/rules';
+import { span } from '@kronos/status/times';
 import { UsageError } from './errors.ts';
 
 export { absolute, relative, span, when } from '@kronos/status/times';
+
+/** `about 3 min (2 min to 5 min)`. */
+export const expected = ({ expectedMs, interval }: Duration): string =>
+  `about ${span(expectedMs)}${interval === null ? '' : ` (${span(interval.lowMs)} to ${span(interval.highMs)})`}`;
+
+/** Why the time is unknown that something takes. */
+export const UNKNOWN_PACE = 'unknown, because fewer than 3 moves have been measured';
 
 const SECOND = 1000;
 

@@ -46,6 +46,8 @@ const steady = (text: string): string =>
     .replaceAll(/\d+(\.\d+)? (KiB|MiB)( of)/g, 'N KiB$3')
     .replaceAll(SERVER_TIME, 'SERVER-TIME')
     .replaceAll(/\d\d:\d\d:\d\dZ \(now\)/g, 'SERVER-TIME')
+    // What is recorded happened in the first hour of its day.
+    .replaceAll(/(?!00:)\d\d:\d\d:\d\dZ \(\d+(\.\d)? s ago\)/g, 'SERVER-TIME')
     .replaceAll(/(is quarantined until) (\S+ )?\S+Z/g, '$1 SERVER-TIME')
     .replaceAll(/\(\d+ d ago\)/g, '(N d ago)')
     // Its length decides how wide the columns are.
@@ -143,6 +145,14 @@ describe('seeing', () => {
     const { err } = await world.kronos('fit --flavor nothing -a gpu');
     expect(err).toContain('no VM of the newest snapshots has the flavor "nothing"');
     expect((await world.kronos('fit -a gpu')).err).toContain('which VM?');
+  });
+  it('are of several aggregates, separated by commas; status too', async () => {
+    const [once, twice] = await Promise.all([world.kronos('hosts -a gpu'), world.kronos('hosts -a gpu,gpu')]);
+    expect(twice).toEqual(once);
+    expect((await world.kronos('hosts -a gpu,nope')).err).toContain('"nope" is not an aggregate in scope');
+    expect((await world.kronos('hosts -a gpu,')).err).toContain('"gpu," is no list of names');
+    expect((await world.kronos('status -a gpu')).out).toMatch(/^Kronos, only gpu: /);
+    expect((await world.kronos('status -a nope')).err).toContain('"nope" is not an aggregate in scope');
   });
   it('asks for the aggregate that was probably meant', async () => {
     const { status, err } = await world.kronos('hosts -a gpuu');

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,11 +20,20 @@ export type ShellOptions = {
   readonly interrupted?: AbortSignal;
   /** What the person answers; absent: nobody can answer. */
   readonly answer?: string;
+  /** Default: ids of no other shell. */
+  readonly newId?: () => string;
 };
 
-let ids = 0;
+/** Ids that are counted from 1, so that an output that shows one is always the same. */
+function countedIds(): () => string {
+  let ids = 0;
+  return () => {
+    ids += 1;
+    return `00000000-0000-4000-a000-${String(ids).padStart(12, '0')}`;
+  };
+}
 
-/** A shell with ids that are counted, and a clock that stands still unless one is given. */
+/** A shell with a clock that stands still unless one is given. */
 export function testShell(options: ShellOptions = {}): { shell: Shell; said: () => Omit<Said, 'status'> } {
   let out = '';
   let err = '';
@@ -44,10 +54,7 @@ export function testShell(options: ShellOptions = {}): { shell: Shell; said: () 
       const { nowMs = Date.parse('2026-01-05T01:00:00Z') } = options;
       return typeof nowMs === 'function' ? nowMs() : nowMs;
     },
-    newId: () => {
-      ids += 1;
-      return `00000000-0000-4000-a000-${String(ids).padStart(12, '0')}`;
-    },
+    newId: options.newId ?? randomUUID,
     person: 'ada@desk',
     interrupted: () => options.interrupted ?? new AbortController().signal,
     ask:
@@ -94,6 +101,7 @@ export async function openCliWorld(options: OperationOptions, conf = ''): Promis
     file,
     `[engine]\naggregates = ${aggregates.join(', ')}\nmax_clock_skew = 1000000000\n[nats]\nservers = ${server.url}\n[http]\nscorer_port = 0\nplanner_port = 0\nexecutor_port = 0\nledger_port = 0\n${conf}`,
   );
+  const newId = countedIds();
   const nowMs = (operation.events.at(-1)?.storedAt ?? 0) + 5000;
   const time = new Date(nowMs).toISOString();
   for (const service of serviceNames)
@@ -123,6 +131,7 @@ export async function openCliWorld(options: OperationOptions, conf = ''): Promis
     kronos: (line, more = {}) =>
       kronos(typeof line === 'string' ? line.split(' ') : line, {
         nowMs,
+        newId,
         ...more,
         env: { KRONOS_CONFIG: file, ...more.env },
       }),

@@ -19,6 +19,7 @@ import { type EventLog, natsWire } from '@kronos/eventlog';
 import {
   assemble,
   CapacityReader,
+  createLimiter,
   hostNamesOf,
   hostsOf,
   type Observation,
@@ -28,8 +29,9 @@ import {
 import type { Prometheus } from '@kronos/prometheus';
 import { isKronosError } from '@kronos/telemetry/errors';
 import { type Finding, finding, type Report } from './finding.ts';
+import type { MetricTypes } from './metricType.ts';
 import { judgeAggregate } from './movable.ts';
-import { judgeQueries } from './queries.ts';
+import { judgeQueries, metricsToType } from './queries.ts';
 import { judgeAccount, judgeSnapshots } from './storage.ts';
 
 /** Calls to OpenStack, and queries of Prometheus, at a time. */
@@ -196,6 +198,7 @@ async function checkObservation(
   if (cloud !== null) findings.push(...(await novaFindings(cloud, observation)));
   if (answer !== null) findings.push(answer);
   const snapshots = cloud === null ? [] : await snapshotsOf(config, policiesOf, cloud, observation);
+  const types = await declaredTypes(answer?.state === 'ok' ? prometheus : null, observation);
   // Allocation policies need no answer.
   const asked = answer?.state === 'ok' || (answer === null && sets.some(({ file }) => file !== null));
   if (asked)
@@ -205,6 +208,7 @@ async function checkObservation(
           policies: set.policies,
           suffix: set.suffix,
           answers: observation.answers,
+          types,
           snapshots: snapshots.filter(({ aggregate }) => set.aggregates.includes(aggregate)),
           hosts: hostNamesOf(observation.lists),
           vms: vmNamesOf(observation.index),
@@ -237,6 +241,20 @@ async function reachPrometheus(
   } catch (error) {
     return { prometheus, finding: failed('prometheus', what, error) };
   }
+}
+
+/** The types of the metrics that the queries select. Without metadata the values alone are judged. */
+async function declaredTypes(prometheus: Prometheus | null, { answers }: Observation): Promise<MetricTypes> {
+  const types = new Map<string, string>();
+  if (prometheus === null) return types;
+  const limit = createLimiter(CONCURRENCY);
+  await Promise.all(
+    metricsToType(answers).map(async (metric) => {
+      const type = await limit(() => prometheus.metricType(metric)).catch(() => null);
+      if (type !== null) types.set(metric, type);
+    }),
+  );
+  return types;
 }
 
 async function novaFindings(cloud: Cloud, { lists }: Observation): Promise<Finding[]> {

@@ -1,91 +1,8 @@
-import type { EngineOptions, Policy, Snapshot } from '@kronos/contracts';
-import { defaultEngineOptions } from '@kronos/contracts';
-import { type Answer, assemble, hostNamesOf, matchAnswers, vmNamesOf } from '@kronos/observation';
-import { answer, cloud, indexOf, options, policy, server } from '@kronos/observation/testing';
+import type { Policy } from '@kronos/contracts';
+import { answer, policy, server } from '@kronos/observation/testing';
 import { describe, expect, it } from 'vitest';
-import { judgeAggregate } from './movable.ts';
+import { healthyHosts, healthyVms, hostAnswer, judge } from '../../test/judged.ts';
 import { judgeQueries } from './queries.ts';
-
-const HOSTS = ['a', 'b', 'c'];
-const engine: EngineOptions = { ...defaultEngineOptions, balance: true };
-const units = { minUnit: 1, maxUnit: 64, stepSize: 1 };
-
-type Given = {
-  readonly policies?: readonly Policy[];
-  readonly answers?: readonly Answer[];
-  readonly more?: Parameters<typeof cloud>[0];
-};
-
-const hostAnswer = (label: string, values: readonly number[], query = 'host_cpu'): Answer =>
-  answer(
-    query,
-    values.map((value, i) => [{ [label]: HOSTS[i] ?? '', job: 'node' }, value]),
-  );
-const healthyHosts = hostAnswer('host', [0.9, 0.2, 0.4]);
-const healthyVms = answer('vm_cpu', [
-  [{ uuid: '1', domain: 'instance-1' }, 0.3],
-  [{ uuid: '2', domain: 'instance-2' }, 0.1],
-]);
-const twoServers = [server('1', 'a'), server('2', 'b')];
-
-/** What the check reports for one aggregate with three hosts. */
-function judge(given: Given) {
-  const policies = given.policies ?? [policy('cpu')];
-  const lists = cloud({ servers: twoServers, ...given.more });
-  const index = indexOf(lists);
-  const answers = matchAnswers({
-    policies,
-    answers: given.answers ?? [healthyHosts, healthyVms],
-    stalenessMs: 300_000,
-    hosts: hostNamesOf(lists),
-    vms: vmNamesOf(index),
-  });
-  const snapshot: Snapshot = assemble({
-    listings: new Map(),
-    identity: {
-      id: 'gpu-0',
-      purpose: 'record',
-      cycle: 0,
-      intervalSeconds: 60,
-      observedFrom: '2026-01-01T12:00:00.000Z',
-      time: '2026-01-01T12:00:00.000Z',
-    },
-    aggregate: 'gpu',
-    scope: ['gpu'],
-    options,
-    policies,
-    balance: true,
-    lists,
-    index,
-    capacity: {
-      providers: new Map(
-        HOSTS.map((host) => [
-          `id-of-${host}`,
-          { inventory: { VCPU: { capacity: 256, used: 4, ...units } }, traits: [] },
-        ]),
-      ),
-      failures: new Map(),
-    },
-    answers,
-    known: [],
-    fates: new Map(),
-  });
-  const queries = judgeQueries({
-    policies,
-    answers,
-    snapshots: [snapshot],
-    hosts: hostNamesOf(lists),
-    vms: vmNamesOf(index),
-  });
-  const aggregates = judgeAggregate(snapshot, engine, ['gpu', 'general']);
-  const find = (what: string) => [...queries, ...aggregates].find((one) => one.what === what);
-  return {
-    all: [...queries, ...aggregates],
-    hosts: find('policy cpu imbalance_query'),
-    vms: find('policy cpu vm_profile_query'),
-    aggregate: find('aggregate gpu'),
-  };
-}
 
 describe('a configuration that works', () => {
   it('passes, with the hosts and VMs that matched, the range and the share of movable VMs', () => {
@@ -120,8 +37,16 @@ describe('an allocation policy', () => {
   });
   it('is skipped where Nova could not be read', () => {
     const policies = [allocated('VCPU')];
-    const answers = { stalenessMs: 0, hosts: [], vms: [] };
-    const found = judgeQueries({ policies, answers, snapshots: [], hosts: [], vms: [], suffix: ' (gpu)' });
+    const answers = { stalenessMs: 0, hosts: [], vms: [], moveCosts: [] };
+    const found = judgeQueries({
+      policies,
+      answers,
+      types: new Map(),
+      snapshots: [],
+      hosts: [],
+      vms: [],
+      suffix: ' (gpu)',
+    });
     expect(found.map(({ what, state }) => [what, state])).toEqual([['policy cpu allocation (gpu)', 'skipped']]);
   });
   it('of a resource class that no host has fails, and says what to name', () => {
@@ -133,13 +58,6 @@ describe('an allocation policy', () => {
 });
 
 describe('wrong labels', () => {
-  it('of hosts: fails, names the labels that the series have, and proposes the one that names hosts', () => {
-    const { hosts } = judge({ answers: [hostAnswer('instance', [0.9, 0.2, 0.4]), healthyVms] });
-    expect(hosts).toMatchObject({ state: 'failed', code: 'host-label' });
-    expect(hosts?.text).toContain('the series have: instance, job');
-    expect(hosts?.remedy).toBe('Set host_label: instance (3 hosts match).');
-  });
-
   it('of hosts: says that no label names a host, and what Nova calls one', () => {
     const foreign = answer('host_cpu', [[{ host: 'elsewhere' }, 0.5]]);
     const { hosts } = judge({ answers: [foreign, healthyVms] });
@@ -192,6 +110,33 @@ describe('wrong range', () => {
   });
 });
 
+describe('the query of what moves cost', () => {
+  const check = (given: ReturnType<typeof answer>) => {
+    const policies = [policy('cpu', { moveCostQuery: 'dirtied' })];
+    const { all } = judge({ policies, answers: [healthyHosts, healthyVms, given] });
+    return all.find(({ what }) => what === 'policy cpu move_cost_query');
+  };
+  it('passes with bytes per second, and says what a VM without a value counts as', () => {
+    const finding = check(answer('dirtied', [[{ uuid: '1' }, 5e9]]));
+    expect(finding).toMatchObject({ state: 'ok', detail: { vmsMatched: 1, vmsWithValue: 1, vmsInScope: 2 } });
+    expect(finding?.text).toContain('1 of 2 VMs in scope have a value; a VM without a value counts as the VM that');
+  });
+  it('fails with values that are no rates, and with a label that names no VM', () => {
+    expect(check(answer('dirtied', [[{ uuid: '1' }, -5]]))).toMatchObject({
+      state: 'failed',
+      code: 'vm-range',
+      remedy: 'Give bytes per second: for a counter of bytes, its rate().',
+    });
+    expect(check(answer('dirtied', [[{ domain: 'instance-1' }, 5]]))).toMatchObject({
+      state: 'failed',
+      code: 'vm-label',
+    });
+  });
+  it('warns without an answer: memory counts once', () => {
+    expect(check(answer('dirtied', []))).toMatchObject({ state: 'warning', code: 'query-empty' });
+  });
+});
+
 describe('answers that are missing', () => {
   it('a query that Prometheus refuses: fails with its words', () => {
     const refused = answer('host_cpu', [], {
@@ -205,19 +150,6 @@ describe('answers that are missing', () => {
     });
   });
 
-  it('no exporter at all: fails and says that there is no series', () => {
-    const { hosts } = judge({ answers: [answer('host_cpu', []), healthyVms] });
-    expect(hosts).toMatchObject({ state: 'failed', code: 'query-empty', text: 'no series' });
-    expect(hosts?.remedy).toContain('exporter');
-  });
-
-  it('one host without exporter: fails and names the host', () => {
-    const { hosts } = judge({ answers: [hostAnswer('host', [0.9, 0.2]), healthyVms] });
-    expect(hosts).toMatchObject({ state: 'failed', code: 'host-health' });
-    expect(hosts?.text).toMatch(/aggregate gpu: PARTIAL: .*\bc\b/);
-    expect(hosts?.remedy).toContain('every host');
-  });
-
   it('VMs without a sample: a warning with a fallback, an error with skip', () => {
     const none = answer('vm_cpu', []);
     const skip = judge({ answers: [healthyHosts, none] });
@@ -227,22 +159,6 @@ describe('answers that are missing', () => {
     const fallback = judge({ policies, answers: [healthyHosts, none] });
     expect(fallback.vms).toMatchObject({ state: 'warning', code: 'query-empty' });
     expect(fallback.aggregate).toMatchObject({ state: 'ok' });
-  });
-});
-
-describe('two exporters at once', () => {
-  it('fails, names the labels in which they differ, and proposes a selector', () => {
-    const twice = answer(
-      'host_cpu',
-      HOSTS.flatMap((host): [Record<string, string>, number][] => [
-        [{ host, job: 'node' }, 0.5],
-        [{ host, job: 'telegraf' }, 0.4],
-      ]),
-    );
-    const { hosts } = judge({ answers: [twice, healthyVms] });
-    expect(hosts).toMatchObject({ state: 'failed', code: 'host-series-duplicate' });
-    expect(hosts?.text).toContain('they differ in job');
-    expect(hosts?.remedy).toContain('{job="node"}');
   });
 });
 

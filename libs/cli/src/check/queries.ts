@@ -4,12 +4,14 @@ import { type MatchedAnswers, some } from '@kronos/observation';
 import type { HostNames, Sample, VmNames } from '@kronos/prometheus';
 import { differingLabels, hostLabels, labelNames, rangeRemedy, vmLabels } from '../labels.ts';
 import { type Finding, finding } from './finding.ts';
+import { grows, type MetricTypes, typesNeeded, wrongType } from './metricType.ts';
 
 export type QueryInput = {
   readonly policies: readonly Policy[];
   /** Added to the name of each finding; names the aggregates where not all have the same policies. */
   readonly suffix?: string;
   readonly answers: MatchedAnswers;
+  readonly types: MetricTypes;
   /** One per aggregate; empty when Nova could not be read. */
   readonly snapshots: readonly Snapshot[];
   /** Of the whole cloud. */
@@ -18,6 +20,15 @@ export type QueryInput = {
 };
 
 type HostField = 'imbalance_query' | 'capacity_query' | 'host_size_query';
+
+/** The metrics whose types `judgeQueries` asks for. */
+export const metricsToType = (answers: MatchedAnswers): string[] => [
+  ...new Set(
+    [...answers.hosts, ...answers.vms, ...answers.moveCosts].flatMap(({ matched }) =>
+      typesNeeded(matched.answer.instant ?? []),
+    ),
+  ),
+];
 
 /** One finding per query of an enabled policy. */
 export function judgeQueries(input: QueryInput): Finding[] {
@@ -30,7 +41,8 @@ export function judgeQueries(input: QueryInput): Finding[] {
         hostQuery(input, policy, 'imbalance_query', policy.imbalanceQuery),
         ...(policy.capacityQuery === null ? [] : [hostQuery(input, policy, 'capacity_query', policy.capacityQuery)]),
         ...(policy.hostSizeQuery === null ? [] : [hostQuery(input, policy, 'host_size_query', policy.hostSizeQuery)]),
-        vmQuery(input, policy),
+        vmQuery(input, policy, profileQuery(policy)),
+        ...(policy.moveCostQuery === undefined ? [] : [vmQuery(input, policy, costQuery(policy.moveCostQuery))]),
       ];
     })
     .map((one) => ({ ...one, what: `${one.what}${suffix}` }));
@@ -99,6 +111,12 @@ function hostQuery(input: QueryInput, policy: Policy, field: HostField, query: s
     lines[0] = failure.text;
     return end('failed', failure.code, failure.remedy);
   }
+  const range = matched.answer.range ?? [];
+  const type = wrongType(query, samples, range, input.types);
+  if (type !== null) {
+    lines.push(type.text);
+    return end('failed', 'host-type', type.remedy);
+  }
   if (input.hosts.length > 0 && named.size === 0) {
     const { text, remedy } = wrongHostLabel(policy, samples, input.hosts);
     lines.push(text);
@@ -111,20 +129,15 @@ function hostQuery(input: QueryInput, policy: Policy, field: HostField, query: s
   const twins = [...matched.instant].filter(([, series]) => series.length > 1);
   if (twins.length > 0) {
     const [host, series] = twins[0] as (typeof twins)[number];
-    const labels = differingLabels(series);
-    lines.push(`${twins.length} hosts have several series, ${host} among them; they differ in ${list(labels)}`);
-    const label = labels[0] ?? 'job';
-    const value = series[0]?.labels[label] ?? '';
-    return end(
-      'failed',
-      'host-series-duplicate',
-      `Two exporters report the same host. Select one of them, for instance with {${label}=${JSON.stringify(value)}}, or aggregate with max by (${policy.hostLabel}).`,
+    lines.push(
+      `${count(twins.length, 'host has', 'hosts have')} several series, ${host} among them; they differ in ${list(differingLabels(series))}`,
     );
+    return end('failed', 'host-series-duplicate', twinsRemedy(series, policy.hostLabel, 'host'));
   }
   const outside = [...new Set(values.filter((value) => value < 0 || value > 1))];
   if (field !== 'host_size_query' && outside.length > 0) {
     lines.push(`${outside.length} values are outside [0,1]: the scorer skips the policy`);
-    return end('failed', 'host-range', rangeRemedy(Math.max(...values), Math.min(...values)));
+    return end('failed', 'host-range', rangeRemedy(Math.max(...values), Math.min(...values), grows(range)));
   }
   const unhealthy = readings.filter(({ reading }) => reading.health !== 'HEALTHY');
   for (const { aggregate, reading } of unhealthy) lines.push(`aggregate ${aggregate}: ${health(reading)}`);
@@ -137,18 +150,68 @@ function hostQuery(input: QueryInput, policy: Policy, field: HostField, query: s
   return end('ok', 'host-query');
 }
 
-function vmQuery(input: QueryInput, policy: Policy): Finding {
-  const what = `policy ${policy.name} vm_profile_query`;
+/** A query with one value per VM. */
+type VmQuery = {
+  readonly field: 'vm_profile_query' | 'move_cost_query';
+  readonly wanted: 'share' | 'rate';
+  readonly query: string;
+  readonly answers: (answers: MatchedAnswers) => MatchedAnswers['vms'];
+  readonly readings: (snapshot: Snapshot) => readonly VmReading[];
+  /** The range of its values, and what to do about others. */
+  readonly most: number;
+  readonly range: string;
+  readonly rangeRemedy: (high: number, low: number, growing: boolean) => string;
+  /** What happens to a VM without a value, and how bad it is when no VM has one. */
+  readonly without: string;
+  readonly bad: 'failed' | 'warning';
+};
+
+const profileQuery = (policy: Policy): VmQuery => {
+  const skips = policy.vmProfileFallback === 'skip';
+  return {
+    field: 'vm_profile_query',
+    wanted: 'share',
+    query: policy.vmProfileQuery,
+    answers: ({ vms }) => vms,
+    readings: ({ vmReadings }) => vmReadings,
+    most: 1,
+    range: 'outside [0,1]',
+    rangeRemedy,
+    without: skips
+      ? 'vm_profile_fallback is skip, so a VM without a value never moves'
+      : `VMs without a value use the fallback ${policy.vmProfileFallback}`,
+    // Without data the fallback applies; with `skip` no VM can move.
+    bad: skips ? 'failed' : 'warning',
+  };
+};
+
+const costQuery = (query: string): VmQuery => ({
+  field: 'move_cost_query',
+  wanted: 'rate',
+  query,
+  answers: ({ moveCosts }) => moveCosts,
+  readings: ({ moveCostReadings = [] }) => moveCostReadings,
+  most: Number.MAX_VALUE,
+  range: 'below 0',
+  rangeRemedy: () => 'Give bytes per second: for a counter of bytes, its rate().',
+  without:
+    'a VM without a value counts as the VM that writes most; without any value the memory of each VM counts once',
+  bad: 'warning',
+});
+
+function vmQuery(input: QueryInput, policy: Policy, asked: VmQuery): Finding {
+  const { query, bad, without: fallback } = asked;
+  const what = `policy ${policy.name} ${asked.field}`;
   const isIt = (one: { query: string; label: string; labelType: string }): boolean =>
-    one.query === policy.vmProfileQuery &&
-    one.label === policy.vmProfileLabel &&
-    one.labelType === policy.vmProfileLabelType;
-  const { matched } = found(input.answers.vms, isIt);
+    one.query === query && one.label === policy.vmProfileLabel && one.labelType === policy.vmProfileLabelType;
+  const { matched } = found(asked.answers(input.answers), isIt);
   const samples = matched.answer.instant ?? [];
   const named = new Set(matched.byLabel.values());
   const values = samples.map((sample) => sample.value).filter(Number.isFinite);
   const servers = new Set(input.snapshots.flatMap((snapshot) => snapshot.servers.map((server) => server.id)));
-  const usable = new Set(input.snapshots.flatMap((snapshot) => Object.keys(found(snapshot.vmReadings, isIt).values)));
+  const usable = new Set(
+    input.snapshots.flatMap((snapshot) => Object.keys(found(asked.readings(snapshot), isIt).values)),
+  );
   const detail = {
     series: samples.length,
     vmsMatched: named.size,
@@ -157,21 +220,21 @@ function vmQuery(input: QueryInput, policy: Policy): Finding {
     ...rangeDetail(values),
   };
   const lines = [summary(samples, `${named.size} VMs`)];
-  // Without data the fallback applies; with `skip` no VM can move.
-  const bad = policy.vmProfileFallback === 'skip' ? 'failed' : 'warning';
   const end = (state: Finding['state'], code: string, remedy?: string): Finding =>
     finding(state, code, what, lines.join('\n'), { remedy, detail });
-  const fallback =
-    policy.vmProfileFallback === 'skip'
-      ? 'vm_profile_fallback is skip, so a VM without a value never moves'
-      : `VMs without a value use the fallback ${policy.vmProfileFallback}`;
 
-  const failure = unanswered(matched.answer.failure, samples, policy.vmProfileQuery);
+  const failure = unanswered(matched.answer.failure, samples, query);
   if (failure !== null) {
     lines[0] = failure.text;
     lines.push(fallback);
     // A refused query is a mistake under any fallback.
     return end(failure.code === 'query-refused' ? 'failed' : bad, failure.code, failure.remedy);
+  }
+  const range = matched.answer.range ?? [];
+  const type = wrongType(query, samples, range, input.types, asked.wanted);
+  if (type !== null) {
+    lines.push(type.text);
+    return end('failed', 'vm-type', type.remedy);
   }
   if (input.vms.length > 0 && named.size === 0) {
     const [best] = vmLabels(samples, input.vms);
@@ -185,11 +248,22 @@ function vmQuery(input: QueryInput, policy: Policy): Finding {
         : `Set vm_profile_label: ${best.label} and vm_profile_label_type: ${best.type} (${best.matched} VMs match).`;
     return end('failed', 'vm-label', remedy);
   }
-  const outside = values.filter((value) => value < 0 || value > 1).length;
+  const outside = values.filter((value) => value < 0 || value > asked.most).length;
   if (outside > 0) {
-    lines.push(`${outside} of ${samples.length} values are outside [0,1] and count as missing`, fallback);
+    lines.push(`${outside} of ${samples.length} values are ${asked.range} and count as missing`, fallback);
     const state = usable.size === 0 ? 'failed' : 'warning';
-    return end(state, 'vm-range', rangeRemedy(Math.max(...values), Math.min(...values)));
+    return end(state, 'vm-range', asked.rangeRemedy(Math.max(...values), Math.min(...values), grows(range)));
+  }
+  const twins = [...matched.instant].filter(([, series]) => series.length > 1);
+  if (twins.length > 0) {
+    const [vm, series] = twins[0] as (typeof twins)[number];
+    lines.push(
+      `${count(twins.length, 'VM has', 'VMs have')} several series, so none of them counts, ${vm} among them; they differ in ${list(differingLabels(series))}`,
+      fallback,
+    );
+    // A few are VMs on their way from host to host; all of them are two exporters.
+    const state = usable.size === 0 ? 'failed' : 'warning';
+    return end(state, 'vm-series-duplicate', twinsRemedy(series, policy.vmProfileLabel, 'VM'));
   }
   if (servers.size > 0 && usable.size === 0) {
     lines.push(`no VM in scope has a value (${servers.size} VMs); ${fallback}`);
@@ -234,6 +308,15 @@ function wrongHostLabel(
     text,
     remedy: `No label names a host of Nova (such as ${example}). Give the scrape targets names that Nova knows, or add a label with relabel_configs.`,
   };
+}
+
+const count = (number: number, one: string, several: string): string => `${number} ${number === 1 ? one : several}`;
+
+/** One exporter is selected by a label in which the series of one host or VM differ. */
+function twinsRemedy(series: readonly Sample[], label: string, kind: 'host' | 'VM'): string {
+  const [name = 'job'] = differingLabels(series);
+  const value = series[0]?.labels[name] ?? '';
+  return `Two exporters report the same ${kind}. Select one of them, for instance with {${name}=${JSON.stringify(value)}}, or aggregate with max by (${label}).`;
 }
 
 const health = ({ health: state, text }: Pick<HostReading | VmReading, 'health' | 'text'>): string =>

@@ -1,20 +1,13 @@
 import { didYouMean } from '@kronos/config/nearest';
-import {
-  type CellDecision,
-  cellDecisionSchema,
-  type PlanProposed,
-  type Reason,
-  type Snapshot,
-  type Step,
-  streamNames,
-} from '@kronos/contracts';
-import { aggregateOfTask, control } from '@kronos/operator';
+import { type PlanProposed, type Reason, type Snapshot, type Step, streamNames } from '@kronos/contracts';
+import { aggregateOfTask, control, requireCells } from '@kronos/operator';
 import { type AggregateState, aggregateState, approvalOf, type PlanFacts, type TaskFacts } from '@kronos/projections';
-import { collect, liveHistory, newestSnapshots } from '@kronos/replay';
+import { collect, liveHistory, newestSnapshots, recordedProposal } from '@kronos/replay';
+import { cellStage } from '@kronos/status';
 import { parse as parseYaml } from 'yaml';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
-import { currentState, type Session, withSession } from '../open.ts';
+import { currentState, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
@@ -40,11 +33,9 @@ export async function cellsPlan(shell: Shell, options: CellsPlanOptions): Promis
   const waitMs = parseDuration('--wait', options.wait) * 1000;
   const flavorMap = options.flavorMap === undefined ? {} : readFlavorMap(options.flavorMap);
   await withSession(shell, options, async (session) => {
-    requireCells(session, options.to);
+    const between = session.config.cells.aggregates.map(({ aggregate }) => aggregate);
     const aggregate = sourceOf(await newestSnapshots(session.log, session.scope), session.scope, options.from);
-    if (aggregate === options.to)
-      throw new UsageError(`${JSON.stringify(aggregate)} is the source and the target`, 'Name another --to.');
-    requireCells(session, aggregate);
+    requireCells(between, session.scope, aggregate, options.to);
     const since = (await session.log.lastSequence(streamNames.log)) + 1;
     const told = await give(shell, session, options, (_, asking) =>
       control(
@@ -75,7 +66,9 @@ export async function cellsPlan(shell: Shell, options: CellsPlanOptions): Promis
       process.exitCode = 1;
       return;
     }
-    const whole = { ...proposed, ...(await wholeDecision(session, proposed)) };
+    const { details } = proposed;
+    const body = details === null ? null : await liveHistory(session.log, '').details(details);
+    const whole = { ...proposed, ...recordedProposal(proposed, body) };
     await answer(shell, options, whole, (terminal) => renderProposal(terminal, aggregate, whole));
     if (whole.outcome !== 'planned') process.exitCode = 1;
   });
@@ -107,21 +100,6 @@ export async function cellsStatus(shell: Shell, options: CellsStatusOptions): Pr
     const found = cellPlansOf(states, shell.now());
     await answer(shell, options, found, (terminal) => renderStatus(terminal, found, shell.now()));
   });
-}
-
-/** @throws UsageError where `[cells] aggregates` does not name the aggregate */
-function requireCells({ config, scope }: Session, aggregate: string): void {
-  const named = config.cells.aggregates.map((one) => one.aggregate);
-  if (named.includes(aggregate)) return;
-  if (named.length === 0)
-    throw new UsageError(
-      'moves between cells are off',
-      'Set [cells] aggregates in kronos.conf of the scorers, the executors and this command, e.g. cell1:old, cell2:new.',
-    );
-  throw new UsageError(
-    `[cells] aggregates does not name ${JSON.stringify(aggregate)}`,
-    `${didYouMean(aggregate, [...named, ...scope])}It names ${named.join(', ')}.`,
-  );
 }
 
 /** The aggregate that the sources are, or are hosts of. @throws UsageError for names that are not there, and for several aggregates */
@@ -169,13 +147,6 @@ export function readFlavorMap(file: string): Record<string, string> {
   );
 }
 
-/** The decision in full: where its event had no room for it, from its details. */
-async function wholeDecision({ log }: Session, { details }: PlanProposed['data']): Promise<Partial<CellDecision>> {
-  if (details === null) return {};
-  const body = await liveHistory(log, '').details(details);
-  return cellDecisionSchema.parse(JSON.parse(new TextDecoder().decode(body)));
-}
-
 const methodText = ({ cell }: Pick<Step, 'cell'>): string => {
   if (cell === undefined) return '';
   return cell.method === 'migrate' ? 'cold migration' : `resize ${cell.oldFlavor ?? '?'} -> ${cell.newFlavor ?? '?'}`;
@@ -187,8 +158,14 @@ const RELEASES = {
   none: 'not released',
 } as const;
 
-/** What the plan is, for people: first the servers that stay, by reason. */
 function renderProposal(terminal: Terminal, aggregate: string, plan: PlanProposed['data']): string {
+  const { planId, release } = plan;
+  const next = release === 'proposed' ? `\nkronos approve ${planId} releases it.\n` : '';
+  return `${proposalText(terminal, aggregate, plan, RELEASES[release])}${next}`;
+}
+
+/** What the plan is, for people: first the servers that stay, by reason. */
+export function proposalText(terminal: Terminal, aggregate: string, plan: PlanProposed['data'], state: string): string {
   const { planId, outcome, reason, steps, refused, left, warnings, release, to } = plan;
   const lines: string[] = [];
   for (const [, servers] of Map.groupBy(refused, (one) => reasonLine(factless(one.reason))))
@@ -203,7 +180,7 @@ function renderProposal(terminal: Terminal, aggregate: string, plan: PlanPropose
   const down = steps.reduce((sum, { cell }) => sum + (cell?.downtimeSeconds ?? 0), 0);
   const longest = Math.max(...steps.map(({ cell }) => cell?.downtimeSeconds ?? 0));
   const head = [
-    `${paint(terminal, 'bold', planId)}: ${count(steps.length, 'VM')} from ${aggregate} to ${to}, ${RELEASES[release]}`,
+    `${paint(terminal, 'bold', planId)}: ${count(steps.length, 'VM')} from ${aggregate} to ${to}, ${state}`,
     `expected downtime: at most ${span(longest * 1000)} of a VM, ${span(down * 1000)} of all together`,
     ...(release === 'none' ? [reason.text] : []),
     ...(left === 0 ? [] : [`${count(left, 'more VM')} could move: beyond the limit of this plan`]),
@@ -229,8 +206,7 @@ function renderProposal(terminal: Terminal, aggregate: string, plan: PlanPropose
     ],
     rows,
   );
-  const next = release === 'proposed' ? `\nkronos approve ${planId} releases it.\n` : '';
-  return `${[...lines, ...head].join('\n')}\n\n${shown}${next}`;
+  return `${[...lines, ...head].join('\n')}\n\n${shown}`;
 }
 
 const factless = ({ code, text }: Reason): Reason => ({ code, text });
@@ -293,25 +269,11 @@ function waiting(plan: PlanFacts, nowMs: number): Pick<CellPlanStatus, 'state' |
 
 function taskStatus(task: TaskFacts): CellTaskStatus {
   const { serverId, serverName, from } = task.step;
-  const [stage, sinceMs] = stageOf(task);
+  const { text, sinceMs } = cellStage(task);
+  const waits = task.step.cell?.confirm === 'manual' && task.slot?.cell?.verified && !task.slot.cell.settle;
+  const stage = waits && task.settleAsked === undefined ? `${text}: kronos cells confirm|revert ${task.id}` : text;
   const to = task.slot?.cell?.verifying?.host ?? task.destination;
   return { taskId: task.id, serverId, serverName, from, to, method: methodText(task.step), stage, sinceMs };
-}
-
-/** How far the move is, and since when (ms since the epoch). */
-function stageOf({ id, slot, status, step, settleAsked }: TaskFacts): [string, number | null] {
-  if (slot === null) return [status === 'retryPending' ? 'waits for its next attempt' : 'waits', null];
-  const { verifying, verified, settle } = slot.cell ?? {};
-  if (settle)
-    return [settle.act === 'confirm' ? 'is being confirmed' : `is being reverted: ${settle.reason.text}`, settle.atMs];
-  if (settleAsked !== undefined) return [`${settleAsked.act} requested by ${settleAsked.by}`, settleAsked.atMs];
-  if (verified)
-    return [
-      step.cell?.confirm === 'manual' ? `verified: kronos cells confirm|revert ${id}` : 'verified',
-      verified.atMs,
-    ];
-  if (verifying) return ['in VERIFY_RESIZE, being checked', verifying.atMs];
-  return ['moves', slot.startedAtMs];
 }
 
 const STATES = {

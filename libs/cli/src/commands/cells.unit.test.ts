@@ -85,11 +85,11 @@ describe('the state of plans between cells', () => {
     log.started({ task });
     expect(stage()).toMatchObject({ stage: 'moves', to: 'n1' });
     log.verifying({ task }, 'n2');
-    expect(stage()).toMatchObject({ stage: 'in VERIFY_RESIZE, being checked', to: 'n2' });
+    expect(stage()).toMatchObject({ stage: 'is in VERIFY_RESIZE and being checked', to: 'n2' });
     log.verified({ task });
-    expect(stage()?.stage).toMatch(/^verified/);
+    expect(stage()?.stage).toMatch(/^is verified/);
     log.settleAsked('revert', task);
-    expect(stage()?.stage).toBe('revert requested by ada');
+    expect(stage()?.stage).toBe('is to be reverted, as ada asked');
     log.settleRequested('revert', { task }, 'operator');
     expect(stage()?.stage).toBe('is being reverted: operator');
   });

@@ -3,7 +3,7 @@ import { foldLog } from '@kronos/checkpoints';
 import { didYouMean } from '@kronos/config/nearest';
 import { type HostDrain, hostDrains } from '@kronos/cycle';
 import { aggregateOfDrain, control, requireUnblocked, type Told } from '@kronos/operator';
-import { aggregateState, type LogState } from '@kronos/projections';
+import { aggregateState, type LogState, pacesOfAll } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions } from '../grammar/shared.ts';
@@ -14,7 +14,7 @@ import { answer, isStructured } from '../output.ts';
 import { chooseAggregates, filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { count, paint, type Terminal } from '../terminal.ts';
-import { parseDuration, when } from '../times.ts';
+import { expected, parseDuration, UNKNOWN_PACE, when } from '../times.ts';
 import { give, tell } from './operator.ts';
 
 export type DrainOptions = OperatorOptions &
@@ -139,7 +139,12 @@ async function preview(
         `${didYouMean(name, all)}kronos hosts lists them.`,
       );
   return snapshots.flatMap((snapshot) =>
-    hostDrains({ snapshot, state: aggregateState(state, snapshot.aggregate), hosts: asked }),
+    hostDrains({
+      snapshot,
+      state: aggregateState(state, snapshot.aggregate),
+      hosts: asked,
+      paces: pacesOfAll(state),
+    }),
   );
 }
 
@@ -277,7 +282,7 @@ const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** What would happen to one host, for people. */
 function render(terminal: Terminal, one: HostDrain, nowMs: number): string {
-  const { host, aggregate, snapshotTime, disabled, moves, waiting, stuck, blockedBy } = one;
+  const { host, aggregate, snapshotTime, disabled, moves, time, waiting, stuck, blockedBy } = one;
   const lines = [
     `${paint(terminal, 'bold', host)} (${aggregate}), as seen at ${when(Date.parse(snapshotTime), nowMs)}: ${count(moves.length + waiting.length + stuck.length, 'VM')}`,
     ...(disabled === null
@@ -290,8 +295,8 @@ function render(terminal: Terminal, one: HostDrain, nowMs: number): string {
           ),
         ]),
     ...moves.map(
-      ({ serverName, serverId, to, ramMb }) =>
-        `  ${serverName} (${serverId}, ${Math.round(ramMb / 102.4) / 10} GiB) -> ${to}`,
+      ({ serverName, serverId, to, ramMb, duration }) =>
+        `  ${serverName} (${serverId}, ${Math.round(ramMb / 102.4) / 10} GiB) -> ${to}${duration === null ? '' : `, ${expected(duration)}`}`,
     ),
     ...waiting.map(({ serverName, serverId, reason }) =>
       paint(terminal, 'yellow', `  ${serverName} (${serverId}) moves later: ${reason.text}`),
@@ -299,6 +304,13 @@ function render(terminal: Terminal, one: HostDrain, nowMs: number): string {
     ...stuck.map(({ serverName, serverId, reason }) =>
       paint(terminal, 'red', `  ${serverName} (${serverId}) cannot leave: ${reason.text}`),
     ),
+    ...(moves.length === 0
+      ? []
+      : [
+          time === null
+            ? `  Time: ${UNKNOWN_PACE}.`
+            : `  Time: ${expected(time)}, with ${count(time.plans, 'plan')}${time.interval === null ? '' : '; 90 % of former moves were within such intervals'}.`,
+        ]),
     ...(blockedBy === null ? [] : [paint(terminal, 'red', `  Blocked by: ${blockedBy}.`)]),
   ];
   return `${lines.join('\n')}\n`;

@@ -1,16 +1,19 @@
 import { didYouMean } from '@kronos/config/nearest';
 import { type Decision, decisionWords, type Snapshot } from '@kronos/contracts';
 import { type Assumed, type ByPolicy, type DestinationVerdict, meaningOf } from '@kronos/placement';
-import { type DamagedMove, skipText } from '@kronos/projections';
+import { type DamagedMove, expectedDuration, skipText } from '@kronos/projections';
 import {
   type Explained,
   explainDecision,
   explainWhere,
+  type FoundProposal,
+  findProposal,
   type History,
   liveHistory,
   NotOnTheLog,
   type Wanted,
 } from '@kronos/replay';
+import type { Duration } from '@kronos/rules';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { tellCheckpoints, withSession } from '../open.ts';
@@ -19,7 +22,8 @@ import { openRecording, tellProblems } from '../recordings.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, type Terminal, table } from '../terminal.ts';
-import { parseTime, when } from '../times.ts';
+import { expected, parseTime, UNKNOWN_PACE, when } from '../times.ts';
+import { proposalText } from './cells.ts';
 import { reasonLine, refusals } from './plan.ts';
 
 export type ExplainOptions = ConfigOption &
@@ -41,11 +45,20 @@ export const explainCycle = (shell: Shell, options: ExplainOptions): Promise<voi
 /** kronos explain plan. */
 export const explainPlan = (shell: Shell, planId: string | undefined, options: ExplainOptions): Promise<void> =>
   run(shell, options, async (history, wanted) => {
+    const proposal = planId === undefined ? null : await findProposal(history, wanted.aggregates, planId);
+    if (proposal !== null) {
+      await showProposal(shell, options, proposal);
+      return;
+    }
     const explained = await explainDecision(history, { ...wanted, planId: planId ?? null });
     const { explanation, decision } = explained;
     const { step } = options;
     if (step === undefined) {
-      await show(shell, options, explained, explanation?.plan() ?? null, (terminal) => planText(terminal, explained));
+      const plan = explanation?.plan() ?? null;
+      const times = [...stepTimes(explained)].map(([number, duration]) => ({ step: number, duration }));
+      await show(shell, options, explained, plan === null ? null : { ...plan, times }, (terminal) =>
+        planText(terminal, explained),
+      );
       return;
     }
     const there = new Set(decision.plan?.steps.map((one) => one.step));
@@ -57,6 +70,49 @@ export const explainPlan = (shell: Shell, planId: string | undefined, options: E
       step.map((number) => stepText(terminal, explained, number)).join('\n'),
     );
   });
+
+/** Says when a decision cannot be run again, or gives another one. */
+const againNotes = (terminal: Terminal, missing: string | null, same: boolean | null, other: string): string =>
+  [
+    ...(missing === null ? [] : [`Kronos cannot run it again: ${missing}. This is the record on the log.`]),
+    ...(same === false ? [`Run again, it gives another decision. ${other}`] : []),
+  ]
+    .map((note) => `${paint(terminal, 'yellow', note)}\n`)
+    .join('');
+
+/** A plan between cells: what was recorded, why, and whether running it again gives the same. */
+async function showProposal(shell: Shell, options: ExplainOptions, proposal: FoundProposal): Promise<void> {
+  const { event, decision, verdict } = proposal;
+  const { aggregate, data } = event;
+  const { step } = options;
+  const steps = step === undefined ? decision.steps : decision.steps.filter((one) => step.includes(one.step));
+  if (step !== undefined && steps.length < new Set(step).size)
+    throw new UsageError(
+      `there is no step ${step.join(', ')}`,
+      `The plan has ${count(decision.steps.length, 'step')}.`,
+    );
+  const same = verdict.verdict === 'notReplayed' ? null : verdict.verdict === 'identical';
+  const missing = verdict.verdict === 'notReplayed' ? verdict.reason : null;
+  const { snapshotId, snapshotTime, plannerVersion, planId } = data;
+  const value = {
+    aggregate,
+    planId,
+    snapshotId,
+    snapshotTime,
+    plannerVersion,
+    missing,
+    same,
+    decision: { ...decision, steps },
+  };
+  await answer(shell, options, value, (terminal) => {
+    const why = steps.flatMap((one) =>
+      one.why === undefined ? [] : [`step ${one.step}: ${one.serverName}: ${reasonLine(one.why)}\n`],
+    );
+    const state = data.release === 'dryRun' ? 'in a dry run' : data.release;
+    const shown = proposalText(terminal, aggregate, { ...data, ...decision, steps }, state);
+    return `${aggregate}, ${when(Date.parse(snapshotTime), shell.now())} (${snapshotId})\n${againNotes(terminal, missing, same, 'kronos replay shows the difference.')}\n${shown}${why.join('')}`;
+  });
+}
 
 /** kronos explain vm. */
 export const explainVm = (shell: Shell, vm: string, options: ExplainOptions): Promise<void> =>
@@ -149,13 +205,13 @@ async function show(
       decision.outcome === 'planned' ? 'green' : 'yellow',
       decisionWords[decision.outcome],
     );
-    const notes = [
-      ...(missing === null ? [] : [`Kronos cannot run it again: ${missing}. This is the record on the log.`]),
-      ...(same === false
-        ? ['Run again, it gives another decision. This explains the new decision; kronos replay shows the difference.']
-        : []),
-    ].map((note) => `${paint(terminal, 'yellow', note)}\n`);
-    return `${aggregate}, ${when(Date.parse(snapshotTime), shell.now())} (${snapshotId}): ${outcome}: ${decision.reason.text}\n${notes.join('')}\n${text(terminal)}`;
+    const notes = againNotes(
+      terminal,
+      missing,
+      same,
+      'This explains the new decision; kronos replay shows the difference.',
+    );
+    return `${aggregate}, ${when(Date.parse(snapshotTime), shell.now())} (${snapshotId}): ${outcome}: ${decision.reason.text}\n${notes}\n${text(terminal)}`;
   });
 }
 
@@ -259,7 +315,17 @@ function effectText(step: ReturnType<NonNullable<Explained['explanation']>['step
     .join('; ');
 }
 
-function planText(terminal: Terminal, { explanation, decision }: Explained): string {
+/** Step -> how long its move takes, by the moves before this decision; null: too few are known. */
+const stepTimes = ({ decision, state, paces }: Explained): Map<number, Duration | null> =>
+  new Map(
+    decision.plan?.steps.map(({ step, from, to, ramMb, diskGb }) => [
+      step,
+      expectedDuration(state, { from, destination: to, gib: ramMb / 1024 + diskGb }, paces),
+    ]),
+  );
+
+function planText(terminal: Terminal, explained: Explained): string {
+  const { explanation, decision } = explained;
   if (decision.plan === null) return 'This decision has no plan: kronos explain cycle shows why.\n';
   const plan = explanation?.plan() ?? null;
   const { lowerBound, shareOfPossible, candidatesEvaluated, after } = decision.plan;
@@ -268,12 +334,15 @@ function planText(terminal: Terminal, { explanation, decision }: Explained): str
       ? ''
       : `: ${Math.floor(shareOfPossible * 100)} % of what is possible with ${count(decision.plan.budget, 'move')}${lowerBound === null ? '' : ` (no plan can go below ${figure(lowerBound)})`}`;
   const course = new Map(plan?.course.map((at) => [at.step, at.combined]));
+  const times = stepTimes(explained);
+  const timed = [...times.values()].some((duration) => duration !== null);
   const rows = decision.plan.steps.map((step): Cell[] => [
     String(step.step),
     step.serverName,
     step.from,
     step.to,
     figure(course.get(step.step) ?? null),
+    ...(timed ? [durationText(times.get(step.step) ?? null)] : []),
     [effectText(explanation?.step(step.step) ?? null), step.why === undefined ? '' : reasonLine(step.why)]
       .filter((text) => text !== '')
       .join('; '),
@@ -290,13 +359,17 @@ function planText(terminal: Terminal, { explanation, decision }: Explained): str
       { head: 'from', flex: true },
       { head: 'to', flex: true },
       { head: 'imbalance then', right: true },
+      ...(timed ? [{ head: 'takes' }] : []),
       { head: 'why', flex: true },
     ],
     rows,
-  )}${ended}${assumedNote(explanation?.cycle().assumed ?? 0)}${troubles(decision)}${refusals(decision.refusals)}`;
+  )}${timed ? '' : `Time of each move: ${UNKNOWN_PACE}.\n`}${ended}${assumedNote(explanation?.cycle().assumed ?? 0)}${troubles(decision)}${refusals(decision.refusals)}`;
 }
 
-function stepText(terminal: Terminal, { explanation, decision }: Explained, number: number): string {
+const durationText = (duration: Duration | null): string => (duration === null ? 'unknown' : expected(duration));
+
+function stepText(terminal: Terminal, explained: Explained, number: number): string {
+  const { explanation, decision } = explained;
   const step = decision.plan?.steps.find((one) => one.step === number);
   const answer = explanation?.step(number) ?? null;
   const head =
@@ -305,8 +378,10 @@ function stepText(terminal: Terminal, { explanation, decision }: Explained, numb
       : `step ${number}: ${step.serverName} from ${step.from} to ${step.to} (${step.phase})\n${step.why === undefined ? '' : `${reasonLine(step.why)}\n`}`;
   if (answer === null) return head;
   const { source, destination, combined } = answer;
+  const time = stepTimes(explained).get(number) ?? null;
   return [
     head,
+    `time of its move: ${time === null ? UNKNOWN_PACE : expected(time)}\n`,
     `its weight: ${values(answer.weights)}\n`,
     `${source.host}: ${values(source.before)} -> ${values(source.after)}\n`,
     `${destination.host}: ${values(destination.before)} -> ${values(destination.after)}\n`,

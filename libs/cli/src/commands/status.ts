@@ -1,14 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Facts, statusOf, unreadable } from '@kronos/status';
-import type { ConfigOption, OutputOption } from '../grammar/shared.ts';
+import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { configOf, withSession } from '../open.ts';
 import { answer } from '../output.ts';
+import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { readFacts } from '../status/facts.ts';
 import { type Place, renderStatus } from '../status/render.ts';
 import { parseDuration } from '../times.ts';
 
-export type StatusOptions = ConfigOption & OutputOption & { readonly wait: string };
+export type StatusOptions = ConfigOption & AggregateOption & OutputOption & { readonly wait: string };
 
 /** Time from one look to the next while the command waits. */
 const LOOK_AGAIN_MS = 1000;
@@ -28,15 +29,19 @@ export async function status(shell: Shell, options: StatusOptions): Promise<void
 }
 
 /** The facts; also when the event log cannot be read, which is one of them. */
-async function look(shell: Shell, options: ConfigOption): Promise<{ facts: Facts; place: Place }> {
+async function look(shell: Shell, options: ConfigOption & AggregateOption): Promise<{ facts: Facts; place: Place }> {
   try {
     return await withSession(shell, options, async (session) => ({
-      facts: await readFacts(shell, session),
-      place: { server: session.log.server.version, servers: session.config.nats.servers },
+      facts: await readFacts(shell, { ...session, scope: filterAggregates(session.scope, options.aggregate) }),
+      place: {
+        only: options.aggregate ?? null,
+        server: session.log.server.version,
+        servers: session.config.nats.servers,
+      },
     }));
   } catch (error) {
     const facts = unreadable(error, shell.now());
     if (facts === null) throw error;
-    return { facts, place: { server: null, servers: configOf(shell, options).nats.servers } };
+    return { facts, place: { only: null, server: null, servers: configOf(shell, options).nats.servers } };
   }
 }

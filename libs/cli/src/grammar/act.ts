@@ -18,7 +18,7 @@ import {
 } from './shared.ts';
 
 const addressed = (command: Command): Command =>
-  withAggregate(operatorCommand(command), 'Aggregate (optional when only one is in scope); repeatable');
+  withAggregate(operatorCommand(command), 'Aggregate, or several: a,b (optional when only one is in scope)');
 
 /** Commands of people: each is an event on the log. */
 export function actCommands(program: Command, shell: Shell): void {

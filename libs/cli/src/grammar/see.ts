@@ -7,11 +7,11 @@ import type { TapOptions } from '../commands/tap.ts';
 import { DEFAULT_FAMILIES } from '../families.ts';
 import type { Shell } from '../shell.ts';
 import { examples } from './help.ts';
-import { repeated, wholeNumber, withAggregate, withConfig, withOutput } from './shared.ts';
+import { names, repeated, wholeNumber, withAggregate, withConfig, withOutput } from './shared.ts';
 
 /** Commands that show what is there and what happens. */
 export function seeCommands(program: Command, shell: Shell): void {
-  withOutput(withConfig(program.command('status')))
+  withOutput(withAggregate(withConfig(program.command('status'))))
     .description('Show health, current activity and pending work')
     .option('--wait <duration>', 'Wait until all is well, at most this long', '0')
     .addHelpText(
@@ -66,19 +66,19 @@ function listCommands(program: Command, shell: Shell): void {
     .action(async (options: ListOptions) => (await import('../commands/lists.ts')).listAggregates(shell, options));
 
   list('hosts', 'List hosts with their value for each policy')
-    .option('--host <name>', 'Only this host; repeatable', repeated)
+    .option('--host <name>', 'Only this host, or several: a,b', names)
     .option('--vm <vm>', 'Only the host of this VM: uuid or name')
     .addHelpText('after', examples(['kronos hosts -a gpu', 'one aggregate'], ['kronos hosts -o wide', 'with zones']))
     .action(async (options: VmsOptions) => (await import('../commands/lists.ts')).listHosts(shell, options));
 
   list('vms', 'List VMs, their hosts and what keeps them from moving')
-    .option('--host <name>', 'Only VMs of this host; repeatable', repeated)
+    .option('--host <name>', 'Only VMs of this host, or of several: a,b', names)
     .option('--vm <vm>', 'Only this VM: uuid or name')
     .addHelpText('after', examples(['kronos vms --host compute-07', 'the VMs of a host']))
     .action(async (options: VmsOptions) => (await import('../commands/lists.ts')).listVms(shell, options));
 
   list('tasks', 'List the tasks in flight')
-    .option('--host <name>', 'Only tasks from or to this host; repeatable', repeated)
+    .option('--host <name>', 'Only tasks from or to this host, or several: a,b', names)
     .option('--vm <vm>', 'Only tasks of this VM: uuid or name')
     .option('--ended', 'List recently ended tasks, too')
     .addHelpText('after', examples(['kronos tasks', 'moves in flight'], ['kronos tasks --ended', 'also recent moves']))

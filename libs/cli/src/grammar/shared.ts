@@ -32,11 +32,19 @@ export function globalConfig(program: Command): void {
 /** For options that may be given several times. */
 export const repeated = (value: string, previous: readonly string[] = []): string[] => [...previous, value];
 
+/** Names: `gpu`, `gpu,general`; repeatable. Neither hosts nor aggregates of `[engine] aggregates` have commas in their names. */
+export const names = (value: string, previous: readonly string[] = []): string[] => {
+  const found = value.split(',').map((name) => name.trim());
+  if (found.includes(''))
+    throw new UsageError(`${JSON.stringify(value)} is no list of names`, 'Write a name, or several as a,b.');
+  return [...previous, ...found];
+};
+
 /** The aggregates that a command is about; absent: all in scope, or the only one. */
 export type AggregateOption = { readonly aggregate?: readonly string[] };
 
-export const withAggregate = (command: Command, text = 'Only this aggregate; repeatable'): Command =>
-  command.option('-a, --aggregate <name>', text, repeated);
+export const withAggregate = (command: Command, text = 'Only this aggregate, or several: a,b'): Command =>
+  command.option('-a, --aggregate <name>', text, names);
 
 /** The forms in which a command prints its answer. */
 const formats = ['table', 'wide', 'json', 'yaml'] as const;

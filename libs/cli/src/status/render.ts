@@ -6,7 +6,12 @@ import { count, cut, figure, paint, type Style, table } from '../terminal.ts';
 import { relative, span, when } from '../times.ts';
 
 /** The event log that the status is read from. */
-export type Place = { readonly server: string | null; readonly servers: readonly string[] };
+export type Place = {
+  /** The aggregates that were asked for; null: all in scope. */
+  readonly only: readonly string[] | null;
+  readonly server: string | null;
+  readonly servers: readonly string[];
+};
 
 const MOVES_SHOWN = 10;
 const ALARMS_SHOWN = 12;
@@ -24,7 +29,7 @@ export function renderStatus(terminal: Terminal, status: Status, place: Place): 
     : paint(terminal, 'red', `${count(toDo.length, 'problem')}`);
   const log = status.streams[0];
   const lines = [
-    `${paint(terminal, 'bold', 'Kronos')}: ${verdict}   ${new Date(timeMs).toISOString().slice(0, 19)}Z`,
+    `${paint(terminal, 'bold', 'Kronos')}${place.only === null ? '' : `, only ${place.only.join(', ')}`}: ${verdict}   ${new Date(timeMs).toISOString().slice(0, 19)}Z`,
     ...(log === undefined
       ? []
       : [
