@@ -6,7 +6,7 @@ import { taskConsumerName } from '@kronos/eventlog';
 import { bareConnection, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import type { TaskOptions } from '@kronos/executor';
 import { type Bed, breaches, type Move, smallCloud, startBed } from '@kronos/executor/testing';
-import type { ActInput } from '@kronos/simcloud';
+import type { ActInput, ScenarioInput } from '@kronos/simcloud';
 import { type ExecutorProcess, Fleet } from './fleet.ts';
 import type { StartOrder } from './process.ts';
 
@@ -38,15 +38,17 @@ export const scaledOptions: Partial<TaskOptions> = {
   suspectDeliveries: 200,
 };
 
-/** A point of the life: where the executor stands still while the fault comes about. */
+/** A point of a task's life: where the executor stands still while the fault comes about. */
 interface Point {
   /** The stage whose beginning it is; `running`: following, and Nova copies; `inPost`: Nova has the request in hand. */
   readonly stage: string;
+  /** In a move between Nova's cells: the first one, and the request that Nova has in hand at `inPost`. */
+  readonly between?: 'migrate' | 'confirmResize' | 'revertResize';
   /** Done to the cloud beforehand, so that the task comes there. */
   readonly prepare?: readonly ActInput[];
   readonly options?: Partial<TaskOptions>;
   /** What the task ends as. */
-  readonly ends: 'migration.completed' | 'MigrationTimeout';
+  readonly ends: 'migration.completed' | 'MigrationTimeout' | 'MigrationFailed';
 }
 
 const fail: ActInput = { act: 'faultServer', server: 'h1-1', fault: { kind: 'fail', times: 1 } };
@@ -57,7 +59,7 @@ const slowPost: ActInput = {
   fault: { api: 'compute', method: 'POST', path: '/action$', effect: { kind: 'latency', ms: 250 } },
 };
 
-const points: Readonly<Record<string, Point>> = {
+const livePoints: Readonly<Record<string, Point>> = {
   waiting: { stage: 'waiting', ends: 'migration.completed' },
   checking: { stage: 'checking', ends: 'migration.completed' },
   claiming: { stage: 'claiming', ends: 'migration.completed' },
@@ -78,6 +80,40 @@ const points: Readonly<Record<string, Point>> = {
   'before ack': { stage: 'finished', ends: 'migration.completed' },
 };
 
+const confirmed = { between: 'confirmResize', ends: 'migration.completed' } as const;
+const reverted = {
+  between: 'revertResize',
+  ends: 'MigrationFailed',
+  options: { verify: { kind: 'command', command: 'exit 1' }, verifyTimeoutMs: 0 },
+} as const;
+
+/** The stages of a move between cells that are its own. */
+const betweenPoints: Readonly<Record<string, Point>> = {
+  'before POST': { stage: 'resizing', ...confirmed },
+  'in POST': { stage: 'inPost', ...confirmed, between: 'migrate', prepare: [slowPost] },
+  'on its way': { stage: 'travelling', ...confirmed },
+  recording: { stage: 'recording', ...confirmed },
+  arriving: { stage: 'arriving', ...confirmed },
+  verifying: { stage: 'verifying', ...confirmed },
+  verified: { stage: 'vouching', ...confirmed },
+  'before confirmRequested': { stage: 'settling', ...confirmed },
+  'after confirmRequested': { stage: 'agreeing', ...confirmed },
+  'before confirm': { stage: 'asking', ...confirmed },
+  'in confirm': { stage: 'inPost', ...confirmed, prepare: [slowPost] },
+  'after confirm': { stage: 'concluding', ...confirmed },
+  'before result': { stage: 'ending', ...confirmed },
+  'before ack': { stage: 'finished', ...confirmed },
+  'before revertRequested': { stage: 'settling', ...reverted },
+  'before revert': { stage: 'asking', ...reverted },
+  'in revert': { stage: 'inPost', ...reverted, prepare: [slowPost] },
+  'after revert': { stage: 'concluding', ...reverted },
+};
+
+const points: Readonly<Record<string, Point>> = {
+  ...livePoints,
+  ...Object.fromEntries(Object.entries(betweenPoints).map(([name, point]) => [`between cells: ${name}`, point])),
+};
+
 /** What a fault can lay hands on. */
 interface Scene {
   readonly bed: Bed;
@@ -95,8 +131,6 @@ interface Scene {
 }
 
 type Fault = (scene: Scene) => Promise<void>;
-
-/** How long a fault lasts: it is to outlast an ack wait, whatever happens meanwhile. */
 
 /** Something that is wrong with the APIs for a while. */
 const outage =
@@ -200,14 +234,19 @@ export interface Cell {
   readonly replicas: 1 | 3;
 }
 
-/** All of them, in an order that has every fault and every point early. */
+/** All of them, live migrations first, in an order that has every fault and every point of theirs early. */
 function allCells(): readonly Cell[] {
-  const names = { faults: Object.keys(faults), points: Object.keys(points) };
+  const names = Object.keys(points);
+  const live = Object.keys(livePoints).length;
+  return [...cellsAt(names.slice(0, live)), ...cellsAt(names.slice(live))];
+}
+
+function cellsAt(places: readonly string[]): readonly Cell[] {
   const cells: Cell[] = [];
-  for (let shift = 0; shift < names.points.length; shift += 1)
+  for (let shift = 0; shift < places.length; shift += 1)
     for (const replicas of [3, 1] as const)
-      for (const [i, fault] of names.faults.entries()) {
-        const point = names.points[(i + shift + (replicas === 1 ? 6 : 0)) % names.points.length] ?? '';
+      for (const [i, fault] of Object.keys(faults).entries()) {
+        const point = places[(i + shift + (replicas === 1 ? 6 : 0)) % places.length] ?? '';
         cells.push({
           name: `${fault}, ${point}, ${replicas} executor${replicas === 1 ? '' : 's'}`,
           fault,
@@ -218,16 +257,24 @@ function allCells(): readonly Cell[] {
   return cells;
 }
 
-/** Every fault at every point once: with one executor and with three in turn. */
+/** A fault that kills no executor is tried at one in so many points of a move between cells. */
+const SAMPLED = 5;
+
+/**
+ * Every fault at every point of a live migration once, with one executor and with three in turn. Of a move between cells: every
+ * kill of an executor at every point, and each other fault at some of them.
+ */
 function pairs(): readonly Cell[] {
   const places = Object.keys(points);
   const kinds = Object.keys(faults);
-  return allCells().filter(
-    ({ fault, point, replicas }) => (kinds.indexOf(fault) + places.indexOf(point)) % 2 === (replicas === 1 ? 1 : 0),
-  );
+  return allCells().filter(({ fault, point, replicas }) => {
+    const sum = kinds.indexOf(fault) + places.indexOf(point);
+    if (sum % 2 !== (replicas === 1 ? 1 : 0)) return false;
+    return point in livePoints || /executor.* killed/.test(fault) || sum % SAMPLED === 0;
+  });
 }
 
-/** `all`, `pairs` (every fault at every point), a number of cells, or a part of their names. */
+/** `all`, `pairs` (see {@link pairs}), a number of cells, or a part of their names. */
 export function choose(wanted: string): readonly Cell[] {
   const cells = allCells();
   if (wanted === 'all') return cells;
@@ -281,6 +328,44 @@ export interface CellResult {
 
 let cellsRun = 0;
 
+/** The same hosts and servers; h1 and h3 in one of Nova's cells, h2 and h4 in another. */
+function twoCells(aggregate: string): ScenarioInput {
+  const one = smallCloud(4, 2, {}, aggregate);
+  const isOld = ({ name }: { readonly name: string }): boolean => name === 'h1' || name === 'h3';
+  return {
+    ...one,
+    hosts: one.hosts.map((host) => ({ ...host, cell: isOld(host) ? 'old' : 'new' })),
+    aggregates: [
+      { name: aggregate, hosts: ['h1', 'h3'] },
+      { name: targetOf(aggregate), hosts: ['h2', 'h4'] },
+    ],
+    crossCellResize: true,
+  };
+}
+
+const targetOf = (aggregate: string): string => `${aggregate}-new`;
+
+/** Servers that are not as they were, or of which more is held than where they are. */
+async function changed(bed: Bed): Promise<readonly string[]> {
+  let found: string[] = [];
+  const whole = () => {
+    bed.sim.settle();
+    const { servers, allocations } = bed.sim.cloud;
+    found = [...servers.values()].flatMap(({ name, uuid, host, vmState, taskState, powerState }) => {
+      const held = allocations.get(uuid)?.host ?? 'nowhere';
+      return vmState === 'active' && taskState === null && powerState === 1 && held === host
+        ? []
+        : [`${name} is ${vmState} (task ${taskState}, power ${powerState}) on ${host}, and its claim is ${held}`];
+    });
+    for (const consumer of allocations.keys())
+      if (!servers.has(consumer)) found.push(`a migration still holds a claim on ${allocations.get(consumer)?.host}`);
+    return found.length === 0;
+  };
+  // Nova lets go of a claim a moment after it has settled a move.
+  await until(whole, PATIENCE_MS / 10).catch(() => undefined);
+  return found;
+}
+
 /** Runs one cell on a nats-server that other cells have used, with processes of the fleet. */
 async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promise<CellResult> {
   const began = performance.now();
@@ -289,7 +374,9 @@ async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promise<Cell
   if (point === undefined || fault === undefined) throw new RangeError(`no cell ${cell.name}`);
   cellsRun += 1;
   const aggregate = `cell-${process.pid}-${cellsRun}`;
-  const bed = await startBed(smallCloud(4, 2, {}, aggregate), { nats, aggregate, speed: SPEED });
+  const { between } = point;
+  const scenario = between === undefined ? smallCloud(4, 2, {}, aggregate) : twoCells(aggregate);
+  const bed = await startBed(scenario, { nats, aggregate, speed: SPEED });
   const used: ExecutorProcess[] = [];
   const start = (hold: StartOrder['hold']): ExecutorProcess => {
     const taken = fleet.take();
@@ -299,7 +386,7 @@ async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promise<Cell
       authUrl: bed.sim.urls.identity,
       aggregate,
       instance: `${aggregate}-${used.length + 1}`,
-      caps,
+      caps: { ...caps, cells: caps },
       options: { ...scaledOptions, ...point.options },
       ackWaitMs: ACK_WAIT_MS,
       concurrency: 50,
@@ -321,8 +408,9 @@ async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promise<Cell
         if (message === '') message = JSON.stringify(each);
         return each;
       },
+      cell: between === undefined ? null : { target: targetOf(aggregate) },
     });
-    const target = hold === null ? await posting(bed, replicas) : await standing(replicas);
+    const target = hold === null ? await posting(bed, replicas, between) : await standing(replicas);
     for (const replica of replicas) if (replica !== target) replica.go();
     const replace = (): void => {
       if (cell.replicas === 1 || cell.fault === 'every executor killed') start(null);
@@ -332,9 +420,10 @@ async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promise<Cell
     const found: string[] = [];
     const left = await emptied(nats, aggregate, PATIENCE_MS);
     if (left !== null) found.push(left);
-    found.push(...breaches(bed.sim, await bed.results(), tasks, caps));
+    found.push(...breaches(bed.sim, await bed.results(), tasks, caps), ...(await changed(bed)));
     for (const [i, final] of finals.entries()) {
-      const expected = i === 0 ? point.ends : 'migration.completed';
+      // The check that fails is of every server.
+      const expected = i === 0 || between === 'revertResize' ? point.ends : 'migration.completed';
       const is = final.type === 'migration.failed' ? final.data.errorType : final.type;
       const why = final.type === 'migration.failed' ? ` (${final.data.reason.code}: ${final.data.reason.text})` : '';
       if (is !== expected) found.push(`task ${i + 1} ended as ${is}${why}, expected ${expected}`);
@@ -360,11 +449,20 @@ async function standing(replicas: readonly ExecutorProcess[]): Promise<ExecutorP
   return first;
 }
 
-/** Waits until the cloud has a request to migrate in hand that it has not answered; any replica may have sent it. */
-async function posting(bed: Bed, replicas: readonly ExecutorProcess[]): Promise<ExecutorProcess> {
+/**
+ * Waits until the cloud has a request in hand that it has not answered, to migrate or the one that is named; any replica may have
+ * sent it.
+ */
+async function posting(
+  bed: Bed,
+  replicas: readonly ExecutorProcess[],
+  named: Point['between'],
+): Promise<ExecutorProcess> {
   const path = `/servers/${bed.uuid('h1-1')}/action`;
-  const inHand = () => bed.sim.calls().some((call) => call.path.endsWith(path) && call.status === null);
-  await until(inHand, PATIENCE_MS, 'a request to migrate that is not answered yet');
+  const isNamed = (body: unknown): boolean => named === undefined || Object.hasOwn(body as object, named);
+  const inHand = () =>
+    bed.sim.calls().some((call) => call.path.endsWith(path) && call.status === null && isNamed(call.body));
+  await until(inHand, PATIENCE_MS, 'a request that is not answered yet');
   const started = (await bed.results()).find(
     ({ event }) => event.type === 'migration.started' && event.data.serverId === bed.uuid('h1-1'),
   );

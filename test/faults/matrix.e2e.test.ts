@@ -2,8 +2,29 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { choose, runCells } from './cells.ts';
 
 describe('whatever breaks, at whatever point: one final result per task, one migration per attempt, no cap exceeded', () => {
-  /** A few that have every fault and every point; `KRONOS_FAULT_CELLS=all` runs them all, a number or text fewer. */
-  const cells = choose(process.env.KRONOS_FAULT_CELLS ?? '24');
+  /**
+   * A few that have every fault and every point of a live migration, and a kill at the main stages of a move between cells;
+   * `KRONOS_FAULT_CELLS=all` runs them all, a number or text fewer.
+   */
+  const { KRONOS_FAULT_CELLS: wanted } = process.env;
+  const stages = [
+    'before POST',
+    'in POST',
+    'on its way',
+    'verifying',
+    'after confirmRequested',
+    'in confirm',
+    'in revert',
+  ];
+  const cells =
+    wanted === undefined
+      ? [
+          ...choose('24'),
+          ...stages.flatMap((at) =>
+            choose(`, between cells: ${at}, 1 executor`).filter(({ fault }) => fault === 'executor killed'),
+          ),
+        ]
+      : choose(wanted);
   const results = new Map<string, PromiseWithResolvers<readonly string[]>>();
   for (const { name } of cells) results.set(name, Promise.withResolvers());
 

@@ -1,6 +1,5 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import { seeded } from '../property/seeded.ts';
 import type { Mutant } from './mutants.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -9,7 +8,6 @@ const mutant: Mutant | null = JSON.parse(process.env.KRONOS_MUTANT ?? 'null');
 /** The tests of one mutant. It exists only in what Vite hands to the tests: no file changes. */
 export default defineConfig({
   plugins: [
-    seeded,
     {
       name: 'mutant',
       enforce: 'pre',
@@ -24,6 +22,7 @@ export default defineConfig({
     chaiConfig: { truncateThreshold: 0 },
     root,
     include: ['{libs,services,test}/**/*.{unit,int}.test.ts'],
+    setupFiles: ['test/property/seed.ts'],
     testTimeout: 300_000,
     hookTimeout: 300_000,
     bail: 1,

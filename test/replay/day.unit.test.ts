@@ -6,7 +6,6 @@ import { describe, expect, it } from 'vitest';
 /** A day: 1440 cycles of three aggregates, with failures, people's commands and an upgrade of the planner after 8 hours. */
 const UPGRADE = 480;
 const day = operate({ seed: 20_260_105, cycles: 1440, upgradeAt: UPGRADE, failures: 0.2, commands: 0.05 });
-const upgradedMs = Date.parse(day.snapshots[UPGRADE * 3]?.time ?? '');
 const count = (type: string): number => day.events.filter(({ event }) => event.type === type).length;
 
 describe('a day of simulated operation', () => {
@@ -55,7 +54,9 @@ describe('a day of simulated operation', () => {
       ({ event }) => event.type === 'cycle.decided' && event.data.plan !== null && event.data.release === 'released',
     );
     const events = tamper(day.events, planted?.sequence ?? 0);
-    const cycles = await Array.fromAsync(verify(memoryHistory(events, day.snapshots), { sinceMs: upgradedMs }));
+    const sinceMs = Date.parse(day.snapshots.at(-240 * 3)?.time ?? '');
+    const cycles = await Array.fromAsync(verify(memoryHistory(events, day.snapshots), { sinceMs }));
+    expect(cycles).toHaveLength(240 * 3);
     expect(cycles.filter((cycle) => cycle.verdict !== 'identical')).toMatchObject([
       { sequence: planted?.sequence, verdict: 'different', differences: [{ path: 'refusals.planted' }] },
     ]);

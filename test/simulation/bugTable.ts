@@ -1,5 +1,5 @@
 /** The table of test/simulation/README.md: what a hunt found. `npm run simulate:bugs -- --save` writes it. */
-import { bugs } from './bugs.ts';
+import { bugs, evidence } from './bugs.ts';
 
 export interface Found {
   readonly bug: string;
@@ -43,7 +43,7 @@ export function withTable(text: string, found: readonly Found[]): string {
   const known = new Map(found.map((each) => [each.bug, each]));
   const cells = [['bug', 'seed', 'seeds tried', 'rules']];
   for (const { name, unseen } of bugs) {
-    if (unseen !== undefined) cells.push([name, '-', '-', `not hunted: ${unseen}`]);
+    if (unseen !== undefined) cells.push([name, '-', '-', `not hunted: ${unseen.why}; ${evidence(unseen)} shows it`]);
     else {
       const { seed, tried, rules } = known.get(name) ?? { seed: null, tried: 0, rules: [] };
       const broken = rules.map((rule) => `\`${rule}\``).join(', ');

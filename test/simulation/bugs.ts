@@ -2,15 +2,27 @@
  * Mistakes that a change could make, each a small edit of one file. The simulation has to find every one of them; a
  * mistake that it does not find shows what it cannot see.
  */
-export interface Bug {
+export interface Bug extends Edit {
   readonly name: string;
+  /** A second guard that is broken as well. */
+  readonly also?: Edit;
+  /** Why no run shows it: what else prevents the breach, or what no run has. Such a bug is not hunted. */
+  readonly unseen?: Unseen;
+}
+
+export interface Edit {
   /** Relative to the repository. */
   readonly file: string;
   /** Occurs exactly once in the file. */
   readonly find: string;
   readonly replace: string;
-  /** Why no run shows it: what else prevents the breach, or what no run has. Such a bug is not hunted. */
-  readonly unseen?: string;
+}
+
+export interface Unseen {
+  /** A sentence, without its full stop. */
+  readonly why: string;
+  /** What fails when the bug is planted: another bug of the list, which breaks the second guard as well, or a test. */
+  readonly shownBy: { readonly bug: string } | { readonly test: string; readonly file: string };
 }
 
 const TASK = 'services/executor/src/task.ts';
@@ -33,6 +45,8 @@ const APPEND = 'libs/eventlog/src/append.ts';
 const GATE = 'libs/placement/src/gate.ts';
 const FILTER = 'libs/placement/src/filter.ts';
 const PREFLIGHT = 'services/executor/src/preflight.ts';
+
+const BLIND_TWICE = 'policy balanced on metrics that lack a host, called healthy';
 
 export const bugs: readonly Bug[] = [
   // ---- the executor: POST and slots
@@ -174,7 +188,13 @@ export const bugs: readonly Bug[] = [
     file: SLOTS,
     find: "if (state.tasks.get(id)?.status !== 'completed') return wait('dependency'",
     replace: "if (state.tasks.get(id) === undefined) return wait('dependency'",
-    unseen: 'no plan of a run has a step that waits for another one; the total `dependent` counts them',
+    unseen: {
+      why: 'no plan of a run has a step that waits for another one; the total `dependent` counts them',
+      shownBy: {
+        file: 'libs/projections/src/rules.unit.test.ts',
+        test: 'only after what it depends on has completed',
+      },
+    },
   },
   {
     name: 'unreadable event ignored by the start rule',
@@ -278,8 +298,13 @@ export const bugs: readonly Bug[] = [
     file: RESULTS,
     find: 'if (task === undefined || task.end !== null || d.attempt < task.attempt) return;\n  // Only',
     replace: 'if (task === undefined || task.end !== null) return;\n  // Only',
-    unseen:
-      'no writer appends a second result of an attempt: each expects the sequence of the fold in which the attempt is open',
+    unseen: {
+      why: 'no writer appends a second result of an attempt: each expects the sequence of the fold in which the attempt is open',
+      shownBy: {
+        file: 'libs/projections/src/evolve.unit.test.ts',
+        test: 'that is over is not reopened by its own late result',
+      },
+    },
   },
   {
     name: 'operator quarantines left out of checkpoints',
@@ -353,6 +378,21 @@ export const bugs: readonly Bug[] = [
     file: 'libs/placement/src/scoring.ts',
     find: "else if (host.service.state !== 'down') missing.push(host.name);",
     replace: 'else values.set(host.name, 0);',
+    unseen: {
+      why: 'the scorer calls an answer that lacks a host PARTIAL or STALE, and the planner balances on HEALTHY ones alone',
+      shownBy: { bug: BLIND_TWICE },
+    },
+  },
+  {
+    name: BLIND_TWICE,
+    file: 'libs/placement/src/scoring.ts',
+    find: "else if (host.service.state !== 'down') missing.push(host.name);",
+    replace: 'else values.set(host.name, 0);',
+    also: {
+      file: 'libs/prometheus/src/health.ts',
+      find: "    if (stale.length > 0) return 'STALE';\n    if (input.kind === 'host' && missing.length > 0) return 'PARTIAL';\n",
+      replace: '',
+    },
   },
   {
     name: 'approval not awaited',
@@ -404,6 +444,13 @@ export const bugs: readonly Bug[] = [
     file: 'services/planner/src/deps.ts',
     find: 'aggregateAt(await view.refresh(), aggregate)',
     replace: 'aggregateAt(view.at(), aggregate)',
+    unseen: {
+      why: 'before the append the planner folds the log to its end and withdraws a decision that the rest of the log overtakes; in a run the fold lacks nothing else when a snapshot arrives',
+      shownBy: {
+        file: 'services/planner/src/deps.unit.test.ts',
+        test: 'a decision is made on the log to its end, not as far as it happens to be folded',
+      },
+    },
   },
   {
     name: 'decision by a wrong clock',
@@ -493,6 +540,13 @@ export const bugs: readonly Bug[] = [
     file: APPEND,
     find: "return next.id === message.id ? { kind: 'this', sequence: next.sequence } : { kind: 'another' };",
     replace: "return { kind: 'another' };",
+    unseen: {
+      why: 'whoever is refused by a conflict reads the log, finds its own event there and goes on from it: a start is followed without a request, a decision is dispatched later',
+      shownBy: {
+        file: 'libs/eventlog/src/append.int.test.ts',
+        test: 'beyond the window of ids it is still a duplicate',
+      },
+    },
   },
   {
     name: 'task acked before its result',
@@ -519,3 +573,7 @@ export const bugs: readonly Bug[] = [
     replace: '      if (at % 7 !== 0) decided(draft, event, at, storedAt);\n',
   },
 ];
+
+/** What shows a bug that no run shows. */
+export const evidence = ({ shownBy }: Unseen): string =>
+  'bug' in shownBy ? `the bug "${shownBy.bug}"` : `the test "${shownBy.test}" of ${shownBy.file}`;

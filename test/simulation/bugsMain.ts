@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, setPriority } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type Bug, bugs } from './bugs.ts';
+import { type Bug, bugs, evidence } from './bugs.ts';
 import { type Found, readTable, withTable } from './bugTable.ts';
 
 const HELP = `Plant each bug of test/simulation/bugs.ts and count the seeds until the simulation finds it.
@@ -99,15 +99,14 @@ function together(before: Found | undefined, now: Found): Found {
 }
 const seeds = values.seeds ?? String(values.quick ? QUICK_SEEDS : 200);
 const first = Number(values.from) - 1;
-const wanted = bugs
+const named = bugs
   .slice(first, first + Number(values.count))
-  .filter(
-    (bug) =>
-      bug.unseen === undefined &&
-      (values.only === undefined || bug.name.includes(values.only)) &&
-      (!values.quick || easy(bug)) &&
-      (!values.missing || known.get(bug.name)?.seed == null),
-  );
+  .filter(({ name }) => values.only === undefined || name.includes(values.only));
+const wanted = named.filter(
+  (bug) =>
+    bug.unseen === undefined && (!values.quick || easy(bug)) && (!values.missing || known.get(bug.name)?.seed == null),
+);
+const line = (name: string, text: string): string => `${name.padEnd(56)} ${text}\n`;
 
 const queue = [...wanted];
 let missed = 0;
@@ -119,11 +118,15 @@ async function work(): Promise<void> {
       found.seed === null
         ? `NOT FOUND in ${found.tried} seeds`
         : `found by ${found.rules.map((rule) => `"${rule}"`).join(', ')} with seed ${found.seed}`;
-    process.stdout.write(values.json ? `${JSON.stringify(found)}\n` : `${bug.name.padEnd(56)} ${text}\n`);
+    process.stdout.write(values.json ? `${JSON.stringify(found)}\n` : line(bug.name, text));
     known.set(bug.name, together(known.get(bug.name), found));
     if (values.save) writeFileSync(README, withTable(readFileSync(README, 'utf8'), [...known.values()]));
   }
 }
 await Promise.all(Array.from({ length: Math.max(1, Number(values.jobs)) }, work));
+if (!values.json)
+  for (const { name, unseen } of named)
+    if (unseen !== undefined)
+      process.stdout.write(line(name, `not hunted: ${unseen.why}; ${evidence(unseen)} shows it`));
 process.stdout.write(`${wanted.length - missed} of ${wanted.length} bugs found\n`);
 process.exit(missed === 0 && wanted.length > 0 ? 0 : 1);

@@ -126,7 +126,8 @@ interface Plan {
   readonly sequence: number;
   readonly storedMs: number;
   releasedMs: number | null;
-  approved: boolean;
+  /** When it was approved in time. */
+  approvedMs: number | null;
   dispatched: boolean;
 }
 interface Aggregate {
@@ -366,6 +367,8 @@ export class Checker {
         this.breach('expectation', `${body.id} (${message.sequence}) was stored without expectation`);
       else if (Number(expected) !== before)
         this.breach('expectation', `${body.id} expected ${expected}, but was stored after ${before}`);
+      else if (body.type === 'cycle.decided' && Number(expected) > body.data.basis)
+        this.breach('expectation', `${body.id} expected ${expected}, which its basis ${body.data.basis} does not have`);
     }
     if (body.type === 'cycle.decided' || body.type === 'migration.started') {
       const aheadMs = Date.parse(body.time) - message.storedAt;
@@ -420,7 +423,7 @@ export class Checker {
       }
       case 'migration.requested': {
         const plan = this.#plans.get(data.planId);
-        if (plan !== undefined && plan.releasedMs === null && !plan.approved)
+        if (plan !== undefined && plan.releasedMs === null && plan.approvedMs === null)
           this.breach('approval', `${data.taskId} was dispatched, and its plan was not approved in time`);
         // A task of a log that is lost: nobody may start it.
         if (plan === undefined && this.#formerPlans.has(data.planId)) break;
@@ -590,7 +593,7 @@ export class Checker {
       sequence,
       storedMs: ms,
       releasedMs: null,
-      approved: false,
+      approvedMs: null,
       dispatched: false,
     };
     this.#plans.set(snapshotId, plan);
@@ -609,7 +612,7 @@ export class Checker {
     this.#count('approvals');
     const { approvalTtlMs, maxSkewMs } = this.#rules;
     // What a later plan replaced and what a person rejected is for the fold to judge; its tasks show what it released.
-    plan.approved ||= approvalTtlMs !== null && ms <= plan.storedMs + approvalTtlMs + maxSkewMs;
+    if (approvalTtlMs !== null && ms <= plan.storedMs + approvalTtlMs + maxSkewMs) plan.approvedMs ??= ms;
   }
 
   #release(plan: Plan, sequence: number, ms: number): void {
@@ -648,11 +651,9 @@ export class Checker {
         if (task.planId === plan.id || task.releasedSequence > basis) continue;
         if (task.finalSequence === null || task.finalSequence > basis)
           this.breach('twice', `${plan.id} moves ${serverId}, which ${task.id} still moves`);
-        if (ms - task.sinceMs < instanceCooldownMs - maxSkewMs)
-          this.breach(
-            'instance-cooldown',
-            `${plan.id} moves ${serverId}, released ${(ms - task.sinceMs) / 1000} s before`,
-          );
+        const ago = ms - this.#releasedMs(task);
+        if (ago < instanceCooldownMs - maxSkewMs)
+          this.breach('instance-cooldown', `${plan.id} moves ${serverId}, released ${ago / 1000} s before`);
       }
       const quarantine = this.#quarantines.get(serverId);
       if (quarantine !== undefined && quarantine.sequence <= basis && ms < quarantine.untilMs - maxSkewMs)
@@ -726,7 +727,7 @@ export class Checker {
       over(open.filter((one) => one.groups.includes(group)).length, maxConcurrentPerGroup, `of group ${group}`);
   }
 
-  #ended(sequence: number, ms: number, { type, time, data }: Body): void {
+  #ended(sequence: number, ms: number, { type, time, by, data }: Body): void {
     // The result of a message on the work queue that is no task.
     if (data.errorType === 'DeadLetter' && data.taskId.startsWith('unreadable-')) return;
     const task = this.#tasks.get(data.taskId);
@@ -740,6 +741,7 @@ export class Checker {
       this.breach('final', `${task.id} has two results, ${task.finalSequence} and ${sequence}`);
     if (type === 'migration.failed' && data.reason?.code === 'closed' && !task.closed)
       this.breach('closed', `${task.id} ended as closed (${sequence}), and no operator closed it`);
+    if (data.reason?.code === 'expired') this.#expired(task, sequence, ms, by.service);
     const attempt = task.attempts.get(data.attempt);
     if (attempt?.ended === true) this.breach('final', `${task.id} attempt ${data.attempt} ended twice (${sequence})`);
     if (attempt !== undefined) attempt.ended = true;
@@ -776,6 +778,23 @@ export class Checker {
       const fromMs = Math.min(boundedMs(time, ms), ms);
       this.#quarantines.set(task.serverId, { sequence, ms, untilMs: fromMs + this.#rules.quarantineMs });
     }
+  }
+
+  /** When the task's plan was released or approved: its message may come to the work queue minutes later. */
+  #releasedMs({ planId, sinceMs }: Task): number {
+    const plan = this.#plans.get(planId);
+    return plan?.releasedMs ?? plan?.approvedMs ?? sinceMs;
+  }
+
+  /** A task expires when its plan's time to live is over; a planner says so one more time to live later. */
+  #expired(task: Task, sequence: number, ms: number, service: string): void {
+    const sinceMs = this.#releasedMs(task);
+    const leastMs = this.#rules.planTtlMs * (service === 'planner' ? 2 : 1) - MAX_TIME_DIFFERENCE_MS;
+    if (ms - sinceMs < leastMs)
+      this.breach(
+        'expired',
+        `the ${service} let ${task.id} expire (${sequence}) ${(ms - sinceMs) / 1000} s after its release`,
+      );
   }
 
   /** Whether Nova has taken the request and has no migration for it yet. */

@@ -30,7 +30,9 @@ let sequences = new Map<string, number>();
 let checker: Checker;
 let last = 0;
 
-beforeEach(() => {
+beforeEach(() => begin());
+
+function begin(more: Partial<Rules> = {}): void {
   now = Date.UTC(2026, 0, 1);
   closed = new Set();
   sequences = new Map();
@@ -46,12 +48,12 @@ beforeEach(() => {
     running: () => [],
   };
   checker = new Checker(
-    rules,
+    { ...rules, ...more },
     cloud,
     () => now,
     () => undefined,
   );
-});
+}
 
 function store(family: string, type: string, service: string, data: object, stream = 'KRONOS_LOG'): void {
   const subject = `kronos.${family}.agg`;
@@ -129,4 +131,76 @@ it('a decision on the older of two snapshots with one id comes too late', () => 
   taken('second');
   decide('first');
   expect(broken()).toContain('fresh');
+});
+
+/** A decision by the log up to `basis`, stored after everything that is on its subject. */
+const decideAt = (basis: number): void =>
+  store('plans', 'cycle.decided', 'planner', {
+    snapshotId: 'agg-1',
+    basis,
+    digests: { snapshot: 'first' },
+    plan: null,
+  });
+
+it('a decision with an expectation that its basis does not have is a breach', () => {
+  taken('first');
+  store('plans', 'plan.dispatched', 'planner', { planId: 'agg-0' });
+  decideAt(last - 1);
+  expect(broken()).toContain('expectation');
+});
+
+it('a decision with the expectation of its basis is none', () => {
+  taken('first');
+  store('plans', 'plan.dispatched', 'planner', { planId: 'agg-0' });
+  decideAt(last);
+  expect(broken()).not.toContain('expectation');
+});
+
+/** A task is requested, and ends as expired after a time, by a service. */
+function expire(service: string, afterMs: number): void {
+  const task = { taskId: 'agg-1-s1', planId: 'agg-1', serverId: SERVER, attempt: 1 };
+  store('migrations', 'migration.requested', 'planner', task, 'KRONOS_MIGRATIONS');
+  now += afterMs;
+  store('results', 'migration.failed', service, { ...task, errorType: 'Cancelled', reason: { code: 'expired' } });
+}
+
+it.each([
+  ['executor', 0.5, true],
+  ['executor', 1.1, false],
+  ['planner', 1.1, true],
+  ['planner', 2.1, false],
+] as const)('a task that the %s calls expired after %f times to live: a breach is %s', (service, ttls, isBreach) => {
+  expire(service, ttls * rules.planTtlMs);
+  expect(broken().includes('expired')).toBe(isBreach);
+});
+
+/** A plan that waits for approval is approved, and its task is on the work queue some time later; another plan moves the server. */
+function movedAgain(dispatchedMs: number, againMs: number): void {
+  const step = { taskId: 'agg-1-s1', serverId: SERVER, phase: 'spread', dependsOn: [] };
+  const decided = (snapshotId: string, taskId: string): void =>
+    store('plans', 'cycle.decided', 'planner', {
+      snapshotId,
+      basis: last,
+      digests: { snapshot: 'none' },
+      release: 'proposed',
+      plan: { steps: [{ ...step, taskId }] },
+    });
+  begin({ instanceCooldownMs: 600_000, approvalTtlMs: HOUR_MS });
+  decided('agg-1', 'agg-1-s1');
+  store('controls', 'plan.approved', 'operator', { planId: 'agg-1' });
+  now += dispatchedMs;
+  const task = { taskId: 'agg-1-s1', planId: 'agg-1', serverId: SERVER, attempt: 1 };
+  store('migrations', 'migration.requested', 'planner', task, 'KRONOS_MIGRATIONS');
+  now += againMs;
+  decided('agg-2', 'agg-2-s1');
+}
+
+it('the cooldown of a server begins with the approval of its plan, whenever its task came to the work queue', () => {
+  movedAgain(120_000, 490_000);
+  expect(broken()).not.toContain('instance-cooldown');
+});
+
+it('a server that is moved again within its cooldown is a breach', () => {
+  movedAgain(120_000, 400_000);
+  expect(broken()).toContain('instance-cooldown');
 });

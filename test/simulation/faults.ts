@@ -34,6 +34,8 @@ export interface Stage {
   aggregateOf(host: string): string;
   /** Appends an operator's command. */
   command(type: string, aggregate: string, data: object): void;
+  /** Kills the executors and removes the messages of tasks that were never started from the work queue meanwhile. */
+  loseTasks(downMs: number): void;
   /** Publishes a task message again that was published before, under another id: the newest, or any of the last. */
   repeatTask(which: 'newest' | Chance): void;
   /** Stores an empty message on the log, which no reader understands; a custodian skips it later. */
@@ -59,6 +61,8 @@ export interface Stage {
 export interface Fault {
   readonly number: number;
   readonly kind: string;
+  /** Name of the source that it draws its details from: other kinds of faults do not change them. */
+  readonly source: string;
   readonly atMs: number;
 }
 
@@ -399,6 +403,22 @@ export const kinds: Readonly<Record<string, Kind>> = {
         seconds(chance, 10, 3600),
       ),
   },
+  // The log is lost while moves run that do not end by themselves; their deadline comes minutes later.
+  'log-wiped-moving': {
+    perDay: 2,
+    act: (stage, chance) =>
+      stage.onNext('migration.requested', () => {
+        for (const { server } of stage.openTasks())
+          stage.act({ act: 'faultServer', server, fault: { kind: 'hang', times: 1 } });
+        const afterMs = seconds(chance, 150, 280);
+        const goneMs = seconds(chance, 0.01, 60);
+        const named = chance.flip(0.5);
+        const statedAfterMs = seconds(chance, 900, 3600);
+        stage.onNext('migration.observed', () =>
+          stage.after(afterMs, () => stage.wipe(['KRONOS_LOG'], goneMs, named, statedAfterMs)),
+        );
+      }),
+  },
   'task-repeated': { perDay: 20, act: (stage, chance) => stage.repeatTask(chance) },
   // Two deliveries of one attempt, which wait for the same place.
   'task-doubled': {
@@ -439,6 +459,46 @@ export const kinds: Readonly<Record<string, Kind>> = {
       stage.after(untilMs + seconds(chance, 0.001, 2), () => stage.pause(scorer, lastsMs));
     },
   },
+  // One planner sleeps with a snapshot in its hands until the other one, which was away at that snapshot, has decided the next.
+  'planners-apart': {
+    perDay: 60,
+    act: (stage, chance) =>
+      stage.onNext('snapshot.taken', () => {
+        const [away, asleep] = chance.shuffle(stage.processes('planner'));
+        if (away === undefined || asleep === undefined) return;
+        const untilMs = stage.nextSnapshotMs();
+        const [afterMs, sleepMs] = [seconds(chance, 0.0005, 0.1), seconds(chance, 5, 60)];
+        stage.kill(away, untilMs + seconds(chance, 0.5, 5));
+        stage.after(afterMs, () => stage.pause(asleep, untilMs + sleepMs));
+      }),
+  },
+  // Some of what a pre-flight reads comes at once, and some a minute or two later.
+  'checks-hang': {
+    perDay: 60,
+    act: (stage, chance) =>
+      stage.onNext('plan.dispatched', () =>
+        apiTrouble(
+          stage,
+          chance,
+          { kind: 'hang', when: 'before' },
+          {
+            api: 'compute',
+            method: 'GET',
+            path: chance.pick(['/os-services', '/os-aggregates', '/os-migrations']),
+            probability: 1,
+            times: chance.int(1, 8),
+          },
+        ),
+      ),
+  },
+  // A person empties the work queue of what waits on it.
+  'tasks-lost': {
+    perDay: 6,
+    act: (stage, chance) => {
+      const downMs = seconds(chance, 70, 300);
+      stage.onNext('plan.dispatched', () => stage.loseTasks(downMs));
+    },
+  },
   // Nova carries the request out when nobody waits for its answer any more.
   'post-late': {
     perDay: 20,
@@ -458,13 +518,13 @@ export const kinds: Readonly<Record<string, Kind>> = {
 
 /** The list of a run: every kind takes part in some runs and not in others, so that each is also seen alone. */
 export function drawFaults(chance: Chance, drawn: Drawn, durationMs: number): Fault[] {
-  const found: { kind: string; atMs: number }[] = [];
+  const found: { kind: string; source: string; atMs: number }[] = [];
   for (const [kind, { perDay }] of Object.entries(kinds)) {
     const own = chance.fork(kind);
     if (kind !== 'load' && own.flip(0.25)) continue;
     const rate = (perDay * drawn.trouble) / 86_400_000;
-    for (let at = own.exponential(1 / rate); at < durationMs; at += own.exponential(1 / rate))
-      found.push({ kind, atMs: Math.floor(at) });
+    for (let at = own.exponential(1 / rate), nth = 0; at < durationMs; at += own.exponential(1 / rate), nth++)
+      found.push({ kind, source: `${kind}/${nth}`, atMs: Math.floor(at) });
   }
   return found
     .sort((a, b) => a.atMs - b.atMs || (a.kind < b.kind ? -1 : 1))

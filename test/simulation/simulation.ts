@@ -28,6 +28,8 @@ const AUDIT_MS = 3_600_000;
 const RESET_MS = 1_800_000;
 /** A person looks after this whether the services take the log as it is. */
 const LOOK_AGAIN_MS = 300_000;
+/** What a killed process has sent arrives within this. */
+const LAST_WORDS_MS = 60_000;
 /** A person tries again after this. */
 const PERSON_MS = 10_000;
 const provisioner: Actor = { service: 'provisioner', instance: 'somebody', version: 'simulated' };
@@ -66,12 +68,13 @@ export interface Observer {
 interface Stored {
   readonly type: string;
   readonly by: { readonly instance: string };
+  readonly data: { readonly taskId?: string };
 }
 const parsed = (message: StoredMessage): Stored => {
   try {
     return JSON.parse(new TextDecoder().decode(message.data)) as Stored;
   } catch {
-    return { type: 'unreadable', by: { instance: '' } };
+    return { type: 'unreadable', by: { instance: '' }, data: {} };
   }
 };
 
@@ -111,6 +114,8 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   const published: { readonly subject: string; readonly data: Uint8Array }[] = [];
   /** Tasks without a final result -> their servers. */
   const openTasks = new Map<string, string>();
+  /** Tasks that were started, whatever came of it. */
+  const startedTasks = new Set<string>();
   /** The last stored message of each type. */
   const seen = new Map<string, StoredMessage>();
   /** Who waits for the next event of a type. */
@@ -138,10 +143,10 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     },
     taskState: (server) => cloud.servers.get(server)?.taskState ?? null,
     unmeasuredSince(host) {
-      const since = cloud.seriesFaults
-        .filter(({ kind, labels, untilMs }) => UNUSABLE.has(kind) && labels.host === host && untilMs === null)
-        .map(({ fromMs }) => fromMs);
-      return since.length === 0 ? null : Math.min(...since);
+      const inForce = cloud.seriesFaults.filter(({ labels, untilMs }) => labels.host === host && untilMs === null);
+      // The last one decides what Prometheus shows; a stale sample of before is usable for minutes.
+      const usable = inForce.findLastIndex(({ kind }) => !UNUSABLE.has(kind));
+      return inForce[usable + 1]?.fromMs ?? null;
     },
     hostsOf: (name) => scenario.aggregates.find((each) => each.name === name)?.hosts ?? [],
     migrations: () => cloud.migrations.map(rowOf),
@@ -202,23 +207,24 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     const { statedMs } = checker;
     checker.stored(stream, message);
     if (checker.statedMs !== statedMs) kronosRequests.clear();
+    if (message.subject.startsWith('kronos.results.') || message.subject.startsWith('kronos.migrations.')) {
+      const { type, data } = JSON.parse(new TextDecoder().decode(message.data)) as {
+        type: string;
+        data: { taskId: string; serverId: string; retryPending?: boolean };
+      };
+      if (type === 'migration.started') startedTasks.add(data.taskId);
+      if (type === 'migration.requested') openTasks.set(data.taskId, data.serverId);
+      else if (type !== 'migration.started' && data.retryPending !== true && !type.endsWith('ed:')) {
+        if (['migration.completed', 'migration.failed', 'migration.skipped'].includes(type))
+          openTasks.delete(data.taskId);
+      }
+    }
     if (awaited.size > 0 && message.subject.startsWith('kronos.')) {
       const body = parsed(message);
       const [next] = awaited.get(body.type) ?? [];
       if (next !== undefined) {
         awaited.get(body.type)?.shift();
         next(body.by.instance.replace(/-\d+$/, ''));
-      }
-    }
-    if (message.subject.startsWith('kronos.results.') || message.subject.startsWith('kronos.migrations.')) {
-      const { type, data } = JSON.parse(new TextDecoder().decode(message.data)) as {
-        type: string;
-        data: { taskId: string; serverId: string; retryPending?: boolean };
-      };
-      if (type === 'migration.requested') openTasks.set(data.taskId, data.serverId);
-      else if (type !== 'migration.started' && data.retryPending !== true && !type.endsWith('ed:')) {
-        if (['migration.completed', 'migration.failed', 'migration.skipped'].includes(type))
-          openTasks.delete(data.taskId);
       }
     }
     if (message.subject.startsWith('kronos.plans.') && drawn.approval === 'manual') approveSoon(message);
@@ -485,6 +491,24 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     aggregateOf: (host) => scenario.aggregates.find((each) => each.hosts.includes(host))?.name ?? aggregates[0] ?? '',
     servers: () => [...cloud.servers.values()].map(({ uuid, name, host }) => ({ id: uuid, name, host })),
     command,
+    loseTasks(downMs) {
+      const executors = slots.filter(({ service }) => service === 'executor');
+      for (const slot of executors) if (slot.process !== null) down(slot, downMs);
+      const lives = executors.map(({ life }) => life);
+      // By then what they had sent has arrived.
+      world.after(LAST_WORDS_MS, () => {
+        // An executor that was back meanwhile has tasks in its hands.
+        if (executors.some(({ life }, index) => life !== lives[index])) return;
+        const queue = server.stream(streamNames.migrations);
+        if (queue === undefined) return;
+        for (let sequence = queue.first; sequence <= queue.last; sequence++) {
+          const message = queue.get(sequence);
+          if (message === undefined) continue;
+          const { taskId } = parsed(message).data;
+          if (taskId !== undefined && openTasks.has(taskId) && !startedTasks.has(taskId)) queue.remove(sequence);
+        }
+      });
+    },
     repeatTask(which) {
       const one = which === 'newest' ? published.at(-1) : published.length === 0 ? undefined : which.pick(published);
       if (one === undefined) return;
@@ -569,8 +593,8 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   await world.run(60_000, () => provisioned);
   const beginMs = world.now;
   for (const slot of slots) world.after(chance.between(0, 5000), () => start(slot));
-  for (const { kind, number, atMs } of faults) {
-    const own = chance.fork(`fault/${number}`);
+  for (const { kind, source, atMs } of faults) {
+    const own = chance.fork(`fault/${source}`);
     world.at(beginMs + 30_000 + atMs, () => {
       if (!calm) kinds[kind]?.act(stage, own);
     });

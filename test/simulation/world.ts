@@ -200,10 +200,25 @@ export class Process {
     this.#held ??= [];
   }
 
+  /** What was held happens in its order: no connection delivers its messages in another one. */
   resume(): void {
     const held = this.#held ?? [];
     this.#held = null;
-    for (const act of held) this.#world.after(0, () => this.enter(act));
+    this.#catchUp(held);
+  }
+
+  #catchUp(held: readonly (() => void)[]): void {
+    const [next, ...later] = held;
+    if (next === undefined) return;
+    this.#world.after(0, () => {
+      if (!this.alive) return;
+      if (this.#held !== null) {
+        this.#held.unshift(...held);
+        return;
+      }
+      next();
+      this.#catchUp(later);
+    });
   }
 
   onKilled(act: () => void): void {
