@@ -1,11 +1,26 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import { seeded } from './test/property/seeded.ts';
+
+const ALL = '{libs,services,test,scripts}/**/*.{unit,int,e2e}.test.ts';
+/** Long tests of whole programs. Each file has a process for itself, which costs little beside what it takes. */
+const PROGRAMS = '{libs,services,test,scripts}/**/*.e2e.test.ts';
+/**
+ * Tests of what a process has once: the secrets that it knows, its tracing, the ports that it holds. Each file has a process for
+ * itself, too. All others share the workers and the modules that these have loaded: a process for each of 256 files took a tenth
+ * of the CPU of a whole run.
+ */
+const OF_THE_PROCESS = [
+  'libs/{config,connect,telemetry}/**/*.{unit,int}.test.ts',
+  'libs/eventlog/src/local/ports.unit.test.ts',
+];
+const ALONE = [PROGRAMS, ...OF_THE_PROCESS];
 
 /** Kinds of tests, the longest first: a file of minutes that starts last makes all the others wait for it. */
 const KINDS = [/\/test\/.*\.e2e\.test\.ts$/, /\.e2e\.test\.ts$/, /\.int\.test\.ts$/];
-const rank = ({ moduleId }: TestSpecification): number => {
+const rank = ({ moduleId, project }: TestSpecification): number => {
   const kind = KINDS.findIndex((pattern) => pattern.test(moduleId));
+  // Int and unit tests that share their workers follow one another, or the workers would end between them.
+  if (project.config.isolate && !moduleId.endsWith('.e2e.test.ts')) return KINDS.length + 1;
   return kind === -1 ? KINDS.length : kind;
 };
 
@@ -16,11 +31,19 @@ class LongestFirst extends BaseSequencer {
 }
 
 export default defineConfig({
-  plugins: [seeded],
   test: {
     // What is expected and what came is printed whole: a line of a log is all that is left of a run elsewhere.
     chaiConfig: { truncateThreshold: 0 },
-    include: ['{libs,services,test,scripts}/**/*.{unit,int,e2e}.test.ts'],
+    projects: [
+      {
+        extends: true,
+        test: { name: 'shared', include: [ALL], exclude: [...configDefaults.exclude, ...ALONE], isolate: false },
+      },
+      { extends: true, test: { name: 'alone', include: ALONE, isolate: true } },
+    ],
+    setupFiles: ['test/property/seed.ts'],
+    // Node loads the modules as it loads those of the services. No test replaces a module.
+    experimental: { viteModuleRunner: false },
     sequence: { sequencer: LongestFirst },
     // Far beyond what a test takes: they end only what hangs, also on a machine that is busy with other work.
     testTimeout: 900_000,

@@ -98,12 +98,7 @@ const install = check('install', script('node', '--version'));
 const each = [
   [[install]],
   [
-    [
-      check('lint', ['npm', 'run', '--silent', 'lint']),
-      check('typecheck', script('node', 'node_modules/typescript/bin/tsc', '--noEmit')),
-      check('knip', script('node', 'node_modules/knip/bin/knip.js', '--no-progress')),
-      tests('test', ['test'], 35),
-    ],
+    [tests('test', ['test'], 35)],
     [
       check('openstack bed', niced(['test/openstack/bed', 'install']), 25),
       check('go tools', niced([process.execPath, 'scripts/goTools.mjs']), 25),
@@ -112,6 +107,9 @@ const each = [
   [
     [tests('openstack', ['openstack'], 30)],
     [
+      check('lint', ['npm', 'run', '--silent', 'lint']),
+      check('typecheck', script('node', 'node_modules/typescript/bin/tsc', '--noEmit')),
+      check('knip', script('node', 'node_modules/knip/bin/knip.js', '--no-progress')),
       tests('cluster', ['cluster'], 20),
       cells('faults', ['--cells', 'pairs', '--lanes', '4'], 14),
       tests('containers', ['containers'], 20),

@@ -202,6 +202,27 @@ describe('a person', () => {
     expect(await confirm('Release')).toContain('is released from quarantine');
   });
 
+  it('plans moves to another cell, of an aggregate that is between cells only', async () => {
+    await ledger.stop();
+    const { options } = world.acting;
+    const acting = { ...world.acting, options: { ...options, cells: [NAME, 'idle'] } };
+    ledger = await bed.start({ scope: [NAME, 'idle', 'far'] }, Date.now, acting);
+    await open(view());
+    await logIn();
+    await button('Plan moves to another cell').click();
+    await dialog().getByText('requested a plan between cells to idle').waitFor();
+    await dialog().getByLabel('At most this many moves').fill('3');
+    await dialog().getByLabel('Other flavors').fill('old.small=new.small');
+    await dialog().getByLabel('Comment').focus();
+    await dialog().getByText('at most 3 moves').waitFor();
+    await dialog().getByText('flavor old.small becomes new.small').waitFor();
+    expect(await confirm('Plan moves to another cell')).toContain('requested a plan between cells to idle');
+    await region('Recent events').getByText('cells.moveAsked').waitFor();
+    await open('#/aggregates/far');
+    await button('Pause').waitFor();
+    expect(await button('Plan moves to another cell').count()).toBe(0);
+  });
+
   it('aborts and closes a move', async () => {
     log.pass(1).approved(planId);
     log.pass(1).started({ task: `${planId}-s1` });

@@ -5,6 +5,8 @@ import { type Browser, chromium } from 'playwright-core';
 
 const PACKAGE = 'chromium-headless-shell';
 const CACHED = 'chromium-debian';
+/** Letters look the same whatever the system's settings of fonts are. */
+const ARGS = ['--font-render-hinting=none'];
 const BINARY = 'usr/lib/chromium/chromium-headless-shell';
 
 /** There is no browser, and none can be fetched. */
@@ -18,11 +20,12 @@ export class NoChromium extends Error {
 /** A browser to run: `KRONOS_CHROMIUM`, the PATH, the cache, or Debian's package, unpacked without installing it. @throws NoChromium */
 export async function launchChromium(env: NodeJS.ProcessEnv = process.env): Promise<Browser> {
   const installed = env.KRONOS_CHROMIUM ?? onPath(PACKAGE, env) ?? onPath('chromium', env);
-  if (installed !== null) return await chromium.launch({ executablePath: installed });
+  if (installed !== null) return await chromium.launch({ executablePath: installed, args: ARGS });
   const cached = join(cacheDir(env), CACHED);
   const root = existsSync(join(cached, BINARY)) ? cached : await unpack(env);
   return await chromium.launch({
     executablePath: join(root, BINARY),
+    args: ARGS,
     env: withLibraries(env, root) as Record<string, string>,
   });
 }

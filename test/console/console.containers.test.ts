@@ -34,7 +34,7 @@ afterAll(async () => {
 beforeEach(async ({ skip }) => {
   if (browser === null) return skip();
   bed = await ledgerBed();
-  log = testLog(NAME, Date.now() - 60_000);
+  log = testLog(NAME, Date.now() - 25_000);
   log.configured();
   const policies = [
     { policy: 'cpu', imbalance: 0.7, threshold: 0.2, participates: true, detected: true, sustainedCycles: 1 },
@@ -123,6 +123,26 @@ describe('the console shows', () => {
     expect(await text('Time')).toContain('planned 2 moves');
     await page.getByRole('button', { name: 'Now' }).click();
     await region('Hosts').waitFor();
+  });
+
+  it('a VM at a recorded moment: where it was, its values and why it stayed then', async () => {
+    await open(view('/vms/uuid-1'));
+    expect(await text('Now')).toMatch(/Host host-1 .* cpu 0\.500/);
+    await page.getByRole('button', { name: 'Back' }).click();
+    await region('At that moment').getByText('host-5').waitFor();
+    expect(await text('At that moment')).toMatch(/Host host-5 .* cpu 0\.500 memory 0\.100/);
+    // Nothing of now is shown as if it were of that moment, and the URL alone shows the same.
+    expect(await region('What holds it').count()).toBe(0);
+    await page.reload();
+    await region('At that moment').getByRole('link', { name: 'host-5' }).click();
+    await page.getByRole('heading', { level: 1, name: 'host-5' }).waitFor();
+    await region('VMs by weight').getByRole('link', { name: 'shop <img' }).click();
+    await region('At that moment').getByText('host-5').waitFor();
+    await page.getByRole('button', { name: 'Forward' }).click();
+    await region('At that moment').getByText('host-1').waitFor();
+    await region('Why it moved or stayed').getByText('By the decision of').waitFor();
+    await page.getByRole('button', { name: 'Now' }).click();
+    await region('What holds it').waitFor();
   });
 
   it('a plan: its steps with their reasons in figures, and the hosts before and after it', async () => {
@@ -343,6 +363,7 @@ describe('the console is for everyone', () => {
         view('/hosts/host-1'),
         view(`/hosts/host-5?snapshot=${encodeURIComponent(planId)}`),
         view('/vms/uuid-1'),
+        view(`/vms/uuid-1?snapshot=${encodeURIComponent(planId)}`),
         view(`/what-if?since=${encodeURIComponent(new Date(log.nowMs - 600_000).toISOString())}`),
         '#/held',
         '#/search?q=host',

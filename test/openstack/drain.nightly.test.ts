@@ -1,22 +1,14 @@
 /** Drains on a real Nova: what cannot move, fails twice or is deleted, and somebody who enables the host; rolling maintenance of three hosts. */
-import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import type { LogEvent, LogEventOf, LogEventType } from '@kronos/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { runKronos } from '../e2e/command.ts';
 import { type Watch, watch } from '../e2e/world.ts';
-import { bedUrls } from './urls.ts';
-
-const bed = async (...args: string[]): Promise<string> => {
-  const options = { maxBuffer: 64 * 1024 ** 2 };
-  const { stdout } = await promisify(execFile)(fileURLToPath(new URL('bed', import.meta.url)), args, options);
-  return stdout;
-};
+import { bed, bedUrls } from './urls.ts';
 
 const AGGREGATE = 'kronos-drain';
 const HOSTS = ['cmp1', 'cmp2', 'cmp3'];

@@ -1,14 +1,8 @@
-import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { createPrometheus } from '@kronos/prometheus';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { ended, released, settled, type Watch, watch } from '../e2e/world.ts';
-import { bedUrls } from './urls.ts';
-
-const bed = (...args: string[]) =>
-  promisify(execFile)(fileURLToPath(new URL('bed', import.meta.url)), args, { maxBuffer: 64 * 1024 ** 2 });
+import { bed, bedUrls } from './urls.ts';
 
 const AGGREGATE = 'kronos-loop';
 const hosts = ['cmp1', 'cmp2', 'cmp3', 'cmp4', 'cmp5', 'cmp6'];
@@ -63,7 +57,7 @@ const policy = (name: string, weight: number, host: string, vm: string, threshol
 
 /** Where Nova says each server of the test is. */
 async function placements(): Promise<Map<string, { host: string; status: string }>> {
-  const { stdout } = await bed('api', 'GET', '/servers/detail?all_tenants=1');
+  const stdout = await bed('api', 'GET', '/servers/detail?all_tenants=1');
   const { servers } = JSON.parse(stdout) as {
     servers: { id: string; status: string; 'OS-EXT-SRV-ATTR:host': string }[];
   };
@@ -79,7 +73,7 @@ type NovaMigration = {
 };
 
 async function novaMigrations(): Promise<NovaMigration[]> {
-  const { stdout } = await bed('api', 'GET', '/os-migrations?migration_type=live-migration');
+  const stdout = await bed('api', 'GET', '/os-migrations?migration_type=live-migration');
   return (JSON.parse(stdout) as { migrations: NovaMigration[] }).migrations;
 }
 
@@ -95,7 +89,7 @@ describe('the four services on a real OpenStack', () => {
     // CPU weighs on one host, memory on another; all servers start on these two.
     const busy = await bed('servers', '9', 'cmp1', '5', '6000');
     const large = await bed('servers', '6', 'cmp2', '1', '20000');
-    ids = `${busy.stdout}${large.stdout}`.split(/\s+/).filter((id) => /^[0-9a-f-]{36}$/.test(id));
+    ids = `${busy}${large}`.split(/\s+/).filter((id) => /^[0-9a-f-]{36}$/.test(id));
     expect(ids).toHaveLength(15);
     kronos = await openInstallation({
       config,

@@ -1,4 +1,7 @@
+import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 
 /** The folder of the cloud that `test/openstack/bed` starts. */
 export const bedRoot = process.env.BED_ROOT ?? '/var/tmp/openstack-bed';
@@ -16,4 +19,13 @@ export const bedUrls = {
   prometheus: at(19090),
   /** RabbitMQ on 127.0.0.1, guest / guest. */
   rabbitPort: 15673 + shift,
+  /** The same with TLS. It asks for a client certificate: `lab/tls` in {@link bedRoot} has one, and the CA of both. */
+  rabbitTlsPort: 15671 + shift,
 } as const;
+
+/** Runs a command of that cloud, such as `bed('fault', id, 'fail')`, and gives what it prints. */
+export async function bed(...args: string[]): Promise<string> {
+  const options = { maxBuffer: 64 * 1024 ** 2 };
+  const { stdout } = await promisify(execFile)(fileURLToPath(new URL('bed', import.meta.url)), args, options);
+  return stdout;
+}

@@ -1,0 +1,139 @@
+import { ledgerBed } from '@kronos/ledger/testing';
+import type { Sketch } from '@kronos/placement/testing';
+import { testLog } from '@kronos/projections/testing';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { browserOrNull, LIMIT_MS } from './page.ts';
+import { compare, type FixedContext, fixedContext, judge } from './pictures.ts';
+
+const NAME = 'general';
+const HOSTS = Array.from({ length: 8 }, (_, n) => `compute-0${n + 1}`);
+
+const sizes = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 800 } } as const;
+const schemes = ['light', 'dark'] as const;
+
+let browser: Browser | null;
+let bed: Awaited<ReturnType<typeof ledgerBed>>;
+let url: string;
+let planId: string;
+let first: string;
+let page: Page;
+/** The ledger's clock: after everything that is stored, so that no clock seems to be behind. */
+let nowMs: number;
+let shownAs: FixedContext['shownAs'];
+
+/** Two VMs on each host but the last, which is disabled; the busy one has two more. */
+const sketch = (busy: string): Sketch => ({
+  policies: { cpu: { threshold: 0.2 }, memory: { threshold: 0.1 } },
+  hosts: Object.fromEntries(HOSTS.map((host, n) => [host, n === 7 ? { disabled: true } : {}])),
+  vms: Object.fromEntries([
+    ...HOSTS.slice(0, 7).flatMap((host, n) =>
+      ['web', 'db'].map((kind, k) => [
+        `uuid-${kind}-${n}`,
+        { host, w: { cpu: 0.04 + 0.02 * n, memory: 0.1 + 0.05 * k }, set: { name: `${kind}-${n}` } },
+      ]),
+    ),
+    ['uuid-1', { host: busy, w: { cpu: 0.3, memory: 0.2 }, set: { name: 'shop-1' } }],
+    ['uuid-2', { host: busy, w: { cpu: 0.2, memory: 0.1 }, set: { name: 'shop-2' } }],
+  ]),
+});
+
+beforeAll(async () => {
+  browser = await browserOrNull();
+  if (browser === null) return;
+  bed = await ledgerBed();
+  // All that the log tells of happened before it was stored. Whole minutes apart, so that cycles have the same numbers.
+  const storedMs = Date.now();
+  nowMs = storedMs + 90_000;
+  const log = testLog(NAME, storedMs - 30_000);
+  log.configured();
+  const policies = [
+    { policy: 'cpu', imbalance: 0.5, threshold: 0.2, participates: true, detected: true, sustainedCycles: 1 },
+    { policy: 'memory', imbalance: 0.3, threshold: 0.1, participates: true, detected: true, sustainedCycles: 1 },
+  ];
+  first = log.decided('none', [], { policies });
+  await bed.observed(first, NAME, log.nowMs, sketch('compute-06'));
+  planId = log.pass(5).released([
+    { serverId: 'uuid-1', from: 'compute-02', to: 'compute-04' },
+    { serverId: 'uuid-2', from: 'compute-02', to: 'compute-05', dependsOn: [1] },
+  ]);
+  await bed.observed(planId, NAME, log.nowMs, sketch('compute-02'));
+  log.pass(1).started({ task: `${planId}-s1` });
+  log.pass(10).completed({ task: `${planId}-s1` });
+  log.pass(1).started({ task: `${planId}-s2` });
+  log.about('_all_').quarantined('uuid-db-3', 86_400, 'grace');
+  await bed.append(log.events.splice(0));
+  ({ url } = await bed.start({ scope: [NAME, 'idle'] }, () => nowMs));
+  const fixed = await fixedContext(browser, nowMs, storedMs);
+  shownAs = fixed.shownAs;
+  page = await fixed.context.newPage();
+  page.setDefaultTimeout(LIMIT_MS);
+  page.setDefaultNavigationTimeout(LIMIT_MS);
+});
+afterAll(async () => {
+  if (browser === null) return;
+  await page.context().close();
+  await bed.close();
+  await browser.close();
+});
+
+async function open(hash: string): Promise<void> {
+  await page.goto('about:blank');
+  await page.goto(`${url}/${shownAs(hash)}`);
+  await page.locator('#freshness', { hasText: /^Up to date$/ }).waitFor();
+  await page.locator('[data-state=loading]').waitFor({ state: 'detached' });
+}
+
+async function picture(size: { readonly width: number; readonly height: number }, colorScheme: 'light' | 'dark') {
+  await page.setViewportSize(size);
+  await page.emulateMedia({ colorScheme });
+  // Charts are drawn in the frame after the one that measures them; the font is there before they are.
+  await page.evaluate(async () => {
+    const { document: shown, requestAnimationFrame: frame } = globalThis as unknown as {
+      document: { fonts: { ready: Promise<unknown> } };
+      requestAnimationFrame: (then: () => void) => void;
+    };
+    await shown.fonts.ready;
+    for (let i = 0; i < 3; i++) await new Promise<void>((next) => frame(next));
+  });
+  return await page.screenshot({ fullPage: true, animations: 'disabled' });
+}
+
+const view = (path = '') => `#/aggregates/${NAME}${path}`;
+const moment = () => `?snapshot=${encodeURIComponent(first)}`;
+const views: Readonly<Record<string, () => string>> = {
+  fleet: () => '',
+  aggregate: () => view(),
+  'aggregate-then': () => view(moment()),
+  plan: () => `#/plans/${encodeURIComponent(planId)}`,
+  host: () => view('/hosts/compute-02'),
+  'host-then': () => view(`/hosts/compute-06${moment()}`),
+  vm: () => view('/vms/uuid-2'),
+  'vm-then': () => view(`/vms/uuid-2${moment()}`),
+  'what-if': () => view(`/what-if?since=${new Date(nowMs - 900_000).toISOString()}`),
+  held: () => '#/held',
+  search: () => '#/search?q=shop',
+  runbook: () => '#/runbook/nats-refused',
+};
+
+describe('the console looks as it is kept', () => {
+  it.for(Object.keys(views))('%s, in light and dark, on a desktop and on a phone', async (name, { skip }) => {
+    if (browser === null) return skip();
+    await open(views[name]?.() ?? '');
+    const wrong: (string | null)[] = [];
+    for (const [size, viewport] of Object.entries(sizes))
+      for (const scheme of schemes) wrong.push(judge(`${name}-${size}-${scheme}`, await picture(viewport, scheme)));
+    expect(wrong.filter((one) => one !== null)).toEqual([]);
+  });
+
+  it('and a section that is missing, or in another colour, is noticed', async ({ skip }) => {
+    if (browser === null) return skip();
+    await open(view());
+    const whole = await picture(sizes.desktop, 'light');
+    expect(compare(await picture(sizes.desktop, 'light'), whole)).toBeNull();
+    await page.addStyleTag({ content: 'section[aria-label="Hosts"] { background: #cdf; }' });
+    expect(compare(await picture(sizes.desktop, 'light'), whole)?.different).toBeGreaterThan(0.01);
+    await page.addStyleTag({ content: 'section[aria-label="Hosts"] { display: none; }' });
+    expect(compare(await picture(sizes.desktop, 'light'), whole)?.sizes).toMatch(/, kept /);
+  });
+});
