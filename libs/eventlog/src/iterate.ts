@@ -49,8 +49,8 @@ type RawOptions = {
   readonly to?: number;
   /** Ends before the first message for which this holds. */
   readonly beyond?: (message: RawMessage) => boolean;
-  /** Ends when everything that is on the stream has been read. */
-  readonly endWhenLevel?: boolean;
+  /** Ends when everything that the stream had at the beginning has been read. */
+  readonly end?: boolean;
 };
 
 /** Everything that must end when the event log is closed. */
@@ -85,9 +85,7 @@ export function rawMessages(link: Link, scope: Scope, options: RawOptions): Queu
       if (raw.sequence <= to) queue.push(raw);
       if (raw.sequence >= to) queue.end();
     },
-    onLevel: () => {
-      if (options.endWhenLevel === true) queue.end();
-    },
+    ...(options.end === true ? { onCaughtUp: () => queue.end() } : {}),
     onFailure: (error) => queue.end(error),
   });
   return queue;
@@ -199,7 +197,7 @@ export async function* replaySnapshots(
     ...(filter === undefined ? {} : { filter }),
     start: range.since === undefined ? { at: 'sequence', sequence: 1 } : { at: 'time', time: range.since },
     contiguous: false,
-    endWhenLevel: true,
+    end: true,
     ...(until === undefined ? {} : { beyond: (raw) => raw.storedAt > until }),
   };
   for await (const raw of rawMessages(link, scope, options))
@@ -231,7 +229,7 @@ export async function* tail(
             ...(filter === undefined ? {} : { filter }),
             start: startOf(options.since),
             contiguous: false,
-            endWhenLevel: options.end === true,
+            end: options.end === true,
           });
     return { source, wanted, families };
   });

@@ -83,6 +83,11 @@ export type ReaderOptions = {
   readonly onMessage: (message: RawMessage) => void;
   /** The reader has, at this moment, everything that the stream has. */
   readonly onLevel?: () => void;
+  /**
+   * The reader has everything that the stream had when the reading began. The server's count of pending messages does not say
+   * so: it stays above 0 when the stream removes a message that the consumer has yet to deliver.
+   */
+  readonly onCaughtUp?: () => void;
   /** The reader has ended and will bring nothing more. */
   readonly onFailure: (error: Error) => void;
   /** False: ask for no more until {@link OrderedReader.more}. */
@@ -106,6 +111,8 @@ export class OrderedReader {
   /** The last consumer that was made, until it is deleted. */
   #consumer: string | null = null;
   #stopped = false;
+  /** The last sequence of the stream when the reading began; null: not asked yet. */
+  #end: number | null = null;
   /** Attempts since the last one that brought a message. */
   #failures = 0;
   #trouble: string | null = 'not started';
@@ -186,6 +193,8 @@ export class OrderedReader {
         this.#serial++;
         // One whose connection was lost could not be deleted then.
         this.#forget();
+        if (this.#options.onCaughtUp !== undefined)
+          this.#end ??= (await this.#link.ask(() => this.#link.jsm.streams.info(this.#options.stream))).state.last_seq;
         const config = this.#config();
         this.#consumer = config.name;
         const info = await this.#link.ask(() => this.#link.jsm.consumers.add(this.#options.stream, config));
@@ -206,9 +215,15 @@ export class OrderedReader {
         // A later attempt must not skip what comes between this one and its first message.
         if (this.#last === 0 && this.#options.start.at === 'new') this.#last = info.delivered.stream_seq;
         this.#trouble = null;
-        if (info.num_pending === 0) this.#options.onLevel?.();
-        const session = new Session(this.#link, this.#options, info.name, this.#last, (sequence) => {
-          this.#last = sequence;
+        if (info.num_pending === 0) this.#level();
+        const session = new Session(this.#link, this.#options, info.name, this.#last, {
+          moved: (sequence) => {
+            this.#last = sequence;
+          },
+          handedOver: (sequence) => {
+            if (this.#end !== null && sequence >= this.#end) this.#options.onCaughtUp?.();
+          },
+          level: () => this.#level(),
         });
         this.#session = session;
         const ending = await session.ended;
@@ -257,6 +272,11 @@ export class OrderedReader {
     }
   }
 
+  #level(): void {
+    this.#options.onLevel?.();
+    this.#options.onCaughtUp?.();
+  }
+
   #fail(error: Error): void {
     this.#stopped = true;
     this.#forget();
@@ -264,6 +284,13 @@ export class OrderedReader {
     this.#options.onFailure(error);
   }
 }
+
+/** What a session tells its reader. */
+type SessionHooks = {
+  readonly moved: (sequence: number) => void;
+  readonly handedOver: (sequence: number) => void;
+  readonly level: () => void;
+};
 
 /** One consumer's life. */
 class Session {
@@ -279,7 +306,7 @@ class Session {
   readonly #sub: Subscription;
   #watch: Cancel = () => undefined;
   readonly #unhook: () => void;
-  readonly #moved: (sequence: number) => void;
+  readonly #hooks: SessionHooks;
   readonly #end: (ending: Ending) => void;
   #over = false;
   #last: number;
@@ -287,7 +314,7 @@ class Session {
   #outstanding = 0;
   #heard: number;
 
-  constructor(link: Link, options: ReaderOptions, consumer: string, last: number, moved: (sequence: number) => void) {
+  constructor(link: Link, options: ReaderOptions, consumer: string, last: number, hooks: SessionHooks) {
     const { promise, resolve } = Promise.withResolvers<Ending>();
     this.ended = promise;
     this.#end = resolve;
@@ -295,7 +322,7 @@ class Session {
     this.#options = options;
     this.#last = last;
     this.#heard = link.clock.monotonic();
-    this.#moved = moved;
+    this.#hooks = hooks;
     this.nextSubject = `$JS.API.CONSUMER.MSG.NEXT.${options.stream}.${consumer}`;
     this.#inbox = link.inbox();
     this.#sub = link.nc.subscribe(this.#inbox, {
@@ -376,7 +403,7 @@ class Session {
     this.#consumerSequence++;
     this.#outstanding--;
     this.#last = sequence;
-    this.#moved(sequence);
+    this.#hooks.moved(sequence);
     this.#options.onMessage({
       subject: message.subject,
       data: message.data,
@@ -384,7 +411,8 @@ class Session {
       sequence,
       storedAt: info.storedAt,
     });
-    if (info.pending === 0) this.#options.onLevel?.();
+    this.#hooks.handedOver(sequence);
+    if (info.pending === 0) this.#hooks.level();
     this.pullMore();
   }
 
@@ -392,7 +420,7 @@ class Session {
   #status(message: Msg): void {
     const code = message.headers?.code ?? 0;
     if (code === 100) {
-      this.#options.onLevel?.();
+      this.#hooks.level();
       return;
     }
     const left = message.headers?.get('Nats-Pending-Messages');
