@@ -1,5 +1,5 @@
 export { checkClock, logClock } from './clockCheck.ts';
-export { awaitTrustedLog, foldVerified, holdThroughReplacement } from './guarded.ts';
+export { awaitTrustedLog, type FoldedLog, foldVerified, holdThroughReplacement } from './guarded.ts';
 export { reportService } from './heartbeat.ts';
 export { joinLog } from './joined.ts';
 export { connectLog, consoleConfig, healthCheck } from './nats.ts';

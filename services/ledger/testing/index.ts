@@ -14,7 +14,8 @@ import { score } from '@kronos/placement';
 import { type Sketch, snapshotOf } from '@kronos/placement/testing';
 import { HttpServer, startTelemetry } from '@kronos/telemetry';
 import type { Acting } from '../src/acting/acting.ts';
-import { type LedgerOptions, startLedger } from '../src/ledger.ts';
+import type { LedgerOptions } from '../src/input.ts';
+import { startLedger } from '../src/ledger.ts';
 
 const by: Actor = { service: 'ledger', instance: 'ledger-test', version: '0.0.0' };
 

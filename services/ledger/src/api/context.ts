@@ -1,0 +1,44 @@
+import type { Clock } from '@kronos/clock';
+import type { EventLog } from '@kronos/eventlog';
+import type { LogState } from '@kronos/projections';
+import type { Status } from '@kronos/status';
+import type { Aside } from '../aside/aside.ts';
+import type { History } from '../history.ts';
+import type { Lookups } from './lookups.ts';
+import type { Reads } from './reads.ts';
+import type { runbookReader } from './runbook.ts';
+import type { Answer, Operation } from './schemas.ts';
+import type { nameFinder } from './search.ts';
+
+export type ApiInput = {
+  readonly state: () => LogState;
+  readonly history: History;
+  readonly log: EventLog;
+  readonly aside: Aside;
+  /** Aggregates of the configuration. */
+  readonly scope: readonly string[];
+  readonly version: string;
+  readonly clock: () => number;
+  readonly monotonic: () => number;
+  readonly after: Clock['after'];
+  /** What is wrong with the installation. */
+  readonly status: () => Promise<Status>;
+};
+
+/** Runs an act, within a limit of concurrent ones. */
+export type Costly = <T>(act: () => Promise<T>) => Promise<T>;
+
+/** A request: the placeholders of its path, and its query. */
+export type Asked = { readonly params: Readonly<Record<string, string>>; readonly query: URLSearchParams };
+export type Handlers = { readonly [O in Operation]: (asked: Asked) => Answer<O> | Promise<Answer<O>> };
+
+/** What the handlers of the endpoints share. */
+export type ApiContext = {
+  readonly input: ApiInput;
+  readonly lookups: Lookups;
+  readonly reads: Reads;
+  readonly findNames: ReturnType<typeof nameFinder>;
+  readonly runbook: ReturnType<typeof runbookReader>;
+  /** Limits of concurrent requests: that read from the log, that make a decision again, and that run a what-if. */
+  readonly limits: { readonly reading: Costly; readonly explaining: Costly; readonly simulating: Costly };
+};

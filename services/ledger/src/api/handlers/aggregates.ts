@@ -1,0 +1,58 @@
+import { aggregateState } from '@kronos/projections';
+import { RECENT_DECISIONS } from '../../history.ts';
+import { BadRequest, limitOf, sinceOf } from '../answer.ts';
+import type { ApiContext, Handlers } from '../context.ts';
+import { comingUp } from '../next.ts';
+import { aggregateNames, aggregatePage, aggregateSummary, statesOf } from '../pages.ts';
+import { searchAnswer } from '../search.ts';
+import { imbalanceAnswer } from '../series.ts';
+
+/** Maximum number of characters of a search. */
+const QUERY_CHARACTERS = 200;
+
+/** The aggregates, their imbalance over time, and the search over them. */
+export const aggregatesHandlers = ({
+  input,
+  lookups,
+  findNames,
+}: ApiContext): Pick<Handlers, 'aggregates' | 'aggregate' | 'imbalance' | 'search'> => ({
+  aggregates: () => ({
+    sequence: input.state().sequence,
+    time: lookups.now(),
+    aggregates: statesOf(input.scope, input.state()).map((state) => ({
+      ...aggregateSummary(state, input.clock()),
+      inScope: input.scope.includes(state.aggregate),
+    })),
+  }),
+
+  aggregate({ params }) {
+    const state = input.state();
+    const name = lookups.known(params.name);
+    const nowMs = input.clock();
+    const own = aggregateState(state, name);
+    const page = aggregatePage(own, nowMs);
+    return {
+      ...page,
+      next: comingUp(own, page, input.history.decisions(name), nowMs),
+      inScope: input.scope.includes(name),
+      sequence: state.sequence,
+      time: lookups.now(),
+    };
+  },
+
+  imbalance: ({ params, query }) =>
+    imbalanceAnswer(
+      lookups.decisionsSince(lookups.known(params.name), sinceOf(query)),
+      limitOf(query, { name: 'points', usual: 500, least: 10, most: RECENT_DECISIONS }),
+    ),
+
+  async search({ query }) {
+    const text = (query.get('q') ?? '').trim();
+    if (text === '' || text.length > QUERY_CHARACTERS)
+      throw new BadRequest(400, `give a search text of at most ${QUERY_CHARACTERS} characters: ?q=TEXT`);
+    const limit = limitOf(query);
+    const aggregates = aggregateNames(input.scope, input.state());
+    const names = await findNames(aggregates, text.toLowerCase(), limit);
+    return searchAnswer(input.state(), aggregates, text, limit, names);
+  },
+});

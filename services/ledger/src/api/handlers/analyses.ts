@@ -1,0 +1,54 @@
+import { aggregateState, pacesOfAll } from '@kronos/projections';
+import { BadRequest, timeIn } from '../answer.ts';
+import type { ApiContext, Handlers } from '../context.ts';
+import { explainVm } from '../explainVm.ts';
+import { hostValues } from '../hostValues.ts';
+import { USUAL_MS, whatIfAnswer } from '../whatIf.ts';
+
+/** The range of a host's values. */
+const VALUES_MS = 6 * 3_600_000;
+
+/** Answers that are computed on request: decisions made again, drains, values over time and what-ifs. */
+export const analysesHandlers = ({
+  input,
+  lookups,
+  reads,
+  limits,
+}: ApiContext): Pick<Handlers, 'vmWhy' | 'hostDrain' | 'hostValues' | 'whatIf'> => ({
+  async vmWhy({ params: { name, id = '' }, query }) {
+    const aggregate = lookups.known(name);
+    const snapshot = query.get('snapshot');
+    const decided =
+      snapshot === null ? aggregateState(input.state(), aggregate).decided : lookups.decisionAbout(aggregate, snapshot);
+    const stored = decided === null ? null : await reads.eventAt(decided.sequence);
+    if (stored === null) throw new BadRequest(404, `there is no decision about ${JSON.stringify(name)} yet`);
+    return await limits.explaining(() => explainVm({ ...input, reading: limits.reading }, stored, id));
+  },
+
+  async hostDrain({ params: { name, host = '' } }) {
+    const whole = input.state();
+    const state = aggregateState(whole, lookups.known(name));
+    const snapshot = await lookups.snapshotOf(state.aggregate, null);
+    const asked = { snapshot, state, hosts: [host], paces: pacesOfAll(whole) };
+    const [drain] = await limits.explaining(() => input.aside.run('drain', asked));
+    if (drain === undefined)
+      throw new BadRequest(404, `the newest snapshot of ${JSON.stringify(name)} has no host ${JSON.stringify(host)}`);
+    return drain;
+  },
+
+  async hostValues({ params: { name, host = '' }, query }) {
+    const aggregate = lookups.known(name);
+    const sinceMs = timeIn(query, 'since') ?? input.clock() - VALUES_MS;
+    const decisions = lookups.decisionsSince(aggregate, new Date(sinceMs));
+    return await limits.explaining(() => hostValues({ ...input, reading: limits.reading }, aggregate, host, decisions));
+  },
+
+  async whatIf({ params, query }) {
+    const aggregate = lookups.known(params.name);
+    const untilMs = timeIn(query, 'until') ?? input.clock();
+    const sinceMs = timeIn(query, 'since') ?? untilMs - USUAL_MS;
+    return await limits.simulating(() =>
+      whatIfAnswer(input.log, input, { aggregate, sinceMs, untilMs, sets: query.getAll('set') }),
+    );
+  },
+});

@@ -1,0 +1,76 @@
+import { ALL, type StoredEvent } from '@kronos/contracts';
+import { BadRequest, limitOf, sinceOf } from '../answer.ts';
+import type { ApiContext, Handlers } from '../context.ts';
+import { historyEntry } from '../describe.ts';
+import { MAX_LIMIT } from '../endpoints.ts';
+import { hostsOf, movesOf } from '../moves.ts';
+import { hostPage, statesOf, vmPage } from '../pages.ts';
+import { reaches } from '../reads.ts';
+
+/** Events: all of them, and those about a VM, a host or the moves of an aggregate. */
+export const eventsHandlers = ({
+  input,
+  lookups,
+  reads,
+}: ApiContext): Pick<Handlers, 'history' | 'vm' | 'host' | 'moves'> => ({
+  async history({ query }) {
+    const aggregate = query.get('aggregate');
+    if (aggregate !== null && aggregate !== ALL) lookups.known(aggregate);
+    const since = sinceOf(query);
+    const limit = limitOf(query);
+    const wanted = ({ event }: StoredEvent) => aggregate === null || event.aggregate === aggregate;
+    if (since !== null && !reads.inMemory(since))
+      return { from: 'log', ...(await reads.fromLog(since, limit, wanted)) };
+    const found: StoredEvent[] = [];
+    for (const stored of input.history.events()) {
+      if (since !== null && !reaches(stored.sequence, stored.storedAt, since)) break;
+      if (wanted(stored)) found.push(stored);
+      if (since === null && found.length === limit) break;
+    }
+    found.reverse();
+    return { from: 'memory', events: found.slice(0, limit).map(historyEntry), next: found[limit]?.sequence ?? null };
+  },
+
+  vm({ params: { id = '' } }) {
+    const places = statesOf(input.scope, input.state()).flatMap((state) => vmPage(state, id, input.clock()) ?? []);
+    const events = reads.about((e) => e.serverId === id);
+    if (places.length === 0 && events.length === 0)
+      throw new BadRequest(404, `the log has no recent move or quarantine of a VM ${JSON.stringify(id)}`);
+    const ran = hostsOf(movesOf(input.history.events(), (_, serverId) => serverId === id, MAX_LIMIT));
+    return { serverId: id, aggregates: places, ran, events };
+  },
+
+  host({ params: { name = '' } }) {
+    const places = statesOf(input.scope, input.state()).flatMap((state) => hostPage(state, name, input.clock()) ?? []);
+    const events = reads.recent((stored) => concerns(stored, name));
+    if (places.length === 0 && events.length === 0)
+      throw new BadRequest(404, `the log has no recent event about a host ${JSON.stringify(name)}`);
+    return { host: name, aggregates: places, events };
+  },
+
+  moves({ params, query }) {
+    const aggregate = lookups.known(params.name);
+    const { oldest } = input.history;
+    return {
+      aggregate,
+      since: oldest === null ? null : new Date(oldest.storedAt).toISOString(),
+      moves: movesOf(input.history.events(), (of) => of === aggregate, limitOf(query)),
+    };
+  },
+});
+
+function concerns({ event }: StoredEvent, host: string): boolean {
+  switch (event.type) {
+    case 'migration.started':
+    case 'migration.observed':
+    case 'migration.completed':
+    case 'migration.failed':
+    case 'migration.skipped':
+    case 'migration.suspected':
+    case 'migration.abortRequested':
+    case 'migration.abortRefused':
+      return event.data.from === host || event.data.destination === host;
+    default:
+      return false;
+  }
+}

@@ -1,0 +1,23 @@
+import { limitOf } from '../answer.ts';
+import type { ApiContext, Handlers } from '../context.ts';
+import { cooldownPage, quarantinePage } from '../pages.ts';
+
+/** Quarantines and cooldowns: what excludes VMs, hosts and aggregates from moves. */
+export const exclusionsHandlers = ({ input, lookups }: ApiContext): Pick<Handlers, 'quarantine' | 'cooldowns'> => ({
+  quarantine({ query }) {
+    const nameOf = lookups.names();
+    return { quarantine: lookups.chosen(query).flatMap((state) => quarantinePage(state, input.clock(), nameOf)) };
+  },
+
+  cooldowns({ query }) {
+    const nameOf = lookups.names();
+    const pages = lookups.chosen(query).map((state) => cooldownPage(state, input.clock(), nameOf));
+    const vms = pages.flatMap((page) => page.vms).sort((a, b) => (a.until < b.until ? -1 : 1));
+    return {
+      aggregates: pages.flatMap(({ aggregate }) => aggregate ?? []),
+      hosts: pages.flatMap(({ hosts }) => hosts),
+      total: vms.length,
+      vms: vms.slice(0, limitOf(query)),
+    };
+  },
+});

@@ -1,0 +1,43 @@
+import { BadRequest } from '../answer.ts';
+import type { ApiContext, Handlers } from '../context.ts';
+import { endpoints, PREFIX } from '../endpoints.ts';
+
+/** The installation: what it is, what is wrong with it, and the text of its runbook. */
+export const overviewHandlers = ({
+  input,
+  lookups,
+  runbook,
+}: ApiContext): Pick<Handlers, 'about' | 'alarms' | 'runbook'> => ({
+  about: () => ({
+    service: 'kronos-ledger',
+    version: input.version,
+    sequence: input.state().sequence,
+    time: lookups.now(),
+    routes: Object.values(endpoints).map(({ path, query = {} }) => {
+      const names = Object.keys(query);
+      return `${PREFIX}${path}${names.length === 0 ? '' : `?${names.map((name) => `${name}=`).join('&')}`}`;
+    }),
+  }),
+
+  async alarms() {
+    const { timeMs, well, alarms, services } = await input.status();
+    return {
+      sequence: input.state().sequence,
+      time: new Date(timeMs).toISOString(),
+      well,
+      alarms,
+      services:
+        services?.map(({ timeMs: _, storedAtMs, ...service }) => ({
+          ...service,
+          reportedAt: new Date(storedAtMs).toISOString(),
+        })) ?? null,
+    };
+  },
+
+  runbook({ params: { section = '' } }) {
+    const found = runbook(section);
+    if (found === null)
+      throw new BadRequest(404, `the runbook of this installation has no section ${JSON.stringify(section)}`);
+    return { section, text: found };
+  },
+});

@@ -1,0 +1,60 @@
+import { RECENT_DECISIONS } from '../../history.ts';
+import { BadRequest, limitOf, sinceOf } from '../answer.ts';
+import type { ApiContext, Handlers } from '../context.ts';
+import { noPlan } from '../lookups.ts';
+import { findPlan, findTask, planList, taskPage } from '../pages.ts';
+
+/** Plans, their tasks, and decisions. */
+export const plansHandlers = ({
+  input,
+  lookups,
+  reads,
+}: ApiContext): Pick<Handlers, 'plans' | 'plan' | 'tasks' | 'task' | 'decisions'> => ({
+  plans({ query }) {
+    const limit = limitOf(query);
+    const plans = lookups.chosen(query).flatMap((state) => planList(state, limit));
+    return { plans: plans.sort((a, b) => b.sequence - a.sequence).slice(0, limit) };
+  },
+
+  async plan({ params: { id = '' }, query }) {
+    const found = findPlan(input.state(), id);
+    const decision = await lookups.decisionOf(id, query);
+    if (found === null && decision === null) throw noPlan(id);
+    return {
+      plan: found?.page ?? null,
+      tasks: found?.tasks ?? [],
+      decision: decision === null ? null : await lookups.inFull(decision),
+      events: reads.about((e) => e.planId === id),
+    };
+  },
+
+  tasks({ query }) {
+    const limit = limitOf(query);
+    const tasks = lookups
+      .chosen(query)
+      .flatMap((state) =>
+        [...state.tasks.values()]
+          .filter(({ end }) => end === null)
+          .map((task) => ({ aggregate: state.aggregate, ...taskPage(task) })),
+      );
+    tasks.sort(
+      (a, b) => Number(a.started === null) - Number(b.started === null) || (a.notBefore < b.notBefore ? -1 : 1),
+    );
+    return { sequence: input.state().sequence, total: tasks.length, tasks: tasks.slice(0, limit) };
+  },
+
+  task({ params: { id = '' } }) {
+    const found = findTask(input.state(), id);
+    const events = reads.about((e) => e.taskId === id);
+    if (found === null && events.length === 0)
+      throw new BadRequest(404, `no task ${JSON.stringify(id)} in flight or among the recent events`);
+    return { task: found === null ? null : { aggregate: found.aggregate, ...taskPage(found.task) }, events };
+  },
+
+  decisions({ query }) {
+    const aggregate = query.get('aggregate');
+    if (aggregate === null) throw new BadRequest(400, 'name an aggregate: ?aggregate=NAME');
+    const decisions = lookups.decisionsSince(lookups.known(aggregate), sinceOf(query));
+    return { decisions: decisions.slice(-limitOf(query, { usual: RECENT_DECISIONS, most: RECENT_DECISIONS })) };
+  },
+});

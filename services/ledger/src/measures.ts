@@ -1,0 +1,77 @@
+import { serviceNames, streamNames } from '@kronos/contracts';
+import type { LogView } from '@kronos/eventlog';
+import {
+  aggregateCooldown,
+  brokenHosts,
+  type LogState,
+  lateResizes,
+  openCellPlans,
+  quarantineTable,
+  waitingPlan,
+} from '@kronos/projections';
+import { alive, heartbeats } from '@kronos/status';
+import { statesOf } from './api/pages.ts';
+import type { LedgerInput } from './input.ts';
+import type { Notifier } from './notify.ts';
+import type { SkewWatch } from './skew.ts';
+
+/** How often the server is asked how full the log is, and which services send heartbeats. */
+const MEASURE_MS = 15_000;
+/** Share of the log's bytes from which people are warned: at all of them nothing is planned. */
+const ALMOST_FULL = 0.8;
+
+/** Measures the log and the services on the server, now and every {@link MEASURE_MS}. Returns what ends it. */
+export function startMeasures(
+  { log, logger, metrics, clock }: Pick<LedgerInput, 'log' | 'logger' | 'metrics' | 'clock'>,
+  view: LogView<LogState>,
+): () => void {
+  let almostFull = false;
+
+  async function measure(): Promise<void> {
+    const usage = await log.usage(streamNames.log);
+    metrics.foldLag.set(Math.max(0, usage.lastSequence - view.at().sequence), {});
+    metrics.logBytes.set(usage.bytes, {});
+    metrics.logMaxBytes.set(usage.maxBytes, {});
+    const full = usage.maxBytes > 0 && usage.bytes >= ALMOST_FULL * usage.maxBytes;
+    if (full && !almostFull)
+      logger.warn(
+        { bytes: usage.bytes, maxBytes: usage.maxBytes },
+        'the event log is almost full: raise [nats] log_max_bytes and run kronos provision, or nothing is planned soon',
+      );
+    almostFull = full;
+    const found = await heartbeats(log);
+    const living = found.known ? alive(found.heartbeats, clock.now()) : null;
+    for (const service of serviceNames)
+      metrics.serviceInstances.set(living?.filter((one) => one.service === service).length ?? Number.NaN, { service });
+  }
+  const measureSafely = () =>
+    void measure().catch((error: unknown) => logger.debug({ err: error }, 'the log could not be measured'));
+  measureSafely();
+  return clock.every(MEASURE_MS, measureSafely);
+}
+
+/** Sets the metrics that follow from the folded state, for a scrape. */
+export function scrape(
+  { options, metrics, clock }: Pick<LedgerInput, 'options' | 'metrics' | 'clock'>,
+  { view, skew, notifier }: { readonly view: LogView<LogState>; readonly skew: SkewWatch; readonly notifier: Notifier },
+): void {
+  const nowMs = clock.now();
+  for (const one of statesOf(options.scope, view.at().state)) {
+    const { aggregate, configured } = one;
+    const engine = configured?.options;
+    const proposed = waitingPlan(one, nowMs)?.open ? 1 : 0;
+    metrics.plansWaiting.set(proposed + openCellPlans(one, nowMs).length, { aggregate });
+    metrics.resizesLate.set(lateResizes(one, nowMs).length, { aggregate });
+    metrics.damagedServers.set(one.damaged.size, { aggregate });
+    metrics.paused.set((one.paused.here ?? one.paused.everywhere) ? 1 : 0, { aggregate });
+    if (engine === undefined) continue;
+    const cooldown = aggregateCooldown(one, nowMs, engine);
+    metrics.aggregateCooldown.set(cooldown === null ? 0 : (cooldown.untilMs - nowMs) / 1000, { aggregate });
+    metrics.quarantined.set(quarantineTable(one, nowMs, engine).length, { aggregate });
+    metrics.brokenHosts.set(brokenHosts(one, nowMs, engine).length, { aggregate });
+  }
+  const dead = new Set(notifier.deadSinks().map(({ sink }) => sink));
+  for (const sink of options.sinks.keys()) metrics.sinkDead.set(dead.has(sink) ? 1 : 0, { sink });
+  metrics.clockSkew.set(skew.largest(nowMs), {});
+  metrics.foldSequence.set(view.at().sequence, {});
+}

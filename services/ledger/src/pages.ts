@@ -1,0 +1,46 @@
+import { addActing } from './acting/acting.ts';
+import { alarmReader } from './alarms.ts';
+import { addChanges, type Changes } from './api/changes.ts';
+import { addRoutes } from './api/routes.ts';
+import { type Aside, createAside } from './aside/aside.ts';
+import { addConsole } from './console.ts';
+import type { Folding } from './fold.ts';
+import type { LedgerInput } from './input.ts';
+import { type Notifier, startNotifier } from './notify.ts';
+
+/** What serves people, and is ended with the service. */
+export type Pages = { readonly notifier: Notifier; readonly changes: Changes; readonly aside: Aside };
+
+/** Adds the JSON interface, the console and its commands to the server, and starts the notifications. */
+export async function addPages(input: LedgerInput, folding: Folding): Promise<Pages> {
+  const { log, options, by, logger, metrics, http, acting, clock } = input;
+  const { view } = folding.folded;
+  const { version } = by;
+  const { scope, sinks } = options;
+  const maxClockSkewMs = options.maxClockSkewSeconds * 1000;
+  const state = () => view.at().state;
+  const status = alarmReader({ log, state, scope, maxClockSkewMs, clock });
+  const notifier = startNotifier({ log, sinks, status, by, logger, metrics, clock });
+  const { monotonic, after } = clock;
+  const now = () => clock.now();
+  const aside = createAside();
+  const { history, following } = folding;
+  const api = addRoutes(http, { state, history, log, aside, scope, version, clock: now, monotonic, after, status });
+  const changes = addChanges(http, history, () => view.at().sequence, clock);
+  folding.publishTo(changes);
+  addActing(http, {
+    acting,
+    log,
+    view,
+    following,
+    scope,
+    version,
+    maxSkewMs: maxClockSkewMs,
+    clock: now,
+    monotonic,
+    logger,
+    drain: api.drain,
+  });
+  if (options.console) await addConsole(http);
+  return { notifier, changes, aside };
+}
