@@ -84,8 +84,8 @@ export type ReaderOptions = {
   /** The reader has, at this moment, everything that the stream has. */
   readonly onLevel?: () => void;
   /**
-   * The reader has everything that the stream had when the reading began. The server's count of pending messages does not say
-   * so: it stays above 0 when the stream removes a message that the consumer has yet to deliver.
+   * The reader has everything that the stream had when the reading began. The server's count of pending messages alone does not
+   * say so: nats-server 2.9 counts a message twice that is stored while the consumer is made.
    */
   readonly onCaughtUp?: () => void;
   /** The reader has ended and will bring nothing more. */
@@ -402,6 +402,11 @@ class Session {
     this.received++;
     this.#consumerSequence++;
     this.#outstanding--;
+    // nats-server 2.9 delivers the last message of a subject again when a newer one removes another that it has yet to deliver.
+    if (sequence <= this.#last) {
+      this.pullMore();
+      return;
+    }
     this.#last = sequence;
     this.#hooks.moved(sequence);
     this.#options.onMessage({

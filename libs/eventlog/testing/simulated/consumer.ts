@@ -62,6 +62,8 @@ export class Consumer {
   readonly #pending = new Map<number, Pending>();
   readonly #onDelivered: (reply: string) => void;
   #cursor: number;
+  /** Messages that are counted twice: nats-server 2.9 does so with one that is stored while the consumer is made. */
+  readonly #twice: number;
   #consumerSequence = 0;
   #delivered = 0;
   #alarm: { readonly at: number; readonly cancel: () => void } | null = null;
@@ -99,6 +101,9 @@ export class Consumer {
         this.#cursor = 1;
     }
     this.#delivered = this.#cursor - 1;
+    const newest = stream.get(stream.last);
+    const counted = newest !== undefined && this.#cursor <= newest.sequence && this.#selects(newest.subject);
+    this.#twice = counted && newest.storedAt === clock.now() && settings.ack_policy === 'none' ? 1 : 0;
   }
 
   get durable(): boolean {
@@ -112,7 +117,11 @@ export class Consumer {
   }
 
   get waiting(): number {
-    return this.#first.length + this.#stream.count(this.#cursor, this.#filter);
+    return this.#first.length + this.#stream.count(this.#cursor, this.#filter) + this.#twice;
+  }
+
+  #selects(subject: string): boolean {
+    return this.#filter === null || matches(this.#filter, subject);
   }
 
   info(): Readonly<Record<string, unknown>> {
@@ -197,7 +206,7 @@ export class Consumer {
   }
 
   stored(message: StoredMessage): void {
-    if (this.#pulls.length > 0 && (this.#filter === null || matches(this.#filter, message.subject))) this.pump();
+    if (this.#pulls.length > 0 && this.#selects(message.subject)) this.pump();
   }
 
   #next(): StoredMessage | null {
