@@ -67,15 +67,20 @@ async function readProgress(
   }
 }
 
-/** What Nova can say about a live migration: by its request if that is known, else by the newest live migration; by its services. */
+/**
+ * What Nova can say about a migration: by its request if that is known, else by the newest action that moves the server; by its
+ * services. Null: nova-conductor has not ended the action, so its reason may still come. Nova sets a migration to `error` first
+ * and writes the reason afterwards.
+ */
 export async function explain(
-  nova: Nova,
+  nova: Pick<Nova, 'getInstanceAction' | 'listInstanceActions' | 'listServices'>,
   move: { readonly serverId: string; readonly from: string; readonly destination: string },
   requestId: string | null,
   signal: AbortSignal,
-): Promise<Account> {
+): Promise<Account | null> {
   const action = await actionOf(nova, move.serverId, requestId, signal);
   const found = action === null ? undefined : actionReason(action);
+  if (found === undefined && action?.events.some(isConducted)) return null;
   const services = await nova.listServices({ signal });
   const liveness = (host: string): Liveness => {
     const service = services.find((each) => each.host === host);
@@ -89,8 +94,12 @@ export async function explain(
   };
 }
 
+/** Whether the event is nova-conductor's, and not over. */
+const isConducted = ({ event, finishedAt }: InstanceAction['events'][number]): boolean =>
+  finishedAt === null && (event.startsWith('conductor_') || event === 'cold_migrate');
+
 async function actionOf(
-  nova: Nova,
+  nova: Pick<Nova, 'getInstanceAction' | 'listInstanceActions'>,
   serverId: string,
   requestId: string | null,
   signal: AbortSignal,
@@ -104,7 +113,11 @@ async function actionOf(
   }
 }
 
-async function newestAction(nova: Nova, serverId: string, signal: AbortSignal): Promise<string | null> {
+async function newestAction(
+  nova: Pick<Nova, 'listInstanceActions'>,
+  serverId: string,
+  signal: AbortSignal,
+): Promise<string | null> {
   const actions = await nova.listInstanceActions(serverId, { signal });
   const moves = actions.filter(({ action }) => MOVES.has(action));
   moves.sort((a, b) => (a.startedAt < b.startedAt ? 1 : -1));

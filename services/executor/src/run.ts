@@ -524,7 +524,9 @@ class Shell {
     if (lost.aborted) throw new Lost();
     if (stopping.aborted) return { kind: 'draining' };
     try {
-      return { kind: 'explained', account: await explain(cloud.nova, this.#task, requestId, lost) };
+      const account = await explain(cloud.nova, this.#task, requestId, lost);
+      if (account !== null) return { kind: 'explained', account };
+      return { kind: 'blind', text: 'nova-conductor has not ended the action', word: this.#word() };
     } catch (error) {
       if (lost.aborted) throw new Lost();
       logger.warn({ ...this.about, err: error }, 'Nova does not say why the migration failed');
