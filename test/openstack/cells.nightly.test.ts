@@ -15,7 +15,7 @@ import { NEWEST, Wire } from '../contract/wire.ts';
 import { runKronos } from '../e2e/command.ts';
 import { ended, type Watch, watch } from '../e2e/world.ts';
 import { type NovaProxy, type ProxyHooks, startProxy } from './proxy.ts';
-import { bedUrls } from './urls.ts';
+import { bedConfig, bedUrls } from './urls.ts';
 
 const OLD = { name: 'kronos-old', hosts: ['cmp1', 'cmp2'] };
 const NEW = { name: 'kronos-new', hosts: ['cmp101', 'cmp102'] };
@@ -47,28 +47,7 @@ confirm = manual
 max_concurrent_resizes = 10
 max_outbound_per_host = 10
 max_inbound_per_host = 10
-[nova]
-auth_url = ${bedUrls.identity}
-username = admin
-password = secret
-project_name = admin
-user_domain_id = default
-project_domain_id = default
-region_name = RegionOne
-endpoint_override = ${novaUrl}/v2.1
-[nats]
-servers = ${natsUrl}
-ack_wait = 5
-log_max_bytes = 64MiB
-snapshot_max_bytes = 256MiB
-[http]
-scorer_port = 0
-planner_port = 0
-executor_port = 0
-ledger_port = 0
-[log]
-format = json
-`;
+${bedConfig({ natsUrl, novaUrl, ackWaitSeconds: 5 })}`;
 
 const of = <T extends LogEventType>(events: readonly LogEvent[], type: T): LogEventOf<T>[] =>
   events.filter((event): event is LogEventOf<T> => event.type === type);
@@ -137,7 +116,31 @@ describe('moves between cells on a real OpenStack', () => {
     held: { [host]: SMALL },
     migrations: {},
   });
-  /** The result comes when Nova has settled the move; what Placement held for it is let go a moment later. */
+  /** Two claims: the server's own on its new host, and its migration's on the old one. */
+  const verifying = (from: string, host: string, power = RUNNING, flavor = 'bed.small') => ({
+    status: 'VERIFY_RESIZE',
+    task: null,
+    power,
+    host,
+    flavor,
+    held: { [host]: SMALL },
+    migrations: { [from]: SMALL },
+  });
+  /** Name -> what was true when Kronos asked Nova to confirm or revert, before Nova saw the request. */
+  const settling = new Map<string, Awaited<ReturnType<typeof truth>>>();
+  const lookBeforeSettling = (names: readonly string[]): ProxyHooks => {
+    const posts = new Map<string, number>();
+    return {
+      before: async (method, path) => {
+        const name = names.find((each) => method === 'POST' && path.endsWith(`${uuid(each)}/action`));
+        if (name === undefined) return;
+        const count = (posts.get(name) ?? 0) + 1;
+        posts.set(name, count);
+        if (count === 2) settling.set(name, await truth(name));
+      },
+    };
+  };
+  /** Waits for it: Nova settles the move first and removes its allocations in Placement afterwards. */
   const becomes = async (name: string, expected: object): Promise<void> => {
     let last: unknown;
     const found = await wire
@@ -281,6 +284,7 @@ describe('moves between cells on a real OpenStack', () => {
     expect(made.steps.map(({ cell }) => cell?.method)).toEqual(moves.map(() => 'migrate'));
     for (const name of moves)
       expect(await truth(name)).toMatchObject({ ...(name === 'stopped' ? SHUTOFF : ACTIVE), migrations: {} });
+    hooks = lookBeforeSettling(['sick']);
     await approve(made);
 
     const target = (name: string): string => made.steps.find(({ serverId }) => serverId === uuid(name))?.to ?? '';
@@ -288,17 +292,11 @@ describe('moves between cells on a real OpenStack', () => {
     for (const name of moves.filter((each) => each !== 'sick')) {
       await seen('migration.verified', taskOf(made, name));
       const source = ['confirmed', 'reverted'].includes(name) ? 'cmp2' : 'cmp1';
-      expect(await truth(name), name).toEqual({
-        status: 'VERIFY_RESIZE',
-        task: null,
-        power: name === 'stopped' ? SHUTDOWN : RUNNING,
-        host: target(name),
-        flavor: 'bed.small',
-        held: { [target(name)]: SMALL },
-        migrations: { [source]: SMALL },
-      });
+      expect(await truth(name), name).toEqual(verifying(source, target(name), name === 'stopped' ? SHUTDOWN : RUNNING));
     }
-    expect(await resultOf(taskOf(made, 'sick'))).toMatchObject({
+    const sick = await resultOf(taskOf(made, 'sick'));
+    expect(settling.get('sick')).toEqual(verifying('cmp1', target('sick')));
+    expect(sick).toMatchObject({
       type: 'migration.failed',
       data: {
         errorType: 'MigrationFailed',
@@ -306,6 +304,7 @@ describe('moves between cells on a real OpenStack', () => {
         cell: { method: 'migrate', settledBy: 'kronos' },
       },
     });
+    hooks = {};
     await becomes('sick', settledAt('cmp1'));
 
     const deleted = (await rows('deleted')).map((row) => row.uuid);
@@ -359,6 +358,8 @@ describe('moves between cells on a real OpenStack', () => {
     const made = await plan('--flavor-map', map);
     expect(made.steps.map(({ serverId }) => serverId).sort(), made.text).toEqual(moves.map(uuid).sort());
     expect(made.steps.map(({ cell }) => [cell?.method, cell?.confirm])).toEqual(moves.map(() => ['resize', 'auto']));
+    const sources = new Map(made.steps.map(({ serverId, from }) => [serverId, from]));
+    hooks = lookBeforeSettling(moves);
     await approve(made);
     for (const name of moves) {
       const started = async () => (await rows(name)).some((row) => row.migration_type === 'resize');
@@ -371,8 +372,13 @@ describe('moves between cells on a real OpenStack', () => {
           cell: { method: 'resize', oldFlavor: 'bed.small', newFlavor: 'contract.foreign', settledBy: 'kronos' },
         },
       });
+      const power = name === 'locked' ? SHUTDOWN : RUNNING;
+      expect(settling.get(name), name).toEqual(
+        verifying(sources.get(uuid(name)) ?? '', FIRST, power, 'contract.foreign'),
+      );
       await becomes(name, settledAt(FIRST, name === 'locked' ? SHUTOFF : ACTIVE, 'contract.foreign'));
     }
+    hooks = {};
     for (const host of OLD.hosts) {
       expect(await wire.get(`/servers/detail?all_tenants=1&host=${host}`)).toMatchObject({ servers: [] });
       const usages = await wire.placement(`/resource_providers/${await wire.provider(host)}/usages`);

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { runKronos } from '../e2e/command.ts';
 import { type Watch, watch } from '../e2e/world.ts';
-import { bed, bedUrls } from './urls.ts';
+import { bed, bedConfig } from './urls.ts';
 
 const AGGREGATE = 'kronos-drain';
 const HOSTS = ['cmp1', 'cmp2', 'cmp3'];
@@ -29,26 +29,7 @@ evacuation_ignores_cooldown = true
 max_concurrent_migrations = 4
 poll_interval = 1
 retry_backoff = 1
-[nova]
-auth_url = ${bedUrls.identity}
-username = admin
-password = secret
-project_name = admin
-user_domain_id = default
-project_domain_id = default
-region_name = RegionOne
-[nats]
-servers = ${natsUrl}
-log_max_bytes = 64MiB
-snapshot_max_bytes = 256MiB
-[http]
-scorer_port = 0
-planner_port = 0
-executor_port = 0
-ledger_port = 0
-[log]
-format = json
-`;
+${bedConfig({ natsUrl })}`;
 
 type NovaServer = { id: string; status: string; 'OS-EXT-SRV-ATTR:host': string };
 type NovaService = { host: string; status: string; disabled_reason: string | null };

@@ -15,7 +15,7 @@ import { openBed } from '../contract/bed.ts';
 import type { CloudUnderTest } from '../contract/cloud.ts';
 import { NEWEST, Wire } from '../contract/wire.ts';
 import { type NovaProxy, startProxy } from './proxy.ts';
-import { bedUrls } from './urls.ts';
+import { bedConfig, bedUrls } from './urls.ts';
 
 const MAIN = fileURLToPath(new URL('../../services/executor/src/main.ts', import.meta.url));
 const ACK_WAIT_SECONDS = 5;
@@ -33,24 +33,7 @@ poll_interval = 0.5
 retry_backoff = 3
 deadline_min = 30
 deadline_per_gib = 1
-[nova]
-auth_url = ${bedUrls.identity}
-username = admin
-password = secret
-project_name = admin
-user_domain_id = default
-project_domain_id = default
-region_name = RegionOne
-endpoint_override = ${novaUrl}/v2.1
-[nats]
-servers = ${natsUrl}
-ack_wait = ${ACK_WAIT_SECONDS}
-log_max_bytes = 256MiB
-[http]
-executor_port = 0
-[log]
-format = json
-`;
+${bedConfig({ natsUrl, novaUrl, ackWaitSeconds: ACK_WAIT_SECONDS })}`;
 
 let cloud: CloudUnderTest;
 let wire: Wire;

@@ -2,7 +2,7 @@ import { createPrometheus } from '@kronos/prometheus';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { ended, released, settled, type Watch, watch } from '../e2e/world.ts';
-import { bed, bedUrls } from './urls.ts';
+import { bed, bedConfig, bedUrls } from './urls.ts';
 
 const AGGREGATE = 'kronos-loop';
 const hosts = ['cmp1', 'cmp2', 'cmp3', 'cmp4', 'cmp5', 'cmp6'];
@@ -19,29 +19,10 @@ settle_seconds = 6
 [executor]
 max_concurrent_migrations = 4
 poll_interval = 1
-[nova]
-auth_url = ${bedUrls.identity}
-username = admin
-password = secret
-project_name = admin
-user_domain_id = default
-project_domain_id = default
-region_name = RegionOne
 [prometheus]
 url = ${bedUrls.prometheus}
 staleness_threshold = 30
-[nats]
-servers = ${natsUrl}
-log_max_bytes = 64MiB
-snapshot_max_bytes = 256MiB
-[http]
-scorer_port = 0
-planner_port = 0
-executor_port = 0
-ledger_port = 0
-[log]
-format = json
-`;
+${bedConfig({ natsUrl })}`;
 
 const policy = (name: string, weight: number, host: string, vm: string, threshold: number) => `  - name: ${name}
     mode: spread

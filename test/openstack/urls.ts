@@ -23,6 +23,36 @@ export const bedUrls = {
   rabbitTlsPort: 15671 + shift,
 } as const;
 
+/**
+ * The sections of a kronos.conf that every test on that cloud needs: the cloud, the NATS server, a free port for each service.
+ *
+ * @param of `novaUrl`: of a proxy before Nova
+ */
+export const bedConfig = (of: {
+  readonly natsUrl: string;
+  readonly novaUrl?: string;
+  readonly ackWaitSeconds?: number;
+}): string => `[nova]
+auth_url = ${bedUrls.identity}
+username = admin
+password = secret
+project_name = admin
+user_domain_id = default
+project_domain_id = default
+region_name = RegionOne
+${of.novaUrl === undefined ? '' : `endpoint_override = ${of.novaUrl}/v2.1\n`}[nats]
+servers = ${of.natsUrl}
+${of.ackWaitSeconds === undefined ? '' : `ack_wait = ${of.ackWaitSeconds}\n`}log_max_bytes = 256MiB
+snapshot_max_bytes = 256MiB
+[http]
+scorer_port = 0
+planner_port = 0
+executor_port = 0
+ledger_port = 0
+[log]
+format = json
+`;
+
 /** Runs a command of that cloud, such as `bed('fault', id, 'fail')`, and gives what it prints. */
 export async function bed(...args: string[]): Promise<string> {
   const options = { maxBuffer: 64 * 1024 ** 2 };
