@@ -158,6 +158,10 @@ describe('moves between cells', () => {
     expect(explained.status, explained.text).toBe(0);
     expect(explained.text).toMatch(/step \d: grows: An operator asked for the VM to leave its cell/);
     expect(explained.text).not.toContain('Run again');
+    const returned = await run('explain vm returns');
+    expect(returned.status, returned.text).toBe(0);
+    expect(returned.text).toMatch(/plan between cells .*moves it from o1 to n\d.*approved.*asked to revert.*failed/s);
+    expect((await run('explain vm locked')).text).toMatch(/it stays: The VM is locked/);
     const replayed = await run('replay --json');
     expect(replayed.status, replayed.text).toBe(0);
     const { cycles } = JSON.parse(replayed.text) as {

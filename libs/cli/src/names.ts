@@ -1,3 +1,4 @@
+import type { Message } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import { newestSnapshots } from '@kronos/replay';
 
@@ -15,3 +16,7 @@ export const serverText = (names: ReadonlyMap<string, string>, id: string): stri
   const name = names.get(id);
   return name === undefined ? id : `${name} (${id})`;
 };
+
+/** Who wrote a message, as people read it: the person, or the service. */
+export const authorText = ({ by }: Pick<Message, 'by'>): string =>
+  by.service === 'operator' ? by.instance : by.service;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ALL, defaultStorageLimits, messageId, serviceNames } from '@kronos/contracts';
+import { ALL, defaultStorageLimits, messageId, type StoredEvent, serviceNames } from '@kronos/contracts';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
 import { rawEvents, startNatsServer } from '@kronos/eventlog/testing';
 import { type Operation, type OperationOptions, operate } from '@kronos/replay/testing';
@@ -85,15 +85,24 @@ export type CliWorld = {
   readonly close: () => Promise<void>;
 };
 
-/** A nats-server with an operation on it, and a kronos.conf that names it. */
-export async function openCliWorld(options: OperationOptions, conf = ''): Promise<CliWorld> {
+/**
+ * A nats-server with an operation on it, and a kronos.conf that names it.
+ *
+ * @param after what happened after the operation
+ */
+export async function openCliWorld(
+  options: OperationOptions,
+  conf = '',
+  after: (endMs: number) => readonly StoredEvent[] = () => [],
+): Promise<CliWorld> {
   const directory = await mkdtemp(join(tmpdir(), 'kronos-cli-'));
   const server = await startNatsServer();
   const operation = operate(options);
   const aggregates = options.aggregates ?? ['gpu', 'general', 'web eu/1'];
   const log = await connectEventLog({ servers: [server.url], name: 'test' });
   await log.provision({ limits: defaultStorageLimits, replicas: 1, aggregates });
-  await log.restore(rawEvents(operation.events));
+  const events = [...operation.events, ...after(operation.events.at(-1)?.storedAt ?? 0)];
+  await log.restore(rawEvents(events));
   for (const snapshot of operation.snapshots)
     await log.putSnapshot(snapshot, { by: { service: 'scorer', instance: 's', version: '0.1.0' }, causationId: null });
   const file = join(directory, 'kronos.conf');
@@ -102,7 +111,7 @@ export async function openCliWorld(options: OperationOptions, conf = ''): Promis
     `[engine]\naggregates = ${aggregates.join(', ')}\nmax_clock_skew = 1000000000\n[nats]\nservers = ${server.url}\n[http]\nscorer_port = 0\nplanner_port = 0\nexecutor_port = 0\nledger_port = 0\n${conf}`,
   );
   const newId = countedIds();
-  const nowMs = (operation.events.at(-1)?.storedAt ?? 0) + 5000;
+  const nowMs = (events.at(-1)?.storedAt ?? 0) + 5000;
   const time = new Date(nowMs).toISOString();
   for (const service of serviceNames)
     await log.append({

@@ -147,12 +147,12 @@ export function readFlavorMap(file: string): Record<string, string> {
   );
 }
 
-const methodText = ({ cell }: Pick<Step, 'cell'>): string => {
+export const methodText = ({ cell }: Pick<Step, 'cell'>): string => {
   if (cell === undefined) return '';
   return cell.method === 'migrate' ? 'cold migration' : `resize ${cell.oldFlavor ?? '?'} -> ${cell.newFlavor ?? '?'}`;
 };
 
-const RELEASES = {
+export const RELEASES = {
   proposed: 'waits for approval',
   dryRun: 'dry run: nothing will move while [engine] dry_run is true',
   none: 'not released',

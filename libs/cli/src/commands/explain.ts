@@ -1,12 +1,14 @@
 import { didYouMean } from '@kronos/config/nearest';
-import { type Decision, decisionWords, type Snapshot } from '@kronos/contracts';
+import { type Decision, decisionWords, type Snapshot, sentence, timeOf } from '@kronos/contracts';
 import { type Assumed, type ByPolicy, type DestinationVerdict, meaningOf } from '@kronos/placement';
 import { type DamagedMove, expectedDuration, skipText } from '@kronos/projections';
 import {
+  type CellStory,
   type Explained,
   explainDecision,
   explainWhere,
   type FoundProposal,
+  findCellStories,
   findProposal,
   type History,
   liveHistory,
@@ -16,14 +18,15 @@ import {
 import type { Duration } from '@kronos/rules';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
+import { authorText } from '../names.ts';
 import { tellCheckpoints, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { openRecording, tellProblems } from '../recordings.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, type Terminal, table } from '../terminal.ts';
-import { expected, parseTime, UNKNOWN_PACE, when } from '../times.ts';
-import { proposalText } from './cells.ts';
+import { absolute, expected, parseTime, UNKNOWN_PACE, when } from '../times.ts';
+import { methodText, proposalText, RELEASES } from './cells.ts';
 import { reasonLine, refusals } from './plan.ts';
 
 export type ExplainOptions = ConfigOption &
@@ -118,14 +121,32 @@ async function showProposal(shell: Shell, options: ExplainOptions, proposal: Fou
 export const explainVm = (shell: Shell, vm: string, options: ExplainOptions): Promise<void> =>
   run(shell, options, async (history, wanted) => {
     const is = (id: string, name: string): boolean => id === vm || name === vm;
+    const untilMs = wanted.atMs ?? shell.now();
+    const stories = await findCellStories(history, is, untilMs);
+    const told = (terminal: Terminal): string =>
+      stories.map((story) => cellStoryText(terminal, story, untilMs)).join('\n');
     const explained = await where(history, wanted, vm, {
       name: `the VM ${JSON.stringify(vm)}`,
       known: ({ servers }) => servers.flatMap(({ id, name }) => [id, name]),
       onLog: ({ decision }) => mentions(decision, is).length > 0,
+    }).catch((error: unknown) => {
+      // It was deleted, or is in no aggregate in scope now.
+      if (error instanceof NotOnTheLog && stories.length > 0) return error;
+      throw error;
     });
+    if (explained instanceof NotOnTheLog) {
+      const value = { missing: explained.message, decision: null, explanation: null, cells: stories };
+      await answer(shell, options, value, (terminal) => `${explained.message}\n\n${told(terminal)}`);
+      return;
+    }
     const id = explained.snapshot?.servers.find((server) => is(server.id, server.name))?.id ?? vm;
-    await show(shell, options, explained, explained.explanation?.vm(id) ?? null, (terminal) =>
-      vmText(terminal, explained, id, is),
+    await show(
+      shell,
+      options,
+      explained,
+      explained.explanation?.vm(id) ?? null,
+      (terminal) => `${vmText(terminal, explained, id, is)}${stories.length === 0 ? '' : `\n${told(terminal)}`}`,
+      { cells: stories },
     );
   });
 
@@ -194,11 +215,12 @@ async function show(
   explained: Explained,
   explanation: object | null,
   text: (terminal: Terminal) => string,
+  more: object = {},
 ): Promise<void> {
   const { event, decision, missing, same } = explained;
   const { snapshotId, snapshotTime, plannerVersion } = event.data;
   const { aggregate } = event;
-  const value = { aggregate, snapshotId, snapshotTime, plannerVersion, missing, same, decision, explanation };
+  const value = { aggregate, snapshotId, snapshotTime, plannerVersion, missing, same, decision, explanation, ...more };
   await answer(shell, options, value, (terminal) => {
     const outcome = paint(
       terminal,
@@ -462,6 +484,41 @@ function vmText(
     verdict,
     `its weight: ${values(vm.weights)}${vm.groups.length === 0 ? '' : `; in ${vm.groups.length === 1 ? 'group' : 'groups'} ${vm.groups.join(', ')}`}\n\n`,
     destinationsText(terminal, 'if it went to', vm.destinations),
+  ].join('');
+}
+
+/** One plan between cells as it concerns a VM: what it says of the VM, who answered it, and what became of the move. */
+function cellStoryText(terminal: Terminal, story: CellStory, nowMs: number): string {
+  const { aggregate, to, planId, proposedAtMs, expiresAtMs, serverName, step, reason, state, events } = story;
+  const why = reason === null ? '' : `: ${reasonLine(reason)}`;
+  const what =
+    step === null
+      ? `it stays${why}`
+      : `step ${step.step} moves it from ${step.from} to ${step.to} (${methodText(step)})${why}`;
+  const ends: Readonly<Record<CellStory['state'], string | null>> = {
+    stays: null,
+    dryRun: RELEASES.dryRun,
+    notReleased: RELEASES.none,
+    waitsForApproval: `waits for approval until ${when(expiresAtMs, nowMs)}: kronos approve ${planId}`,
+    expired: `expired at ${absolute(expiresAtMs, nowMs)}: nobody approved it`,
+    rejected: null,
+    leftOut: 'its step was not approved, so it stays',
+    approved: null,
+    waitsForPerson: `waits for a person: kronos cells confirm|revert ${step?.taskId ?? ''}`,
+    ended: null,
+  };
+  const next = ends[state];
+  return [
+    `plan between cells ${paint(terminal, 'bold', planId)} (${aggregate} -> ${to}), ${when(proposedAtMs, nowMs)}:\n`,
+    `  ${what}\n`,
+    ...events.flatMap((stored) =>
+      stored.event.type === 'unreadable'
+        ? []
+        : [
+            `  ${absolute(timeOf(stored), nowMs)}  ${authorText(stored.event)}: ${sentence(stored.event, () => serverName)}\n`,
+          ],
+    ),
+    next === null ? '' : `  ${paint(terminal, 'yellow', next)}\n`,
   ].join('');
 }
 

@@ -13,7 +13,7 @@ import type { Delivered } from '@kronos/eventlog';
 import { UsageError } from '../errors.ts';
 import { DEFAULT_FAMILIES } from '../families.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
-import { serverNames, serverText } from '../names.ts';
+import { authorText, serverNames, serverText } from '../names.ts';
 import { withSession } from '../open.ts';
 import { formatOf, isStructured, textShell } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
@@ -157,7 +157,7 @@ function render({ terminal, now }: Shell, names: ReadonlyMap<string, string>, de
   const place = parseSubject(subject)?.name ?? subject;
   const stamp = stampOf(problem === undefined ? eventTimeMs(message.time, firstStoredAt) : firstStoredAt, now());
   if (problem !== undefined) return `${stamp}  ${place}  ${paint(terminal, 'red', `cannot be read: ${problem}`)}`;
-  const by = message.by.service === 'operator' ? message.by.instance : message.by.service;
+  const by = authorText(message);
   const head = `${stamp}  ${place}  ${by}: `;
   const text = sentence(message, (id) => serverText(names, id));
   const room = terminal.live ? Math.max(20, terminal.columns - head.length) : Number.POSITIVE_INFINITY;

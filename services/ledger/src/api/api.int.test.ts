@@ -121,6 +121,35 @@ describe('the OpenAPI document', () => {
 });
 
 describe('the read models', () => {
+  it('give the plans between cells of a VM: who answered, and what became of its move', async () => {
+    const log = testLog(AGGREGATE, Date.now() - 100_000);
+    log.configured();
+    const plan = log.at(1).cellsProposed([
+      { serverId: 'vm1', from: 'h1', to: 'n1' },
+      { serverId: 'vm2', from: 'h1', to: 'n1' },
+    ]);
+    log.at(2).approved(plan, [1]);
+    log.at(3).started({ task: `${plan}-s1` });
+    log.at(4).verifying({ task: `${plan}-s1` });
+    await bed.append(log.events);
+    const ledger = await bed.start({ scope: [AGGREGATE] });
+    const { body } = await ledger.get('/api/v1/vms/vm1');
+    expect(answers.vm.safeParse(body).error).toBeUndefined();
+    expect(body).toMatchObject({
+      cells: [
+        {
+          planId: plan,
+          to: 'new',
+          state: 'approved',
+          step: { taskId: `${plan}-s1`, from: 'h1', to: 'n1', method: 'migrate' },
+          reason: { code: 'gain' },
+          events: [{ type: 'plan.approved' }, { type: 'migration.started' }, { type: 'migration.verifying' }],
+        },
+      ],
+    });
+    expect((await ledger.get('/api/v1/vms/vm2')).body).toMatchObject({ cells: [{ state: 'leftOut' }] });
+  });
+
   it('give the hosts of the newest snapshot, and of a recorded one', async () => {
     const { planId, ledger } = await recorded();
     expect((await ledger.get(`${path}/hosts`)).body).toMatchObject({

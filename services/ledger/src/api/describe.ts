@@ -1,4 +1,6 @@
 import { type StoredEvent, sentence } from '@kronos/contracts';
+import type { CellStory } from '@kronos/replay';
+import type { Answer } from './schemas.ts';
 
 /** An event for people: what happened in one sentence, and the ids to look further with. */
 export type HistoryEntry = {
@@ -46,5 +48,32 @@ export function historyEntry({ sequence, event }: StoredEvent): HistoryEntry {
     by: `${event.by.service} ${event.by.instance}`,
     text: sentence(event),
     ...idsOf(event),
+  };
+}
+
+/** A plan between cells as it concerns one VM. */
+export function cellPlan(story: CellStory): Answer<'vm'>['cells'][number] {
+  const { aggregate, planId, to, sequence, proposedAtMs, expiresAtMs, state, step, reason, events } = story;
+  return {
+    aggregate,
+    planId,
+    to,
+    sequence,
+    proposedAt: new Date(proposedAtMs).toISOString(),
+    approvalUntil: new Date(expiresAtMs).toISOString(),
+    state,
+    step:
+      step?.cell === undefined
+        ? null
+        : {
+            taskId: step.taskId,
+            from: step.from,
+            to: step.to,
+            method: step.cell.method,
+            oldFlavor: step.cell.oldFlavor,
+            newFlavor: step.cell.newFlavor,
+          },
+    reason,
+    events: events.map(historyEntry),
   };
 }

@@ -111,7 +111,7 @@ export const endpoints: Readonly<Record<Operation, Endpoint>> = {
     summary: 'Events in words. Older ones than the latest 10,000 are read from the log, at most 5,000 per request',
     query: { aggregate, since, limit },
   },
-  vm: { path: '/vms/{id}', summary: 'Cooldown, quarantine, releases, moves and events of a VM' },
+  vm: { path: '/vms/{id}', summary: 'Cooldown, quarantine, releases, moves, plans between cells and events of a VM' },
   host: { path: '/hosts/{name}', summary: 'Breaker, drain, slots, moves and events of a host' },
   quarantine: {
     path: '/quarantine',

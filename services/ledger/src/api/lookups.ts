@@ -1,8 +1,9 @@
-import type { LogEventOf } from '@kronos/contracts';
+import { type LogEventOf, timeOf } from '@kronos/contracts';
 import { BadObject, MissingObject } from '@kronos/eventlog';
-import { recordedDecision } from '@kronos/replay';
+import { cellStoriesOf, recordedDecision, type WholeProposal, wholeProposal } from '@kronos/replay';
 import { BadRequest, wholeNumber } from './answer.ts';
 import type { ApiInput, Costly } from './context.ts';
+import { cellPlan } from './describe.ts';
 import { aggregateNames, findPlan, type NameOf, statesOf } from './pages.ts';
 import { type Reads, reaches } from './reads.ts';
 import type { Snapshots } from './snapshots.ts';
@@ -69,6 +70,19 @@ export function createLookups({ input, reads, snapshots, loading }: LookupsInput
     }
   }
 
+  /** Plans between cells among the recent events that name a VM, the newest first. */
+  async function cellPlans(serverId: string) {
+    const events = [...history.events()].reverse();
+    const plans: WholeProposal[] = [];
+    for (const stored of events) {
+      const { event, sequence } = stored;
+      if (event.type !== 'plan.proposed') continue;
+      const decision = await wholeProposal((ref) => loading(() => log.objects.get(ref)), event);
+      plans.push({ sequence, timeMs: timeOf(stored), event, decision });
+    }
+    return cellStoriesOf(plans, events, (id) => id === serverId, input.clock()).map(cellPlan);
+  }
+
   /** The recent decisions of an aggregate, from then on; null: all. */
   function decisionsSince(aggregate: string, since: number | Date | null) {
     return history
@@ -110,6 +124,7 @@ export function createLookups({ input, reads, snapshots, loading }: LookupsInput
     names,
     decisionOf,
     inFull,
+    cellPlans,
     decisionsSince,
     decisionAbout,
     snapshotOf,

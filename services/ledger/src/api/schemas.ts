@@ -1,11 +1,13 @@
 import {
   actorSchema,
+  cellMethodSchema,
   cycleDecidedSchema,
   engineOptionsSchema,
   isoTimeSchema,
   reasonSchema,
   snapshotSchema,
 } from '@kronos/contracts';
+import { cellStoryStates } from '@kronos/replay';
 import { z } from 'zod';
 
 /** The answers of the JSON interface. The OpenAPI document is made from these schemas, and the handlers are typed by them. */
@@ -413,6 +415,32 @@ export const answers = {
     ran: z
       .array(z.strictObject({ host: z.string(), since: time.nullable(), until: time.nullable() }))
       .describe('Hosts where it ran, by the recent moves of Kronos; oldest first. null: unknown, or still'),
+    cells: z
+      .array(
+        z.strictObject({
+          aggregate: z.string(),
+          planId: z.string(),
+          to: z.string().describe('The aggregate that the VMs of the plan go to'),
+          sequence,
+          proposedAt: time,
+          approvalUntil: time.describe('The last moment at which the plan can be approved'),
+          state: z.enum(cellStoryStates),
+          step: z
+            .strictObject({
+              taskId: z.string(),
+              from: z.string(),
+              to: z.string(),
+              method: cellMethodSchema,
+              oldFlavor: z.string().nullable(),
+              newFlavor: z.string().nullable(),
+            })
+            .nullable()
+            .describe('null: it stays'),
+          reason: reasonSchema.nullable().describe('Why it moves or stays; null: not kept any more'),
+          events: z.array(event),
+        }),
+      )
+      .describe('Recent plans between cells that name it, the newest first, as `kronos explain vm` tells them'),
     events: z.array(event),
   }),
   host: z.strictObject({

@@ -31,13 +31,14 @@ export const eventsHandlers = ({
     return { from: 'memory', events: found.slice(0, limit).map(historyEntry), next: found[limit]?.sequence ?? null };
   },
 
-  vm({ params: { id = '' } }) {
+  async vm({ params: { id = '' } }) {
     const places = statesOf(input.scope, input.state()).flatMap((state) => vmPage(state, id, input.clock()) ?? []);
     const events = reads.about((e) => e.serverId === id);
-    if (places.length === 0 && events.length === 0)
+    const cells = await lookups.cellPlans(id);
+    if (places.length + events.length + cells.length === 0)
       throw new BadRequest(404, `the log has no recent move or quarantine of a VM ${JSON.stringify(id)}`);
     const ran = hostsOf(movesOf(input.history.events(), (_, serverId) => serverId === id, MAX_LIMIT));
-    return { serverId: id, aggregates: places, ran, events };
+    return { serverId: id, aggregates: places, ran, cells, events };
   },
 
   host({ params: { name = '' } }) {

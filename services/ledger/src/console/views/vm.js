@@ -98,6 +98,30 @@ function place(name, vms, past) {
   ]);
 }
 
+const CELL_STATES = {
+  stays: 'It cannot move.',
+  dryRun: 'Dry run: nothing moves.',
+  notReleased: 'Not released.',
+  waitsForApproval: 'Waits for approval.',
+  expired: 'Expired: nobody approved it.',
+  rejected: 'Rejected.',
+  leftOut: 'Its step was not approved.',
+  approved: 'Approved.',
+  waitsForPerson: 'Verified: a person confirms or reverts it.',
+  ended: 'Ended.',
+};
+
+/** One plan between cells: what it says of the VM, and what became of the move. */
+const cellPlan = ({ aggregate, to, planId, proposedAt, approvalUntil, state, step, reason, events }) => html`
+  <h3><code>${planId}</code> ${aggregate} → ${to}, ${when(proposedAt)}</h3>
+  <p>${
+    step === null
+      ? ''
+      : html`From ${step.from} to ${step.to} by ${step.method === 'migrate' ? 'cold migration' : `resize ${step.oldFlavor} → ${step.newFlavor}`}. `
+  }<strong>${CELL_STATES[state]}</strong>
+    ${state === 'waitsForApproval' ? html`Until ${when(approvalUntil)}.` : ''} ${reason?.text ?? ''}</p>
+  ${events.length === 0 ? '' : eventsTable(events)}`;
+
 /** One VM, now or at a recorded moment (`?snapshot=`): where it is, what holds it there, what happened to it. */
 export const vm = {
   title: ({ id }) => `VM ${id}`,
@@ -152,6 +176,7 @@ export const vm = {
         'Moves',
         moves(known?.moves ?? [], () => name, 'No move that is not forgotten.'),
       )}
+      ${past !== null || !log.cells?.length ? '' : section('Moves between cells', html`${log.cells.map(cellPlan)}`)}
       ${section('Recent events', log.refused === undefined ? eventsTable(log.events) : html`<p class="dim">The log says nothing recent about it.</p>`)}`;
   },
 };

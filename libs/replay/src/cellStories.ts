@@ -1,0 +1,189 @@
+import {
+  type CellDecision,
+  type LogEvent,
+  type ObjectRef,
+  type PlanProposed,
+  type Reason,
+  type Step,
+  type StoredEvent,
+  timeOf,
+} from '@kronos/contracts';
+import { BadObject, MissingObject } from '@kronos/eventlog';
+import { approval } from '@kronos/rules';
+import { recordedProposal } from './compare.ts';
+import { RecordingInvalid } from './errors.ts';
+import type { History } from './history.ts';
+
+/** Where the move of a VM between cells stands. */
+export const cellStoryStates = [
+  /** The plan names it as one that cannot move. */
+  'stays',
+  /** The plan was a dry run's. */
+  'dryRun',
+  /** No plan of that moment may start. */
+  'notReleased',
+  'waitsForApproval',
+  /** Nobody answered in time. */
+  'expired',
+  'rejected',
+  /** Only other steps of the plan were approved. */
+  'leftOut',
+  'approved',
+  /** Verified, and a person has to confirm or to revert it. */
+  'waitsForPerson',
+  'ended',
+] as const;
+type CellStoryState = (typeof cellStoryStates)[number];
+
+/** What the log says of a VM and one plan between cells. */
+export type CellStory = {
+  /** The aggregate that the plan's VMs leave. */
+  readonly aggregate: string;
+  readonly planId: string;
+  /** The aggregate that they go to. */
+  readonly to: string;
+  /** Of the plan's event. */
+  readonly sequence: number;
+  readonly proposedAtMs: number;
+  /** The last moment of the approval; ms since the epoch. */
+  readonly expiresAtMs: number;
+  readonly serverId: string;
+  readonly serverName: string;
+  /** Its move; null: it stays. */
+  readonly step: Step | null;
+  /** Why it moves or stays; null: the reasons of the plan are not kept any more. */
+  readonly reason: Reason | null;
+  readonly state: CellStoryState;
+  /** The answer to the plan and what became of the move, oldest first. */
+  readonly events: readonly StoredEvent[];
+};
+
+/** A plan between cells with its whole decision. */
+export type WholeProposal = {
+  readonly sequence: number;
+  /** See `timeOf`. */
+  readonly timeMs: number;
+  readonly event: PlanProposed;
+  readonly decision: CellDecision;
+};
+
+type Is = (serverId: string, serverName: string) => boolean;
+
+/** Maximum number of plans that are told of one VM: the newest. */
+const TOLD = 5;
+
+/**
+ * The stories of a VM, the newest plan first. Pure.
+ *
+ * @param plans in the order of the log
+ * @param events in the order of the log, from the first of the plans at the latest
+ */
+export function cellStoriesOf(
+  plans: readonly WholeProposal[],
+  events: readonly StoredEvent[],
+  is: Is,
+  nowMs: number,
+): CellStory[] {
+  return plans
+    .flatMap((plan) => storyOf(plan, events, is, nowMs) ?? [])
+    .reverse()
+    .slice(0, TOLD);
+}
+
+function storyOf(
+  { sequence, timeMs, event, decision }: WholeProposal,
+  events: readonly StoredEvent[],
+  is: Is,
+  nowMs: number,
+): CellStory | null {
+  const { planId, to, approvalTtlSeconds } = event.data;
+  const step = decision.steps.find(({ serverId, serverName }) => is(serverId, serverName)) ?? null;
+  const refused = decision.refused.find(({ serverId, serverName }) => is(serverId, serverName));
+  const named = step ?? refused;
+  if (named === undefined) return null;
+  const proposal = { proposedAtMs: timeMs, approvalTtlSeconds };
+  const { expiresAtMs, open } = approval(proposal, nowMs);
+  const head = {
+    aggregate: event.aggregate,
+    planId,
+    to,
+    sequence,
+    proposedAtMs: timeMs,
+    expiresAtMs,
+    serverId: named.serverId,
+    serverName: named.serverName,
+    step,
+    reason: step === null ? (refused?.reason ?? null) : (step.why ?? null),
+  };
+  if (step === null) return { ...head, state: 'stays', events: [] };
+  if (event.data.release === 'dryRun') return { ...head, state: 'dryRun', events: [] };
+  if (event.data.release === 'none') return { ...head, state: 'notReleased', events: [] };
+  const after = events.filter((stored) => stored.sequence > sequence);
+  const own = after.filter(
+    ({ event: one }) => one.type !== 'unreadable' && 'taskId' in one.data && one.data.taskId === step.taskId,
+  );
+  for (const stored of after) {
+    const { event: answer } = stored;
+    if (answer.type !== 'plan.approved' && answer.type !== 'plan.rejected') continue;
+    if (answer.data.planId !== planId || !approval(proposal, timeOf(stored)).open) continue;
+    const named = answer.data.steps === null || answer.data.steps.includes(step.step);
+    if (answer.type === 'plan.rejected') {
+      // Its other steps can still be approved.
+      if (named) return { ...head, state: 'rejected', events: [stored] };
+    } else if (named) return { ...head, state: movedState(step, own), events: [stored, ...own] };
+    else return { ...head, state: 'leftOut', events: [stored] };
+  }
+  return { ...head, state: open ? 'waitsForApproval' : 'expired', events: [] };
+}
+
+function movedState(step: Step, own: readonly StoredEvent[]): CellStoryState {
+  const of = (type: LogEvent['type']): boolean => own.some(({ event }) => event.type === type);
+  const failed = own.some(({ event }) => event.type === 'migration.failed' && !event.data.retryPending);
+  if (failed || of('migration.completed') || of('migration.skipped')) return 'ended';
+  const asked = of('migration.confirmAsked') || of('migration.revertAsked');
+  const verified = own.at(-1)?.event.type === 'migration.verified';
+  return verified && step.cell?.confirm === 'manual' && !asked ? 'waitsForPerson' : 'approved';
+}
+
+/** The decision with what its event leaves out; where that is not kept any more, as the event has it. */
+export async function wholeProposal(
+  details: (ref: ObjectRef) => Promise<Uint8Array>,
+  { data }: PlanProposed,
+): Promise<CellDecision> {
+  try {
+    return recordedProposal(data, data.details === null ? null : await details(data.details));
+  } catch (error) {
+    if (error instanceof MissingObject || error instanceof BadObject || error instanceof RecordingInvalid)
+      return recordedProposal(data, null);
+    throw error;
+  }
+}
+
+/** The stories of a VM up to a time (ms since the epoch), by the log of every aggregate: its move takes it out of one. */
+export async function findCellStories(history: History, is: Is, untilMs: number): Promise<CellStory[]> {
+  const decisions = new Map<number, CellDecision>();
+  for await (const { sequence, event } of history.proposals({ untilMs })) {
+    const decision = await wholeProposal((ref) => history.details(ref), event);
+    const named = [...decision.steps, ...decision.refused];
+    if (named.some(({ serverId, serverName }) => is(serverId, serverName))) decisions.set(sequence, decision);
+    const [oldest] = decisions.keys();
+    if (oldest !== undefined && decisions.size > TOLD) decisions.delete(oldest);
+  }
+  const [from] = decisions.keys();
+  if (from === undefined) return [];
+  const plans: WholeProposal[] = [];
+  const tasks = new Set<string>();
+  const events: StoredEvent[] = [];
+  for await (const stored of history.events(undefined, from)) {
+    const { sequence, event } = stored;
+    if (event.type === 'unreadable' || timeOf(stored) > untilMs) continue;
+    const decision = decisions.get(sequence);
+    if (event.type === 'plan.proposed' && decision !== undefined) {
+      plans.push({ sequence, timeMs: timeOf(stored), event, decision });
+      for (const step of decision.steps) if (is(step.serverId, step.serverName)) tasks.add(step.taskId);
+    }
+    const isAnswer = event.type === 'plan.approved' || event.type === 'plan.rejected';
+    if (isAnswer || ('taskId' in event.data && tasks.has(event.data.taskId))) events.push(stored);
+  }
+  return cellStoriesOf(plans, events, is, untilMs);
+}
