@@ -114,6 +114,9 @@ export async function openBed(): Promise<CloudUnderTest> {
       await bed('host', host, 'start');
       await reports(host, 'up');
     },
+    holdScheduler: async (held) => {
+      await bed('scheduler', held ? 'stop' : 'start');
+    },
     crossCells: async (allowed) => {
       await bed('cells', allowed ? 'open' : 'closed');
     },

@@ -33,6 +33,11 @@ export interface CloudUnderTest {
   kill(host: string): Promise<void>;
   /** A new nova-compute begins on a host whose own was killed; returns once Nova calls it up. */
   start(host: string): Promise<void>;
+  /**
+   * nova-scheduler stands still, or goes on: meanwhile Nova accepts requests and chooses no host, which
+   * nova-conductor waits for at most a minute. `reset` lets it go on.
+   */
+  holdScheduler(held: boolean): Promise<void>;
   /** Grants or withdraws the policy `compute:servers:resize:cross_cell`; `reset` grants it. */
   crossCells(allowed: boolean): Promise<void>;
   /** Takes all that is left of the host in Placement, or gives it back. */

@@ -426,6 +426,35 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
         expect((await wire.rows(waited))[0]).toMatchObject({ id: queued?.id, status: 'queued' });
       });
 
+      test('whose source starts again before a host is chosen begins later, and the destination does not take the server over', async () => {
+        const id = await wire.bootOne(a);
+        await cloud().holdScheduler(true);
+        const requestId = await wire.start(id, b);
+        await wire.until('it is accepted', async () => (await wire.rows(id))[0]?.status === 'accepted');
+        await cloud().kill(a);
+        await cloud().start(a);
+        // The restart frees the server, and the request is still with nova-conductor.
+        await wire.until('it is free', async () => (await wire.server(id))['OS-EXT-STS:task_state'] === null);
+        const free = await wire.server(id);
+        expect([free.status, free['OS-EXT-SRV-ATTR:host']]).toEqual(['ACTIVE', a]);
+        expect((await wire.rows(id))[0]).toMatchObject({ status: 'accepted', dest_compute: null });
+        expect(await wire.action(id, requestId)).toMatchObject({
+          message: null,
+          events: [{ event: 'conductor_live_migrate_instance', result: null, finish_time: null }],
+        });
+        await cloud().holdScheduler(false);
+        const { row, looks } = await wire.follow(id);
+        expect([row.status, row.dest_compute]).toEqual(['error', b]);
+        for (const look of looks) expect(look.taskState).toBeNull();
+        await wire.until('it is broken', async () => (await wire.server(id)).status === 'ERROR');
+        expect((await wire.server(id))['OS-EXT-SRV-ATTR:host']).toBe(b);
+        const { events } = await wire.action(id, requestId);
+        expect(events.find((each) => each.event === 'compute_post_live_migration_at_destination')).toMatchObject({
+          result: 'Error',
+          details: expect.stringMatching(/^Conflict updating instance .* Expected: .*migrating.* Actual: .*None/),
+        });
+      });
+
       test('whose destination dies ends error, with the server in ERROR on it', async () => {
         const id = await wire.bootOne(a);
         await wire.start(id, b);

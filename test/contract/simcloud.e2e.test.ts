@@ -70,6 +70,9 @@ const start = async (): Promise<CloudUnderTest> => {
     start: async (host) => {
       sim.act({ act: 'startHost', host });
     },
+    holdScheduler: async (held) => {
+      sim.cloud.schedulerHeld = held;
+    },
     crossCells: async (allowed) => {
       sim.cloud.crossCell = allowed;
     },
@@ -79,6 +82,7 @@ const start = async (): Promise<CloudUnderTest> => {
     reset: async () => {
       sim.act({ act: 'mendAll' });
       sim.cloud.crossCell = true;
+      sim.cloud.schedulerHeld = false;
       // One that was deleted while it changed cells takes more than one deletion.
       while (sim.cloud.servers.size > 0)
         for (const server of [...sim.cloud.servers.keys()]) sim.act({ act: 'deleteServer', server });

@@ -150,6 +150,7 @@ export function liveStep(
   const { timing } = s;
   switch (kind) {
     case 'schedule': {
+      if (s.holds(kind, migration.id)) return;
       const verdict = chooseHost(s, server, migration.requestedHost, migration.forced);
       if (typeof verdict === 'string') {
         giveUp(s, migration, server, verdict);
@@ -245,6 +246,7 @@ export function liveStep(
         const message =
           `Conflict updating instance ${server.uuid}. Expected: {'task_state': ['migrating']}. ` +
           "Actual: {'task_state': None}";
+        endEvent(s, migration, 'compute_post_live_migration_at_destination', message);
         arriveUntaken(s, migration, server, message);
         return;
       }

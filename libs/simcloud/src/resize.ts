@@ -150,7 +150,7 @@ export function conductResize(s: CloudState, uuid: string, request: Pending): vo
 
 export function resizeStep(s: CloudState, migration: Migration, server: Server, kind: StepKind): void {
   if (kind === 'cold-schedule') {
-    schedule(s, migration, server);
+    if (!s.holds(kind, migration.id)) schedule(s, migration, server);
     return;
   }
   const across = crosses(s, migration);

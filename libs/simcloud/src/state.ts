@@ -130,6 +130,8 @@ export class CloudState {
   nowMs: number;
   /** Whether Nova's policy lets an administrator's resize or cold migration leave its cell. */
   crossCell: boolean;
+  /** nova-scheduler stands still: no host is chosen for a move. */
+  schedulerHeld = false;
   /** How many times faster than Nova's own pace. */
   speed: number;
   /** Cloud milliseconds passed until `speedFromMs`. */
@@ -177,6 +179,12 @@ export class CloudState {
     if (kind !== 'abort') this.next.set(migration, seq);
     const base = { atMs: this.nowMs + afterMs, seq, kind, migration, server: '' };
     this.agenda.push(status === undefined ? base : { ...base, status });
+  }
+
+  /** Whether the choice of a host has to wait: then it comes again later. */
+  holds(kind: 'schedule' | 'cold-schedule', migration: number): boolean {
+    if (this.schedulerHeld) this.schedule(kind, migration, Math.max(1, this.wait(this.timing.schedulerMs)));
+    return this.schedulerHeld;
   }
 
   later(kind: 'build' | 'trip', server: string, afterMs: number): void {
