@@ -5,22 +5,25 @@
  *
  *   npm run bench:console [aggregates, default 200] [hosts of each, 25] [VMs of each, 500] [moves of each, 50]
  *
- * CPU is that of the whole process, in which the client is too: what the ledger takes is less. Without a Chromium the
- * figures of the browser are null.
+ * CPU is that of the ledger's process with all its threads; its start ends when it has read the names for the search. Each
+ * view is read for the first time once, in the order in which they are printed. Without a Chromium the figures of the
+ * browser are null.
  */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { get } from 'node:http';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { ledgerBed } from '@kronos/ledger/testing';
 import type { Sketch } from '@kronos/placement/testing';
 import { random, testLog } from '@kronos/projections/testing';
 import type { Page } from 'playwright-core';
 import { launchChromium, NoChromium } from '../console/chromium.ts';
+import type { Asked, Said } from './console/ledger.ts';
 
 const [aggregates = 200, hosts = 25, vms = 500, moves = 50] = process.argv.slice(2).map(Number);
 
 /** Compressed, of one view with everything that it reads. */
 const MOST_KB = 100;
+/** Of one view: the first time that anybody reads it after a start of the ledger, and later. */
 const MOST_CPU_MS = 200;
 const MOST_FIRST_VIEW_MS = 1_000;
 const MOST_GROWTH_MB = 5;
@@ -28,11 +31,9 @@ const MOST_GROWTH_MB = 5;
 const READS_PER_HOUR = 240;
 /** A plan has so many steps. */
 const STEPS = 10;
-/** The number of measurements of a view; the first time is left out, because the JSON of snapshots is kept after it. */
+/** The number of measurements of a view after the first one. */
 const TIMES = 5;
 
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
 const nameOf = (n: number): string => `aggregate-${String(n).padStart(3, '0')}`;
 const draw = random(1);
 
@@ -44,13 +45,15 @@ let planId = '';
 for (const name of names) {
   const log = testLog(name, Date.now() - Math.ceil(moves / STEPS) * PLAN_MS);
   log.configured();
+  let decidedMs = 0;
   const at = (n: number) => `${name}-host-${n % hosts}`;
   for (let done = 0; done < moves; done += STEPS) {
     const steps = Array.from({ length: Math.min(STEPS, moves - done) }, (_, i) => {
       const from = done + i;
       return { serverId: `${name}-vm-${from}`, from: at(from), to: at(from + 1) };
     });
-    planId = log.pass(60).released(steps);
+    decidedMs = log.pass(60).nowMs;
+    planId = log.released(steps);
     log.dispatched(planId, steps.length);
     for (let i = 1; i <= steps.length; i++) log.pass(1).started({ task: `${planId}-s${i}` });
     for (let i = 1; i <= steps.length; i++) log.pass(5).completed({ task: `${planId}-s${i}` });
@@ -66,12 +69,11 @@ for (const name of names) {
       ]),
     ),
   };
-  await bed.observed(planId, name, log.nowMs, sketch);
+  // The newest snapshot is decided, as in an installation that works.
+  await bed.observed(planId, name, decidedMs, sketch);
 }
 
-const startCpu = process.cpuUsage();
-const ledger = await bed.start({ scope: names });
-const startCpuMs = cpuMs(startCpu);
+const ledger = await startLedger();
 const name = nameOf(aggregates - 1);
 const own = `/aggregates/${name}`;
 /** What each view reads. */
@@ -91,7 +93,7 @@ const views: Readonly<Record<string, readonly string[]>> = {
     `/hosts/${name}-host-1`,
     `${own}/hosts/${name}-host-1/values`,
   ],
-  vm: [`${own}/vms?id=${name}-vm-1`, `/vms/${name}-vm-1`],
+  vm: [`${own}/vms?id=${name}-vm-1`, `${own}/imbalance`, `/vms/${name}-vm-1`, `${own}/vms/${name}-vm-1/why`],
   plan: [`/plans/${planId}`, `/plans/${planId}/hosts`],
   held: ['/quarantine', '/cooldowns'],
   search: ['/search?q=host-1&limit=100'],
@@ -102,10 +104,10 @@ for (const [view, paths] of Object.entries(views)) {
   const times: number[] = [];
   let bytes = 0;
   for (let i = 0; i <= TIMES; i++) {
-    const before = process.cpuUsage();
+    const { cpuMs } = await ledger.usage();
     bytes = 0;
     for (const path of paths) bytes += await bytesOf(path);
-    times.push(cpuMs(before));
+    times.push((await ledger.usage()).cpuMs - cpuMs);
   }
   const [first = 0, ...others] = times;
   const mean = others.reduce((sum, ms) => sum + ms, 0) / others.length;
@@ -118,23 +120,57 @@ async function hourOfReads(): Promise<void> {
 }
 // What is kept in memory up to its limit is no growth.
 await hourOfReads();
-const heapBefore = heapMb();
+const { heapMb: heapBefore } = await ledger.usage('collected');
 await hourOfReads();
-const ledgerGrowthMb = rounded(heapMb() - heapBefore);
-const memoryMb = rounded(process.memoryUsage.rss() / 1024 ** 2);
+const { heapMb, rssMb } = await ledger.usage('collected');
+const ledgerGrowthMb = rounded(heapMb - heapBefore);
 const browser = await inBrowser();
 
+await ledger.stop();
 await bed.close();
 const within =
-  Object.values(figures).every(({ kilobytes, cpuMs: ms }) => kilobytes <= MOST_KB && ms <= MOST_CPU_MS) &&
+  Object.values(figures).every(
+    ({ kilobytes, firstCpuMs, cpuMs }) => kilobytes <= MOST_KB && Math.max(firstCpuMs, cpuMs) <= MOST_CPU_MS,
+  ) &&
   ledgerGrowthMb <= MOST_GROWTH_MB &&
   (browser === null || (browser.firstViewMs <= MOST_FIRST_VIEW_MS && browser.tabGrowthMb <= MOST_GROWTH_MB));
 const size = { aggregates, hosts: aggregates * hosts, vms: aggregates * vms, moves: aggregates * moves };
 const limits = { MOST_KB, MOST_CPU_MS, MOST_FIRST_VIEW_MS, MOST_GROWTH_MB };
 process.stdout.write(
-  `${JSON.stringify({ size, startCpuMs, views: figures, memoryMb, ledgerGrowthMb, browser, limits, within }, null, 2)}\n`,
+  `${JSON.stringify({ size, startCpuMs: rounded(ledger.startCpuMs), views: figures, memoryMb: rounded(rssMb), ledgerGrowthMb, browser, limits, within }, null, 2)}\n`,
 );
 process.exitCode = within ? 0 : 1;
+
+/** The ledger in a process of its own, warm. */
+async function startLedger() {
+  const child = fork(new URL('./console/ledger.ts', import.meta.url), [bed.server.url, ...names], {
+    execArgv: [...process.execArgv, '--expose-gc'],
+  });
+  const said = async <S extends Said>(): Promise<S> => {
+    const ended = new AbortController();
+    const exited = once(child, 'exit', { signal: ended.signal }).then(() => {
+      throw new Error("the ledger's process has ended");
+    });
+    exited.catch(() => undefined);
+    const [message] = await Promise.race([once(child, 'message', { signal: ended.signal }), exited]);
+    ended.abort();
+    return message as S;
+  };
+  const { url, startCpuMs } = await said<Extract<Said, { readonly url: string }>>();
+  return {
+    url,
+    startCpuMs,
+    async usage(asked: Asked = 'usage') {
+      child.send(asked);
+      return await said<Exclude<Said, { readonly url: string }>>();
+    },
+    async stop(): Promise<void> {
+      const exited = once(child, 'exit');
+      child.disconnect();
+      await exited;
+    },
+  };
+}
 
 function bytesOf(path: string): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
@@ -192,16 +228,6 @@ async function tabMb(page: Page): Promise<number> {
   const { usedSize } = await session.send('Runtime.getHeapUsage');
   await session.detach();
   return usedSize / 1024 ** 2;
-}
-
-function heapMb(): number {
-  collect();
-  return process.memoryUsage().heapUsed / 1024 ** 2;
-}
-
-function cpuMs(since: NodeJS.CpuUsage): number {
-  const { user, system } = process.cpuUsage(since);
-  return (user + system) / 1000;
 }
 
 function rounded(value: number): number {

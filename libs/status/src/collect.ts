@@ -32,12 +32,15 @@ export type Look = {
   readonly maxClockSkewMs: number;
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
+  /** A decision that the caller has in memory; null: it is read from the log. */
+  readonly decision?: (aggregate: string, sequence: number) => AggregateInput['lastDecision'];
 };
 
 /** What one look at the event log finds. @throws what the event log throws */
-export async function collectFacts({ log, state, scope, maxClockSkewMs, clock }: Look): Promise<Facts> {
+export async function collectFacts(look: Look): Promise<Facts> {
+  const { log, maxClockSkewMs, clock } = look;
   const [aggregates, streams, services] = await Promise.all([
-    inputs(log, scope, state),
+    inputs(look),
     Promise.all(watched.map((stream) => streamFacts(log, stream))),
     heartbeats(log),
   ]);
@@ -70,7 +73,8 @@ function natsFacts(error: unknown): NatsFacts | null {
 /** Aggregates that are read at the same time: each takes a consumer for a moment, and a stream has a limited number. */
 const AT_ONCE = 8;
 
-async function inputs(log: Source, scope: readonly string[], state: LogState): Promise<AggregateInput[]> {
+async function inputs(look: Look): Promise<AggregateInput[]> {
+  const { log, scope, state } = look;
   const newest = new Map<string, Newest>();
   for await (const one of log.tail({ families: ['snapshots'], aggregates: scope, since: 'last', end: true }))
     if (one.problem === undefined && one.message.type === 'snapshot.taken')
@@ -81,7 +85,7 @@ async function inputs(log: Source, scope: readonly string[], state: LogState): P
       ...(await Promise.all(
         scope
           .slice(i, i + AT_ONCE)
-          .map((aggregate) => inputOf(log, aggregateState(state, aggregate), newest.get(aggregate) ?? null)),
+          .map((aggregate) => inputOf(look, aggregateState(state, aggregate), newest.get(aggregate) ?? null)),
       )),
     );
   return found;
@@ -89,11 +93,11 @@ async function inputs(log: Source, scope: readonly string[], state: LogState): P
 
 type Newest = { readonly message: SnapshotTaken; readonly storedAt: number };
 
-async function inputOf(log: Source, state: AggregateState, newest: Newest | null): Promise<AggregateInput> {
-  const { aggregate } = state;
+async function inputOf({ log, decision }: Look, state: AggregateState, newest: Newest | null): Promise<AggregateInput> {
+  const { aggregate, decided } = state;
   const [undecidedSinceMs, lastDecision] = await Promise.all([
     newest === null ? null : undecidedSince(log, state, newest),
-    state.decided === null ? null : decisionAt(log, aggregate, state.decided.sequence),
+    decided === null ? null : (decision?.(aggregate, decided.sequence) ?? decisionAt(log, aggregate, decided.sequence)),
   ]);
   return { aggregate, state, newest: newest === null ? null : seen(newest), undecidedSinceMs, lastDecision };
 }

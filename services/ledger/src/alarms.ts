@@ -2,10 +2,12 @@ import type { Clock } from '@kronos/clock';
 import type { EventLog } from '@kronos/eventlog';
 import type { LogState } from '@kronos/projections';
 import { collectFacts, type Facts, type Status, statusOf, unreadable } from '@kronos/status';
+import type { History } from './history.ts';
 
 export type AlarmsInput = {
   readonly log: Pick<EventLog, 'tail' | 'replay' | 'replaySnapshots' | 'usage' | 'healthy'>;
   readonly state: () => LogState;
+  readonly history: Pick<History, 'lastDecision'>;
   readonly scope: readonly string[];
   readonly maxClockSkewMs: number;
   readonly clock: Pick<Clock, 'now'>;
@@ -15,14 +17,24 @@ export type AlarmsInput = {
 const KEPT_MS = 3000;
 
 /** What is wrong with the installation, as `kronos status` judges it. Gives the same answer for {@link KEPT_MS}. */
-export function alarmReader({ log, state, scope, maxClockSkewMs, clock }: AlarmsInput): () => Promise<Status> {
+export function alarmReader({ log, state, history, scope, maxClockSkewMs, clock }: AlarmsInput): () => Promise<Status> {
   let kept: { readonly atMs: number; readonly status: Promise<Status> } | null = null;
 
   async function facts(): Promise<Facts> {
     const { ok, detail } = log.healthy();
     if (!ok) return unreadableFacts(detail);
     try {
-      return await collectFacts({ log, state: state(), scope, maxClockSkewMs, clock: () => clock.now() });
+      return await collectFacts({
+        log,
+        state: state(),
+        scope,
+        maxClockSkewMs,
+        clock: () => clock.now(),
+        decision(aggregate, sequence) {
+          const last = history.lastDecision(aggregate);
+          return last?.sequence === sequence ? last.data : null;
+        },
+      });
     } catch (error) {
       const found = unreadable(error, clock.now());
       if (found === null) throw error;

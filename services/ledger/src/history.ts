@@ -26,6 +26,8 @@ export type DecisionPoint = {
   }[];
 };
 
+type LastDecision = { readonly sequence: number; readonly data: LogEventOf<'cycle.decided'>['data'] };
+
 /** The latest events, for people. What is older is on the log. */
 export type History = {
   add(stored: StoredEvent): void;
@@ -37,6 +39,8 @@ export type History = {
   events(): Iterable<StoredEvent>;
   /** Oldest first. */
   decisions(aggregate: string): readonly DecisionPoint[];
+  /** The last decision about an aggregate; null when it is not in memory. */
+  lastDecision(aggregate: string): LastDecision | null;
   /** Sequence of the decision that made a plan; null when it is older than what is kept. */
   planSequence(planId: string): number | null;
 };
@@ -46,10 +50,12 @@ export function history(limits = { events: RECENT_EVENTS, decisions: RECENT_DECI
   let next = 0;
   const points = new Map<string, DecisionPoint[]>();
   const plans = new Map<string, number>();
+  const last = new Map<string, LastDecision>();
 
   function decided(stored: StoredEvent, event: LogEventOf<'cycle.decided'>): void {
     const of = points.get(event.aggregate) ?? [];
     points.set(event.aggregate, of);
+    last.set(event.aggregate, { sequence: stored.sequence, data: event.data });
     of.push(pointOf(stored, event));
     // Cut in larger pieces: cheap, and never more than a quarter above the limit.
     if (of.length > limits.decisions * 1.25) of.splice(0, of.length - limits.decisions);
@@ -78,6 +84,7 @@ export function history(limits = { events: RECENT_EVENTS, decisions: RECENT_DECI
       next = 0;
       points.clear();
       plans.clear();
+      last.clear();
       for (const stored of events) add(stored);
     },
     get oldest() {
@@ -90,6 +97,7 @@ export function history(limits = { events: RECENT_EVENTS, decisions: RECENT_DECI
       }
     },
     decisions: (aggregate) => (points.get(aggregate) ?? []).slice(-limits.decisions),
+    lastDecision: (aggregate) => last.get(aggregate) ?? null,
     planSequence: (planId) => plans.get(planId) ?? null,
   };
 }

@@ -72,4 +72,14 @@ describe('the history in memory', () => {
     expect(plans.map((id) => seen.planSequence(id))).toEqual([null, null, null, null, 5, 6, 7, 8, 9]);
     expect(seen.planSequence('gpu-0')).toBeNull();
   });
+
+  it('keeps the last decision about each aggregate, also when its event is no longer among the latest', () => {
+    const { seen } = filled(2);
+    const other = testLog('general');
+    for (let i = 0; i < 9; i++) other.pass(60).released([{ serverId: 'vm2', from: 'h1', to: 'h2' }]);
+    for (const stored of other.events) seen.add(stored);
+    expect(seen.lastDecision('gpu')?.sequence).toBe(2);
+    expect(seen.lastDecision('general')?.sequence).toBe(9);
+    expect(seen.lastDecision('none')).toBeNull();
+  });
 });

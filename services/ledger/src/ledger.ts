@@ -11,10 +11,10 @@ import { type History, RECENT_EVENTS } from './history.ts';
 import type { LedgerInput } from './input.ts';
 import { scrape, startMeasures } from './measures.ts';
 import type { Notifier } from './notify.ts';
-import { addPages } from './pages.ts';
+import { addPages, type Pages } from './pages.ts';
 import { traceArrival } from './spans.ts';
 
-export type RunningLedger = RunningService & Pick<Notifier, 'deadSinks'>;
+export type RunningLedger = RunningService & Pick<Notifier, 'deadSinks'> & Pick<Pages, 'warm'>;
 
 /** Folds the log, keeps checkpoints of it, and shows it to people. */
 export async function startLedger(input: LedgerInput): Promise<RunningLedger> {
@@ -57,7 +57,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningLedger> {
   }
 
   addChecks(input, { view, skew, archiver });
-  const { notifier, changes, aside } = await addPages(input, folding);
+  const { notifier, changes, aside, names, warm } = await addPages(input, folding);
   input.onScrape(() => scrape(input, { view, skew, notifier }));
 
   logger.info({ sequence: level }, 'folded');
@@ -66,11 +66,13 @@ export async function startLedger(input: LedgerInput): Promise<RunningLedger> {
       Promise.all([trace(), archiver?.done, followed()]).then(() => undefined),
       { guard, folded, clock: input.clock, stopping: input.stopping },
     ),
+    warm,
     deadSinks: () => notifier.deadSinks(),
     async stop() {
       guard.close();
       verification.close();
       changes.close();
+      names.close();
       await aside.close();
       endMeasures();
       stopping = true;

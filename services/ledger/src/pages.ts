@@ -1,6 +1,8 @@
 import { addActing } from './acting/acting.ts';
 import { alarmReader } from './alarms.ts';
 import { addChanges, type Changes } from './api/changes.ts';
+import { type NameKeeper, nameKeeper } from './api/nameKeeper.ts';
+import { aggregateNames } from './api/pages.ts';
 import { addRoutes } from './api/routes.ts';
 import { type Aside, createAside } from './aside/aside.ts';
 import { addConsole } from './console.ts';
@@ -9,7 +11,14 @@ import type { LedgerInput } from './input.ts';
 import { type Notifier, startNotifier } from './notify.ts';
 
 /** What serves people, and is ended with the service. */
-export type Pages = { readonly notifier: Notifier; readonly changes: Changes; readonly aside: Aside };
+export type Pages = {
+  readonly notifier: Notifier;
+  readonly changes: Changes;
+  readonly aside: Aside;
+  readonly names: NameKeeper;
+  /** Resolves when what people ask for first is in memory; never rejects. */
+  readonly warm: Promise<void>;
+};
 
 /** Adds the JSON interface, the console and its commands to the server, and starts the notifications. */
 export async function addPages(input: LedgerInput, folding: Folding): Promise<Pages> {
@@ -19,13 +28,29 @@ export async function addPages(input: LedgerInput, folding: Folding): Promise<Pa
   const { scope, sinks } = options;
   const maxClockSkewMs = options.maxClockSkewSeconds * 1000;
   const state = () => view.at().state;
-  const status = alarmReader({ log, state, scope, maxClockSkewMs, clock });
+  const { history, following } = folding;
+  const status = alarmReader({ log, state, history, scope, maxClockSkewMs, clock });
   const notifier = startNotifier({ log, sinks, status, by, logger, metrics, clock });
   const { monotonic, after } = clock;
   const now = () => clock.now();
   const aside = createAside();
-  const { history, following } = folding;
-  const api = addRoutes(http, { state, history, log, aside, scope, version, clock: now, monotonic, after, status });
+  const aggregates = () => aggregateNames(scope, state());
+  const names = nameKeeper({ log, aside, aggregates, clock, logger });
+  // A person's first search must not wait for names, nor their first question for the thread.
+  const warm = options.console ? names.start() : Promise.resolve();
+  const api = addRoutes(http, {
+    state,
+    history,
+    log,
+    aside,
+    names,
+    scope,
+    version,
+    clock: now,
+    monotonic,
+    after,
+    status,
+  });
   const changes = addChanges(http, history, () => view.at().sequence, clock);
   folding.publishTo(changes);
   addActing(http, {
@@ -42,5 +67,5 @@ export async function addPages(input: LedgerInput, folding: Folding): Promise<Pa
     drain: api.drain,
   });
   if (options.console) await addConsole(http);
-  return { notifier, changes, aside };
+  return { notifier, changes, aside, names, warm };
 }

@@ -26,6 +26,8 @@ export type TestLedger = {
   readonly lines: readonly Record<string, unknown>[];
   get(path: string): Promise<{ status: number; body: unknown }>;
   text(path: string): Promise<string>;
+  /** Resolves when what people ask for first is in memory. */
+  readonly warm: Promise<void>;
   stop(): Promise<void>;
 };
 
@@ -85,60 +87,11 @@ export async function ledgerBed() {
       clock: () => number = Date.now,
       acting: Acting | null = null,
     ): Promise<TestLedger> {
-      const lines: Record<string, unknown>[] = [];
-      const telemetry = startTelemetry({
-        service: 'ledger',
-        version: '0.0.0',
-        instance: 'ledger-test',
-        config: { ...defaultConfig, log: { level: 'debug', format: 'json' } },
-        destination: { write: (line: string) => void lines.push(JSON.parse(line)) },
-      });
-      const logger = telemetry.log;
-      const http = new HttpServer({
-        address: '127.0.0.1',
-        port: 0,
-        portOption: 'ledger_port',
-        log: logger,
-        metrics: telemetry.metrics,
-      });
-      const { url } = await http.listen();
-      const ending = new AbortController();
-      const service = await startLedger({
-        log: await connect('ledger'),
-        options: {
-          scope: ['gpu'],
-          checkpointIntervalSeconds: 3600,
-          checkpointEvents: 1_000_000,
-          maxClockSkewSeconds: 5,
-          console: true,
-          archive: null,
-          sinks: new Map(),
-          ...options,
-        },
-        by,
-        logger,
-        metrics: telemetry.metrics.instruments,
-        onScrape: telemetry.metrics.onScrape,
-        http,
-        tracer: telemetry.tracer,
-        stopping: ending.signal,
-        clock: { ...systemClock, now: clock },
-        clockProblem: () => null,
-        acting,
-      });
+      const started = await testLedger(await connect('ledger'), options, clock, acting);
       const ledger: TestLedger = {
-        url,
-        lines,
-        async get(path) {
-          const response = await fetch(`${url}${path}`);
-          return { status: response.status, body: await response.json() };
-        },
-        text: async (path) => (await fetch(`${url}${path}`)).text(),
-        async stop() {
-          if (!running.delete(ledger)) return;
-          await service.stop();
-          await http.close();
-          await telemetry.shutdown();
+        ...started,
+        stop: async () => {
+          if (running.delete(ledger)) await started.stop();
         },
       };
       running.add(ledger);
@@ -148,6 +101,71 @@ export async function ledgerBed() {
       for (const ledger of running) await ledger.stop();
       for (const connection of connections) await connection.close();
       await server.stop();
+    },
+  };
+}
+
+/** A ledger on that log. Its connection is the ledger's own: it is closed with it. */
+export async function testLedger(
+  log: EventLog,
+  options: Partial<LedgerOptions> = {},
+  clock: () => number = Date.now,
+  acting: Acting | null = null,
+): Promise<TestLedger> {
+  const lines: Record<string, unknown>[] = [];
+  const telemetry = startTelemetry({
+    service: 'ledger',
+    version: '0.0.0',
+    instance: 'ledger-test',
+    config: { ...defaultConfig, log: { level: 'debug', format: 'json' } },
+    destination: { write: (line: string) => void lines.push(JSON.parse(line)) },
+  });
+  const logger = telemetry.log;
+  const http = new HttpServer({
+    address: '127.0.0.1',
+    port: 0,
+    portOption: 'ledger_port',
+    log: logger,
+    metrics: telemetry.metrics,
+  });
+  const { url } = await http.listen();
+  const ending = new AbortController();
+  const service = await startLedger({
+    log,
+    options: {
+      scope: ['gpu'],
+      checkpointIntervalSeconds: 3600,
+      checkpointEvents: 1_000_000,
+      maxClockSkewSeconds: 5,
+      console: true,
+      archive: null,
+      sinks: new Map(),
+      ...options,
+    },
+    by,
+    logger,
+    metrics: telemetry.metrics.instruments,
+    onScrape: telemetry.metrics.onScrape,
+    http,
+    tracer: telemetry.tracer,
+    stopping: ending.signal,
+    clock: { ...systemClock, now: clock },
+    clockProblem: () => null,
+    acting,
+  });
+  return {
+    url,
+    lines,
+    warm: service.warm,
+    async get(path) {
+      const response = await fetch(`${url}${path}`);
+      return { status: response.status, body: await response.json() };
+    },
+    text: async (path) => (await fetch(`${url}${path}`)).text(),
+    async stop() {
+      await service.stop();
+      await http.close();
+      await telemetry.shutdown();
     },
   };
 }

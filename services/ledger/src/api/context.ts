@@ -5,16 +5,18 @@ import type { Status } from '@kronos/status';
 import type { Aside } from '../aside/aside.ts';
 import type { History } from '../history.ts';
 import type { Lookups } from './lookups.ts';
+import type { NameKeeper } from './nameKeeper.ts';
 import type { Reads } from './reads.ts';
 import type { runbookReader } from './runbook.ts';
 import type { Answer, Operation } from './schemas.ts';
-import type { nameFinder } from './search.ts';
 
 export type ApiInput = {
   readonly state: () => LogState;
   readonly history: History;
   readonly log: EventLog;
   readonly aside: Aside;
+  /** Names of hosts and VMs, for the search. */
+  readonly names: Pick<NameKeeper, 'find'>;
   /** Aggregates of the configuration. */
   readonly scope: readonly string[];
   readonly version: string;
@@ -37,7 +39,6 @@ export type ApiContext = {
   readonly input: ApiInput;
   readonly lookups: Lookups;
   readonly reads: Reads;
-  readonly findNames: ReturnType<typeof nameFinder>;
   readonly runbook: ReturnType<typeof runbookReader>;
   /** Limits of concurrent requests: that read from the log, that make a decision again, and that run a what-if. */
   readonly limits: { readonly reading: Costly; readonly explaining: Costly; readonly simulating: Costly };

@@ -14,7 +14,6 @@ import { openApi } from './openapi.ts';
 import { eventReads } from './reads.ts';
 import { runbookReader } from './runbook.ts';
 import type { Answer, Operation } from './schemas.ts';
-import { nameFinder } from './search.ts';
 import { snapshotReader } from './snapshots.ts';
 
 /** Maximum number of concurrent requests that read from the log. */
@@ -46,7 +45,6 @@ function contextOf(input: ApiInput): ApiContext {
     input,
     reads,
     lookups: createLookups({ input, reads, snapshots, loading }),
-    findNames: nameFinder(input),
     runbook: runbookReader(),
     limits: { reading, explaining: costly(DECISIONS_AT_ONCE), simulating: costly(WHAT_IFS_AT_ONCE) },
   };

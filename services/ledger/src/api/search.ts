@@ -1,10 +1,6 @@
-import type { SnapshotTaken } from '@kronos/contracts';
 import type { LogState } from '@kronos/projections';
-import { newestSnapshot } from '@kronos/replay';
-import type { Aside } from '../aside/aside.ts';
 import { byRank, type FoundNames, fit } from '../aside/names.ts';
 import type { Answer } from './schemas.ts';
-import { nullIfGone, type SnapshotSource } from './snapshots.ts';
 
 type Found = Answer<'search'>['results'][number] & { readonly rank: number };
 
@@ -56,66 +52,5 @@ export function searchAnswer(
       .slice(0, limit)
       .map(({ rank: _, ...result }) => result),
     namesSince: names.oldest,
-  };
-}
-
-/** Names that were read this long ago are as good as new. */
-const FRESH_MS = 30_000;
-/** Older names than these are not used before they were read again. */
-const USABLE_MS = 600_000;
-/** Snapshots read at once. */
-const READS_AT_ONCE = 4;
-
-export type NamesInput = {
-  readonly log: SnapshotSource & { readonly objects: { get(ref: SnapshotTaken['data']['body']): Promise<Uint8Array> } };
-  readonly aside: Aside;
-  readonly monotonic: () => number;
-};
-
-/**
- * Finds hosts and VMs of the newest snapshots by name. The names are read when somebody searches, in the background where
- * those that are kept will do: what it costs does not grow with the number of searches.
- */
-export function nameFinder({ log, aside, monotonic }: NamesInput) {
-  const kept = new Map<string, { readonly digest: string | null; readonly atMs: number }>();
-  let refreshing: Promise<void> | null = null;
-  aside.onEnd(() => kept.clear());
-
-  async function read(aggregate: string): Promise<void> {
-    const taken = await newestSnapshot(log, aggregate);
-    const body = taken?.data.body ?? null;
-    const digest = body?.digest ?? null;
-    if (kept.get(aggregate)?.digest !== digest) {
-      const bytes = body === null ? null : await log.objects.get(body).catch(nullIfGone);
-      const stored = bytes === null || taken === null ? null : { bytes, digest, name: taken.data.snapshotId };
-      await aside.run('names', { aggregate, body: stored });
-    }
-    kept.set(aggregate, { digest, atMs: monotonic() });
-  }
-
-  async function refresh(aggregates: readonly string[]): Promise<void> {
-    const left = aggregates.filter((name) => ageMs(name) >= FRESH_MS);
-    const reader = async (): Promise<void> => {
-      for (let next = left.pop(); next !== undefined; next = left.pop()) await read(next);
-    };
-    await Promise.all(Array.from({ length: READS_AT_ONCE }, reader));
-  }
-
-  const ageMs = (aggregate: string): number => {
-    const atMs = kept.get(aggregate)?.atMs;
-    return atMs === undefined ? Number.POSITIVE_INFINITY : monotonic() - atMs;
-  };
-
-  /** `query` is in lower case. */
-  return async (aggregates: readonly string[], query: string, limit: number): Promise<FoundNames> => {
-    const oldest = aggregates.reduce((most, name) => Math.max(most, ageMs(name)), 0);
-    if (oldest >= FRESH_MS) {
-      refreshing ??= refresh(aggregates).finally(() => {
-        refreshing = null;
-      });
-      if (oldest >= USABLE_MS) await refreshing;
-      else refreshing.catch(() => undefined);
-    }
-    return await aside.run('find', { query, limit });
   };
 }

@@ -14,7 +14,6 @@ const QUERY_CHARACTERS = 200;
 export const aggregatesHandlers = ({
   input,
   lookups,
-  findNames,
 }: ApiContext): Pick<Handlers, 'aggregates' | 'aggregate' | 'imbalance' | 'search'> => ({
   aggregates: () => ({
     sequence: input.state().sequence,
@@ -52,7 +51,7 @@ export const aggregatesHandlers = ({
       throw new BadRequest(400, `give a search text of at most ${QUERY_CHARACTERS} characters: ?q=TEXT`);
     const limit = limitOf(query);
     const aggregates = aggregateNames(input.scope, input.state());
-    const names = await findNames(aggregates, text.toLowerCase(), limit);
+    const names = await input.names.find(text.toLowerCase(), limit);
     return searchAnswer(input.state(), aggregates, text, limit, names);
   },
 });

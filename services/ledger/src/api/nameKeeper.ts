@@ -1,0 +1,114 @@
+import type { Clock } from '@kronos/clock';
+import type { SnapshotTaken } from '@kronos/contracts';
+import type { EventLog } from '@kronos/eventlog';
+import type { Logger } from '@kronos/telemetry';
+import type { Aside } from '../aside/aside.ts';
+import type { FoundNames } from '../aside/names.ts';
+import { nullIfGone } from './snapshots.ts';
+
+/** The names of an aggregate are read at most once in this many ms: their CPU is bounded, however often a scorer observes. */
+const EVERY_MS = 60_000;
+/** How often new snapshots are looked for among those that arrived. */
+const LOOK_MS = 1_000;
+/** When the stream of snapshots is read again after an error. */
+const AGAIN_MS = 30_000;
+
+export type NameKeeperInput = {
+  readonly log: Pick<EventLog, 'tail'> & { readonly objects: Pick<EventLog['objects'], 'get'> };
+  readonly aside: Aside;
+  /** Aggregates whose names are kept. */
+  readonly aggregates: () => readonly string[];
+  readonly clock: Pick<Clock, 'monotonic' | 'every' | 'sleep'>;
+  readonly logger: Logger;
+};
+
+export type NameKeeper = {
+  /** Reads the names of the newest snapshots, then of each that arrives. Resolves after the first ones; never rejects. */
+  start(): Promise<void>;
+  /** What fits. `query` is in lower case. Waits for the first names, starts to read them if nobody did. */
+  find(query: string, limit: number): Promise<FoundNames>;
+  close(): void;
+};
+
+/**
+ * Keeps the names of the hosts and VMs in the newest snapshots in the ledger's thread, so that a search reads no snapshot.
+ * Names are read one snapshot at a time, and are at most a minute older than the newest snapshot.
+ */
+export function nameKeeper({ log, aside, aggregates, clock, logger }: NameKeeperInput): NameKeeper {
+  const ending = new AbortController();
+  const newest = new Map<string, SnapshotTaken>();
+  /** Whose names the thread has. */
+  const read = new Map<string, { readonly digest: string; readonly atMs: number }>();
+  let started: Promise<void> | null = null;
+  let looking: Promise<void> | null = null;
+  let endLooks = (): void => undefined;
+  aside.onEnd(() => read.clear());
+
+  const due = (aggregate: string, { data }: SnapshotTaken): boolean => {
+    const known = read.get(aggregate);
+    if (known === undefined) return true;
+    return known.digest !== data.body.digest && clock.monotonic() - known.atMs >= EVERY_MS;
+  };
+
+  async function readNames(aggregate: string, { data }: SnapshotTaken): Promise<void> {
+    const { body, snapshotId: name } = data;
+    try {
+      const bytes = await log.objects.get(body).catch(nullIfGone);
+      await aside.run('names', { aggregate, body: bytes === null ? null : { bytes, digest: body.digest, name } });
+    } catch (error) {
+      logger.debug({ err: error, aggregate }, 'the names of a snapshot could not be read; those of the next one are');
+    }
+    // Also after an error: one bad snapshot must not be read again and again.
+    read.set(aggregate, { digest: body.digest, atMs: clock.monotonic() });
+  }
+
+  function look(): Promise<void> {
+    looking ??= (async () => {
+      for (const [aggregate, taken] of newest)
+        if (!ending.signal.aborted && due(aggregate, taken)) await readNames(aggregate, taken);
+    })().finally(() => {
+      looking = null;
+    });
+    return looking;
+  }
+
+  async function collect(end: boolean): Promise<void> {
+    for await (const { message, problem } of log.tail({ families: ['snapshots'], since: 'last', end }))
+      if (problem === undefined && message.type === 'snapshot.taken' && aggregates().includes(message.aggregate))
+        newest.set(message.aggregate, message);
+  }
+
+  async function follow(): Promise<void> {
+    while (!ending.signal.aborted) {
+      await collect(false).catch((error: unknown) => {
+        if (!ending.signal.aborted) logger.debug({ err: error }, 'new snapshots cannot be read; it is tried again');
+      });
+      await clock.sleep(AGAIN_MS, ending.signal);
+    }
+  }
+
+  function start(): Promise<void> {
+    started ??= (async () => {
+      await collect(true).catch((error: unknown) => logger.debug({ err: error }, 'snapshots cannot be read'));
+      await look();
+      if (ending.signal.aborted) return;
+      void follow();
+      endLooks = clock.every(LOOK_MS, () => void look());
+    })();
+    return started;
+  }
+
+  return {
+    start,
+    async find(query, limit) {
+      await start();
+      // A thread that ended took the names with it.
+      if ([...newest.keys()].some((aggregate) => !read.has(aggregate))) await look();
+      return await aside.run('find', { query, limit });
+    },
+    close() {
+      ending.abort();
+      endLooks();
+    },
+  };
+}
