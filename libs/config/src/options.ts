@@ -782,6 +782,10 @@ export const options = {
       by: LEDGER,
       help: 'Roles of Keystone that may give commands; one of them is enough.',
     }),
+    custodian_roles: list([], {
+      by: LEDGER,
+      help: 'Roles of Keystone that may skip unreadable events (kronos log skip), beside one of roles. Empty: nobody skips them from the console.',
+    }),
     idle_timeout: seconds(900, {
       min: 60,
       max: 86400,

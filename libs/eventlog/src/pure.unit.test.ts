@@ -247,6 +247,8 @@ describe('permissions', () => {
     expect(writers('migrations')).toEqual(['planner', 'executor']);
     expect(writers('results')).toEqual(['planner', 'executor']);
     expect(writers('controls')).toEqual(['operator', 'console', 'provisioner']);
+    // Operators at the command line may not skip events.
+    expect(writers('custody')).toEqual(['console', 'custodian']);
     expect(writers('ledger')).toEqual(['ledger']);
   });
 

@@ -1,5 +1,5 @@
 import { leastSkew, skewProblem } from '@kronos/clock';
-import { type Control, eventTimeMs, type StoredEvent, subject } from '@kronos/contracts';
+import { type Control, eventTimeMs, familyOf, type StoredEvent, subject } from '@kronos/contracts';
 import { AppendConflict, type EventLog, type LogView } from '@kronos/eventlog';
 import { type Folder, fold, type LogState } from '@kronos/projections';
 import { judgeClock } from './clock.ts';
@@ -107,7 +107,7 @@ export async function giveCommand(
       const event = ask(state, { ...asking, nowMs: now() });
       const verdict = judgeClock(event.type, skewMs, maxSkewMs);
       if (verdict.kind === 'refuse') throw new ClockWrong(`${verdict.problem}; the command was not sent`);
-      const expectedLastSequence = expectedOn(subject('controls', event.aggregate));
+      const expectedLastSequence = expectedOn(subject(familyOf(event.type), event.aggregate));
       following.expect(event.id);
       let around: Around | null = null;
       try {

@@ -6,6 +6,8 @@ import {
   type LogState,
   type PlanFacts,
   proposedCellPlans,
+  remedyOf,
+  type UnreadableFact,
   waitingPlan,
 } from '@kronos/projections';
 import { count, when } from '@kronos/status/times';
@@ -114,4 +116,43 @@ export function aggregateOfDrain(state: LogState, scope: readonly string[], host
       ? 'Kronos is draining no host. If somebody else disabled it, enable it in Nova.'
       : `${didYouMean(host, draining)}Hosts being drained: ${draining.join(', ')}.`,
   );
+}
+
+/** Every unreadable event that nobody skipped, with the aggregate that it addresses. */
+const unreadables = (state: LogState): readonly UnreadableFact[] =>
+  [...state.all.unreadables, ...[...state.aggregates.values()].flatMap((facts) => facts.unreadables)].sort(
+    (a, b) => a.sequence - b.sequence,
+  );
+
+const sequences = ({ sequence, through }: UnreadableFact): string =>
+  through === sequence ? `${sequence}` : `${sequence}-${through}`;
+
+/**
+ * The unreadable events of a range, and the aggregate that they address.
+ *
+ * @param force also events that a newer version may read
+ * @throws CommandRefused when there is none, when they are of several aggregates, or when a newer version may read one
+ */
+export function eventsToSkip(
+  state: LogState,
+  range: { readonly sequence: number; readonly through: number },
+  force: boolean,
+): { readonly aggregate: string; readonly events: readonly UnreadableFact[] } {
+  const all = unreadables(state);
+  const events = all.filter(({ sequence, through }) => sequence >= range.sequence && through <= range.through);
+  const [first] = events;
+  const list =
+    all.length === 0
+      ? 'Every event of the log can be read.'
+      : `Unreadable: ${all.map((fact) => `${sequences(fact)} (${fact.aggregate === ALL ? 'all aggregates' : fact.aggregate}: ${fact.problem})`).join('; ')}`;
+  if (first === undefined) throw new CommandRefused('there is no unreadable event to skip at this sequence', list);
+  if (events.some(({ aggregate }) => aggregate !== first.aggregate))
+    throw new CommandRefused('these events belong to several aggregates', `Skip them one by one. ${list}`);
+  const newer = events.find(({ remedy }) => remedy === 'upgrade');
+  if (newer !== undefined && !force)
+    throw new CommandRefused(
+      `a newer version of Kronos may read event ${newer.sequence}: ${newer.problem}`,
+      `${remedyOf(newer)}. If you know that no version wrote it, force the skip: --force on the command line.`,
+    );
+  return { aggregate: first.aggregate, events };
 }

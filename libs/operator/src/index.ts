@@ -1,5 +1,12 @@
 export { type Following, followCommands, foresee, giveCommand, type Told } from './act.ts';
-export { aggregateOfDrain, aggregateOfTask, choosePlan, requireClosable, requireUnblocked } from './ask.ts';
+export {
+  aggregateOfDrain,
+  aggregateOfTask,
+  choosePlan,
+  eventsToSkip,
+  requireClosable,
+  requireUnblocked,
+} from './ask.ts';
 export { type Asking, control } from './control.ts';
 export { ClockWrong, CommandRefused } from './errors.ts';
 export { findPlan, findTask } from './outcome.ts';

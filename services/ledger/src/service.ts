@@ -74,6 +74,7 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
                 projectName: own.projectName ?? '',
                 projectDomainName: own.projectDomainName,
                 roles: own.roles,
+                custodianRoles: own.custodianRoles,
                 cells: config.cells.aggregates.map(({ aggregate }) => aggregate),
                 idleMs: own.idleTimeout * 1000,
                 maxSessions: own.maxSessions,

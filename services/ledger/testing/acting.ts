@@ -4,9 +4,10 @@ import { startSim } from '@kronos/simcloud';
 import type { Acting } from '../src/acting/acting.ts';
 import type { Command } from '../src/acting/schemas.ts';
 
-/** People of the simulated cloud: Ada may act, Grace has no role for it. */
+/** People of the simulated cloud: Ada may act, Carol may also skip events, Grace has no role for either. */
 export const people = {
   ada: { userName: 'ada', password: 'pw-of-ada-7c1e' },
+  carol: { userName: 'carol', password: 'pw-of-carol-51f' },
   grace: { userName: 'grace', password: 'pw-of-grace-90d' },
 } as const;
 
@@ -17,6 +18,11 @@ export async function actingBed(log: Pick<EventLog, 'append'>, options: Partial<
       hosts: [{ name: 'h1' }],
       users: [
         { name: people.ada.userName, password: people.ada.password, roles: ['member', 'kronos_operator'] },
+        {
+          name: people.carol.userName,
+          password: people.carol.password,
+          roles: ['kronos_operator', 'kronos_custodian'],
+        },
         { name: people.grace.userName, password: people.grace.password, roles: ['member'] },
       ],
       applicationCredentials: [{ id: 'cred-1', name: 'console', secret: 'secret-of-cred-1', user: 'ada' }],
@@ -29,6 +35,7 @@ export async function actingBed(log: Pick<EventLog, 'append'>, options: Partial<
       projectName: 'admin',
       projectDomainName: 'Default',
       roles: ['kronos_operator'],
+      custodianRoles: ['kronos_custodian'],
       cells: [],
       idleMs: 900_000,
       maxSessions: 64,

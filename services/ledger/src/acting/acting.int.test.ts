@@ -1,5 +1,6 @@
 import { ALL } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
+import { bareConnection } from '@kronos/eventlog/testing';
 import type { Sketch } from '@kronos/placement/testing';
 import { testLog } from '@kronos/projections/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -52,7 +53,7 @@ beforeEach(async () => {
 async function asked() {
   const events: { type: string; by: string; data: Record<string, unknown> }[] = [];
   for await (const { event } of bed.log.replay())
-    if (event.type !== 'unreadable' && event.by.service === 'operator')
+    if (event.type !== 'unreadable' && ['operator', 'custodian'].includes(event.by.service))
       events.push({ type: event.type, by: event.by.instance, data: event.data as Record<string, unknown> });
   return events;
 }
@@ -142,6 +143,55 @@ describe('a person who may act', () => {
     expect(given.slice(-3)).toEqual(['host.drainAsked: done', 'host.undrainAsked: done', 'cells.moveAsked: done']);
     const far = await page.foresee({ command: 'cellsPlan', aggregate: AGGREGATE, to: 'far', ...all });
     expect([far.status, far.body.error]).toEqual([409, expect.stringContaining('does not name "far"')]);
+  });
+});
+
+/** Puts an event on the log that no version reads. @returns its sequence, when the ledger has folded it */
+async function unreadable(): Promise<number> {
+  const connection = await bareConnection(bed.server.url);
+  const answer = await connection.request('kronos.controls.idle', '{}');
+  await connection.close();
+  const { seq } = answer.json() as { seq: number };
+  const page = `/api/v1/aggregates/idle`;
+  await expect.poll(async () => (await ledger.get(page)).body).toMatchObject({ unreadable: { sequence: seq } });
+  return seq;
+}
+
+describe('a custodian', () => {
+  it('skips an unreadable event with a reason; a role for commands alone is not enough', async () => {
+    const sequence = await unreadable();
+    const skip: Command = { command: 'skip', sequence, through: sequence, force: false };
+    expect((await page.logIn(people.ada)).body).toMatchObject({ custodian: false });
+    const refused = await page.foresee(skip);
+    expect([refused.status, refused.body.error]).toEqual([403, expect.stringContaining('kronos_custodian')]);
+    // Neither is a right that was forged into the page.
+    expect((await page.give(skip, 'sha256:0', 'garbage')).status).toBe(403);
+    const carols = actingPage(ledger.url);
+    expect((await carols.logIn(people.carol)).body).toMatchObject({ custodian: true });
+    const read = await carols.foresee(skip);
+    expect(read.body).toMatchObject({ effect: 'done' });
+    const silent = await carols.give(skip, read.body.digest, '  ');
+    expect([silent.status, silent.body.error]).toEqual([400, expect.stringContaining('needs a reason')]);
+    const { body: told } = await carols.give(skip, read.body.digest, 'garbage, change 42');
+    expect(told).toMatchObject({ effect: 'done', command: 'event.skipped', by: 'carol@Default', aggregate: 'idle' });
+    expect((await asked()).at(-1)).toMatchObject({
+      type: 'event.skipped',
+      by: 'carol@Default',
+      data: { sequence, through: sequence, comment: 'garbage, change 42' },
+    });
+    expect((await ledger.get('/api/v1/aggregates/idle')).body).toMatchObject({ unreadable: null });
+    const again = await carols.foresee(skip);
+    expect([again.status, again.body.error]).toEqual([409, expect.stringContaining('no unreadable event')]);
+  });
+
+  it('is nobody where custodian_roles is empty', async () => {
+    await ledger.stop();
+    const options = { ...world.acting.options, custodianRoles: [] };
+    ledger = await bed.start({ scope: [AGGREGATE, 'idle'] }, Date.now, { ...world.acting, options });
+    page = actingPage(ledger.url);
+    expect((await page.logIn(people.carol)).body).toMatchObject({ custodian: false });
+    const refused = await page.foresee({ command: 'skip', sequence: 1, through: 1, force: true });
+    expect([refused.status, refused.body.error]).toEqual([403, expect.stringContaining('custodian_roles is empty')]);
   });
 });
 

@@ -36,6 +36,8 @@ export type Acting = {
     readonly projectName: string;
     readonly projectDomainName: string;
     readonly roles: readonly string[];
+    /** Those who may skip unreadable events need one of these too. */
+    readonly custodianRoles: readonly string[];
     /** Aggregates of `[cells] aggregates`. */
     readonly cells: readonly string[];
     readonly idleMs: number;
@@ -92,6 +94,7 @@ export function addActing(http: HttpServer, input: ActingInput): void {
         acting: false,
         userDomainName: null,
         cells: [],
+        custodian: false,
         person: null,
         csrf: null,
         until: null,
@@ -109,6 +112,7 @@ export function addActing(http: HttpServer, input: ActingInput): void {
     acting: true,
     userDomainName: options.userDomainName,
     cells: [...options.cells],
+    custodian: session?.custodian ?? false,
     person: session?.person ?? null,
     csrf: session?.csrf ?? null,
     until: session === null ? null : new Date(clock() + sessions.leftMs(session)).toISOString(),
@@ -141,6 +145,19 @@ export function addActing(http: HttpServer, input: ActingInput): void {
       throw new Refused(403, `the credentials are not for the project ${wanted}`);
     if (!options.roles.some((role) => roles.includes(role)))
       throw new Refused(403, `none of the roles ${options.roles.join(', ')} on the project ${wanted}`);
+  }
+
+  const isCustodian = ({ roles }: Person): boolean => options.custodianRoles.some((role) => roles.includes(role));
+
+  /** Whoever may act on VMs may not skip events by that alone. @throws Refused */
+  function checkCustodian(command: Command, custodian: boolean): void {
+    if (command.command !== 'skip' || custodian) return;
+    throw new Refused(
+      403,
+      options.custodianRoles.length === 0
+        ? 'nobody may skip events from the console: [console] custodian_roles is empty. Use kronos log skip'
+        : `skipping events needs one of the roles ${options.custodianRoles.join(', ')} on the project ${options.projectName}`,
+    );
   }
 
   function limited(waitMs: number): void {
@@ -178,7 +195,12 @@ export function addActing(http: HttpServer, input: ActingInput): void {
       await identity.revoke(token).catch(() => undefined);
       throw error;
     }
-    const { cookie, session } = sessions.open(`${person.userName}@${person.domainName}`, token, lifeMs);
+    const { cookie, session } = sessions.open({
+      person: `${person.userName}@${person.domainName}`,
+      custodian: isCustodian(person),
+      token,
+      lifeMs,
+    });
     response.setHeader('set-cookie', setCookie(cookie, tls));
     logger.info({ person: session.person }, 'a person logged in to the console');
     return shown(session);
@@ -212,6 +234,7 @@ export function addActing(http: HttpServer, input: ActingInput): void {
     const session = actor(request);
     limited(commands(session.csrf));
     const { command } = parsed(requests.foresee, body);
+    checkCustodian(command, session.custodian);
     await input.view.refresh();
     await checkPossible(command);
     const { state } = input.view.at();
@@ -223,7 +246,7 @@ export function addActing(http: HttpServer, input: ActingInput): void {
   }
 
   /** Asks Keystone whether the person may still act: a token can be revoked, and a role taken away. @throws Refused */
-  async function checkAgain(session: Session): Promise<void> {
+  async function checkAgain(session: Session): Promise<Person> {
     const person = await identity.validate(session.token).catch((error: unknown) => {
       throw keystoneProblem(error);
     });
@@ -232,13 +255,17 @@ export function addActing(http: HttpServer, input: ActingInput): void {
       throw new Refused(401, 'Keystone no longer accepts the token of this session: log in again');
     }
     checkPerson(person);
+    return person;
   }
 
   async function give(request: IncomingMessage, body: unknown): Promise<Answer<'give'>> {
     const session = actor(request);
     limited(commands(session.csrf));
-    const { command, digest, comment } = parsed(requests.give, body);
-    await checkAgain(session);
+    const { command, digest, comment: said } = parsed(requests.give, body);
+    const comment = said === null || said.trim() === '' ? null : said.trim();
+    if (command.command === 'skip' && comment === null)
+      throw new Refused(400, 'a skip needs a reason, which is shown permanently: give a comment');
+    checkCustodian(command, isCustodian(await checkAgain(session)));
     await input.view.refresh();
     await checkPossible(command);
     const told = await giveCommand(
@@ -246,7 +273,7 @@ export function addActing(http: HttpServer, input: ActingInput): void {
       input.view,
       input.following,
       {
-        ...asking(session, comment === null || comment.trim() === '' ? null : comment.trim()),
+        ...asking(session, comment),
         now: clock,
         maxSkewMs: input.maxSkewMs,
         onSkew: (problem) => logger.warn({ problem }, 'a command was given with a wrong clock'),

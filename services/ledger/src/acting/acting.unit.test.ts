@@ -14,18 +14,20 @@ function watch() {
   return Object.assign(() => now, { set });
 }
 
+const token = (person: string, lifeMs: number) => ({ person, custodian: false, token: `token-of-${person}`, lifeMs });
+
 describe('a session', () => {
   const opened = (most = 2) => {
     const clock = watch();
     const sessions = createSessions({ most, idleMs: 1_000 }, clock);
-    return { clock, sessions, ada: sessions.open('ada', 'token-of-ada', 5_000) };
+    return { clock, sessions, ada: sessions.open(token('ada', 5_000)) };
   };
 
   it('is found by what its cookie holds, and by nothing else', () => {
     const { sessions, ada } = opened();
     expect(sessions.use(ada.cookie)).toBe(ada.session);
     for (const cookie of [null, '', ada.session.csrf, `${ada.cookie}A`]) expect(sessions.use(cookie)).toBeNull();
-    expect(new Set([ada.cookie, ada.session.csrf, sessions.open('ada', 't', 1).cookie]).size).toBe(3);
+    expect(new Set([ada.cookie, ada.session.csrf, sessions.open(token('ada', 1)).cookie]).size).toBe(3);
   });
 
   it('ends when it is idle, with its token although it is used, and when the person logs out', () => {
@@ -37,22 +39,22 @@ describe('a session', () => {
     expect(sessions.use(ada.cookie)).not.toBeNull();
     clock.set(2_998);
     expect(sessions.use(ada.cookie)).toBeNull();
-    const grace = sessions.open('grace', 't', 1_500);
+    const grace = sessions.open(token('grace', 1_500));
     clock.set(3_900);
     expect(sessions.use(grace.cookie)).not.toBeNull();
     expect(sessions.leftMs(grace.session)).toBe(598);
     clock.set(4_498);
     expect(sessions.use(grace.cookie)).toBeNull();
-    const out = sessions.open('ada', 't', 5_000);
+    const out = sessions.open(token('ada', 5_000));
     sessions.end(out.session);
     expect(sessions.use(out.cookie)).toBeNull();
   });
 
   it('takes the place of the one that was unused for longest, where there are as many as allowed', () => {
     const { sessions, ada } = opened();
-    const grace = sessions.open('grace', 't', 5_000);
+    const grace = sessions.open(token('grace', 5_000));
     sessions.use(ada.cookie);
-    sessions.open('carol', 't', 5_000);
+    sessions.open(token('carol', 5_000));
     expect(sessions.use(grace.cookie)).toBeNull();
     expect(sessions.use(ada.cookie)).not.toBeNull();
   });
@@ -196,6 +198,24 @@ describe('what is confirmed', () => {
       ]),
     );
     expect(part.digest).not.toBe(whole.digest);
+  });
+
+  it('is a skip of the events that were read: others in the range are a conflict', () => {
+    const log = testLog();
+    log.configured();
+    log.unreadable();
+    const command = { command: 'skip' as const, sequence: 2, through: 9, force: true };
+    const skip = (more: object = {}) => foreseen(log.fold(), ['gpu'], { ...command, ...more }, asking(log.nowMs));
+    const read = skip();
+    expect(read.event).toMatchObject({ type: 'event.skipped', by: { service: 'custodian' }, aggregate: 'gpu' });
+    expect(read.says[0]).toContain('skipped 1 unreadable event');
+    expect(read.says[1]).toContain('event 2 (migration.teleported)');
+    expect(() => skip({ force: false })).toThrow('a newer version of Kronos may read event 2');
+    expect(() => skip({ sequence: 3 })).toThrow('no unreadable event');
+    log.unreadable();
+    const now = asking(log.nowMs);
+    expect(() => confirmed(log.fold(), ['gpu'], command, now, read.digest)).toThrow(Changed);
+    expect(confirmed(log.fold(), ['gpu'], command, now, skip().digest).type).toBe('event.skipped');
   });
 
   it('is refused when it is too late', () => {

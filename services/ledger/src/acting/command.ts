@@ -7,13 +7,14 @@ import {
   CommandRefused,
   choosePlan,
   control,
+  eventsToSkip,
   findPlan,
   findTask,
   foresee,
   knownAggregates,
   requireClosable,
 } from '@kronos/operator';
-import { aggregateState, type LogState, type PlanFacts } from '@kronos/projections';
+import { aggregateState, type LogState, type PlanFacts, type UnreadableFact } from '@kronos/projections';
 import type { Command } from './schemas.ts';
 
 type CellsPlan = Extract<Command, { readonly command: 'cellsPlan' }>;
@@ -128,6 +129,12 @@ function made(state: LogState, scope: readonly string[], command: Command, askin
       const event = control('cells.moveAsked', aggregate, { from, to, flavorMap, servers, project, limit }, asking);
       return { event, about: null, details: cellsLines(command), planId: null };
     }
+    case 'skip': {
+      const { sequence, through } = command;
+      const { aggregate, events } = eventsToSkip(state, command, command.force);
+      const event = control('event.skipped', aggregate, { sequence, through }, asking);
+      return { event, about: events, details: skipLines(events), planId: null };
+    }
     case 'undrain': {
       const aggregate = aggregateOfDrain(state, scope, command.host);
       return plain(
@@ -159,6 +166,15 @@ const cellsLines = ({ aggregate, host, flavorMap, servers, project, limit }: Cel
   ...Object.entries(flavorMap).map(([old, next]) => `flavor ${old} becomes ${next}: these servers are resized`),
   `at most ${limit === null ? 'as many moves as a plan holds' : limit === 1 ? '1 move' : `${limit} moves`}; the servers are off during their moves`,
   'The plan waits for approval. Nothing moves before that.',
+];
+
+/** What is lost, and for how long people see it. */
+const skipLines = (events: readonly UnreadableFact[]): string[] => [
+  ...events.map(({ sequence, through, claimedType, problem }) => {
+    const which = through === sequence ? `event ${sequence}` : `events ${sequence} to ${through}`;
+    return `${which} (${claimedType}): ${problem}`;
+  }),
+  'Kronos plans as if they had never been written.',
 ];
 
 const stepLines = (plan: PlanFacts, steps: readonly number[] | null): string[] =>

@@ -30,6 +30,11 @@ const command = z.discriminatedUnion('command', [
   one('release', { serverId: name }),
   one('drain', { aggregate: name, host: name }),
   one('undrain', { host: name }),
+  one('skip', {
+    sequence: z.int().min(1).describe('The first unreadable event'),
+    through: z.int().min(1).describe('The last one'),
+    force: z.boolean().describe('Also events that a newer version of Kronos may read'),
+  }),
   one('cellsPlan', {
     aggregate: name.describe('The aggregate whose servers leave'),
     host: name.nullable().describe('Only servers of this host of it; null: of all'),
@@ -58,7 +63,7 @@ export const requests = {
   give: z.strictObject({
     command,
     digest: z.string().max(100).describe('`digest` of the answer that the person confirmed'),
-    comment: z.string().max(1_000).nullable(),
+    comment: z.string().max(1_000).nullable().describe('A skip needs one: its reason, which is shown permanently'),
   }),
 } as const;
 
@@ -66,6 +71,7 @@ const session = z.strictObject({
   acting: z.boolean().describe('Whether people can log in: [console] acting'),
   userDomainName: z.string().nullable().describe('Domain of those who name none'),
   cells: z.array(z.string()).describe('Aggregates between which moves can be planned: [cells] aggregates'),
+  custodian: z.boolean().describe('Whether this person may skip unreadable events: [console] custodian_roles'),
   person: z.string().nullable().describe('Who is logged in; null: nobody'),
   csrf: z.string().nullable().describe('Value of the header X-Kronos-Csrf of further requests'),
   until: isoTimeSchema.nullable().describe('When the session ends if it is not used'),

@@ -4,6 +4,8 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 export type Session = {
   /** `ada@Default`: what commands of this person state as `by`. */
   readonly person: string;
+  /** Had a role of those who may skip unreadable events at the log-in. */
+  readonly custodian: boolean;
   /** Their token of Keystone, to ask again whether they may still act, and to end it. */
   readonly token: string;
   /** To be sent in a header with every request that changes something. */
@@ -11,6 +13,9 @@ export type Session = {
   /** Monotonic, in ms: the end of the token. */
   readonly endsAt: number;
 };
+
+/** A person who has just logged in; `lifeMs`: how long the token still lives. */
+type Opened = Pick<Session, 'person' | 'custodian' | 'token'> & { readonly lifeMs: number };
 
 type Kept = Session & { usedAt: number };
 
@@ -37,13 +42,14 @@ export function createSessions({ most, idleMs }: SessionLimits, monotonic: () =>
 
   return {
     /** @returns the session, and what its cookie holds */
-    open(person: string, token: string, lifeMs: number): { readonly cookie: string; readonly session: Session } {
+    open({ person, custodian, token, lifeMs }: Opened): { readonly cookie: string; readonly session: Session } {
       clean();
       // They stand in the order of their last use.
       const [longest] = sessions.keys();
       if (sessions.size >= most && longest !== undefined) sessions.delete(longest);
       const cookie = secret();
-      const session: Kept = { person, token, csrf: secret(), endsAt: monotonic() + lifeMs, usedAt: monotonic() };
+      const endsAt = monotonic() + lifeMs;
+      const session: Kept = { person, custodian, token, csrf: secret(), endsAt, usedAt: monotonic() };
       sessions.set(keyOf(cookie), session);
       return { cookie, session };
     },

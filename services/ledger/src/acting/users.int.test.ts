@@ -81,13 +81,21 @@ describe('the NATS users of a ledger', () => {
     `acting = true\nauth_url = ${world.sim.urls.identity}\nproject_name = admin\nnats_user = console\n`;
   const pause: Command = { command: 'pause', aggregate: 'gpu' };
 
-  it('are two: the one of the console writes the command, and the one of the ledger may not', async () => {
+  it('are two: the one of the console writes commands and skips, and the one of the ledger may not', async () => {
     await serving(`${acting()}nats_password = pw-console\n`, async (url) => {
       const page = actingPage(url);
       expect((await page.logIn(people.ada)).body).toMatchObject({ person: 'ada@Default' });
       const { body } = await page.foresee(pause);
       expect((await page.give(pause, body.digest)).body).toMatchObject({ effect: 'done', by: 'ada@Default' });
     });
+    const commands = await as('console');
+    const range = { sequence: 1, through: 1 };
+    const skipping = { commandId: 'c2', person: 'carol', version: '0', nowMs: Date.now(), comment: 'garbage' };
+    await commands.append(control('event.skipped', 'gpu', range, skipping));
+    for (const user of ['ledger', 'operator'])
+      await expect(
+        (await as(user)).append(control('event.skipped', 'gpu', range, { ...skipping, commandId: user })),
+      ).rejects.toBeInstanceOf(NatsRefused);
     const who = { commandId: 'c1', person: 'mallory', version: '0', nowMs: Date.now(), comment: null };
     const ledger = await as('ledger');
     await expect(ledger.append(control('aggregate.resumed', 'gpu', {}, who))).rejects.toBeInstanceOf(NatsRefused);

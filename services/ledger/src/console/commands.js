@@ -1,7 +1,7 @@
 /** The buttons of commands, and the confirmation: what a command would do, and the digest that stands for it. */
 import { closeDialog, problem, showDialog } from './dialog.js';
 import { html } from './lib/lit-html.js';
-import { cellTargets, foresee, give, person } from './session.js';
+import { cellTargets, foresee, give, isCustodian, person } from './session.js';
 
 const ALL = '_all_';
 
@@ -43,6 +43,9 @@ const choices = {
   force: (command, choose) => html`<p><label><input type="checkbox"
     @change=${(event) => choose({ ...command, force: event.target.checked })}>
     Also if its abort was never requested</label></p>`,
+  newer: (command, choose) => html`<p><label><input type="checkbox"
+    @change=${(event) => choose({ ...command, force: event.target.checked })}>
+    Also if a newer version of Kronos may read it</label></p>`,
   cells: (command, choose) => html`
     <label class="field">To the aggregate
       <select @change=${(event) => choose({ ...command, to: event.target.value })}>
@@ -126,7 +129,8 @@ function confirmCommand(heading, label, first, choice) {
               void ask();
             })
       }
-      <label class="field">Comment, recorded with it<input name="comment" type="text" maxlength="1000" autocomplete="off"></label>
+      <label class="field">${command.command === 'skip' ? 'Reason, shown permanently' : 'Comment, recorded with it'}
+        <input name="comment" type="text" maxlength="1000" autocomplete="off" ?required=${command.command === 'skip'}></label>
       ${problem(error)}
       <p class="commands"><button type="submit" ?disabled=${impossible} aria-disabled=${busy || read === null}>${label}</button>
         <button type="button" @click=${closeDialog}>Go back</button></p>
@@ -163,7 +167,15 @@ function cellsButton(aggregate, host) {
   return button('Plan moves to another cell', command, { choice: 'cells', of: `from ${host ?? aggregate}` });
 }
 
-export const aggregateCommands = ({ name, paused }) =>
+/** `unreadable`: the first event that keeps the aggregate from being planned; null: none does. */
+function skipButton(unreadable) {
+  if (unreadable === null || !isCustodian()) return '';
+  const { sequence, through } = unreadable;
+  const about = through === sequence ? `event ${sequence}` : `events ${sequence} to ${through}`;
+  return button('Skip', { command: 'skip', sequence, through, force: false }, { choice: 'newer', about });
+}
+
+export const aggregateCommands = ({ name, paused, unreadable }) =>
   group(
     paused.here === null
       ? button('Pause', { command: 'pause', aggregate: name }, { of: name })
@@ -171,6 +183,7 @@ export const aggregateCommands = ({ name, paused }) =>
     button('Evaluate now', { command: 'evaluate', aggregate: name }, { of: `(${name})` }),
     button('Record a snapshot', { command: 'record', aggregate: name }, { of: `of ${name}` }),
     cellsButton(name, null),
+    skipButton(unreadable),
   );
 
 export const planCommands = (planId) =>

@@ -1,12 +1,22 @@
 /** Who is logged in. The browser keeps the session's cookie, which no script can read. */
 import { nowMs, Refused, read, write } from './api.js';
 
-const nobody = { acting: false, person: null, csrf: null, until: null, userDomainName: null, cells: [] };
+const nobody = {
+  acting: false,
+  person: null,
+  csrf: null,
+  until: null,
+  userDomainName: null,
+  cells: [],
+  custodian: false,
+};
 let session = nobody;
 let changed = () => undefined;
 let timer;
 
 export const person = () => session.person;
+/** Whether the person may skip unreadable events. */
+export const isCustodian = () => session.custodian;
 export const canLogIn = () => session.acting;
 /** Aggregates that servers of this one can go to between cells. */
 export const cellTargets = (aggregate) =>
