@@ -1,7 +1,8 @@
 /** What `kronos config check` reports for one aggregate with three hosts and two VMs, from given answers of Prometheus. */
 import { defaultEngineOptions, type EngineOptions, type Policy, type Snapshot } from '@kronos/contracts';
 import { type Answer, assemble, hostNamesOf, matchAnswers, vmNamesOf } from '@kronos/observation';
-import { answer, cloud, indexOf, options, policy, server } from '@kronos/observation/testing';
+import { answer, cloud, indexOf, options, policy } from '@kronos/observation/testing';
+import { server } from '@kronos/openstack/testing';
 import { judgeAggregate } from '../src/check/movable.ts';
 import { judgeQueries } from '../src/check/queries.ts';
 

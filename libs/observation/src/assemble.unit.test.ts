@@ -1,4 +1,5 @@
 import { canonicalJson, snapshotSchema } from '@kronos/contracts';
+import { server } from '@kronos/openstack/testing';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -11,7 +12,6 @@ import {
   migration,
   options,
   policy,
-  server,
   service,
   unread,
 } from '../testing/given.ts';

@@ -1,8 +1,9 @@
 import type { CellsAsked, Snapshot } from '@kronos/contracts';
 import type { Neutron, Nova, Port } from '@kronos/openstack';
+import { flavor, server } from '@kronos/openstack/testing';
 import { cellsSettings, snapshotOf } from '@kronos/placement/testing';
 import { describe, expect, it } from 'vitest';
-import { aggregate, flavor, server } from '../testing/given.ts';
+import { aggregate } from '../testing/given.ts';
 import { type CellsInput, readCells } from './cells.ts';
 import { indexServers } from './servers.ts';
 

@@ -1,6 +1,6 @@
 import { NotFound, type Nova, type Server } from '@kronos/openstack';
+import { server } from '@kronos/openstack/testing';
 import { describe, expect, it } from 'vitest';
-import { server } from '../testing/given.ts';
 import { everyServer, type KeepServers, keepServers } from './serverSource.ts';
 
 const OUT = 'kronos:exclude';

@@ -1,5 +1,6 @@
+import { flavor, server } from '@kronos/openstack/testing';
 import { describe, expect, test } from 'vitest';
-import { cloud, flavor, group, indexOf, migration, server, unread } from '../testing/given.ts';
+import { cloud, group, indexOf, migration, unread } from '../testing/given.ts';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
 import { knownAfter, serversOf } from './servers.ts';
 

@@ -1,6 +1,6 @@
 /** A small cloud in the words of Nova, for tests: three hosts, each thing changed where a test needs it. */
 import type { Policy } from '@kronos/contracts';
-import type { Aggregate, ComputeService, Flavor, Hypervisor, Migration, Server, ServerGroup } from '@kronos/openstack';
+import type { Aggregate, ComputeService, Hypervisor, Migration, Server, ServerGroup } from '@kronos/openstack';
 import type { RangeSeries, Sample } from '@kronos/prometheus';
 import type { CloudLists, ObserveOptions } from '../src/cloud.ts';
 import type { Answer } from '../src/readings.ts';
@@ -52,52 +52,6 @@ export const hypervisor = (host: string, more: Partial<Hypervisor> = {}): Hyperv
   localDiskUsedGb: undefined,
   runningVms: undefined,
   cpuInfo: undefined,
-  ...more,
-});
-
-export const flavor: Flavor = {
-  name: 'm1.small',
-  vcpus: 2,
-  ramMb: 4096,
-  rootGb: 20,
-  ephemeralGb: 5,
-  swapMb: 512,
-  extraSpecs: {},
-};
-
-export const server = (id: string, host: string | null, more: Partial<Server> = {}): Server => ({
-  id,
-  name: `name-of-${id}`,
-  internalName: `instance-${id}`,
-  status: 'ACTIVE',
-  cellDown: false,
-  vmState: 'active',
-  taskState: null,
-  powerState: 1,
-  host,
-  hypervisorHostname: host === null ? null : `${host}.example`,
-  hostStatus: 'UP',
-  projectId: 'project',
-  userId: 'user',
-  flavor,
-  imageId: 'image',
-  imageProperties: undefined,
-  bootFromVolume: false,
-  volumeIds: [],
-  addresses: [],
-  configDrive: false,
-  metadata: {},
-  tags: [],
-  locked: false,
-  lockedReason: null,
-  availabilityZone: 'nova',
-  pinnedAvailabilityZone: null,
-  groupIds: undefined,
-  schedulerHints: undefined,
-  createdAt: '2026-01-01T00:00:00.000Z',
-  updatedAt: null,
-  launchedAt: null,
-  fault: null,
   ...more,
 });
 

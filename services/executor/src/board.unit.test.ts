@@ -3,8 +3,8 @@ import type { StoredEvent } from '@kronos/contracts';
 import { type StepInput, testLog } from '@kronos/projections/testing';
 import type { Caps } from '@kronos/rules';
 import { describe, expect, it, vi } from 'vitest';
+import { sampleTask } from '../testing/sample.ts';
 import { type Leave, StartBoard } from './board.ts';
-import { sampleTask } from './sample.ts';
 import type { Task } from './taskStages.ts';
 
 const roomy: Caps = {

@@ -1,8 +1,8 @@
 import type { NamedFlavor, Server } from '@kronos/openstack';
 import { describe, expect, it } from 'vitest';
+import { sampleAggregate, sampleOptions, sampleServer, sampleService, sampleTask, wordsOf } from '../testing/sample.ts';
 import { judgeCell, startOf } from './cellPreflight.ts';
 import type { HostFacts } from './preflight.ts';
-import { sampleAggregate, sampleOptions, sampleServer, sampleService, sampleTask, wordsOf } from './sample.ts';
 import type { Task, Verdict } from './taskStages.ts';
 
 const MOVE: NonNullable<Task['cell']> = {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { random } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
+import { SAMPLE_MS, sampleTask } from '../testing/sample.ts';
 import { defaultTaskOptions, type TaskOptions } from './options.ts';
-import { SAMPLE_MS, sampleTask } from './sample.ts';
 import { decide, evolve, initialState } from './task.ts';
 import {
   type AttemptLog,

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { random } from '@kronos/projections/testing';
 import { expect, it } from 'vitest';
+import { sampleTask } from '../testing/sample.ts';
+import { runWorld } from '../testing/world.ts';
 import { defaultTaskOptions } from './options.ts';
-import { sampleTask } from './sample.ts';
-import { runWorld } from './world.ts';
 
 const task = sampleTask({ ramMb: 2048 });
 

@@ -2,6 +2,14 @@ import { UNASSIGNED } from '@kronos/contracts';
 import type { ComputeService, Inventory } from '@kronos/openstack';
 import { describe, expect, it } from 'vitest';
 import {
+  sampleAggregate as aggregate,
+  sampleOptions as options,
+  sampleTask,
+  sampleServer as server,
+  sampleService as service,
+  wordsOf as words,
+} from '../testing/sample.ts';
+import {
   type CheckOptions,
   fitsIn,
   flavorTraits,
@@ -11,14 +19,6 @@ import {
   judgeRoom,
   newestId,
 } from './preflight.ts';
-import {
-  sampleAggregate as aggregate,
-  sampleOptions as options,
-  sampleTask,
-  sampleServer as server,
-  sampleService as service,
-  wordsOf as words,
-} from './sample.ts';
 import type { Task } from './taskStages.ts';
 
 const facts = (changes: Partial<HostFacts> = {}): HostFacts => ({

@@ -12,6 +12,7 @@ import {
 import { aggregateState, fold, initialLogState } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
+import { SAMPLE_MS, sampleTask } from '../testing/sample.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { deadLetterEvent } from './deadLetter.ts';
 import {
@@ -25,7 +26,6 @@ import {
 } from './events.ts';
 import { providers } from './providers.ts';
 import { actWithin, postOnce } from './run.ts';
-import { SAMPLE_MS, sampleTask } from './sample.ts';
 import { servedAggregates } from './service.ts';
 import type { Ended, Stop } from './taskStages.ts';
 

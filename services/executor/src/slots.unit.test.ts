@@ -1,6 +1,6 @@
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
-import { sampleTask } from './sample.ts';
+import { sampleTask } from '../testing/sample.ts';
 import { attemptLog, hostsOf, judgeStart, wordOn } from './slots.ts';
 import type { Task } from './taskStages.ts';
 

@@ -1,9 +1,9 @@
 import { random } from '@kronos/projections/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { sampleTask } from '../testing/sample.ts';
+import { runWorld, type WorldReport } from '../testing/world.ts';
 import { defaultTaskOptions } from './options.ts';
-import { sampleTask } from './sample.ts';
-import { runWorld, type WorldReport } from './world.ts';
 
 const task = sampleTask({ ramMb: 2048 });
 const options = { ...defaultTaskOptions, deadlineMinMs: 90_000, deadlinePerGibMs: 0 };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { SAMPLE_MS, sampleTask } from '../testing/sample.ts';
 import type { Account, Failure } from './failure.ts';
 import { defaultTaskOptions, type TaskOptions } from './options.ts';
-import { SAMPLE_MS, sampleTask } from './sample.ts';
 import { decide, evolve, initialState } from './task.ts';
 import {
   type Ended,

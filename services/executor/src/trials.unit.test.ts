@@ -1,7 +1,7 @@
 import type { StoredEvent } from '@kronos/contracts';
 import { expect, it } from 'vitest';
+import { sampleTask } from '../testing/sample.ts';
 import { suspectedEvent } from './events.ts';
-import { sampleTask } from './sample.ts';
 import { Trials, triesOf } from './trials.ts';
 
 const never = new AbortController().signal;

@@ -1,5 +1,6 @@
 import type { Policy } from '@kronos/contracts';
-import { answer, policy, server } from '@kronos/observation/testing';
+import { answer, policy } from '@kronos/observation/testing';
+import { server } from '@kronos/openstack/testing';
 import { describe, expect, it } from 'vitest';
 import { healthyHosts, healthyVms, hostAnswer, judge } from '../../test/judged.ts';
 import { judgeQueries } from './queries.ts';

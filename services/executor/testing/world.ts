@@ -3,10 +3,10 @@
  * executors that crash, sleep, lose their deliveries and come back. Everything that happens is drawn from one random source.
  */
 
-import type { TaskOptions } from './options.ts';
+import type { TaskOptions } from '../src/options.ts';
+import { decide, evolve, initialState } from '../src/task.ts';
+import type { Command, Fact, Next, StageName, Stop, Task, TaskLog, TaskState, Word } from '../src/taskStages.ts';
 import { SAMPLE_MS } from './sample.ts';
-import { decide, evolve, initialState } from './task.ts';
-import type { Command, Fact, Next, StageName, Stop, Task, TaskLog, TaskState, Word } from './taskStages.ts';
 
 type Body = Fact extends infer F ? (F extends { readonly at: unknown } ? Omit<F, 'at'> : never) : never;
 

@@ -1,6 +1,7 @@
 import type { Aggregate, ComputeService, Server } from '@kronos/openstack';
-import type { CheckOptions } from './preflight.ts';
-import type { Task, Verdict } from './taskStages.ts';
+import { server } from '@kronos/openstack/testing';
+import type { CheckOptions } from '../src/preflight.ts';
+import type { Task, Verdict } from '../src/taskStages.ts';
 
 /** When the sample task was asked for. */
 export const SAMPLE_MS = Date.parse('2026-03-01T12:00:00.000Z');
@@ -32,41 +33,8 @@ export const sampleTask = (changes: Partial<Task> = {}): Task => ({
 });
 
 /** A server for tests: `vm`, ACTIVE on h1. */
-export const sampleServer = (changes: Partial<Server> = {}): Server => ({
-  id: 'vm',
-  name: 'vm',
-  internalName: null,
-  status: 'ACTIVE',
-  cellDown: false,
-  vmState: 'active',
-  taskState: null,
-  powerState: 1,
-  host: 'h1',
-  hypervisorHostname: 'h1',
-  hostStatus: 'UP',
-  projectId: 'p',
-  userId: null,
-  flavor: null,
-  imageId: null,
-  imageProperties: undefined,
-  bootFromVolume: false,
-  volumeIds: [],
-  addresses: [],
-  configDrive: false,
-  metadata: {},
-  tags: [],
-  locked: false,
-  lockedReason: null,
-  availabilityZone: 'az1',
-  pinnedAvailabilityZone: null,
-  groupIds: undefined,
-  schedulerHints: undefined,
-  createdAt: '2026-01-01T00:00:00Z',
-  updatedAt: null,
-  launchedAt: null,
-  fault: null,
-  ...changes,
-});
+export const sampleServer = (changes: Partial<Server> = {}): Server =>
+  server('vm', 'h1', { name: 'vm', flavor: null, availabilityZone: 'az1', ...changes });
 
 export const sampleService = (host: string, changes: Partial<ComputeService> = {}): ComputeService => ({
   id: host,
