@@ -4,6 +4,8 @@ import { type Clock, sleepWith } from '../src/index.ts';
 export interface ManualClock extends Clock {
   /** Moves on by `ms`, and fires each timer that comes due on the way, at its own time. */
   advance(ms: number): void;
+  /** Moves on to the next timer and fires all that are due then; false: there is none. */
+  advanceToNext(): boolean;
 }
 
 export function manualClock(startMs: number): ManualClock {
@@ -37,6 +39,11 @@ export function manualClock(startMs: number): ManualClock {
         next.act();
       }
       nowMs = end;
+    },
+    advanceToNext() {
+      if (timers.size === 0) return false;
+      this.advance(Math.min(...[...timers].map(({ at }) => at)) - nowMs);
+      return true;
     },
   };
 }

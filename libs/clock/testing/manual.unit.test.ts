@@ -28,3 +28,13 @@ it('ends a sleep when it has come to its time, and when its signal aborts', asyn
   await slept[1];
   expect(clock.now()).toBe(10);
 });
+
+it('moves on from timer to timer', () => {
+  const clock = manualClock(1000);
+  const fired: string[] = [];
+  clock.after(50, () => fired.push('once'));
+  clock.every(30, () => fired.push('again'));
+  expect([clock.advanceToNext(), clock.now(), fired]).toEqual([true, 1030, ['again']]);
+  expect([clock.advanceToNext(), clock.now(), fired]).toEqual([true, 1050, ['again', 'once']]);
+  expect(manualClock(0).advanceToNext()).toBe(false);
+});

@@ -159,6 +159,8 @@ export async function append(link: Link, stream: string, message: Message, optio
   const { clock } = link;
   const deadline = new Deadline(clock, options.timeoutMs ?? PATIENCE_MS);
   let unsure = false;
+  /** Why the attempt before was not answered. */
+  let trouble = '';
 
   async function find(): Promise<Found> {
     if (expected === undefined) return { kind: 'nothing' };
@@ -186,7 +188,7 @@ export async function append(link: Link, stream: string, message: Message, optio
     const result: Attempt =
       left > 0 || tries === 0
         ? await deadline.attempt(ms, () => attempt(link, subject, body, headers, ms, mayLeave))
-        : { kind: 'retry', unsure: false, text: 'no time left' };
+        : { kind: 'retry', unsure: false, text: trouble };
     unsure = unsureAfter(unsure, result);
     switch (result.kind) {
       case 'stored':
@@ -201,9 +203,11 @@ export async function append(link: Link, stream: string, message: Message, optio
       }
       case 'conflict':
         // Without a number another append was in flight: perhaps this very message, by an earlier attempt.
+        trouble = 'another append is in flight';
         if (result.actual === null && unsure && left > 0) break;
         return end(await find(), new AppendConflict(subject, expected ?? 0, result.actual));
       case 'retry':
+        trouble = result.text;
         if (deadline.leftMs > 0) break;
         return end({ kind: 'nothing' }, new StreamUnavailable(`${message.id} on ${subject}: ${result.text}`));
     }

@@ -161,7 +161,8 @@ function outageOf(error: unknown): Error {
 
 /**
  * Appends messages of one stream in their order, a window of them in flight at once. Each message expects the stream
- * sequence of the one before it: when one is lost on the way, none after it can take its place.
+ * sequence of the one before it: when one is lost on the way, none after it can take its place. Only a message of another
+ * writer can: then the lost one follows later.
  */
 export async function appendMany(
   link: Link,

@@ -299,7 +299,8 @@ export interface EventLog {
    */
   append(message: Message, options?: AppendOptions): Promise<Appended>;
   /**
-   * Appends many messages of one stream in order, without expectations, many in flight at once; for restores and benchmarks.
+   * Appends many messages of one stream, each once, many in flight at once; for restores and benchmarks. They are stored in
+   * their order unless another process writes to the stream meanwhile.
    * It fails when none is stored for 30 s.
    *
    * @throws LogFull, AppendRefused, AppendUnknown, NatsRefused, NotProvisioned, InvalidMessage, Closed

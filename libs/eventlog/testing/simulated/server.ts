@@ -19,6 +19,8 @@ export type SimulatedServerOptions = {
    * series compares first, and stamps its answers about streams. Default true.
    */
   readonly idsFirst?: boolean;
+  /** The body of the answer to a publish that is not stored; null: it is stored as usual. Called once a publish. */
+  readonly refuse?: (subject: string) => object | null;
   /** Called after each message was stored. */
   readonly onStored?: (stream: string, message: StoredMessage) => void;
   /** Called with the reply subject of each message that a consumer delivers to be acked. */
@@ -43,6 +45,7 @@ export class SimulatedServer {
   readonly #consumers = new Map<string, Map<string, Consumer>>();
   readonly #clients = new Set<Client>();
   readonly #idsFirst: boolean;
+  readonly #refuse: NonNullable<SimulatedServerOptions['refuse']>;
   readonly #onStored: NonNullable<SimulatedServerOptions['onStored']>;
   readonly #onDelivered: NonNullable<SimulatedServerOptions['onDelivered']>;
   readonly #onAnswered: NonNullable<SimulatedServerOptions['onAnswered']>;
@@ -51,11 +54,13 @@ export class SimulatedServer {
     clock,
     version = '2.9.10',
     idsFirst = true,
+    refuse = () => null,
     onStored = () => undefined,
     onDelivered = () => undefined,
     onAnswered = () => undefined,
   }: SimulatedServerOptions) {
     this.#idsFirst = idsFirst;
+    this.#refuse = refuse;
     this.clock = clock;
     this.version = version;
     this.#onStored = onStored;
@@ -113,6 +118,11 @@ export class SimulatedServer {
       const stream = [...this.#streams.values()].find((each) => each.takes(subject));
       if (stream === undefined) {
         this.#nobody(client, reply);
+        return;
+      }
+      const refused = this.#refuse(subject);
+      if (refused !== null) {
+        answer(refused);
         return;
       }
       const { stored, ack } = stream.publish(subject, data, message.headers, this.clock.now(), this.#idsFirst);

@@ -1,0 +1,143 @@
+import { type ManualClock, manualClock } from '@kronos/clock/testing';
+import { connectEventLog, natsWire } from '../../src/index.ts';
+import { inboxPrefixOf, Link } from '../../src/link.ts';
+import type { Wire } from '../../src/wire.ts';
+import { testLimits } from '../messages.ts';
+import { type Fate, SimulatedConnection } from './connection.ts';
+import { SimulatedServer } from './server.ts';
+
+/** A message that asked for an answer. */
+export type Asked = {
+  readonly subject: string;
+  /** When it was sent, ms since the link was opened. */
+  readonly atMs: number;
+  /** Messages with the same number were sent together. */
+  readonly turn: number;
+};
+
+/** What goes wrong; at first nothing does. */
+export type Faults = {
+  /** What becomes of a message that the link asks an answer for. */
+  fate: (subject: string) => Fate;
+  /** What the server answers a publish instead of storing it; null: it stores it. */
+  refuse: (subject: string) => object | null;
+};
+
+/** A link to a simulated server with everything provisioned, on a clock that moves only while a test waits for something. */
+export type Bench = {
+  readonly server: SimulatedServer;
+  readonly connection: SimulatedConnection;
+  readonly link: Link;
+  readonly clock: ManualClock;
+  /** What the library warned of. */
+  readonly warnings: { readonly code: string; readonly text: string }[];
+  /** What the link has asked, in this order. */
+  readonly asked: Asked[];
+  readonly faults: Faults;
+  /** ms since the link was opened. */
+  readonly nowMs: number;
+  /** Moves the clock from timer to timer until the promise settles. @throws when nothing is left that could settle it */
+  settled<T>(promise: Promise<T>): Promise<T>;
+  /** Lets everything happen that is due within `ms`. */
+  pass(ms: number): Promise<void>;
+  close(): Promise<void>;
+};
+
+export type BenchOptions = {
+  /** Default 300. */
+  readonly requestTimeoutMs?: number;
+  /** Default 1000. */
+  readonly pollMs?: number;
+  readonly aggregates?: readonly string[];
+  /** Default 3. */
+  readonly ackWaitSeconds?: number;
+  readonly idsFirst?: boolean;
+};
+
+/** Lets every promise settle that can: nothing here waits for anything but the clock. */
+const quiet = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+export async function simulatedBench({
+  requestTimeoutMs = 300,
+  pollMs = 1_000,
+  aggregates = ['gpu'],
+  ackWaitSeconds = 3,
+  idsFirst = true,
+}: BenchOptions = {}): Promise<Bench> {
+  const clock = manualClock(Date.UTC(2026, 0, 1));
+  const faults: Faults = { fate: () => 'answered', refuse: () => null };
+  const server = new SimulatedServer({ clock, idsFirst, refuse: (subject) => faults.refuse(subject) });
+  const soon = (act: () => void) => queueMicrotask(act);
+  const asked: Asked[] = [];
+  const warnings: Bench['warnings'] = [];
+  let serial = 0;
+  const wire = (connect: Wire['connect']): Wire => ({
+    ...natsWire,
+    clock,
+    pollMs,
+    unique: () => `u${serial++}`,
+    connect,
+  });
+  const open = (fate: (subject: string) => Fate, inboxPrefix: string) =>
+    new SimulatedConnection(server, { inboxPrefix }, clock, { toServer: soon, toClient: soon, fate });
+
+  async function settled<T>(promise: Promise<T>): Promise<T> {
+    let over = false;
+    const mark = () => {
+      over = true;
+    };
+    promise.then(mark, mark);
+    for (await quiet(); !over; await quiet())
+      if (!clock.advanceToNext()) throw new Error('nothing is left to happen, and the promise has not settled');
+    return await promise;
+  }
+
+  const log = await connectEventLog(
+    { servers: ['simulated'], name: 'provision' },
+    {},
+    wire(async () => open(() => 'answered', inboxPrefixOf('provision')).nats),
+  );
+  await settled(log.provision({ limits: testLimits, replicas: 1, aggregates, ackWaitSeconds }));
+  await settled(log.close());
+
+  let turn = 0;
+  let together = false;
+  const startMs = clock.monotonic();
+  const connection = open((subject) => {
+    if (!together) {
+      together = true;
+      turn++;
+      queueMicrotask(() => {
+        together = false;
+      });
+    }
+    asked.push({ subject, atMs: clock.monotonic() - startMs, turn });
+    return faults.fate(subject);
+  }, inboxPrefixOf('test'));
+  const link = await Link.open(
+    { servers: ['simulated'], name: 'test', requestTimeoutMs },
+    { onWarning: (warning) => warnings.push(warning) },
+    wire(async () => connection.nats),
+  );
+  return {
+    server,
+    connection,
+    link,
+    clock,
+    warnings,
+    asked,
+    faults,
+    get nowMs() {
+      return clock.monotonic() - startMs;
+    },
+    settled,
+    async pass(ms) {
+      let over = false;
+      clock.after(ms, () => {
+        over = true;
+      });
+      for (await quiet(); !over; await quiet()) clock.advanceToNext();
+    },
+    close: () => settled(link.close()),
+  };
+}
