@@ -52,7 +52,13 @@ export const AREAS: Readonly<Record<string, Area>> = {
       'libs/eventlog/src/tasks.ts',
     ],
     tests: [
-      ['libs/eventlog/src/append.unit', 'libs/eventlog/src/deadline.unit', 'libs/eventlog/src/queue.unit'],
+      [
+        'libs/eventlog/src/append.unit',
+        'libs/eventlog/src/appendMany.unit',
+        'libs/eventlog/src/deadline.unit',
+        'libs/eventlog/src/queue.unit',
+        'libs/eventlog/src/tasks.unit',
+      ],
       ['libs/eventlog/testing/simulated/contract.unit'],
       ['libs/eventlog/src/append.int', 'libs/eventlog/src/tasks.int', 'libs/eventlog/src/contract.int'],
     ],

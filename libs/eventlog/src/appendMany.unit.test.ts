@@ -5,7 +5,7 @@ import { type Bench, simulatedBench } from '../testing/simulated/bench.ts';
 import type { Fate } from '../testing/simulated/index.ts';
 import { appendMany } from './appendMany.ts';
 import { apiCodes } from './codes.ts';
-import { AppendRefused, AppendUnknown, Closed, LogFull, NotProvisioned } from './errors.ts';
+import { AppendRefused, AppendUnknown, Closed, LogFull, NatsRefused, NotProvisioned } from './errors.ts';
 
 const LOG = 'KRONOS_LOG';
 const SUBJECT = 'kronos.controls.gpu';
@@ -158,6 +158,14 @@ describe.each([true, false])('messages in a row to a server that looks at ids fi
     expect(error).toBeInstanceOf(AppendRefused);
     expect(error).toMatchObject({ message: expect.stringContaining(pausedEvent('e2').id) });
     expect(sends()).toEqual([[0, 3]]);
+  });
+
+  it('that the user may not publish are refused', async () => {
+    bench.connection.deny(SUBJECT);
+    const error = await failed(events(3));
+    expect(error).toBeInstanceOf(NatsRefused);
+    expect(error).toMatchObject({ message: expect.stringContaining(`test may not publish on ${SUBJECT}`) });
+    expect(bench.nowMs).toBe(300);
   });
 
   it('of two streams are not appended together', async () => {

@@ -295,6 +295,8 @@ class Worker<S extends Source> implements TaskWorker {
       this.#again(source, 0);
     });
     this.#timers.add(cancel);
+    // The slot is free for a source that waits.
+    this.#fill();
   }
 
   #say(source: S, text: string): void {

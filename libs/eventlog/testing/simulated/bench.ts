@@ -21,6 +21,8 @@ export type Faults = {
   fate: (subject: string) => Fate;
   /** What the server answers a publish instead of storing it; null: it stores it. */
   refuse: (subject: string) => object | null;
+  /** How long what the link sends is on its way, ms. */
+  delayMs: number;
 };
 
 /** A link to a simulated server with everything provisioned, on a clock that moves only while a test waits for something. */
@@ -36,6 +38,8 @@ export type Bench = {
   readonly faults: Faults;
   /** ms since the link was opened. */
   readonly nowMs: number;
+  /** Makes the streams and durables that are missing. */
+  provision(): Promise<void>;
   /** Moves the clock from timer to timer until the promise settles. @throws when nothing is left that could settle it */
   settled<T>(promise: Promise<T>): Promise<T>;
   /** Lets everything happen that is due within `ms`. */
@@ -51,6 +55,7 @@ export type BenchOptions = {
   readonly aggregates?: readonly string[];
   /** Default 3. */
   readonly ackWaitSeconds?: number;
+  readonly sinks?: readonly string[];
   readonly idsFirst?: boolean;
 };
 
@@ -62,10 +67,11 @@ export async function simulatedBench({
   pollMs = 1_000,
   aggregates = ['gpu'],
   ackWaitSeconds = 3,
+  sinks = [],
   idsFirst = true,
 }: BenchOptions = {}): Promise<Bench> {
   const clock = manualClock(Date.UTC(2026, 0, 1));
-  const faults: Faults = { fate: () => 'answered', refuse: () => null };
+  const faults: Faults = { fate: () => 'answered', refuse: () => null, delayMs: 0 };
   const server = new SimulatedServer({ clock, idsFirst, refuse: (subject) => faults.refuse(subject) });
   const soon = (act: () => void) => queueMicrotask(act);
   const asked: Asked[] = [];
@@ -78,8 +84,9 @@ export async function simulatedBench({
     unique: () => `u${serial++}`,
     connect,
   });
+  const toServer = (act: () => void) => void (faults.delayMs > 0 ? clock.after(faults.delayMs, act) : soon(act));
   const open = (fate: (subject: string) => Fate, inboxPrefix: string) =>
-    new SimulatedConnection(server, { inboxPrefix }, clock, { toServer: soon, toClient: soon, fate });
+    new SimulatedConnection(server, { inboxPrefix }, clock, { toServer, toClient: soon, fate });
 
   async function settled<T>(promise: Promise<T>): Promise<T> {
     let over = false;
@@ -92,13 +99,16 @@ export async function simulatedBench({
     return await promise;
   }
 
-  const log = await connectEventLog(
-    { servers: ['simulated'], name: 'provision' },
-    {},
-    wire(async () => open(() => 'answered', inboxPrefixOf('provision')).nats),
-  );
-  await settled(log.provision({ limits: testLimits, replicas: 1, aggregates, ackWaitSeconds }));
-  await settled(log.close());
+  async function provision(): Promise<void> {
+    const log = await connectEventLog(
+      { servers: ['simulated'], name: 'provision' },
+      {},
+      wire(async () => open(() => 'answered', inboxPrefixOf('provision')).nats),
+    );
+    await settled(log.provision({ limits: testLimits, replicas: 1, aggregates, ackWaitSeconds, sinks }));
+    await settled(log.close());
+  }
+  await provision();
 
   let turn = 0;
   let together = false;
@@ -130,6 +140,7 @@ export async function simulatedBench({
     get nowMs() {
       return clock.monotonic() - startMs;
     },
+    provision,
     settled,
     async pass(ms) {
       let over = false;

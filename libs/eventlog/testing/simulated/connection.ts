@@ -5,6 +5,7 @@ import {
   type NatsConnection,
   type NodeConnectionOptions,
   NoRespondersError,
+  PermissionViolationError,
   RequestError,
   type Status,
   type Subscription,
@@ -59,6 +60,7 @@ export class SimulatedConnection {
   readonly #subscriptions = new Map<string, Set<Callback>>();
   readonly #requests = new Map<string, (message: Msg) => void>();
   readonly #statuses = new Queue<Status>();
+  readonly #denied = new Set<string>();
   #client: Client | null = null;
   #closed = false;
   #serial = 0;
@@ -125,6 +127,11 @@ export class SimulatedConnection {
     this.#statuses.push({ type: 'reconnect', server: 'simulated' } as Status);
   }
 
+  /** From now on the server refuses what is published on the subject: it tells the connection, and answers nothing. */
+  deny(subject: string): void {
+    this.#denied.add(subject);
+  }
+
   publish(
     subject: string,
     payload?: Uint8Array | string,
@@ -134,6 +141,12 @@ export class SimulatedConnection {
     const client = this.#client;
     const fate = options.reply === undefined ? 'answered' : this.#path.fate(subject);
     if (client === null || fate === 'lost') return;
+    if (this.#denied.has(subject)) {
+      const words = `Permissions Violation for Publish to "${subject}"`;
+      const error = new PermissionViolationError(words, 'publish', subject);
+      this.#path.toClient(() => this.#statuses.push({ type: 'error', error } as Status));
+      return;
+    }
     const message = { subject, data: bytesOf(payload), headers: options.headers, reply: options.reply };
     this.#path.toServer(() => {
       if (this.#client !== client) return;
