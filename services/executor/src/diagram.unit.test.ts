@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { random } from '@kronos/projections/testing';
 import { expect, it } from 'vitest';
 import { sampleTask } from '../testing/sample.ts';
-import { runWorld } from '../testing/world.ts';
+import { runWorld } from '../testing/world/world.ts';
 import { defaultTaskOptions } from './options.ts';
 
 const task = sampleTask({ ramMb: 2048 });

@@ -2,7 +2,7 @@ import { random } from '@kronos/projections/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { sampleTask } from '../testing/sample.ts';
-import { runWorld, type WorldReport } from '../testing/world.ts';
+import { runWorld, type WorldReport } from '../testing/world/world.ts';
 import { defaultTaskOptions } from './options.ts';
 
 const task = sampleTask({ ramMb: 2048 });

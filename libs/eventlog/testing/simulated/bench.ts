@@ -7,7 +7,7 @@ import { type Fate, SimulatedConnection } from './connection.ts';
 import { SimulatedServer } from './server.ts';
 
 /** A message that asked for an answer. */
-export type Asked = {
+type Asked = {
   readonly subject: string;
   /** When it was sent, ms since the link was opened. */
   readonly atMs: number;
@@ -16,7 +16,7 @@ export type Asked = {
 };
 
 /** What goes wrong; at first nothing does. */
-export type Faults = {
+type Faults = {
   /** What becomes of a message that the link asks an answer for. */
   fate: (subject: string) => Fate;
   /** What the server answers a publish instead of storing it; null: it stores it. */
