@@ -29,7 +29,7 @@ const MOST_FIRST_VIEW_MS = 1_000;
 const MOST_GROWTH_MB = 5;
 /** The number of times per hour that the console reads its view: every 15 s. */
 const READS_PER_HOUR = 240;
-/** A plan has so many steps. */
+/** Steps of a plan. */
 const STEPS = 10;
 /** The number of measurements of a view after the first one. */
 const TIMES = 5;

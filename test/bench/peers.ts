@@ -33,7 +33,7 @@ const directory = mkdtempSync(join(tmpdir(), 'kronos-bench-peers-'));
 const FAST = { hbal: 600_000, watcher: 400_000 };
 /** A planner runs for days: what it plans in its first second, while the compiler still works, is not timed. */
 const WARM_UP_MS = 1_000;
-/** Of so many plans after that the fastest counts. */
+/** Number of plans after that; the fastest counts. */
 const RUNS = 5;
 
 function clusters(size: string): [name: string, file: ClusterFile][] {

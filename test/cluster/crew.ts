@@ -82,7 +82,7 @@ export interface Crew extends Watch {
   promote(server: NatsServer): Promise<void>;
   /** The server that an executor is connected to. */
   serverOfExecutor(): Promise<NatsServer>;
-  /** Waits until so many of the fifty moves have been started, and gives their tasks. */
+  /** Waits until that number of the fifty moves has been started, and returns their tasks. */
   moving(started: number): Promise<readonly string[]>;
   /** Waits until all copies of the log are level. */
   level(): Promise<void>;

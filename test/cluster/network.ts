@@ -9,7 +9,7 @@ export interface Island {
   /** For a server on this side of the cable, and for one on the island. */
   readonly mainland: ClusterNode;
   readonly island: ClusterNode;
-  /** From here on nothing passes, and nobody is told: packets vanish. */
+  /** From now on no packet passes, and neither end is told. */
   pull(): void;
   plug(): void;
   remove(): void;

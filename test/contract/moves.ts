@@ -721,7 +721,7 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
       const migration = looks.at(-1)?.row?.uuid ?? '';
       expect((await wire.nova('DELETE', `/servers/${id}`)).status).toBe(204);
       await wire.until('the server gone', async () => (await wire.nova('GET', `/servers/${id}`)).status === 404);
-      // Its rows are gone with it: whoever follows the migration sees neither of them any more.
+      // Its rows are gone with it: a client that follows the migration sees neither of them any more.
       await wire.until('the rows gone', async () => (await wire.rows(id)).length === 0);
       const { instanceActions } = z
         .object({ instanceActions: z.array(z.object({ action: z.string() })) })

@@ -28,7 +28,7 @@ export function messageOf(body: unknown, kind: string): string {
   return z.record(z.string(), z.object({ message: z.string() })).parse(body)[kind]?.message ?? '';
 }
 
-/** Keystone: tokens, the catalog, and what it says when it refuses. */
+/** Keystone: tokens, the catalog, and its refusals. */
 export function identityContract(cloud: () => CloudUnderTest): void {
   describe('Keystone', () => {
     const post = (body: unknown) => send('POST', `${cloud().identity}/auth/tokens`, {}, body);

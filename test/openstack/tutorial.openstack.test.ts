@@ -139,7 +139,7 @@ describe('docs/tutorial.md on a real OpenStack, with a real Prometheus and real 
         { job: 'libvirt', address: libvirt, instance: `${host}:9177` },
       ];
     });
-    // The rates of the policies look 5 minutes back, and nobody waits for that: what the exporters would have said then.
+    // The rates of the policies look 5 minutes back. Instead of a wait: the values that the exporters would have had then.
     const past = join(directory, 'past.txt');
     writeFileSync(past, await pastOf(targets, written));
     endKernels = systemClock.every(250, () => {
@@ -212,7 +212,7 @@ describe('docs/tutorial.md on a real OpenStack, with a real Prometheus and real 
     const ask = async () => {
       const { status, text } = await runKronos(['advise', '-c', file, '-o', 'json'], { OS_CLIENT_CONFIG_FILE: clouds });
       expect(status, text).toBe(0);
-      // What it says of a checkpoint comes before.
+      // The lines about a checkpoint come before.
       const found = JSON.parse(/^\[.*/ms.exec(text)?.[0] ?? '') as {
         aggregate: string;
         unread: string | null;

@@ -143,7 +143,7 @@ interface Aggregate {
   checkpointMs: number;
   /** What planners wrote of their options, in the order of the log. */
   readonly configurations: Configuration[];
-  /** Events that no reader understands, and that nobody has said to skip. */
+  /** Events that no reader understands and that are not skipped. */
   unreadable: readonly { readonly sequence: number; readonly ms: number }[];
 }
 interface Configuration {
@@ -209,7 +209,7 @@ const EXPECTING = new Set([
   'migration.failed',
   'migration.skipped',
 ]);
-/** What nobody may write by a log that contradicts what was seen. */
+/** Events that no service may write while the log contradicts a former one. */
 const ACTING = new Set(['planner.configured', 'cycle.decided', 'migration.started']);
 const QUARANTINING = new Set(['PreFlightError', 'MigrationFailed', 'MigrationTimeout']);
 const RUNNING = new Set(['accepted', 'queued', 'preparing', 'running', 'post-migrating', 'pre-migrating', 'migrating']);
@@ -425,7 +425,7 @@ export class Checker {
         const plan = this.#plans.get(data.planId);
         if (plan !== undefined && plan.releasedMs === null && plan.approvedMs === null)
           this.breach('approval', `${data.taskId} was dispatched, and its plan was not approved in time`);
-        // A task of a log that is lost: nobody may start it.
+        // A task of a lost log: no executor may start it.
         if (plan === undefined && this.#formerPlans.has(data.planId)) break;
         const task = this.#task(data, body.aggregate, sequence, ms);
         task.requested = true;

@@ -499,7 +499,7 @@ export const kinds: Readonly<Record<string, Kind>> = {
       stage.onNext('plan.dispatched', () => stage.loseTasks(downMs));
     },
   },
-  // Nova carries the request out when nobody waits for its answer any more.
+  // Nova carries the request out after the client has stopped waiting for the answer.
   'post-late': {
     perDay: 20,
     act: (stage, chance) =>

@@ -106,7 +106,7 @@ function withoutMetrics(snapshot: Snapshot): Advice[] {
 
 /** Weighers of Nova's scheduler that place new VMs by free resources, by their key in the metadata of an aggregate. */
 const WEIGHTS = ['cpu_weight_multiplier', 'ram_weight_multiplier'] as const;
-/** What nova.conf has where nobody changed it. */
+/** The defaults of nova.conf. */
 const NOVA_DEFAULT = 1;
 
 /** Nova's weighers against the mode: a VM that Nova places where Kronos takes VMs away is moved again. */

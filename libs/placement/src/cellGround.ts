@@ -1,7 +1,7 @@
 import type { CellFacts, HostObservation, ServerObservation } from '@kronos/contracts';
 import { type Ground, unsettled, withheld } from './filter.ts';
 
-/** What the cells have in common, and what the image store takes: nothing that Nova's API tells. */
+/** Properties of the cells and of the image store that Nova's API does not show. */
 export type CellSharing = {
   readonly volumes: boolean;
   readonly networks: boolean;

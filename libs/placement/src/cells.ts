@@ -97,7 +97,7 @@ type Candidate = {
   readonly ground: Ground | null;
 };
 
-/** Which servers go where, by which method and in which order, and what cannot move and why. */
+/** Which servers go where, by which method and in which order, and which cannot move and why. */
 export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
   const places = new Map<string, Place>();
   for (const aggregate of input.aggregates)
@@ -112,7 +112,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
   const refused: CellPlan['refused'][number][] = [];
   const found: { candidate: Candidate; hosts: readonly number[] }[] = [];
 
-  // The largest first: what is placed last finds the smallest gaps.
+  // The largest first: the last ones find only small gaps.
   const sizes = sizesOf(cluster, candidates);
   const sizeOf = ({ server }: Candidate): number => sizes.get(server.id) ?? 0;
   for (const candidate of sortedBy(candidates, ({ server }) => server.id).sort((a, b) => sizeOf(b) - sizeOf(a))) {

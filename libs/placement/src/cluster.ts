@@ -36,7 +36,7 @@ export type Cluster = {
   readonly hostRefusal: Int32Array;
   /** 1 for hosts that the evacuator empties: disabled and up, and drained or with `evacuate_disabled_hosts`. */
   readonly leaving: Uint8Array;
-  /** Free amount per resource class: what is neither used nor promised. Infinite where it is not limited. */
+  /** Free amount per resource class: neither used nor promised. Infinite where it is not limited. */
   readonly free: Float64Array;
   /** Capacity per resource class, for shares; infinite where it is not limited. */
   readonly capacity: Float64Array;

@@ -19,7 +19,7 @@ import { spread } from './passes/spread.ts';
 import { complete, quality } from './plan.ts';
 import type { ReasonCode } from './reasons.ts';
 
-/** A cluster as `kronos plan --cluster` reads it; {@link clusterFileSchema} says what the fields mean. */
+/** A cluster as `kronos plan --cluster` reads it; {@link clusterFileSchema} describes the fields. */
 export type ClusterFile = {
   readonly policies: readonly string[];
   readonly weights: readonly number[];

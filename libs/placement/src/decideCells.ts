@@ -103,7 +103,7 @@ const reasonOf = (code: ReasonCode, detail: NonNullable<Reason['detail']>): Reas
   detail,
 });
 
-/** The servers that leave are of this aggregate: it alone remembers what was done with them. */
+/** The servers that leave belong to this aggregate: only its state has their history. */
 const isHere = (name: string, { aggregate, hosts }: Snapshot): boolean =>
   name === aggregate || hosts.some((host) => host.name === name);
 

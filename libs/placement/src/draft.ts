@@ -24,7 +24,7 @@ export class Draft {
   readonly place: Int32Array;
   readonly score: Float64Array;
   readonly fullness: Float64Array;
-  /** Cautious: what is accepted here is legal in any order. */
+  /** Cautious: an accepted move is legal in any order. */
   readonly room: Room;
   readonly moves: Move[] = [];
   /** 1 for VMs that the plan moves already. */

@@ -1,4 +1,4 @@
-/** A cluster file that cannot be planned: `field` is the place, the message says what it must be. */
+/** A cluster file that cannot be planned: `field` is the place, the message states the required form. */
 export class ClusterFileError extends Error {
   readonly code = 'KRONOS_PLACEMENT_CLUSTER_FILE';
   readonly field: string;

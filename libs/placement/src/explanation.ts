@@ -48,7 +48,7 @@ export type CycleExplanation = {
 export type HostValue = { readonly host: string; readonly value: number };
 export type Counts = Readonly<Record<string, number>>;
 
-/** The plan as a whole: what it starts from, what each step leads to, how good it is. */
+/** The plan as a whole: the imbalance before it and after each step, and how good it is. */
 export type PlanExplanation = {
   readonly planner: 'search' | 'greedy';
   readonly budget: number;
@@ -71,7 +71,7 @@ export type StepExplanation = {
   readonly destination: { readonly host: string; readonly before: ByPolicy; readonly after: ByPolicy };
   /** Combined imbalance with the whole plan, and with all of it but this step. */
   readonly combined: { readonly withStep: number; readonly withoutStep: number };
-  /** Every other host in the VM's place: refused, or what the combined imbalance would be. Best first. */
+  /** Every other host as destination: refused, or with the combined imbalance after the move. Best first. */
   readonly elsewhere: readonly DestinationVerdict[];
 };
 

@@ -9,7 +9,7 @@ export type Ground = { readonly code: ReasonCode; readonly detail: Readonly<Reco
 const ms = (iso: string): number => Date.parse(iso);
 const iso = (at: number): string => new Date(at).toISOString();
 
-/** The one place that drops VMs for what is remembered of them. */
+/** The one place that drops VMs because of their history. */
 export function remembered(id: string, memory: Memory, options: EngineOptions, now: number): Ground | null {
   const task = memory.inFlight.find((t) => t.serverId === id);
   if (task !== undefined) return { code: 'vm-in-flight', detail: { task: task.taskId, to: task.destination } };

@@ -1,11 +1,11 @@
 /**
- * What a decision needs to know of the past: facts and the times at which they happened, never deadlines. `decide`
+ * The past that a decision needs: facts and the times at which they happened, never deadlines. `decide`
  * applies the durations of the options it is given. libs/cycle makes it of the folded state.
  *
  * Every time is ISO-8601 UTC. Order inside arrays does not matter unless it is said.
  */
 export type Memory = {
-  /** An operator paused the aggregate and nobody resumed it. */
+  /** An operator paused the aggregate and it was not resumed. */
   readonly paused: { readonly at: string; readonly by: string } | null;
   /** The first event of this aggregate that the fold did not understand. */
   readonly unreadable: { readonly sequence: number; readonly type: string; readonly version: number | null } | null;
@@ -54,7 +54,7 @@ export type InFlightTask = {
   readonly from: string;
   /** Where the current attempt goes: the step's `to`, or the alternate taken since. */
   readonly destination: string;
-  /** As in the step: what it claims, by resource class. */
+  /** Resources that it claims, by resource class; as in the step. */
   readonly resources: Readonly<Record<string, number>>;
   /** As in the step, by policy name. */
   readonly weights: Readonly<Record<string, { readonly source: number; readonly destination: number }>>;

@@ -21,9 +21,9 @@ export type Arrangement = {
 };
 
 type Account = {
-  /** Free at the start, less what it paid for. Below 0 while the host is over its limit. */
+  /** Free at the start, less the arrivals that it paid for. Below 0 while the host is over its limit. */
   base: number;
-  /** What departures leave, less what it paid for. */
+  /** Freed by departures, less the arrivals that it paid for. */
   readonly credits: { readonly move: number; left: number }[];
   /** Departures that bring an account back to 0 which began below it: every arrival waits for these. */
   readonly cover: number[];
@@ -60,7 +60,7 @@ export function arrange(cluster: Cluster, moves: readonly Move[]): Arrangement {
     return true;
   };
 
-  // Those that need nobody's departure first; then, one at a time, those that do.
+  // First the moves that need no departure; then, one at a time, those that need one.
   waiting = waiting.filter((i) => !tryPlace(i, true));
   for (let progress = true; progress && waiting.length > 0; ) {
     progress = false;

@@ -12,7 +12,7 @@ import { reasonMeanings } from './reasons.ts';
 import { breachesOf, laxGroups } from './softRules.ts';
 import { toSteps } from './steps.ts';
 
-/** A finished draft: its steps, and what they lead to. */
+/** A finished draft: its steps, and the imbalance after them. */
 export type Completed = {
   readonly steps: Step[];
   /** The moves behind the steps, in the order of the steps. */

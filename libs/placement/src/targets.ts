@@ -9,7 +9,7 @@ import { combinedOf } from './measure.ts';
 import { codeNumber, codeOfNumber, type ReasonCode } from './reasons.ts';
 import { breachGrowth } from './softRules.ts';
 
-/** The best destination of a VM, and what it leads to. */
+/** The best destination of a VM, and the imbalance after the move. */
 export type Target = {
   readonly vm: number;
   readonly to: number;

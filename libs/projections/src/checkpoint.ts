@@ -33,9 +33,9 @@ export type CheckpointPart = {
   readonly state: Json;
 };
 
-/** The body of a part: what a person reads in a checkpoint. */
+/** The readable body of a part of a checkpoint. */
 type PartBody = {
-  /** Which event `sequence` is, so that a checkpoint of another log is known for what it is. */
+  /** Identifies the event `sequence`, so that a checkpoint of another log is recognised. */
   anchor: string;
   /** `type/version` of the events that were readable. */
   reads: readonly string[];
@@ -47,7 +47,7 @@ type PartBody = {
   facts: Json;
 };
 
-/** What names an event of the log: its id, or for one that cannot be read what it claims to be. */
+/** Identifies an event of the log: its id, or for one that cannot be read the id that it claims. */
 export const anchorOf = ({ event }: StoredEvent): string =>
   event.type === 'unreadable' ? `${event.claimedType}/${event.claimedVersion ?? '?'}` : event.id;
 
@@ -106,7 +106,7 @@ export function fromParts(parts: readonly CheckpointPart[]): Restored {
   return { ok: true, state: { sequence: one.sequence, all, aggregates }, anchor };
 }
 
-/** The state as one canonical text: equal states, equal texts, whatever way led to them. */
+/** The state as one canonical text: equal states have equal texts, however they were reached. */
 export const canonicalState = (state: LogState): string =>
   canonicalJson({
     sequence: state.sequence,

@@ -128,7 +128,7 @@ function finish(
   f.recentDrains = [...f.recentDrains.slice(-(RECENT_DRAINS - 1)), finished];
 }
 
-/** The hosts that are being emptied: nothing moves to them, and what is on them leaves once they are disabled. */
+/** The hosts that are being emptied: no VM moves to them, and their VMs leave once they are disabled. */
 export const drainingHosts = (state: Pick<AggregateState, 'drains'>): readonly string[] =>
   [...state.drains.values()].filter((drain) => drain.undrainAsked === null).map((drain) => drain.host);
 

@@ -74,7 +74,7 @@ export const carriedMark = (identity: LogIdentity, before: Witness | null): LogM
 
 const name = (id: string | null): string => (id === null ? 'a log without an installation id' : `installation ${id}`);
 
-/** For people: what contradicts, and what they can do. */
+/** For people: the contradiction, and the remedy. */
 export function describeContradiction(identity: LogIdentity, { kind, witness }: Contradiction): string {
   const current = inForce(identity);
   const seen = `${witness.source} has seen event ${witness.sequence} of ${name(witness.installationId)} (${new Date(witness.seenAtMs).toISOString()})`;

@@ -17,7 +17,7 @@ export function inFlight(state: Pick<AggregateState, 'plans' | 'tasks'>): TaskFa
 export type TaskStanding =
   /** It is of a plan that the state still holds. */
   | { readonly known: true; readonly task: TaskFacts }
-  /** Never released, or its plan is over: nobody may act on it. */
+  /** Never released, or its plan is over: no service may act on it. */
   | { readonly known: false };
 
 /** What the log says about a task. */

@@ -168,7 +168,7 @@ function reached(
 ): readonly StepFacts[] {
   const first = new Set(numbers);
   const found = new Set(steps.filter((step) => first.has(step.step)));
-  // A set is iterated with what is added on the way.
+  // The iteration of a set includes members that are added during it.
   for (const step of found) for (const other of next(step)) found.add(other);
   return steps.filter((step) => found.has(step));
 }

@@ -98,7 +98,7 @@ describe('the fold', () => {
           const last = history.length - 1;
           const blocks = new Map<number, StoredEvent[]>();
           for (const [n, { after, back, length }] of repeats.entries()) {
-            // One of them at the very end: what comes last must not be an event that was there before.
+            // The last event must be new, so one of them is appended at the very end.
             const place = n === 0 ? last : after % history.length;
             const from = Math.max(0, place - back);
             const block = history.slice(from, Math.min(from + length, place + 1));

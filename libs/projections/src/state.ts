@@ -30,9 +30,9 @@ export type LogState = {
 export type ControlFacts = {
   /** Paused and not resumed since. A pause of all and a pause of one are lifted each by its own resume. */
   readonly paused: Asked | null;
-  /** Server uuid -> the quarantine that an operator set and nobody released. */
+  /** Server uuid -> the quarantine that an operator set and that is not released. */
   readonly operatorQuarantines: ReadonlyMap<string, OperatorQuarantine>;
-  /** Events that this version could not read and that nobody skipped, in the order of the log. */
+  /** Events that this version could not read and that are not skipped, in the order of the log. */
   readonly unreadables: readonly UnreadableFact[];
   /** What was skipped, for ever. */
   readonly skips: readonly SkippedFact[];
@@ -183,7 +183,7 @@ export type TaskFacts = {
   readonly attempt: number;
   /** Where that attempt goes. */
   readonly destination: string;
-  /** Start of the first attempt or of the retry to come: release + delay, or what the failed attempt named. */
+  /** Start of the first attempt or of the next retry: release + delay, or the time that the failed attempt named. */
   readonly notBeforeMs: number;
   /** The slot that it holds; null unless `status` is `started`. */
   readonly slot: Slot | null;
@@ -281,7 +281,7 @@ export type TaskEnd = {
   readonly atMs: number;
   /** Where the server was seen when it completed; else null. */
   readonly host: string | null;
-  /** Of a completed move: what is not as it should be. Empty: a plain success. */
+  /** Of a completed move: deviations from a plain success. Empty: none. */
   readonly warnings: readonly Reason[];
 };
 

@@ -24,7 +24,7 @@ export const serverFaultSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('snapshot'), times }),
   /** The destination cannot start a server that comes from another cell: ERROR in its old cell. */
   z.strictObject({ kind: z.literal('spawn'), times }),
-  /** The source cannot remove what is left of a server that left its cell: ERROR in its new cell. */
+  /** The source cannot remove the rest of a server that left its cell: ERROR in its new cell. */
   z.strictObject({ kind: z.literal('confirm'), times }),
   /** The source cannot start a server whose move to another cell is reverted: ERROR in its old cell. */
   z.strictObject({ kind: z.literal('revert'), times }),

@@ -187,7 +187,7 @@ export function liveStep(
       return;
     }
     case 'queue': {
-      // Cast to nobody: the row stays as it is.
+      // No compute service takes the cast: the row stays as it is.
       if (s.host(migration.source).crashed) {
         s.next.delete(migration.id);
         return;
@@ -314,7 +314,7 @@ export function goOn(s: CloudState, uuid: string): void {
 
 export function carryOutAbort(s: CloudState, migration: Migration): void {
   const server = s.servers.get(migration.serverUuid);
-  // The abort was cast to nobody.
+  // No compute service took the cast of the abort.
   if (s.host(migration.source).crashed) return;
   // Too late: the guest already runs on the destination, or a roll-back is under way.
   if (server === undefined || migration.switched || migration.abortRequested) return;

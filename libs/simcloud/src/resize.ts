@@ -428,7 +428,7 @@ function arrive(s: CloudState, migration: Migration, server: Server): void {
   s.touch(server);
 }
 
-/** The move is over: the server is what it was before it. */
+/** The move is over: the server is in the state of before the move. */
 function restore(s: CloudState, server: Server): void {
   server.vmState = server.oldVmState;
   server.taskState = null;

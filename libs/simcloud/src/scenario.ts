@@ -127,7 +127,7 @@ const scenarioSchema = z.strictObject({
   flavors: z.array(flavorSchema).default([]),
   groups: z.array(groupSchema).default([]),
   servers: z.array(serverSchema).default([]),
-  /** Besides admin / secret, who is always there. */
+  /** Users besides admin / secret, which always exists. */
   users: z
     .array(z.strictObject({ name, password: name, roles: z.array(name), project: name.default('admin') }))
     .default([]),

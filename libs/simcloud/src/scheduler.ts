@@ -65,7 +65,7 @@ export function chooseHost(
 
 /**
  * The scheduler's group filters. `arrivals`: it also knows of the moves under way, because it chose them itself; of
- * several schedulers none knows what the others chose.
+ * several schedulers none knows the choices of the others.
  */
 function groupAllows(s: CloudState, server: Server, dest: Host, arrivals: boolean): boolean {
   const group = s.groupOf.get(server.uuid);

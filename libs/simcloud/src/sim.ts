@@ -83,7 +83,7 @@ export interface Sim {
   readonly clock: Clock;
   /** Brings the cloud to the clock's time; every call does it by itself. */
   settle(): void;
-  /** Does one thing to the cloud; returns what it made (an id), if anything. Throws ActError. */
+  /** Does one act to the cloud; returns the id of the thing that it made, if any. @throws ActError */
   act(act: ActInput): Readonly<Record<string, unknown>>;
   /** POST, PUT and DELETE calls since a sequence number, oldest first. */
   calls(since?: number): readonly CallRecord[];

@@ -1,4 +1,4 @@
-/** What a simulated cloud is at a moment: its people and things, its clock, and what is still to come. */
+/** The state of a simulated cloud: its users and resources, its clock, and the pending events. */
 import { ActError } from './errors.ts';
 import type { ActiveSeriesFault, HostFaultSetting, ServerFaultSetting } from './faults.ts';
 import { Agenda } from './heap.ts';

@@ -1,4 +1,4 @@
-/** Pre-flight of a move between cells: is it still right, by what the cloud itself says now? The decisions are pure. */
+/** Pre-flight of a move between cells: does the present state of the cloud still allow it? The decisions are pure. */
 import type { Aggregate, NamedFlavor, Server } from '@kronos/openstack';
 import { cancelled } from './failure.ts';
 import {
@@ -52,7 +52,7 @@ export function judgeCell(
 function judgeGuest(server: Server, options: CheckOptions): Verdict | null {
   const refused = judgeServer(server, ['active', 'stopped'], false, options);
   if (refused !== null) return refused;
-  // Nova would leave it as it is now, and what it should be nobody knows.
+  // Nova would leave it in its present state, and the right state is unknown.
   if (server.powerState === null)
     return refuse('PreFlightError', 'infrastructure', 'power-unknown', 'Nova does not say whether the guest runs');
   return null;
@@ -105,7 +105,7 @@ export function startOf(
   };
 }
 
-/** Reads the cloud and judges. Throws what the clients throw. */
+/** Reads the cloud and judges. @throws the errors of the clients */
 export async function cellPreflight(
   task: Task,
   cloud: CheckedCloud,

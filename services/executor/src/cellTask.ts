@@ -163,7 +163,7 @@ const ofMethod = ({ start }: CellRun, failure: Failure): Failure =>
     ? { ...failure, fault: 'none', hostAtFault: null }
     : failure;
 
-/** What the log says that ends an attempt whatever Nova does; null: nothing. */
+/** An event of the log that ends an attempt regardless of Nova; null: none. */
 function heeded(state: TaskState, run: CellRun, word: Word, at: Reading): TaskState | null {
   if (word.ended) return to(state, { at: 'received' });
   if (word.closeAsked === null) return null;
@@ -258,7 +258,7 @@ function travelled(
   return idleMs >= options.rowGoneMs ? to(state, { at: 'inquiring', run, server, tries: 0 }) : stay;
 }
 
-/** In VERIFY_RESIZE, and nobody has confirmed or reverted it. */
+/** In VERIFY_RESIZE, neither confirmed nor reverted. */
 function verified(
   state: TaskState,
   before: CellRun,
@@ -337,7 +337,7 @@ const same = (a: readonly string[], b: readonly string[]): boolean =>
   a.length === b.length && a.every((each) => b.includes(each));
 const listed = (names: readonly string[]): string => (names.length === 0 ? 'none' : names.join(', '));
 
-/** Of confirm and revert the first on the log counts, whoever wrote it. */
+/** If both confirm and revert are on the log, the first counts, whatever its author. */
 function agreed(state: TaskState, run: CellRun, attempt: AttemptLog, at: Reading): TaskState {
   if (attempt.kind !== 'started') return to(state, { at: 'received' });
   const settle = attempt.cell?.settle ?? null;

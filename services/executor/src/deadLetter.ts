@@ -57,7 +57,7 @@ export function deadLetterEvent(
   };
 }
 
-/** The `data.taskId` of whatever the body is; null when it has none. */
+/** The `data.taskId` of any body; null when it has none. */
 function namedTask(body: string): string | null {
   try {
     const parsed: unknown = JSON.parse(body);

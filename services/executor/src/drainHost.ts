@@ -98,7 +98,7 @@ export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: str
     }
   }
 
-  /** Changes the service; null: nobody knows whether Nova did. */
+  /** Changes the service; null: it is unknown whether Nova did. */
   async function request(claim: Claim, drain: DrainFacts, update: ServiceUpdate): Promise<HostEventBody | null> {
     const about = { aggregate: claim.aggregate, host: claim.host, act: claim.act };
     const window = {
@@ -150,7 +150,7 @@ export function hostTender(deps: HostDeps, signal: AbortSignal): (aggregate: str
     return found.length === 1 ? (found[0] ?? null) : null;
   }
 
-  /** Appends what was decided on this state. */
+  /** Appends the decision that was made on this state. */
   const write = (
     at: LogPosition<AggregateState>,
     aggregate: string,

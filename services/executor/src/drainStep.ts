@@ -1,4 +1,4 @@
-/** What an executor does for a drain, and what it writes about it. Pure: facts of the log, an answer of Nova and a time go in. */
+/** The steps of an executor for a drain, and their events. Pure: the inputs are facts of the log, an answer of Nova and a time. */
 import { type Actor, disabledReasonOf, type HostAct, type HostEvent, messageId, type Reason } from '@kronos/contracts';
 import { type ComputeService, HttpError, NotSent, type Nova, Unauthorized } from '@kronos/openstack';
 import type { DrainFacts } from '@kronos/projections';

@@ -82,7 +82,7 @@ export function tendDrains(deps: DrainsDeps): Drains {
       try {
         await tendHost(aggregate, host);
       } catch (error) {
-        // Somebody else has written meanwhile: it is looked at again with what they wrote.
+        // Another writer was first: decide again with its event.
         if (!(error instanceof AppendConflict || error instanceof AppendWithdrawn)) throw error;
       }
     }

@@ -27,7 +27,7 @@ export interface TaskOptions {
   readonly takeoverMs: number;
   /** No more time than this passes between a pre-flight and the start of the attempt. */
   readonly checkTtlMs: number;
-  /** A pre-flight whose reads took longer starts nothing: what it read first no longer counts. */
+  /** A pre-flight whose reads took longer starts nothing: its first reads are too old. */
   readonly checkMaxMs: number;
   /** How long Nova may take, once a migration is over, to agree with itself about the server. */
   readonly settleMs: number;

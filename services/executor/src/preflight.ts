@@ -294,7 +294,7 @@ export function fitsIn(
   });
 }
 
-/** Reads the cloud and judges. Throws what the clients throw. */
+/** Reads the cloud and judges. @throws the errors of the clients */
 export async function preflight(
   task: Task,
   cloud: CheckedCloud,

@@ -569,7 +569,7 @@ export async function actWithin<T>(window: ActWindow, send: (options: ActOptions
 
 const LATE = 'its time had passed';
 
-/** Sends the one request of an attempt and says what is known of it. */
+/** Sends the one request of an attempt and returns its known outcome. */
 export const postOnce = (
   nova: Pick<Nova, 'liveMigrate'>,
   request: { readonly serverId: string; readonly host: string; readonly force: boolean },

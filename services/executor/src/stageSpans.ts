@@ -3,7 +3,7 @@ import type { Span, Tracer } from '@opentelemetry/api';
 import type { TaskMeters } from './meters.ts';
 import type { Task, TaskState } from './taskStages.ts';
 
-/** The span of what a task waits for: Nova's migration, or afterwards the server in its place; null for other stages. */
+/** The span of a wait: for Nova's migration, or afterwards for the server to settle; null for other stages. */
 function stageSpan({ stage }: TaskState): SpanName | null {
   switch (stage.at) {
     case 'seeking':

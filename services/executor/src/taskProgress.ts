@@ -60,7 +60,7 @@ function ours(
   return found;
 }
 
-/** What the log says that ends an attempt whatever Nova does; null: nothing. */
+/** An event of the log that ends an attempt regardless of Nova; null: none. */
 function heeded(state: TaskState, run: Run, word: Word, server: ServerFacts | null, at: Reading): TaskState | null {
   if (word.ended) return to(state, { at: 'received' });
   if (word.closeAsked === null) return null;

@@ -45,7 +45,7 @@ export type AttemptLog =
 
 export interface TaskLog {
   readonly attempt: AttemptLog;
-  /** Last sequence folded on `kronos.results.<agg>`: what the next append there expects. */
+  /** Last sequence folded on `kronos.results.<agg>`: the next append there expects it. */
   readonly expected: number;
 }
 
@@ -264,7 +264,7 @@ export type Stage =
   | { readonly at: 'received' }
   /** It may be a poison message: it waits until an executor can work on it alone. */
   | { readonly at: 'suspected'; readonly started: boolean }
-  /** Its turn: what is about to begin goes onto the log first. */
+  /** Its turn: the start is appended to the log before it happens. */
   | { readonly at: 'trying'; readonly tries: number }
   | { readonly at: 'waiting'; readonly checked: Checked | null; readonly notBefore: number }
   | { readonly at: 'checking'; readonly grant: Grant }
@@ -375,7 +375,7 @@ type FactBody =
   | { readonly kind: 'log'; readonly log: TaskLog }
   /** It has the turn of a suspected task. `tries`: how often it was begun before; `agoMs`: when it was begun last. */
   | { readonly kind: 'turn'; readonly tries: number; readonly agoMs: number }
-  /** It gave the turn up: what it waits for may take long. */
+  /** It gave the turn up, because its wait may be long. */
   | { readonly kind: 'yielded' }
   | { readonly kind: 'mayStart'; readonly grant: Grant }
   /** It must not start: it ends with this failure. */

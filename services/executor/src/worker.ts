@@ -176,7 +176,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     handle,
   });
 
-  /** Waiting tasks must not fill the hands: what they wait for may be a task that is still on the queue. */
+  /** Waiting tasks must not take every slot: they may wait for a task that is still on the queue. */
   function makeRoom(): void {
     if (worker.held < deps.concurrency) return;
     for (const board of boards.values()) board.putOff(Math.ceil(board.waiting / 4));
@@ -200,7 +200,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     try {
       for await (const stored of view.changes()) notify(stored);
     } finally {
-      // Nobody says any more what the tasks at hand may do: a move is neither followed nor aborted by a log that is lost.
+      // Without the log there is no permission for the held tasks: their moves are neither followed nor aborted.
       void worker.stop();
     }
   }

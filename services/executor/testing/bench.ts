@@ -145,7 +145,7 @@ async function finished(bed: Bed, task: string): Promise<void> {
   }
 }
 
-/** Resident memory of an executor process before and with so many tasks on its hands. */
+/** Resident memory of an executor process before it holds tasks, and with that number of tasks. */
 async function memory(queued: number): Promise<{ idle: number; queued: number }> {
   const bed = await startBed(smallCloud(4, 4), { ackWaitSeconds: 30 });
   await bed.pause(true);

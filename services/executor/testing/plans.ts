@@ -1,4 +1,4 @@
-/** Plans for an executor to carry out, put on the log and on the work queue as the planner does it, and what came of them. */
+/** Plans for an executor to carry out, put on the log and on the work queue as the planner does it, and their results. */
 import { until } from '@kronos/clock/testing';
 import {
   type CellMove,

@@ -190,7 +190,7 @@ class Packing {
     for (const h of hosts) this.#full[h] = combinedValue(this.#draft.cluster, this.#draft.fullness, h);
   }
 
-  /** Why a host cannot be drained, whatever the others take. */
+  /** Why a host cannot be drained even if the others take all they can. */
   #undrainable(host: number, budget: number): ReasonCode | null {
     const vms = item(this.#vms, host);
     if (vms.length !== this.#onHost[host] || vms.some((vm) => !this.#draft.movable(vm))) return 'drain-unmovable';
@@ -198,7 +198,7 @@ class Packing {
     return vms.length > reach ? 'drain-out-of-reach' : null;
   }
 
-  /** Moves all the VMs, whatever the budget; returns why not when one finds no host. */
+  /** Moves all the VMs without regard to the budget; returns the reason when a VM finds no host. */
   #empty(vms: readonly number[]): ReasonCode | null {
     for (const vm of vms) {
       const to = this.#fullest(vm, this.#open, NO_REPAIR);

@@ -11,7 +11,7 @@ export interface GenerateOptions {
   readonly zones?: number;
   /** Share of the VMs that are in a server group of 2 to 4 members. Default 0.1. */
   readonly grouped?: number;
-  /** 0: every host equally liked; 1: the busiest host gets several times what the idlest gets. Default 0.8. */
+  /** 0: every host gets the same number of VMs; 1: the busiest host gets several times as many as the idlest. Default 0.8. */
   readonly skew?: number;
   /** Share of the VMs whose CPU demand varies over the day. Default 0. */
   readonly varying?: number;

@@ -7,7 +7,7 @@ import type { RefusalCounts } from '../../reasons.ts';
 import type { Field } from './field.ts';
 import { propose, Walk } from './walk.ts';
 
-/** What a run looks for: the lowest combined imbalance; the targets, whatever it costs; or the targets at the lowest cost. */
+/** The aim of a run: the lowest combined imbalance; the targets at any cost; or the targets at the lowest cost. */
 export type Aim = 'lowest' | 'targets' | 'cheapest';
 
 export type AnnealSettings = {

@@ -50,7 +50,7 @@ export function pruned(
         });
         let possible = true;
         for (const v of set) {
-          // Where nothing has arrived, what was there at the start may be there.
+          // Until something arrives, the VMs of the start may still be there.
           possible &&= int(arrivals, int(home, v)) === 0 || room.holds(v, int(home, v));
           room.arrive(v, int(home, v));
         }

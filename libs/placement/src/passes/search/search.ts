@@ -59,7 +59,7 @@ const WHOLE = 6;
 /** The run on the real measure that follows each, as a part of its length, and its heat. */
 const FINISH = 0.1;
 const FINISH_HEAT = 0.3;
-/** Of so many runs one lets no departure make room, even where room is short: what it finds has an order. */
+/** One run in this number lets no departure make room, even where room is short: its result always has an order. */
 const CAUTIOUS = 6;
 /** Shorter runs find nothing. */
 const LEAST_RUN = 1000;
@@ -283,7 +283,7 @@ class Search {
     }
   }
 
-  /** False, and the sequence ends, when the work limit leaves no room for a run: nothing follows what was cut off. */
+  /** False when the work limit leaves no room for a run: the sequence ends there. */
   #affords(steps: number): boolean {
     if (this.#work + (steps + SAMPLES) * PROPOSAL_COST > this.#settings.workLimit) this.#cut = true;
     return !this.#cut;
@@ -335,7 +335,7 @@ class Search {
     this.#course.push(solution);
   }
 
-  /** The same for a placement whose moves need an order: what has no place in any order parks, or stays at home. */
+  /** The same for a placement whose moves need an order: a VM without a place in any order parks, or stays where it is. */
   #offerOrdered(place: Int32Array): void {
     if (compare(judge(this.#field, place), this.#best) >= 0) return;
     const ordered = this.#ordered(place);

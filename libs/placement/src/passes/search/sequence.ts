@@ -33,7 +33,7 @@ function movesTo(field: Field, place: Int32Array, parked: Parked): Move[] {
   return moves;
 }
 
-/** The moves to a placement that find no place in any order, after what is planned already. */
+/** The moves to a placement that find no place in any order after the planned ones. */
 export function blockedMoves(draft: Draft, field: Field, place: Int32Array, parked: Parked): Move[] {
   const moves = [...draft.moves, ...movesTo(field, place, parked)];
   return arrange(field.cluster, moves).blocked.flatMap((i) => moves[i] ?? []);

@@ -219,7 +219,7 @@ export class Walk {
     }
   }
 
-  /** Goes back to what was saved last. */
+  /** Restores the placement that was saved last. */
   goBack(): void {
     const { home } = this.field;
     for (const v of this.away.slice(0, this.count)) this.#put(v, int(home, v));

@@ -5,7 +5,7 @@ import type { Reply } from '../exchange.ts';
 import { actionView, eventViews } from '../views.ts';
 import { findServer, ID, nextPage, pageSize, type Route, reply, route, type Scope } from './nova.ts';
 
-/** os-instance-actions: what was asked of a server, and what each request led to. */
+/** os-instance-actions: the requests about a server, and the outcome of each. */
 export function instanceActionRoutes(cloud: Cloud): readonly Route[] {
   return [
     route('GET', `/servers/${ID}/os-instance-actions`, 'os-instance-actions:list', (scope, [uuid = '']) =>

@@ -103,7 +103,7 @@ function liveMigrationBody(given: unknown, minor: number): { host: string | null
   const fields = ['block_migration', 'host'];
   if (minor < 25) fields.splice(1, 0, 'disk_over_commit');
   const booleans: unknown[] = [...TRUTHS, ...LIES];
-  // In the order of Nova's validator: values, what is missing, what is too much.
+  // In the order of Nova's validator: wrong values, missing fields, unknown fields.
   const oneOf = (key: string, choices: readonly unknown[]): void => {
     const value = body[key];
     if (key in body && !choices.includes(value))

@@ -98,7 +98,7 @@ function listServers(cloud: Cloud, scope: Scope, detail: boolean): Reply {
   const limit = pageSize(cloud, query);
   const marker = query.get('marker');
   let from = 0;
-  // With changes-since Nova also lists what was deleted since (nova/api/openstack/compute/servers.py).
+  // With changes-since Nova also lists servers that were deleted since (nova/api/openstack/compute/servers.py).
   const deleted = query.has('changes-since') ? [...cloud.deleted.values()] : [];
   const all = deleted.length === 0 ? cloud.listing() : [...cloud.listing(), ...deleted];
   if (marker !== null) {
