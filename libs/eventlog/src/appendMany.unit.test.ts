@@ -30,7 +30,8 @@ describe.each([true, false])('messages in a row to a server that looks at ids fi
   });
   afterEach(() => bench.close());
 
-  const appended = (messages: Iterable<Message>) => bench.settled(appendMany(bench.link, messages));
+  const appended = (messages: Iterable<Message> | AsyncIterable<Message>) =>
+    bench.settled(appendMany(bench.link, messages));
   const failed = (messages: Iterable<Message>) =>
     appended(messages).then(
       () => null,
@@ -232,6 +233,43 @@ describe.each([true, false])('messages in a row to a server that looks at ids fi
       [0, 3],
       [1050, 3],
     ]);
+  });
+
+  it('wait for a connection that is not there, and are stored when it is back', async () => {
+    bench.connection.break();
+    await bench.pass(1);
+    bench.clock.after(1000, () => bench.connection.restore());
+    expect(await appended(events(2))).toEqual({ appended: 2, duplicates: 0 });
+    expect(ids()).toEqual(idsOf(events(2)));
+  });
+
+  it('wait for a connection that is lost between two windows', async () => {
+    async function* breaking() {
+      yield* events(WINDOW);
+      bench.connection.break();
+      bench.clock.after(1000, () => bench.connection.restore());
+      await new Promise((resolve) => setImmediate(resolve));
+      yield* events(2, WINDOW + 1);
+    }
+    expect(await appended(breaking())).toEqual({ appended: WINDOW + 2, duplicates: 0 });
+    expect(ids()).toEqual(idsOf(events(WINDOW + 2)));
+  });
+
+  it('without a connection are given up after 30 s, with the reason', async () => {
+    await appended(events(1));
+    bench.connection.break();
+    await bench.pass(1);
+    const error = await failed(events(2, 2));
+    expect(error).toBeInstanceOf(AppendUnknown);
+    expect(error).toMatchObject({ cause: { message: 'stream KRONOS_LOG: there is no connection to NATS' } });
+  });
+
+  it('leave no subscription behind, however they end', async () => {
+    const before = bench.connection.subscribed;
+    await appended(events(2));
+    answers = [refusal];
+    await failed(events(2, 3));
+    expect(bench.connection.subscribed).toEqual(before);
   });
 
   it('over a closed connection fail at once', async () => {

@@ -451,7 +451,7 @@ describe('a worker that is stopped', () => {
     await bench.pass(1);
     bench.connection.restore();
     await bench.pass(1_000);
-    expect(bench.asked.length).toBe(asked);
+    expect([bench.asked.length, bench.connection.subscribed]).toEqual([asked, []]);
   });
 });
 

@@ -86,6 +86,11 @@ export class SimulatedConnection {
     this.#server.connect(client);
   }
 
+  /** Subjects that it subscribes to now. */
+  get subscribed(): readonly string[] {
+    return [...this.#subscriptions.keys()];
+  }
+
   #listens(subject: string): boolean {
     return (
       this.#subscriptions.has(subject) || this.#subscriptions.has(`${subject.slice(0, subject.lastIndexOf('.'))}.*`)
