@@ -1,7 +1,7 @@
 import {
   MAX_BREAKER_SECONDS,
-  MAX_CELL_PLAN_SECONDS,
   MAX_COOLDOWN_SECONDS,
+  MAX_PROPOSAL_SECONDS,
   MAX_QUARANTINE_SECONDS,
   MAX_RETRY_WAIT_SECONDS,
 } from '@kronos/contracts/limits';
@@ -501,13 +501,13 @@ export const options = {
     }),
     approval_ttl: seconds(3600, {
       min: 1,
-      max: MAX_CELL_PLAN_SECONDS,
+      max: MAX_PROPOSAL_SECONDS,
       by: SCORER,
       help: 'How long a plan between cells waits for approval before it expires.',
     }),
     plan_ttl: seconds(86400, {
       min: 1,
-      max: MAX_CELL_PLAN_SECONDS,
+      max: MAX_PROPOSAL_SECONDS,
       by: SCORER,
       help: 'How long after the approval of its plan a move between cells may start; later it is cancelled.',
     }),

@@ -47,6 +47,7 @@ export const authors: Readonly<Record<MessageType, readonly Service[]>> = {
   'migration.closed': ['operator'],
   'evaluation.requested': ['operator'],
   'cells.moveAsked': ['operator'],
+  'capacity.asked': ['operator'],
   'migration.confirmAsked': ['operator'],
   'migration.revertAsked': ['operator'],
   'host.drainAsked': ['operator'],

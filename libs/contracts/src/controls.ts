@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { message } from './envelope.ts';
-import { cellsAskedSchema } from './snapshot.ts';
+import { capacityAskedSchema, cellsAskedSchema } from './snapshot.ts';
 
 /** Commands of people. `aggregate` may be `_all_`. The fold decides whether a command takes effect. */
 const command = <T extends string, D extends z.ZodRawShape>(type: T, data: D) =>
@@ -45,6 +45,11 @@ const hostUndrainAskedSchema = command('host.undrainAsked', { host: z.string().m
  * answers with `plan.proposed`.
  */
 const cellsMoveAskedSchema = command('cells.moveAsked', cellsAskedSchema.shape);
+/**
+ * A plan is to be made that makes room for new VMs in this aggregate: a scorer observes the cloud for it, and a planner answers with
+ * `plan.proposed`.
+ */
+const capacityAskedEventSchema = command('capacity.asked', capacityAskedSchema.shape);
 const evaluationRequestedSchema = command('evaluation.requested', {
   /** `evaluate`: decide on it; `record`: keep it and never plan it. */
   purpose: z.enum(['evaluate', 'record']),
@@ -84,6 +89,7 @@ const commandSchemas = [
   hostDrainAskedSchema,
   hostUndrainAskedSchema,
   cellsMoveAskedSchema,
+  capacityAskedEventSchema,
   migrationConfirmAskedSchema,
   migrationRevertAskedSchema,
 ] as const;

@@ -25,10 +25,10 @@ export const MAX_RETRY_WAIT_SECONDS = 3_600;
 
 /** The longest time for which the checks of a move between cells must pass. */
 export const MAX_VERIFY_SECONDS = 86_400;
-/** Steps of one plan between cells: the event holds them all. */
-export const MAX_CELL_STEPS = 200;
-/** The longest time for which a plan between cells waits for approval, and for which its released tasks may start. */
-export const MAX_CELL_PLAN_SECONDS = 7 * 86_400;
+/** Steps of one plan that an operator asked for: the event holds them all. */
+export const MAX_PROPOSED_STEPS = 200;
+/** The longest time for which a plan that an operator asked for waits for approval, and for which its released tasks may start. */
+export const MAX_PROPOSAL_SECONDS = 7 * 86_400;
 
 /** Points of a day in the history of a snapshot. */
 export const MAX_FORECAST_POINTS = 13;

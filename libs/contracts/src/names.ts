@@ -133,6 +133,10 @@ export const taskId = (planId: string, step: number): string => `${planId}-s${st
 export const cellsPlanId = (aggregate: string, commandId: string): string =>
   `${aggregateToken(aggregate)}-cells-${commandId}`;
 
+/** The id of the plan that makes room for an aggregate, as a command asked. */
+export const capacityPlanId = (aggregate: string, commandId: string): string =>
+  `${aggregateToken(aggregate)}-capacity-${commandId}`;
+
 /** Deterministic message ids (`Nats-Msg-Id`): a retry of the same act has the same id. */
 export const messageId = {
   snapshot: (snapshotId: string) => `snapshot.taken:${snapshotId}`,

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { engineOptionsSchema } from './engine.ts';
 import { isoTimeSchema, message, objectRefSchema, reasonSchema } from './envelope.ts';
-import { MAX_CELL_PLAN_SECONDS, MAX_CELL_STEPS, MAX_VERIFY_SECONDS } from './limits.ts';
+import { MAX_PROPOSAL_SECONDS, MAX_PROPOSED_STEPS, MAX_VERIFY_SECONDS } from './limits.ts';
 import { groupPolicySchema } from './snapshot.ts';
 
-const phaseSchema = z.enum(['evacuate', 'affinity', 'spread', 'pack', 'cell']);
+const phaseSchema = z.enum(['evacuate', 'affinity', 'spread', 'pack', 'cell', 'capacity']);
 export type Phase = z.infer<typeof phaseSchema>;
 
 /** How Nova moves a server between cells: a cold migration to a named host, or a resize to another flavor. */
@@ -159,38 +159,52 @@ export type CycleDecided = z.infer<typeof cycleDecidedSchema>;
 /** A server that was asked for and cannot move. */
 const refusedSchema = stuckSchema.omit({ phase: true });
 
-/** The outcome of a request for moves between cells, before it is written: what the pure core returns. */
-export const cellDecisionSchema = z.object({
-  /** Planned: there are steps. Quiet: none of the servers can move. Gated: a gate ended it before planning. */
+/** The outcome of a request for a plan, before it is written: what the pure core returns. */
+export const proposalDecisionSchema = z.object({
+  /** Planned: there are steps. Quiet: nothing can or need be moved. Gated: a gate ended it before planning. */
   outcome: z.enum(['planned', 'quiet', 'gated']),
   reason: reasonSchema,
-  /** In the order in which they are to be made. Each is of phase `cell` and depends on none; no server is in two. */
-  steps: z.array(stepSchema).max(MAX_CELL_STEPS),
+  /**
+   * In the order in which they are to be made; no server is in two. Between cells: of phase `cell`, and each depends on none. Of a plan that makes
+   * room: of phase `capacity`.
+   */
+  steps: z.array(stepSchema).max(MAX_PROPOSED_STEPS),
   /** Servers that cannot move, and why. */
   refused: z.array(refusedSchema),
   /** The number of refused servers by reason code. */
   refusals: z.record(z.string(), z.int()),
   /** Servers that could move and are beyond the limit. */
   left: z.int().min(0),
-  /** What could not be read. */
+  /** What could not be read, and what a person has to know before the approval. */
   warnings: z.array(reasonSchema),
+  /** Of a plan that makes room, unless it is gated. */
+  capacity: z
+    .object({
+      /** New VMs that were asked for, that fit as things are, and that fit after the moves. */
+      wanted: z.int().min(1),
+      now: z.int().min(0),
+      after: z.int().min(0),
+      /** True when no plan has fewer moves, or when none makes room for all. */
+      proven: z.boolean(),
+    })
+    .optional(),
 });
-export type CellDecision = z.infer<typeof cellDecisionSchema>;
+export type ProposalDecision = z.infer<typeof proposalDecisionSchema>;
 
-/** Exactly one per request for moves between cells, on `kronos.plans.<agg>` of the aggregate that the servers leave. */
+/** Exactly one per request, on `kronos.plans.<agg>` of the aggregate whose servers move. */
 export const planProposedSchema = message(
   'plan.proposed',
   1,
-  cellDecisionSchema.extend({
-    /** `cellsPlanId` of the aggregate and the command. */
+  proposalDecisionSchema.extend({
+    /** `cellsPlanId` or `capacityPlanId` of the aggregate and the command. */
     planId: z.string(),
     commandId: z.string(),
-    /** The aggregate that the servers go to. */
+    /** The aggregate that the servers go to: the same one where room is made. */
     to: z.string(),
     /** The plan waits for approval, is a dry run's and never released, or there is none that may start. */
     release: z.enum(['proposed', 'dryRun', 'none']),
-    approvalTtlSeconds: z.number().min(1).max(MAX_CELL_PLAN_SECONDS),
-    planTtlSeconds: z.number().min(1).max(MAX_CELL_PLAN_SECONDS),
+    approvalTtlSeconds: z.number().min(1).max(MAX_PROPOSAL_SECONDS),
+    planTtlSeconds: z.number().min(1).max(MAX_PROPOSAL_SECONDS),
     snapshotId: z.string(),
     snapshotTime: isoTimeSchema,
     /** The log was folded up to this sequence; what comes after is no part of the decision. */

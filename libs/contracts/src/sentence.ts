@@ -53,6 +53,11 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       const { steps: moves, to, refused, refusals, release, reason } = event.data;
       const stay = Object.values(refusals).reduce((sum, n) => sum + n, 0) || refused.length;
       const what = { proposed: 'waits for approval', dryRun: 'dry run', none: 'not released' }[release];
+      const { phase } = moves[0] ?? { phase: event.data.capacity === undefined ? 'cell' : 'capacity' };
+      if (phase === 'capacity')
+        return moves.length === 0
+          ? `no plan that makes room: ${reason.text}`
+          : `planned ${count(moves.length, 'move')} that make room for ${event.data.capacity?.after ?? '?'} new VMs, ${what}`;
       if (moves.length === 0) return `no plan between cells to ${to}: ${reason.text}`;
       return `planned ${count(moves.length, 'move')} between cells to ${to}, ${what}; ${count(stay, 'VM')} cannot move`;
     }
@@ -116,6 +121,8 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       return `asked to end the drain of ${event.data.host}${comment(event)}`;
     case 'cells.moveAsked':
       return `asked for a plan between cells from ${event.data.from.join(', ')} to ${event.data.to}${comment(event)}`;
+    case 'capacity.asked':
+      return `asked for room for ${event.data.count} of ${event.data.shape.name}${comment(event)}`;
     case 'migration.confirmAsked':
       return `asked to confirm ${event.data.taskId}${comment(event)}`;
     case 'migration.revertAsked':

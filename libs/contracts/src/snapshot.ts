@@ -201,9 +201,9 @@ const observedSchema = z.object({
   aggregate: z.string(),
   /**
    * `cycle`: of the clock; `command`: asked for by an operator; `record`: kept and never planned; `cells`: of a request for moves
-   * between cells.
+   * between cells; `capacity`: of a request for room.
    */
-  purpose: z.enum(['cycle', 'command', 'record', 'cells']),
+  purpose: z.enum(['cycle', 'command', 'record', 'cells', 'capacity']),
   /** floor(observation start / interval); what makes two scorers agree on the id. */
   cycle: z.int(),
   intervalSeconds: z.number(),
@@ -304,10 +304,35 @@ const cellsReadingSchema = z.object({
 });
 export type CellsReading = z.infer<typeof cellsReadingSchema>;
 
+/** What a new VM would need of a host. */
+export const shapeSchema = z.object({
+  /** Name of the flavor, or what was asked for in words. */
+  name: z.string(),
+  /** Claims in Placement, by resource class. */
+  resources: z.record(z.string(), z.number().min(0)),
+  requiredTraits: z.array(z.string()),
+  forbiddenTraits: z.array(z.string()),
+});
+export type Shape = z.infer<typeof shapeSchema>;
+
+/** An operator's request for room for new VMs. */
+export const capacityAskedSchema = z.object({
+  shape: shapeSchema,
+  /** The number of new VMs. */
+  count: z.int().min(1),
+});
+export type CapacityAsked = z.infer<typeof capacityAskedSchema>;
+
+/** The input of a plan that makes room, in addition to the aggregate itself. */
+const capacityReadingSchema = z.object({ commandId: z.string(), asked: capacityAskedSchema });
+export type CapacityReading = z.infer<typeof capacityReadingSchema>;
+
 /** The complete input of a decision about one aggregate. Lives in the object store; `snapshot.taken` refers to it. */
 export const snapshotSchema = observedSchema.extend({
   /** Exactly with the purpose `cells`. */
   cells: cellsReadingSchema.optional(),
+  /** Exactly with the purpose `capacity`. */
+  capacity: capacityReadingSchema.optional(),
 });
 export type Snapshot = z.infer<typeof snapshotSchema>;
 

@@ -1,6 +1,6 @@
-export * from './cells.ts';
 export * from './cycle.ts';
 export * from './drains.ts';
 export * from './events.ts';
 export * from './memory.ts';
+export * from './proposals.ts';
 export * from './requests.ts';

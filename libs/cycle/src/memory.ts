@@ -6,6 +6,7 @@ import {
   copyRate,
   drainingHosts,
   inFlight,
+  movePaces,
   optionsOf,
   quarantineFacts,
 } from '@kronos/projections';
@@ -16,6 +17,8 @@ export type Seen = {
   readonly hosts: readonly { readonly name: string }[];
   /** What the rate of the links is weighed against; absent: nothing. */
   readonly moveCostReadings?: Snapshot['moveCostReadings'];
+  /** Absent: nobody asks how long moves take, and for what was waited. */
+  readonly forecast?: Snapshot['forecast'];
 };
 
 /** What a decision about the snapshot is made from, by the options in force unless others are given. */
@@ -32,6 +35,7 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
   const { unreadable } = state;
   const draining = [...drainingHosts(state)].sort();
   const carried = seen.moveCostReadings === undefined ? null : copyRate(state);
+  const paces = seen.forecast === undefined ? null : movePaces(state, seen.hosts);
   return {
     paused: paused === null ? null : { at: iso(paused.atMs), by: paused.by },
     unreadable:
@@ -83,7 +87,19 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
     // Left out where there is none, as it was before there were drains: the digest of a state without them is the same.
     ...(draining.length === 0 ? {} : { draining }),
     ...(carried === null ? {} : { copyBytesPerSecond: carried }),
+    ...(paces === null ? {} : { movePaces: paces }),
+    ...(seen.forecast === undefined ? {} : waitsOf(state)),
     sustained: state.sustained,
+  };
+}
+
+function waitsOf({ waits: { open, ended } }: AggregateState): Pick<Memory, 'waits'> {
+  if (open === null && ended.length === 0) return {};
+  return {
+    waits: {
+      open: open === null ? null : { since: iso(open.sinceMs), until: iso(open.untilMs) },
+      ended: ended.map(({ atMs, right }) => ({ at: iso(atMs), right })),
+    },
   };
 }
 

@@ -46,6 +46,8 @@ export function outcomeOf(event: Control, at: number, before: LogState, after: L
       return taskOutcome(event, at, before);
     case 'cells.moveAsked':
       return done(`requested a plan between cells to ${event.data.to}`);
+    case 'capacity.asked':
+      return done(`requested a plan that makes room for ${event.data.count} of ${event.data.shape.name}`);
     case 'migration.confirmAsked':
     case 'migration.revertAsked':
       return settleOutcome(event, at, before);

@@ -1,4 +1,4 @@
-import { completeEngineOptions, type HostObservation, type ServerObservation } from '@kronos/contracts';
+import { completeEngineOptions, type HostObservation, type ServerObservation, type Shape } from '@kronos/contracts';
 import { float, int, item } from './array.ts';
 import { type Cluster, destinationsOf } from './cluster.ts';
 import { check, NO_REPAIR, Room } from './constraints.ts';
@@ -6,16 +6,6 @@ import type { DecideInput } from './decide.ts';
 import { observe } from './observe.ts';
 import { byText } from './sort.ts';
 import { traitsFit, traitsOf } from './traits.ts';
-
-/** What a new VM would need of a host. */
-export type Shape = {
-  /** Name of the flavor, or what was asked for in words. */
-  readonly name: string;
-  /** Claims in Placement, by resource class. */
-  readonly resources: Readonly<Record<string, number>>;
-  readonly requiredTraits: readonly string[];
-  readonly forbiddenTraits: readonly string[];
-};
 
 type Move = { readonly serverId: string; readonly serverName: string; readonly from: string; readonly to: string };
 
@@ -282,23 +272,32 @@ function clusterOf({ snapshot, memory, options }: DecideInput): Cluster {
   return observe(snapshot, memory, completeEngineOptions(options), now).cluster;
 }
 
-const hostsByName = ({ snapshot }: DecideInput): ReadonlyMap<string, HostObservation> =>
-  new Map(snapshot.hosts.map((host) => [host.name, host]));
+const byName = (hosts: readonly HostObservation[]): ReadonlyMap<string, HostObservation> =>
+  new Map(hosts.map((host) => [host.name, host]));
 
 /**
  * How many new VMs of a shape fit, and which moves make room for more. Rules and capacities are those of the planner; thresholds
  * of policies are not asked, as the new VMs' load is not known.
  */
 export function fit(input: DecideInput, shape: Shape, wanted: number): Fit {
-  const cluster = clusterOf(input);
-  const slots = new Slots(cluster, hostsByName(input), shape);
+  return makeRoom(clusterOf(input), input.snapshot.hosts, shape, wanted).fit;
+}
+
+/** As {@link fit}, with the moves by their numbers in the cluster. */
+export function makeRoom(
+  cluster: Cluster,
+  seen: readonly HostObservation[],
+  shape: Shape,
+  wanted: number,
+): { readonly fit: Fit; readonly moves: readonly { readonly vm: number; readonly to: number }[] } {
+  const slots = new Slots(cluster, byName(seen), shape);
   const room = new Room(cluster, true);
   const now = slots.all(room);
   const hosts = cluster.hostNames.flatMap((host, h) => {
     const count = slots.on(h, room);
     return count === 0 ? [] : [{ host, slots: count }];
   });
-  if (now >= wanted) return { shape, wanted, now, hosts, moves: [], after: now, proven: true };
+  if (now >= wanted) return { fit: { shape, wanted, now, hosts, moves: [], after: now, proven: true }, moves: [] };
   const { steps, after, proven } = new RoomMaker(cluster, slots).run(wanted, now);
   const moves = steps.map(({ vm, from, to }) => ({
     serverId: item(cluster.vmIds, vm),
@@ -306,7 +305,7 @@ export function fit(input: DecideInput, shape: Shape, wanted: number): Fit {
     from: item(cluster.hostNames, from),
     to: item(cluster.hostNames, to),
   }));
-  return { shape, wanted, now, hosts, moves, after, proven };
+  return { fit: { shape, wanted, now, hosts, moves, after, proven }, moves: steps };
 }
 
 type Loss = {
@@ -327,7 +326,7 @@ export type Headroom = {
 /** How many new VMs of each flavor fit, and whether the others take the VMs of the largest hosts, for 1 to `most` of them. */
 export function headroom(input: DecideInput, most: number): Headroom {
   const cluster = clusterOf(input);
-  const hosts = hostsByName(input);
+  const hosts = byName(input.snapshot.hosts);
   const room = new Room(cluster, true);
   const ram = new Float64Array(cluster.H);
   for (let vm = 0; vm < cluster.V; vm++) {

@@ -1,7 +1,8 @@
+import type { Shape } from '@kronos/contracts';
 import * as highsModule from 'highs';
 import { describe, expect, it } from 'vitest';
 import { decideInput } from '../testing/index.ts';
-import { fit, headroom, type Shape, shapesOf } from './capacity.ts';
+import { fit, headroom, shapesOf } from './capacity.ts';
 
 const load = highsModule.default as unknown as typeof highsModule.default.default;
 const highs = await load();

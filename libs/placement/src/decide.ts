@@ -6,9 +6,8 @@ import {
   type PolicyImbalance,
   type Reason,
   type Snapshot,
-  type Step,
 } from '@kronos/contracts';
-import { isAbove, migrationWindow, type WindowState, windowText } from '@kronos/rules';
+import { isAbove, migrationWindow, notFollowed, noWaits, type Waits } from '@kronos/rules';
 import { int } from './array.ts';
 import { Draft } from './draft.ts';
 import { own } from './filter.ts';
@@ -24,6 +23,7 @@ import type { SearchEnd } from './passes/search/search.ts';
 import { spread } from './passes/spread.ts';
 import { type Completed, complete, quality } from './plan.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
+import { plannedReason, withinWindows } from './windows.ts';
 
 export type DecideInput = {
   readonly snapshot: Snapshot;
@@ -102,11 +102,17 @@ export function deliberate({ snapshot, memory, options: given }: DecideInput): D
     }
     const moves = draft.moves.slice(kept);
     const verdict = verdictOf(past, cluster, base, draft, {
-      effectSeconds: effectOf(cluster, moves),
+      effectSeconds: effectOf(cluster, moves, memory),
       cooldownSeconds: options.cooldownSeconds,
     });
     const against = againstPlan(verdict, now, moves.length);
     if (against === null) return null;
+    const doubt = notFollowed(waitsOf(memory), now);
+    if (doubt !== null) {
+      const code: ReasonCode = doubt === 'late' ? 'forecast-late' : 'forecast-wrong';
+      draft.warnings.push({ code, text: reasonMeanings[code] });
+      return null;
+    }
     draft.rollback(kept);
     if (kept > 0) draft.warnings.push(against);
     return against;
@@ -162,13 +168,9 @@ export function deliberate({ snapshot, memory, options: given }: DecideInput): D
       ? quality(cluster, budget, before.combined, reached.combined)
       : { lowerBound: null, shareOfPossible: null };
   const limited = steps.some((step) => step.phase !== 'evacuate' || !options.evacuationIgnoresWindows);
-  const blocked = limited ? windowText(window) : null;
   const until = window.untilMs === null ? null : new Date(window.untilMs).toISOString();
   const moves = `${steps.length} of at most ${budget} moves`;
-  const reason: Reason =
-    blocked === null
-      ? { code: 'planned', text: moves }
-      : { code: 'outside-window', text: `${moves}, ${blocked}`, detail: { until } };
+  const reason: Reason = limited ? plannedReason(moves, window) : { code: 'planned', text: moves };
   return end(
     'planned',
     reason,
@@ -188,23 +190,14 @@ export function deliberate({ snapshot, memory, options: given }: DecideInput): D
   );
 }
 
-/** The steps with the moment before which each has to start: when the window of the aggregate or of the VM closes. */
-function withinWindows(
-  steps: Step[],
-  window: WindowState,
-  { vmWindowEnds }: Observed,
-  options: Pick<EngineOptions, 'evacuationIgnoresWindows'>,
-): Step[] {
-  if (!window.open || (window.untilMs === null && vmWindowEnds.size === 0)) return steps;
-  return steps.map((step) => {
-    if (step.phase === 'evacuate' && options.evacuationIgnoresWindows) return step;
-    const end = Math.min(
-      window.untilMs ?? Number.POSITIVE_INFINITY,
-      vmWindowEnds.get(step.serverId) ?? Number.POSITIVE_INFINITY,
-    );
-    return Number.isFinite(end) ? { ...step, startBefore: new Date(end).toISOString() } : step;
-  });
-}
+const waitsOf = ({ waits }: Memory): Waits =>
+  waits === undefined
+    ? noWaits
+    : {
+        open:
+          waits.open === null ? null : { sinceMs: Date.parse(waits.open.since), untilMs: Date.parse(waits.open.until) },
+        ended: waits.ended.map(({ at, right }) => ({ atMs: Date.parse(at), right })),
+      };
 
 /** The largest `maxMigrationsPerCycle` of the enabled policies. */
 export function cycleBudget(snapshot: Pick<Snapshot, 'policies'>): number {

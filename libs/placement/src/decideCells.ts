@@ -1,22 +1,23 @@
 import {
-  type CellDecision,
   type CellsReading,
   type CompleteEngineOptions,
   completeEngineOptions,
   type EngineOptions,
-  MAX_CELL_STEPS,
+  MAX_PROPOSED_STEPS,
+  type ProposalDecision,
   type Reason,
   type Snapshot,
   type Step,
   taskId,
 } from '@kronos/contracts';
-import { migrationWindow, type WindowState, windowText } from '@kronos/rules';
+import { migrationWindow, type WindowState } from '@kronos/rules';
 import { type CellStep, planCells } from './cells.ts';
 import { own } from './filter.ts';
 import { aggregateGates } from './gate.ts';
 import type { Memory } from './memory.ts';
 import { vmWindows } from './observe.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
+import { plannedReason } from './windows.ts';
 
 /** What is remembered of an aggregate, and the options in force for it. */
 type Remembered = { readonly memory: Memory; readonly options: EngineOptions };
@@ -30,11 +31,15 @@ export type DecideCellsInput = Remembered & {
 };
 
 /** The decision about a request for moves between cells: a pure function of its input, the same bytes every time. */
-export function decideCells(input: DecideCellsInput): CellDecision {
+export function decideCells(input: DecideCellsInput): ProposalDecision {
   const { snapshot, memory, others, planId } = input;
   const { asked, map, settings, flavors, facts, metadata, unread } = snapshot.cells;
   const options = completeEngineOptions(input.options);
-  const end = (outcome: CellDecision['outcome'], reason: Reason, more: Partial<CellDecision> = {}): CellDecision => ({
+  const end = (
+    outcome: ProposalDecision['outcome'],
+    reason: Reason,
+    more: Partial<ProposalDecision> = {},
+  ): ProposalDecision => ({
     outcome,
     reason,
     steps: [],
@@ -60,7 +65,7 @@ export function decideCells(input: DecideCellsInput): CellDecision {
     if (gate !== undefined) return end('gated', { ...gate, detail: { ...gate.detail, aggregate: of.aggregate } });
   }
 
-  const limit = Math.min(asked.limit ?? MAX_CELL_STEPS, MAX_CELL_STEPS);
+  const limit = Math.min(asked.limit ?? MAX_PROPOSED_STEPS, MAX_PROPOSED_STEPS);
   const here = { ...asked, from: asked.from.filter((name) => isHere(name, snapshot)), limit };
   const plan = planCells(here, {
     aggregates: known.map((each) => ({ ...each, cell: own(map, each.snapshot.aggregate) ?? null, metadata })),
@@ -87,13 +92,7 @@ export function decideCells(input: DecideCellsInput): CellDecision {
   const window = migrationWindow(options, now);
   const startBefore = windowEnds(snapshot, window, options, now);
   const steps = plan.steps.map((step, i) => stepOf(step, i + 1, planId, snapshot, startBefore));
-  const blocked = windowText(window);
-  const moves = `${steps.length} of at most ${limit} moves`;
-  const until = window.untilMs === null ? null : new Date(window.untilMs).toISOString();
-  const reason: Reason =
-    blocked === null
-      ? { code: 'planned', text: moves }
-      : { code: 'outside-window', text: `${moves}, ${blocked}`, detail: { until } };
+  const reason = plannedReason(`${steps.length} of at most ${limit} moves`, window);
   return end('planned', reason, { ...rest, steps });
 }
 

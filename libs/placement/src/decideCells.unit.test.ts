@@ -1,4 +1,4 @@
-import { type CellsReading, cellDecisionSchema, defaultEngineOptions, type EngineOptions } from '@kronos/contracts';
+import { type CellsReading, defaultEngineOptions, type EngineOptions, proposalDecisionSchema } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
 import { cellsSettings, type Sketch, snapshotOf } from '../testing/index.ts';
 import { decideCells } from './decideCells.ts';
@@ -57,7 +57,7 @@ function decide(world: World = {}) {
     options,
     others: { new: { memory: { ...emptyMemory, ...world.there }, options } },
   });
-  return cellDecisionSchema.parse(decision);
+  return proposalDecisionSchema.parse(decision);
 }
 
 describe('the decision about a request for moves between cells', () => {

@@ -1,11 +1,12 @@
 /** What the hosts' values will do within the horizon, from what their VMs did at this time on former days. */
 import type { CompleteEngineOptions, Reason, Snapshot } from '@kronos/contracts';
-import { isAbove } from '@kronos/rules';
+import { durationOf, isAbove, MOST_WAIT_MS } from '@kronos/rules';
 import { byte, float, int, item } from './array.ts';
 import type { Cluster } from './cluster.ts';
 import type { Move } from './draft.ts';
 import { own } from './filter.ts';
 import { imbalances } from './measure.ts';
+import type { Memory } from './memory.ts';
 import type { JudgedPolicy } from './scoring.ts';
 
 /** Days that must resemble this one before they are believed: a weekly pattern has two in 14 days. */
@@ -17,9 +18,8 @@ const ALIKE = 0.5;
 /** VMs with this share of the load of the aggregate, and of each of these hosts, must have values of a day. */
 const COVERED = 0.6;
 
-/** What a move is taken to last: a link that carries 100 MiB/s, and what Nova does before and after the copying. */
-const SECONDS_PER_GIB = 10;
-const FIXED_SECONDS = 20;
+/** The pace of a move where too few former ones are known: a link that carries 100 MiB/s. */
+const MS_PER_GIB = 10_000;
 
 /** How the VMs' shares of a host changed on one former day, from this time of the day on. */
 type Day = {
@@ -229,20 +229,25 @@ function valuesThen(cluster: Cluster, score: Float64Array, place: Int32Array, ch
   return values;
 }
 
-/** How long the moves take, in seconds: those that leave one host follow each other. */
-export function effectOf(cluster: Cluster, moves: readonly Move[]): number {
+/** How long the moves take by former ones, in seconds: those that leave one host follow each other. */
+export function effectOf({ hostNames, copyGib }: Cluster, moves: readonly Move[], { movePaces }: Memory): number {
   const bySource = new Map<number, number>();
-  for (const { vm, from } of moves) {
-    const seconds = FIXED_SECONDS + SECONDS_PER_GIB * float(cluster.copyGib, vm);
-    bySource.set(from, (bySource.get(from) ?? 0) + seconds);
+  for (const { vm, from, to } of moves) {
+    const pair = own(own(movePaces?.pairs ?? {}, item(hostNames, from)) ?? {}, item(hostNames, to));
+    const median = pair ?? movePaces?.others ?? MS_PER_GIB;
+    const { expectedMs } = durationOf({ median, interval: null }, float(copyGib, vm));
+    bySource.set(from, (bySource.get(from) ?? 0) + expectedMs / 1000);
   }
   return Math.max(0, ...bySource.values());
 }
 
-/** Why the plan is not made; null: it is. */
+/** Why the plan is not made, and until when it is not; null: it is made. `now` is ms since the epoch. */
 export function againstPlan(verdict: Verdict, now: number, moves: number): Reason | null {
   const { days, passes, useless, passesAfterSeconds } = verdict;
   if (useless < AGREEING * days) return null;
+  // By then it has passed on all of these days, or the plan would have helped: a longer wait has no reason.
+  const seconds = Math.max(Math.ceil(verdict.with), passesAfterSeconds ?? 0);
+  const until = new Date(now + Math.min(MOST_WAIT_MS, 1000 * seconds)).toISOString();
   const figures = `the time above a threshold within the horizon would be ${minutes(verdict.with)} with the plan (${moves} moves in ${minutes(verdict.effectSeconds)}) and ${minutes(verdict.without)} without`;
   const detail = {
     days,
@@ -252,13 +257,14 @@ export function againstPlan(verdict: Verdict, now: number, moves: number): Reaso
     secondsWithPlan: Math.round(verdict.with),
     secondsWithoutPlan: Math.round(verdict.without),
     effectSeconds: Math.round(verdict.effectSeconds),
+    until,
   };
   if (passesAfterSeconds !== null && passes >= AGREEING * days) {
-    const until = new Date(now + passesAfterSeconds * 1000).toISOString();
-    const text = `on ${passes} of ${days} former days like this one the imbalance passed by itself, at the latest by ${until}; ${figures}`;
-    return { code: 'expected-to-pass', text, detail: { ...detail, until } };
+    const last = new Date(now + passesAfterSeconds * 1000).toISOString();
+    const text = `on ${passes} of ${days} former days like this one the imbalance passed by itself, at the latest by ${last}; ${figures}; Kronos waits until ${until}`;
+    return { code: 'expected-to-pass', text, detail: { ...detail, passesBy: last } };
   }
-  const text = `by ${useless} of ${days} former days like this one the plan would be undone: ${figures}`;
+  const text = `by ${useless} of ${days} former days like this one the plan would be undone: ${figures}; Kronos waits until ${until}`;
   return { code: 'expected-to-return', text, detail };
 }
 

@@ -1,6 +1,6 @@
 export { type Advice, advise, type NovaSettings, type PastMove } from './advise.ts';
 export { allocationReadings } from './allocation.ts';
-export { type Fit, fit, type Headroom, headroom, type Shape, shapesOf } from './capacity.ts';
+export { type Fit, fit, type Headroom, headroom, shapesOf } from './capacity.ts';
 export type { Cluster } from './cluster.ts';
 export {
   type ClusterFile,
@@ -13,6 +13,7 @@ export {
 } from './clusterFile.ts';
 export { checkMove } from './constraints.ts';
 export { cycleBudget, type DecideInput, decide } from './decide.ts';
+export { decideCapacity } from './decideCapacity.ts';
 export { decideCells } from './decideCells.ts';
 export { type HostPreview, previewDrain } from './drainPreview.ts';
 export { type Explanation, explain } from './explain.ts';

@@ -35,6 +35,19 @@ export type Memory = {
   readonly draining?: readonly string[];
   /** What the links carried in the past, bytes per second. Absent: too few moves are known, or nothing is weighed against it. */
   readonly copyBytesPerSecond?: number;
+  /**
+   * How long moves took, ms per GiB as `paceOf` of libs/rules gives them: from host to host where enough are known, else of the aggregate (null:
+   * unknown). Absent: nothing is known, or no forecast needs it.
+   */
+  readonly movePaces?: {
+    readonly others: number | null;
+    readonly pairs: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  };
+  /** The imbalance that is waited for, and how the last waits came out, oldest first. Absent: none, or no forecast needs it. */
+  readonly waits?: {
+    readonly open: { readonly since: string; readonly until: string } | null;
+    readonly ended: readonly { readonly at: string; readonly right: boolean }[];
+  };
   /** By policy: `sustainedCycles` of the newest `cycle.decided`. */
   readonly sustained: Readonly<Record<string, number>>;
 };

@@ -104,6 +104,13 @@ export const reasonMeanings = {
   affinity: 'Not every other member of the affinity group is on the host.',
   'affinity-gathered': 'Nova moves no member of an affinity group that has no other member elsewhere.',
 
+  // A request for room ends without a plan.
+  'fits-already': 'The new VMs fit as things are: nothing needs to move.',
+  'no-room': 'No moves make room for all of the new VMs.',
+  'no-room-found':
+    'No plan was found that makes room for all of the new VMs. There may be one: the search reached its limit.',
+  'too-many-moves': 'More moves would be needed than one plan can hold.',
+
   // A legal move is not taken.
   'past-threshold': 'The move would worsen a policy and leave it above its threshold.',
   'no-gain': 'The move gains less than min_gain.',
@@ -120,6 +127,8 @@ export const reasonMeanings = {
   'drains-host': 'The host is emptied.',
   'parks-vm': 'The VM waits on a third host until its destination has room.',
 
+  'makes-capacity': 'An operator asked for room for new VMs.',
+
   'leaves-cell': 'An operator asked for the VM to leave its cell or its old hardware.',
 
   // Ends and warnings.
@@ -131,6 +140,8 @@ export const reasonMeanings = {
   'budget-used': 'The budget of the cycle is used up.',
   'soft-rule-broken': 'The plan breaks the soft rule of the group, because the relief outweighs soft_penalty.',
   'no-forecast': 'The forecast is on, and former days say nothing about this imbalance.',
+  'forecast-late': 'By the forecast the imbalance should have passed by now: Kronos does not wait longer.',
+  'forecast-wrong': 'Too many of the last waits came out wrong: Kronos does not follow the forecast.',
   'order-impossible': 'No order of moves keeps every state in between legal.',
 } as const;
 

@@ -28,5 +28,5 @@ export function notAfterMs(plan: PlanFacts): number | null {
 }
 
 /** The id of the event that made the plan. */
-export const causeOf = ({ id, cells }: PlanFacts): string =>
-  messageId[cells === undefined ? 'decided' : 'proposed'](id);
+export const causeOf = ({ id, cells, capacity }: PlanFacts): string =>
+  messageId[cells === undefined && capacity === undefined ? 'decided' : 'proposed'](id);

@@ -1,58 +1,12 @@
-/** Moves between cells: the plans that people ask for, and how far their tasks are. */
-import { cellsPlanId, type LogEventOf, messageId, taskId } from '@kronos/contracts';
+/** Moves between cells: the plans that wait for an approval, and how far their tasks are. */
+import type { LogEventOf } from '@kronos/contracts';
 import { approvalOf } from './approvals.ts';
-import { asked, firstTime } from './controls.ts';
+import { asked } from './controls.ts';
 import type { Draft, Facts } from './draft.ts';
 import { inFlight } from './inFlight.ts';
-import { newPlan, putPlan, refuse, withoutWhy } from './plans.ts';
-import {
-  type AggregateState,
-  type CellSlot,
-  type LogState,
-  MAX_CELL_PLANS,
-  type PlanFacts,
-  type TaskFacts,
-} from './state.ts';
+import { refuse } from './plans.ts';
+import type { AggregateState, CellSlot, PlanFacts, TaskFacts } from './state.ts';
 import { putTask } from './tasks.ts';
-
-/** Proposes the plan. One that is not whole, or one too many, is without effect. */
-export function proposed(draft: Draft, event: LogEventOf<'plan.proposed'>, atMs: number): void {
-  const f = draft.facts(event.aggregate);
-  const { planId, commandId, to, steps, release, approvalTtlSeconds, planTtlSeconds } = event.data;
-  if (!firstTime(draft, f, messageId.proposed(planId))) return;
-  if (release !== 'proposed' || steps.length === 0 || !isWhole(event)) return;
-  expireCellPlans(draft, f, atMs);
-  if (proposedCellPlans(f).length >= MAX_CELL_PLANS) return;
-  const { sequence } = draft;
-  const cells = { to, commandId };
-  const proposed = steps.map(withoutWhy);
-  putPlan(
-    draft,
-    f,
-    newPlan({ id: planId, sequence, decidedAtMs: atMs, approvalTtlSeconds, planTtlSeconds, proposed, cells }),
-  );
-}
-
-/** Whether a request for moves between cells has its answer. */
-export const wasProposed = (state: LogState, aggregate: string, planId: string): boolean =>
-  state.aggregates.get(aggregate)?.seen.has(messageId.proposed(planId)) === true;
-
-/** Whether its ids are those of the command, and its steps are moves between cells that do not depend on one another. */
-function isWhole({ aggregate, data }: LogEventOf<'plan.proposed'>): boolean {
-  const { planId, commandId, steps, to } = data;
-  if (planId !== cellsPlanId(aggregate, commandId)) return false;
-  const servers = new Set(steps.map(({ serverId }) => serverId));
-  const numbers = new Set(steps.map(({ step }) => step));
-  if (servers.size < steps.length || numbers.size < steps.length) return false;
-  return steps.every(
-    (step) =>
-      step.phase === 'cell' &&
-      step.cell?.target === to &&
-      step.taskId === taskId(planId, step.step) &&
-      step.dependsOn.length === 0 &&
-      !step.parking,
-  );
-}
 
 /** Plans between cells that can still be approved or have expired since the last decision. */
 export const proposedCellPlans = ({ plans }: Pick<Facts, 'plans'>): PlanFacts[] =>

@@ -1,5 +1,6 @@
 /** Decisions of the planner, and their effect on plans. */
 import { type LogEventOf, snapshotTimeMs } from '@kronos/contracts';
+import { afterDecision, type Judged } from '@kronos/rules';
 import { approvalOf } from './approvals.ts';
 import { forgetHostFailures } from './breaker.ts';
 import { expireCellPlans } from './cells.ts';
@@ -39,6 +40,7 @@ export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: 
     before: d.before,
   };
   drainsSeen(draft, f, d, snapshotMs);
+  f.waits = afterDecision(f.waits, judgedBy(d, snapshotMs));
   const sustained: Record<string, number> = {};
   for (const p of d.before.policies) if (p.sustainedCycles > 0) sustained[p.policy] = p.sustainedCycles;
   f.sustained = sustained;
@@ -46,12 +48,25 @@ export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: 
     begin(draft, f, d.plan, d.release, atMs);
 }
 
+/** What a decision says of the imbalance: until when it waits, and whether there is one. */
+function judgedBy({ outcome, reason, before, warnings }: LogEventOf<'cycle.decided'>['data'], atMs: number): Judged {
+  const waits = [reason, ...warnings].find(({ code }) => code === 'expected-to-pass' || code === 'expected-to-return');
+  const until = waits?.detail?.until;
+  return {
+    atMs,
+    // An earlier version waited without an end.
+    waitsUntilMs: waits === undefined ? null : typeof until === 'string' ? Date.parse(until) : atMs,
+    above: outcome === 'gated' ? null : before.policies.some(({ detected }) => detected),
+  };
+}
+
 /** Why a decision may not start its plan as stated; null where it may. Nothing bypasses a window, dry_run or approval. */
 function wrongRelease(draft: Draft, event: LogEventOf<'cycle.decided'>): string | null {
   const { release, plan } = event.data;
   if (release !== 'released' && release !== 'proposed') return null;
-  if (plan?.steps.some(({ phase }) => phase === 'cell') === true)
-    return `the plan is ${release}, and has moves between cells, which no cycle may plan`;
+  const asked = plan?.steps.find(({ phase }) => phase === 'cell' || phase === 'capacity');
+  if (asked !== undefined)
+    return `the plan is ${release}, and has moves ${asked.phase === 'cell' ? 'between cells' : 'that make room'}, which no cycle may plan`;
   if (plan?.window?.open === false) return `the plan is ${release}, and its window is closed`;
   const options = draft.of(event.aggregate)?.configured?.options;
   // Without options nothing of the plan can start: the log does not say until when it may.

@@ -1,11 +1,12 @@
 import { ALL, eventTimeMs, type LogEvent, type StoredEvent } from '@kronos/contracts';
-import { cellMoved, proposed, settleAsked } from './cells.ts';
+import { cellMoved, settleAsked } from './cells.ts';
 import { configured } from './configuration.ts';
 import { paused } from './controls.ts';
 import { decided } from './decisions.ts';
 import { Draft } from './draft.ts';
 import { drainAsked, hostEvent } from './drains.ts';
 import { approved, dispatched, rejected } from './plans.ts';
+import { proposed } from './proposals.ts';
 import { quarantineAsked, quarantineReleased } from './quarantine.ts';
 import { ended } from './results.ts';
 import { initialLogState, type LogState } from './state.ts';
@@ -173,6 +174,7 @@ function one(draft: Draft, event: LogEvent, storedAt: number): void {
       break;
     case 'evaluation.requested':
     case 'cells.moveAsked':
+    case 'capacity.asked':
       // Asks the scorer for a snapshot; nothing of it is remembered.
       break;
     case 'installation.created':

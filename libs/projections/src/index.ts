@@ -1,6 +1,6 @@
 export { approvalOf, causeOf, notAfterMs, undispatched, waitingPlan } from './approvals.ts';
 export { brokenHosts, hostBroken } from './breaker.ts';
-export { lateResizes, openCellPlans, proposedCellPlans, wasProposed } from './cells.ts';
+export { lateResizes, openCellPlans, proposedCellPlans } from './cells.ts';
 export { anchorOf, type CheckpointPart, canonicalState, fromParts, type Json, toParts } from './checkpoint.ts';
 export { optionsOf, type Standing, standing } from './configuration.ts';
 export { aggregateCooldown, cooldownFacts, coolingDown } from './cooldown.ts';
@@ -20,7 +20,8 @@ export {
   type Witness,
 } from './identity.ts';
 export { inFlight, taskStatus } from './inFlight.ts';
-export { copyRate, expectedDuration, pace, pacesOfAll } from './pace.ts';
+export { copyRate, expectedDuration, movePaces, pace, pacesOfAll } from './pace.ts';
+export { wasProposed } from './proposals.ts';
 export { absence, type Quarantine, quarantined, quarantineFacts, quarantineTable } from './quarantine.ts';
 export { remedyOf, skipText } from './remedy.ts';
 export { type Cooldowns, emptyCooldowns, readCooldowns, seed } from './seed.ts';

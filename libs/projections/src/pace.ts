@@ -51,6 +51,26 @@ export const pace = (
   all: readonly number[],
 ): Pace | null => paceOf({ pair: pairPaces.get(pairKey(from, destination))?.paces ?? [], aggregate: paces, all });
 
+/**
+ * The paces that a decision needs, ms per GiB: of each pair of these hosts of which enough moves are known, and of the aggregate. Null: nothing
+ * is known.
+ */
+export function movePaces(
+  { paces, pairPaces }: Paces,
+  hosts: readonly { readonly name: string }[],
+): { readonly others: number | null; readonly pairs: Record<string, Record<string, number>> } | null {
+  const here = new Set(hosts.map(({ name }) => name));
+  const pairs: Record<string, Record<string, number>> = {};
+  for (const [key, { paces: pair }] of pairPaces) {
+    const [from = '', to = ''] = key.split('\t');
+    const learnt = paceOf({ pair, aggregate: [], all: [] });
+    if (learnt === null || !here.has(from) || !here.has(to)) continue;
+    pairs[from] = { ...pairs[from], [to]: learnt.median };
+  }
+  const others = paceOf({ pair: [], aggregate: paces, all: [] })?.median ?? null;
+  return others === null && Object.keys(pairs).length === 0 ? null : { others, pairs };
+}
+
 /** How long a move will take; null: too few moves are known. `gib`: RAM and local disk. `all` as for {@link pace}. */
 export function expectedDuration(
   state: Paces,

@@ -18,7 +18,7 @@ import { putTask, tasksReleased } from './tasks.ts';
 export const newPlan = (
   plan: Pick<
     PlanFacts,
-    'id' | 'sequence' | 'decidedAtMs' | 'approvalTtlSeconds' | 'planTtlSeconds' | 'proposed' | 'cells'
+    'id' | 'sequence' | 'decidedAtMs' | 'approvalTtlSeconds' | 'planTtlSeconds' | 'proposed' | 'cells' | 'capacity'
   >,
 ): PlanFacts => ({
   ...plan,

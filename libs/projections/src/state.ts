@@ -11,7 +11,7 @@ import {
   type ServerBefore,
   type Step,
 } from '@kronos/contracts';
-import type { CooldownFacts } from '@kronos/rules';
+import { type CooldownFacts, noWaits, type Waits } from '@kronos/rules';
 
 /**
  * What the event log says, folded: facts and their times, never deadlines. Times are milliseconds since the epoch,
@@ -90,6 +90,8 @@ export type AggregateFacts = ControlFacts & {
   readonly pairPaces: ReadonlyMap<string, { readonly sequence: number; readonly paces: readonly number[] }>;
   /** Bytes per second that the latest moves copied, as far as Nova counted them, oldest first; at most `PACES_KEPT`. */
   readonly copyRates: readonly number[];
+  /** What was waited for by the forecast, and how it came out. */
+  readonly waits: Waits;
 };
 
 /** One aggregate as decisions see it: its own facts and those that hold for all. Made by `aggregateState`. */
@@ -162,6 +164,8 @@ export type PlanFacts = {
   readonly skipped: number;
   /** Of a plan between cells: where its servers go, and the command that asked for it. Absent: of a cycle. */
   readonly cells?: { readonly to: string; readonly commandId: string };
+  /** Of a plan that makes room: the command that asked for it. Absent: of a cycle, or between cells. */
+  readonly capacity?: { readonly commandId: string };
 };
 
 /** The event that released a plan. */
@@ -466,6 +470,7 @@ export const initialAggregateFacts: AggregateFacts = {
   paces: [],
   pairPaces: new Map(),
   copyRates: [],
+  waits: noWaits,
 };
 
 /** The state before the first event. */

@@ -5,6 +5,7 @@
 import {
   type Actor,
   ALL,
+  capacityPlanId,
   cellsPlanId,
   cycleSnapshotId,
   defaultEngineOptions,
@@ -327,19 +328,22 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
       const { head, data } = command('migration.closed', person);
       return push({ ...head, data: { ...data, taskId: task } });
     },
-    /** A plan between cells that a person asked for. Gives the plan's id. */
+    /** A plan that a person asked for, between cells unless `capacity` says that it makes room. Gives the plan's id. */
     cellsProposed(
       moves: readonly StepInput[],
       more: {
+        readonly capacity?: boolean;
         readonly to?: string;
         readonly approvalTtlSeconds?: number;
         readonly change?: (data: LogEventOf<'plan.proposed'>['data']) => LogEventOf<'plan.proposed'>['data'];
       } = {},
     ): string {
-      const { to = 'new', approvalTtlSeconds = 3600, change = (data) => data } = more;
-      const { commandId } = command('cells.moveAsked', 'ada').data;
-      const planId = cellsPlanId(current, commandId);
-      const planSteps = moves.map((move, i) => testStep(planId, i + 1, { phase: 'cell', target: to, ...move }));
+      const { capacity = false, approvalTtlSeconds = 3600, change = (data) => data } = more;
+      const { to = capacity ? current : 'new' } = more;
+      const { commandId } = command(capacity ? 'capacity.asked' : 'cells.moveAsked', 'ada').data;
+      const planId = (capacity ? capacityPlanId : cellsPlanId)(current, commandId);
+      const phase = capacity ? 'capacity' : 'cell';
+      const planSteps = moves.map((move, i) => testStep(planId, i + 1, { phase, target: to, ...move }));
       for (const step of planSteps) steps.set(step.taskId, step);
       push({
         ...envelope('plan.proposed', messageId.proposed(planId), planner),

@@ -1,8 +1,8 @@
 import {
-  type CellDecision,
   type LogEvent,
   type ObjectRef,
   type PlanProposed,
+  type ProposalDecision,
   type Reason,
   type Step,
   type StoredEvent,
@@ -64,7 +64,7 @@ export type WholeProposal = {
   /** See `timeOf`. */
   readonly timeMs: number;
   readonly event: PlanProposed;
-  readonly decision: CellDecision;
+  readonly decision: ProposalDecision;
 };
 
 type Is = (serverId: string, serverName: string) => boolean;
@@ -96,6 +96,8 @@ function storyOf(
   is: Is,
   nowMs: number,
 ): CellStory | null {
+  // Moves that make room stay within their aggregate.
+  if (decision.capacity !== undefined) return null;
   const { planId, to, approvalTtlSeconds } = event.data;
   const step = decision.steps.find(({ serverId, serverName }) => is(serverId, serverName)) ?? null;
   const refused = decision.refused.find(({ serverId, serverName }) => is(serverId, serverName));
@@ -149,7 +151,7 @@ function movedState(step: Step, own: readonly StoredEvent[]): CellStoryState {
 export async function wholeProposal(
   details: (ref: ObjectRef) => Promise<Uint8Array>,
   { data }: PlanProposed,
-): Promise<CellDecision> {
+): Promise<ProposalDecision> {
   try {
     return recordedProposal(data, data.details === null ? null : await details(data.details));
   } catch (error) {
@@ -161,10 +163,10 @@ export async function wholeProposal(
 
 /** The stories of a VM up to a time (ms since the epoch), by the log of every aggregate: its move takes it out of one. */
 export async function findCellStories(history: History, is: Is, untilMs: number): Promise<CellStory[]> {
-  const decisions = new Map<number, CellDecision>();
+  const decisions = new Map<number, ProposalDecision>();
   for await (const { sequence, event } of history.proposals({ untilMs })) {
     const decision = await wholeProposal((ref) => history.details(ref), event);
-    const named = [...decision.steps, ...decision.refused];
+    const named = decision.capacity === undefined ? [...decision.steps, ...decision.refused] : [];
     if (named.some(({ serverId, serverName }) => is(serverId, serverName))) decisions.set(sequence, decision);
     const [oldest] = decisions.keys();
     if (oldest !== undefined && decisions.size > TOLD) decisions.delete(oldest);

@@ -1,15 +1,16 @@
 import {
-  type CellDecision,
   type CycleDecided,
   canonicalJson,
-  cellDecisionSchema,
   type Decision,
   decisionSchema,
   type PlanProposed,
+  type ProposalDecision,
+  proposalDecisionSchema,
 } from '@kronos/contracts';
 import {
   decisionOf,
   digest,
+  planRequest,
   proposalRelease,
   releaseOf,
   runCycle,
@@ -67,7 +68,7 @@ export type VerifyOrder = {
 /** What a decision was made of. `details`: the decision in full, where its event has only a part. */
 type Stored = { readonly body: StoredBody; readonly details: Uint8Array | null };
 
-/** A recorded decision about a request for moves between cells, to be run again on this thread. */
+/** A recorded decision about a request for a plan, to be run again on this thread. */
 export type ProposalOrder = Omit<VerifyOrder, 'kind' | 'event' | 'state'> & { readonly event: PlanProposed };
 
 /** Runs a decision again with the log folded to its basis, and compares the bytes. */
@@ -78,7 +79,7 @@ export function verifyOne(order: VerifyOrder, state: AggregateState): VerifiedCy
   );
 }
 
-/** Decides a request for moves between cells again with the log folded to its basis, and compares the bytes. */
+/** Decides a request for a plan again with the log folded to its basis, and compares the bytes. */
 export function verifyProposal(order: ProposalOrder, stateOf: (aggregate: string) => AggregateState): VerifiedCycle {
   const { data } = order.event;
   return judged(order, data.steps.length, ({ body, details }) =>
@@ -121,9 +122,9 @@ export function recordedDecision(data: CycleDecided['data'], details: Uint8Array
   return decisionSchema.parse(JSON.parse(new TextDecoder().decode(details)));
 }
 
-/** Likewise of a request for moves between cells. */
-export function recordedProposal(data: PlanProposed['data'], details: Uint8Array | null): CellDecision {
-  return cellDecisionSchema.parse(details === null ? data : JSON.parse(new TextDecoder().decode(details)));
+/** Likewise of a request for a plan. */
+export function recordedProposal(data: PlanProposed['data'], details: Uint8Array | null): ProposalDecision {
+  return proposalDecisionSchema.parse(details === null ? data : JSON.parse(new TextDecoder().decode(details)));
 }
 
 const NO_OPTIONS: Verdict = { verdict: 'notReplayed', reason: 'the log names no options before this decision' };
@@ -151,15 +152,15 @@ function compare(
 
 function compareProposal(
   { anonymized, event: { data, aggregate } }: ProposalOrder,
-  recorded: CellDecision,
+  recorded: ProposalDecision,
   { snapshot, digest: stored }: LoadedSnapshot,
   stateOf: (aggregate: string) => AggregateState,
 ): Verdict {
-  const { cells } = snapshot;
-  if (cells === undefined) return { verdict: 'notReplayed', reason: 'its snapshot names no moves between cells' };
+  const request = planRequest(snapshot);
+  if (request === null) return { verdict: 'notReplayed', reason: 'its snapshot does not say what was asked for' };
   const options = stateOf(aggregate).configured?.options;
   if (options === undefined) return NO_OPTIONS;
-  const { decision, digests } = runProposal({ snapshot: { ...snapshot, cells }, stateOf, options });
+  const { decision, digests } = runProposal({ request, stateOf, options });
   const causes: string[] = [];
   const release = proposalRelease(recorded, options);
   if (data.release !== release) causes.push(otherRelease(data, release));
@@ -188,8 +189,8 @@ function otherInputs(recorded: Readonly<Record<string, string>>, now: Readonly<R
 }
 
 function compared(
-  recorded: Decision | CellDecision,
-  decision: Decision | CellDecision,
+  recorded: Decision | ProposalDecision,
+  decision: Decision | ProposalDecision,
   causes: readonly string[],
   data: { readonly plannerVersion: string },
   anonymized: boolean,

@@ -1,4 +1,4 @@
-import type { CellDecision, Decision, EngineOptions } from '@kronos/contracts';
+import type { Decision, EngineOptions, ProposalDecision } from '@kronos/contracts';
 import { BadObject, MissingObject } from '@kronos/eventlog';
 import { type AggregateState, aggregateState, createFolder, pacesOfAll } from '@kronos/projections';
 import { recordedDecision, recordedProposal, type VerifiedCycle } from './compare.ts';
@@ -35,14 +35,14 @@ export type Wanted = {
   readonly planId?: string | null;
 };
 
-/** A recorded plan between cells. */
+/** A recorded plan that a person asked for. */
 export type FoundProposal = StoredProposal & {
-  readonly decision: CellDecision;
+  readonly decision: ProposalDecision;
   /** What running it again gave. */
   readonly verdict: VerifiedCycle;
 };
 
-/** The plan between cells of that id; null: the log has none. */
+/** The plan of that id that a person asked for; null: the log has none. */
 export async function findProposal(
   history: History,
   aggregates: readonly string[],

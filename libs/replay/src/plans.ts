@@ -43,8 +43,8 @@ export type PlanRecord = {
   /** Of its decision on the log. */
   readonly sequence: number;
   readonly decidedAtMs: number;
-  /** `cells`: a plan between cells. */
-  readonly kind: 'cycle' | 'cells';
+  /** `cells`: a plan between cells. `capacity`: one that makes room for new VMs. */
+  readonly kind: 'cycle' | 'cells' | 'capacity';
   readonly outcome: 'dryRun' | 'outsideWindow' | 'waiting' | 'running' | FinishedPlan['outcome'];
   readonly releasedAtMs: number | null;
   readonly endedAtMs: number | null;
@@ -171,7 +171,7 @@ function recordOf({ sequence, atMs, event, facts, finished, last }: Tracked, end
   });
   return {
     id: event.type === 'plan.proposed' ? event.data.planId : (plan?.id ?? data.snapshotId),
-    kind: event.type === 'plan.proposed' ? 'cells' : 'cycle',
+    kind: event.type !== 'plan.proposed' ? 'cycle' : event.data.capacity === undefined ? 'cells' : 'capacity',
     aggregate: event.aggregate,
     sequence,
     decidedAtMs: atMs,

@@ -1,5 +1,13 @@
-import { type CellsReading, cellsPlanId, commandSnapshotId, type PlanProposed, type Snapshot } from '@kronos/contracts';
-import { type CellsSnapshot, proposedEvent, runProposal, withoutRefused } from '@kronos/cycle';
+import {
+  type CapacityReading,
+  type CellsReading,
+  capacityPlanId,
+  cellsPlanId,
+  commandSnapshotId,
+  type PlanProposed,
+  type Snapshot,
+} from '@kronos/contracts';
+import { planRequest, proposedEvent, runProposal, withoutRefused } from '@kronos/cycle';
 import { digestOf } from '@kronos/eventlog';
 import { plannerVersion } from '@kronos/placement';
 import { aggregateState, createFolder } from '@kronos/projections';
@@ -16,7 +24,7 @@ const log = folder.snapshot();
 const last = op.events.at(-1) ?? expect.fail('no event');
 
 /** A request to move all servers of gpu to the hosts of general. */
-function asked(servers: readonly string[] | null): CellsSnapshot {
+function asked(servers: readonly string[] | null): Snapshot {
   const home = newest('gpu');
   const cells: CellsReading = {
     commandId: 'c1',
@@ -51,9 +59,10 @@ function asked(servers: readonly string[] | null): CellsSnapshot {
 }
 
 /** The answer of a planner, with its details in the bucket when `short`. */
-function answered(snapshot: CellsSnapshot, { short = false } = {}) {
+function answered(snapshot: Snapshot, { short = false } = {}) {
+  const request = planRequest(snapshot) ?? expect.fail('no request');
   const options = aggregateState(log, 'gpu').configured?.options ?? expect.fail('no options');
-  const { decision, digests } = runProposal({ snapshot, stateOf: (name) => aggregateState(log, name), options });
+  const { decision, digests } = runProposal({ request, stateOf: (name) => aggregateState(log, name), options });
   const bytes = new TextEncoder().encode(JSON.stringify(decision));
   const details = {
     bucket: 'DETAILS',
@@ -63,7 +72,7 @@ function answered(snapshot: CellsSnapshot, { short = false } = {}) {
     storedBytes: bytes.length,
   };
   const event = proposedEvent(short ? withoutRefused(decision) : decision, {
-    snapshot,
+    request,
     basis: log.sequence,
     plannerVersion,
     options,
@@ -86,6 +95,54 @@ async function verdictOf(event: PlanProposed, kept: readonly Snapshot[], details
   expect((await Array.fromAsync(history.proposals({}))).map(({ event }) => event.id)).toEqual([event.id]);
   return cycles.at(-1) ?? expect.fail('no verdict');
 }
+
+describe('a recorded plan that makes room', () => {
+  /** A request for one more VM than fit, of a size that moves make room for. */
+  function room() {
+    const seen = newest('gpu');
+    // Long after the last move.
+    const time = new Date(Date.parse(seen.time) + 3_600_000).toISOString();
+    // Every host has 10 GiB left.
+    const hosts = seen.hosts.map((host) => {
+      const { MEMORY_MB: ram, ...others } = host.inventory ?? {};
+      if (ram === undefined) throw new Error(`${host.name} has no RAM`);
+      return { ...host, inventory: { ...others, MEMORY_MB: { ...ram, capacity: ram.used + 10 * 1024 } } };
+    });
+    const home = { ...seen, hosts, time, observedFrom: time };
+    const said: string[] = [];
+    for (let gib = 11; gib < 40; gib++) {
+      const resources = { MEMORY_MB: gib * 1024 };
+      const shape = { name: `${gib} GiB`, resources, requiredTraits: [], forbiddenTraits: [] };
+      const capacity: CapacityReading = { commandId: 'r1', asked: { shape, count: 1 } };
+      const snapshot: Snapshot = { ...home, id: commandSnapshotId('gpu', 'r1'), purpose: 'capacity', capacity };
+      const { event } = answered(snapshot);
+      said.push(event.data.reason.code);
+      if (event.data.outcome === 'planned') return { snapshot, event, shape };
+    }
+    return expect.fail(`no size needs moves: ${said.join()}`);
+  }
+  const { snapshot, event, shape } = room();
+
+  it('is identical when it is run again, to the byte', async () => {
+    expect(event.data).toMatchObject({ planId: capacityPlanId('gpu', 'r1'), to: 'gpu' });
+    expect(event.data.steps.length).toBeGreaterThan(0);
+    expect(await verdictOf(event, [snapshot])).toMatchObject({
+      verdict: 'identical',
+      snapshotId: snapshot.id,
+      steps: event.data.steps.length,
+    });
+  });
+
+  it('differs when more was asked for, and cannot be run when its snapshot does not say what for', async () => {
+    const { capacity: _, ...rest } = snapshot;
+    const more = { ...snapshot, capacity: { commandId: 'r1', asked: { shape, count: 500 } } };
+    expect(await verdictOf(event, [more])).toMatchObject({ verdict: 'different' });
+    expect(await verdictOf(event, [rest])).toMatchObject({
+      verdict: 'notReplayed',
+      reason: 'its snapshot does not say what was asked for',
+    });
+  });
+});
 
 describe('a recorded plan between cells', () => {
   const snapshot = asked(null);
@@ -155,7 +212,7 @@ describe('a recorded plan between cells', () => {
     const { cells: _, ...bare } = snapshot;
     expect(await verdictOf(event, [bare])).toMatchObject({
       verdict: 'notReplayed',
-      reason: 'its snapshot names no moves between cells',
+      reason: 'its snapshot does not say what was asked for',
     });
     expect(event.data.planId).toBe(cellsPlanId('gpu', 'c1'));
   });

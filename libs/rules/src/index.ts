@@ -3,6 +3,7 @@ export * from './breaker.ts';
 export * from './caps.ts';
 export * from './cooldown.ts';
 export * from './drain.ts';
+export * from './forecast.ts';
 export * from './optOut.ts';
 export * from './pace.ts';
 export * from './quarantine.ts';

@@ -3,17 +3,17 @@ import { aggregateAt } from '@kronos/checkpoints';
 import {
   bucketNames,
   type CycleDecided,
-  cellsPlanId,
   type PlanProposed,
   type Snapshot,
   type SnapshotTaken,
   subject,
 } from '@kronos/contracts';
 import {
-  type CellsSnapshot,
   configuredEvent,
   decidedEvent,
   MAX_EVENT_BYTES,
+  type PlanRequest,
+  planRequest,
   proposedEvent,
   runCycle,
   runProposal,
@@ -77,8 +77,9 @@ export function decider(
       },
       async (span) => {
         const snapshot = await log.getSnapshot(taken);
-        if (taken.data.purpose === 'cells') {
-          await proposeOnce(aggregate, delivered, snapshot);
+        const request = planRequest(snapshot);
+        if (request !== null) {
+          await proposeOnce(aggregate, delivered, request);
           return;
         }
         const decided = await decideOnce(aggregate, delivered, snapshot);
@@ -240,31 +241,29 @@ export function decider(
   }
 
   /**
-   * Answers a request for moves between cells, on the log as it stands: as {@link decideOnce}. Another event of the aggregate's
+   * Answers a person's request for a plan, on the log as it stands: as {@link decideOnce}. Another event of the aggregate's
    * plans has it decided again; another planner's answer ends it.
    */
-  async function proposeOnce(aggregate: string, delivered: DeliveredSnapshot, snapshot: Snapshot): Promise<void> {
-    const { cells } = snapshot;
-    if (cells === undefined) throw new Error(`the snapshot ${snapshot.id} names no moves between cells`);
+  async function proposeOnce(aggregate: string, delivered: DeliveredSnapshot, request: PlanRequest): Promise<void> {
+    const { id: snapshotId } = request.snapshot;
     const { options } = own.of(aggregate);
     for (;;) {
       const whole = await view.refresh();
       const at = aggregateAt(whole, aggregate);
-      if (wasProposed(whole.state, aggregate, cellsPlanId(aggregate, cells.commandId))) return;
+      if (wasProposed(whole.state, aggregate, request.planId)) return;
       const may = await mayDecide(delivered, at);
       if (may === 'no') return;
       if (may === 'soon') continue;
       const started = deps.clock.monotonic();
-      const asked: CellsSnapshot = { ...snapshot, cells };
       const { decision, digests } = runProposal({
-        snapshot: asked,
+        request,
         stateOf: (name) => aggregateState(whole.state, name),
         options,
       });
       const decideMs = deps.clock.monotonic() - started;
-      const { kept, details } = await shorten(snapshot.id, decision, withoutRefused);
+      const { kept, details } = await shorten(snapshotId, decision, withoutRefused);
       const event = proposedEvent(kept, {
-        snapshot: asked,
+        request,
         basis: at.sequence,
         plannerVersion,
         options,
@@ -277,7 +276,7 @@ export function decider(
         await appendOn(at, delivered, event);
       } catch (error) {
         if (!(error instanceof AppendWithdrawn || error instanceof AppendConflict)) throw error;
-        logger.warn({ aggregate, snapshotId: snapshot.id, reason: error.message }, 'the proposal was too late');
+        logger.warn({ aggregate, snapshotId, reason: error.message }, 'the proposal was too late');
         continue;
       }
       const { outcome, reason, steps, refusals, left } = decision;

@@ -44,7 +44,7 @@ export type OwnClock = { readonly nowMs: number; readonly problem: string | null
 
 /**
  * Only a snapshot whose id was not decided before, that is later than the last decided one and not older than two intervals is decided, and none whose
- * time differs from the server's stamp by more than `maxClockSkewSeconds`. One of a request for moves between cells may be older
+ * time differs from the server's stamp by more than `maxClockSkewSeconds`. One of a request for a plan may be older
  * than the last decided one. A planner with a wrong clock decides nothing.
  *
  * @param storedAtMs the server's stamp of the message
@@ -59,8 +59,8 @@ export function eligibility(
   const { snapshotId, purpose, intervalSeconds } = taken.data;
   if (purpose === 'record') return no('recorded-only', `${snapshotId} was taken to be kept, not to be planned`);
   const takenMs = Date.parse(taken.time);
-  // A request for moves between cells has an answer of its own, whatever was decided in the meantime.
-  const decided = purpose === 'cells' ? null : cycleDecided(snapshotId, takenMs, state);
+  // A request for a plan has an answer of its own, whatever was decided in the meantime.
+  const decided = purpose === 'cells' || purpose === 'capacity' ? null : cycleDecided(snapshotId, takenMs, state);
   if (decided !== null) return decided;
   const skewSeconds = Math.abs(takenMs - storedAtMs) / 1000;
   if (skewSeconds > options.maxClockSkewSeconds)

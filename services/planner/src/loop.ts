@@ -16,6 +16,8 @@ export type Planner = {
   readonly yielding: () => readonly string[];
 };
 
+const isRequest = ({ data: { purpose } }: SnapshotTaken): boolean => purpose === 'cells' || purpose === 'capacity';
+
 /**
  * Reads the newest snapshot of each aggregate, folds the log, decides, appends. Aggregates never wait for each other, and
  * each one is handled by one worker at a time.
@@ -24,7 +26,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
   const { log, view, logger, meters } = deps;
   const own = ownOptions(deps);
   const newest = new Map<string, Delivered<SnapshotTaken>>();
-  /** Requests for moves between cells: each has an answer, also while newer snapshots arrive. */
+  /** Requests for plans: each has an answer, also while newer snapshots arrive. */
   const requests = new Map<string, Delivered<SnapshotTaken>[]>();
   const busy = new Map<string, Promise<void>>();
   let stopped = false;
@@ -71,7 +73,7 @@ export function createPlanner(deps: PlannerDeps): Planner {
     for await (const delivered of log.snapshots({ aggregates: deps.aggregates })) {
       const aggregate = deps.aggregates.find((a) => subject('snapshots', a) === delivered.subject);
       if (aggregate === undefined) continue;
-      if (delivered.problem === undefined && delivered.message.data.purpose === 'cells')
+      if (delivered.problem === undefined && isRequest(delivered.message))
         requests.set(aggregate, [...(requests.get(aggregate) ?? []), delivered]);
       else newest.set(aggregate, delivered);
       wake(aggregate);

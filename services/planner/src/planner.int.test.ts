@@ -3,6 +3,7 @@ import { until } from '@kronos/clock/testing';
 import { checkClock } from '@kronos/connect';
 import {
   type Actor,
+  capacityPlanId,
   cellsPlanId,
   commandSnapshotId,
   defaultEngineOptions,
@@ -14,7 +15,7 @@ import {
   type Snapshot,
   taskId,
 } from '@kronos/contracts';
-import { digest, runProposal } from '@kronos/cycle';
+import { digest, planRequest, runProposal } from '@kronos/cycle';
 import { AppendConflict, connectEventLog, type EventLog, type LogView, natsWire } from '@kronos/eventlog';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { cellsSettings, type Sketch, snapshotOf } from '@kronos/placement/testing';
@@ -617,10 +618,10 @@ describe('planners on a real nats-server', () => {
     ]);
     const folder = createFolder();
     for await (const stored of log.replay()) if (stored.sequence <= sequence) folder.apply(stored);
-    const { cells } = asked;
-    if (cells === undefined) throw new Error('the request has no cells');
+    const of = planRequest(asked);
+    if (of === null) throw new Error('the snapshot is of no request');
     const again = runProposal({
-      snapshot: { ...asked, cells },
+      request: of,
       stateOf: (name) => aggregateState(folder.snapshot(), name),
       options,
     });
@@ -640,6 +641,64 @@ describe('planners on a real nats-server', () => {
     });
     await untilFolded(() => state().plans.get(planId)?.dispatched != null);
     expect([...state().tasks.values()].map(({ step }) => step.cell?.method)).toEqual(['migrate', 'migrate']);
+  });
+
+  /** A snapshot for a request for room for one VM that is larger than any free space. */
+  const roomRequest = (commandId: string): Snapshot => {
+    const time = new Date().toISOString();
+    const free = (gib: number) => ({ free: { MEMORY_MB: gib * 1024 } });
+    const snapshot = snapshotOf({
+      time,
+      policies: {},
+      hosts: { h1: free(20), h2: free(20) },
+      vms: { a: { host: 'h1', ramMb: 12 * 1024 }, b: { host: 'h2', ramMb: 40 * 1024 } },
+    });
+    const resources = { MEMORY_MB: 30 * 1024 };
+    return {
+      ...snapshot,
+      aggregate: AGGREGATE,
+      id: commandSnapshotId(AGGREGATE, commandId),
+      purpose: 'capacity',
+      observedFrom: time,
+      capacity: {
+        commandId,
+        asked: { shape: { name: 'big', resources, requiredTraits: [], forbiddenTraits: [] }, count: 1 },
+      },
+    };
+  };
+
+  it('a request for room is answered once with a plan that waits; approved, its moves are dispatched; it replays to the byte', async () => {
+    await planner('one');
+    await planner('two');
+    const asked = roomRequest('r1');
+    await publish(0, asked);
+    const planId = capacityPlanId(AGGREGATE, 'r1');
+    await untilFolded(() => state().waiting === planId);
+    const found = await proposals();
+    expect(found).toHaveLength(1);
+    const { data } = found[0] as LogEventOf<'plan.proposed'>;
+    expect(data).toMatchObject({ release: 'proposed', to: AGGREGATE, capacity: { wanted: 1, now: 0, after: 1 } });
+    expect(data.steps.map(({ phase, serverId, from, to }) => [phase, serverId, from, to])).toEqual([
+      ['capacity', 'a', 'h1', 'h2'],
+    ]);
+    const folder = createFolder();
+    for await (const stored of log.replay()) if (stored.sequence <= data.basis) folder.apply(stored);
+    const of = planRequest(asked);
+    if (of === null) throw new Error('the snapshot is of no request');
+    const again = runProposal({ request: of, stateOf: (name) => aggregateState(folder.snapshot(), name), options });
+    expect({ ...again.digests, snapshot: data.digests.snapshot }).toEqual(data.digests);
+    expect(again.decision.steps).toEqual(data.steps);
+    // Another request finds a plan that waits.
+    await publish(0, roomRequest('r2'));
+    await untilFolded(() => wasProposed(view.at().state, AGGREGATE, capacityPlanId(AGGREGATE, 'r2')));
+    expect((await proposals()).at(-1)?.data).toMatchObject({ outcome: 'gated', reason: { code: 'awaiting-approval' } });
+    await log.append({
+      ...paused(),
+      type: 'plan.approved',
+      data: { commandId: 'a2', comment: null, planId, steps: null },
+    });
+    await untilFolded(() => state().plans.get(planId)?.dispatched != null);
+    expect([...state().tasks.values()].map(({ step }) => [step.phase, step.serverId])).toEqual([['capacity', 'a']]);
   });
 
   it('a request that is too old is not answered, and a dry run proposes nothing that can be approved', async () => {

@@ -1,8 +1,10 @@
 /** Which snapshots are asked for. Pure. */
 import {
   ALL,
+  type CapacityReading,
   type CellsAsked,
   type Control,
+  capacityAskedSchema,
   cellsAskedSchema,
   commandSnapshotId,
   cycleSnapshotId,
@@ -24,6 +26,8 @@ export interface SnapshotRequest {
   readonly traceparent: string | null;
   /** The moves between cells that the command asks for; absent for any other. */
   readonly cells?: { readonly commandId: string; readonly asked: CellsAsked };
+  /** The room that the command asks for; absent for any other. */
+  readonly capacity?: CapacityReading;
 }
 
 /** The snapshot of a cycle. */
@@ -38,13 +42,15 @@ export function commandRequests(
   traceparent: string | null,
   scope: readonly string[],
 ): SnapshotRequest[] {
-  if (control.type === 'cells.moveAsked') {
+  if (control.type === 'cells.moveAsked' || control.type === 'capacity.asked') {
     const { aggregate, correlationId, id: causationId, data } = control;
     if (!scope.includes(aggregate)) return [];
     const { commandId } = data;
     const id = commandSnapshotId(aggregate, commandId);
-    const cells = { commandId, asked: cellsAskedSchema.parse(data) };
-    return [{ aggregate, id, purpose: 'cells', cycle: null, correlationId, causationId, traceparent, cells }];
+    const common = { aggregate, id, cycle: null, correlationId, causationId, traceparent };
+    return control.type === 'cells.moveAsked'
+      ? [{ ...common, purpose: 'cells', cells: { commandId, asked: cellsAskedSchema.parse(data) } }]
+      : [{ ...common, purpose: 'capacity', capacity: { commandId, asked: capacityAskedSchema.parse(data) } }];
   }
   if (control.type !== 'evaluation.requested') return [];
   const aggregates = control.aggregate === ALL ? scope : scope.filter((one) => one === control.aggregate);

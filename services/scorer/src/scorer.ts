@@ -176,15 +176,18 @@ export function createScorer(deps: ScorerDeps): Scorer {
     });
   }
 
-  /** The snapshot, with what a plan between cells needs where one is asked for. */
+  /** The snapshot, with what a plan needs that somebody asked for. */
   async function complete(
     request: SnapshotRequest,
     observation: Observed,
     known: readonly KnownServer[],
     signal: AbortSignal,
   ): Promise<Snapshot> {
-    const { aggregate, cells } = request;
-    if (cells === undefined) return assembled(request, aggregate, observation, known, signal);
+    const { aggregate, cells, capacity } = request;
+    if (cells === undefined) {
+      const own = await assembled(request, aggregate, observation, known, signal);
+      return capacity === undefined ? own : { ...own, capacity };
+    }
     const names = settings.scope.filter((one) => one !== aggregate);
     const others = await Promise.all(names.map((one) => assembled(request, one, observation, [], signal)));
     const home = await assembled(request, aggregate, observation, known, signal);

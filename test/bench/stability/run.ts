@@ -2,7 +2,7 @@
 import { type CompleteEngineOptions, defaultEngineOptions, type Step } from '@kronos/contracts';
 import { decide, emptyMemory, type Memory } from '@kronos/placement';
 import { type SketchVm, snapshotOf } from '@kronos/placement/testing';
-import { aggregateCooldown, isAbove } from '@kronos/rules';
+import { afterDecision, aggregateCooldown, isAbove, noWaits, PACES_KEPT, paceOf, paceOfMove } from '@kronos/rules';
 import { type BenchVm, DAY_MS, HOUR_MS, MINUTE_MS, type Scenario, type Size, START_MS, World } from './world.ts';
 
 export type Variant = {
@@ -53,6 +53,8 @@ export type RunInput = {
 /** Thresholds as in deploy/policies. */
 const POLICIES = { cpu: { threshold: 0.2, weight: 0.6 }, memory: { threshold: 0.2, weight: 0.4 } } as const;
 const THRESHOLDS = [POLICIES.cpu.threshold, POLICIES.memory.threshold];
+/** A larger limit costs more and moves no less. */
+export const WORK_LIMIT = 50_000;
 const SMALL: Size = { hosts: 8, vmsPerHost: 8 };
 const HOST_MB = 1024 * 768;
 /** A migration takes this, and this for each GiB: a link that carries 100 MiB/s. */
@@ -81,8 +83,7 @@ export function run({
   const options: CompleteEngineOptions = {
     ...defaultEngineOptions,
     dryRun: false,
-    // What a cluster of this size needs: a larger limit finds the same plans.
-    searchWorkLimit: 200_000,
+    searchWorkLimit: WORK_LIMIT,
     ...variant.options,
   };
   const cycles = days * 1440;
@@ -91,6 +92,7 @@ export function run({
   const index = new Map(world.hosts.map((name, h) => [name, h]));
   const releases = new Map<string, string[]>();
   const left = new Map<string, { host: number; ms: number }>();
+  const measuredThen = new Map<string, number[]>();
   const movedAt: number[] = [];
   let flights: Flight[] = [];
   let lastRelease: Memory['lastRelease'] = null;
@@ -98,6 +100,8 @@ export function run({
   let lastDecidedTime: string | null = null;
   let sustained: Record<string, number> = {};
   let waits = 0;
+  let waited = noWaits;
+  const paces: number[] = [];
   let takenBack = 0;
   let above = 0;
 
@@ -128,7 +132,8 @@ export function run({
   /** Ends the moves whose time has come. */
   function land(ms: number): void {
     if (flights.length === 0) return;
-    for (const { step, endMs } of flights.filter((flight) => flight.endMs <= ms)) {
+    for (const { step, startMs, endMs } of flights.filter((flight) => flight.endMs <= ms)) {
+      paces.push(paceOfMove({ ms: endMs - startMs, gib: step.ramMb / 1024 }) ?? 0);
       const vm = world.vms.find(({ id }) => id === step.serverId);
       lastMoveEndMs = Math.max(lastMoveEndMs ?? 0, endMs);
       if (vm === undefined) continue;
@@ -146,11 +151,14 @@ export function run({
   function plan(ms: number, cycle: number): void {
     if (!everyCycle) {
       const last = lastRelease === null ? null : { planId: lastRelease.planId, atMs: Date.parse(lastRelease.at) };
-      if (!detected(seen)) return;
+      if (!detected(seen)) {
+        waited = afterDecision(waited, { atMs: ms, waitsUntilMs: null, above: false });
+        return;
+      }
       if (aggregateCooldown({ lastRelease: last, lastRefusal: null, waiting: null }, ms, options) !== null) return;
       if (lastMoveEndMs !== null && ms < lastMoveEndMs + options.settleSeconds * 1000) return;
     }
-    const time = new Date(ms).toISOString();
+    const time = iso(ms);
     const memory: Memory = {
       ...emptyMemory,
       lastDecidedTime,
@@ -168,11 +176,23 @@ export function run({
         startedAt: startMs <= ms ? new Date(startMs).toISOString() : null,
       })),
       sustained,
+      movePaces: {
+        others: paceOf({ pair: [], aggregate: paces.slice(-PACES_KEPT), all: [] })?.median ?? null,
+        pairs: {},
+      },
+      waits: {
+        open: waited.open === null ? null : { since: iso(waited.open.sinceMs), until: iso(waited.open.untilMs) },
+        ended: waited.ended.map(({ atMs, right }) => ({ at: iso(atMs), right })),
+      },
     };
     const decision = decide({ snapshot: snapshotAt(ms, cycle), memory, options });
     lastDecidedTime = time;
     sustained = Object.fromEntries(decision.before.policies.map((one) => [one.policy, one.sustainedCycles]));
-    if (decision.reason.code.startsWith('expected-to-')) waits++;
+    const waitsFor = decision.reason.code.startsWith('expected-to-');
+    if (waitsFor) waits++;
+    const above = decision.outcome === 'gated' ? null : decision.before.policies.some((one) => one.detected);
+    const waitsUntilMs = waitsFor ? Date.parse(String(decision.reason.detail?.until)) : null;
+    waited = afterDecision(waited, { atMs: ms, waitsUntilMs, above });
     if (decision.plan === null) return;
     lastRelease = { planId: decision.plan.id, at: time };
     for (const { serverId } of decision.plan.steps)
@@ -221,6 +241,15 @@ export function run({
     });
   }
 
+  /** What was measured at a time; each is asked for on many days. */
+  function cpuThen(vm: BenchVm, ms: number): number {
+    const step = (ms - START_MS) / STEP_MS;
+    const known = measuredThen.get(vm.id) ?? [];
+    measuredThen.set(vm.id, known);
+    known[step] ??= Math.round(world.measuredCpu(vm, ms) * 1e4) / 1e4;
+    return known[step];
+  }
+
   /** What Prometheus would answer about this time of former days. */
   function historyOf([p, name]: readonly [number, string], ms: number) {
     const firstMs = Math.floor(ms / STEP_MS) * STEP_MS;
@@ -233,10 +262,9 @@ export function run({
             .filter((vm) => vm.bornMs <= firstMs - ago * DAY_MS)
             .map((vm) => [
               vm.id,
-              Array.from({ length: POINTS }, (_, k) => {
-                const at = firstMs - ago * DAY_MS + k * STEP_MS;
-                return Math.round((p === 0 ? world.measuredCpu(vm, at) : vm.memory) * 1e4) / 1e4;
-              }),
+              Array.from({ length: POINTS }, (_, k) =>
+                p === 0 ? cpuThen(vm, firstMs - ago * DAY_MS + k * STEP_MS) : Math.round(vm.memory * 1e4) / 1e4,
+              ),
             ]),
         ),
       }));
@@ -244,6 +272,8 @@ export function run({
     return { query: `${name}_vm`, label: 'vm', labelType: 'nova_instance_uuid' as const, text, days };
   }
 }
+
+const iso = (ms: number): string => new Date(ms).toISOString();
 
 /** When each step runs: after those that it depends on, one from a host at a time, a few at once. */
 function schedule(steps: readonly Step[], releasedMs: number): Flight[] {

@@ -41,6 +41,8 @@ export type Scenario = {
   readonly job: number;
   /** VMs that are deleted, and created, a day. */
   readonly churn: number;
+  /** A job starts up to so many hours later than on other days, by chance; absent: at the same time. */
+  readonly lateHours?: number;
 };
 
 /** Load that does not change: once it is balanced there is nothing to do. */
@@ -54,16 +56,15 @@ export const scenarios: readonly Scenario[] = [
   { name: 'coming and going', noise: 0.01, placement: 'mixed', day: 0.2, night: 0.1, job: 0, churn: 20 },
 ];
 
+const MONTH = { noise: 0.01, placement: 'mixed', night: 0, churn: 0.5 } as const;
 /** Days and weeks: office hours, weekends, and jobs that start at the same time of each day, or of one day of the week. */
-export const month: Scenario = {
-  name: 'daily and weekly',
-  noise: 0.01,
-  placement: 'mixed',
-  day: 0.15,
-  night: 0,
-  job: 0.35,
-  churn: 0.5,
-};
+export const months: readonly Scenario[] = [
+  { name: 'daily and weekly', ...MONTH, day: 0.15, job: 0.35 },
+  { name: 'office', ...MONTH, day: 0.45, night: 0.15, job: 0.1 },
+  { name: 'batch', ...MONTH, day: 0.05, job: 0.6 },
+  // Former days mislead: the jobs start at another time each day, and VMs come and go.
+  { name: 'irregular', ...MONTH, day: 0.15, job: 0.35, churn: 6, lateHours: 3 },
+];
 
 export type Size = { readonly hosts: number; readonly vmsPerHost: number };
 
@@ -128,7 +129,7 @@ export class World {
         return vm.cpu;
       case 'job': {
         if (vm.job === null || (vm.job.weekday !== null && vm.job.weekday !== weekday)) return 0.4 * vm.cpu;
-        const since = 60 * (hour - vm.phaseHours);
+        const since = 60 * (hour - vm.phaseHours - this.#late(vm, Math.floor(ms / DAY_MS)));
         return since >= 0 && since < vm.job.minutes ? vm.job.times * vm.cpu : 0.4 * vm.cpu;
       }
       default: {
@@ -138,6 +139,12 @@ export class World {
         return vm.cpu * (1 + 0.7 * high * weekend);
       }
     }
+  }
+
+  /** How much later than usual the VM's job starts on a day, in hours. */
+  #late({ id }: BenchVm, day: number): number {
+    const { lateHours } = this.#scenario;
+    return lateHours === undefined ? 0 : lateHours * drawn(this.#seed, day, Number(id.slice(0, 8)))();
   }
 
   /** What the hosts have without noise: `values[host * 2]` of the CPUs, `values[host * 2 + 1]` of the memory. */
@@ -182,6 +189,10 @@ export class World {
 
 /** Roughly normal, mean 0 and standard deviation 1, from nothing but its arguments. */
 function normal(seed: number, minute: number, key: number): number {
-  const draw = seeded(Math.imul(seed, 0x9e3779b1) ^ Math.imul(minute, 0x85ebca6b) ^ Math.imul(key + 1, 0xc2b2ae35));
+  const draw = drawn(seed, minute, key);
   return 2 * (draw() + draw() + draw() - 1.5);
+}
+
+function drawn(seed: number, time: number, key: number): () => number {
+  return seeded(Math.imul(seed, 0x9e3779b1) ^ Math.imul(time, 0x85ebca6b) ^ Math.imul(key + 1, 0xc2b2ae35));
 }

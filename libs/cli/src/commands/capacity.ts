@@ -1,25 +1,31 @@
 import { didYouMean } from '@kronos/config/nearest';
+import type { Shape } from '@kronos/contracts';
 import { decideInput } from '@kronos/cycle';
-import { type DecideInput, type Fit, fit, type Headroom, headroom, type Shape, shapesOf } from '@kronos/placement';
+import { control } from '@kronos/operator';
+import { type DecideInput, type Fit, fit, type Headroom, headroom, shapesOf } from '@kronos/placement';
 import { aggregateState } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
-import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
-import { currentState, withSession } from '../open.ts';
+import type { AggregateOption, ConfigOption, OperatorOptions, OutputOption } from '../grammar/shared.ts';
+import { currentState, type Session, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { count, paint, type Terminal, table } from '../terminal.ts';
-import { when } from '../times.ts';
+import { parseDuration, when } from '../times.ts';
+import { propose } from './cells.ts';
 
 type CapacityOptions = ConfigOption & OutputOption & AggregateOption;
-export type FitOptions = CapacityOptions & {
-  readonly flavor?: string;
-  readonly vcpus?: number;
-  readonly ram?: number;
-  readonly disk?: number;
-  readonly count: number;
-};
+export type FitOptions = OperatorOptions &
+  AggregateOption & {
+    readonly propose?: boolean;
+    readonly wait: string;
+    readonly flavor?: string;
+    readonly vcpus?: number;
+    readonly ram?: number;
+    readonly disk?: number;
+    readonly count: number;
+  };
 export type HeadroomOptions = CapacityOptions & { readonly hosts: number };
 
 type Placed = { readonly aggregate: string; readonly snapshotTime: string };
@@ -27,8 +33,17 @@ type Placed = { readonly aggregate: string; readonly snapshotTime: string };
 /** kronos fit. */
 export async function fitCommand(shell: Shell, options: FitOptions): Promise<void> {
   checkShape(options);
-  await withInputs(shell, options, async (inputs) => {
+  const waitMs = parseDuration('--wait', options.wait) * 1000;
+  await withInputs(shell, options, async (inputs, session) => {
     const known = inputs.flatMap(({ snapshot }) => shapesOf(snapshot.servers));
+    if (options.propose === true) {
+      const aggregate = onlyAggregate(inputs);
+      const asked = { shape: shapeOf(options, known), count: options.count };
+      await propose(shell, session, options, aggregate, waitMs, (asking) =>
+        control('capacity.asked', aggregate, asked, asking),
+      );
+      return;
+    }
     const found = inputs.map((input): Placed & Fit => {
       const shape = shapeOf(options, known);
       const { aggregate, time } = input.snapshot;
@@ -59,14 +74,28 @@ export async function headroomCommand(shell: Shell, options: HeadroomOptions): P
 async function withInputs(
   shell: Shell,
   options: CapacityOptions,
-  run: (inputs: readonly DecideInput[]) => Promise<void>,
+  run: (inputs: readonly DecideInput[], session: Session) => Promise<void>,
 ): Promise<void> {
-  await withSession(shell, options, async ({ log, scope }) => {
+  await withSession(shell, options, async (session) => {
+    const { log, scope } = session;
     const snapshots = await newestSnapshots(log, filterAggregates(scope, options.aggregate));
     if (snapshots.length === 0) throw new UsageError('there is no snapshot yet', 'kronos status says why.');
     const state = await currentState(shell, log);
-    await run(snapshots.map((snapshot) => decideInput(aggregateState(state, snapshot.aggregate), snapshot)));
+    await run(
+      snapshots.map((snapshot) => decideInput(aggregateState(state, snapshot.aggregate), snapshot)),
+      session,
+    );
   });
+}
+
+/** @throws UsageError for several */
+function onlyAggregate(inputs: readonly DecideInput[]): string {
+  const [only, ...others] = inputs.map(({ snapshot }) => snapshot.aggregate);
+  if (only !== undefined && others.length === 0) return only;
+  throw new UsageError(
+    '--propose needs one aggregate',
+    `Name it with -a: ${inputs.map(({ snapshot }) => snapshot.aggregate).join(', ')}.`,
+  );
 }
 
 /** @throws UsageError */
@@ -116,7 +145,8 @@ function renderFit(terminal: Terminal, one: Placed & Fit, nowMs: number): string
     lines.push(
       `${after} fit after ${count(moves.length, 'move')}${proven ? '; no plan has fewer' : '; a plan with fewer moves may exist'}:`,
       ...moves.map(({ serverName, from, to }, i) => `  ${i + 1}. ${serverName}  ${from} -> ${to}`),
-      'Nothing is moved by this command. The load of the new VMs is not known: thresholds of policies are not compared.',
+      'Nothing is moved yet: --propose asks for a plan with these moves, which waits for kronos approve.',
+      'The load of the new VMs is not known: thresholds of policies are not compared.',
     );
   }
   return `${lines.join('\n')}\n`;

@@ -83,7 +83,7 @@ const againNotes = (terminal: Terminal, missing: string | null, same: boolean | 
     .map((note) => `${paint(terminal, 'yellow', note)}\n`)
     .join('');
 
-/** A plan between cells: what was recorded, why, and whether running it again gives the same. */
+/** A plan that a person asked for: what was recorded, why, and whether running it again gives the same. */
 async function showProposal(shell: Shell, options: ExplainOptions, proposal: FoundProposal): Promise<void> {
   const { event, decision, verdict } = proposal;
   const { aggregate, data } = event;

@@ -298,12 +298,18 @@ function renderPlans({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, records
           const moves = plan.steps.filter((s) => s.state === state).length;
           return moves === 0 ? '' : { text: String(moves), style };
         }),
-        plan.kind === 'cells' ? 'between cells' : `${figure(plan.combinedBefore)} -> ${figure(plan.combinedAfter)}`,
+        plan.kind !== 'cycle'
+          ? kindWords[plan.kind]
+          : `${figure(plan.combinedBefore)} -> ${figure(plan.combinedAfter)}`,
         plan.shareOfPossible === null ? '' : `${Math.floor(plan.shareOfPossible * 100)} %`,
       ];
     }),
   );
 }
+
+/** Plans that people asked for. */
+const kindWords = { cells: 'between cells', capacity: 'makes room' } as const;
+const kindText = { cells: 'between cells', capacity: 'that makes room for new VMs' } as const;
 
 const stepStyles: Readonly<Partial<Record<StepRecord['state'], Style>>> = {
   completed: 'green',
@@ -343,8 +349,8 @@ export function renderPlan({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, p
   const head = [
     `${paint(terminal, 'bold', plan.id)} of ${plan.aggregate}: ${outcome}`,
     times.join(', '),
-    plan.kind === 'cells'
-      ? `a plan between cells, planner version ${plan.plannerVersion}`
+    plan.kind !== 'cycle'
+      ? `a plan ${kindText[plan.kind]}, planner version ${plan.plannerVersion}`
       : `planner ${plan.planner}, version ${plan.plannerVersion}; combined imbalance ${figure(plan.combinedBefore)} -> ${figure(plan.combinedAfter)}${possible(plan)}`,
   ];
   const rows = plan.steps.map((step): Cell[] => {

@@ -1,6 +1,7 @@
 /** An event with made-up names, by the meaning of its fields. */
 import type { LogEvent, StoredEvent } from '@kronos/contracts';
 import type { Kind, Names } from './names.ts';
+import { anonymousShape } from './snapshot.ts';
 
 const fieldKinds: Readonly<Record<string, Kind>> = {
   serverId: 'server',
@@ -78,6 +79,10 @@ function dataOf(names: Names, event: LogEvent): object {
       servers: names.deep(data.servers),
       project: names.asOrNull('project', data.project),
     };
+  }
+  if (event.type === 'capacity.asked') {
+    const { comment, shape, count, commandId } = event.data;
+    return { commandId, comment: comment === null ? null : 'left out', shape: anonymousShape(names, shape), count };
   }
   if (event.type === 'plan.proposed') {
     const { to, ...rest } = event.data;

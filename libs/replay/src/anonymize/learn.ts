@@ -68,6 +68,11 @@ export function learnEvent(names: Names, event: StoredEvent['event']): void {
     for (const flavor of Object.entries(event.data.flavorMap).flat()) names.learn('flavor', flavor);
     return;
   }
+  if (event.type === 'capacity.asked') {
+    names.learn('flavor', event.data.shape.name);
+    for (const name of Object.keys(event.data.shape.resources)) names.learnCustom(name);
+    return;
+  }
   if (event.type === 'cycle.decided' || event.type === 'plan.proposed') {
     const { steps, stays } =
       event.type === 'cycle.decided'

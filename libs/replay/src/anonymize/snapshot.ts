@@ -2,7 +2,7 @@
  * A snapshot with made-up names: field by field. What names nobody stays as it is. What only a plan between cells depends on is left
  * out: such a plan of an anonymized recording is not replayed.
  */
-import type { Snapshot, VmReading } from '@kronos/contracts';
+import type { Shape, Snapshot, VmReading } from '@kronos/contracts';
 import { parseWindow } from '@kronos/rules';
 import type { Names } from './names.ts';
 import { anonymousSpecs } from './specs.ts';
@@ -14,6 +14,13 @@ const anonymousReadings = (names: Names, readings: readonly VmReading[]): VmRead
     text: names.sentence(reading.text),
     values: names.keys('server', reading.values),
   }));
+
+export const anonymousShape = (names: Names, shape: Shape): Shape => ({
+  name: names.as('flavor', shape.name),
+  resources: names.customKeys(shape.resources),
+  requiredTraits: shape.requiredTraits.map((trait) => names.custom(trait)),
+  forbiddenTraits: shape.forbiddenTraits.map((trait) => names.custom(trait)),
+});
 
 export const anonymousSnapshot = (names: Names, { cells: _, ...snapshot }: Snapshot): Snapshot => ({
   ...snapshot,
@@ -96,6 +103,14 @@ export const anonymousSnapshot = (names: Names, { cells: _, ...snapshot }: Snaps
             text: names.sentence(reading.text),
             days: reading.days.map(({ ago, servers }) => ({ ago, servers: names.keys('server', servers) })),
           })),
+        },
+      }),
+  ...(snapshot.capacity === undefined
+    ? {}
+    : {
+        capacity: {
+          ...snapshot.capacity,
+          asked: { ...snapshot.capacity.asked, shape: anonymousShape(names, snapshot.capacity.asked.shape) },
         },
       }),
   problems: names.deep(snapshot.problems),

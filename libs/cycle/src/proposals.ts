@@ -1,0 +1,154 @@
+import {
+  type Actor,
+  type CapacityReading,
+  type CellsReading,
+  capacityPlanId,
+  cellsPlanId,
+  type EngineOptions,
+  MAX_PROPOSAL_SECONDS,
+  messageId,
+  type ObjectRef,
+  type PlanProposed,
+  type ProposalDecision,
+  type Snapshot,
+} from '@kronos/contracts';
+import { decideCapacity, decideCells } from '@kronos/placement';
+import type { AggregateState } from '@kronos/projections';
+import { digest } from './cycle.ts';
+import { decideInput } from './memory.ts';
+
+/** A person's request for a plan, with the snapshot that was taken for it. */
+export type PlanRequest = { readonly planId: string; readonly commandId: string } & (
+  | { readonly kind: 'cells'; readonly snapshot: Snapshot & { readonly cells: CellsReading } }
+  | { readonly kind: 'capacity'; readonly snapshot: Snapshot & { readonly capacity: CapacityReading } }
+);
+
+/** The request that a snapshot was taken for; null: none. */
+export function planRequest(snapshot: Snapshot): PlanRequest | null {
+  const { aggregate, cells, capacity } = snapshot;
+  if (cells !== undefined) {
+    const { commandId } = cells;
+    return { kind: 'cells', commandId, planId: cellsPlanId(aggregate, commandId), snapshot: { ...snapshot, cells } };
+  }
+  if (capacity === undefined) return null;
+  const { commandId } = capacity;
+  const planId = capacityPlanId(aggregate, commandId);
+  return { kind: 'capacity', commandId, planId, snapshot: { ...snapshot, capacity } };
+}
+
+type ProposalInput = {
+  readonly request: PlanRequest;
+  /** The log up to the decision's `basis`, by aggregate. */
+  readonly stateOf: (aggregate: string) => AggregateState;
+  /** Of the aggregate whose servers move. */
+  readonly options: EngineOptions;
+};
+
+type Proposal = {
+  readonly decision: ProposalDecision;
+  /** Of all that it was made of but the snapshot, whose digest is that of its stored bytes. */
+  readonly digests: Omit<PlanProposed['data']['digests'], 'snapshot'>;
+};
+
+/** Decides a request for a plan. The same input gives the same bytes, in the planner and in a replay. */
+export function runProposal({ request, stateOf, options }: ProposalInput): Proposal {
+  const { planId, snapshot } = request;
+  const { memory } = decideInput(stateOf(snapshot.aggregate), snapshot, options);
+  const others = Object.fromEntries(
+    (request.kind === 'cells' ? request.snapshot.cells.others : []).map((other) => {
+      const { memory, options } = decideInput(stateOf(other.aggregate), other);
+      return [other.aggregate, { memory, options }];
+    }),
+  );
+  const decision =
+    request.kind === 'cells'
+      ? decideCells({ planId, snapshot: request.snapshot, memory, options, others })
+      : decideCapacity({ planId, snapshot: request.snapshot, memory, options });
+  const each = Object.entries(others);
+  return {
+    decision,
+    digests: {
+      state: digest([memory, ...each.map(([name, of]) => [name, of.memory])]),
+      options: digest([options, ...each.map(([name, of]) => [name, of.options])]),
+      decision: digest(decision),
+    },
+  };
+}
+
+/** How a plan that a person asked for begins: it never starts without an approval, and only if a move may start now. */
+export function proposalRelease(
+  { outcome, reason }: ProposalDecision,
+  { dryRun }: Pick<EngineOptions, 'dryRun'>,
+): PlanProposed['data']['release'] {
+  if (outcome !== 'planned') return 'none';
+  if (dryRun) return 'dryRun';
+  return reason.code === 'outside-window' ? 'none' : 'proposed';
+}
+
+/** The decision as its event holds it when it is kept in the bucket: without reasons and without refused servers. */
+export const withoutRefused = (decision: ProposalDecision): ProposalDecision => ({
+  ...decision,
+  steps: decision.steps.map(({ why: _, ...step }) => step),
+  refused: [],
+});
+
+type ProposalContext = {
+  readonly request: PlanRequest;
+  readonly basis: number;
+  readonly plannerVersion: string;
+  readonly options: EngineOptions;
+  readonly digests: PlanProposed['data']['digests'];
+  readonly details: ObjectRef | null;
+  readonly by: Actor;
+  readonly nowMs: number;
+};
+
+/** Where the servers go, and how long the plan and its tasks wait. */
+function termsOf(
+  request: PlanRequest,
+  { approvalTtlSeconds, planTtlSeconds }: EngineOptions,
+): Pick<PlanProposed['data'], 'to' | 'approvalTtlSeconds' | 'planTtlSeconds'> {
+  if (request.kind === 'cells') {
+    const { asked, settings } = request.snapshot.cells;
+    return {
+      to: asked.to,
+      approvalTtlSeconds: settings.approvalTtlSeconds,
+      planTtlSeconds: settings.planTtlSeconds,
+    };
+  }
+  const within = (seconds: number): number => Math.min(MAX_PROPOSAL_SECONDS, Math.max(1, seconds));
+  return {
+    to: request.snapshot.aggregate,
+    approvalTtlSeconds: within(approvalTtlSeconds),
+    planTtlSeconds: within(planTtlSeconds),
+  };
+}
+
+/** The one event of a request for a plan. */
+export function proposedEvent(decision: ProposalDecision, context: ProposalContext): PlanProposed {
+  const { request, basis, plannerVersion, options, digests, details, by, nowMs } = context;
+  const { planId, commandId, snapshot } = request;
+  return {
+    type: 'plan.proposed',
+    version: 1,
+    id: messageId.proposed(planId),
+    time: new Date(nowMs).toISOString(),
+    aggregate: snapshot.aggregate,
+    by,
+    correlationId: commandId,
+    causationId: messageId.snapshot(snapshot.id),
+    data: {
+      ...decision,
+      planId,
+      commandId,
+      ...termsOf(request, options),
+      release: proposalRelease(decision, options),
+      snapshotId: snapshot.id,
+      snapshotTime: snapshot.time,
+      basis,
+      plannerVersion,
+      digests,
+      details,
+    },
+  };
+}

@@ -1,0 +1,31 @@
+/** What migration windows do to a plan. */
+import type { EngineOptions, Reason, Step } from '@kronos/contracts';
+import { type WindowState, windowText } from '@kronos/rules';
+import type { Observed } from './observe.ts';
+
+/** Why a plan is as it is: outside the window it is not released. @param moves the plan in words */
+export function plannedReason(moves: string, window: WindowState): Reason {
+  const blocked = windowText(window);
+  const until = window.untilMs === null ? null : new Date(window.untilMs).toISOString();
+  return blocked === null
+    ? { code: 'planned', text: moves }
+    : { code: 'outside-window', text: `${moves}, ${blocked}`, detail: { until } };
+}
+
+/** The steps with the moment before which each has to start: when the window of the aggregate or of the VM closes. */
+export function withinWindows(
+  steps: Step[],
+  window: WindowState,
+  { vmWindowEnds }: Pick<Observed, 'vmWindowEnds'>,
+  options: Pick<EngineOptions, 'evacuationIgnoresWindows'>,
+): Step[] {
+  if (!window.open || (window.untilMs === null && vmWindowEnds.size === 0)) return steps;
+  return steps.map((step) => {
+    if (step.phase === 'evacuate' && options.evacuationIgnoresWindows) return step;
+    const end = Math.min(
+      window.untilMs ?? Number.POSITIVE_INFINITY,
+      vmWindowEnds.get(step.serverId) ?? Number.POSITIVE_INFINITY,
+    );
+    return Number.isFinite(end) ? { ...step, startBefore: new Date(end).toISOString() } : step;
+  });
+}

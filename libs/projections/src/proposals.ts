@@ -1,0 +1,74 @@
+/** Plans that people ask for: moves between cells, and moves that make room for new VMs. */
+import { capacityPlanId, cellsPlanId, type LogEventOf, messageId, taskId } from '@kronos/contracts';
+import { waitingPlan } from './approvals.ts';
+import { expireCellPlans, proposedCellPlans } from './cells.ts';
+import { firstTime } from './controls.ts';
+import type { Draft, Facts } from './draft.ts';
+import { newPlan, putPlan, refuse, withoutWhy } from './plans.ts';
+import { type LogState, MAX_CELL_PLANS } from './state.ts';
+
+type Proposed = LogEventOf<'plan.proposed'>;
+
+/** Proposes the plan. One that is not whole, or one too many, is without effect. */
+export function proposed(draft: Draft, event: Proposed, atMs: number): void {
+  const f = draft.facts(event.aggregate);
+  const { planId, commandId, to, steps, release, approvalTtlSeconds, planTtlSeconds } = event.data;
+  if (!firstTime(draft, f, messageId.proposed(planId))) return;
+  const kind = kindOf(event);
+  if (release !== 'proposed' || steps.length === 0 || kind === null) return;
+  if (!hasPlace(draft, f, kind, atMs)) return;
+  const { sequence } = draft;
+  const asked = kind === 'cells' ? { cells: { to, commandId } } : { capacity: { commandId } };
+  const proposed = steps.map(withoutWhy);
+  if (kind === 'capacity') f.waiting = planId;
+  putPlan(
+    draft,
+    f,
+    newPlan({ id: planId, sequence, decidedAtMs: atMs, approvalTtlSeconds, planTtlSeconds, proposed, ...asked }),
+  );
+}
+
+/**
+ * Whether one more plan of the kind may wait for an approval. Plans between cells wait beside others. One that makes room moves servers within
+ * the aggregate, where one plan waits at a time.
+ */
+function hasPlace(draft: Draft, f: Facts, kind: 'cells' | 'capacity', atMs: number): boolean {
+  if (kind === 'cells') {
+    expireCellPlans(draft, f, atMs);
+    return proposedCellPlans(f).length < MAX_CELL_PLANS;
+  }
+  const waiting = waitingPlan(f, atMs);
+  if (waiting === null) return true;
+  if (waiting.open) return false;
+  refuse(draft, f, waiting.plan, 'expired', waiting.expiresAtMs);
+  return true;
+}
+
+/** Whether a request for a plan has its answer. */
+export const wasProposed = (state: LogState, aggregate: string, planId: string): boolean =>
+  state.aggregates.get(aggregate)?.seen.has(messageId.proposed(planId)) === true;
+
+/** What the plan is for; null where its ids are not those of the command, or its steps not those of such a plan. */
+function kindOf({ aggregate, data }: Proposed): 'cells' | 'capacity' | null {
+  const { planId, commandId, steps, to } = data;
+  const ids = new Set(steps.map((step) => step.taskId));
+  const servers = new Set(steps.map(({ serverId }) => serverId));
+  const numbers = new Set(steps.map(({ step }) => step));
+  const whole =
+    servers.size === steps.length &&
+    numbers.size === steps.length &&
+    steps.every((step) => step.taskId === taskId(planId, step.step) && !step.parking);
+  if (!whole) return null;
+  if (planId === cellsPlanId(aggregate, commandId))
+    return steps.every(
+      ({ phase, cell, dependsOn }) => phase === 'cell' && cell?.target === to && dependsOn.length === 0,
+    )
+      ? 'cells'
+      : null;
+  if (planId !== capacityPlanId(aggregate, commandId) || to !== aggregate) return null;
+  return steps.every(
+    ({ phase, cell, dependsOn }) => phase === 'capacity' && cell === undefined && dependsOn.every((id) => ids.has(id)),
+  )
+    ? 'capacity'
+    : null;
+}
