@@ -140,6 +140,13 @@ const nightly = [
   ],
   [
     [check('simulation', script('trial', 'test/simulation/main.ts', '--seeds', '10', '--days', '7', ...WEEK), 240)],
+    [
+      check(
+        'simulated moves between cells',
+        script('trial', 'test/simulation/main.ts', '--cells', '--seeds', '20', '--days', '0.5'),
+        120,
+      ),
+    ],
     [check('planted bugs', script('trial', 'test/simulation/bugsMain.ts'), 240)],
   ],
   [[cells('faults', ['--cells', 'all', '--lanes', '4'], 60)]],

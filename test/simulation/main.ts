@@ -18,6 +18,7 @@ const HELP = `Run Kronos in a simulation: virtual time, faults and orders drawn 
   --trouble X       how often faults come, relative to their usual rates (drawn)
   --faults LIST     run only these faults of the seed, by number, or "none"
   --shrink          find a small set of faults that still breaks the same rule
+  --cells           moves between two cells instead of balancing; only --seed, --seeds, --jobs, --days, --bug and --log apply
   --bug NAME        plant this bug of test/simulation/bugs.ts
   --until-breach    with --seeds: stop after the first seed that finds a breach
   --go-on           do not stop at the first breach
@@ -45,6 +46,7 @@ const options = {
   log: { type: 'boolean' },
   verbose: { type: 'boolean' },
   json: { type: 'boolean' },
+  cells: { type: 'boolean' },
   bug: { type: 'string' },
   'until-breach': { type: 'boolean' },
   jobs: { type: 'string' },
@@ -101,6 +103,7 @@ if (values.bug !== undefined) {
   }
 }
 const { simulate } = await import('./simulation.ts');
+const { simulateCells } = await import('./cells.ts');
 const { EPOCH_MS } = await import('./world.ts');
 
 const asked: Asked = {
@@ -157,8 +160,27 @@ async function shrink(report: Report): Promise<Asked> {
 
 const seeds = number('seeds', 1);
 
+const onLine =
+  values.log === true || values.verbose === true
+    ? { onLine: (name: string, line: string) => process.stdout.write(`${name} ${line.trimEnd()}\n`) }
+    : {};
+
+/** Likewise of moves between cells. */
+async function runCells(seed: number): Promise<boolean> {
+  const { breaches, counts, digest } = await simulateCells({ seed, hours: asked.days * 24, ...onLine });
+  for (const { rule, text, atMs } of breaches) process.stdout.write(`BREACH ${rule} (${when(atMs)}): ${text}\n`);
+  const totals = Object.entries(counts).map(([name, value]) => `${name} ${value}`);
+  process.stdout.write(
+    `seed ${seed}: ${breaches.length} breaches, digest ${digest.slice(0, 16)}; ${totals.join(', ')}\n`,
+  );
+  if (breaches.length === 0) return true;
+  process.stdout.write(`reproduce: npm run simulate -- --cells --seed ${seed} --days ${asked.days}\n`);
+  return false;
+}
+
 /** Runs one seed; gives whether nothing was broken. */
 async function run(seed: number): Promise<boolean> {
+  if (values.cells === true) return await runCells(seed);
   const one = { ...asked, seed };
   const quiet = values.json === true || seeds > 1 || values.apart === true;
   const report = await simulate(one, {
@@ -167,9 +189,7 @@ async function run(seed: number): Promise<boolean> {
     onProgress: (day, text) => {
       if (!quiet) process.stderr.write(`  day ${day.toFixed(2)}: ${text}\n`);
     },
-    ...(values.log === true || values.verbose === true
-      ? { onLine: (name: string, line: string) => process.stdout.write(`${name} ${line.trimEnd()}\n`) }
-      : {}),
+    ...onLine,
   });
   if (values.json === true) process.stdout.write(`${JSON.stringify(report)}\n`);
   else {

@@ -1,0 +1,377 @@
+/**
+ * One run of moves between cells: a cloud of two cells, several scorers, planners and executors, an operator who asks for plans,
+ * users who confirm, revert and delete, and faults. Nothing is balanced meanwhile.
+ */
+import { createHash } from 'node:crypto';
+import { nameLog } from '@kronos/checkpoints';
+import { defaultConfig, Secret, storageLimits } from '@kronos/config';
+import { messageId, subject } from '@kronos/contracts';
+import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
+import { type ActInput, openSim, parseScenario, type ScenarioInput } from '@kronos/simcloud';
+import { headers } from '@nats-io/transport-node';
+import { type CellBreach, CellsChecker } from './cellsChecker.ts';
+import { Chance } from './chance.ts';
+import { CloudNetwork, NatsNetwork } from './network.ts';
+import { type Running, type ServiceName, type Site, startService } from './services.ts';
+import { Process, trueClock, World } from './world.ts';
+
+export interface CellsAsked {
+  readonly seed: number;
+  readonly hours: number;
+  readonly onLine?: (process: string, line: string) => void;
+}
+
+export interface CellsReport {
+  readonly breaches: readonly CellBreach[];
+  /** Digest of every message that was stored, with its sequence and time. */
+  readonly digest: string;
+  readonly counts: Readonly<Record<string, number>>;
+}
+
+const AGGREGATES = ['old', 'new'] as const;
+const SERVICES: readonly ServiceName[] = ['scorer', 'planner', 'executor'];
+const REPLICAS = 2;
+const RESTART_MS = 2_000;
+/** After the faults: as long as a task may wait, and a move take. */
+const CALM_MS = 6 * 3_600_000;
+
+const scenario = (): ScenarioInput => {
+  const host = (name: string, cell: string, trait: string) => ({
+    name,
+    cell,
+    traits: [trait],
+    vcpus: 16,
+    memoryMb: 65_536,
+  });
+  const size = { vcpus: 2, memoryMb: 2048, diskGb: 1 };
+  return {
+    crossCellResize: true,
+    hosts: [
+      ...['o1', 'o2'].map((name) => host(name, 'cell1', 'CUSTOM_OLD')),
+      ...['n1', 'n2'].map((name) => host(name, 'cell2', 'CUSTOM_NEW')),
+    ],
+    aggregates: [
+      { name: 'old', hosts: ['o1', 'o2'] },
+      { name: 'new', hosts: ['n1', 'n2'] },
+    ],
+    flavors: [
+      { name: 'any', ...size },
+      { name: 'old.small', ...size, extraSpecs: { 'trait:CUSTOM_OLD': 'required' } },
+      { name: 'new.small', ...size, extraSpecs: { 'trait:CUSTOM_NEW': 'required' } },
+    ],
+    servers: Array.from({ length: 10 }, (_, i) => ({
+      name: `vm-${i}`,
+      host: ['o1', 'o2', 'n1'][i % 3] ?? 'o1',
+      flavor: 'any',
+      status: i % 4 === 3 ? ('SHUTOFF' as const) : ('ACTIVE' as const),
+    })),
+  };
+};
+
+export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promise<CellsReport> {
+  const chance = new Chance(`cells/${seed}`);
+  const world = new World(chance);
+  const right = trueClock(world);
+  const sim = openSim({
+    scenario: parseScenario(scenario()),
+    seed,
+    clock: { now: () => Math.floor(world.wall) },
+    after: (ms, act) => world.after(ms, act),
+  });
+  const { cloud } = sim;
+  const drawn = chance.fork('options');
+  const confirm = drawn.pick(['auto', 'manual'] as const);
+  const config = {
+    ...defaultConfig,
+    engine: {
+      ...defaultConfig.engine,
+      aggregates: [...AGGREGATES],
+      balance: false,
+      dryRun: false,
+      evaluationInterval: 300,
+      instanceCooldown: 60,
+      instanceQuarantineSeconds: 60,
+    },
+    executor: {
+      ...defaultConfig.executor,
+      pollInterval: drawn.pick([2, 5, 10]),
+      retryBackoff: 5,
+      maxRetries: drawn.int(0, 2),
+    },
+    cells: {
+      ...defaultConfig.cells,
+      aggregates: [
+        { cell: 'cell1', aggregate: 'old' },
+        { cell: 'cell2', aggregate: 'new' },
+      ],
+      networksShared: true,
+      volumesShared: true,
+      confirm,
+      verifySeconds: drawn.pick([0, 30]),
+      verifyTimeout: 120,
+      approvalTtl: 1800,
+      planTtl: 3600,
+      maxConcurrentResizes: drawn.int(1, 4),
+      maxOutboundPerHost: 2,
+      maxInboundPerHost: 2,
+    },
+    nats: { ...defaultConfig.nats, ackWait: drawn.pick([10, 30]) },
+    nova: {
+      ...defaultConfig.nova,
+      username: 'admin',
+      password: new Secret('secret'),
+      projectName: 'admin',
+      userDomainName: 'Default',
+      projectDomainName: 'Default',
+      authUrl: sim.urls.identity,
+    },
+    prometheus: { ...defaultConfig.prometheus, url: sim.urls.prometheus },
+  };
+
+  // ---------------------------------------------------------------- who watches
+  const before = new Map([...cloud.servers.values()].map(({ uuid, vmState }) => [uuid, vmState as string]));
+  const checker = new CellsChecker(
+    {
+      server: (id) => cloud.servers.get(id) ?? null,
+      hostsOf: (name) => [...cloud.aggregates.values()].find((each) => each.name === name)?.hosts ?? [],
+    },
+    before,
+    () => world.wall,
+  );
+  const digest = createHash('sha256');
+  const onStored = (stream: string, message: StoredMessage): void => {
+    digest.update(`${stream} ${message.sequence} ${message.subject} ${message.storedAt}\n`);
+    digest.update(message.data);
+    if (stream !== 'KRONOS_LOG') return;
+    sim.settle();
+    checker.stored(message);
+    people(JSON.parse(new TextDecoder().decode(message.data)) as Event);
+  };
+  const server = new SimulatedServer({
+    clock: right,
+    idsFirst: drawn.flip(0.7),
+    onStored,
+    onDelivered: () => undefined,
+    onAnswered: () => undefined,
+  });
+  const nats = new NatsNetwork(world, server, chance, 5_000);
+  const dispatch = sim.dispatch.bind(sim);
+  let settledUpTo = 0;
+  sim.dispatch = (call, outcome) => {
+    const seen = settledUpTo;
+    dispatch(call, outcome);
+    if (call.method === 'GET') return;
+    for (const made of sim.calls(seen)) {
+      settledUpTo = made.seq;
+      if (made.api === 'compute') checker.called(made);
+    }
+  };
+  const cloudNetwork = new CloudNetwork(world, sim, chance);
+  const site: Site = {
+    config,
+    policies: [],
+    nats,
+    cloud: cloudNetwork,
+    onLine: onLine ?? (() => undefined),
+    logLevel: onLine === undefined ? 'silent' : 'info',
+  };
+
+  // ---------------------------------------------------------------- processes
+  interface Slot {
+    readonly service: ServiceName;
+    readonly name: string;
+    life: number;
+    process: Process | null;
+    running: Running | null;
+  }
+  const slots: Slot[] = SERVICES.flatMap((service) =>
+    Array.from({ length: REPLICAS }, (_, i) => ({
+      service,
+      name: `${service}-${i + 1}`,
+      life: 0,
+      process: null,
+      running: null,
+    })),
+  );
+  function start(slot: Slot): void {
+    if (slot.process !== null) return;
+    const process = new Process(world, `${slot.name}-${++slot.life}`, chance);
+    slot.process = process;
+    process.enter(() => {
+      slot.running = startService(slot.service, site, process, (error) => {
+        if (!process.alive) return;
+        onLine?.(process.name, `ended: ${error instanceof Error ? error.stack : String(error)}`);
+        down(slot, RESTART_MS);
+      });
+    });
+  }
+  function down(slot: Slot, ms: number): void {
+    slot.process?.kill();
+    slot.process = null;
+    world.after(ms, () => start(slot));
+  }
+
+  // ---------------------------------------------------------------- people
+  interface Event {
+    readonly type: string;
+    readonly aggregate: string;
+    readonly data: {
+      readonly planId: string;
+      readonly taskId: string;
+      readonly serverId: string;
+      readonly release?: string;
+    };
+  }
+  let commands = 0;
+  let calm = false;
+  const command = (type: string, aggregate: string, data: object): void => {
+    const commandId = `c${++commands}`;
+    const id = messageId.control(commandId);
+    const h = headers();
+    h.set('Nats-Msg-Id', id);
+    const time = new Date(world.wall).toISOString();
+    const by = { service: 'operator', instance: 'somebody', version: 'simulated' };
+    const head = { type, version: 1, id, time, aggregate, by, correlationId: commandId, causationId: null };
+    const body = new TextEncoder().encode(JSON.stringify({ ...head, data: { commandId, comment: null, ...data } }));
+    const nobody = { listens: () => false, send: () => undefined };
+    server.receive(nobody, { subject: subject('controls', aggregate), data: body, headers: h, reply: undefined });
+  };
+  const moods = chance.fork('people');
+  /** What cannot be done to this cloud now is not done. */
+  const attempt = (act: () => void): void => {
+    try {
+      act();
+    } catch {
+      // Nova refuses it, or the server is gone.
+    }
+  };
+  const user = { userId: 'user', projectId: 'admin', requestId: 'req-user' };
+  function people({ type, aggregate, data }: Event): void {
+    const soon = (meanMs: number, act: () => void): void => void world.after(moods.exponential(meanMs), act);
+    if (type === 'plan.proposed' && data.release === 'proposed') {
+      const answer = moods.flip(0.9) ? 'plan.approved' : 'plan.rejected';
+      soon(60_000, () => command(answer, aggregate, { planId: data.planId, steps: null }));
+    }
+    if (type === 'migration.started' && moods.flip(0.05))
+      soon(30_000, () =>
+        command(moods.pick(['migration.cancelled', 'migration.aborted']), aggregate, { taskId: data.taskId }),
+      );
+    if (type === 'migration.verifying') {
+      const what = calm ? 1 : moods.next();
+      // A user, and Nova itself, may be faster than Kronos.
+      if (what < 0.2)
+        soon(20_000, () =>
+          attempt(() =>
+            cloud.endResize(world.wall, user, data.serverId, what < 0.1 ? 'confirmResize' : 'revertResize'),
+          ),
+        );
+      else if (what < 0.24) soon(20_000, () => attempt(() => sim.act({ act: 'deleteServer', server: data.serverId })));
+      else if (what < 0.35)
+        soon(20_000, () =>
+          command(moods.pick(['migration.confirmAsked', 'migration.revertAsked']), aggregate, { taskId: data.taskId }),
+        );
+    }
+    if (type === 'migration.verified' && confirm === 'manual') {
+      const answer = moods.flip(0.6) ? 'migration.confirmAsked' : 'migration.revertAsked';
+      soon(120_000, () => command(answer, aggregate, { taskId: data.taskId }));
+    }
+  }
+  const wishes = chance.fork('wishes');
+  const ask = (): void => {
+    if (calm) return;
+    const [from, to] = wishes.flip(0.5) ? (['old', 'new'] as const) : (['new', 'old'] as const);
+    const flavorMap = wishes.flip(0.5) ? { any: `${to}.small`, [`${from}.small`]: `${to}.small` } : {};
+    command('cells.moveAsked', from, {
+      from: [from],
+      to,
+      flavorMap,
+      servers: null,
+      project: null,
+      limit: wishes.int(1, 4),
+    });
+    world.after(wishes.between(120_000, 600_000), ask);
+  };
+
+  // ---------------------------------------------------------------- what goes wrong
+  const faults = chance.fork('faults');
+  const act = (one: ActInput): void => attempt(() => void sim.act(one));
+  const trouble = (): void => {
+    if (calm) return;
+    const service = faults.flip(0.7) ? 'executor' : faults.pick(SERVICES);
+    const slot = faults.pick(slots.filter((each) => each.service === service));
+    const name = slot.process?.name ?? '';
+    const ms = faults.exponential(20_000);
+    const id = faults.pick([...before.keys()]);
+    const once = { api: 'compute', method: 'POST', path: '/action$', probability: 1, times: 1 } as const;
+    const todo: readonly (() => void)[] = [
+      () => slot.process !== null && down(slot, ms),
+      () => slot.process !== null && down(slot, ms),
+      () => {
+        const { process } = slot;
+        if (process === null || process.paused) return;
+        process.pause();
+        world.after(ms, () => process.resume());
+      },
+      () => nats.cut(name, ms),
+      () => nats.stall(name, ms),
+      () => cloudNetwork.refuse(name, ms),
+      () =>
+        act({
+          act: 'faultApi',
+          fault: { ...once, effect: { kind: 'cut', when: faults.pick(['before', 'after', 'middle']) } },
+        }),
+      () =>
+        act({
+          act: 'faultApi',
+          fault: { ...once, effect: { kind: 'status', status: 504, processed: faults.flip(0.5) } },
+        }),
+      () =>
+        act({
+          act: 'faultServer',
+          server: id,
+          fault: { kind: faults.pick(['snapshot', 'spawn', 'confirm', 'revert']), times: 1 },
+        }),
+      () => act({ act: 'faultServer', server: id, fault: { kind: 'slow', seconds: 300, times: 1 } }),
+    ];
+    faults.pick(todo)();
+    world.after(faults.exponential(40_000), trouble);
+  };
+
+  // ---------------------------------------------------------------- the run
+  let provisioned = false;
+  const provision = async (): Promise<void> => {
+    const log = await nats.connect(new Process(world, 'provisioner-1', chance));
+    await log.provision({
+      limits: storageLimits(config),
+      replicas: 1,
+      aggregates: AGGREGATES,
+      ackWaitSeconds: config.nats.ackWait,
+    });
+    const by = { service: 'provisioner', instance: 'somebody', version: 'simulated' } as const;
+    const installationId = '00000000-0000-4000-8000-000000000001';
+    await nameLog(log, { aggregates: AGGREGATES, newLog: false, by, comment: null, nowMs: world.wall, installationId });
+    await log.close();
+    provisioned = true;
+  };
+  provision().catch((error: unknown) => world.fail(error));
+  await world.run(60_000, () => provisioned);
+  for (const slot of slots) start(slot);
+  world.after(400_000, ask);
+  world.after(400_000, trouble);
+  await world.run(world.now + hours * 3_600_000);
+  calm = true;
+  nats.calm();
+  cloudNetwork.calm();
+  sim.act({ act: 'mendAll' });
+  for (const { process } of slots) if (process?.paused === true) process.resume();
+  await world.run(world.now + 1_800_000);
+  await world.run(world.now + CALM_MS, () => checker.unfinished().length === 0);
+  sim.settle();
+  checker.settled();
+  for (const slot of slots) slot.process?.kill();
+  return {
+    breaches: checker.breaches,
+    digest: digest.digest('hex'),
+    counts: Object.fromEntries([...checker.counts].sort(([a], [b]) => (a < b ? -1 : 1))),
+  };
+}
