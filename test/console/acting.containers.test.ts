@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { bareConnection } from '@kronos/eventlog/testing';
 import { ledgerBed, type TestLedger } from '@kronos/ledger/testing';
 import { actingBed, actingPage, people } from '@kronos/ledger/testing/acting';
 import type { Sketch } from '@kronos/placement/testing';
@@ -133,6 +134,36 @@ describe('a person', () => {
   /** The focus is back where it was. */
   const dialogless = async () =>
     expect(await button('Log in').evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true);
+
+  it('skips an unreadable event with a reason, where they are a custodian', async () => {
+    const connection = await bareConnection(bed.server.url);
+    const { seq } = (await connection.request('kronos.controls.idle', '{}')).json() as { seq: number };
+    await connection.close();
+    const skip = `Skip event ${seq}`;
+    await open('#/aggregates/idle');
+    await logIn();
+    await page.getByText('ada@Default').waitFor();
+    await page.getByText('Nothing is planned until event').first().waitFor();
+    expect(await button(skip).count()).toBe(0);
+    await button('Log out').click();
+    await logIn(people.carol);
+    await button(skip).click();
+    await dialog().getByText('This will happen:').waitFor();
+    expect(await seen(dialog())).toMatch(new RegExp(`skipped 1 unreadable event.*event ${seq} \\(`));
+    expect(await axe(page)).toEqual([]);
+    const reason = dialog().getByLabel('Reason, shown permanently');
+    // Without a reason the browser does not send it.
+    await button(skip, dialog()).click();
+    expect(
+      await reason.evaluate(
+        (field) => (field as unknown as { validity: { valueMissing: boolean } }).validity.valueMissing,
+      ),
+    ).toBe(true);
+    await reason.fill(`garbage ${MARKUP}`);
+    expect(await confirm(skip)).toMatch(/skipped 1 unreadable event.* Recorded as event \d+ by carol@Default/);
+    await button(skip).waitFor({ state: 'detached' });
+    expect(await page.getByText('Nothing is planned until event').count()).toBe(0);
+  });
 
   it('approves a plan after reading what it does; names and comments with markup are text', async () => {
     await open(`#/plans/${encodeURIComponent(planId)}`);

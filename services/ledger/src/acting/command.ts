@@ -174,7 +174,7 @@ const skipLines = (events: readonly UnreadableFact[]): string[] => [
     const which = through === sequence ? `event ${sequence}` : `events ${sequence} to ${through}`;
     return `${which} (${claimedType}): ${problem}`;
   }),
-  'Kronos plans as if they had never been written.',
+  `Kronos plans as if ${events.length === 1 ? 'this event' : 'these events'} had never been written.`,
 ];
 
 const stepLines = (plan: PlanFacts, steps: readonly number[] | null): string[] =>

@@ -171,8 +171,8 @@ function cellsButton(aggregate, host) {
 function skipButton(unreadable) {
   if (unreadable === null || !isCustodian()) return '';
   const { sequence, through } = unreadable;
-  const about = through === sequence ? `event ${sequence}` : `events ${sequence} to ${through}`;
-  return button('Skip', { command: 'skip', sequence, through, force: false }, { choice: 'newer', about });
+  const events = through === sequence ? `event ${sequence}` : `events ${sequence} to ${through}`;
+  return button(`Skip ${events}`, { command: 'skip', sequence, through, force: false }, { choice: 'newer' });
 }
 
 export const aggregateCommands = ({ name, paused, unreadable }) =>

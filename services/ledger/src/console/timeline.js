@@ -52,6 +52,6 @@ export function timeline({ aggregate, moves, since }, nowMs) {
       ],
       moves,
       'Nothing was moved recently.',
-    )}${since === null ? '' : html`<p class="dim">The newest ${count(moves.length, 'attempt')} since ${clockTime(since)}.</p>`}`,
+    )}${since === null || moves.length === 0 ? '' : html`<p class="dim">The newest ${count(moves.length, 'attempt')} since ${clockTime(since)}.</p>`}`,
   );
 }
