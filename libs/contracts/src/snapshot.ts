@@ -305,7 +305,7 @@ const cellsReadingSchema = z.object({
 export type CellsReading = z.infer<typeof cellsReadingSchema>;
 
 /** What a new VM would need of a host. */
-export const shapeSchema = z.object({
+const shapeSchema = z.object({
   /** Name of the flavor, or what was asked for in words. */
   name: z.string(),
   /** Claims in Placement, by resource class. */
@@ -321,7 +321,6 @@ export const capacityAskedSchema = z.object({
   /** The number of new VMs. */
   count: z.int().min(1),
 });
-export type CapacityAsked = z.infer<typeof capacityAskedSchema>;
 
 /** The input of a plan that makes room, in addition to the aggregate itself. */
 const capacityReadingSchema = z.object({ commandId: z.string(), asked: capacityAskedSchema });

@@ -1,7 +1,7 @@
 /** Whether an imbalance is waited for, by how former waits came out. */
 
 /** An imbalance that is being waited for. */
-export type Wait = {
+type Wait = {
   /** Times of snapshots, ms since the epoch. */
   readonly sinceMs: number;
   /** The wait ends here, whatever the forecast says then. */

@@ -1,0 +1,82 @@
+import { demoPolicies, type ScenarioInput, type Sim, startSim } from '@kronos/simcloud';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
+import { runKronos } from './command.ts';
+import { ended, watch } from './world.ts';
+
+/** Two hosts with 4 of 8 vCPUs in use each: a VM of 6 vCPUs fits on neither, and on one of them once the other takes its VM. */
+const SCENARIO: ScenarioInput = {
+  hosts: [
+    { name: 'c1', vcpus: 8, cpuRatio: 1 },
+    { name: 'c2', vcpus: 8, cpuRatio: 1 },
+  ],
+  aggregates: [{ name: 'gpu', hosts: ['c1', 'c2'] }],
+  flavors: [{ name: 'half', vcpus: 4, memoryMb: 1024, diskGb: 1 }],
+  servers: [
+    { name: 'one', host: 'c1', flavor: 'half' },
+    { name: 'two', host: 'c2', flavor: 'half' },
+  ],
+};
+
+const config = (sim: Sim, natsUrl: string, policiesFile: string): string => `[engine]
+aggregates = gpu
+policies_file = ${policiesFile}
+dry_run = false
+balance = false
+evaluation_interval = 3
+[executor]
+poll_interval = 0.25
+[nova]
+auth_url = ${sim.urls.identity}
+username = admin
+password = secret
+project_name = admin
+user_domain_id = default
+project_domain_id = default
+[nats]
+servers = ${natsUrl}
+ack_wait = 4
+[http]
+scorer_port = 0
+planner_port = 0
+executor_port = 0
+ledger_port = 0
+`;
+
+describe('room for new VMs', () => {
+  let sim: Sim | null = null;
+  let kronos: Installation | null = null;
+  afterEach(async () => {
+    await kronos?.close();
+    await sim?.close();
+    kronos = sim = null;
+  });
+
+  it('is shown, proposed, approved and made by a live migration; the decision replays', async () => {
+    sim = await startSim({ scenario: SCENARIO, speed: 10 });
+    const cloud = sim;
+    kronos = await openInstallation({
+      config: ({ natsUrl, policiesFile }) => config(cloud, natsUrl, policiesFile),
+      policies: demoPolicies,
+      onExit: () => {},
+      say: () => {},
+    });
+    const env = { KRONOS_CONFIG: kronos.configFile };
+    const watched = watch(kronos);
+    const run = (line: string) => runKronos(line.split(' '), env);
+    await watched.until('a first decision', (events) => events.some(({ type }) => type === 'cycle.decided'));
+
+    expect((await run('fit --vcpus 6 --ram 1024')).text).toContain('1 fit after 1 move');
+    const asked = await run('fit --vcpus 6 --ram 1024 --propose');
+    expect(asked).toMatchObject({ status: 0, text: expect.stringContaining('waits for approval') });
+    const planId = /^(gpu-capacity-\S+):/m.exec(asked.text)?.[1] ?? expect.fail(asked.text);
+    const explained = await run(`explain plan ${planId}`);
+    expect(explained).toMatchObject({ status: 0, text: expect.stringContaining('An operator asked for room') });
+
+    expect(await run(`approve ${planId}`)).toMatchObject({ status: 0 });
+    await watched.until('the end of the move', (events) => ended(events).size === 1);
+    cloud.settle();
+    expect(new Set([...cloud.cloud.servers.values()].map(({ host }) => host)).size).toBe(1);
+    expect(await run('replay')).toMatchObject({ status: 0 });
+  });
+});
