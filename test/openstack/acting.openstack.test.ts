@@ -129,7 +129,7 @@ describe('people log in to the console with a real Keystone', () => {
       maxSessions: 64,
       allowedHosts: [],
     };
-    ledger = await bed.start({ scope: ['gpu'] }, Date.now, { options, identity, log: commands });
+    ledger = await bed.start({ scope: ['gpu'] }, Date.now, { options, identity, log: commands, custody: null });
     page = actingPage(ledger.url);
     return () => ledger.stop();
   });

@@ -784,7 +784,7 @@ export const options = {
     }),
     custodian_roles: list([], {
       by: LEDGER,
-      help: 'Roles of Keystone that may skip unreadable events (kronos log skip), beside one of roles. Empty: nobody skips them from the console.',
+      help: 'Roles of Keystone that may skip unreadable events (kronos log skip), beside one of roles. Empty: nobody skips them from the console. Needs a NATS user of its own.',
     }),
     idle_timeout: seconds(900, {
       min: 60,
@@ -801,6 +801,14 @@ export const options = {
     nats_password_file: secretFile('nats_password', { by: LEDGER }),
     nats_nkey_seed_file: optionalPath({ by: LEDGER, help: 'File with the nkey seed of that user.' }),
     nats_credentials_file: optionalPath({ by: LEDGER, help: 'Credentials file (JWT and seed) of that user.' }),
+    custodian_user: optionalText({
+      by: LEDGER,
+      help: 'User with which the console skips events; deploy/nats names it custodian. The user nats_user may not skip them.',
+    }),
+    custodian_password: secret({ by: LEDGER, help: 'Password of custodian_user.' }),
+    custodian_password_file: secretFile('custodian_password', { by: LEDGER }),
+    custodian_nkey_seed_file: optionalPath({ by: LEDGER, help: 'File with the nkey seed of that user.' }),
+    custodian_credentials_file: optionalPath({ by: LEDGER, help: 'Credentials file (JWT and seed) of that user.' }),
   },
   http: {
     address: text('127.0.0.1', {

@@ -418,6 +418,8 @@ describe('acting in the console', () => {
     const ledger = 'nkey_seed_file = /{service}.nk\n';
     expect(acting(KEYSTONE)).toEqual([]);
     expect(acting(`${KEYSTONE}nats_nkey_seed_file = /console.nk\n`, ledger)).toEqual([]);
+    const skips = 'custodian_roles = custodian\ncustodian_nkey_seed_file = /custodian.nk\n';
+    expect(acting(`${KEYSTONE}nats_nkey_seed_file = /console.nk\n${skips}`, ledger)).toEqual([]);
     for (const [more, nats, said] of [
       ['', '', '[console] auth_url: is not set'],
       ['auth_url = https://keystone:5000\n', '', '[console] project_name: is not set'],
@@ -426,6 +428,17 @@ describe('acting in the console', () => {
       [KEYSTONE, ledger, '[console] acting: is set without a NATS user for it'],
       [`${KEYSTONE}nats_nkey_seed_file = /ledger.nk\n`, ledger, 'nats_nkey_seed_file: is the user of the ledger'],
       [`${KEYSTONE}nats_user = console\n`, '', '[console] nats_user: is set without [console] nats_password'],
+      [
+        `${KEYSTONE}nats_nkey_seed_file = /console.nk\ncustodian_roles = custodian\n`,
+        ledger,
+        '[console] custodian_roles: is set without a NATS user for skips',
+      ],
+      [
+        `${KEYSTONE}nats_nkey_seed_file = /console.nk\ncustodian_nkey_seed_file = /console.nk\n`,
+        ledger,
+        '[console] custodian_nkey_seed_file: is the user of the console',
+      ],
+      [`${KEYSTONE}custodian_password = x\n`, '', 'custodian_password: is set without [console] custodian_user'],
     ] as const)
       expect(acting(more, nats).join(), more).toContain(said);
   });

@@ -228,19 +228,46 @@ function nats(rules: Rules): void {
     );
 }
 
-function acting(rules: Rules): void {
-  const { console: own, ledger } = rules.config;
+/** The ways in which a part of Kronos logs in to NATS: `user`, an nkey, credentials. */
+const LOGINS = {
+  ledger: ['nats.user', 'nats.nkey_seed_file', 'nats.credentials_file'],
+  console: ['console.nats_user', 'console.nats_nkey_seed_file', 'console.nats_credentials_file'],
+  custodian: ['console.custodian_user', 'console.custodian_nkey_seed_file', 'console.custodian_credentials_file'],
+} as const;
+
+/** One way to log in at most, and a user with a password. */
+function login(rules: Rules, prefix: 'nats' | 'custodian'): void {
+  const option = <T extends string>(name: T) => `console.${prefix}_${name}` as const;
   rules.atMostOne(
     [
-      ['console.nats_user', 'console.nats_password', 'console.nats_password_file'],
-      ['console.nats_nkey_seed_file'],
-      ['console.nats_credentials_file'],
+      [option('user'), option('password'), option('password_file')],
+      [option('nkey_seed_file')],
+      [option('credentials_file')],
     ],
     'way to authenticate',
   );
-  if (!rules.has('console.nats_password_file')) rules.pair('console.nats_user', 'console.nats_password');
-  else if (!rules.has('console.nats_user'))
-    rules.problem('console.nats_password_file', 'is set without [console] nats_user', 'Set both, or none.');
+  if (!rules.has(option('password_file'))) rules.pair(option('user'), option('password'));
+  else if (!rules.has(option('user')))
+    rules.problem(option('password_file'), `is set without [console] ${prefix}_user`, 'Set both, or none.');
+}
+
+/** The user of `of` must not be the one of `other`. */
+function apart(rules: Rules, of: keyof typeof LOGINS, other: keyof typeof LOGINS): void {
+  const value = (path: OptionPath): unknown => {
+    const [section, option] = split(path);
+    return Reflect.get(rules.config[section], camel(option));
+  };
+  for (const [way, path] of LOGINS[of].entries()) {
+    const others = LOGINS[other][way] as OptionPath;
+    if (rules.has(path) && value(path) === value(others))
+      rules.problem(path, `is the user of the ${other}`, `Use a NATS user of its own (deploy/nats: ${of}).`);
+  }
+}
+
+function acting(rules: Rules): void {
+  const { console: own, ledger } = rules.config;
+  login(rules, 'nats');
+  login(rules, 'custodian');
   if (!own.acting) return;
   if (!ledger.console)
     rules.problem('console.acting', 'is set, but [ledger] console is false', 'Set both to true, or none.');
@@ -248,24 +275,22 @@ function acting(rules: Rules): void {
     if (!rules.has(path)) rules.problem(path, 'is not set, and acting needs it', 'Set it, or acting = false.');
   if (own.roles.length === 0)
     rules.problem('console.roles', 'is empty: nobody could give a command', 'Name the roles, or set acting = false.');
-  const ways = [
-    ['nats.user', 'console.nats_user'],
-    ['nats.nkey_seed_file', 'console.nats_nkey_seed_file'],
-    ['nats.credentials_file', 'console.nats_credentials_file'],
-  ] as const;
-  const value = (path: OptionPath): unknown => {
-    const [section, option] = split(path);
-    return Reflect.get(rules.config[section], camel(option));
-  };
-  if (ways.some(([ledgers]) => rules.has(ledgers)) && !ways.some(([, consoles]) => rules.has(consoles)))
+  const logsIn = (part: keyof typeof LOGINS) => LOGINS[part].some((path) => rules.has(path));
+  if (logsIn('ledger') && !logsIn('console'))
     rules.problem(
       'console.acting',
       'is set without a NATS user for it: the user of the ledger may write no commands',
       'Set nats_user and nats_password_file, nats_nkey_seed_file or nats_credentials_file in [console].',
     );
-  for (const [ledgers, consoles] of ways)
-    if (rules.has(consoles) && value(consoles) === value(ledgers))
-      rules.problem(consoles, 'is the user of the ledger', 'Use a NATS user of its own (deploy/nats: console).');
+  if (logsIn('ledger') && own.custodianRoles.length > 0 && !logsIn('custodian'))
+    rules.problem(
+      'console.custodian_roles',
+      'is set without a NATS user for skips: the user of the console may skip no events',
+      'Set custodian_user and custodian_password_file, custodian_nkey_seed_file or custodian_credentials_file in [console].',
+    );
+  apart(rules, 'console', 'ledger');
+  apart(rules, 'custodian', 'ledger');
+  apart(rules, 'custodian', 'console');
 }
 
 function executor(rules: Rules): void {

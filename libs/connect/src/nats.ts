@@ -44,17 +44,24 @@ function natsOptions(config: Config, name: string): NatsOptions {
   };
 }
 
-/** The configuration with which the console writes commands: under the NATS user of `[console]`. */
-export function consoleConfig(config: Config): Config {
+/** The configuration with which the console writes commands, or skips: under the NATS users of `[console]`. */
+export function consoleConfig(config: Config, as: 'console' | 'custodian'): Config {
   const { console: own } = config;
-  const login = {
-    user: own.natsUser,
-    password: own.natsPassword,
-    nkeySeedFile: own.natsNkeySeedFile,
-    credentialsFile: own.natsCredentialsFile,
-    inboxPrefix: null,
-  };
-  return { ...config, nats: { ...config.nats, ...login } };
+  const login =
+    as === 'console'
+      ? {
+          user: own.natsUser,
+          password: own.natsPassword,
+          nkeySeedFile: own.natsNkeySeedFile,
+          credentialsFile: own.natsCredentialsFile,
+        }
+      : {
+          user: own.custodianUser,
+          password: own.custodianPassword,
+          nkeySeedFile: own.custodianNkeySeedFile,
+          credentialsFile: own.custodianCredentialsFile,
+        };
+  return { ...config, nats: { ...config.nats, ...login, inboxPrefix: null } };
 }
 
 /** The health of a part of the event log, as a readiness check. */

@@ -16,11 +16,8 @@ import { inboxPrefixOf } from './link.ts';
 
 /** What one NATS user may do, in Kronos's own words. `deploy/nats/accounts.json` holds one per user. */
 const rightsSchema = z.strictObject({
-  /** The services as which it writes messages: the table of authority says on which subjects. */
-  writesAs: z
-    .union([actorSchema.shape.service, z.array(actorSchema.shape.service)])
-    .optional()
-    .transform((one) => (one === undefined ? [] : [one].flat())),
+  /** The service as which it writes messages: the table of authority says on which subjects. */
+  writesAs: actorSchema.shape.service.optional(),
   /** To publish a copy of the log again, whatever author its events have. */
   restores: z.boolean().optional(),
   /** Streams it may read. */
@@ -103,7 +100,7 @@ const PROVISION = [
 
 /** The families on whose subjects a user may publish. */
 export const appends = ({ writesAs, restores }: Pick<Rights, 'writesAs' | 'restores'>): Family[] => [
-  ...new Set([...writesAs.flatMap(familiesOf), ...(restores === true ? logFamilies : [])]),
+  ...new Set([...(writesAs === undefined ? [] : familiesOf(writesAs)), ...(restores === true ? logFamilies : [])]),
 ];
 
 /** The subjects behind a user's rights. */

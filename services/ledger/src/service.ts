@@ -41,8 +41,12 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
     });
     // People's commands go over a connection of their own, whose user may write them.
     const commands = own.acting
-      ? await connectLog(consoleConfig(config), 'console', logger, { metrics, tracer })
+      ? await connectLog(consoleConfig(config, 'console'), 'console', logger, { metrics, tracer })
       : null;
+    const skips =
+      own.acting && own.custodianRoles.length > 0
+        ? await connectLog(consoleConfig(config, 'custodian'), 'custodian', logger, { metrics, tracer })
+        : null;
     const identity = own.acting ? openIdentity(config, metrics) : null;
     const started = await startLedger({
       log,
@@ -82,6 +86,7 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
               },
               identity,
               log: commands,
+              custody: skips,
             },
       onVerification: heartbeats.verify,
     });
@@ -94,6 +99,7 @@ export const ledgerService = ({ clock, connectLog, pace }: Outside = realOutside
         await started.stop();
         await identity?.close();
         await commands?.close();
+        await skips?.close();
       },
     };
   },

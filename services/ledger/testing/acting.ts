@@ -44,6 +44,7 @@ export async function actingBed(log: Pick<EventLog, 'append'>, options: Partial<
     },
     identity,
     log,
+    custody: log,
   };
   return {
     sim,

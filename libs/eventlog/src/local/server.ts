@@ -283,4 +283,7 @@ export async function startNatsCluster(
 }
 
 /** A connection to a server that bypasses the library, for tests that look past it. */
-export const bareConnection = (url: string): Promise<NatsConnection> => connect({ servers: url });
+export const bareConnection = (
+  url: string,
+  login: { readonly user?: string; readonly pass?: string } = {},
+): Promise<NatsConnection> => connect({ servers: url, ...login });

@@ -48,6 +48,8 @@ export type Acting = {
   readonly identity: Identity;
   /** Connected as a NATS user of its own: the ledger's may not write commands. */
   readonly log: Pick<EventLog, 'append'>;
+  /** Connected as the NATS user that may skip events; null: nobody skips them from the console. */
+  readonly custody: Pick<EventLog, 'append'> | null;
 };
 
 export type ActingInput = {
@@ -102,7 +104,7 @@ export function addActing(http: HttpServer, input: ActingInput): void {
     );
     return;
   }
-  const { options, identity, log } = acting;
+  const { options, identity, log, custody } = acting;
   const sessions = createSessions({ most: options.maxSessions, idleMs: options.idleMs }, monotonic);
   const loginsOfOne = rateLimit(LOGINS_OF_ONE, monotonic);
   const logins = rateLimit(LOGINS, monotonic);
@@ -147,14 +149,15 @@ export function addActing(http: HttpServer, input: ActingInput): void {
       throw new Refused(403, `none of the roles ${options.roles.join(', ')} on the project ${wanted}`);
   }
 
-  const isCustodian = ({ roles }: Person): boolean => options.custodianRoles.some((role) => roles.includes(role));
+  const isCustodian = ({ roles }: Person): boolean =>
+    custody !== null && options.custodianRoles.some((role) => roles.includes(role));
 
   /** Whoever may act on VMs may not skip events by that alone. @throws Refused */
   function checkCustodian(command: Command, custodian: boolean): void {
     if (command.command !== 'skip' || custodian) return;
     throw new Refused(
       403,
-      options.custodianRoles.length === 0
+      custody === null || options.custodianRoles.length === 0
         ? 'nobody may skip events from the console: [console] custodian_roles is empty. Use kronos log skip'
         : `skipping events needs one of the roles ${options.custodianRoles.join(', ')} on the project ${options.projectName}`,
     );
@@ -268,8 +271,9 @@ export function addActing(http: HttpServer, input: ActingInput): void {
     checkCustodian(command, isCustodian(await checkAgain(session)));
     await input.view.refresh();
     await checkPossible(command);
+    const writer = command.command === 'skip' && custody !== null ? custody : log;
     const told = await giveCommand(
-      { append: (message, how) => log.append(message, how), readClock: () => input.log.readClock() },
+      { append: (message, how) => writer.append(message, how), readClock: () => input.log.readClock() },
       input.view,
       input.following,
       {

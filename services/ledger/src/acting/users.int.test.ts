@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { loadConf } from '@kronos/config/conf';
 import { defaultStorageLimits } from '@kronos/contracts';
 import { connectEventLog, type EventLog, NatsRefused } from '@kronos/eventlog';
-import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
+import { bareConnection, type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { control } from '@kronos/operator';
 import { HttpServer, type RunningService, startTelemetry } from '@kronos/telemetry';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -81,23 +81,41 @@ describe('the NATS users of a ledger', () => {
     `acting = true\nauth_url = ${world.sim.urls.identity}\nproject_name = admin\nnats_user = console\n`;
   const pause: Command = { command: 'pause', aggregate: 'gpu' };
 
-  it('are two: the one of the console writes commands and skips, and the one of the ledger may not', async () => {
+  it('are three: one writes commands, one skips events, and the one of the ledger may do neither', async () => {
     await serving(`${acting()}nats_password = pw-console\n`, async (url) => {
       const page = actingPage(url);
       expect((await page.logIn(people.ada)).body).toMatchObject({ person: 'ada@Default' });
       const { body } = await page.foresee(pause);
       expect((await page.give(pause, body.digest)).body).toMatchObject({ effect: 'done', by: 'ada@Default' });
     });
-    const commands = await as('console');
     const range = { sequence: 1, through: 1 };
     const skipping = { commandId: 'c2', person: 'carol', version: '0', nowMs: Date.now(), comment: 'garbage' };
-    await commands.append(control('event.skipped', 'gpu', range, skipping));
-    for (const user of ['ledger', 'operator'])
+    for (const user of ['ledger', 'operator', 'console'])
       await expect(
         (await as(user)).append(control('event.skipped', 'gpu', range, { ...skipping, commandId: user })),
       ).rejects.toBeInstanceOf(NatsRefused);
     const who = { commandId: 'c1', person: 'mallory', version: '0', nowMs: Date.now(), comment: null };
     const ledger = await as('ledger');
     await expect(ledger.append(control('aggregate.resumed', 'gpu', {}, who))).rejects.toBeInstanceOf(NatsRefused);
+  });
+
+  it('let a person with the role of a custodian skip an event', async () => {
+    const bare = await bareConnection(server.url, { user: 'operator', pass: 'pw-operator' });
+    bare.publish('kronos.controls.gpu', '{}');
+    await bare.flush();
+    await bare.close();
+    const custodian =
+      'custodian_roles = kronos_custodian\ncustodian_user = custodian\ncustodian_password = pw-custodian\n';
+    await serving(`${acting()}nats_password = pw-console\n${custodian}`, async (url) => {
+      const page = actingPage(url);
+      expect((await page.logIn(people.carol)).body).toMatchObject({ custodian: true });
+      const unreadable = async () => (await page.call('GET', '/aggregates/gpu')).body.unreadable;
+      await expect.poll(unreadable).toMatchObject({ sequence: expect.any(Number) });
+      const { sequence } = (await unreadable()) as { sequence: number };
+      const skip: Command = { command: 'skip', sequence, through: sequence, force: false };
+      const { body } = await page.foresee(skip);
+      expect((await page.give(skip, body.digest, 'garbage')).body).toMatchObject({ effect: 'done' });
+      expect(await unreadable()).toBeNull();
+    });
   });
 });
