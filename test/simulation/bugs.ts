@@ -511,7 +511,7 @@ export const bugs: readonly Bug[] = [
   // ---- the ledger
   {
     name: 'one checkpoint and no other',
-    file: 'services/ledger/src/ledger.ts',
+    file: 'services/ledger/src/checkpointer.ts',
     find: 'if (events > 0 && (due || events >= options.checkpointEvents)) void',
     replace: 'if (written === 0 && events > 0 && (due || events >= options.checkpointEvents)) void',
   },
