@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 // Builds commands that tests use and that Debian does not package, with Go, into the cache where the tests look for them:
-// the nats command (test of docs/nats.md) and Docker Compose 2 (test of docs/install.md). Where a command cannot be built,
+// the nats command (test of docs/nats.md), Docker Compose 2 (test of docs/install.md), helm and kubeconform (test of the chart).
+// Where a command cannot be built,
 // this script says why and exits with 0: the test that needs it skips itself with the same reason.
-//   node scripts/goTools.mjs [nats|docker-compose ...]     default: both
+//   node scripts/goTools.mjs [nats|docker-compose|helm|kubeconform ...]     default: all
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -16,6 +17,8 @@ const TOOLS = {
     version: 'v2.40.0',
     ldflags: '-X github.com/docker/compose/v2/internal.Version=v2.40.0',
   },
+  helm: { module: 'helm.sh/helm/v3', command: 'cmd/helm', version: 'v3.19.0', ldflags: '' },
+  kubeconform: { module: 'github.com/yannh/kubeconform', command: 'cmd/kubeconform', version: 'v0.7.0', ldflags: '' },
 };
 const TWENTY_MINUTES = 1_200_000;
 

@@ -9,27 +9,13 @@ import { parse, parseAllDocuments } from 'yaml';
 
 const run = promisify(execFile);
 const chart = fileURLToPath(new URL('../../deploy/helm/kronos', import.meta.url));
-const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kronos', 'go');
+const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kronos', 'gobin');
 /** The oldest that the chart allows, one between, and the newest. */
 const KUBERNETES = ['v1.29.6', 'v1.34.2', 'v1.36.3'] as const;
 /** Whose PodMonitor and PrometheusRule the chart makes. */
 const OPERATOR = 'v0.85.0';
 const PATHS = [...(process.env.PATH ?? '').split(delimiter), '/usr/local/go/bin', cache];
 const onPath = (name: string) => PATHS.map((dir) => join(dir, name)).find((path) => existsSync(path)) ?? null;
-
-/** Building takes minutes: only when it is asked for. */
-const BUILD = process.env.KRONOS_BUILD_TOOLS === '1';
-
-/** A Go program, from the PATH or the cache, else, with `KRONOS_BUILD_TOOLS=1`, built with `go install`; null without it. */
-async function program(name: string, module: string): Promise<string | null> {
-  const found = onPath(name);
-  const go = onPath('go');
-  if (found !== null || go === null || !BUILD) return found;
-  mkdirSync(cache, { recursive: true });
-  const env = { ...process.env, GOBIN: cache, CGO_ENABLED: '0', GOFLAGS: '-modcacherw' };
-  await run(go, ['install', module], { env, cwd: tmpdir(), timeout: 900_000 }).catch(() => null);
-  return onPath(name);
-}
 
 type Schema = { [key: string]: unknown };
 
@@ -81,9 +67,9 @@ async function operatorSchemas(directory: string): Promise<void> {
   }
 }
 
-const helm = await program('helm', 'helm.sh/helm/v3/cmd/helm@latest');
-const kubeconform = await program('kubeconform', 'github.com/yannh/kubeconform/cmd/kubeconform@latest');
-if (helm === null) console.warn('skipped: there is no helm; with Go, KRONOS_BUILD_TOOLS=1 builds it');
+const helm = onPath('helm');
+const kubeconform = onPath('kubeconform');
+if (helm === null) console.warn('skipped: there is no helm; with Go, `node scripts/goTools.mjs` builds it');
 
 function example(name: string): string {
   return fileURLToPath(new URL(`../../deploy/helm/examples/${name}.yaml`, import.meta.url));
@@ -132,8 +118,9 @@ const pods = (all: Resource[]): [string, PodSpec][] =>
   });
 
 describe.skipIf(helm === null)('the chart', () => {
-  const directory = mkdtempSync(join(tmpdir(), 'kronos-helm-'));
+  let directory = '';
   beforeAll(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'kronos-helm-'));
     if (kubeconform === null || onPath('go') === null) return;
     await Promise.all(
       KUBERNETES.map(async (version) => {
