@@ -4,7 +4,7 @@ import { demoPolicies, type ScenarioInput, type Sim, startSim } from '@kronos/si
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { runKronos } from './command.ts';
-import { ended, watch } from './world.ts';
+import { configOfOwnCloud, ended, watch } from './world.ts';
 
 const SCENARIO: ScenarioInput = {
   crossCellResize: true,
@@ -40,15 +40,7 @@ const SCENARIO: ScenarioInput = {
   ],
 };
 
-const config = (sim: Sim, natsUrl: string, policiesFile: string): string => `[engine]
-aggregates = old, new
-policies_file = ${policiesFile}
-dry_run = false
-balance = false
-evaluation_interval = 3
-[executor]
-poll_interval = 0.25
-[cells]
+const CELLS = `[cells]
 aggregates = cell1:old, cell2:new
 networks_shared = true
 confirm = manual
@@ -56,21 +48,6 @@ verify_seconds = 0
 max_concurrent_resizes = 4
 max_outbound_per_host = 4
 max_inbound_per_host = 4
-[nova]
-auth_url = ${sim.urls.identity}
-username = admin
-password = secret
-project_name = admin
-user_domain_id = default
-project_domain_id = default
-[nats]
-servers = ${natsUrl}
-ack_wait = 4
-[http]
-scorer_port = 0
-planner_port = 0
-executor_port = 0
-ledger_port = 0
 `;
 
 describe('moves between cells', () => {
@@ -86,7 +63,7 @@ describe('moves between cells', () => {
     sim = await startSim({ scenario: SCENARIO, speed: 10 });
     const cloud = sim;
     kronos = await openInstallation({
-      config: ({ natsUrl, policiesFile }) => config(cloud, natsUrl, policiesFile),
+      config: (files) => configOfOwnCloud(cloud, files, 'old, new', CELLS),
       policies: demoPolicies,
       onExit: () => {},
       say: () => {},

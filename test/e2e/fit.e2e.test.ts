@@ -2,7 +2,7 @@ import { demoPolicies, type ScenarioInput, type Sim, startSim } from '@kronos/si
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { runKronos } from './command.ts';
-import { ended, watch } from './world.ts';
+import { configOfOwnCloud, ended, watch } from './world.ts';
 
 /** Two hosts with 4 of 8 vCPUs in use each: a VM of 6 vCPUs fits on neither, and on one of them once the other takes its VM. */
 const SCENARIO: ScenarioInput = {
@@ -18,31 +18,6 @@ const SCENARIO: ScenarioInput = {
   ],
 };
 
-const config = (sim: Sim, natsUrl: string, policiesFile: string): string => `[engine]
-aggregates = gpu
-policies_file = ${policiesFile}
-dry_run = false
-balance = false
-evaluation_interval = 3
-[executor]
-poll_interval = 0.25
-[nova]
-auth_url = ${sim.urls.identity}
-username = admin
-password = secret
-project_name = admin
-user_domain_id = default
-project_domain_id = default
-[nats]
-servers = ${natsUrl}
-ack_wait = 4
-[http]
-scorer_port = 0
-planner_port = 0
-executor_port = 0
-ledger_port = 0
-`;
-
 describe('room for new VMs', () => {
   let sim: Sim | null = null;
   let kronos: Installation | null = null;
@@ -56,7 +31,7 @@ describe('room for new VMs', () => {
     sim = await startSim({ scenario: SCENARIO, speed: 10 });
     const cloud = sim;
     kronos = await openInstallation({
-      config: ({ natsUrl, policiesFile }) => config(cloud, natsUrl, policiesFile),
+      config: (files) => configOfOwnCloud(cloud, files, 'gpu'),
       policies: demoPolicies,
       onExit: () => {},
       say: () => {},

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { LogEvent } from '@kronos/contracts';
-import type { MigrationRecord } from '@kronos/simcloud';
+import type { MigrationRecord, Sim } from '@kronos/simcloud';
 import type { Installation, ServiceName } from '../../libs/cli/src/demo/installation.ts';
 import { openStage, type Stage, type StageOptions } from '../../libs/cli/src/demo/stage.ts';
 
@@ -96,6 +96,41 @@ async function lastWords(installation: Installation): Promise<string> {
   });
   return (await Promise.all(words)).join('\n');
 }
+
+/**
+ * kronos.conf for a simulated cloud of a test's own, without balancing: only what people ask for is planned.
+ *
+ * @param sections more sections, each line ended
+ */
+export const configOfOwnCloud = (
+  { urls }: Sim,
+  { natsUrl, policiesFile }: { readonly natsUrl: string; readonly policiesFile: string },
+  aggregates: string,
+  sections = '',
+): string => `[engine]
+aggregates = ${aggregates}
+policies_file = ${policiesFile}
+dry_run = false
+balance = false
+evaluation_interval = 3
+[executor]
+poll_interval = 0.25
+${sections}[nova]
+auth_url = ${urls.identity}
+username = admin
+password = secret
+project_name = admin
+user_domain_id = default
+project_domain_id = default
+[nats]
+servers = ${natsUrl}
+ack_wait = 4
+[http]
+scorer_port = 0
+planner_port = 0
+executor_port = 0
+ledger_port = 0
+`;
 
 /** Tasks that ended for good. */
 export const ended = (events: readonly LogEvent[]): Set<string> =>

@@ -17,6 +17,7 @@ import { imbalances } from './measure.ts';
 import type { Memory } from './memory.ts';
 import { observe } from './observe.ts';
 import { complete } from './plan.ts';
+import { proposalDecision } from './proposal.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
 import { plannedReason, withinWindows } from './windows.ts';
 
@@ -38,22 +39,8 @@ export function decideCapacity({ planId, snapshot, memory, options: given }: Dec
     Date.parse(snapshot.time),
     memory.lastDecidedTime === null ? Number.NEGATIVE_INFINITY : Date.parse(memory.lastDecidedTime),
   );
-  const end = (
-    outcome: ProposalDecision['outcome'],
-    reason: Reason,
-    more: Partial<ProposalDecision> = {},
-  ): ProposalDecision => ({
-    outcome,
-    reason,
-    steps: [],
-    refused: [],
-    refusals: {},
-    left: 0,
-    warnings: [],
-    ...more,
-  });
   const gate = gatesShut(snapshot, memory, options, [], now).find(({ reason }) => reason.code !== 'cooldown');
-  if (gate !== undefined) return end('gated', gate.reason);
+  if (gate !== undefined) return proposalDecision('gated', gate.reason);
 
   const observed = observe(snapshot, memory, options, now);
   const { cluster } = observed;
@@ -61,7 +48,7 @@ export function decideCapacity({ planId, snapshot, memory, options: given }: Dec
   const { now: free, after, proven } = fit;
   const capacity = { wanted, now: free, after, proven };
   const quiet = (code: ReasonCode, refusals: ProposalDecision['refusals'] = {}): ProposalDecision =>
-    end('quiet', { code, text: reasonMeanings[code], detail: capacity }, { capacity, refusals });
+    proposalDecision('quiet', { code, text: reasonMeanings[code], detail: capacity }, { capacity, refusals });
   if (free >= wanted) return quiet('fits-already');
 
   const draft = new Draft(cluster, moves.length);
@@ -85,7 +72,7 @@ export function decideCapacity({ planId, snapshot, memory, options: given }: Dec
   );
   const window = migrationWindow(options, now);
   const steps = withinWindows(completed.steps, window, observed, options);
-  return end('planned', plannedReason(`${steps.length} moves make room for ${after} new VMs`, window), {
+  return proposalDecision('planned', plannedReason(`${steps.length} moves make room for ${after} new VMs`, window), {
     steps,
     refusals,
     capacity,

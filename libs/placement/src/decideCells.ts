@@ -16,6 +16,7 @@ import { own } from './filter.ts';
 import { aggregateGates } from './gate.ts';
 import type { Memory } from './memory.ts';
 import { vmWindows } from './observe.ts';
+import { proposalDecision } from './proposal.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
 import { plannedReason } from './windows.ts';
 
@@ -35,20 +36,8 @@ export function decideCells(input: DecideCellsInput): ProposalDecision {
   const { snapshot, memory, others, planId } = input;
   const { asked, map, settings, flavors, facts, metadata, unread } = snapshot.cells;
   const options = completeEngineOptions(input.options);
-  const end = (
-    outcome: ProposalDecision['outcome'],
-    reason: Reason,
-    more: Partial<ProposalDecision> = {},
-  ): ProposalDecision => ({
-    outcome,
-    reason,
-    steps: [],
-    refused: [],
-    refusals: {},
-    left: 0,
-    warnings: unread,
-    ...more,
-  });
+  const end: typeof proposalDecision = (outcome, reason, more) =>
+    proposalDecision(outcome, reason, { warnings: unread, ...more });
 
   const known = [
     { snapshot, memory, options: input.options },
