@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { until } from '@kronos/clock/testing';
 import { z } from 'zod';
@@ -32,6 +33,7 @@ export async function openBed(): Promise<CloudUnderTest> {
   const made = z
     .object({ application_credential: z.object({ id: z.string(), secret: z.string() }) })
     .parse(await call('POST', credentials, '', { application_credential: { name: `contract-${Date.now()}` } }));
+  const person = await personOf(call);
   const services = async () =>
     z
       .object({ services: z.array(z.object({ host: z.string(), state: z.string() })) })
@@ -159,12 +161,42 @@ export async function openBed(): Promise<CloudUnderTest> {
           consumer_generation: null,
         });
     },
+    person: person.account,
+    takeRole: (taken) => person.grant(!taken),
     reset: async () => {
       await bed('reset');
     },
     close: async () => {
       await bed('reset');
+      await person.remove();
       await call('DELETE', `${credentials}/${made.application_credential.id}`, '');
+    },
+  };
+}
+
+/** Makes a user with a role of its own on the project of the admin. `call` asks the cloud as its admin. */
+async function personOf(call: (method: string, url: string, version: string, body?: unknown) => Promise<unknown>) {
+  const name = `contract-${randomUUID().slice(0, 8)}`;
+  const account = { username: name, password: randomUUID() };
+  const idOf = (kind: string, body: unknown): string =>
+    z.looseObject({ [kind]: z.object({ id: z.string() }) }).parse(body)[kind]?.id ?? '';
+  const found = z
+    .object({ projects: z.array(z.object({ id: z.string() })) })
+    .parse(await call('GET', `${IDENTITY}/projects?name=admin`, ''));
+  const role = idOf('role', await call('POST', `${IDENTITY}/roles`, '', { role: { name } }));
+  const asked = { user: { name, password: account.password, domain_id: 'default' } };
+  const user = idOf('user', await call('POST', `${IDENTITY}/users`, '', asked));
+  const grant = async (granted: boolean): Promise<void> => {
+    const url = `${IDENTITY}/projects/${found.projects[0]?.id}/users/${user}/roles/${role}`;
+    await call(granted ? 'PUT' : 'DELETE', url, '');
+  };
+  await grant(true);
+  return {
+    account,
+    grant,
+    remove: async (): Promise<void> => {
+      await call('DELETE', `${IDENTITY}/users/${user}`, '');
+      await call('DELETE', `${IDENTITY}/roles/${role}`, '');
     },
   };
 }

@@ -23,6 +23,10 @@ export interface CloudUnderTest {
   /** How long a thing that comes by itself may take, milliseconds. */
   readonly patienceMs: number;
   readonly applicationCredential: { readonly id: string; readonly secret: string };
+  /** A person with one role on the project, and nothing else. */
+  readonly person: { readonly username: string; readonly password: string };
+  /** Takes the role from that person, or gives it back. */
+  takeRole(taken: boolean): Promise<void>;
   /** See the faults of `test/openstack/bed`; null mends. */
   fault(server: string, fault: Fault | null): Promise<void>;
   /** As destination the host refuses every pre-check. */

@@ -22,6 +22,10 @@ const start = async (): Promise<CloudUnderTest> => {
       // Long enough to be seen on a busy machine too: half a second of copying, and as long until `completed`.
       timing: { copyFloorMs: 10_000, completedMs: 10_000 },
       scrapeSeconds: 0.1,
+      users: [
+        { name: 'admin', password: 'secret', roles: ['admin'] },
+        { name: 'person', password: 'of their own', roles: ['operator'] },
+      ],
       applicationCredentials: [{ id: 'contract', name: 'contract', secret: 'hidden' }],
     },
   });
@@ -41,6 +45,10 @@ const start = async (): Promise<CloudUnderTest> => {
     disklessFlavorRef: '4',
     patienceMs: 15_000,
     applicationCredential: { id: 'contract', secret: 'hidden' },
+    person: { username: 'person', password: 'of their own' },
+    takeRole: async (taken) => {
+      sim.act({ act: 'setRoles', user: 'person', roles: taken ? [] : ['operator'] });
+    },
     fault: async (server, fault) => {
       const kinds = {
         fail: 'fail',

@@ -194,7 +194,9 @@ describe('people log in to the console with a real Keystone', () => {
     const before = await appended();
     await keystone.grant(ids.project, ids.ada, ids.role, 'DELETE');
     try {
-      expect((await page.give(pause, body.digest)).status).toBe(401);
+      // 403 when a worker of Keystone still has the token in its cache, and shows no roles.
+      expect([401, 403]).toContain((await page.give(pause, body.digest)).status);
+      expect((await page.foresee(pause)).status).toBe(401);
       expect(await appended()).toBe(before);
     } finally {
       await keystone.grant(ids.project, ids.ada, ids.role);

@@ -71,6 +71,7 @@ export const actSchema = z.discriminatedUnion('act', [
   z.strictObject({ act: z.literal('pauseApi'), api }),
   z.strictObject({ act: z.literal('resumeApi'), api }),
   z.strictObject({ act: z.literal('revokeTokens') }),
+  z.strictObject({ act: z.literal('setRoles'), user: z.string(), roles: z.array(z.string()) }),
   z.strictObject({ act: z.literal('mendAll') }),
   // The simulation itself.
   z.strictObject({ act: z.literal('setSpeed'), speed: z.number().positive() }),

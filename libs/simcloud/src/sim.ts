@@ -341,6 +341,9 @@ class SimServer implements InProcessSim {
       case 'revokeTokens':
         this.#identity.revokeAll();
         return {};
+      case 'setRoles':
+        this.#identity.setRoles(act.user, act.roles);
+        return {};
       case 'mendAll':
         this.#faults = [];
         cloud.serverFaults.clear();

@@ -6,7 +6,7 @@ import type { Command } from '../src/acting/schemas.ts';
 
 /** People of the simulated cloud: Ada may act, Carol may also skip events, Grace has no role for either. */
 export const people = {
-  ada: { userName: 'ada', password: 'pw-of-ada-7c1e' },
+  ada: { userName: 'ada', password: 'pw-of-ada-7c1e', roles: ['member', 'kronos_operator'] },
   carol: { userName: 'carol', password: 'pw-of-carol-51f' },
   grace: { userName: 'grace', password: 'pw-of-grace-90d' },
 } as const;
@@ -17,7 +17,7 @@ export async function actingBed(log: Pick<EventLog, 'append'>, options: Partial<
     scenario: {
       hosts: [{ name: 'h1' }],
       users: [
-        { name: people.ada.userName, password: people.ada.password, roles: ['member', 'kronos_operator'] },
+        { name: people.ada.userName, password: people.ada.password, roles: [...people.ada.roles] },
         {
           name: people.carol.userName,
           password: people.carol.password,
@@ -90,8 +90,8 @@ export function actingPage(url: string) {
   }
   return {
     call,
-    logIn: (who: { readonly userName: string; readonly password: string }) =>
-      call('POST', '/session', { method: 'password', ...who }),
+    logIn: ({ userName, password }: { readonly userName: string; readonly password: string }) =>
+      call('POST', '/session', { method: 'password', userName, password }),
     foresee: (command: Command) => call('POST', '/commands/preview', { command }),
     give: (command: Command, digest: unknown, comment: string | null = null) =>
       call('POST', '/commands', { command, digest, comment }),

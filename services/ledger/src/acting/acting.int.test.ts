@@ -221,6 +221,21 @@ describe('refused, and nothing is appended:', () => {
     expect((await page.foresee(pause)).status).toBe(401);
   });
 
+  it.each([
+    ['the role, and has others', 403, ['member']],
+    // A worker of Keystone that has the token in its cache shows no roles, the others refuse the token.
+    ['their last role', expect.toBeOneOf([401, 403]), []],
+  ])('a session whose person has lost %s', async (_, refused, roles) => {
+    const setRoles = (now: readonly string[]) =>
+      world.sim.act({ act: 'setRoles', user: people.ada.userName, roles: [...now] });
+    await page.logIn(people.ada);
+    const { body } = await page.foresee(pause);
+    setRoles(roles);
+    expect((await page.give(pause, body.digest)).status).toEqual(refused);
+    setRoles(people.ada.roles);
+    expect((await page.foresee(pause)).status).toBe(401);
+  });
+
   it('a request that another page forged', async () => {
     await page.logIn(people.ada);
     const { body: read } = await page.foresee(pause);

@@ -248,17 +248,23 @@ export function addActing(http: HttpServer, input: ActingInput): void {
     return { effect, says: [...says], planId, digest };
   }
 
-  /** Asks Keystone whether the person may still act: a token can be revoked, and a role taken away. @throws Refused */
+  /**
+   * Asks Keystone whether the person may still act: a token can be revoked, and a role taken away. Without their last
+   * role, a worker of Keystone that has the token in its cache still accepts it and shows no roles; the others refuse
+   * it. Both end the session. @throws Refused
+   */
   async function checkAgain(session: Session): Promise<Person> {
     const person = await identity.validate(session.token).catch((error: unknown) => {
       throw keystoneProblem(error);
     });
-    if (person === null) {
+    try {
+      if (person === null) throw new Refused(401, 'Keystone no longer accepts the token of this session: log in again');
+      checkPerson(person);
+      return person;
+    } catch (error) {
       sessions.end(session);
-      throw new Refused(401, 'Keystone no longer accepts the token of this session: log in again');
+      throw error;
     }
-    checkPerson(person);
-    return person;
   }
 
   async function give(request: IncomingMessage, body: unknown): Promise<Answer<'give'>> {
