@@ -129,13 +129,19 @@ export const commandSnapshotId = (aggregate: string, commandId: string): string 
 /** The id of a step's task. A plan has the id of the snapshot it was decided on, so it needs no id of its own. */
 export const taskId = (planId: string, step: number): string => `${planId}-s${step}`;
 
+const CELLS = '-cells-';
+const CAPACITY = '-capacity-';
+
 /** The id of the plan between cells that a command proposes for an aggregate. */
 export const cellsPlanId = (aggregate: string, commandId: string): string =>
-  `${aggregateToken(aggregate)}-cells-${commandId}`;
+  `${aggregateToken(aggregate)}${CELLS}${commandId}`;
 
 /** The id of the plan that makes room for an aggregate, as a command asked. */
 export const capacityPlanId = (aggregate: string, commandId: string): string =>
-  `${aggregateToken(aggregate)}-capacity-${commandId}`;
+  `${aggregateToken(aggregate)}${CAPACITY}${commandId}`;
+
+/** Whether a plan of that id can be one that a person asked for. An aggregate's name can give a cycle's plan that form too. */
+export const maybeAskedPlan = (planId: string): boolean => planId.includes(CELLS) || planId.includes(CAPACITY);
 
 /** Deterministic message ids (`Nats-Msg-Id`): a retry of the same act has the same id. */
 export const messageId = {

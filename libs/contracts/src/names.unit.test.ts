@@ -4,16 +4,30 @@ import {
   ALL,
   aggregateOfToken,
   aggregateToken,
+  capacityPlanId,
+  cellsPlanId,
+  commandSnapshotId,
+  cycleSnapshotId,
   decodeToken,
   encodeToken,
   families,
   instanceName,
+  maybeAskedPlan,
   parseSubject,
   subject,
   UNASSIGNED,
 } from './names.ts';
 
 const name = fc.string({ unit: 'grapheme', minLength: 1 }).filter((s) => s.isWellFormed());
+
+describe('the id of a plan', () => {
+  it('shows whether a person can have asked for the plan', () => {
+    expect(maybeAskedPlan(cellsPlanId('gpu', 'c1'))).toBe(true);
+    expect(maybeAskedPlan(capacityPlanId('gpu', 'c1'))).toBe(true);
+    expect(maybeAskedPlan(cycleSnapshotId('gpu', 29537))).toBe(false);
+    expect(maybeAskedPlan(commandSnapshotId('gpu', 'c1'))).toBe(false);
+  });
+});
 
 describe('encodeToken', () => {
   it.each([

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { engineOptionsSchema } from './engine.ts';
 import { isoTimeSchema, message, objectRefSchema, reasonSchema } from './envelope.ts';
 import { MAX_PROPOSAL_SECONDS, MAX_PROPOSED_STEPS, MAX_VERIFY_SECONDS } from './limits.ts';
+import { capacityPlanId } from './names.ts';
 import { groupPolicySchema } from './snapshot.ts';
 
 const phaseSchema = z.enum(['evacuate', 'affinity', 'spread', 'pack', 'cell', 'capacity']);
@@ -216,6 +217,10 @@ export const planProposedSchema = message(
   }),
 );
 export type PlanProposed = z.infer<typeof planProposedSchema>;
+
+/** Whether the plan, or the answer that there is none, makes room for new VMs in its aggregate. Else it moves VMs between cells. */
+export const makesRoom = ({ aggregate, data: { planId, commandId, capacity } }: PlanProposed): boolean =>
+  capacity !== undefined || planId === capacityPlanId(aggregate, commandId);
 
 /** All tasks of a released plan are on the work queue. */
 export const planDispatchedSchema = message('plan.dispatched', 1, z.object({ planId: z.string(), tasks: z.int() }));

@@ -1,14 +1,15 @@
 import type { Message } from './messages.ts';
 import { moveEnd } from './moveEnd.ts';
+import { makesRoom } from './plans.ts';
 
-/** The outcome of a decision, for people. */
-/** How a plan starts. */
+/** How a plan starts, for people. */
 export const releaseWords = {
   released: 'released',
   proposed: 'waits for approval',
   dryRun: 'dry run',
   none: 'not released',
 } as const;
+/** The outcome of a decision, for people. */
 export const decisionWords = { planned: 'planned', quiet: 'no plan', gated: 'blocked' } as const;
 
 /**
@@ -52,9 +53,8 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
     case 'plan.proposed': {
       const { steps: moves, to, refused, refusals, release, reason } = event.data;
       const stay = Object.values(refusals).reduce((sum, n) => sum + n, 0) || refused.length;
-      const what = { proposed: 'waits for approval', dryRun: 'dry run', none: 'not released' }[release];
-      const { phase } = moves[0] ?? { phase: event.data.capacity === undefined ? 'cell' : 'capacity' };
-      if (phase === 'capacity')
+      const what = releaseWords[release];
+      if (makesRoom(event))
         return moves.length === 0
           ? `no plan that makes room: ${reason.text}`
           : `planned ${count(moves.length, 'move')} that make room for ${event.data.capacity?.after ?? '?'} new VMs, ${what}`;

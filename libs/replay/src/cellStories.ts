@@ -1,5 +1,6 @@
 import {
   type LogEvent,
+  makesRoom,
   type ObjectRef,
   type PlanProposed,
   type ProposalDecision,
@@ -71,6 +72,8 @@ type Is = (serverId: string, serverName: string) => boolean;
 
 /** Maximum number of plans that are told of one VM: the newest. */
 const TOLD = 5;
+/** Older plans are not told: their approval and their tasks have ended, as each lasts at most 7 days. */
+const TOLD_FOR_MS = 30 * 86_400_000;
 
 /**
  * The stories of a VM, the newest plan first. Pure.
@@ -96,8 +99,6 @@ function storyOf(
   is: Is,
   nowMs: number,
 ): CellStory | null {
-  // Moves that make room stay within their aggregate.
-  if (decision.capacity !== undefined) return null;
   const { planId, to, approvalTtlSeconds } = event.data;
   const step = decision.steps.find(({ serverId, serverName }) => is(serverId, serverName)) ?? null;
   const refused = decision.refused.find(({ serverId, serverName }) => is(serverId, serverName));
@@ -161,12 +162,16 @@ export async function wholeProposal(
   }
 }
 
-/** The stories of a VM up to a time (ms since the epoch), by the log of every aggregate: its move takes it out of one. */
+/**
+ * The stories of a VM in the 30 days up to a time (ms since the epoch), by the log of every aggregate: its move takes it out of
+ * one.
+ */
 export async function findCellStories(history: History, is: Is, untilMs: number): Promise<CellStory[]> {
   const decisions = new Map<number, ProposalDecision>();
-  for await (const { sequence, event } of history.proposals({ untilMs })) {
+  for await (const { sequence, event } of history.proposals({ sinceMs: untilMs - TOLD_FOR_MS, untilMs })) {
+    if (makesRoom(event)) continue;
     const decision = await wholeProposal((ref) => history.details(ref), event);
-    const named = decision.capacity === undefined ? [...decision.steps, ...decision.refused] : [];
+    const named = [...decision.steps, ...decision.refused];
     if (named.some(({ serverId, serverName }) => is(serverId, serverName))) decisions.set(sequence, decision);
     const [oldest] = decisions.keys();
     if (oldest !== undefined && decisions.size > TOLD) decisions.delete(oldest);

@@ -1,10 +1,11 @@
-import { type LogEventOf, type StoredEvent, timeOf } from '@kronos/contracts';
+import { type LogEventOf, type ObjectRef, type StoredEvent, timeOf } from '@kronos/contracts';
 import { type TestLog, testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { memoryHistory } from '../testing/index.ts';
 import { type CellStory, findCellStories } from './cellStories.ts';
 
 type Proposed = LogEventOf<'plan.proposed'>['data'];
+const DAY_MS = 86_400_000;
 const MOVE = { serverId: 'vm1', from: 'h1', to: 'n1' };
 const OTHER = { serverId: 'vm2', from: 'h1', to: 'n1' };
 
@@ -97,7 +98,7 @@ describe('a plan between cells, as it concerns one VM', () => {
     expect(await story(log, 'vm2')).toMatchObject({ serverName: 'two', state: 'stays', step: null, reason });
   });
 
-  it('is told as of a moment; the newest plan comes first; nothing is told of a VM in none', async () => {
+  it('has its state of a past moment; the newest plan comes first; a VM that no plan names has none', async () => {
     const { log, plan, task } = proposed();
     const thenMs = log.pass(5).nowMs;
     log.pass(5).approved(plan);
@@ -110,5 +111,21 @@ describe('a plan between cells, as it concerns one VM', () => {
     expect(all.map(({ planId }) => planId)).toEqual([again, plan]);
     expect(all[1]?.events.every((stored) => timeOf(stored) >= thenMs)).toBe(true);
     expect(await story(log, 'vm9')).toBeUndefined();
+  });
+
+  it('is left out once it is older than 30 days', async () => {
+    const { log, plan } = proposed();
+    const proposedMs = log.nowMs;
+    expect(await story(log, 'vm1', proposedMs + 29 * DAY_MS)).toMatchObject({ planId: plan });
+    expect(await story(log, 'vm1', proposedMs + 31 * DAY_MS)).toBeUndefined();
+  });
+
+  it('reads no details of a plan that makes room', async () => {
+    const { log } = proposed();
+    const capacity = { wanted: 2, now: 1, after: 2, proven: true };
+    const details: ObjectRef = { bucket: 'b', object: 'd', digest: 'sha256:d', bytes: 1, storedBytes: 1 };
+    log.cellsProposed([{ ...MOVE, to: 'h2' }], { capacity: true, change: (data) => ({ ...data, capacity, details }) });
+    const history = { ...memoryHistory(log.events, []), details: () => expect.fail('read details') };
+    expect(await findCellStories(history, (id) => id === 'vm1', log.nowMs)).toHaveLength(1);
   });
 });

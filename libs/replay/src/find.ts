@@ -1,4 +1,4 @@
-import type { Decision, EngineOptions, ProposalDecision } from '@kronos/contracts';
+import { type Decision, type EngineOptions, maybeAskedPlan, type ProposalDecision } from '@kronos/contracts';
 import { BadObject, MissingObject } from '@kronos/eventlog';
 import { type AggregateState, aggregateState, createFolder, pacesOfAll } from '@kronos/projections';
 import { recordedDecision, recordedProposal, type VerifiedCycle } from './compare.ts';
@@ -48,6 +48,7 @@ export async function findProposal(
   aggregates: readonly string[],
   planId: string,
 ): Promise<FoundProposal | null> {
+  if (!maybeAskedPlan(planId)) return null;
   for await (const stored of history.proposals({ aggregates })) {
     const { event, sequence, snapshotMs } = stored;
     if (event.data.planId !== planId) continue;
@@ -97,11 +98,20 @@ export async function loadDecision(history: History, stored: StoredDecision): Pr
   };
 }
 
+/** How far back a decision is searched for, before the whole log is read: most are recent, and a log can be of years. */
+const REACHES_MS = [86_400_000, 30 * 86_400_000];
+
 async function lastDecision(history: History, { aggregates, atMs, planId }: Wanted): Promise<StoredDecision | null> {
-  let last: StoredDecision | null = null;
-  for await (const stored of history.decisions({ aggregates, ...(atMs === undefined ? {} : { untilMs: atMs }) }))
-    if (planId === undefined || isPlan(stored, planId)) last = stored;
-  return last;
+  const endMs = atMs ?? (await history.newestMs());
+  const starts = endMs === null ? [] : REACHES_MS.map((reachMs) => ({ sinceMs: endMs - reachMs }));
+  const until = atMs === undefined ? {} : { untilMs: atMs };
+  for (const start of [...starts, {}]) {
+    let last: StoredDecision | null = null;
+    for await (const stored of history.decisions({ aggregates, ...start, ...until }))
+      if (planId === undefined || isPlan(stored, planId)) last = stored;
+    if (last !== null) return last;
+  }
+  return null;
 }
 
 const isPlan = ({ event: { data } }: StoredDecision, id: string | null): boolean =>

@@ -1,6 +1,7 @@
 import {
   type CycleDecided,
   type LogEvent,
+  makesRoom,
   moveEnd,
   type PlanProposed,
   type Step,
@@ -171,7 +172,7 @@ function recordOf({ sequence, atMs, event, facts, finished, last }: Tracked, end
   });
   return {
     id: event.type === 'plan.proposed' ? event.data.planId : (plan?.id ?? data.snapshotId),
-    kind: event.type !== 'plan.proposed' ? 'cycle' : event.data.capacity === undefined ? 'cells' : 'capacity',
+    kind: event.type !== 'plan.proposed' ? 'cycle' : makesRoom(event) ? 'capacity' : 'cells',
     aggregate: event.aggregate,
     sequence,
     decidedAtMs: atMs,

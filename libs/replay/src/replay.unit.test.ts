@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { memoryHistory, type Operation, operate, tamper } from '../testing/index.ts';
 import { PolicyNotRecorded } from './errors.ts';
-import { findDecision } from './find.ts';
-import type { Range } from './history.ts';
+import { findDecision, findProposal } from './find.ts';
+import type { History, Range } from './history.ts';
 import type { WhatIfCycle } from './lane.ts';
 import { plansOf } from './plans.ts';
 import { verify, verifyTotals } from './verify.ts';
@@ -484,6 +484,25 @@ describe('finding a decision', () => {
     const atMs = wanted?.type === 'cycle.decided' ? Date.parse(wanted.data.snapshotTime) : 0;
     const found = await findDecision(historyOf(day), { aggregates: [wanted?.aggregate ?? ''], atMs });
     expect(found.sequence).toBe(decided[100]?.sequence);
+  });
+
+  it('reads only the last day of a long log when the decision is there', async () => {
+    const history = historyOf(day);
+    const asked: (number | undefined)[] = [];
+    const counted: History = {
+      ...history,
+      decisions(range) {
+        asked.push(range.sinceMs);
+        return history.decisions(range);
+      },
+      proposals: () => expect.fail('read the plans that people asked for'),
+    };
+    const newestMs = (await history.newestMs()) ?? 0;
+    await findDecision(counted, { aggregates: ['gpu'] });
+    expect(asked).toEqual([newestMs - 86_400_000]);
+    await findDecision(counted, { aggregates: ['gpu'], planId: 'nope' }).catch(() => null);
+    expect(asked.slice(1)).toEqual([newestMs - 86_400_000, newestMs - 30 * 86_400_000, undefined]);
+    expect(await findProposal(counted, ['gpu'], 'gpu-29537')).toBeNull();
   });
 
   it('says so when the snapshot is not kept', async () => {

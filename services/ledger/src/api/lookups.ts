@@ -1,4 +1,4 @@
-import { type LogEventOf, timeOf } from '@kronos/contracts';
+import { type LogEventOf, makesRoom, timeOf } from '@kronos/contracts';
 import { BadObject, MissingObject } from '@kronos/eventlog';
 import { cellStoriesOf, recordedDecision, type WholeProposal, wholeProposal } from '@kronos/replay';
 import { BadRequest, wholeNumber } from './answer.ts';
@@ -76,7 +76,7 @@ export function createLookups({ input, reads, snapshots, loading }: LookupsInput
     const plans: WholeProposal[] = [];
     for (const stored of events) {
       const { event, sequence } = stored;
-      if (event.type !== 'plan.proposed') continue;
+      if (event.type !== 'plan.proposed' || makesRoom(event)) continue;
       const decision = await wholeProposal((ref) => loading(() => log.objects.get(ref)), event);
       plans.push({ sequence, timeMs: timeOf(stored), event, decision });
     }
