@@ -1,3 +1,6 @@
+/** Order of two texts by code unit: the same on every machine, unlike localeCompare. */
+export const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
 /**
  * JSON with object keys in code-point order and no white space: equal values give equal bytes, on any machine.
  * Properties that are `undefined` are left out, as JSON.stringify does.
@@ -14,7 +17,7 @@ export function canonicalJson(value: unknown): string {
   if (typeof value === 'object') {
     const entries = Object.entries(value)
       .filter(([, v]) => v !== undefined)
-      .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+      .sort(([a], [b]) => byText(a, b));
     return `{${entries.map(([k, v]) => `${JSON.stringify(k)}:${canonicalJson(v)}`).join(',')}}`;
   }
   throw new TypeError(`a ${typeof value} has no JSON form`);

@@ -165,7 +165,8 @@ const statements = {
 type Moved = { readonly serverId: string; readonly from: string; readonly destination: string };
 const move = ({ data }: { readonly data: Moved }, nameOf: (serverId: string) => string): string =>
   `${nameOf(data.serverId)} from ${data.from} to ${data.destination}`;
-const took = (ms: number | null | undefined): string =>
+/** ` after 3.1 s`; nothing where the duration is not known. */
+export const took = (ms: number | null | undefined): string =>
   ms === null || ms === undefined ? '' : ` after ${(ms / 1000).toFixed(1)} s`;
 const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;
 const steps = (numbers: readonly number[] | null): string =>

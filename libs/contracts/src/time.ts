@@ -1,5 +1,12 @@
 import { MAX_TIME_DIFFERENCE_MS } from './limits.ts';
 
+/** ISO-8601 UTC, in milliseconds. @throws RangeError beyond the years that a Date has */
+export const iso = (ms: number): string => new Date(ms).toISOString();
+
+/** Likewise; null where the time is not known. */
+export const isoOrNull = (ms: number | null | undefined): string | null =>
+  ms === null || ms === undefined ? null : iso(ms);
+
 /**
  * Milliseconds since the epoch of an ISO-8601 time. The usual form, `YYYY-MM-DDTHH:MM:SS.mmmZ`, is read digit by digit:
  * a log has one per event.

@@ -1,7 +1,7 @@
 import { completeEngineOptions, type Snapshot } from '@kronos/contracts';
 import { cycleBudget, type HostPreview, previewDrain } from '@kronos/placement';
 import { type AggregateState, expectedDuration } from '@kronos/projections';
-import { type Duration, hostActBlocked, inSequence } from '@kronos/rules';
+import { type Duration, gibOfMove, hostActBlocked, inSequence } from '@kronos/rules';
 import { decideInput } from './memory.ts';
 
 /** What a preview says about one host, with the aggregate that it is in. */
@@ -39,8 +39,8 @@ export function hostDrains({ snapshot, state, hosts: wanted, paces }: DrainInput
   const blockedBy = hostActBlocked(state, 'disable', false);
   return hosts.map((host) => {
     const moves = host.moves.map((move) => {
-      const gib = move.ramMb / 1024 + move.diskGb;
-      return { ...move, duration: expectedDuration(state, { from: host.host, destination: move.to, gib }, paces) };
+      const way = { from: host.host, destination: move.to, gib: gibOfMove(move) };
+      return { ...move, duration: expectedDuration(state, way, paces) };
     });
     const time = drainTime(
       moves.map(({ duration }) => duration),

@@ -1,4 +1,4 @@
-import type { EngineOptions, Snapshot } from '@kronos/contracts';
+import { type EngineOptions, iso, isoOrNull, type Snapshot } from '@kronos/contracts';
 import type { DecideInput, InFlightTask, Memory, QuarantineFact } from '@kronos/placement';
 import {
   type AggregateState,
@@ -119,9 +119,6 @@ function quarantinesOf(state: AggregateState, servers: Seen['servers']): Record<
   }
   return facts;
 }
-
-const iso = (ms: number): string => new Date(ms).toISOString();
-const isoOrNull = (ms: number | undefined): string | null => (ms === undefined ? null : iso(ms));
 
 function record<V, R>(
   keys: readonly string[],

@@ -1,7 +1,5 @@
-import { type Actor, type MigrationRequested, messageId } from '@kronos/contracts';
+import { type Actor, iso, type MigrationRequested, messageId } from '@kronos/contracts';
 import { type AggregateState, causeOf, notAfterMs, type PlanFacts, type TaskFacts } from '@kronos/projections';
-
-const iso = (ms: number): string => new Date(ms).toISOString();
 
 /** Tasks of a released plan that nobody has started or ended. */
 export const openTasks = (state: AggregateState, plan: PlanFacts): TaskFacts[] =>

@@ -1,5 +1,13 @@
 /** From the answers of Prometheus to what each aggregate may rely on. Pure. */
-import type { HostObservation, HostReading, Policy, Reason, ServerObservation, VmReading } from '@kronos/contracts';
+import {
+  byText,
+  type HostObservation,
+  type HostReading,
+  type Policy,
+  type Reason,
+  type ServerObservation,
+  type VmReading,
+} from '@kronos/contracts';
 import {
   type AnswerHealth,
   type HostNames,
@@ -10,7 +18,7 @@ import {
   type Sample,
   type VmNames,
 } from '@kronos/prometheus';
-import { byText, type NoteCode, note, some } from './reasons.ts';
+import { type NoteCode, note, some } from './reasons.ts';
 
 /** What a policy asks a query for. */
 export type QueryUse = 'imbalance' | 'vm_profile' | 'capacity' | 'host_size' | 'move_cost';

@@ -54,6 +54,3 @@ export function some(names: readonly string[], most = 5): string {
   if (names.length <= most) return names.join(', ');
   return `${names.slice(0, most).join(', ')} and ${names.length - most} more`;
 }
-
-/** By code unit, so that the order is the same on every machine. */
-export const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

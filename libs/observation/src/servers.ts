@@ -1,5 +1,6 @@
 /** Which servers count on which hosts. Pure. */
 import {
+  byText,
   type GroupPolicy,
   groupPolicySchema,
   type Reason,
@@ -10,7 +11,7 @@ import {
 import { flavorResources, type Migration, type ServerGroup as NovaGroup, type Server } from '@kronos/openstack';
 import { optedOutBy, serverWindows } from '@kronos/rules';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
-import { byText, note, problem, some } from './reasons.ts';
+import { note, problem, some } from './reasons.ts';
 
 /** A server and every host on which it counts; `host` is where it was seen last. */
 interface PlacedServer {

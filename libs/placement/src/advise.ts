@@ -1,10 +1,9 @@
-import { completeEngineOptions, type Policy, type Snapshot } from '@kronos/contracts';
+import { byText, completeEngineOptions, type Policy, type Snapshot } from '@kronos/contracts';
 import { checkMove } from './constraints.ts';
 import type { DecideInput } from './decide.ts';
 import { emptyMemory } from './memory.ts';
 import { observe } from './observe.ts';
 import { meaningOf, type ReasonCode } from './reasons.ts';
-import { byText } from './sort.ts';
 
 /** How one policy fared in a range of the log. */
 type PolicyHistory = {

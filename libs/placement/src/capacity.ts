@@ -1,10 +1,16 @@
-import { completeEngineOptions, type HostObservation, type ServerObservation, type Shape } from '@kronos/contracts';
+import {
+  byText,
+  completeEngineOptions,
+  type HostObservation,
+  type ServerObservation,
+  type Shape,
+} from '@kronos/contracts';
 import { float, int, item } from './array.ts';
 import { type Cluster, destinationsOf } from './cluster.ts';
 import { check, NO_REPAIR, Room } from './constraints.ts';
 import type { DecideInput } from './decide.ts';
+import { decisionMs } from './memory.ts';
 import { observe } from './observe.ts';
-import { byText } from './sort.ts';
 import { traitsFit, traitsOf } from './traits.ts';
 
 type Move = { readonly serverId: string; readonly serverName: string; readonly from: string; readonly to: string };
@@ -265,11 +271,7 @@ class RoomMaker {
 }
 
 function clusterOf({ snapshot, memory, options }: DecideInput): Cluster {
-  const now = Math.max(
-    Date.parse(snapshot.time),
-    memory.lastDecidedTime === null ? 0 : Date.parse(memory.lastDecidedTime),
-  );
-  return observe(snapshot, memory, completeEngineOptions(options), now).cluster;
+  return observe(snapshot, memory, completeEngineOptions(options), decisionMs(snapshot, memory)).cluster;
 }
 
 const byName = (hosts: readonly HostObservation[]): ReadonlyMap<string, HostObservation> =>

@@ -1,8 +1,8 @@
-import type { GroupPolicy } from '@kronos/contracts';
+import { byText, type GroupPolicy } from '@kronos/contracts';
 import { float, int } from './array.ts';
 import { onGrid } from './grid.ts';
 import { codeNumber, type ReasonCode } from './reasons.ts';
-import { byText, sortedBy } from './sort.ts';
+import { sortedBy } from './sort.ts';
 import { traitsFit } from './traits.ts';
 
 /**

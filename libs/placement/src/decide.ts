@@ -14,7 +14,7 @@ import { own } from './filter.ts';
 import { type Ahead, againstPlan, effectOf, pastOf, verdictOf } from './forecast.ts';
 import { type Gate, gatesShut } from './gate.ts';
 import { allWithin, combinedOf, imbalances } from './measure.ts';
-import type { Memory } from './memory.ts';
+import { decisionMs, type Memory } from './memory.ts';
 import { type Observed, observe } from './observe.ts';
 import { enforceAffinity } from './passes/affinity.ts';
 import { evacuate, evacuationEnds } from './passes/evacuate.ts';
@@ -50,10 +50,7 @@ export type Deliberation = {
 
 export function deliberate({ snapshot, memory, options: given }: DecideInput): Deliberation {
   const options = completeEngineOptions(given);
-  const now = Math.max(
-    Date.parse(snapshot.time),
-    memory.lastDecidedTime === null ? Number.NEGATIVE_INFINITY : Date.parse(memory.lastDecidedTime),
-  );
+  const now = decisionMs(snapshot, memory);
   const observed = observe(snapshot, memory, options, now);
   const { cluster, judged } = observed;
   const imbalance = imbalances(cluster, cluster.score);

@@ -14,7 +14,7 @@ import { makeRoom } from './capacity.ts';
 import { Draft } from './draft.ts';
 import { gatesShut } from './gate.ts';
 import { imbalances } from './measure.ts';
-import type { Memory } from './memory.ts';
+import { decisionMs, type Memory } from './memory.ts';
 import { observe } from './observe.ts';
 import { complete } from './plan.ts';
 import { proposalDecision } from './proposal.ts';
@@ -35,10 +35,7 @@ export type DecideCapacityInput = {
 export function decideCapacity({ planId, snapshot, memory, options: given }: DecideCapacityInput): ProposalDecision {
   const options = completeEngineOptions(given);
   const { shape, count: wanted } = snapshot.capacity.asked;
-  const now = Math.max(
-    Date.parse(snapshot.time),
-    memory.lastDecidedTime === null ? Number.NEGATIVE_INFINITY : Date.parse(memory.lastDecidedTime),
-  );
+  const now = decisionMs(snapshot, memory);
   const gate = gatesShut(snapshot, memory, options, [], now).find(({ reason }) => reason.code !== 'cooldown');
   if (gate !== undefined) return proposalDecision('gated', gate.reason);
 

@@ -2,6 +2,7 @@ import { completeEngineOptions, type Reason } from '@kronos/contracts';
 import { float, int, item } from './array.ts';
 import type { DecideInput } from './decide.ts';
 import { Draft } from './draft.ts';
+import { decisionMs } from './memory.ts';
 import { observe } from './observe.ts';
 import { evacuate, evacuationEnds } from './passes/evacuate.ts';
 import { codeOfNumber, reasonMeanings } from './reasons.ts';
@@ -44,7 +45,7 @@ export function previewDrain({ snapshot, memory, options }: DecideInput, names: 
     { ...snapshot, hosts },
     { ...memory, draining },
     completeEngineOptions(options),
-    Math.max(Date.parse(snapshot.time), memory.lastDecidedTime === null ? 0 : Date.parse(memory.lastDecidedTime)),
+    decisionMs(snapshot, memory),
   );
   const { cluster } = observed;
   const draft = new Draft(cluster, cluster.V);

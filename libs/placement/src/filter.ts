@@ -1,4 +1,4 @@
-import type { EngineOptions, HostObservation, ServerObservation } from '@kronos/contracts';
+import { type EngineOptions, type HostObservation, iso, type ServerObservation } from '@kronos/contracts';
 import { instanceCooldown, quarantine } from '@kronos/rules';
 import type { Memory } from './memory.ts';
 import type { ReasonCode } from './reasons.ts';
@@ -7,7 +7,6 @@ import type { ReasonCode } from './reasons.ts';
 export type Ground = { readonly code: ReasonCode; readonly detail: Readonly<Record<string, string | number>> };
 
 const ms = (iso: string): number => Date.parse(iso);
-const iso = (at: number): string => new Date(at).toISOString();
 
 /** The one place that drops VMs because of their history. */
 export function remembered(id: string, memory: Memory, options: EngineOptions, now: number): Ground | null {

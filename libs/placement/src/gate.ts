@@ -1,14 +1,11 @@
-import type { EngineOptions, Reason, Snapshot } from '@kronos/contracts';
+import { byText, type EngineOptions, iso, type Reason, type Snapshot } from '@kronos/contracts';
 import { aggregateCooldown, approval, type CooldownFacts, type ProposalFacts } from '@kronos/rules';
 import type { Memory } from './memory.ts';
 import type { ReasonCode } from './reasons.ts';
 import type { JudgedPolicy } from './scoring.ts';
-import { byText } from './sort.ts';
 
 /** What ends a cycle before planning. Only `cooldown` can be passed, by evacuations that are allowed to. */
 export type Gate = { readonly reason: Reason; readonly passable: boolean };
-
-const iso = (ms: number): string => new Date(ms).toISOString();
 
 /**
  * The gates that are shut, in the order in which they are asked: the first one ends the cycle. `now` is ms since the epoch.

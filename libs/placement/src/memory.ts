@@ -1,3 +1,5 @@
+import type { Snapshot } from '@kronos/contracts';
+
 /**
  * The past that a decision needs: facts and the times at which they happened, never deadlines. `decide`
  * applies the durations of the options it is given. libs/cycle makes it of the folded state.
@@ -77,6 +79,15 @@ export type InFlightTask = {
   /** A move between cells, which takes nothing from the budget. Absent: a live migration. */
   readonly cell?: true;
 };
+
+/**
+ * The moment of a decision, ms since the epoch: the time of its snapshot, and never before the snapshot of the last decision, as
+ * clocks of scorers differ.
+ */
+export const decisionMs = (
+  { time }: Pick<Snapshot, 'time'>,
+  { lastDecidedTime }: Pick<Memory, 'lastDecidedTime'>,
+): number => (lastDecidedTime === null ? Date.parse(time) : Math.max(Date.parse(time), Date.parse(lastDecidedTime)));
 
 /** The memory of an aggregate of which nothing is known yet. */
 export const emptyMemory: Memory = {

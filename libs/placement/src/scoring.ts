@@ -1,17 +1,17 @@
-import type {
-  EngineOptions,
-  Health,
-  HostObservation,
-  HostReading,
-  Policy,
-  PolicyScores,
-  Reason,
-  Snapshot,
+import {
+  byText,
+  type EngineOptions,
+  type Health,
+  type HostObservation,
+  type HostReading,
+  type Policy,
+  type PolicyScores,
+  type Reason,
+  type Snapshot,
 } from '@kronos/contracts';
 import { isAbove } from '@kronos/rules';
 import { LARGEST } from './grid.ts';
 import type { ReasonCode } from './reasons.ts';
-import { byText } from './sort.ts';
 
 /** What the scores of an aggregate are computed from. */
 export type ScoreInput = Pick<Snapshot, 'policies' | 'hosts' | 'hostReadings'> & {

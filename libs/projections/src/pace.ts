@@ -1,6 +1,15 @@
 /** How fast moves went: of each source and destination, of the aggregate, and of all aggregates. */
 import type { LogEventOf } from '@kronos/contracts';
-import { type Duration, durationOf, PACES_KEPT, PACES_OF_PAIR, type Pace, paceOf, paceOfMove } from '@kronos/rules';
+import {
+  type Duration,
+  durationOf,
+  gibOfMove,
+  PACES_KEPT,
+  PACES_OF_PAIR,
+  type Pace,
+  paceOf,
+  paceOfMove,
+} from '@kronos/rules';
 import { append, type Draft, type Facts } from './draft.ts';
 import { type AggregateState, type LogState, PAIRS_KEPT, type TaskFacts } from './state.ts';
 
@@ -25,7 +34,7 @@ export function moveTimed(draft: Draft, f: Facts, { slot }: TaskFacts, { type, d
       ? data.outcome === 'migrated' && data.warnings.length === 0
       : data.errorType === 'MigrationTimeout' && nova !== null && nova.runningMs !== null;
   if (!timed) return;
-  const pace = paceOfMove({ ms: atMs - slot.startedAtMs, gib: slot.ramMb / 1024 + slot.diskGb });
+  const pace = paceOfMove({ ms: atMs - slot.startedAtMs, gib: gibOfMove(slot) });
   if (pace === null) return;
   f.paces = append(f.paces, pace, PACES_KEPT);
   const key = pairKey(slot.from, slot.destination);

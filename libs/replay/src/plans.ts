@@ -7,6 +7,7 @@ import {
   type Step,
   type StoredEvent,
   timeOf,
+  took,
 } from '@kronos/contracts';
 import { createFolder, type FinishedPlan, type LogState, type PlanFacts } from '@kronos/projections';
 import { decisionIn, proposalIn, type Range } from './history.ts';
@@ -198,9 +199,8 @@ function noteOf(event: LogEvent | undefined): string {
     case 'migration.started':
       return `attempt ${event.data.attempt} to ${event.data.destination}`;
     case 'migration.completed': {
-      const ms = event.data.nova?.totalMs ?? null;
       const warnings = event.data.warnings.map(({ text }) => `; ${text}`).join('');
-      return `on ${event.data.host}${ms === null ? '' : ` after ${(ms / 1000).toFixed(1)} s`}${warnings}`;
+      return `on ${event.data.host}${took(event.data.nova?.totalMs)}${warnings}`;
     }
     case 'migration.failed':
       return `${event.data.errorType}: ${event.data.reason.text}`;

@@ -1,4 +1,4 @@
-import { ALL, type LogEvent, type StoredEvent, snapshotTimeMs } from '@kronos/contracts';
+import { ALL, iso, type LogEvent, type StoredEvent, snapshotTimeMs } from '@kronos/contracts';
 import { aggregateState, createFolder } from '@kronos/projections';
 import { type Anonymizer, anonymizer } from './anonymize/anonymizer.ts';
 import { recordedDecision } from './compare.ts';
@@ -69,7 +69,6 @@ export async function recordRange(history: History, directory: string, options: 
   }
 
   const times = entries.map((entry) => entry.timeMs);
-  const iso = (ms: number): string => new Date(ms).toISOString();
   const recordedRange = {
     since: iso(times.reduce((a, b) => Math.min(a, b))),
     until: iso(times.reduce((a, b) => Math.max(a, b))),

@@ -7,6 +7,7 @@ import {
   decodeToken,
   encodeToken,
   engineOptionsSchema,
+  iso,
   type LogEventType,
   logMarkSchema,
   type ObjectRef,
@@ -154,7 +155,6 @@ export async function createRecording(directory: string): Promise<RecordingWrite
   };
 }
 
-const iso = (ms: number): string => new Date(ms).toISOString();
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 const detailsFile = (ref: ObjectRef): string => `${ref.digest.replace(/^sha256:/, '')}.json`;
 

@@ -8,6 +8,10 @@ export type MoveTime = {
   readonly gib: number;
 };
 
+/** RAM (MiB) and local disk (GiB) of a server, as GiB that its move copies. */
+export const gibOfMove = ({ ramMb, diskGb }: { readonly ramMb: number; readonly diskGb: number }): number =>
+  ramMb / 1024 + diskGb;
+
 /** What a move takes beside its copying, as GiB. */
 const FIXED_GIB = 2;
 /** The share of moves that the interval covers. */

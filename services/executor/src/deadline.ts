@@ -1,4 +1,4 @@
-import type { Duration } from '@kronos/rules';
+import { type Duration, gibOfMove } from '@kronos/rules';
 import type { TaskOptions } from './options.ts';
 
 /** Byte counts of a running migration as Nova reports them; null where the hypervisor has not said. */
@@ -68,7 +68,7 @@ export function deadlineMs(
   options: TaskOptions,
   usual: Duration | null = null,
 ): number {
-  const gib = size.ramMb / 1024 + size.diskGb;
+  const gib = gibOfMove(size);
   const bySize = Math.max(options.deadlineMinMs, gib * options.deadlinePerGibMs);
   const byHistory = 2 * (usual?.interval?.highMs ?? 0);
   const copied = best === null || totalBytes === null ? 0 : totalBytes - best.remainingBytes;

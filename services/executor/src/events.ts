@@ -1,6 +1,7 @@
 /** What the executor writes, as messages. */
 import {
   type Actor,
+  iso,
   type MigrationAbortRefused,
   type MigrationAbortRequested,
   type MigrationCompleted,
@@ -27,8 +28,6 @@ export interface Origin {
   /** ms since the epoch */
   readonly nowMs: number;
 }
-
-const iso = (ms: number): string => new Date(ms).toISOString();
 
 const attemptOf = (task: Task) => ({
   taskId: task.taskId,

@@ -9,6 +9,7 @@ import {
   type TaskFacts,
   taskStatus,
 } from '@kronos/projections';
+import { gibOfMove } from '@kronos/rules';
 import { cancelled, type Failure, reason } from './failure.ts';
 import type { AttemptLog, Task, Word } from './taskStages.ts';
 
@@ -103,9 +104,7 @@ export function wordOn(state: AggregateState, taskId: string, attempt: number, p
   const task = state.tasks.get(taskId);
   const slot = task?.slot ?? null;
   const usual =
-    slot === null || slot.cell !== undefined
-      ? null
-      : expectedDuration(state, { ...slot, gib: slot.ramMb / 1024 + slot.diskGb }, paces);
+    slot === null || slot.cell !== undefined ? null : expectedDuration(state, { ...slot, gib: gibOfMove(slot) }, paces);
   return {
     stopAsked: task !== undefined && (task.cancelAsked !== null || task.abortAsked !== null),
     ...(task?.settleAsked === undefined ? {} : { settleAsked: task.settleAsked }),

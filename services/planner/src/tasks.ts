@@ -1,6 +1,7 @@
 import {
   type Actor,
   CLOSED,
+  iso,
   type MigrationFailed,
   messageId,
   type PlanDispatched,
@@ -8,8 +9,6 @@ import {
 } from '@kronos/contracts';
 import { openTasks } from '@kronos/cycle';
 import { type AggregateState, causeOf, notAfterMs, type PlanFacts, type TaskFacts } from '@kronos/projections';
-
-const iso = (ms: number): string => new Date(ms).toISOString();
 
 /** The event that says a plan's tasks are all on the work queue. */
 export const dispatchedEvent = (aggregate: string, plan: PlanFacts, by: Actor, nowMs: number): PlanDispatched => ({

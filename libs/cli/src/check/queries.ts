@@ -2,6 +2,7 @@
 import type { HostReading, Policy, Reason, Snapshot, VmReading } from '@kronos/contracts';
 import { type MatchedAnswers, some } from '@kronos/observation';
 import type { HostNames, Sample, VmNames } from '@kronos/prometheus';
+import { count } from '@kronos/status/times';
 import { differingLabels, hostLabels, labelNames, rangeRemedy, vmLabels } from '../labels.ts';
 import { type Finding, finding } from './finding.ts';
 import { grows, type MetricTypes, typesNeeded, wrongType } from './metricType.ts';
@@ -309,8 +310,6 @@ function wrongHostLabel(
     remedy: `No label names a host of Nova (such as ${example}). Give the scrape targets names that Nova knows, or add a label with relabel_configs.`,
   };
 }
-
-const count = (number: number, one: string, several: string): string => `${number} ${number === 1 ? one : several}`;
 
 /** One exporter is selected by a label in which the series of one host or VM differ. */
 function twinsRemedy(series: readonly Sample[], label: string, kind: 'host' | 'VM'): string {

@@ -15,7 +15,7 @@ import {
   NotOnTheLog,
   type Wanted,
 } from '@kronos/replay';
-import type { Duration } from '@kronos/rules';
+import { type Duration, gibOfMove } from '@kronos/rules';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { authorText } from '../names.ts';
@@ -340,9 +340,9 @@ function effectText(step: ReturnType<NonNullable<Explained['explanation']>['step
 /** Step -> how long its move takes, by the moves before this decision; null: too few are known. */
 const stepTimes = ({ decision, state, paces }: Explained): Map<number, Duration | null> =>
   new Map(
-    decision.plan?.steps.map(({ step, from, to, ramMb, diskGb }) => [
-      step,
-      expectedDuration(state, { from, destination: to, gib: ramMb / 1024 + diskGb }, paces),
+    decision.plan?.steps.map((step) => [
+      step.step,
+      expectedDuration(state, { from: step.from, destination: step.to, gib: gibOfMove(step) }, paces),
     ]),
   );
 

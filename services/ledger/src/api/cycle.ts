@@ -1,17 +1,17 @@
-import type { HostObservation, Snapshot, Step } from '@kronos/contracts';
+import { byText, type HostObservation, type Snapshot, type Step } from '@kronos/contracts';
 import type { Answer } from './schemas.ts';
 
 /** A snapshot as people read it: values in six significant digits, in the order of the policies. Pure. */
 
 type Values = readonly (number | null)[];
 
-const rounded = (value: number | null | undefined): number | null =>
+/** In six significant digits. */
+export const rounded = (value: number | null | undefined): number | null =>
   value === null || value === undefined ? null : Number(value.toPrecision(6));
 
 const observed = ({ id, time, cycle, purpose }: Snapshot) => ({ id, time, cycle, purpose });
 
-const byName = (a: { readonly name: string }, b: { readonly name: string }): number =>
-  a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
+const byName = (a: { readonly name: string }, b: { readonly name: string }): number => byText(a.name, b.name);
 
 const free = ({ inventory }: HostObservation, resource: string): number | null => {
   const counted = inventory?.[resource];

@@ -2,6 +2,7 @@ import type { EventLog } from '@kronos/eventlog';
 import type { Aside } from '../aside/aside.ts';
 import type { Orders } from '../aside/hand.ts';
 import type { DecisionPoint } from '../history.ts';
+import { rounded } from './cycle.ts';
 import type { Answer } from './schemas.ts';
 import { decidedSnapshots, nullIfGone } from './snapshots.ts';
 
@@ -50,13 +51,11 @@ export async function hostValues(
     times: kept.map(({ time }) => time),
     policies: policies.map((policy) => ({
       policy,
-      values: values.map((value) => rounded(value?.[policy] ?? null)),
+      values: values.map((value) => rounded(value?.[policy])),
     })),
     gone: points.length - kept.length,
   };
 }
-
-const rounded = (value: number | null): number | null => (value === null ? null : Number(value.toPrecision(6)));
 
 /** At most `most` of them, evenly spread, the first and the last among them. */
 export function evenly<T>(all: readonly T[], most: number): T[] {

@@ -1,11 +1,10 @@
+import { iso } from '@kronos/contracts';
 import { type AggregateState, hostBroken, inFlight, optionsOf } from '@kronos/projections';
 import type { DecisionPoint } from '../history.ts';
 import { type aggregateSummary, quarantinePage } from './pages.ts';
 import type { Answer } from './schemas.ts';
 
 type Coming = Answer<'aggregate'>['next'][number];
-
-const iso = (ms: number): string => new Date(ms).toISOString();
 
 /** What happens next in an aggregate and when: what is known of it first, in the order of time. Pure. */
 export function comingUp(

@@ -1,3 +1,4 @@
+import { iso, isoOrNull } from '@kronos/contracts';
 import {
   type AggregateState,
   type Asked,
@@ -23,9 +24,6 @@ import {
 import { drainStatus } from '@kronos/status';
 
 /** The state as people read it: JSON, times ISO-8601 UTC, deadlines by the options on the log. Pure. */
-
-const iso = (ms: number): string => new Date(ms).toISOString();
-const isoOrNull = (ms: number | null | undefined): string | null => (ms === null || ms === undefined ? null : iso(ms));
 
 /** What an aggregate is doing, in one word: the first of these that holds. */
 export type Standing = 'unplannable' | 'paused' | 'waitingForApproval' | 'moving' | 'coolingDown' | 'idle' | 'unknown';

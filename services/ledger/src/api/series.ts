@@ -27,7 +27,8 @@ export function imbalanceAnswer(decisions: readonly DecisionPoint[], points: num
   };
 }
 
-const rounded = (value: number | null): number | null => (value === null ? null : Number(value.toFixed(4)));
+/** In four decimals. */
+export const rounded = (value: number | null): number | null => (value === null ? null : Number(value.toFixed(4)));
 
 function thinned(decisions: readonly DecisionPoint[], points: number): DecisionPoint[] {
   if (decisions.length <= points) return [...decisions];

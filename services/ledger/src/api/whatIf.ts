@@ -6,6 +6,7 @@ import { allBreaks, extentOf, type History, liveHistory, NothingRecorded, WhatIf
 import { BadRequest } from './answer.ts';
 import { MOST_SNAPSHOTS } from './endpoints.ts';
 import type { Answer } from './schemas.ts';
+import { rounded } from './series.ts';
 
 /** A request that is not done then answers with its results so far. */
 const LIMIT_MS = 20_000;
@@ -88,8 +89,6 @@ async function answerWithin(log: EventLog, limit: AbortSignal, asked: WhatIfAske
     simulated: { ...simulated, totals: totalsOf(totals.simulated) },
   };
 }
-
-const rounded = (value: number | null): number | null => (value === null ? null : Number(value.toFixed(4)));
 
 type Totals = ReturnType<WhatIfCount['totals']>[number]['recorded'];
 const totalsOf = ({ ruleBreaks, ...totals }: Totals) => ({

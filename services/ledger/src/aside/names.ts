@@ -1,4 +1,5 @@
 /** The names of hosts and VMs, to be searched. Pure. */
+import { byText } from '@kronos/contracts';
 import { z } from 'zod';
 
 type NamedVm = { readonly id: string; readonly name: string; readonly host: string };
@@ -74,9 +75,7 @@ export function fit(query: string, texts: readonly string[]): number | null {
 export const byRank = (
   a: { readonly rank: number; readonly name: string; readonly id: string },
   b: { readonly rank: number; readonly name: string; readonly id: string },
-): number => a.rank - b.rank || compare(a.name, b.name) || compare(a.id, b.id);
-
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+): number => a.rank - b.rank || byText(a.name, b.name) || byText(a.id, b.id);
 
 /** Hosts by name, VMs by name and uuid. `query` is in lower case. */
 export function findNames(names: ReadonlyMap<string, Names>, query: string, limit: number): FoundNames {
