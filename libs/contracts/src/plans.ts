@@ -219,7 +219,10 @@ export const planProposedSchema = message(
 export type PlanProposed = z.infer<typeof planProposedSchema>;
 
 /** Whether the plan, or the answer that there is none, makes room for new VMs in its aggregate. Else it moves VMs between cells. */
-export const makesRoom = ({ aggregate, data: { planId, commandId, capacity } }: PlanProposed): boolean =>
+export const makesRoom = ({
+  aggregate,
+  data: { planId, commandId, capacity },
+}: Pick<PlanProposed, 'aggregate' | 'data'>): boolean =>
   capacity !== undefined || planId === capacityPlanId(aggregate, commandId);
 
 /** All tasks of a released plan are on the work queue. */

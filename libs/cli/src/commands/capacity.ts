@@ -13,7 +13,7 @@ import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { count, paint, type Terminal, table } from '../terminal.ts';
 import { parseDuration, when } from '../times.ts';
-import { propose } from './cells.ts';
+import { propose } from './proposals.ts';
 
 type CapacityOptions = ConfigOption & OutputOption & AggregateOption;
 export type FitOptions = OperatorOptions &

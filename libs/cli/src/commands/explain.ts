@@ -26,8 +26,8 @@ import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, type Terminal, table } from '../terminal.ts';
 import { absolute, expected, parseTime, UNKNOWN_PACE, when } from '../times.ts';
-import { methodText, proposalText, RELEASES } from './cells.ts';
 import { reasonLine, refusals } from './plan.ts';
+import { methodText, proposalText, RELEASES } from './proposals.ts';
 
 export type ExplainOptions = ConfigOption &
   OutputOption &
@@ -112,7 +112,7 @@ async function showProposal(shell: Shell, options: ExplainOptions, proposal: Fou
       one.why === undefined ? [] : [`step ${one.step}: ${one.serverName}: ${reasonLine(one.why)}\n`],
     );
     const state = data.release === 'dryRun' ? 'in a dry run' : data.release;
-    const shown = proposalText(terminal, aggregate, { ...data, ...decision, steps }, state);
+    const shown = proposalText(terminal, { aggregate, data: { ...data, ...decision, steps } }, state);
     return `${aggregate}, ${when(Date.parse(snapshotTime), shell.now())} (${snapshotId})\n${againNotes(terminal, missing, same, 'kronos replay shows the difference.')}\n${shown}${why.join('')}`;
   });
 }
