@@ -41,7 +41,7 @@ export default defineConfig({
       },
       { extends: true, test: { name: 'alone', include: ALONE, isolate: true } },
     ],
-    setupFiles: ['test/property/seed.ts'],
+    setupFiles: ['test/property/seed.ts', 'test/secrets.ts'],
     // Node loads the modules as it loads those of the services. No test replaces a module.
     experimental: { viteModuleRunner: false },
     sequence: { sequencer: LongestFirst },

@@ -29,6 +29,16 @@ export const knownSecrets = (): { readonly version: number; readonly values: Ite
 });
 
 /**
+ * Forgets every secret. A process of Kronos never does: a secret may still be in a text that it writes. A test worker does before each
+ * file, because the words that one test uses as passwords are plain words of the next.
+ */
+export function forgetSecrets(): void {
+  configured.clear();
+  learned.clear();
+  version++;
+}
+
+/**
  * A value that must not be shown. Printing, logging, interpolating, inspecting or serialising it gives `[secret]`;
  * only {@link Secret.reveal} gives the value, at the one place that sends it.
  */

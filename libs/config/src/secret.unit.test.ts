@@ -1,6 +1,6 @@
 import { format, inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { knownSecrets, learnSecret, Secret } from './secret.ts';
+import { forgetSecrets, knownSecrets, learnSecret, Secret } from './secret.ts';
 
 describe('the known secrets', () => {
   const known = () => [...knownSecrets().values];
@@ -22,6 +22,13 @@ describe('the known secrets', () => {
     learnSecret('of the configuration');
     learnSecret('short');
     expect(knownSecrets().version).toBe(version);
+  });
+
+  it('are none once they are forgotten', () => {
+    const { version } = knownSecrets();
+    forgetSecrets();
+    expect(known()).toEqual([]);
+    expect(knownSecrets().version).toBeGreaterThan(version);
   });
 });
 
