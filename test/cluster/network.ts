@@ -9,7 +9,7 @@ export interface Island {
   /** For a server on this side of the cable, and for one on the island. */
   readonly mainland: ClusterNode;
   readonly island: ClusterNode;
-  /** From now on no packet passes, and neither end is told. */
+  /** Drops every packet from now on. Neither end gets an error. */
   pull(): void;
   plug(): void;
   remove(): void;

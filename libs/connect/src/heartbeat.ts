@@ -12,7 +12,7 @@ export type ReportInput = {
   readonly by: Actor & { readonly service: ServiceName };
   /** Aggregates that it serves. */
   readonly aggregates: readonly string[];
-  /** Aborted when the service is told to stop. */
+  /** Aborted when the service has to stop. */
   readonly stopping: AbortSignal;
   readonly logger: Logger;
   readonly clock: Clock;

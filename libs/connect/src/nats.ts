@@ -47,20 +47,13 @@ function natsOptions(config: Config, name: string): NatsOptions {
 /** The configuration with which the console writes commands, or skips: under the NATS users of `[console]`. */
 export function consoleConfig(config: Config, as: 'console' | 'custodian'): Config {
   const { console: own } = config;
-  const login =
-    as === 'console'
-      ? {
-          user: own.natsUser,
-          password: own.natsPassword,
-          nkeySeedFile: own.natsNkeySeedFile,
-          credentialsFile: own.natsCredentialsFile,
-        }
-      : {
-          user: own.custodianUser,
-          password: own.custodianPassword,
-          nkeySeedFile: own.custodianNkeySeedFile,
-          credentialsFile: own.custodianCredentialsFile,
-        };
+  const user = as === 'console' ? 'nats' : 'custodian';
+  const login = {
+    user: own[`${user}User` as const],
+    password: own[`${user}Password` as const],
+    nkeySeedFile: own[`${user}NkeySeedFile` as const],
+    credentialsFile: own[`${user}CredentialsFile` as const],
+  };
   return { ...config, nats: { ...config.nats, ...login, inboxPrefix: null } };
 }
 

@@ -187,7 +187,7 @@ describe.each([true, false])('an append to a server that looks at ids first: %s'
     expect(bench.nowMs).toBe(LONG_MS);
   });
 
-  it('is tried for as long as it is told', async () => {
+  it('that nobody answers is tried until the given timeout', async () => {
     bench.faults.fate = (subject) => (subject === SUBJECT ? 'lost' : 'answered');
     expect(await failed(1, { timeoutMs: 700 })).toBeInstanceOf(AppendUnknown);
     // The last attempt has at least 100 ms, however little is left.

@@ -277,7 +277,7 @@ describe('trouble with a durable', () => {
     expect(bench.warnings).toHaveLength(1);
   });
 
-  it('that is deleted while it is asked is told by the server', async () => {
+  it('shows as soon as the server reports that the durable was deleted', async () => {
     await start();
     work();
     await bench.pass(100);

@@ -85,7 +85,7 @@ export type StoredDecision<E extends CycleDecided | PlanProposed = CycleDecided>
   readonly snapshotMs: number;
 };
 
-/** The decision about a request for moves between cells. */
+/** The decision about a request for a plan: for moves between cells, or for room for new VMs. */
 export type StoredProposal = StoredDecision<PlanProposed>;
 
 /** Finds the snapshots that decisions name. */
@@ -111,7 +111,7 @@ export interface History {
   newestMs(): Promise<number | null>;
   /** Decisions about snapshots of the range, in the order of the log. */
   decisions(range: Range): AsyncIterable<StoredDecision>;
-  /** Likewise of requests for moves between cells. */
+  /** Likewise about requests for plans. */
   proposals(range: Range): AsyncIterable<StoredProposal>;
   /** Snapshots of the range, those of one aggregate in the order of their times. */
   snapshots(range: Range): AsyncIterable<SnapshotEntry>;
@@ -121,7 +121,7 @@ export interface History {
   details(ref: ObjectRef): Promise<Uint8Array>;
 }
 
-/** Whether a cycle is decided on such a snapshot: not on one that is only kept, or that was taken for moves between cells. */
+/** Whether a cycle is decided on such a snapshot: not on one that is only kept, or that was taken for a request for a plan. */
 export const isOfCycle = (purpose: Snapshot['purpose']): boolean => purpose === 'cycle' || purpose === 'command';
 
 export const inRange = (range: Range, aggregate: string, timeMs: number): boolean =>
@@ -136,7 +136,7 @@ export const firstStoredMs = ({ storedAt, originallyStoredAt = storedAt }: Store
 export const decisionIn = (range: Range, stored: StoredEvent): StoredDecision | null =>
   stored.event.type === 'cycle.decided' ? placedIn(range, stored, stored.event) : null;
 
-/** Likewise the decision about a request for moves between cells. */
+/** Likewise the decision about a request for a plan. */
 export const proposalIn = (range: Range, stored: StoredEvent): StoredProposal | null =>
   stored.event.type === 'plan.proposed' ? placedIn(range, stored, stored.event) : null;
 

@@ -60,7 +60,7 @@ export async function* verify(
   let seats = seatsOf(crews);
   let ordered = 0;
 
-  /** Runs a decision where the fewest wait; one about moves between cells, which is rare and needs several states, here. */
+  /** Runs the decision of a cycle in the thread with the shortest queue. One about a request for a plan is rare and can need several states: it runs here. */
   async function run(job: Job): Promise<VerifiedCycle> {
     if ('proposal' in job) {
       const { proposal, log, entry } = job;

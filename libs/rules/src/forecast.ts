@@ -23,7 +23,7 @@ const WAITS_KEPT = 20;
 const FORGET_WAIT_MS = 7 * 86_400_000;
 /** The longest wait. */
 export const MOST_WAIT_MS = 900_000;
-/** For each wait that came out wrong, so many came out right: else the forecast is not followed. */
+/** Kronos follows a forecast while at least this number of waits came out right for each wait that came out wrong. */
 const RIGHT_FOR_WRONG = 3;
 
 /** What a decision says of an imbalance. */

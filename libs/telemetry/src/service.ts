@@ -25,7 +25,7 @@ export interface ServiceContext {
   readonly onScrape: Metrics['onScrape'];
   /** For checks and routes. It listens from before `start` is called; `/readyz` says `starting` until start has returned. */
   readonly http: HttpServer;
-  /** Aborted when the service is told to stop. */
+  /** Aborted when the service has to stop. */
   readonly stopping: AbortSignal;
 }
 

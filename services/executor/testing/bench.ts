@@ -2,7 +2,8 @@
  * What the executor costs: `node services/executor/testing/bench.ts [--tasks N] [--queued N]`. Prints one object of JSON.
  *
  * `overheadMs`: wall time of a task less the time inside HTTP calls and less the waits between two looks at Nova, median and 95th
- * percentile, one task at a time. `stepsMs`: the same, median, by the stage that a task left. `memoryMib`: resident memory of the executor's process idle, and with so many queued tasks.
+ * percentile, one task at a time. `stepsMs`: the same, median, by the stage that a task left. `memoryMib`: resident memory of the executor's process idle, and with that number of queued
+ * tasks.
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -30,7 +30,7 @@ export type LedgerInput = {
   readonly onScrape: (fn: () => void) => void;
   readonly http: HttpServer;
   readonly tracer: Tracer;
-  /** Aborted when the service is told to stop. */
+  /** Aborted when the service has to stop. */
   readonly stopping: AbortSignal;
   readonly clock: Clock;
   /** What is wrong with the own clock; null: nothing. */

@@ -41,7 +41,7 @@ export type Scenario = {
   readonly job: number;
   /** VMs that are deleted, and created, a day. */
   readonly churn: number;
-  /** A job starts up to so many hours later than on other days, by chance; absent: at the same time. */
+  /** A job starts later than on other days, at random by at most this number of hours. Absent: at the same time. */
   readonly lateHours?: number;
 };
 

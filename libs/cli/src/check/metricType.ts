@@ -11,7 +11,7 @@ const RANGE = '5m';
 /** The series of a histogram or a summary carry these after its name. */
 const PARTS = /_(?:bucket|sum|count)$/;
 
-/** The metrics that the series belong to. A function drops the name, so only a selector has any. */
+/** The metrics that the series belong to. None for the result of a PromQL function, which has no metric name. */
 export const metricsOf = (samples: readonly Sample[]): string[] => [
   ...new Set(samples.flatMap(({ labels }) => labels.__name__ ?? [])),
 ];
