@@ -233,6 +233,42 @@ describe('a person', () => {
     expect(await confirm('Release')).toContain('is released from quarantine');
   });
 
+  it('drains hosts in turn: reads where the VMs go, confirms each drain, and ends it after the maintenance', async () => {
+    await open(view());
+    await logIn();
+    await page.getByRole('link', { name: 'Drain several hosts in turn' }).click();
+    const hosts = region('Hosts');
+    await hosts.getByLabel('Order').selectOption('rolling');
+    for (const name of [HOST, 'host-2']) await hosts.getByRole('checkbox', { name, exact: true }).check();
+    expect(await seen(hosts)).toContain(`Order: ${HOST}, host-2. Nothing is drained yet`);
+    await button('Continue with 2 hosts').click();
+    await region('Next').getByText('next.').waitFor();
+    expect(await seen(region('Next'))).toContain(`Drain ${HOST} next.`);
+    expect(await axe(page)).toEqual([]);
+    await button(`Drain ${HOST}`).click();
+    await dialog().getByText(`shop ${MARKUP} → host-2`).waitFor();
+    const given = page.waitForResponse((response) => new URL(response.url()).pathname === '/api/v1/commands');
+    expect(await confirm(`Drain ${HOST}`)).toContain('will be drained');
+    const { commandId } = (await (await given).json()) as { commandId: string };
+    await region('Next').getByText('Wait: the next host follows when this one is enabled.').waitFor();
+    log.pass(1).hostDisabled(commandId, HOST);
+    log.pass(1).hostDrained(commandId, HOST);
+    await bed.append(log.events.splice(0));
+    await region('Next').getByText('is empty. Do its maintenance').waitFor();
+    // The address is the whole run: it is there after a reload, and for a person who only looks.
+    await page.reload();
+    await region('Next').getByText('is empty. Do its maintenance').waitFor();
+    await button(`End the drain of ${HOST}`).click();
+    await confirm(`End the drain of ${HOST}`);
+    log.pass(1).hostEnabled(commandId, HOST);
+    await bed.append(log.events.splice(0));
+    await button('Drain host-2').waitFor();
+    expect(await seen(hosts)).toMatch(/the host is enabled host-2 waiting/);
+    await button('Log out').click();
+    await region('Next').getByText('Log in to give commands.').waitFor();
+    expect(await button('Drain host-2').count()).toBe(0);
+  });
+
   it('plans moves to another cell, of an aggregate that is between cells only', async () => {
     await ledger.stop();
     const { options } = world.acting;

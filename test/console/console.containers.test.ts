@@ -154,6 +154,7 @@ describe('the console shows', () => {
     expect(await text('Steps')).toMatch(/step 1 waiting/);
     expect(await text('Hosts before and after')).toMatch(/host-1 2 → 0 0\.700 0\.540/);
     expect(await text('Refused')).toContain('host-full 3');
+    expect(await text('Events')).toContain('attempt 1: name-of-uuid-1 from host-1 to host-4 started');
   });
 
   it('a host with its VMs by weight, and a VM with what holds it; markup in names is text', async () => {
@@ -165,11 +166,35 @@ describe('the console shows', () => {
     await shown();
     expect(await text('Now')).toContain('Host host-1');
     expect(await text('What holds it')).toContain('Quarantine none');
-    expect(await text('Recent events')).toContain('attempt 1');
+    expect(await text('Recent events')).toContain('attempt 1: name-of-uuid-1 from host-1 to host-4 started');
+    expect(await text('Moves over time')).toMatch(/name-of-uuid-1 id host-1 → host-4 .*under way/);
+    expect(await text('Moves over time')).not.toContain('uuid-2');
     log.about(ALL).quarantined('uuid-1', -1, 'grace');
     await bed.append(log.events.splice(0));
     // Without a reload: the event is streamed.
     await region('What holds it').getByText('until it is released').waitFor();
+  });
+});
+
+describe('the console shows in spite of a stream of events', () => {
+  it('what takes long to answer', async () => {
+    const asked = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<void>();
+    await page.route('**/values', async (route) => {
+      asked.resolve();
+      await answer.promise;
+      await route.continue();
+    });
+    await open(view('/hosts/host-1'));
+    await asked.promise;
+    for (const act of ['paused', 'resumed'] as const) {
+      const read = page.waitForResponse((response) => response.url().endsWith('/hosts/host-1'));
+      log.pass(1)[act]();
+      await bed.append(log.events.splice(0));
+      await read;
+    }
+    answer.resolve();
+    await region('Values over time').getByText('2 snapshots since').waitFor();
   });
 });
 
@@ -200,22 +225,23 @@ describe('the console finds', () => {
 describe('the console says why', () => {
   it('a VM stays where it is, by the last decision, and where it may not go', async () => {
     await open(view('/vms/uuid-3'));
-    const why = region('Why it does not move now');
+    const why = region('Why it moves or stays');
     await why.getByText('It stays').waitFor();
     expect(await seen(why)).toMatch(/host-3 .* (not enabled|disabled)/i);
     expect(await text('Hosts where it ran')).toContain('Kronos has not moved it recently.');
   });
 
-  it('a VM, an aggregate and a host are held back, and until when', async () => {
+  it('a VM, an aggregate and a host are in quarantine or cooldown, and until when', async () => {
     log.pass(1).completed({ task: `${planId}-s1` });
     log.about(ALL).quarantined('uuid-2', -1, 'grace');
     await bed.append(log.events.splice(0));
-    await open('#/held');
+    await open();
+    await page.getByRole('link', { name: 'Quarantine and cooldown' }).click();
     await region('Quarantine').getByText('grace').first().waitFor();
     expect(await text('Quarantine')).toMatch(/name-of-uuid-2 id .* it is released/);
     expect(await text('Cooldown of VMs')).toMatch(/name-of-uuid-1 id .* in \d+ (min|h|d)/);
     expect(await text('Cooldown of aggregates')).toContain('a plan was released');
-    expect(await text('Hosts that are no destinations')).toContain('Moves to no host failed too often.');
+    expect(await text('Hosts out as destinations')).toContain('Every host may be a destination.');
     await region('Quarantine').getByRole('link', { name: 'name-of-uuid-2' }).first().click();
     await page.getByRole('heading', { level: 1, name: 'shop-2' }).waitFor();
   });
@@ -365,6 +391,8 @@ describe('the console is for everyone', () => {
         view('/vms/uuid-1'),
         view(`/vms/uuid-1?snapshot=${encodeURIComponent(planId)}`),
         view(`/what-if?since=${encodeURIComponent(new Date(log.nowMs - 600_000).toISOString())}`),
+        view('/drains'),
+        view('/drains?host=host-1&host=host-2'),
         '#/held',
         '#/search?q=host',
         '#/runbook/nats-refused',
@@ -379,6 +407,15 @@ describe('the console is for everyone', () => {
       }
     },
   );
+
+  it('on a phone, where a long text stays readable beside many columns', async () => {
+    await page.setViewportSize({ width: 320, height: 700 });
+    await open(view());
+    const long = region('Recent events').locator('td', { hasText: 'planned 2 moves' });
+    expect((await long.boundingBox())?.width).toBeGreaterThan(150);
+    const row = await long.locator('xpath=..').boundingBox();
+    expect(row?.height).toBeLessThan(120);
+  });
 
   it('by keyboard alone, with the focus kept when the view is read again', async () => {
     await open(view());
@@ -411,6 +448,7 @@ it('the console uses only calls that the OpenAPI document describes', async () =
     view('/hosts/host-1'),
     view('/vms/uuid-1'),
     view(`/what-if?since=${encodeURIComponent(new Date(log.nowMs - 600_000).toISOString())}`),
+    view('/drains?host=host-1'),
     '#/held',
     '#/search?q=host',
     '#/runbook/nats-refused',

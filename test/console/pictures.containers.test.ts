@@ -61,6 +61,15 @@ beforeAll(async () => {
   log.pass(1).started({ task: `${planId}-s1` });
   log.pass(10).completed({ task: `${planId}-s1` });
   log.pass(1).started({ task: `${planId}-s2` });
+  const cells = log.cellsProposed([
+    { serverId: 'uuid-web-3', from: 'compute-04', to: 'compute-n1' },
+    { serverId: 'uuid-db-4', from: 'compute-05', to: 'compute-n1' },
+  ]);
+  log.pass(1).approved(cells, [1]);
+  log.pass(1).started({ task: `${cells}-s1` });
+  log.pass(1).verifying({ task: `${cells}-s1` });
+  const { data: drain } = log.pass(1).drainAsked('compute-01');
+  log.pass(1).hostDisabled(drain.commandId, 'compute-01');
   log.about('_all_').quarantined('uuid-db-3', 86_400, 'grace');
   await bed.append(log.events.splice(0));
   ({ url } = await bed.start({ scope: [NAME, 'idle'] }, () => nowMs));
@@ -110,6 +119,9 @@ const views: Readonly<Record<string, () => string>> = {
   'host-then': () => view(`/hosts/compute-06${moment()}`),
   vm: () => view('/vms/uuid-2'),
   'vm-then': () => view(`/vms/uuid-2${moment()}`),
+  'vm-cells': () => view('/vms/uuid-web-3'),
+  drains: () => view('/drains'),
+  'drains-run': () => view('/drains?host=compute-01&host=compute-03&host=compute-05&parallel=2'),
   'what-if': () => view(`/what-if?since=${new Date(nowMs - 900_000).toISOString()}`),
   held: () => '#/held',
   search: () => '#/search?q=shop',

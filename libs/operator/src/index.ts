@@ -8,6 +8,7 @@ export {
   requireUnblocked,
 } from './ask.ts';
 export { type Asking, control } from './control.ts';
+export { nextRunAct, progressOf, progressText, type RunHost, runHostOf } from './drainRun.ts';
 export { ClockWrong, CommandRefused } from './errors.ts';
 export { findPlan, findTask } from './outcome.ts';
 export { knownAggregates, requireCells } from './scope.ts';

@@ -40,6 +40,7 @@ export {
   type LogState,
   MAX_DRAINS,
   type PlanFacts,
+  RECENT_DRAINS,
   type SettleAct,
   type TaskFacts,
   type UnreadableFact,

@@ -2,13 +2,21 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { foldLog } from '@kronos/checkpoints';
 import { didYouMean } from '@kronos/config/nearest';
 import { type HostDrain, hostDrains } from '@kronos/cycle';
-import { aggregateOfDrain, control, requireUnblocked, type Told } from '@kronos/operator';
+import {
+  aggregateOfDrain,
+  control,
+  nextRunAct,
+  progressOf,
+  progressText,
+  type RunHost,
+  requireUnblocked,
+  type Told,
+} from '@kronos/operator';
 import { aggregateState, type LogState, pacesOfAll } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
 import type { AggregateOption, OperatorOptions } from '../grammar/shared.ts';
 import { currentState, type Session, tellCheckpoints, withSession } from '../open.ts';
-import { nextRunAct, progressOf, progressText, type RunHost } from '../operator/drainRun.ts';
 import { runHook } from '../operator/hook.ts';
 import { answer, isStructured } from '../output.ts';
 import { chooseAggregates, filterAggregates } from '../scope.ts';

@@ -23,7 +23,7 @@ import { type HttpServer, type Logger, sendJson } from '@kronos/telemetry';
 import type { z } from 'zod';
 import { BadRequest } from '../api/answer.ts';
 import { ACTING } from '../api/endpoints.ts';
-import { Changed, confirmed, foreseen } from './command.ts';
+import { Changed, confirmed, type DrainAnswer, drainLines, foreseen } from './command.ts';
 import { cameFrom, cookieOf, setCookie } from './origin.ts';
 import { rateLimit } from './rateLimit.ts';
 import { type actingAnswers, type Command, requests } from './schemas.ts';
@@ -64,7 +64,7 @@ export type ActingInput = {
   readonly monotonic: () => number;
   readonly logger: Logger;
   /** What a drain would do now. @throws BadRequest for a host that is not there */
-  readonly drain: (aggregate: string, host: string) => Promise<{ host: string; blockedBy: string | null }>;
+  readonly drain: (aggregate: string, host: string) => Promise<DrainAnswer>;
 };
 
 /** Largest body of a request. */
@@ -227,10 +227,13 @@ export function addActing(http: HttpServer, input: ActingInput): void {
     comment,
   });
 
-  /** @throws CommandRefused, BadRequest */
-  async function checkPossible(command: Command): Promise<void> {
-    if (command.command === 'drain') requireUnblocked(await input.drain(command.aggregate, command.host));
+  /** @returns what the state alone does not say of it, in words. @throws CommandRefused, BadRequest */
+  async function checkPossible(command: Command): Promise<readonly string[]> {
     if (command.command === 'cellsPlan') requireCells(options.cells, input.scope, command.aggregate, command.to);
+    if (command.command !== 'drain') return [];
+    const drain = await input.drain(command.aggregate, command.host);
+    requireUnblocked(drain);
+    return drainLines(drain);
   }
 
   async function foresee(request: IncomingMessage, body: unknown): Promise<Answer<'foresee'>> {
@@ -239,13 +242,13 @@ export function addActing(http: HttpServer, input: ActingInput): void {
     const { command } = parsed(requests.foresee, body);
     checkCustodian(command, session.custodian);
     await input.view.refresh();
-    await checkPossible(command);
+    const known = await checkPossible(command);
     const { state } = input.view.at();
     const { effect, says, planId, digest } = foreseen(state, input.scope, command, {
       ...asking(session, null),
       nowMs: clock(),
     });
-    return { effect, says: [...says], planId, digest };
+    return { effect, says: [...says, ...known], planId, digest };
   }
 
   /**

@@ -15,6 +15,7 @@ import {
   requireClosable,
 } from '@kronos/operator';
 import { aggregateState, type LogState, type PlanFacts, type UnreadableFact } from '@kronos/projections';
+import type { Answer } from '../api/schemas.ts';
 import type { Command } from './schemas.ts';
 
 type CellsPlan = Extract<Command, { readonly command: 'cellsPlan' }>;
@@ -175,6 +176,15 @@ const skipLines = (events: readonly UnreadableFact[]): string[] => [
     return `${which} (${claimedType}): ${problem}`;
   }),
   `Kronos plans as if ${events.length === 1 ? 'this event' : 'these events'} had never been written.`,
+];
+
+export type DrainAnswer = Pick<Answer<'hostDrain'>, 'host' | 'blockedBy' | 'moves' | 'waiting' | 'stuck'>;
+
+/** Where the VMs of a host would go. Each snapshot can change it: the digest does not cover it. */
+export const drainLines = ({ moves, waiting, stuck }: DrainAnswer): string[] => [
+  ...moves.map(({ serverName, to }) => `${serverName} → ${to}`),
+  ...waiting.map(({ serverName, reason }) => `${serverName} leaves later: ${reason.text}`),
+  ...stuck.map(({ serverName, reason }) => `${serverName} cannot leave: ${reason.text}`),
 ];
 
 const stepLines = (plan: PlanFacts, steps: readonly number[] | null): string[] =>

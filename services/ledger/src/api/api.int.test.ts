@@ -67,9 +67,10 @@ describe('the OpenAPI document', () => {
       host: '/hosts/h2',
       quarantine: '/quarantine',
       cooldowns: '/cooldowns?limit=5',
-      moves: `/aggregates/${encodeURIComponent(AGGREGATE)}/moves?limit=5`,
+      moves: `/aggregates/${encodeURIComponent(AGGREGATE)}/moves?limit=5&vm=vm1`,
       vmWhy: `/aggregates/${encodeURIComponent(AGGREGATE)}/vms/vm1/why?snapshot=${encodeURIComponent(planId)}`,
       hostDrain: `/aggregates/${encodeURIComponent(AGGREGATE)}/hosts/h1/drain`,
+      drainRun: `/aggregates/${encodeURIComponent(AGGREGATE)}/drains?host=h1&host=h2&since=0&parallel=1&rolling=true`,
       hostValues: `/aggregates/${encodeURIComponent(AGGREGATE)}/hosts/h1/values?since=2026-01-01T00:00:00Z`,
       whatIf: `/aggregates/${encodeURIComponent(AGGREGATE)}/what-if?set=engine.cooldown%3D0`,
       search: '/search?q=WEB',
@@ -109,6 +110,8 @@ describe('the OpenAPI document', () => {
       [`${path}/none`, 404],
       [`${path}/imbalance?points=5`, 400],
       [`${path}/vms?limit=0`, 400],
+      [`${path}/drains`, 400],
+      [`${path}/drains?host=h1&parallel=0`, 400],
       ['/api/v1/plans/none/hosts', 404],
       ['/api/v1/tasks?aggregate=other', 404],
       ['/api/v1/changes?since=now', 400],
@@ -148,6 +151,28 @@ describe('the read models', () => {
       ],
     });
     expect((await ledger.get('/api/v1/vms/vm2')).body).toMatchObject({ cells: [{ state: 'leftOut' }] });
+  });
+
+  it('give drains in turn: how far each is, and what is next', async () => {
+    const log = testLog(AGGREGATE, Date.now() - 100_000);
+    log.configured();
+    const { commandId } = log.at(1).drainAsked('h1').data;
+    log.at(2).hostDisabled(commandId, 'h1');
+    log.at(3).hostDrained(commandId, 'h1');
+    log.at(4).drainAsked('h2');
+    await bed.append(log.events);
+    const ledger = await bed.start({ scope: [AGGREGATE] });
+    const run = async (query: string) => (await ledger.get(`${path}/drains?host=h1&host=h2&host=h3&${query}`)).body;
+    expect(await run('parallel=2')).toMatchObject({
+      hosts: [
+        { host: 'h1', state: 'drained', text: 'drained: no VM is left on it' },
+        { host: 'h2', state: 'disabling' },
+        { host: 'h3', state: 'todo', text: 'waiting' },
+      ],
+      next: { act: 'drain', host: 'h3' },
+    });
+    expect(await run('parallel=1')).toMatchObject({ next: { act: 'wait' } });
+    expect(await run('rolling=true')).toMatchObject({ next: { act: 'maintain', host: 'h1' } });
   });
 
   it('give the hosts of the newest snapshot, and of a recorded one', async () => {

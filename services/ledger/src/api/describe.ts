@@ -1,5 +1,6 @@
 import { type StoredEvent, sentence } from '@kronos/contracts';
 import type { CellStory } from '@kronos/replay';
+import type { NameOf } from './names.ts';
 import type { Answer } from './schemas.ts';
 
 /** An event for people: what happened in one sentence, and the ids to look further with. */
@@ -29,7 +30,8 @@ export function idsOf(event: StoredEvent['event']): Ids {
   };
 }
 
-export function historyEntry({ sequence, event }: StoredEvent): HistoryEntry {
+/** @param nameOf name of a VM by its uuid; null: it is not known */
+export function historyEntry({ sequence, event }: StoredEvent, nameOf: NameOf): HistoryEntry {
   if (event.type === 'unreadable')
     return {
       sequence,
@@ -46,13 +48,13 @@ export function historyEntry({ sequence, event }: StoredEvent): HistoryEntry {
     aggregate: event.aggregate,
     type: event.type,
     by: `${event.by.service} ${event.by.instance}`,
-    text: sentence(event),
+    text: sentence(event, (serverId) => nameOf(serverId) ?? serverId),
     ...idsOf(event),
   };
 }
 
 /** A plan between cells as it concerns one VM. */
-export function cellPlan(story: CellStory): Answer<'vm'>['cells'][number] {
+export function cellPlan(story: CellStory, nameOf: NameOf): Answer<'vm'>['cells'][number] {
   const { aggregate, planId, to, sequence, proposedAtMs, expiresAtMs, state, step, reason, events } = story;
   return {
     aggregate,
@@ -74,6 +76,6 @@ export function cellPlan(story: CellStory): Answer<'vm'>['cells'][number] {
             newFlavor: step.cell.newFlavor,
           },
     reason,
-    events: events.map(historyEntry),
+    events: events.map((stored) => historyEntry(stored, nameOf)),
   };
 }

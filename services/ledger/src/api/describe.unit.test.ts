@@ -2,6 +2,8 @@ import { randomHistory, testLog } from '@kronos/projections/testing';
 import { expect, it, describe as suite } from 'vitest';
 import { historyEntry } from './describe.ts';
 
+const unknown = () => null;
+
 suite('an event in words', () => {
   it('says what happened', () => {
     const log = testLog();
@@ -26,7 +28,7 @@ suite('an event in words', () => {
     log.evaluationRequested();
     log.decided('none', [], { reason: { code: 'cooldown', text: 'cooling down' }, outcome: 'gated' });
     log.unreadable();
-    expect(log.events.map((e) => historyEntry(e).text)).toEqual([
+    expect(log.events.map((e) => historyEntry(e, unknown).text)).toEqual([
       expect.stringMatching(/^planner 1\.2\.3 decides from now on with options sha256:/),
       'planned 1 move, waits for approval: by the test',
       `approved step 1 of ${planId}`,
@@ -55,15 +57,21 @@ suite('an event in words', () => {
     const planId = log.released([{ serverId: 'vm1', from: 'h1', to: 'h2' }]);
     log.started({ task: `${planId}-s1` });
     log.paused('ada');
-    expect(log.events.map(historyEntry)).toMatchObject([
+    expect(log.events.map((e) => historyEntry(e, (id) => (id === 'vm1' ? 'web-1' : null)))).toMatchObject([
       { by: 'planner planner-1', planId, taskId: null, serverId: null },
-      { by: 'executor executor-1', planId, taskId: `${planId}-s1`, serverId: 'vm1' },
+      {
+        by: 'executor executor-1',
+        planId,
+        taskId: `${planId}-s1`,
+        serverId: 'vm1',
+        text: 'attempt 1: web-1 from h1 to h2 started',
+      },
       { by: 'operator ada', planId: null, sequence: 3, time: '2026-01-05T00:00:00.000Z' },
     ]);
   });
 
   it('has a word for every event there is', () => {
     for (const stored of randomHistory({ seed: 8, cycles: 300, commands: 0.3, unreadable: 0.01 }))
-      expect(historyEntry(stored).text).not.toMatch(/undefined|NaN|^$/);
+      expect(historyEntry(stored, unknown).text).not.toMatch(/undefined|NaN|^$/);
   });
 });

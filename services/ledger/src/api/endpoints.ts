@@ -1,3 +1,4 @@
+import { RECENT_DRAINS } from '@kronos/projections';
 import type { Operation } from './schemas.ts';
 
 export const PREFIX = '/api/v1';
@@ -5,6 +6,9 @@ export const DEFAULT_LIMIT = 100;
 export const MAX_LIMIT = 1000;
 /** Snapshots that one what-if decides at most. */
 export const MOST_SNAPSHOTS = 720;
+
+/** Hosts of one run of drains at most: as many finished drains are kept. */
+export const MOST_DRAINS = RECENT_DRAINS;
 
 type Endpoint = {
   /** Below {@link PREFIX}; `{name}` stands for one percent-encoded segment. */
@@ -50,7 +54,7 @@ export const endpoints: Readonly<Record<Operation, Endpoint>> = {
     path: '/aggregates/{name}/moves',
     summary:
       'Attempts to move VMs among the recent events, the newest first: who, from where to where, when, how it ended',
-    query: { limit },
+    query: { limit, vm: 'Only the VM with this uuid' },
   },
   vmWhy: {
     path: '/aggregates/{name}/vms/{id}/why',
@@ -61,6 +65,17 @@ export const endpoints: Readonly<Record<Operation, Endpoint>> = {
   hostDrain: {
     path: '/aggregates/{name}/hosts/{host}/drain',
     summary: 'What a drain of the host would do now, as kronos drain shows it. Nothing is drained',
+  },
+  drainRun: {
+    path: '/aggregates/{name}/drains',
+    summary:
+      'How far a run of drains in turn is, and what is next in it, by the rule of kronos drain. Nothing is drained',
+    query: {
+      host: `A host of the run, in its order; can be given ${MOST_DRAINS} times`,
+      since: 'The log sequence at its start: earlier drains are not counted (0)',
+      parallel: `How many hosts are drained at the same time, 1 to ${MOST_DRAINS} (1)`,
+      rolling: '`true`: maintenance follows on each empty host, and the next one is drained when it is enabled again',
+    },
   },
   hostValues: {
     path: '/aggregates/{name}/hosts/{host}/values',

@@ -4,7 +4,8 @@ import { cellStoriesOf, recordedDecision, type WholeProposal, wholeProposal } fr
 import { BadRequest, wholeNumber } from './answer.ts';
 import type { ApiInput, Costly } from './context.ts';
 import { cellPlan } from './describe.ts';
-import { aggregateNames, findPlan, type NameOf, statesOf } from './pages.ts';
+import { type NameOf, namesIn } from './names.ts';
+import { aggregateNames, findPlan, statesOf } from './pages.ts';
 import { type Reads, reaches } from './reads.ts';
 import type { Snapshots } from './snapshots.ts';
 
@@ -41,13 +42,7 @@ export function createLookups({ input, reads, snapshots, loading }: LookupsInput
   }
 
   /** The names of VMs, as the recent plans have them. */
-  function names(): NameOf {
-    const found = new Map<string, string>();
-    for (const { event } of history.events())
-      if (event.type === 'cycle.decided')
-        for (const { serverId, serverName } of event.data.plan?.steps ?? []) found.set(serverId, serverName);
-    return (serverId) => found.get(serverId) ?? null;
-  }
+  const names = (): NameOf => namesIn(() => history.events());
 
   /** The decision that made a plan; null when it is not found. */
   async function decisionOf(planId: string, query: URLSearchParams) {
@@ -73,6 +68,7 @@ export function createLookups({ input, reads, snapshots, loading }: LookupsInput
   /** Plans between cells among the recent events that name a VM, the newest first. */
   async function cellPlans(serverId: string) {
     const events = [...history.events()].reverse();
+    const nameOf = names();
     const plans: WholeProposal[] = [];
     for (const stored of events) {
       const { event, sequence } = stored;
@@ -80,7 +76,7 @@ export function createLookups({ input, reads, snapshots, loading }: LookupsInput
       const decision = await wholeProposal((ref) => loading(() => log.objects.get(ref)), event);
       plans.push({ sequence, timeMs: timeOf(stored), event, decision });
     }
-    return cellStoriesOf(plans, events, (id) => id === serverId, input.clock()).map(cellPlan);
+    return cellStoriesOf(plans, events, (id) => id === serverId, input.clock()).map((story) => cellPlan(story, nameOf));
   }
 
   /** The recent decisions of an aggregate, from then on; null: all. */

@@ -1,4 +1,5 @@
 import { moveEnd, type StoredEvent } from '@kronos/contracts';
+import { namedBy } from './names.ts';
 import type { Answer } from './schemas.ts';
 
 export type MoveLine = Answer<'moves'>['moves'][number];
@@ -17,11 +18,9 @@ export function movesOf(
   const ends = new Map<string, Ended>();
   const names = new Map<string, string>();
   const found: MoveLine[] = [];
-  for (const { event } of events) {
-    if (event.type === 'cycle.decided') {
-      for (const { serverId, serverName } of event.data.plan?.steps ?? []) names.set(serverId, serverName);
-      continue;
-    }
+  for (const stored of events) {
+    const { event } = stored;
+    for (const [serverId, serverName] of namedBy(stored)) names.set(serverId, serverName);
     if (found.length === limit) continue;
     switch (event.type) {
       case 'migration.completed':

@@ -22,6 +22,7 @@ import {
   waitingPlan,
 } from '@kronos/projections';
 import { drainStatus } from '@kronos/status';
+import type { NameOf } from './names.ts';
 
 /** The state as people read it: JSON, times ISO-8601 UTC, deadlines by the options on the log. Pure. */
 
@@ -242,9 +243,7 @@ export function quarantinePage(state: AggregateState, nowMs: number, nameOf: Nam
   }));
 }
 
-/** The name of a server for its uuid; null: unknown. */
-export type NameOf = (serverId: string) => string | null;
-
+/** The name of a server by its tasks; null: none has it. */
 function nameIn({ tasks }: AggregateState, serverId: string): string | null {
   for (const { step } of tasks.values()) if (step.serverId === serverId) return step.serverName;
   return null;

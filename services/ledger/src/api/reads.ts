@@ -2,6 +2,7 @@ import type { StoredEvent } from '@kronos/contracts';
 import type { ApiInput, Costly } from './context.ts';
 import { type HistoryEntry, historyEntry, type Ids, idsOf } from './describe.ts';
 import { MAX_LIMIT } from './endpoints.ts';
+import { namesIn } from './names.ts';
 
 /** Maximum number of events that one request reads from the log; the answer says where to continue. */
 const MAX_READ = 5_000;
@@ -16,9 +17,10 @@ export function eventReads(input: ApiInput, reading: Costly) {
 
   /** Recent events, oldest first. */
   function recent(wanted: (stored: StoredEvent) => boolean): HistoryEntry[] {
+    const nameOf = namesIn(() => history.events());
     const found: HistoryEntry[] = [];
     for (const stored of history.events()) {
-      if (wanted(stored)) found.push(historyEntry(stored));
+      if (wanted(stored)) found.push(historyEntry(stored, nameOf));
       if (found.length === MAX_LIMIT) break;
     }
     return found.reverse();
@@ -44,13 +46,14 @@ export function eventReads(input: ApiInput, reading: Costly) {
   const fromLog = (since: number | Date, limit: number, wanted: (stored: StoredEvent) => boolean) =>
     reading(async () => {
       const events: HistoryEntry[] = [];
+      const nameOf = namesIn(() => history.events());
       const from = typeof since === 'number' ? since : await firstSince(since);
       const last = input.state().sequence;
       const to = Math.min(last, from + MAX_READ - 1);
       let read = from - 1;
       for await (const stored of log.replay({ from, to })) {
         read = stored.sequence;
-        if (wanted(stored)) events.push(historyEntry(stored));
+        if (wanted(stored)) events.push(historyEntry(stored, nameOf));
         if (events.length === limit) break;
       }
       return { events, next: read < last ? read + 1 : null };

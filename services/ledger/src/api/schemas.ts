@@ -31,9 +31,10 @@ const duration = {
     .nullable()
     .describe('Covers 90 % of such moves; null: too few former moves are known for an interval'),
 };
+const drainStates = ['disabling', 'leaving', 'stuck', 'drained', 'ending'] as const;
 const drain = z.strictObject({
   host: z.string(),
-  state: z.enum(['disabling', 'leaving', 'stuck', 'drained', 'ending']),
+  state: z.enum(drainStates),
   text: z.string(),
   by: z.string(),
   since: time,
@@ -388,6 +389,9 @@ export const answers = {
     plan: plan.nullable(),
     tasks: z.array(task),
     decision: cycleDecidedSchema.nullable(),
+    refused: z
+      .array(z.strictObject({ code: z.string(), text: z.string(), candidates: z.int() }))
+      .describe('Why moves were refused, and how many candidates of each; the most frequent first'),
     events: z.array(event),
   }),
   tasks: z.strictObject({
@@ -511,6 +515,24 @@ export const answers = {
     waiting: z.array(z.strictObject({ ...server, reason: reasonSchema })),
     stuck: z.array(z.strictObject({ ...server, reason: reasonSchema })),
     blockedBy: z.string().nullable().describe('Why nothing would be done if a drain was asked for'),
+  }),
+  drainRun: z.strictObject({
+    aggregate: z.string(),
+    sequence,
+    hosts: z.array(
+      z.strictObject({
+        host: z.string(),
+        state: z.enum(['todo', ...drainStates, 'over']).describe('todo: not asked for yet; over: its drain has ended'),
+        text: z.string(),
+      }),
+    ),
+    next: z
+      .strictObject({
+        act: z.enum(['drain', 'maintain', 'wait', 'end']),
+        host: z.string().nullable().describe('Which host is to be drained, or is empty for its maintenance'),
+        problem: z.string().nullable().describe('Why the run ended early'),
+      })
+      .describe('What is next. A person does it: Kronos drains nothing by itself'),
   }),
   hostValues: z.strictObject({
     aggregate: z.string(),

@@ -6,6 +6,7 @@ import { clockTime, link, usesUtc, useUtc } from './parts.js';
 import { load, onSession } from './session.js';
 import { stopPlayback } from './timeSlider.js';
 import { aggregate } from './views/aggregate.js';
+import { drains } from './views/drains.js';
 import { fleet } from './views/fleet.js';
 import { held } from './views/held.js';
 import { host } from './views/host.js';
@@ -21,6 +22,7 @@ const routes = [
   ['/aggregates/:name/hosts/:host', host],
   ['/aggregates/:name/vms/:id', vm],
   ['/aggregates/:name/what-if', whatIf],
+  ['/aggregates/:name/drains', drains],
   ['/plans/:id', plan],
   ['/held', held],
   ['/search', search],
@@ -127,10 +129,30 @@ async function refresh() {
   shown = { ...shown, ...result };
   draw();
   if (route.page.late === undefined || shown.data === null || result.error !== null) return;
-  const late = await route.page.late(route.params, { query: route.query, view: shown.view, data: shown.data });
-  if (own !== reading) return;
+  await readLate();
+}
+
+/** What the slow part of a view is being read for. */
+let asking = null;
+/** Reads the slow part of the shown view. Events come faster than it is answered: it is read once at a time, and again after that. */
+async function readLate() {
+  const { route, view, data } = shown;
+  if (asking?.route === route && asking.view === view) {
+    asking.again = true;
+    return;
+  }
+  const own = { route, view, again: false };
+  asking = own;
+  let late;
+  try {
+    late = await route.page.late(route.params, { query: route.query, view, data });
+  } finally {
+    if (asking === own) asking = null;
+  }
+  if (shown.route !== route || shown.view !== view) return;
   shown = { ...shown, late };
   draw();
+  if (own.again) await readLate();
 }
 
 function navigate() {

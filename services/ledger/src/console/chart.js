@@ -1,7 +1,10 @@
 /** Lines over time. A table beside the chart says the same in words. */
 import uPlot from './lib/uplot.js';
+import { clockTime, localTime } from './parts.js';
 
 const HEIGHT = 240;
+/** Least distance of times on the axis, in pixels. */
+const TICK_SPACE = 90;
 const shown = new WeakMap();
 const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 /** A token as a colour that a canvas understands: `light-dark()` is resolved by an element. */
@@ -47,15 +50,26 @@ export function drawLines(element, times, lines, utc) {
     grid: { stroke: colour('--line'), width: 1 },
     ticks: { stroke: colour('--line') },
   };
+  const moment = (seconds) => localTime(new Date(seconds * 1000).toISOString());
+  /** The time of day, with seconds where the ticks are that near; the day where it is another one than before. */
+  const ticks = (_, splits, __, ___, step) =>
+    splits.map((seconds, i) => {
+      const { day, time } = moment(seconds);
+      if (step >= 86_400) return day;
+      const before = i === 0 ? { day: '', time: '' } : moment(splits[i - 1]);
+      // Ticks of less than a second have no time of their own.
+      const clock = before.time === time ? '' : step < 60 ? time : time.slice(0, 5);
+      return before.day === day ? clock : `${clock}\n${day}`;
+    });
   const value = (_, v) => (v === null || v === undefined ? '' : v.toFixed(3));
   const plot = new uPlot(
     {
       width,
       height: HEIGHT,
       tzDate: (seconds) => (utc ? uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC') : new Date(seconds * 1000)),
-      axes: [axis, axis],
+      axes: [{ ...axis, values: ticks, space: TICK_SPACE }, axis],
       series: [
-        {},
+        { value: (_, seconds) => (seconds === null ? '' : clockTime(new Date(seconds * 1000).toISOString())) },
         ...lines.map(({ values: _, colour: name, ...line }) => ({
           ...line,
           stroke: colour(name),

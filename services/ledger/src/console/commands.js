@@ -219,10 +219,16 @@ export const vmCommands = (aggregate, serverId, quarantined, of) =>
     ...(quarantined ? [button('Release', { command: 'release', serverId }, { of })] : []),
   );
 
-export const hostCommands = (aggregate, host, draining) =>
-  group(
-    draining
-      ? button('End the drain', { command: 'undrain', host }, { of: `of ${host}` })
-      : button('Drain', { command: 'drain', aggregate, host }, { about: host }),
-    cellsButton(aggregate, host),
+const drainButton = (aggregate, host) => button('Drain', { command: 'drain', aggregate, host }, { about: host });
+export const drainCommand = (aggregate, host) => group(drainButton(aggregate, host));
+/** `about`: tells it apart from those of other hosts on the page. */
+const undrainButton = (host, about) =>
+  button(
+    'End the drain',
+    { command: 'undrain', host },
+    about === undefined ? { of: `of ${host}` } : { about: `of ${about}` },
   );
+export const undrainCommand = (host, about) => group(undrainButton(host, about));
+
+export const hostCommands = (aggregate, host, draining) =>
+  group(draining ? undrainButton(host) : drainButton(aggregate, host), cellsButton(aggregate, host));

@@ -1,12 +1,7 @@
 /** One row per host, one column per policy; colours say where a value is in the threshold band. */
 import { repeat } from './lib/directives/repeat.js';
 import { html } from './lib/lit-html.js';
-import { figure, heat, heatWords, link } from './parts.js';
-
-const service = ({ status, state, forcedDown, disabledReason }) => {
-  const said = forcedDown ? 'forced down' : state === 'up' ? status : state;
-  return disabledReason === null ? said : `${said}: ${disabledReason}`;
-};
+import { figure, heat, heatWords, link, serviceText } from './parts.js';
 
 /**
  * @param view what the person chose: `{ filter, sort }`, sort by the index of a policy or by name (-1)
@@ -43,7 +38,7 @@ export function heatmap({ aggregate, policies, hosts, snapshot }, view, choose, 
         ({ name }) => name,
         (host) => html`<tr>
           <th scope="row"><a href=${link.host(aggregate, host.name, past ? snapshot.id : undefined)}>${host.name}</a></th>
-          <td class=${host.service.status === 'enabled' && host.service.state === 'up' ? '' : 'warn'}>${service(host.service)}</td>
+          <td class=${host.service.status === 'enabled' && host.service.state === 'up' ? '' : 'warn'}>${serviceText(host.service)}</td>
           <td class="number">${host.vms}</td>
           ${policies.map((policy, i) => {
             const kind = heat(host.values[i], policy);

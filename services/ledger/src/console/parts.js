@@ -18,6 +18,14 @@ export const standing = (name) => html`<span class=${standings[name][0]}>${stand
 export const count = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 export const figure = (value, digits = 3) =>
   value === null || value === undefined ? 'unknown' : value.toFixed(digits);
+/** The figures of a reason: `{ gain: 0.1, toZone: 'a' }` is "gain 0.1, to zone a". */
+export const figures = (detail = {}) =>
+  Object.entries(detail)
+    .map(([key, value]) => {
+      const words = key.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+      return `${words} ${typeof value === 'number' ? Number(value.toPrecision(4)) : value}`;
+    })
+    .join(', ');
 /** A recorded moment; null: now. */
 export const at = (snapshot) => (snapshot == null ? '' : `?snapshot=${encodeURIComponent(snapshot)}`);
 
@@ -28,6 +36,7 @@ export const link = {
   vm: (aggregate, id, snapshot) =>
     `#/aggregates/${encodeURIComponent(aggregate)}/vms/${encodeURIComponent(id)}${at(snapshot)}`,
   whatIf: (aggregate, query = '') => `#/aggregates/${encodeURIComponent(aggregate)}/what-if${query}`,
+  drains: (aggregate, query = '') => `#/aggregates/${encodeURIComponent(aggregate)}/drains${query}`,
   search: (text) => `#/search?q=${encodeURIComponent(text)}`,
   runbook: (section) => `#/runbook/${encodeURIComponent(section)}`,
   plan: (id, sequence) => `#/plans/${encodeURIComponent(id)}${sequence === undefined ? '' : `?sequence=${sequence}`}`,
@@ -39,8 +48,17 @@ export function useUtc(wanted) {
   utc = wanted;
   localStorage.setItem('kronos.zone', wanted ? 'utc' : 'local');
 }
-export const clockTime = (time) =>
-  utc ? new Date(time).toISOString().replace('T', ' ').slice(0, 19) : new Date(time).toLocaleString();
+/** Day and time of day, in UTC or where the person is; the same form in every language. */
+export function localTime(time) {
+  const at = new Date(time);
+  const shifted = utc ? at : new Date(at.getTime() - at.getTimezoneOffset() * 60_000);
+  const [day, clock] = shifted.toISOString().slice(0, 19).split('T');
+  return { day, time: clock };
+}
+export function clockTime(time) {
+  const { day, time: clock } = localTime(time);
+  return `${day} ${clock}`;
+}
 
 function relative(time) {
   const seconds = Math.round((Date.parse(time) - nowMs()) / 1000);
@@ -137,6 +155,12 @@ export const eventsTable = (events) =>
     events.toReversed(),
     'No event yet.',
   );
+
+/** The compute service of a host, in words. */
+export const serviceText = ({ status, state, forcedDown, disabledReason }) => {
+  const said = forcedDown ? 'forced down' : state === 'up' ? status : state;
+  return disabledReason === null ? said : `${said}: ${disabledReason}`;
+};
 
 /** A value's place in its policy's threshold band: the middle half of the scale is inside the band. */
 export function heat(value, { lowest, highest, threshold }) {

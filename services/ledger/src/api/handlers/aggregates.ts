@@ -2,6 +2,7 @@ import { aggregateState } from '@kronos/projections';
 import { RECENT_DECISIONS } from '../../history.ts';
 import { BadRequest, limitOf, sinceOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
+import { drainRunAnswer } from '../drainRun.ts';
 import { comingUp } from '../next.ts';
 import { aggregateNames, aggregatePage, aggregateSummary, statesOf } from '../pages.ts';
 import { searchAnswer } from '../search.ts';
@@ -10,11 +11,11 @@ import { imbalanceAnswer } from '../series.ts';
 /** Maximum number of characters of a search. */
 const QUERY_CHARACTERS = 200;
 
-/** The aggregates, their imbalance over time, and the search over them. */
+/** The aggregates, their imbalance over time, drains in turn, and the search over all of it. */
 export const aggregatesHandlers = ({
   input,
   lookups,
-}: ApiContext): Pick<Handlers, 'aggregates' | 'aggregate' | 'imbalance' | 'search'> => ({
+}: ApiContext): Pick<Handlers, 'aggregates' | 'aggregate' | 'imbalance' | 'search' | 'drainRun'> => ({
   aggregates: () => ({
     sequence: input.state().sequence,
     time: lookups.now(),
@@ -44,6 +45,11 @@ export const aggregatesHandlers = ({
       lookups.decisionsSince(lookups.known(params.name), sinceOf(query)),
       limitOf(query, { name: 'points', usual: 500, least: 10, most: RECENT_DECISIONS }),
     ),
+
+  drainRun({ params, query }) {
+    const state = input.state();
+    return drainRunAnswer(aggregateState(state, lookups.known(params.name)), state.sequence, query);
+  },
 
   async search({ query }) {
     const text = (query.get('q') ?? '').trim();

@@ -28,7 +28,9 @@ export const eventsHandlers = ({
       if (since === null && found.length === limit) break;
     }
     found.reverse();
-    return { from: 'memory', events: found.slice(0, limit).map(historyEntry), next: found[limit]?.sequence ?? null };
+    const nameOf = lookups.names();
+    const events = found.slice(0, limit).map((stored) => historyEntry(stored, nameOf));
+    return { from: 'memory', events, next: found[limit]?.sequence ?? null };
   },
 
   async vm({ params: { id = '' } }) {
@@ -52,10 +54,15 @@ export const eventsHandlers = ({
   moves({ params, query }) {
     const aggregate = lookups.known(params.name);
     const { oldest } = input.history;
+    const vm = query.get('vm');
     return {
       aggregate,
       since: oldest === null ? null : new Date(oldest.storedAt).toISOString(),
-      moves: movesOf(input.history.events(), (of) => of === aggregate, limitOf(query)),
+      moves: movesOf(
+        input.history.events(),
+        (of, serverId) => of === aggregate && (vm === null || serverId === vm),
+        limitOf(query),
+      ),
     };
   },
 });

@@ -1,3 +1,4 @@
+import { meaningOf } from '@kronos/placement';
 import { RECENT_DECISIONS } from '../../history.ts';
 import { BadRequest, limitOf, sinceOf } from '../answer.ts';
 import type { ApiContext, Handlers } from '../context.ts';
@@ -24,6 +25,9 @@ export const plansHandlers = ({
       plan: found?.page ?? null,
       tasks: found?.tasks ?? [],
       decision: decision === null ? null : await lookups.inFull(decision),
+      refused: Object.entries(decision?.data.refusals ?? {})
+        .map(([code, candidates]) => ({ code, text: meaningOf(code), candidates }))
+        .sort((a, b) => b.candidates - a.candidates),
       events: reads.about((e) => e.planId === id),
     };
   },

@@ -19,6 +19,7 @@ import {
   usesUtc,
   when,
 } from '../parts.js';
+import { person } from '../session.js';
 import { timeline } from '../timeline.js';
 import { timeSlider } from '../timeSlider.js';
 
@@ -105,7 +106,8 @@ export const aggregate = {
       ${section(
         'State',
         html`<p>${standing(page.standing)}${doing(page)}</p>${figures(page)}${aggregateCommands(page)}
-        <p><a href=${link.whatIf(name)}>What if the options were others?</a></p>`,
+        <p><a href=${link.whatIf(name)}>What if the options were others?</a>
+          ${person() === null ? '' : html`<a href=${link.drains(name)}>Drain several hosts in turn</a>`}</p>`,
       )}
       ${section('What happens next', next(page.next))}
       ${section(

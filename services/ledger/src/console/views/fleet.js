@@ -26,7 +26,7 @@ export const fleet = {
   },
   show: ({ aggregates, alarms, tasks }) => html`
     <h1>Fleet</h1>
-    ${alarms.alarms.length === 0 ? '' : section('Alarms', html`<ul class="alarms">${alarms.alarms.map(alarmLine)}</ul>`)}
+    ${section('Alarms', alarms.alarms.length === 0 ? html`<p class="good">No alarm.</p>` : html`<ul class="alarms">${alarms.alarms.map(alarmLine)}</ul>`)}
     ${section(
       'Aggregates',
       html`${table(

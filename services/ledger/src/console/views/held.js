@@ -9,16 +9,16 @@ const vmLink = ({ aggregate, serverId, serverName }) =>
   named(serverName ?? serverId, serverId, link.vm(aggregate, serverId));
 const causes = { released: 'a plan was released', rejected: 'a plan was rejected', expired: 'a plan expired' };
 
-/** What is held back, and until when: quarantines and cooldowns. */
+/** What Kronos does not move, and until when: quarantines and cooldowns. */
 export const held = {
-  title: () => 'Held back',
+  title: () => 'Quarantine and cooldown',
   concerns: () => true,
   async load() {
     const [{ quarantine }, cooldowns] = await Promise.all([read('/quarantine'), read('/cooldowns')]);
     return { quarantine, cooldowns };
   },
   show: ({ quarantine, cooldowns: { aggregates, hosts, vms, total } }) => html`
-    <h1>Held back</h1>
+    <h1>Quarantine and cooldown</h1>
     ${section(
       'Quarantine',
       table(
@@ -64,16 +64,16 @@ export const held = {
       ),
     )}
     ${section(
-      'Hosts that are no destinations',
+      'Hosts out as destinations',
       table(
-        'Hosts that are no destinations',
+        'Hosts out as destinations',
         [
           ['Host', (h) => html`<a href=${link.host(h.aggregate, h.host)}>${h.host}</a>`],
           ['Aggregate', aggregateLink],
           ['Until', (h) => when(h.until), 'when'],
         ],
         hosts,
-        'Moves to no host failed too often.',
+        'Every host may be a destination.',
       ),
     )}`,
 };

@@ -8,6 +8,7 @@ import {
   eventsTable,
   facts,
   figure,
+  figures,
   heat,
   heatWords,
   link,
@@ -17,11 +18,6 @@ import {
   table,
   when,
 } from '../parts.js';
-
-const detail = (reason) =>
-  reason?.detail === undefined
-    ? ''
-    : html` <span class="dim">${Object.entries(reason.detail).map(([name, value]) => `${name} ${typeof value === 'number' ? Number(value.toPrecision(4)) : JSON.stringify(value)} `)}</span>`;
 
 const steps = ({ aggregate, data }, tasks) =>
   table(
@@ -37,7 +33,7 @@ const steps = ({ aggregate, data }, tasks) =>
         (s) =>
           s.why === undefined
             ? html`<span class="dim">the details are no longer kept</span>`
-            : html`${s.why.text}${detail(s.why)}`,
+            : html`${s.why.text} <span class="dim">${figures(s.why.detail)}</span>`,
       ],
       ['After', (s) => s.dependsOn.map((id) => id.replace(/^.*-s/, 'step ')).join(', ')],
       ['Status', (s) => tasks.find(({ id }) => id === s.taskId)?.status ?? ''],
@@ -78,7 +74,7 @@ export const plan = {
     return { id, page, hosts };
   },
   show({ id, page, hosts }) {
-    const { plan: known, decision, tasks, events } = page;
+    const { plan: known, decision, tasks, refused, events } = page;
     const made = decision?.data.plan ?? null;
     return html`
       <h1>Plan of ${decision === null ? id : clockTime(decision.data.snapshotTime)}</h1>
@@ -125,10 +121,10 @@ export const plan = {
               table(
                 'Refused',
                 [
-                  ['Reason', ([code]) => html`<code>${code}</code>`],
-                  ['Candidates', ([, n]) => n, 'number'],
+                  ['Why', ({ text, code }) => html`${text} <code class="dim">${code}</code>`],
+                  ['Candidates', ({ candidates }) => candidates, 'number'],
                 ],
-                Object.entries(decision.data.refusals),
+                refused,
                 'No candidate was refused.',
               ),
             )

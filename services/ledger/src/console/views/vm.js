@@ -1,4 +1,4 @@
-import { read, readOrRefused, tryRead } from '../api.js';
+import { nowMs, read, readOrRefused, tryRead } from '../api.js';
 import { vmCommands } from '../commands.js';
 import { html } from '../lib/lit-html.js';
 import {
@@ -7,6 +7,7 @@ import {
   eventsTable,
   facts,
   figure,
+  figures,
   link,
   missing,
   moves,
@@ -16,6 +17,7 @@ import {
   table,
   when,
 } from '../parts.js';
+import { timeline } from '../timeline.js';
 import { timeSlider } from '../timeSlider.js';
 import { host } from './host.js';
 
@@ -31,14 +33,14 @@ function why(name, late, past) {
   if (gone !== null) return html`<p class="warn" data-state="gone">${the} cannot be made again: ${gone}.</p>`;
   if (of === null) return html`<p class="dim" data-state="missing">${the} does not know this VM.</p>`;
   const { verdict, destinations, assumed, groups, weights, steps } = of;
-  const detail = Object.entries(verdict.detail).map(([key, value]) => `${key} ${value}`);
+  const detail = figures(verdict.detail);
   return html`
     <p><strong>${
       steps.length > 0
         ? html`<a href=${link.plan(decision.snapshotId, decision.sequence)}>The plan</a> ${past === null ? 'moves' : 'moved'} it.`
         : html`It ${past === null ? 'stays' : 'stayed'}: ${verdict.text}`
     }</strong>
-      ${detail.length === 0 ? '' : html`<span class="dim">${detail.join(', ')}</span>`} <code>${verdict.code}</code></p>
+      <span class="dim">${detail}</span> <code>${verdict.code}</code></p>
     <p class="dim">By the decision of ${clockTime(decision.time)} (${decision.reason.text})${same === false ? '. Made again, it differs from the recorded one' : ''}.</p>
     ${facts([
       [
@@ -129,21 +131,22 @@ export const vm = {
   async load({ name, id }, query) {
     const base = `/aggregates/${encodeURIComponent(name)}`;
     const past = query.get('snapshot');
-    const [vms, series, log] = await Promise.all([
+    const [vms, series, log, moved] = await Promise.all([
       tryRead(
         `${base}/vms?id=${encodeURIComponent(id)}${past === null ? '' : `&snapshot=${encodeURIComponent(past)}`}`,
       ),
       read(`${base}/imbalance`),
       tryRead(`/vms/${encodeURIComponent(id)}`),
+      read(`${base}/moves?limit=20&vm=${encodeURIComponent(id)}`),
     ]);
-    return { name, id, vms, series, log, past };
+    return { name, id, vms, series, log, moved, past };
   },
   late: async ({ name, id }, { query }) => ({
     why: await readOrRefused(
       `/aggregates/${encodeURIComponent(name)}/vms/${encodeURIComponent(id)}/why${at(query.get('snapshot'))}`,
     ),
   }),
-  show({ name, id, vms, series, log, past }, { late, go }) {
+  show({ name, id, vms, series, log, moved, past }, { late, go }) {
     const [seen] = vms.vms ?? [];
     const known = log.aggregates?.find((one) => one.aggregate === name);
     const said = known?.moves[0]?.serverName;
@@ -157,7 +160,7 @@ export const vm = {
           : section('Time', timeSlider(series, past === null ? null : series.snapshotIds.indexOf(past), goTo))
       }
       ${past === null ? section('Now', place(name, vms, past)) : section('At that moment', place(name, vms, past), 'past')}
-      ${section(past === null ? 'Why it does not move now' : 'Why it moved or stayed', why(name, late, past))}
+      ${section(past === null ? 'Why it moves or stays' : 'Why it moved or stayed', why(name, late, past))}
       ${past === null ? section('What holds it', held(name, id, known, seen, said)) : ''}
       ${section(
         'Hosts where it ran',
@@ -173,9 +176,10 @@ export const vm = {
         ),
       )}
       ${section(
-        'Moves',
-        moves(known?.moves ?? [], () => name, 'No move that is not forgotten.'),
+        'Moves in flight',
+        moves(known?.moves ?? [], () => name, 'It does not move now.'),
       )}
+      ${timeline(moved, nowMs())}
       ${past !== null || !log.cells?.length ? '' : section('Moves between cells', html`${log.cells.map(cellPlan)}`)}
       ${section('Recent events', log.refused === undefined ? eventsTable(log.events) : html`<p class="dim">The log says nothing recent about it.</p>`)}`;
   },

@@ -1,6 +1,6 @@
 import { testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
-import { nextRunAct, progressOf, progressText, type RunHost } from './drainRun.ts';
+import { nextRunAct, progressOf, progressText, type RunHost, runHostOf } from './drainRun.ts';
 
 const host = (name: string, set: Partial<RunHost> = {}): RunHost => ({
   host: name,
@@ -111,8 +111,46 @@ describe('rolling maintenance', () => {
     log.hostEnabled(drainId, 'h1', false);
     expect(next(log, [host('h1', { drainId }), host('h2')], rolling)).toEqual({
       do: 'end',
-      problem: 'the drain of h1 ended before the hook ran: somebody else enabled the host',
+      problem: 'the drain of h1 ended before its maintenance: somebody else enabled the host',
     });
+  });
+});
+
+describe('a run of which only its hosts and its start are known', () => {
+  const of = (log: ReturnType<typeof testLog>, since: number) =>
+    ['h1', 'h2'].map((name) => runHostOf({ aggregate: 'gpu', host: name, since }, log.state()));
+
+  it('knows the drain that a host is in, and a host that had its maintenance', () => {
+    const log = testLog();
+    log.configured();
+    const since = log.events.at(-1)?.sequence ?? 0;
+    expect(of(log, since)).toEqual([host('h1'), host('h2')]);
+    const drainId = drained(log, 'h1');
+    expect(of(log, since)).toEqual([host('h1', { drainId }), host('h2')]);
+    expect(next(log, of(log, since), rolling)).toEqual(['hook', 'h1']);
+    log.undrainAsked('h1');
+    log.hostEnabled(drainId, 'h1');
+    expect(of(log, since)).toEqual([host('h1', { drainId, hooked: true, undrainAsked: true }), host('h2')]);
+    expect(next(log, of(log, since), rolling)).toEqual(['drain', 'h2']);
+  });
+
+  it('stops at a drain that ended before the host was empty', () => {
+    const log = testLog();
+    const drainId = drained(log, 'h1', false);
+    log.undrainAsked('h1');
+    log.hostEnabled(drainId, 'h1');
+    expect(next(log, of(log, 0), rolling)).toEqual({
+      do: 'end',
+      problem: 'the drain of h1 ended before its maintenance: the host is enabled',
+    });
+  });
+
+  it('takes no drain that ended before its start as one of its own', () => {
+    const log = testLog();
+    const drainId = drained(log, 'h1');
+    log.undrainAsked('h1');
+    log.hostEnabled(drainId, 'h1');
+    expect(of(log, log.events.at(-1)?.sequence ?? 0)).toEqual([host('h1'), host('h2')]);
   });
 });
 

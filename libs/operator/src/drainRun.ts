@@ -1,4 +1,4 @@
-/** How hosts are drained one after the other: pure. The command performs what this names, and reads the log in between. */
+/** How hosts are drained one after the other: pure. The command line performs what this names; the console offers it to a person. */
 import type { AggregateState, FinishedDrain } from '@kronos/projections';
 import { type DrainStatus, drainStatus } from '@kronos/status';
 
@@ -40,6 +40,25 @@ export function progressOf(
   return { at: status.state, status };
 }
 
+/**
+ * A host of a run of which only the start is known: the drain that it is in, or its last one that was asked for after the
+ * log sequence `since`. One that came to be empty had its maintenance: a person ended its drain.
+ */
+export function runHostOf(
+  { aggregate, host, since }: { readonly aggregate: string; readonly host: string; readonly since: number },
+  state: Pick<AggregateState, 'drains' | 'recentDrains'>,
+): RunHost {
+  const drain = state.drains.get(host);
+  if (drain !== undefined) {
+    const { asked, undrainAsked } = drain;
+    return { host, aggregate, drainId: asked.commandId, hooked: false, undrainAsked: undrainAsked !== null };
+  }
+  const finished = state.recentDrains.findLast((one) => one.host === host && one.asked.sequence > since);
+  if (finished === undefined) return { host, aggregate, drainId: null, hooked: false, undrainAsked: false };
+  const { asked, drainedAtMs } = finished;
+  return { host, aggregate, drainId: asked.commandId, hooked: drainedAtMs !== null, undrainAsked: true };
+}
+
 export type RunAct =
   | { readonly do: 'drain' | 'hook' | 'undrain'; readonly host: RunHost }
   | { readonly do: 'wait' }
@@ -76,7 +95,7 @@ export function nextRunAct(
         if (rolling && !host.hooked)
           return {
             do: 'end',
-            problem: `the drain of ${host.host} ended before the hook ran: ${endText(progress.finished)}`,
+            problem: `the drain of ${host.host} ended before its maintenance: ${endText(progress.finished)}`,
           };
         break;
       default:

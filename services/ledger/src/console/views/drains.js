@@ -1,0 +1,120 @@
+import { read, tryRead } from '../api.js';
+import { drainCommand, undrainCommand } from '../commands.js';
+import { repeat } from '../lib/directives/repeat.js';
+import { html } from '../lib/lit-html.js';
+import { count, link, missing, section, serviceText, table } from '../parts.js';
+import { person } from '../session.js';
+
+/** Chooses the hosts. The address of the next page names them all: nothing is kept elsewhere. */
+function chooser({ page, hosts }, { view, choose }) {
+  if (hosts.refused !== undefined) return missing(hosts.refused);
+  const chosen = { hosts: [], rolling: false, parallel: 1, ...view };
+  const has = (name) => chosen.hosts.includes(name);
+  const toggle = (name) =>
+    choose({ ...chosen, hosts: has(name) ? chosen.hosts.filter((one) => one !== name) : [...chosen.hosts, name] });
+  const start = (event) => {
+    event.preventDefault();
+    const query = new URLSearchParams(chosen.hosts.map((name) => ['host', name]));
+    query.set('since', page.sequence);
+    query.set('parallel', chosen.rolling ? 1 : chosen.parallel);
+    query.set('rolling', chosen.rolling);
+    location.hash = link.drains(page.name, `?${query}`);
+  };
+  return html`<form @submit=${start}>
+    <div class="tools">
+      <label>Order <select @change=${(e) => choose({ ...chosen, rolling: e.target.value === 'rolling' })}>
+        <option value="parallel">empty them, leave them disabled</option>
+        <option value="rolling" ?selected=${chosen.rolling}>rolling maintenance: enable each before the next</option>
+      </select></label>
+      ${
+        chosen.rolling
+          ? ''
+          : html`<label>Hosts at the same time <input type="number" min="1" max="50" required .value=${String(chosen.parallel)}
+              @change=${(e) => e.target.reportValidity() && choose({ ...chosen, parallel: Number(e.target.value) })}></label>`
+      }
+    </div>
+    <div class="scroll" tabindex="0" role="region" aria-label="Hosts to choose"><table>
+      <thead><tr><th scope="col">Host</th><th scope="col">Service</th><th scope="col" class="number">VMs</th></tr></thead>
+      <tbody>${repeat(
+        hosts.hosts,
+        ({ name }) => name,
+        ({ name, service, vms }) => html`<tr>
+          <td><label><input type="checkbox" .checked=${has(name)} @change=${() => toggle(name)}> ${name}</label></td>
+          <td>${serviceText(service)}</td><td class="number">${vms}</td></tr>`,
+      )}</tbody></table></div>
+    <p class="dim">${chosen.hosts.length === 0 ? 'Choose hosts in the order of their drains.' : `Order: ${chosen.hosts.join(', ')}.`}
+      Nothing is drained yet: you confirm each drain on the next page.</p>
+    <p class="commands"><button type="submit" ?disabled=${chosen.hosts.length === 0 || chosen.hosts.length > 50}>Continue with ${count(chosen.hosts.length, 'host')}</button></p>
+  </form>`;
+}
+
+/** What is next, and the button for it. */
+function next({ next: { act, host, problem } }, name, rolling) {
+  const logIn = person() === null ? html` <span class="dim">Log in to give commands.</span>` : '';
+  switch (act) {
+    case 'drain':
+      return html`<p>Drain <a href=${link.host(name, host)}>${host}</a> next.${logIn}</p>${drainCommand(name, host)}`;
+    case 'maintain':
+      return html`<p>${host} is empty. Do its maintenance, then end its drain: the next host follows when ${host} is enabled.${logIn}</p>${undrainCommand(host, host)}`;
+    case 'wait':
+      return html`<p class="dim">Wait: the next host follows when ${rolling ? 'this one is enabled' : 'a host is empty'}.</p>`;
+    default:
+      return problem === null
+        ? html`<p class="good">${rolling ? 'Every host had its maintenance.' : 'Every host is empty, or its drain has ended.'}</p>`
+        : html`<p class="bad">The run has stopped: ${problem}.</p><p><a href=${link.drains(name)}>Choose hosts again</a></p>`;
+  }
+}
+
+const progress = (run, name) =>
+  table(
+    'Hosts of the run',
+    [
+      ['Host', ({ host }) => html`<a href=${link.host(name, host)}>${host}</a>`],
+      [
+        'Drain',
+        ({ state, text }) =>
+          html`<span class=${state === 'stuck' ? 'bad' : state === 'drained' ? 'good' : ''}>${text}</span>`,
+      ],
+      ...(person() === null
+        ? []
+        : [
+            [
+              'Commands',
+              ({ host, state }) =>
+                host === run.next.host || ['todo', 'over', 'ending'].includes(state) ? '' : undrainCommand(host, host),
+            ],
+          ]),
+    ],
+    run.hosts,
+    'No host.',
+  );
+
+/** Drains in turn: which hosts, how many at the same time, how far each is, and what is next. */
+export const drains = {
+  title: ({ name }) => `Drains in turn: ${name}`,
+  concerns: (change, { name }) => change.aggregate === name || change.aggregate === '_all_',
+  async load({ name }, query) {
+    const base = `/aggregates/${encodeURIComponent(name)}`;
+    if (query.has('host')) return { name, query, run: await read(`${base}/drains?${query}`) };
+    const [page, hosts] = await Promise.all([read(base), tryRead(`${base}/hosts`)]);
+    return { name, query, page, hosts };
+  },
+  show({ name, query, run, ...rest }, how) {
+    const rolling = query.get('rolling') === 'true';
+    return html`
+      <h1>Drains in turn</h1>
+      <p><a href=${link.aggregate(name)}>${name}</a></p>
+      ${
+        run === undefined
+          ? section('Hosts', chooser(rest, how))
+          : html`${section('Next', next(run, name, rolling))}
+            ${section('Hosts', progress(run, name))}
+            <p class="dim">${
+              rolling
+                ? 'Rolling maintenance: one host at a time, enabled before the next.'
+                : `At most ${count(Number(query.get('parallel') ?? 1), 'host')} at the same time.`
+            }
+              You confirm each drain. You can close this page: drains go on without it, and its address shows the run again.</p>`
+      }`;
+  },
+};
