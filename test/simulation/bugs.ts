@@ -36,7 +36,7 @@ const COOLDOWN = 'libs/projections/src/cooldown.ts';
 const CONTROLS = 'libs/projections/src/controls.ts';
 const PLANS = 'libs/projections/src/plans.ts';
 const RESULTS = 'libs/projections/src/results.ts';
-const DECIDE = 'services/planner/src/decideSnapshot.ts';
+const DECIDE = 'services/planner/src/decideOnce.ts';
 const DISPATCH = 'services/planner/src/dispatch.ts';
 const TASKS = 'services/planner/src/tasks.ts';
 const ELIGIBILITY = 'services/planner/src/eligibility.ts';
@@ -435,8 +435,8 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: 'decision not judged again before it is appended',
-    file: DECIDE,
-    find: 'return inDoubt() ?? (may.ok ? overtaken(at.state, state) : may.reason.text);',
+    file: 'services/planner/src/permission.ts',
+    find: 'return guard?.problem ?? (may.ok ? overtaken(basis, state) : may.reason.text);',
     replace: 'return may.ok ? null : null;',
   },
   {

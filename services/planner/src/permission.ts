@@ -1,0 +1,93 @@
+/** Whether this planner may decide a snapshot: one of this log, in time, with the options that are in force. */
+import { type SnapshotTaken, subject } from '@kronos/contracts';
+import { configuredEvent } from '@kronos/cycle';
+import type { Delivered, LogPosition } from '@kronos/eventlog';
+import { plannerVersion } from '@kronos/placement';
+import { type AggregateState, inForce } from '@kronos/projections';
+import type { Folded, PlannerDeps } from './deps.ts';
+import { type Eligibility, eligibility, overtaken } from './eligibility.ts';
+import { type OwnOptions, yieldText } from './ownOptions.ts';
+
+export type DeliveredSnapshot = Extract<Delivered<SnapshotTaken>, { readonly problem?: undefined }>;
+
+export type Permission = {
+  /** Whether a snapshot was taken on this log, and not on more of it than there is. */
+  readonly ofThisLog: (delivered: DeliveredSnapshot) => Promise<boolean>;
+  /** Whether the snapshot may be decided on this state; logs and counts why not. */
+  readonly eligible: (delivered: DeliveredSnapshot, state: AggregateState) => boolean;
+  /** Whether this planner decides the snapshot on this state; `soon`: on the next one, which has its options. */
+  readonly decides: (delivered: DeliveredSnapshot, at: LogPosition<AggregateState>) => Promise<'yes' | 'no' | 'soon'>;
+  /** Why a decision that was made on this state may not be appended now; null: it may. */
+  readonly problem: (delivered: DeliveredSnapshot, basis: AggregateState) => string | null;
+  /** Aggregates whose newest snapshot has a time that cannot be trusted. */
+  readonly skewed: ReadonlySet<string>;
+};
+
+export function permission(deps: PlannerDeps, own: OwnOptions, { now }: Pick<Folded, 'now'>): Permission {
+  const { log, guard, by, logger, meters, clock } = deps;
+  const skewed = new Set<string>();
+
+  const judge = ({ message, storedAt }: DeliveredSnapshot, state: AggregateState): Eligibility =>
+    eligibility(message, storedAt, state, own.of(message.aggregate).options, {
+      nowMs: clock.now(),
+      problem: deps.clockProblem(),
+    });
+
+  function eligible(delivered: DeliveredSnapshot, state: AggregateState): boolean {
+    const { aggregate, data } = delivered.message;
+    const may = judge(delivered, state);
+    if (may.ok) {
+      skewed.delete(aggregate);
+      return true;
+    }
+    if (may.reason.code === 'clock-skew') skewed.add(aggregate);
+    meters.notDecided(aggregate, may.reason.code);
+    const told = { aggregate, snapshotId: data.snapshotId, reason: may.reason };
+    logger[may.alarm ? 'error' : 'debug'](told, 'not decided');
+    return false;
+  }
+
+  /** Whether this planner's options are in force; `soon`: it has just written them. */
+  async function inCharge(aggregate: string, at: LogPosition<AggregateState>): Promise<'yes' | 'no' | 'soon'> {
+    const stands = own.standing(aggregate, at.state);
+    if (stands.kind === 'yield') {
+      meters.notDecided(aggregate, 'other-options');
+      logger.error({ aggregate, reason: yieldText(aggregate, stands, own.of(aggregate).options) }, 'not decided');
+      return 'no';
+    }
+    if (stands.kind === 'configure') {
+      await configure(aggregate, at);
+      return 'soon';
+    }
+    own.areInForce(aggregate);
+    return 'yes';
+  }
+
+  /** Puts the options on the log. */
+  async function configure(aggregate: string, { sequence, expectedOn }: LogPosition<AggregateState>): Promise<void> {
+    const { options, optionsDigest } = own.of(aggregate);
+    await log.append(
+      configuredEvent(aggregate, options, optionsDigest, plannerVersion, sequence, by, clock.now(), own.startedAfter),
+      { expectedLastSequence: expectedOn(subject('plans', aggregate)) },
+    );
+    own.areInForce(aggregate);
+  }
+
+  return {
+    skewed,
+    eligible,
+    async ofThisLog({ message: { data }, storedAt }) {
+      if (guard === undefined || data.log === undefined) return true;
+      const source = `the snapshot ${data.snapshotId}`;
+      const agrees = await guard.agrees({ source, ...data.log, seenAtMs: storedAt });
+      return agrees && data.log.installationId === (inForce(guard.identity)?.id ?? null);
+    },
+    decides: async (delivered, at) =>
+      eligible(delivered, at.state) ? await inCharge(delivered.message.aggregate, at) : 'no',
+    problem(delivered, basis) {
+      const { state } = now(delivered.message.aggregate);
+      const may = judge(delivered, state);
+      return guard?.problem ?? (may.ok ? overtaken(basis, state) : may.reason.text);
+    },
+  };
+}
