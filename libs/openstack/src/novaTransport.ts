@@ -169,3 +169,6 @@ export function createTransport(session: Session, options: NovaOptions) {
 
   return { pageSize, versions: (signal?: AbortSignal) => api.versions(signal), versionFor, get, byMarker, act };
 }
+
+/** How the calls of Nova are made. */
+export type NovaTransport = ReturnType<typeof createTransport>;
