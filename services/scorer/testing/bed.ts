@@ -21,8 +21,9 @@ import { createMetrics, type Logger, type Metrics } from '@kronos/telemetry';
 import { type Tracer, trace } from '@opentelemetry/api';
 import { resourceFromAttributes } from '@opentelemetry/resources';
 import { pino } from 'pino';
+import type { ScorerDeps, ScorerSettings } from '../src/deps.ts';
 import { cycleRequest, type SnapshotRequest } from '../src/requests.ts';
-import { createScorer, type Scorer, type ScorerDeps, type ScorerSettings, type Taken } from '../src/scorer.ts';
+import { createScorer, type Scorer, type Taken } from '../src/scorer.ts';
 import { Seen } from '../src/seen.ts';
 
 /** The demo's two policies, CPU and memory. */

@@ -1,0 +1,96 @@
+/** Makes the snapshot that a request asks for out of one observation. */
+import type { Snapshot } from '@kronos/contracts';
+import {
+  assemble,
+  CapacityReader,
+  hostsOf,
+  type KnownServer,
+  type Observation,
+  type ReadHistory,
+  readCells,
+} from '@kronos/observation';
+import { forecastsOf, type ScorerDeps } from './deps.ts';
+import type { SnapshotRequest } from './requests.ts';
+import { cycleAt } from './schedule.ts';
+
+/** What was read for the snapshots of a cycle. */
+export type Observed = Observation & { readonly history: ReadHistory | null };
+
+/** @throws what reading capacities and, for a plan between cells, volumes and ports throws */
+export type Compose = (
+  request: SnapshotRequest,
+  observation: Observed,
+  known: readonly KnownServer[],
+  signal: AbortSignal,
+) => Promise<Snapshot>;
+
+export function createCompose(
+  deps: Pick<ScorerDeps, 'nova' | 'neutron' | 'placement' | 'settings' | 'clock' | 'metrics'>,
+): Compose {
+  const { settings, clock, metrics } = deps;
+  const capacityReader = new CapacityReader(deps.placement, settings.concurrency, clock);
+  const forecasts = forecastsOf(settings);
+
+  /** One aggregate of the observation. */
+  async function assembled(
+    request: SnapshotRequest,
+    aggregate: string,
+    observation: Observed,
+    known: readonly KnownServer[],
+    signal: AbortSignal,
+  ): Promise<Snapshot> {
+    const topology = hostsOf(observation.lists, aggregate, settings.scope, settings.observe);
+    const readFrom = clock.now();
+    const capacity = await capacityReader.read(topology, signal);
+    metrics.collectDuration.record((clock.now() - readFrom) / 1000, {
+      part: 'capacity',
+      outcome: capacity.failures.size === 0 ? 'read' : 'failed',
+    });
+    return assemble({
+      identity: {
+        id: request.id,
+        purpose: request.purpose,
+        cycle: request.cycle ?? cycleAt(observation.fromMs, settings.intervalMs),
+        intervalSeconds: settings.intervalMs / 1000,
+        observedFrom: new Date(observation.fromMs).toISOString(),
+        time: new Date(clock.now()).toISOString(),
+      },
+      aggregate,
+      scope: settings.scope,
+      options: settings.observe,
+      // A plan between cells reads no metrics of the other aggregates.
+      policies: aggregate === request.aggregate ? settings.policiesOf(aggregate) : [],
+      balance: settings.balances(aggregate),
+      lists: observation.lists,
+      index: observation.index,
+      listings: observation.listings,
+      capacity,
+      answers: observation.answers,
+      known,
+      fates: observation.fates,
+      history: forecasts(aggregate) ? observation.history : null,
+    });
+  }
+
+  /** The snapshot, with what a plan needs that somebody asked for. */
+  return async function compose(
+    request: SnapshotRequest,
+    observation: Observed,
+    known: readonly KnownServer[],
+    signal: AbortSignal,
+  ): Promise<Snapshot> {
+    const { aggregate, cells, capacity } = request;
+    if (cells === undefined) {
+      const own = await assembled(request, aggregate, observation, known, signal);
+      return capacity === undefined ? own : { ...own, capacity };
+    }
+    const names = settings.scope.filter((one) => one !== aggregate);
+    const others = await Promise.all(names.map((one) => assembled(request, one, observation, [], signal)));
+    const home = await assembled(request, aggregate, observation, known, signal);
+    const { lists, index } = observation;
+    const read = { ...cells, settings: settings.cells, home, others, lists, index };
+    const reading = await readCells(read, deps.nova, deps.neutron, signal);
+    // The last read ended now.
+    return { ...home, time: new Date(clock.now()).toISOString(), cells: reading };
+  };
+}

@@ -1,0 +1,55 @@
+import type { Clock } from '@kronos/clock';
+import type { Actor, LogMark, Policy, SnapshotTaken } from '@kronos/contracts';
+import type { EventLog } from '@kronos/eventlog';
+import type { CellsSettings, HistoryReader, ObserveOptions, ServerSource } from '@kronos/observation';
+import type { Neutron, Nova, Placement } from '@kronos/openstack';
+import type { Prometheus } from '@kronos/prometheus';
+import type { Instruments, Logger } from '@kronos/telemetry';
+import type { Tracer } from '@opentelemetry/api';
+import type { Seen } from './seen.ts';
+
+export interface ScorerDeps {
+  readonly log: Pick<EventLog, 'putSnapshot' | 'getSnapshot'>;
+  /** The log that a snapshot states, by the newest snapshot before it. Absent: snapshots state none. */
+  readonly logMark?: (before: SnapshotTaken | null) => Promise<LogMark>;
+  readonly nova: Nova;
+  /** Where the servers come from; absent: every server is read each time. */
+  readonly servers?: ServerSource;
+  readonly placement: Placement;
+  readonly neutron: Neutron;
+  /** Null in the rules-only mode. */
+  readonly prometheus: Prometheus | null;
+  /** Null where no aggregate has a forecast. */
+  readonly history?: HistoryReader | null;
+  readonly seen: Seen;
+  readonly settings: ScorerSettings;
+  readonly by: Actor;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly tracer: Tracer;
+  readonly metrics: Instruments;
+}
+
+export interface ScorerSettings {
+  /** All aggregates in scope, the pool of unassigned hosts by its name on the wire. */
+  readonly scope: readonly string[];
+  /** The policies of an aggregate; one list for all aggregates that share a file. */
+  readonly policiesOf: (aggregate: string) => readonly Policy[];
+  /** `balance` of an aggregate. */
+  readonly balances: (aggregate: string) => boolean;
+  /** `forecast` of an aggregate. */
+  readonly forecasts?: (aggregate: string) => boolean;
+  readonly intervalMs: number;
+  readonly stalenessMs: number;
+  readonly queryDeadlineMs: number;
+  /** Calls to OpenStack, and queries of Prometheus, at a time. */
+  readonly concurrency: number;
+  readonly observe: ObserveOptions;
+  /** Metrics of each host, too. */
+  readonly hostMetrics: boolean;
+  readonly cells: CellsSettings;
+}
+
+/** `forecast` of an aggregate. */
+export const forecastsOf = ({ forecasts }: ScorerSettings): ((aggregate: string) => boolean) =>
+  forecasts ?? (() => false);
