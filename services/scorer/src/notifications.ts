@@ -1,15 +1,13 @@
 /** Nova's notifications: from RabbitMQ to kronos.inventory, and from there into the inventory that this process keeps. */
 import type { Clock } from '@kronos/clock';
-import { type Actor, type InventoryReported, parseSubject, streamNames } from '@kronos/contracts';
-import { type Delivered, type EventLog, InvalidMessage } from '@kronos/eventlog';
-import { type HostReport, heardByHost, heardReport, readReport, unseen } from '@kronos/inventory';
-import { type Notification, parseNotification } from '@kronos/notifications';
+import type { Actor } from '@kronos/contracts';
+import type { EventLog } from '@kronos/eventlog';
+import { readReport } from '@kronos/inventory';
 import type { KeptServers, ServerSource } from '@kronos/observation';
 import type { Instruments, Logger } from '@kronos/telemetry';
+import { createFollower } from './followInventory.ts';
 import { hostReports } from './hostReports.ts';
-
-/** How long a cycle waits for this process to have read what the stream holds. */
-const LEVEL_WITHIN_MS = 10_000;
+import { createStore } from './storeNotifications.ts';
 
 export interface FeedDeps {
   readonly log: Pick<EventLog, 'append' | 'tail' | 'lastSequence' | 'healthy'>;
@@ -37,131 +35,20 @@ export interface Feed {
   report(placement: ReadonlyMap<string, ReadonlySet<string>>, hosts: Iterable<string>): Promise<void>;
 }
 
-interface Waiting {
-  readonly notification: Notification;
-  readonly done: () => void;
-  readonly failed: (error: unknown) => void;
-}
-
 export function createFeed(deps: FeedDeps): Feed {
   const { log, inventory, clock, logger, metrics } = deps;
   const reports = hostReports(deps);
-  /** By host: sequence of the newest message that reached the inventory. */
-  const seen = new Map<string, number>();
-  /** Last sequence of the stream when it was first read: what is not newer says nothing about who is heard now. */
-  let began: number | null = null;
-  let reached = 0;
-  let reach = Promise.withResolvers<void>();
+  const follower = createFollower(deps, reports);
   /** When RabbitMQ was lost; null while it is connected. */
   let lostMs: number | null = clock.monotonic();
   metrics.notificationsConnected.set(0, {});
 
-  function take(one: Delivered<unknown>): void {
-    const host = parseSubject(one.subject)?.name;
-    if (host === undefined) return;
-    const nowMs = clock.monotonic();
-    const before = seen.get(host);
-    if (before !== undefined && one.sequence <= before) return;
-    if (one.problem !== undefined) {
-      logger.warn(
-        { host, sequence: one.sequence, problem: one.problem },
-        'unreadable on kronos.inventory: not trusted',
-      );
-      inventory.distrustHost(host);
-      inventory.doubt(nowMs);
-      return;
-    }
-    const report: HostReport = (one.message as InventoryReported).data;
-    reports.note(host, { report, sequence: one.sequence });
-    seen.set(host, one.sequence);
-    const { notices, gap } = unseen(report, before ?? 0);
-    if (before !== undefined && gap) {
-      logger.warn(
-        { host },
-        'messages of kronos.inventory were missed: the inventory is not trusted until it is read again',
-      );
-      inventory.distrustHost(host);
-      inventory.doubt(nowMs);
-    }
-    for (const { server, deleted, own, after } of notices) {
-      // Of a first message, only what it was written for is news.
-      const isNews = before === undefined ? after === report.after && one.sequence > (began ?? 0) : true;
-      if (own && isNews) inventory.heard(host, nowMs);
-      if (server !== null) inventory.notified({ id: server, deleted, receivedMs: nowMs });
-    }
-  }
-
-  let waiting: Waiting[] = [];
-  let pumping = false;
-
-  /** Stores what waits, all that names one host in one message; meanwhile more may come. */
-  async function pump(): Promise<void> {
-    if (pumping) return;
-    pumping = true;
-    try {
-      while (waiting.length > 0) {
-        const batch = waiting;
-        waiting = [];
-        const ids = batch.map((one) => one.notification.id);
-        const byHost = heardByHost(
-          batch.map((one) => one.notification),
-          reports.newest,
-        );
-        const writes = [...byHost].map(([host, heard]) =>
-          reports.write(host, heard.at(-1)?.event ?? '', ids, (before) => heardReport(before, heard)),
-        );
-        const results = await Promise.allSettled(writes);
-        const failure = results.find((one) => one.status === 'rejected');
-        for (const one of batch) {
-          if (failure === undefined) one.done();
-          else one.failed(failure.reason);
-        }
-      }
-    } finally {
-      pumping = false;
-    }
-  }
+  /** Whether RabbitMQ has been lost for longer than its notifications may be late. */
+  const lostLong = (nowMs: number): boolean => lostMs !== null && nowMs - lostMs > deps.syncIntervalMs;
 
   return {
-    async follow() {
-      began = await log.lastSequence(streamNames.inventory);
-      for await (const one of log.tail({ families: ['inventory'], since: 'last' })) {
-        take(one);
-        reached = Math.max(reached, one.sequence);
-        reach.resolve();
-        reach = Promise.withResolvers();
-      }
-    },
-    async store(body) {
-      const parsed = parseNotification(body);
-      if (parsed.kind === 'bad') {
-        metrics.notifications.add(1, { outcome: 'rejected' });
-        logger.warn({ bytes: body.length }, `a notification was rejected: ${parsed.problem}`);
-        return 'bad';
-      }
-      if (parsed.kind === 'unversioned') {
-        metrics.notifications.add(1, { outcome: 'unversioned' });
-        return 'stored';
-      }
-      const { notification } = parsed;
-      if (notification.server === null && notification.compute === null) {
-        metrics.notifications.add(1, { outcome: 'ignored' });
-        return 'stored';
-      }
-      try {
-        await new Promise<void>((done, failed) => {
-          waiting.push({ notification, done, failed });
-          void pump();
-        });
-      } catch (error) {
-        if (!(error instanceof InvalidMessage)) throw error;
-        metrics.notifications.add(1, { outcome: 'rejected' });
-        logger.error({ err: error }, `a notification was rejected: ${notification.event} cannot be stored`);
-        return 'bad';
-      }
-      metrics.notifications.add(1, { outcome: 'stored' });
-      return 'stored';
-    },
+    follow: () => follower.follow(),
+    store: createStore(deps, reports),
     connected(yes, detail) {
       const nowMs = clock.monotonic();
       metrics.notificationsConnected.set(yes ? 1 : 0, {});
@@ -169,7 +56,7 @@ export function createFeed(deps: FeedDeps): Feed {
         logger.info({ broker: detail }, "Nova's notifications arrive");
         // The binding may have been gone with a broker that was restarted.
         inventory.doubt(nowMs);
-        if (lostMs !== null && nowMs - lostMs > deps.syncIntervalMs) inventory.distrust(nowMs);
+        if (lostLong(nowMs)) inventory.distrust(nowMs);
         lostMs = null;
         return;
       }
@@ -177,39 +64,11 @@ export function createFeed(deps: FeedDeps): Feed {
       logger[lostMs === null ? 'warn' : 'debug']({ broker: detail }, `Nova's notifications do not arrive: ${detail}`);
       lostMs ??= nowMs;
     },
-    ready: () => began !== null && reached >= began && log.healthy().ok,
+    ready: () => follower.ready() && log.healthy().ok,
     async level(signal) {
-      const distrust = (reason: string): void => {
-        logger.warn({}, `no host is trusted: ${reason}`);
-        inventory.distrust(clock.monotonic());
-      };
-      if (lostMs !== null && clock.monotonic() - lostMs > deps.syncIntervalMs) inventory.distrust(clock.monotonic());
-      let last: number;
-      try {
-        last = await log.lastSequence(streamNames.inventory);
-      } catch (error) {
-        signal.throwIfAborted();
-        distrust(`kronos.inventory cannot be read: ${String(error)}`);
-        return;
-      }
-      if (last < reached) {
-        reports.forget();
-        seen.clear();
-        reached = 0;
-        distrust('kronos.inventory was created again');
-      }
-      const ending = new AbortController();
-      const late = clock.sleep(LEVEL_WITHIN_MS, ending.signal, signal).then(() => 'late' as const);
-      try {
-        while (reached < last)
-          if ((await Promise.race([reach.promise, late])) === 'late') {
-            signal.throwIfAborted();
-            distrust(`kronos.inventory was read up to ${reached} of ${last}`);
-            return;
-          }
-      } finally {
-        ending.abort();
-      }
+      const nowMs = clock.monotonic();
+      if (lostLong(nowMs)) inventory.distrust(nowMs);
+      await follower.level(signal);
     },
     async report(placement, hosts) {
       const none: ReadonlySet<string> = new Set();
