@@ -105,6 +105,9 @@ describe('the console shows', () => {
     await page.getByRole('button', { name: 'Back' }).click();
     await busiest().filter({ hasText: 'host-5' }).waitFor();
     expect(new URL(page.url()).hash).toContain('?snapshot=');
+    // What is of now beside it says so.
+    for (const name of ['State now', 'What happens next, from now', 'Moves in flight now'])
+      await region(name).waitFor();
     // Its hosts are shown at that moment too, with the VMs that they had.
     await region('Hosts at that moment').getByRole('link', { name: 'host-5', exact: true }).click();
     await region('At that moment').getByText('Free vCPUs').waitFor();
@@ -309,6 +312,17 @@ describe('the console looks ahead', () => {
     await region('Drain').getByText('Nothing would be done:').waitFor();
   });
 
+  it('with other options, also while the ledger computes another answer', async () => {
+    let busy = 0;
+    await page.route('**/what-if?*', async (route) => {
+      busy++;
+      if (busy > 2) return await route.continue();
+      await route.fulfill({ status: 503, headers: { 'retry-after': '1' }, json: { error: 'too many requests' } });
+    });
+    await open(view(`/what-if?since=${encodeURIComponent(new Date(log.nowMs - 600_000).toISOString())}`));
+    await region('Answer').getByText('Nothing was moved.').waitFor();
+  });
+
   it('with other options: what would have happened, beside what did; a wrong option is named', async () => {
     await open(view());
     await region('State').getByRole('link', { name: 'What if' }).click();
@@ -326,6 +340,18 @@ describe('the console looks ahead', () => {
 });
 
 describe('the console says', () => {
+  it('times in a reason as it says all others', async () => {
+    const text = 'cooling down until 2026-01-02T03:04:05.678Z';
+    log.pass(1).decided('none', [], { reason: { code: 'cooldown', text }, outcome: 'gated' });
+    await bed.append(log.events.splice(0));
+    await open(view());
+    await page.getByRole('button', { name: 'Local time' }).click();
+    expect(await seen(region('Recent decisions'))).toContain(
+      'blocked 0.300 cooling down until 2026-01-02 03:04:05 cooldown',
+    );
+    expect(await seen(region('Recent events'))).toContain('blocked: cooling down until 2026-01-02 03:04:05');
+  });
+
   it('that there is nothing yet', async () => {
     await open('#/aggregates/idle');
     expect(await text('State')).toContain('Nothing decided yet');

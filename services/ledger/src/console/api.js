@@ -2,9 +2,11 @@
 
 /** An answer that is no data: 404, 410 (no longer kept), 503, or none at all (status 0). */
 export class Refused extends Error {
-  constructor(status, message) {
+  /** @param afterMs when to ask again; 0: it would not help */
+  constructor(status, message, afterMs = 0) {
     super(message);
     this.status = status;
+    this.afterMs = afterMs;
   }
 }
 
@@ -33,7 +35,10 @@ async function call(path, init) {
   const date = Date.parse(answer.headers.get('date') ?? '');
   if (!Number.isNaN(date) && Math.abs(date - nowMs()) > 2000) ahead = date - Date.now();
   const body = await answer.json().catch(() => ({ error: `the answer is no JSON (${answer.status})` }));
-  if (!answer.ok) throw new Refused(answer.status, body.error ?? String(answer.status));
+  if (!answer.ok) {
+    const afterMs = 1000 * Number(answer.headers.get('retry-after') ?? 0);
+    throw new Refused(answer.status, body.error ?? String(answer.status), afterMs);
+  }
   return body;
 }
 
@@ -44,12 +49,21 @@ export const tryRead = (path) =>
     throw error;
   });
 
+/** A part of a view waits for its turn this often, where the ledger computes other ones. */
+const MOST_TURNS = 20;
+
 /** The answer, or why there is none: for a part that is read after the rest and must not take it away. */
-export const readOrRefused = (path) =>
-  read(path).catch((error) => {
-    if (error instanceof Refused) return { refused: error };
-    throw error;
-  });
+export async function readOrRefused(path) {
+  for (let turn = 1; ; turn++) {
+    try {
+      return await read(path);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      if (error.status !== 503 || error.afterMs === 0 || turn === MOST_TURNS) return { refused: error };
+      await new Promise((resolve) => setTimeout(resolve, error.afterMs));
+    }
+  }
+}
 
 /** Calls `changed` with each event that the ledger folds, and with null when everything must be read again. */
 export function follow(changed) {

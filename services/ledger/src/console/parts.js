@@ -55,6 +55,8 @@ export function localTime(time) {
   const [day, clock] = shifted.toISOString().slice(0, 19).split('T');
   return { day, time: clock };
 }
+/** A text of the log or of a decision: the times in it are shown as all others are. */
+export const said = (text) => text.replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (time) => clockTime(time));
 export function clockTime(time) {
   const { day, time: clock } = localTime(time);
   return `${day} ${clock}`;
@@ -104,7 +106,7 @@ export const pending = (text) => html`<p class="dim" data-state="loading">${text
 
 /** A part that is not there: of a snapshot that is no longer kept, or of a thing that nothing is known about. */
 export const missing = ({ status, message }) =>
-  html`<p class=${status === 410 ? 'warn' : 'dim'} data-state=${status === 410 ? 'gone' : 'missing'}>
+  html`<p class=${status === 410 ? 'warn' : status === 404 ? 'dim' : 'bad'} data-state=${status === 410 ? 'gone' : 'missing'}>
     ${status === 410 ? 'The snapshot of this moment is no longer kept. The log still has the decision and its events.' : message}
   </p>`;
 
@@ -133,7 +135,7 @@ export const moves = (rows, aggregateOf, empty = 'Nothing moves now.') =>
       ['Started', (m) => (m.started === null ? '' : when(m.started.at)), 'when'],
       [
         'Last failure',
-        (m) => (m.lastFailure === null ? '' : `${m.lastFailure.errorType}: ${m.lastFailure.reason.text}`),
+        (m) => (m.lastFailure === null ? '' : `${m.lastFailure.errorType}: ${said(m.lastFailure.reason.text)}`),
       ],
       ['Plan', (m) => html`<a href=${link.plan(m.planId)}>plan</a>`],
       ...(person() === null ? [] : [['Commands', moveCommands]]),
@@ -147,7 +149,7 @@ export const eventsTable = (events) =>
     'Events',
     [
       ['When', (e) => (e.time === null ? '' : when(e.time)), 'when'],
-      ['What', (e) => e.text],
+      ['What', (e) => said(e.text)],
       ['Event', (e) => html`<code>${e.type}</code>`],
       ['By', (e) => e.by ?? ''],
       ['Sequence', (e) => e.sequence, 'number'],

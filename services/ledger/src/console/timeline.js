@@ -1,6 +1,6 @@
 /** Moves as a timeline: one row each, with a bar from its start to its end. The columns say the same in words. */
 import { html, svg } from './lib/lit-html.js';
-import { clockTime, count, duration, link, named, section, table, when } from './parts.js';
+import { clockTime, duration, link, named, said, section, table, when } from './parts.js';
 
 const outcomes = {
   underWay: ['good', 'under way'],
@@ -47,11 +47,11 @@ export function timeline({ aggregate, moves, since }, nowMs) {
         [
           'How it ended',
           (m) =>
-            html`<span class=${outcomes[m.outcome][0]}>${outcomes[m.outcome][1]}</span>${m.text === null ? '' : `: ${m.text}`}`,
+            html`<span class=${outcomes[m.outcome][0]}>${outcomes[m.outcome][1]}</span>${m.text === null ? '' : `: ${said(m.text)}`}`,
         ],
       ],
       moves,
       'Nothing was moved recently.',
-    )}${since === null || moves.length === 0 ? '' : html`<p class="dim">The newest ${count(moves.length, 'attempt')} since ${clockTime(since)}.</p>`}`,
+    )}${since === null || moves.length === 0 ? '' : html`<p class="dim">The newest moves among the events since ${clockTime(since)}.</p>`}`,
   );
 }

@@ -13,6 +13,7 @@ import {
   link,
   missing,
   moves,
+  said,
   section,
   standing,
   table,
@@ -23,6 +24,7 @@ import { person } from '../session.js';
 import { timeline } from '../timeline.js';
 import { timeSlider } from '../timeSlider.js';
 
+const outcomes = { planned: 'planned', quiet: 'no plan', gated: 'blocked' };
 const releases = { released: 'released', proposed: 'proposed', dryRun: 'dry run', none: 'not released' };
 
 function doing({ paused, waitingPlan, cooldown, standing: now, movesInFlight, slots, unreadable, lastDecision }) {
@@ -33,20 +35,20 @@ function doing({ paused, waitingPlan, cooldown, standing: now, movesInFlight, sl
     return html`: <a href=${link.plan(waitingPlan.planId)}>${count(waitingPlan.steps, 'move')}</a>, expires ${when(waitingPlan.expiresAt)}`;
   if (now === 'moving') return html`: ${movesInFlight} in flight, ${slots} under way in Nova`;
   if (cooldown !== null) return html`, planned again ${when(cooldown.until)}`;
-  return lastDecision === null ? '' : html`: ${lastDecision.reason.text}`;
+  return lastDecision === null ? '' : html`: ${said(lastDecision.reason.text)}`;
 }
 
 const next = (rows) =>
   rows.length === 0
     ? html`<p class="dim">Nothing is known to happen.</p>`
-    : html`<ul class="plain">${rows.map(({ at, text }) => html`<li>${at === null ? '' : html`<span class="dim">${when(at)}:</span> `}${text}</li>`)}</ul>`;
+    : html`<ul class="plain">${rows.map(({ at, text }) => html`<li>${at === null ? '' : html`<span class="dim">${when(at)}:</span> `}${said(text)}</li>`)}</ul>`;
 
 const decisions = (rows) =>
   table(
     'Decisions',
     [
       ['When', (d) => when(d.time), 'when'],
-      ['Outcome', (d) => d.outcome],
+      ['Outcome', (d) => outcomes[d.outcome]],
       [
         'Plan',
         (d) =>
@@ -55,11 +57,11 @@ const decisions = (rows) =>
             : html`<a href=${link.plan(d.snapshotId, d.sequence)}>${count(d.steps, 'move')}</a> ${releases[d.release]}`,
       ],
       [
-        'Combined',
+        'Combined imbalance',
         (d) => (d.combinedAfter === null ? figure(d.combined) : `${figure(d.combined)} → ${figure(d.combinedAfter)}`),
         'number',
       ],
-      ['Reason', (d) => html`${d.reason.text} <code class="dim">${d.reason.code}</code>`],
+      ['Reason', (d) => html`${said(d.reason.text)} <code class="dim">${d.reason.code}</code>`],
     ],
     rows.toReversed(),
     'No decision yet.',
@@ -104,19 +106,19 @@ export const aggregate = {
     return html`
       <h1>${name}</h1>
       ${section(
-        'State',
+        past ? 'State now' : 'State',
         html`<p>${standing(page.standing)}${doing(page)}</p>${figures(page)}${aggregateCommands(page)}
         <p><a href=${link.whatIf(name)}>What if the options were others?</a>
           ${person() === null ? '' : html`<a href=${link.drains(name)}>Drain several hosts in turn</a>`}</p>`,
       )}
-      ${section('What happens next', next(page.next))}
+      ${section(past ? 'What happens next, from now' : 'What happens next', next(page.next))}
       ${section(
         'Time',
         html`${timeSlider(series, past ? index : null, goTo)}
           ${
             decided === null || decided.events.length === 0
               ? ''
-              : html`<p data-state="past">${decided.events[0].text}
+              : html`<p data-state="past">${said(decided.events[0].text)}
             ${series.steps[index] > 0 ? html`<a href=${link.plan(series.snapshotIds[index], series.sequences[index])}>Show the plan</a>` : ''}</p>`
           }
           ${series.times.length === 0 ? html`<p class="dim">No decision yet.</p>` : html`<div class="chart" aria-hidden="true" ${ref(drawn((element) => drawImbalance(element, series, usesUtc())))}></div>`}`,
@@ -124,7 +126,7 @@ export const aggregate = {
       )}
       ${section(past ? 'Hosts at that moment' : 'Hosts', hosts.refused === undefined ? heatmap(hosts, chosen, choose, past) : missing(hosts.refused))}
       ${section(
-        'Moves in flight',
+        past ? 'Moves in flight now' : 'Moves in flight',
         moves(page.moves, () => name),
       )}
       ${timeline(moved, nowMs())}

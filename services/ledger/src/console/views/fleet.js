@@ -34,7 +34,7 @@ export const fleet = {
         [
           ['Aggregate', (a) => html`<a href=${link.aggregate(a.name)}>${a.name}</a>`],
           ['Doing', (a) => standing(a.standing)],
-          ['Combined', (a) => figure(a.lastDecision?.combined), 'number'],
+          ['Combined imbalance', (a) => figure(a.lastDecision?.combined), 'number'],
           ['Policies', (a) => a.lastDecision?.policies.map(policyText) ?? ''],
           ['Moves', (a) => a.movesInFlight, 'number'],
           ['In quarantine', (a) => a.quarantined, 'number'],

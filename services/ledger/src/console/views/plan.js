@@ -14,6 +14,7 @@ import {
   link,
   missing,
   named,
+  said,
   section,
   table,
   when,
@@ -80,7 +81,7 @@ export const plan = {
       <h1>Plan of ${decision === null ? id : clockTime(decision.data.snapshotTime)}</h1>
       ${section(
         'Summary',
-        html`<p>${decision?.data.reason.text ?? 'Its decision is no longer in memory.'}</p>
+        html`<p>${decision === null ? 'Its decision is no longer in memory.' : said(decision.data.reason.text)}</p>
         ${facts([
           [
             'Aggregate',

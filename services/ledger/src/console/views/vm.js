@@ -13,6 +13,7 @@ import {
   moves,
   named,
   pending,
+  said,
   section,
   table,
   when,
@@ -38,10 +39,10 @@ function why(name, late, past) {
     <p><strong>${
       steps.length > 0
         ? html`<a href=${link.plan(decision.snapshotId, decision.sequence)}>The plan</a> ${past === null ? 'moves' : 'moved'} it.`
-        : html`It ${past === null ? 'stays' : 'stayed'}: ${verdict.text}`
+        : html`It ${past === null ? 'stays' : 'stayed'}: ${said(verdict.text)}`
     }</strong>
       <span class="dim">${detail}</span> <code>${verdict.code}</code></p>
-    <p class="dim">By the decision of ${clockTime(decision.time)} (${decision.reason.text})${same === false ? '. Made again, it differs from the recorded one' : ''}.</p>
+    <p class="dim">By the decision of ${clockTime(decision.time)} (${said(decision.reason.text)})${same === false ? '. Made again, it differs from the recorded one' : ''}.</p>
     ${facts([
       [
         'Weighs',
@@ -67,7 +68,7 @@ function why(name, late, past) {
 }
 
 /** What keeps it from moving, now. */
-const held = (name, id, known, seen, said) =>
+const held = (name, id, known, seen, planned) =>
   html`${facts([
     [
       'Quarantine',
@@ -84,7 +85,7 @@ const held = (name, id, known, seen, said) =>
         ? 'none'
         : html`${known.lastFailure.errorType}: ${known.lastFailure.text} ${when(known.lastFailure.at)}`,
     ],
-  ])}${vmCommands(name, id, known?.quarantine != null, seen?.name ?? said ?? id)}`;
+  ])}${vmCommands(name, id, known?.quarantine != null, seen?.name ?? planned ?? id)}`;
 
 /** Where it is, and its values; at a recorded moment: where it was then. */
 function place(name, vms, past) {
@@ -149,10 +150,10 @@ export const vm = {
   show({ name, id, vms, series, log, moved, past }, { late, go }) {
     const [seen] = vms.vms ?? [];
     const known = log.aggregates?.find((one) => one.aggregate === name);
-    const said = known?.moves[0]?.serverName;
+    const planned = known?.moves[0]?.serverName;
     const goTo = (to) => go(link.vm(name, id, to === null ? null : series.snapshotIds[to]));
     return html`
-      <h1>${seen?.name ?? said ?? id}</h1>
+      <h1>${seen?.name ?? planned ?? id}</h1>
       <p><a href=${link.aggregate(name, past)}>${name}</a> ${named('uuid', id)} <code>${id}</code></p>
       ${
         series.times.length === 0
@@ -161,7 +162,7 @@ export const vm = {
       }
       ${past === null ? section('Now', place(name, vms, past)) : section('At that moment', place(name, vms, past), 'past')}
       ${section(past === null ? 'Why it moves or stays' : 'Why it moved or stayed', why(name, late, past))}
-      ${past === null ? section('What holds it', held(name, id, known, seen, said)) : ''}
+      ${past === null ? section('What holds it', held(name, id, known, seen, planned)) : ''}
       ${section(
         'Hosts where it ran',
         table(
