@@ -5,7 +5,7 @@ import type { Actor } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
 import type { HttpServer, Instruments, Logger } from '@kronos/telemetry';
 import type { Tracer } from '@opentelemetry/api';
-import type { Acting } from './acting/acting.ts';
+import type { Acting } from './acting/deps.ts';
 import type { ArchiveOptions } from './archive.ts';
 
 export type LedgerOptions = {

@@ -13,7 +13,7 @@ import { bareConnection, type NatsServer, startNatsServer } from '@kronos/eventl
 import { score } from '@kronos/placement';
 import { type Sketch, snapshotOf } from '@kronos/placement/testing';
 import { HttpServer, startTelemetry } from '@kronos/telemetry';
-import type { Acting } from '../src/acting/acting.ts';
+import type { Acting } from '../src/acting/deps.ts';
 import type { LedgerOptions } from '../src/input.ts';
 import { startLedger } from '../src/ledger.ts';
 

@@ -101,3 +101,5 @@ export const actingAnswers = {
   }),
 } as const;
 export type ActingCall = keyof typeof actingAnswers;
+/** The answer to a call. */
+export type Answer<C extends ActingCall> = z.infer<(typeof actingAnswers)[C]>;

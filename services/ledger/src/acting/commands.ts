@@ -1,0 +1,100 @@
+/** Commands of people: what one would do, and giving it. */
+import { randomUUID } from 'node:crypto';
+import { giveCommand, requireCells, requireUnblocked } from '@kronos/operator';
+import { confirmed, drainLines, foreseen } from './command.ts';
+import type { Acting, ActingInput } from './deps.ts';
+import type { People } from './people.ts';
+import { rateLimit } from './rateLimit.ts';
+import { limited, parsed, Refused } from './refused.ts';
+import { type Answer, type Command, requests } from './schemas.ts';
+import type { Session } from './sessions.ts';
+
+/** Requests of one session: a person confirms each command, and looks at it before. */
+const COMMANDS = { most: 60, perMs: 60_000 };
+
+export type Commands = {
+  /** What a command would do now. @throws Refused, CommandRefused, BadRequest */
+  readonly foresee: (session: Session, body: unknown) => Promise<Answer<'foresee'>>;
+  /** Gives a command that the person has confirmed. @throws Refused, Changed, CommandRefused, ClockWrong, BadRequest */
+  readonly give: (session: Session, body: unknown) => Promise<Answer<'give'>>;
+};
+
+export function createCommands(
+  { options, log, custody }: Acting,
+  input: Omit<ActingInput, 'acting'>,
+  people: Pick<People, 'mayStill'>,
+): Commands {
+  const { clock, logger } = input;
+  const commands = rateLimit(COMMANDS, input.monotonic);
+
+  /** To skip events, a person needs a role beyond those for commands about VMs. @throws Refused */
+  function checkCustodian(command: Command, custodian: boolean): void {
+    if (command.command !== 'skip' || custodian) return;
+    throw new Refused(
+      403,
+      custody === null || options.custodianRoles.length === 0
+        ? 'nobody may skip events from the console: [console] custodian_roles is empty. Use kronos log skip'
+        : `skipping events needs one of the roles ${options.custodianRoles.join(', ')} on the project ${options.projectName}`,
+    );
+  }
+
+  const asking = (session: Session, comment: string | null) => ({
+    commandId: randomUUID(),
+    person: session.person,
+    version: input.version,
+    comment,
+  });
+
+  /** @returns what the state alone does not say of it, in words. @throws CommandRefused, BadRequest */
+  async function checkPossible(command: Command): Promise<readonly string[]> {
+    if (command.command === 'cellsPlan') requireCells(options.cells, input.scope, command.aggregate, command.to);
+    if (command.command !== 'drain') return [];
+    const drain = await input.drain(command.aggregate, command.host);
+    requireUnblocked(drain);
+    return drainLines(drain);
+  }
+
+  return {
+    async foresee(session, body) {
+      limited(commands(session.csrf));
+      const { command } = parsed(requests.foresee, body);
+      checkCustodian(command, session.custodian);
+      await input.view.refresh();
+      const known = await checkPossible(command);
+      const { state } = input.view.at();
+      const { effect, says, planId, digest } = foreseen(state, input.scope, command, {
+        ...asking(session, null),
+        nowMs: clock(),
+      });
+      return { effect, says: [...says, ...known], planId, digest };
+    },
+
+    async give(session, body) {
+      limited(commands(session.csrf));
+      const { command, digest, comment: said } = parsed(requests.give, body);
+      const comment = said === null || said.trim() === '' ? null : said.trim();
+      if (command.command === 'skip' && comment === null)
+        throw new Refused(400, 'a skip needs a reason, which is shown permanently: give a comment');
+      checkCustodian(command, (await people.mayStill(session)).custodian);
+      await input.view.refresh();
+      await checkPossible(command);
+      const writer = command.command === 'skip' && custody !== null ? custody : log;
+      const told = await giveCommand(
+        { append: (message, how) => writer.append(message, how), readClock: () => input.log.readClock() },
+        input.view,
+        input.following,
+        {
+          ...asking(session, comment),
+          now: clock,
+          maxSkewMs: input.maxSkewMs,
+          onSkew: (problem) => logger.warn({ problem }, 'a command was given with a wrong clock'),
+          onUnchanged: true,
+        },
+        (state, who) => confirmed(state, input.scope, command, who, digest),
+      );
+      const { command: type, aggregate, sequence, commandId, effect } = told;
+      logger.info({ person: session.person, type, aggregate, sequence, commandId, effect }, 'a person gave a command');
+      return told;
+    },
+  };
+}

@@ -1,0 +1,38 @@
+/** What a person is told when a request is refused. */
+import { ClockWrong, CommandRefused } from '@kronos/operator';
+import type { z } from 'zod';
+import { BadRequest } from '../api/answer.ts';
+import { Changed } from './command.ts';
+
+/** An answer other than 200, with what the client should do about it. */
+export class Refused extends BadRequest {
+  readonly retryAfterMs: number;
+  constructor(status: number, message: string, retryAfterMs = 0) {
+    super(status, message);
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** @throws Refused where the request has to wait */
+export function limited(waitMs: number): void {
+  if (waitMs > 0) throw new Refused(429, 'too many requests', waitMs);
+}
+
+/** @throws Refused that names the field */
+export function parsed<S extends z.ZodType>(schema: S, body: unknown): z.infer<S> {
+  const result = schema.safeParse(body);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  throw new Refused(400, `the body is wrong: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
+}
+
+/** @throws what is no answer to the person */
+export function refusalOf(error: unknown): Refused {
+  if (error instanceof Refused) return error;
+  if (error instanceof BadRequest) return new Refused(error.status, error.message);
+  if (error instanceof Changed) return new Refused(409, error.message);
+  if (error instanceof CommandRefused)
+    return new Refused(409, error.remedy === undefined ? error.message : `${error.message}. ${error.remedy}`);
+  if (error instanceof ClockWrong) return new Refused(503, error.message);
+  throw error;
+}
