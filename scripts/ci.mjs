@@ -146,6 +146,11 @@ const nightly = [
         script('trial', 'test/simulation/main.ts', '--cells', '--seeds', '20', '--days', '0.5'),
         120,
       ),
+      check(
+        'simulation with kept inventories',
+        script('trial', 'test/simulation/main.ts', '--seeds', '20', '--days', '0.5', '--inventory', 'drawn'),
+        120,
+      ),
     ],
     [check('planted bugs', script('trial', 'test/simulation/bugsMain.ts'), 240)],
   ],

@@ -21,11 +21,25 @@ import type { Rule } from './rules.ts';
 
 /** Decisions that are made again: planning is most of what a run costs. */
 const REPLAYED = 40;
+/** Snapshots whose lists of servers are compared with what the cloud was. */
+const LISTED = 500;
 
 const digestOf = (state: LogState): string => digest(toParts(state, 'audit'));
 
-/** Calls `breach` for each thing that is wrong. */
-export async function audit(log: EventLog, chance: Chance, breach: (rule: Rule, text: string) => void): Promise<void> {
+/** Compares a snapshot with what the cloud was; `process` took it, and it was stored at a true time. */
+export type JudgeLists = (
+  snapshot: Snapshot,
+  process: string,
+  storedMs: number,
+) => readonly { readonly rule: Rule; readonly text: string }[];
+
+/** Calls `breach` for each thing that is wrong. `judge` null: every list of servers was read in its own cycle. */
+export async function audit(
+  log: EventLog,
+  chance: Chance,
+  breach: (rule: Rule, text: string) => void,
+  judge: JudgeLists | null = null,
+): Promise<void> {
   // Checkpoints outlive a log that is lost.
   const { installations } = await readIdentity(log);
   const ours = new Set<string | null>(installations.map(({ id }) => id));
@@ -35,8 +49,18 @@ export async function audit(log: EventLog, chance: Chance, breach: (rule: Rule, 
       checkpoints.add(message.data.sequence);
   // By their digests: two scorers may have taken snapshots with one id.
   const snapshots = new Map<string, SnapshotTaken>();
-  for await (const { message, problem } of log.replaySnapshots())
-    if (problem === undefined) snapshots.set(message.data.body.digest, message);
+  const taken: { readonly message: SnapshotTaken; readonly storedAt: number }[] = [];
+  for await (const { message, problem, storedAt } of log.replaySnapshots())
+    if (problem === undefined) {
+      snapshots.set(message.data.body.digest, message);
+      taken.push({ message, storedAt });
+    }
+  if (judge !== null)
+    for (const { message, storedAt } of chance.fork('lists').shuffle(taken).slice(0, LISTED)) {
+      const snapshot = await snapshotOf(log, message);
+      if (snapshot === null) continue;
+      for (const { rule, text } of judge(snapshot, message.by.instance, storedAt)) breach(rule, text);
+    }
   const decisions: CycleDecided[] = [];
   for await (const { event } of log.replay()) if (event.type === 'cycle.decided') decisions.push(event);
   // Plans first: they are made of more than the others.

@@ -2,8 +2,12 @@
  * Mistakes that a change could make, each a small edit of one file. The simulation has to find every one of them; a
  * mistake that it does not find shows what it cannot see.
  */
+import type { InventoryMode } from './options.ts';
+
 export interface Bug extends Edit {
   readonly name: string;
+  /** `[inventory] mode` of the runs that hunt it; default: `api`. */
+  readonly inventory?: InventoryMode;
   /** A second guard that is broken as well. */
   readonly also?: Edit;
   /** Why no run shows it: what else prevents the breach, or what no run has. Such a bug is not hunted. */
@@ -43,6 +47,8 @@ const ELIGIBILITY = 'services/planner/src/eligibility.ts';
 const HELD = 'libs/eventlog/src/held.ts';
 const APPEND = 'libs/eventlog/src/append.ts';
 const GATE = 'libs/placement/src/gate.ts';
+const INVENTORY = 'libs/inventory/src/inventory.ts';
+const FEED = 'services/scorer/src/notifications.ts';
 const FILTER = 'libs/placement/src/filter.ts';
 const PREFLIGHT = 'services/executor/src/preflight.ts';
 
@@ -571,6 +577,38 @@ export const bugs: readonly Bug[] = [
     file: EVOLVE,
     find: '      decided(draft, event, at, storedAt);\n',
     replace: '      if (at % 7 !== 0) decided(draft, event, at, storedAt);\n',
+  },
+  // ---- the inventory
+  {
+    name: 'kept list of an untrusted host used',
+    inventory: 'notifications',
+    file: INVENTORY,
+    find: 'if (!this.trusted(host) && this.#completeMs(host) < cycleMs)',
+    replace: 'if (this.#completeMs(host) === NEVER)',
+  },
+  {
+    name: 'trust kept while RabbitMQ is gone',
+    inventory: 'notifications',
+    file: FEED,
+    find: '        if (lostMs !== null && nowMs - lostMs > deps.syncIntervalMs) inventory.distrust(nowMs);\n',
+    replace: '',
+    also: {
+      file: FEED,
+      find: '      if (lostMs !== null && clock.monotonic() - lostMs > deps.syncIntervalMs) inventory.distrust(clock.monotonic());\n',
+      replace: '',
+    },
+  },
+  {
+    name: 'changes not read again after a comparison',
+    inventory: 'notifications',
+    file: INVENTORY,
+    find: "const eachCycle = (mode === 'changes' || due) && this.#changesMs < cycleMs;",
+    replace: "const eachCycle = mode === 'changes' && this.#changesMs < cycleMs;",
+    also: {
+      file: INVENTORY,
+      find: 'changesSinceMs: eachCycle || due ? this.#changesMs : null,',
+      replace: 'changesSinceMs: eachCycle ? this.#changesMs : null,',
+    },
   },
 ];
 

@@ -56,11 +56,22 @@ const README = join(import.meta.dirname, 'README.md');
 const QUICK_SEEDS = 20;
 const QUICKLY_FOUND = 2;
 
-function hunt({ name: bug }: Bug, seeds: string): Promise<Found> {
+function hunt({ name: bug, inventory = 'api' }: Bug, seeds: string): Promise<Found> {
   const first = Number(values.seed);
   return new Promise((resolve, reject) => {
     const args = [join(import.meta.dirname, 'main.ts'), '--bug', bug, '--seed', values.seed, '--seeds', seeds];
-    const size = ['--days', values.days, '--hosts', values.hosts, '--vms', values.vms, '--trouble', values.trouble];
+    const size = [
+      '--days',
+      values.days,
+      '--hosts',
+      values.hosts,
+      '--vms',
+      values.vms,
+      '--trouble',
+      values.trouble,
+      '--inventory',
+      inventory,
+    ];
     const child = spawn(process.execPath, [...args, ...size, '--until-breach', '--go-on'], {
       stdio: ['ignore', 'pipe', 'pipe'],
     });

@@ -172,6 +172,7 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
     policies: [],
     nats,
     cloud: cloudNetwork,
+    rabbit: null,
     onLine: onLine ?? (() => undefined),
     logLevel: onLine === undefined ? 'silent' : 'info',
   };

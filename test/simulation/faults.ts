@@ -5,7 +5,8 @@
  */
 import type { ActInput } from '@kronos/simcloud';
 import type { Chance } from './chance.ts';
-import type { Drawn } from './options.ts';
+import type { Drawn, InventoryMode } from './options.ts';
+import { BROKERS } from './rabbit.ts';
 import { type ServiceName, serviceNames } from './services.ts';
 
 /** What faults act on. */
@@ -49,6 +50,16 @@ export interface Stage {
   wipe(streams: readonly string[], goneMs: number, named: boolean, statedAfterMs: number): void;
   /** A user of NATS publishes something that it may publish and must not have written; a custodian skips it later. */
   forge(chance: Chance): void;
+  /** A broker of RabbitMQ is gone for a while; `keeps`: Nova's services keep what they send while both are. */
+  stopBroker(host: string, ms: number, keeps: boolean): void;
+  /** The connection of a process to RabbitMQ breaks, and each end notices later. */
+  cutBroker(process: string, chance: Chance): void;
+  /** How notifications travel from Nova to RabbitMQ. */
+  post(post: { lost: number; doubled: number; delayMs: number }): void;
+  /** The queue of Kronos on RabbitMQ is deleted with what is in it. */
+  dropQueue(): void;
+  /** Whether the nova-compute of a host sends only unversioned notifications. */
+  unversioned(host: string, yes: boolean): void;
   /** Tasks without a final result. */
   openTasks(): readonly { readonly taskId: string; readonly server: string }[];
   /** Until the scorers take the next snapshots. */
@@ -69,6 +80,8 @@ export interface Fault {
 interface Kind {
   /** The average number per day. */
   readonly perDay: number;
+  /** It takes part in runs with this `[inventory] mode` only; default: in every run. */
+  readonly inventory?: readonly InventoryMode[];
   readonly act: (stage: Stage, chance: Chance) => void;
 }
 
@@ -505,6 +518,58 @@ export const kinds: Readonly<Record<string, Kind>> = {
     act: (stage, chance) =>
       apiTrouble(stage, chance, { kind: 'latency', ms: 1000 * chance.between(5, 50) }, { ...POST, times: 1 }),
   },
+  'broker-stops': {
+    perDay: 20,
+    inventory: ['notifications'],
+    act: (stage, chance) => stage.stopBroker(chance.pick(BROKERS), seconds(chance, 1, 900), chance.flip(0.5)),
+  },
+  'brokers-stop': {
+    perDay: 12,
+    inventory: ['notifications'],
+    act(stage, chance) {
+      const keeps = chance.flip(0.5);
+      for (const host of BROKERS) stage.stopBroker(host, seconds(chance, 5, 3600), keeps);
+    },
+  },
+  'broker-cut': {
+    perDay: 20,
+    inventory: ['notifications'],
+    act: (stage, chance) => stage.cutBroker(chance.pick(stage.processes('scorer')), chance),
+  },
+  'notifications-astray': {
+    perDay: 30,
+    inventory: ['notifications'],
+    act(stage, chance) {
+      stage.post({
+        lost: chance.pick([0, 0.1, 0.5, 1]),
+        doubled: chance.pick([0, 0.2, 0.8]),
+        delayMs: 1000 * chance.pick([0.02, 1, 20, 200]),
+      });
+      stage.after(seconds(chance, 10, 1800), () => stage.post({ lost: 0, doubled: 0, delayMs: 20 }));
+    },
+  },
+  'queue-deleted': { perDay: 4, inventory: ['notifications'], act: (stage) => stage.dropQueue() },
+  // A compute that is upgraded, or goes back.
+  'compute-upgraded': {
+    perDay: 10,
+    inventory: ['notifications'],
+    act: (stage, chance) => stage.unversioned(chance.pick(stage.hosts()), chance.flip(0.4)),
+  },
+  // Of the three, Nova's `updated` shows only the metadata key that is set.
+  'person-excludes': {
+    perDay: 20,
+    inventory: ['changes', 'notifications'],
+    act(stage, chance) {
+      const server = chance.pick(stage.servers()).id;
+      if (chance.flip(0.5)) {
+        stage.act({ act: 'setServer', server, tags: ['kronos:exclude'] });
+        stage.after(seconds(chance, 30, 7200), () => stage.act({ act: 'setServer', server, tags: [] }));
+      } else {
+        stage.act({ act: 'setServer', server, metadata: { 'kronos:exclude': 'yes' } });
+        stage.after(seconds(chance, 30, 7200), () => stage.act({ act: 'setServer', server, metadata: {} }));
+      }
+    },
+  },
   'log-garbled': {
     perDay: 8,
     act(stage, chance) {
@@ -519,7 +584,8 @@ export const kinds: Readonly<Record<string, Kind>> = {
 /** The list of a run: every kind takes part in some runs and not in others, so that each is also seen alone. */
 export function drawFaults(chance: Chance, drawn: Drawn, durationMs: number): Fault[] {
   const found: { kind: string; source: string; atMs: number }[] = [];
-  for (const [kind, { perDay }] of Object.entries(kinds)) {
+  for (const [kind, { perDay, inventory }] of Object.entries(kinds)) {
+    if (inventory?.includes(drawn.inventory) === false) continue;
     const own = chance.fork(kind);
     if (kind !== 'load' && own.flip(0.25)) continue;
     const rate = (perDay * drawn.trouble) / 86_400_000;

@@ -2,7 +2,7 @@
 import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { type Asked, defaultAsked } from './options.ts';
+import { type Asked, defaultAsked, inventoryModes } from './options.ts';
 import type { Report } from './simulation.ts';
 
 const HELP = `Run Kronos in a simulation: virtual time, faults and orders drawn from a seed.
@@ -16,6 +16,7 @@ const HELP = `Run Kronos in a simulation: virtual time, faults and orders drawn 
   --vms N           VMs (60)
   --replicas N      replicas of each service (2)
   --trouble X       how often faults come, relative to their usual rates (drawn)
+  --inventory MODE  how servers are read: api, changes, notifications, or drawn: by the seed (api)
   --faults LIST     run only these faults of the seed, by number, or "none"
   --shrink          find a small set of faults that still breaks the same rule
   --cells           moves between two cells instead of balancing; only --seed, --seeds, --jobs, --days, --bug and --log apply
@@ -40,6 +41,7 @@ const options = {
   vms: { type: 'string' },
   replicas: { type: 'string' },
   trouble: { type: 'string' },
+  inventory: { type: 'string' },
   faults: { type: 'string' },
   shrink: { type: 'boolean' },
   'go-on': { type: 'boolean' },
@@ -93,6 +95,14 @@ function faultsOf(text: string | undefined): ReadonlySet<number> | null {
   return new Set(numbers);
 }
 
+function inventoryOf(text: string): Asked['inventory'] {
+  if (text === 'drawn') return null;
+  return (
+    inventoryModes.find((mode) => mode === text) ??
+    refuse(`--inventory ${text} is none of ${inventoryModes.join(', ')} and drawn`)
+  );
+}
+
 // The modules under test are loaded after the bug is planted.
 if (values.bug !== undefined) {
   const { plant } = await import('./plant.ts');
@@ -114,6 +124,7 @@ const asked: Asked = {
   vms: number('vms', defaultAsked.vms),
   replicas: number('replicas', defaultAsked.replicas),
   trouble: values.trouble === undefined ? null : number('trouble', 1),
+  inventory: inventoryOf(values.inventory ?? 'api'),
   only: faultsOf(values.faults),
   verbose: values.verbose === true,
 };
@@ -124,7 +135,7 @@ const when = (ms: number): string => {
   return `day ${day} ${new Date(ms).toISOString().slice(11, 23)}`;
 };
 const reproduce = (one: Asked): string =>
-  `npm run simulate -- --seed ${one.seed} --days ${one.days} --aggregates ${one.aggregates} --hosts ${one.hosts} --vms ${one.vms} --replicas ${one.replicas}${one.trouble === null ? '' : ` --trouble ${one.trouble}`}${one.only === null ? '' : ` --faults ${[...one.only].join(',') || 'none'}`}`;
+  `npm run simulate -- --seed ${one.seed} --days ${one.days} --aggregates ${one.aggregates} --hosts ${one.hosts} --vms ${one.vms} --replicas ${one.replicas}${one.inventory === 'api' ? '' : ` --inventory ${one.inventory ?? 'drawn'}`}${one.trouble === null ? '' : ` --trouble ${one.trouble}`}${one.only === null ? '' : ` --faults ${[...one.only].join(',') || 'none'}`}`;
 
 /** The same run with as few faults as still break the same rule. */
 async function shrink(report: Report): Promise<Asked> {

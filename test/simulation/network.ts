@@ -15,10 +15,10 @@ export interface Weather {
   unanswered: number;
 }
 
-const fineWeather = (): Weather => ({ delayMs: 0.5, lost: 0, unanswered: 0 });
+export const fineWeather = (): Weather => ({ delayMs: 0.5, lost: 0, unanswered: 0 });
 
 /** Messages between one process and a server, in order in each direction. */
-class Lane {
+export class Lane {
   readonly #world: World;
   readonly #process: Process;
   readonly #chance: Chance;
@@ -149,6 +149,9 @@ const socketError = (code: string, syscall: string): Error =>
 /** Calls to the cloud's APIs: the bytes of each call and its answer travel, without sockets. */
 export class CloudNetwork {
   readonly weather = fineWeather();
+  /** Called when a process has been given an answer; the call began at this true time. */
+  onReply: (process: string, call: { method: string; url: string; status: number }, beganMs: number) => void = () =>
+    undefined;
   /** Processes that cannot connect, until true time. */
   readonly #refused = new Map<string, number>();
   readonly #world: World;
@@ -177,6 +180,7 @@ export class CloudNetwork {
     return (attempt: Attempt) => {
       const { promise, resolve, reject } = Promise.withResolvers<Transported>();
       const { signal, limits } = attempt;
+      const beganMs = this.#world.wall;
       let over = false;
       let cancel = (): void => undefined;
       const end = (settle: () => void): void => {
@@ -217,13 +221,14 @@ export class CloudNetwork {
             { method: attempt.method, url: attempt.url, headers: attempt.headers, body: attempt.body ?? '' },
             {
               reply: ({ status, headers, body: text }) =>
-                back(() =>
+                back(() => {
+                  this.onReply(process.name, { method: attempt.method, url: attempt.url, status }, beganMs);
                   resolve({
                     statusCode: status,
                     headers: headers as Record<string, string | string[]>,
                     body: { text: async () => text },
-                  }),
-                ),
+                  });
+                }),
               cut: () => back(() => reject(socketError('ECONNRESET', 'read'))),
             },
           );

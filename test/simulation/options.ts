@@ -1,7 +1,11 @@
-import { type Config, defaultConfig, parsePolicies } from '@kronos/config';
+import { type Config, defaultConfig, parsePolicies, Secret } from '@kronos/config';
 import type { Policy } from '@kronos/contracts';
 import { type GenerateOptions, generate, type Scenario } from '@kronos/simcloud';
 import { Chance } from './chance.ts';
+import { TRANSPORT_URL } from './rabbit.ts';
+
+export const inventoryModes = ['api', 'changes', 'notifications'] as const;
+export type InventoryMode = (typeof inventoryModes)[number];
 
 /** What a run is asked for; the seed draws everything else. */
 export interface Asked {
@@ -14,6 +18,8 @@ export interface Asked {
   readonly replicas: number;
   /** How often faults come, relative to their usual rates; null: the seed draws it. */
   readonly trouble: number | null;
+  /** `[inventory] mode`; null: the seed draws it. */
+  readonly inventory: InventoryMode | null;
   /** Only faults with these numbers; null: all. */
   readonly only: ReadonlySet<number> | null;
   readonly verbose: boolean;
@@ -27,6 +33,7 @@ export const defaultAsked: Asked = {
   vms: 60,
   replicas: 2,
   trouble: null,
+  inventory: 'api',
   only: null,
   verbose: false,
 };
@@ -62,6 +69,11 @@ export interface Drawn {
   /** Most hosts are nearly full. */
   readonly tight: boolean;
   readonly approvalTtlSeconds: number;
+  readonly inventory: InventoryMode;
+  /** `[inventory] sync_interval`. */
+  readonly syncSeconds: number;
+  /** Share of the hosts whose nova-compute sends only unversioned notifications at first. */
+  readonly unversioned: number;
 }
 
 export function draw(asked: Asked): Drawn {
@@ -70,6 +82,8 @@ export function draw(asked: Asked): Drawn {
   const intervalSeconds = chance.pick(asked.vms > 200 ? [600, 900] : [60, 120, 180, 300]);
   const planTtlSeconds = chance.pick([900, 1800, 3600]);
   const trouble = chance.pick([0.3, 1, 1, 2, 3]);
+  const lists = chance.fork('inventory');
+  const inventory = asked.inventory ?? lists.pick(inventoryModes);
   return {
     intervalSeconds,
     cooldownSeconds: chance.pick([120, 300, 600]),
@@ -100,6 +114,9 @@ export function draw(asked: Asked): Drawn {
     // Then moves wait for one another.
     tight: chance.flip(0.4),
     approvalTtlSeconds: chance.pick([300, 900, 3600]),
+    inventory,
+    syncSeconds: lists.pick([120, 300, 900]),
+    unversioned: lists.pick([0, 0.2, 0.5]),
   };
 }
 
@@ -146,6 +163,12 @@ export function settingOf(asked: Asked, drawn: Drawn): Setting {
       deadlineMin: 600,
     },
     nats: { ...defaultConfig.nats, ackWait: drawn.ackWaitSeconds },
+    inventory: {
+      ...defaultConfig.inventory,
+      mode: drawn.inventory,
+      ...(drawn.inventory === 'api' ? {} : { syncInterval: drawn.syncSeconds }),
+      ...(drawn.inventory === 'notifications' ? { transportUrl: new Secret(TRANSPORT_URL) } : {}),
+    },
     // No files: what the machine reads and when is not of the seed.
     ledger: {
       ...defaultConfig.ledger,

@@ -32,6 +32,7 @@ export const rules = [
   'quarantine',
   'replay',
   'settle',
+  'stale',
   'started-twice',
   'state',
   'twice',
@@ -39,5 +40,6 @@ export const rules = [
   'unchecked',
   'unreadable',
   'untrue',
+  'untrusted',
 ] as const;
 export type Rule = (typeof rules)[number];

@@ -17,6 +17,7 @@ import { ledgerService } from '../../services/ledger/src/service.ts';
 import { plannerService } from '../../services/planner/src/service.ts';
 import { scorerService } from '../../services/scorer/src/service.ts';
 import type { CloudNetwork, NatsNetwork } from './network.ts';
+import type { SimulatedRabbit } from './rabbit.ts';
 import type { Process } from './world.ts';
 
 // Loaded on demand elsewhere: how long loading takes is not of the seed.
@@ -31,6 +32,8 @@ export interface Site {
   readonly policies: readonly Policy[];
   readonly nats: NatsNetwork;
   readonly cloud: CloudNetwork;
+  /** Null: nobody takes Nova's notifications. */
+  readonly rabbit: SimulatedRabbit | null;
   /** Lines of the services' logs, for `--verbose` and for tests. */
   readonly onLine: (process: string, line: string) => void;
   readonly logLevel: string;
@@ -54,7 +57,7 @@ const definitions: Readonly<Record<ServiceName, (outside: Outside) => ServiceDef
   ledger: ledgerService,
 };
 
-function outsideOf({ nats, cloud }: Site, process: Process): Outside {
+function outsideOf({ nats, cloud, rabbit }: Site, process: Process): Outside {
   const means = { clock: process.clock, random: process.random, transport: cloud.transport(process) };
   return {
     clock: process.clock,
@@ -62,7 +65,7 @@ function outsideOf({ nats, cloud }: Site, process: Process): Outside {
       connectLog(config, name, logger, instrumentation, (options, hooks) => nats.connect(process, hooks, options)),
     openCloud: (config, instruments) => openCloud(config, {}, instruments, means),
     openPrometheus: (config) => openPrometheus(config, means),
-    openNotifications,
+    openNotifications: (config, hooks) => openNotifications(config, hooks, rabbit?.connect(process)),
     pace: PACE,
   };
 }

@@ -12,9 +12,12 @@ import { Chance } from './chance.ts';
 import { type Breach, Checker, type CloudMigration, type CloudRecord } from './checker.ts';
 import { drawFaults, type Fault, kinds, type Stage } from './faults.ts';
 import { FORGED, forge } from './forgery.ts';
+import { InventoryWitness } from './inventoryWitness.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
+import { NovaNotices } from './novaNotices.ts';
 import { isOver, isStuck } from './operator.ts';
 import { type Asked, type Drawn, draw, otherwise, settingOf } from './options.ts';
+import { SimulatedRabbit } from './rabbit.ts';
 import { type Running, type ServiceName, type Site, serviceNames, startService } from './services.ts';
 import { Process, trueClock, World } from './world.ts';
 
@@ -198,6 +201,10 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       checker.forged(stream, message);
       return;
     }
+    if (message.subject.startsWith('kronos.inventory.')) {
+      witness?.reported(message.data, world.wall);
+      return;
+    }
     if (message.subject.startsWith('kronos.')) seen.set(parsed(message).type, message);
     if (stream === 'KRONOS_MIGRATIONS') {
       if (published.length > 500) published.shift();
@@ -256,6 +263,27 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   };
   const cloudNetwork = new CloudNetwork(world, sim, chance);
 
+  // ---------------------------------------------------------------- the inventory, where it is kept
+  const kept = drawn.inventory !== 'api';
+  const rabbit = drawn.inventory === 'notifications' ? new SimulatedRabbit(world, chance) : null;
+  const notices = rabbit === null ? null : new NovaNotices(cloud, (content) => rabbit.publish(content));
+  for (const host of cloud.hosts.keys())
+    if (chance.fork(`unversioned/${host}`).flip(drawn.unversioned)) notices?.unversioned.add(host);
+  const witness = kept
+    ? new InventoryWitness(drawn.syncSeconds * 1000, config.engine.optOut, cloud.servers.values())
+    : null;
+  if (witness !== null) {
+    cloud.onServer = (server) => {
+      witness.changed(server, cloud.nowMs);
+      notices?.changed(server);
+    };
+    cloudNetwork.onReply = (process, { method, url, status }, beganMs) => {
+      if (method === 'GET' && status === 200 && url.startsWith(sim.urls.compute))
+        witness.read(process, url.slice(sim.urls.compute.length), beganMs);
+    };
+    if (rabbit !== null) rabbit.onConsumer = (process, takes) => witness.consuming(process, takes, world.wall);
+  }
+
   // ---------------------------------------------------------------- processes
   const site: Site = {
     config: {
@@ -266,6 +294,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     policies,
     nats,
     cloud: cloudNetwork,
+    rabbit,
     onLine: observer.onLine ?? (() => undefined),
     logLevel: observer.onLine === undefined ? 'silent' : asked.verbose ? 'debug' : 'info',
   };
@@ -291,6 +320,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       observer.onLine?.(process.name, `ended: ${error instanceof Error ? error.stack : String(error)}`);
       down(slot, RESTART_MS);
     };
+    if (slot.service === 'scorer') witness?.started(process.name, world.wall);
     checker.configured(process.name, slot.otherwise ? 'other' : 'usual');
     const its = slot.otherwise ? { ...site, config: otherwise(site.config) } : site;
     process.enter(() => {
@@ -451,7 +481,9 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     },
     skew(name, ms) {
       const process = processOf(name);
-      if (process !== null) process.skewMs = ms;
+      if (process === null) return;
+      process.skewMs = ms;
+      witness?.skewed(process.name, ms, world.wall);
     },
     reconfigure(name, downMs, lastsMs) {
       const slot = slotOf(name);
@@ -568,6 +600,16 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       };
       anew().catch((error: unknown) => world.fail(error));
     },
+    stopBroker: (host, ms, keeps) => rabbit?.stop(host, ms, keeps),
+    cutBroker: (name, own) => rabbit?.cut(processOf(name)?.name ?? '', own),
+    post(post) {
+      if (rabbit !== null) Object.assign(rabbit.post, post);
+    },
+    dropQueue: () => rabbit?.dropQueue(),
+    unversioned(host, yes) {
+      if (yes) notices?.unversioned.add(host);
+      else notices?.unversioned.delete(host);
+    },
     openTasks: () => [...openTasks].map(([taskId, server]) => ({ taskId, server })),
     // Snapshots are taken at multiples of the interval.
     nextSnapshotMs: () => intervalMs - (world.wall % intervalMs),
@@ -631,6 +673,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     awaited.clear();
     nats.calm();
     cloudNetwork.calm();
+    rabbit?.calm();
     sim.act({ act: 'mendAll' });
     for (const name of Object.values(streamNames)) {
       const stream = server.stream(name);
@@ -641,6 +684,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     for (const slot of slots) {
       const { process } = slot;
       if (process === null) continue;
+      witness?.skewed(process.name, 0, world.wall);
       process.skewMs = 0;
       if (process.paused) process.resume();
     }
@@ -665,7 +709,14 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     let done = false;
     const audited = nats
       .connect(auditor)
-      .then((log) => audit(log, chance.fork('audit'), (rule, text) => checker.breach(rule, text)));
+      .then((log) =>
+        audit(
+          log,
+          chance.fork('audit'),
+          (rule, text) => checker.breach(rule, text),
+          witness === null ? null : (snapshot, process, storedMs) => witness.judge(snapshot, process, storedMs),
+        ),
+      );
     audited.then(
       () => {
         done = true;
@@ -691,7 +742,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     digest: digest.digest('hex'),
     events: world.events,
     messages,
-    counts: Object.fromEntries([...checker.counts].sort(([a], [b]) => (a < b ? -1 : 1))),
+    counts: Object.fromEntries([...checker.counts, ...(witness?.counts ?? [])].sort(([a], [b]) => (a < b ? -1 : 1))),
     cpuSeconds: (used.user + used.system) / 1e6,
   };
 }

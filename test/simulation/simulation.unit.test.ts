@@ -25,3 +25,13 @@ it('another seed gives another log', () => {
 it.each(SEEDS)('nothing that must always hold is broken with seed %i', (seed) => {
   expect(runs.get(seed)?.breaches.map(({ rule, text }) => `${rule}: ${text}`)).toEqual([]);
 });
+
+// `npm run simulate -- --inventory MODE --seed 7 --days 0.04 --hosts 5 --vms 20` runs one of them again.
+it.each(['changes', 'notifications'] as const)(
+  'the inventory of the mode %s is right, and only of trusted hosts',
+  async (inventory) => {
+    const { breaches, counts } = await simulate({ ...short, seed: 7, inventory }, { stopAtBreach: true });
+    expect(breaches.map(({ rule, text }) => `${rule}: ${text}`)).toEqual([]);
+    expect(counts[`from ${inventory}`]).toBeGreaterThan(0);
+  },
+);

@@ -2,7 +2,37 @@
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '@kronos/clock';
 import type { Broker, Transport } from '@kronos/config';
-import { type Channel, type ChannelModel, connect } from 'amqplib';
+import { connect } from 'amqplib';
+
+/** A message of RabbitMQ. */
+export interface BrokerMessage {
+  readonly content: Uint8Array;
+}
+
+/** A channel of amqplib, as far as it is used here. */
+export interface BrokerChannel {
+  on(event: 'error' | 'close', listener: (error?: Error) => void): unknown;
+  prefetch(count: number): Promise<unknown>;
+  assertQueue(queue: string, options: { durable: boolean; arguments: Record<string, unknown> }): Promise<unknown>;
+  bindQueue(queue: string, exchange: string, pattern: string): Promise<unknown>;
+  /** `take` is given null when RabbitMQ cancels the consumer. */
+  consume(queue: string, take: (message: BrokerMessage | null) => void): Promise<{ readonly consumerTag: string }>;
+  /** Throws on a channel that is closed, as `reject` does. */
+  ack(message: BrokerMessage): void;
+  reject(message: BrokerMessage, requeue: boolean): void;
+  cancel(consumerTag: string): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+/** A connection of amqplib, as far as it is used here. */
+export interface BrokerConnection {
+  on(event: 'error' | 'close', listener: (error?: Error) => void): unknown;
+  createChannel(): Promise<BrokerChannel>;
+  close(): Promise<void>;
+}
+
+/** Connects to one broker of the transport. @throws why it is not connected */
+export type ConnectBroker = (options: ConsumeOptions, broker: Broker) => Promise<BrokerConnection>;
 
 export interface ConsumeOptions {
   readonly transport: Transport;
@@ -43,8 +73,12 @@ const READY_POLL_MS = 1_000;
 /** While nobody takes them: more messages than this push out the oldest, and a queue that nobody uses for a day goes away. */
 const QUEUE_LIMITS = { 'x-max-length': 100_000, 'x-expires': 86_400_000 };
 
-/** Begins at once and goes on until stopped. */
-export function consume(options: ConsumeOptions): Consuming {
+/**
+ * Begins at once and goes on until stopped.
+ *
+ * @param open default: amqplib, over the network
+ */
+export function consume(options: ConsumeOptions, open: ConnectBroker = overNetwork): Consuming {
   const { transport, clock, onState, ready } = options;
   const ending = new AbortController();
   const { signal } = ending;
@@ -60,7 +94,7 @@ export function consume(options: ConsumeOptions): Consuming {
       const address = `${broker.host}:${broker.port}`;
       let reason: string;
       try {
-        reason = await session(options, broker, signal, () => {
+        reason = await session(options, await open(options, broker), signal, () => {
           pauseMs = FIRST_PAUSE_MS;
           onState({ connected: true, detail: address });
         });
@@ -85,18 +119,17 @@ export function consume(options: ConsumeOptions): Consuming {
 /** One connection, until it ends or the signal aborts. Returns or throws why it ended. */
 async function session(
   options: ConsumeOptions,
-  broker: Broker,
+  connection: BrokerConnection,
   signal: AbortSignal,
   onReady: () => void,
 ): Promise<string> {
   const ended = Promise.withResolvers<string>();
   const end = (reason: string): void => ended.resolve(reason);
-  const connection = await open(options, broker);
   connection.on('error', (error) => end(textOf(error)));
   connection.on('close', (error) => end(error === undefined ? 'RabbitMQ closed the connection' : textOf(error)));
   const onAbort = (): void => end('stopped');
   const storing = new Set<Promise<void>>();
-  let channel: Channel | null = null;
+  let channel: BrokerChannel | null = null;
   try {
     channel = await connection.createChannel();
     channel.on('error', (error) => end(textOf(error)));
@@ -136,8 +169,7 @@ async function session(
   }
 }
 
-async function open(options: ConsumeOptions, broker: Broker): Promise<ChannelModel> {
-  const { transport, tls, name } = options;
+async function overNetwork({ transport, tls, name }: ConsumeOptions, broker: Broker): Promise<BrokerConnection> {
   const file = (path: string | null) => (path === null ? undefined : readFile(path));
   const [ca, cert, key] = transport.tls
     ? await Promise.all([file(tls.caFile), file(tls.certFile), file(tls.keyFile)])

@@ -73,6 +73,7 @@ export function createServer(s: CloudState, input: ServerInput): Server {
   const server = placeServer(s, input, s.nowMs);
   server.updatedMs = s.nowMs;
   server.launchedMs = s.nowMs;
+  s.changed(server);
   return server;
 }
 
@@ -124,7 +125,7 @@ export function bootServer(
   server.vmState = 'building';
   server.taskState = 'spawning';
   server.powerState = 0;
-  server.updatedMs = s.nowMs;
+  s.touch(server);
   s.later('build', server.uuid, s.wait(s.timing.buildMs));
   return server;
 }
@@ -202,5 +203,5 @@ export function setServer(
   if (change.taskState !== undefined) server.taskState = change.taskState;
   if (change.demand !== undefined) server.demand = change.demand;
   if (touched) s.touch(server);
-  else server.views.clear();
+  else s.changed(server);
 }

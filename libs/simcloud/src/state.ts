@@ -145,6 +145,8 @@ export class CloudState {
   /** What `listing` made last; null when it no longer fits. */
   order: Server[] | null = null;
   positions = new Map<string, number>();
+  /** Told of each server that was made, changed or deleted after the start, at `nowMs`. */
+  onServer: (server: Server) => void = () => undefined;
 
   constructor(scenario: Scenario, options: CloudOptions) {
     this.scenario = scenario;
@@ -270,7 +272,13 @@ export class CloudState {
 
   touch(server: Server): void {
     server.updatedMs = this.nowMs;
+    this.changed(server);
+  }
+
+  /** A change that Nova's `updated` does not show. */
+  changed(server: Server): void {
     server.views.clear();
+    this.onServer(server);
   }
 
   forgetViews(host: string): void {
