@@ -3,9 +3,10 @@
  * users who confirm, revert and delete, and faults. Nothing is balanced meanwhile.
  */
 import { createHash } from 'node:crypto';
-import { nameLog } from '@kronos/checkpoints';
+import { LogNotStated, nameLog, stateInstallation } from '@kronos/checkpoints';
 import { defaultConfig, Secret, storageLimits } from '@kronos/config';
-import { messageId, subject } from '@kronos/contracts';
+import { ALL, messageId, streamNames, subject } from '@kronos/contracts';
+import type { EventLog } from '@kronos/eventlog';
 import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
 import { type ActInput, openSim, parseScenario, type ScenarioInput } from '@kronos/simcloud';
 import { headers } from '@nats-io/transport-node';
@@ -29,9 +30,16 @@ export interface CellsReport {
 }
 
 const AGGREGATES = ['old', 'new'] as const;
+const HOSTS = ['o1', 'o2', 'n1', 'n2'] as const;
+const OVER = new Set(['finished', 'error', 'confirmed', 'reverted']);
 const SERVICES: readonly ServiceName[] = ['scorer', 'planner', 'executor'];
 const REPLICAS = 2;
 const RESTART_MS = 2_000;
+/** A person tries a command again after this, and looks after the other whether the services take the log as it is. */
+const PERSON_MS = 10_000;
+const LOOK_AGAIN_MS = 300_000;
+/** How often an operator looks for servers that nobody moves any more. */
+const MEND_MS = 900_000;
 /** After the faults: as long as a task may wait, and a move take. */
 const CALM_MS = 6 * 3_600_000;
 
@@ -246,6 +254,7 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
       // Nova refuses it, or the server is gone.
     }
   };
+  const act = (one: ActInput): void => attempt(() => void sim.act(one));
   const user = { userId: 'user', projectId: 'admin', requestId: 'req-user' };
   function people({ type, aggregate, data }: Event): void {
     const soon = (meanMs: number, act: () => void): void => void world.after(moods.exponential(meanMs), act);
@@ -293,9 +302,99 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
     world.after(wishes.between(120_000, 600_000), ask);
   };
 
+  // ---------------------------------------------------------------- who provisions, states which log it is, and mends
+  let provisioners = 0;
+  let installations = 0;
+  const by = { service: 'provisioner', instance: 'somebody', version: 'simulated' } as const;
+  const aboutLog = () => ({
+    by,
+    comment: null,
+    nowMs: world.wall,
+    installationId: `00000000-0000-4000-8000-${String(++installations).padStart(12, '0')}`,
+  });
+  const provision = (log: EventLog) =>
+    log.provision({
+      limits: storageLimits(config),
+      replicas: 1,
+      aggregates: AGGREGATES,
+      ackWaitSeconds: config.nats.ackWait,
+    });
+  /** A command that a person repeats until it succeeds. */
+  async function asPerson(what: (log: EventLog) => Promise<void>): Promise<void> {
+    for (;;) {
+      const process = new Process(world, `provisioner-${++provisioners}`, chance);
+      try {
+        const log = await nats.connect(process);
+        await what(log);
+        await log.close();
+        return;
+      } catch (error) {
+        onLine?.(process.name, String(error));
+        process.kill();
+        await right.sleep(PERSON_MS);
+      }
+    }
+  }
+  let logLost = false;
+  /** KRONOS_LOG is gone, perhaps with the tasks, and is provisioned anew. A person states later that it is to be used as it is. */
+  function loseLog(): void {
+    if (logLost) return;
+    logLost = true;
+    const own = chance.fork(`lost/${installations}`);
+    const names = own.pick([[streamNames.log], [streamNames.log], [streamNames.log, streamNames.migrations]]);
+    for (const name of names) server.delete(name);
+    checker.wiped();
+    const anew = async (): Promise<void> => {
+      await right.sleep(own.exponential(20_000));
+      const named = own.flip(0.5);
+      await asPerson(async (log) => {
+        await provision(log);
+        if (!named) return;
+        const expectedLastSequence = await log.lastSequenceOf('controls', ALL);
+        await stateInstallation(log, 'provisioned', { ...aboutLog(), expectedLastSequence });
+      });
+      await right.sleep(own.exponential(600_000));
+      for (let newLog = true; newLog; ) {
+        await asPerson(async (log) => {
+          await provision(log);
+          await nameLog(log, { aggregates: AGGREGATES, newLog: true, ...aboutLog() });
+        });
+        await right.sleep(LOOK_AGAIN_MS);
+        newLog = false;
+        await asPerson(async (log) => {
+          try {
+            await nameLog(log, { aggregates: AGGREGATES, newLog: false, ...aboutLog() });
+          } catch (error) {
+            if (!(error instanceof LogNotStated)) throw error;
+            newLog = true;
+          }
+        });
+      }
+      logLost = false;
+    };
+    anew().catch((error: unknown) => world.fail(error));
+  }
+  /** Brings back what Kronos has called damaged, and ends the moves of a log that is lost. */
+  const mend = (): void => {
+    sim.settle();
+    for (const id of checker.left()) {
+      const one = cloud.servers.get(id);
+      const vmState = before.get(id);
+      if (one?.taskState != null) continue;
+      if (one === undefined || one.vmState === vmState) checker.mended(id);
+      else if (one.vmState === 'resized')
+        attempt(() => cloud.endResize(world.wall, user, id, moods.pick(['confirmResize', 'revertResize'])));
+      else if (vmState === 'active' || vmState === 'stopped') act({ act: 'setServer', server: id, vmState });
+    }
+  };
+  const mendAgain = (): void => {
+    if (calm) return;
+    mend();
+    world.after(MEND_MS, mendAgain);
+  };
+
   // ---------------------------------------------------------------- what goes wrong
   const faults = chance.fork('faults');
-  const act = (one: ActInput): void => attempt(() => void sim.act(one));
   const trouble = (): void => {
     if (calm) return;
     const service = faults.flip(0.7) ? 'executor' : faults.pick(SERVICES);
@@ -333,6 +432,16 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
           fault: { kind: faults.pick(['snapshot', 'spawn', 'confirm', 'revert']), times: 1 },
         }),
       () => act({ act: 'faultServer', server: id, fault: { kind: 'slow', seconds: 300, times: 1 } }),
+      () => {
+        // Its nova-compute dies, mostly while it has a part in a move.
+        const moving = cloud.migrations.filter(({ status }) => !OVER.has(status));
+        const ends = moving.flatMap(({ source, chosen }) => (chosen === null ? [source] : [source, chosen]));
+        const host = faults.pick(ends.length > 0 && faults.flip(0.8) ? ends : HOSTS);
+        checker.counts.set('killHost', (checker.counts.get('killHost') ?? 0) + 1);
+        act({ act: 'killHost', host });
+        world.after(faults.exponential(300_000), () => act({ act: 'startHost', host }));
+      },
+      () => faults.flip(0.1) && loseLog(),
     ];
     faults.pick(todo)();
     world.after(faults.exponential(40_000), trouble);
@@ -340,33 +449,30 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
 
   // ---------------------------------------------------------------- the run
   let provisioned = false;
-  const provision = async (): Promise<void> => {
-    const log = await nats.connect(new Process(world, 'provisioner-1', chance));
-    await log.provision({
-      limits: storageLimits(config),
-      replicas: 1,
-      aggregates: AGGREGATES,
-      ackWaitSeconds: config.nats.ackWait,
-    });
-    const by = { service: 'provisioner', instance: 'somebody', version: 'simulated' } as const;
-    const installationId = '00000000-0000-4000-8000-000000000001';
-    await nameLog(log, { aggregates: AGGREGATES, newLog: false, by, comment: null, nowMs: world.wall, installationId });
-    await log.close();
+  asPerson(async (log) => {
+    await provision(log);
+    await nameLog(log, { aggregates: AGGREGATES, newLog: false, ...aboutLog() });
     provisioned = true;
-  };
-  provision().catch((error: unknown) => world.fail(error));
+  }).catch((error: unknown) => world.fail(error));
   await world.run(60_000, () => provisioned);
   for (const slot of slots) start(slot);
   world.after(400_000, ask);
   world.after(400_000, trouble);
+  world.after(MEND_MS, mendAgain);
   await world.run(world.now + hours * 3_600_000);
   calm = true;
   nats.calm();
   cloudNetwork.calm();
   sim.act({ act: 'mendAll' });
   for (const { process } of slots) if (process?.paused === true) process.resume();
+  for (const host of HOSTS) act({ act: 'startHost', host });
   await world.run(world.now + 1_800_000);
-  await world.run(world.now + CALM_MS, () => checker.unfinished().length === 0);
+  await world.run(world.now + CALM_MS, () => !logLost && checker.unfinished().length === 0);
+  // What was left is brought back, and found to be so.
+  for (let times = 0; times < 3; times++) {
+    mend();
+    await world.run(world.now + 60_000);
+  }
   sim.settle();
   checker.settled();
   for (const slot of slots) slot.process?.kill();

@@ -68,12 +68,14 @@ interface Body {
     readonly retryPending?: boolean;
     readonly reason?: { readonly code: string };
     readonly warnings?: readonly { readonly code: string }[];
+    readonly statement?: string;
   };
 }
 
 interface Attempt {
   readonly task: Task;
   readonly number: number;
+  readonly startedMs: number;
   posts: number;
   verifying: boolean;
   verified: boolean;
@@ -94,6 +96,10 @@ interface Task {
 
 /** Reason codes of results that say that the server is not as it was. */
 const CHANGED = new Set(['server-in-error', 'guest-off', 'server-not-up']);
+/** What was started by a log that is lost may be requested for as long after its start: the window of a request, and some more. */
+const WINDOW_MS = 11_000;
+/** What a service sent or a process held when the log was lost may take as long to arrive. */
+const FAREWELL_MS = 300_000;
 
 export class CellsChecker {
   readonly breaches: CellBreach[] = [];
@@ -102,7 +108,12 @@ export class CellsChecker {
   readonly #plans = new Map<string, { readonly tasks: Map<number, Task>; released: boolean }>();
   /** Server -> its vm_state before any move. */
   readonly #before: ReadonlyMap<string, string>;
-  /** Servers whose damage a result has told. */
+  /** Tasks of logs that are lost. */
+  readonly #former = new Map<string, Task>();
+  /** When a log was lost last, and whether nobody has stated since that the one in its place is to be used. */
+  #lostMs = Number.NEGATIVE_INFINITY;
+  #doubtful = false;
+  /** Servers whose damage a result has told, or would have told had its log not been lost. */
   readonly #told = new Set<string>();
   readonly #cloud: CellCloud;
   readonly #now: () => number;
@@ -111,6 +122,30 @@ export class CellsChecker {
     this.#cloud = cloud;
     this.#before = before;
     this.#now = now;
+  }
+
+  /** KRONOS_LOG is lost: from now on the log in its place counts. What the lost one started may only end. */
+  wiped(): void {
+    this.#count('wiped');
+    this.#lostMs = this.#now();
+    this.#doubtful = true;
+    for (const task of this.#tasks.values()) {
+      this.#former.set(task.id, task);
+      // Nothing tells any more what became of it.
+      for (const attempt of task.attempts.values()) if (!attempt.ended) this.#told.add(task.serverId);
+    }
+    this.#tasks.clear();
+    this.#plans.clear();
+  }
+
+  /** Servers of which a result has told that they are damaged, and those of lost logs; no task has them now. */
+  left(): string[] {
+    return this.#parting() ? [] : [...this.#told].filter((id) => this.#open(id) === undefined);
+  }
+
+  /** A person has brought a server back to what it was. */
+  mended(id: string): void {
+    this.#told.delete(id);
   }
 
   /** A message that the server has stored on KRONOS_LOG. The cloud's record must be up to date. */
@@ -132,6 +167,9 @@ export class CellsChecker {
         if (task !== undefined) task.asked ??= type === 'migration.confirmAsked' ? 'confirm' : 'revert';
         return;
       }
+      case 'installation.created':
+        if (data.statement === 'newLog') this.#doubtful = false;
+        return;
       case 'migration.started':
         this.#started(data);
         return;
@@ -163,12 +201,39 @@ export class CellsChecker {
     const mine = this.#open(id);
     this.#count(action);
     if (action === 'migrate' || action === 'resize') {
-      if (mine === undefined) this.#breach('unasked', `a ${action} of ${id} was requested, and no attempt is started`);
-      else if (++mine.posts > 1) this.#breach('post-twice', `${mine.task.id} attempt ${mine.number}: ${action}`);
+      if (mine === undefined) {
+        if (!this.#ofFormer(id))
+          this.#breach('unasked', `a ${action} of ${id} was requested, and no attempt is started`);
+      } else if (++mine.posts > 1) this.#breach('post-twice', `${mine.task.id} attempt ${mine.number}: ${action}`);
     }
     const act = action === 'confirmResize' ? 'confirm' : action === 'revertResize' ? 'revert' : null;
-    if (act !== null && mine?.settle !== act)
+    if (act !== null && mine?.settle !== act && !this.#settledByFormer(id, act))
       this.#breach('unverified', `${id} was to be ${act}ed, and the log does not say so`);
+  }
+
+  /** Whether a move is that of an attempt that a lost log has started, while its window was open. */
+  #ofFormer(serverId: string): boolean {
+    for (const attempt of this.#formerAttempts(serverId)) {
+      if (this.#now() - attempt.startedMs > WINDOW_MS) continue;
+      if (++attempt.posts > 1) this.#breach('post-twice', `${attempt.task.id} attempt ${attempt.number}`);
+      return true;
+    }
+    return false;
+  }
+
+  /** Whether a lost log said so, and the executor could not know yet that it is lost. */
+  #settledByFormer(serverId: string, act: 'confirm' | 'revert'): boolean {
+    return this.#parting() && this.#formerAttempts(serverId).some(({ settle }) => settle === act);
+  }
+
+  /** Whether an executor may not know yet that the log is lost. */
+  #parting(): boolean {
+    return this.#now() - this.#lostMs <= FAREWELL_MS;
+  }
+
+  #formerAttempts(serverId: string): Attempt[] {
+    const tasks = [...this.#former.values()].filter((task) => task.serverId === serverId);
+    return tasks.flatMap(({ attempts }) => [...attempts.values()].filter(({ ended }) => !ended));
   }
 
   /** Tasks that were approved and have no result. */
@@ -235,12 +300,24 @@ export class CellsChecker {
     if (task.attempts.has(number)) this.#breach('started-twice', `${taskId} attempt ${number}`);
     const other = this.#open(serverId);
     if (other !== undefined) this.#breach('twice', `${taskId} was started while ${other.task.id} has ${serverId}`);
-    const attempt = { task, number, posts: 0, verifying: false, verified: false, settle: null, ended: false };
+    if (this.#doubtful) this.#breach('unapproved', `${taskId} was started on a log that nobody has stated`);
+    const startedMs = this.#now();
+    const attempt = {
+      task,
+      number,
+      startedMs,
+      posts: 0,
+      verifying: false,
+      verified: false,
+      settle: null,
+      ended: false,
+    };
     task.attempts.set(number, attempt);
   }
 
   #moved(type: string, { taskId, attempt: number }: Body['data']): void {
     const attempt = this.#tasks.get(taskId)?.attempts.get(number);
+    if (attempt === undefined && this.#parting() && this.#former.has(taskId)) return;
     if (attempt === undefined) {
       this.#breach('unasked', `${type} of ${taskId} attempt ${number}, which was not started`);
       return;
@@ -267,6 +344,8 @@ export class CellsChecker {
   #ended(type: string, data: Body['data']): void {
     const { taskId, attempt: number } = data;
     const task = this.#tasks.get(taskId);
+    // Its message is left from a log that is lost.
+    if (task === undefined && type === 'migration.skipped' && this.#former.has(taskId)) return;
     if (task === undefined) {
       this.#breach('unasked', `${taskId} has a result and was never proposed`);
       return;

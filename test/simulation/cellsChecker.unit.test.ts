@@ -4,11 +4,13 @@ import { type CellRule, CellsChecker, type CloudServer, cellRules } from './cell
 const TASK = 'p1-s1';
 let server: CloudServer | null;
 let checker: CellsChecker;
+let nowMs: number;
 
 beforeEach(() => {
   server = { host: 'o1', vmState: 'active', taskState: null };
   const cloud = { server: () => server, hostsOf: (name: string) => (name === 'new' ? ['n1'] : ['o1']) };
-  checker = new CellsChecker(cloud, new Map([['vm', 'active']]), () => 0);
+  nowMs = 0;
+  checker = new CellsChecker(cloud, new Map([['vm', 'active']]), () => nowMs);
 });
 
 const put = (type: string, more: object = {}): void => {
@@ -123,4 +125,56 @@ it.each(cases)('finds %s: %s', (rule, _, acts) => {
 
 it('shows every rule', () => {
   expect(new Set(cases.map(([rule]) => rule))).toEqual(new Set(cellRules));
+});
+
+it('what a lost log started may only end: one request in its window, and nothing for long', () => {
+  approved();
+  put('migration.started');
+  checker.wiped();
+  post({ migrate: { host: 'n1' } });
+  put('migration.verifying');
+  put('migration.skipped');
+  expect(checker.breaches).toEqual([]);
+  post({ migrate: { host: 'n1' } });
+  expect(broken()).toEqual(['post-twice']);
+  nowMs = 12_000;
+  post({ migrate: { host: 'n1' } });
+  nowMs = 400_000;
+  put('migration.verifying');
+  expect(broken()).toEqual(['post-twice', 'unasked']);
+});
+
+it('a confirm that a lost log has asked for may still arrive, and not later', () => {
+  verified();
+  asked('confirm');
+  checker.wiped();
+  post({ confirmResize: null }, 204);
+  expect(checker.breaches).toEqual([]);
+  nowMs = 400_000;
+  post({ confirmResize: null }, 204);
+  expect(broken()).toEqual(['unverified']);
+});
+
+it('nothing is started on a log that nobody has stated', () => {
+  checker.wiped();
+  approved();
+  put('migration.started');
+  expect(broken()).toEqual(['unapproved']);
+  put('installation.created', { statement: 'newLog' });
+  put('migration.started', { taskId: 'p1-s2', serverId: 'other' });
+  expect(checker.breaches).toHaveLength(1);
+});
+
+it('what a lost log left is for a person, and counts again once it is mended', () => {
+  started();
+  checker.wiped();
+  at('n1', 'resized');
+  expect(checker.left()).toEqual([]);
+  nowMs = 400_000;
+  expect(checker.left()).toEqual(['vm']);
+  checker.settled();
+  expect(checker.breaches).toEqual([]);
+  checker.mended('vm');
+  checker.settled();
+  expect(broken()).toEqual(['changed']);
 });
