@@ -17,7 +17,7 @@ const UNBROKEN: Readonly<Record<string, string>> = {
   state: 'none of the hunted ones did: "operator quarantines left out of checkpoints" ends in `replay`',
 };
 
-it('a table that was written is read as it was', () => {
+it('a table is read back as it was written', () => {
   const hunted = bugs.filter(({ unseen }) => unseen === undefined);
   const found: Found[] = hunted.map(({ name }, index) =>
     index % 3 === 0

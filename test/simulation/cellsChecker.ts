@@ -241,7 +241,7 @@ export class CellsChecker {
     return [...this.#tasks.values()].filter((task) => task.approved && task.finals === 0).map(({ id }) => id);
   }
 
-  /** Everything is over: no task is open, and each server is as it was, wherever it is. */
+  /** Everything is over: no task is open, and each server has its former state, on any host. */
   settled(): void {
     for (const id of this.unfinished()) this.#breach('liveness', `${id} has no final result`);
     for (const [id, vmState] of this.#before) {

@@ -71,7 +71,7 @@ it('accepts a confirm that a person asked for before the checks have passed, and
   expect(broken()).toEqual([]);
 });
 
-it('accepts a server in ERROR of which the result tells', () => {
+it('accepts a server in ERROR that the result reports', () => {
   started();
   at('o1', 'error');
   put('migration.failed', { retryPending: false, reason: { code: 'server-in-error' } });

@@ -92,7 +92,7 @@ it('a move to a host that has long been closed is a breach', () => {
   expect(broken()).toContain('closed-host');
 });
 
-it('a move to a host that was opened since the last look is none', () => {
+it('a move to a host that was opened since the last look is no breach', () => {
   closed.add('h2');
   look();
   now += 200_000;
@@ -149,7 +149,7 @@ it('a decision with an expectation that its basis does not have is a breach', ()
   expect(broken()).toContain('expectation');
 });
 
-it('a decision with the expectation of its basis is none', () => {
+it('a decision with the expectation of its basis is no breach', () => {
   taken('first');
   store('plans', 'plan.dispatched', 'planner', { planId: 'agg-0' });
   decideAt(last);

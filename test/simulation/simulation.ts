@@ -117,7 +117,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   const published: { readonly subject: string; readonly data: Uint8Array }[] = [];
   /** Tasks without a final result -> their servers. */
   const openTasks = new Map<string, string>();
-  /** Tasks that were started, whatever came of it. */
+  /** Tasks that were started, with any result. */
   const startedTasks = new Set<string>();
   /** The last stored message of each type. */
   const seen = new Map<string, StoredMessage>();
@@ -696,7 +696,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     const calmMs = world.wall;
     command('aggregate.resumed', '_all_', {});
     for (const aggregate of aggregates) command('aggregate.resumed', aggregate, {});
-    // The longest wait of all: a task that nobody started ends one time to live after its own.
+    // The longest wait: a task that no executor started ends one plan_ttl after its last start time.
     const longestMs = 2 * drawn.planTtlSeconds * 1000 + 3_600_000;
     await world.run(
       world.now + longestMs,

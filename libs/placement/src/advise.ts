@@ -224,7 +224,7 @@ function overcommit(snapshot: Snapshot, policy: Policy, name: string, of: NovaSe
   return [];
 }
 
-/** A shorter history says nothing about thresholds. */
+/** A shorter history is not enough for advice on thresholds. */
 const LEAST_OBSERVED_MS = 24 * 3_600_000;
 /** Above the threshold for this share of the time is always. */
 const ALWAYS = 0.95;

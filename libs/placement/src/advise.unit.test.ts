@@ -52,12 +52,12 @@ describe('advice', () => {
       );
     });
 
-    it('says nothing where both agree', () => {
+    it('gives no advice where both agree', () => {
       expect(remedies(calm, { cpu_weight_multiplier: '2', ram_weight_multiplier: '1' })).toEqual([]);
       expect(remedies(packing, { cpu_weight_multiplier: '-1', ram_weight_multiplier: '-1' })).toEqual([]);
     });
 
-    it('says nothing where they could not be read', () => {
+    it('gives no advice where they could not be read', () => {
       expect(codesOf(packing)).toEqual([]);
     });
   });
@@ -96,7 +96,7 @@ describe('advice', () => {
       ]);
     });
 
-    it('says nothing where the load fits, or from few allocations', () => {
+    it('gives no advice where the load fits, or from few allocations', () => {
       expect(found(0.5, 0.6)).toEqual([]);
       expect(found(0.9, 0.2)).toEqual([]);
       expect(found(0.2, 0.5)).toEqual([]);
@@ -127,7 +127,7 @@ describe('advice', () => {
       expect(past({ aboveMs: 7 * DAY_MS, aboveAfterPlansMs: 7 * DAY_MS })[0]?.remedy).toContain('raise the threshold');
     });
 
-    it('says nothing of one that is reached at times, was changed since, or has a short history', () => {
+    it('gives no advice on one that is reached at times, was changed since, or has a short history', () => {
       expect(past({})).toEqual([]);
       expect(past({ threshold: 0.3, highest: 0.05, aboveMs: 0 })).toEqual([]);
       expect(past({ highest: 0.05, aboveMs: 0 }, DAY_MS / 2)).toEqual([]);

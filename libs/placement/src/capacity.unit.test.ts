@@ -249,7 +249,7 @@ describe('headroom', () => {
     ]);
   });
 
-  it('lets an affinity group that lost its host begin anew together, and no other one be torn', () => {
+  it('lets an affinity group that lost its host gather on a new one, and separates no other group', () => {
     const world = {
       capacity: [
         { ram: 8, vcpus: 9 },

@@ -14,7 +14,7 @@ export function uncrossable(server: ServerObservation, facts: CellFacts | null, 
   return kind(server) ?? (facts === null ? UNKNOWN : attached(facts, sharing)) ?? image(server, sharing);
 }
 
-/** Why a server can neither be cold-migrated nor resized, wherever it goes. */
+/** Why a server can be neither cold-migrated nor resized, to any host. */
 export function unmovableCold(server: ServerObservation, host: HostObservation, migrating: boolean): Ground | null {
   return (
     unsettled(server, host, migrating) ??

@@ -56,10 +56,10 @@ export type CellStep = {
   readonly aggregate: string;
   readonly from: string;
   readonly fromCell: string | null;
-  /** Cold migration: the host that Nova is told. Resize: where it fits best; Nova chooses. */
+  /** Cold migration: the host that the request names. Resize: where it fits best; Nova chooses. */
   readonly to: string;
   readonly toCell: string | null;
-  /** Further hosts that it fits on, best first, as many as `alternates` says. */
+  /** Further hosts that it fits on, best first, at most `alternates`. */
   readonly alternates: readonly string[];
   readonly method: 'migrate' | 'resize';
   readonly oldFlavor: string | null;
@@ -164,7 +164,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
       else counts[code] = (counts[code] ?? 0) + 1;
     }
     const hosts = fitting.sort((a, b) => b.rank - a.rank || a.host - b.host).map(({ host }) => host);
-    // What keeps it in its cell is the answer wherever nothing else is against a host.
+    // Where no other rule refuses a host, the answer is the reason that keeps the server in its cell.
     if (kept !== null && counts[kept.code] !== undefined) return { hosts, ground: kept };
     const codes = Object.keys(counts).sort() as ReasonCode[];
     const detail = Object.fromEntries(codes.map((code) => [code, counts[code] ?? 0]));

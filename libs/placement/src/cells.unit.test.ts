@@ -118,7 +118,7 @@ describe('a plan between cells', () => {
     expect([to(1), to(0.6), to(0.4), to(0), to(-1)]).toEqual(['n1', 'n1', 'n2', 'n2', 'n2']);
   });
 
-  it('names further hosts, as many as the options say', () => {
+  it('names at most as many further hosts as the option alternates', () => {
     const hosts = { n1: {}, n2: {}, n3: {}, n4: {} };
     const alternates = (count: number) =>
       plan({ new: hosts, vms: { a: { host: 'o1' } }, options: { alternates: count } }).steps[0]?.alternates;
@@ -191,7 +191,7 @@ describe('what cannot move between cells', () => {
     expect(refusal(vm, world)).toBe(code);
   });
 
-  it('is not refused for what only leaving the cell is against', () => {
+  it('is not refused for a reason that applies only to moves out of the cell', () => {
     const world = { cells: { old: 'cell1', new: 'cell1' }, input: { facts: {}, granted: false } };
     expect(moves(plan({ ...world, vms: { v: { host: 'o1' } } }))).toEqual([['v', 'o1', 'n1', 'migrate']]);
   });
@@ -315,7 +315,7 @@ describe('room on the target', () => {
     ]);
   });
 
-  it('is never exceeded, whatever is asked for, and every server asked for is named once', () => {
+  it('is never exceeded by any request, and every requested server is named once', () => {
     const size = fc.integer({ min: 1, max: 8 }).map((gib) => gib * 1024);
     const vm = fc.record({ host: fc.constantFrom('o1', 'o2'), ramMb: size, locked: fc.boolean() });
     const free = fc.integer({ min: 0, max: 20 }).map((gib) => gib * 1024);

@@ -112,7 +112,7 @@ describe('a plan for a cluster file', () => {
       (move) => `${move.vm}: ${move.from} -> ${move.to}`,
     );
 
-  it('moves VMs where nothing is against it', () => {
+  it('moves VMs where no rule refuses it', () => {
     expect(moves(file())).toEqual(['v1: a -> b']);
   });
 
@@ -128,7 +128,7 @@ describe('a plan for a cluster file', () => {
     expect(plan.stats.refusals).toEqual({});
   });
 
-  it('keeps a VM in the zone that it is pinned to, and others in theirs only if it is asked to', () => {
+  it('keeps a pinned VM in its zone, and other VMs in theirs only with restrictToAz', () => {
     const hosts = [
       { id: 'a', az: 'z1' },
       { id: 'b', az: 'z2' },
@@ -160,7 +160,7 @@ describe('a plan for a cluster file', () => {
     expect(moves(file({ hosts: [{ id: 'a' }, { id: 'b', free: { CUSTOM_GPU: 0 } }] }))).toEqual(['v1: a -> b']);
   });
 
-  it('lets a group hold as many members on a host as it says', () => {
+  it('allows a group its maximum number of members on a host', () => {
     const vms = [
       { id: 'v1', host: 'a', w: [0.3] },
       { id: 'v2', host: 'a', w: [0.3] },

@@ -39,7 +39,7 @@ describe('a group of anti-affinity', () => {
     expect(refusal(cluster('anti-affinity', {}, 2), V1, B)).toBeNull();
   });
 
-  it('is no concern of a VM that is no member', () => {
+  it('does not limit a VM that is no member', () => {
     expect(refusal(cluster('anti-affinity'), V2, B)).toBeNull();
   });
 
@@ -68,7 +68,7 @@ describe('a group of affinity', () => {
     expect(refusal({ ...cluster('affinity'), alsoOn: new Map([[V3, [C]]]) }, V1, B)).toBe('affinity');
   });
 
-  it('is no concern of a VM that is no member', () => {
+  it('does not limit a VM that is no member', () => {
     expect(refusal(cluster('affinity'), V2, C)).toBeNull();
   });
 });

@@ -61,7 +61,7 @@ function decide(world: World = {}) {
 }
 
 describe('the decision about a request for moves between cells', () => {
-  it('acts: steps of phase cell, numbered in their order, as approved so done', () => {
+  it('acts: gives steps of phase cell, numbered in the order in which they start', () => {
     const decision = decide({ groups: { g: { policy: 'soft-anti-affinity', members: ['c', 'x'] } } });
     expect(decision).toMatchObject({ outcome: 'planned', reason: { code: 'planned' }, refused: [], left: 0 });
     expect(decision.steps.map(({ step, taskId, serverId, from }) => [step, taskId, serverId, from])).toEqual([

@@ -83,7 +83,7 @@ describe('an explanation', () => {
     expect(paused.vm('v1')?.verdict.code).toBe('paused');
   });
 
-  it('of a VM that no host may take counts what the hosts say', () => {
+  it('of a VM that no host may take counts the reasons of the hosts', () => {
     const full = { ...hot, hosts: { a: {}, b: { free: { MEMORY_MB: 0 } }, c: { disabled: true } } };
     expect(explained(full).vm('v1')?.verdict).toEqual({
       code: 'capacity',

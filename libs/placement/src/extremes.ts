@@ -118,7 +118,7 @@ export class Extremes {
     return most >= least ? most - least : 0;
   }
 
-  /** The policy's imbalance after the VM left `a`, wherever it went: no destination but an only lowest host does better. */
+  /** The policy's imbalance after the VM left `a`, for any destination: only a host that is alone the lowest does better. */
   afterLeaving(vm: number, a: number, policy: number): number {
     const { P } = this.#cluster;
     const pair = this.#pair;

@@ -91,7 +91,7 @@ export function pastOf({ snapshot, judged, cluster, options }: PastInput): Past 
   return none(`${days.length} of ${agos.length} former days resemble this one, and ${LEAST_DAYS} are needed${rest}`);
 }
 
-/** Fills in the changes of one policy on one day, unless the day says nothing about this one. */
+/** Fills in the changes of one policy on one day, unless the day has no values for it. */
 function fill(
   cluster: Cluster,
   p: number,

@@ -133,13 +133,13 @@ describe('a forecast', () => {
     expect(decided(snapshot).warnings[0]?.text).toContain('2 without enough values');
   });
 
-  it('is not asked where it is off: the decision is the same to the byte with and without a history', () => {
+  it('is not used where it is off: the decision is the same to the byte with and without a history', () => {
     const off = { forecast: false };
     expect(JSON.stringify(decided(history([passing, passing]), off))).toBe(JSON.stringify(decided({}, off)));
     expect(decided({}, off).reason.code).toBe('planned');
   });
 
-  it('lets evacuations go, and warns of what it left out', () => {
+  it('allows evacuations, and warns about the moves that it left out', () => {
     const decision = decided(
       history([passing, passing]),
       { evacuateDisabledHosts: true },

@@ -35,7 +35,7 @@ describe('the gate', () => {
     });
   });
 
-  it('acts: an expiry that a decision recorded is called one', () => {
+  it('acts: the reason names a recorded expiry as an expiry', () => {
     const { reason } = decided({ lastRefusal: { planId: 'agg-1', at: before(100), how: 'expired' } });
     expect(reason.detail).toMatchObject({ after: 'expiry' });
   });

@@ -10,8 +10,8 @@ const MIB = 1024 ** 2;
 type Costed = Pick<ServerObservation, 'id' | 'ramMb' | 'diskGb'>;
 
 /**
- * What a move of each server copies, in GiB. While the memory is copied a part of it is written again, by the rate of `moveCostQuery`
- * against the rate that links carry; that part is copied again, and so on. Of several policies the highest rate counts. A server without a
+ * What a move of each server copies, in GiB. The server writes a part of the memory again while it is copied: the rate
+ * of `moveCostQuery` against the rate of the links. That part is copied again, and so on. Of several policies the highest rate counts. A server without a
  * value counts as the one of the aggregate that writes most, and where no server has a value memory counts once.
  *
  * @returns a function of the server

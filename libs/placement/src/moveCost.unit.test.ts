@@ -33,7 +33,7 @@ describe('what a move copies', () => {
     expect(copyGibOf(input({}), {}, options)(server('x'))).toBe(28);
   });
 
-  it('is memory as often as it is written again meanwhile, by the rate of former moves where that is known', () => {
+  it('counts the memory again that is written during the move, by the rate of former moves where that is known', () => {
     const snapshot = input({ cpu: { x: 50 } });
     expect(copyGibOf(snapshot, {}, options)(server('x'))).toBe(8 / (1 - 0.5) + 20);
     expect(copyGibOf(snapshot, { copyBytesPerSecond: 200 * MIB }, options)(server('x'))).toBe(8 / (1 - 0.25) + 20);

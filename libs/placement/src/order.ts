@@ -7,9 +7,9 @@ import type { Move } from './draft.ts';
  *
  * What a host has to give (an amount of a resource class, a member's place in an anti-affinity group) is kept in an
  * account. An arrival is paid from what was free at the start, else from what departures leave behind, and then it
- * depends on exactly these departures. As nothing is spent twice, every set of moves that respects the dependencies is legal,
- * whatever has completed and in whatever order: a move that runs counts on both hosts, because its departure pays only
- * those that wait for its end.
+ * depends on exactly these departures. Nothing is spent twice. So every set of moves that respects the dependencies is legal,
+ * in any order of completion: a move that runs counts on both hosts, because its departure pays only for arrivals that wait
+ * for its end.
  */
 export type Arrangement = {
   /** Indexes into the given moves, in an order that respects the dependencies. */

@@ -23,7 +23,7 @@ describe('reasons', () => {
     expect(dead.filter((reason) => !code.includes(`.${reason}`))).toEqual([]);
   });
 
-  it('have one number each, and back', () => {
+  it('have one number each, and each number leads back to its code', () => {
     for (const code of reasonCodes) expect(codeOfNumber(codeNumber[code])).toBe(code);
     expect(() => codeOfNumber(0)).toThrow(RangeError);
   });

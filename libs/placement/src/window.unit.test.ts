@@ -117,7 +117,7 @@ describe("a VM's own window", () => {
     expect(limits(decide(input({}, { own: ['11:00-13:00'] }))).startBefore).toEqual(['2026-01-01T13:00:00.000Z']);
   });
 
-  it('refuses: one that cannot be read lets the VM move never, not even by evacuation', () => {
+  it('refuses: a VM whose window cannot be read never moves, not even by evacuation', () => {
     const given = input({ evacuationIgnoresWindows: true }, { own: ['at night'], leaving: true });
     expect(decide(given)).toMatchObject({ outcome: 'quiet', refusals: { 'vm-window-unreadable': 3 } });
     expect(explain(given).vm('v1')?.verdict).toMatchObject({ code: 'vm-window-unreadable' });

@@ -143,7 +143,7 @@ class Packing {
     return drains;
   }
 
-  /** As many hosts of the drain order as possible, at least as many as given, their VMs packed together largest first. */
+  /** The most hosts of the drain order that can be emptied together, at least `least`; their VMs are packed largest first. */
   atOnce(least: number): Drain[] {
     const draft = this.#draft;
     const mark = draft.moves.length;
@@ -233,7 +233,7 @@ class Packing {
     return refusal === 0;
   }
 
-  /** Could the largest hosts fail, and would their VMs (also those that cannot be moved) still fit on the other open ones? */
+  /** Whether the VMs of the largest hosts would fit on the other open hosts if these hosts failed; also VMs that cannot be moved. */
   #headroomObstacle(): ReasonCode | null {
     const failures = this.#options.packHeadroomHosts;
     if (failures === 0) return null;

@@ -72,7 +72,7 @@ describe('a look at all placements', () => {
     }
   });
 
-  it('skips more the better the plan is that it begins with', () => {
+  it('skips more placements when it begins with a better plan', () => {
     let [fromHome, fromBest] = [0, 0];
     for (let seed = 1; seed <= 20; seed++) {
       const given = drawn(seed);

@@ -228,7 +228,7 @@ class Search {
   /**
    * The lowest combined imbalance, and the targets if they may be reached: rounds of runs of {@link level} that do not build on each
    * other, for independent runs from home find more than runs from the best plan, and then as many short runs on the real measure
-   * from the best plan. Rounds are laid out for the default work limit, whatever the limit is: they end at the same amounts of work, and
+   * from the best plan. Rounds have the lengths of the default work limit under every limit: they end at the same amounts of work, and
    * each is divided into runs of equal length. Where room is short, most runs let departures make room.
    */
   #lowest(reachable: boolean, ends: Iterable<number>, firstSeed: number): void {
