@@ -10,8 +10,18 @@ import { Smooth } from './smooth.ts';
 import { isAcceptable, reaches } from './solution.ts';
 import { Walk } from './walk.ts';
 
+/** The end of a run: the last width and the last temperature, in the units of the first ones. */
+type Cooling = { readonly narrow: number; readonly cold: number };
+
+/** A long run has the time to settle at a sharper and colder end; a short one finds less there. */
+export const COOLING = {
+  short: { narrow: 0.02, cold: 0.025 },
+  long: { narrow: 0.01, cold: 0.01 },
+} as const satisfies Record<string, Cooling>;
+
 export type LevelSettings = {
   readonly seed: number;
+  readonly cooling: Cooling;
   /** Proposals. */
   readonly steps: number;
   readonly refusals: RefusalCounts;
@@ -19,12 +29,10 @@ export type LevelSettings = {
 
 /** Stages of equal length; each sharpens the stand-in and cools. */
 const STAGES = 40;
-/** First and last width, as parts of the imbalance at the time. */
+/** First width, as a part of the imbalance at the time. */
 const WIDE = 0.1;
-const NARROW = 0.02;
-/** First and last temperature, in grains. */
+/** First temperature, in grains. */
 const HOT = 0.1;
-const COLD = 0.025;
 /** A proposal that costs more than this many temperatures would be accepted once in nine million times: it is rejected without a draw. */
 const HOPELESS = 16;
 /** Hosts are ranked again after this many proposals per host. */
@@ -40,7 +48,7 @@ const ANY = 2;
  */
 export function level(field: Field, start: Int32Array, room: Room, settings: LevelSettings): Annealed {
   const { cluster, lax, P } = field;
-  const { steps } = settings;
+  const { steps, cooling } = settings;
   const random = new Random(settings.seed);
   const walk = new Walk(field, start, room, field.budget, settings.refusals);
   if (field.vmsOf.length === 0 || field.destinations.length === 0 || field.budget === 0 || P === 0)
@@ -58,8 +66,8 @@ export function level(field: Field, start: Int32Array, room: Room, settings: Lev
   let step = 0;
   for (let stage = 0, done = false; stage < STAGES && !done; stage++) {
     const cooled = stage / (STAGES - 1);
-    smooth.sharpen(WIDE * (NARROW / WIDE) ** cooled);
-    const temperature = smooth.grain * HOT * (COLD / HOT) ** cooled;
+    smooth.sharpen(WIDE * (cooling.narrow / WIDE) ** cooled);
+    const temperature = smooth.grain * HOT * (cooling.cold / HOT) ** cooled;
     const end = Math.floor((steps * (stage + 1)) / STAGES);
     for (; step < end; step++) {
       if (step % (RANKED * field.H) === 0) ranks.refresh();

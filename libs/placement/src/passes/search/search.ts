@@ -10,7 +10,7 @@ import { fewestMoves } from './fewest.ts';
 import { type Field, fieldOf, partFields } from './field.ts';
 import { followGuide } from './guide.ts';
 import type { GuideShape } from './guideCost.ts';
-import { level } from './level.ts';
+import { COOLING, level } from './level.ts';
 import { pruned } from './prune.ts';
 import { blockedMoves, nobody, type Parked, park } from './sequence.ts';
 import { guideShapes } from './shapes.ts';
@@ -49,9 +49,8 @@ const PLACEMENT_COST = 2;
 const PROVEN = 1e-7;
 /** With fewer destinations than this guides find nothing that the local search does not. */
 const GUIDED_HOSTS = 100;
-/** Candidates that one guide, and all together, may evaluate. */
-const ONE_GUIDE = 8_000_000;
-const ALL_GUIDES = 12_000_000;
+/** Candidates that all guides together may evaluate: the first few find most, and the walk gains more from the work of the others. */
+const ALL_GUIDES = 3_000_000;
 /** Runs for each part by itself, as parts of a whole run. */
 const PART_RUNS = [1 / 16, 1 / 4];
 /** Runs of the whole length, in a search for the lowest imbalance. */
@@ -197,7 +196,7 @@ class Search {
   #guided(shape: GuideShape): void {
     const { budget, home } = this.#field;
     const left = Math.max(0, this.#settings.workLimit - this.#work);
-    const most = Math.min(ONE_GUIDE, ALL_GUIDES - this.#guideWork);
+    const most = ALL_GUIDES - this.#guideWork;
     const trail = followGuide(this.#field, shape, budget, Math.min(left, most), this.#draft.refusals);
     this.#spend(trail.evaluated);
     this.#guideWork += trail.evaluated;
@@ -244,13 +243,14 @@ class Search {
       const runs = Math.max(1, Math.min(left, Math.round(proposals / (whole * (1 + FINISH)))));
       const steps = Math.min(whole, Math.floor(proposals / runs / (1 + FINISH)) - 2 * SAMPLES);
       if (steps < LEAST_RUN) continue;
+      const cooling = end > LAST_SHORT ? COOLING.long : COOLING.short;
       const seeds = Array.from({ length: runs }, (_, run) => first + run);
       first += runs;
       const tight = this.#tight;
       const isFinal = (seed: number): boolean => tight && seed % CAUTIOUS !== 2;
       for (const seed of seeds) {
         if (enough() || !this.#affords(steps)) return;
-        this.#offerRun(level(this.#field, home, room.copy(isFinal(seed)), { steps, seed, refusals }));
+        this.#offerRun(level(this.#field, home, room.copy(isFinal(seed)), { steps, seed, cooling, refusals }));
       }
       for (const seed of seeds) {
         if (enough()) return;
@@ -274,7 +274,8 @@ class Search {
       for (const part of parts) {
         const steps = Math.ceil(share * longestRun(part));
         if (!this.#affords(steps)) return;
-        const found = level(part, part.home, part.room.copy(), { steps, seed: 1, refusals: this.#draft.refusals });
+        const settings = { steps, seed: 1, cooling: COOLING.short, refusals: this.#draft.refusals };
+        const found = level(part, part.home, part.room.copy(), settings);
         this.#spend(found.steps * PROPOSAL_COST);
         if (found.tight) this.#tight = true;
         for (const v of part.vmsOf) place[v] = int(found.place, v);
@@ -387,9 +388,12 @@ const longestRun = ({ vmsOf }: Field): number => 2000 * vmsOf.length + Math.min(
 /** Where the rounds of the search for the lowest imbalance end, in candidates evaluated: the first ones are short. */
 const SHORT_ROUNDS = [50_000, 500_000];
 
+/** Where the last round of short runs ends. */
+const LAST_SHORT = 2_000_000;
+
 /** The others: one that is short still, the default work limit, then doubled. */
 function* longRounds(): Generator<number> {
-  yield 2_000_000;
+  yield LAST_SHORT;
   for (let end = 20_000_000; ; end *= 2) yield end;
 }
 
