@@ -236,11 +236,14 @@ describe('the console says why', () => {
 
   it('a VM, an aggregate and a host are in quarantine or cooldown, and until when', async () => {
     log.pass(1).completed({ task: `${planId}-s1` });
+    log.quarantined('uuid-3', 3600, 'grace');
     log.about(ALL).quarantined('uuid-2', -1, 'grace');
     await bed.append(log.events.splice(0));
     await open();
     await page.getByRole('link', { name: 'Quarantine and cooldown' }).click();
     await region('Quarantine').getByText('grace').first().waitFor();
+    // No plan has named this one: its name is that of the newest snapshot.
+    expect(await text('Quarantine')).toMatch(/db-1 id .* in 60 min/);
     expect(await text('Quarantine')).toMatch(/name-of-uuid-2 id .* it is released/);
     expect(await text('Cooldown of VMs')).toMatch(/name-of-uuid-1 id .* in \d+ (min|h|d)/);
     expect(await text('Cooldown of aggregates')).toContain('a plan was released');

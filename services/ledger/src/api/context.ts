@@ -15,8 +15,8 @@ export type ApiInput = {
   readonly history: History;
   readonly log: EventLog;
   readonly aside: Aside;
-  /** Names of hosts and VMs, for the search. */
-  readonly names: Pick<NameKeeper, 'find'>;
+  /** Names of hosts and VMs in the newest snapshots. */
+  readonly names: Pick<NameKeeper, 'find' | 'named'>;
   /** Aggregates of the configuration. */
   readonly scope: readonly string[];
   readonly version: string;

@@ -80,7 +80,7 @@ async function arrives(id: string, aggregate: string, timeMs: number, vm: string
 const found = async (query: string): Promise<string[]> =>
   (await keeper.find(query, 10)).found.map(({ aggregate, name }) => `${aggregate}/${name}`);
 
-describe('the names for the search', () => {
+describe('the names of hosts and VMs', () => {
   it('are those of the newest snapshots, and a search reads none of them again', async () => {
     await bed.observed('s1', 'gpu', NOW_MS, sketch('old-vm'));
     await bed.observed('s2', 'gpu', NOW_MS + 1000, sketch('new-vm'));
@@ -89,6 +89,13 @@ describe('the names for the search', () => {
     expect(reads).toBe(1);
     expect(await found('vm')).toEqual(['gpu/new-vm']);
     expect(reads).toBe(1);
+  });
+
+  it('are given by uuid, and only those that a newest snapshot has', async () => {
+    await bed.observed('s1', 'gpu', NOW_MS, sketch('one-vm'));
+    await bed.observed('s2', 'general', NOW_MS, sketch('other-vm'));
+    expect([...(await keeper.named(['other-vm', 'gone-vm']))]).toEqual([['other-vm', 'other-vm']]);
+    expect((await keeper.named([])).size).toBe(0);
   });
 
   it('are read by the first search where nobody read them before', async () => {

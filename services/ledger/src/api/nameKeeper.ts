@@ -27,6 +27,8 @@ export type NameKeeper = {
   start(): Promise<void>;
   /** What fits. `query` is in lower case. Waits for the first names, starts to read them if nobody did. */
   find(query: string, limit: number): Promise<FoundNames>;
+  /** The names of VMs by uuid; one that no newest snapshot has is left out. Waits as `find` does. */
+  named(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   close(): void;
 };
 
@@ -98,13 +100,22 @@ export function nameKeeper({ log, aside, aggregates, clock, logger }: NameKeeper
     return started;
   }
 
+  async function ready(): Promise<void> {
+    await start();
+    // A thread that ended took the names with it.
+    if ([...newest.keys()].some((aggregate) => !read.has(aggregate))) await look();
+  }
+
   return {
     start,
     async find(query, limit) {
-      await start();
-      // A thread that ended took the names with it.
-      if ([...newest.keys()].some((aggregate) => !read.has(aggregate))) await look();
+      await ready();
       return await aside.run('find', { query, limit });
+    },
+    async named(ids) {
+      if (ids.length === 0) return new Map();
+      await ready();
+      return new Map(await aside.run('named', { ids }));
     },
     close() {
       ending.abort();

@@ -3,7 +3,7 @@ import { canonicalJson } from '@kronos/contracts';
 import { type DrainInput, type HostDrain, hostDrains } from '@kronos/cycle';
 import { type DecideInput, type Explanation, explain } from '@kronos/placement';
 import { openSnapshot, type StoredBody } from '@kronos/replay';
-import { type FoundNames, findNames, type Names, namesIn, namesOf } from './names.ts';
+import { type FoundNames, findNames, type Names, namesIn, namesOf, vmNames } from './names.ts';
 import { type SnapshotValues, valuesIn, valuesOf } from './values.ts';
 
 /** What the ledger has worked out beside its event loop, with what each answers. */
@@ -11,6 +11,8 @@ export type Orders = {
   /** Keeps the names of an aggregate's snapshot; null forgets them. */
   names: { readonly ask: { readonly aggregate: string; readonly body: StoredBody | null }; readonly answer: null };
   find: { readonly ask: { readonly query: string; readonly limit: number }; readonly answer: FoundNames };
+  /** The names of VMs by uuid, as pairs; one that no kept snapshot has is left out. */
+  named: { readonly ask: { readonly ids: readonly string[] }; readonly answer: readonly (readonly [string, string])[] };
   /** `input` null: only if the decision is still known. The answer `unknown` asks for it. */
   vm: {
     readonly ask: {
@@ -76,6 +78,8 @@ export function createHand(): (order: Order) => Orders[Kind]['answer'] {
       }
       case 'find':
         return findNames(names, order.query, order.limit);
+      case 'named':
+        return vmNames(names, new Set(order.ids));
       case 'vm': {
         const decision = decisionOf(order);
         return decision === null ? 'unknown' : { same: decision.same, vm: decision.explanation.vm(order.serverId) };

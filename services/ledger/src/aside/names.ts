@@ -59,6 +59,13 @@ export type FoundNames = {
   readonly oldest: string | null;
 };
 
+/** The names of these VMs, by uuid. */
+export function vmNames(names: ReadonlyMap<string, Names>, ids: ReadonlySet<string>): [string, string][] {
+  const found: [string, string][] = [];
+  for (const { vms } of names.values()) for (const { id, name } of vms) if (ids.has(id)) found.push([id, name]);
+  return found;
+}
+
 /** How well one of these texts fits: 0 is equal, 1 begins with it, 2 contains it; null: none does. `query` is in lower case. */
 export function fit(query: string, texts: readonly string[]): number | null {
   let best: number | null = null;

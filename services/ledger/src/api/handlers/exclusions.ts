@@ -4,9 +4,12 @@ import { cooldownPage, quarantinePage } from '../pages.ts';
 
 /** Quarantines and cooldowns: what excludes VMs, hosts and aggregates from moves. */
 export const exclusionsHandlers = ({ input, lookups }: ApiContext): Pick<Handlers, 'quarantine' | 'cooldowns'> => ({
-  quarantine({ query }) {
+  async quarantine({ query }) {
     const nameOf = lookups.names();
-    return { quarantine: lookups.chosen(query).flatMap((state) => quarantinePage(state, input.clock(), nameOf)) };
+    const rows = lookups.chosen(query).flatMap((state) => quarantinePage(state, input.clock(), nameOf));
+    // A person can quarantine a VM that no plan has named.
+    const named = await input.names.named(rows.flatMap((q) => (q.serverName === null ? [q.serverId] : [])));
+    return { quarantine: rows.map((q) => ({ ...q, serverName: q.serverName ?? named.get(q.serverId) ?? null })) };
   },
 
   cooldowns({ query }) {
