@@ -590,13 +590,8 @@ export const bugs: readonly Bug[] = [
     name: 'trust kept while RabbitMQ is gone',
     inventory: 'notifications',
     file: FEED,
-    find: '        if (lostMs !== null && nowMs - lostMs > deps.syncIntervalMs) inventory.distrust(nowMs);\n',
-    replace: '',
-    also: {
-      file: FEED,
-      find: '      if (lostMs !== null && clock.monotonic() - lostMs > deps.syncIntervalMs) inventory.distrust(clock.monotonic());\n',
-      replace: '',
-    },
+    find: 'lostMs !== null && nowMs - lostMs > deps.syncIntervalMs;',
+    replace: 'lostMs !== null && nowMs < lostMs;',
   },
   {
     name: 'changes not read again after a comparison',
