@@ -1,43 +1,7 @@
-import { readFileSync, statSync } from 'node:fs';
-import type { CallPlace, HttpAnswer, HttpOptions } from '@kronos/http';
-import { createHttp, cut, joinUrl, parseAs, safeUrl } from '@kronos/http';
+import { type CallPlace, cut, type HttpAnswer, parseAs } from '@kronos/http';
 import { z } from 'zod';
-import { BadAnswer, BadPrometheusOptions, BadQuery, ServerError, Timeout, Unauthorized } from './errors.ts';
-
-export interface PrometheusOptions
-  extends Pick<
-    HttpOptions,
-    | 'onCall'
-    | 'onCredential'
-    | 'injectHeaders'
-    | 'clock'
-    | 'transport'
-    | 'now'
-    | 'monotonic'
-    | 'sleep'
-    | 'random'
-    | 'userAgent'
-  > {
-  /** Base URL, with a path prefix if there is one, e.g. `https://mimir.example/prometheus`. */
-  readonly url: string;
-  /** Limit of one attempt (default 30,000). */
-  readonly timeoutMs?: number;
-  /** Attempts after the first that failed (default 3). */
-  readonly maxRetries?: number;
-  /** Upper bound of the wait before the first further attempt; doubles each time (default 1,000). */
-  readonly retryBackoffMs?: number;
-  /** PEM file. */
-  readonly caCert?: string | undefined;
-  readonly clientCert?: string | undefined;
-  readonly clientKey?: string | undefined;
-  /** `false` accepts any certificate. */
-  readonly verifySsl?: boolean;
-  readonly bearerToken?: string | undefined;
-  /** Read again when it changes. */
-  readonly bearerTokenFile?: string | undefined;
-  readonly username?: string | undefined;
-  readonly password?: string | undefined;
-}
+import { BadAnswer, BadQuery, ServerError, Timeout, Unauthorized } from './errors.ts';
+import { createTransport, DEFAULT_TIMEOUT_MS, type PrometheusOptions } from './transport.ts';
 
 /** One series' value at one time. `value` may be NaN or infinite. */
 export interface Sample {
@@ -131,85 +95,12 @@ const resultTypes: Readonly<Record<string, string>> = {
 };
 
 export function createPrometheus(options: PrometheusOptions): Prometheus {
-  const base = baseUrl(options.url);
-  const timeoutMs = options.timeoutMs ?? 30_000;
-  const retries = { retries: options.maxRetries ?? 3, backoffMs: options.retryBackoffMs ?? 1_000 };
-  const authorization = createAuthorization(options);
-  const http = createHttp({
-    ...options,
-    tls: {
-      caFile: options.caCert,
-      certFile: options.clientCert,
-      keyFile: options.clientKey,
-      insecure: options.verifySsl === false,
-    },
-    limits: {
-      connectMs: Math.min(5_000, timeoutMs),
-      headersMs: timeoutMs,
-      bodyMs: timeoutMs,
-      totalMs: (timeoutMs + 30_000) * (retries.retries + 1),
-    },
-    retry: { connection: retries, status: retries },
-  });
-  let postRefused = false;
-
-  async function get(
-    path: string,
-    signal: AbortSignal | undefined,
-    parameters: Readonly<Record<string, string>> = {},
-  ): Promise<{ place: CallPlace; answer: HttpAnswer }> {
-    const url = joinUrl(base, path, parameters);
-    const place = { service: 'prometheus', method: 'GET', url: safeUrl(url) };
-    const answer = await http.call({
-      service: 'prometheus',
-      method: 'GET',
-      url,
-      route: path,
-      headers: authorization.headers(),
-      signal,
-    });
-    return { place, answer };
-  }
-
-  /** As a form by POST, since queries may be long; by GET where POST is not allowed (a read-only proxy). */
-  async function ask(
-    path: string,
-    form: Readonly<Record<string, string>>,
-    signal: AbortSignal | undefined,
-  ): Promise<{ place: CallPlace; answer: HttpAnswer }> {
-    if (!postRefused) {
-      const url = joinUrl(base, path);
-      const place = { service: 'prometheus', method: 'POST', url: safeUrl(url) };
-      const answer = await http.call({
-        service: 'prometheus',
-        method: 'POST',
-        url,
-        route: path,
-        form,
-        // A query changes nothing, so it may be retried.
-        idempotent: true,
-        headers: authorization.headers(),
-        signal,
-      });
-      if (answer.status !== 405) return { place, answer };
-      postRefused = true;
-    }
-    const url = joinUrl(base, path, form);
-    const place = { service: 'prometheus', method: 'GET', url: safeUrl(url) };
-    const answer = await http.call({
-      service: 'prometheus',
-      method: 'GET',
-      url,
-      route: path,
-      headers: authorization.headers(),
-      signal,
-    });
-    return { place, answer };
-  }
+  const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+  const { get, ask, credentials, close } = createTransport(options);
 
   function open(place: CallPlace, answer: HttpAnswer, query: string | undefined): z.infer<typeof envelopeSchema> {
     if (answer.status === 401 || answer.status === 403) {
-      throw new Unauthorized(place.url, answer.status, authorization.description);
+      throw new Unauthorized(place.url, answer.status, credentials);
     }
     if (answer.status >= 200 && answer.status < 300) {
       const envelope = parseAs(place, envelopeSchema, answer.text);
@@ -290,7 +181,7 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
       return types.size === 1 ? type : null;
     },
 
-    close: () => http.close(),
+    close,
   };
 }
 
@@ -317,22 +208,6 @@ function readEnvelope(text: string): z.infer<typeof envelopeSchema> | undefined 
   }
 }
 
-function baseUrl(url: string): string {
-  let parsed: URL;
-  try {
-    parsed = new URL(url);
-  } catch {
-    throw new BadPrometheusOptions('url', `"${url}" is not a URL; expected e.g. http://prometheus.example:9090`);
-  }
-  if (parsed.protocol !== 'http:' && parsed.protocol !== 'https:') {
-    throw new BadPrometheusOptions('url', `"${safeUrl(url)}" must begin with http:// or https://`);
-  }
-  if (parsed.username !== '' || parsed.password !== '') {
-    throw new BadPrometheusOptions('url', 'credentials do not belong in the URL; set username and password');
-  }
-  return `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '');
-}
-
 /** Unix time or duration in seconds, with milliseconds. */
 function unix(ms: number): string {
   return (ms / 1000).toFixed(3);
@@ -340,41 +215,4 @@ function unix(ms: number): string {
 
 function seconds(ms: number): string {
   return `${ms}ms`;
-}
-
-interface Authorization {
-  readonly headers: () => Readonly<Record<string, string>>;
-  /** What kind, for messages. */
-  readonly description: string;
-}
-
-function createAuthorization(options: PrometheusOptions): Authorization {
-  const kinds = [options.bearerToken, options.bearerTokenFile, options.username].filter((value) => value !== undefined);
-  if (kinds.length > 1) {
-    throw new BadPrometheusOptions('bearer_token', 'give one of bearer_token, bearer_token_file, and username');
-  }
-  if (options.bearerToken !== undefined) {
-    const value = `Bearer ${options.bearerToken}`;
-    return { headers: () => ({ authorization: value }), description: 'a bearer token' };
-  }
-  if (options.username !== undefined) {
-    if (options.username.includes(':')) throw new BadPrometheusOptions('username', 'it must not contain a colon');
-    const value = `Basic ${Buffer.from(`${options.username}:${options.password ?? ''}`).toString('base64')}`;
-    return { headers: () => ({ authorization: value }), description: `basic authentication as ${options.username}` };
-  }
-  const file = options.bearerTokenFile;
-  if (file === undefined) return { headers: () => ({}), description: 'no credentials' };
-  let read: { stamp: string; value: string } | undefined;
-  const headers = (): Record<string, string> => {
-    try {
-      const { mtimeMs, size, ino } = statSync(file);
-      const stamp = `${mtimeMs} ${size} ${ino}`;
-      if (read?.stamp !== stamp) read = { stamp, value: `Bearer ${readFileSync(file, 'utf8').trim()}` };
-      return { authorization: read.value };
-    } catch (cause) {
-      throw new BadPrometheusOptions('bearer_token_file', `cannot read ${file}`, cause);
-    }
-  };
-  headers();
-  return { headers, description: `the bearer token of ${file}` };
 }

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createPrometheus, type Prometheus, type PrometheusOptions, parseValue } from './client.ts';
+import { createPrometheus, type Prometheus, parseValue } from './client.ts';
 import {
   BadAnswer,
   BadPrometheusOptions,
@@ -13,6 +13,7 @@ import {
   Unauthorized,
   Unreachable,
 } from './errors.ts';
+import type { PrometheusOptions } from './transport.ts';
 
 interface Seen {
   readonly method: string;

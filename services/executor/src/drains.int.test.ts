@@ -9,7 +9,7 @@ import { createLogger } from '@kronos/telemetry';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { AGGREGATE, type Bed, openParts, smallCloud, startBed } from '../testing/index.ts';
 import { tendDrains } from './drains.ts';
-import { logReader } from './worker.ts';
+import { logReader } from './logReader.ts';
 
 /** h4 has no server. */
 const cloud = () => {

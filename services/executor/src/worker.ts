@@ -1,28 +1,27 @@
 /** Takes tasks from the queue and brings each as far as it can be brought. */
-import { aggregateAt, type LogGuard } from '@kronos/checkpoints';
-import { type Actor, type MigrationRequested, type StoredEvent, subject } from '@kronos/contracts';
+import type { LogGuard } from '@kronos/checkpoints';
+import type { Actor, MigrationRequested, StoredEvent } from '@kronos/contracts';
 import {
-  AppendConflict,
   contextFrom,
   type EventLog,
-  type LogPosition,
   type LogView,
   type TaskDelivery,
   type TaskOutcome,
   type TaskWorker,
 } from '@kronos/eventlog';
-import { type AggregateState, type AllCaps, type LogState, pacesOfAll } from '@kronos/projections';
+import type { AllCaps, LogState } from '@kronos/projections';
 import { UTC } from '@kronos/rules';
 import { attributes, type Logger, spans, withCorrelation, withSpan } from '@kronos/telemetry';
 import { SpanKind, type Tracer } from '@opentelemetry/api';
 import { StartBoard } from './board.ts';
+import { bury } from './bury.ts';
 import type { Clock } from './clock.ts';
-import { deadLetterEvent } from './deadLetter.ts';
 import { tendDrains } from './drains.ts';
+import { logReader } from './logReader.ts';
 import type { TaskMeters } from './meters.ts';
 import type { TaskOptions } from './options.ts';
 import type { CheckedCloud, CheckOptions } from './preflight.ts';
-import { type LogReader, runTask } from './run.ts';
+import { runTask } from './run.ts';
 import { Trials } from './trials.ts';
 
 export interface ExecutorDeps {
@@ -103,7 +102,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     meters.delivered(delivery.aggregate, delivery.deliveries);
     delivery.lost.addEventListener('abort', () => meters.lost(delivery.aggregate), { once: true });
     if ((deps.guard?.problem ?? null) !== null) return { kind: 'later', delayMs: IN_DOUBT_MS };
-    if ('unreadable' in task) return bury(delivery, task.unreadable, task.body);
+    if ('unreadable' in task) return bury({ ...deps, reader }, delivery, task.unreadable, task.body);
     const board = boards.get(delivery.aggregate);
     if (board === undefined) return { kind: 'handOver' };
     // Another message for the same attempt, or this one again after its delivery was lost: one after the other.
@@ -147,26 +146,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       active.setAttribute(attributes.outcome, outcome.kind);
       return outcome;
     });
-  }
-
-  /** Records that a message is no task; only then it leaves the queue. */
-  async function bury(delivery: TaskDelivery, problem: string, body: string): Promise<TaskOutcome> {
-    const { aggregate, sequence, lost } = delivery;
-    const dead = { aggregate, sequence, body, problem };
-    while (!lost.aborted) {
-      const at = await reader.refresh(aggregate);
-      const origin = { by: deps.by, nowMs: clock.read().wall };
-      const event = deadLetterEvent(dead, at.state, origin);
-      logger.error({ aggregate, sequence, problem, recorded: event?.data.taskId ?? null }, 'a message is not a task');
-      if (event === null) return { kind: 'dead' };
-      try {
-        await log.append(event, { expectedLastSequence: at.expectedOn(subject('results', aggregate)) });
-        return { kind: 'dead' };
-      } catch (error) {
-        if (!(error instanceof AppendConflict)) throw error;
-      }
-    }
-    return { kind: 'handOver' };
   }
 
   const worker: TaskWorker = log.tasks({
@@ -223,31 +202,5 @@ export function createExecutor(deps: ExecutorDeps): Executor {
       await worker.stop(graceMs);
       for (const board of boards.values()) board.close();
     },
-  };
-}
-
-/** Reads the log as one aggregate sees it. */
-export function logReader(view: LogView<LogState>): LogReader {
-  const at = memoised(view);
-  return {
-    at,
-    async refresh(aggregate) {
-      await view.refresh();
-      return at(aggregate);
-    },
-    paces: () => pacesOfAll(view.at().state),
-  };
-}
-
-/** The position of the fold as an aggregate sees it, made once per sequence of the log. */
-function memoised(view: LogView<LogState>): (aggregate: string) => LogPosition<AggregateState> {
-  const made = new Map<string, LogPosition<AggregateState>>();
-  return (aggregate) => {
-    const now = view.at();
-    const known = made.get(aggregate);
-    if (known?.sequence === now.sequence) return known;
-    const at = aggregateAt(now, aggregate);
-    made.set(aggregate, at);
-    return at;
   };
 }

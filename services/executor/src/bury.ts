@@ -1,0 +1,39 @@
+import { type Actor, subject } from '@kronos/contracts';
+import { AppendConflict, type EventLog, type TaskDelivery, type TaskOutcome } from '@kronos/eventlog';
+import type { Logger } from '@kronos/telemetry';
+import type { Clock } from './clock.ts';
+import { deadLetterEvent } from './deadLetter.ts';
+import type { LogReader } from './run.ts';
+
+export interface BuryDeps {
+  readonly log: Pick<EventLog, 'append'>;
+  readonly reader: LogReader;
+  readonly by: Actor;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Records that a message is no task; then it leaves the queue. */
+export async function bury(
+  { log, reader, by, clock, logger }: BuryDeps,
+  delivery: TaskDelivery,
+  problem: string,
+  body: string,
+): Promise<TaskOutcome> {
+  const { aggregate, sequence, lost } = delivery;
+  const dead = { aggregate, sequence, body, problem };
+  while (!lost.aborted) {
+    const at = await reader.refresh(aggregate);
+    const origin = { by, nowMs: clock.read().wall };
+    const event = deadLetterEvent(dead, at.state, origin);
+    logger.error({ aggregate, sequence, problem, recorded: event?.data.taskId ?? null }, 'a message is not a task');
+    if (event === null) return { kind: 'dead' };
+    try {
+      await log.append(event, { expectedLastSequence: at.expectedOn(subject('results', aggregate)) });
+      return { kind: 'dead' };
+    } catch (error) {
+      if (!(error instanceof AppendConflict)) throw error;
+    }
+  }
+  return { kind: 'handOver' };
+}
