@@ -93,12 +93,12 @@ export function toMemory(state: AggregateState, seen: Seen): Memory {
   };
 }
 
-function waitsOf({ waits: { open, ended } }: AggregateState): Pick<Memory, 'waits'> {
-  if (open === null && ended.length === 0) return {};
+function waitsOf({ waits: { open, days } }: AggregateState): Pick<Memory, 'waits'> {
+  if (open === null && days.length === 0) return {};
   return {
     waits: {
-      open: open === null ? null : { since: iso(open.sinceMs), until: iso(open.untilMs) },
-      ended: ended.map(({ atMs, right }) => ({ at: iso(atMs), right })),
+      open: open === null ? null : { since: iso(open.sinceMs), until: iso(open.untilMs), plannedMs: open.plannedMs },
+      days,
     },
   };
 }

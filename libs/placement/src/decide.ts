@@ -7,7 +7,7 @@ import {
   type Reason,
   type Snapshot,
 } from '@kronos/contracts';
-import { isAbove, migrationWindow, notFollowed, noWaits, type Waits } from '@kronos/rules';
+import { isAbove, migrationWindow, noWaits, type Waits, waitLimit } from '@kronos/rules';
 import { int } from './array.ts';
 import { Draft } from './draft.ts';
 import { own } from './filter.ts';
@@ -102,11 +102,12 @@ export function deliberate({ snapshot, memory, options: given }: DecideInput): D
       effectSeconds: effectOf(cluster, moves, memory),
       cooldownSeconds: options.cooldownSeconds,
     });
-    const against = againstPlan(verdict, now, moves.length);
+    const waits = waitsOf(memory);
+    const limitMs = waitLimit(waits, now);
+    const against = againstPlan(verdict, now, limitMs, moves.length);
     if (against === null) return null;
-    const doubt = notFollowed(waitsOf(memory), now);
-    if (doubt !== null) {
-      const code: ReasonCode = doubt === 'late' ? 'forecast-late' : 'forecast-wrong';
+    if (limitMs <= now) {
+      const code: ReasonCode = waits.open === null ? 'forecast-unearned' : 'forecast-late';
       draft.warnings.push({ code, text: reasonMeanings[code] });
       return null;
     }
@@ -192,8 +193,14 @@ const waitsOf = ({ waits }: Memory): Waits =>
     ? noWaits
     : {
         open:
-          waits.open === null ? null : { sinceMs: Date.parse(waits.open.since), untilMs: Date.parse(waits.open.until) },
-        ended: waits.ended.map(({ at, right }) => ({ atMs: Date.parse(at), right })),
+          waits.open === null
+            ? null
+            : {
+                sinceMs: Date.parse(waits.open.since),
+                untilMs: Date.parse(waits.open.until),
+                plannedMs: waits.open.plannedMs,
+              },
+        days: waits.days,
       };
 
 /** The largest `maxMigrationsPerCycle` of the enabled policies. */

@@ -1,6 +1,6 @@
 /** What the hosts' values will do within the horizon, from what their VMs did at this time on former days. */
 import type { CompleteEngineOptions, Reason, Snapshot } from '@kronos/contracts';
-import { durationOf, isAbove, MOST_WAIT_MS } from '@kronos/rules';
+import { durationOf, isAbove } from '@kronos/rules';
 import { byte, float, int, item } from './array.ts';
 import type { Cluster } from './cluster.ts';
 import type { Move } from './draft.ts';
@@ -241,13 +241,13 @@ export function effectOf({ hostNames, copyGib }: Cluster, moves: readonly Move[]
   return Math.max(0, ...bySource.values());
 }
 
-/** Why the plan is not made, and until when it is not; null: it is made. `now` is ms since the epoch. */
-export function againstPlan(verdict: Verdict, now: number, moves: number): Reason | null {
+/** Why the plan is not made, and until when it is not; null: it is made. `now` and `limitMs`, the end of the wait at the latest: ms since the epoch. */
+export function againstPlan(verdict: Verdict, now: number, limitMs: number, moves: number): Reason | null {
   const { days, passes, useless, passesAfterSeconds } = verdict;
   if (useless < AGREEING * days) return null;
   // By then it has passed on all of these days, or the plan would have helped: a longer wait has no reason.
   const seconds = Math.max(Math.ceil(verdict.with), passesAfterSeconds ?? 0);
-  const until = new Date(now + Math.min(MOST_WAIT_MS, 1000 * seconds)).toISOString();
+  const until = new Date(Math.min(limitMs, now + 1000 * seconds)).toISOString();
   const figures = `the time above a threshold within the horizon would be ${minutes(verdict.with)} with the plan (${moves} moves in ${minutes(verdict.effectSeconds)}) and ${minutes(verdict.without)} without`;
   const detail = {
     days,

@@ -91,6 +91,21 @@ describe('a forecast', () => {
     }
   });
 
+  it('does nothing about an imbalance for which Kronos has waited long enough', () => {
+    const at = Date.parse('2026-01-01T12:00:00.000Z');
+    const open = { since: '2026-01-01T11:50:00.000Z', until: '2026-01-01T12:00:00.000Z', plannedMs: 0 };
+    const lost = { day: Math.floor(at / 86_400_000), savedMs: -301_000 };
+    const past = history([passing, passing]);
+    for (const [waits, code] of [
+      [{ open, days: [] }, 'forecast-late'],
+      [{ open: null, days: [lost] }, 'forecast-unearned'],
+    ] as const) {
+      const decision = decided(past, {}, { memory: { waits } });
+      expect(decision.reason.code).toBe('planned');
+      expect(decision.warnings.map((warning) => warning.code)).toEqual([code]);
+    }
+  });
+
   it('does nothing beyond the horizon', () => {
     const late: Course = { spike: (k) => (k < 4 ? 0.35 : 0.02) };
     const slow = {

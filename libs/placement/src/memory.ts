@@ -45,10 +45,10 @@ export type Memory = {
     readonly others: number | null;
     readonly pairs: Readonly<Record<string, Readonly<Record<string, number>>>>;
   };
-  /** The imbalance that is waited for, and how the last waits came out, oldest first. Absent: none, or no forecast needs it. */
+  /** The imbalance that is waited for, and what the waits of the last days saved, as `Waits` of libs/rules. Absent: none, or no forecast needs it. */
   readonly waits?: {
-    readonly open: { readonly since: string; readonly until: string } | null;
-    readonly ended: readonly { readonly at: string; readonly right: boolean }[];
+    readonly open: { readonly since: string; readonly until: string; readonly plannedMs: number } | null;
+    readonly days: readonly { readonly day: number; readonly savedMs: number }[];
   };
   /** By policy: `sustainedCycles` of the newest `cycle.decided`. */
   readonly sustained: Readonly<Record<string, number>>;

@@ -141,7 +141,8 @@ export const reasonMeanings = {
   'soft-rule-broken': 'The plan breaks the soft rule of the group, because the relief outweighs soft_penalty.',
   'no-forecast': 'The forecast is on, and former days say nothing about this imbalance.',
   'forecast-late': 'By the forecast the imbalance should have passed by now: Kronos does not wait longer.',
-  'forecast-wrong': 'Too many of the last waits came out wrong: Kronos does not follow the forecast.',
+  'forecast-unearned':
+    'The waits of the last week lost as much more time as they may than they saved: Kronos does not wait.',
   'order-impossible': 'No order of moves keeps every state in between legal.',
 } as const;
 

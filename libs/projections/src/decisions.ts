@@ -51,11 +51,17 @@ export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: 
 /** What a decision says of the imbalance: until when it waits, and whether there is one. */
 function judgedBy({ outcome, reason, before, warnings }: LogEventOf<'cycle.decided'>['data'], atMs: number): Judged {
   const waits = [reason, ...warnings].find(({ code }) => code === 'expected-to-pass' || code === 'expected-to-return');
-  const until = waits?.detail?.until;
+  const { until, secondsWithPlan } = waits?.detail ?? {};
   return {
     atMs,
-    // An earlier version waited without an end.
-    waitsUntilMs: waits === undefined ? null : typeof until === 'string' ? Date.parse(until) : atMs,
+    waits:
+      waits === undefined
+        ? null
+        : {
+            // An earlier version waited without an end.
+            untilMs: typeof until === 'string' ? Date.parse(until) : atMs,
+            plannedMs: typeof secondsWithPlan === 'number' ? 1000 * secondsWithPlan : 0,
+          },
     above: outcome === 'gated' ? null : before.policies.some(({ detected }) => detected),
   };
 }

@@ -64,7 +64,7 @@ describe('an operation with a forecast, windows and targets', () => {
     aggregates: ['general'],
     hosts: 4,
     history: true,
-    engine: { forecast: true, targetRatio: 0.7, windows: ['00:00-01:20'], cooldownSeconds: 60 },
+    engine: { forecast: true, targetRatio: 0.7, windows: ['00:00-01:00'], cooldownSeconds: 60 },
   });
   const reasons = new Set(
     op.events.flatMap(({ event }) => (event.type === 'cycle.decided' ? [event.data.reason.code] : [])),

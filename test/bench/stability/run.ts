@@ -152,7 +152,7 @@ export function run({
     if (!everyCycle) {
       const last = lastRelease === null ? null : { planId: lastRelease.planId, atMs: Date.parse(lastRelease.at) };
       if (!detected(seen)) {
-        waited = afterDecision(waited, { atMs: ms, waitsUntilMs: null, above: false });
+        waited = afterDecision(waited, { atMs: ms, waits: null, above: false });
         return;
       }
       if (aggregateCooldown({ lastRelease: last, lastRefusal: null, waiting: null }, ms, options) !== null) return;
@@ -181,8 +181,15 @@ export function run({
         pairs: {},
       },
       waits: {
-        open: waited.open === null ? null : { since: iso(waited.open.sinceMs), until: iso(waited.open.untilMs) },
-        ended: waited.ended.map(({ atMs, right }) => ({ at: iso(atMs), right })),
+        open:
+          waited.open === null
+            ? null
+            : {
+                since: iso(waited.open.sinceMs),
+                until: iso(waited.open.untilMs),
+                plannedMs: waited.open.plannedMs,
+              },
+        days: waited.days,
       },
     };
     const decision = decide({ snapshot: snapshotAt(ms, cycle), memory, options });
@@ -191,8 +198,9 @@ export function run({
     const waitsFor = decision.reason.code.startsWith('expected-to-');
     if (waitsFor) waits++;
     const above = decision.outcome === 'gated' ? null : decision.before.policies.some((one) => one.detected);
-    const waitsUntilMs = waitsFor ? Date.parse(String(decision.reason.detail?.until)) : null;
-    waited = afterDecision(waited, { atMs: ms, waitsUntilMs, above });
+    const { until, secondsWithPlan } = decision.reason.detail ?? {};
+    const wait = waitsFor ? { untilMs: Date.parse(String(until)), plannedMs: 1000 * Number(secondsWithPlan) } : null;
+    waited = afterDecision(waited, { atMs: ms, waits: wait, above });
     if (decision.plan === null) return;
     lastRelease = { planId: decision.plan.id, at: time };
     for (const { serverId } of decision.plan.steps)
