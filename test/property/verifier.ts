@@ -21,7 +21,14 @@ export type Case = {
   readonly snapshot: Snapshot;
   readonly memory: Memory;
   readonly options: CompleteEngineOptions;
+  /** What windows of a server's own say at a time; absent: {@link drawnWindow}. */
+  readonly ownWindow?: (windows: readonly string[], zone: string, atMs: number) => OwnWindow;
 };
+
+type OwnWindow = 'open' | 'closed' | 'unreadable';
+
+const drawnWindow = ([text]: readonly string[]): OwnWindow =>
+  text === OPEN_WINDOW ? 'open' : text === CLOSED_WINDOW ? 'closed' : 'unreadable';
 
 const SMALL = 1e-7;
 
@@ -79,7 +86,10 @@ export function verifyShape({ snapshot, memory }: Case, decision: Decision): str
 }
 
 /** The VM itself may be moved: by Nova, by its owner, by what is remembered of it, and by its profile. */
-export function verifyServers({ snapshot, memory, options }: Case, decision: Decision): string[] {
+export function verifyServers(
+  { snapshot, memory, options, ownWindow = drawnWindow }: Case,
+  decision: Decision,
+): string[] {
   const wrong: string[] = [];
   let now = Date.parse(snapshot.time);
   if (memory.lastDecidedTime !== null) now = Math.max(now, Date.parse(memory.lastDecidedTime));
@@ -101,9 +111,9 @@ export function verifyServers({ snapshot, memory, options }: Case, decision: Dec
     if (server.taskState !== null) no(`its task state is ${server.taskState}`);
     if (server.locked) no('it is locked');
     if (server.optedOutBy !== null) no('it is opted out');
-    const exempt =
-      step.phase === 'evacuate' && options.evacuationIgnoresWindows && server.windows?.[0] === CLOSED_WINDOW;
-    if (server.windows !== undefined && server.windows[0] !== OPEN_WINDOW && !exempt) no('its own window is closed');
+    const window = server.windows === undefined ? 'open' : ownWindow(server.windows, options.timezone.name, now);
+    const exempt = step.phase === 'evacuate' && options.evacuationIgnoresWindows && window === 'closed';
+    if (window !== 'open' && !exempt) no('its own window is closed');
     if (snapshot.migrations.some((migration) => migration.serverId === server.id)) no('it is migrating');
     if (memory.inFlight.some((task) => task.serverId === server.id)) no('it is in flight');
     for (const fact of Object.hasOwn(memory.quarantines, server.id) ? (memory.quarantines[server.id] ?? []) : []) {

@@ -18,6 +18,7 @@ import { verify } from '../property/verifier.ts';
 import type { Chance } from './chance.ts';
 import { Recollection } from './recollection.ts';
 import type { Rule } from './rules.ts';
+import { isOpen, readSpan } from './windows.ts';
 
 /** Decisions that are made again: planning is most of what a run costs. */
 const REPLAYED = 40;
@@ -100,6 +101,10 @@ export async function audit(
           snapshot,
           memory: recollection.memory(decided.aggregate),
           options: completeEngineOptions(options),
+          ownWindow: (windows: readonly string[], zone: string, atMs: number) =>
+            isOpen({ zone, spans: windows.map(readSpan), blackouts: [] }, atMs)
+              ? ('open' as const)
+              : ('closed' as const),
         };
         for (const wrong of verify(input, decided.data)) breach('placement', `${id}: ${wrong}`);
       }

@@ -257,6 +257,12 @@ export const bugs: readonly Bug[] = [
     replace: "if (quarantine !== null && nowMs < 0) return end('quarantined'",
   },
   {
+    name: 'windows and blackouts ignored by the planner',
+    file: 'libs/placement/src/decide.ts',
+    find: 'const window = migrationWindow(options, now);',
+    replace: 'const window = migrationWindow({ ...options, windows: [], blackouts: [] }, now);',
+  },
+  {
     name: 'an abort taken for a close',
     file: 'services/executor/src/slots.ts',
     find: 'closeAsked: task?.closeAsked ?? null,',

@@ -4,6 +4,7 @@
  */
 import type { StoredMessage } from '@kronos/eventlog/simulated';
 import type { Rule } from './rules.ts';
+import type { Openings } from './windows.ts';
 
 export interface Breach {
   readonly rule: Rule;
@@ -32,6 +33,8 @@ export interface Rules {
   readonly checkpointMs: number;
   /** Clocks of services may be wrong by as much. */
   readonly maxSkewMs: number;
+  /** When moves may start; null: at any time. */
+  readonly openings: Openings | null;
 }
 
 /** The cloud's own record, as far as rules are judged by it. */
@@ -96,6 +99,7 @@ interface Task {
   readonly planId: string;
   readonly aggregate: string;
   readonly serverId: string;
+  readonly phase: string;
   /** Since when it is to be done: its plan's release, or its first message. */
   readonly sinceMs: number;
   readonly releasedSequence: number;
@@ -216,6 +220,7 @@ const RUNNING = new Set(['accepted', 'queued', 'preparing', 'running', 'post-mig
 const UNSUCCESSFUL = new Set(['error', 'abandoned']);
 /** What is only true in passing is no breach: between a look and an act the world may change for as long. */
 const RACE_MS = 15_000;
+const MINUTE_MS = 60_000;
 /** What a service sent or a process held when the log was lost may take as long to arrive. */
 const FAREWELL_MS = 300_000;
 /** A move is requested on what was read of its server and its hosts this long before at most: 60 s for slow reads, 10 s to its start, 10 s to the request. */
@@ -498,13 +503,14 @@ export class Checker {
       readonly taskId: string;
       readonly serverId: string;
       readonly planId: string;
+      readonly phase: string;
       readonly dependsOn?: string[];
     },
     aggregate: string,
     sequence: number,
     ms: number,
   ): Task {
-    const { taskId: id, planId, serverId } = step;
+    const { taskId: id, planId, serverId, phase } = step;
     let task = this.#tasks.get(id);
     if (task === undefined) {
       task = {
@@ -512,6 +518,7 @@ export class Checker {
         planId,
         aggregate,
         serverId,
+        phase,
         sinceMs: ms,
         releasedSequence: sequence,
         attempts: new Map(),
@@ -581,9 +588,14 @@ export class Checker {
     }
     if (basis >= sequence)
       this.breach('basis', `${snapshotId}: the basis ${basis} is not before its event ${sequence}`);
+    if (data.reason?.code === 'outside-window') this.#count('outside-window');
     if (data.plan === null || data.release === 'none' || data.release === 'dryRun') return;
     this.#count('plans');
     const steps = data.plan.steps as Plan['steps'];
+    // A plan is released or proposed by the time of its snapshot, to the minute.
+    for (const { taskId, serverId, phase } of steps)
+      if (this.#closedFor(name, serverId, phase, Date.parse(data.snapshotTime), 0))
+        this.breach('window', `${taskId} was planned for release at ${data.snapshotTime}, outside of its window`);
     for (const { dependsOn } of steps) if (dependsOn.length > 0) this.#count('dependent');
     if (snapshot !== undefined) this.#measured(name, snapshotId, snapshot.timeMs, steps);
     const plan: Plan = {
@@ -612,14 +624,35 @@ export class Checker {
     this.#count('approvals');
     const { approvalTtlMs, maxSkewMs } = this.#rules;
     // What a later plan replaced and what a person rejected is for the fold to judge; its tasks show what it released.
-    if (approvalTtlMs !== null && ms <= plan.storedMs + approvalTtlMs + maxSkewMs) plan.approvedMs ??= ms;
+    if (approvalTtlMs === null || ms > plan.storedMs + approvalTtlMs + maxSkewMs) return;
+    // It waits until its window closes at the latest.
+    if (plan.steps.some(({ phase }) => this.#closedFor(plan.aggregate, null, phase, ms, maxSkewMs))) return;
+    plan.approvedMs ??= ms;
+  }
+
+  /**
+   * Whether no move of a server may start at a time, nor shortly before and after it.
+   *
+   * @param server null: by the windows of the aggregate alone
+   */
+  #closedFor(aggregate: string, server: string | null, phase: string, atMs: number, leewayMs: number): boolean {
+    const { openings } = this.#rules;
+    if (openings === null || (phase === 'evacuate' && openings.evacuationIgnoresWindows)) return false;
+    return [-leewayMs, 0, leewayMs].every((by) => !openings.open(aggregate, server, atMs + by));
+  }
+
+  /** Whether a task's window was closed at any minute since its release. */
+  #hasClosed({ aggregate, serverId, phase, sinceMs }: Task, untilMs: number): boolean {
+    for (let ms = sinceMs; ms < untilMs + MINUTE_MS; ms += MINUTE_MS)
+      if (this.#closedFor(aggregate, serverId, phase, ms, 0)) return true;
+    return false;
   }
 
   #release(plan: Plan, sequence: number, ms: number): void {
     plan.releasedMs = ms;
     this.#aggregate(plan.aggregate).releases.push({ sequence, ms });
-    for (const { taskId, serverId, dependsOn } of plan.steps)
-      this.#task({ taskId, serverId, planId: plan.id, dependsOn: [...dependsOn] }, plan.aggregate, sequence, ms);
+    for (const { taskId, serverId, phase, dependsOn } of plan.steps)
+      this.#task({ taskId, serverId, phase, planId: plan.id, dependsOn: [...dependsOn] }, plan.aggregate, sequence, ms);
   }
 
   /** Nothing is balanced on metrics that lack a host. */
@@ -694,6 +727,8 @@ export class Checker {
     const quarantine = this.#quarantines.get(task.serverId);
     if (quarantine !== undefined && ms - quarantine.ms > RACE_MS && ms < quarantine.untilMs - this.#rules.maxSkewMs)
       this.breach('quarantine', `${task.id} was started while ${task.serverId} was in quarantine`);
+    if (this.#closedFor(name, task.serverId, task.phase, ms, RACE_MS))
+      this.breach('window', `${task.id} attempt ${data.attempt} was started outside of its window`);
     task.attempts.set(data.attempt, {
       attempt: data.attempt,
       startedMs: ms,
@@ -741,6 +776,13 @@ export class Checker {
       this.breach('final', `${task.id} has two results, ${task.finalSequence} and ${sequence}`);
     if (type === 'migration.failed' && data.reason?.code === 'closed' && !task.closed)
       this.breach('closed', `${task.id} ended as closed (${sequence}), and no operator closed it`);
+    if (data.reason?.code === 'window-closed') {
+      this.#count('window-closed');
+      if (data.errorType !== 'Cancelled')
+        this.breach('window', `${task.id} ended as ${data.errorType} (${sequence}) because its window closed`);
+      if (!this.#hasClosed(task, ms))
+        this.breach('window', `${task.id} ended (${sequence}) because its window closed, which it did not`);
+    }
     if (data.reason?.code === 'expired') this.#expired(task, sequence, ms, by.service);
     const attempt = task.attempts.get(data.attempt);
     if (attempt?.ended === true) this.breach('final', `${task.id} attempt ${data.attempt} ended twice (${sequence})`);

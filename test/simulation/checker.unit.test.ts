@@ -20,6 +20,7 @@ const rules: Rules = {
   ackWaitMs: 30_000,
   checkpointMs: 600_000,
   maxSkewMs: 5_000,
+  openings: null,
 };
 const SERVER = '00000000-0000-4000-8000-000000000001';
 
@@ -204,3 +205,62 @@ it('a server that is moved again within its cooldown is a breach', () => {
   movedAgain(120_000, 400_000);
   expect(broken()).toContain('instance-cooldown');
 });
+
+/** Closed from now on, after as much. */
+const closing = (afterMs: number): Partial<Rules> => {
+  const atMs = Date.UTC(2026, 0, 1) + afterMs;
+  return { openings: { evacuationIgnoresWindows: true, open: (_, __, ms) => ms < atMs } };
+};
+const STEP = { taskId: 'agg-1-s1', planId: 'agg-1', serverId: SERVER, attempt: 1, phase: 'spread' };
+const planned = (phase: string): void =>
+  store('plans', 'cycle.decided', 'planner', {
+    snapshotId: 'agg-1',
+    snapshotTime: new Date(now).toISOString(),
+    basis: last,
+    digests: { snapshot: 'none' },
+    release: 'released',
+    reason: { code: 'planned' },
+    plan: { steps: [{ ...STEP, phase, dependsOn: [] }] },
+  });
+const start = (phase: string): void => {
+  store('migrations', 'migration.requested', 'planner', { ...STEP, phase }, 'KRONOS_MIGRATIONS');
+  store('results', 'migration.started', 'executor', { ...STEP, phase, from: 'h1', destination: 'h2', groups: [] });
+};
+
+it.each([
+  ['spread', -60_000, false],
+  ['spread', 60_000, true],
+  ['evacuate', 60_000, false],
+] as const)('%s planned for release %d ms after its window closed: a breach is %s', (phase, afterMs, isBreach) => {
+  begin(closing(HOUR_MS));
+  now += HOUR_MS + afterMs;
+  planned(phase);
+  expect(broken().includes('window')).toBe(isBreach);
+});
+
+it.each([
+  ['spread', 5_000, false],
+  ['spread', 60_000, true],
+  ['evacuate', 60_000, false],
+] as const)('%s started %d ms after its window closed: a breach is %s', (phase, afterMs, isBreach) => {
+  begin(closing(HOUR_MS));
+  planned(phase);
+  now += HOUR_MS + afterMs;
+  start(phase);
+  expect(broken().includes('window')).toBe(isBreach);
+});
+
+it.each([
+  ['Cancelled', 120_000, false],
+  ['Cancelled', -600_000, true],
+  ['PreFlightError', 120_000, true],
+] as const)(
+  'a task that ends as %s because its window closed, %d ms after that: a breach is %s',
+  (errorType, afterMs, isBreach) => {
+    begin(closing(HOUR_MS));
+    planned('spread');
+    now += HOUR_MS + afterMs;
+    store('results', 'migration.failed', 'executor', { ...STEP, errorType, reason: { code: 'window-closed' } });
+    expect(broken().includes('window')).toBe(isBreach);
+  },
+);

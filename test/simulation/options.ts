@@ -3,6 +3,8 @@ import type { Policy } from '@kronos/contracts';
 import { type GenerateOptions, generate, type Scenario } from '@kronos/simcloud';
 import { Chance } from './chance.ts';
 import { TRANSPORT_URL } from './rabbit.ts';
+import { type DrawnWindows, drawWindows, serverSettings, windowOptions } from './windows.ts';
+import { EPOCH_MS } from './world.ts';
 
 export const inventoryModes = ['api', 'changes', 'notifications'] as const;
 export type InventoryMode = (typeof inventoryModes)[number];
@@ -127,12 +129,33 @@ export interface Setting {
   readonly config: Config;
   readonly policies: readonly Policy[];
   readonly scenario: Scenario;
+  /** Null: moves may start at any time. */
+  readonly windows: DrawnWindows | null;
 }
 
 export function settingOf(asked: Asked, drawn: Drawn): Setting {
   const aggregates = Array.from({ length: asked.aggregates }, (_, index) => AGGREGATE(index));
+  const generated: GenerateOptions = {
+    hosts: asked.hosts,
+    vms: asked.vms,
+    seed: asked.seed,
+    aggregates: asked.aggregates,
+    grouped: drawn.grouped,
+    skew: 0.6,
+    varying: drawn.varying,
+    ...(drawn.tight ? { room: 1, memoryRatio: 1.05 } : {}),
+  };
+  const scenario = generate(generated);
+  const windows = drawWindows(
+    asked.seed,
+    aggregates,
+    scenario.servers.map(({ name }) => name),
+    EPOCH_MS,
+    asked.days * 86_400_000,
+  );
   const config: Config = {
     ...defaultConfig,
+    overrides: new Map([...(windows?.own ?? [])].map(([name, hours]) => [name, windowOptions(hours)])),
     engine: {
       ...defaultConfig.engine,
       aggregates,
@@ -150,6 +173,9 @@ export function settingOf(asked: Asked, drawn: Drawn): Setting {
       evacuateDisabledHosts: drawn.evacuate,
       enforceHardAffinity: true,
       searchWorkLimit: 200_000,
+      ...(windows === null
+        ? {}
+        : { ...windowOptions(windows.usual), evacuationIgnoresWindows: windows.evacuationIgnoresWindows }),
     },
     executor: {
       ...defaultConfig.executor,
@@ -178,23 +204,17 @@ export function settingOf(asked: Asked, drawn: Drawn): Setting {
       archiveDir: null,
     },
   };
-  const generated: GenerateOptions = {
-    hosts: asked.hosts,
-    vms: asked.vms,
-    seed: asked.seed,
-    aggregates: asked.aggregates,
-    grouped: drawn.grouped,
-    skew: 0.6,
-    varying: drawn.varying,
-    ...(drawn.tight ? { room: 1, memoryRatio: 1.05 } : {}),
-  };
-  const scenario = generate(generated);
   return {
     aggregates,
     config,
     policies: policiesOf(scenario),
+    windows,
     scenario: {
       ...scenario,
+      servers: scenario.servers.map((server) => {
+        const own = windows?.servers.get(server.name);
+        return own === undefined ? server : { ...server, ...serverSettings(own.spans, own.how) };
+      }),
       scrapeSeconds: 15,
       maxConcurrentLiveMigrations: drawn.maxOutbound,
       schedulers: 2,

@@ -70,7 +70,13 @@ export class Recollection {
         const { proposed } = facts;
         if (proposed?.plan.id !== event.data.planId) break;
         facts.proposed = null;
-        if (Date.parse(time) <= proposed.decidedMs + facts.approvalTtlMs) this.#release(facts, proposed.plan, time);
+        // It waits until its window closes at the latest.
+        const until = proposed.plan.window?.until ?? null;
+        const endMs = Math.min(
+          proposed.decidedMs + facts.approvalTtlMs,
+          until === null ? Number.POSITIVE_INFINITY : Date.parse(until),
+        );
+        if (Date.parse(time) <= endMs) this.#release(facts, proposed.plan, time);
         break;
       }
       case 'plan.rejected':

@@ -41,5 +41,6 @@ export const rules = [
   'unreadable',
   'untrue',
   'untrusted',
+  'window',
 ] as const;
 export type Rule = (typeof rules)[number];

@@ -19,6 +19,7 @@ import { isOver, isStuck } from './operator.ts';
 import { type Asked, type Drawn, draw, otherwise, settingOf } from './options.ts';
 import { SimulatedRabbit } from './rabbit.ts';
 import { type Running, type ServiceName, type Site, serviceNames, startService } from './services.ts';
+import { openingsOf } from './windows.ts';
 import { Process, trueClock, World } from './world.ts';
 
 const DAY_MS = 86_400_000;
@@ -95,7 +96,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   const cpu = process.cpuUsage();
   const chance = new Chance(`run/${asked.seed}`);
   const drawn = draw(asked);
-  const { aggregates, config, policies, scenario } = settingOf(asked, drawn);
+  const { aggregates, config, policies, scenario, windows } = settingOf(asked, drawn);
   const durationMs = asked.days * DAY_MS;
   const intervalMs = drawn.intervalSeconds * 1000;
   const all = drawFaults(chance.fork('faults'), drawn, durationMs);
@@ -181,6 +182,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       ackWaitMs: drawn.ackWaitSeconds * 1000,
       checkpointMs: drawn.checkpointSeconds * 1000,
       maxSkewMs: 5_000,
+      openings: windows === null ? null : openingsOf(windows, (uuid) => cloud.servers.get(uuid)?.name ?? null),
     },
     record,
     () => world.wall,
