@@ -41,7 +41,7 @@ export interface PrometheusOptions
 export const DEFAULT_TIMEOUT_MS = 30_000;
 
 /** An answer of any status, and the call that it is of. */
-export interface Answered {
+interface Answered {
   readonly place: CallPlace;
   readonly answer: HttpAnswer;
 }
