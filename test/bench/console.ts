@@ -93,8 +93,15 @@ const views: Readonly<Record<string, readonly string[]>> = {
     `/hosts/${name}-host-1`,
     `${own}/hosts/${name}-host-1/values`,
   ],
-  vm: [`${own}/vms?id=${name}-vm-1`, `${own}/imbalance`, `/vms/${name}-vm-1`, `${own}/vms/${name}-vm-1/why`],
+  vm: [
+    `${own}/vms?id=${name}-vm-1`,
+    `${own}/imbalance`,
+    `/vms/${name}-vm-1`,
+    `${own}/moves?limit=20&vm=${name}-vm-1`,
+    `${own}/vms/${name}-vm-1/why`,
+  ],
   plan: [`/plans/${planId}`, `/plans/${planId}/hosts`],
+  drains: [`${own}/drains?host=${name}-host-1&host=${name}-host-2&since=0&parallel=1`],
   held: ['/quarantine', '/cooldowns'],
   search: ['/search?q=host-1&limit=100'],
 };
