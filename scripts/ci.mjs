@@ -98,49 +98,51 @@ const cells = (name, args, minutes) => ({
 
 const niced = (command) => ['nice', '-n', '19', ...command];
 
-/**
- * One list per lane; lanes of a phase run side by side, the stages of a lane one after the other. Tests that wait for a cloud
- * or for a lease share the machine well; the others have it for themselves.
- */
+/** Stages one after the other, and stages side by side; each of them can hold the other. */
+const inOrder = (...steps) => ({ steps });
+const sideBySide = (...lanes) => ({ lanes });
+
+// The tests on OpenStack take longest and mostly wait for Nova, so they run beside everything else.
 const install = check('install', script('node', '--version'));
-const each = [
-  [[install]],
-  [
-    [tests('test', ['test'], 35)],
-    [
+const each = inOrder(
+  install,
+  sideBySide(
+    inOrder(
       check('openstack bed', niced(['test/openstack/bed', 'install']), 25),
-      check('go tools', niced([process.execPath, 'scripts/goTools.mjs']), 25),
-    ],
-  ],
-  [
-    [tests('openstack', ['openstack'], 30)],
-    [
-      check('lint', ['npm', 'run', '--silent', 'lint']),
-      check('typecheck', script('node', 'node_modules/typescript/bin/tsc', '--noEmit')),
-      check('knip', script('node', 'node_modules/knip/bin/knip.js', '--no-progress')),
-      cells('faults', ['--cells', 'sample', '--lanes', '4'], 20),
-    ],
-    [tests('cluster', ['cluster'], 20), tests('containers', ['containers'], 20)],
-  ],
-];
+      tests('openstack', ['openstack'], 40),
+    ),
+    inOrder(
+      sideBySide(tests('test', ['test'], 35), check('go tools', niced([process.execPath, 'scripts/goTools.mjs']), 25)),
+      sideBySide(
+        inOrder(
+          check('lint', ['npm', 'run', '--silent', 'lint']),
+          check('typecheck', script('node', 'node_modules/typescript/bin/tsc', '--noEmit')),
+          check('knip', script('node', 'node_modules/knip/bin/knip.js', '--no-progress')),
+          cells('faults', ['--cells', 'sample', '--lanes', '4'], 20),
+        ),
+        inOrder(tests('cluster', ['cluster'], 20), tests('containers', ['containers'], 20)),
+      ),
+    ),
+  ),
+);
 
 /** The nightly run tries other cases every time. */
 const PROPERTY_SEED = String(Date.now() % 2 ** 31);
 const WEEK = ['--aggregates', '3', '--hosts', '40', '--vms', '600'];
 
 /** What takes hours: the sizes at which `npm test` and the stages above only sample. */
-const nightly = [
-  [[install]],
-  [
-    [
+const nightly = inOrder(
+  install,
+  sideBySide(
+    inOrder(
       tests('properties', ['vitest', 'run', 'test/property'], 180, { PROPERTY_RUNS: '3000', PROPERTY_SEED }),
       tests('unit tests with another seed', ['vitest', 'run', '.unit.test.ts'], 60, { PROPERTY_SEED }),
-    ],
-    [check('bound', script('node', 'test/property/fuzzBound.ts', '--clusters', '6000'), 180)],
-  ],
-  [
-    [check('simulation', script('trial', 'test/simulation/main.ts', '--seeds', '10', '--days', '7', ...WEEK), 240)],
-    [
+    ),
+    check('bound', script('node', 'test/property/fuzzBound.ts', '--clusters', '6000'), 180),
+  ),
+  sideBySide(
+    check('simulation', script('trial', 'test/simulation/main.ts', '--seeds', '10', '--days', '7', ...WEEK), 240),
+    inOrder(
       check(
         'simulated moves between cells',
         script('trial', 'test/simulation/main.ts', '--cells', '--seeds', '20', '--days', '0.5'),
@@ -151,24 +153,21 @@ const nightly = [
         script('trial', 'test/simulation/main.ts', '--seeds', '20', '--days', '0.5', '--inventory', 'drawn'),
         120,
       ),
-    ],
-    [check('planted bugs', script('trial', 'test/simulation/bugsMain.ts'), 240)],
-  ],
-  [[cells('faults', ['--cells', 'all', '--lanes', '4'], 60)]],
-  [
-    [
-      check('openstack bed', ['test/openstack/bed', 'install'], 25),
-      tests('openstack', ['openstack'], 60, { KRONOS_NIGHTLY: '1' }),
-    ],
-  ],
-  [[check('mutations', script('trial', 'test/mutations/run.ts'), 240)]],
-  [[check('quality', script('node', 'test/bench/quality.ts'), 120)]],
-];
+    ),
+    check('planted bugs', script('trial', 'test/simulation/bugsMain.ts'), 240),
+  ),
+  cells('faults', ['--cells', 'all', '--lanes', '4'], 60),
+  check('openstack bed', ['test/openstack/bed', 'install'], 25),
+  tests('openstack', ['openstack'], 60, { KRONOS_NIGHTLY: '1' }),
+  check('mutations', script('trial', 'test/mutations/run.ts'), 240),
+  check('quality', script('node', 'test/bench/quality.ts'), 120),
+);
 
 const isNightly = process.argv[2] === '--nightly';
-const phases = isNightly ? nightly : each;
+const plan = isNightly ? nightly : each;
 const wanted = process.argv.slice(isNightly ? 3 : 2);
-const names = phases.flat(2).map((stage) => stage.name);
+const stagesOf = ({ steps, lanes, ...stage }) => (steps ?? lanes)?.flatMap(stagesOf) ?? [stage];
+const names = stagesOf(plan).map((stage) => stage.name);
 const unknown = wanted.filter((w) => !names.includes(w));
 if (unknown.length > 0) {
   console.error(`ci: no stage ${unknown.join(', ')}; there are ${names.join(', ')}`);
@@ -198,6 +197,12 @@ async function runStage(stage) {
   );
 }
 
+async function runPlan(plan) {
+  if (plan.lanes) await Promise.all(plan.lanes.map(runPlan));
+  else if (plan.steps) for (const step of plan.steps) await runPlan(step);
+  else if (wanted.length === 0 || wanted.includes(plan.name)) await runStage(plan);
+}
+
 const seconds = (since) => Math.round((Date.now() - since) / 1000);
 const progress = setInterval(() => {
   if (running.size === 0) return;
@@ -205,12 +210,7 @@ const progress = setInterval(() => {
 }, MINUTE);
 
 const began = Date.now();
-for (const lanes of phases)
-  await Promise.all(
-    lanes.map(async (lane) => {
-      for (const stage of lane) if (wanted.length === 0 || wanted.includes(stage.name)) await runStage(stage);
-    }),
-  );
+await runPlan(plan);
 clearInterval(progress);
 rmSync(out, { recursive: true, force: true });
 console.log(`\n${summary.join('\n')}\n${seconds(began)} s in all`);
