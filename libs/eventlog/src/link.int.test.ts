@@ -205,7 +205,7 @@ onEachServer('the connection', { concurrent: true }, (bench) => {
   });
 
   test.runIf(hasOpenssl)('TLS with an authority of our own, and only with it', async () => {
-    const at = (name: string) => join(dir, name);
+    const at = (name: string) => join(dir, `${bench.found.version}-${name}`);
     execFileSync('openssl', [
       ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', '-subj', '/CN=localhost'],
       ...['-addext', 'subjectAltName=DNS:localhost', '-keyout', at('key.pem'), '-out', at('cert.pem')],
