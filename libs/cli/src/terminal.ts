@@ -118,4 +118,4 @@ export const cut = (text: string, width: number): string =>
 export const figure = (value: number | null, decimals = 3): string =>
   value === null ? '-' : String(Number(value.toFixed(decimals)));
 
-export { count } from '@kronos/status/times';
+export { count } from '@kronos/contracts';

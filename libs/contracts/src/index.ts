@@ -20,3 +20,4 @@ export * from './streams.ts';
 export * from './summary.ts';
 export * from './tasks.ts';
 export * from './time.ts';
+export * from './words.ts';

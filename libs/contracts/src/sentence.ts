@@ -1,6 +1,7 @@
 import type { Message } from './messages.ts';
 import { moveEnd } from './moveEnd.ts';
 import { makesRoom } from './plans.ts';
+import { count } from './words.ts';
 
 /** How a plan starts, for people. */
 export const releaseWords = {
@@ -168,7 +169,6 @@ const move = ({ data }: { readonly data: Moved }, nameOf: (serverId: string) => 
 /** ` after 3.1 s`; nothing where the duration is not known. */
 export const took = (ms: number | null | undefined): string =>
   ms === null || ms === undefined ? '' : ` after ${(ms / 1000).toFixed(1)} s`;
-const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;
 const steps = (numbers: readonly number[] | null): string =>
   numbers === null ? 'all steps' : `step${numbers.length === 1 ? '' : 's'} ${numbers.join(', ')}`;
 const comment = ({ data }: { data: { comment: string | null } }): string =>

@@ -1,11 +1,18 @@
 /** The pure middle of the scorer: from what was read to the snapshot of one aggregate. */
-import type { HostObservation, Policy, Reason, ServerListing, Snapshot } from '@kronos/contracts';
+import {
+  type HostObservation,
+  type Policy,
+  type Reason,
+  type ServerListing,
+  type Snapshot,
+  some,
+} from '@kronos/contracts';
 import { allocationReadings, score } from '@kronos/placement';
 import type { HostNames, VmNames } from '@kronos/prometheus';
 import type { Capacity, CloudLists, Fate, KnownServer, ObserveOptions } from './cloud.ts';
 import { forecastOf, type ReadHistory } from './history.ts';
 import { answersOf, type MatchedAnswers, readingsFor } from './readings.ts';
-import { note, some } from './reasons.ts';
+import { note } from './reasons.ts';
 import { type ServerIndex, serversOf } from './servers.ts';
 import { hostsOf } from './topology.ts';
 

@@ -6,7 +6,6 @@ export { HistoryReader, type ReadHistory } from './history.ts';
 export { createLimiter } from './limit.ts';
 export { type Duration, type Observation, observe, type Piece } from './observe.ts';
 export { type Answer, type MatchedAnswers, matchAnswers, type QueryUse } from './readings.ts';
-export { some } from './reasons.ts';
 export { everyServer, type KeepServers, type KeptServers, keepServers, type ServerSource } from './serverSource.ts';
 export { indexServers, knownAfter, stillKnown } from './servers.ts';
 export { hostsOf } from './topology.ts';

@@ -6,6 +6,7 @@ import {
   type Policy,
   type Reason,
   type ServerObservation,
+  some,
   type VmReading,
 } from '@kronos/contracts';
 import {
@@ -18,7 +19,7 @@ import {
   type Sample,
   type VmNames,
 } from '@kronos/prometheus';
-import { type NoteCode, note, some } from './reasons.ts';
+import { type NoteCode, note } from './reasons.ts';
 
 /** What a policy asks a query for. */
 export type QueryUse = 'imbalance' | 'vm_profile' | 'capacity' | 'host_size' | 'move_cost';

@@ -48,9 +48,3 @@ const reason = (code: string, text: string, detail?: Detail): Reason =>
 
 export const problem = (code: ProblemCode, text: string, detail?: Detail): Reason => reason(code, text, detail);
 export const note = (code: NoteCode, text: string, detail?: Detail): Reason => reason(code, text, detail);
-
-/** `a, b and 3 more`. */
-export function some(names: readonly string[], most = 5): string {
-  if (names.length <= most) return names.join(', ');
-  return `${names.slice(0, most).join(', ')} and ${names.length - most} more`;
-}

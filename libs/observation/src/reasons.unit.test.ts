@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { noteCodes, problemCodes, some } from './reasons.ts';
+import { noteCodes, problemCodes } from './reasons.ts';
 
 test('the README explains every code of a problem and of a note, and no others', () => {
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
@@ -10,9 +10,4 @@ test('the README explains every code of a problem and of a note, and no others',
   };
   expect(codesOf('Problems')).toEqual([...problemCodes].sort());
   expect(codesOf('Notes')).toEqual([...noteCodes].sort());
-});
-
-test('long lists are cut short and counted', () => {
-  expect(some(['a', 'b'], 2)).toBe('a, b');
-  expect(some(['a', 'b', 'c', 'd'], 2)).toBe('a, b and 2 more');
 });

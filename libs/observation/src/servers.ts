@@ -7,11 +7,12 @@ import {
   type RunningMigration,
   type ServerGroup,
   type ServerObservation,
+  some,
 } from '@kronos/contracts';
 import { flavorResources, type Migration, type ServerGroup as NovaGroup, type Server } from '@kronos/openstack';
 import { optedOutBy, serverWindows } from '@kronos/rules';
 import type { CloudLists, Fate, KnownServer } from './cloud.ts';
-import { note, problem, some } from './reasons.ts';
+import { note, problem } from './reasons.ts';
 
 /** A server and every host on which it counts; `host` is where it was seen last. */
 interface PlacedServer {

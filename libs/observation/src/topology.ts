@@ -1,8 +1,8 @@
 /** Which hosts an aggregate has, and what is known about each. Pure. */
-import { byText, type HostObservation, type Reason, UNASSIGNED } from '@kronos/contracts';
+import { byText, type HostObservation, type Reason, some, UNASSIGNED } from '@kronos/contracts';
 import type { ComputeService } from '@kronos/openstack';
 import type { CloudLists, ObserveOptions } from './cloud.ts';
-import { note, problem, some } from './reasons.ts';
+import { note, problem } from './reasons.ts';
 
 /** A host without what Placement says about it. */
 type HostFacts = Omit<HostObservation, 'inventory' | 'traits'>;

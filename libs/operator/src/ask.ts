@@ -1,5 +1,5 @@
 import { didYouMean } from '@kronos/config/nearest';
-import { ALL } from '@kronos/contracts';
+import { ALL, count } from '@kronos/contracts';
 import {
   aggregateState,
   approvalOf,
@@ -10,7 +10,7 @@ import {
   type UnreadableFact,
   waitingPlan,
 } from '@kronos/projections';
-import { count, when } from '@kronos/status/times';
+import { when } from '@kronos/status/times';
 import { CommandRefused } from './errors.ts';
 import { findPlan, findTask } from './outcome.ts';
 

@@ -1,4 +1,4 @@
-import { ALL, type Control, type LogEventOf } from '@kronos/contracts';
+import { ALL, type Control, count, type LogEventOf } from '@kronos/contracts';
 import {
   type AggregateFacts,
   type Asked,
@@ -10,7 +10,7 @@ import {
   slots,
   type TaskFacts,
 } from '@kronos/projections';
-import { count, when } from '@kronos/status/times';
+import { when } from '@kronos/status/times';
 
 /**
  * What a command did, by the log: it took effect, things were so already, or the log refused it (too late, too little

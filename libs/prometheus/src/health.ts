@@ -1,3 +1,4 @@
+import { some } from '@kronos/contracts';
 import type { RangeSeries, Sample } from './client.ts';
 
 /**
@@ -6,6 +7,9 @@ import type { RangeSeries, Sample } from './client.ts';
  * (expected hosts have no value), HEALTHY.
  */
 type Health = 'HEALTHY' | 'STALE' | 'PARTIAL' | 'UNREACHABLE' | 'ERROR';
+
+/** Names in one problem. */
+const SHOWN = 10;
 
 export interface AnswerInput {
   /** `host`: every expected subject must have a value. `vm`: missing ones are no fault of the answer. */
@@ -103,12 +107,12 @@ export function judge(input: AnswerInput): AnswerHealth {
   else if (ageUnknown) problems.push('the age of the answer could not be checked');
   for (const { subject, series } of duplicates)
     problems.push(`${subject} has ${series.length} series: ${series.join(' and ')}`);
-  if (stale.length > 0) problems.push(`stale ${what}: ${some(stale)}`);
+  if (stale.length > 0) problems.push(`stale ${what}: ${some(stale, SHOWN)}`);
   const bad = notFinite.filter((subject) => expected.includes(subject));
-  if (bad.length > 0) problems.push(`${what} with NaN or Inf: ${some(bad)}`);
+  if (bad.length > 0) problems.push(`${what} with NaN or Inf: ${some(bad, SHOWN)}`);
   const absent = missing.filter((subject) => !now.has(subject) && !stale.includes(subject));
   if (input.instant !== null && input.kind === 'host' && absent.length > 0)
-    problems.push(`missing ${what}: ${some(absent)}`);
+    problems.push(`missing ${what}: ${some(absent, SHOWN)}`);
   return {
     health: judged,
     text: judged === 'HEALTHY' ? '' : problems.join('; '),
@@ -149,10 +153,4 @@ function collect(
     else list.push(sample);
   }
   return found;
-}
-
-/** The first ten and how many more. */
-function some(names: readonly string[]): string {
-  const shown = names.slice(0, 10).join(', ');
-  return names.length > 10 ? `${shown} and ${names.length - 10} more` : shown;
 }

@@ -1,4 +1,4 @@
-import type { decisionWords, EngineOptions } from '@kronos/contracts';
+import { count, type decisionWords, type EngineOptions } from '@kronos/contracts';
 import {
   aggregateCooldown,
   brokenHosts,
@@ -13,7 +13,7 @@ import {
 import { cellStage } from './cells.ts';
 import { type DrainStatus, drainStatus } from './drains.ts';
 import type { AggregateInput } from './facts.ts';
-import { count, when } from './times.ts';
+import { when } from './times.ts';
 
 export type AggregateStatus = {
   readonly aggregate: string;

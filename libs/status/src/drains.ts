@@ -1,6 +1,6 @@
+import { count } from '@kronos/contracts';
 import type { DrainFacts } from '@kronos/projections';
 import { drainStuck } from '@kronos/rules';
-import { count } from './times.ts';
 
 /** How far the drain of a host is. */
 export type DrainStatus = {

@@ -1,3 +1,4 @@
+import { some } from '@kronos/contracts';
 import { type Cause, type CauseCode, causes, type Place } from './causes.ts';
 import type { Facts } from './facts.ts';
 import { type Finding, findings } from './findings.ts';
@@ -71,7 +72,7 @@ function alarms(found: readonly Finding[]): Alarm[] {
         {
           code: first.code,
           severity,
-          about: some([...new Set(roots.map(({ about }) => about))]),
+          about: some([...new Set(roots.map(({ about }) => about))], 4),
           text: first.text,
           remedy: first.remedy ?? remedy,
           runbook: `docs/runbook.md#${section}`,
@@ -84,9 +85,3 @@ function alarms(found: readonly Finding[]): Alarm[] {
 }
 
 const rank = ({ code, severity }: Alarm): number => codes.indexOf(code) + (severity === 'info' ? codes.length : 0);
-
-const SHOWN = 4;
-
-/** `a, b and 3 more`. */
-const some = (names: readonly string[]): string =>
-  names.length <= SHOWN ? names.join(', ') : `${names.slice(0, SHOWN).join(', ')} and ${names.length - SHOWN} more`;

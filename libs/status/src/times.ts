@@ -38,6 +38,3 @@ export function absolute(ms: number, nowMs: number): string {
 
 /** `12:00:03Z (3 min ago)`. */
 export const when = (ms: number, nowMs: number): string => `${absolute(ms, nowMs)} (${relative(ms, nowMs)})`;
-
-/** `1 move`, `3 moves`. */
-export const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`;

@@ -1,6 +1,5 @@
 /** Whether anything can move in an aggregate under a configuration. Pure. */
-import { type EngineOptions, type Snapshot, UNASSIGNED } from '@kronos/contracts';
-import { some } from '@kronos/observation';
+import { type EngineOptions, type Snapshot, some, UNASSIGNED } from '@kronos/contracts';
 import { emptyMemory, meaningOf, observe, type ReasonCode } from '@kronos/placement';
 import { type Finding, finding } from './finding.ts';
 

@@ -1,8 +1,15 @@
 /** Judges the answers of Prometheus as the scorer does. Pure. */
-import type { HostReading, Policy, Reason, Snapshot, VmReading } from '@kronos/contracts';
-import { type MatchedAnswers, some } from '@kronos/observation';
+import {
+  count,
+  type HostReading,
+  type Policy,
+  type Reason,
+  type Snapshot,
+  some,
+  type VmReading,
+} from '@kronos/contracts';
+import type { MatchedAnswers } from '@kronos/observation';
 import type { HostNames, Sample, VmNames } from '@kronos/prometheus';
-import { count } from '@kronos/status/times';
 import { differingLabels, hostLabels, labelNames, rangeRemedy, vmLabels } from '../labels.ts';
 import { type Finding, finding } from './finding.ts';
 import { grows, type MetricTypes, typesNeeded, wrongType } from './metricType.ts';

@@ -1,5 +1,5 @@
 import { loadConf } from '@kronos/config/conf';
-import { eventTimeMs, type LogEvent, type Snapshot } from '@kronos/contracts';
+import { eventTimeMs, type LogEvent, type Snapshot, some } from '@kronos/contracts';
 import { decideInput } from '@kronos/cycle';
 import { createLimiter } from '@kronos/observation';
 import { type Advice, advise, type NovaSettings, type PastMove } from '@kronos/placement';
@@ -111,12 +111,17 @@ async function novaSettings(
 const NAMED = 8;
 
 function render(terminal: Terminal, { aggregate, unread, advice }: AggregateAdvice): string {
-  const some = (names: readonly string[]): string =>
-    `${names.slice(0, NAMED).join(', ')}${names.length > NAMED ? ` and ${names.length - NAMED} more` : ''}`;
   const lines = advice.flatMap(({ text, remedy, hosts, servers }) => [
     `  ${text}`,
-    ...(hosts === undefined ? [] : [`    ${some(hosts)}`]),
-    ...(servers === undefined ? [] : [`    ${some(servers.map(({ serverName }) => serverName))}`]),
+    ...(hosts === undefined ? [] : [`    ${some(hosts, NAMED)}`]),
+    ...(servers === undefined
+      ? []
+      : [
+          `    ${some(
+            servers.map(({ serverName }) => serverName),
+            NAMED,
+          )}`,
+        ]),
     `    -> ${remedy}`,
   ]);
   const none = unread === null ? 'Nothing to advise.' : 'Nothing to advise from the log and the snapshot.';
