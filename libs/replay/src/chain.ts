@@ -5,6 +5,7 @@ import { basename, join, relative, sep } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { LogMark } from '@kronos/contracts';
 import { z } from 'zod';
+import { isMissing } from './errors.ts';
 
 /**
  * The chain of a recorded directory. `manifest.jsonl` names every file with its digest; each of its lines names the digest
@@ -176,7 +177,7 @@ async function checkFile(
   try {
     digest = file.file === LOG ? await digestOfStream(path) : await digestOfFile(path);
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') {
+    if (isMissing(error)) {
       onMissing();
       return `${file.file}: is missing`;
     }

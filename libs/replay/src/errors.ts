@@ -63,3 +63,7 @@ export class NotOnTheLog extends Error {
     this.named = named;
   }
 }
+
+/** Whether there is no such file. */
+export const isMissing = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === 'ENOENT';

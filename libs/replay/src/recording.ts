@@ -30,7 +30,7 @@ import {
   manifestText,
   SNAPSHOTS,
 } from './chain.ts';
-import { RecordingExists, RecordingInvalid } from './errors.ts';
+import { isMissing, RecordingExists, RecordingInvalid } from './errors.ts';
 import {
   decisionIn,
   type History,
@@ -398,8 +398,6 @@ async function readJson(file: string, remedy?: string): Promise<unknown> {
   }
   return parse(text, file);
 }
-
-const isMissing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';
 
 function invalid(file: string, error: z.ZodError): RecordingInvalid {
   const [issue] = error.issues;
