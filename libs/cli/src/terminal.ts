@@ -56,6 +56,15 @@ export type Column = {
   readonly wide?: boolean;
 };
 
+/** The columns in which every table of moves names a VM and its two hosts. */
+export const MOVE_COLUMNS: readonly Column[] = [
+  { head: 'vm', flex: true },
+  { head: 'from', flex: true },
+  { head: 'to', flex: true },
+];
+/** Those of a table of a plan's steps. */
+export const STEP_COLUMNS: readonly Column[] = [{ head: 'step', right: true }, ...MOVE_COLUMNS];
+
 const textOf = (cell: Cell): string => (typeof cell === 'string' ? cell : cell.text);
 const LEAST_FLEX = 8;
 const GAP = 2;
@@ -118,4 +127,4 @@ export const cut = (text: string, width: number): string =>
 export const figure = (value: number | null, decimals = 3): string =>
   value === null ? '-' : String(Number(value.toFixed(decimals)));
 
-export { count } from '@kronos/contracts';
+export { count } from '@kronos/contracts/words';

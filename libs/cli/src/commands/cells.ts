@@ -11,7 +11,7 @@ import { currentState, withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { count, paint, type Terminal, table } from '../terminal.ts';
+import { count, MOVE_COLUMNS, paint, type Terminal, table } from '../terminal.ts';
 import { parseDuration, when } from '../times.ts';
 import { readText } from './inputs.ts';
 import { eachTask } from './operator.ts';
@@ -215,9 +215,7 @@ function renderStatus(terminal: Terminal, plans: readonly CellPlanStatus[], nowM
         terminal,
         [
           { head: 'task' },
-          { head: 'vm', flex: true },
-          { head: 'from', flex: true },
-          { head: 'to', flex: true },
+          ...MOVE_COLUMNS,
           { head: 'method', flex: true },
           { head: 'stage', flex: true },
           { head: 'since' },

@@ -24,7 +24,7 @@ import { answer } from '../output.ts';
 import { openRecording, tellProblems } from '../recordings.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { type Cell, count, figure, paint, type Terminal, table } from '../terminal.ts';
+import { type Cell, count, figure, paint, STEP_COLUMNS, type Terminal, table } from '../terminal.ts';
 import { absolute, expected, parseTime, UNKNOWN_PACE, when } from '../times.ts';
 import { reasonLine, refusals } from './plan.ts';
 import { methodText, proposalText, RELEASES } from './proposals.ts';
@@ -376,10 +376,7 @@ function planText(terminal: Terminal, explained: Explained): string {
   return `combined imbalance ${figure(decision.before.combined)} -> ${figure(after.combined)}${possible}; ${count(candidatesEvaluated, 'candidate')} evaluated\n\n${table(
     terminal,
     [
-      { head: 'step', right: true },
-      { head: 'vm', flex: true },
-      { head: 'from', flex: true },
-      { head: 'to', flex: true },
+      ...STEP_COLUMNS,
       { head: 'imbalance then', right: true },
       ...(timed ? [{ head: 'takes' }] : []),
       { head: 'why', flex: true },

@@ -21,7 +21,7 @@ import { withSession } from '../open.ts';
 import { answer } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
-import { type Cell, count, figure, paint, type Style, type Terminal, table } from '../terminal.ts';
+import { type Cell, count, figure, paint, STEP_COLUMNS, type Style, type Terminal, table } from '../terminal.ts';
 import { absolute, parseTime, relative, when } from '../times.ts';
 import { readCooldownsFile, readText } from './inputs.ts';
 
@@ -141,15 +141,7 @@ function renderCluster(terminal: Terminal, planned: PlannedCluster, planMs: numb
   ]);
   return `${lines.join('\n')}\n\n${table(
     terminal,
-    [
-      { head: 'step', right: true },
-      { head: 'vm', flex: true },
-      { head: 'from', flex: true },
-      { head: 'to', flex: true },
-      { head: 'phase' },
-      { head: 'after' },
-      { head: 'or to', flex: true },
-    ],
+    [...STEP_COLUMNS, { head: 'phase' }, { head: 'after' }, { head: 'or to', flex: true }],
     rows,
   )}`;
 }
@@ -221,14 +213,7 @@ export function refusals(counts: Readonly<Record<string, number>>): string {
 const stepsTable = (terminal: Terminal, steps: readonly Step[]): string =>
   table(
     terminal,
-    [
-      { head: 'step', right: true },
-      { head: 'vm', flex: true },
-      { head: 'from', flex: true },
-      { head: 'to', flex: true },
-      { head: 'phase' },
-      { head: 'why', flex: true },
-    ],
+    [...STEP_COLUMNS, { head: 'phase' }, { head: 'why', flex: true }],
     steps.map((step) => [
       String(step.step),
       step.serverName,
@@ -372,10 +357,7 @@ export function renderPlan({ terminal, now }: Pick<Shell, 'terminal' | 'now'>, p
   return `${head.join('\n')}\n\n${table(
     terminal,
     [
-      { head: 'step', right: true },
-      { head: 'vm', flex: true },
-      { head: 'from', flex: true },
-      { head: 'to', flex: true },
+      ...STEP_COLUMNS,
       { head: 'phase' },
       { head: 'after' },
       { head: 'state' },

@@ -6,7 +6,7 @@ import type { OperatorOptions } from '../grammar/shared.ts';
 import type { Session } from '../open.ts';
 import { answer } from '../output.ts';
 import type { Shell } from '../shell.ts';
-import { type Cell, count, paint, type Terminal, table } from '../terminal.ts';
+import { type Cell, count, paint, STEP_COLUMNS, type Terminal, table } from '../terminal.ts';
 import { span } from '../times.ts';
 import { give } from './operator.ts';
 import { reasonLine } from './plan.ts';
@@ -99,14 +99,7 @@ function betweenCellsText(terminal: Terminal, { aggregate, data }: Asked, state:
   ]);
   const shown = table(
     terminal,
-    [
-      { head: 'step', right: true },
-      { head: 'vm', flex: true },
-      { head: 'from', flex: true },
-      { head: 'to', flex: true },
-      { head: 'method', flex: true },
-      { head: 'downtime', right: true },
-    ],
+    [...STEP_COLUMNS, { head: 'method', flex: true }, { head: 'downtime', right: true }],
     rows,
   );
   return `${[...lines, ...head].join('\n')}\n\n${shown}`;
@@ -130,13 +123,7 @@ function roomText(terminal: Terminal, { aggregate, data }: Asked, state: string)
   if (release === 'none') lines.push(reason.text);
   const shown = table(
     terminal,
-    [
-      { head: 'step', right: true },
-      { head: 'vm', flex: true },
-      { head: 'from', flex: true },
-      { head: 'to', flex: true },
-      { head: 'after' },
-    ],
+    [...STEP_COLUMNS, { head: 'after' }],
     steps.map((step): Cell[] => [
       String(step.step),
       step.serverName,

@@ -2,7 +2,7 @@ import { decisionWords } from '@kronos/contracts';
 import { type AggregateStatus, type Alarm, COOLING_DOWN, type Status } from '@kronos/status';
 import { byteText } from '../sizes.ts';
 import type { Terminal } from '../terminal.ts';
-import { count, cut, figure, paint, type Style, table } from '../terminal.ts';
+import { count, cut, figure, MOVE_COLUMNS, paint, type Style, table } from '../terminal.ts';
 import { relative, span, when } from '../times.ts';
 
 /** The event log that the status is read from. */
@@ -135,14 +135,7 @@ function aggregateLines(terminal: Terminal, all: Status, status: AggregateStatus
     const narrow = { ...terminal, columns: terminal.columns - 2 };
     const shown = table(
       narrow,
-      [
-        { head: 'task' },
-        { head: 'vm', flex: true },
-        { head: 'from', flex: true },
-        { head: 'to', flex: true },
-        { head: 'state' },
-        { head: '', flex: true },
-      ],
+      [{ head: 'task' }, ...MOVE_COLUMNS, { head: 'state' }, { head: '', flex: true }],
       moves.slice(0, MOVES_SHOWN).map((move) => [
         move.taskId,
         move.vm,
