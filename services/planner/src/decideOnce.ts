@@ -1,6 +1,13 @@
 /** Decides a snapshot on the log as it stands, and appends the decision on that very state. */
 import { aggregateAt } from '@kronos/checkpoints';
-import { bucketNames, type CycleDecided, type PlanProposed, type Snapshot, subject } from '@kronos/contracts';
+import {
+  bucketNames,
+  type CycleDecided,
+  type EngineOptions,
+  type PlanProposed,
+  type Snapshot,
+  subject,
+} from '@kronos/contracts';
 import {
   decidedEvent,
   MAX_EVENT_BYTES,
@@ -52,6 +59,16 @@ export function decisions(
     return { ...decided, decideMs: clock.monotonic() - started };
   }
 
+  /** The facts about its making that every decision on the log holds. */
+  const stamp = <D>(at: LogPosition<AggregateState>, options: EngineOptions, digests: D) => ({
+    basis: at.sequence,
+    plannerVersion,
+    options,
+    digests,
+    by,
+    nowMs: clock.now(),
+  });
+
   /**
    * Appends a decision with the expectation of the state that it was made on.
    *
@@ -87,15 +104,10 @@ export function decisions(
         const { decision, digests, absence, decideMs } = timed(() => runCycle({ snapshot, state: at.state, options }));
         const { kept, details } = await shorten(snapshot.id, decision, withoutDetails);
         const event = decidedEvent(kept, {
+          ...stamp(at, options, { snapshot: data.body.digest, ...digests }),
           snapshot,
-          basis: at.sequence,
-          plannerVersion,
-          options,
-          digests: { snapshot: data.body.digest, ...digests },
           absence,
           details,
-          by,
-          nowMs: clock.now(),
         });
         try {
           await appendOn(at, delivered, event);
@@ -138,14 +150,9 @@ export function decisions(
         const { decision, digests, decideMs } = timed(() => runProposal({ request, stateOf, options }));
         const { kept, details } = await shorten(snapshotId, decision, withoutRefused);
         const event = proposedEvent(kept, {
+          ...stamp(at, options, { snapshot: data.body.digest, ...digests }),
           request,
-          basis: at.sequence,
-          plannerVersion,
-          options,
-          digests: { snapshot: data.body.digest, ...digests },
           details,
-          by,
-          nowMs: clock.now(),
         });
         try {
           await appendOn(at, delivered, event);
