@@ -73,6 +73,22 @@ const region = (name: string) => page.locator(`section[aria-label="${name}"]`);
 const text = (name: string) => seen(region(name));
 
 describe('the console shows', () => {
+  it('itself, though a file could not be fetched at first', async () => {
+    for (const file of ['app.js', 'parts.js', 'console.css']) {
+      let failed = 0;
+      await page.route(
+        `**/console/${file}`,
+        (route) => {
+          failed += 1;
+          return route.abort();
+        },
+        { times: 1 },
+      );
+      await open();
+      expect([file, failed]).toEqual([file, 1]);
+    }
+  });
+
   it('the fleet: every aggregate, the alarms, and what moves; a link leads to each', async () => {
     await open();
     expect(await text('Aggregates')).toMatch(/web <b>eu<\/b>\/1 Moving.*idle Nothing decided yet/);
