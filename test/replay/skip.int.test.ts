@@ -9,6 +9,7 @@ import {
   type Snapshot,
   streamNames,
 } from '@kronos/contracts';
+import { decideHere } from '@kronos/cycle';
 import { connectEventLog, type EventLog } from '@kronos/eventlog';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { snapshotOf } from '@kronos/placement/testing';
@@ -62,6 +63,7 @@ describe('an empty message on the log', () => {
       view,
       aggregates,
       optionsOf: () => ({ ...defaultEngineOptions, cooldownSeconds: 0 }),
+      decider: decideHere,
       by: { service: 'planner', instance: 'p', version: '0' },
       logger: createLogger({ service: 'planner', version: '0', level: 'silent', format: 'json' }),
       tracer: trace.getTracer('test'),

@@ -218,6 +218,12 @@ export const options = {
       by: PLANNING,
       help: 'Maximum number of candidates that planner=search evaluates for one plan. This is its only limit. It counts work, not time, so that a replay gives the same plan.',
     }),
+    search_threads: int(0, {
+      min: 0,
+      max: 16,
+      by: PLANNING,
+      help: 'Threads that planner=search uses for one plan; 0: as many as the machine has cores, at most 4. It changes how long a plan takes, never the plan. 1: the planner starts no threads.',
+    }),
     min_gain: float(0.001, {
       min: 0,
       max: 1,
@@ -938,6 +944,7 @@ export const commonToAggregates: ReadonlyMap<string, string> = new Map<keyof Opt
   ['include_unassigned_hosts', 'it belongs to the list of the aggregates'],
   ['evaluation_interval', 'the scorer reads the cloud once for all aggregates'],
   ['max_clock_skew', 'each service has one clock'],
+  ['search_threads', 'the planner has the same threads for all aggregates'],
   ['opt_out', 'it applies to servers wherever they run'],
 ]);
 

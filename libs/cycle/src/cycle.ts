@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type CycleDecided, canonicalJson, type Decision, type EngineOptions, type Snapshot } from '@kronos/contracts';
 import { decide, type Memory } from '@kronos/placement';
+import type { CarryOut } from '@kronos/placement/runs';
 import { type AggregateState, absence } from '@kronos/projections';
 import { toMemory } from './memory.ts';
 
@@ -30,10 +31,14 @@ export type Decided = Pick<Cycle, 'decision' | 'absence'> & {
   readonly memory: Memory;
 };
 
-/** Decides one snapshot. The same input gives the same bytes, in the planner and in a replay. */
-export function decideCycle({ snapshot, state, options }: CycleInput): Decided {
+/**
+ * Decides one snapshot. The same input gives the same bytes, in the planner and in a replay.
+ *
+ * @param carryOut how runs of the search are carried out; it changes no decision
+ */
+export function decideCycle({ snapshot, state, options }: CycleInput, carryOut?: CarryOut): Decided {
   const memory = toMemory(state, snapshot);
-  const decision = decide({ snapshot, memory, options });
+  const decision = decide({ snapshot, memory, options }, carryOut);
   return {
     memory,
     decision,
@@ -43,8 +48,8 @@ export function decideCycle({ snapshot, state, options }: CycleInput): Decided {
 }
 
 /** As {@link decideCycle}, with the digests of what the decision was made of. */
-export function runCycle(input: CycleInput): Cycle {
-  const { memory, decision, absence: absent } = decideCycle(input);
+export function runCycle(input: CycleInput, carryOut?: CarryOut): Cycle {
+  const { memory, decision, absence: absent } = decideCycle(input, carryOut);
   return {
     decision,
     absence: absent,

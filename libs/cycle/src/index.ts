@@ -1,6 +1,8 @@
 export * from './cycle.ts';
+export { type Decider, decideHere, decider, defaultSearchThreads } from './decider.ts';
 export * from './drains.ts';
 export * from './events.ts';
 export * from './memory.ts';
 export * from './proposals.ts';
 export * from './requests.ts';
+export { type SearchThreads, searchThreads } from './searchThreads.ts';

@@ -14,6 +14,7 @@ import { combinedOf, imbalances } from './measure.ts';
 import { enforceAffinity } from './passes/affinity.ts';
 import { evacuate } from './passes/evacuate.ts';
 import { type Drain, pack } from './passes/pack.ts';
+import { type CarryOut, inTurn } from './passes/search/runs.ts';
 import type { SearchEnd } from './passes/search/search.ts';
 import { spread } from './passes/spread.ts';
 import { complete, quality } from './plan.ts';
@@ -107,14 +108,15 @@ export type PlannedCluster = {
  * Plans on a cluster file, with the passes that decisions use.
  *
  * @param file parsed JSON.
+ * @param carryOut how runs of the search are carried out; it changes no plan.
  * @throws ClusterFileError that names the field that does not fit.
  */
-export function planCluster(file: unknown, options: PlanClusterOptions): PlannedCluster {
-  return planParsed(clusterOf(parseClusterFile(file), options), options);
+export function planCluster(file: unknown, options: PlanClusterOptions, carryOut?: CarryOut): PlannedCluster {
+  return planParsed(clusterOf(parseClusterFile(file), options), options, carryOut);
 }
 
 /** {@link planCluster} on a cluster that is built already. */
-export function planParsed(cluster: Cluster, options: PlanClusterOptions): PlannedCluster {
+export function planParsed(cluster: Cluster, options: PlanClusterOptions, carryOut: CarryOut = inTurn): PlannedCluster {
   const settings: CompleteEngineOptions = { ...defaultEngineOptions, minGain: 0, ...options };
   const draft = new Draft(cluster, options.maxMigrations);
   let drains: readonly Drain[] = [];
@@ -123,7 +125,7 @@ export function planParsed(cluster: Cluster, options: PlanClusterOptions): Plann
   enforceAffinity(draft, settings);
   if (draft.budget > 0)
     if (options.mode === 'pack') drains = pack(draft, options.maxMigrations, settings);
-    else endedBy = spread(draft, options.maxMigrations, settings);
+    else endedBy = spread(draft, options.maxMigrations, settings, carryOut);
   const { steps, after } = complete('plan', draft, drains, settings);
   const before = scoresOf(cluster, imbalances(cluster, cluster.score));
   const reached = scoresOf(cluster, after);

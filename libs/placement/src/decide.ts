@@ -19,6 +19,7 @@ import { type Observed, observe } from './observe.ts';
 import { enforceAffinity } from './passes/affinity.ts';
 import { evacuate, evacuationEnds } from './passes/evacuate.ts';
 import { type Drain, pack } from './passes/pack.ts';
+import { type CarryOut, inTurn } from './passes/search/runs.ts';
 import type { SearchEnd } from './passes/search/search.ts';
 import { spread } from './passes/spread.ts';
 import { type Completed, complete, quality } from './plan.ts';
@@ -34,8 +35,13 @@ export type DecideInput = {
 /** The budget of a cycle when no enabled policy names one (rules-only mode without policies). */
 const RULES_ONLY_BUDGET = 10;
 
-/** The decision about one snapshot: a pure function of its input, the same bytes every time. */
-export const decide = (input: DecideInput): Decision => deliberate(input).decision;
+/**
+ * The decision about one snapshot: a pure function of its input, the same bytes every time.
+ *
+ * @param carryOut how runs of the search are carried out, for example on several threads; it changes no decision.
+ */
+export const decide = (input: DecideInput, carryOut: CarryOut = inTurn): Decision =>
+  deliberate(input, carryOut).decision;
 
 /** A decision with everything that it was made from, for explanations. */
 export type Deliberation = {
@@ -48,7 +54,10 @@ export type Deliberation = {
   readonly completed: Completed | null;
 };
 
-export function deliberate({ snapshot, memory, options: given }: DecideInput): Deliberation {
+export function deliberate(
+  { snapshot, memory, options: given }: DecideInput,
+  carryOut: CarryOut = inTurn,
+): Deliberation {
   const options = completeEngineOptions(given);
   const now = decisionMs(snapshot, memory);
   const observed = observe(snapshot, memory, options, now);
@@ -142,7 +151,7 @@ export function deliberate({ snapshot, memory, options: given }: DecideInput): D
       else {
         const kept = draft.moves.length;
         const base = { score: Float64Array.from(draft.score), place: Int32Array.from(draft.place) };
-        endedBy = spread(draft, fullBudget, options);
+        endedBy = spread(draft, fullBudget, options, carryOut);
         if (options.forecast && draft.moves.length > kept) expected = foresee(kept, base);
       }
   }

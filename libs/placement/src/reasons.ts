@@ -168,17 +168,25 @@ export function codeOfNumber(number: number): ReasonCode {
 
 /** Counts of refusals, by code number. */
 export class RefusalCounts {
-  readonly #counts = new Float64Array(reasonCodes.length + 1);
+  /** By code number. */
+  readonly counts = new Float64Array(reasonCodes.length + 1);
 
   add(number: number, times = 1): void {
-    this.#counts[number] = (this.#counts[number] ?? 0) + times;
+    this.counts[number] = (this.counts[number] ?? 0) + times;
+  }
+
+  /** @param counts of other refusals, by code number. */
+  addAll(counts: Float64Array): void {
+    counts.forEach((times, number) => {
+      this.add(number, times);
+    });
   }
 
   /** By code, sorted by code; only what was counted. */
   toRecord(): Record<string, number> {
     const entries: [string, number][] = [];
     for (const code of [...reasonCodes].sort()) {
-      const count = this.#counts[codeNumber[code]] ?? 0;
+      const count = this.counts[codeNumber[code]] ?? 0;
       if (count > 0) entries.push([code, count]);
     }
     return Object.fromEntries(entries);

@@ -13,7 +13,6 @@ import {
   MAX_EVENT_BYTES,
   type PlanRequest,
   proposedEvent,
-  runCycle,
   runProposal,
   withoutDetails,
   withoutRefused,
@@ -53,9 +52,9 @@ export function decisions(
   const { log, view, by, logger, meters, clock } = deps;
 
   /** Runs a decision, with how long it took. */
-  function timed<D>(decide: () => D): D & { readonly decideMs: number } {
+  async function timed<D>(decide: () => D | Promise<D>): Promise<D & { readonly decideMs: number }> {
     const started = clock.monotonic();
-    const decided = decide();
+    const decided = await decide();
     return { ...decided, decideMs: clock.monotonic() - started };
   }
 
@@ -101,7 +100,9 @@ export function decisions(
         const may = await permission.decides(delivered, at);
         if (may === 'no') return null;
         if (may === 'soon') continue;
-        const { decision, digests, absence, decideMs } = timed(() => runCycle({ snapshot, state: at.state, options }));
+        const { decision, digests, absence, decideMs } = await timed(() =>
+          deps.decider.cycle({ snapshot, state: at.state, options }),
+        );
         const { kept, details } = await shorten(snapshot.id, decision, withoutDetails);
         const event = decidedEvent(kept, {
           ...stamp(at, options, { snapshot: data.body.digest, ...digests }),
@@ -147,7 +148,7 @@ export function decisions(
         if (may === 'no') return;
         if (may === 'soon') continue;
         const stateOf = (name: string): AggregateState => aggregateState(whole.state, name);
-        const { decision, digests, decideMs } = timed(() => runProposal({ request, stateOf, options }));
+        const { decision, digests, decideMs } = await timed(() => runProposal({ request, stateOf, options }));
         const { kept, details } = await shorten(snapshotId, decision, withoutRefused);
         const event = proposedEvent(kept, {
           ...stamp(at, options, { snapshot: data.body.digest, ...digests }),

@@ -1,6 +1,7 @@
 import { aggregateAt, type LogGuard } from '@kronos/checkpoints';
 import type { Clock } from '@kronos/clock';
 import type { Actor, EngineOptions } from '@kronos/contracts';
+import type { Decider } from '@kronos/cycle';
 import type { EventLog, LogPosition, LogView } from '@kronos/eventlog';
 import type { AggregateState, LogState } from '@kronos/projections';
 import type { Logger } from '@kronos/telemetry';
@@ -15,6 +16,7 @@ export type PlannerDeps = {
   readonly aggregates: readonly string[];
   /** The options of an aggregate; asked once for each. */
   readonly optionsOf: (aggregate: string) => EngineOptions;
+  readonly decider: Decider;
   readonly by: Actor;
   readonly logger: Logger;
   readonly tracer: Tracer;

@@ -15,7 +15,7 @@ import {
   type Snapshot,
   taskId,
 } from '@kronos/contracts';
-import { digest, planRequest, runProposal } from '@kronos/cycle';
+import { decideHere, digest, planRequest, runProposal } from '@kronos/cycle';
 import { AppendConflict, connectEventLog, type EventLog, type LogView, natsWire } from '@kronos/eventlog';
 import { type NatsServer, startNatsServer } from '@kronos/eventlog/testing';
 import { cellsSettings, type Sketch, snapshotOf } from '@kronos/placement/testing';
@@ -130,6 +130,7 @@ describe('planners on a real nats-server', () => {
       view: ownView,
       aggregates: Object.keys(ofAggregate),
       optionsOf: (aggregate) => ({ ...options, ...set, ...ofAggregate[aggregate] }),
+      decider: decideHere,
       by,
       logger: createLogger({ service: 'planner', version: 'test', level: 'silent', format: 'json' }),
       tracer: trace.getTracer('test'),

@@ -1,6 +1,7 @@
 import { engineOptions, scopeOf, storageLimits } from '@kronos/config';
 import { healthCheck, joinLog, type Outside, realOutside, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
+import { decider, defaultSearchThreads } from '@kronos/cycle';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { createPlanner } from './loop.ts';
 import { plannerMeters } from './meters.ts';
@@ -34,12 +35,14 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
       snapshotsOf: aggregates,
     });
     const { view, guard, clockCheck } = folded;
+    const decides = decider(config.engine.searchThreads || defaultSearchThreads());
     const planner = createPlanner({
       log,
       view,
       guard,
       aggregates,
       optionsOf: (aggregate) => engineOptions(config, aggregate),
+      decider: decides,
       by,
       logger,
       tracer,
@@ -77,6 +80,7 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
       async stop() {
         folded.unwatch();
         await planner.stop();
+        await decides.close();
         await heartbeats.stop();
         await view.close();
         await log.close();

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { ClusterFile } from '@kronos/placement';
+import { cpuTime } from '../cpuTime.ts';
 import { HOST, type Placement, placementOf } from './cluster.ts';
 
 const run = promisify(execFile);
@@ -19,6 +20,7 @@ export function findHbal(): string | null {
 }
 
 export type Balanced = {
+  /** Of CPU. */
   readonly seconds: number;
   readonly moves: number;
   readonly placement: Placement;
@@ -26,7 +28,7 @@ export type Balanced = {
   readonly score: number;
 };
 
-/** Balances the cluster with hbal's defaults; within a time limit in seconds. */
+/** Balances the cluster with hbal's defaults; within a time limit in seconds of the clock. */
 export async function hbal(
   command: string,
   directory: string,
@@ -34,12 +36,8 @@ export async function hbal(
   limitSeconds: number,
 ): Promise<Balanced> {
   const [text, use] = write(directory, file, placementOf(file));
-  const started = performance.now();
-  const { stdout } = await run(command, ['-t', text, '-U', use, '-S', join(directory, 'out')], {
-    timeout: limitSeconds * 1000,
-    maxBuffer: 2 ** 26,
-  });
-  const seconds = (performance.now() - started) / 1000;
+  const args = ['-t', text, '-U', use, '-S', join(directory, 'out')];
+  const { stdout, seconds } = await cpuTime(command, args, limitSeconds);
   const moves = Number(/Solution length=(\d+)/.exec(stdout)?.[1] ?? Number.NaN);
   const placement = readPlacement(readFileSync(join(directory, 'out.balanced'), 'utf8'), file);
   return { seconds, moves, placement, score: await hbalScore(command, directory, file, placement) };

@@ -11,8 +11,9 @@ import {
   type Step,
   snapshotSchema,
 } from '@kronos/contracts';
-import { runCycle } from '@kronos/cycle';
+import { defaultSearchThreads, runCycle, searchThreads } from '@kronos/cycle';
 import { meaningOf, type PlannedCluster, planCluster } from '@kronos/placement';
+import type { CarryOut } from '@kronos/placement/runs';
 import { aggregateState, initialLogState, seed } from '@kronos/projections';
 import { liveHistory, NotOnTheLog, type PlanRecord, plansOf, type StepRecord } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
@@ -105,16 +106,27 @@ function parseJson(file: string, text: string): unknown {
   }
 }
 
+/** Plans with as many threads as a planner has by default. */
+async function onThreads<T>(plan: (carryOut: CarryOut) => T): Promise<T> {
+  const threads = searchThreads(defaultSearchThreads());
+  try {
+    return plan(threads.carryOut);
+  } finally {
+    await threads.close();
+  }
+}
+
 async function planClusterFile(shell: Shell, options: PlanOptions, file: string): Promise<void> {
   if (options.maxMigrations === undefined)
     throw new UsageError('--cluster needs --max-migrations', 'Set the maximum number of moves: -k 20.');
   const cluster = parseJson(file, readText('--cluster', file));
   const started = performance.now();
-  const planned = planCluster(cluster, {
+  const given = {
     maxMigrations: options.maxMigrations,
     ...(options.mode === undefined ? {} : { mode: options.mode }),
     ...settings(options),
-  });
+  };
+  const planned = await onThreads((carryOut) => planCluster(cluster, given, carryOut));
   const planMs = Math.round((performance.now() - started) * 10) / 10;
   await answer(shell, options, { ...planned, stats: { planMs, ...planned.stats } }, (terminal) =>
     renderCluster(terminal, planned, planMs),
@@ -179,7 +191,8 @@ async function planSnapshotFile(shell: Shell, options: PlanOptions, file: string
   const start = initialLogState();
   const state =
     cooldowns === null ? start : seed(start, cooldowns, { nowMs, aggregates: [snapshot.aggregate], options: engine });
-  const { decision } = runCycle({ snapshot, state: aggregateState(state, snapshot.aggregate), options: engine });
+  const input = { snapshot, state: aggregateState(state, snapshot.aggregate), options: engine };
+  const { decision } = await onThreads((carryOut) => runCycle(input, carryOut));
   await answer(shell, options, decision, (terminal) => renderDecision(terminal, decision));
 }
 

@@ -5,6 +5,7 @@ import { Draft } from '../draft.ts';
 import { outcomeOf } from '../outcome.ts';
 import { greedy } from './greedy.ts';
 import { pruned } from './search/prune.ts';
+import type { CarryOut } from './search/runs.ts';
 import { type Found, type SearchEnd, search } from './search/search.ts';
 import { blockedMoves, nobody } from './search/sequence.ts';
 import { compare, judge } from './search/solution.ts';
@@ -15,17 +16,19 @@ type SpreadOptions = Pick<CompleteEngineOptions, 'minGain' | 'moveOverheadGib' |
  * The imbalance planner in spread mode: adds its moves to the draft.
  *
  * @param fullBudget what a second run on the outcome would have.
+ * @param carryOut how runs of the search are carried out; it changes no plan.
  */
 export function spread(
   draft: Draft,
   fullBudget: number,
   options: SpreadOptions & Pick<CompleteEngineOptions, 'planner'>,
+  carryOut: CarryOut,
 ): SearchEnd {
   if (options.planner === 'greedy') {
     for (const { vm, to } of greedy(draft, options.minGain)) draft.apply(vm, to, 'spread', 'lowers-imbalance');
     return draft.budget === 0 ? 'budget' : 'done';
   }
-  const { field, solution, end } = settled(draft, fullBudget, options);
+  const { field, solution, end } = settled(draft, fullBudget, options, carryOut);
   for (let v = 0; v < field.V; v++) {
     const to = int(solution.place, v);
     if (to === field.home[v]) continue;
@@ -40,9 +43,9 @@ export function spread(
  * A search whose result a second run would not change. When the first run ends before the budget is used, a second run starts
  * from its outcome, and its moves become part of the plan as far as the budget allows.
  */
-function settled(draft: Draft, fullBudget: number, options: SpreadOptions): Found {
+function settled(draft: Draft, fullBudget: number, options: SpreadOptions, carryOut: CarryOut): Found {
   const { minGain, moveOverheadGib, allowParking, searchWorkLimit: workLimit } = options;
-  const settings = { minGain, moveOverheadGib, allowParking, workLimit };
+  const settings = { minGain, moveOverheadGib, allowParking, workLimit, carryOut };
   let found = search(draft, { ...settings, spent: 0 });
   let evaluated = draft.evaluated;
   while (found.end === 'done' && !found.solution.within && found.solution.moves > 0) {

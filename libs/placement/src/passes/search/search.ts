@@ -10,8 +10,9 @@ import { fewestMoves } from './fewest.ts';
 import { type Field, fieldOf, partFields } from './field.ts';
 import { followGuide } from './guide.ts';
 import type { GuideShape } from './guideCost.ts';
-import { COOLING, level } from './level.ts';
+import { COOLING } from './level.ts';
 import { pruned } from './prune.ts';
+import type { CarryOut, LevelFound, LevelRun } from './runs.ts';
 import { blockedMoves, nobody, type Parked, park } from './sequence.ts';
 import { guideShapes } from './shapes.ts';
 import { compare, judge, type Solution } from './solution.ts';
@@ -24,6 +25,8 @@ export type SearchSettings = {
   readonly workLimit: number;
   /** What may be used of it already. */
   readonly spent: number;
+  /** Carries out runs that do not depend on each other. */
+  readonly carryOut: CarryOut;
 };
 
 /**
@@ -231,10 +234,10 @@ class Search {
    * each is divided into runs of equal length. Where room is short, most runs let departures make room.
    */
   #lowest(reachable: boolean, ends: Iterable<number>, firstSeed: number): void {
-    const { home, room, budget } = this.#field;
-    const { refusals } = this.#draft;
+    const field = this.#field;
+    const { budget } = field;
     const enough = () => this.#best.reached || this.#best.combined <= this.#limits.combined + PROVEN;
-    const whole = longestRun(this.#field);
+    const whole = longestRun(field);
     let left = WHOLE;
     let first = firstSeed;
     for (const end of ends) {
@@ -248,12 +251,10 @@ class Search {
       first += runs;
       const tight = this.#tight;
       const isFinal = (seed: number): boolean => tight && seed % CAUTIOUS !== 2;
+      const level = seeds.map((seed) => ({ field, steps, seed, cooling, departuresFree: isFinal(seed) }));
+      for (const found of this.#found(level, enough)) this.#offerOrdered(found.place);
       for (const seed of seeds) {
-        if (enough() || !this.#affords(steps)) return;
-        this.#offerRun(level(this.#field, home, room.copy(isFinal(seed)), { steps, seed, cooling, refusals }));
-      }
-      for (const seed of seeds) {
-        if (enough()) return;
+        if (this.#cut || enough()) return;
         const aim = reachable && seed % 2 === 1 ? 'targets' : 'lowest';
         const finish = { aim, budget, steps: Math.ceil(steps * FINISH), heat: FINISH_HEAT, seed } as const;
         if (!this.#anneal({ ...finish, start: this.#best.place, departuresFree: isFinal(seed) })) return;
@@ -271,16 +272,33 @@ class Search {
     const parts = partFields(this.#field);
     for (const share of PART_RUNS) {
       const place = Int32Array.from(this.#field.home);
-      for (const part of parts) {
-        const steps = Math.ceil(share * longestRun(part));
-        if (!this.#affords(steps)) return;
-        const settings = { steps, seed: 1, cooling: COOLING.short, refusals: this.#draft.refusals };
-        const found = level(part, part.home, part.room.copy(), settings);
-        this.#spend(found.steps * PROPOSAL_COST);
-        if (found.tight) this.#tight = true;
-        for (const v of part.vmsOf) place[v] = int(found.place, v);
-      }
+      const runs = parts.map((field) => {
+        const steps = Math.ceil(share * longestRun(field));
+        return { field, steps, seed: 1, cooling: COOLING.short, departuresFree: false };
+      });
+      for (const found of this.#found(runs)) for (const v of found.field.vmsOf) place[v] = int(found.place, v);
+      if (this.#cut) return;
       if (parts.length > 0) this.#offerOrdered(place);
+    }
+  }
+
+  /** What runs find, one after the other, up to where the work limit cuts them off or there is enough. */
+  *#found(
+    runs: readonly LevelRun[],
+    enough = () => false,
+  ): Generator<Pick<LevelRun, 'field'> & Pick<LevelFound, 'place'>, void, undefined> {
+    const results = this.#settings.carryOut(runs);
+    try {
+      for (const run of runs) {
+        if (enough() || !this.#affords(run.steps)) return;
+        const found = results.next().value;
+        if (found === undefined) return;
+        this.#spent(found);
+        this.#draft.refusals.addAll(found.refused);
+        yield { field: run.field, place: found.place };
+      }
+    } finally {
+      results.return();
     }
   }
 
@@ -318,9 +336,13 @@ class Search {
   }
 
   #offerRun(result: Annealed): void {
-    this.#spend(result.steps * PROPOSAL_COST);
-    if (result.tight) this.#tight = true;
+    this.#spent(result);
     this.#offerOrdered(result.place);
+  }
+
+  #spent({ steps, tight }: Annealed): void {
+    this.#spend(steps * PROPOSAL_COST);
+    if (tight) this.#tight = true;
   }
 
   /** Keeps a placement that is better than the best so far, without its needless moves. */
