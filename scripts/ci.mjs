@@ -129,7 +129,7 @@ const each = inOrder(
 const PROPERTY_SEED = String(Date.now() % 2 ** 31);
 const WEEK = ['--aggregates', '3', '--hosts', '40', '--vms', '600'];
 
-/** What takes hours: the sizes at which `npm test` and the stages above only sample. */
+/** Stages that take hours: the sizes at which `npm test` and the stages above only sample. */
 const nightly = inOrder(
   install,
   sideBySide(

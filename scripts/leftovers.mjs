@@ -1,4 +1,4 @@
-// What a test run must not leave behind: processes that it started and directories that it made.
+// A test run must not leave behind processes that it started or directories that it made.
 //
 // Everything that the run starts inherits KRONOS_RUN (a random id) and TMPDIR (a directory of the run alone), so both can be
 // found afterwards, whatever ended the run. NODE_COMPILE_CACHE names one directory for what Node compiles, which the processes
@@ -9,7 +9,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** How long a process that was told to end may take, also on a machine that is busy with other work. */
+/** Time for a process to end after it was told to, also on a machine that is busy with other work. */
 const GRACE_MS = 60_000;
 
 /** Environment of a run, and the check for after it. */

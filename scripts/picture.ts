@@ -15,7 +15,7 @@ const CELL = 7.83;
 const LINE = 17;
 const ESC = String.fromCharCode(27);
 const SEQUENCE = new RegExp(`(${ESC}\\[[0-9;]*[A-Za-z])`);
-/** What the drawing uses to draw over the last picture. */
+/** The escape sequences that draw over the last picture. */
 const MOVEMENT = new RegExp(`${ESC}\\[(?:\\d*A|2K|0J)`, 'g');
 
 const colours: Record<string, string> = {

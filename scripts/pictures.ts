@@ -15,7 +15,7 @@ import { launchChromium } from '../test/console/chromium.ts';
 import { animatedWebp } from './webp.ts';
 
 const SIZE = { width: 1100, height: 1250 };
-/** What the recording shows: the slider with its chart, and the heat map below it. */
+/** The regions that the recording shows: the slider with its chart, and the heat map below it. */
 const SCENE = ['Time', 'Hosts at that moment'];
 const FRAMES = 24;
 const FRAME_MS = 450;
@@ -60,7 +60,7 @@ async function balancedDemo(): Promise<{ readonly url: string; readonly config: 
     config = /KRONOS_CONFIG=(\S+)/.exec(line)?.[1] ?? config;
     if (line.includes('until Ctrl-C')) break;
   }
-  // What it still prints is not kept.
+  // The rest of its output is not kept.
   demo.stdout.resume();
   if (url === '' || config === '') throw new Error('the demo ended before its hosts were balanced');
   return { url, config };

@@ -1,4 +1,4 @@
-// What a release consists of, into a new directory: node scripts/run.mjs release DIRECTORY
+// Makes the files of a release in a new directory: node scripts/run.mjs release DIRECTORY
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -96,7 +96,7 @@ function archive(name: string, from: string, files: readonly string[], below?: s
   cpSync(join(work, name), join(out, name));
 }
 
-/** What a host needs that runs the services with systemd: the sources with their lock file, the units, the samples, the documents. */
+/** The files for a host that runs the services with systemd: the sources with their lock file, the units, the samples, the documents. */
 function hostFiles(): string[] {
   const tracked = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' }).split('\0');
   const wanted =

@@ -1,4 +1,4 @@
-/** What is wrong with an archive: one class per meaning. */
+/** The errors of an archive: one class per meaning. */
 
 /** A file of the archive is changed, cut, or missing. */
 export class ArchiveBroken extends Error {

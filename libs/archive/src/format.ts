@@ -34,7 +34,7 @@ const NAME = /^events-(\d{16})\.jsonl(\.gz)?$/;
 export const fileName = (first: number, closed: boolean): string =>
   `events-${String(first).padStart(DIGITS, '0')}.jsonl${closed ? '.gz' : ''}`;
 
-/** What a file name says; null for a file that is none of the archive's. */
+/** The facts in a file name; null for a file that is not the archive's. */
 export function parseFileName(name: string): { first: number; closed: boolean } | null {
   const match = NAME.exec(name);
   return match === null ? null : { first: Number(match[1]), closed: match[2] !== undefined };
@@ -43,7 +43,7 @@ export function parseFileName(name: string): { first: number; closed: boolean } 
 export const headLine = (first: number, previous: string | null, installation: string | null): string =>
   `${JSON.stringify({ kronosArchive: 2, stream: 'KRONOS_LOG', installation, first, previous } satisfies Head)}\n`;
 
-/** What follows each batch of events: it is written, whole, up to here. */
+/** Follows each batch of events: the file is whole up to here. */
 export type Seal = {
   /** Sequence of the last event above. */
   readonly sealed: number;

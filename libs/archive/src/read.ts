@@ -19,7 +19,7 @@ export async function archiveFiles(dir: string): Promise<ArchiveFile[]> {
   return [...byFirst.values()].sort((a, b) => a.first - b.first);
 }
 
-/** What is known of a file after it was read to its end. "Whole": up to its last seal; up to its last line in form 1. */
+/** The facts about a file that was read to its end. "Whole": up to its last seal; up to its last line in form 1. */
 export type FileEnd = {
   /** Null: not even its head is whole. */
   readonly head: Head | null;

@@ -10,7 +10,7 @@ export type FoldOptions = {
   readonly onCheckpoint?: (checkpoint: LogState | null) => void;
   /** False: start from the first event. Default: from the newest checkpoint that can be trusted. */
   readonly checkpoints?: boolean;
-  /** Where the fold starts: after this sequence; 0 is the first event. */
+  /** Called with the sequence after which the fold starts; 0: with the first event. */
   readonly onStart?: (sequence: number) => void;
   /** Folds one event; default: `folder.apply(stored)`. */
   readonly evolve?: (folder: Folder, stored: StoredEvent) => Folder;

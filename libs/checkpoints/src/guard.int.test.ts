@@ -102,7 +102,7 @@ async function takeSnapshot(id: string, before: SnapshotTaken | null): Promise<S
   return (await log.putSnapshot(emptySnapshot(id), { by, causationId: null, log: mark })).message;
 }
 
-/** What `kronos provision` did before logs had names, and what a careless restore of streams does. */
+/** Does the same as `kronos provision` before logs had names, and as a careless restore of streams. */
 const nameBlindly = async () =>
   stateInstallation(log, 'provisioned', {
     expectedLastSequence: await log.lastSequenceOf('controls', ALL),

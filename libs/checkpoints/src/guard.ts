@@ -20,7 +20,7 @@ export type GuardOptions = {
   readonly clock: Clock;
   /** Aggregates whose newest snapshots are compared; none for who may not read snapshots. */
   readonly snapshotsOf: readonly string[];
-  /** What this process has seen elsewhere: its archive, the log before it was replaced. */
+  /** The witnesses of this process from elsewhere: its archive, the log before it was replaced. */
   readonly own?: readonly Witness[];
   /**
    * The ledger keeps an archive: a new log is in doubt until the ledger has compared the two and says that it folds this
@@ -127,7 +127,7 @@ export async function openGuard(options: GuardOptions): Promise<LogGuard> {
     }
   }
 
-  /** What the ledger says, and what people state, from now on. */
+  /** Follows the statements of the ledger and of people from now on. */
   async function follow(): Promise<void> {
     try {
       for await (const delivered of log.tail({ families: ['ledger', 'controls'], aggregates: [ALL] })) {

@@ -58,11 +58,11 @@ export function snapshotMark(
   };
 }
 
-/** What a snapshot has seen of the log; null: written by Kronos 0.1. */
+/** The log mark of a snapshot; null: written by Kronos 0.1. */
 const snapshotWitness = ({ data: { snapshotId, log } }: SnapshotTaken, seenAtMs: number): Witness | null =>
   log === undefined ? null : { source: `the snapshot ${snapshotId}`, ...log, seenAtMs };
 
-/** What a message on `kronos.ledger` or `kronos.snapshots` has seen; null for one that says nothing of it. */
+/** The log mark of a message on `kronos.ledger` or `kronos.snapshots`; null for one without. */
 export function witnessOf({ message, problem, storedAt }: Delivered<unknown>): Witness | null {
   if (problem !== undefined) return null;
   const { type, aggregate, data } = message as { type: string; aggregate: string; data: Record<string, unknown> };

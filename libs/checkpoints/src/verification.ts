@@ -9,7 +9,7 @@ const PAUSE_MS = 5;
 /** Pause after a replay that the server broke off: verification starts again. */
 const RETRY_MS = 1_000;
 
-/** How far a checkpoint that a fold started from was compared with the log itself. */
+/** The progress of comparing a checkpoint, from which a fold started, with the log itself. */
 export interface Verification {
   /** Sequence of the checkpoint; null: the fold started from the first event, and there is nothing to verify. */
   readonly checkpoint: number | null;

@@ -1,4 +1,4 @@
 import type { Family } from '@kronos/contracts/names';
 
-/** What `kronos tap` shows when no family is named: what was seen, decided, done and asked. */
+/** The families that `kronos tap` shows by default: snapshots, plans, results and commands. */
 export const DEFAULT_FAMILIES: readonly Family[] = ['snapshots', 'plans', 'results', 'controls', 'custody'];

@@ -45,7 +45,7 @@ export const vmLabels = (samples: readonly Sample[], vms: readonly VmNames[]): V
     .filter(({ matched }) => matched > 0)
     .sort((a, b) => b.matched - a.matched || VM_LABEL_TYPES.indexOf(a.type) - VM_LABEL_TYPES.indexOf(b.type));
 
-/** What values outside [0,1] most likely are, and the change of the query that makes shares of them. */
+/** The likely unit of values outside [0,1], and the change of the query that makes shares of them. */
 export function rangeRemedy(highest: number, lowest: number, grows: boolean): string {
   if (lowest < 0) return 'A share is never negative. Correct the query.';
   if (grows)

@@ -17,6 +17,6 @@ export const serverText = (names: ReadonlyMap<string, string>, id: string): stri
   return name === undefined ? id : `${name} (${id})`;
 };
 
-/** Who wrote a message, as people read it: the person, or the service. */
+/** The author of a message for people: the person, or the service. */
 export const authorText = ({ by }: Pick<Message, 'by'>): string =>
   by.service === 'operator' ? by.instance : by.service;

@@ -35,7 +35,7 @@ export async function answerInParts(
   else write(textShell(shell, options));
 }
 
-/** Where the answer for people is written: with `-o wide` nothing is cut. */
+/** The shell for an answer to people: with `-o wide` nothing is cut. */
 export const textShell = (shell: Shell, options: OutputOption): Shell =>
   formatOf(options) === 'wide' ? { ...shell, terminal: { ...shell.terminal, live: false, wide: true } } : shell;
 

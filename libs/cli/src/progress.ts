@@ -21,7 +21,7 @@ export function progressBar(terminal: Terminal, what: string, now: () => number)
   const startedMs = now();
   let drawnMs = startedMs + PATIENCE_MS - REDRAW_MS;
   let drawn = false;
-  /** Where the first part was done: earlier work (reading a log up to a range) does not show the pace. */
+  /** The first progress: earlier work (reading a log up to a range) does not show the pace. */
   let base: { readonly atMs: number; readonly share: number } | null = null;
 
   function draw(nowMs: number, share: number | null, text: string): void {

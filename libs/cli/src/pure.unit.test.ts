@@ -61,7 +61,7 @@ describe('times', () => {
 const terminal = (columns: number, live = true): Terminal => ({ out() {}, err() {}, colour: false, columns, live });
 
 describe('a progress bar', () => {
-  /** What stands on the screen after each step: seconds, done, share. */
+  /** The screen after each step: seconds, done, share. */
   function drawn(
     steps: readonly (readonly [seconds: number, done: number, share: number | null])[],
     live = true,

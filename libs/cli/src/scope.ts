@@ -31,7 +31,7 @@ export function chooseAggregates(
   );
 }
 
-/** What a command is addressed to: aggregates, or all of them at once. @throws UsageError */
+/** The addresses of a command: aggregates, or all of them at once. @throws UsageError */
 export function chooseAddresses(
   scope: readonly string[],
   names: readonly string[] | undefined,

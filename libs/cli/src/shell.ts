@@ -11,7 +11,7 @@ export interface Shell {
   readonly now: () => number;
   /** A new id for a command. */
   readonly newId: () => string;
-  /** Who gives the command: `user@host`. */
+  /** The author of the command: `user@host`. */
   readonly person: string;
   /** Aborted when the person wants an end (Ctrl-C); asked for by commands that run on. */
   readonly interrupted: () => AbortSignal;

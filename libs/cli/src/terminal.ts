@@ -16,7 +16,7 @@ export interface Terminal {
 /** The process's own terminal. */
 export function processTerminal(): Terminal {
   const live = process.stdout.isTTY === true && process.env.TERM !== 'dumb';
-  // Who reads a pipe may have seen enough: kronos tap | head.
+  // The reader of a pipe may have enough: kronos tap | head.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   return {
     out: (text) => void process.stdout.write(text),

@@ -30,7 +30,7 @@ afterAll(async () => {
 /** The time of a command is close to the server's timestamp, far from the time at which it is given here. */
 const SERVER_TIME = /(?!2026-01)\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ( \(in \d+ d\))?/g;
 
-/** What differs from run to run: places, and the clock of the server. */
+/** Replaces the parts that differ from run to run: paths, and the clock of the server. */
 const steady = (text: string): string =>
   text
     .replaceAll(world.natsUrl, 'nats://SERVER')

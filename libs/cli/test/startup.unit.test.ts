@@ -27,7 +27,7 @@ function loaded(...args: string[]): string[] {
   return [...new Set(names.flatMap((match) => match?.[1] ?? match?.[2] ?? []))].sort();
 }
 
-/** What costs most to load. */
+/** The packages that cost most to load. */
 const heavy = [
   'zod',
   'yaml',

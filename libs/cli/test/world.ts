@@ -18,7 +18,7 @@ export type ShellOptions = {
   readonly columns?: number;
   readonly live?: boolean;
   readonly interrupted?: AbortSignal;
-  /** What the person answers; absent: nobody can answer. */
+  /** The person's answer; absent: nobody can answer. */
   readonly answer?: string;
   /** Default: ids of no other shell. */
   readonly newId?: () => string;

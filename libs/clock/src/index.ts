@@ -75,7 +75,7 @@ export function limit(clock: Pick<Clock, 'after'>, ms: number): Limit {
   return { signal: controller.signal, clear };
 }
 
-/** What the promise brings, or the error that `late` makes when it has brought nothing within `ms`. */
+/** The value of the promise, or the error that `late` makes when there is none within `ms`. */
 export async function within<T>(
   clock: Pick<Clock, 'after'>,
   promise: Promise<T>,

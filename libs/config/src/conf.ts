@@ -12,7 +12,7 @@ export interface LoadInput {
   readonly file?: string | undefined;
   /** Usually process.env. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Who asks: decides which options must be complete and which secret files are opened. */
+  /** The reader of the configuration: decides which options must be complete and which secret files are opened. */
   readonly role: Role;
   /** Reads a file as text; throws when it cannot. Default: the file system. */
   readonly readFile?: (path: string) => string;
@@ -23,7 +23,7 @@ export interface Read {
   /** Where each option that is set was set, by `section.option`. */
   readonly sources: ReadonlyMap<string, Source>;
   readonly problems: readonly Problem[];
-  /** What to add to the problems, if there are any: that there is no file. */
+  /** Added to the problems, if there are any: that there is no file. */
   readonly missing: readonly Problem[];
 }
 

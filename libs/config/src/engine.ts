@@ -63,7 +63,7 @@ export function engineOptions(common: Config, aggregate: string): EngineOptions 
 const recorded = (path: OptionPath, value: unknown): unknown =>
   path === 'engine.timezone' && typeof value === 'string' ? timeZoneRules(value) : value;
 
-/** What setting one option for a what-if gave. */
+/** The result of setting one option for a what-if. */
 export type Override =
   | { readonly ok: true; readonly options: EngineOptions }
   | { readonly ok: false; readonly problem: string; readonly remedy: string };

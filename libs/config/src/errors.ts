@@ -7,7 +7,7 @@ export interface Problem {
   /** `[engine] cooldown`, `OS_ENGINE__COOLDOWN`, `policies[0] "cpu" threshold`; null where the whole file is at fault. */
   readonly option: string | null;
   readonly problem: string;
-  /** What to do about it. */
+  /** The remedy. */
   readonly remedy: string;
 }
 

@@ -1,7 +1,7 @@
 import { timeZoneRules } from '@kronos/timezone';
 import { Secret } from './secret.ts';
 
-/** What reading one value gave. */
+/** The result of reading one value. */
 export type Parsed<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problem: string; readonly remedy: string };
@@ -191,13 +191,13 @@ export function parseCellMap(raw: string): Parsed<readonly CellAggregate[]> {
   return good(map);
 }
 
-/** How a moved server is checked beside what Nova says of it. */
+/** The checks of a moved server beside Nova's own status. */
 export type Verify =
   | { readonly kind: 'none' }
   | { readonly kind: 'tcp'; readonly port: number }
   | { readonly kind: 'command'; readonly command: string };
 
-/** What the text of `[cells] verify` says; null for none of its forms. */
+/** Parses `[cells] verify`; null for a text that has none of its forms. */
 export function verifyOf(text: string): Verify | null {
   if (text === 'none') return { kind: 'none' };
   const tcp = /^tcp:(\d{1,5})$/.exec(text)?.[1];

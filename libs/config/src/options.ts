@@ -33,7 +33,7 @@ import {
 import type { Secret } from './secret.ts';
 import { parseSigningSecret, parseSinkUrl } from './webhook.ts';
 
-/** Who reads an option. `cli` is every command of `kronos` that is neither a service nor `provision`. */
+/** The readers of options. `cli` is every command of `kronos` that is neither a service nor `provision`. */
 export const readers = ['scorer', 'planner', 'executor', 'ledger', 'provision', 'cli'] as const;
 export type Reader = (typeof readers)[number];
 
@@ -59,7 +59,7 @@ export interface Option<T> {
   /** Null where the option is absent by default. */
   readonly default: T;
   readonly parse: (raw: string) => Parsed<T>;
-  /** What it takes, in words: `a number from 0 to 1`, `auto or manual`. */
+  /** Its valid values, in words: `a number from 0 to 1`, `auto or manual`. */
   readonly takes: string;
   readonly readBy: readonly Reader[];
   readonly help: string;
@@ -932,7 +932,7 @@ type Sections = {
  * seconds, sizes bytes, secrets {@link Secret} (also those that came from a file).
  */
 export type Config = Sections & {
-  /** What the sections `[aggregate:NAME]` set, by aggregate. Use `aggregateConfig` to read an aggregate's options. */
+  /** The options of the sections `[aggregate:NAME]`, by aggregate. Use `aggregateConfig` to read an aggregate's options. */
   readonly overrides: ReadonlyMap<string, Partial<Sections['engine']>>;
   /** The sections `[notify:NAME]`, by name. */
   readonly sinks: ReadonlyMap<string, SinkOptions>;

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Problem } from './errors.ts';
 import { nearest } from './nearest.ts';
 
-/** How far the weights of the enabled policies may be from 1. */
+/** Tolerance for the sum of the weights of the enabled policies, which is 1. */
 const WEIGHT_TOLERANCE = 1e-6;
 
 const promql = z.string().trim().min(1);
@@ -226,7 +226,7 @@ const OF_ALLOCATIONS = ['resource_class', 'instances'] as const;
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** What a policy has that its source does not go with, or lacks. */
+/** The fields of a policy that contradict its source, and those that its source needs and it lacks. */
 function sourceProblems(value: unknown): { field: string; problem: string; remedy: string }[] {
   if (!isRecord(value)) return [];
   const has = (field: string): boolean => Object.hasOwn(value, field) && value[field] !== null;

@@ -6,7 +6,7 @@ import { aggregateConfig, scopeOf } from './scope.ts';
 import type { Role, Source } from './source.ts';
 import { parseTransportUrl } from './transportUrl.ts';
 
-/** What the rules over several options look at. */
+/** The input of the rules over several options. */
 export interface RuleInput {
   readonly file: string;
   readonly config: Config;

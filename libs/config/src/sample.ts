@@ -265,7 +265,7 @@ const sinkDoc = (): string[] => [
   }),
 ];
 
-/** What a field of a policy takes, from its schema. */
+/** The valid values of a policy's field, from its schema. */
 function policyTakes(schema: z.ZodType): string {
   const { type, enum: values, anyOf, pattern } = z.toJSONSchema(schema, { io: 'input' });
   if (values !== undefined) return values.join(' or ');

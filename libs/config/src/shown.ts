@@ -56,7 +56,7 @@ function shownSinks({ sinks }: Config, reader: Reader): Record<string, Json> {
   );
 }
 
-/** What the sections `[aggregate:NAME]` set: `aggregate:gpu.cooldown` and so on. */
+/** The options of the sections `[aggregate:NAME]`: `aggregate:gpu.cooldown` and so on. */
 export function shownOverrides(config: Config, reader?: Reader): Record<string, Json> {
   const engine = [...(sections.get('engine') ?? [])];
   return Object.fromEntries(

@@ -121,7 +121,7 @@ function unknownOption(option: string): Pick<Problem, 'problem' | 'remedy'> {
   };
 }
 
-/** Who sends, and who checks for who sends. */
+/** Whether a role sends notifications, or checks the options for them. */
 const sends = (role: Role): boolean => role === 'ledger' || role === 'check';
 
 function fillFromFiles(

@@ -1,6 +1,6 @@
 import type { Reader } from './options.ts';
 
-/** Who asks: a service, a command, or `check`, which asks everything of everyone. */
+/** A reader of the configuration: a service, a command, or `check`, which reads the options of all of them. */
 export type Role = Reader | 'check';
 
 /** Where an option's value came from. */

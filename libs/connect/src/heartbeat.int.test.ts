@@ -109,7 +109,7 @@ it('a service whose appends are refused is not ready, in the words of the server
   };
   expect((await next()).data.failing).toEqual([refused]);
   expect((await http.readiness()).ready).toBe(false);
-  // What is small enough is taken.
+  // A small message is accepted.
   await log.append({ ...control(-1), data: { commandId: 'small', comment: null } } as Message);
   expect((await next()).data.failing).toEqual([]);
 });

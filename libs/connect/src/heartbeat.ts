@@ -24,7 +24,7 @@ export type ReportInput = {
 export type ReportPace = {
   /** Time from one heartbeat to the next while nothing changes. */
   readonly everyMs: number;
-  /** How often readiness is looked at: a change is sent at once. */
+  /** Interval between two checks of readiness: a change is sent at once. */
   readonly lookMs: number;
 };
 

@@ -19,7 +19,7 @@ export const engineOptionsSchema = z.object({
   targetRatio: z.number().gt(0).max(1).optional(),
   /** Cost of a move beside what it copies, in GiB. */
   moveOverheadGib: z.number().min(0).optional(),
-  /** What links carry until enough moves are known, in MiB per second: what a server writes is weighed against it. */
+  /** Rate of the links until enough moves are known, in MiB per second: the writes of a server are compared with it. */
   moveRateMib: z.number().positive().optional(),
   /** Younger servers are not moved, except by evacuation; so are those of unknown age where it is not 0. */
   minInstanceAgeSeconds: z.number().min(0).optional(),
@@ -28,7 +28,7 @@ export const engineOptionsSchema = z.object({
   softPenalty: z.number().min(0).max(1).optional(),
   /** Use former days to predict whether an imbalance ends by itself and whether a plan would be undone. */
   forecast: z.boolean().optional(),
-  /** How far ahead. */
+  /** The horizon of the forecast. */
   forecastHorizonSeconds: z.number().positive().optional(),
   cooldownSeconds: z.number().min(0),
   instanceCooldownSeconds: z.number().min(0),

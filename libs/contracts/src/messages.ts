@@ -207,7 +207,7 @@ export function familyOf(type: MessageType): Family {
   return family;
 }
 
-/** What a message is about, as its subject names it: its aggregate, the host of an inventory, the process of a heartbeat, the alarm. */
+/** The topic of a message, by its subject: its aggregate, the host of an inventory, the process of a heartbeat, the alarm. */
 export function nameOf(message: Message): string {
   if (message.type === 'inventory.reported') return message.data.host;
   if (message.type === 'service.reported') return instanceName(message.by.service, message.by.instance);
@@ -293,7 +293,7 @@ function misplaced(message: Message, place: Place | null): string | null {
   return `the body names the ${KINDS[family] ?? 'aggregate'} ${JSON.stringify(name)}, the subject ${JSON.stringify(place.name)}`;
 }
 
-/** What the last token of a subject stands for, where it is no aggregate. */
+/** The meaning of the last token of a subject, where it is no aggregate. */
 const KINDS: { readonly [F in Family]?: string } = { inventory: 'host', services: 'process', alarms: 'alarm' };
 
 const LOG_FAMILIES: ReadonlySet<Family> = new Set<Family>(logFamilies);

@@ -12,7 +12,7 @@ export type Phase = z.infer<typeof phaseSchema>;
 export const cellMethodSchema = z.enum(['migrate', 'resize']);
 export type CellMethod = z.infer<typeof cellMethodSchema>;
 
-/** What a step of phase `cell` states beyond other steps. */
+/** The additional fields of a step of phase `cell`. */
 const cellMoveSchema = z.object({
   method: cellMethodSchema,
   /** The aggregate that the server goes to. */
@@ -57,7 +57,7 @@ export const stepSchema = z.object({
   resources: z.record(z.string(), z.number()),
   ramMb: z.number(),
   diskGb: z.number(),
-  /** What the move adds to each policy's value of its destination and takes from its source, by policy name. */
+  /** The share that the move adds to its destination and takes from its source, by policy name. */
   weights: z.record(z.string(), z.object({ source: z.number(), destination: z.number() })),
   /** Why this VM and this destination; absent when kept in the plan's details. */
   why: reasonSchema.optional(),
@@ -73,7 +73,7 @@ const policyImbalanceSchema = z.object({
   threshold: z.number(),
   participates: z.boolean(),
   detected: z.boolean(),
-  /** How many evaluations in a row it has been detected, this one included. */
+  /** Number of evaluations in a row that detected it, this one included. */
   sustainedCycles: z.int().min(0),
 });
 export type PolicyImbalance = z.infer<typeof policyImbalanceSchema>;
@@ -90,7 +90,7 @@ const planSchema = z.object({
   /** Reduction reached / reduction that the bound leaves possible, 0..1; null where there is nothing to reduce. */
   shareOfPossible: z.number().nullable(),
   candidatesEvaluated: z.int().min(0),
-  /** What ended the search: nothing more was found, or more moves (more work) might have found more. */
+  /** The end of the search: nothing more was found, or more moves (more work) might have found more. */
   endedBy: z.enum(['done', 'budget', 'work']).optional(),
   /**
    * The window at the snapshot's time. Not open: the plan is recorded and not released. `until`: when that changes; null:
@@ -151,7 +151,7 @@ export const cycleDecidedSchema = message(
      * server has been absent for 7 days.
      */
     absence: z.object({ gone: z.array(z.string()), back: z.array(z.string()) }).optional(),
-    /** Where the explanation is when the event would have grown too large. */
+    /** The reference to the explanation when it is too large for the event. */
     details: objectRefSchema.nullable(),
   }),
 );
@@ -176,7 +176,7 @@ export const proposalDecisionSchema = z.object({
   refusals: z.record(z.string(), z.int()),
   /** Servers that could move and are beyond the limit. */
   left: z.int().min(0),
-  /** What could not be read, and what a person has to know before the approval. */
+  /** Facts that could not be read, and facts that a person must know before the approval. */
   warnings: z.array(reasonSchema),
   /** Of a plan that makes room, unless it is gated. */
   capacity: z
@@ -212,7 +212,7 @@ export const planProposedSchema = message(
     basis: z.int().min(0),
     plannerVersion: z.string(),
     digests: z.object({ snapshot: z.string(), state: z.string(), options: z.string(), decision: z.string() }),
-    /** Where the whole decision is when the event would have grown too large: then it holds no reasons and no refused servers. */
+    /** The reference to the whole decision when it is too large for the event: then the event holds no reasons and no refused servers. */
     details: objectRefSchema.nullable(),
   }),
 );

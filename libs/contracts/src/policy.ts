@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** How a VM's metric label names the VM. */
+/** The kinds of names in a VM's metric label. */
 export const vmLabelTypeSchema = z.enum(['nova_instance_uuid', 'nova_internal_name', 'nova_display_name']);
 
 const vmProfileFallbackSchema = z.enum(['skip', 'flavor_vcpu_ratio', 'host_average']);
@@ -36,7 +36,7 @@ export const policySchema = z.object({
   minSustainedCycles: z.int().min(0),
   enabled: z.boolean(),
   /**
-   * What an allocation policy balances: a resource class of Placement, or `instances`, the number of VMs. Its readings come
+   * The subject of an allocation policy: a resource class of Placement, or `instances`, the number of VMs. Its readings come
    * from the snapshot's inventories and servers, and its queries only name them. Absent: the queries are PromQL.
    */
   allocation: z.string().optional(),
@@ -46,9 +46,9 @@ export type Policy = z.infer<typeof policySchema>;
 /** The number of VMs, as an allocation policy names it. Resource classes are upper-case. */
 export const INSTANCES = 'instances';
 
-/** What the readings of an allocation are called; no PromQL. */
+/** The name of an allocation's readings; no PromQL. */
 export const allocationQuery = (allocation: string): string => `allocated ${allocation}`;
-/** What the readings of the hosts' sizes are called. */
+/** The name of the readings of the hosts' sizes. */
 export const totalQuery = (resourceClass: string): string => `total ${resourceClass}`;
 /** Labels of readings that come from no series. */
 export const allocationLabels = { host: 'host', vm: 'uuid' } as const;

@@ -164,7 +164,7 @@ function union(options: readonly Read[]): Read {
     for (const option of options) {
       const read = option(value);
       if (!(read instanceof Misfit)) return read;
-      // What is wrong deep inside says more than that the value is of another kind.
+      // A problem deep inside says more than one about the kind of the whole value.
       if (first === null || read.path.length > first.path.length) first = read;
     }
     return first ?? new Misfit('Invalid input');

@@ -3,7 +3,7 @@ import { moveEnd } from './moveEnd.ts';
 import { makesRoom } from './plans.ts';
 import { count } from './words.ts';
 
-/** How a plan starts, for people. */
+/** The start of a plan, for people. */
 export const releaseWords = {
   released: 'released',
   proposed: 'waits for approval',

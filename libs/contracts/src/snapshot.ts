@@ -74,7 +74,7 @@ const serverObservationSchema = z.object({
   ramMb: z.number(),
   /** Root, ephemeral and swap on local disk, in GiB. */
   diskGb: z.number(),
-  /** What it claims in Placement, by resource class. */
+  /** Its claims in Placement, by resource class. */
   resources: z.record(z.string(), z.number()),
   flavor: z.string().nullable(),
   extraSpecs: z.record(z.string(), z.string()),
@@ -143,9 +143,9 @@ const vmReadingSchema = z.object({
   health: healthSchema,
   text: z.string(),
   values: z.record(z.string(), z.number()),
-  /** How many labels match no VM of the cloud. */
+  /** Number of labels that match no VM of the cloud. */
   unmatchedLabels: z.int(),
-  /** How many labels fit several VMs, which is no data for all of them. */
+  /** Number of labels that fit several VMs: these VMs have no value. */
   ambiguousLabels: z.int(),
 });
 export type VmReading = z.infer<typeof vmReadingSchema>;
@@ -304,7 +304,7 @@ const cellsReadingSchema = z.object({
 });
 export type CellsReading = z.infer<typeof cellsReadingSchema>;
 
-/** What a new VM would need of a host. */
+/** The needs of a new VM. */
 const shapeSchema = z.object({
   /** Name of the flavor, or what was asked for in words. */
   name: z.string(),

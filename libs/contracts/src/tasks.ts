@@ -102,7 +102,7 @@ export const migrationSuspectedSchema = message(
   z.object({
     ...attemptOf,
     deliveries: z.int().min(1),
-    /** How often in a row it was begun without word of its survival, this time included. 0: survived. */
+    /** Number of starts in a row without a note of survival, this one included. 0: survived. */
     tries: z.int().min(0),
   }),
 );
@@ -144,7 +144,7 @@ export const migrationVerifyingSchema = message(
   1,
   z.object({
     ...attemptOf,
-    /** Where the server is, by Nova: a resize names no host. */
+    /** The server's host by Nova: a resize names none. */
     host: z.string(),
   }),
 );
@@ -178,9 +178,9 @@ const cellResultSchema = z.object({
   method: cellMethodSchema,
   oldFlavor: z.string().nullable(),
   newFlavor: z.string().nullable(),
-  /** How long its guest was off, at most: from the start of the attempt until it was seen up. 0: it was off before. Null: unknown. */
+  /** The longest possible downtime of its guest: from the start of the attempt until it was seen up. 0: it was off before. Null: unknown. */
   downtimeMs: z.number().nullable(),
-  /** Who confirmed or reverted it: Kronos, or somebody else or Nova itself. Null: neither happened. */
+  /** The author of the confirm or revert: Kronos, or somebody else or Nova itself. Null: neither happened. */
   settledBy: z.enum(['kronos', 'others']).nullable(),
 });
 export type CellResult = z.infer<typeof cellResultSchema>;

@@ -21,7 +21,7 @@ export type Cycle = {
   readonly decision: Decision;
   /** Of all that it was made of but the snapshot, whose digest is that of its stored bytes. */
   readonly digests: Omit<CycleDecided['data']['digests'], 'snapshot'>;
-  /** What the event says about absent servers; undefined: nothing. */
+  /** The event's field about absent servers; undefined: none. */
   readonly absence: CycleDecided['data']['absence'];
 };
 

@@ -4,20 +4,20 @@ import { type AggregateState, expectedDuration } from '@kronos/projections';
 import { type Duration, gibOfMove, hostActBlocked, inSequence } from '@kronos/rules';
 import { decideInput } from './memory.ts';
 
-/** What a preview says about one host, with the aggregate that it is in. */
+/** The preview of one host, with its aggregate. */
 export type HostDrain = Omit<HostPreview, 'moves'> & {
   readonly aggregate: string;
   readonly snapshotTime: string;
   /** The moves of the preview, each with how long it takes by former ones; null: too few are known. */
   readonly moves: readonly (HostPreview['moves'][number] & { readonly duration: Duration | null })[];
-  /** How long it takes until these moves are done; null: too few former moves are known. */
+  /** The duration of these moves; null: too few former moves are known. */
   readonly time: DrainTime | null;
   /** Why nothing would be done if a drain was asked for; null: nothing blocks it. */
   readonly blockedBy: string | null;
 };
 
 export type DrainTime = Duration & {
-  /** How many plans it takes: each has at most as many moves as the policies allow in a cycle. */
+  /** Number of plans: each has at most as many moves as the policies allow in a cycle. */
   readonly plans: number;
 };
 
@@ -29,7 +29,7 @@ export type DrainInput = {
   readonly paces: readonly number[];
 };
 
-/** What would happen if these hosts were drained now, by a snapshot. Hosts that the snapshot does not have are left out. */
+/** The preview of draining these hosts now, by a snapshot. Hosts that the snapshot does not have are left out. */
 export function hostDrains({ snapshot, state, hosts: wanted, paces }: DrainInput): HostDrain[] {
   const here = wanted.filter((name) => snapshot.hosts.some((host) => host.name === name));
   if (here.length === 0) return [];
@@ -52,7 +52,7 @@ export function hostDrains({ snapshot, state, hosts: wanted, paces }: DrainInput
 }
 
 /**
- * How long the moves of one host take: one after the other, because Nova runs one live migration per source at a time, and in plans. Between two
+ * The duration of one host's moves: one after the other, because Nova runs one live migration per source at a time, and in plans. Between two
  * plans pass the cooldown, unless evacuation ignores it, or the time that a snapshot must be later than the last end of a move. A plan waits for
  * the next snapshot.
  *

@@ -13,7 +13,7 @@ import {
 /** A larger event keeps the reasons of its steps in the details bucket. */
 export const MAX_EVENT_BYTES = 512 * 1024;
 
-/** How a decision's plan begins its life: released with its event, proposed, or recorded only (a dry run, or a closed window). */
+/** The release of a decision's plan: released with its event, proposed, or recorded only (a dry run, or a closed window). */
 export function releaseOf(
   decision: Decision,
   options: Pick<EngineOptions, 'dryRun' | 'approval'>,

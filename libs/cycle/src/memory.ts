@@ -11,17 +11,17 @@ import {
   quarantineFacts,
 } from '@kronos/projections';
 
-/** What a decision is about: only what is remembered of these is converted, so the cost does not grow with the history. */
+/** The topic of a decision: only memory about it is converted, so the cost does not grow with the history. */
 export type Seen = {
   readonly servers: readonly { readonly id: string }[];
   readonly hosts: readonly { readonly name: string }[];
-  /** What the rate of the links is weighed against; absent: nothing. */
+  /** Readings against which the rate of the links is compared; absent: none. */
   readonly moveCostReadings?: Snapshot['moveCostReadings'];
   /** Absent: nobody asks how long moves take, and for what was waited. */
   readonly forecast?: Snapshot['forecast'];
 };
 
-/** What a decision about the snapshot is made from, by the options in force unless others are given. */
+/** The input of a decision about the snapshot, by the options in force unless others are given. */
 export const decideInput = (
   state: AggregateState,
   snapshot: Snapshot,

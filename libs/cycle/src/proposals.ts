@@ -75,7 +75,7 @@ export function runProposal({ request, stateOf, options }: ProposalInput): Propo
   };
 }
 
-/** How a plan that a person asked for begins: it never starts without an approval, and only if a move may start now. */
+/** The release of a plan that a person requested: it never starts without an approval, and only if a move may start now. */
 export function proposalRelease(
   { outcome, reason }: ProposalDecision,
   { dryRun }: Pick<EngineOptions, 'dryRun'>,
@@ -103,7 +103,7 @@ type ProposalContext = {
   readonly nowMs: number;
 };
 
-/** Where the servers go, and how long the plan and its tasks wait. */
+/** The destination of the servers, and the limits for which the plan and its tasks wait. */
 function termsOf(
   request: PlanRequest,
   { approvalTtlSeconds, planTtlSeconds }: EngineOptions,

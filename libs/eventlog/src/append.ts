@@ -19,7 +19,7 @@ import type { Appended, AppendOptions } from './types.ts';
 export const MSG_ID = 'Nats-Msg-Id';
 const EXPECTED = 'Nats-Expected-Last-Subject-Sequence';
 
-/** What one attempt brought. `unsure`: it may have been stored. */
+/** The result of one attempt. `unsure`: the message may have been stored. */
 export type Attempt =
   | { readonly kind: 'stored'; readonly sequence: number; readonly duplicate: boolean }
   | { readonly kind: 'conflict'; readonly actual: number | null }
@@ -65,7 +65,7 @@ const TROUBLE_TEXT: Record<Trouble, string> = {
   other: 'failed',
 };
 
-/** How long an append is tried, over all attempts. */
+/** Limit of an append, over all attempts. */
 const PATIENCE_MS = 30_000;
 
 /** The `Nats-Msg-Id` of a stored message; empty where it has none. */
@@ -121,7 +121,7 @@ async function attempt(
   }
 }
 
-/** What follows the expected sequence on the subject: this message, another one, or nothing that is known. */
+/** The message that follows the expected sequence on the subject: this one, another one, or none that is known. */
 export type Found = { readonly kind: 'this'; readonly sequence: number } | { readonly kind: 'another' | 'nothing' };
 
 /**

@@ -10,10 +10,10 @@ import type { RawEvent } from './types.ts';
 import { streamInfo } from './view.ts';
 
 const LOG = streamNames.log;
-/** What a publisher asked of the server, which stores it all the same. */
+/** Whether a header holds an expectation of the publisher. The server stores these headers with the message. */
 const isExpectation = (header: string): boolean => header.toLowerCase().startsWith('nats-expected-');
 
-/** What the time of an event is compared with after the restore, too. */
+/** The server's timestamps, against which readers compare the times of events. A restored event keeps them. */
 function stampsOf(): (event: RawEvent) => number {
   // The copy of a restored log begins with events that carry an earlier stamp; later ones cannot claim one.
   let restored = true;

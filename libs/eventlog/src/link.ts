@@ -70,7 +70,7 @@ class Disconnected extends Error {
 
 const causeOf = (error: unknown): unknown => (error instanceof Error ? error.cause : undefined);
 
-/** What went wrong, by the classes of the client: it wraps some errors in others. */
+/** Classifies an error of the client, which wraps some errors in others. */
 export function troubleOf(error: unknown): Trouble {
   for (let e = error; e !== undefined && e !== null; e = causeOf(e)) {
     if (e instanceof Disconnected) return 'disconnected';

@@ -106,7 +106,7 @@ export class Objects implements ObjectStore {
     return body;
   }
 
-  /** What the bucket says about an object; null when it has none, or a deleted one. */
+  /** The bucket's entry for an object; null when there is none, or the object is deleted. */
   async #meta(bucket: string, name: string, what: string): Promise<Meta | null> {
     const query = { last_by_subj: metaSubject(bucket, name) };
     const found = await this.#link.insist(() => this.#link.jsm.streams.getMessage(bucketStream(bucket), query), what);

@@ -14,7 +14,7 @@ import { bucketStream, NOTIFY_STREAMS, TASK_STREAM } from './definitions.ts';
 import { streamOf } from './iterate.ts';
 import { inboxPrefixOf } from './link.ts';
 
-/** What one NATS user may do, in Kronos's own words. `deploy/nats/accounts.json` holds one per user. */
+/** The rights of one NATS user, in Kronos's own words. `deploy/nats/accounts.json` holds one per user. */
 const rightsSchema = z.strictObject({
   /** The service as which it writes messages: the table of authority says on which subjects. */
   writesAs: actorSchema.shape.service.optional(),
@@ -74,7 +74,7 @@ const tasks = (right: Rights['tasks']): string[] => {
   return [...check, `$JS.API.CONSUMER.MSG.NEXT.${TASK_STREAM}.*`, ...answers(TASK_STREAM)];
 };
 
-/** What the account may store and has stored. */
+/** Gives the limits and the usage of the account. */
 const ACCOUNT = '$JS.API.INFO';
 
 /**

@@ -32,7 +32,7 @@ export class Queue<T> implements AsyncIterableIterator<T, undefined> {
     }
   }
 
-  /** What is in the queue is still handed out; then the iteration ends, or throws the error. */
+  /** Ends the iteration, or makes it throw the error, after it has handed out the rest of the queue. */
   end(error?: Error): void {
     if (this.#ended) return;
     this.#ended = true;

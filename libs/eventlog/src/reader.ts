@@ -18,7 +18,7 @@ const SILENCE_MS = 2 * HEARTBEAT_MS + 1_000;
 /** The server forgets a consumer that its reader could not delete, because it was killed or cut off, after this. */
 const INACTIVE_MS = 30_000;
 
-/** What the reply subject of a delivered message says. */
+/** The facts in the reply subject of a delivered message. */
 export type DeliveryInfo = {
   readonly deliveries: number;
   readonly streamSequence: number;
@@ -285,7 +285,7 @@ export class OrderedReader {
   }
 }
 
-/** What a session tells its reader. */
+/** Callbacks from a session to its reader. */
 type SessionHooks = {
   readonly moved: (sequence: number) => void;
   readonly handedOver: (sequence: number) => void;

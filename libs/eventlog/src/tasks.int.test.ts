@@ -209,7 +209,7 @@ onEachServer('tasks', { concurrent: true }, (bench) => {
     const lostAt = performance.now();
     await until(() => first.worker.held === 0);
     proxy.heal();
-    // What the connection had to send before this question is sent.
+    // The connection sends everything else before this question.
     await cutOff.lastSequence(QUEUE);
     expect(proxy.sentSince(lostAt)).not.toContain('$JS.ACK.');
     release();

@@ -17,7 +17,7 @@ import type {
   UnreadableTask,
 } from './types.ts';
 
-/** How often an empty durable is looked at while there are fewer free slots than durables. */
+/** Interval between two looks at an empty durable while there are fewer free slots than durables. */
 const SWEEP_MS = 500;
 const TROUBLE_WAIT_MS = 2_000;
 const GRACE_MS = 3_000;
@@ -52,7 +52,7 @@ type Source = {
 
 const nextSubject = ({ stream, durable }: Source): string => `$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`;
 
-/** What a worker tells the handler of a delivery, beside the message. */
+/** The facts about a delivery that its handler gets beside the message. */
 type Holding = Pick<TaskDelivery, 'deliveries' | 'lost' | 'held' | 'stopping'>;
 
 type WorkerOptions<S extends Source> = {
@@ -64,7 +64,7 @@ type WorkerOptions<S extends Source> = {
 };
 
 type PullOptions = {
-  /** How long the server waits for a message, ms; 0: not at all. */
+  /** Time for which the server waits for a message, ms; 0: it does not wait. */
   readonly waitMs: number;
   /** A message that comes within this time after the request is still held, ms. */
   readonly ackWaitMs: number;

@@ -40,7 +40,7 @@ export type NatsOptions = {
   readonly replicas?: number;
   /** Limit of one request. Default 10 000 ms. */
   readonly requestTimeoutMs?: number;
-  /** How long the first connection may take. Default 10 000 ms. Later ones are retried for ever. */
+  /** Limit of the first connection. Default 10 000 ms. Later ones are retried for ever. */
   readonly connectTimeoutMs?: number;
   /** Ask each server once instead of until the time is over: for commands, whose user waits. */
   readonly connectOnce?: boolean;
@@ -92,7 +92,7 @@ export type Need = {
 export type AppendOptions = {
   /** Last sequence of that exact subject; 0: the subject must be empty. Absent: no check. */
   readonly expectedLastSequence?: number;
-  /** How long it is tried, over all retries. Default 30 000 ms. */
+  /** Limit over all retries. Default 30 000 ms. */
   readonly timeoutMs?: number;
   /**
    * Asked right before the bytes leave, at each attempt, however long the connection was away before. A text says why the
@@ -152,7 +152,7 @@ export type LogPosition<S> = {
 };
 
 export interface LogView<S> {
-  /** Where the fold stands now. */
+  /** The current position of the fold. */
   at(): LogPosition<S>;
   /**
    * Asks the leader for the log's last sequence, waits until folded at least that far, and returns where the fold stands
@@ -264,7 +264,7 @@ type StreamUsage = {
   readonly lastSequence: number;
 };
 
-/** What JetStream lets the account of the user store, over all replicas, in bytes; null: as much as the servers have. */
+/** Storage limits of the user's account, over all replicas, in bytes; null: no limit but the servers' own. */
 export type AccountLimits = { readonly file: number | null; readonly memory: number | null };
 
 export type ObjectStore = {

@@ -142,7 +142,7 @@ onEachServer('views', { concurrent: true }, (bench) => {
     });
     expect(told(before)).toEqual({ state: [1], sequence: 1, gpu: 1, cpu: 0 });
     expect(told(after)).toEqual({ state: [1, 2, 3], sequence: 3, gpu: 2, cpu: 3 });
-    // What was decided on the older one cannot be appended any more.
+    // A decision on the older state can no longer be appended.
     const late = log.append(pausedEvent('4'), { expectedLastSequence: before.expectedOn(subject('controls', 'gpu')) });
     expect(await failure(late)).toBeInstanceOf(AppendConflict);
   });
@@ -463,7 +463,7 @@ onEachServer('replay, snapshots and tail', { concurrent: true }, (bench) => {
     expect((await jsm.streams.info(streamNames.migrations)).state.messages).toBe(2);
     const proxy = bench.closing.add(await startProxy(server.port));
     const news = take((await bench.connect(proxy)).tail({ families }), 2);
-    // What is new is what comes after the readers are there; that of the work queue asks for one message after the other.
+    // New messages are those that come after the readers exist; the reader of the work queue asks for one message after the other.
     await until(async () => (await jsm.streams.info(LOG)).state.consumer_count > 0);
     await until(() => proxy.sentSince(0).includes(`$JS.API.STREAM.MSG.GET.${streamNames.migrations}`));
     await log.append(pausedEvent('2'));

@@ -174,7 +174,7 @@ export class View<F, S> implements LogView<S> {
 
   async refresh(): Promise<LogPosition<S>> {
     if (this.#failure !== null) throw this.#failure;
-    // What is folded while the question is on its way may be newer than the answer.
+    // Events that are folded while the question is on its way may be newer than the answer.
     const before = this.#sequence;
     const info = await streamInfo(this.#link, LOG);
     const last = info.state.last_seq;

@@ -3,14 +3,14 @@ import { gunzip, gzip } from 'node:zlib';
 import { type Clock, systemClock } from '@kronos/clock';
 import { connect, type NatsConnection, type NodeConnectionOptions, nuid } from '@nats-io/transport-node';
 
-/** What the library takes from outside: time, chance, the connection to a server, and work on other threads. */
+/** The effects that the library takes from outside: time, chance, the connection to a server, and work on other threads. */
 export type Wire = {
   readonly clock: Clock;
   readonly connect: (options: NodeConnectionOptions) => Promise<NatsConnection>;
   /** A name that nobody else has, as one subject token. */
   readonly unique: () => string;
   /**
-   * How long the server holds a request that finds no task, ms. Short, as a request cannot be taken back: one whose
+   * Time for which the server holds a request that finds no task, ms. Short, as a request cannot be withdrawn: a request whose
    * subscriber is gone makes servers of the 2.9 series deliver another task twice and forget a nak until the ack wait is over.
    */
   readonly pollMs: number;

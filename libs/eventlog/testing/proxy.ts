@@ -14,7 +14,7 @@ export interface Proxy {
   heal(): void;
   /** Breaks the connections. */
   reset(): void;
-  /** What the client has sent since the moment (ms of `performance.now()`), as text. */
+  /** The bytes that the client has sent since the moment (ms of `performance.now()`), as text. */
   sentSince(moment: number): string;
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /** Errors of a call that got no usable answer. Errors of a service's own answers live in the client of that service. */
 
-/** What every error of a call names: who was asked, for what. */
+/** The place that every error of a call names: the service, and the request. */
 export interface CallPlace {
   /** The service that was asked, e.g. `nova`. */
   readonly service: string;
@@ -66,7 +66,7 @@ export class Timeout extends CallError {
 export class NotSent extends CallError {
   readonly code = 'KRONOS_HTTP_NOT_SENT';
   readonly maybeSent = false;
-  /** What `checkSend` returned. */
+  /** The result of `checkSend`. */
   readonly reason: string;
 
   constructor(place: CallPlace, reason: string) {

@@ -4,7 +4,7 @@ interface RetryBudget {
   readonly backoffMs: number;
 }
 
-/** How often and how long to wait between the attempts of an idempotent call. */
+/** Number of attempts of an idempotent call, and the waits between them. */
 export interface RetryPolicy {
   /** After a connection that failed or broke, or a time limit. */
   readonly connection: RetryBudget;

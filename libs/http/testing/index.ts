@@ -15,7 +15,7 @@ export interface Played {
   readonly url: string;
   /** Every request, in order of arrival. */
   readonly seen: Seen[];
-  /** How many connections were opened. */
+  /** Number of opened connections. */
   readonly connections: () => number;
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
 /**
  * Which servers the cloud has and where, folded from reads of Nova and from notifications. Pure.
  *
- * What a server is like always comes from a read. A notification says that a server changed, so it is read again before the
+ * The facts about a server always come from a read. A notification says that a server changed, so it is read again before the
  * next use; only that a server is deleted is believed at once, because that is final. So the order in which notifications
  * arrive does not matter, and one that comes twice or late costs at most a read. One that never comes is found by the
  * comparison.
@@ -10,7 +10,7 @@
  * `updated` decides only between two reads that overlapped.
  */
 
-/** What the fold needs to know of a server; it keeps the rest as it is. */
+/** The fields of a server that the fold needs; it keeps the others as they are. */
 export interface InventoryServer {
   readonly id: string;
   /** Service host; null when it is on none (building, shelved offloaded, cell down). */
@@ -52,7 +52,7 @@ export interface ServerNotified {
 export interface Wanted {
   /** Every server of the cloud; then nothing else is wanted. */
   readonly bulk: ResyncReason | null;
-  /** What changed since this time, less the overlap. */
+  /** Read the changes since this time, less the overlap. */
   readonly changesSinceMs: number | null;
   /** The ids on each host. */
   readonly comparison: boolean;
@@ -74,7 +74,7 @@ export interface Asked {
   readonly hosts: readonly string[];
 }
 
-/** Where the list of one host came from. */
+/** The source of one host's list. */
 export interface HostSource {
   /** `api`: it was read this cycle. */
   readonly from: 'api' | KeptMode;
@@ -202,7 +202,7 @@ export class Inventory<S extends InventoryServer> {
     return heardMs !== undefined && this.#completeMs(host) >= heardMs;
   }
 
-  /** What must be read before the list can be used in this cycle. */
+  /** The reads that the list needs before its use in this cycle. */
   wanted({ mode, cycleMs, syncIntervalMs, hosts }: Asked): Wanted {
     const bulk = (reason: ResyncReason): Wanted => ({ ...nothing, bulk: reason });
     // After a long pause a list of what changed is no shorter than everything.
@@ -222,7 +222,7 @@ export class Inventory<S extends InventoryServer> {
       };
 
     const servers = this.#unsure(cycleMs);
-    // What a notification named has most likely changed, and then one list has it all.
+    // The servers that notifications named have most likely changed, and then one list has them all.
     if (servers.size > this.#limits.servers && this.#changesMs < cycleMs)
       return { ...nothing, changesSinceMs: this.#changesMs };
 
@@ -256,7 +256,7 @@ export class Inventory<S extends InventoryServer> {
     return hosts;
   }
 
-  /** Where the list of a host came from in the cycle that began at this time. */
+  /** The source of a host's list in the cycle that began at this time. */
   sourceOf(host: string, { mode, cycleMs }: Pick<Asked, 'mode' | 'cycleMs'>): HostSource {
     const completeMs = this.#completeMs(host);
     const checkedMs = Math.max(completeMs, this.#compared?.beganMs ?? NEVER);

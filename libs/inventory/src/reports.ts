@@ -1,12 +1,12 @@
 /**
- * What the stream holds of one host: its list, and what notifications said of late. Pure.
+ * One host on the stream: its list, and the facts of recent notifications. Pure.
  *
  * Only the newest message of each host is kept, so each one has everything that a reader needs who missed those before it. A
  * notice names the stream sequence of the message that it was added to: a reader that has seen the message with sequence N
  * has not seen the notices that were added to N or later, whatever the clocks say.
  */
 
-/** What one notification said. */
+/** The facts of one notification. */
 interface Notice {
   /** Null: it came from the host's nova-compute and names no server. */
   readonly server: string | null;
@@ -37,7 +37,7 @@ export interface StoredReport {
   readonly sequence: number;
 }
 
-/** What a notification says about one host. */
+/** The facts of a notification about one host. */
 export interface Heard extends Omit<Notice, 'after'> {
   /** The server is on this host now; null: it names none. */
   readonly here: boolean;
@@ -55,7 +55,7 @@ export interface Said {
 }
 
 /**
- * What a batch of notifications says about each host: where the server is, where it was, and whose nova-compute spoke.
+ * The facts of a batch of notifications about each host: where the server is, where it was, and whose nova-compute spoke.
  *
  * @param lists the newest report of each host; each list is read once, however many notifications there are
  */
@@ -141,7 +141,7 @@ function trimmed(
   };
 }
 
-/** What a report says that a reader has not seen. */
+/** The part of a report that a reader has not seen. */
 export interface Unseen {
   readonly notices: readonly Notice[];
   /** Notices may be missing. */

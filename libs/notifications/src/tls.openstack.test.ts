@@ -11,7 +11,7 @@ const tls = (name: string): string => `${bedRoot}/lab/tls/${name}`;
 const whole = { caFile: tls('ca.crt'), certFile: tls('client.crt'), keyFile: tls('client.key') };
 const WITHIN_MS = 60_000;
 
-/** What is taken from a queue of its own over TLS, and the states of the connection. */
+/** Takes messages from a queue of its own over TLS, and keeps the states of the connection. */
 function taking(queue: string, options: { readonly host?: string; readonly tls: ConsumeOptions['tls'] }) {
   const stored: string[] = [];
   const states: { readonly connected: boolean; readonly detail: string }[] = [];

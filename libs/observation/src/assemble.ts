@@ -16,7 +16,7 @@ import { note } from './reasons.ts';
 import { type ServerIndex, serversOf } from './servers.ts';
 import { hostsOf } from './topology.ts';
 
-/** What makes this snapshot the one it is. */
+/** The identity of a snapshot. */
 type SnapshotIdentity = Pick<Snapshot, 'id' | 'purpose' | 'cycle' | 'intervalSeconds' | 'observedFrom' | 'time'>;
 
 export interface AssembleInput {
@@ -38,7 +38,7 @@ export interface AssembleInput {
   readonly answers: MatchedAnswers;
   readonly known: readonly KnownServer[];
   readonly fates: ReadonlyMap<string, Fate>;
-  /** What VMs did on former days; null: nobody asked for a forecast. */
+  /** The values of VMs on former days; null: there is no forecast. */
   readonly history?: ReadHistory | null;
 }
 

@@ -1,4 +1,4 @@
-/** What a plan between cells needs beside the snapshot of its aggregate. */
+/** The facts that a plan between cells needs beside the snapshot of its aggregate. */
 import type { CellFacts, CellFlavor, CellsAsked, CellsReading, Reason, Snapshot } from '@kronos/contracts';
 import type { Flavor, Neutron, Nova, Port, Server } from '@kronos/openstack';
 import type { CloudLists } from './cloud.ts';

@@ -27,7 +27,7 @@ type Given = {
   readonly flavors?: Error;
 };
 
-/** What was read, and which servers' ports were asked for. */
+/** Reads the facts, and gives the servers whose ports were requested. */
 async function read({ asked = {}, ports = [], flavors }: Given = {}) {
   const seen: string[][] = [];
   let flavorReads = 0;

@@ -1,4 +1,4 @@
-/** What one collect brings back from Nova and Placement: the input of the pure part. */
+/** The result of one collect from Nova and Placement: the input of the pure part. */
 import type { Inventory } from '@kronos/contracts';
 import type { Aggregate, ComputeService, Hypervisor, Migration, Server, ServerGroup } from '@kronos/openstack';
 
@@ -18,7 +18,7 @@ export interface CloudLists {
   readonly migrations: Fetched<readonly Migration[]>;
 }
 
-/** What Placement says about one hypervisor's provider. */
+/** Placement's facts about one hypervisor's provider. */
 export interface ProviderCapacity {
   readonly inventory: Readonly<Record<string, Inventory>>;
   /** Null when they could not be read. */
@@ -32,7 +32,7 @@ export interface Capacity {
   readonly failures: ReadonlyMap<string, string>;
 }
 
-/** What a targeted read said about a server that a list no longer shows. */
+/** The result of a targeted read of a server that a list no longer shows. */
 export type Fate =
   | { readonly fate: 'deleted' }
   | { readonly fate: 'exists'; readonly host: string | null }

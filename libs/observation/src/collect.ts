@@ -99,7 +99,7 @@ function fateOf(server: Server): Fate {
   return { fate: 'exists', host: server.host };
 }
 
-/** How long limits of a provider (min_unit, max_unit, step_size) are used before they are read again. */
+/** Time for which the limits of a provider (min_unit, max_unit, step_size) are used before they are read again. */
 const LIMITS_KEPT_MS = 3_600_000;
 
 /**

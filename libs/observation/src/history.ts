@@ -1,4 +1,4 @@
-/** What VMs did at this time on former days: a few points are read in each cycle, and kept while they are of use. */
+/** The values of VMs at this time on former days: a few points are read in each cycle, and kept while they are of use. */
 import { type Clock, limit as timeLimit } from '@kronos/clock';
 import {
   type Forecast,
@@ -28,14 +28,14 @@ export type HistorySettings = {
   readonly prometheus: Prometheus;
   readonly clock: Clock;
   readonly horizonMs: number;
-  /** How many former days are asked. */
+  /** Number of former days. */
   readonly days: number;
   readonly concurrency: number;
   /** Without an answer for this time Prometheus counts as unreachable. */
   readonly deadlineMs: number;
 };
 
-/** What was read of the past until now. */
+/** The values of the past that were read until now. */
 export type ReadHistory = {
   readonly stepMs: number;
   readonly points: number;
@@ -141,7 +141,7 @@ function slotOf(series: readonly RangeSeries[], label: string, timeMs: number, d
 }
 
 /**
- * What the history says about the servers of one aggregate. A server has a day where it has a value at each point. Days are left out,
+ * The history of the servers of one aggregate. A server has a day where it has a value at each point. Days are left out,
  * the oldest first, where there would be too many values.
  *
  * @param names every server of the cloud, for the labels

@@ -26,11 +26,11 @@ export interface Piece {
   readonly fromMs: number;
   readonly toMs: number;
   readonly attributes: Attributes;
-  /** What went wrong; null when nothing did. */
+  /** The failure; null: none. */
   readonly failure: string | null;
 }
 
-/** How long one list of Nova, or one query of Prometheus, took. */
+/** The duration of one list of Nova, or of one query of Prometheus. */
 export type Duration =
   | { readonly of: 'list'; readonly part: Part; readonly ok: boolean; readonly milliseconds: number }
   | { readonly of: 'query'; readonly use: QueryUse; readonly milliseconds: number };
@@ -51,7 +51,7 @@ export interface Observation {
 export interface ObserveInput {
   /** Null where Nova cannot be asked: every list is unknown. */
   readonly nova: Nova | null;
-  /** Where the servers come from; by default every server is read. */
+  /** The source of the servers; by default every server is read. */
   readonly servers?: ServerSource;
   /** Null in the rules-only mode: nothing is asked. */
   readonly prometheus: Prometheus | null;

@@ -21,7 +21,7 @@ import {
 } from '@kronos/prometheus';
 import { type NoteCode, note } from './reasons.ts';
 
-/** What a policy asks a query for. */
+/** The purposes of a policy's queries. */
 export type QueryUse = 'imbalance' | 'vm_profile' | 'capacity' | 'host_size' | 'move_cost';
 
 /** One query of a cycle: asked once, whichever policies and aggregates it serves. */
@@ -225,7 +225,7 @@ export interface Readings {
   readonly notes: readonly Reason[];
 }
 
-/** What the answers say about one aggregate. */
+/** The readings of one aggregate from the answers. */
 export function readingsFor(
   answers: MatchedAnswers,
   hosts: readonly Pick<HostObservation, 'name' | 'service'>[],

@@ -1,4 +1,4 @@
-/** Where the servers of an observation come from: read in every cycle, or kept and brought up to date. */
+/** The source of an observation's servers: read in every cycle, or kept and brought up to date. */
 import type { Clock } from '@kronos/clock';
 import type { ServerListing } from '@kronos/contracts';
 import { Inventory, isNothing, type KeptMode, type ResyncReason, type Wanted } from '@kronos/inventory';
@@ -13,7 +13,7 @@ export interface ServerSource {
    * @throws what Nova's calls throw: then nothing is known for this cycle
    */
   read(signal: AbortSignal, hosts: () => Promise<readonly string[]>): Promise<readonly Server[]>;
-  /** Where the list of a host came from in the last read; null before the first. */
+  /** The source of a host's list in the last read; null before the first. */
   listingOf(host: string): ServerListing | null;
 }
 

@@ -72,7 +72,7 @@ export function indexServers(servers: readonly Server[], migrations: readonly Mi
   return { placed, listed, cellDown, migrations };
 }
 
-/** What of the cloud's servers concerns one aggregate. */
+/** The part of the cloud's servers that concerns one aggregate. */
 export interface ServersSeen {
   readonly servers: readonly ServerObservation[];
   readonly migrations: readonly RunningMigration[];
@@ -91,7 +91,7 @@ export interface ServersInput {
   readonly optOut: readonly string[];
   /** The servers that counted on this aggregate in the snapshot before. */
   readonly known: readonly KnownServer[];
-  /** What targeted reads said about known servers that the list lacks. */
+  /** The results of targeted reads of known servers that the list lacks. */
   readonly fates: ReadonlyMap<string, Fate>;
 }
 

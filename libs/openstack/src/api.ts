@@ -31,7 +31,7 @@ export interface ApiDescription {
   /** For messages and metrics. */
   readonly service: string;
   readonly serviceType: string;
-  /** Where the API begins below an unversioned endpoint, e.g. `v2.1`; empty when the endpoint is the API. */
+  /** The path of the API below an unversioned endpoint, e.g. `v2.1`; empty when the endpoint is the API. */
   readonly versionPath: string;
   /** `id` of the version in the discovery document, as a pattern. */
   readonly versionId: RegExp;

@@ -32,7 +32,7 @@ const STANDARD_CLASSES = new Set([
  * PCPU for `hw:emulator_threads_policy=isolate`; MEMORY_MB; DISK_GB = root (0 when it boots from a volume) + ephemeral +
  * swap rounded up to whole GB; `resources:CLASS` and `resourcesGROUP:CLASS` replace these; one MEM_ENCRYPTION_CONTEXT
  * with `hw:mem_encryption`; one CUSTOM_PMEM_NAMESPACE_* for each label of `hw:pmem`. Classes with 0 are left out.
- * What ports, volumes and device profiles claim cannot be seen in a flavor.
+ * A flavor does not show the claims of ports, volumes and device profiles.
  *
  * Source: nova/scheduler/utils.py, ResourceRequest.from_request_spec; nova/virt/hardware.py for the CPU policies and masks.
  */
@@ -99,7 +99,7 @@ export function flavorResources(
   return total;
 }
 
-/** How many CPUs of a `mixed` server are pinned: `hw:cpu_dedicated_mask`, else the realtime mask. */
+/** Number of pinned CPUs of a `mixed` server: `hw:cpu_dedicated_mask`, else the realtime mask. */
 function dedicatedCpus(flavor: Flavor, image: Readonly<Record<string, string>>): number {
   const specs = flavor.extraSpecs;
   const mask = specs['hw:cpu_dedicated_mask'];

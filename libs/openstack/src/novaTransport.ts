@@ -170,5 +170,5 @@ export function createTransport(session: Session, options: NovaOptions) {
   return { pageSize, versions: (signal?: AbortSignal) => api.versions(signal), versionFor, get, byMarker, act };
 }
 
-/** How the calls of Nova are made. */
+/** Makes the calls of Nova. */
 export type NovaTransport = ReturnType<typeof createTransport>;

@@ -23,7 +23,7 @@ export type TokenBody = z.infer<typeof tokenSchema>['token'];
 export type IssuedToken = {
   readonly id: string;
   readonly body: TokenBody;
-  /** How long it is valid from now on, by Keystone's own two times where it states both, so that a wrong local clock does no harm. */
+  /** Its remaining life, by Keystone's own two times where it states both, so that a wrong local clock does no harm. */
   readonly lifeMs: number;
 };
 

@@ -118,7 +118,7 @@ export async function playCloud(routes: Readonly<Record<string, Route>> = {}): P
   };
 }
 
-/** What a promise rejected with; an error of its own when it did not. */
+/** The rejection of a promise; an error of its own when it did not reject. */
 export function failure(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => new Error('it did not fail'),

@@ -34,7 +34,7 @@ type Moved = LogEventOf<
   'migration.verifying' | 'migration.verified' | 'migration.confirmRequested' | 'migration.revertRequested'
 >;
 
-/** How far the move is. Each fact counts the first time. */
+/** Folds the progress of a move. Each fact counts the first time. */
 export function cellMoved(draft: Draft, event: Moved, atMs: number): void {
   const { taskId: id, attempt } = event.data;
   const task = draft.of(event.aggregate)?.tasks.get(id);
@@ -60,7 +60,7 @@ function moved(cell: CellSlot, event: Moved, sequence: number, atMs: number): Ce
   }
 }
 
-/** How long a server may be in VERIFY_RESIZE beyond its checks: it holds claims on two hosts, and its old disk. */
+/** Limit of VERIFY_RESIZE beyond the checks of a server: it holds claims on two hosts, and its old disk. */
 const LATE_RESIZE_MS = 3_600_000;
 
 /** Moves between cells whose server is in VERIFY_RESIZE for longer than it should, and since when (ms since the epoch). */

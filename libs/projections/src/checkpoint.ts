@@ -41,9 +41,9 @@ type PartBody = {
   reads: readonly string[];
   /** Every aggregate that has a part at this sequence. */
   aggregates: readonly string[];
-  /** What holds for all aggregates; the same in every part. */
+  /** The facts about all aggregates; the same in every part. */
   all: Json;
-  /** What holds for this one. */
+  /** The facts about this aggregate. */
   facts: Json;
 };
 

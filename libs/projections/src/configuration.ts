@@ -8,7 +8,7 @@ import type { AggregateState } from './state.ts';
 export const optionsOf = ({ configured }: Pick<AggregateState, 'configured'>): EngineOptions =>
   configured?.options ?? defaultEngineOptions;
 
-/** What decides whether the options of a planner are in force. */
+/** The facts by which the options of a planner are in force or not. */
 export type PlannerIdentity = {
   /** The log's last sequence when it started. */
   readonly startedAfter: number;
@@ -20,7 +20,7 @@ export type PlannerIdentity = {
 };
 
 /**
- * What a planner may do with an aggregate. `inForce`: plan. `configure`: put its options on the log first. `yield`: plan
+ * The rights of a planner over an aggregate. `inForce`: plan. `configure`: put its options on the log first. `yield`: plan
  * nothing, because a planner that started later has other options.
  */
 export type Standing =

@@ -32,7 +32,7 @@ describe('the options in force', () => {
   it('are those of the planner that started last: it puts its own on the log', () => {
     expect(standing({ configured: null }, own())).toEqual({ kind: 'configure' });
     expect(standing(inForce({}), own())).toEqual({ kind: 'configure' });
-    // What it wrote was overwritten by a planner that started before it.
+    // A planner that started before it has overwritten its options.
     expect(standing(inForce({ sequence: 120 }), own({ wasInForce: true }))).toEqual({ kind: 'configure' });
   });
 

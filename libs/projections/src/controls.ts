@@ -3,7 +3,7 @@ import type { Control, LogEventOf } from '@kronos/contracts';
 import type { Controls, Draft } from './draft.ts';
 import { type Asked, RECENT_COMMANDS } from './state.ts';
 
-/** What is kept of a command. */
+/** The part of a command that the fold keeps. */
 export function asked(draft: Draft, event: Control, atMs: number): Asked {
   const { commandId, comment } = event.data;
   return { sequence: draft.sequence, atMs, commandId, by: event.by.instance, comment };

@@ -13,7 +13,7 @@ import {
 
 type Starts = Pick<AggregateState, 'lastRelease' | 'lastRefusal' | 'waiting' | 'plans'>;
 
-/** What can have started the cooldown of the aggregate. */
+/** The events that can have started the cooldown of the aggregate. */
 export function cooldownFacts({ lastRelease, lastRefusal, waiting, plans }: Starts): CooldownFacts {
   const plan = waiting === null ? undefined : plans.get(waiting);
   return {

@@ -48,7 +48,7 @@ export function decided(draft: Draft, event: LogEventOf<'cycle.decided'>, atMs: 
     begin(draft, f, d.plan, d.release, atMs);
 }
 
-/** What a decision says of the imbalance: until when it waits, and whether there is one. */
+/** The imbalance by a decision: whether there is one, and until when the decision waits. */
 function judgedBy({ outcome, reason, before, warnings }: LogEventOf<'cycle.decided'>['data'], atMs: number): Judged {
   const waits = [reason, ...warnings].find(({ code }) => code === 'expected-to-pass' || code === 'expected-to-return');
   const { until, secondsWithPlan } = waits?.detail ?? {};
@@ -117,7 +117,7 @@ function begin(
   } else release(draft, f, plan, proposed, { sequence, atMs, approval: null });
 }
 
-/** How long a plan waits for approval: `approval_ttl`, and not past the closing of its window. */
+/** Time for which a plan waits for approval: `approval_ttl`, and not past the closing of its window. */
 const waitsSeconds = (
   ttlSeconds: number,
   window: NonNullable<LogEventOf<'cycle.decided'>['data']['plan']>['window'],

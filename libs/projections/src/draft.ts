@@ -40,7 +40,7 @@ export class Draft {
     return this.#last;
   }
 
-  /** What was said to all aggregates at once, to be read. */
+  /** The facts about all aggregates, to be read. */
   get all(): AllFacts {
     return this.#all;
   }
@@ -67,7 +67,7 @@ export class Draft {
     return copy;
   }
 
-  /** What is said to all aggregates at once, to be written. */
+  /** The facts about all aggregates, to be written. */
   allFacts(): Writable<AllFacts> {
     if (!this.#owned.has(this.#all)) {
       this.#all = { ...this.#all };
@@ -76,7 +76,7 @@ export class Draft {
     return this.#all;
   }
 
-  /** What a command about one aggregate or about all of them states, to be written. */
+  /** The facts that a command about one aggregate, or about all of them, sets. To be written. */
   controls(aggregate: string): Controls {
     return aggregate === ALL ? this.allFacts() : this.facts(aggregate);
   }

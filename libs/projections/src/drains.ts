@@ -35,7 +35,7 @@ export function drainAsked(
   });
 }
 
-/** What an executor did for a drain. Only events about the drain in force count. */
+/** Folds an act of an executor for a drain. Only events about the drain in force count. */
 export function hostEvent(draft: Draft, event: HostEvent, atMs: number): void {
   const { drainId, host } = event.data;
   const drain = draft.of(event.aggregate)?.drains.get(host);
@@ -75,7 +75,7 @@ export function hostEvent(draft: Draft, event: HostEvent, atMs: number): void {
   }
 }
 
-/** How far the planner saw each drain. A cycle that a gate ended says nothing of it. */
+/** Folds the progress of each drain as the planner saw it. A blocked cycle says nothing about it. */
 export function drainsSeen(
   draft: Draft,
   f: Facts,
@@ -85,7 +85,7 @@ export function drainsSeen(
   if (f.drains.size === 0) return;
   for (const { host, state, left } of evacuations) {
     const drain = f.drains.get(host);
-    // What was seen before the host took no more servers is no progress of its drain.
+    // A look from before the host stopped taking servers shows no progress of its drain.
     if (drain === undefined || drain.disabled === null || snapshotMs < drain.disabled.atMs) continue;
     const blocked = stuck.flatMap((s) =>
       s.host === host && s.phase === 'evacuate'

@@ -170,7 +170,7 @@ function one(draft: Draft, event: LogEvent, storedAt: number): void {
       suspected(draft, event, at);
       break;
     case 'migration.abortRequested':
-      // What an executor tells those that come after it; it changes nothing of the task.
+      // A note of an executor for its successors; it does not change the task.
       break;
     case 'evaluation.requested':
     case 'cells.moveAsked':

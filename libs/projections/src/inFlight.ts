@@ -20,7 +20,7 @@ export type TaskStanding =
   /** Never released, or its plan is over: no service may act on it. */
   | { readonly known: false };
 
-/** What the log says about a task. */
+/** The standing of a task on the log. */
 export function taskStatus(state: Pick<AggregateState, 'tasks'>, taskId: string): TaskStanding {
   const task = state.tasks.get(taskId);
   return task === undefined ? { known: false } : { known: true, task };

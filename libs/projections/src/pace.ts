@@ -80,7 +80,7 @@ export function movePaces(
   return others === null && Object.keys(pairs).length === 0 ? null : { others, pairs };
 }
 
-/** How long a move will take; null: too few moves are known. `gib`: RAM and local disk. `all` as for {@link pace}. */
+/** Expected duration of a move; null: too few moves are known. `gib`: RAM and local disk. `all` as for {@link pace}. */
 export function expectedDuration(
   state: Paces,
   move: { readonly from: string; readonly destination: string; readonly gib: number },

@@ -74,7 +74,7 @@ export function close(
 
 /** A plan ended without a release. */
 export function refuse(draft: Draft, f: Facts, plan: PlanFacts, how: 'rejected' | 'expired', atMs: number): void {
-  // Who proposed moves between cells holds no other plan back.
+  // A plan between cells delays no other plan.
   if (plan.cells === undefined) f.lastRefusal = { planId: plan.id, atMs, how };
   close(draft, f, plan, how, atMs);
 }

@@ -48,7 +48,7 @@ function hasPlace(draft: Draft, f: Facts, kind: 'cells' | 'capacity', atMs: numb
 export const wasProposed = (state: LogState, aggregate: string, planId: string): boolean =>
   state.aggregates.get(aggregate)?.seen.has(messageId.proposed(planId)) === true;
 
-/** What the plan is for; null where its ids are not those of the command, or its steps not those of such a plan. */
+/** The purpose of the plan; null where its ids are not those of the command, or its steps not those of such a plan. */
 function kindOf({ aggregate, data }: Proposed): 'cells' | 'capacity' | null {
   const { planId, commandId, steps, to } = data;
   const ids = new Set(steps.map((step) => step.taskId));

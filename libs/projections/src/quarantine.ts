@@ -14,7 +14,7 @@ export type Quarantine = RuledQuarantine & {
   readonly text: string;
 };
 
-/** What put a VM in quarantine. */
+/** The causes of a VM's quarantine. */
 export function quarantineFacts(state: Causes, serverId: string): QuarantineFacts[] {
   const failure = state.vmFailures.get(serverId);
   const asked = state.operatorQuarantines.get(serverId);

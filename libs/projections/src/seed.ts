@@ -8,7 +8,7 @@ import {
   RECENT_RELEASES,
 } from './state.ts';
 
-/** What `cooldowns.json` holds: seconds that remain. */
+/** The content of `cooldowns.json`: remaining seconds. */
 export type Cooldowns = {
   /** By aggregate. */
   readonly aggregate_cooldowns: Readonly<Record<string, number>>;

@@ -14,14 +14,14 @@ import {
 import { type CooldownFacts, noWaits, type Waits } from '@kronos/rules';
 
 /**
- * What the event log says, folded: facts and their times, never deadlines. Times are milliseconds since the epoch,
+ * The folded event log: facts and their times, never deadlines. Times are milliseconds since the epoch,
  * taken from the bodies of the events and clamped to the server's timestamps. No value here depends on the reader's clock
  * or options.
  */
 export type LogState = {
   /** Stream sequence of the last event folded; 0: none. */
   readonly sequence: number;
-  /** What was said to all aggregates at once. */
+  /** The facts about all aggregates. */
   readonly all: AllFacts;
   readonly aggregates: ReadonlyMap<string, AggregateFacts>;
 };
@@ -34,7 +34,7 @@ export type ControlFacts = {
   readonly operatorQuarantines: ReadonlyMap<string, OperatorQuarantine>;
   /** Events that this version could not read and that are not skipped, in the order of the log. */
   readonly unreadables: readonly UnreadableFact[];
-  /** What was skipped, for ever. */
+  /** The skipped events, for ever. */
   readonly skips: readonly SkippedFact[];
   /** Ids of the latest commands and configurations, oldest first: a second one is the same act. */
   readonly seen: ReadonlySet<string>;
@@ -45,7 +45,7 @@ export type AllFacts = ControlFacts & {
   readonly live: boolean;
 };
 
-/** What the log says about one aggregate by itself. Decisions read {@link AggregateState}. */
+/** The facts about one aggregate alone. Decisions read {@link AggregateState}. */
 export type AggregateFacts = ControlFacts & {
   /** The options and the planner version in force. */
   readonly configured: Configured | null;
@@ -90,7 +90,7 @@ export type AggregateFacts = ControlFacts & {
   readonly pairPaces: ReadonlyMap<string, { readonly sequence: number; readonly paces: readonly number[] }>;
   /** Bytes per second that the latest moves copied, as far as Nova counted them, oldest first; at most `PACES_KEPT`. */
   readonly copyRates: readonly number[];
-  /** What was waited for by the forecast, and how it came out. */
+  /** The waits of the forecast and their results. */
   readonly waits: Waits;
 };
 
@@ -146,7 +146,7 @@ export type PlanFacts = {
   readonly sequence: number;
   readonly decidedAtMs: number;
   readonly state: 'proposed' | 'released';
-  /** What was in force when it was decided; null where the log names no options: then it cannot be approved. */
+  /** The value in force at its decision; null where the log names no options: then the plan cannot be approved. */
   readonly approvalTtlSeconds: number | null;
   readonly planTtlSeconds: number | null;
   /** Steps that can still be approved. Empty once the plan is released. */
@@ -202,14 +202,14 @@ export type TaskFacts = {
   readonly settleAsked?: Asked & { readonly act: SettleAct };
 };
 
-/** What ends VERIFY_RESIZE. */
+/** The acts that end VERIFY_RESIZE. */
 export type SettleAct = 'confirm' | 'revert';
 
 /** A started attempt without an end. */
 export type Slot = {
   readonly sequence: number;
   readonly startedAtMs: number;
-  /** Who follows it. */
+  /** The executor that follows it. */
   readonly executor: string;
   readonly attempt: number;
   readonly from: string;
@@ -231,7 +231,7 @@ export type Slot = {
   readonly cell?: CellSlot;
 };
 
-/** How far a move between cells is. */
+/** The progress of a move between cells. */
 export type CellSlot = {
   readonly method: CellMethod;
   readonly oldFlavor: string | null;
@@ -246,7 +246,7 @@ export type CellSlot = {
   readonly verifying: { readonly atMs: number; readonly host: string } | null;
   /** Its checks have passed for as long as its step says. */
   readonly verified: { readonly atMs: number } | null;
-  /** What an executor has asked of Nova, or is about to ask: the first one counts. */
+  /** The act that an executor has requested of Nova, or is about to request: the first one counts. */
   readonly settle: {
     readonly sequence: number;
     readonly atMs: number;
@@ -275,7 +275,7 @@ export type DamagedMove = {
   readonly serverName: string;
   readonly from: string;
   readonly destination: string;
-  /** Where the server was seen then; null where the event does not say. */
+  /** The host on which the server was seen then; null where the event does not name it. */
   readonly host: string | null;
   readonly reasons: readonly Reason[];
 };
@@ -283,7 +283,7 @@ export type DamagedMove = {
 export type TaskEnd = {
   readonly sequence: number;
   readonly atMs: number;
-  /** Where the server was seen when it completed; else null. */
+  /** The host on which the server was seen when the move completed; else null. */
   readonly host: string | null;
   /** Of a completed move: deviations from a plain success. Empty: none. */
   readonly warnings: readonly Reason[];
@@ -423,7 +423,7 @@ export const RECENT_HOST_FAILURES = 64;
 export const UNREADABLE_KEPT = 100;
 /** Command ids kept per aggregate. */
 export const RECENT_COMMANDS = 1000;
-/** What can matter no more is kept this much longer: clocks differ. */
+/** Facts are kept for this time after they can no longer matter: clocks differ. */
 const MARGIN_MS = 3_600_000;
 /** A release of a VM is forgotten this long after it: no cooldown lasts longer. */
 export const FORGET_RELEASE_MS = MAX_COOLDOWN_SECONDS * 1000 + MARGIN_MS;

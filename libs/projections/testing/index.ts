@@ -58,7 +58,7 @@ export type FailureInput = AttemptInput & {
   readonly retry?: { readonly destination?: string; readonly notBeforeSeconds?: number };
   readonly hostAtFault?: string | null;
   readonly started?: boolean;
-  /** What Nova said of it; absent: nothing is known. */
+  /** Nova's report about it; absent: nothing is known. */
   readonly nova?: { readonly runningMs: number };
 };
 
@@ -134,7 +134,7 @@ export function testLog(aggregate = 'gpu', startMs = TEST_START_MS) {
       nowMs += seconds * 1000;
       return log;
     },
-    /** What follows is about this aggregate. */
+    /** The following events are about this aggregate. */
     about(name: string) {
       current = name;
       return log;

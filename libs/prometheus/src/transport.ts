@@ -131,7 +131,7 @@ function baseUrl(url: string): string {
 
 interface Authorization {
   readonly headers: () => Readonly<Record<string, string>>;
-  /** What kind, for messages. */
+  /** The kind, for messages. */
   readonly description: string;
 }
 

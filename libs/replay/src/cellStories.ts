@@ -15,7 +15,7 @@ import { recordedProposal } from './compare.ts';
 import { RecordingInvalid } from './errors.ts';
 import type { History } from './history.ts';
 
-/** Where the move of a VM between cells stands. */
+/** The states of a VM's move between cells. */
 export const cellStoryStates = [
   /** The plan names it as one that cannot move. */
   'stays',
@@ -36,7 +36,7 @@ export const cellStoryStates = [
 ] as const;
 type CellStoryState = (typeof cellStoryStates)[number];
 
-/** What the log says of a VM and one plan between cells. */
+/** The story of a VM in one plan between cells, by the log. */
 export type CellStory = {
   /** The aggregate that the plan's VMs leave. */
   readonly aggregate: string;

@@ -18,7 +18,7 @@ export const LOG = 'log.jsonl';
 export const ABOUT = 'recording.json';
 /** The folder of the snapshots, as it begins the names of files. */
 export const SNAPSHOTS = 'snapshots/';
-/** What people may change, and what nothing depends on. */
+/** Files that people may change, and on which nothing depends. */
 const FREE: ReadonlySet<string> = new Set(['README.txt', 'cooldowns.json', MANIFEST]);
 
 export const digestOfText = (text: string): string => `sha256:${createHash('sha256').update(text).digest('hex')}`;
@@ -51,9 +51,9 @@ export function manifestText(firstSequence: number | null, files: readonly Manif
   return `${lines.join('\n')}\n`;
 }
 
-/** What the chain of a recorded directory says about it. */
+/** The result of checking the chain of a recorded directory. */
 export type ChainCheck = {
-  /** What was done to it since it was written: one sentence each, with file and place. */
+  /** The changes since it was written: one sentence each, with file and place. */
   readonly problems: readonly string[];
   /** Whether the manifest names the snapshots in the order of their times. Then they can be read in its order. */
   readonly ordered: boolean;
@@ -165,7 +165,7 @@ async function* manifestFiles(
   if (last !== ABOUT) problems.push(`${MANIFEST}: its end is missing: the last line must be of ${ABOUT}`);
 }
 
-/** What is wrong with a file; null: nothing. Several things may be wrong with the log. */
+/** The problem of a file; null: none. The log may have several. */
 async function checkFile(
   directory: string,
   file: ManifestFile,
@@ -246,7 +246,7 @@ const installationSchema = z.object({
   event: z.object({ type: z.literal('installation.created'), data: z.object({ installationId: z.string() }) }),
 });
 
-/** How the log in a recorded directory is not the one that was recorded; null when it is that one, or is missing. */
+/** The difference between the log in a recorded directory and the recorded one; null: there is none, or the log is missing. */
 export async function checkMark(directory: string, recorded: LogMark): Promise<string | null> {
   const path = join(directory, LOG);
   if ((await stat(path).catch(() => null)) === null) return null;

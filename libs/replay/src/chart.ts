@@ -16,7 +16,7 @@ const STYLES = [
   { colour: '#cc3311', dash: '6 3' },
 ];
 
-/** What a chart compares. */
+/** The two sides of a chart. */
 export type ChartLabels = {
   /** The two lines. */
   readonly names: readonly [string, string];

@@ -25,7 +25,7 @@ import { type Difference, differences } from './diff.ts';
 import { RecordingInvalid } from './errors.ts';
 import { type LoadedSnapshot, openSnapshot, type StoredBody } from './history.ts';
 
-/** What running a recorded decision again gave. */
+/** The result of running a recorded decision again. */
 export type Verdict =
   | { readonly verdict: 'identical' }
   /** Another decision, or one with other inputs than it names, by the same planner version. */
@@ -65,7 +65,7 @@ export type VerifyOrder = {
   readonly stored: Stored | { readonly missing: string };
 };
 
-/** What a decision was made of. `details`: the decision in full, where its event has only a part. */
+/** The input of a decision. `details`: the whole decision, where its event has only a part. */
 type Stored = { readonly body: StoredBody; readonly details: Uint8Array | null };
 
 /** A recorded decision about a request for a plan, to be run again on this thread. */
@@ -112,7 +112,7 @@ function judged(
   }
 }
 
-/** What a decision was made of is not there, or not what it was. */
+/** Whether the input of a decision is missing or was changed. */
 export const isUnusable = (error: unknown): error is Error =>
   error instanceof MissingObject || error instanceof BadObject || error instanceof RecordingInvalid;
 
@@ -177,7 +177,7 @@ const otherRelease = (data: { readonly release: string }, now: string): string =
 
 const DISAGREE = 'its event and its details disagree';
 
-/** What a recorded decision was not made of, by its digests. */
+/** The inputs that differ from those of the recorded decision, by their digests. */
 function otherInputs(recorded: Readonly<Record<string, string>>, now: Readonly<Record<string, string>>): string[] {
   return ['snapshot', 'policies', 'state', 'options', 'decision']
     .filter((part) => recorded[part] !== now[part])

@@ -30,7 +30,7 @@ export function createCrew(threads: number): Crew {
     async run(index, make) {
       const member = members[index];
       if (member === undefined) throw new RangeError(`a crew of ${members.length} has no member ${index}`);
-      // What it is made of may take long to read: it is read while earlier orders run.
+      // Its input may take long to read: it is read while earlier orders run.
       const made = make();
       made.catch(() => undefined);
       const before = last[index];

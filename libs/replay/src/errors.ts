@@ -49,7 +49,7 @@ export class PolicyNotRecorded extends Error {
   }
 }
 
-/** What was to be explained is not on the log. */
+/** The log does not have the decision, plan or VM to be explained. */
 export class NotOnTheLog extends Error {
   readonly code = 'KRONOS_NOT_ON_THE_LOG';
   readonly remedy: string;

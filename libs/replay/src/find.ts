@@ -38,7 +38,7 @@ export type Wanted = {
 /** A recorded plan that a person asked for. */
 export type FoundProposal = StoredProposal & {
   readonly decision: ProposalDecision;
-  /** What running it again gave. */
+  /** The result of running it again. */
   readonly verdict: VerifiedCycle;
 };
 
@@ -98,7 +98,7 @@ export async function loadDecision(history: History, stored: StoredDecision): Pr
   };
 }
 
-/** How far back a decision is searched for, before the whole log is read: most are recent, and a log can be of years. */
+/** A decision is searched for in these times before the whole log is read: most are recent, and a log can hold years. */
 const REACHES_MS = [86_400_000, 30 * 86_400_000];
 
 async function lastDecision(history: History, { aggregates, atMs, planId }: Wanted): Promise<StoredDecision | null> {

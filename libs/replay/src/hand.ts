@@ -2,7 +2,7 @@ import type { AggregateState } from '@kronos/projections';
 import { type VerifyOrder, verifyOne } from './compare.ts';
 import { Lane, type LaneStart, type LaneStep } from './lane.ts';
 
-/** What a member of the crew is asked to do. */
+/** An order to a member of the crew. */
 export type Order =
   | VerifyOrder
   /** Begins a what-if of one aggregate. */
@@ -10,7 +10,7 @@ export type Order =
   /** The next snapshot of a what-if. */
   | ({ readonly kind: 'next'; readonly aggregate: string } & LaneStep);
 
-/** What carries orders out, one after the other; it remembers what later orders build on. */
+/** Carries orders out, one after the other, and remembers the results on which later orders build. */
 export function createHand(): (order: Order) => unknown {
   const states = new Map<string, AggregateState>();
   const lanes = new Map<string, Lane>();

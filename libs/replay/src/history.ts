@@ -95,7 +95,7 @@ export type SnapshotFinder = {
   readonly close: () => Promise<void>;
 };
 
-/** What can be replayed: a log and the snapshots that its decisions name. A running system and a recorded directory are both. */
+/** The source of a replay: a log and the snapshots that its decisions name. Both a running system and a recorded directory are one. */
 export interface History {
   /** For people: the servers, or the directory. */
   readonly name: string;
@@ -149,7 +149,7 @@ function placedIn<E extends CycleDecided | PlanProposed>(
   return inRange(range, event.aggregate, snapshotMs) ? { sequence: stored.sequence, event, snapshotMs } : null;
 }
 
-/** What the event of a decision leaves out; null when it leaves out nothing. @throws MissingObject, BadObject, RecordingInvalid */
+/** The part of a decision that its event leaves out; null: none. @throws MissingObject, BadObject, RecordingInvalid */
 export const detailsOf = async (
   history: History,
   { details }: Pick<CycleDecided['data'], 'details'>,

@@ -63,7 +63,7 @@ export type LaneStart = {
   readonly options: EngineOptions;
   /** In place of the recorded ones. */
   readonly policies: readonly Policy[] | null;
-  /** What is remembered beside the log, in seconds remaining. */
+  /** Cooldowns that are not on the log, in remaining seconds. */
   readonly cooldowns: Cooldowns | null;
   /** Leave out snapshots that were only kept. */
   readonly cyclesOnly: boolean;
@@ -74,11 +74,11 @@ export type LaneStep = {
   readonly id: string;
   readonly timeMs: number;
   readonly body: StoredBody;
-  /** What the recorded log says between the snapshot before and this one, see {@link CARRIED} and {@link MOVES}. */
+  /** The events of the recorded log between the previous snapshot and this one, see {@link CARRIED} and {@link MOVES}. */
   readonly events: readonly LogEvent[];
 };
 
-/** What people asked of the recorded Kronos, and holds in a what-if too. */
+/** Commands of people to the recorded Kronos, which hold in a what-if too. */
 export const CARRIED: ReadonlySet<string> = new Set([
   'aggregate.paused',
   'aggregate.resumed',
@@ -86,7 +86,7 @@ export const CARRIED: ReadonlySet<string> = new Set([
   'instance.unquarantined',
 ]);
 
-/** What the recorded Kronos did. */
+/** Acts of the recorded Kronos. */
 export const MOVES: ReadonlySet<string> = new Set(['migration.started', 'migration.completed', 'migration.failed']);
 
 const by: Actor = { service: 'planner', instance: 'what-if', version: plannerVersion };

@@ -55,7 +55,7 @@ export const liveHistory = (
   details: (ref) => log.objects.get(ref),
 });
 
-/** What is picked of the plans' events about snapshots of a range, in the order of the log. */
+/** The picked values of the plans' events about snapshots of a range, in the order of the log. */
 async function* among<D>(
   log: EventLog,
   range: Range,

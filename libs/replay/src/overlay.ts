@@ -1,7 +1,7 @@
 import { defaultEngineOptions, type HostReading, type Snapshot } from '@kronos/contracts';
 import { type Cluster, emptyMemory, observe, score } from '@kronos/placement';
 
-/** How a what-if's world differs from a recorded snapshot. */
+/** The differences between the world of a what-if and a recorded snapshot. */
 export type Overlay = {
   /** Server uuid -> the host that it is on in the what-if's world, where that is not the recorded one. */
   readonly hosts: ReadonlyMap<string, string>;
@@ -80,7 +80,7 @@ export function lay(overlay: Overlay, snapshot: Snapshot): Snapshot {
 const sizeOf = (cluster: Cluster, host: string, policy: number): number =>
   cluster.size[(cluster.hostIndex.get(host) ?? 0) * cluster.P + policy] ?? 1;
 
-/** What a VM adds to a host's value under one policy. */
+/** The share of a VM in a host's value under one policy. */
 function share(cluster: Cluster, server: string, host: string, policy: number): number {
   const vm = cluster.vmIndex.get(server);
   return vm === undefined ? 0 : (cluster.load[vm * cluster.P + policy] ?? 0) / sizeOf(cluster, host, policy);

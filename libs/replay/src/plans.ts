@@ -34,7 +34,7 @@ type StepState =
 
 export type StepRecord = Step & {
   readonly state: StepState;
-  /** What its last event says beyond the state. */
+  /** A note from its last event beyond the state. */
   readonly note: string;
 };
 

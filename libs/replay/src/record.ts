@@ -50,7 +50,7 @@ export async function recordRange(history: History, directory: string, options: 
       `${history.name} holds no snapshot in that range`,
       'Give a longer range (--since), or take a snapshot now: kronos record --to DIRECTORY without --since.',
     );
-  // Whoever reads the recording takes them in this order.
+  // Readers of the recording take them in this order.
   entries.sort((a, b) => a.timeMs - b.timeMs || (a.id < b.id ? -1 : 1));
   const newest = new Map(entries.map((entry) => [entry.aggregate, entry.timeMs]));
   const aggregates = [...newest.keys()].sort();

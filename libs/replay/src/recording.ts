@@ -59,7 +59,7 @@ const aboutSchema = z.object({
   /** The options in force at the end, by aggregate; for what-ifs where the log names none. */
   options: z.record(z.string(), engineOptionsSchema),
 });
-/** What a recorded directory says of itself. */
+/** The description of a recorded directory, in its own file. */
 type About = z.infer<typeof aboutSchema>;
 
 const README = `A recording of Kronos.
@@ -163,7 +163,7 @@ export type Recording = {
   readonly history: History;
   readonly about: About;
   readonly cooldowns: Cooldowns;
-  /** What was changed, moved, dropped or added since it was written, each with file and place. */
+  /** The changes, moves, losses and additions since it was written, each with file and place. */
   readonly problems: readonly string[];
 };
 
@@ -189,7 +189,7 @@ export async function readRecording(
   const { problems, ordered } =
     about.data.form === 1 ? { problems: [NO_CHAIN], ordered: false } : await checkChain(directory, onProgress);
   const otherLog = about.data.log === undefined ? null : await checkMark(directory, about.data.log);
-  // Where the manifest may be wrong, the directory says which snapshots there are.
+  // A manifest that may be wrong does not list the snapshots: the directory does.
   const listed = ordered && problems.length === 0 ? null : await listedSnapshots(directory);
   const kept = rangeOf(about.data, listed ?? []);
   return {
@@ -367,7 +367,7 @@ function eventOf({ at, text }: Line): StoredEvent {
   return { sequence, storedAt: Date.parse(storedAt), ...stamp, event };
 }
 
-/** What is picked of the events of a type, in the order of the log. */
+/** The picked values of the events of a type, in the order of the log. */
 async function* among<D>(
   directory: string,
   type: LogEventType,

@@ -1,6 +1,6 @@
 import type { GroupPolicy, Snapshot } from '@kronos/contracts';
 
-/** How many times a placement breaks the rule of a server group. */
+/** Number of times that a placement breaks the rules of server groups. */
 export type RuleBreaks = Readonly<Record<GroupPolicy, number>>;
 
 /**

@@ -15,14 +15,14 @@ import {
 } from './history.ts';
 
 /**
- * How far a run is.
+ * The progress of a run.
  *
- * @param done how many are done
+ * @param done number of decisions that are done
  * @param share of the whole range, 0 to 1; null when nobody knows
  */
 type Progress = (done: number, share: number | null) => void;
 
-/** How a replay runs. None of it changes what comes out. */
+/** Settings of a replay. None of them changes the result. */
 export type Running = {
   /** Threads that run decisions; 1: that of the caller. Default: as many as the machine has cores. */
   readonly threads?: number;
@@ -124,7 +124,7 @@ const seatsOf = (crews: readonly Crew[]): Seat[] =>
     Array.from({ length: crew.size }, (_, member) => ({ crew, member, open: 0, known: new Map() })),
   );
 
-/** How far a time is in a range, 0 to 1; null where its end is not known. */
+/** The position of a time in a range, 0 to 1; null where its end is not known. */
 export function shareOf(atMs: number, sinceMs: number, untilMs: number): number | null {
   if (!Number.isFinite(untilMs)) return null;
   return untilMs <= sinceMs ? 1 : Math.min(1, Math.max(0, (atMs - sinceMs) / (untilMs - sinceMs)));

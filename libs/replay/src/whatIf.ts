@@ -8,7 +8,7 @@ import { CARRIED, type LaneStart, type LaneStep, MOVES, type WhatIfCycle, type W
 import type { RuleBreaks } from './rules.ts';
 import { type Running, shareOf } from './verify.ts';
 
-/** What is otherwise than it was. */
+/** A change from the recorded configuration. */
 export type Change = {
   /** Policies in place of the recorded ones. */
   readonly policies?: readonly Policy[];
@@ -20,7 +20,7 @@ export type Change = {
   readonly cooldowns?: Cooldowns;
 };
 
-/** What a what-if goes over, found before it begins. */
+/** The range of a what-if, found before it begins. */
 export type Extent = {
   readonly snapshots: number;
   /** Times of the first and the last snapshot, in ms since the epoch. */
@@ -63,7 +63,7 @@ export async function extentOf(history: History, range: Range): Promise<Extent> 
  * snapshots that follow. What people asked of the real one (pauses, quarantines) holds here too.
  *
  * Cycles come in the order of the snapshots. Aggregates are decided side by side, the snapshots of one after each other.
- * What is held in memory does not grow with the range.
+ * Memory does not grow with the range.
  *
  * @param aside decide on other threads than that of the caller, however few the snapshots are
  * @throws PolicyNotRecorded, NothingRecorded
@@ -162,7 +162,7 @@ function startOf(aggregate: string, startMs: number, before: LogState, change: C
   };
 }
 
-/** What the decisions about these snapshots are based on, by aggregate; nothing for one that was not decided. */
+/** The basis of the decisions about these snapshots, by aggregate; nothing for one that was not decided. */
 async function basesOf(history: History, firsts: ReadonlyMap<string, SnapshotEntry>): Promise<Map<string, number>> {
   const times = [...firsts.values()].map(({ timeMs }) => timeMs);
   const range = {
@@ -178,7 +178,7 @@ async function basesOf(history: History, firsts: ReadonlyMap<string, SnapshotEnt
   return bases;
 }
 
-/** What the recorded log says about one aggregate beside its what-if. */
+/** The facts of the recorded log about one aggregate beside its what-if. */
 type Beside = {
   /** Up to what its first snapshot was decided on; where it was not decided, up to the snapshot's time. Null until then. */
   before: LogState | null;
@@ -202,7 +202,7 @@ class Past {
     this.#aggregates = new Map([...firsts.keys()].map((aggregate) => [aggregate, { before: null, events: [] }]));
   }
 
-  /** What an aggregate's what-if starts from, and what happened since it was asked the last time, up to a time. */
+  /** The start of an aggregate's what-if, and the events since the last call, up to a time. */
   async until(
     aggregate: string,
     nowMs: number,

@@ -54,7 +54,7 @@ export type OperationOptions = {
   readonly engine?: Partial<EngineOptions>;
 };
 
-/** What happened in a cycle. */
+/** The events and snapshots of a cycle. */
 export type OperationCycle = { readonly events: readonly StoredEvent[]; readonly snapshots: readonly Snapshot[] };
 
 export type Operation = {
@@ -313,7 +313,7 @@ export function* operation(options: OperationOptions): Generator<OperationCycle,
     const basis = folder.sequence;
     const cycle = runCycle({ snapshot, state: state(lane), options: lane.options });
     const decision = lane.version === OLDER_PLANNER ? planOlder(cycle.decision) : cycle.decision;
-    // What comes between the basis and the decision is no part of it.
+    // Events between the basis and the decision are no part of it.
     if (chance(0.05)) execute(lane);
     if (chance(0.02)) command(lane);
     if (chance(0.1)) execute(lanes[int(lanes.length)] ?? lane);
@@ -512,7 +512,7 @@ const about = (task: TaskFacts) => ({
   destination: task.destination,
 });
 
-/** What the older planner would have decided: the same, but for alternates, which it did not know. */
+/** The decision of the older planner: the same, but without alternates, which it did not know. */
 function planOlder(decision: Decision): Decision {
   if (decision.plan === null) return decision;
   return { ...decision, plan: { ...decision.plan, steps: decision.plan.steps.map((s) => ({ ...s, alternates: [] })) } };

@@ -6,7 +6,7 @@ const HARMLESS: ReadonlySet<string> = new Set(['NovaClientError', 'Cancelled', '
 /** Whether a final failure of this type quarantines the VM. A type that this version does not know does, to be safe. */
 export const quarantines = (errorType: string): boolean => !HARMLESS.has(errorType);
 
-/** What put a VM in quarantine. */
+/** The causes of a VM's quarantine. */
 export type QuarantineFacts = {
   readonly cause: 'failure' | 'operator';
   /** Ms since the epoch. */

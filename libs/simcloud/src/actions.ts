@@ -19,7 +19,7 @@ export function recordAction(s: CloudState, server: Server, action: string, call
   else list.push(entry);
 }
 
-/** What an action is found by. */
+/** The key of an action. */
 type Request = Pick<Migration, 'serverUuid' | 'requestId'>;
 
 export function actionOf(s: CloudState, migration: Request): Action | undefined {

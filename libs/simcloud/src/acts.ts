@@ -10,7 +10,7 @@ const api = z.enum([...apis, '*']);
  * simulation's own settings. Servers, groups and aggregates are named by id or by name.
  */
 export const actSchema = z.discriminatedUnion('act', [
-  // What people do.
+  // Acts of people.
   z.strictObject({ act: z.literal('createServer'), server: serverSchema }),
   z.strictObject({ act: z.literal('deleteServer'), server: name }),
   /** A person live-migrates a server; `host` null leaves the choice to the scheduler. */
@@ -53,7 +53,7 @@ export const actSchema = z.discriminatedUnion('act', [
     hosts: z.array(name).optional(),
     metadata: z.record(z.string(), z.string()).optional(),
   }),
-  // What breaks. `fault` null mends it.
+  // Faults. `fault` null mends it.
   z.strictObject({ act: z.literal('faultServer'), server: name, fault: serverFaultSchema.nullable() }),
   z.strictObject({ act: z.literal('faultHost'), host: name, fault: hostFaultSchema.nullable() }),
   /** Its nova-compute dies in the middle of its work. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 const times = z.number().int().positive().optional();
 
-/** What goes wrong when this server is live-migrated. `times`: only the next `times` migrations; without it, always. */
+/** The fault of this server's live migrations. `times`: only the next `times` migrations; without it, always. */
 export const serverFaultSchema = z.discriminatedUnion('kind', [
   /** Copying breaks off and is rolled back: status `failed`, as libvirt does it. */
   z.strictObject({ kind: z.literal('fail'), times }),
@@ -48,7 +48,7 @@ export type Api = (typeof apis)[number];
 const api = z.enum([...apis, '*']);
 
 /**
- * What goes wrong with calls. `path` is a regular expression on path and query; `method` a verb; `probability` 0..1;
+ * A fault of calls. `path` is a regular expression on path and query; `method` a verb; `probability` 0..1;
  * `times` the number of calls it hits before it goes away. The first rule that applies decides; latency rules add up.
  */
 export const apiFaultSchema = z.strictObject({
@@ -83,7 +83,7 @@ type ApiFault = z.infer<typeof apiFaultSchema>;
 export type ApiFaultSetting = z.input<typeof apiFaultSchema>;
 
 /**
- * What goes wrong with series, from the moment it is set. `metric` and `labels` are exact; no metric means all.
+ * A fault of series, from the moment it is set. `metric` and `labels` are exact; no metric means all.
  * missing: gone at once, as when a target goes down. stale: the last sample stays, and ages out after 5 minutes.
  * frozen: new samples with the old value. duplicate: a second series with another `instance`. nan, inf, value: so.
  */

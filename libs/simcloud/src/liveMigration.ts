@@ -9,7 +9,7 @@ import { chooseHost, groupViolated, NO_HOST, refuses } from './scheduler.ts';
 import { hostFault, serverFault } from './settings.ts';
 import type { Caller, CloudState, LiveMigrationRequest, Pending, StepKind } from './state.ts';
 
-/** Where the conductor says it runs, in events. */
+/** The conductor's host in events. */
 export const CONDUCTOR = 'controller';
 
 /** POST /servers/{id}/action os-migrateLive. Throws NovaRefusal as Nova would. */
@@ -339,7 +339,7 @@ function rollBack(s: CloudState, migration: Migration, status: MigrationStatus):
   s.schedule('rollback', migration.id, s.wait(s.timing.rollbackMs), status);
 }
 
-/** What the conductor did not expect: the server itself goes to ERROR, though its guest runs on (its own Nova bug). */
+/** An error that the conductor does not expect: the server itself goes to ERROR, though its guest runs on (a bug of Nova). */
 function explode(s: CloudState, migration: Migration, server: Server, details: string): void {
   endEvent(s, migration, 'compute_check_can_live_migrate_destination', details);
   giveUp(s, migration, server, `Migration error: ${details}`);

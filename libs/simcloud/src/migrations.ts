@@ -72,7 +72,7 @@ export function setStatus(s: CloudState, migration: Migration, status: Migration
   for (const row of migration.rows) setRow(s, migration, row.cell, status);
 }
 
-/** What one cell's row says; the migration itself may be further. */
+/** Sets one cell's row; the migration itself may be further. */
 export function setRow(s: CloudState, migration: Migration, cell: string, status: MigrationStatus): void {
   for (const row of migration.rows)
     if (row.cell === cell) {

@@ -1,4 +1,4 @@
-/** What the simulated cloud holds. Times are milliseconds since 1970; sizes say their unit. */
+/** The state of the simulated cloud. Times are milliseconds since 1970; sizes say their unit. */
 
 export interface Resources {
   readonly vcpus: number;
@@ -47,7 +47,7 @@ export interface Host {
   readonly waiting: number[];
 }
 
-/** What a VM asks of its host, in cores and MB; `curve` makes it vary. */
+/** The load of a VM on its host, in cores and MB; `curve` makes it vary. */
 interface Demand {
   readonly cpuCores: number;
   readonly memoryMb: number;
@@ -97,7 +97,7 @@ export interface Server {
   readonly ports: readonly Port[];
   /** Nova's opinion of where the server is. */
   host: string;
-  /** Where the guest really runs: changes at switch-over, a moment before `host`. */
+  /** The host on which the guest really runs: changes at switch-over, a moment before `host`. */
   guestHost: string;
   vmState: 'active' | 'paused' | 'stopped' | 'error' | 'resized' | 'building';
   /** Its vmState before the cold migration or resize that is under way. */
@@ -112,7 +112,7 @@ export interface Server {
   updatedMs: number;
   launchedMs: number;
   deletedMs: number | null;
-  /** Where the guest was, oldest first: the load series are computed from it. */
+  /** The former hosts of the guest, oldest first: the load series are computed from them. */
   readonly placements: Placement[];
   readonly views: Map<string, string>;
 }
@@ -266,7 +266,7 @@ export interface ApplicationCredential {
 }
 
 /**
- * How long Nova's own steps take, in cloud milliseconds (divided by the speed). The order and the proportions were
+ * Durations of Nova's own steps, in cloud milliseconds (divided by the speed). The order and the proportions were
  * measured on Nova 31. `jitter` 0.2 means each step takes 80 to 120 % of its time.
  */
 export interface Timing {

@@ -22,9 +22,9 @@ import type { Caller, CloudState, Pending, StepKind } from './state.ts';
 
 const RUNNING = 1;
 const SHUTDOWN = 4;
-/** How long a cell takes to carry a deletion out. */
+/** Time that a cell takes to carry out a deletion. */
 const DELETION_MS = 4000;
-/** What Nova says when it waits in vain for a compute that died. */
+/** Nova's message when it waits in vain for a compute that died. */
 const NO_REPLY = 'Timed out waiting for a reply to message ID';
 
 /** POST /servers/{id}/action migrate. Throws NovaRefusal as Nova would. */
@@ -107,7 +107,7 @@ export function survivor(s: CloudState, migration: Migration): Server | undefine
   return migration.orphanedMs !== null ? s.deleted.get(migration.serverUuid) : undefined;
 }
 
-/** What a deletion in the middle of a move leads to. */
+/** The result of a deletion in the middle of a move. */
 export function deleteMoving(s: CloudState, migration: Migration, server: Server): 'gone' | 'stays' | 'other' {
   if (migration.type === 'live-migration') return 'other';
   if (migration.status === 'finished') {

@@ -6,7 +6,7 @@ import { parseScenario } from './scenario.ts';
 const START = Date.UTC(2026, 0, 1);
 const END = START + 600_000;
 
-/** What the suite of test/contract cannot time on a real cloud: a deletion and a dead compute at an exact moment. */
+/** Cases that the suite of test/contract cannot time on a real cloud: a deletion and a dead compute at an exact moment. */
 function world(): { cloud: Cloud; v: Server; until: (taskState: string | null, vmState?: string) => number } {
   const cloud = new Cloud(
     parseScenario({

@@ -6,7 +6,7 @@ import { capacity, fits, resourcesOf } from './placement.ts';
 import { hostFault, serverFault } from './settings.ts';
 import type { CloudState } from './state.ts';
 
-/** What the scheduler says when its filters left no host, and when Placement already had none. */
+/** The scheduler's message when its filters left no host, and when Placement already had none. */
 export const NO_HOST = 'No valid host was found. There are not enough hosts available.';
 const NO_ROOM = 'No valid host was found. ';
 

@@ -32,7 +32,7 @@ function coresAt(cloud: Cloud, server: Server, atMs: number): number {
   return Math.max(0, cpuCores * (1 + curve.amplitude * Math.sin(2 * Math.PI * turns)));
 }
 
-/** Where the guest was at `atMs`; null before it was created and after it was deleted. */
+/** The guest's host at `atMs`; null before it was created and after it was deleted. */
 function hostAt(server: Server, atMs: number): string | null {
   let host: string | null = null;
   for (const placement of server.placements) {

@@ -62,7 +62,7 @@ describe('load', () => {
     const later = at + 2000;
     it.advance(later);
     expect(byHost(ask(it, 'host_cpu_utilisation', later)).h1).toBe(0.3);
-    // What was before remains to be asked for.
+    // Earlier values can still be queried.
     expect(byHost(ask(it, 'host_cpu_utilisation', START)).h1).toBe(0.5);
   });
 

@@ -19,7 +19,7 @@ export interface SimOptions {
   readonly scenario: ScenarioInput;
   /** Default: the scenario's. */
   readonly seed?: number;
-  /** How many times faster than Nova its steps go. Default 1. */
+  /** The pace of its steps; 1, the default, is Nova's own. */
   readonly speed?: number;
   /** Default 0: a free one. */
   readonly port?: number;
@@ -112,7 +112,7 @@ export interface Arrived {
   readonly body: string;
 }
 
-/** What becomes of a call: a reply, a connection that is cut (in the middle of a reply), or nothing at all. */
+/** The outcome of a call: a reply, a connection that is cut (in the middle of a reply), or nothing at all. */
 export interface Outcome {
   reply(reply: Reply): void;
   cut(middle?: Reply): void;

@@ -22,7 +22,7 @@ import {
 import { type Random, random } from './random.ts';
 import type { Scenario } from './scenario.ts';
 
-/** Who calls. */
+/** The caller. */
 export interface Caller {
   readonly userId: string;
   readonly projectId: string;
@@ -92,7 +92,7 @@ export interface CloudOptions {
   readonly startMs: number;
   /** Default: the scenario's. */
   readonly seed?: number;
-  /** How many times faster than Nova its steps go; 1 is Nova's own pace. */
+  /** The pace of its steps; 1 is Nova's own. */
   readonly speed?: number;
 }
 
@@ -132,7 +132,7 @@ export class CloudState {
   crossCell: boolean;
   /** nova-scheduler stands still: no host is chosen for a move. */
   schedulerHeld = false;
-  /** How many times faster than Nova's own pace. */
+  /** The pace; 1 is Nova's own. */
   speed: number;
   /** Cloud milliseconds passed until `speedFromMs`. */
   cloudMs = 0;
@@ -142,7 +142,7 @@ export class CloudState {
   readonly rowIds = new Map<string, number>();
   /** The last number given out, by kind. */
   ids = { server: 0, host: 0, group: 0, aggregate: 0, migration: 0, fault: 0 };
-  /** What `listing` made last; null when it no longer fits. */
+  /** The last result of `listing`; null when it no longer fits. */
   order: Server[] | null = null;
   positions = new Map<string, number>();
   /** Told of each server that was made, changed or deleted after the start, at `nowMs`. */

@@ -17,9 +17,9 @@ import { when } from './times.ts';
 
 export type AggregateStatus = {
   readonly aggregate: string;
-  /** What it is doing, in a few words. */
+  /** Its current activity, in a few words. */
   readonly doing: string;
-  /** What has to happen before it does more; null when it waits for nothing but the next cycle. */
+  /** The event for which it waits; null: only for the next cycle. */
   readonly waitsFor: string | null;
   readonly lastLook: { readonly timeMs: number; readonly hosts: number; readonly servers: number } | null;
   readonly lastDecision: {
@@ -107,7 +107,7 @@ function moveStatus(task: TaskFacts, nowMs: number): MoveStatus {
   };
 }
 
-/** What an aggregate is doing and what it waits for: the first that holds, the most telling one first. */
+/** The activity of an aggregate and the event for which it waits: the first that holds, the most telling one first. */
 function occupation(
   { state, newest }: AggregateInput,
   options: EngineOptions,

@@ -26,17 +26,17 @@ export type Place = {
 export type Cause = {
   /** `alarm`: somebody has to act. `info`: worth knowing; all is well nevertheless. */
   readonly severity: 'alarm' | 'info';
-  /** What to do, as an imperative. */
+  /** The remedy, as an imperative. */
   readonly remedy: string;
   /** Section of docs/runbook.md. */
   readonly section: string;
   /** Findings that differ in these are reported on separate lines; all others of the code share one. */
   readonly apart: readonly (keyof Place)[];
-  /** What it explains; `everything`: all other findings. */
+  /** The findings that it explains; `everything`: all others. */
   readonly explains: readonly string[] | 'everything';
 };
 
-/** What stands still when a service does not work, by the service that each finding names. */
+/** The work that stops when a service does not work, by the service that each finding names. */
 const work = [
   'snapshot-none',
   'snapshot-late',

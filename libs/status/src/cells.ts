@@ -1,6 +1,6 @@
 import type { TaskFacts } from '@kronos/projections';
 
-/** How far a move between cells is, after the name of its VM, and since when (ms since the epoch). */
+/** The progress of a move between cells, after the name of its VM, and its start (ms since the epoch). */
 export function cellStage({ slot, status, step, settleAsked }: TaskFacts): {
   readonly text: string;
   readonly sinceMs: number | null;

@@ -36,7 +36,7 @@ export type Look = {
   readonly decision?: (aggregate: string, sequence: number) => AggregateInput['lastDecision'];
 };
 
-/** What one look at the event log finds. @throws what the event log throws */
+/** Collects the facts of one look at the event log. @throws the errors of the event log */
 export async function collectFacts(look: Look): Promise<Facts> {
   const { log, maxClockSkewMs, clock } = look;
   const [aggregates, streams, services] = await Promise.all([

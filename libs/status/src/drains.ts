@@ -2,7 +2,7 @@ import { count } from '@kronos/contracts';
 import type { DrainFacts } from '@kronos/projections';
 import { drainStuck } from '@kronos/rules';
 
-/** How far the drain of a host is. */
+/** The progress of a host's drain. */
 export type DrainStatus = {
   readonly host: string;
   /**

@@ -55,7 +55,7 @@ export type Heartbeat = {
   readonly storedAtMs: number;
 };
 
-/** What is known about one aggregate beside its folded state. */
+/** The facts about one aggregate beside its folded state. */
 export type AggregateInput = {
   readonly aggregate: string;
   readonly state: AggregateState;
@@ -63,7 +63,7 @@ export type AggregateInput = {
   readonly newest: NewestSnapshot | null;
   /** Server's stamp of the first snapshot that can be planned and is later than the last decided one; null when there is none. */
   readonly undecidedSinceMs: number | null;
-  /** What the last decision could not do. */
+  /** The parts of the last decision that were not possible. */
   readonly lastDecision: { readonly stuck: readonly Stuck[]; readonly warnings: readonly Reason[] } | null;
 };
 

@@ -214,7 +214,7 @@ function lost(heartbeats: readonly Heartbeat[], living: readonly Heartbeat[], no
 /** Words of a NATS server that is out of storage as a whole, not only at the limit of one stream. */
 const OUT_OF_STORAGE = /insufficient|resource limits|no space left|storage exceeded|\((10023|10028|10047)\)/i;
 
-/** What keeps an instance from its work: its start or stop, and the checks that it does not pass, by what they mean. */
+/** The causes that keep an instance from its work: its start or stop, and its failing checks, by their meaning. */
 function unready({ service, instance, state, failing }: Heartbeat): Finding[] {
   const changing: Finding[] =
     state === 'running'
@@ -305,7 +305,7 @@ function aggregateFindings(input: AggregateInput, nowMs: number): Finding[] {
   ];
 }
 
-/** What must be true per interval: a snapshot, and a decision on it. */
+/** Checks that each interval has a snapshot, and a decision on it. */
 function observation({ aggregate, state, newest, undecidedSinceMs }: AggregateInput, nowMs: number): Finding[] {
   if (newest === null)
     return [
@@ -331,7 +331,7 @@ function observation({ aggregate, state, newest, undecidedSinceMs }: AggregateIn
   return found;
 }
 
-/** What the newest snapshot says about hosts and policies. */
+/** The findings of the newest snapshot about hosts and policies. */
 function seen(aggregate: string, newest: NewestSnapshot): Finding[] {
   const found: Finding[] = [];
   for (const { code, text } of newest.problems)

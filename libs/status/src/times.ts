@@ -3,7 +3,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** How long something takes, in one or two units: `45 s`, `3 min`, `2 h 5 min`, `3 d 4 h`. */
+/** A duration in one or two units: `45 s`, `3 min`, `2 h 5 min`, `3 d 4 h`. */
 export function span(ms: number): string {
   const abs = Math.abs(ms);
   if (abs < 10 * SECOND) return `${trim((abs / SECOND).toFixed(1))} s`;

@@ -46,10 +46,10 @@ export interface HttpLimits {
   readonly urlBytes: number;
   /** Request line and headers together. */
   readonly headerBytes: number;
-  /** How long a client may take to send the headers, and the whole request. */
+  /** Limits for a client to send the headers, and the whole request. */
   readonly headersMs: number;
   readonly requestMs: number;
-  /** How long an answer may take, until the client has all of it. */
+  /** Limit of an answer, until the client has all of it. */
   readonly answerMs: number;
 }
 

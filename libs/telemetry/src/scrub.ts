@@ -50,7 +50,7 @@ function written(char: string): string {
 
 /** A cut, or a cut inside an escape. */
 const CUT = String.raw`(?:[&%\\][\w#]*)?(?=\.\.\.|…)`;
-/** What is left of a longer secret before a cut is taken whole. */
+/** The rest of a longer secret before a cut is taken whole. */
 const MOST_STEPS = 64;
 
 /** Matches these characters one after the other, or the first of them (at least `least`) where a cut follows. */
@@ -66,7 +66,7 @@ function wholeOrCut(chars: readonly string[], least: number): string {
 const BASE64 = '[A-Za-z0-9+/_=-]*';
 
 /**
- * What base64 of any text that holds the secret holds, wherever in the text it stands: three bytes are four characters, so
+ * The parts of base64 that every text with the secret has, wherever in the text the secret stands: three bytes are four characters, so
  * there are three ways. `user:password` in an Authorization header is one such text. Each is a list of patterns, one a character.
  */
 function base64Of(value: string): string[][] {
@@ -87,9 +87,9 @@ interface Known {
   readonly starts: RegExp;
 }
 
-/** What the secrets are found by; null when there is nothing to search for. */
+/** The pattern that finds the secrets; null when there are none. */
 function knownOf(values: Iterable<string>): Known | null {
-  // What is hidden already stays, also where the word itself is somebody's secret.
+  // A hidden part stays hidden, also where the word itself is somebody's secret.
   const parts = ['\\[secret\\]'];
   const base64: string[] = [];
   // Most tokens of one Keystone begin alike.

@@ -10,7 +10,7 @@ import { startTelemetry, type Telemetry } from './telemetry.ts';
 
 export type ServiceName = 'scorer' | 'planner' | 'executor' | 'ledger';
 
-/** What a service is given when it starts. */
+/** The context of a service at its start. */
 export interface ServiceContext {
   readonly service: ServiceName;
   readonly version: string;
@@ -50,7 +50,7 @@ export interface RunInput {
   /** kronos.conf; absent: the default place. */
   readonly file?: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** How long `stop` may take before the process ends without it. Default 10 s. */
+  /** Limit of `stop`; after it the process ends without it. Default 10 s. */
   readonly stopTimeoutMs?: number;
 }
 
@@ -224,7 +224,7 @@ function httpServer(service: ServiceName, config: Config, telemetry: Telemetry):
 }
 
 /**
- * What a person reads when a process cannot start: one message, what to do, and no stack trace unless it is a defect. Without
+ * The message of a process that cannot start: the problem, the remedy, and no stack trace unless it is a defect. Without
  * secrets.
  */
 function startupMessage(name: string, error: unknown): string {

@@ -1,4 +1,4 @@
-/** Where the tasks of one aggregate wait, in this process, for their start. */
+/** The tasks of one aggregate that wait for their start in this process. */
 import type { Cancel } from '@kronos/clock';
 import { type Reason, type StoredEvent, subject } from '@kronos/contracts';
 import type { LogPosition } from '@kronos/eventlog';
@@ -16,13 +16,13 @@ export interface BoardDeps {
   readonly refresh: () => Promise<LogPosition<AggregateState>>;
   readonly caps: AllCaps;
   readonly clock: Clock;
-  /** What is wrong with the own clock; null: nothing. By a wrong clock no task starts, and none ends as expired. */
+  /** The problem of the own clock; null: none. By a wrong clock no task starts, and none ends as expired. */
   readonly clockProblem: () => string | null;
   /** A task waits for a reason that it did not wait for before. */
   readonly onWait?: (task: Task, code: string, text: string) => void;
 }
 
-/** How a wait ends. */
+/** The ends of a wait. */
 export type Leave =
   | { readonly kind: 'mayStart'; readonly grant: Grant }
   | { readonly kind: 'mustEnd'; readonly failure: Failure; readonly expected: number }
@@ -44,7 +44,7 @@ interface Waiter {
 
 /** Events of which it is remembered what hosts they concerned; a pre-flight older than that is not fresh. */
 const REMEMBERED = 4096;
-/** How long a wrong clock keeps tasks waiting before it is looked at again. */
+/** Time for which tasks wait on a wrong clock before it is checked again. */
 const CLOCK_AGAIN_MS = 2_000;
 /** The longest sleep: durations that the board cannot foresee (a quarantine, a breaker) end within it. */
 const LONGEST_SLEEP_MS = 30_000;
@@ -59,7 +59,7 @@ export class StartBoard {
   #timer: Cancel | null = null;
   /** When the timer fires, ms since the epoch. */
   #wakesAt = Number.POSITIVE_INFINITY;
-  /** Who is looked at next: all, or only those who came since the last look, as nothing has changed for the others. */
+  /** The waiters of the next look: all, or only those that came since the last look, as nothing has changed for the others. */
   #next: 'all' | Waiter[] = [];
   #pumping = false;
 

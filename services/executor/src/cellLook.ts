@@ -1,4 +1,4 @@
-/** What the executor reads while a server moves between cells, and how it checks the guest. */
+/** The executor's reads while a server moves between cells, and its checks of the guest. */
 import { execFile } from 'node:child_process';
 import { connect } from 'node:net';
 import type { Verify } from '@kronos/config';
@@ -33,7 +33,7 @@ function factsOf(server: Server): CellServer {
   return { host, status, vmState, taskState, powerState, flavor: flavor?.name ?? null, addresses, volumes: volumeIds };
 }
 
-/** How long one check of a guest may take. */
+/** Limit of one check of a guest. */
 const PROBE_MS = 10_000;
 
 type Probe = NonNullable<CellLook['probe']>;

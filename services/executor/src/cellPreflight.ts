@@ -79,7 +79,7 @@ function judgeMembers(task: Task, aggregates: readonly Aggregate[], options: Che
   return destinationRefused(task, 'two-aggregates', `${destination} is in ${target} and in ${other}, both in scope`);
 }
 
-/** What goes onto the log with the start. */
+/** The facts that the start puts on the log. */
 export function startOf(
   { cell }: Task,
   server: Server,

@@ -116,7 +116,7 @@ export function evolveCell(state: TaskState, stage: CellStage, fact: Fact): Task
 
 const isWritten = (fact: Fact): boolean => fact.kind === 'appended' || fact.kind === 'conflict';
 
-/** What a look must see without a gap starts anew after one. */
+/** Restarts the times that a look must see without a gap. */
 const unwatched = (run: CellRun): CellRun => ({ ...run, idleSince: null, goodSince: null });
 
 function posted(state: TaskState, run: CellRun, answer: PostAnswer, at: Reading): TaskState {
@@ -415,7 +415,7 @@ function conclude(state: TaskState, run: CellRun, server: CellServer, account: A
   }
 }
 
-/** How a server is left broken by its move; null: it is not. A hard reboot starts it again from the disk where it is. */
+/** The damage of a server by its move; null: none. A hard reboot starts it again from the disk where it is. */
 function damage({ start, settle, arrived }: CellRun, server: CellServer, { story }: Account): Reason | null {
   const { host, status, vmState, powerState, taskState } = server;
   const step = settle === null ? (arrived === null ? 'move' : 'end of the move') : settle.act;
@@ -431,7 +431,7 @@ function damage({ start, settle, arrived }: CellRun, server: CellServer, { story
     : null;
 }
 
-/** What is not as it should be after a move that was done. */
+/** The differences between the plan and the state after a move that was done. */
 function surprises({ start, settle, arrived, status }: CellRun, server: CellServer): Reason[] {
   const found: Reason[] = [];
   if (settle?.act === 'revert')

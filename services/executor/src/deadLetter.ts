@@ -8,7 +8,7 @@ export interface DeadMessage {
   /** Sequence of the message on the work queue. */
   readonly sequence: number;
   readonly body: string;
-  /** What is wrong with it. */
+  /** Its problem. */
   readonly problem: string;
 }
 

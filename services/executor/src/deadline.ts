@@ -11,7 +11,7 @@ export interface ProgressFacts {
   readonly diskRemainingBytes: number | null;
 }
 
-/** What was seen of a migration while it ran. Times are readings of the monotonic clock, in milliseconds. */
+/** The observations of a migration while it ran. Times are readings of the monotonic clock, in milliseconds. */
 export interface Watch {
   readonly runningSince: number;
   /** Least remaining bytes seen, and when; null before the first count. */
@@ -77,13 +77,13 @@ export function deadlineMs(
   return Math.max(bySize, Math.min(Math.max(byHistory, byPace), options.hardTimeoutMs));
 }
 
-/** What a migration can be past. */
+/** The limits that a migration can be past. */
 /** `abandoned`: not late, but idle while Nova does not call it over. */
 export const OVERDUE = ['queue', 'deadline', 'no-progress', 'hard-timeout', 'abandoned'] as const;
 
 export type Overdue = {
   readonly cause: (typeof OVERDUE)[number];
-  /** How long it was allowed, in milliseconds. */
+  /** The limit that it is past, in milliseconds. */
   readonly limitMs: number;
   readonly text: string;
 };

@@ -57,7 +57,7 @@ export const leftAsFound = (drain: DrainFacts): HostEventBody =>
     drain.disabled?.reason ?? null,
   );
 
-/** What a claim leads to, with the service of its host as Nova shows it. */
+/** The step after a claim, with the service of its host as Nova shows it. */
 export type ClaimStep =
   | { readonly do: 'request'; readonly update: ServiceUpdate }
   | { readonly do: 'write'; readonly event: HostEventBody };
@@ -98,7 +98,7 @@ export const changed = (claim: Claim, drain: DrainFacts): HostEventBody =>
 const changedByOthers = (claim: Claim, drain: DrainFacts, service: ComputeService | null): HostEventBody =>
   asWanted(claim, drain, false, service?.disabledReason ?? null);
 
-/** What a request that certainly changed nothing leaves on the log; null: the error does not say that. */
+/** The event for a request that certainly changed nothing; null: the error does not prove that. */
 export function notChanged(claim: Claim, drain: DrainFacts, error: unknown): HostEventBody | null {
   if (error instanceof HttpError && error.status < 500) return failed(claim, drain, error.status, error.reason);
   if (error instanceof Unauthorized) return failed(claim, drain, 401, error.message);
@@ -106,7 +106,7 @@ export function notChanged(claim: Claim, drain: DrainFacts, error: unknown): Hos
   return null;
 }
 
-/** What is next for a host that is disabled. */
+/** The next step for a disabled host. */
 export type WatchStep =
   | { readonly do: 'wait' }
   /** Nova has to be asked whether a server is on it. */

@@ -23,7 +23,7 @@ async function bedOf(): Promise<Bed> {
   return bed;
 }
 
-/** What people and others write to the log, in order. */
+/** Writes commands of people and events of other services to the log, in order. */
 function writer(bed: Bed, options: { readonly dryRun?: boolean } = {}) {
   const draft = testLog(AGGREGATE, Date.now());
   draft.configured({ dryRun: options.dryRun ?? false });

@@ -8,7 +8,7 @@ export interface DrainsDeps extends HostDeps {
   readonly aggregates: readonly string[];
   /** Why nothing may be done now: the log is in doubt, or the own clock is wrong; null: nothing is wrong. */
   readonly problem: () => string | null;
-  /** How often Nova is asked about the hosts that are being drained; without a drain nothing is asked. Default 10 s. */
+  /** Interval between two reads of Nova about the hosts that are being drained; without a drain nothing is read. Default 10 s. */
   readonly pollMs?: number;
 }
 
@@ -23,7 +23,7 @@ export interface Drains {
 }
 
 const POLL_MS = 10_000;
-/** What may bring a drain forward: it is looked at without waiting for the next poll. */
+/** Events that may bring a drain forward: it is checked without waiting for the next poll. */
 const WAKES: ReadonlySet<string> = new Set([
   'host.drainAsked',
   'host.undrainAsked',

@@ -1,4 +1,4 @@
-/** What the executor writes, as messages. */
+/** The messages of the executor. */
 import {
   type Actor,
   iso,
@@ -21,7 +21,7 @@ import {
 import { OVERDUE } from './deadline.ts';
 import type { CellStart, Ended, Next, Refusal, Settle, Stop, Task } from './taskStages.ts';
 
-/** Who writes, and on whose behalf. */
+/** The author of an event, and the task on whose behalf it writes. */
 export interface Origin {
   readonly by: Actor;
   readonly correlationId: string;

@@ -99,7 +99,7 @@ async function executorOn(
 
 const types = (results: readonly Result[]): readonly string[] => results.map(({ event }) => event.type);
 
-/** What happened to a task, one word per attempt: where it went and how it ended. */
+/** The attempts of a task, one word each: its destination and its end. */
 const attempts = (results: readonly Result[]): readonly string[] =>
   results.flatMap(({ event }) => {
     if (!/completed|failed|skipped/.test(event.type)) return [];
@@ -552,7 +552,7 @@ describe('an API that does not do as it should', () => {
     bed.sim.act({ act: 'faultApi', fault: { api: '*', times: 20, effect: { kind: 'status', status: 503 } } });
     bed.sim.act({ act: 'revokeTokens' });
     const answered = bed.sim.calls().length;
-    // What is refused does not count.
+    // Refused requests do not count.
     await until(() => bed.sim.calls().length > answered);
     letGo(bed);
     await bed.finals(tasks);

@@ -1,7 +1,7 @@
 import { type ErrorType, type Reason, SERVER_IN_ERROR } from '@kronos/contracts';
 
 /**
- * Who is to blame, which decides what comes next. `destination`: the next alternate at once. `infrastructure`: the same
+ * The cause of a failure, which decides the next attempt. `destination`: the next alternate at once. `infrastructure`: the same
  * destination again, later. `none`: nothing that a further attempt could cure.
  */
 export type Fault = 'destination' | 'infrastructure' | 'none';
@@ -24,7 +24,7 @@ export const cancelled = (code: string, text: string): Failure => ({
   hostAtFault: null,
 });
 
-/** What Nova says about why an action failed: the first event that ended in error. */
+/** Nova's reason for a failed action: the first event that ended in error. */
 interface Story {
   readonly text: string;
   /** E.g. `compute_pre_live_migration`; null when no event says. */
@@ -35,7 +35,7 @@ interface Story {
 /** Whether a nova-compute serves, as Nova's services say. */
 export type Liveness = 'up' | 'down' | 'unknown';
 
-/** What Nova can say about a migration that did not end as it should. */
+/** Nova's account of a migration that did not complete. */
 export interface Account {
   readonly story: Story | null;
   /** Whether Nova was asked and answered: only then the lack of a story means something. */

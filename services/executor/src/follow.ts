@@ -1,4 +1,4 @@
-/** What the executor reads of Nova while an attempt is under way. */
+/** The executor's reads of Nova while an attempt is under way. */
 import { actionReason, type InstanceAction, MicroversionUnsupported, NotFound, type Nova } from '@kronos/openstack';
 import type { ProgressFacts } from './deadline.ts';
 import type { Account, Liveness } from './failure.ts';
@@ -68,7 +68,7 @@ async function readProgress(
 }
 
 /**
- * What Nova can say about a migration: by its request if that is known, else by the newest action that moves the server; by its
+ * Nova's account of a migration: by its request if that is known, else by the newest action that moves the server; by its
  * services. Null: nova-conductor has not ended the action, so its reason may still come. Nova sets a migration to `error` first
  * and writes the reason afterwards.
  */

@@ -1,4 +1,4 @@
-/** What tests and benchmarks outside of this folder use; no other part of Kronos imports a service. */
+/** Exports for tests and benchmarks outside of this folder; no other part of Kronos imports a service. */
 export { systemClock } from './clock.ts';
 export { type TaskMeters, taskMeters } from './meters.ts';
 export { defaultTaskOptions, type TaskOptions } from './options.ts';

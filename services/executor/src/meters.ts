@@ -2,7 +2,7 @@ import type { MoveEnd } from '@kronos/contracts';
 import type { Instruments } from '@kronos/telemetry';
 import type { Ended, Task, TaskState } from './taskStages.ts';
 
-/** What the executor counts. */
+/** The counters of the executor. */
 export interface TaskMeters {
   delivered(aggregate: string, deliveries: number): void;
   lost(aggregate: string): void;

@@ -8,7 +8,7 @@ export interface TaskOptions {
   readonly retryBackoffMs: number;
   readonly retryBackoffMaxMs: number;
   readonly pollIntervalMs: number;
-  /** How long a migration may wait in Nova before it runs. */
+  /** Limit of a migration's wait in Nova before it runs. */
   readonly queueTimeoutMs: number;
   readonly deadlinePerGibMs: number;
   readonly deadlineMinMs: number;
@@ -29,15 +29,15 @@ export interface TaskOptions {
   readonly checkTtlMs: number;
   /** A pre-flight whose reads took longer starts nothing: its first reads are too old. */
   readonly checkMaxMs: number;
-  /** How long Nova may take, once a migration is over, to agree with itself about the server. */
+  /** Time that Nova has, once a migration is over, to make the server's record consistent. */
   readonly settleMs: number;
-  /** How long Nova must not list a migration that was seen before, so that its row counts as lost. */
+  /** Time after which the row of a migration counts as lost, when Nova no longer lists it. */
   readonly rowGoneMs: number;
   /** Wait before an abort that Nova refused is asked for again. */
   readonly abortAgainMs: number;
   /** Longest wait between two tries while an API does not answer. */
   readonly blindMaxMs: number;
-  /** How often the reason of a failure is asked for when the API does not answer. */
+  /** Number of requests for the reason of a failure when the API does not answer. */
   readonly explainTries: number;
   /** A task delivered more often than this may be a poison message: the executor works on it alone. */
   readonly suspectDeliveries: number;
@@ -47,7 +47,7 @@ export interface TaskOptions {
    * that work on a suspected task beside it.
    */
   readonly suspectTries: number;
-  /** How long a task goes back to the queue to make room for others, or at first when it ended its executors. */
+  /** Delay of a task that is requeued to make room for others, and the first delay of a poison message. */
   readonly putOffMs: number;
   /** A check of a moved server may fail for this long after VERIFY_RESIZE before the move is reverted. */
   readonly verifyTimeoutMs: number;

@@ -19,7 +19,7 @@ import { optedOutBy, serverWindow, serverWindows, type TimeZoneRules } from '@kr
 import { cancelled, type Failure, type Fault, reason } from './failure.ts';
 import type { Task, Verdict } from './taskStages.ts';
 
-/** What of the configuration and of the log a pre-flight depends on. */
+/** The parts of the configuration and of the log on which a pre-flight depends. */
 export interface CheckOptions {
   /** Aggregates in scope: a host in two of them is no destination. */
   readonly aggregates: readonly string[];
@@ -102,7 +102,7 @@ export const reached = (task: Task): readonly string[] => {
 };
 
 /**
- * What the server itself says: opted out, outside its window, locked, in a state that cannot move, or busy.
+ * Checks the server itself: opted out, outside its window, locked, in a state that cannot move, or busy.
  *
  * @param states the `vm_state`s that can move
  * @param exempt from the server's windows

@@ -147,7 +147,7 @@ class Shell {
   #checkedAtSequence: number | null = null;
   /** The turn of a suspected task, while this one has it. */
   #turn: Leave | null = null;
-  /** How often this delivery had it. */
+  /** The number of tries in this delivery. */
   #trial = 0;
 
   constructor(task: Task, message: MigrationRequested, delivery: TaskDelivery, deps: RunDeps) {
@@ -333,7 +333,7 @@ class Shell {
     return { kind: 'turn', tries, agoMs: this.#deps.clock.read().wall - atMs };
   }
 
-  /** What could end the executor is behind the task once Nova is seen at work, or when it is put down unharmed. */
+  /** Clears the suspicion once Nova is at work on the task, or when the executor gives the task back unharmed. */
   async survive({ stage, tried }: TaskState, command: Command): Promise<void> {
     const follows = 'soon' in stage && stage.at !== 'seeking' && !stage.soon;
     const putDown = command.do === 'finish' && command.outcome.kind !== 'done';
@@ -434,7 +434,7 @@ class Shell {
       answered(options, () => cloud.nova.settleResize({ serverId, act }, options)),
     );
     if (this.#delivery.lost.aborted) throw new Lost();
-    // What became of it shows in Nova: somebody else may have been first.
+    // Nova shows the result: somebody else may have been first.
     const level = answer.kind === 'refused' ? 'warn' : 'info';
     logger[level]({ ...this.about, answer }, `Nova was asked to ${act} the move: ${answer.kind}`);
     return { kind: 'settleAnswered' };
@@ -576,7 +576,7 @@ export const postOnce = (
   options: ActOptions,
 ): Promise<PostAnswer> => answered(options, () => nova.liveMigrate(request, options));
 
-/** What is known of a request that changes something in the cloud. */
+/** The certain result of a request that changes the cloud. */
 async function answered(options: ActOptions, send: () => Promise<ActionOutcome>): Promise<PostAnswer> {
   try {
     const outcome = await send();

@@ -75,7 +75,7 @@ export function judgeStart(
 
 const wait = (code: string, text: string): Start => ({ kind: 'wait', code, text, untilMs: null });
 
-/** What the log says about an attempt. */
+/** The state of an attempt on the log. */
 export function attemptLog(state: AggregateState, taskId: string, attempt: number): AttemptLog {
   const standing = taskStatus(state, taskId);
   if (!standing.known) return { kind: 'unknown' };

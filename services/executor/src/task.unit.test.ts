@@ -52,7 +52,7 @@ class Life {
     return decide(this.state);
   }
 
-  /** What it asks of Nova once the log has the reason. */
+  /** Its request to Nova once the log has the reason. */
   get abort() {
     if (this.command.do === 'appendAbortRequested') this.when({ kind: 'appended', began: this.mono });
     return this.command;
@@ -150,7 +150,7 @@ const refusedAbort: Body = {
   answer: 'refused',
   refusal: { status: 409, text: 'it is in task_state None' },
 };
-/** What Nova says of a migration that went wrong. */
+/** Nova's account of a failed migration. */
 const told = (story: Account['story'], account: Partial<Account> = {}): Body => ({
   kind: 'explained',
   account: { story, asked: true, hosts: { source: 'up', destination: 'up' }, ...account },

@@ -38,7 +38,7 @@ export function explained(state: TaskState, stage: Stage & { at: 'explaining' },
   }
   const seen = { status: run.status ?? 'unknown', destCompute: run.destCompute, serverInError: inError(server) };
   const failure = failedMigration(seen, account, state.task);
-  // Who wanted it stopped wants no further attempt.
+  // A person who stops a task wants no further attempt.
   const wanted = run.stop?.cause === 'operator' ? { ...failure, fault: 'none' as const } : failure;
   return fail(state, wanted, { started: true, nova }, fact.at, null);
 }

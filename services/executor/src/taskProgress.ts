@@ -156,7 +156,7 @@ export function followed(state: TaskState, before: Run, look: Look, word: Word, 
 }
 
 /**
- * How long a server is idle before its migration may be abandoned: longer than Nova ever takes to agree with itself. A restart
+ * Time for which a server must be idle before its migration may be abandoned: longer than Nova ever takes to make its records consistent. A restart
  * of the source's compute frees the server of an accepted migration, and nova-conductor goes on with it all the same. A row that
  * is lost has a limit of its own.
  */
@@ -258,7 +258,7 @@ function over(state: TaskState, run: Run, look: Look, at: Reading): TaskState {
   return to(state, { at: 'explaining', run, server, tries: 0 });
 }
 
-/** What a cancelled migration means. */
+/** The failure that a cancelled migration means. */
 function stopped(stop: Stop | null): Failure {
   if (stop === null || stop.cause === 'abandoned') return abortedByOthers();
   if (stop.cause === 'operator') return operatorStopped();

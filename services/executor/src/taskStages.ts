@@ -1,4 +1,4 @@
-/** What a task knows in each of its stages, what it may ask the shell to do, and the facts that come back. README.md has the diagram. */
+/** The data of a task in each of its stages, its requests to the shell, and the facts that come back. README.md has the diagram. */
 import type {
   CellMethod,
   CellResult,
@@ -25,7 +25,7 @@ export interface Reading {
   readonly wall: number;
 }
 
-/** What the log says about one attempt of a task. */
+/** One attempt of a task on the log. */
 export type AttemptLog =
   /** No released plan has it, or an attempt that was never asked for. */
   | { readonly kind: 'unknown' }
@@ -35,7 +35,7 @@ export type AttemptLog =
       readonly newestMigrationId: number;
       readonly migrationId: number | null;
       readonly requestId: string | null;
-      /** What an executor before this one wanted it aborted for. */
+      /** The reason for which an earlier executor wanted to abort it. */
       readonly stop: Stop | null;
       /** Of a move between cells: how far it is, and when it was started (ms since the epoch). */
       readonly cell?: CellSlot & { readonly startedAtMs: number };
@@ -64,7 +64,7 @@ export interface Grant {
   readonly disturbed: boolean;
 }
 
-/** What pre-flight found. */
+/** The verdict of pre-flight. */
 export type Verdict =
   | { readonly kind: 'go'; readonly newestMigrationId: number; readonly forced: boolean; readonly cell?: CheckedCell }
   | { readonly kind: 'there'; readonly host: string }
@@ -82,7 +82,7 @@ export interface CellStart {
   readonly knownMigrations: readonly string[];
 }
 
-/** What pre-flight found for a move between cells; `flavorId`: of the new flavor, null for a cold migration. */
+/** The result of pre-flight for a move between cells; `flavorId`: of the new flavor, null for a cold migration. */
 export type CheckedCell = CellStart & { readonly flavorId: string | null };
 
 export type PostAnswer =
@@ -167,7 +167,7 @@ export interface CellRun {
   readonly arrived: { readonly host: string; readonly atMs: number } | null;
   /** The log has that its checks have passed. */
   readonly vouched: boolean;
-  /** What the log has of its end. */
+  /** The end of the move on the log. */
   readonly settle: Settle | null;
   /** When this executor asked Nova for it last. */
   readonly askedAt: number | null;
@@ -219,7 +219,7 @@ export interface Refusal {
   readonly text: string;
 }
 
-/** What the log says to an executor that follows an attempt. */
+/** Word from the log to an executor that follows an attempt. */
 export interface Word {
   /** An operator wants the move stopped. */
   readonly stopAsked: boolean;
@@ -229,7 +229,7 @@ export interface Word {
   readonly closeAsked: { readonly by: string; readonly comment: string | null } | null;
   /** The log has the end of the attempt, by another's hand. */
   readonly ended: boolean;
-  /** How long live migrations like it take, by former ones. Absent: too few are known. */
+  /** Duration of former live migrations like it. Absent: too few are known. */
   readonly usual?: Duration;
 }
 
@@ -322,7 +322,7 @@ export interface TaskState {
   readonly deliveries: number;
   /** It has the turn of a suspected task, and the log says so. */
   readonly tried: boolean;
-  /** How often in a row an API did not answer. */
+  /** Number of times in a row that an API did not answer. */
   readonly blind: number;
   readonly stage: Stage;
 }

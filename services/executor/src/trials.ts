@@ -49,7 +49,7 @@ export class Trials {
   }
 }
 
-/** How often in a row an attempt was begun without word of its survival, and when the last time, by the log from its release on. */
+/** Number of starts in a row of an attempt without a note of survival, and the last one's time, by the log from its release on. */
 export async function triesOf(
   events: AsyncIterable<StoredEvent>,
   taskId: string,

@@ -52,7 +52,7 @@ async function tlsFront(target: URL): Promise<{ url: string; hold(): Promise<() 
         held(() => {
           behind.write(hello);
           socket.pipe(behind);
-          // What came back is in the socket of the process.
+          // The answer is in the socket of the process.
           return once(behind, 'data');
         });
       });

@@ -41,7 +41,7 @@ export interface ExecutorDeps {
   readonly concurrency: number;
   readonly by: Actor;
   readonly clock: Clock;
-  /** What is wrong with the own clock; null: nothing. By a wrong clock nothing new is started. */
+  /** The problem of the own clock; null: none. By a wrong clock nothing new is started. */
   readonly clockProblem: () => string | null;
   readonly logger: Logger;
   readonly tracer: Tracer;
@@ -59,7 +59,7 @@ export interface Executor {
 
 /** Requeue delay of tasks while the log is in doubt. */
 const IN_DOUBT_MS = 5_000;
-/** How often it is checked whether waiting tasks fill the hands of this executor. */
+/** Interval between two checks whether waiting tasks use all places of this executor. */
 const ROOM_CHECK_MS = 1000;
 
 export function createExecutor(deps: ExecutorDeps): Executor {

@@ -1,4 +1,4 @@
-/** What must hold after any run, by the simulated cloud's own record. */
+/** The invariants after any run, by the simulated cloud's own record. */
 import type { CallRecord, Sim } from '@kronos/simcloud';
 import { isFinal, type Result } from './plans.ts';
 
@@ -9,7 +9,7 @@ export interface CapLimits {
   readonly maxConcurrentPerGroup?: number;
 }
 
-/** What of a simulated cloud is looked at. */
+/** The parts of a simulated cloud that are checked. */
 export type CloudRecord = Pick<Sim, 'migrations' | 'calls'> & {
   readonly cloud: {
     readonly servers: ReadonlyMap<string, { readonly host: string }>;
@@ -21,7 +21,7 @@ export type CloudRecord = Pick<Sim, 'migrations' | 'calls'> & {
 const OUTCOMES: ReadonlySet<string> = new Set(['migration.completed', 'migration.failed', 'migration.skipped']);
 
 /**
- * What must hold after any run, by the cloud's own record: each task has exactly one final result, each attempt at most one
+ * The invariants after any run, by the cloud's own record: each task has exactly one final result, each attempt at most one
  * POST that Nova took and at most one migration, no cap was ever exceeded, and every server is where its result says.
  * Gives the breaches in words; empty when all holds.
  */

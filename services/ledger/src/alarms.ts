@@ -16,7 +16,7 @@ export type AlarmsInput = {
 /** An answer serves all requests for this time: its cost does not grow with the number of readers. */
 const KEPT_MS = 3000;
 
-/** What is wrong with the installation, as `kronos status` judges it. Gives the same answer for {@link KEPT_MS}. */
+/** The alarms of the installation, as `kronos status` judges it. Gives the same answer for {@link KEPT_MS}. */
 export function alarmReader({ log, state, history, scope, maxClockSkewMs, clock }: AlarmsInput): () => Promise<Status> {
   let kept: { readonly atMs: number; readonly status: Promise<Status> } | null = null;
 

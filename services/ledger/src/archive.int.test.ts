@@ -70,7 +70,7 @@ describe('the archive of the ledger', () => {
     const other = await openBed();
     const last = await bed.log.lastSequence('KRONOS_LOG');
     expect(await other.log.restore(readArchive(dir))).toEqual({ restored: last, skipped: 0 });
-    // What was restored waits for the first event of its own.
+    // A restored log waits for the first event of its own.
     const text = (await folded(other.log)).replace('"live":false', '"live":true');
     expect(text).toBe(await folded(bed.log));
 

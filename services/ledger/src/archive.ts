@@ -37,7 +37,7 @@ const GATHER_MS = 200;
 const BATCH = 2000;
 const RETRY_MS = 5000;
 
-/** How far the archive in a directory reaches, of which log; null: it is empty. @throws ArchiveBroken */
+/** The end of the archive in a directory, and its log; null: it is empty. @throws ArchiveBroken */
 export async function archiveWitness(options: ArchiveOptions): Promise<Witness | null> {
   const archive = await openArchive(options.dir, options);
   const { last, installation } = archive;

@@ -4,7 +4,7 @@ import { attributes, spans, withSpan } from '@kronos/telemetry';
 import type { Folding } from './fold.ts';
 import type { LedgerInput } from './input.ts';
 
-/** How often it is looked whether a checkpoint is due. */
+/** Interval between two looks whether a checkpoint is due. */
 const LOOK_MS = 1000;
 
 export type Checkpointer = {

@@ -8,7 +8,7 @@ const types: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
 };
 
-/** What the console uses of its libraries, as they come in their packages. */
+/** The files of the console's libraries, as they come in their packages. */
 const lit = import.meta.resolve('lit-html').replace(/\/(node\/)?lit-html\.js$/, '/');
 const uplot = new URL('./', import.meta.resolve('uplot')).href;
 const libraries: Readonly<Record<string, string>> = {

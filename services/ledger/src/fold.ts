@@ -53,7 +53,7 @@ export async function foldLedger(input: LedgerInput, guard: LogGuard): Promise<F
       last = stored;
       seen.add(stored);
       changes?.publish(stored);
-      // What was there before says nothing about clocks now: a restored log has the stamps of its restore.
+      // Older events say nothing about clocks now: a restored log has the timestamps of its restore.
       const wrong = watching ? skew.see(stored, clock.now()) : null;
       if (wrong !== null)
         logger.warn(

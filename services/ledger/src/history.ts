@@ -102,7 +102,7 @@ export function history(limits = { events: RECENT_EVENTS, decisions: RECENT_DECI
   };
 }
 
-/** What the chart needs of a decision. */
+/** The point of a decision on the chart. */
 function pointOf(
   { sequence, storedAt, originallyStoredAt = storedAt }: StoredEvent,
   { data }: LogEventOf<'cycle.decided'>,

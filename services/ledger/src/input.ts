@@ -15,7 +15,7 @@ export type LedgerOptions = {
   readonly checkpointEvents: number;
   readonly maxClockSkewSeconds: number;
   readonly console: boolean;
-  /** Where the log is copied to; null: nowhere. */
+  /** The directory of the archive; null: none. */
   readonly archive: ArchiveOptions | null;
   /** Where notifications are sent. */
   readonly sinks: ReadonlyMap<string, SinkOptions>;
@@ -33,9 +33,9 @@ export type LedgerInput = {
   /** Aborted when the service has to stop. */
   readonly stopping: AbortSignal;
   readonly clock: Clock;
-  /** What is wrong with the own clock; null: nothing. */
+  /** The problem of the own clock; null: none. */
   readonly clockProblem: () => string | null;
-  /** What people can do who log in to the console; null: nothing. */
+  /** The acts of people who log in to the console; null: none. */
   readonly acting: Acting | null;
   /** The log is folded, and the checkpoint that the fold started from is being verified. */
   readonly onVerification?: (verification: Verification) => void;

@@ -16,7 +16,7 @@ afterEach(async () => {
   await bed.close();
 });
 
-/** What is on the log, as it is read back. */
+/** The events on the log, as they are read back. */
 async function stored(): Promise<StoredEvent[]> {
   const events: StoredEvent[] = [];
   for await (const { sequence, storedAt, event } of bed.log.replay()) events.push({ sequence, storedAt, event });

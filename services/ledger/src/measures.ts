@@ -15,7 +15,7 @@ import type { LedgerInput } from './input.ts';
 import type { Notifier } from './notify.ts';
 import type { SkewWatch } from './skew.ts';
 
-/** How often the server is asked how full the log is, and which services send heartbeats. */
+/** Interval between two reads of the log's size and of the services' heartbeats. */
 const MEASURE_MS = 15_000;
 /** Share of the log's bytes from which people are warned: at all of them nothing is planned. */
 const ALMOST_FULL = 0.8;

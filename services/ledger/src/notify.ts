@@ -23,7 +23,7 @@ import type { Instruments, Logger } from '@kronos/telemetry';
 export type NotifierInput = {
   readonly log: Pick<EventLog, 'append' | 'sink' | 'tail'>;
   readonly sinks: ReadonlyMap<string, SinkOptions>;
-  /** What is wrong now. */
+  /** The current status. */
   readonly status: () => Promise<Status>;
   readonly by: Actor;
   readonly logger: Logger;
@@ -41,9 +41,9 @@ export interface Notifier {
   stop(): Promise<void>;
 }
 
-/** How often the installation is looked at. An alarm is raised, or over, when two looks say so. */
+/** Interval between two looks at the installation. An alarm is raised, or over, when two looks say so. */
 const LOOK_MS = 15_000;
-/** How often an Alertmanager is told what is wrong; well below the time after which it forgets. */
+/** Interval between two messages to an Alertmanager; well below the time after which it forgets an alert. */
 const ALERTS_MS = 60_000;
 
 /**
@@ -83,7 +83,7 @@ export function startNotifier(input: NotifierInput): Notifier {
     delivery: SinkDelivery,
   ): Promise<TaskOutcome> {
     const { message, problem, sequence, deliveries, lost } = delivery;
-    // What cannot be read has an alarm. A restored event was sent when it happened.
+    // An unreadable event has an alarm. A restored event was sent when it happened.
     if (problem !== undefined || delivery.firstStoredAt !== delivery.storedAt) return { kind: 'done' };
     const notice = noticeOf(message, { stream, sequence });
     if (!wants(sink, notice)) return { kind: 'done' };

@@ -10,7 +10,7 @@ import type { Folding } from './fold.ts';
 import type { LedgerInput } from './input.ts';
 import { type Notifier, startNotifier } from './notify.ts';
 
-/** What serves people, and is ended with the service. */
+/** The pages for people, which end with the service. */
 export type Pages = {
   readonly notifier: Notifier;
   readonly changes: Changes;

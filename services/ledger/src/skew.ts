@@ -14,7 +14,7 @@ export type SkewWatch = {
   largest(nowMs: number): number;
 };
 
-/** What is known of a writer: its skew, and a late event that says nothing yet by itself. */
+/** The facts about a writer: its skew, and a late event that proves nothing yet. */
 type Known = Skew & { readonly late: { readonly timeMs: number; readonly seconds: number } | null };
 
 /**

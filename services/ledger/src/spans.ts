@@ -14,7 +14,7 @@ export function traceArrival(
   span.end();
 }
 
-/** What a span says of an event. */
+/** The attributes of an event's span. */
 function attributesOf({ event, sequence, subject }: StoredEvent & { readonly subject: string }): Attributes {
   const about: Attributes = {
     'messaging.system': 'nats',

@@ -84,7 +84,7 @@ export function decisions(
     await log.append(event, { expectedLastSequence: at.expectedOn(subject('plans', aggregate)), veto });
   }
 
-  /** What an event can hold of a decision, and where the rest is. */
+  /** Shortens a decision that is too large for its event, and stores the whole one as an object. */
   async function shorten<D>(id: string, decision: D, short: (decision: D) => D) {
     const bytes = new TextEncoder().encode(JSON.stringify(decision));
     if (bytes.length <= MAX_EVENT_BYTES) return { kept: decision, details: null };

@@ -1,4 +1,4 @@
-/** What becomes of a snapshot that arrives: dropped, skipped with a reason, or decided. */
+/** Handles a snapshot that arrives: drops it, skips it with a reason, or decides it. */
 import type { SnapshotTaken } from '@kronos/contracts';
 import { planRequest } from '@kronos/cycle';
 import { contextFrom, type Delivered } from '@kronos/eventlog';

@@ -22,7 +22,7 @@ export type PlannerDeps = {
   readonly tracer: Tracer;
   readonly meters: PlannerMeters;
   readonly clock: Clock;
-  /** What is wrong with the own clock; null: nothing. A planner with a wrong clock plans nothing. */
+  /** The problem of the own clock; null: none. A planner with a wrong clock plans nothing. */
   readonly clockProblem: () => string | null;
 };
 

@@ -1,7 +1,7 @@
 import type { Decision } from '@kronos/contracts';
 import type { Instruments } from '@kronos/telemetry';
 
-/** What the planner counts. */
+/** The counters of the planner. */
 export type PlannerMeters = {
   readonly decided: (
     aggregate: string,

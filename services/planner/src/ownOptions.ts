@@ -9,7 +9,7 @@ import type { PlannerDeps } from './deps.ts';
 export type OwnOptions = {
   /** @throws RangeError for an aggregate of another planner */
   readonly of: (aggregate: string) => { readonly options: EngineOptions; readonly optionsDigest: string };
-  /** What this planner does about the options that the log has for the aggregate. */
+  /** The standing of this planner against the options that the log has for the aggregate. */
   readonly standing: (aggregate: string, state: AggregateState) => Standing;
   /** The log has them now. */
   readonly areInForce: (aggregate: string) => void;

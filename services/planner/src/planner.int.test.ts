@@ -395,7 +395,7 @@ describe('planners on a real nats-server', () => {
     await publish(1);
     await untilFolded(() => state().decided?.cycle === 1);
     const second = await planner('second', { cooldownSeconds: 60, dryRun: true });
-    // Whoever decides a snapshot first leaves nothing to the other: it takes some until each has met the other's options.
+    // The first planner that decides a snapshot leaves nothing to the other: it takes some until each has met the other's options.
     let cycle = 1;
     const publishUntil = async (met: () => boolean) => {
       do {
@@ -611,7 +611,7 @@ describe('planners on a real nats-server', () => {
     const [{ data, sequence }] = found.map((event) => ({ ...event, sequence: event.data.basis })) as [
       LogEventOf<'plan.proposed'> & { sequence: number },
     ];
-    // What is left depends on whether the cycle's plan was released before it.
+    // The rest depends on whether the cycle's plan was released before it.
     expect(data).toMatchObject({ outcome: 'planned', release: 'proposed', to: 'new' });
     expect(data.steps.map(({ from, phase, cell }) => [from, phase, cell?.target])).toEqual([
       ['h1', 'cell', 'new'],

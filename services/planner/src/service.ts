@@ -72,7 +72,7 @@ export const plannerService = ({ clock, connectLog, pace }: Outside = realOutsid
     };
     onScrape(() => {
       metrics.foldSequence.set(view.at().sequence, {});
-      // What the server has to be asked is in the next scrape; while it does not answer the last figures stand.
+      // Figures from the server are in the next scrape; while it does not answer the last figures stand.
       measure().catch((error: unknown) => logger.debug({ err: error }, 'the size of the log could not be read'));
     });
     return {

@@ -13,7 +13,7 @@ import { forecastsOf, type ScorerDeps } from './deps.ts';
 import type { SnapshotRequest } from './requests.ts';
 import { cycleAt } from './schedule.ts';
 
-/** What was read for the snapshots of a cycle. */
+/** The readings for the snapshots of a cycle. */
 export type Observed = Observation & { readonly history: ReadHistory | null };
 
 /** @throws what reading capacities and, for a plan between cells, volumes and ports throws */

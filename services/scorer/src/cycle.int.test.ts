@@ -16,7 +16,7 @@ interface Running extends Cycle {
   readonly scorer: BedScorer;
   /** Requests of each observation so far. */
   readonly takes: (readonly string[])[];
-  /** How many observations it has ended. */
+  /** Number of observations that it has ended. */
   taken(): number;
   stop(): Promise<void>;
 }

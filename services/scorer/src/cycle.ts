@@ -37,7 +37,7 @@ export interface Cycle {
 const REQUEST_KEPT_MS = 120_000;
 /** A request whose snapshot could not be taken is tried again after this long. */
 const REQUEST_AGAIN_MS = 5_000;
-/** What is on the snapshot stream is waited for no longer than this at the start. */
+/** Limit of the wait for the messages of the snapshot stream at the start. */
 const LEVEL_WITHIN_MS = 10_000;
 /** After this many intervals without a snapshot the scorer is not ready. */
 const MISSED_INTERVALS = 3;

@@ -13,7 +13,7 @@ export interface ScorerDeps {
   /** The log that a snapshot states, by the newest snapshot before it. Absent: snapshots state none. */
   readonly logMark?: (before: SnapshotTaken | null) => Promise<LogMark>;
   readonly nova: Nova;
-  /** Where the servers come from; absent: every server is read each time. */
+  /** The source of the servers; absent: every server is read each time. */
   readonly servers?: ServerSource;
   readonly placement: Placement;
   readonly neutron: Neutron;

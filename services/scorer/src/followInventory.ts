@@ -7,7 +7,7 @@ import type { KeptServers } from '@kronos/observation';
 import type { Logger } from '@kronos/telemetry';
 import type { HostReports } from './hostReports.ts';
 
-/** How long a cycle waits for this process to have read what the stream holds. */
+/** Limit of a cycle's wait until this process has read the stream. */
 const LEVEL_WITHIN_MS = 10_000;
 
 export interface Follower {

@@ -11,7 +11,7 @@ const HOSTS_AT_ONCE = 8;
 /** Each loss of the race for a host's next message means that another scorer wrote one. */
 const MOST_CONFLICTS = 100;
 
-/** What the next message of a host says, given the newest one; null: there is nothing to write. */
+/** The next message of a host after the newest one; null: there is nothing to write. */
 type NextReport = (before: StoredReport | null) => HostReport | null;
 
 export interface HostReports {

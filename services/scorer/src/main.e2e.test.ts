@@ -176,7 +176,7 @@ test('each snapshot is a trace of its own: its root, what was read for it, and t
   try {
     const one = scorer({ otlp: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}` });
     await one.says(/snapshot taken/);
-    // What is left is sent before the process ends.
+    // The rest is sent before the process ends.
     one.child.kill('SIGTERM');
     expect(await one.ended).toBe(0);
     const root = spans.find((span) => span.name === 'scorer.cycle');

@@ -1,4 +1,4 @@
-/** What a snapshot shows of itself in metrics and in the log. */
+/** The metrics and log lines of a snapshot. */
 import { type Snapshot, summaryOf, type VmReading } from '@kronos/contracts';
 import type { Duration, KeepServers, Part, QueryUse } from '@kronos/observation';
 import type { Instruments, Logger } from '@kronos/telemetry';

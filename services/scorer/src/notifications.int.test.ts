@@ -55,7 +55,7 @@ describe('the mode notifications', () => {
   });
   afterAll(() => bed.close());
 
-  /** What one process has. */
+  /** The parts of one process. */
   async function scorer(syncIntervalMs = 3_600_000): Promise<Part> {
     const log = await connectEventLog({ servers: [bed.nats.url], name: 'scorer' });
     opened.push(log);

@@ -3,7 +3,7 @@
 /** The number of the cycle that a time belongs to. */
 export const cycleAt = (nowMs: number, intervalMs: number): number => Math.floor(nowMs / intervalMs);
 
-/** How far into a cycle a standby waits for somebody else's snapshot before it takes one itself, as a share of it. */
+/** The share of a cycle for which a standby waits for another's snapshot before it takes one itself. */
 const STANDBY_SHARE = 0.5;
 
 export interface ScheduleInput {
@@ -26,7 +26,7 @@ export type Due =
   | { readonly do: 'nothing'; readonly cycle: number }
   | { readonly do: 'wait'; readonly milliseconds: number };
 
-/** What is to be done now. */
+/** The work that is due now. */
 export function due(input: ScheduleInput): Due {
   const { nowMs, intervalMs, last } = input;
   const cycle = cycleAt(nowMs, intervalMs);

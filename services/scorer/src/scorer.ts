@@ -10,7 +10,7 @@ import { createKnownServers } from './knownServers.ts';
 import { logSnapshot, measure, measureReads } from './meters.ts';
 import type { SnapshotRequest } from './requests.ts';
 
-/** How many snapshots were written, were there already, and could not be taken. */
+/** Number of snapshots that were written, that existed already, and that could not be taken. */
 export interface Taken {
   readonly published: number;
   readonly duplicates: number;
@@ -24,7 +24,7 @@ export interface Scorer {
    * @throws the signal's reason when it aborts before they are taken.
    */
   take(requests: readonly SnapshotRequest[], signal: AbortSignal): Promise<Taken>;
-  /** What the last observation could not read; ok before the first. */
+  /** The check of the last observation's reads; ok before the first. */
   readonly openstack: () => Check;
   readonly prometheus: () => Check;
 }

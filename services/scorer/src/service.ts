@@ -40,7 +40,7 @@ export const scorerService = ({
     const balances = (aggregate: string): boolean => aggregateConfig(config, aggregate).engine.balance;
     const intervalMs = engine.evaluationInterval * 1000;
     const maxClockSkewMs = engine.maxClockSkew * 1000;
-    // What was opened is closed again, also when the start fails half-way.
+    // Opened resources are closed again, also when the start fails half-way.
     await using opened = new AsyncDisposableStack();
     const log = await connectLog(config, 'scorer', logger, { metrics, tracer });
     opened.defer(() => log.close());
@@ -179,7 +179,7 @@ export const scorerService = ({
   },
 });
 
-/** What plans between cells read from `[cells]`. */
+/** The settings of plans between cells, from `[cells]`. */
 const cellsSettings = ({ cells }: Config): CellsSettings => ({
   map: Object.fromEntries(cells.aggregates.map(({ aggregate, cell }) => [aggregate, cell])),
   volumesShared: cells.volumesShared,

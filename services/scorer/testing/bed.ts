@@ -61,7 +61,7 @@ export interface ScorerOptions extends Partial<ScorerSettings> {
   readonly tracer?: Tracer;
   readonly pageSize?: number;
   readonly seen?: Seen;
-  /** Where the servers come from; default: every server is read each time. */
+  /** The source of the servers; default: every server is read each time. */
   readonly servers?: (nova: Nova) => ServerSource;
 }
 

@@ -5,9 +5,9 @@ export type Finding = {
   /** The part that was checked: `NATS`, `aggregate gpu`, `policy cpu imbalance_query`. */
   readonly what: string;
   readonly state: 'ok' | 'warning' | 'failed' | 'skipped';
-  /** What is so, or what is wrong and where. Lines are separated by `\n`. */
+  /** The finding, or the problem and its place. Lines are separated by `\n`. */
   readonly text: string;
-  /** What to do; null when there is nothing to do. */
+  /** The remedy; null when there is nothing to do. */
   readonly remedy: string | null;
   /** The figures behind the text. */
   readonly detail: Readonly<Record<string, number | string | readonly string[]>>;

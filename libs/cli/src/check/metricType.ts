@@ -4,7 +4,7 @@ import type { RangeSeries, Sample } from '@kronos/prometheus';
 /** By name of the metric: its type as its exporter declares it. Undeclared metrics are left out. */
 export type MetricTypes = ReadonlyMap<string, string>;
 
-/** What is wrong, and the change of the query. */
+/** The problem, and the change of the query. */
 export type WrongType = { readonly text: string; readonly remedy: string };
 
 const RANGE = '5m';

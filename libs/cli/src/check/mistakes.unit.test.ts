@@ -5,7 +5,7 @@ import { renderFinding } from '../commands/config.ts';
 
 const plain = { out: () => {}, err: () => {}, colour: false, columns: 80, live: false };
 
-/** What a person reads about the hosts' query of the policy, line by line. */
+/** The finding about the hosts' query of the policy, line by line. */
 const read = (given: Parameters<typeof judge>[0]): string[] => {
   const { hosts } = judge(given);
   return hosts === undefined ? [] : renderFinding(plain, hosts).split(/\n +/);

@@ -14,7 +14,7 @@ export type Storage = {
   readonly account: AccountLimits | null;
 };
 
-/** What the streams may take, and whether the account may store that much. */
+/** The storage limits of the streams, and whether the account may store that much. */
 export function judgeAccount({ limits, replicas, account }: Storage): Finding {
   const { file, memory } = storageNeeded(limits);
   const needs = { file: file * replicas, memory: memory * replicas };

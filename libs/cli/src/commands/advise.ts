@@ -19,7 +19,7 @@ export type AdviseOptions = ConfigOption & OutputOption & AggregateOption & { re
 
 type AggregateAdvice = {
   readonly aggregate: string;
-  /** What was not compared, and why; null when all was. */
+  /** The parts that were not compared, and why; null when all were. */
   readonly unread: string | null;
   readonly advice: readonly Advice[];
 };
@@ -72,7 +72,7 @@ export async function adviseCommand(shell: Shell, options: AdviseOptions): Promi
 /** Calls to Placement at a time. */
 const CONCURRENCY = 8;
 
-/** What Nova and Placement are set to, by aggregate; why not, when they cannot be read. */
+/** The settings of Nova and Placement, by aggregate, or the reason why they cannot be read. */
 async function novaSettings(
   shell: Shell,
   options: ConfigOption,

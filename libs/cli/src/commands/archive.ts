@@ -17,7 +17,7 @@ import { count } from '../terminal.ts';
 import { when } from '../times.ts';
 import { kronosVersion } from '../version.ts';
 
-/** Where the statements about an installation are. */
+/** The subject of the statements about an installation. */
 const STATEMENTS = subject('controls', ALL);
 
 export type ArchiveOptions = ConfigOption & OutputOption;
@@ -115,7 +115,7 @@ async function* followedBy<T>(first: AsyncIterable<T>, second: AsyncIterable<T>)
 
 /** Puts what had not ended back on the work queue, which is in no archive. What is on it already is harmless twice. */
 async function requeue(shell: Shell, log: EventLog): Promise<number> {
-  // What is put on the work queue must not come from a checkpoint that nobody has verified.
+  // Tasks for the work queue must not come from an unverified checkpoint.
   const view = await foldLog(log, { checkpoints: false });
   const state = view.at().state;
   await view.close();

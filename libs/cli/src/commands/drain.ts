@@ -42,7 +42,7 @@ export type UndrainOptions = OperatorOptions & AggregateOption & { readonly watc
 /** A run that drains one host at a time and runs a command on each. */
 type Rolling = { readonly hook: string; readonly hookTimeout: string; readonly hookTimeoutMs: number };
 
-/** How often the log is read for progress. */
+/** Interval between two reads of the log for progress. */
 const LOOK_MS = 1000;
 
 /** kronos drain. */
@@ -125,7 +125,7 @@ function checkOptions(names: readonly string[], options: DrainOptions): Rolling 
   return hook === undefined ? null : { hook, hookTimeout, hookTimeoutMs };
 }
 
-/** What would happen, from the newest snapshots. @throws UsageError for a host that none of them has */
+/** The preview of drains, from the newest snapshots. @throws UsageError for a host that none of them has */
 async function preview(
   shell: Shell,
   { log, scope }: Session,
@@ -288,7 +288,7 @@ function howToContinue(hosts: readonly RunHost[], state: LogState, rolling: Roll
 /** For a POSIX shell. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** What would happen to one host, for people. */
+/** The preview of one host, for people. */
 function render(terminal: Terminal, one: HostDrain, nowMs: number): string {
   const { host, aggregate, snapshotTime, disabled, moves, time, waiting, stuck, blockedBy } = one;
   const lines = [

@@ -322,7 +322,7 @@ const troubles = ({ stuck, warnings, evacuations }: Decision): string =>
     ...warnings.map((warning) => `${reasonLine(warning)}\n`),
   ].join('');
 
-/** What one step does, by policy, to its source and to its destination, beside the other steps of the plan. */
+/** The effect of one step, by policy, on its source and its destination, beside the other steps of the plan. */
 function effectText(step: ReturnType<NonNullable<Explained['explanation']>['step']> | null): string {
   if (step === null) return '';
   const { source, destination } = step;
@@ -435,7 +435,7 @@ function destinationsText(terminal: Terminal, title: string, destinations: reado
   )}${more}`;
 }
 
-/** What a decision on the log says about a VM. */
+/** The statements of a decision about a VM. */
 function mentions(decision: Decision, is: (id: string, name: string) => boolean): string[] {
   const steps = decision.plan?.steps
     .filter((s) => is(s.serverId, s.serverName))

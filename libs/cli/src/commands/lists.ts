@@ -158,7 +158,7 @@ type VmRow = {
   readonly id: string;
   readonly host: string;
   readonly status: string;
-  /** What holds it where it is; empty where nothing that is known by itself does. */
+  /** The reasons that keep it on its host; empty where none is known without a decision. */
   readonly held: string;
   readonly flavor: string | null;
   readonly vcpus: number;

@@ -63,7 +63,7 @@ function renderProposal(terminal: Terminal, plan: Asked): string {
   return `${proposalText(terminal, plan, RELEASES[release])}${next}`;
 }
 
-/** What the plan is, for people. */
+/** The plan, for people. */
 export const proposalText = (terminal: Terminal, plan: Asked, state: string): string =>
   (makesRoom(plan) ? roomText : betweenCellsText)(terminal, plan, state);
 

@@ -75,7 +75,7 @@ export async function replayCommand(
 type Source = {
   readonly defaults: EngineOptions;
   readonly seeded: Cooldowns | undefined;
-  /** What was changed in a recorded directory. */
+  /** The changes in a recorded directory. */
   readonly problems: readonly string[];
 };
 
@@ -245,7 +245,7 @@ async function runVerify(
   tellInterrupted(shell, stop);
 }
 
-/** What is printed of a verification, gathered cycle by cycle. */
+/** The report of a verification, gathered cycle by cycle. */
 class VerifyReport {
   readonly #count = new VerifyCount();
   readonly #aggregates = new Map<string, VerifyCount>();
@@ -374,7 +374,7 @@ function shortJson(value: unknown): string {
 }
 
 type NamedChange = {
-  /** What is otherwise, in words. */
+  /** The change, in words. */
   readonly name: string;
   readonly change: Change;
 };

@@ -1,6 +1,6 @@
 import type { LogEvent } from '@kronos/contracts';
 
-/** What a person is shown of the demo: the cloud's load by Prometheus, and what Kronos's log says. */
+/** The picture of the demo: the cloud's load by Prometheus, and Kronos's log. */
 export type Scene = {
   /** By policy name, in the order of the policies: host -> utilisation 0..1. */
   readonly load: ReadonlyMap<string, ReadonlyMap<string, number>>;

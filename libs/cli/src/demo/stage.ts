@@ -14,7 +14,7 @@ export type Stage = Installation & {
 
 export type StageOptions = Omit<InstallationOptions, 'config' | 'policies'> & {
   readonly seed: number;
-  /** How many times faster than real the simulated Nova works. */
+  /** The pace of the simulated Nova; 1 is real. */
   readonly speed: number;
   /** Of the services' HTTP servers; default: any free ones. With ports a service can run once only. */
   readonly ports?: DemoPlaces['ports'];

@@ -4,7 +4,7 @@ import { Option } from 'commander';
 import { UsageError } from '../errors.ts';
 import { isService } from './services.ts';
 
-/** What every command that reads the configuration takes. */
+/** The options of every command that reads the configuration. */
 export type ConfigOption = { readonly config?: string };
 
 /** Where kronos.conf is when `--config` does not say. */
@@ -55,7 +55,7 @@ export const withOutput = (command: Command): Command =>
     .addOption(new Option('-o, --output <format>', 'Print as').choices(formats))
     .addOption(new Option('--json', 'The same as -o json').conflicts('output'));
 
-/** What every command of a person takes. */
+/** The options of every command that writes to the log. */
 export type OperatorOptions = ConfigOption & OutputOption & { readonly comment?: string };
 
 export const operatorCommand = (command: Command): Command =>

@@ -1,6 +1,6 @@
 import type { Scope } from './scope.ts';
 
-/** What `kronos init` was given or found. */
+/** The input of `kronos init`, given or found. */
 export type Found = {
   readonly scope: Scope;
   /** Name of the cloud in clouds.yaml. */

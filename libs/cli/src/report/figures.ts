@@ -1,4 +1,4 @@
-/** What Kronos did, or would have done, from the event log alone. Pure. */
+/** The acts of Kronos, or those that a dry run left out, from the event log alone. Pure. */
 import {
   type CycleDecided,
   type EngineOptions,
@@ -43,7 +43,7 @@ export type AggregateFigures = {
     readonly approved: number;
     readonly dryRun: number;
   };
-  /** What plans in dry run would have moved at most; null where there was none. */
+  /** The most that plans in dry run would have moved; null where there was no such plan. */
   readonly dryRun: { readonly plans: number; readonly moves: number; readonly memoryMb: number } | null;
   readonly moves: {
     readonly completed: number;

@@ -22,7 +22,7 @@ const inBrackets = (parts: readonly (string | false)[]): string => {
 
 const gib = (bytes: number): string => `${figure(bytes / 1024 ** 3, 1)} GiB`;
 
-/** What an aggregate did in the range: whether plans were released. */
+/** The mode of an aggregate in the range: whether plans were released. */
 export const modeOf = ({ plans }: AggregateFigures): string => {
   const moved = plans.released + plans.approved > 0;
   if (plans.dryRun > 0)
@@ -104,7 +104,7 @@ export function linesOf(of: AggregateFigures): Line[] {
   return lines;
 }
 
-/** What the figures mean and what they do not. */
+/** Notes on the meaning of the figures, and on their limits. */
 export const notesOf = (aggregates: readonly AggregateFigures[]): string[] => [
   ...(aggregates.some(({ dryRun }) => dryRun !== null) ? DRY_RUN_NOTES : []),
   ...(aggregates.some(({ moves }) => moves.completed > 0) ? MOVED_NOTES : []),

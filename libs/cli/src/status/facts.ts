@@ -2,7 +2,7 @@ import { collectFacts, type Facts } from '@kronos/status';
 import { currentState, type Session } from '../open.ts';
 import type { Shell } from '../shell.ts';
 
-/** What a status is made of, read from the log of a session. */
+/** Reads the facts of a status from the log of a session. */
 export const readFacts = async (shell: Shell, { log, config, scope }: Session): Promise<Facts> =>
   collectFacts({
     log,

@@ -13,7 +13,7 @@ const run = promisify(execFile);
 export type WantedVersion = 'any' | 'newest';
 export type FoundServer = { readonly path: string; readonly version: string; readonly from: string };
 
-/** What counts as current: the oldest series that still gets fixes. */
+/** The oldest series of nats-server that still gets fixes. */
 const CURRENT = '2.12.0';
 const OLDEST = '2.9.0';
 const HINT =

@@ -34,7 +34,7 @@ export interface NatsServer {
   readonly binary: string;
   readonly storeDir: string;
   readonly pid: number | null;
-  /** What the server has written so far. */
+  /** The output of the server so far. */
   logText(): string;
   /** SIGTERM, and removes the store if it is the server's own. */
   stop(): Promise<void>;

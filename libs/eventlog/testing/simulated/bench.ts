@@ -15,13 +15,13 @@ type Asked = {
   readonly turn: number;
 };
 
-/** What goes wrong; at first nothing does. */
+/** The faults in force; none at first. */
 type Faults = {
-  /** What becomes of a message that the link asks an answer for. */
+  /** The fate of a message for which the link expects an answer. */
   fate: (subject: string) => Fate;
-  /** What the server answers a publish instead of storing it; null: it stores it. */
+  /** The server's refusal of a publish; null: it stores the message. */
   refuse: (subject: string) => object | null;
-  /** How long what the link sends is on its way, ms. */
+  /** Delay of the messages that the link sends, ms. */
   delayMs: number;
 };
 
@@ -31,9 +31,9 @@ export type Bench = {
   readonly connection: SimulatedConnection;
   readonly link: Link;
   readonly clock: ManualClock;
-  /** What the library warned of. */
+  /** The warnings of the library. */
   readonly warnings: { readonly code: string; readonly text: string }[];
-  /** What the link has asked, in this order. */
+  /** The requests of the link, in order. */
   readonly asked: Asked[];
   readonly faults: Faults;
   /** ms since the link was opened. */

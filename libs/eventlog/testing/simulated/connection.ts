@@ -16,7 +16,7 @@ import { Queue } from '../../src/queue.ts';
 import type { Client, Sent } from './consumer.ts';
 import type { SimulatedServer } from './server.ts';
 
-/** What becomes of one message that asks for an answer. `lost`: it never arrives. `unanswered`: its answer never does. */
+/** The fate of a message that expects an answer. `lost`: it never arrives. `unanswered`: its answer never arrives. */
 export type Fate = 'answered' | 'lost' | 'unanswered';
 
 /** The way between one client and the server. What is sent in one direction arrives in the order in which it was sent. */
@@ -52,7 +52,7 @@ type Callback = (error: Error | null, message: Msg) => void;
 export class SimulatedConnection {
   readonly options: { readonly inboxPrefix: string };
   readonly info: { readonly version: string; readonly max_payload: number };
-  /** What the client asks before it uses something newer than the oldest server. */
+  /** The client asks this before it uses a feature that the oldest server lacks. */
   readonly features = { get: (name: string) => ({ ok: name === 'js_new_consumer_create', min: 'a newer version' }) };
   readonly #server: SimulatedServer;
   readonly #clock: Clock;

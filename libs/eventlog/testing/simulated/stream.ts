@@ -1,7 +1,7 @@
 import type { MsgHdrs } from '@nats-io/transport-node';
 import { apiCodes } from '../../src/codes.ts';
 
-/** What a stream of nats-server 2.9 keeps and refuses. Durations of a configuration are nanoseconds, as on the wire. */
+/** A stream as nats-server 2.9 keeps it, with its refusals. Durations of a configuration are nanoseconds, as on the wire. */
 
 export type StreamSettings = {
   readonly name: string;
@@ -220,7 +220,7 @@ export class Stream {
     return least;
   }
 
-  /** How many messages at or after a sequence match the filter (null: all). */
+  /** Number of messages at or after a sequence that match the filter (null: all). */
   count(from: number, filter: string | null): number {
     if (filter === null) {
       const whole = this.last - Math.max(from, this.first) + 1;

@@ -44,7 +44,7 @@ const KEPT = new Set([
   'notAfter',
   'commandId',
 ]);
-/** What people and Nova wrote freely. */
+/** Free text of people and of Nova. */
 const FREE = new Set(['comment', 'reason']);
 
 export function anonymousEvent<E extends StoredEvent['event']>(names: Names, event: E): E {
@@ -61,7 +61,7 @@ export function anonymousEvent<E extends StoredEvent['event']>(names: Names, eve
   return { ...head, data: dataOf(names, event) };
 }
 
-/** What an event says, by the meaning of its fields; every type has some of them. */
+/** The data of an event without names, by the meaning of its fields; every type has some of them. */
 function dataOf(names: Names, event: LogEvent): object {
   if (event.type === 'planner.configured') return event.data;
   if (event.type === 'cells.moveAsked') {

@@ -1,7 +1,7 @@
 /** Names and the made-up ones that replace them. First all names are learnt, then the table is settled, then names are looked up. */
 import { ALL, aggregateToken, UNASSIGNED } from '@kronos/contracts';
 
-/** What a name names. Names of one kind keep their order, so that a decision which sorts by them stays the same. */
+/** The kinds of names. Names of one kind keep their order, so that a decision which sorts by them stays the same. */
 const kinds = {
   aggregate: (n: string) => `aggregate-${n}`,
   host: (n: string) => `host-${n}`,

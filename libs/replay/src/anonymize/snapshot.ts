@@ -62,7 +62,7 @@ export const anonymousSnapshot = (names: Names, { cells: _, ...snapshot }: Snaps
       ? { pinnedAvailabilityZone: names.asOrNull('zone', server.pinnedAvailabilityZone) }
       : {}),
     optedOutBy: names.asOrNull('label', server.optedOutBy),
-    // What cannot be read still cannot, and says nothing.
+    // A window that cannot be read stays unreadable, and names nothing.
     ...(server.windows === undefined
       ? {}
       : { windows: server.windows.map((text) => (parseWindow(text).ok ? text : 'left out')) }),

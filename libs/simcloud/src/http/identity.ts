@@ -26,7 +26,7 @@ export interface CatalogEntry {
 /** Keystone v3 as a client of the APIs uses it: tokens, and the catalog in them. */
 export class Identity {
   readonly tokens = new Map<string, Token>();
-  /** How long a new token lives, seconds. */
+  /** Life of a new token, seconds. */
   tokenSeconds: number;
   readonly #cloud: Cloud;
   readonly #catalog: () => readonly CatalogEntry[];
@@ -254,7 +254,7 @@ function unauthorized(call: Call): Reply {
   return failure(call, 401, 'Unauthorized', 'The request you have made requires authentication.');
 }
 
-/** What keystonemiddleware answers for Nova and Placement when the token is missing, unknown or expired. */
+/** keystonemiddleware's answer for Nova and Placement when the token is missing, unknown or expired. */
 export function denied(call: Call, keystone: string): Reply {
   return json(
     401,

@@ -5,7 +5,7 @@ import { type Call, JSON_TYPE, json, type Reply } from './exchange.ts';
 
 /** Prometheus' most points of one series in a range query. */
 const MOST_POINTS = 11_000;
-/** How the answer to a query begins. Answers are put together from text: they are most of what the simulated APIs send. */
+/** The beginning of the answer to a query. Answers are put together from text: they are most of what the simulated APIs send. */
 const HEAD = '{"status":"success","data":{"resultType":';
 
 /** The part of Prometheus' HTTP API that Kronos uses: query, query_range, the values of a label, status/runtimeinfo, and health. */

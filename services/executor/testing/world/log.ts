@@ -26,7 +26,7 @@ export class Log {
   finals = 0;
   readonly #scene: Scene;
   #sequence = 10;
-  /** How often in a row an attempt was begun alone. */
+  /** Number of times in a row that an attempt was begun alone. */
   readonly #tries = new Map<number, { readonly tries: number; readonly at: number }>();
   /** Why an attempt was to be aborted. */
   readonly #stops = new Map<number, Stop>();

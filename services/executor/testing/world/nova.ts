@@ -6,7 +6,7 @@ interface Migration {
   readonly attempt: number;
   readonly destination: string;
   status: string;
-  /** What is to come: [time, status, server's host, server's task state]. */
+  /** The coming changes: [time, status, server's host, server's task state]. */
   readonly plan: {
     readonly at: number;
     readonly status: string;

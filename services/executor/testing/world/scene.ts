@@ -1,7 +1,7 @@
 import type { TaskOptions } from '../../src/options.ts';
 import type { Task } from '../../src/taskStages.ts';
 
-/** What everything in a world shares: the time, the dice, and whether things still go wrong. */
+/** The shared parts of a world: the time, the dice, and whether faults still occur. */
 export class Scene {
   readonly task: Task;
   readonly options: TaskOptions;

@@ -61,7 +61,7 @@ export function addChanges(
     response.on('close', () => streams.delete(response));
   }
 
-  /** What followed that event; a reset where not all of it is in memory, or where the log is another one. */
+  /** The events after that one; a reset where not all of them are in memory, or where the log is another one. */
   function missed(since: number): string {
     const { oldest } = history;
     const now = Math.max(sequence(), published);

@@ -23,7 +23,7 @@ export type ApiInput = {
   readonly clock: () => number;
   readonly monotonic: () => number;
   readonly after: Clock['after'];
-  /** What is wrong with the installation. */
+  /** The status of the installation. */
   readonly status: () => Promise<Status>;
 };
 
@@ -34,7 +34,7 @@ export type Costly = <T>(act: () => Promise<T>) => Promise<T>;
 export type Asked = { readonly params: Readonly<Record<string, string>>; readonly query: URLSearchParams };
 export type Handlers = { readonly [O in Operation]: (asked: Asked) => Answer<O> | Promise<Answer<O>> };
 
-/** What the handlers of the endpoints share. */
+/** The shared context of the endpoints' handlers. */
 export type ApiContext = {
   readonly input: ApiInput;
   readonly lookups: Lookups;

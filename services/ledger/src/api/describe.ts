@@ -17,7 +17,7 @@ export type HistoryEntry = {
   readonly serverId: string | null;
 };
 
-/** What an event is about. */
+/** The plan, task and server of an event. */
 export type Ids = Pick<HistoryEntry, 'planId' | 'taskId' | 'serverId'>;
 
 export function idsOf(event: StoredEvent['event']): Ids {

@@ -4,7 +4,7 @@ import { BadRequest, limitOf, wholeNumber } from './answer.ts';
 import { MOST_DRAINS } from './endpoints.ts';
 import type { Answer } from './schemas.ts';
 
-/** How far drains in turn are, and what is next: pure. The query has the whole run, so that its address is enough. @throws BadRequest */
+/** The progress of drains in turn, and the next act. Pure. The query has the whole run, so that its address is enough. @throws BadRequest */
 export function drainRunAnswer(state: AggregateState, sequence: number, query: URLSearchParams): Answer<'drainRun'> {
   const names = [...new Set(query.getAll('host'))];
   if (names.length === 0 || names.length > MOST_DRAINS)

@@ -8,7 +8,7 @@ import { nullIfGone } from './snapshots.ts';
 
 /** The names of an aggregate are read at most once in this many ms: their CPU is bounded, however often a scorer observes. */
 const EVERY_MS = 60_000;
-/** How often new snapshots are looked for among those that arrived. */
+/** Interval between two looks for new snapshots. */
 const LOOK_MS = 1_000;
 /** When the stream of snapshots is read again after an error. */
 const AGAIN_MS = 30_000;
@@ -25,7 +25,7 @@ export type NameKeeperInput = {
 export type NameKeeper = {
   /** Reads the names of the newest snapshots, then of each that arrives. Resolves after the first ones; never rejects. */
   start(): Promise<void>;
-  /** What fits. `query` is in lower case. Waits for the first names, starts to read them if nobody did. */
+  /** The names that match. `query` is in lower case. Waits for the first names, and starts to read them if nobody did. */
   find(query: string, limit: number): Promise<FoundNames>;
   /** The names of VMs by uuid; one that no newest snapshot has is left out. Waits as `find` does. */
   named(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;

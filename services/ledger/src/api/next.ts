@@ -6,7 +6,7 @@ import type { Answer } from './schemas.ts';
 
 type Coming = Answer<'aggregate'>['next'][number];
 
-/** What happens next in an aggregate and when: what is known of it first, in the order of time. Pure. */
+/** The next events of an aggregate, in the order of time. Pure. */
 export function comingUp(
   state: AggregateState,
   summary: ReturnType<typeof aggregateSummary>,

@@ -26,7 +26,7 @@ import type { NameOf } from './names.ts';
 
 /** The state as people read it: JSON, times ISO-8601 UTC, deadlines by the options on the log. Pure. */
 
-/** What an aggregate is doing, in one word: the first of these that holds. */
+/** The activity of an aggregate, in one word: the first of these that holds. */
 export type Standing = 'unplannable' | 'paused' | 'waitingForApproval' | 'moving' | 'coolingDown' | 'idle' | 'unknown';
 
 function standing(state: AggregateState, nowMs: number): Standing {
@@ -249,7 +249,7 @@ function nameIn({ tasks }: AggregateState, serverId: string): string | null {
   return null;
 }
 
-/** What waits for time to pass in one aggregate. */
+/** The cooldowns and quarantines of one aggregate. */
 export function cooldownPage(state: AggregateState, nowMs: number, nameOf: NameOf) {
   const options = optionsOf(state);
   const { aggregate } = state;
@@ -269,7 +269,7 @@ export function cooldownPage(state: AggregateState, nowMs: number, nameOf: NameO
   };
 }
 
-/** What the log says about a VM in one aggregate; null: nothing. */
+/** The facts of the log about a VM in one aggregate; null: none. */
 export function vmPage(state: AggregateState, serverId: string, nowMs: number) {
   const options = optionsOf(state);
   const releases = state.vmReleases.get(serverId) ?? [];
@@ -299,7 +299,7 @@ export function vmPage(state: AggregateState, serverId: string, nowMs: number) {
   };
 }
 
-/** What the log says about a host in one aggregate; null: nothing. */
+/** The facts of the log about a host in one aggregate; null: none. */
 export function hostPage(state: AggregateState, host: string, nowMs: number) {
   const failures = state.hostFailures.get(host) ?? [];
   const moves = inFlight(state).filter((task) => task.step.from === host || task.destination === host);

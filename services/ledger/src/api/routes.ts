@@ -24,7 +24,7 @@ const WHAT_IFS_AT_ONCE = 1;
 /** Maximum number of snapshots and plan details that are read concurrently. */
 const LOADS_AT_ONCE = 4;
 
-/** What else uses the interface from within. */
+/** The endpoints that other parts of the ledger use. */
 export type Api = { readonly drain: (aggregate: string, host: string) => Promise<Answer<'hostDrain'>> };
 
 /** Adds the read-only JSON interface to the server. */

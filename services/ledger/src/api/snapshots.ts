@@ -42,7 +42,7 @@ export function snapshotReader(
     kept.delete(digest);
     kept.set(digest, entry);
     const forget = () => void (kept.get(digest) === entry && kept.delete(digest));
-    // What could not be read is asked for again.
+    // A snapshot that could not be read is requested again.
     if (known === undefined) entry.snapshot.then((snapshot) => snapshot ?? forget(), forget);
     let total = [...kept.values()].reduce((sum, one) => sum + one.bytes, 0);
     for (const [oldest, one] of kept) {

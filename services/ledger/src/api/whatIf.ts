@@ -22,7 +22,7 @@ export type WhatIfAsked = {
 };
 
 /**
- * What would have happened in a recorded range with other options, beside what happened: `kronos replay --set`.
+ * A recorded range with other options, beside the range as it was: `kronos replay --set`.
  *
  * @throws BadRequest for an option that there is not, a range without snapshots, or one with too many
  */

@@ -6,7 +6,7 @@ import { openSnapshot, type StoredBody } from '@kronos/replay';
 import { type FoundNames, findNames, type Names, namesIn, namesOf, vmNames } from './names.ts';
 import { type SnapshotValues, valuesIn, valuesOf } from './values.ts';
 
-/** What the ledger has worked out beside its event loop, with what each answers. */
+/** The computations of the ledger beside its event loop, each with its answer. */
 export type Orders = {
   /** Keeps the names of an aggregate's snapshot; null forgets them. */
   names: { readonly ask: { readonly aggregate: string; readonly body: StoredBody | null }; readonly answer: null };

@@ -4,7 +4,7 @@ import { z } from 'zod';
 
 type NamedVm = { readonly id: string; readonly name: string; readonly host: string };
 
-/** What a snapshot says about names. */
+/** The names in a snapshot. */
 export type Names = {
   /** ISO-8601 UTC, of the snapshot. */
   readonly time: string;

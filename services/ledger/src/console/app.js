@@ -40,7 +40,7 @@ const zone = document.getElementById('zone');
 const searchField = document.querySelector('#search input');
 
 /**
- * What is shown: the route, what the person chose in it, the newest data, the data that takes longer and is read after it
+ * The current view: the route, the person's choices in it, the newest data, the data that takes longer and is read after it
  * (null: not read yet), and the error of the last try.
  */
 const nothingShown = { route: null, view: {}, data: null, late: null, error: null, readAt: null };
@@ -122,7 +122,7 @@ async function refresh() {
     result = { data: await route.page.load(route.params, route.query), error: null, readAt: new Date().toISOString() };
   } catch (error) {
     result = { error: error instanceof Refused ? error : new Refused(0, String(error)) };
-    // What does not exist any more is not shown as stale.
+    // A thing that no longer exists is not shown as stale.
     if (result.error.status === 404) result.data = null;
   }
   if (own !== reading) return;
@@ -132,7 +132,7 @@ async function refresh() {
   await readLate();
 }
 
-/** What the slow part of a view is being read for. */
+/** The view whose slow part is being read. */
 let asking = null;
 /** Reads the slow part of the shown view. Events come faster than it is answered: it is read once at a time, and again after that. */
 async function readLate() {

@@ -22,7 +22,7 @@ const words = (label, become) => html`<label class="field">${label}
     become(found.length === 0 ? null : found);
   }}></label>`;
 
-/** What can be chosen in the confirmation: each gives the command anew. */
+/** The choices in the confirmation: each gives the command anew. */
 const choices = {
   steps: (command, choose) => html`<label class="field">Only these steps (such as 1, 3; nothing: all)
     <input type="text" inputmode="numeric" maxlength="500" @change=${(event) => {
@@ -99,7 +99,7 @@ function confirmCommand(heading, label, first, choice) {
     try {
       become({ told: await give(command, read.digest, comment.trim() === '' ? null : comment), busy: false });
     } catch (refused) {
-      // What was read has changed: the person reads it anew before they confirm it again.
+      // The facts have changed: the person reads them anew before they confirm again.
       if (refused.status === 409) await ask(refused.message);
       else become({ busy: false, error: refused.message });
     }

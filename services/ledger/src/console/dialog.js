@@ -15,7 +15,7 @@ export function showDialog(title, content, onEnd) {
   if (onEnd !== undefined) ended = onEnd;
   render(html`<h2 id="dialog-title">${title}</h2>${content}`, element);
   if (!element.open) element.showModal();
-  // What had the focus may be gone with the content before.
+  // The element with the focus may be gone with the content before.
   if (!element.contains(document.activeElement)) element.querySelector('input, button')?.focus();
 }
 

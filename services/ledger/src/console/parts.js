@@ -119,7 +119,7 @@ export const duration = (ms) => {
       : `${(seconds / 3600).toFixed(1)} h`;
 };
 
-/** How long something takes by former moves: an expectation, with an interval where enough of them are known. */
+/** The expected duration by former moves, with an interval where enough of them are known. */
 export const expected = ({ expectedMs, interval }) =>
   `about ${duration(expectedMs)}${interval === null ? '' : ` (${duration(interval.lowMs)} to ${duration(interval.highMs)})`}`;
 

@@ -1,4 +1,4 @@
-/** Who is logged in. The browser keeps the session's cookie, which no script can read. */
+/** The session of the person. The browser keeps its cookie, which no script can read. */
 import { nowMs, Refused, read, write } from './api.js';
 
 const nobody = {

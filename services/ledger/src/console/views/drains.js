@@ -48,7 +48,7 @@ function chooser({ page, hosts }, { view, choose }) {
   </form>`;
 }
 
-/** What is next, and the button for it. */
+/** The next act, and the button for it. */
 function next({ next: { act, host, problem } }, name, rolling) {
   const logIn = person() === null ? html` <span class="dim">Log in to give commands.</span>` : '';
   switch (act) {

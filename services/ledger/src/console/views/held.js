@@ -9,7 +9,7 @@ const vmLink = ({ aggregate, serverId, serverName }) =>
   named(serverName ?? serverId, serverId, link.vm(aggregate, serverId));
 const causes = { released: 'a plan was released', rejected: 'a plan was rejected', expired: 'a plan expired' };
 
-/** What Kronos does not move, and until when: quarantines and cooldowns. */
+/** VMs and aggregates that Kronos does not move, and until when: quarantines and cooldowns. */
 export const held = {
   title: () => 'Quarantine and cooldown',
   concerns: () => true,

@@ -28,7 +28,7 @@ const servers = (title, rows, last) =>
     ? ''
     : html`<h3>${title}</h3>${table(title, [['VM', (vm) => named(vm.serverName, vm.serverId)], ...last], rows, '')}`;
 
-/** What a drain would do: the preview of `kronos drain`. */
+/** The preview of a drain, as `kronos drain` shows it. */
 function drainPreview(name, late, view, choose) {
   if (view.drain !== true)
     return html`<p><button type="button" @click=${() => choose({ ...view, drain: true }, { read: true })}>Show what a drain would do</button>

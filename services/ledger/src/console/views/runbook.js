@@ -23,7 +23,7 @@ function rendered(markdown) {
   );
 }
 
-/** What to do about an alarm: a section of the runbook. */
+/** The remedy of an alarm: a section of the runbook. */
 export const runbook = {
   title: () => 'Runbook',
   concerns: () => false,

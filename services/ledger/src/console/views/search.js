@@ -32,7 +32,7 @@ const results = ({ query, results: rows }) =>
     `Nothing has a name or an id that contains “${query}”.`,
   );
 
-/** What a person looks for, by name or id. */
+/** The search by name or id. */
 export const search = {
   title: () => 'Search',
   concerns: () => false,

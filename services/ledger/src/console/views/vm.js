@@ -25,7 +25,7 @@ import { host } from './host.js';
 const destination = ({ refusal, worsens }) =>
   refusal !== null ? refusal.text : worsens.length > 0 ? `would worsen ${worsens.join(', ')}` : 'may go there';
 
-/** What the last decision says about it, or the one of a recorded moment. */
+/** The reasons of the last decision about it, or of the one at a recorded moment. */
 function why(name, late, past) {
   const the = past === null ? 'The last decision' : 'The decision of that moment';
   if (late === null) return pending(`${the} is made again …`);
@@ -67,7 +67,7 @@ function why(name, late, past) {
     )}`;
 }
 
-/** What keeps it from moving, now. */
+/** The reasons that keep it from moving now. */
 const held = (name, id, known, seen, planned) =>
   html`${facts([
     [
