@@ -4,7 +4,7 @@ import { availableServers, startNatsServer } from '@kronos/eventlog/testing';
 import { expect, it, onTestFinished } from 'vitest';
 import { openStage } from '../../libs/cli/src/demo/stage.ts';
 import { as, users, WATCHER } from '../e2e/users.ts';
-import { released, settled, watch } from '../e2e/world.ts';
+import { released, SHORT_SEARCH, settled, watch } from '../e2e/world.ts';
 
 const VIOLATION = /(Publish|Subscription) Violation.*/gi;
 
@@ -30,7 +30,7 @@ it.each(cases)(
       say: () => undefined,
       onExit: () => undefined,
       nats: async () => ({ urls: [nats.url], stop: async () => undefined }),
-      env: (of) => as(of === 'provision' ? WATCHER : of),
+      env: (of) => ({ ...SHORT_SEARCH, ...as(of === 'provision' ? WATCHER : of) }),
     });
     onTestFinished(() => kronos.close());
     const cli = (user: string, ...args: string[]) =>

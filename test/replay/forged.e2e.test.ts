@@ -8,7 +8,7 @@ import { endProcess } from '../../libs/cli/src/demo/installation.ts';
 import { openStage } from '../../libs/cli/src/demo/stage.ts';
 import { kronos } from '../../libs/cli/test/world.ts';
 import { as, login, users, WATCHER } from '../e2e/users.ts';
-import { ended, released, watch } from '../e2e/world.ts';
+import { ended, released, SHORT_SEARCH, watch } from '../e2e/world.ts';
 
 const AGGREGATE = 'general';
 const folding = ['planner', 'executor', 'ledger'] as const;
@@ -31,7 +31,11 @@ it('services that start from a forged checkpoint find it out, obey the log, and 
     onExit: () => undefined,
     nats: async () => ({ urls: [nats.url], stop: async () => undefined }),
     // One move at a time: others of the plan wait on the queue.
-    env: (of) => ({ ...as(of === 'provision' ? WATCHER : of), OS_EXECUTOR__MAX_CONCURRENT_MIGRATIONS: '1' }),
+    env: (of) => ({
+      ...SHORT_SEARCH,
+      ...as(of === 'provision' ? WATCHER : of),
+      OS_EXECUTOR__MAX_CONCURRENT_MIGRATIONS: '1',
+    }),
   });
   onTestFinished(() => stage.close());
   const { until, events } = watch(stage);

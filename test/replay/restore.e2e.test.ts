@@ -10,7 +10,7 @@ import type { MigrationRecord } from '@kronos/simcloud';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openStage, type Stage } from '../../libs/cli/src/demo/stage.ts';
 import { kronos } from '../../libs/cli/test/world.ts';
-import { ended, released, settled, watch } from '../e2e/world.ts';
+import { ended, released, SHORT_SEARCH, settled, watch } from '../e2e/world.ts';
 import { assertOnce } from './once.ts';
 
 const services = ['scorer', 'planner', 'executor', 'ledger'] as const;
@@ -74,7 +74,7 @@ describe('a running system whose NATS server is lost with all its data', () => {
     const stage = await openStage({
       seed: 7,
       speed: 5,
-      env: { OS_LEDGER__ARCHIVE_DIR: directory, OS_LEDGER__ARCHIVE_MAX_FILE_BYTES: '65536' },
+      env: { ...SHORT_SEARCH, OS_LEDGER__ARCHIVE_DIR: directory, OS_LEDGER__ARCHIVE_MAX_FILE_BYTES: '65536' },
       nats: async () => ({ urls: [url], stop: async () => undefined }),
       say: () => {},
       onExit: () => {},
