@@ -1,4 +1,6 @@
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { plannerVersion } from '@kronos/placement';
 import { forecasting, type Outcome, run, type Variant, variants, WORK_LIMIT } from './stability/run.ts';
 import { months, type Scenario, scenarios } from './stability/world.ts';
 
@@ -13,7 +15,11 @@ import { months, type Scenario, scenarios } from './stability/world.ts';
  * Two runs that differ in one plan differ in every later one, so the ratios of single seeds also vary by chance. `--control` shows by how much: in
  * place of the forecast it takes a tenth from the work limit of the search, and it never fails. More `--aggregates` a seed make chance smaller.
  *
- *   node test/bench/stability.ts --forecast [--control] [--days 30] [--first-seed 1] [--seeds 20] [--aggregates 4] [--scenario TEXT]
+ * `--save FILE` appends a line for each finished cloud and reads it back instead of computing the cloud again: an interrupted run continues, and
+ * `--control` uses the months without a forecast that the other run computed. Lines of another planner version or size are ignored. Delete the file
+ * after a change of the code.
+ *
+ *   node test/bench/stability.ts --forecast [--control] [--days 30] [--first-seed 1] [--seeds 20] [--aggregates 4] [--scenario TEXT] [--save FILE]
  *   node test/bench/stability.ts [--days 1] [--seeds 3] [--hosts 8] [--vms-per-host 8] [--scenario TEXT]
  */
 const { values } = parseArgs({
@@ -27,6 +33,7 @@ const { values } = parseArgs({
     aggregates: { type: 'string', default: '4' },
     scenario: { type: 'string', default: '' },
     control: { type: 'boolean', default: false },
+    save: { type: 'string' },
   },
 });
 const days = Number(values.days ?? (values.forecast ? 30 : 1));
@@ -64,36 +71,63 @@ function rows() {
 
 /** Each month with and without the forecast: each seed is a cloud of a few aggregates. */
 function compare(aggregates: number): void {
-  const cloud = (scenario: Scenario, variant: Variant, seed: number): Total =>
-    total(Array.from({ length: aggregates }, (_, a) => run({ scenario, variant, seed: 1000 * seed + a, days, size })));
+  const cloud = saved(aggregates, (scenario, variant, seed) =>
+    total(Array.from({ length: aggregates }, (_, a) => run({ scenario, variant, seed: 1000 * seed + a, days, size }))),
+  );
   const without = variants.at(-1) as Variant;
   const other: Variant = values.control
     ? { name: 'control', options: { searchWorkLimit: 0.9 * WORK_LIMIT } }
     : forecasting;
-  const mixes = months
-    .filter(({ name }) => name.includes(values.scenario))
-    .map((scenario) => {
-      const bySeed = seeds.map((seed) => {
-        const [off, on] = [cloud(scenario, without, seed), cloud(scenario, other, seed)];
-        return { seed, off, on, ...ratios(on, off) };
-      });
-      const [off, on] = [total(bySeed.map((one) => one.off)), total(bySeed.map((one) => one.on))];
-      const worst = Math.max(...bySeed.map(({ aboveRatio }) => aboveRatio));
-      const ok = worst <= MOST_ABOVE && on.moves < off.moves;
-      return {
-        scenario: scenario.name,
-        table: bySeed.map(({ seed, aboveRatio, movesRatio }) => ({ seed, aboveRatio, movesRatio })),
-        off,
-        on,
-        ...ratios(on, off),
-        worst,
-        spread: round(deviation(bySeed.map(({ aboveRatio }) => aboveRatio))),
-        ok: ok || values.control,
-      };
-    });
+  const chosen = months.filter(({ name }) => name.includes(values.scenario));
+  // Seed by seed, so that an interrupted run has the same seeds of each mix.
+  const pairs = seeds.flatMap((seed) =>
+    chosen.map((scenario) => {
+      const [off, on] = [cloud(scenario, without, seed), cloud(scenario, other, seed)];
+      return { scenario, seed, off, on, ...ratios(on, off) };
+    }),
+  );
+  const mixes = chosen.map((scenario) => {
+    const bySeed = pairs.filter((pair) => pair.scenario === scenario);
+    const [off, on] = [total(bySeed.map((one) => one.off)), total(bySeed.map((one) => one.on))];
+    const worst = Math.max(...bySeed.map(({ aboveRatio }) => aboveRatio));
+    const ok = worst <= MOST_ABOVE && on.moves < off.moves;
+    return {
+      scenario: scenario.name,
+      table: bySeed.map(({ seed, aboveRatio, movesRatio, on }) => ({ seed, aboveRatio, movesRatio, waits: on.waits })),
+      off,
+      on,
+      ...ratios(on, off),
+      worst,
+      spread: round(deviation(bySeed.map(({ aboveRatio }) => aboveRatio))),
+      ok: ok || values.control,
+    };
+  });
   const ok = mixes.length > 0 && mixes.every((mix) => mix.ok);
   console.log(JSON.stringify({ days, seeds: seeds.length, aggregates, ...size, mixes, ok }, null, 2));
   if (!ok) process.exitCode = 1;
+}
+
+type Cloud = (scenario: Scenario, variant: Variant, seed: number) => Total;
+
+/** The same clouds, each computed once: `--save` keeps them in a file. */
+function saved(aggregates: number, compute: Cloud): Cloud {
+  const file = values.save;
+  if (file === undefined) return compute;
+  const lines = existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];
+  const known = new Map(
+    lines.filter(Boolean).map((line) => {
+      const { cloud, outcome } = JSON.parse(line) as { cloud: object; outcome: Total };
+      return [JSON.stringify(cloud), outcome];
+    }),
+  );
+  return (scenario, variant, seed) => {
+    const cloud = { plannerVersion, scenario: scenario.name, planner: variant.name, seed, days, aggregates, ...size };
+    const before = known.get(JSON.stringify(cloud));
+    if (before !== undefined) return before;
+    const outcome = compute(scenario, variant, seed);
+    appendFileSync(file, `${JSON.stringify({ cloud, outcome })}\n`);
+    return outcome;
+  };
 }
 
 /** Standard deviation of a sample. */
