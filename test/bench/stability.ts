@@ -10,7 +10,7 @@ import { months, type Scenario, scenarios } from './stability/world.ts';
  * `--days 30` shows what it does.
  *
  * With `--forecast`, a month of each mix of load, with and without the forecast, seed by seed: it fails where the time above a
- * threshold is more than 5 % longer with the forecast than without, or where it makes more moves on average.
+ * threshold is more than 5 % longer with the forecast than without in any seed, where a mix has more moves on average, or all mixes have no fewer.
  *
  * Two runs that differ in one plan differ in every later one, so the ratios of single seeds also vary by chance. `--control` shows by how much: in
  * place of the forecast it takes a tenth from the work limit of the search, and it never fails. More `--aggregates` a seed make chance smaller.
@@ -71,8 +71,17 @@ function rows() {
 
 /** Each month with and without the forecast: each seed is a cloud of a few aggregates. */
 function compare(aggregates: number): void {
+  /** Months in which the forecast left no plan out: without it they are the same. */
+  const unchanged = new Map<string, Outcome>();
+  const month = (scenario: Scenario, variant: Variant, seed: number): Outcome => {
+    const key = `${scenario.name} ${seed}`;
+    const same = variant === without ? unchanged.get(key) : undefined;
+    const outcome = same ?? run({ scenario, variant, seed, days, size });
+    if (variant === forecasting && outcome.waits === 0) unchanged.set(key, outcome);
+    return outcome;
+  };
   const cloud = saved(aggregates, (scenario, variant, seed) =>
-    total(Array.from({ length: aggregates }, (_, a) => run({ scenario, variant, seed: 1000 * seed + a, days, size }))),
+    total(Array.from({ length: aggregates }, (_, a) => month(scenario, variant, 1000 * seed + a))),
   );
   const without = variants.at(-1) as Variant;
   const other: Variant = values.control
@@ -82,7 +91,8 @@ function compare(aggregates: number): void {
   // Seed by seed, so that an interrupted run has the same seeds of each mix.
   const pairs = seeds.flatMap((seed) =>
     chosen.map((scenario) => {
-      const [off, on] = [cloud(scenario, without, seed), cloud(scenario, other, seed)];
+      const on = cloud(scenario, other, seed);
+      const off = cloud(scenario, without, seed);
       return { scenario, seed, off, on, ...ratios(on, off) };
     }),
   );
@@ -90,7 +100,8 @@ function compare(aggregates: number): void {
     const bySeed = pairs.filter((pair) => pair.scenario === scenario);
     const [off, on] = [total(bySeed.map((one) => one.off)), total(bySeed.map((one) => one.on))];
     const worst = Math.max(...bySeed.map(({ aboveRatio }) => aboveRatio));
-    const ok = worst <= MOST_ABOVE && on.moves < off.moves;
+    // The forecast never waits in some mixes: then the months are the same.
+    const ok = worst <= MOST_ABOVE && on.moves <= off.moves;
     return {
       scenario: scenario.name,
       table: bySeed.map(({ seed, aboveRatio, movesRatio, on }) => ({ seed, aboveRatio, movesRatio, waits: on.waits })),
@@ -102,8 +113,11 @@ function compare(aggregates: number): void {
       ok: ok || values.control,
     };
   });
-  const ok = mixes.length > 0 && mixes.every((mix) => mix.ok);
-  console.log(JSON.stringify({ days, seeds: seeds.length, aggregates, ...size, mixes, ok }, null, 2));
+  const [off, on] = [total(mixes.map((mix) => mix.off)), total(mixes.map((mix) => mix.on))];
+  const ok = mixes.every((mix) => mix.ok) && (values.control || on.moves < off.moves);
+  console.log(
+    JSON.stringify({ days, seeds: seeds.length, aggregates, ...size, mixes, ...ratios(on, off), ok }, null, 2),
+  );
   if (!ok) process.exitCode = 1;
 }
 

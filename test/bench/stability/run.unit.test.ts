@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { run, variants } from './run.ts';
-import { scenarios } from './world.ts';
+import { forecasting, run, variants } from './run.ts';
+import { months, scenarios } from './world.ts';
 
 function named<T extends { readonly name: string }>(list: readonly T[], name: string): T {
   const found = list.find((one) => one.name === name);
@@ -31,6 +31,14 @@ describe('the planner under load that goes on', () => {
     });
     expect(moves).toBeGreaterThan(0);
     expect(takenBack).toBe(0);
+  });
+
+  it('without a wait, a month with the forecast is the month without it', () => {
+    const input = { scenario: named(months, 'daily and weekly'), seed: 301_000, days: 10, size };
+    const { waits, ...on } = run({ ...input, variant: forecasting });
+    expect(waits).toBe(0);
+    expect(on.moves).toBeGreaterThan(0);
+    expect(run({ ...input, variant: target })).toEqual({ ...on, waits: 0 });
   });
 
   it('makes the same moves whether or not the cycles that end at once are left out', () => {
