@@ -104,7 +104,7 @@ describe.skipIf(none !== null)('docs/install.md, word for word, in a fresh clone
     let said = '';
     const balanced = async () => {
       said = await run(status).catch((error: Error) => error.message);
-      return said.includes('No policy detects an imbalance');
+      return said.includes('no policy detects an imbalance');
     };
     await until(balanced, 200_000, () => `a balanced cloud; status said last:\n${said}`);
     const page = await fetch(`http://${env.KRONOS_CONSOLE}/`);

@@ -16,6 +16,6 @@ it('kronos demo, without a terminal: shows the load, the moves and why nothing m
   expect(text).toMatch(/compute-01 +cpu #+\.* +\d+% +memory #+\.* +\d+% +\d+ VMs/);
   expect(text).toMatch(/ -> compute-\d+ +moved/);
   expect(text).toMatch(/Balanced after \d+ s: \d+ live migrations(, \d+ failed)?\./);
-  expect(text).toContain('No further moves: No policy detects an imbalance');
+  expect(text).toContain('No further moves: no policy detects an imbalance');
   expect(text).not.toContain('\u001b');
 });

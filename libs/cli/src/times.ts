@@ -1,8 +1,12 @@
 import type { Duration } from '@kronos/rules';
-import { span } from '@kronos/status/times';
+import { absolute, span } from '@kronos/status/times';
 import { UsageError } from './errors.ts';
 
 export { absolute, relative, span, when } from '@kronos/status/times';
+
+/** A text from the log with its times as people read them: `12:00:03Z`. */
+export const said = (text: string, nowMs: number): string =>
+  text.replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (time) => absolute(Date.parse(time), nowMs));
 
 /** `about 3 min (2 min to 5 min)`. */
 export const expected = ({ expectedMs, interval }: Duration): string =>

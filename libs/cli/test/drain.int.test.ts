@@ -22,6 +22,14 @@ describe('kronos drain', () => {
     expect((await world.kronos('undrain gpu-compute-1')).err).toContain('is not being drained by Kronos');
   });
 
+  it('one by one, the other hosts can take the VMs of each', async () => {
+    const { status, out } = await world.kronos('drain --all -a gpu --one-by-one --hook true', { answer: 'n' });
+    expect(status).toBe(1);
+    expect(out.match(/^gpu-compute-\d \(gpu\), as seen at .*: 3 VMs$/gm)).toHaveLength(3);
+    for (const host of [1, 2, 3]) expect(out).toContain(` -> gpu-compute-${host}\n`);
+    expect(out).not.toContain('is disabled');
+  });
+
   it('asks once, and takes a drain back before anything was done', async () => {
     expect((await world.kronos('drain gpu-compute-2 --yes -r upgrade')).out).toContain('gpu-compute-2 will be drained');
     expect((await world.kronos('drain gpu-compute-2 --yes')).out).toContain(

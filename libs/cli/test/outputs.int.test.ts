@@ -144,7 +144,7 @@ describe('seeing', () => {
     expect([much.status, much.out]).toEqual([1, expect.stringContaining(`${now} of ${now + 100_000} fit now`)]);
     const { err } = await world.kronos('fit --flavor nothing -a gpu');
     expect(err).toContain('no VM of the newest snapshots has the flavor "nothing"');
-    expect((await world.kronos('fit -a gpu')).err).toContain('which VM?');
+    expect((await world.kronos('fit -a gpu')).err).toContain('the size of the VMs is missing');
   });
   it('are of several aggregates, separated by commas; status too', async () => {
     const [once, twice] = await Promise.all([world.kronos('hosts -a gpu'), world.kronos('hosts -a gpu,gpu')]);

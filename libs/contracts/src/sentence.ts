@@ -13,6 +13,16 @@ export const releaseWords = {
 /** The outcome of a decision, for people. */
 export const decisionWords = { planned: 'planned', quiet: 'no plan', gated: 'blocked' } as const;
 
+/** Words with which a sentence may begin and that keep their capital letter within one. */
+const NAMES = new Set(['Nova', 'Placement', 'Prometheus', 'Kronos', 'Keystone', 'Cinder', 'Neutron', 'Python']);
+
+/** A sentence as part of another one: without its full stop, and with a small letter unless it begins with a name. */
+export function clause(text: string): string {
+  const first = /^[A-Z][a-z]*\b/.exec(text)?.[0];
+  const begin = first === undefined || NAMES.has(first) ? text : text.charAt(0).toLowerCase() + text.slice(1);
+  return begin.replace(/\.$/, '');
+}
+
 /**
  * A message in one sentence.
  *
@@ -48,8 +58,8 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       return `resolved: ${event.data.about}: ${event.data.text}`;
     case 'cycle.decided': {
       const { plan, release, reason, outcome } = event.data;
-      if (plan === null) return `${decisionWords[outcome]}: ${reason.text}`;
-      return `planned ${count(plan.steps.length, 'move')}, ${releaseWords[release]}: ${reason.text}`;
+      if (plan === null) return `${decisionWords[outcome]}: ${clause(reason.text)}`;
+      return `planned ${count(plan.steps.length, 'move')}, ${releaseWords[release]}: ${clause(reason.text)}`;
     }
     case 'plan.proposed': {
       const { steps: moves, to, refused, refusals, release, reason } = event.data;
@@ -57,9 +67,9 @@ export function sentence(event: Message, nameOf: (serverId: string) => string = 
       const what = releaseWords[release];
       if (makesRoom(event))
         return moves.length === 0
-          ? `no plan that makes room: ${reason.text}`
+          ? `no plan that makes room: ${clause(reason.text)}`
           : `planned ${count(moves.length, 'move')} that make room for ${event.data.capacity?.after ?? '?'} new VMs, ${what}`;
-      if (moves.length === 0) return `no plan between cells to ${to}: ${reason.text}`;
+      if (moves.length === 0) return `no plan between cells to ${to}: ${clause(reason.text)}`;
       return `planned ${count(moves.length, 'move')} between cells to ${to}, ${what}; ${count(stay, 'VM')} cannot move`;
     }
     case 'plan.dispatched':

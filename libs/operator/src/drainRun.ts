@@ -1,8 +1,8 @@
-/** How hosts are drained one after the other: pure. The command line performs what this names; the console offers it to a person. */
+/** The next act of a run that drains hosts one after the other: pure. The command line performs the act; the console offers it to a person. */
 import type { AggregateState, FinishedDrain } from '@kronos/projections';
 import { type DrainStatus, drainStatus } from '@kronos/status';
 
-/** One host of a run, as far as the command has come with it. */
+/** One host of a run, with its progress. */
 export type RunHost = {
   readonly host: string;
   readonly aggregate: string;
@@ -20,7 +20,7 @@ export type RunOptions = {
   readonly rolling: boolean;
 };
 
-/** How far the drain of a host is, by the log. */
+/** The progress of a host's drain, by the log. */
 export type HostProgress =
   | { readonly at: 'todo' }
   | { readonly at: DrainStatus['state']; readonly status: DrainStatus }
@@ -41,8 +41,8 @@ export function progressOf(
 }
 
 /**
- * A host of a run of which only the start is known: the drain that it is in, or its last one that was asked for after the
- * log sequence `since`. One that came to be empty had its maintenance: a person ended its drain.
+ * The progress of a host when only the start of the run is known: by its open drain, or else by its last drain that was requested after the log
+ * sequence `since`. A person ends a drain after the maintenance, so a drain that emptied the host counts as maintained.
  */
 export function runHostOf(
   { aggregate, host, since }: { readonly aggregate: string; readonly host: string; readonly since: number },
@@ -62,8 +62,10 @@ export function runHostOf(
 export type RunAct =
   | { readonly do: 'drain' | 'hook' | 'undrain'; readonly host: RunHost }
   | { readonly do: 'wait' }
-  /** Nothing more is done; `problem` null: because everything is. */
-  | { readonly do: 'end'; readonly problem: string | null };
+  /** The run ends. `problem` null: everything is done. `stuck`: the hosts whose drains are stuck. */
+  | { readonly do: 'end'; readonly problem: string | null; readonly stuck: readonly string[] };
+
+const end = (problem: string | null, stuck: readonly string[] = []): RunAct => ({ do: 'end', problem, stuck });
 
 /** The next act of a run, from the log's facts about each of its hosts. */
 export function nextRunAct(
@@ -72,7 +74,7 @@ export function nextRunAct(
   { maxParallel, rolling }: RunOptions,
 ): RunAct {
   let busy = 0;
-  let stuck = 0;
+  const stuck: string[] = [];
   let todo: RunHost | null = null;
   for (const host of hosts) {
     const progress = progressOf(host, stateOf(host.aggregate));
@@ -87,25 +89,26 @@ export function nextRunAct(
         busy += 1;
         break;
       case 'stuck':
-        if (rolling) return { do: 'end', problem: `${host.host} is ${progress.status.text}` };
-        stuck += 1;
+        if (rolling) return end(`${host.host} is ${progress.status.text}`, [host.host]);
+        stuck.push(host.host);
         break;
       case 'over':
-        // A run that was told to come back to a host must not go on past one that somebody took out of its hands.
+        // Somebody else ended this drain, so the host had no maintenance. The run must not continue as if it had.
         if (rolling && !host.hooked)
-          return {
-            do: 'end',
-            problem: `the drain of ${host.host} ended before its maintenance: ${endText(progress.finished)}`,
-          };
+          return end(`the drain of ${host.host} ended before its maintenance: ${endText(progress.finished)}`);
         break;
       default:
         busy += 1;
     }
   }
-  if (todo !== null && busy + stuck < maxParallel) return { do: 'drain', host: todo };
+  if (todo !== null && busy + stuck.length < maxParallel) return { do: 'drain', host: todo };
   if (busy > 0) return { do: 'wait' };
-  if (stuck > 0) return { do: 'end', problem: stuck === 1 ? 'a drain is stuck' : `${stuck} drains are stuck` };
-  return { do: 'end', problem: null };
+  if (stuck.length > 0)
+    return end(
+      `${stuck.length === 1 ? 'the drain' : 'the drains'} of ${stuck.join(', ')} ${stuck.length === 1 ? 'is' : 'are'} stuck`,
+      stuck,
+    );
+  return end(null);
 }
 
 /** How a drain ended. */

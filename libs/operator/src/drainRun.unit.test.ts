@@ -57,9 +57,9 @@ describe('a run over several hosts', () => {
     const log = testLog();
     const empty = host('h1', { drainId: drained(log, 'h1') });
     const all = { maxParallel: 2, rolling: false };
-    expect(next(log, [empty], all)).toEqual({ do: 'end', problem: null });
+    expect(next(log, [empty], all)).toEqual({ do: 'end', problem: null, stuck: [] });
     const blocked = host('h2', { drainId: stuck(log, 'h2') });
-    expect(next(log, [empty, blocked], all)).toEqual({ do: 'end', problem: 'a drain is stuck' });
+    expect(next(log, [empty, blocked], all)).toEqual({ do: 'end', problem: 'the drain of h2 is stuck', stuck: ['h2'] });
     // Another one is still under way.
     const other = host('h3', { drainId: drained(log, 'h3', false) });
     expect(next(log, [blocked, other], all)).toEqual({ do: 'wait' });
@@ -83,7 +83,7 @@ describe('rolling maintenance', () => {
     expect(next(log, [asked, second], rolling)).toEqual({ do: 'wait' });
     log.hostEnabled(drainId, 'h1');
     expect(next(log, [asked, second], rolling)).toEqual(['drain', 'h2']);
-    expect(next(log, [asked], rolling)).toEqual({ do: 'end', problem: null });
+    expect(next(log, [asked], rolling)).toEqual({ do: 'end', problem: null, stuck: [] });
   });
 
   it('goes on past a host that was left disabled after its hook', () => {
@@ -106,12 +106,14 @@ describe('rolling maintenance', () => {
     const drainId = stuck(log, 'h1');
     expect(next(log, [host('h1', { drainId }), host('h2')], rolling)).toEqual({
       do: 'end',
-      problem: 'h1 is stuck with 1 VM that cannot leave: db (The VM is locked)',
+      problem: 'h1 is stuck with 1 VM that cannot leave: db (the VM is locked)',
+      stuck: ['h1'],
     });
     log.hostEnabled(drainId, 'h1', false);
     expect(next(log, [host('h1', { drainId }), host('h2')], rolling)).toEqual({
       do: 'end',
       problem: 'the drain of h1 ended before its maintenance: somebody else enabled the host',
+      stuck: [],
     });
   });
 });
@@ -142,6 +144,7 @@ describe('a run of which only its hosts and its start are known', () => {
     expect(next(log, of(log, 0), rolling)).toEqual({
       do: 'end',
       problem: 'the drain of h1 ended before its maintenance: the host is enabled',
+      stuck: [],
     });
   });
 

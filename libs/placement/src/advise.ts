@@ -1,4 +1,4 @@
-import { byText, completeEngineOptions, type Policy, type Snapshot } from '@kronos/contracts';
+import { byText, clause, completeEngineOptions, type Policy, type Snapshot } from '@kronos/contracts';
 import { checkMove } from './constraints.ts';
 import type { DecideInput } from './decide.ts';
 import { emptyMemory } from './memory.ts';
@@ -336,17 +336,21 @@ function neverMoves({ snapshot, options }: AdviceInput): Advice[] {
     .sort(([a, x], [b, y]) => y.length - x.length || byText(a, b))
     .map(([codes, servers]) => ({
       code: 'never-moves',
-      text: `${servers.length === 1 ? 'A VM never moves' : `${servers.length} VMs never move`}: ${codes.split(', ').map(meaningOf).join(' ')} (${codes})`,
+      text: `${servers.length === 1 ? '1 VM never moves' : `${servers.length} VMs never move`}: ${codes
+        .split(', ')
+        .map((code) => clause(meaningOf(code)))
+        .join('; ')} (${codes})`,
       remedy: remedyOf(codes),
       servers,
     }));
 }
 
 function remedyOf(codes: string): string {
-  if (codes === 'vm-locked') return 'openstack server unlock, where nothing speaks against it.';
-  if (codes === 'vm-opted-out') return 'Remove the metadata or the tag, where nothing speaks against it.';
+  if (codes === 'vm-locked') return 'openstack server unlock, if nobody needs the lock.';
+  if (codes === 'vm-opted-out') return 'Remove the metadata or the tag, if nobody needs it.';
   if (codes === 'vm-no-profile') return 'Correct vm_profile_query, or set vm_profile_fallback: flavor_vcpu_ratio.';
   if (codes === 'vm-window-unreadable') return 'Correct kronos:window in its metadata or tags.';
-  if (codes.startsWith('vm-')) return 'Nova cannot live-migrate them: leave room for them in plans for maintenance.';
-  return 'kronos explain vm NAME shows the reason of each host. Before maintenance of its host it has to be stopped or moved by hand.';
+  if (codes.startsWith('vm-'))
+    return 'Nova cannot live-migrate such a VM: before maintenance of its host, stop it or move it by hand.';
+  return 'Before maintenance of its host, stop such a VM or move it by hand. kronos explain vm NAME shows the refusal of each host.';
 }

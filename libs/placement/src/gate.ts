@@ -38,10 +38,14 @@ export function gatesShut(
   if (memory.lastMoveEndAt !== null) {
     const settled = Date.parse(memory.lastMoveEndAt) + options.settleSeconds * 1000;
     if (Date.parse(snapshot.observedFrom) < settled)
-      shut('settling', `a move ended at ${memory.lastMoveEndAt}; snapshots count from ${iso(settled)}`, {
-        lastMoveEndAt: memory.lastMoveEndAt,
-        until: iso(settled),
-      });
+      shut(
+        'settling',
+        `a move ended at ${memory.lastMoveEndAt}; the next plan needs a snapshot from ${iso(settled)} or later`,
+        {
+          lastMoveEndAt: memory.lastMoveEndAt,
+          until: iso(settled),
+        },
+      );
   }
   if (options.requireAllPolicies) {
     const skipped = judged.filter((j) => j.reason !== null).map((j) => j.policy.name);

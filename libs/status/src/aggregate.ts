@@ -1,4 +1,4 @@
-import { count, type decisionWords, type EngineOptions } from '@kronos/contracts';
+import { clause, count, type decisionWords, type EngineOptions } from '@kronos/contracts';
 import {
   aggregateCooldown,
   brokenHosts,
@@ -162,8 +162,8 @@ function occupation(
   if (state.decided === null) return { doing: 'no decision yet', waitsFor: 'the first decision of the planner' };
   const { outcome, release, reason } = state.decided;
   if (outcome === 'planned' && release === 'dryRun')
-    return { doing: `dry run: ${reason.text}, recorded, not released`, waitsFor: '[engine] dry_run = false' };
+    return { doing: `dry run: ${clause(reason.text)}, recorded, not released`, waitsFor: '[engine] dry_run = false' };
   if (outcome === 'planned' && release === 'none')
-    return { doing: `not released: ${reason.text}`, waitsFor: 'the next window' };
-  return { doing: `${outcome === 'gated' ? 'blocked by' : 'watching'}: ${reason.text}`, waitsFor: null };
+    return { doing: `not released: ${clause(reason.text)}`, waitsFor: 'the next window' };
+  return { doing: `${outcome === 'gated' ? 'blocked by' : 'watching'}: ${clause(reason.text)}`, waitsFor: null };
 }

@@ -1,4 +1,4 @@
-import { count } from '@kronos/contracts';
+import { clause, count } from '@kronos/contracts';
 import type { DrainFacts } from '@kronos/projections';
 import { drainStuck } from '@kronos/rules';
 
@@ -44,7 +44,7 @@ function stateOf({
   const left = count(progress.left, 'VM');
   if (progress.state !== 'stuck') return { state: 'leaving', text: `disabled; ${left} on it` };
   const stuck = drainStuck(progress);
-  const named = progress.stuck.map(({ serverName, reason }) => `${serverName} (${reason.text.replace(/\.$/, '')})`);
+  const named = progress.stuck.map(({ serverName, reason }) => `${serverName} (${clause(reason.text)})`);
   const who = named.length === 0 ? '' : `: ${named.join('; ')}`;
   if (!stuck) return { state: 'leaving', text: `disabled; ${left} on it, which cannot move now${who}` };
   return { state: 'stuck', text: `stuck with ${left} that cannot leave${who}` };

@@ -1,4 +1,4 @@
-import { type ServiceName, serviceNames, streamNames } from '@kronos/contracts';
+import { clause, type ServiceName, serviceNames, streamNames } from '@kronos/contracts';
 import {
   brokenHosts,
   inFlight,
@@ -413,7 +413,7 @@ function decisions({ aggregate, state, lastDecision }: AggregateInput, nowMs: nu
       code: 'server-stuck',
       place: { aggregate, host, server: serverId },
       about: aggregate,
-      text: `${serverName} cannot leave ${host}: ${reason.text}`,
+      text: `${serverName} cannot leave ${host}: ${clause(reason.text)}`,
     });
   for (const { code, text, detail } of lastDecision?.warnings ?? []) {
     const server = typeof detail?.server === 'string' ? { server: detail.server } : {};

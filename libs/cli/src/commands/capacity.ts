@@ -104,7 +104,10 @@ function checkShape({ flavor, vcpus, ram, disk }: FitOptions): void {
   if (flavor !== undefined && sizes)
     throw new UsageError('both --flavor and sizes are given', 'Give --flavor, or --vcpus and --ram.');
   if (flavor === undefined && (vcpus === undefined || ram === undefined))
-    throw new UsageError('which VM?', 'Give --flavor NAME, or --vcpus N --ram MIB (and --disk GIB).');
+    throw new UsageError(
+      'the size of the VMs is missing',
+      'Give --flavor NAME, or --vcpus N --ram MIB (and --disk GIB).',
+    );
 }
 
 /** @throws UsageError for a flavor that no VM has */
@@ -123,16 +126,20 @@ function shapeOf({ flavor, vcpus = 0, ram = 0, disk = 0 }: FitOptions, known: re
   const names = [...new Set(known.map(({ name }) => name))];
   throw new UsageError(
     `no VM of the newest snapshots has the flavor ${JSON.stringify(flavor)}`,
-    `${didYouMean(flavor, names)}Give its sizes: --vcpus N --ram MIB (and --disk GIB).`,
+    `${didYouMean(flavor, names)}Or give its sizes: --vcpus N --ram MIB (and --disk GIB).`,
   );
 }
 
 const head = (terminal: Terminal, { aggregate, snapshotTime }: Placed, nowMs: number): string =>
-  `${paint(terminal, 'bold', aggregate)} (snapshot of ${when(Date.parse(snapshotTime), nowMs)})`;
+  `${paint(terminal, 'bold', aggregate)}, as seen at ${when(Date.parse(snapshotTime), nowMs)}`;
 
 function renderFit(terminal: Terminal, one: Placed & Fit, nowMs: number): string {
   const { shape, wanted, now, hosts, moves, after, proven } = one;
-  const lines = [head(terminal, one, nowMs), `${shape.name}: ${now} of ${wanted} fit now`];
+  const enough = wanted === 1 ? `${now} fit now` : `${wanted} fit; there is room for ${now} now`;
+  const lines = [
+    head(terminal, one, nowMs),
+    `${shape.name}: ${now >= wanted ? enough : `${now} of ${wanted} fit now`}`,
+  ];
   if (hosts.length > 0) lines.push(`  on ${hosts.map(({ host, slots }) => `${host} (${slots})`).join(', ')}`);
   if (now >= wanted) return `${lines.join('\n')}\n`;
   if (moves.length === 0)
@@ -173,7 +180,7 @@ function renderHeadroom(terminal: Terminal, one: Placed & Headroom, nowMs: numbe
     if (stranded.length === 0) return `${what}the other hosts take all of them`;
     const names = stranded.slice(0, 5).map(({ serverName }) => serverName);
     const more = stranded.length > names.length ? ` and ${stranded.length - names.length} more` : '';
-    return `${what}${paint(terminal, 'yellow', `${count(stranded.length, 'VM')} without a host`)}${proven ? '' : ' at most'}: ${names.join(', ')}${more}`;
+    return `${what}${proven ? '' : 'at most '}${paint(terminal, 'yellow', `${count(stranded.length, 'VM')} would have no host`)}: ${names.join(', ')}${more}`;
   });
   return `${[head(terminal, one, nowMs), flavors.trimEnd(), ...losses].join('\n')}\n`;
 }

@@ -1,15 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { LogEvent } from '@kronos/contracts';
+import { clause, type LogEvent } from '@kronos/contracts';
 import { freePorts } from '@kronos/eventlog/local';
 import { createPrometheus, type Prometheus } from '@kronos/prometheus';
 import { balanceText, draw, moveText } from '../demo/draw.ts';
 import { balanced, emptyScene, onEvent, type Scene } from '../demo/scene.ts';
 import { openStage, type Stage } from '../demo/stage.ts';
 import { paint, type Terminal } from '../terminal.ts';
+import { said } from '../times.ts';
 
 /** A demo that is not balanced after this long has failed. It takes a minute; a busy machine takes several. */
 const LIMIT_MS = 300_000;
-/** So many quiet decisions in a row show that nothing more is done. */
+/** After this number of quiet decisions in a row nothing more is done. */
 const QUIET_CYCLES = 2;
 
 export type DemoOptions = { readonly keep?: boolean; readonly seed: number; readonly speed: number };
@@ -199,7 +200,7 @@ function plainScreen(terminal: Terminal): Screen {
     },
     event(before, after, event) {
       if (event.type === 'cycle.decided') {
-        terminal.out(`decided: ${event.data.reason.text}\n`);
+        terminal.out(`decided: ${said(clause(event.data.reason.text), Date.parse(event.data.snapshotTime))}\n`);
         if (after.moves.length > before.moves.length)
           for (const move of after.moves.slice(before.moves.length)) terminal.out(`  ${moveText(move)}\n`);
         if (event.data.outcome !== 'gated') terminal.out(`  ${balanceText(after)}\n`);

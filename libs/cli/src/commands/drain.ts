@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { foldLog } from '@kronos/checkpoints';
 import { didYouMean } from '@kronos/config/nearest';
+import { clause } from '@kronos/contracts';
 import { type HostDrain, hostDrains } from '@kronos/cycle';
 import {
   aggregateOfDrain,
@@ -146,13 +147,17 @@ async function preview(
         `no host ${JSON.stringify(name)} in the newest snapshots`,
         `${didYouMean(name, all)}kronos hosts lists them.`,
       );
+  // One by one, each host takes VMs again before the next one is drained.
+  const together = options.oneByOne === true ? asked.map((host) => [host]) : [asked];
   return snapshots.flatMap((snapshot) =>
-    hostDrains({
-      snapshot,
-      state: aggregateState(state, snapshot.aggregate),
-      hosts: asked,
-      paces: pacesOfAll(state),
-    }),
+    together.flatMap((hosts) =>
+      hostDrains({
+        snapshot,
+        state: aggregateState(state, snapshot.aggregate),
+        hosts,
+        paces: pacesOfAll(state),
+      }),
+    ),
   );
 }
 
@@ -210,7 +215,7 @@ async function run(
     for (;;) {
       if (interrupted.aborted) {
         shell.terminal.err(`kronos: stopped watching. Requested drains continue; kronos status shows them.\n`);
-        if (rolling !== null) shell.terminal.err(howToContinue(now, view.at().state, rolling));
+        if (rolling !== null) shell.terminal.err(howToContinue(now, view.at().state, rolling, options));
         process.exitCode = 130;
         return;
       }
@@ -251,7 +256,7 @@ async function run(
           break;
         }
         case 'end':
-          if (act.problem !== null) return stop(act.problem);
+          if (act.problem !== null) return stop(act.problem, act.stuck);
           return;
       }
     }
@@ -259,15 +264,25 @@ async function run(
     await view.close();
   }
 
-  function stop(problem: string): void {
+  function stop(problem: string, stuck: readonly string[] = []): void {
     shell.terminal.err(`kronos: ${problem}\n`);
-    if (rolling !== null) shell.terminal.err(howToContinue(now, view.at().state, rolling));
+    if (stuck.length > 0)
+      shell.terminal.err(
+        `kronos: Make room for these VMs, or move them by hand: the drain then continues. To give up: kronos undrain ${stuck.join(' ')}\n`,
+      );
+    if (rolling !== null) shell.terminal.err(howToContinue(now, view.at().state, rolling, options));
     process.exitCode = 1;
   }
 }
 
 /** What a person does after a run that stopped: the hosts that are left, and those that are left as they are. */
-function howToContinue(hosts: readonly RunHost[], state: LogState, rolling: Rolling): string {
+function howToContinue(
+  hosts: readonly RunHost[],
+  state: LogState,
+  rolling: Rolling,
+  { reason, comment }: AskOptions,
+): string {
+  const why = reason ?? comment;
   const at = (host: RunHost) => progressOf(host, aggregateState(state, host.aggregate));
   const left = hosts.filter((host) => {
     const { at: where } = at(host);
@@ -279,7 +294,7 @@ function howToContinue(hosts: readonly RunHost[], state: LogState, rolling: Roll
     ...(left.length === 0
       ? []
       : [
-          `To continue: kronos drain ${left.map(({ host }) => host).join(' ')} --one-by-one --hook ${quoted(rolling.hook)} --hook-timeout ${rolling.hookTimeout} --yes`,
+          `To continue: kronos drain ${left.map(({ host }) => host).join(' ')} --one-by-one --hook ${quoted(rolling.hook)} --hook-timeout ${rolling.hookTimeout}${why === undefined ? '' : ` --reason ${quoted(why)}`} --yes`,
         ]),
   ];
   return lines.map((line) => `kronos: ${line}\n`).join('');
@@ -307,10 +322,10 @@ function render(terminal: Terminal, one: HostDrain, nowMs: number): string {
         `  ${serverName} (${serverId}, ${Math.round(ramMb / 102.4) / 10} GiB) -> ${to}${duration === null ? '' : `, ${expected(duration)}`}`,
     ),
     ...waiting.map(({ serverName, serverId, reason }) =>
-      paint(terminal, 'yellow', `  ${serverName} (${serverId}) moves later: ${reason.text}`),
+      paint(terminal, 'yellow', `  ${serverName} (${serverId}) moves later: ${clause(reason.text)}`),
     ),
     ...stuck.map(({ serverName, serverId, reason }) =>
-      paint(terminal, 'red', `  ${serverName} (${serverId}) cannot leave: ${reason.text}`),
+      paint(terminal, 'red', `  ${serverName} (${serverId}) cannot leave: ${clause(reason.text)}`),
     ),
     ...(moves.length === 0
       ? []

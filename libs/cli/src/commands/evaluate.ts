@@ -1,4 +1,12 @@
-import { ALL, type CycleDecided, commandSnapshotId, decisionWords, releaseWords, streamNames } from '@kronos/contracts';
+import {
+  ALL,
+  type CycleDecided,
+  clause,
+  commandSnapshotId,
+  decisionWords,
+  releaseWords,
+  streamNames,
+} from '@kronos/contracts';
 import { control, type Told } from '@kronos/operator';
 import { collect } from '@kronos/replay';
 import { withSession } from '../open.ts';
@@ -60,5 +68,5 @@ export async function evaluate(shell: Shell, options: EvaluateOptions): Promise<
 function describe(terminal: Terminal, { aggregate, data }: CycleDecided): string {
   const steps = data.plan === null ? '' : ` (${count(data.plan.steps.length, 'move')}, ${releaseWords[data.release]})`;
   const imbalance = data.before.combined === null ? '' : ` (combined imbalance ${figure(data.before.combined)})`;
-  return `${aggregate}: ${paint(terminal, data.outcome === 'planned' ? 'green' : 'yellow', decisionWords[data.outcome])}${steps}: ${data.reason.text}${imbalance}\n`;
+  return `${aggregate}: ${paint(terminal, data.outcome === 'planned' ? 'green' : 'yellow', decisionWords[data.outcome])}${steps}: ${clause(data.reason.text)}${imbalance}\n`;
 }

@@ -1,5 +1,5 @@
 import { didYouMean } from '@kronos/config/nearest';
-import { type Decision, decisionWords, type Snapshot, sentence, timeOf } from '@kronos/contracts';
+import { clause, type Decision, decisionWords, type Snapshot, sentence, timeOf } from '@kronos/contracts';
 import { type Assumed, type ByPolicy, type DestinationVerdict, meaningOf } from '@kronos/placement';
 import { type DamagedMove, expectedDuration, skipText } from '@kronos/projections';
 import {
@@ -25,7 +25,7 @@ import { openRecording, tellProblems } from '../recordings.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { type Cell, count, figure, paint, STEP_COLUMNS, type Terminal, table } from '../terminal.ts';
-import { absolute, expected, parseTime, UNKNOWN_PACE, when } from '../times.ts';
+import { absolute, expected, parseTime, said, UNKNOWN_PACE, when } from '../times.ts';
 import { reasonLine, refusals } from './plan.ts';
 import { methodText, proposalText, RELEASES } from './proposals.ts';
 
@@ -233,7 +233,7 @@ async function show(
       same,
       'This explains the new decision; kronos replay shows the difference.',
     );
-    return `${aggregate}, ${when(Date.parse(snapshotTime), shell.now())} (${snapshotId}): ${outcome}: ${decision.reason.text}\n${notes}\n${text(terminal)}`;
+    return `${aggregate}, ${when(Date.parse(snapshotTime), shell.now())} (${snapshotId}): ${outcome}: ${said(clause(decision.reason.text), shell.now())}\n${notes}\n${text(terminal)}`;
   });
 }
 
@@ -250,7 +250,7 @@ function cycleText(terminal: Terminal, { explanation, decision, state }: Explain
   const cycle = explanation?.cycle() ?? null;
   if (cycle === null)
     return `${skipLines(state)}${policiesText(decision)}${troubles(decision)}${refusals(decision.refusals)}`;
-  const gates = cycle.gates.map((gate) => `blocked by: ${reasonLine(gate)}\n`).join('');
+  const gates = cycle.gates.map((gate) => `blocked by: ${clause(reasonLine(gate))}\n`).join('');
   const rows = cycle.policies.map((p): Cell[] => [
     p.policy,
     figure(p.imbalance),
@@ -269,7 +269,7 @@ function cycleText(terminal: Terminal, { explanation, decision, state }: Explain
   const drains = cycle.drains
     .map(
       (d) =>
-        `drain ${d.host} (${count(d.vms, 'VM')}): ${d.refusal === null ? count(d.moves, 'move') : meaningOf(d.refusal)}\n`,
+        `drain ${d.host} (${count(d.vms, 'VM')}): ${d.refusal === null ? count(d.moves, 'move') : clause(meaningOf(d.refusal))}\n`,
     )
     .join('');
   return [
@@ -303,8 +303,8 @@ const assumedNote = (moves: number): string =>
   moves === 0 ? '' : `All figures assume that the released moves of ${count(moves, 'VM')} are done.\n`;
 
 const counted = (counts: Readonly<Record<string, number>>): string => {
-  const parts = Object.entries(counts).map(([code, n]) => `${n}: ${meaningOf(code)}`);
-  return parts.length === 0 ? '' : `; ${parts.join(' ')}`;
+  const parts = Object.entries(counts).map(([code, n]) => `  ${n}: ${clause(meaningOf(code))}`);
+  return parts.map((part) => `\n${part}`).join('');
 };
 
 const policiesText = ({ before }: Decision): string =>
@@ -318,7 +318,7 @@ const policiesText = ({ before }: Decision): string =>
 const troubles = ({ stuck, warnings, evacuations }: Decision): string =>
   [
     ...evacuations.map((e) => `evacuation of ${e.host}: ${e.state}, ${count(e.left, 'VM')} left\n`),
-    ...stuck.map((s) => `${s.serverName} cannot leave ${s.host}: ${reasonLine(s.reason)}\n`),
+    ...stuck.map((s) => `${s.serverName} cannot leave ${s.host}: ${clause(reasonLine(s.reason))}\n`),
     ...warnings.map((warning) => `${reasonLine(warning)}\n`),
   ].join('');
 
@@ -382,7 +382,7 @@ function planText(terminal: Terminal, explained: Explained): string {
       { head: 'why', flex: true },
     ],
     rows,
-  )}${timed ? '' : `Time of each move: ${UNKNOWN_PACE}.\n`}${ended}${assumedNote(explanation?.cycle().assumed ?? 0)}${troubles(decision)}${refusals(decision.refusals)}`;
+  )}${explanation === null ? '' : 'Figures of hosts: before and after the whole plan.\n'}${timed ? '' : `Time of each move: ${UNKNOWN_PACE}.\n`}${ended}${assumedNote(explanation?.cycle().assumed ?? 0)}${troubles(decision)}${refusals(decision.refusals)}`;
 }
 
 const durationText = (duration: Duration | null): string => (duration === null ? 'unknown' : expected(duration));
@@ -439,10 +439,12 @@ function destinationsText(terminal: Terminal, title: string, destinations: reado
 function mentions(decision: Decision, is: (id: string, name: string) => boolean): string[] {
   const steps = decision.plan?.steps
     .filter((s) => is(s.serverId, s.serverName))
-    .map((s) => `step ${s.step} moves it from ${s.from} to ${s.to}${s.why === undefined ? '' : `: ${s.why.text}`}`);
+    .map(
+      (s) => `step ${s.step} moves it from ${s.from} to ${s.to}${s.why === undefined ? '' : `: ${clause(s.why.text)}`}`,
+    );
   const stuck = decision.stuck
     .filter((s) => is(s.serverId, s.serverName))
-    .map((s) => `it cannot leave ${s.host}: ${reasonLine(s.reason)}`);
+    .map((s) => `it cannot leave ${s.host}: ${clause(reasonLine(s.reason))}`);
   return [...(steps ?? []), ...stuck];
 }
 
@@ -474,7 +476,7 @@ function vmText(
   const verdict =
     vm.steps.length > 0
       ? said
-      : `it stays: ${meaningOf(vm.verdict.code)}${detail.length === 0 ? '' : ` (${detail.join(', ')})`}\n${said}`;
+      : `it stays: ${clause(meaningOf(vm.verdict.code))}${detail.length === 0 ? '' : ` (${detail.join(', ')})`}\n${said}`;
   return [
     `${vm.serverName} (${vm.serverId}) on ${vm.host}${vm.assumed === null ? '' : `, ${assumedText(vm.assumed)}`}\n`,
     damaged,
@@ -487,7 +489,7 @@ function vmText(
 /** One plan between cells as it concerns a VM: what it says of the VM, who answered it, and what became of the move. */
 function cellStoryText(terminal: Terminal, story: CellStory, nowMs: number): string {
   const { aggregate, to, planId, proposedAtMs, expiresAtMs, serverName, step, reason, state, events } = story;
-  const why = reason === null ? '' : `: ${reasonLine(reason)}`;
+  const why = reason === null ? '' : `: ${clause(reasonLine(reason))}`;
   const what =
     step === null
       ? `it stays${why}`
@@ -547,7 +549,7 @@ function hostText(terminal: Terminal, explained: Explained, name: string): strin
   return [
     host.refusal === null
       ? 'it may be a destination\n'
-      : `it may not be a destination: ${meaningOf(host.refusal.code)}${host.refusal.detail.reason === undefined ? '' : ` (${host.refusal.detail.reason})`}\n`,
+      : `it may not be a destination: ${clause(meaningOf(host.refusal.code))}${host.refusal.detail.reason === undefined ? '' : ` (${host.refusal.detail.reason})`}\n`,
     `${values(host.before)}${moves === '' ? '' : `; with the plan ${values(host.after)}`}${
       host.rank === null
         ? ''
@@ -560,7 +562,7 @@ function hostText(terminal: Terminal, explained: Explained, name: string): strin
       .join(', ')}\n`,
     host.evacuation === null ? '' : `evacuation: ${host.evacuation.state}, ${count(host.evacuation.left, 'VM')} left\n`,
     damaged,
-    host.drainRefusal === null ? '' : `not drained: ${meaningOf(host.drainRefusal)}\n`,
+    host.drainRefusal === null ? '' : `not drained: ${clause(meaningOf(host.drainRefusal))}\n`,
     moves,
     ...host.assumedGone.map((gone) => `${names.get(gone.serverId) ?? gone.serverId} is here, ${assumedText(gone)}\n`),
     '\n',

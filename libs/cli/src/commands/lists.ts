@@ -11,7 +11,7 @@ import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { readFacts } from '../status/facts.ts';
 import { type Cell, figure, type Style, type Terminal, table } from '../terminal.ts';
-import { when } from '../times.ts';
+import { said, when } from '../times.ts';
 
 export type ListOptions = ConfigOption & OutputOption & AggregateOption;
 /** Every list takes the same filters. */
@@ -50,7 +50,7 @@ const aggregatesTable = (terminal: Terminal, rows: readonly AggregateStatus[], n
     ],
     rows.map(({ aggregate, doing, lastLook, lastDecision, moves, policies }) => [
       aggregate,
-      doing,
+      said(doing, nowMs),
       lastLook === null ? '' : String(lastLook.hosts),
       lastLook === null ? '' : String(lastLook.servers),
       String(moves.length),

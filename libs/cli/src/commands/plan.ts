@@ -1,6 +1,7 @@
 import { engineFields, overrideEngineOption } from '@kronos/config';
 import {
   type CompleteEngineOptions,
+  clause,
   completeEngineOptions,
   type Decision,
   decisionWords,
@@ -199,21 +200,34 @@ async function planSnapshotFile(shell: Shell, options: PlanOptions, file: string
 /** A decision that was made here and now. */
 function renderDecision(terminal: Terminal, decision: Decision): string {
   const { plan, before } = decision;
-  const head = `${decisionWords[decision.outcome]}: ${decision.reason.text}\ncombined imbalance ${figure(before.combined)}${
+  const head = `${decisionWords[decision.outcome]}: ${clause(decision.reason.text)}\ncombined imbalance ${figure(before.combined)}${
     plan === null ? '' : ` -> ${figure(plan.after.combined)}${possible(plan)}`
   }\n`;
-  const stuck = decision.stuck.map((s) => `${s.serverName} cannot leave ${s.host}: ${s.reason.text}\n`).join('');
+  const stuck = decision.stuck
+    .map((s) => `${s.serverName} cannot leave ${s.host}: ${clause(s.reason.text)}\n`)
+    .join('');
   const warnings = decision.warnings.map((warning) => `${warning.text}\n`).join('');
   return `${head}${plan === null ? '' : `\n${stepsTable(terminal, plan.steps)}`}${stuck}${warnings}${refusals(decision.refusals)}`;
 }
 
 /** A reason with its figures. */
 export function reasonLine({ text, detail }: Reason): string {
-  const facts = Object.entries(detail ?? {}).map(
-    ([key, value]) =>
-      `${key} ${typeof value === 'string' ? value : typeof value === 'number' ? figure(value) : JSON.stringify(value)}`,
-  );
-  return facts.length === 0 ? text : `${text} (${facts.join(', ')})`;
+  const facts = Object.entries(detail ?? {}).flatMap(([key, value]) => factsOf(words(key), value));
+  if (facts.length === 0) return text;
+  const stop = text.endsWith('.') ? '.' : '';
+  return `${stop === '' ? text : text.slice(0, -1)} (${facts.join(', ')})${stop}`;
+}
+
+/** `fromZone`: `from zone`. */
+const words = (key: string): string => key.replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+
+/** A figure, a text, or counts by code. */
+function factsOf(name: string, value: unknown): string[] {
+  if (typeof value === 'number') return [`${name} ${figure(value)}`];
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return [`${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`];
+  const parts = Object.entries(value).flatMap(([key, of]) => factsOf(key, of));
+  return parts.length === 0 ? [] : [`${name}: ${parts.join(', ')}`];
 }
 
 /** Why candidates were refused, the most frequent first. */

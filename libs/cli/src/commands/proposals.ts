@@ -1,4 +1,12 @@
-import { type Control, makesRoom, type PlanProposed, type Reason, type Step, streamNames } from '@kronos/contracts';
+import {
+  type Control,
+  clause,
+  makesRoom,
+  type PlanProposed,
+  type Reason,
+  type Step,
+  streamNames,
+} from '@kronos/contracts';
 import type { Asking } from '@kronos/operator';
 import { meaningOf } from '@kronos/placement';
 import { collect, liveHistory, recordedProposal } from '@kronos/replay';
@@ -109,7 +117,7 @@ function roomText(terminal: Terminal, { aggregate, data }: Asked, state: string)
   const { planId, outcome, reason, steps, refusals, warnings, capacity, release } = data;
   const lines = warnings.map(({ text }) => paint(terminal, 'yellow', text));
   if (outcome !== 'planned') {
-    lines.push(`${aggregate}: ${paint(terminal, 'red', 'no plan')}: ${reason.text}`);
+    lines.push(`${aggregate}: ${paint(terminal, 'red', 'no plan')}: ${clause(reason.text)}`);
     if (capacity !== undefined)
       lines.push(`${capacity.now} of ${capacity.wanted} fit now, ${capacity.after} after moves.`);
     const stay = Object.entries(refusals).map(([code, n]) => `${count(n, 'VM')}: ${meaningOf(code)}`);

@@ -19,7 +19,7 @@ import { formatOf, isStructured, textShell } from '../output.ts';
 import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { cut, paint, type Style } from '../terminal.ts';
-import { parseTime } from '../times.ts';
+import { parseTime, said } from '../times.ts';
 
 export type TapOptions = ConfigOption &
   OutputOption &
@@ -159,7 +159,10 @@ function render({ terminal, now }: Shell, names: ReadonlyMap<string, string>, de
   if (problem !== undefined) return `${stamp}  ${place}  ${paint(terminal, 'red', `cannot be read: ${problem}`)}`;
   const by = authorText(message);
   const head = `${stamp}  ${place}  ${by}: `;
-  const text = sentence(message, (id) => serverText(names, id));
+  const text = said(
+    sentence(message, (id) => serverText(names, id)),
+    now(),
+  );
   const room = terminal.live ? Math.max(20, terminal.columns - head.length) : Number.POSITIVE_INFINITY;
   const style = endStyle(message) ?? styles[message.type] ?? (message.by.service === 'operator' ? 'magenta' : null);
   const shown = cut(text, room);

@@ -1,4 +1,5 @@
-import type { LogEvent } from '@kronos/contracts';
+import { clause, type LogEvent } from '@kronos/contracts';
+import { said } from '../times.ts';
 
 /** The picture of the demo: the cloud's load by Prometheus, and Kronos's log. */
 export type Scene = {
@@ -70,7 +71,11 @@ export function onEvent(scene: Scene, event: LogEvent): Scene {
         cycles: scene.cycles + 1,
         moves: [...scene.moves, ...added],
         quietCycles: quiet ? scene.quietCycles + 1 : 0,
-        lastDecision: { outcome, text: reason.text, shareOfPossible: plan?.shareOfPossible ?? null },
+        lastDecision: {
+          outcome,
+          text: said(clause(reason.text), Date.parse(event.data.snapshotTime)),
+          shareOfPossible: plan?.shareOfPossible ?? null,
+        },
       };
     }
     case 'migration.started':

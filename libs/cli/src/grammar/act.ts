@@ -138,7 +138,7 @@ function drainCommands(program: Command, shell: Shell): void {
     .description('Show what a drain would do, and empty hosts: disable the service, then move the VMs away')
     .argument('[host...]', 'Service hosts, as in kronos hosts')
     .option('-r, --reason <text>', 'Reason, shown in Nova and recorded on the log; the same as --comment')
-    .option('-y, --yes', 'Drain, without asking')
+    .option('-y, --yes', 'Drain the hosts; without it, show what would happen and ask')
     .option('--watch', 'Show the progress until every host is empty')
     .option(
       '--max-parallel <number>',

@@ -1,9 +1,9 @@
-import { decisionWords } from '@kronos/contracts';
+import { clause, decisionWords } from '@kronos/contracts';
 import { type AggregateStatus, type Alarm, COOLING_DOWN, type Status } from '@kronos/status';
 import { byteText } from '../sizes.ts';
 import type { Terminal } from '../terminal.ts';
 import { count, cut, figure, MOVE_COLUMNS, paint, type Style, table } from '../terminal.ts';
-import { relative, span, when } from '../times.ts';
+import { relative, said, span, when } from '../times.ts';
 
 /** The event log that the status is read from. */
 export type Place = {
@@ -101,7 +101,7 @@ function aggregateLines(terminal: Terminal, all: Status, status: AggregateStatus
   const row = (label: string, text: string): string => `  ${paint(terminal, 'dim', label.padEnd(LABEL))}${text}`;
   const { lastLook, lastDecision, policies, moves, brokenHosts } = status;
   const lines = [
-    `${paint(terminal, 'bold', status.aggregate)}   ${paint(terminal, doingStyle(all, status), status.doing)}`,
+    `${paint(terminal, 'bold', status.aggregate)}   ${paint(terminal, doingStyle(all, status), said(status.doing, nowMs))}`,
   ];
   if (status.waitsFor !== null) lines.push(row('waits for', status.waitsFor));
   lines.push(
@@ -116,7 +116,7 @@ function aggregateLines(terminal: Terminal, all: Status, status: AggregateStatus
     lines.push(
       row(
         'last decision',
-        `${when(lastDecision.atMs, nowMs)}: ${decisionWords[lastDecision.outcome]}, ${lastDecision.text}`,
+        `${when(lastDecision.atMs, nowMs)}: ${decisionWords[lastDecision.outcome]}, ${said(clause(lastDecision.text), nowMs)}`,
       ),
     );
   if (policies.length > 0)

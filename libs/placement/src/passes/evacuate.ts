@@ -1,4 +1,4 @@
-import type { Decision } from '@kronos/contracts';
+import { clause, type Decision } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
 import { float, int } from '../array.ts';
 import type { Draft } from '../draft.ts';
@@ -114,13 +114,16 @@ export function evacuationEnds(draft: Draft): Decision['evacuations'] {
       }
       ({ code, counts } = targets.whyNot(vm));
     }
-    const text = refusal === 0 && code !== 'no-destination' ? `no host takes it: ${reasonMeanings[code]}` : '';
+    const text =
+      refusal === 0 && code !== 'no-destination'
+        ? `No host takes it: ${clause(reasonMeanings[code])}.`
+        : reasonMeanings[code];
     draft.stuck.push({
       serverId: cluster.vmIds[vm] ?? '',
       serverName: cluster.vmNames[vm] ?? '',
       host: cluster.hostNames[place[vm] ?? 0] ?? '',
       phase: 'evacuate',
-      reason: { code, text: text === '' ? reasonMeanings[code] : text, detail: { refusals: counts } },
+      reason: { code, text, detail: { refusals: counts } },
     });
   }
   const ends: Decision['evacuations'] = [];

@@ -1,4 +1,4 @@
-import { ALL, type Control } from '@kronos/contracts';
+import { ALL, type Control, clause } from '@kronos/contracts';
 import { digest } from '@kronos/cycle';
 import {
   type Asking,
@@ -183,8 +183,8 @@ export type DrainAnswer = Pick<Answer<'hostDrain'>, 'host' | 'blockedBy' | 'move
 /** Where the VMs of a host would go. Each snapshot can change it: the digest does not cover it. */
 export const drainLines = ({ moves, waiting, stuck }: DrainAnswer): string[] => [
   ...moves.map(({ serverName, to }) => `${serverName} → ${to}`),
-  ...waiting.map(({ serverName, reason }) => `${serverName} leaves later: ${reason.text}`),
-  ...stuck.map(({ serverName, reason }) => `${serverName} cannot leave: ${reason.text}`),
+  ...waiting.map(({ serverName, reason }) => `${serverName} leaves later: ${clause(reason.text)}`),
+  ...stuck.map(({ serverName, reason }) => `${serverName} cannot leave: ${clause(reason.text)}`),
 ];
 
 const stepLines = (plan: PlanFacts, steps: readonly number[] | null): string[] =>
