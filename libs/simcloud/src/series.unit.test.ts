@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { Cloud } from './cloud.ts';
 import type { SeriesFaultSetting } from './faults.ts';
 import { seriesFaultSchema } from './faults.ts';
-import { BadQuery, evaluate, parse } from './promql.ts';
+import { evaluate } from './promql.ts';
+import { BadQuery, parse } from './promqlParser.ts';
 import { parseScenario } from './scenario.ts';
 import type { Sample } from './series.ts';
 

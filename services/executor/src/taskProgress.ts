@@ -156,7 +156,8 @@ export function followed(state: TaskState, before: Run, look: Look, word: Word, 
 }
 
 /**
- * Time for which a server must be idle before its migration may be abandoned: longer than Nova ever takes to make its records consistent. A restart
+ * Time for which a server must be idle before its migration may be abandoned: longer than Nova ever takes to make its records
+ * consistent. A restart
  * of the source's compute frees the server of an accepted migration, and nova-conductor goes on with it all the same. A row that
  * is lost has a limit of its own.
  */

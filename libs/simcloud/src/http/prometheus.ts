@@ -1,5 +1,6 @@
 import type { Cloud } from '../cloud.ts';
-import { BadQuery, evaluate, parse, type Value } from '../promql.ts';
+import { evaluate, type Value } from '../promql.ts';
+import { BadQuery, parse } from '../promqlParser.ts';
 import { instant, METRICS } from '../series.ts';
 import { type Call, JSON_TYPE, json, type Reply } from './exchange.ts';
 
