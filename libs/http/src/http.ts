@@ -186,51 +186,23 @@ function agent(options: Agent.Options, env: NonNullable<HttpOptions['env']>): Di
   });
 }
 
-/** A client over undici, with connections of its own. */
-export function createHttp(options: HttpOptions = {}): Http {
-  const limits = timeLimits(options.limits);
-  const retry = retryPolicy(options.retry);
-  const maxBodyBytes = options.maxBodyBytes ?? 64 * 1024 * 1024;
-  const { clock = systemClock } = options;
-  const now = options.now ?? (() => clock.now());
-  const monotonic = options.monotonic ?? (() => clock.monotonic());
-  const random = options.random ?? Math.random;
-  const sleep =
-    options.sleep ??
-    (async (ms, signal) => {
-      await clock.sleep(ms, signal);
-      signal.throwIfAborted();
-    });
-  const common = {
-    headersTimeout: limits.headersMs,
-    bodyTimeout: limits.bodyMs,
-    maxResponseSize: maxBodyBytes,
-    allowH2: false,
-    connect: { ...tlsOf(options.tls ?? {}), timeout: limits.connectMs },
-  };
-  const env = options.env ?? process.env;
-  const pool = agent({ ...common, connections: options.connections ?? 8, pipelining: 1 }, env);
-  // No keep-alive: a call that is sent once starts on a fresh connection.
-  const once = agent({ ...common, pipelining: 0 }, env);
+type Attempts = {
+  readonly options: HttpOptions;
+  readonly limits: TimeLimits;
+  readonly maxBodyBytes: number;
+  readonly monotonic: () => number;
+  readonly transport: Transport;
+};
 
-  const transport: Transport =
-    options.transport ??
-    (({ url, fresh, checkSend, limits: _, ...rest }) =>
-      send(url, {
-        dispatcher: fresh ? once : pool,
-        ...rest,
-        ...(checkSend === undefined ? {} : checkedBody(rest.headers, rest.body, checkSend)),
-      }));
-
-  let closed = false;
-
+/** One attempt of a call, its report, and the credentials in its headers. */
+function attempts({ options, limits, maxBodyBytes, monotonic, transport }: Attempts) {
   function noteCredentials(headers: Readonly<Record<string, string>>): void {
     if (options.onCredential === undefined) return;
     for (const [name, value] of Object.entries(headers))
       if (CREDENTIAL_HEADERS.has(name.toLowerCase())) options.onCredential(value.replace(/^(Bearer|Basic)\s+/i, ''));
   }
 
-  async function attempt(call: HttpCall, number: number, total: AbortSignal): Promise<HttpAnswer> {
+  return async function attempt(call: HttpCall, number: number, total: AbortSignal): Promise<HttpAnswer> {
     const place: CallPlace = { service: call.service, method: call.method, url: safeUrl(call.url) };
     const started = monotonic();
     const report = (status: number | undefined, error?: string): void => {
@@ -292,7 +264,48 @@ export function createHttp(options: HttpOptions = {}): Http {
       report(status, error.code);
       throw error;
     }
-  }
+  };
+}
+
+/** A client over undici, with connections of its own. */
+export function createHttp(options: HttpOptions = {}): Http {
+  const limits = timeLimits(options.limits);
+  const retry = retryPolicy(options.retry);
+  const maxBodyBytes = options.maxBodyBytes ?? 64 * 1024 * 1024;
+  const { clock = systemClock } = options;
+  const now = options.now ?? (() => clock.now());
+  const monotonic = options.monotonic ?? (() => clock.monotonic());
+  const random = options.random ?? Math.random;
+  const sleep =
+    options.sleep ??
+    (async (ms, signal) => {
+      await clock.sleep(ms, signal);
+      signal.throwIfAborted();
+    });
+  const common = {
+    headersTimeout: limits.headersMs,
+    bodyTimeout: limits.bodyMs,
+    maxResponseSize: maxBodyBytes,
+    allowH2: false,
+    connect: { ...tlsOf(options.tls ?? {}), timeout: limits.connectMs },
+  };
+  const env = options.env ?? process.env;
+  const pool = agent({ ...common, connections: options.connections ?? 8, pipelining: 1 }, env);
+  // No keep-alive: a call that is sent once starts on a fresh connection.
+  const once = agent({ ...common, pipelining: 0 }, env);
+
+  const transport: Transport =
+    options.transport ??
+    (({ url, fresh, checkSend, limits: _, ...rest }) =>
+      send(url, {
+        dispatcher: fresh ? once : pool,
+        ...rest,
+        ...(checkSend === undefined ? {} : checkedBody(rest.headers, rest.body, checkSend)),
+      }));
+
+  let closed = false;
+
+  const attempt = attempts({ options, limits, maxBodyBytes, monotonic, transport });
 
   return {
     async call(call) {
