@@ -2,17 +2,12 @@ import { snapshotMark } from '@kronos/checkpoints';
 import { aggregateConfig, type Config, scopeOf, storageLimits } from '@kronos/config';
 import { checkClock, healthCheck, logClock, type Outside, realOutside, reportService } from '@kronos/connect';
 import { bucketNames, streamNames } from '@kronos/contracts';
-import {
-  type CellsSettings,
-  HistoryReader,
-  type KeptServers,
-  keepServers,
-  type ServerSource,
-} from '@kronos/observation';
+import { type CellsSettings, HistoryReader, keepServers, type ServerSource } from '@kronos/observation';
+import type { Nova } from '@kronos/openstack';
 import { type ServiceDefinition, kronosVersion as version } from '@kronos/telemetry';
 import { createCycle } from './cycle.ts';
 import { showResync } from './meters.ts';
-import { createFeed, type Feed, fedServers } from './notifications.ts';
+import { createFeed, type Feed, type FeedDeps, fedServers } from './notifications.ts';
 import { createScorer } from './scorer.ts';
 import { Seen } from './seen.ts';
 
@@ -86,26 +81,7 @@ export const scorerService = ({
             deadlineMs: Math.max(intervalMs, timeout * 1000),
           });
     const seen = new Seen();
-    const { mode, syncInterval } = config.inventory;
-    const syncIntervalMs = syncInterval * 1000;
-    const kept: KeptServers | null =
-      mode === 'api'
-        ? null
-        : keepServers({
-            nova: cloud.nova,
-            clock,
-            mode,
-            optOut: engine.optOut,
-            syncIntervalMs,
-            maxClockSkewMs,
-            concurrency: CONCURRENCY,
-            onResync: showResync(metrics, logger),
-          });
-    const feed: Feed | null =
-      kept === null || mode !== 'notifications'
-        ? null
-        : createFeed({ log, inventory: kept.inventory, syncIntervalMs, by, clock, logger, metrics });
-    const servers: ServerSource | null = kept === null || feed === null ? kept : fedServers(kept, feed);
+    const { servers, feed } = serversOf({ log, config, nova: cloud.nova, by, clock, logger, metrics });
     if (feed !== null) {
       const consuming = openNotifications(config, {
         name: `kronos-scorer ${instance}`,
@@ -178,6 +154,31 @@ export const scorerService = ({
     };
   },
 });
+
+type ServersDeps = Omit<FeedDeps, 'inventory' | 'syncIntervalMs'> & { readonly config: Config; readonly nova: Nova };
+
+/** The source of servers by `[inventory] mode`, and the feed of notifications where they keep it current. */
+function serversOf({ log, config: { inventory, engine }, nova, by, clock, logger, metrics }: ServersDeps): {
+  readonly servers: ServerSource | null;
+  readonly feed: Feed | null;
+} {
+  const { mode, syncInterval } = inventory;
+  const syncIntervalMs = syncInterval * 1000;
+  if (mode === 'api') return { servers: null, feed: null };
+  const kept = keepServers({
+    nova,
+    clock,
+    mode,
+    optOut: engine.optOut,
+    syncIntervalMs,
+    maxClockSkewMs: engine.maxClockSkew * 1000,
+    concurrency: CONCURRENCY,
+    onResync: showResync(metrics, logger),
+  });
+  if (mode === 'changes') return { servers: kept, feed: null };
+  const feed = createFeed({ log, inventory: kept.inventory, syncIntervalMs, by, clock, logger, metrics });
+  return { servers: fedServers(kept, feed), feed };
+}
 
 /** The settings of plans between cells, from `[cells]`. */
 const cellsSettings = ({ cells }: Config): CellsSettings => ({
