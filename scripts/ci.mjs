@@ -102,7 +102,8 @@ const niced = (command) => ['nice', '-n', '19', ...command];
 const inOrder = (...steps) => ({ steps });
 const sideBySide = (...lanes) => ({ lanes });
 
-// Tests that wait for a cloud or for a lease share the machine well; `npm test` has it for itself.
+// `npm test` fills the machine: beside it, tests on OpenStack take three times as long, and it takes twice. The others wait for
+// clouds, leases and builds, and share the machine well. The tests on OpenStack are the longest lane.
 const install = check('install', script('node', '--version'));
 const each = inOrder(
   install,
@@ -115,13 +116,14 @@ const each = inOrder(
   ),
   sideBySide(
     tests('openstack', ['openstack'], 30),
+    tests('containers', ['containers'], 20),
     inOrder(
       check('lint', ['npm', 'run', '--silent', 'lint']),
       check('typecheck', script('node', 'node_modules/typescript/bin/tsc', '--noEmit')),
       check('knip', script('node', 'node_modules/knip/bin/knip.js', '--no-progress')),
       cells('faults', ['--cells', 'sample', '--lanes', '4'], 20),
+      tests('cluster', ['cluster'], 20),
     ),
-    inOrder(tests('cluster', ['cluster'], 20), tests('containers', ['containers'], 20)),
   ),
 );
 
@@ -156,6 +158,7 @@ const nightly = inOrder(
     check('planted bugs', script('trial', 'test/simulation/bugsMain.ts'), 240),
   ),
   cells('faults', ['--cells', 'all', '--lanes', '4'], 60),
+  tests('cluster', ['cluster'], 40, { KRONOS_NIGHTLY: '1' }),
   check('openstack bed', ['test/openstack/bed', 'install'], 25),
   tests('openstack', ['openstack'], 60, { KRONOS_NIGHTLY: '1' }),
   check('mutations', script('trial', 'test/mutations/run.ts'), 240),

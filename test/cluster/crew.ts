@@ -4,13 +4,19 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { until } from '@kronos/clock/testing';
 import { streamNames } from '@kronos/contracts';
-import { type ClusterNode, type FoundServer, type NatsServer, startNatsCluster } from '@kronos/eventlog/testing';
+import { type ClusterNode, findNatsServer, type NatsServer, startNatsCluster } from '@kronos/eventlog/testing';
 import { breaches } from '@kronos/executor/testing';
 import { type Sim, startSim } from '@kronos/simcloud';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
+import { onTestFinished } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { ended, released, type Watch, watch } from '../e2e/world.ts';
+
+/** The newest server that this machine has or gets; in words, why there is none. */
+export const newest = await findNatsServer('newest').catch((error: Error) => error.message);
+/** What the tests of a crew have in common. */
+export const SCENE = 'three copies, fifty moves under way: nothing is lost, nothing done twice, and all services go on';
 
 const TASKS = 50;
 const AGGREGATE = 'general';
@@ -74,7 +80,7 @@ const policies = `policies:
     max_migrations_per_cycle: ${TASKS}
 `;
 
-export interface Crew extends Watch {
+interface Crew extends Watch {
   readonly servers: readonly NatsServer[];
   /** The server that leads the log, and the others. */
   leader(): Promise<{ readonly leader: NatsServer; readonly followers: readonly NatsServer[] }>;
@@ -88,54 +94,53 @@ export interface Crew extends Watch {
   level(): Promise<void>;
   /** Waits until all is done and whole again, moves a few more servers, and says in words what does not hold. */
   aftermath(): Promise<readonly string[]>;
-  close(): Promise<void>;
 }
 
-export async function openCrew(found: FoundServer, nodes: readonly ClusterNode[] | 3): Promise<Crew> {
+export const completed = (events: Crew['events']): number =>
+  events.filter((event) => event.type === 'migration.completed').length;
+
+/** A crew on three of the newest servers, until the end of the running test. */
+export async function crewFor(nodes: readonly ClusterNode[] | 3 = 3): Promise<Crew> {
+  if (typeof newest === 'string') throw new Error(newest);
   const undo: (() => Promise<unknown>)[] = [];
-  const close = async () => {
-    for (const step of undo.splice(0).reverse()) await step().catch(() => undefined);
-  };
-  try {
-    const sim = await startSim({
-      speed: 20,
-      scenario: {
-        name: 'cluster',
-        maxConcurrentLiveMigrations: CAPS.maxOutboundPerHost,
-        hosts: HOSTS.map((name) => ({ name, vcpus: 64, memoryMb: 262_144 })),
-        aggregates: [{ name: AGGREGATE, hosts: HOSTS }],
-        flavors: [{ name: 'm1', vcpus: 1, memoryMb: 2048, diskGb: 10 }],
-        servers: LEAVING.flatMap((host) =>
-          Array.from({ length: TASKS / LEAVING.length }, (_, i) => ({ name: `${host}-${i + 1}`, host, flavor: 'm1' })),
-        ).concat([{ name: 'last', host: LAST, flavor: 'm1' }]),
-      },
-    });
-    undo.push(() => sim.close());
-    // Twelve seconds each, at this pace: the fault comes about while they are copied.
-    for (const host of LEAVING)
-      for (let i = 1; i <= TASKS / LEAVING.length; i++)
-        sim.act({ act: 'faultServer', server: `${host}-${i}`, fault: { kind: 'slow', seconds: 240, times: 1 } });
+  onTestFinished(async () => {
+    for (const step of undo.reverse()) await step().catch(() => undefined);
+  });
+  const sim = await startSim({
+    speed: 20,
+    scenario: {
+      name: 'cluster',
+      maxConcurrentLiveMigrations: CAPS.maxOutboundPerHost,
+      hosts: HOSTS.map((name) => ({ name, vcpus: 64, memoryMb: 262_144 })),
+      aggregates: [{ name: AGGREGATE, hosts: HOSTS }],
+      flavors: [{ name: 'm1', vcpus: 1, memoryMb: 2048, diskGb: 10 }],
+      servers: LEAVING.flatMap((host) =>
+        Array.from({ length: TASKS / LEAVING.length }, (_, i) => ({ name: `${host}-${i + 1}`, host, flavor: 'm1' })),
+      ).concat([{ name: 'last', host: LAST, flavor: 'm1' }]),
+    },
+  });
+  undo.push(() => sim.close());
+  // Twelve seconds each, at this pace: the fault comes about while they are copied.
+  for (const host of LEAVING)
+    for (let i = 1; i <= TASKS / LEAVING.length; i++)
+      sim.act({ act: 'faultServer', server: `${host}-${i}`, fault: { kind: 'slow', seconds: 240, times: 1 } });
 
-    const cluster = await startNatsCluster(nodes, { server: found, jetstream: 'sync_interval: always' });
-    undo.push(() => cluster.stop());
-    const exits: string[] = [];
-    const kronos = await openInstallation({
-      config: (places) => config(sim, places),
-      policies,
-      nats: async () => ({ urls: cluster.urls, stop: async () => undefined }),
-      onExit: (service, code) => exits.push(`${service} ended with ${code}`),
-      say: () => undefined,
-    });
-    undo.push(() => kronos.close());
-    for (let i = 1; i < EXECUTORS; i++) kronos.start('executor');
-    return { ...crew(sim, cluster.servers, kronos, exits), close };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  const cluster = await startNatsCluster(nodes, { server: newest, jetstream: 'sync_interval: always' });
+  undo.push(() => cluster.stop());
+  const exits: string[] = [];
+  const kronos = await openInstallation({
+    config: (places) => config(sim, places),
+    policies,
+    nats: async () => ({ urls: cluster.urls, stop: async () => undefined }),
+    onExit: (service, code) => exits.push(`${service} ended with ${code}`),
+    say: () => undefined,
+  });
+  undo.push(() => kronos.close());
+  for (let i = 1; i < EXECUTORS; i++) kronos.start('executor');
+  return crew(sim, cluster.servers, kronos, exits);
 }
 
-function crew(sim: Sim, servers: readonly NatsServer[], kronos: Installation, exits: readonly string[]) {
+function crew(sim: Sim, servers: readonly NatsServer[], kronos: Installation, exits: readonly string[]): Crew {
   const log = watch(kronos);
   const asked = async <T>(what: (jsm: JetStreamManager) => Promise<T>): Promise<T> => {
     const nc = await connect({ servers: servers.map((s) => s.url), timeout: 5_000 });

@@ -148,7 +148,7 @@ describe.skipIf(none !== null)('Kronos in containers', () => {
       OS_NATS__SERVERS: `nats://${nats.getHost()}:${nats.getMappedPort(4222)}`,
     };
     const { config: ours } = loadConfig({ file: '/dev/null', env, role: 'cli' });
-    const quiet = createLogger({ service: 'test', version: '0', level: 'silent', format: 'json' });
+    const quiet = createLogger({ service: 'test', version: '0', level: 'silent' });
     log = await connectLog(ours, 'test', quiet);
     const follow = async () => {
       for await (const { message, problem } of log.tail({ families: ['plans', 'results'], since: 'all' }))

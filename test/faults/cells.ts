@@ -257,20 +257,29 @@ function cellsAt(places: readonly string[]): readonly Cell[] {
   return cells;
 }
 
-/** A fault that kills no executor is tried at one of every N points of a live migration, and of a move between cells. */
-const LIVE_SAMPLE = 2;
-const BETWEEN_CELLS_SAMPLE = 10;
+/** An executor is killed at every point; of the other kills, at one of every N points. */
+const KILL_SAMPLE = 4;
 
-/** Every kill of an executor at every point, and each other fault at some of them; with one executor and with three in turn. */
+/**
+ * One executor killed at every point, the other kills at some of them, and each other fault at one point of a live migration and
+ * at one of a move between cells; with one executor and with three in turn.
+ */
 function sample(): readonly Cell[] {
   const places = Object.keys(points);
-  const kinds = Object.keys(faults);
-  return allCells().filter(({ fault, point, replicas }) => {
-    const sum = kinds.indexOf(fault) + places.indexOf(point);
-    if (sum % 2 !== (replicas === 1 ? 1 : 0)) return false;
-    const every = point in livePoints ? LIVE_SAMPLE : BETWEEN_CELLS_SAMPLE;
-    return /executor.* killed/.test(fault) || Math.floor(sum / 2) % every === 0;
-  });
+  const live = Object.keys(livePoints);
+  const between = places.slice(live.length);
+  const chosen = new Set<string>();
+  for (const [i, fault] of Object.keys(faults).entries()) {
+    const step = fault === 'executor killed' ? 1 : KILL_SAMPLE;
+    const at = /executor.* killed/.test(fault)
+      ? places.filter((_, place) => (place + i) % step === 0)
+      : [live[(i + 3) % live.length], between[i % between.length]];
+    for (const point of at) {
+      const replicas = (i + places.indexOf(point ?? '')) % 2 === 0 ? 3 : 1;
+      chosen.add(`${fault}, ${point}, ${replicas}`);
+    }
+  }
+  return allCells().filter(({ fault, point, replicas }) => chosen.has(`${fault}, ${point}, ${replicas}`));
 }
 
 /** `all`, `sample` (see {@link sample}), a number of cells, or a part of their names. */

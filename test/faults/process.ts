@@ -110,7 +110,7 @@ async function start(order: StartOrder): Promise<Running> {
     by: { service: 'executor', instance: order.instance, version: '0' },
     clock: systemClock,
     clockProblem: () => null,
-    logger: createLogger({ service: order.instance, version: '0', level, format: 'json' }),
+    logger: createLogger({ service: order.instance, version: '0', level }),
     tracer: trace.getTracer('faults'),
     meters: holding(taskMeters(metrics.instruments), order),
   });

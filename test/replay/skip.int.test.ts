@@ -65,7 +65,7 @@ describe('an empty message on the log', () => {
       optionsOf: () => ({ ...defaultEngineOptions, cooldownSeconds: 0 }),
       decider: decideHere,
       by: { service: 'planner', instance: 'p', version: '0' },
-      logger: createLogger({ service: 'planner', version: '0', level: 'silent', format: 'json' }),
+      logger: createLogger({ service: 'planner', version: '0', level: 'silent' }),
       tracer: trace.getTracer('test'),
       meters: { decided() {}, notDecided() {}, dispatched() {} },
       clock: systemClock,

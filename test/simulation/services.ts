@@ -82,7 +82,6 @@ export function startService(
     service,
     version: definition.version,
     level: site.logLevel,
-    format: 'json',
     destination: { write: (line: string) => site.onLine(process.name, line) },
   });
   const stopping = new AbortController();

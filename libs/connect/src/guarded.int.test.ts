@@ -46,7 +46,7 @@ async function replace(events: number): Promise<string> {
   return last;
 }
 
-const logger = createLogger({ service: 'planner', version: '0', level: 'silent', format: 'json' });
+const logger = createLogger({ service: 'planner', version: '0', level: 'silent' });
 const http = { check: () => undefined };
 const metrics = { checkpointVerified: { set: () => undefined } };
 

@@ -18,7 +18,7 @@ async function bed(limits = defaultStorageLimits) {
   await bare.provision({ limits, replicas: 1, aggregates: ['gpu'] });
   const metrics = createMetrics(resourceFromAttributes({}));
   const log = instrumented(bare, { metrics: metrics.instruments, tracer: trace.getTracer('test') });
-  const logger = createLogger({ service: 'planner', version: '0', level: 'silent', format: 'json' });
+  const logger = createLogger({ service: 'planner', version: '0', level: 'silent' });
   const http = new HttpServer({ address: '127.0.0.1', port: 0, portOption: 'planner_port', log: logger, metrics });
   const stopping = new AbortController();
   const start = (pace?: ReportPace) =>

@@ -2,7 +2,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '@kronos/clock';
 import type { Broker, Transport } from '@kronos/config';
-import { connect } from 'amqplib';
 
 /** A message of RabbitMQ. */
 export interface BrokerMessage {
@@ -170,6 +169,8 @@ async function session(
 }
 
 async function overNetwork({ transport, tls, name }: ConsumeOptions, broker: Broker): Promise<BrokerConnection> {
+  // Few installations use notifications: the others start without it.
+  const { connect } = await import('amqplib');
   const file = (path: string | null) => (path === null ? undefined : readFile(path));
   const [ca, cert, key] = transport.tls
     ? await Promise.all([file(tls.caFile), file(tls.certFile), file(tls.keyFile)])

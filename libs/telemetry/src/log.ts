@@ -1,6 +1,6 @@
+import type { Config } from '@kronos/config';
 import { context, createContextKey, trace } from '@opentelemetry/api';
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino';
-import { prettyFactory } from 'pino-pretty';
 import { hideFields, type Scrub, scrub as scrubKnown } from './scrub.ts';
 
 export type { Logger } from 'pino';
@@ -21,13 +21,30 @@ export interface LogInput {
   readonly service: string;
   readonly version: string;
   readonly level: string;
-  readonly format: 'auto' | 'json' | 'pretty';
+  /** Makes a line for people of one of JSON, see {@link lineRenderer}. Default: lines are JSON. */
+  readonly render?: Render | null;
   /** Default: hides every secret that the process knows. */
   readonly scrub?: Scrub;
   /** Default: standard output. */
   readonly destination?: DestinationStream;
-  /** Whether the destination is a terminal, for `auto`. Default: whether standard output is one. */
-  readonly terminal?: boolean;
+}
+
+/** Makes a line for people of a line of JSON. */
+type Render = (line: string) => string;
+
+/** What renders the lines of a format; null: they stay JSON. `terminal`: whether they go to one. */
+export async function lineRenderer(format: Config['log']['format'], terminal: boolean): Promise<Render | null> {
+  if (format === 'json' || (format === 'auto' && !terminal)) return null;
+  // Only loaded where people read the log.
+  const { prettyFactory } = await import('pino-pretty');
+  return prettyFactory({
+    colorize: terminal,
+    messageKey: 'message',
+    timestampKey: 'time',
+    translateTime: 'SYS:HH:MM:ss.l',
+    ignore: 'service,version,trace_id,span_id',
+    messageFormat: '{service} {message}',
+  });
 }
 
 /**
@@ -37,7 +54,6 @@ export interface LogInput {
  */
 export function createLogger(input: LogInput): Logger {
   const scrub = input.scrub ?? scrubKnown;
-  const readable = input.format === 'pretty' || (input.format === 'auto' && (input.terminal ?? process.stdout.isTTY));
   const options: LoggerOptions = {
     level: input.level,
     base: { service: input.service, version: input.version },
@@ -54,15 +70,8 @@ export function createLogger(input: LogInput): Logger {
     hooks: { streamWrite: scrub },
   };
   const destination = input.destination ?? pino.destination({ fd: 1, sync: true });
-  if (!readable) return pino(options, destination);
-  const render = prettyFactory({
-    colorize: input.terminal ?? process.stdout.isTTY,
-    messageKey: 'message',
-    timestampKey: 'time',
-    translateTime: 'SYS:HH:MM:ss.l',
-    ignore: 'service,version,trace_id,span_id',
-    messageFormat: '{service} {message}',
-  });
+  const { render = null } = input;
+  if (render === null) return pino(options, destination);
   // Rendering takes escapes away, and with them what may have kept a secret from being found.
   return pino(options, { write: (line: string) => destination.write(scrub(render(line))) });
 }

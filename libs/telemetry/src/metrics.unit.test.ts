@@ -47,14 +47,14 @@ describe('metrics', () => {
   });
 
   it('are served in the OpenMetrics format too, where a histogram names the trace of its newest value', async () => {
-    const tracing = startTracing({
+    const tracing = await startTracing({
       resource: resourceFromAttributes({}),
       endpoint: null,
       headers: {},
       timeoutMs: 1000,
       samplingRatio: 1,
       scrub: (text) => text,
-      log: createLogger({ service: 'test', version: '0', level: 'silent', format: 'json' }),
+      log: createLogger({ service: 'test', version: '0', level: 'silent' }),
     });
     metrics = createMetrics(resourceFromAttributes({ 'service.name': 'kronos-test' }), { traced: true });
     const { instruments, scrape } = metrics;

@@ -70,7 +70,7 @@ export async function runService(definition: ServiceDefinition, input: RunInput)
     return 1;
   }
   const instance = `${hostname()}:${process.pid}`;
-  const telemetry = startTelemetry({
+  const telemetry = await startTelemetry({
     service: definition.name,
     version: definition.version,
     instance,

@@ -8,7 +8,7 @@ import {
   ATTR_SERVICE_VERSION,
 } from '@opentelemetry/semantic-conventions';
 import type { DestinationStream } from 'pino';
-import { createLogger, type Logger } from './log.ts';
+import { createLogger, type Logger, lineRenderer } from './log.ts';
 import { createMetrics, type Metrics } from './metrics.ts';
 import { type Scrub, scrub } from './scrub.ts';
 import { startTracing } from './tracing.ts';
@@ -34,14 +34,21 @@ export interface Telemetry {
 }
 
 /** Starts logging, tracing and metrics as the configuration says. Once per process: tracing is registered globally. */
-export function startTelemetry({ service, version, instance, config, destination }: TelemetryInput): Telemetry {
+export async function startTelemetry({
+  service,
+  version,
+  instance,
+  config,
+  destination,
+}: TelemetryInput): Promise<Telemetry> {
+  const terminal = destination === undefined && process.stdout.isTTY;
   const log = createLogger({
     service,
     version,
     level: config.log.level,
-    format: config.log.format,
+    render: await lineRenderer(config.log.format, terminal),
     scrub,
-    ...(destination === undefined ? {} : { destination, terminal: false }),
+    ...(destination === undefined ? {} : { destination }),
   });
   const resource = resourceFromAttributes({
     [ATTR_SERVICE_NAME]: config.telemetry.serviceName,
@@ -51,7 +58,7 @@ export function startTelemetry({ service, version, instance, config, destination
   });
   const headers = parseHeaders(config.telemetry.otlpHeaders?.reveal() ?? '');
   for (const value of Object.values(headers)) learnSecret(value);
-  const tracing = startTracing({
+  const tracing = await startTracing({
     resource,
     endpoint: config.telemetry.otlpEndpoint,
     headers,

@@ -60,14 +60,14 @@ async function receiver() {
   };
 }
 
-function start(settings: Partial<Config['telemetry']>, nats: Partial<Config['nats']> = {}) {
+async function start(settings: Partial<Config['telemetry']>, nats: Partial<Config['nats']> = {}) {
   const lines: string[] = [];
   const config: Config = {
     ...defaultConfig,
     nats: { ...defaultConfig.nats, ...nats },
     telemetry: { ...defaultConfig.telemetry, serviceName: 'kronos-planner', ...settings },
   };
-  const telemetry: Telemetry = startTelemetry({
+  const telemetry: Telemetry = await startTelemetry({
     service: 'planner',
     version: '1.2.3',
     instance: 'node1:42',
@@ -88,7 +88,7 @@ const attribute = (list: readonly OtlpAttribute[], key: string) => list.find((a)
 describe('traces', () => {
   it('reach the OTLP receiver, the last ones at shutdown, with parent, links, kind and resource', async () => {
     const otlp = await receiver();
-    const { tracer, shutdown } = start({
+    const { tracer, shutdown } = await start({
       otlpEndpoint: otlp.url,
       otlpHeaders: new Secret('authorization=Bearer hunter2, x-team = a=b'),
     });
@@ -126,7 +126,7 @@ describe('traces', () => {
 
   it('mark what failed, pass the error on, and show no secret', async () => {
     const otlp = await receiver();
-    const { tracer, shutdown } = start({ otlpEndpoint: otlp.url }, { password: new Secret('hunter2-pw') });
+    const { tracer, shutdown } = await start({ otlpEndpoint: otlp.url }, { password: new Secret('hunter2-pw') });
     const error = Object.assign(new Error('login with hunter2-pw at nats://u:pw@h refused'), { code: 'KRONOS_NATS' });
     const failed = withSpan(
       tracer,
@@ -147,7 +147,7 @@ describe('traces', () => {
   });
 
   it('go on across processes by W3C trace context', async () => {
-    const { tracer } = start({ otlpEndpoint: null });
+    const { tracer } = await start({ otlpEndpoint: null });
     const headers: Record<string, string> = {};
     const sent = await withSpan(tracer, spans.decide, {}, (span) => {
       propagation.inject(context.active(), headers);
@@ -161,7 +161,7 @@ describe('traces', () => {
   });
 
   it('give the log its ids also when they are sent nowhere', async () => {
-    const { tracer, log, lines } = start({ otlpEndpoint: null });
+    const { tracer, log, lines } = await start({ otlpEndpoint: null });
     const { traceId, spanId } = await withSpan(tracer, spans.decide, {}, async (span) => {
       await Promise.resolve();
       log.info('inside');
@@ -172,7 +172,7 @@ describe('traces', () => {
 
   it('are sampled by ratio at the root, and continued when they came in sampled', async () => {
     const otlp = await receiver();
-    const { tracer, shutdown } = start({ otlpEndpoint: otlp.url, samplingRatio: 0 });
+    const { tracer, shutdown } = await start({ otlpEndpoint: otlp.url, samplingRatio: 0 });
     await withSpan(tracer, spans.decide, {}, () => {});
     const parent = propagation.extract(context.active(), {
       traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
@@ -186,7 +186,7 @@ describe('traces', () => {
     const otlp = await receiver();
     const gone = otlp.url;
     await open.pop()?.();
-    const { tracer, shutdown, lines } = start({
+    const { tracer, shutdown, lines } = await start({
       otlpEndpoint: gone,
       otlpTimeout: 0.5,
       otlpHeaders: new Secret('authorization=Bearer hunter2'),

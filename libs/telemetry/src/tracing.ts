@@ -15,13 +15,13 @@ import {
 } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { type ExportResult, W3CTraceContextPropagator } from '@opentelemetry/core';
-import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import type { Resource } from '@opentelemetry/resources';
 import {
   BatchSpanProcessor,
   ParentBasedSampler,
   type ReadableSpan,
   type SpanExporter,
+  type SpanProcessor,
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
@@ -49,26 +49,11 @@ export interface Tracing {
  * Makes the process trace: registers the AsyncLocalStorage context manager and W3C trace context propagation with
  * `@opentelemetry/api`, so that every library that uses the API takes part.
  */
-export function startTracing(input: TracingInput): Tracing {
+export async function startTracing(input: TracingInput): Promise<Tracing> {
   diag.setLogger(diagTo(input.log), { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   propagation.setGlobalPropagator(new W3CTraceContextPropagator());
-  const spanProcessors =
-    input.endpoint === null
-      ? []
-      : [
-          new BatchSpanProcessor({
-            exporter: new ScrubbingExporter(
-              new OTLPTraceExporter({
-                url: `${input.endpoint}/v1/traces`,
-                headers: { ...input.headers },
-                timeoutMillis: input.timeoutMs,
-              }),
-              input.scrub,
-            ),
-            exportTimeoutMillis: input.timeoutMs,
-          }),
-        ];
+  const spanProcessors = input.endpoint === null ? [] : [await processorTo(input.endpoint, input)];
   const provider = new TracerProvider({
     resource: input.resource,
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(input.samplingRatio) }),
@@ -89,6 +74,23 @@ export function startTracing(input: TracingInput): Tracing {
       diag.disable();
     },
   };
+}
+
+/** Sends spans in batches. Its modules are loaded only where traces are sent. */
+async function processorTo(
+  endpoint: string,
+  { headers, timeoutMs, scrub }: Pick<TracingInput, 'headers' | 'timeoutMs' | 'scrub'>,
+): Promise<SpanProcessor> {
+  const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-http');
+  const sender = new OTLPTraceExporter({
+    url: `${endpoint}/v1/traces`,
+    headers: { ...headers },
+    timeoutMillis: timeoutMs,
+  });
+  return new BatchSpanProcessor({
+    exporter: new ScrubbingExporter(sender, scrub),
+    exportTimeoutMillis: timeoutMs,
+  });
 }
 
 export interface SpanInput {

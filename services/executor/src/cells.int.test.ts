@@ -101,7 +101,6 @@ async function executorOn(
       service: 'executor',
       version: '0',
       level: process.env.TEST_LOG ?? 'silent',
-      format: 'json',
     }),
     tracer: trace.getTracer('test'),
     meters: taskMeters(metrics.instruments),

@@ -68,7 +68,7 @@ async function tending(
     problem: () => null,
     by: { service: 'executor', instance: name, version: '0' },
     clock: more.clock ?? systemClock,
-    logger: createLogger({ service: name, version: '0', level: process.env.TEST_LOG ?? 'silent', format: 'json' }),
+    logger: createLogger({ service: name, version: '0', level: process.env.TEST_LOG ?? 'silent' }),
     pollMs: 50,
   });
   const following = (async () => {

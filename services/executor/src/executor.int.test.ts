@@ -82,7 +82,7 @@ async function executorOn(
     by: { service: 'executor', instance: name, version: '0' },
     clock: systemClock,
     clockProblem: () => null,
-    logger: createLogger({ service: name, version: '0', level: process.env.TEST_LOG ?? 'silent', format: 'json' }),
+    logger: createLogger({ service: name, version: '0', level: process.env.TEST_LOG ?? 'silent' }),
     tracer: trace.getTracer('test'),
     meters: taskMeters(metrics.instruments),
   });

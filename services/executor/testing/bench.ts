@@ -73,7 +73,7 @@ async function compose(natsUrl: string, authUrl: string, busy: Busy, onMove: (fr
     by: { service: 'executor', instance: 'bench', version: '0' },
     clock,
     clockProblem: () => null,
-    logger: createLogger({ service: 'executor', version: '0', level: 'silent', format: 'json' }),
+    logger: createLogger({ service: 'executor', version: '0', level: 'silent' }),
     tracer: trace.getTracer('bench'),
     meters: {
       ...meters,

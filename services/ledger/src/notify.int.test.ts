@@ -13,7 +13,7 @@ import { type Notifier, startNotifier } from './notify.ts';
 
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 const by: Actor = { service: 'ledger', instance: 'ledger-test', version: '0.0.0' };
-const telemetry = startTelemetry({
+const telemetry = await startTelemetry({
   service: 'ledger',
   version: '0.0.0',
   instance: 'ledger-test',

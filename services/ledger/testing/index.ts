@@ -113,7 +113,7 @@ export async function testLedger(
   acting: Acting | null = null,
 ): Promise<TestLedger> {
   const lines: Record<string, unknown>[] = [];
-  const telemetry = startTelemetry({
+  const telemetry = await startTelemetry({
     service: 'ledger',
     version: '0.0.0',
     instance: 'ledger-test',

@@ -132,7 +132,7 @@ describe('planners on a real nats-server', () => {
       optionsOf: (aggregate) => ({ ...options, ...set, ...ofAggregate[aggregate] }),
       decider: decideHere,
       by,
-      logger: createLogger({ service: 'planner', version: 'test', level: 'silent', format: 'json' }),
+      logger: createLogger({ service: 'planner', version: 'test', level: 'silent' }),
       tracer: trace.getTracer('test'),
       meters: {
         decided() {},

@@ -40,7 +40,7 @@ describe('the NATS users of a ledger', () => {
   async function serving(console: string, run: (url: string) => Promise<void>): Promise<void> {
     const text = `[engine]\naggregates = gpu\n[nats]\nservers = ${server.url}\nuser = {service}\npassword = pw-ledger\n[console]\n${console}`;
     const config = loadConf({ file: 'kronos.conf', env: {}, role: 'ledger', readFile: () => text });
-    const telemetry = startTelemetry({
+    const telemetry = await startTelemetry({
       service: 'ledger',
       version: '0.0.0',
       instance: 'ledger-test',

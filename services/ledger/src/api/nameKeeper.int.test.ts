@@ -62,7 +62,7 @@ beforeEach(async () => {
       },
       sleep: systemClock.sleep,
     },
-    logger: createLogger({ service: 'ledger', version: '0', level: 'silent', format: 'json' }),
+    logger: createLogger({ service: 'ledger', version: '0', level: 'silent' }),
   });
 });
 afterEach(async () => {
