@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
-import { type ClusterFile, clusterOf, parseClusterFile, planParsed } from '@kronos/placement';
+import { isDeepStrictEqual, parseArgs } from 'node:util';
+import { searchThreads } from '@kronos/cycle';
+import { type ClusterFile, clusterOf, type PlannedCluster, parseClusterFile, planParsed } from '@kronos/placement';
+import type { CarryOut } from '@kronos/placement/runs';
 import { greedyPhase, guidePhase } from '@kronos/placement/testing';
 import { largeCluster } from './clusters.ts';
 import { naiveEvaluationsPerSecond } from './naive.ts';
@@ -9,10 +11,11 @@ import { naiveEvaluationsPerSecond } from './naive.ts';
  * Plan time and quality by size: greedy, one guide and the full search apart, without parsing, beside the naive evaluator of
  * the same run; and what twice as many hosts and VMs cost. Prints JSON.
  *
- *   node test/bench/planner.ts [--sizes 20x200,113x15769] [--moves 1000] [--seed 1] [--runs 3] [--doubling 500x10000]
+ *   node test/bench/planner.ts [--sizes 20x200,113x15769] [--moves 1000] [--seed 1] [--runs 3] [--threads 1,2] [--doubling 500x10000]
  *   node test/bench/planner.ts --moves 100 --file CLUSTER.json
  *
- * Times are the best of the runs, after one to warm up; `cpuMs` is what the process used, compiling and collecting included.
+ * Times are the best of the runs, after one to warm up; `cpuMs` is what the process used, compiling and collecting included. `onThreads` has the
+ * full search on as many threads: `callerCpuMs` is of the thread that asked for the plan alone.
  */
 const { values } = parseArgs({
   options: {
@@ -20,27 +23,43 @@ const { values } = parseArgs({
     moves: { type: 'string', default: '1000' },
     seed: { type: 'string', default: '1' },
     runs: { type: 'string', default: '3' },
+    threads: { type: 'string', default: '1,2' },
     doubling: { type: 'string', default: '500x10000' },
     file: { type: 'string' },
   },
 });
 const maxMigrations = Number(values.moves);
 
+const msOf = ({ user, system }: NodeJS.CpuUsage): number => (user + system) / 1000;
+
 /** The best of some runs, in ms. */
-function timed<T>(run: () => T): { result: T; ms: number; cpuMs: number } {
-  let best = { result: run(), ms: Number.POSITIVE_INFINITY, cpuMs: Number.POSITIVE_INFINITY };
+function timed<T>(run: () => T): { result: T; ms: number; cpuMs: number; callerCpuMs: number } {
+  const worst = Number.POSITIVE_INFINITY;
+  let best = { result: run(), ms: worst, cpuMs: worst, callerCpuMs: worst };
   for (let i = 0; i < Number(values.runs); i++) {
     const cpu = process.cpuUsage();
+    const callerCpu = process.threadCpuUsage();
     const started = performance.now();
     const result = run();
-    const ms = performance.now() - started;
-    const { user, system } = process.cpuUsage(cpu);
-    best = { result, ms: Math.min(best.ms, ms), cpuMs: Math.min(best.cpuMs, (user + system) / 1000) };
+    best = {
+      result,
+      ms: Math.min(best.ms, performance.now() - started),
+      cpuMs: Math.min(best.cpuMs, msOf(process.cpuUsage(cpu))),
+      callerCpuMs: Math.min(best.callerCpuMs, msOf(process.threadCpuUsage(callerCpu))),
+    };
   }
   return best;
 }
 
-function measure(name: string, file: ClusterFile) {
+/** The full search on several threads. */
+async function onThreads(threads: number, search: (carryOut: CarryOut) => PlannedCluster, plan: PlannedCluster) {
+  const crew = searchThreads(threads);
+  const { result, ms, cpuMs, callerCpuMs } = timed(() => search(crew.carryOut));
+  await crew.close();
+  return { threads, ms, cpuMs, callerCpuMs, samePlan: isDeepStrictEqual(result, plan) };
+}
+
+async function measure(name: string, file: ClusterFile) {
   const options = { maxMigrations };
   const cluster = clusterOf(file, options);
   const phase = (run: typeof guidePhase) => {
@@ -50,6 +69,9 @@ function measure(name: string, file: ClusterFile) {
   const greedy = phase(greedyPhase);
   const guide = phase(guidePhase);
   const { result: plan, ms, cpuMs } = timed(() => planParsed(cluster, options));
+  const search = (carryOut: CarryOut) => planParsed(cluster, options, carryOut);
+  const threaded: Awaited<ReturnType<typeof onThreads>>[] = [];
+  for (const threads of values.threads.split(',').map(Number)) threaded.push(await onThreads(threads, search, plan));
   const naive = naiveEvaluationsPerSecond(file, Math.max(200, Math.floor(2_000_000 / file.hosts.length)));
   return {
     cluster: name,
@@ -68,6 +90,7 @@ function measure(name: string, file: ClusterFile) {
       evaluated: plan.stats.candidatesEvaluated,
       endedBy: plan.stats.endedBy,
     },
+    onThreads: threaded,
     naiveEvaluationsPerSecond: Math.round(naive),
     guideTimesNaive: Math.round(guide.evaluationsPerSecond / naive),
     // A round of the specification's greedy decides over every pair of a VM and a host; the naive evaluator looks at each.
@@ -110,13 +133,15 @@ const clusters: [string, ClusterFile][] =
     ? values.sizes.split(',').map((size) => [size, seeded(...sizeOf(size))])
     : [[values.file, parseClusterFile(JSON.parse(readFileSync(values.file, 'utf8')))]];
 
+const sizes: Awaited<ReturnType<typeof measure>>[] = [];
+for (const [name, file] of clusters) sizes.push(await measure(name, file));
 console.log(
   JSON.stringify(
     {
       bench: 'planner',
       maxMigrations,
       seed: Number(values.seed),
-      sizes: clusters.map(([name, file]) => measure(name, file)),
+      sizes,
       ...(values.file === undefined ? { doubling: doubling(values.doubling) } : {}),
     },
     null,

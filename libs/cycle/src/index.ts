@@ -5,4 +5,4 @@ export * from './events.ts';
 export * from './memory.ts';
 export * from './proposals.ts';
 export * from './requests.ts';
-export { type SearchThreads, searchThreads } from './searchThreads.ts';
+export { searchThreads } from './searchThreads.ts';

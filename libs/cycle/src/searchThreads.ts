@@ -7,7 +7,7 @@ const WORTH = 300_000;
 /** A thread that has not ended a run after this time may have died: the caller carries it out itself. */
 const PATIENCE_MS = 10_000;
 
-export type SearchThreads = {
+type SearchThreads = {
   /** Waits for other threads without giving way to the event loop. */
   readonly carryOut: CarryOut;
   readonly close: () => Promise<void>;
