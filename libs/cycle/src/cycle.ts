@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { type CycleDecided, canonicalJson, type Decision, type EngineOptions, type Snapshot } from '@kronos/contracts';
-import { decide, type Memory } from '@kronos/placement';
+import { type DecideInput, decide, type Memory } from '@kronos/placement';
 import type { CarryOut } from '@kronos/placement/runs';
 import { type AggregateState, absence } from '@kronos/projections';
-import { toMemory } from './memory.ts';
+import { decideInput } from './memory.ts';
 
 /** `sha256:<hex>` of the value's canonical JSON. @throws TypeError for what JSON cannot hold */
 export const digest = (value: unknown): string =>
@@ -37,22 +37,26 @@ export type Decided = Pick<Cycle, 'decision' | 'absence'> & {
  * @param carryOut how runs of the search are carried out; it changes no decision
  */
 export function decideCycle({ snapshot, state, options }: CycleInput, carryOut?: CarryOut): Decided {
-  const memory = toMemory(state, snapshot);
-  const decision = decide({ snapshot, memory, options }, carryOut);
-  return {
-    memory,
-    decision,
-    // A gate ended the cycle before it looked at the servers: the list may not be whole.
-    absence: decision.outcome === 'gated' ? undefined : (absence(state, snapshot.servers) ?? undefined),
-  };
+  const asked = decideInput(state, snapshot, options);
+  const decision = decide(asked, carryOut);
+  return { memory: asked.memory, decision, absence: absenceOf(state, snapshot, decision) };
 }
+
+// A gate ended the cycle before it looked at the servers: the list may not be whole.
+const absenceOf = (state: AggregateState, { servers }: Snapshot, { outcome }: Decision): Cycle['absence'] =>
+  outcome === 'gated' ? undefined : (absence(state, servers) ?? undefined);
 
 /** As {@link decideCycle}, with the digests of what the decision was made of. */
 export function runCycle(input: CycleInput, carryOut?: CarryOut): Cycle {
-  const { memory, decision, absence: absent } = decideCycle(input, carryOut);
+  const asked = decideInput(input.state, input.snapshot, input.options);
+  return cycleOf(input, asked, decide(asked, carryOut));
+}
+
+/** The cycle with a decision on this input, wherever it was made. */
+export function cycleOf(input: CycleInput, { memory }: Pick<DecideInput, 'memory'>, decision: Decision): Cycle {
   return {
     decision,
-    absence: absent,
+    absence: absenceOf(input.state, input.snapshot, decision),
     digests: {
       policies: digest(input.snapshot.policies),
       state: digest(memory),

@@ -1,6 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
-import { type Cycle, type CycleInput, runCycle } from './cycle.ts';
+import type { Decision } from '@kronos/contracts';
+import type { DecideInput } from '@kronos/placement';
+import { type Cycle, type CycleInput, cycleOf, runCycle } from './cycle.ts';
+import { decideInput } from './memory.ts';
 
 /** Decides cycles, without holding up the event loop of its caller where it has threads. */
 export type Decider = {
@@ -9,15 +12,28 @@ export type Decider = {
   readonly close: () => Promise<void>;
 };
 
-/** What the thread is asked, and what it answers. */
-export type Asked = { readonly number: number; readonly input: CycleInput };
-export type Answered = { readonly number: number } & ({ readonly cycle: Cycle } | { readonly problem: string });
+/** The messages to the thread and from it. The folded state stays with the caller: only the memory about the snapshot is sent. */
+export type Asked = { readonly number: number; readonly input: DecideInput };
+export type Answered = { readonly number: number } & ({ readonly decision: Decision } | { readonly problem: string });
+
+/** Decisions about fewer servers take less time than a thread needs to start. */
+const WORTH = 100;
 
 /** More threads than this find little to do. */
 const MOST_THREADS = 4;
 
 /** Threads by default: one for each core. */
 export const defaultSearchThreads = (): number => Math.min(MOST_THREADS, availableParallelism());
+
+type Running = {
+  readonly worker: Worker;
+  /** By number: the decisions that the thread has not answered. */
+  readonly open: Map<number, PromiseWithResolvers<Decision>>;
+  /** Rejects them: the thread is gone. */
+  readonly end: (error: Error) => void;
+};
+
+const ended = (): Error => new Error("the planner's thread ended");
 
 /** Decides on the thread of the caller. */
 export const decideHere: Decider = {
@@ -26,48 +42,61 @@ export const decideHere: Decider = {
 };
 
 /**
- * Decides cycles one after the other in a thread of its own, which is started when there is one to decide, and searches on several.
+ * Decides cycles one after the other in a thread of its own, which starts with the first of them, and searches on several.
  *
  * @param threads that search; 1: everything happens on the thread of the caller
+ * @param worth snapshots with fewer servers are left to the caller
  */
-export function decider(threads: number): Decider {
+export function decider(threads: number, worth = WORTH): Decider {
   if (threads < 2) return decideHere;
   let number = 0;
-  let running: { readonly worker: Worker; readonly open: Map<number, PromiseWithResolvers<Cycle>> } | null = null;
+  let running: Running | null = null;
 
   function start() {
     const worker = new Worker(new URL('./deciderThread.ts', import.meta.url), { workerData: { threads } });
     // A planner that stops does not wait for it.
     worker.unref();
-    const own = { worker, open: new Map<number, PromiseWithResolvers<Cycle>>() };
-    const end = (error: Error): void => {
-      if (running === own) running = null;
-      for (const { reject } of own.open.values()) reject(error);
-      own.open.clear();
+    const own: Running = {
+      worker,
+      open: new Map(),
+      end(error) {
+        if (running === own) running = null;
+        for (const { reject } of own.open.values()) reject(error);
+        own.open.clear();
+      },
     };
     worker.on('message', (answered: Answered) => {
       const asked = own.open.get(answered.number);
       own.open.delete(answered.number);
       if ('problem' in answered) asked?.reject(new Error(answered.problem));
-      else asked?.resolve(answered.cycle);
+      else asked?.resolve(answered.decision);
     });
-    worker.on('error', (error) => end(error instanceof Error ? error : new Error(String(error))));
-    worker.on('exit', () => end(new Error("the planner's thread ended")));
+    worker.on('error', (error) => own.end(error instanceof Error ? error : new Error(String(error))));
+    worker.on('exit', () => own.end(ended()));
     running = own;
     return own;
   }
 
+  function decide(input: DecideInput): Promise<Decision> {
+    const { worker, open } = running ?? start();
+    number += 1;
+    const asked = Promise.withResolvers<Decision>();
+    open.set(number, asked);
+    worker.postMessage({ number, input } satisfies Asked);
+    return asked.promise;
+  }
+
   return {
-    cycle(input) {
-      const { worker, open } = running ?? start();
-      number += 1;
-      const asked = Promise.withResolvers<Cycle>();
-      open.set(number, asked);
-      worker.postMessage({ number, input } satisfies Asked);
-      return asked.promise;
+    async cycle(input) {
+      if (input.snapshot.servers.length < worth) return runCycle(input);
+      const asked = decideInput(input.state, input.snapshot, input.options);
+      return cycleOf(input, asked, await decide(asked));
     },
     async close() {
-      await running?.worker.terminate();
+      const last = running;
+      // First, so that no answer on its way resolves one of them.
+      last?.end(ended());
+      await last?.worker.terminate();
     },
   };
 }

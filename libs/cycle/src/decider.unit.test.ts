@@ -16,7 +16,7 @@ const input: CycleInput = {
 };
 
 describe('a decider with threads', () => {
-  const threads = decider(2);
+  const threads = decider(2, 0);
   afterAll(() => threads.close());
 
   it('decides as one without', async () => {

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { runCycle } from './cycle.ts';
+import { decide } from '@kronos/placement';
 import type { Answered, Asked } from './decider.ts';
 import { searchThreads } from './searchThreads.ts';
 
@@ -8,7 +8,7 @@ const { carryOut } = searchThreads((workerData as { readonly threads: number }).
 parentPort?.on('message', ({ number, input }: Asked) => {
   let answered: Answered;
   try {
-    answered = { number, cycle: runCycle(input, carryOut) };
+    answered = { number, decision: decide(input, carryOut) };
   } catch (error) {
     answered = { number, problem: error instanceof Error ? (error.stack ?? error.message) : String(error) };
   }
