@@ -76,7 +76,7 @@ export async function openArchive(dir: string, options: { readonly maxFileBytes:
     }
     next = end.last + 1;
     if (newest.closed) previous = end.digest;
-    else current = await reopen(newest, end);
+    else current = await reopen(dir, newest, end);
     // Form 1 names no installation: an event anywhere in it may.
     if (end.head?.kronosArchive === 1 && installation === null) {
       const newestEvent: RawEvent | null = last;
@@ -87,18 +87,7 @@ export async function openArchive(dir: string, options: { readonly maxFileBytes:
     if (last === null && before !== undefined) await readThrough(before);
     break;
   }
-  for (const file of files.slice(0, -1)) if (!file.closed) await compress(file.name);
-
-  /** Goes on in a file that was left open. */
-  async function reopen(file: ArchiveFile, { bytes, head }: { bytes: number; head: Head | null }): Promise<OpenFile> {
-    const path = join(dir, file.name);
-    const handle = await open(path, 'r+');
-    await handle.truncate(bytes);
-    await handle.sync();
-    const hash = createHash('sha256');
-    for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
-    return { handle, name: file.name, form: head?.kronosArchive ?? 2, hash, bytes };
-  }
+  for (const file of files.slice(0, -1)) if (!file.closed) await compress(dir, file.name);
 
   /** Begins the file of the next event. */
   async function begin(after: string | null): Promise<OpenFile> {
@@ -116,35 +105,6 @@ export async function openArchive(dir: string, options: { readonly maxFileBytes:
     return file;
   }
 
-  /** Writes at the end that we know; a failure leaves what was written before as the file's content. */
-  async function put(file: OpenFile, data: Buffer): Promise<void> {
-    if ((await file.handle.stat()).size !== file.bytes) throw new ArchiveTaken(file.name);
-    try {
-      await writeAll(file.handle, data, file.bytes);
-      await file.handle.sync();
-    } catch (error) {
-      await file.handle.truncate(file.bytes).catch(() => undefined);
-      throw error;
-    }
-    file.hash.update(data);
-    file.bytes += data.length;
-  }
-
-  /** Compresses a full file, whose digest the next one names. When it fails the file stays as it is. */
-  async function compress(name: string): Promise<void> {
-    const plain = join(dir, name);
-    const draft = `${plain}.gz.part`;
-    try {
-      await pipeline(createReadStream(plain), createGzip(), createWriteStream(draft, { flush: true }));
-      await rename(draft, `${plain}.gz`);
-    } catch (error) {
-      await rm(draft, { force: true });
-      throw error;
-    }
-    await syncDirectory(dir);
-    await rm(plain, { force: true });
-  }
-
   /** The file that the next events go into. A new one is begun before the full one is compressed: the newest is open. */
   async function room(): Promise<OpenFile> {
     const full = current;
@@ -153,7 +113,7 @@ export async function openArchive(dir: string, options: { readonly maxFileBytes:
     current = file;
     if (full !== null) {
       await full.handle.close();
-      await compress(full.name);
+      await compress(dir, full.name);
     }
     return file;
   }
@@ -188,6 +148,50 @@ export async function openArchive(dir: string, options: { readonly maxFileBytes:
       current = null;
     },
   };
+}
+
+/** Goes on in a file that was left open. */
+async function reopen(
+  dir: string,
+  file: ArchiveFile,
+  { bytes, head }: { bytes: number; head: Head | null },
+): Promise<OpenFile> {
+  const path = join(dir, file.name);
+  const handle = await open(path, 'r+');
+  await handle.truncate(bytes);
+  await handle.sync();
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
+  return { handle, name: file.name, form: head?.kronosArchive ?? 2, hash, bytes };
+}
+
+/** Writes at the end that we know; a failure leaves what was written before as the file's content. */
+async function put(file: OpenFile, data: Buffer): Promise<void> {
+  if ((await file.handle.stat()).size !== file.bytes) throw new ArchiveTaken(file.name);
+  try {
+    await writeAll(file.handle, data, file.bytes);
+    await file.handle.sync();
+  } catch (error) {
+    await file.handle.truncate(file.bytes).catch(() => undefined);
+    throw error;
+  }
+  file.hash.update(data);
+  file.bytes += data.length;
+}
+
+/** Compresses a full file, whose digest the next one names. When it fails the file stays as it is. */
+async function compress(dir: string, name: string): Promise<void> {
+  const plain = join(dir, name);
+  const draft = `${plain}.gz.part`;
+  try {
+    await pipeline(createReadStream(plain), createGzip(), createWriteStream(draft, { flush: true }));
+    await rename(draft, `${plain}.gz`);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+  await syncDirectory(dir);
+  await rm(plain, { force: true });
 }
 
 const digestOf = (hash: Hash): string => `sha256:${hash.copy().digest('hex')}`;
