@@ -74,47 +74,58 @@ export function exhaust(
       if (refusal !== 0) refusals.add(refusal);
     }
 
+  /** `max - min` of a policy. */
+  const spreadOf = (p: number): number => {
+    let high = Number.NEGATIVE_INFINITY;
+    let low = Number.POSITIVE_INFINITY;
+    for (let i = 0; i < hosts.length; i++) {
+      const x = float(score, int(hosts, i) * P + p);
+      if (x > high) high = x;
+      if (x < low) low = x;
+    }
+    return high - low;
+  };
+  /** The same without the highest and the lowest host, or without two of each. */
+  const innerSpreadOf = (p: number, without: 1 | 2): number => {
+    let [high, high1, high2] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    let [low, low1, low2] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+    for (let i = 0; i < hosts.length; i++) {
+      const x = float(score, int(hosts, i) * P + p);
+      if (x > high) {
+        high2 = high1;
+        high1 = high;
+        high = x;
+      } else if (x > high1) {
+        high2 = high1;
+        high1 = x;
+      } else if (x > high2) high2 = x;
+      if (x < low) {
+        low2 = low1;
+        low1 = low;
+        low = x;
+      } else if (x < low1) {
+        low2 = low1;
+        low1 = x;
+      } else if (x < low2) low2 = x;
+    }
+    return without === 1 ? high1 - low1 : high2 - low2;
+  };
   /** False where no placement that is `moves` moves away can come before the best one in the order of aims. */
   const promising = (cost: number, moves: 0 | 1 | 2): boolean => {
-    let combined = 0;
-    let reached = true;
-    for (let p = 0; p < P; p++) {
-      // The three highest and the three lowest values.
-      let [high, high1, high2] = [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY];
-      let [low, low1, low2] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-      for (let i = 0; i < hosts.length; i++) {
-        const x = float(score, int(hosts, i) * P + p);
-        if (x > high) {
-          high2 = high1;
-          high1 = high;
-          high = x;
-        } else if (x > high1) {
-          high2 = high1;
-          high1 = x;
-        } else if (x > high2) high2 = x;
-        if (x < low) {
-          low2 = low1;
-          low1 = low;
-          low = x;
-        } else if (x < low1) {
-          low2 = low1;
-          low1 = x;
-        } else if (x < low2) low2 = x;
-      }
-      const spread = moves === 0 ? high - low : moves === 1 ? high1 - low1 : high2 - low2;
-      if (!(spread > 0)) continue;
-      combined += float(weights, p) * spread;
-      if (spread > float(targets, p) + EPSILON) reached = false;
-    }
-    if (lax.length > 0) {
-      if (moves > 0) return true;
-      const breaches = softBreaches(cluster, lax, place) - field.breaches;
-      combined += breaches * softPenalty;
-      if (breaches > 0) reached = false;
-    }
+    if (lax.length > 0 && moves > 0) return true;
     const known = best();
-    if (reached !== known.reached) return reached;
-    return reached ? cost <= known.cost + EPSILON : combined <= known.combined + EPSILON;
+    if (known.reached && cost > known.cost + EPSILON) return false;
+    const breaches = lax.length === 0 ? 0 : softBreaches(cluster, lax, place) - field.breaches;
+    let combined = breaches * softPenalty;
+    let reached = breaches <= 0;
+    for (let p = 0; p < P; p++) {
+      const spread = moves === 0 ? spreadOf(p) : innerSpreadOf(p, moves);
+      if (spread > float(targets, p) + EPSILON) reached = false;
+      if (spread > 0) combined += float(weights, p) * spread;
+      // What the other policies add cannot mend it.
+      if (!reached && (known.reached || combined > known.combined + EPSILON)) return false;
+    }
+    return reached || combined <= known.combined + EPSILON;
   };
   const visit = (i: number, left: number, cost: number): void => {
     looked++;
