@@ -1,7 +1,7 @@
-import { completeEngineOptions, type Snapshot } from '@kronos/contracts';
+import { completeEngineOptions, type EngineOptions, type Snapshot } from '@kronos/contracts';
 import { cycleBudget, type HostPreview, previewDrain } from '@kronos/placement';
 import { type AggregateState, expectedDuration } from '@kronos/projections';
-import { type Duration, gibOfMove, hostActBlocked, inSequence } from '@kronos/rules';
+import { type Duration, gibOfMove, hostActBlocked, inSequence, migrationWindow, windowText } from '@kronos/rules';
 import { decideInput } from './memory.ts';
 
 /** The preview of one host, with its aggregate. */
@@ -14,6 +14,8 @@ export type HostDrain = Omit<HostPreview, 'moves'> & {
   readonly time: DrainTime | null;
   /** Why nothing would be done if a drain was asked for; null: nothing blocks it. */
   readonly blockedBy: string | null;
+  /** What the moves wait for after the service is disabled: a window, an approval. Sentences without a full stop. */
+  readonly holds: readonly string[];
 };
 
 export type DrainTime = Duration & {
@@ -37,6 +39,7 @@ export function hostDrains({ snapshot, state, hosts: wanted, paces }: DrainInput
   const { hosts } = previewDrain(input, here);
   // Without access to the executor's own dry_run, which its log states.
   const blockedBy = hostActBlocked(state, 'disable', false);
+  const holds = holdsOf(input.options, Date.parse(snapshot.time));
   return hosts.map((host) => {
     const moves = host.moves.map((move) => {
       const way = { from: host.host, destination: move.to, gib: gibOfMove(move) };
@@ -47,8 +50,18 @@ export function hostDrains({ snapshot, state, hosts: wanted, paces }: DrainInput
       cycleBudget(snapshot),
       input.options,
     );
-    return { aggregate: snapshot.aggregate, snapshotTime: snapshot.time, ...host, moves, time, blockedBy };
+    return { aggregate: snapshot.aggregate, snapshotTime: snapshot.time, ...host, moves, time, blockedBy, holds };
   });
+}
+
+/** What the moves of a drain wait for after the service is disabled. */
+export function holdsOf(options: EngineOptions, nowMs: number): string[] {
+  const { approval, evacuationIgnoresWindows, windows, blackouts, timezone } = completeEngineOptions(options);
+  const window = windowText(migrationWindow({ windows, blackouts, timezone }, nowMs));
+  return [
+    ...(window === null || evacuationIgnoresWindows ? [] : [`The moves are ${window}`]),
+    ...(approval === 'manual' ? ['Each plan waits for kronos approve'] : []),
+  ];
 }
 
 /**

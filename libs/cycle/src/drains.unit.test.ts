@@ -1,6 +1,6 @@
 import { defaultEngineOptions } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
-import { drainTime } from './drains.ts';
+import { drainTime, holdsOf } from './drains.ts';
 
 const MINUTE = 60_000;
 const move = { expectedMs: 2 * MINUTE, interval: { lowMs: MINUTE, highMs: 4 * MINUTE } };
@@ -39,5 +39,24 @@ describe('the time of a drain', () => {
   it('is none where nothing is to be moved', () => {
     const none = { plans: 0, expectedMs: 0, interval: { lowMs: 0, highMs: 0 } };
     expect([drainTime([], 10, options), drainTime([], 0, options)]).toEqual([none, none]);
+  });
+});
+
+describe('what the moves of a drain wait for', () => {
+  // 2026-01-05 is a Monday.
+  const nowMs = Date.UTC(2026, 0, 5, 12);
+
+  it('is a closed window, unless evacuation ignores windows, and an approval', () => {
+    const closed = { ...defaultEngineOptions, windows: ['Sat 02:00-05:00'] };
+    expect(holdsOf(closed, nowMs)).toEqual(['The moves are blocked by the window until 2026-01-10T02:00:00.000Z']);
+    expect(holdsOf({ ...closed, evacuationIgnoresWindows: true }, nowMs)).toEqual([]);
+    expect(holdsOf({ ...defaultEngineOptions, approval: 'manual' }, nowMs)).toEqual([
+      'Each plan waits for kronos approve',
+    ]);
+  });
+
+  it('is nothing within a window', () => {
+    expect(holdsOf({ ...defaultEngineOptions, windows: ['Mon 10:00-14:00'] }, nowMs)).toEqual([]);
+    expect(holdsOf(defaultEngineOptions, nowMs)).toEqual([]);
   });
 });

@@ -23,7 +23,7 @@ import { answer, isStructured } from '../output.ts';
 import { chooseAggregates, filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { count, paint, type Terminal } from '../terminal.ts';
-import { expected, parseDuration, UNKNOWN_PACE, when } from '../times.ts';
+import { expected, parseDuration, said, UNKNOWN_PACE, when } from '../times.ts';
 import { give, tell } from './operator.ts';
 
 export type DrainOptions = OperatorOptions &
@@ -268,7 +268,7 @@ async function run(
     shell.terminal.err(`kronos: ${problem}\n`);
     if (stuck.length > 0)
       shell.terminal.err(
-        `kronos: Make room for these VMs, or move them by hand: the drain then continues. To give up: kronos undrain ${stuck.join(' ')}\n`,
+        `kronos: Make room for these VMs, or move them by hand: the drain then continues.${rolling === null ? ` To give up: kronos undrain ${stuck.join(' ')}` : ''}\n`,
       );
     if (rolling !== null) shell.terminal.err(howToContinue(now, view.at().state, rolling, options));
     process.exitCode = 1;
@@ -305,7 +305,7 @@ const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** The preview of one host, for people. */
 function render(terminal: Terminal, one: HostDrain, nowMs: number): string {
-  const { host, aggregate, snapshotTime, disabled, moves, time, waiting, stuck, blockedBy } = one;
+  const { host, aggregate, snapshotTime, disabled, moves, time, waiting, stuck, blockedBy, holds } = one;
   const lines = [
     `${paint(terminal, 'bold', host)} (${aggregate}), as seen at ${when(Date.parse(snapshotTime), nowMs)}: ${count(moves.length + waiting.length + stuck.length, 'VM')}`,
     ...(disabled === null
@@ -334,6 +334,7 @@ function render(terminal: Terminal, one: HostDrain, nowMs: number): string {
             ? `  Time: ${UNKNOWN_PACE}.`
             : `  Time: ${expected(time)}, with ${count(time.plans, 'plan')}${time.interval === null ? '' : '; 90 % of former moves were within such intervals'}.`,
         ]),
+    ...holds.map((text) => paint(terminal, 'yellow', `  ${said(text, nowMs)}.`)),
     ...(blockedBy === null ? [] : [paint(terminal, 'red', `  Blocked by: ${blockedBy}.`)]),
   ];
   return `${lines.join('\n')}\n`;

@@ -515,6 +515,7 @@ export const answers = {
     waiting: z.array(z.strictObject({ ...server, reason: reasonSchema })),
     stuck: z.array(z.strictObject({ ...server, reason: reasonSchema })),
     blockedBy: z.string().nullable().describe('Why nothing would be done if a drain was asked for'),
+    holds: z.array(z.string()).describe('What the moves wait for: a window, an approval'),
   }),
   drainRun: z.strictObject({
     aggregate: z.string(),

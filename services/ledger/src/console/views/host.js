@@ -17,6 +17,7 @@ import {
   moves,
   named,
   pending,
+  said,
   section,
   table,
   usesUtc,
@@ -35,12 +36,13 @@ function drainPreview(name, late, view, choose) {
       <span class="dim">Nothing is drained by that.</span></p>`;
   if (late?.drain === undefined) return pending('The moves are planned …');
   if (late.drain.refused !== undefined) return missing(late.drain.refused);
-  const { moves: leaving, waiting, stuck, blockedBy, disabled, snapshotTime, time, host: own } = late.drain;
+  const { moves: leaving, waiting, stuck, blockedBy, holds, disabled, snapshotTime, time, host: own } = late.drain;
   return html`
     <p>${count(leaving.length, 'VM')} would leave, ${waiting.length} would leave later, ${stuck.length} cannot leave
       <span class="dim">(as seen ${when(snapshotTime)})</span>.</p>
     ${leaving.length === 0 ? '' : html`<p>Time: ${time === null ? 'unknown, because fewer than 3 former moves are known' : expected(time)}.</p>`}
     ${blockedBy === null ? '' : html`<p class="bad">Nothing would be done: ${blockedBy}.</p>`}
+    ${holds.map((text) => html`<p class="warn">${said(text)}.</p>`)}
     ${disabled === null ? '' : html`<p class="warn">It is disabled already (${disabled.reason ?? 'no reason given'}): the end of the drain would not enable it.</p>`}
     ${servers('Would leave', leaving, [
       ['To', (vm) => html`<a href=${link.host(name, vm.to)}>${vm.to}</a>`],
