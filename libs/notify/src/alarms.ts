@@ -5,14 +5,14 @@ import { alarmKey, unreadableCauses } from '@kronos/status';
 /** The alarms that a look at the installation found, by key; null: it could not be looked at. */
 export type Look = ReadonlyMap<string, Alarm> | null;
 
-/** What somebody has to act on. @param alarms as `kronos status` judges them */
+/** The alarms that need a person. @param alarms as `kronos status` judges them */
 export function lookOf(alarms: readonly Alarm[]): Look {
-  // While NATS cannot be read nothing else is known: no alarm may count as over.
+  // While NATS cannot be read, the state of other alarms is unknown: none of them may count as over.
   if (alarms.some(({ code }) => unreadableCauses.has(code))) return null;
   return new Map(alarms.filter(({ severity }) => severity === 'alarm').map((one) => [alarmKey(one), one]));
 }
 
-/** What is recorded of an alarm: the newest message of its key. */
+/** The record of an alarm: the newest message of its key. */
 export type Recorded = { readonly message: AlarmRaised | AlarmResolved; readonly sequence: number };
 
 export type Transition = {

@@ -4,7 +4,7 @@ import type { Notice } from './notice.ts';
 
 export type Wants = { readonly types: readonly string[]; readonly aggregates: readonly string[] };
 
-/** Whether a sink wants a notice. What is about all aggregates concerns everybody. */
+/** Whether a sink takes a notice. Every sink takes a notice about all aggregates. */
 export const wants = (
   { types, aggregates }: Wants,
   { topic, aggregate }: Pick<Notice, 'topic' | 'aggregate'>,

@@ -4,14 +4,14 @@ import { cloudEvent } from '@kronos/eventlog';
 
 /** One thing that people are told. */
 export type Notice = {
-  /** The same whenever it is sent, and of letters, digits and `-` alone: it becomes a header. */
+  /** The same for every attempt. Letters, digits and `-` alone, because it becomes a header. */
   readonly id: string;
   /** What `types` of a sink is compared with: the type of an event, or `alarm.CAUSE`. */
   readonly topic: string;
   /** The aggregate, or `_all_`. */
   readonly aggregate: string;
   readonly timeMs: number;
-  /** `planner planner-1`; who wrote it. */
+  /** The author: `planner planner-1`. */
   readonly by: string;
   /** In one sentence. */
   readonly text: string;

@@ -4,7 +4,7 @@ import type { Notice } from './notice.ts';
 
 export type Format = 'cloudevents' | 'slack' | 'alertmanager';
 
-/** What is posted, beside the URL. */
+/** The headers and the body of a request. */
 export type Post = { readonly headers: Readonly<Record<string, string>>; readonly json: unknown };
 
 /** Characters of a text in a chat: receivers refuse messages that are too long. */
@@ -41,7 +41,7 @@ function slack({ alarm, aggregate, by, text, topic }: Notice): Post {
 /** An alert that is not sent again ends by itself after this time. */
 export const ALERT_MS = 5 * 60_000;
 
-/** Alarms as POST /api/v2/alerts takes them. Which alert it is, its labels say: those of an alarm never change. */
+/** Alarms as POST /api/v2/alerts takes them. The labels identify the alert: those of an alarm never change. */
 export const alerts = (notices: readonly Notice[], nowMs: number): Post => ({
   headers: {},
   json: notices.flatMap(({ alarm, aggregate }) => {

@@ -1,4 +1,4 @@
-/** What came of one attempt to send. `retryAfterMs`: what the receiver asked for. */
+/** The outcome of one attempt to send. `retryAfterMs`: the delay that the receiver asked for. */
 export type Attempt =
   | { readonly kind: 'answered'; readonly status: number; readonly retryAfterMs: number | undefined }
   | { readonly kind: 'failed'; readonly reason: string };
@@ -6,7 +6,7 @@ export type Attempt =
 export type Verdict =
   | { readonly kind: 'delivered' }
   | { readonly kind: 'later'; readonly delayMs: number; readonly reason: string }
-  /** The receiver refuses this notice, whoever sends it and however often. */
+  /** The receiver refuses this notice: every further attempt would fail, too. */
   | { readonly kind: 'dropped'; readonly reason: string };
 
 const FIRST_MS = 1000;

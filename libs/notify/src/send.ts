@@ -5,7 +5,7 @@ import type { Notice } from './notice.ts';
 import { alerts, type Post, postOf, signature } from './request.ts';
 import type { Attempt } from './retry.ts';
 
-/** What came of one attempt, with what the receiver said. */
+/** The outcome of one attempt, with the answer of the receiver. */
 type Sent = Attempt & { readonly body?: string };
 
 /** Sends to one sink. */

@@ -17,7 +17,7 @@ type Around = {
 
 /** A fold that keeps the states just before and just after the commands that are given through it. */
 export type Following = {
-  /** Folds one event: what the view of the log has to use. */
+  /** Folds one event; the view of the log must use this fold. */
   readonly evolve: (folder: Folder, stored: StoredEvent) => Folder;
   /** From now on, keeps the states around the event with this id. */
   readonly expect: (id: string) => void;
@@ -55,14 +55,14 @@ export type Told = Outcome & {
   readonly time: string;
 };
 
-/** Who gives a command, and with which clock. */
+/** The author of a command, and the clock. */
 export type Giving = Omit<Asking, 'nowMs'> & {
   readonly now: () => number;
   /** `[engine] max_clock_skew`. */
   readonly maxSkewMs: number;
   /** The own clock differs from the server's by more than that, which this command may ignore. */
   readonly onSkew: (problem: string) => void;
-  /** Append only while no other command for the same aggregate came in between; else `ask` is asked again. */
+  /** Append only if no other command for the same aggregate came in between; otherwise call `ask` again. */
   readonly onUnchanged?: boolean;
 };
 
@@ -70,7 +70,7 @@ export type Giving = Omit<Asking, 'nowMs'> & {
 const TRIES = 5;
 
 /**
- * Appends a command of a person and folds the log around it: what it did is read from the log itself.
+ * Appends a command of a person and folds the log around it: its effect is read from the log itself.
  *
  * @param view a view of the log that uses `following.evolve`
  * @param ask makes the command from the state before; throws where it cannot mean anything
@@ -126,7 +126,7 @@ export async function giveCommand(
   }
 }
 
-/** What a command would do now. */
+/** The effect that a command would have now. */
 export function foresee(event: Control, state: LogState): Outcome {
   const storedAt = Date.parse(event.time);
   const after = fold([{ sequence: state.sequence + 1, storedAt, event }], state);

@@ -67,7 +67,7 @@ export function choosePlan(
   return { aggregate, planId: plan?.id ?? planId ?? '' };
 }
 
-/** The aggregate of a task in flight. @throws CommandRefused that lists what is in flight */
+/** The aggregate of a task in flight. @throws CommandRefused that lists the tasks in flight */
 export function aggregateOfTask(state: LogState, scope: readonly string[], taskId: string): string {
   for (const aggregate of scope) if (findTask(state, aggregate, taskId) !== null) return aggregate;
   const tasks = scope.flatMap((aggregate) => [...aggregateState(state, aggregate).tasks.values()]);
@@ -96,7 +96,7 @@ export function requireClosable(state: LogState, aggregate: string, taskId: stri
   );
 }
 
-/** A drain is requested only where it can begin. @throws CommandRefused that says what is in its way */
+/** A drain is requested only where it can begin. @throws CommandRefused that names the obstacle */
 export function requireUnblocked(drain: { readonly host: string; readonly blockedBy: string | null }): void {
   if (drain.blockedBy === null) return;
   throw new CommandRefused(

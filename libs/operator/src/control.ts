@@ -1,6 +1,6 @@
 import { type Actor, type Control, messageId, parseMessage } from '@kronos/contracts';
 
-/** Who asks, when, and under which id: what every command of a person states. */
+/** Author, time and id of a command: every command of a person states them. */
 export type Asking = {
   readonly commandId: string;
   readonly person: string;
@@ -12,7 +12,7 @@ export type Asking = {
 };
 
 type ControlType = Control['type'];
-/** What a command says beside who asks. */
+/** The content of a command, without its author. */
 type ControlData<T extends ControlType> = Omit<Extract<Control, { type: T }>['data'], 'commandId' | 'comment'>;
 
 /** A command of a person as the event that they asked. @throws RangeError when the data do not fit the type */

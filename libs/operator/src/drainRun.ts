@@ -111,7 +111,7 @@ export function nextRunAct(
   return end(null);
 }
 
-/** How a drain ended. */
+/** The end of a drain, in words. */
 function endText(finished: FinishedDrain | null): string {
   if (finished === null) return 'it has ended; its outcome is no longer in the state';
   const { outcome, text } = finished;

@@ -13,8 +13,8 @@ import {
 import { when } from '@kronos/status/times';
 
 /**
- * What a command did, by the log: it took effect, things were so already, or the log refused it (too late, too little
- * known). The text is for the person who gave it.
+ * The effect of a command, by the log: it took effect, nothing had to change, or the log refused it (too late, or too little
+ * known). The text is for the author of the command.
  */
 export type Outcome = { readonly effect: 'done' | 'unchanged' | 'refused'; readonly text: string };
 

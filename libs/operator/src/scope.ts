@@ -4,7 +4,7 @@ import { CommandRefused } from './errors.ts';
 /**
  * Refuses a plan from or to an aggregate that is not between cells. `between`: those of `[cells] aggregates`.
  *
- * @throws CommandRefused that names what there is
+ * @throws CommandRefused that names the existing ones
  */
 export function requireCells(between: readonly string[], scope: readonly string[], from: string, to: string): void {
   if (between.length === 0)

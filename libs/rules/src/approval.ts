@@ -16,8 +16,8 @@ export type Approval = {
 
 /**
  * A proposed plan waits for `approval_ttl` seconds, the last moment included. The duration is the one that was in force
- * when the plan was proposed: whether an answer counts must not depend on the options of who reads the log. A plan without
- * options on the log is never open, because nobody knows how long it may wait.
+ * when the plan was proposed: an answer must count or not count for every reader of the log, whatever its own options are. A plan without
+ * options on the log is never open, because its time limit is unknown.
  */
 export function approval({ proposedAtMs, approvalTtlSeconds }: Omit<ProposalFacts, 'planId'>, nowMs: number): Approval {
   const expiresAtMs = proposedAtMs + (approvalTtlSeconds ?? 0) * 1000;

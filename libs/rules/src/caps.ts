@@ -1,6 +1,6 @@
 import type { Reason } from '@kronos/contracts';
 
-/** The concurrency limits: how many moves of an aggregate may run at once, over all replicas. */
+/** The concurrency limits: the number of moves of an aggregate that may run at once, over all replicas. */
 export type Caps = {
   readonly maxConcurrentMigrations: number;
   readonly maxOutboundPerHost: number;
@@ -17,7 +17,7 @@ export type SlotUse = {
   readonly groups: readonly string[];
 };
 
-/** How many slots are held, as a whole and by what the limits are about. */
+/** The number of slots held: in total, and for each subject of a limit. */
 export type SlotCounts = {
   readonly total: number;
   readonly bySource: ReadonlyMap<string, number>;

@@ -1,8 +1,8 @@
-/** What decides what an executor does next for a drain. Times are ms since the epoch. */
+/** The next act of an executor for a drain. Times are ms since the epoch. */
 export type DrainRuleFacts = {
   /** An operator asked for the end of the drain. */
   readonly undrainAsked: boolean;
-  /** Who disabled the host; null: nobody is known to have. */
+  /** The service or the person that disabled the host; null: unknown. */
   readonly disabledBy: 'kronos' | 'others' | null;
   /** The claim in force, and the last attempt that failed since the last success. */
   readonly claim: { readonly act: 'disable' | 'enable'; readonly attempt: number; readonly atMs: number } | null;
@@ -21,7 +21,7 @@ export type DrainAct =
 
 /** A request is sent within this of the call that appends its claim, by the monotonic clock, or never. */
 export const HOST_ACT_WINDOW_MS = 10_000;
-/** After this, nothing of a claim can be sent any more, and what was sent shows in Nova. */
+/** After this time a claim can send nothing more, and Nova shows the effect of what it sent. */
 export const HOST_CLAIM_MS = 60_000;
 const FIRST_RETRY_MS = 30_000;
 const LONGEST_RETRY_MS = 600_000;
@@ -48,7 +48,7 @@ export function nextDrainAct({ undrainAsked, disabledBy, claim, failure }: Drain
 /** Decisions in a row after which a drain that none of its VMs can leave counts as stuck: balancing may make room meanwhile. */
 const STUCK_CYCLES = 3;
 
-/** Whether a person has to do something so that a drain goes on. */
+/** Whether the drain needs a person to continue. */
 export const drainStuck = ({ state, cycles }: { readonly state: string; readonly cycles: number }): boolean =>
   state === 'stuck' && cycles >= STUCK_CYCLES;
 
@@ -63,19 +63,19 @@ export type ServiceVerdict =
   | { readonly kind: 'change' }
   /** It is as wanted already, by Kronos' own hand. */
   | { readonly kind: 'done' }
-  /** It is as wanted already, by somebody else's hand. */
+  /** Somebody else already made the change. */
   | { readonly kind: 'doneByOthers' }
   /** Somebody disabled it or changed it since: it is not Kronos' to enable. */
   | { readonly kind: 'leave'; readonly code: 'changed' | 'forced-down'; readonly text: string }
   | { readonly kind: 'unknown'; readonly text: string };
 
 /**
- * What a claimed act has to change of the service as it is now. Kronos enables a service only while it shows the reason with
+ * The change that a claimed act makes to the service as it is now. Kronos enables a service only while it shows the reason with
  * which Kronos disabled it.
  *
  * @param seen null: Nova lists no such service
  * @param ownReason the reason with which Kronos disables, or disabled, the host
- * @param attempt a later one may find what an earlier one did
+ * @param attempt a later attempt may find the effect of an earlier one
  */
 export function judgeService(
   act: 'disable' | 'enable',

@@ -1,20 +1,20 @@
-/** Whether an imbalance is waited for, by what former waits saved and lost. */
+/** Whether Kronos waits for an imbalance to pass, by the savings and losses of former waits. */
 
-/** An imbalance that is being waited for. */
+/** An open wait for an imbalance to pass. */
 type Wait = {
   /** Times of snapshots, ms since the epoch. */
   readonly sinceMs: number;
-  /** The wait ends here, whatever the forecast says then. */
+  /** The wait ends at this time, also when the forecast still expects the imbalance to pass. */
   readonly untilMs: number;
   /** Time above a threshold, in ms, that the former days expected of the plan that was not made. */
   readonly plannedMs: number;
 };
 
-/** What the log says of waits. */
+/** The waits of an aggregate, folded from the log. */
 export type Waits = {
   readonly open: Wait | null;
   /**
-   * What the waits that ended on a day saved, less what they lost: ms above a threshold. Oldest first, the last {@link DAYS_KEPT} days.
+   * The savings of the waits that ended on a day, less their losses: ms above a threshold. Oldest first, the last {@link DAYS_KEPT} days.
    * `day`: days since the epoch.
    */
   readonly days: readonly { readonly day: number; readonly savedMs: number }[];
@@ -23,18 +23,18 @@ export type Waits = {
 export const noWaits: Waits = { open: null, days: [] };
 
 const DAY_MS = 86_400_000;
-/** A wait is forgotten after so many days: load changes. */
+/** The account covers this number of days: load changes, so older waits say nothing about it. */
 const DAYS_KEPT = 7;
-/** The longest wait, and what the waits of the last days may lose more than they saved. */
+/** The longest wait, and the most that the waits of the last days may lose beyond their savings. */
 const MOST_WAIT_MS = 600_000;
-/** A shorter wait does not begin: what has to pass needs a step of the forecast. */
+/** A shorter wait does not begin: the forecast has steps of this length. */
 const LEAST_WAIT_MS = 300_000;
 
-/** What a decision says of an imbalance. */
+/** The verdict of a decision on an imbalance. */
 export type Judged = {
   /** The time of the snapshot, ms since the epoch. */
   readonly atMs: number;
-  /** The decision waits, as {@link Wait} says; null: it does not. */
+  /** The wait of the decision, see {@link Wait}; null: it does not wait. */
   readonly waits: Pick<Wait, 'untilMs' | 'plannedMs'> | null;
   /** Whether a policy is above its threshold; null: the cycle ended before it could matter. */
   readonly above: boolean | null;
@@ -45,7 +45,7 @@ export function afterDecision(before: Waits, { atMs, waits, above }: Judged): Wa
   const { open } = before;
   if (waits !== null) return open === null ? { ...before, open: { sinceMs: atMs, ...waits } } : before;
   if (open === null || above === null) return before;
-  // All of a wait is lost that came out wrong: the plan comes later by as much.
+  // A wrong wait loses all of its time: it delayed the plan by that time.
   const right = !above && atMs <= open.untilMs;
   const savedMs = (right ? open.plannedMs : 0) - (atMs - open.sinceMs);
   const day = Math.floor(atMs / DAY_MS);
@@ -57,8 +57,8 @@ export function afterDecision(before: Waits, { atMs, waits, above }: Judged): Wa
 const isKept = (day: number, nowMs: number): boolean => Math.floor(nowMs / DAY_MS) - day < DAYS_KEPT;
 
 /**
- * Until when at most an imbalance is waited for, ms since the epoch; not after `nowMs`: not at all. A wait that begins ends in time for the waits of
- * the last days to lose at most {@link MOST_WAIT_MS} more than they saved, even if it comes out wrong.
+ * The latest end of a wait, ms since the epoch; at or before `nowMs`: no wait. A new wait ends early enough that the waits of the last days lose at
+ * most {@link MOST_WAIT_MS} more than they saved, even if this wait is wrong.
  */
 export function waitLimit({ open, days }: Waits, nowMs: number): number {
   if (open !== null) return open.untilMs;

@@ -1,6 +1,6 @@
-/** How long moves take, by how long former ones took. */
+/** The expected duration of moves, learnt from former moves. */
 
-/** A move that ended: how long it took, and what it had to copy. */
+/** A move that ended: its duration and its size. */
 export type MoveTime = {
   /** From its start on the log to its end on the log, ms. */
   readonly ms: number;
@@ -12,7 +12,7 @@ export type MoveTime = {
 export const gibOfMove = ({ ramMb, diskGb }: { readonly ramMb: number; readonly diskGb: number }): number =>
   ramMb / 1024 + diskGb;
 
-/** What a move takes beside its copying, as GiB. */
+/** The fixed cost of a move, as GiB of copying. */
 const FIXED_GIB = 2;
 /** The share of moves that the interval covers. */
 export const PACE_COVERAGE = 0.9;
@@ -38,7 +38,7 @@ export type FormerPaces = {
 export type Pace = {
   /** Which moves it was learnt from. */
   readonly of: keyof FormerPaces;
-  /** How many they are. */
+  /** Number of paces. */
   readonly moves: number;
   /** ms per GiB, where a move has {@link FIXED_GIB} more GiB than it copies: the median. */
   readonly median: number;
@@ -85,13 +85,13 @@ function paceFrom(of: Pace['of'], paces: readonly number[]): Pace {
   return { of, moves: n, median: at((n + 1) / 2), interval };
 }
 
-/** How long something takes, in ms. The interval is null where too few moves are known for one. */
+/** A duration in ms. The interval is null where too few moves are known for one. */
 export type Duration = {
   readonly expectedMs: number;
   readonly interval: { readonly lowMs: number; readonly highMs: number } | null;
 };
 
-/** How long a move of this size takes at a pace. */
+/** The duration of a move of this size at a pace. */
 export function durationOf({ median, interval }: Pick<Pace, 'median' | 'interval'>, gib: number): Duration {
   const ms = (pace: number): number => Math.round(pace * (gib + FIXED_GIB));
   return {
@@ -101,7 +101,7 @@ export function durationOf({ median, interval }: Pick<Pace, 'median' | 'interval
 }
 
 /**
- * How long moves take that follow each other. The ends of the interval are the sums of the moves' ends, as if all of them were slow
+ * The duration of moves that follow each other. The ends of the interval are the sums of the moves' ends, as if all of them were slow
  * together: at least {@link PACE_COVERAGE} of such sequences are within it.
  *
  * @returns null where the duration of one of them is not known

@@ -11,7 +11,7 @@ export type QuarantineFacts = {
   readonly cause: 'failure' | 'operator';
   /** Ms since the epoch. */
   readonly atMs: number;
-  /** What the operator asked for, -1: until released. Null for a failure: `instance_quarantine_seconds` applies. */
+  /** The duration that the operator asked for, -1: until released. Null for a failure: `instance_quarantine_seconds` applies. */
   readonly seconds: number | null;
 };
 

@@ -1,7 +1,7 @@
-/** The rule of when moves may start: windows of a week and blackouts, in the local time of one zone. */
+/** The times at which moves may start: weekly windows and blackouts, in the local time of one zone. */
 
 /**
- * What a time zone does, as data. It is part of the recorded options, so that a replay needs no time zone database and
+ * The changes of a time zone, as data. It is part of the recorded options, so that a replay needs no time zone database and
  * another database changes no decision.
  */
 export type TimeZoneRules = {
@@ -43,7 +43,7 @@ export type WindowState = {
   readonly open: boolean;
   /** When that changes, ms since the epoch; null: never, by these options. */
   readonly untilMs: number | null;
-  /** What keeps it closed: a blackout, no window, or text that cannot be read. Null while it is open. */
+  /** The cause: a blackout, no window, or text that cannot be read. Null while it is open. */
   readonly closedBy: { readonly kind: 'window' | 'blackout' | 'unreadable'; readonly text: string } | null;
 };
 
@@ -228,7 +228,7 @@ export function serverWindows(server: {
   return [...(text === undefined ? [] : text.split(',').map((part) => part.trim())), ...tagged.sort()];
 }
 
-/** What a server's own windows say about its moves. */
+/** The effect of a server's own windows on its moves. */
 export type ServerWindow =
   /** Nothing is against a move. `endMs`: when its window closes, ms since the epoch; null: no window of its own limits it. */
   | { readonly kind: 'open'; readonly endMs: number | null }

@@ -20,7 +20,7 @@ import type { Command } from './schemas.ts';
 
 type CellsPlan = Extract<Command, { readonly command: 'cellsPlan' }>;
 
-/** What a command would do, as the person sees it before they confirm it. */
+/** The effect of a command, as the person sees it before the confirmation. */
 export type Foreseen = {
   readonly event: Control;
   readonly effect: 'done' | 'unchanged' | 'refused';
@@ -31,11 +31,11 @@ export type Foreseen = {
   readonly digest: string;
 };
 
-/** The person confirmed something else than what would be done now. */
+/** The person confirmed another effect than the command would have now. */
 export class Changed extends Error {}
 
 /**
- * A command of a person on the state, and what it would do. Pure.
+ * A command of a person on the state, and its effect. Pure.
  *
  * @throws CommandRefused where it cannot mean anything
  */
@@ -64,7 +64,7 @@ export function confirmed(
 
 type Made = {
   readonly event: Control;
-  /** What the command is about, as it stands: what the digest covers beside the command. */
+  /** The current state of the command's subject: the digest covers it beside the command. */
   readonly about: unknown;
   readonly details: readonly string[];
   readonly planId: string | null;
@@ -157,11 +157,11 @@ const ofTasks = {
 const address = (scope: readonly string[], aggregate: string): string =>
   aggregate === ALL ? ALL : (knownAggregates(scope, [aggregate])[0] ?? '');
 
-/** What a person approves or rejects: the decision, and the steps of it that still wait. */
+/** The decision that a person answers, and its steps that still wait. */
 const planContent = (plan: PlanFacts | null): unknown =>
   plan === null ? null : { sequence: plan.sequence, proposed: plan.proposed, rejected: plan.rejected };
 
-/** What is asked for, and what happens next. */
+/** The request, and the next steps. */
 const cellsLines = ({ aggregate, host, flavorMap, servers, project, limit }: CellsPlan): string[] => [
   `of ${host === null ? `all hosts of ${aggregate}` : host}: ${servers === null ? 'every server' : servers.join(', ')}${project === null ? '' : ` of the project ${project}`}`,
   ...Object.entries(flavorMap).map(([old, next]) => `flavor ${old} becomes ${next}: these servers are resized`),
@@ -169,7 +169,7 @@ const cellsLines = ({ aggregate, host, flavorMap, servers, project, limit }: Cel
   'The plan waits for approval. Nothing moves before that.',
 ];
 
-/** What is lost, and for how long people see it. */
+/** The skipped events, and the consequence. */
 const skipLines = (events: readonly UnreadableFact[]): string[] => [
   ...events.map(({ sequence, through, claimedType, problem }) => {
     const which = through === sequence ? `event ${sequence}` : `events ${sequence} to ${through}`;

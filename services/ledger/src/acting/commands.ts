@@ -13,7 +13,7 @@ import type { Session } from './sessions.ts';
 const COMMANDS = { most: 60, perMs: 60_000 };
 
 export type Commands = {
-  /** What a command would do now. @throws Refused, CommandRefused, BadRequest */
+  /** The effect that a command would have now. @throws Refused, CommandRefused, BadRequest */
   readonly foresee: (session: Session, body: unknown) => Promise<Answer<'foresee'>>;
   /** Gives a command that the person has confirmed. @throws Refused, Changed, CommandRefused, ClockWrong, BadRequest */
   readonly give: (session: Session, body: unknown) => Promise<Answer<'give'>>;
@@ -45,7 +45,7 @@ export function createCommands(
     comment,
   });
 
-  /** @returns what the state alone does not say of it, in words. @throws CommandRefused, BadRequest */
+  /** @returns facts beside the state, in words. @throws CommandRefused, BadRequest */
   async function checkPossible(command: Command): Promise<readonly string[]> {
     if (command.command === 'cellsPlan') requireCells(options.cells, input.scope, command.aggregate, command.to);
     if (command.command !== 'drain') return [];

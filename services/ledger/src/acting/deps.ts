@@ -5,7 +5,7 @@ import type { LogState } from '@kronos/projections';
 import type { Logger } from '@kronos/telemetry';
 import type { DrainAnswer } from './command.ts';
 
-/** What acting needs: `[console]`, Keystone, and a connection that may write commands. */
+/** The dependencies of acting: `[console]`, Keystone, and a connection that may write commands. */
 export type Acting = {
   readonly options: {
     readonly userDomainName: string;
@@ -39,6 +39,6 @@ export type ActingInput = {
   readonly clock: () => number;
   readonly monotonic: () => number;
   readonly logger: Logger;
-  /** What a drain would do now. @throws BadRequest for a host that is not there */
+  /** The preview of a drain. @throws BadRequest for a host that is not there */
   readonly drain: (aggregate: string, host: string) => Promise<DrainAnswer>;
 };

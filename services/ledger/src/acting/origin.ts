@@ -28,7 +28,7 @@ const same = (a: string, b: string): boolean => a.toLowerCase().replace(/\.$/, '
 /** The name of the session's cookie. With its prefix, a browser takes it over TLS only, and from this host only. */
 const cookieName = (tls: boolean): string => (tls ? '__Host-kronos-session' : 'kronos-session');
 
-/** What the session's cookie holds; null: there is none. */
+/** The value of the session's cookie; null: there is none. */
 export function cookieOf(headers: IncomingHttpHeaders): string | null {
   const parts = (headers.cookie ?? '').split(';').map((part) => part.trim());
   for (const name of [cookieName(true), cookieName(false)]) {

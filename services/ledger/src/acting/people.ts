@@ -1,4 +1,4 @@
-/** Who may act: people log in with their own credentials of Keystone and have sessions. */
+/** The people who may act: they log in with their own credentials of Keystone and have sessions. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   BadAuthOptions,

@@ -4,7 +4,7 @@ export type RateLimit = { readonly most: number; readonly perMs: number };
 const MOST_KEYS = 1_000;
 
 /**
- * Allows `most` acts per key within any `perMs`. What is refused does not count.
+ * Allows `most` acts per key within any `perMs`. A refused act does not count.
  *
  * @returns milliseconds until the next one is allowed; 0: this one is, and counts
  */

@@ -1,10 +1,10 @@
-/** What a person is told when a request is refused. */
+/** The answers to refused requests. */
 import { ClockWrong, CommandRefused } from '@kronos/operator';
 import type { z } from 'zod';
 import { BadRequest } from '../api/answer.ts';
 import { Changed } from './command.ts';
 
-/** An answer other than 200, with what the client should do about it. */
+/** An answer other than 200, with a remedy for the client. */
 export class Refused extends BadRequest {
   readonly retryAfterMs: number;
   constructor(status: number, message: string, retryAfterMs = 0) {
@@ -26,7 +26,7 @@ export function parsed<S extends z.ZodType>(schema: S, body: unknown): z.infer<S
   throw new Refused(400, `the body is wrong: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`);
 }
 
-/** @throws what is no answer to the person */
+/** @throws the error itself, unless it is an answer to the person */
 export function refusalOf(error: unknown): Refused {
   if (error instanceof Refused) return error;
   if (error instanceof BadRequest) return new Refused(error.status, error.message);

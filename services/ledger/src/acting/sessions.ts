@@ -1,6 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** A person who is logged in. It is kept in memory only. */
+/** A logged-in person. Sessions are in memory only. */
 export type Session = {
   /** `ada@Default`: what commands of this person state as `by`. */
   readonly person: string;
@@ -14,7 +14,7 @@ export type Session = {
   readonly endsAt: number;
 };
 
-/** A person who has just logged in; `lifeMs`: how long the token still lives. */
+/** A new login; `lifeMs`: the remaining lifetime of the token. */
 type Opened = Pick<Session, 'person' | 'custodian' | 'token'> & { readonly lifeMs: number };
 
 type Kept = Session & { usedAt: number };
@@ -32,7 +32,7 @@ const hashed = (text: string): Buffer => createHash('sha256').update(text).diges
  * @param monotonic in ms
  */
 export function createSessions({ most, idleMs }: SessionLimits, monotonic: () => number) {
-  /** By the hash of what the cookie holds. */
+  /** By the hash of the cookie's value. */
   const sessions = new Map<string, Kept>();
   const keyOf = (cookie: string): string => hashed(cookie).toString('hex');
   const over = ({ endsAt, usedAt }: Kept): boolean => monotonic() >= Math.min(endsAt, usedAt + idleMs);
@@ -41,7 +41,7 @@ export function createSessions({ most, idleMs }: SessionLimits, monotonic: () =>
   };
 
   return {
-    /** @returns the session, and what its cookie holds */
+    /** @returns the session, and the value of its cookie */
     open({ person, custodian, token, lifeMs }: Opened): { readonly cookie: string; readonly session: Session } {
       clean();
       // They stand in the order of their last use.
@@ -75,5 +75,5 @@ export function createSessions({ most, idleMs }: SessionLimits, monotonic: () =>
   };
 }
 
-/** Compares without telling by its time how much is equal. */
+/** Compares in constant time, so that the time does not reveal the length of the equal part. */
 export const sameSecret = (a: string, b: string): boolean => timingSafeEqual(hashed(a), hashed(b));
