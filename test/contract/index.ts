@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe } from 'vitest';
 import type { CloudUnderTest } from './cloud.ts';
+import { destinationDeathContract } from './deaths.ts';
 import { liveMigrationContract } from './moves.ts';
 import { computeReadContract, identityContract, placementContract, prometheusContract } from './reads.ts';
 import { resizeContract } from './resizes.ts';
@@ -16,8 +17,8 @@ export const services: readonly Part[] = [
   prometheusContract,
   liveMigrationContract,
 ];
-/** Cold migration and resize. On a real cloud each case takes up to a minute. */
-export const resizes: readonly Part[] = [resizeContract];
+/** What takes minutes on a real cloud: cold migration, resize, and waits for replies of a host that died. */
+export const slow: readonly Part[] = [resizeContract, destinationDeathContract];
 
 /** What a cloud must do for Kronos to rely on it, fact by fact; run against the simulated cloud and against a real one. */
 export function cloudContract(name: string, start: () => Promise<CloudUnderTest>, parts: readonly Part[]): void {

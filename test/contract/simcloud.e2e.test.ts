@@ -1,5 +1,5 @@
 import { startSim } from '@kronos/simcloud';
-import { type CloudUnderTest, cloudContract, resizes, services } from './index.ts';
+import { type CloudUnderTest, cloudContract, services, slow } from './index.ts';
 
 const SPEED = 20;
 /** Of the hosts of the second cell alone. */
@@ -105,4 +105,4 @@ const start = async (): Promise<CloudUnderTest> => {
   };
 };
 
-cloudContract('the simulated cloud', start, [...services, ...resizes]);
+cloudContract('the simulated cloud', start, [...services, ...slow]);

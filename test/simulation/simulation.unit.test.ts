@@ -4,7 +4,7 @@ import { simulate } from './simulation.ts';
 
 /** Small and short: a run takes some seconds. */
 const short = { ...defaultAsked, hosts: 5, vms: 20, days: 0.04 };
-const SEEDS = [1, 2, 3, 4];
+const SEEDS = [1, 2, 3];
 const run = (seed: number) => simulate({ ...short, seed }, { stopAtBreach: true });
 const runs = new Map<number, Awaited<ReturnType<typeof run>>>();
 beforeAll(async () => {
