@@ -8,6 +8,7 @@ import { DEMO_AGGREGATE, demoConfig } from '../../libs/cli/src/demo/files.ts';
 import { type Outcome, runKronos as run } from './command.ts';
 
 const PASSWORD = 'wrong-horse-battery';
+const services = ['scorer', 'planner', 'executor', 'ledger'];
 
 describe('what goes wrong at the start gives one clear error', () => {
   let directory: string;
@@ -48,8 +49,8 @@ describe('what goes wrong at the start gives one clear error', () => {
   };
 
   it('services refuse to start on streams that are not provisioned, and say how to mend it', async () => {
-    for (const service of ['scorer', 'planner', 'executor', 'ledger'])
-      isClear(await run([service, '--config', file]), 'KRONOS_LOG', 'kronos provision');
+    const started = services.map((service) => run([service, '--config', file]));
+    for (const outcome of await Promise.all(started)) isClear(outcome, 'KRONOS_LOG', 'kronos provision');
   });
 
   it('config check reports what is not provisioned', async () => {
@@ -125,12 +126,12 @@ describe('what goes wrong at the start gives one clear error', () => {
     });
 
     it('NATS that does not answer', async () => {
-      for (const service of ['scorer', 'planner', 'executor', 'ledger'])
-        isClear(
-          await run([service, '--config', file], { OS_NATS__SERVERS: 'nats://127.0.0.1:9' }),
-          'no NATS server answers at 127.0.0.1:9',
-          /\[nats\] servers/,
-        );
+      // At the same time: each tries for ten seconds.
+      const started = services.map((service) =>
+        run([service, '--config', file], { OS_NATS__SERVERS: 'nats://127.0.0.1:9' }),
+      );
+      for (const outcome of await Promise.all(started))
+        isClear(outcome, 'no NATS server answers at 127.0.0.1:9', /\[nats\] servers/);
     });
 
     it('config check: an account of NATS that may store too little, and one without JetStream', async () => {
