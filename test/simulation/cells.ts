@@ -3,16 +3,15 @@
  * users who confirm, revert and delete, and faults. Nothing is balanced meanwhile.
  */
 import { createHash } from 'node:crypto';
-import { LogNotStated, nameLog, stateInstallation } from '@kronos/checkpoints';
-import { defaultConfig, Secret, storageLimits } from '@kronos/config';
-import { ALL, messageId, streamNames, subject } from '@kronos/contracts';
-import type { EventLog } from '@kronos/eventlog';
+import { defaultConfig, Secret } from '@kronos/config';
+import { messageId, streamNames, subject } from '@kronos/contracts';
 import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
 import { type ActInput, openSim, parseScenario, type ScenarioInput } from '@kronos/simcloud';
 import { headers } from '@nats-io/transport-node';
 import { type CellBreach, CellsChecker } from './cellsChecker.ts';
 import { Chance } from './chance.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
+import { Provisioner } from './provisioner.ts';
 import { type Running, type ServiceName, type Site, startService } from './services.ts';
 import { Process, trueClock, World } from './world.ts';
 
@@ -35,9 +34,6 @@ const OVER = new Set(['finished', 'error', 'confirmed', 'reverted']);
 const SERVICES: readonly ServiceName[] = ['scorer', 'planner', 'executor'];
 const REPLICAS = 2;
 const RESTART_MS = 2_000;
-/** A person tries a command again after this, and looks after the other whether the services take the log as it is. */
-const PERSON_MS = 10_000;
-const LOOK_AGAIN_MS = 300_000;
 /** How often an operator looks for servers that nobody moves any more. */
 const MEND_MS = 900_000;
 /** After the faults: as long as a task may wait, and a move take. */
@@ -303,73 +299,30 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
   };
 
   // ---------------------------------------------------------------- who provisions, states which log it is, and mends
-  let provisioners = 0;
-  let installations = 0;
-  const by = { service: 'provisioner', instance: 'somebody', version: 'simulated' } as const;
-  const aboutLog = () => ({
-    by,
-    comment: null,
-    nowMs: world.wall,
-    installationId: `00000000-0000-4000-8000-${String(++installations).padStart(12, '0')}`,
+  const provisioner = new Provisioner({
+    world,
+    chance,
+    nats,
+    config,
+    aggregates: AGGREGATES,
+    ackWaitSeconds: config.nats.ackWait,
+    onLine: (process, line) => onLine?.(process, line),
   });
-  const provision = (log: EventLog) =>
-    log.provision({
-      limits: storageLimits(config),
-      replicas: 1,
-      aggregates: AGGREGATES,
-      ackWaitSeconds: config.nats.ackWait,
-    });
-  /** A command that a person repeats until it succeeds. */
-  async function asPerson(what: (log: EventLog) => Promise<void>): Promise<void> {
-    for (;;) {
-      const process = new Process(world, `provisioner-${++provisioners}`, chance);
-      try {
-        const log = await nats.connect(process);
-        await what(log);
-        await log.close();
-        return;
-      } catch (error) {
-        onLine?.(process.name, String(error));
-        process.kill();
-        await right.sleep(PERSON_MS);
-      }
-    }
-  }
   let logLost = false;
   /** KRONOS_LOG is gone, perhaps with the tasks, and is provisioned anew. A person states later that it is to be used as it is. */
   function loseLog(): void {
     if (logLost) return;
     logLost = true;
-    const own = chance.fork(`lost/${installations}`);
+    const own = chance.fork(`lost/${provisioner.installations}`);
     const names = own.pick([[streamNames.log], [streamNames.log], [streamNames.log, streamNames.migrations]]);
     for (const name of names) server.delete(name);
     checker.wiped();
     const anew = async (): Promise<void> => {
       await right.sleep(own.exponential(20_000));
       const named = own.flip(0.5);
-      await asPerson(async (log) => {
-        await provision(log);
-        if (!named) return;
-        const expectedLastSequence = await log.lastSequenceOf('controls', ALL);
-        await stateInstallation(log, 'provisioned', { ...aboutLog(), expectedLastSequence });
-      });
+      await provisioner.provisionAnew(named);
       await right.sleep(own.exponential(600_000));
-      for (let newLog = true; newLog; ) {
-        await asPerson(async (log) => {
-          await provision(log);
-          await nameLog(log, { aggregates: AGGREGATES, newLog: true, ...aboutLog() });
-        });
-        await right.sleep(LOOK_AGAIN_MS);
-        newLog = false;
-        await asPerson(async (log) => {
-          try {
-            await nameLog(log, { aggregates: AGGREGATES, newLog: false, ...aboutLog() });
-          } catch (error) {
-            if (!(error instanceof LogNotStated)) throw error;
-            newLog = true;
-          }
-        });
-      }
+      await provisioner.stateLog();
       logLost = false;
     };
     anew().catch((error: unknown) => world.fail(error));
@@ -449,11 +402,12 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
 
   // ---------------------------------------------------------------- the run
   let provisioned = false;
-  asPerson(async (log) => {
-    await provision(log);
-    await nameLog(log, { aggregates: AGGREGATES, newLog: false, ...aboutLog() });
-    provisioned = true;
-  }).catch((error: unknown) => world.fail(error));
+  provisioner.begin().then(
+    () => {
+      provisioned = true;
+    },
+    (error: unknown) => world.fail(error),
+  );
   await world.run(60_000, () => provisioned);
   for (const slot of slots) start(slot);
   world.after(400_000, ask);

@@ -3,6 +3,7 @@
  * from a source of its own, so that the run without some of the others is the same otherwise. Only what Kronos promises to
  * survive is on the list.
  */
+import { DAY_MS } from '@kronos/contracts';
 import type { ActInput } from '@kronos/simcloud';
 import type { Chance } from './chance.ts';
 import type { Drawn, InventoryMode } from './options.ts';
@@ -588,7 +589,7 @@ export function drawFaults(chance: Chance, drawn: Drawn, durationMs: number): Fa
     if (inventory?.includes(drawn.inventory) === false) continue;
     const own = chance.fork(kind);
     if (kind !== 'load' && own.flip(0.25)) continue;
-    const rate = (perDay * drawn.trouble) / 86_400_000;
+    const rate = (perDay * drawn.trouble) / DAY_MS;
     for (let at = own.exponential(1 / rate), nth = 0; at < durationMs; at += own.exponential(1 / rate), nth++)
       found.push({ kind, source: `${kind}/${nth}`, atMs: Math.floor(at) });
   }

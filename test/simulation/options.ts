@@ -1,5 +1,5 @@
 import { type Config, defaultConfig, parsePolicies, Secret } from '@kronos/config';
-import type { Policy } from '@kronos/contracts';
+import { DAY_MS, type Policy } from '@kronos/contracts';
 import { type GenerateOptions, generate, type Scenario } from '@kronos/simcloud';
 import { Chance } from './chance.ts';
 import { TRANSPORT_URL } from './rabbit.ts';
@@ -151,7 +151,7 @@ export function settingOf(asked: Asked, drawn: Drawn): Setting {
     aggregates,
     scenario.servers.map(({ name }) => name),
     EPOCH_MS,
-    asked.days * 86_400_000,
+    asked.days * DAY_MS,
   );
   const config: Config = {
     ...defaultConfig,

@@ -1,9 +1,7 @@
 /** One run: a cloud, its NATS, several of each service, what goes wrong, and who watches. */
 import { createHash } from 'node:crypto';
-import { LogNotStated, nameLog, stateInstallation } from '@kronos/checkpoints';
-import { Secret, storageLimits } from '@kronos/config';
-import { type Actor, ALL, messageId, streamNames, subject } from '@kronos/contracts';
-import type { EventLog } from '@kronos/eventlog';
+import { Secret } from '@kronos/config';
+import { DAY_MS, messageId, streamNames, subject } from '@kronos/contracts';
 import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
 import { openSim } from '@kronos/simcloud';
 import { headers } from '@nats-io/transport-node';
@@ -17,12 +15,12 @@ import { CloudNetwork, NatsNetwork } from './network.ts';
 import { NovaNotices } from './novaNotices.ts';
 import { isOver, isStuck } from './operator.ts';
 import { type Asked, type Drawn, draw, otherwise, settingOf } from './options.ts';
+import { Provisioner } from './provisioner.ts';
 import { SimulatedRabbit } from './rabbit.ts';
 import { type Running, type ServiceName, type Site, serviceNames, startService } from './services.ts';
 import { openingsOf } from './windows.ts';
 import { Process, trueClock, World } from './world.ts';
 
-const DAY_MS = 86_400_000;
 /** A service that ends by itself is started again after this, as a supervisor does it. */
 const RESTART_MS = 2_000;
 const LOOK_MS = 10_000;
@@ -30,13 +28,8 @@ const LOOK_MS = 10_000;
 const AUDIT_MS = 3_600_000;
 /** How often an operator looks for servers that are stuck. */
 const RESET_MS = 1_800_000;
-/** A person looks after this whether the services take the log as it is. */
-const LOOK_AGAIN_MS = 300_000;
 /** What a killed process has sent arrives within this. */
 const LAST_WORDS_MS = 60_000;
-/** A person tries again after this. */
-const PERSON_MS = 10_000;
-const provisioner: Actor = { service: 'provisioner', instance: 'somebody', version: 'simulated' };
 const keystoneUser = {
   username: 'admin',
   password: new Secret('secret'),
@@ -403,58 +396,17 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   }
 
   // ---------------------------------------------------------------- who provisions, and states which log it is
-  let people = 0;
-  let installations = 0;
+  const provisioner = new Provisioner({
+    world,
+    chance,
+    nats,
+    config,
+    aggregates,
+    ackWaitSeconds: drawn.ackWaitSeconds,
+    onLine: (process, line) => observer.onLine?.(process, line),
+  });
   /** While the log is lost: lets the person state now which it is. */
   const lost: { state: (() => void) | null } = { state: null };
-  const aboutLog = () => ({
-    by: provisioner,
-    comment: null,
-    nowMs: world.wall,
-    installationId: `00000000-0000-4000-8000-${String(++installations).padStart(12, '0')}`,
-  });
-  const provision = (log: EventLog) =>
-    log.provision({
-      limits: storageLimits(config),
-      replicas: 1,
-      aggregates,
-      ackWaitSeconds: drawn.ackWaitSeconds,
-    });
-  /** A command that a person repeats until it succeeds. */
-  async function asPerson(command: (log: EventLog) => Promise<void>): Promise<void> {
-    for (;;) {
-      const process = new Process(world, `provisioner-${++people}`, chance);
-      try {
-        const log = await nats.connect(process);
-        await command(log);
-        await log.close();
-        return;
-      } catch (error) {
-        observer.onLine?.(process.name, String(error));
-        process.kill();
-        await right.sleep(PERSON_MS);
-      }
-    }
-  }
-  /** `kronos provision --new-log`, and again as long as `kronos provision` still finds a contradiction. */
-  async function stateLog(): Promise<void> {
-    for (let newLog = true; newLog; ) {
-      await asPerson(async (log) => {
-        await provision(log);
-        await nameLog(log, { aggregates, newLog: true, ...aboutLog() });
-      });
-      await right.sleep(LOOK_AGAIN_MS);
-      newLog = false;
-      await asPerson(async (log) => {
-        try {
-          await nameLog(log, { aggregates, newLog: false, ...aboutLog() });
-        } catch (error) {
-          if (!(error instanceof LogNotStated)) throw error;
-          newLog = true;
-        }
-      });
-    }
-  }
 
   const stage: Stage = {
     aggregates,
@@ -589,15 +541,10 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       checker.wiped(names);
       const anew = async (): Promise<void> => {
         await right.sleep(goneMs);
-        await asPerson(async (log) => {
-          await provision(log);
-          if (!named) return;
-          const expectedLastSequence = await log.lastSequenceOf('controls', ALL);
-          await stateInstallation(log, 'provisioned', { ...aboutLog(), expectedLastSequence });
-        });
+        await provisioner.provisionAnew(named);
         world.after(statedAfterMs, resolve);
         await promise;
-        await stateLog();
+        await provisioner.stateLog();
         lost.state = null;
       };
       anew().catch((error: unknown) => world.fail(error));
@@ -623,10 +570,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   };
 
   // ---------------------------------------------------------------- the run
-  const ready = asPerson(async (log) => {
-    await provision(log);
-    await nameLog(log, { aggregates, newLog: false, ...aboutLog() });
-  });
+  const ready = provisioner.begin();
   let provisioned = false;
   ready.then(
     () => {

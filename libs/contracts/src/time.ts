@@ -1,5 +1,8 @@
 import { MAX_TIME_DIFFERENCE_MS } from './limits.ts';
 
+/** Milliseconds of a day of 24 hours. */
+export const DAY_MS = 86_400_000;
+
 /** ISO-8601 UTC, in milliseconds. @throws RangeError beyond the years that a Date has */
 export const iso = (ms: number): string => new Date(ms).toISOString();
 

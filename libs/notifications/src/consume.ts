@@ -1,7 +1,9 @@
 /** Takes messages from a queue of one's own on RabbitMQ, for ever: over several brokers, through every loss of a connection. */
+
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '@kronos/clock';
 import type { Broker, Transport } from '@kronos/config';
+import { DAY_MS } from '@kronos/contracts';
 
 /** A message of RabbitMQ. */
 export interface BrokerMessage {
@@ -70,7 +72,7 @@ const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 15_000;
 const READY_POLL_MS = 1_000;
 /** While nobody takes them: more messages than this push out the oldest, and a queue that nobody uses for a day goes away. */
-const QUEUE_LIMITS = { 'x-max-length': 100_000, 'x-expires': 86_400_000 };
+const QUEUE_LIMITS = { 'x-max-length': 100_000, 'x-expires': DAY_MS };
 
 /**
  * Begins at once and goes on until stopped.

@@ -1,6 +1,7 @@
 /** The values of VMs at this time on former days: a few points are read in each cycle, and kept while they are of use. */
 import { type Clock, limit as timeLimit } from '@kronos/clock';
 import {
+  DAY_MS,
   type Forecast,
   MAX_FORECAST_POINTS,
   MAX_FORECAST_VALUES,
@@ -10,7 +11,6 @@ import {
 import { matchVms, type Prometheus, type RangeSeries, type VmNames } from '@kronos/prometheus';
 import { createLimiter } from './limit.ts';
 
-const DAY_MS = 86_400_000;
 /** Points are this far apart, or further where the horizon is long. */
 const LEAST_STEP_MS = 300_000;
 /** Range queries of one query of a policy in one cycle. */

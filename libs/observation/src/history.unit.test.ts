@@ -1,11 +1,10 @@
 import { systemClock } from '@kronos/clock';
-import { MAX_FORECAST_VALUES, type Policy } from '@kronos/contracts';
+import { DAY_MS, MAX_FORECAST_VALUES, type Policy } from '@kronos/contracts';
 import { snapshotOf } from '@kronos/placement/testing';
 import type { Prometheus, RangeSeries } from '@kronos/prometheus';
 import { describe, expect, it } from 'vitest';
 import { forecastOf, HistoryReader } from './history.ts';
 
-const DAY_MS = 86_400_000;
 const NOW = Date.parse('2026-03-10T12:03:00Z');
 const signal = new AbortController().signal;
 const { policies } = snapshotOf({ policies: { cpu: { vmProfileLabel: 'uuid' } }, hosts: {}, vms: {} });

@@ -1,8 +1,8 @@
+import { DAY_MS } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
 import { decideInput, type Sketch } from '../testing/index.ts';
 import { type AdviceInput, advise } from './advise.ts';
 
-const DAY_MS = 86_400_000;
 const calm: Sketch = {
   policies: { cpu: { threshold: 0.2 } },
   hosts: { a: {}, b: {}, c: {} },

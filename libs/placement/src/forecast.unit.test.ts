@@ -1,4 +1,4 @@
-import type { CompleteEngineOptions, Decision, Snapshot } from '@kronos/contracts';
+import { type CompleteEngineOptions, DAY_MS, type Decision, type Snapshot } from '@kronos/contracts';
 import { describe, expect, it } from 'vitest';
 import { decideInput, type Sketch } from '../testing/index.ts';
 import { decide } from './decide.ts';
@@ -94,7 +94,7 @@ describe('a forecast', () => {
   it('does nothing about an imbalance for which Kronos has waited long enough', () => {
     const at = Date.parse('2026-01-01T12:00:00.000Z');
     const open = { since: '2026-01-01T11:50:00.000Z', until: '2026-01-01T12:00:00.000Z', plannedMs: 0 };
-    const lost = { day: Math.floor(at / 86_400_000), savedMs: -301_000 };
+    const lost = { day: Math.floor(at / DAY_MS), savedMs: -301_000 };
     const past = history([passing, passing]);
     for (const [waits, code] of [
       [{ open, days: [] }, 'forecast-late'],

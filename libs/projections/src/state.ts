@@ -1,5 +1,6 @@
 import {
   type CellMethod,
+  DAY_MS,
   type EngineOptions,
   type HostAct,
   MAX_BREAKER_SECONDS,
@@ -437,7 +438,7 @@ export const FORGET_QUARANTINE_MS = MARGIN_MS;
  * The failure of a VM is forgotten when the VM has been absent from the aggregate this long. By an option it may
  * quarantine the VM until it is released, so it is not forgotten while the VM is there.
  */
-export const FORGET_ABSENT_MS = 7 * 86_400_000;
+export const FORGET_ABSENT_MS = 7 * DAY_MS;
 
 const noControls: ControlFacts = {
   paused: null,

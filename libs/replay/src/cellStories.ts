@@ -1,4 +1,5 @@
 import {
+  DAY_MS,
   type LogEvent,
   makesRoom,
   type ObjectRef,
@@ -73,7 +74,7 @@ type Is = (serverId: string, serverName: string) => boolean;
 /** Maximum number of plans that are told of one VM: the newest. */
 const TOLD = 5;
 /** Older plans are not told: their approval and their tasks have ended, as each lasts at most 7 days. */
-const TOLD_FOR_MS = 30 * 86_400_000;
+const TOLD_FOR_MS = 30 * DAY_MS;
 
 /**
  * The stories of a VM, the newest plan first. Pure.

@@ -1,11 +1,10 @@
-import { type LogEventOf, type ObjectRef, type StoredEvent, timeOf } from '@kronos/contracts';
+import { DAY_MS, type LogEventOf, type ObjectRef, type StoredEvent, timeOf } from '@kronos/contracts';
 import { type TestLog, testLog } from '@kronos/projections/testing';
 import { describe, expect, it } from 'vitest';
 import { memoryHistory } from '../testing/index.ts';
 import { type CellStory, findCellStories } from './cellStories.ts';
 
 type Proposed = LogEventOf<'plan.proposed'>['data'];
-const DAY_MS = 86_400_000;
 const MOVE = { serverId: 'vm1', from: 'h1', to: 'n1' };
 const OTHER = { serverId: 'vm2', from: 'h1', to: 'n1' };
 

@@ -1,3 +1,4 @@
+import { DAY_MS } from '@kronos/contracts';
 import type { WhatIfCycle, WorldCycle } from './lane.ts';
 
 const WIDTH = 960;
@@ -225,8 +226,7 @@ function axis(name: string, { y, ticks }: Scale, bottom: number, height: number)
 const TICKS_MS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440].map((minutes) => minutes * 60_000);
 
 function timeTicks(since: number, until: number): { ms: number; label: string }[] {
-  const step =
-    TICKS_MS.find((ms) => (until - since) / ms <= 8) ?? Math.ceil((until - since) / 8 / 86_400_000) * 86_400_000;
+  const step = TICKS_MS.find((ms) => (until - since) / ms <= 8) ?? Math.ceil((until - since) / 8 / DAY_MS) * DAY_MS;
   const ticks: { ms: number; label: string }[] = [];
   let day = '';
   for (let ms = Math.ceil(since / step) * step; ms <= until; ms += step) {

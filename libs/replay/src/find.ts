@@ -1,4 +1,4 @@
-import { type Decision, type EngineOptions, maybeAskedPlan, type ProposalDecision } from '@kronos/contracts';
+import { DAY_MS, type Decision, type EngineOptions, maybeAskedPlan, type ProposalDecision } from '@kronos/contracts';
 import { BadObject, MissingObject } from '@kronos/eventlog';
 import { type AggregateState, aggregateState, createFolder, pacesOfAll } from '@kronos/projections';
 import { recordedDecision, recordedProposal, type VerifiedCycle } from './compare.ts';
@@ -99,7 +99,7 @@ export async function loadDecision(history: History, stored: StoredDecision): Pr
 }
 
 /** A decision is searched for in these times before the whole log is read: most are recent, and a log can hold years. */
-const REACHES_MS = [86_400_000, 30 * 86_400_000];
+const REACHES_MS = [DAY_MS, 30 * DAY_MS];
 
 async function lastDecision(history: History, { aggregates, atMs, planId }: Wanted): Promise<StoredDecision | null> {
   const endMs = atMs ?? (await history.newestMs());

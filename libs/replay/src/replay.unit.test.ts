@@ -1,4 +1,4 @@
-import { defaultEngineOptions, type EngineOptions, type StoredEvent } from '@kronos/contracts';
+import { DAY_MS, defaultEngineOptions, type EngineOptions, type StoredEvent } from '@kronos/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { memoryHistory, type Operation, operate, tamper } from '../testing/index.ts';
@@ -499,9 +499,9 @@ describe('finding a decision', () => {
     };
     const newestMs = (await history.newestMs()) ?? 0;
     await findDecision(counted, { aggregates: ['gpu'] });
-    expect(asked).toEqual([newestMs - 86_400_000]);
+    expect(asked).toEqual([newestMs - DAY_MS]);
     await findDecision(counted, { aggregates: ['gpu'], planId: 'nope' }).catch(() => null);
-    expect(asked.slice(1)).toEqual([newestMs - 86_400_000, newestMs - 30 * 86_400_000, undefined]);
+    expect(asked.slice(1)).toEqual([newestMs - DAY_MS, newestMs - 30 * DAY_MS, undefined]);
     expect(await findProposal(counted, ['gpu'], 'gpu-29537')).toBeNull();
   });
 

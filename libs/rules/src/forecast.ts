@@ -1,4 +1,5 @@
 /** Whether Kronos waits for an imbalance to pass, by the savings and losses of former waits. */
+import { DAY_MS } from '@kronos/contracts';
 
 /** An open wait for an imbalance to pass. */
 type Wait = {
@@ -22,7 +23,6 @@ export type Waits = {
 
 export const noWaits: Waits = { open: null, days: [] };
 
-const DAY_MS = 86_400_000;
 /** The account covers this number of days: load changes, so older waits say nothing about it. */
 const DAYS_KEPT = 7;
 /** The longest wait, and the most that the waits of the last days may lose beyond their savings. */

@@ -1,4 +1,5 @@
 /** The times at which moves may start: weekly windows and blackouts, in the local time of one zone. */
+import { DAY_MS } from '@kronos/contracts';
 
 /**
  * The changes of a time zone, as data. It is part of the recorded options, so that a replay needs no time zone database and
@@ -47,7 +48,6 @@ export type WindowState = {
   readonly closedBy: { readonly kind: 'window' | 'blackout' | 'unreadable'; readonly text: string } | null;
 };
 
-const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
 const DAYS = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
 

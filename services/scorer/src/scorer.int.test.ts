@@ -1,4 +1,4 @@
-import { commandSnapshotId, messageId, snapshotSchema, UNASSIGNED } from '@kronos/contracts';
+import { commandSnapshotId, DAY_MS, messageId, snapshotSchema, UNASSIGNED } from '@kronos/contracts';
 import type { Nova } from '@kronos/openstack';
 import {
   type ActInput,
@@ -119,7 +119,7 @@ test('a forecast: what the VMs did on former days is in the snapshot, once all o
   const clock = manualClock();
   const bed = await openBed({ scenario: demoCloud(), scope: ['general'], clock });
   try {
-    clock.advance(3.5 * 86_400_000);
+    clock.advance(3.5 * DAY_MS);
     const scorer = bed.scorer({ forecasts: () => true });
     await scorer.cycle(1);
     expect((await bed.newest('general')).forecast?.readings.map(({ text }) => text)).toEqual([

@@ -1,4 +1,5 @@
 /** Months of live migrations whose durations follow from links, servers and the hour, and how often the learnt interval holds the next one. */
+import { DAY_MS } from '@kronos/contracts';
 import { aggregateState, createFolder, expectedDuration, pace, pacesOfAll } from '@kronos/projections';
 import { testLog } from '@kronos/projections/testing';
 import { inSequence, type Pace } from '@kronos/rules';
@@ -38,7 +39,6 @@ export const scenarios: readonly Scenario[] = [
   { ...MIXED, name: 'links four times faster from day 15 on', upgrade: { day: 15, factor: 4 } },
 ];
 
-const DAY_MS = 86_400_000;
 /** Moves of a plan: they begin one after the other. */
 const MOVES_OF_PLAN = 5;
 /** What Nova and the polling take beside the copying, s. */

@@ -1,9 +1,9 @@
 /** Kronos' decisions about a {@link World} over days: the pure core, a memory kept by hand, and moves that take their time. */
-import { type CompleteEngineOptions, defaultEngineOptions, type Step } from '@kronos/contracts';
+import { type CompleteEngineOptions, DAY_MS, defaultEngineOptions, type Step } from '@kronos/contracts';
 import { decide, emptyMemory, type Memory } from '@kronos/placement';
 import { type SketchVm, snapshotOf } from '@kronos/placement/testing';
 import { afterDecision, aggregateCooldown, isAbove, noWaits, PACES_KEPT, paceOf, paceOfMove } from '@kronos/rules';
-import { type BenchVm, DAY_MS, HOUR_MS, MINUTE_MS, type Scenario, type Size, START_MS, World } from './world.ts';
+import { type BenchVm, HOUR_MS, MINUTE_MS, type Scenario, type Size, START_MS, World } from './world.ts';
 
 export type Variant = {
   readonly name: string;

@@ -2,11 +2,11 @@
  * A cloud whose load is a function of time and seed, for the stability bench: nothing in it depends on the order in which it is asked.
  * Load is a share of a host, 0..1. Hosts are alike.
  */
+import { DAY_MS } from '@kronos/contracts';
 import { seeded } from '../random.ts';
 
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 3_600_000;
-export const DAY_MS = 86_400_000;
 /** 2026-01-05, a Monday. */
 export const START_MS = Date.UTC(2026, 0, 5);
 
