@@ -10,11 +10,14 @@ function select(cloud: Cloud, selector: Selector, atMs: number): Sample[] {
     metrics =
       named.length === 0 ? [] : ['up', ...KNOWN].filter((name) => named.every((m) => m.test(name) !== m.negative));
   }
-  return metrics.flatMap((metric) =>
-    instant(cloud, metric, atMs).filter((sample) =>
-      selector.matchers.every((matcher) => matcher.test(sample.labels[matcher.label] ?? '') !== matcher.negative),
-    ),
-  );
+  const { matchers } = selector;
+  return metrics.flatMap((metric) => {
+    const samples = instant(cloud, metric, atMs);
+    if (matchers.length === 0) return samples;
+    return samples.filter((sample) =>
+      matchers.every((matcher) => matcher.test(sample.labels[matcher.label] ?? '') !== matcher.negative),
+    );
+  });
 }
 
 const KNOWN = [
@@ -56,7 +59,13 @@ export function evaluate(cloud: Cloud, expression: Expression, atMs: number): Va
         const inner = evaluate(cloud, argument, atMs);
         if ('scalar' in inner)
           throw new BadQuery(`expected type instant vector in call to function "${name}", got scalar`);
-        return { vector: inner.vector.map((s) => ({ ...s, labels: nameless(s.labels), value: s.atMs / 1000 })) };
+        return {
+          vector: inner.vector.map(({ labels, atMs: at }) => ({
+            labels: nameless(labels),
+            value: at / 1000,
+            atMs: at,
+          })),
+        };
       }
       const over = OVER_TIME[name];
       if (over === undefined || argument.kind !== 'selector' || argument.rangeMs === null)
@@ -110,11 +119,19 @@ export function evaluate(cloud: Cloud, expression: Expression, atMs: number): Va
       if ('scalar' in left && 'scalar' in right) return { scalar: operate(left.scalar, right.scalar) };
       if ('scalar' in right && 'vector' in left)
         return {
-          vector: left.vector.map((s) => ({ ...s, labels: nameless(s.labels), value: operate(s.value, right.scalar) })),
+          vector: left.vector.map((s) => ({
+            labels: nameless(s.labels),
+            value: operate(s.value, right.scalar),
+            atMs: s.atMs,
+          })),
         };
       if ('scalar' in left && 'vector' in right)
         return {
-          vector: right.vector.map((s) => ({ ...s, labels: nameless(s.labels), value: operate(left.scalar, s.value) })),
+          vector: right.vector.map((s) => ({
+            labels: nameless(s.labels),
+            value: operate(left.scalar, s.value),
+            atMs: s.atMs,
+          })),
         };
       if ('scalar' in left || 'scalar' in right) return { scalar: Number.NaN };
       const partners = new Map(right.vector.map((s) => [JSON.stringify(nameless(s.labels)), s.value]));

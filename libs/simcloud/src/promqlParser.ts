@@ -26,7 +26,8 @@ export type Expression =
   | { readonly kind: 'sum'; readonly name: string; readonly by: readonly string[]; readonly argument: Expression }
   | { readonly kind: 'binary'; readonly operator: string; readonly left: Expression; readonly right: Expression };
 
-const UNITS: Readonly<Record<string, number>> = {
+/** Milliseconds of each unit of a duration. */
+export const UNITS: Readonly<Record<string, number>> = {
   ms: 1,
   s: 1000,
   m: 60_000,

@@ -46,18 +46,23 @@ function uses(server: Server): boolean {
   return server.vmState === 'active' || server.vmState === 'paused' || server.vmState === 'resized';
 }
 
+type Labels = Readonly<Record<string, string>>;
 /** Labels are made once for each series: most of a query's cost would be making them. What has read them may keep them. */
-const made = new WeakMap<object, Map<string, Readonly<Record<string, string>>>>();
+const made = new WeakMap<object, Map<string, Map<string, Labels>>>();
 
 /** @param of what the series is about; `host`: where it is, part of a server's labels */
-function labelsOf(metric: string, of: Server | Host, host: string): Readonly<Record<string, string>> {
+function labelsOf(metric: string, of: Server | Host, host: string): Labels {
   let known = made.get(of);
   if (known === undefined) {
     known = new Map();
     made.set(of, known);
   }
-  const key = `${metric} ${host}`;
-  let labels = known.get(key);
+  let byHost = known.get(metric);
+  if (byHost === undefined) {
+    byHost = new Map();
+    known.set(metric, byHost);
+  }
+  let labels = byHost.get(host);
   if (labels === undefined) {
     labels = Object.freeze({
       __name__: metric,
@@ -65,7 +70,7 @@ function labelsOf(metric: string, of: Server | Host, host: string): Readonly<Rec
       host,
       ...TARGET,
     });
-    known.set(key, labels);
+    byHost.set(host, labels);
   }
   return labels;
 }

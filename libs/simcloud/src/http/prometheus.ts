@@ -1,6 +1,6 @@
 import type { Cloud } from '../cloud.ts';
 import { evaluate, type Value } from '../promql.ts';
-import { BadQuery, parse } from '../promqlParser.ts';
+import { BadQuery, parse, UNITS } from '../promqlParser.ts';
 import { instant, METRICS } from '../series.ts';
 import { type Call, JSON_TYPE, json, type Reply } from './exchange.ts';
 
@@ -56,21 +56,31 @@ export function prometheus(cloud: Cloud, call: Call): Reply {
             'exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)',
           );
         const expression = read(parameter('query'));
-        /** Labels as JSON -> points as JSON. */
-        const series = new Map<string, string>();
+        /** By labels as JSON. A value that stays as it is, as most do, is written once. */
+        const series = new Map<string, { points: string; value: number; text: string }>();
         for (let at = start; at <= end; at += step) {
           // Before its start the cloud had no samples; after now it has none yet.
           if (at > call.nowMs) break;
-          const value = evaluate(cloud, expression, at);
-          const samples = 'scalar' in value ? [{ labels: {}, value: value.scalar }] : value.vector;
-          for (const sample of samples) {
-            const metric = textOf(sample.labels);
-            const before = series.get(metric);
-            const point = `[${at / 1000},"${show(sample.value)}"]`;
-            series.set(metric, before === undefined ? point : `${before},${point}`);
+          const found = evaluate(cloud, expression, at);
+          const samples: readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[] =
+            'scalar' in found ? [{ labels: {}, value: found.scalar }] : found.vector;
+          const head = `[${at / 1000},"`;
+          for (const { labels, value } of samples) {
+            const metric = textOf(labels);
+            const one = series.get(metric);
+            if (one === undefined) {
+              const text = `${show(value)}"]`;
+              series.set(metric, { points: head + text, value, text });
+              continue;
+            }
+            if (one.value !== value) {
+              one.value = value;
+              one.text = `${show(value)}"]`;
+            }
+            one.points += `,${head}${one.text}`;
           }
         }
-        const result = Array.from(series, ([metric, values]) => `{"metric":${metric},"values":[${values}]}`);
+        const result = Array.from(series, ([metric, { points }]) => `{"metric":${metric},"values":[${points}]}`);
         return {
           status: 200,
           headers: { 'Content-Type': JSON_TYPE },
@@ -122,8 +132,7 @@ function time(name: string, given: string): number {
 function duration(given: string): number {
   const found = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(given);
   if (found === null) throw new Bad(`invalid parameter "step": cannot parse "${given}" to a valid duration`);
-  const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-  return Number(found[1]) * (units[found[2] ?? 's'] ?? 1000);
+  return Number(found[1]) * (UNITS[found[2] ?? 's'] ?? 1000);
 }
 
 /** Labels as JSON. They are the same objects from query to query. */
