@@ -1,6 +1,15 @@
-import { bucketNames, eventTimeMs, type SnapshotTaken, serviceNames, streamNames } from '@kronos/contracts';
+import {
+  bucketNames,
+  eventTimeMs,
+  instanceName,
+  type Message,
+  type SnapshotTaken,
+  serviceNames,
+  streamNames,
+} from '@kronos/contracts';
 import {
   bucketStream,
+  type Delivered,
   type EventLog,
   NatsRefused,
   NatsUnreachable,
@@ -17,6 +26,7 @@ import type {
   ServiceFacts,
   StreamFacts,
 } from './facts.ts';
+import { alive } from './findings.ts';
 
 type Source = Pick<EventLog, 'tail' | 'replay' | 'replaySnapshots' | 'usage'>;
 
@@ -144,29 +154,12 @@ async function streamFacts(log: Source, { stream, discard }: (typeof watched)[nu
 }
 
 /** The newest heartbeat of each instance. @throws what the event log throws, but for a stream that cannot be read */
-export async function heartbeats(log: Pick<Source, 'tail'>): Promise<ServiceFacts> {
+async function heartbeats(log: Pick<Source, 'tail'>): Promise<ServiceFacts> {
   const found: Heartbeat[] = [];
   try {
-    for await (const { message, problem, storedAt } of log.tail({ families: ['services'], since: 'all', end: true })) {
-      if (problem !== undefined || message.type !== 'service.reported') continue;
-      const { instance, version } = message.by;
-      const service = serviceNames.find((name) => name === message.by.service);
-      if (service === undefined) continue;
-      const { state, failing, aggregates, options, intervalSeconds, checkpoint = null, sinks = [] } = message.data;
-      found.push({
-        service,
-        instance,
-        version,
-        state,
-        failing,
-        aggregates,
-        options,
-        checkpoint,
-        sinks: sinks.map(({ sink, since, reason }) => ({ sink, sinceMs: Date.parse(since), reason })),
-        intervalSeconds,
-        timeMs: eventTimeMs(message.time, storedAt),
-        storedAtMs: storedAt,
-      });
+    for await (const delivered of log.tail({ families: ['services'], since: 'all', end: true })) {
+      const one = heartbeatOf(delivered);
+      if (one !== null) found.push(one);
     }
   } catch (error) {
     if (error instanceof NatsRefused || error instanceof StreamUnavailable || error instanceof NotProvisioned)
@@ -174,4 +167,80 @@ export async function heartbeats(log: Pick<Source, 'tail'>): Promise<ServiceFact
     throw error;
   }
   return { known: true, heartbeats: found };
+}
+
+/**
+ * The instances that are at work, for a process that asks again and again: after a first look at the stream, the heartbeats are
+ * kept as they come, instead of being read anew, each time with a consumer of its own. When none of them is left, or they cannot
+ * be followed, the next call looks at the stream again.
+ */
+export class LivingInstances {
+  readonly #log: Pick<Source, 'tail'>;
+  readonly #newest = new Map<string, Heartbeat>();
+  #following = false;
+
+  constructor(log: Pick<Source, 'tail'>) {
+    this.#log = log;
+  }
+
+  /** Null: their stream cannot be read. @throws what the event log throws, but for a stream that cannot be read */
+  async at(nowMs: number): Promise<Heartbeat[] | null> {
+    const kept = this.#living(nowMs);
+    if (this.#following && kept.length > 0) return kept;
+    const found = await heartbeats(this.#log);
+    if (!found.known) return null;
+    for (const one of found.heartbeats) this.#keep(one);
+    if (!this.#following) void this.#follow();
+    return this.#living(nowMs);
+  }
+
+  #keep(one: Heartbeat): void {
+    const name = instanceName(one.service, one.instance);
+    const known = this.#newest.get(name);
+    if (known === undefined || known.storedAtMs <= one.storedAtMs) this.#newest.set(name, one);
+  }
+
+  #living(nowMs: number): Heartbeat[] {
+    const living = alive([...this.#newest.values()], nowMs);
+    this.#newest.clear();
+    for (const one of living) this.#keep(one);
+    return living;
+  }
+
+  async #follow(): Promise<void> {
+    this.#following = true;
+    try {
+      for await (const delivered of this.#log.tail({ families: ['services'], since: 'all' })) {
+        const one = heartbeatOf(delivered);
+        if (one !== null) this.#keep(one);
+      }
+    } catch {
+      // The next call finds out what is wrong with the stream.
+    } finally {
+      this.#following = false;
+    }
+  }
+}
+
+/** A heartbeat of a service; null for anything else, and for a message that cannot be read. */
+function heartbeatOf({ message, problem, storedAt }: Delivered<Message>): Heartbeat | null {
+  if (problem !== undefined || message.type !== 'service.reported') return null;
+  const { instance, version } = message.by;
+  const service = serviceNames.find((name) => name === message.by.service);
+  if (service === undefined) return null;
+  const { state, failing, aggregates, options, intervalSeconds, checkpoint = null, sinks = [] } = message.data;
+  return {
+    service,
+    instance,
+    version,
+    state,
+    failing,
+    aggregates,
+    options,
+    checkpoint,
+    sinks: sinks.map(({ sink, since, reason }) => ({ sink, sinceMs: Date.parse(since), reason })),
+    intervalSeconds,
+    timeMs: eventTimeMs(message.time, storedAt),
+    storedAtMs: storedAt,
+  };
 }

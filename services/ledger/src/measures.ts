@@ -9,7 +9,7 @@ import {
   quarantineTable,
   waitingPlan,
 } from '@kronos/projections';
-import { alive, heartbeats } from '@kronos/status';
+import { LivingInstances } from '@kronos/status';
 import { statesOf } from './api/pages.ts';
 import type { LedgerInput } from './input.ts';
 import type { Notifier } from './notify.ts';
@@ -25,6 +25,7 @@ export function startMeasures(
   { log, logger, metrics, clock }: Pick<LedgerInput, 'log' | 'logger' | 'metrics' | 'clock'>,
   view: LogView<LogState>,
 ): () => void {
+  const instances = new LivingInstances(log);
   let almostFull = false;
 
   async function measure(): Promise<void> {
@@ -39,8 +40,7 @@ export function startMeasures(
         'the event log is almost full: raise [nats] log_max_bytes and run kronos provision, or nothing is planned soon',
       );
     almostFull = full;
-    const found = await heartbeats(log);
-    const living = found.known ? alive(found.heartbeats, clock.now()) : null;
+    const living = await instances.at(clock.now());
     for (const service of serviceNames)
       metrics.serviceInstances.set(living?.filter((one) => one.service === service).length ?? Number.NaN, { service });
   }
