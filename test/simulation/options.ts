@@ -173,7 +173,6 @@ export function settingOf(asked: Asked, drawn: Drawn): Setting {
       evacuateDisabledHosts: drawn.evacuate,
       enforceHardAffinity: true,
       searchWorkLimit: 200_000,
-      searchThreads: 1,
       ...(windows === null
         ? {}
         : { ...windowOptions(windows.usual), evacuationIgnoresWindows: windows.evacuationIgnoresWindows }),

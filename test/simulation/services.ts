@@ -92,7 +92,8 @@ export function startService(
       service,
       version: definition.version,
       instance: process.name,
-      config: site.config,
+      // Another thread would take real time to answer, and no seed says how much.
+      config: { ...site.config, engine: { ...site.config.engine, searchThreads: 1 } },
       policiesOf: () => site.policies,
       log,
       tracer,
