@@ -414,10 +414,10 @@ export const bugs: readonly Bug[] = [
   },
   {
     name: 'decision by what the planner happens to remember',
-    file: 'libs/cycle/src/cycle.ts',
-    find: 'const memory = toMemory(state, snapshot);',
+    file: 'libs/cycle/src/memory.ts',
+    find: '): DecideInput => ({ snapshot, memory: toMemory(state, snapshot), options });',
     replace:
-      'const held = globalThis as { kronosMemory?: ReturnType<typeof toMemory> };\n  const memory = held.kronosMemory ?? toMemory(state, snapshot);\n  held.kronosMemory = toMemory(state, snapshot);',
+      '): DecideInput => {\n  const held = globalThis as { kronosMemory?: Memory };\n  const memory = held.kronosMemory ?? toMemory(state, snapshot);\n  held.kronosMemory = toMemory(state, snapshot);\n  return { snapshot, memory, options };\n};',
   },
   // ---- pre-flight
   {
