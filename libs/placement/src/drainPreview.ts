@@ -91,7 +91,7 @@ export function previewDrain({ snapshot, memory, options }: DecideInput, names: 
   /** Why a VM that is not stuck does not move at once. */
   function refusalOf(vm: number, up: boolean): Reason {
     const refusal = int(cluster.vmRefusal, vm);
-    const code = refusal === 0 ? (up ? 'no-destination' : 'vm-source-down') : codeOfNumber(refusal);
+    const code = refusal === 0 ? (up ? 'host-broken' : 'vm-source-down') : codeOfNumber(refusal);
     return { code, text: reasonMeanings[code] };
   }
 }

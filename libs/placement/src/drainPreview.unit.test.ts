@@ -75,6 +75,24 @@ describe('the preview of a drain', () => {
     expect(host?.stuck.map(({ serverId }) => serverId)).toEqual(['locked']);
   });
 
+  it('waits for the breaker of a host, which closes by itself', () => {
+    const failed = ['2026-01-01T11:58:00.000Z', '2026-01-01T11:59:00.000Z', '2026-01-01T11:59:30.000Z'];
+    const given = (hostFailures: Record<string, string[]>): Partial<Sketch> => ({
+      hosts: disabled('a'),
+      memory: { draining: ['a'], hostFailures },
+      options: { balance: false },
+    });
+    const broken = given({ b: failed, c: failed });
+    const [host] = preview(['a'], broken).hosts;
+    expect(host?.waiting).toMatchObject([
+      { serverId: 'v1', reason: { code: 'host-broken' } },
+      { serverId: 'v2', reason: { code: 'host-broken' } },
+    ]);
+    expect(decide(decideInput(sketch(broken))).evacuations).toEqual([{ host: 'a', state: 'running', left: 3 }]);
+    expect(moves(sketch(broken))).toEqual([]);
+    expect(moves(sketch(given({ c: failed })))).toEqual([['v1', 'a', 'b']]);
+  });
+
   it('names hosts that others disabled, hosts that are down, and hosts that it does not know', () => {
     const answer = preview(['a', 'b', 'x'], { hosts: { a: { disabled: true }, b: { down: true }, c: {} } });
     expect(answer.hosts[0]?.disabled).not.toBeNull();

@@ -113,6 +113,11 @@ export function evacuationEnds(draft: Draft): Decision['evacuations'] {
         continue;
       }
       ({ code, counts } = targets.whyNot(vm));
+      // The breaker of a host closes by itself.
+      if (counts['host-broken'] !== undefined) {
+        running[host] = 1;
+        continue;
+      }
     }
     const text =
       refusal === 0 && code !== 'no-destination'
