@@ -68,57 +68,6 @@ const point = z.tuple([z.number(), z.string()]).transform(([time, text], context
 const vectorSchema = z.array(z.object({ metric: labels, value: point }));
 const matrixSchema = z.array(z.object({ metric: labels, values: z.array(point) }));
 
-type Labels = Readonly<Record<string, string>>;
-type Point = { readonly timeMs: number; readonly value: number };
-
-/**
- * Reads a list of series as their schema does, without it: an answer has a value for each VM and point of time, and the schema
- * takes several times as long. Null for anything unusual, which is left to the schema.
- */
-function series<T>(result: unknown, one: (item: Readonly<Record<string, unknown>>, labels: Labels) => T | null) {
-  if (!Array.isArray(result)) return null;
-  const found: T[] = [];
-  for (const item of result as readonly unknown[]) {
-    if (typeof item !== 'object' || item === null) return null;
-    const given = item as Readonly<Record<string, unknown>>;
-    const { metric } = given;
-    if ('histogram' in given || 'histograms' in given) return null;
-    if (typeof metric !== 'object' || metric === null || Array.isArray(metric)) return null;
-    for (const [name, value] of Object.entries(metric))
-      if (typeof value !== 'string' || name === '__proto__') return null;
-    const read = one(given, metric as Labels);
-    if (read === null) return null;
-    found.push(read);
-  }
-  return found;
-}
-
-function pointOf(given: unknown): Point | null {
-  if (!Array.isArray(given) || given.length !== 2) return null;
-  const [time, text] = given as readonly unknown[];
-  if (typeof time !== 'number' || typeof text !== 'string') return null;
-  const value = parseValue(text);
-  return value === undefined ? null : { timeMs: Math.round(time * 1000), value };
-}
-
-const quickVector = (result: unknown): z.infer<typeof vectorSchema> | null =>
-  series(result, (item, metric) => {
-    const value = pointOf(item.value);
-    return value === null ? null : { metric, value };
-  });
-
-const quickMatrix = (result: unknown): z.infer<typeof matrixSchema> | null =>
-  series(result, ({ values }, metric) => {
-    if (!Array.isArray(values)) return null;
-    const points: Point[] = [];
-    for (const each of values) {
-      const read = pointOf(each);
-      if (read === null) return null;
-      points.push(read);
-    }
-    return { metric, values: points };
-  });
-
 /** The envelope of every answer of the API, including most errors. */
 const envelopeSchema = z.object({
   status: z.enum(['success', 'error']),
@@ -173,7 +122,6 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
     form: Readonly<Record<string, string>>,
     resultType: string,
     schema: S,
-    quick: (result: unknown) => z.infer<S> | null,
     signal: AbortSignal | undefined,
   ): Promise<Remarks & { result: z.infer<S> }> {
     const { place, answer } = await ask(path, { query: text, ...form }, signal);
@@ -187,44 +135,25 @@ export function createPrometheus(options: PrometheusOptions): Prometheus {
         resultTypes[data.data.resultType] ?? `it gives a ${data.data.resultType}`,
       );
     }
-    const remarks = { warnings: envelope.warnings ?? [], infos: envelope.infos ?? [] };
-    const read = quick(data.data.result);
-    if (read !== null) return { result: read, ...remarks };
     if (histogramSchema.safeParse(data.data.result).success) throw new BadQuery(text, 'result_type', HISTOGRAMS);
     const result = schema.safeParse(data.data.result);
     if (!result.success) {
       const issue = result.error.issues[0];
       throw new BadAnswer(place, issue?.message ?? 'unexpected shape', `data.result.${issue?.path.join('.') ?? ''}`);
     }
-    return { result: result.data, ...remarks };
+    return { result: result.data, warnings: envelope.warnings ?? [], infos: envelope.infos ?? [] };
   }
 
   return {
     async instant(text, { timeMs, signal } = {}) {
       const form = { timeout: seconds(timeoutMs), ...(timeMs === undefined ? {} : { time: unix(timeMs) }) };
-      const { result, ...remarks } = await query(
-        '/api/v1/query',
-        text,
-        form,
-        'vector',
-        vectorSchema,
-        quickVector,
-        signal,
-      );
+      const { result, ...remarks } = await query('/api/v1/query', text, form, 'vector', vectorSchema, signal);
       return { samples: result.map(({ metric, value }) => ({ labels: metric, ...value })), ...remarks };
     },
 
     async range(text, { startMs, endMs, stepMs }, { signal } = {}) {
       const form = { timeout: seconds(timeoutMs), start: unix(startMs), end: unix(endMs), step: unix(stepMs) };
-      const { result, ...remarks } = await query(
-        '/api/v1/query_range',
-        text,
-        form,
-        'matrix',
-        matrixSchema,
-        quickMatrix,
-        signal,
-      );
+      const { result, ...remarks } = await query('/api/v1/query_range', text, form, 'matrix', matrixSchema, signal);
       return { series: result.map(({ metric, values }) => ({ labels: metric, samples: values })), ...remarks };
     },
 
