@@ -138,7 +138,7 @@ describe('moves between cells', () => {
     const returned = await run('explain vm returns');
     expect(returned.status, returned.text).toBe(0);
     expect(returned.text).toMatch(/plan between cells .*moves it from o1 to n\d.*approved.*asked to revert.*failed/s);
-    expect((await run('explain vm locked')).text).toMatch(/it stays: The VM is locked/);
+    expect((await run('explain vm locked')).text).toMatch(/it stays: the VM is locked/);
     const replayed = await run('replay --json');
     expect(replayed.status, replayed.text).toBe(0);
     const { cycles } = JSON.parse(replayed.text) as {

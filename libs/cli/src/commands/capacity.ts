@@ -1,5 +1,5 @@
 import { didYouMean } from '@kronos/config/nearest';
-import type { Shape } from '@kronos/contracts';
+import { type Shape, some } from '@kronos/contracts';
 import { decideInput } from '@kronos/cycle';
 import { control } from '@kronos/operator';
 import { type DecideInput, type Fit, fit, type Headroom, headroom, shapesOf } from '@kronos/placement';
@@ -178,9 +178,8 @@ function renderHeadroom(terminal: Terminal, one: Placed & Headroom, nowMs: numbe
   const losses = one.losses.map(({ hosts, servers, stranded, proven }) => {
     const what = `without ${hosts.join(', ')} (${count(servers, 'VM')}): `;
     if (stranded.length === 0) return `${what}the other hosts take all of them`;
-    const names = stranded.slice(0, 5).map(({ serverName }) => serverName);
-    const more = stranded.length > names.length ? ` and ${stranded.length - names.length} more` : '';
-    return `${what}${proven ? '' : 'at most '}${paint(terminal, 'yellow', `${count(stranded.length, 'VM')} would have no host`)}: ${names.join(', ')}${more}`;
+    const names = some(stranded.map(({ serverName }) => serverName));
+    return `${what}${proven ? '' : 'at most '}${paint(terminal, 'yellow', `${count(stranded.length, 'VM')} would have no host`)}: ${names}`;
   });
   return `${[head(terminal, one, nowMs), flavors.trimEnd(), ...losses].join('\n')}\n`;
 }

@@ -1,4 +1,4 @@
-import { ALL, commandSnapshotId, streamNames } from '@kronos/contracts';
+import { ALL, commandSnapshotId, some, streamNames } from '@kronos/contracts';
 import { control } from '@kronos/operator';
 import { checkEmpty, collect, liveHistory, recordRange } from '@kronos/replay';
 import { UsageError } from '../errors.ts';
@@ -103,9 +103,7 @@ async function writeDirectory(
   if (recorded.missing.length > 0) process.exitCode = 1;
   const { snapshots, events, missing } = recorded;
   if (missing.length > 0)
-    terminal.err(
-      `kronos: the bodies of ${count(missing.length, 'snapshot')} are gone: ${missing.slice(0, 5).join(', ')}\n`,
-    );
+    terminal.err(`kronos: the bodies of ${count(missing.length, 'snapshot')} are gone: ${some(missing)}\n`);
   const next =
     ids === null
       ? `kronos replay ${directory} runs its decisions again.\n`
