@@ -66,7 +66,10 @@ export interface CloudMigration {
 
 interface Call {
   readonly method: string;
+  /** True time at which it arrived. */
   readonly atMs: number;
+  /** True time at which its bytes left the executor. */
+  readonly leftMs: number;
   readonly path: string;
   readonly body: unknown;
   readonly requestId: string;
@@ -879,17 +882,17 @@ export class Checker {
     );
     const [mine] = open.filter(({ attempt }) => attempt.destination === move.host);
     if (mine === undefined) {
-      if (this.#byFormer(server, move.host ?? null, call.atMs)) return 'former';
+      if (this.#byFormer(server, move.host ?? null, call.leftMs)) return 'former';
       this.breach('unasked', `a move of ${server} to ${move.host} was requested, and no attempt is started`);
       return null;
     }
     const { task, attempt } = mine;
     attempt.posts++;
     if (attempt.posts > 1) this.breach('post-twice', `${task.id} attempt ${attempt.attempt}`);
-    const lateMs = call.atMs - attempt.startedMs;
+    const lateMs = call.leftMs - attempt.startedMs;
     if (lateMs > this.#rules.postWindowMs + 1000)
       this.breach('post-late', `${task.id}: ${lateMs / 1000} s after its start`);
-    const lookMs = call.atMs - (this.#readMs.get(server) ?? 0);
+    const lookMs = call.leftMs - (this.#readMs.get(server) ?? 0);
     if (lookMs > READ_MS) this.breach('unchecked', `${task.id}: its server was last read ${lookMs / 1000} s before`);
     this.#destination(task, attempt.destination);
     this.#cloudCaps(task);
@@ -897,12 +900,12 @@ export class Checker {
   }
 
   /** Whether a request is the one of an attempt that was started by a log that is lost, while its window was open. */
-  #byFormer(server: string, host: string | null, atMs: number): boolean {
+  #byFormer(server: string, host: string | null, leftMs: number): boolean {
     for (const task of this.#formerTasks.values()) {
       if (task.serverId !== server || task.finalSequence !== null) continue;
       for (const attempt of task.attempts.values()) {
         if (attempt.ended || attempt.destination !== host) continue;
-        if (atMs - attempt.startedMs > this.#rules.postWindowMs + 1000) continue;
+        if (leftMs - attempt.startedMs > this.#rules.postWindowMs + 1000) continue;
         attempt.posts++;
         if (attempt.posts > 1) this.breach('post-twice', `${task.id} attempt ${attempt.attempt}`);
         return true;

@@ -71,18 +71,32 @@ function look(): void {
   checker.look([{ uuid: SERVER, host: 'h1' }], ['h1', 'h2']);
 }
 
-/** A move to h2 is requested on fresh reads. */
-function request(): void {
+/** A move to h2 is requested on fresh reads. The request leaves and arrives that many ms after its start. */
+function request(leaves = 0, arrives = leaves): void {
   const task = { taskId: 'agg-1-s1', planId: 'agg-1', serverId: SERVER, attempt: 1 };
   store('migrations', 'migration.requested', 'planner', task, 'KRONOS_MIGRATIONS');
   store('results', 'migration.started', 'executor', { ...task, from: 'h1', destination: 'h2', groups: [] });
   checker.read(`/v2.1/servers/${SERVER}`);
   const body = { 'os-migrateLive': { host: 'h2' } };
   const path = `/v2.1/servers/${SERVER}/action`;
-  checker.called({ method: 'POST', path, body, atMs: now, requestId: 'req-1', status: 202 });
+  const leftMs = now + leaves;
+  now += arrives;
+  checker.called({ method: 'POST', path, body, atMs: now, leftMs, requestId: 'req-1', status: 202 });
 }
 
 const broken = (): string[] => checker.breaches.map(({ rule }) => rule);
+
+it('a request that leaves within its window is no breach, however late it arrives', () => {
+  look();
+  request(9_900, 14_000);
+  expect(broken()).not.toContain('post-late');
+});
+
+it('a request that leaves after its window is a breach', () => {
+  look();
+  request(11_100);
+  expect(broken()).toContain('post-late');
+});
 
 it('a move to a host that has long been closed is a breach', () => {
   closed.add('h2');

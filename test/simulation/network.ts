@@ -152,6 +152,8 @@ export class CloudNetwork {
   /** Called when a process has been given an answer; the call began at this true time. */
   onReply: (process: string, call: { method: string; url: string; status: number }, beganMs: number) => void = () =>
     undefined;
+  /** True time at which the call that the cloud is being given left its process: the network may be slow. */
+  leftMs = 0;
   /** Processes that cannot connect, until true time. */
   readonly #refused = new Map<string, number>();
   readonly #world: World;
@@ -215,8 +217,10 @@ export class CloudNetwork {
           end(() => reject(error as Error));
           return;
         }
+        const leftMs = this.#world.wall;
         this.#world.after(delay(), () => {
           if (!process.alive) return;
+          this.leftMs = leftMs;
           this.#sim.dispatch(
             { method: attempt.method, url: attempt.url, headers: attempt.headers, body: attempt.body ?? '' },
             {

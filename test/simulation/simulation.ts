@@ -253,7 +253,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       if (made.api !== 'compute') continue;
       kronosRequests.add(made.requestId);
       // A move that was requested by a log that is lost is none of the log in its place.
-      if (checker.called(made) === 'former') kronosRequests.delete(made.requestId);
+      if (checker.called({ ...made, leftMs: cloudNetwork.leftMs }) === 'former') kronosRequests.delete(made.requestId);
     }
   };
   const cloudNetwork = new CloudNetwork(world, sim, chance);
