@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type CycleDecided, canonicalJson, type Decision, type EngineOptions, type Snapshot } from '@kronos/contracts';
-import { type DecideInput, decide, type Memory } from '@kronos/placement';
+import { type DecideInput, decide } from '@kronos/placement';
 import type { CarryOut } from '@kronos/placement/runs';
 import { type AggregateState, absence } from '@kronos/projections';
 import { decideInput } from './memory.ts';
@@ -25,28 +25,21 @@ export type Cycle = {
   readonly absence: CycleDecided['data']['absence'];
 };
 
-/** The decision itself, without the digests. */
-export type Decided = Pick<Cycle, 'decision' | 'absence'> & {
-  /** The state as the decision took it. */
-  readonly memory: Memory;
-};
-
-/**
- * Decides one snapshot. The same input gives the same bytes, in the planner and in a replay.
- *
- * @param carryOut how runs of the search are carried out; it changes no decision
- */
-export function decideCycle({ snapshot, state, options }: CycleInput, carryOut?: CarryOut): Decided {
-  const asked = decideInput(state, snapshot, options);
-  const decision = decide(asked, carryOut);
-  return { memory: asked.memory, decision, absence: absenceOf(state, snapshot, decision) };
+/** Decides one snapshot. The same input gives the same bytes, in the planner and in a replay. */
+export function decideCycle({ snapshot, state, options }: CycleInput): Pick<Cycle, 'decision' | 'absence'> {
+  const decision = decide(decideInput(state, snapshot, options));
+  return { decision, absence: absenceOf(state, snapshot, decision) };
 }
 
 // A gate ended the cycle before it looked at the servers: the list may not be whole.
 const absenceOf = (state: AggregateState, { servers }: Snapshot, { outcome }: Decision): Cycle['absence'] =>
   outcome === 'gated' ? undefined : (absence(state, servers) ?? undefined);
 
-/** As {@link decideCycle}, with the digests of what the decision was made of. */
+/**
+ * As {@link decideCycle}, with the digests of what the decision was made of.
+ *
+ * @param carryOut how runs of the search are carried out; it changes no decision
+ */
 export function runCycle(input: CycleInput, carryOut?: CarryOut): Cycle {
   const asked = decideInput(input.state, input.snapshot, input.options);
   return cycleOf(input, asked, decide(asked, carryOut));
