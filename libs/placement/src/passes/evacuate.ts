@@ -69,13 +69,14 @@ function leaveOneByOne(draft: Draft, vms: readonly number[]): number {
   return waiting.length;
 }
 
-/** Reasons that end by themselves: a VM with one of them is not stuck. */
+/** Reasons that end by themselves: a VM is not stuck with one of them, nor while a host refuses it for one. */
 const passing: ReadonlySet<ReasonCode> = new Set([
   'vm-in-flight',
   'vm-cooling-down',
   'vm-busy',
   'vm-migrating',
   'vm-outside-window',
+  'host-broken',
 ]);
 
 /** Progress of the evacuation of each disabled host. Adds the VMs that cannot leave, with reasons, to `draft.stuck`. */
@@ -113,8 +114,7 @@ export function evacuationEnds(draft: Draft): Decision['evacuations'] {
         continue;
       }
       ({ code, counts } = targets.whyNot(vm));
-      // The breaker of a host closes by itself.
-      if (counts['host-broken'] !== undefined) {
+      if (Object.keys(counts).some((reason) => passing.has(reason as ReasonCode))) {
         running[host] = 1;
         continue;
       }
