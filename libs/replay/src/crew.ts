@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
-import { type Answer, unpacked } from './answer.ts';
+import { orderThread } from '@kronos/cycle';
+import { type Failure, unpacked } from './failure.ts';
 import { createHand, type Order } from './hand.ts';
 
 /** Decisions that run on the caller's thread. Only for more are threads started: a start costs as much as hundreds of small decisions. */
@@ -59,34 +60,24 @@ function local(): Member {
 }
 
 function remote(): Member {
-  const worker = new Worker(new URL('./thread.ts', import.meta.url));
-  const open = new Map<number, PromiseWithResolvers<unknown>>();
-  let number = 0;
   let gone: Error | null = null;
-  const end = (error: Error): void => {
-    gone ??= error;
-    for (const { reject } of open.values()) reject(error);
-    open.clear();
-  };
-  worker.on('message', (answer: Answer) => {
-    const asked = open.get(answer.number);
-    open.delete(answer.number);
-    if ('failed' in answer) asked?.reject(unpacked(answer.failed));
-    else asked?.resolve(answer.outcome);
+  const thread = orderThread<Order, unknown>({
+    start: () => new Worker(new URL('./thread.ts', import.meta.url)),
+    name: 'a thread of the replay',
+    unpack: (failed) => unpacked(failed as Failure),
+    // Later orders build on what it knew: no other thread can take its place.
+    onEnd: (error) => {
+      gone ??= error;
+    },
   });
-  worker.on('error', (error) => end(error instanceof Error ? error : new Error(String(error))));
-  worker.on('exit', () => end(new Error('a thread of the replay ended')));
   return {
     send(order, sent) {
       if (gone !== null) return Promise.reject(gone);
-      number += 1;
-      const asked = Promise.withResolvers<unknown>();
-      open.set(number, asked);
-      worker.postMessage({ number, order });
+      const answer = thread.ask(order);
       sent();
-      return asked.promise;
+      return answer;
     },
-    close: () => worker.terminate(),
+    close: thread.close,
   };
 }
 

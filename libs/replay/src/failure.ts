@@ -4,9 +4,6 @@ import { PolicyNotRecorded, RecordingInvalid } from './errors.ts';
 /** An error as it is sent to another thread. */
 export type Failure = { readonly kind: string; readonly fields: Readonly<Record<string, unknown>> };
 
-/** The answer of a thread: the outcome of the order with this number, or its error. */
-export type Answer = { readonly number: number } & ({ readonly outcome: unknown } | { readonly failed: Failure });
-
 /** Errors that have a meaning for the caller. Between threads an error loses its class and its fields. */
 const KINDS: ReadonlyMap<string, new (...args: never[]) => Error> = new Map<string, new (...args: never[]) => Error>([
   ['PolicyNotRecorded', PolicyNotRecorded],
