@@ -4,17 +4,29 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { until } from '@kronos/clock/testing';
 import { streamNames } from '@kronos/contracts';
-import { type ClusterNode, findNatsServer, type NatsServer, startNatsCluster } from '@kronos/eventlog/testing';
+import {
+  type ClusterNode,
+  type FoundServer,
+  findNatsServer,
+  type NatsServer,
+  startNatsCluster,
+} from '@kronos/eventlog/testing';
 import { breaches } from '@kronos/executor/testing';
 import { type Sim, startSim } from '@kronos/simcloud';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
-import { onTestFinished } from 'vitest';
+import { it, onTestFinished } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { ended, released, type Watch, watch } from '../e2e/world.ts';
 
 /** The newest server that this machine has or gets; in words, why there is none. */
-export const newest = await findNatsServer('newest').catch((error: Error) => error.message);
+const newest = await findNatsServer('newest').catch((error: Error) => error.message);
+
+/** Tests on the newest server. They are skipped, with the reason, on a machine that has none and cannot fetch or build one. */
+export function onNewest(what: string, tests: (server: FoundServer) => void): void {
+  if (typeof newest === 'string') it.skip(`${what}: ${newest}`);
+  else tests(newest);
+}
 /** What the tests of a crew have in common. */
 export const SCENE = 'three copies, fifty moves under way: nothing is lost, nothing done twice, and all services go on';
 

@@ -1,13 +1,12 @@
 import { elapse } from '@kronos/clock/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { completed, crewFor, newest, SCENE } from './crew.ts';
+import { completed, crewFor, onNewest, SCENE } from './crew.ts';
 import { makeIsland, noIslands } from './network.ts';
 
 const isolated = noIslands();
 
-if (typeof newest === 'string') it.skip(`three NATS servers: ${newest}`);
-else
-  describe(`three servers ${newest.version}, ${SCENE}`, () => {
+onNewest('three NATS servers', ({ version }) => {
+  describe(`three servers ${version}, ${SCENE}`, () => {
     it('when a follower is killed and comes back', async () => {
       const kronos = await crewFor();
       await kronos.moving(40);
@@ -72,3 +71,4 @@ else
       expect(await kronos.aftermath()).toEqual([]);
     });
   });
+});

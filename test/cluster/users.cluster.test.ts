@@ -1,7 +1,7 @@
 import { it } from 'vitest';
-import { newest } from './crew.ts';
+import { onNewest } from './crew.ts';
 import { runUnderUsers, titleOf } from './underUsers.ts';
 
-const server = newest;
-if (typeof server === 'string') it.skip(`services under users of their own: ${server}`);
-else it(titleOf(server), () => runUnderUsers(server));
+onNewest('services under users of their own', (server) => {
+  it(titleOf(server), () => runUnderUsers(server));
+});
