@@ -7,9 +7,9 @@ import type { Chance } from './chance.ts';
 import type { NatsNetwork } from './network.ts';
 import { Process, trueClock, type World } from './world.ts';
 
-/** A person tries again after this. */
+/** Simulated time after which a person tries again. */
 const PERSON_MS = 10_000;
-/** A person looks after this whether the services take the log as it is. */
+/** Simulated time after which a person checks whether the services accept the log. */
 const LOOK_AGAIN_MS = 300_000;
 const by: Actor = { service: 'provisioner', instance: 'somebody', version: 'simulated' };
 

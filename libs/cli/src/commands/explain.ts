@@ -466,17 +466,17 @@ function vmText(
 ): string {
   const vm = explained.explanation?.vm(id) ?? null;
   const damaged = damagedLines(terminal, explained, (move) => move.serverId === id);
-  const said = mentions(explained.decision, is)
+  const mentioned = mentions(explained.decision, is)
     .map((line) => `${line}\n`)
     .join('');
-  if (vm === null) return `${damaged}${said === '' ? 'The decision does not mention it.\n' : said}`;
+  if (vm === null) return `${damaged}${mentioned === '' ? 'The decision does not mention it.\n' : mentioned}`;
   const detail = Object.entries(vm.verdict.detail).map(
     ([key, value]) => `${key} ${typeof value === 'number' ? figure(value) : value}`,
   );
   const verdict =
     vm.steps.length > 0
-      ? said
-      : `it stays: ${clause(meaningOf(vm.verdict.code))}${detail.length === 0 ? '' : ` (${detail.join(', ')})`}\n${said}`;
+      ? mentioned
+      : `it stays: ${clause(meaningOf(vm.verdict.code))}${detail.length === 0 ? '' : ` (${detail.join(', ')})`}\n${mentioned}`;
   return [
     `${vm.serverName} (${vm.serverId}) on ${vm.host}${vm.assumed === null ? '' : `, ${assumedText(vm.assumed)}`}\n`,
     damaged,
