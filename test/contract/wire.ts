@@ -230,6 +230,12 @@ export class Wire {
     return z.object({ instanceAction: actionSchema }).parse(body).instanceAction;
   }
 
+  /** The actions on a server, the newest first. A deleted server still has them. */
+  async actions(id: string): Promise<readonly { readonly action: string; readonly request_id: string }[]> {
+    const body = await this.get(`/servers/${id}/os-instance-actions`);
+    return actionsSchema.parse(body).instanceActions;
+  }
+
   /** consumer -> provider uuid -> resources, of the consumers given. */
   async allocations(consumer: string): Promise<Readonly<Record<string, unknown>>> {
     const answer = await this.placement(`/allocations/${consumer}`);
@@ -258,6 +264,10 @@ export class Wire {
 }
 
 export const ENDED = ['completed', 'failed', 'error', 'cancelled'];
+
+const actionsSchema = z.object({
+  instanceActions: z.array(z.looseObject({ action: z.string(), request_id: z.string() })),
+});
 
 const actionSchema = z.looseObject({
   action: z.string(),

@@ -152,11 +152,8 @@ describe('moves between cells on a real OpenStack', () => {
     if (!found) expect(last, name).toEqual(expected);
   };
   /** The names of the actions on a server that changed it since its boot, oldest first. */
-  const actions = async (name: string): Promise<readonly string[]> => {
-    const body = await wire.get(`/servers/${uuid(name)}/os-instance-actions`);
-    const found = z.object({ instanceActions: z.array(z.object({ action: z.string() })) }).parse(body);
-    return found.instanceActions.map(({ action }) => action).reverse();
-  };
+  const actions = async (name: string): Promise<readonly string[]> =>
+    (await wire.actions(uuid(name))).map(({ action }) => action).reverse();
 
   const run = (...args: string[]) => runKronos(args, { KRONOS_CONFIG: kronos.configFile });
   /** Asks for a plan and gives it with what the command printed. */

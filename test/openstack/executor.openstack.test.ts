@@ -243,9 +243,11 @@ describe('the executor on a real OpenStack', () => {
       data: { outcome: 'migrated', host: 'cmp3', retries: 0, nova: { migrationId: nova.ids[0], status: 'completed' } },
     });
     expect(starts(events)).toBe(1);
-    if (final.type !== 'migration.completed') return;
-    const action = await wire.action(uuid('fine'), final.data.nova?.requestId ?? '');
-    expect(action.action).toBe('live-migration');
+    const migrations = (await wire.actions(uuid('fine'))).filter(({ action }) => action === 'live-migration');
+    expect(migrations).toHaveLength(1);
+    // The executor does not know the request when Nova's answer took longer than the window of the POST.
+    if (final.type === 'migration.completed')
+      expect([migrations[0]?.request_id, null]).toContain(final.data.nova?.requestId);
   });
 
   it('evacuates a server from a host that was disabled', async () => {
