@@ -51,13 +51,19 @@ describe('kronos notify test', () => {
     const before = receiver.seen.length;
     const refused = await test('hook -o json');
     expect(refused.status).toBe(1);
-    expect(JSON.parse(refused.out)).toMatchObject({ sink: 'hook', delivered: false, status: 302 });
+    expect(JSON.parse(refused.out)).toMatchObject({
+      sink: 'hook',
+      delivered: false,
+      status: 302,
+      remedy: expect.stringContaining('Set url of [notify:hook]'),
+    });
     expect(receiver.seen.length).toBe(before + 1);
     const gone = await test('gone');
     expect(gone.status).toBe(1);
     expect(gone.out).toMatch(
       /^not delivered: \[notify:gone\] \(slack\) at http:\/\/127\.0\.0\.1:1: no answer: .*ECONNREFUSED/,
     );
+    expect(gone.out).toContain('Check url and ca_cert of [notify:gone]');
     expect(gone.out).not.toContain(TOKEN);
   });
 

@@ -6,7 +6,7 @@ import { current, type Look, lookOf, type Recorded, transitions } from './alarms
 import { wants } from './match.ts';
 import { noticeOf } from './notice.ts';
 import { ALERT_MS, postOf, signature } from './request.ts';
-import { isDead, judgeAttempt, LONGEST_MS, type Trouble, troubled } from './retry.ts';
+import { isDead, judgeAttempt, LONGEST_MS, remedyFor, type Trouble, troubled } from './retry.ts';
 
 const NOW = Date.parse('2026-03-01T12:00:00Z');
 const time = new Date(NOW).toISOString();
@@ -176,6 +176,17 @@ describe('an attempt', () => {
       expect(judgeAttempt(answered(status), 6)).toMatchObject({ kind: 'dropped' });
     },
   );
+
+  it.each([
+    [{ kind: 'failed', reason: 'ECONNREFUSED' } as const, 'Check url and ca_cert of [notify:chat]'],
+    [answered(302), 'Set url of [notify:chat] to the address that the receiver redirects to.'],
+    [answered(401), 'Check authorization and secret of [notify:chat]'],
+    [answered(404), 'Check url of [notify:chat].'],
+    [answered(422), 'Check that format = slack of [notify:chat]'],
+    [answered(503), 'Read the log of the receiver.'],
+  ])('that fails (%o) has a remedy', (attempt, remedy) => {
+    expect(remedyFor(attempt, { name: 'chat', format: 'slack' })).toContain(remedy);
+  });
 });
 
 describe('a sink', () => {

@@ -34,6 +34,32 @@ export function judgeAttempt(attempt: Attempt, deliveries: number): Verdict {
   return { kind: 'later', delayMs: Math.max(backoffMs, Math.min(retryAfterMs, LONGEST_ASKED_MS)), reason };
 }
 
+/** What a person does about an attempt that was not delivered. `sink` is the section `[notify:NAME]`. */
+export function remedyFor(attempt: Attempt, sink: { readonly name: string; readonly format: string }): string {
+  const section = `[notify:${sink.name}]`;
+  if (attempt.kind === 'failed')
+    return `Check url and ca_cert of ${section}, and that this machine and the machine of the ledger reach the receiver.`;
+  const { status } = attempt;
+  if (status >= 300 && status < 400)
+    return `Kronos follows no redirect. Set url of ${section} to the address that the receiver redirects to.`;
+  switch (status) {
+    case 401:
+    case 403:
+      return `Check authorization and secret of ${section}, and that the receiver still accepts its url.`;
+    case 404:
+    case 405:
+    case 410:
+      return `Check url of ${section}. The receiver may have deleted the webhook: create another one there.`;
+    case 400:
+    case 413:
+    case 415:
+    case 422:
+      return `Check that format = ${sink.format} of ${section} is the format that the receiver expects.`;
+    default:
+      return 'Read the log of the receiver. The ledger sends each notification again until the receiver accepts it.';
+  }
+}
+
 /** The failures of a sink since its last success, as one ledger has seen them. */
 export type Trouble = { readonly sinceMs: number; readonly lastMs: number; readonly reason: string };
 

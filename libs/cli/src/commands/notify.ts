@@ -1,7 +1,7 @@
 import { sinkOrigin } from '@kronos/config';
 import { loadConf } from '@kronos/config/conf';
 import { didYouMean } from '@kronos/config/nearest';
-import { judgeAttempt, openSender, testNotice } from '@kronos/notify';
+import { judgeAttempt, openSender, remedyFor, testNotice } from '@kronos/notify';
 import { scrub } from '@kronos/telemetry/scrub';
 import { UsageError } from '../errors.ts';
 import type { ConfigOption, OutputOption } from '../grammar/shared.ts';
@@ -24,6 +24,7 @@ export async function notifyTest(shell: Shell, name: string, options: NotifyTest
   try {
     const attempt = await sender.send(testNotice(shell.person, kronosVersion, shell.now()));
     const delivered = judgeAttempt(attempt, 1).kind === 'delivered';
+    const remedy = delivered ? null : remedyFor(attempt, { name, format: sink.format });
     const result = {
       sink: name,
       format: sink.format,
@@ -32,11 +33,12 @@ export async function notifyTest(shell: Shell, name: string, options: NotifyTest
       status: attempt.kind === 'answered' ? attempt.status : null,
       // A receiver may repeat what it was sent.
       answer: scrub(attempt.kind === 'answered' ? (attempt.body ?? '').slice(0, SHOWN) : attempt.reason),
+      ...(remedy === null ? {} : { remedy }),
     };
     await answer(shell, options, result, () => {
       const said = result.answer.trim();
       const what = result.status === null ? 'no answer' : `the answer is ${result.status}`;
-      return `${delivered ? 'delivered' : 'not delivered'}: [notify:${name}] (${sink.format}) at ${result.to}: ${what}${said === '' ? '' : `: ${said}`}\n`;
+      return `${delivered ? 'delivered' : 'not delivered'}: [notify:${name}] (${sink.format}) at ${result.to}: ${what}${said === '' ? '' : `: ${said}`}\n${remedy === null ? '' : `${remedy}\n`}`;
     });
     process.exitCode = delivered ? 0 : 1;
   } finally {
