@@ -45,6 +45,7 @@ describe('rolling maintenance', () => {
     );
     const { status, text } = await run;
     expect(status, text).toBe(0);
+    expect(text).toContain('Every VM of the 2 hosts can leave.');
     expect(await readFile(seen, 'utf8')).toBe('general/compute-11\ngeneral/compute-12\n');
 
     const of = (host: string) =>
@@ -86,6 +87,9 @@ describe('rolling maintenance', () => {
     expect(failed.text).toContain("To continue: kronos drain compute-11 compute-10 --one-by-one --hook 'exit 3'");
     const { text: status2 } = await runKronos(['status'], config);
     expect(status2).toMatch(/drain +compute-11: drained/);
+    const kept = await runKronos(['drain', 'compute-12', '--one-by-one', '--hook', 'exit 3', '--yes'], config);
+    expect(kept.text).toContain('compute-12: disabled before the drain, and not by Kronos.');
+    expect(kept.text).not.toContain('To enable');
 
     // Somebody enables it by hand: the drain is over, and Kronos does not disable it again.
     await act(world, { act: 'setHost', host: 'compute-11', disabled: false });

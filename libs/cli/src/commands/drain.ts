@@ -54,7 +54,7 @@ export async function drain(shell: Shell, names: readonly string[], options: Dra
     const sure = options.yes === true;
     if (!sure || !isStructured(options))
       await answer(shell, options, previews.length === 1 ? previews[0] : previews, (terminal) =>
-        previews.map((one) => render(terminal, one, shell.now())).join('\n'),
+        [...previews.map((one) => render(terminal, one, shell.now())), ...summary(terminal, previews)].join('\n'),
       );
     if (!sure && !(await confirmed(shell, options))) return;
     for (const one of previews) requireUnblocked(one);
@@ -288,9 +288,18 @@ function howToContinue(
     const { at: where } = at(host);
     return !(where === 'over' && host.hooked);
   });
-  const kept = left.filter((host) => !['todo', 'over'].includes(at(host).at)).map(({ host }) => host);
+  const kept = left.filter((host) => !['todo', 'over'].includes(at(host).at));
+  const wasDisabled = ({ host, aggregate }: RunHost) =>
+    aggregateState(state, aggregate).drains.get(host)?.disabled?.byKronos === false;
+  const own = kept.filter((host) => !wasDisabled(host)).map(({ host }) => host);
+  const others = kept.filter(wasDisabled).map(({ host }) => host);
   const lines = [
-    ...(kept.length === 0 ? [] : [`${kept.join(', ')}: not enabled. To enable: kronos undrain ${kept.join(' ')}`]),
+    ...(own.length === 0 ? [] : [`${own.join(', ')}: not enabled. To enable: kronos undrain ${own.join(' ')}`]),
+    ...(others.length === 0
+      ? []
+      : [
+          `${others.join(', ')}: disabled before the drain, and not by Kronos. To end the drain and leave it disabled: kronos undrain ${others.join(' ')}`,
+        ]),
     ...(left.length === 0
       ? []
       : [
@@ -302,6 +311,16 @@ function howToContinue(
 
 /** For a POSIX shell. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** Names the hosts that cannot be emptied, below the previews of several hosts. */
+function summary(terminal: Terminal, previews: readonly HostDrain[]): readonly string[] {
+  if (previews.length < 2) return [];
+  const hosts = count(previews.length, 'host');
+  const stuck = previews.filter((one) => one.stuck.length > 0);
+  if (stuck.length === 0) return [`Every VM of the ${hosts} can leave.\n`];
+  const named = stuck.map((one) => `${one.host} (${count(one.stuck.length, 'VM')})`).join(', ');
+  return [`${paint(terminal, 'red', `${stuck.length} of ${hosts} cannot be emptied: ${named}.`)}\n`];
+}
 
 /** The preview of one host, for people. */
 function render(terminal: Terminal, one: HostDrain, nowMs: number): string {
