@@ -7,7 +7,7 @@ const never: Exact = () => false;
 
 /**
  * A quick check made from a schema: a value that passes is valid and has no field that the schema does not know, so that
- * parsing it would only copy it. A reader of the log asks it for every event, and parses only those that do not pass.
+ * parsing it would only copy it. A reader asks it first, and looks closer only where a value does not pass.
  * Kinds and checks of schemas that are not known here never pass.
  */
 export function exact(schema: z.core.$ZodType): Exact {
@@ -145,6 +145,13 @@ function checks(wanted: readonly z.core.$ZodCheck[]): Exact[] | null {
         if (def.format !== 'safeint') return null;
         made.push(Number.isSafeInteger);
         break;
+      case 'string_format': {
+        const { format, pattern } = def;
+        // A pattern that remembers where it matched last gives another answer each time.
+        if (format !== 'regex' || pattern === undefined || pattern.global || pattern.sticky) return null;
+        made.push((value) => pattern.test(value as string));
+        break;
+      }
       case 'min_length':
         made.push((value) => (value as { readonly length: number }).length >= def.minimum);
         break;

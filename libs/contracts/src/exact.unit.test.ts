@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { changed, recorded } from '../testing/index.ts';
+import { changed, recorded, recordedSnapshots } from '../testing/index.ts';
 import { exact } from './exact.ts';
 import { messagesByFamily } from './messages.ts';
+import { snapshotSchema } from './snapshot.ts';
 
 const schemas = new Map(
   Object.values(messagesByFamily)
@@ -20,6 +21,12 @@ describe('the quick check of an event', () => {
       expect(exact(schema)(event), event.type).toBe(true);
       expect(schema.parse(event)).toEqual(event);
     }
+  });
+
+  it('passes every recorded snapshot, which it would take long to read piece by piece', () => {
+    expect(recordedSnapshots.length).toBeGreaterThan(10);
+    const check = exact(snapshotSchema);
+    for (const snapshot of recordedSnapshots) expect(check(snapshot)).toBe(true);
   });
 
   it('never passes what parsing refuses or would change', () => {
@@ -75,8 +82,15 @@ describe('the quick check of an event', () => {
     expect([0.5, -1, 2 ** 53, Number.NaN, '1', null].some(check)).toBe(false);
   });
 
+  it('knows patterns, as the name of a policy has one', () => {
+    const check = exact(z.string().regex(/^[a-z]+$/));
+    expect(['cpu', 'Cpu', '', 1, null].map(check)).toEqual([true, false, false, false, false]);
+  });
+
   it('does not pass what it does not know how to look at', () => {
-    expect(exact(z.string().regex(/x/))('x')).toBe(false);
+    expect(exact(z.email())('x@example.org')).toBe(false);
+    expect(exact(z.string().startsWith('x'))('x')).toBe(false);
+    expect(exact(z.string().regex(/x/g))('x')).toBe(false);
     expect(exact(z.strictObject({ a: z.string() }))({ a: 'x' })).toBe(false);
     expect(exact(z.object({ a: z.string().transform((text) => text.length) }))({ a: 'x' })).toBe(false);
     expect(exact(z.object({ a: z.number().default(1) }))({ a: 2 })).toBe(false);

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { messagesByFamily } from '../src/messages.ts';
 
 /** Recorded events and changed ones, for the tests of this library. */
@@ -20,6 +20,11 @@ export const recorded = readdirSync(histories, { withFileTypes: true })
   )
   .map((line) => (JSON.parse(line) as { event: { type: string } }).event)
   .filter(({ type }) => types.has(type));
+
+/** Every snapshot of the recorded histories. */
+export const recordedSnapshots = globSync('*/snapshots/*/*.json', { cwd: histories }).map((file): unknown =>
+  JSON.parse(readFileSync(new URL(file, histories), 'utf8')),
+);
 
 type Path = readonly (string | number)[];
 function paths(value: unknown, at: Path = []): Path[] {
