@@ -132,7 +132,7 @@ const NO_OPTIONS: Verdict = { verdict: 'notReplayed', reason: 'the log names no 
 function compare(
   { anonymized, event: { data } }: VerifyOrder,
   recorded: Decision,
-  { snapshot, digest: stored }: LoadedSnapshot,
+  { snapshot, hasDigest }: LoadedSnapshot,
   state: AggregateState,
 ): Verdict {
   const options = state.configured?.options;
@@ -143,7 +143,7 @@ function compare(
   if (canonicalJson(data.absence ?? null) !== canonicalJson(absence ?? null))
     causes.push('it names other absent servers');
   if (!anonymized) {
-    causes.push(...otherInputs(data.digests, { ...digests, snapshot: stored, decision: digest(recorded) }));
+    causes.push(...otherInputs(data.digests, { ...digests, decision: digest(recorded) }, hasDigest));
     const held = data.details === null ? recorded : withoutDetails(recorded);
     if (canonicalJson(held) !== canonicalJson(decisionOf(data))) causes.push(DISAGREE);
   }
@@ -153,7 +153,7 @@ function compare(
 function compareProposal(
   { anonymized, event: { data, aggregate } }: ProposalOrder,
   recorded: ProposalDecision,
-  { snapshot, digest: stored }: LoadedSnapshot,
+  { snapshot, hasDigest }: LoadedSnapshot,
   stateOf: (aggregate: string) => AggregateState,
 ): Verdict {
   const request = planRequest(snapshot);
@@ -165,7 +165,7 @@ function compareProposal(
   const release = proposalRelease(recorded, options);
   if (data.release !== release) causes.push(otherRelease(data, release));
   if (!anonymized) {
-    causes.push(...otherInputs(data.digests, { ...digests, snapshot: stored, decision: digest(recorded) }));
+    causes.push(...otherInputs(data.digests, { ...digests, decision: digest(recorded) }, hasDigest));
     const held = data.details === null ? recorded : withoutRefused(recorded);
     if (canonicalJson(held) !== canonicalJson(recordedProposal(data, null))) causes.push(DISAGREE);
   }
@@ -178,9 +178,14 @@ const otherRelease = (data: { readonly release: string }, now: string): string =
 const DISAGREE = 'its event and its details disagree';
 
 /** The inputs that differ from those of the recorded decision, by their digests. */
-function otherInputs(recorded: Readonly<Record<string, string>>, now: Readonly<Record<string, string>>): string[] {
+function otherInputs(
+  recorded: CycleDecided['data']['digests'] | PlanProposed['data']['digests'],
+  now: Readonly<Record<string, string>>,
+  isOfSnapshot: LoadedSnapshot['hasDigest'],
+): string[] {
+  const parts: Readonly<Record<string, string>> = recorded;
   return ['snapshot', 'policies', 'state', 'options', 'decision']
-    .filter((part) => recorded[part] !== now[part])
+    .filter((part) => (part === 'snapshot' ? !isOfSnapshot(recorded.snapshot) : parts[part] !== now[part]))
     .map((part) =>
       part === 'decision'
         ? 'the recorded decision is not the one it has the digest of'

@@ -8,15 +8,17 @@ import {
   snapshotSchema,
   snapshotTimeMs,
 } from '@kronos/contracts';
-import { BadObject, digestOf } from '@kronos/eventlog';
+import { BadObject } from '@kronos/eventlog';
 import type { LogState } from '@kronos/projections';
+import { digestOfText } from './chain.ts';
 import { RecordingInvalid } from './errors.ts';
+import { withoutLines } from './lines.ts';
 
 /** The body of a snapshot as it is kept: nothing has looked into it yet. It can be sent to another thread. */
 export type StoredBody = {
   /** JSON, UTF-8. */
   readonly bytes: Uint8Array;
-  /** `sha256:<hex>` of these bytes, checked. Null in a recorded directory, whose files are indented: there it is of the JSON without spaces. */
+  /** `sha256:<hex>` of these bytes, checked. Null in a recorded directory, whose files have several lines: there it is of the JSON without spaces. */
   readonly digest: string | null;
   /** The id of the snapshot, or the file. */
   readonly name: string;
@@ -38,11 +40,12 @@ export type LoadedSnapshot = {
   readonly snapshot: Snapshot;
   /** The body as it is stored: later versions may have put more into it. */
   readonly body: unknown;
-  /** `sha256:<hex>` of the body's JSON without spaces. */
-  readonly digest: string;
+  /** Whether the body's JSON without spaces has this digest, `sha256:<hex>`. */
+  readonly hasDigest: (expected: string) => boolean;
 };
 
 const readSnapshot = reader(snapshotSchema);
+const decoder = new TextDecoder();
 
 /** The snapshot in a stored body. @throws BadObject, RecordingInvalid */
 export function openSnapshot(stored: StoredBody): LoadedSnapshot {
@@ -51,9 +54,12 @@ export function openSnapshot(stored: StoredBody): LoadedSnapshot {
     digest === null
       ? new RecordingInvalid(name, problem, undefined, options)
       : new BadObject(`the body of snapshot ${name} is no snapshot: ${problem}`, options);
+  let text: string;
   let body: unknown;
   try {
-    body = JSON.parse(new TextDecoder().decode(bytes));
+    text = decoder.decode(bytes);
+    if (digest === null) text = withoutLines(text);
+    body = JSON.parse(text);
   } catch (cause) {
     throw wrong('is no JSON', { cause });
   }
@@ -62,7 +68,11 @@ export function openSnapshot(stored: StoredBody): LoadedSnapshot {
   return {
     snapshot: read.value,
     body,
-    digest: digest ?? digestOf(new TextEncoder().encode(JSON.stringify(body))),
+    hasDigest(expected) {
+      if (digest !== null) return digest === expected;
+      // Recordings of Kronos 0.1, and what other programs wrote, have spaces elsewhere too.
+      return digestOfText(text) === expected || digestOfText(JSON.stringify(body)) === expected;
+    },
   };
 }
 

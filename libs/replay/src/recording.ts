@@ -41,6 +41,7 @@ import {
   type SnapshotEntry,
   type StoredBody,
 } from './history.ts';
+import { inLines } from './lines.ts';
 
 /** The form of a recorded directory. A later version reads every earlier one; form 1 has no chain and no range. */
 const FORM = 2;
@@ -65,7 +66,7 @@ type About = z.infer<typeof aboutSchema>;
 const README = `A recording of Kronos.
 
   recording.json   what this is, and the engine options that were in force
-  snapshots/       what was seen: one file per snapshot, by aggregate, in the order of time
+  snapshots/       what was seen: one file per snapshot, by aggregate, in the order of time; a server, a host or a reading on each line
   log.jsonl        the event log from its first event: one event per line, with its sequence and the server's time
   details/         details of large decisions, by digest
   manifest.jsonl   every file with its digest, each line with the digest of the line above
@@ -123,7 +124,7 @@ export async function createRecording(directory: string): Promise<RecordingWrite
     async snapshot(snapshot, body = snapshot) {
       const folder = `${SNAPSHOTS}${encodeToken(snapshot.aggregate)}`;
       await mkdir(join(directory, folder), { recursive: true });
-      await put(`${folder}/${fileOf(snapshot)}`, json(body));
+      await put(`${folder}/${fileOf(snapshot)}`, inLines(body));
     },
     async event({ sequence, storedAt, originallyStoredAt, event }) {
       const original = originallyStoredAt === undefined ? {} : { originallyStoredAt: iso(originallyStoredAt) };
@@ -289,7 +290,7 @@ async function purposeOf(file: string): Promise<Snapshot['purpose']> {
   const handle = await open(file);
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(4096), 0, 4096, 0);
-    const found = /^ {2}"purpose": "([^"]*)",?$/m.exec(buffer.toString('utf8', 0, bytesRead))?.[1];
+    const found = /^ {2}"purpose": ?"([^"]*)",?$/m.exec(buffer.toString('utf8', 0, bytesRead))?.[1];
     const purpose = snapshotSchema.shape.purpose.safeParse(found);
     // Written by another hand, it may have any order.
     return purpose.success ? purpose.data : openSnapshot(await bodyOf(file)).snapshot.purpose;
