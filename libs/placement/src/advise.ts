@@ -5,12 +5,12 @@ import { emptyMemory } from './memory.ts';
 import { observe } from './observe.ts';
 import { meaningOf, type ReasonCode } from './reasons.ts';
 
-/** How one policy fared in a range of the log. */
+/** The history of one policy in a range of the log. */
 type PolicyHistory = {
   readonly policy: string;
   readonly threshold: number;
   readonly highest: number | null;
-  /** Time above the threshold, and with each plan carried out in full. */
+  /** Time above the threshold, ms: as it was, and if each plan had been carried out in full. */
   readonly aboveMs: number;
   readonly aboveAfterPlansMs: number;
 };
@@ -25,7 +25,7 @@ export type PastMove = {
   readonly atMs: number;
 };
 
-/** What Nova and Placement are set to for one aggregate. */
+/** The settings of Nova and Placement for one aggregate. */
 export type NovaSettings = {
   /** Metadata of the aggregate; empty for the unassigned hosts. */
   readonly metadata: Readonly<Record<string, string>>;
@@ -35,12 +35,12 @@ export type NovaSettings = {
 
 export type AdviceInput = DecideInput & {
   readonly history: {
-    /** Time that the decisions of the range stand for. */
+    /** Time that the decisions of the range cover. */
     readonly observedMs: number;
     readonly policies: readonly PolicyHistory[];
     readonly moves: readonly PastMove[];
   };
-  /** Null: could not be read; nothing is said about them. */
+  /** Null: they could not be read, and there is no advice about them. */
   readonly settings: NovaSettings | null;
 };
 
@@ -58,9 +58,9 @@ type AdviceCode =
 
 export type Advice = {
   readonly code: AdviceCode;
-  /** What was found. */
+  /** The finding. */
   readonly text: string;
-  /** What to do. */
+  /** The remedy. */
   readonly remedy: string;
   /** The policy, if it is about one. */
   readonly policy?: string;
@@ -68,7 +68,7 @@ export type Advice = {
   readonly servers?: readonly { readonly serverId: string; readonly serverName: string }[];
 };
 
-/** What an operator could change, most pressing first. Pure. */
+/** Changes that an operator could make, most pressing first. Pure. */
 export const advise = (input: AdviceInput): Advice[] => [
   ...withoutMetrics(input.snapshot),
   ...(input.settings === null ? [] : [...weights(input, input.settings), ...ratios(input, input.settings)]),
@@ -146,9 +146,9 @@ function classOf({ allocation, name, imbalanceQuery }: Policy): string | null {
   return null;
 }
 
-/** An estimate from fewer allocations says little. */
+/** Fewer allocations than this are too few for an estimate. */
 const LEAST_ALLOCATED = 0.3;
-/** Hosts are as good as full by their allocations. */
+/** From this share on, allocations fill a host. */
 const FULL = 0.85;
 /** Load that hosts which are full by their allocations should reach. */
 const WANTED_LOAD = 0.8;
@@ -181,7 +181,7 @@ function ratios({ snapshot }: AdviceInput, { ratios: of }: NovaSettings): Advice
 const ratioSetting = (name: string, ratio: number): string =>
   `${name === 'VCPU' ? 'cpu' : 'ram'}_allocation_ratio = ${figure(ratio)} in nova.conf of nova-compute`;
 
-/** What the load would be if all that Placement offers were allocated, against the ratio. */
+/** The load that hosts would have if everything that Placement offers were allocated, against the ratio. */
 function overcommit(snapshot: Snapshot, policy: Policy, name: string, of: NovaSettings['ratios']): Advice[] {
   const values = snapshot.hostReadings.find(
     (one) => one.query === policy.imbalanceQuery && one.label === policy.hostLabel && one.health === 'HEALTHY',
@@ -224,9 +224,9 @@ function overcommit(snapshot: Snapshot, policy: Policy, name: string, of: NovaSe
   return [];
 }
 
-/** A shorter history is not enough for advice on thresholds. */
+/** Advice on thresholds needs a history of this length. */
 const LEAST_OBSERVED_MS = 24 * 3_600_000;
-/** Above the threshold for this share of the time is always. */
+/** A policy that is above its threshold for this share of the time counts as always above it. */
 const ALWAYS = 0.95;
 
 function thresholds({ snapshot, history }: AdviceInput): Advice[] {
@@ -281,7 +281,7 @@ function takenBack({ history, options }: AdviceInput): Advice[] {
   ];
 }
 
-/** Reasons for which a VM does not move, and which do not pass by themselves. */
+/** Reasons that keep a VM from moving and do not end by themselves. */
 const lasting: readonly ReasonCode[] = [
   'vm-locked',
   'vm-opted-out',
@@ -326,7 +326,7 @@ function neverMoves({ snapshot, options }: AdviceInput): Advice[] {
         if (!('ok' in verdict)) codes.add(verdict.code);
         return 'ok' in verdict;
       });
-      // What is not known may turn out well.
+      // An unknown value is no reason for advice.
       if (!taken && !codes.has('host-capacity-unknown')) why = [...codes].sort(byText).join(', ');
     }
     if (why === null || why === '') continue;

@@ -40,7 +40,7 @@ type Readings = { readonly hosts: readonly HostReading[]; readonly vms: readonly
 function resource(name: string, { hosts, servers }: AllocationInput): Readings {
   const capacity = new Map<string, number>();
   const used: Record<string, number> = {};
-  // The claim that a running migration holds on its other host goes with the move, or is given back.
+  // A running migration holds a claim on its other host. The claim moves with the VM, or it is released.
   const claimed = new Map<string, number>();
   for (const { host, alsoOn, resources } of servers)
     for (const other of new Set(alsoOn))

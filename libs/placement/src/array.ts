@@ -1,6 +1,6 @@
 /**
- * Elements of typed arrays. An index outside of an array is a mistake of the caller, which a default value would hide. There is
- * one function for each kind of array because the engine compiles a function for the kinds that it has seen.
+ * Elements of typed arrays. An index outside the array is an error of the caller. A default value would hide it. Each kind of array has
+ * its own function, because the engine optimises a function for the kinds of arrays that it has seen.
  */
 
 /** @throws RangeError when there is no such element. */

@@ -18,9 +18,9 @@ type Move = { readonly serverId: string; readonly serverName: string; readonly f
 export type Fit = {
   readonly shape: Shape;
   readonly wanted: number;
-  /** New VMs that fit as things are. */
+  /** New VMs that fit without any move. */
   readonly now: number;
-  /** Where, by host; hosts without room are left out. */
+  /** The same by host; hosts without room are left out. */
   readonly hosts: readonly { readonly host: string; readonly slots: number }[];
   /** Moves that make room for more, in an order in which each is legal; empty when `now` is enough. */
   readonly moves: readonly Move[];
@@ -34,8 +34,8 @@ export type Fit = {
 const MOST_TRIES = 100_000;
 
 /**
- * The flavors of the VMs of a snapshot. Of a flavor whose VMs claim different amounts (some boot from a volume), the one that most
- * of them claim.
+ * The flavors of the VMs of a snapshot. VMs of one flavor can claim different amounts (some boot from a volume): the amount that
+ * most of them claim counts.
  */
 export function shapesOf(servers: readonly ServerObservation[]): Shape[] {
   const named = servers.filter(({ flavor }) => flavor !== null);
@@ -57,7 +57,7 @@ export function shapesOf(servers: readonly ServerObservation[]): Shape[] {
     });
 }
 
-/** How many new VMs of a shape fit on each host; the shape's own index of resource classes. */
+/** The number of new VMs of a shape that fit on each host. */
 class Slots {
   readonly #cluster: Cluster;
   /** Class of the cluster, or -1 and the amount that each host has free, which no move changes. */
@@ -178,7 +178,7 @@ class RoomMaker {
     this.#place[vm] = from;
   }
 
-  /** Empties, host by host, as much as one more slot needs, where that takes the fewest moves. */
+  /** Frees one more slot at a time, on the host that needs the fewest moves for it. */
   #greedy(wanted: number, now: number): { readonly steps: readonly Step[]; readonly after: number } {
     this.#reset();
     const steps: Step[] = [];
@@ -208,7 +208,7 @@ class RoomMaker {
     return { steps, after };
   }
 
-  /** Moves off one host, the most useful VM first, until the whole has a slot more; null when it comes to none. */
+  /** Moves VMs off one host, the most useful one first, until the cluster has one slot more; null when that fails. */
   #vacate(host: number, moved: ReadonlySet<number>, before: number): { steps: Step[]; gain: number } | null {
     const vms = this.#movable
       .filter((vm) => int(this.#place, vm) === host && !moved.has(vm))
@@ -237,7 +237,7 @@ class RoomMaker {
     return gain > 0 ? { steps, gain } : null;
   }
 
-  /** All sequences of `depth` moves, without those that cannot reach the aim. A VM moves at most once. */
+  /** Tries all sequences of `depth` moves, except those that cannot reach the aim. A VM moves at most once. */
   #search(wanted: number, now: number, depth: number): readonly Step[] | null {
     this.#reset();
     const steps: Step[] = [];
@@ -278,8 +278,8 @@ const byName = (hosts: readonly HostObservation[]): ReadonlyMap<string, HostObse
   new Map(hosts.map((host) => [host.name, host]));
 
 /**
- * How many new VMs of a shape fit, and which moves make room for more. Rules and capacities are those of the planner; thresholds
- * of policies are not asked, as the new VMs' load is not known.
+ * Counts the new VMs of a shape that fit, and finds moves that make room for more. It uses the rules and capacities of the planner.
+ * It ignores the thresholds of policies, because the load of the new VMs is unknown.
  */
 export function fit(input: DecideInput, shape: Shape, wanted: number): Fit {
   return makeRoom(clusterOf(input), input.snapshot.hosts, shape, wanted).fit;
@@ -311,10 +311,10 @@ export function makeRoom(
 }
 
 type Loss = {
-  /** The hosts that are lost: those whose VMs have the most RAM. */
+  /** The hosts that fail: those whose VMs have the most RAM. */
   readonly hosts: readonly string[];
   readonly servers: number;
-  /** VMs that no other host takes, as few as can be found. */
+  /** VMs that no other host takes: the fewest that the search finds. */
   readonly stranded: readonly { readonly serverId: string; readonly serverName: string; readonly host: string }[];
   /** True when no placement leaves fewer behind. */
   readonly proven: boolean;
@@ -325,7 +325,7 @@ export type Headroom = {
   readonly losses: readonly Loss[];
 };
 
-/** How many new VMs of each flavor fit, and whether the others take the VMs of the largest hosts, for 1 to `most` of them. */
+/** The number of new VMs of each flavor that fit, and whether the other hosts can take the VMs of the 1 to `most` largest hosts. */
 export function headroom(input: DecideInput, most: number): Headroom {
   const cluster = clusterOf(input);
   const hosts = byName(input.snapshot.hosts);
@@ -345,7 +345,7 @@ export function headroom(input: DecideInput, most: number): Headroom {
   };
 }
 
-/** What happens to the VMs of hosts that fail. */
+/** The placement of the VMs of failed hosts. */
 function loss(cluster: Cluster, lost: readonly number[]): Loss {
   const gone = new Set(lost);
   const vms = Array.from({ length: cluster.V }, (_, vm) => vm).filter((vm) => gone.has(int(cluster.vmHost, vm)));
@@ -362,7 +362,7 @@ function loss(cluster: Cluster, lost: readonly number[]): Loss {
   };
 }
 
-/** Finds hosts for the VMs of lost hosts. */
+/** Finds hosts for the VMs of failed hosts. */
 class Refuge {
   readonly #cluster: Cluster;
   readonly #vms: readonly number[];
@@ -395,7 +395,7 @@ class Refuge {
   }
 
   run(): { readonly stranded: readonly number[]; readonly proven: boolean } {
-    // First come, first served says how many are left behind at most.
+    // A first-fit placement gives an upper bound on the number of VMs that are left behind.
     const stranded: number[] = [];
     const placed: (readonly [number, number])[] = [];
     for (const vm of this.#vms) {
@@ -441,10 +441,10 @@ class Refuge {
     this.#place[vm] = int(this.#cluster.vmHost, vm);
   }
 
-  /** Hosts that take the VM, the fullest first. */
+  /** Hosts that can take the VM, the fullest first. */
   #hostsFor(vm: number): number[] {
     const { groups, vmGroups, R } = this.#cluster;
-    // Members of an affinity group that are all lost may begin anew anywhere, together.
+    // An affinity group whose members are all on failed hosts may start again on any host, together.
     const g = (vmGroups[vm] ?? []).find((one) => groups[one]?.affine === true && groups[one].strict) ?? NO_REPAIR;
     const homes = new Set(
       (g === NO_REPAIR ? [] : (groups[g]?.members ?? []))

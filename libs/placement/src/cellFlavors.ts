@@ -25,7 +25,7 @@ export function claimOf(flavor: CellFlavor, bootFromVolume: boolean): Readonly<R
 }
 
 /**
- * The flavor that the map gives a server: null when it keeps its own, a ground when it cannot have it. `others`: hosts
+ * The flavor that the map gives a server: null when it keeps its own, a reason when it cannot have that flavor. `others`: hosts
  * outside the target. A resize names no host, so none of these may take the flavor.
  */
 export function newFlavorOf(

@@ -9,12 +9,12 @@ export type CellSharing = {
   readonly maxImageGib: number | null;
 };
 
-/** What keeps a server in its cell. `facts`: null when they could not be read, and then it does not leave. */
+/** The reason that keeps a server in its cell. `facts`: null when they could not be read; the server then stays. */
 export function uncrossable(server: ServerObservation, facts: CellFacts | null, sharing: CellSharing): Ground | null {
   return kind(server) ?? (facts === null ? UNKNOWN : attached(facts, sharing)) ?? image(server, sharing);
 }
 
-/** Why a server can be neither cold-migrated nor resized, to any host. */
+/** The reason that a server can be neither cold-migrated nor resized to any host. */
 export function unmovableCold(server: ServerObservation, host: HostObservation, migrating: boolean): Ground | null {
   return (
     unsettled(server, host, migrating) ??
@@ -49,7 +49,7 @@ function attached({ volumes, ports }: CellFacts, sharing: CellSharing): Ground |
   return null;
 }
 
-/** The local disk of a server that leaves its cell becomes an image. */
+/** Nova copies the local disk of a server that leaves its cell through an image. */
 function image({ bootFromVolume, diskGb }: ServerObservation, { maxImageGib }: CellSharing): Ground | null {
   if (bootFromVolume || maxImageGib === null || diskGb <= maxImageGib) return null;
   return { code: 'cell-image-size', detail: { diskGb, maxImageGib } };

@@ -30,19 +30,19 @@ export type CellsAggregate = {
   readonly options: EngineOptions;
   /** `[cells]`: the cell of its hosts; null: as `[nova] cells` says. */
   readonly cell: string | null;
-  /** By host: of the Nova aggregates that it is in; for flavors that ask for it. */
+  /** By host: the metadata of its Nova aggregates, which flavors can ask for. */
   readonly metadata: Readonly<Record<string, Readonly<Record<string, string>>>>;
 };
 
 export type CellsInput = {
-  /** Every aggregate in scope: a resize may not be taken by any host but the target's. */
+  /** Every aggregate in scope: only hosts of the target may take a resize. */
   readonly aggregates: readonly CellsAggregate[];
-  /** By name: those that the flavor map leads to. */
+  /** By name: the flavors that the flavor map gives. */
   readonly flavors: Readonly<Record<string, CellFlavor>>;
   /** By server; a server without facts stays in its cell. */
   readonly facts: Readonly<Record<string, CellFacts>>;
   readonly sharing: CellSharing;
-  /** Whether Nova's policy grants moves between cells; null: not known before the first one is asked for. */
+  /** Whether Nova's policy grants moves between cells; null: unknown until the first request. */
   readonly granted: boolean | null;
   /** How much a host of the server's own cell is preferred: 1 outweighs any difference in free memory. */
   readonly crossCellWeight: number;
@@ -56,7 +56,7 @@ export type CellStep = {
   readonly aggregate: string;
   readonly from: string;
   readonly fromCell: string | null;
-  /** Cold migration: the host that the request names. Resize: where it fits best; Nova chooses. */
+  /** Cold migration: the host that the request names. Resize: the host that fits best, although Nova chooses. */
   readonly to: string;
   readonly toCell: string | null;
   /** Further hosts that it fits on, best first, at most `alternates`. */
@@ -64,7 +64,7 @@ export type CellStep = {
   readonly method: 'migrate' | 'resize';
   readonly oldFlavor: string | null;
   readonly newFlavor: string | null;
-  /** What it claims at its destination, by resource class. */
+  /** Its claim at the destination, by resource class. */
   readonly resources: Readonly<Record<string, number>>;
   readonly ramMb: number;
   readonly diskGb: number;
@@ -74,16 +74,16 @@ export type CellStep = {
 };
 
 export type CellPlan = {
-  /** In the order in which they are to be made: host by host, the one with the fewest servers first. */
+  /** In the order of their execution: host by host, the host with the fewest servers first. */
   readonly steps: readonly CellStep[];
-  /** Servers that cannot move, and why. */
+  /** Servers that cannot move, each with a reason. */
   readonly refused: readonly {
     readonly serverId: string;
     readonly serverName: string;
     readonly host: string;
     readonly reason: Reason;
   }[];
-  /** Servers that could move and are beyond the limit. */
+  /** Servers that could move but exceed the limit. */
   readonly left: number;
   /** Names in `from`, `to` and `servers` that no snapshot has. */
   readonly unknown: readonly string[];
@@ -97,7 +97,7 @@ type Candidate = {
   readonly ground: Ground | null;
 };
 
-/** Which servers go where, by which method and in which order, and which cannot move and why. */
+/** Plans moves between cells: destination, method and order of each, and a reason for each server that cannot move. */
 export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
   const places = new Map<string, Place>();
   for (const aggregate of input.aggregates)
@@ -112,7 +112,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
   const refused: CellPlan['refused'][number][] = [];
   const found: { candidate: Candidate; hosts: readonly number[] }[] = [];
 
-  // The largest first: the last ones find only small gaps.
+  // The largest first: only small gaps are left for the last ones.
   const sizes = sizesOf(cluster, candidates);
   const sizeOf = ({ server }: Candidate): number => sizes.get(server.id) ?? 0;
   for (const candidate of sortedBy(candidates, ({ server }) => server.id).sort((a, b) => sizeOf(b) - sizeOf(a))) {
@@ -143,7 +143,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
     unknown: unknownNames(asked, input, places),
   };
 
-  /** The hosts that take the server, best first, and why others do not. */
+  /** The hosts that can take the server, best first, and the reasons of the others. */
   function fit({ server, flavor, place: home }: Candidate, vm: number): { hosts: readonly number[]; ground: Ground } {
     const from = cellOf(home);
     const kept: Ground | null =
@@ -164,7 +164,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
       else counts[code] = (counts[code] ?? 0) + 1;
     }
     const hosts = fitting.sort((a, b) => b.rank - a.rank || a.host - b.host).map(({ host }) => host);
-    // Where no other rule refuses a host, the answer is the reason that keeps the server in its cell.
+    // If no other rule refuses a host, the reason that keeps the server in its cell applies.
     if (kept !== null && counts[kept.code] !== undefined) return { hosts, ground: kept };
     const codes = Object.keys(counts).sort() as ReasonCode[];
     const detail = Object.fromEntries(codes.map((code) => [code, counts[code] ?? 0]));
@@ -210,7 +210,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
   }
 }
 
-/** `[cells]` and `[nova] cells` may both say it; null when neither does, or when they differ. */
+/** Both `[cells]` and `[nova] cells` can name it; null when neither does, or when they differ. */
 function cellOf({ aggregate, host }: Place): string | null {
   if (aggregate.cell !== null && host.cell !== null && aggregate.cell !== host.cell) return null;
   return aggregate.cell ?? host.cell;
@@ -259,7 +259,7 @@ function candidatesOf(
   return candidates;
 }
 
-/** The hosts of all aggregates as one cluster, for the one checker: moves between cells are legal here, and lead to the target only. */
+/** The hosts of all aggregates as one cluster, so that the one checker applies. Moves between cells are legal here, and only to the target. */
 function clusterOf(
   input: CellsInput,
   places: ReadonlyMap<string, Place>,
@@ -277,7 +277,7 @@ function clusterOf(
       zone: host.availabilityZone,
       cell: null,
       hypervisorType: host.hypervisorType,
-      // A guest that starts anew takes an older hypervisor too.
+      // A guest that is started again can run on an older hypervisor.
       hypervisorVersion: 0,
       traits: host.traits,
       score: [],
@@ -329,7 +329,7 @@ function clusterOf(
   });
 }
 
-/** With what released moves, of any aggregate, are still to claim there. */
+/** Includes the future claims of released moves of any aggregate. */
 function inventoryOf(host: HostObservation, { aggregates }: CellsInput): HostObservation['inventory'] {
   if (host.inventory === null) return null;
   const claims = aggregates.flatMap(({ snapshot, memory }) =>
@@ -343,7 +343,7 @@ function inventoryOf(host: HostObservation, { aggregates }: CellsInput): HostObs
   );
 }
 
-/** By server: the largest share that it takes of any resource class of the target's largest host. */
+/** By server: its largest share of a resource class, relative to the largest host of the target. */
 function sizesOf(cluster: Cluster, candidates: readonly Candidate[]): ReadonlyMap<string, number> {
   const { R, H, capacity, demand, hostRefusal } = cluster;
   const largest = new Float64Array(R);

@@ -6,8 +6,8 @@ import { sortedBy } from './sort.ts';
 import { traitsFit } from './traits.ts';
 
 /**
- * The cluster as the passes see it: structure of arrays, hosts and VMs by index in the order of their names and ids,
- * so that the order of the input never matters. Per-host arrays by policy are indexed `host * P + policy`, by resource
+ * The cluster that the passes work on: a structure of arrays. Hosts and VMs have indexes in the order of their names and ids, so the
+ * order of the input does not matter. Per-host arrays by policy are indexed `host * P + policy`, by resource
  * class `host * R + class`; per-VM arrays likewise.
  */
 export type Cluster = {
@@ -32,9 +32,9 @@ export type Cluster = {
   readonly fullness: Float64Array;
   /** 1 for hosts that take part in the imbalance: up, enabled, not forced down. */
   readonly counted: Uint8Array;
-  /** Why the host is no destination for anyone, as a code number; 0 when it may be one. */
+  /** Code number of the reason that the host is no destination for any VM; 0 when it may be one. */
   readonly hostRefusal: Int32Array;
-  /** 1 for hosts that the evacuator empties: disabled and up, and drained or with `evacuate_disabled_hosts`. */
+  /** 1 for hosts that the evacuator empties: disabled and up, and either drained or subject to `evacuate_disabled_hosts`. */
   readonly leaving: Uint8Array;
   /** Free amount per resource class: neither used nor promised. Infinite where it is not limited. */
   readonly free: Float64Array;
@@ -45,25 +45,25 @@ export type Cluster = {
 
   readonly vmIds: readonly string[];
   readonly vmNames: readonly string[];
-  /** Where each VM is in the start state. */
+  /** Host of each VM in the start state. */
   readonly vmHost: Int32Array;
   /** Share of the source host's value, by policy. */
   readonly weight: Float64Array;
-  /** Share that the VM would have of a host of size 1, by policy. */
+  /** Share of a host of size 1 that the VM would have, by policy. */
   readonly load: Float64Array;
   readonly demand: Float64Array;
   readonly ramMb: Float64Array;
   readonly diskGb: Float64Array;
   readonly vcpus: Float64Array;
-  /** What a move of the VM copies, in GiB. */
+  /** GiB that a move of the VM copies. */
   readonly copyGib: Float64Array;
-  /** Why only an evacuation may move the VM (too young, or in no window of its own), as a code number; 0 otherwise. */
+  /** Code number of the reason that only an evacuation may move the VM (too young, or outside its own windows); 0 when there is none. */
   readonly evacuationOnly: Int32Array;
-  /** Why the VM may not move at all, as a code number; 0 when it may. */
+  /** Code number of the reason that the VM may not move at all; 0 when it may. */
   readonly vmRefusal: Int32Array;
   /** Other hosts on which a VM counts for groups (migrating, in flight, seen twice); empty for most. */
   readonly alsoOn: ReadonlyMap<number, readonly number[]>;
-  /** What the VM claims, as it was given. */
+  /** The claim of the VM, as given. */
   readonly vmResources: readonly Readonly<Record<string, number>>[];
 
   /**
@@ -79,7 +79,7 @@ export type Cluster = {
   readonly keyLegal: Int32Array;
 
   readonly groups: readonly Group[];
-  /** What each VM that breaks a soft group adds to the combined imbalance; 0 where soft groups are as strict as hard ones. */
+  /** Penalty in the combined imbalance for each VM that breaks a soft group; 0 when soft groups are as strict as hard ones. */
   readonly softPenalty: number;
   /** Indexes of the groups that each VM is in; shared empty array for most. */
   readonly vmGroups: readonly (readonly number[])[];
@@ -92,7 +92,7 @@ export type Cluster = {
 export const destinationsOf = ({ hostRefusal, H }: Cluster): Int32Array =>
   Int32Array.from({ length: H }, (_, h) => h).filter((h) => hostRefusal[h] === 0);
 
-/** What a VM adds to a host's value: its load by the size of the host. */
+/** A VM's addition to a host's value: its load divided by the size of the host. */
 export function shareOn(cluster: Cluster, vm: number, host: number, policy: number): number {
   const load = float(cluster.load, vm * cluster.P + policy);
   return cluster.alike ? load : onGrid(load / float(cluster.size, host * cluster.P + policy));
@@ -102,7 +102,7 @@ export type PolicyModel = {
   readonly name: string;
   readonly weight: number;
   readonly threshold: number;
-  /** What a plan aims at: at most the threshold. */
+  /** The value that a plan aims at: at most the threshold. */
   readonly target: number;
   /** Pack mode: hosts are filled only below this; infinite in spread mode. */
   readonly capacityThreshold: number;
@@ -170,7 +170,7 @@ export type VmPart = {
   readonly ramMb: number;
   readonly diskGb: number;
   readonly vcpus: number;
-  /** What a move of it copies, in GiB. */
+  /** GiB that a move of it copies. */
   readonly copyGib: number;
   readonly evacuationOnly: ReasonCode | null;
 };
@@ -338,7 +338,7 @@ function refusalNumber(host: HostPart): number {
   return host.inventory === null ? codeNumber['host-capacity-unknown'] : 0;
 }
 
-/** Which kind of VM fits which kind of host, apart from amounts and groups. */
+/** The kinds of hosts that each kind of VM fits, without regard to amounts and groups. */
 function compatibility(
   hosts: readonly HostPart[],
   vms: readonly VmPart[],

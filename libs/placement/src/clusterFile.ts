@@ -93,13 +93,13 @@ export type PlannedCluster = {
   readonly moves: readonly PlannedMove[];
   readonly before: ClusterScores;
   readonly after: ClusterScores;
-  /** No plan with this budget can bring the combined imbalance below this; null where none is known. */
+  /** No plan with this budget can bring the combined imbalance below this; null when no bound is known. */
   readonly lowerBound: number | null;
   readonly shareOfPossible: number | null;
   readonly stats: {
     readonly candidatesEvaluated: number;
     readonly refusals: Readonly<Record<string, number>>;
-    /** `done`: nothing more was found. `budget`, `work`: more moves, or more work, might have found more. */
+    /** `done`: the search found nothing more. `budget`, `work`: a larger number of moves, or more work, may find a better plan. */
     readonly endedBy: SearchEnd;
   };
 };
@@ -306,7 +306,7 @@ const OWN_FIELDS: Readonly<Record<string, { readonly free: string; readonly clai
   VCPU: { free: 'vcpusFree', claim: 'vcpus' },
 };
 
-/** Values that add up past what can be calculated without rounding would give wrong plans. */
+/** Sums that are too large for exact arithmetic would give wrong plans. */
 function checkLoads({ policies, hosts, vms }: ClusterFile): void {
   const sizes = new Map(hosts.map((host) => [host.id, host.size]));
   policies.forEach((name, p) => {

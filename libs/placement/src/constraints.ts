@@ -6,9 +6,9 @@ import { codeNumber, codeOfNumber, type ReasonCode } from './reasons.ts';
 export type Refusal = { readonly code: ReasonCode; readonly detail: Readonly<Record<string, string | number>> };
 
 /**
- * What is taken on every host: resources and places of server groups. A room is either *cautious*, where departures
- * free nothing (every set of moves it accepts is legal in any order), or *final*, where they do (the moves need an
- * order, and maybe do not have one).
+ * The resources and the places of server groups that are taken on every host. In a *cautious* room departures free nothing: every set
+ * of moves that it accepts is legal in any order. In a *final* room departures do free room: the moves need an order, which may not
+ * exist.
  */
 export class Room {
   readonly cluster: Cluster;
@@ -34,13 +34,13 @@ export class Room {
     if (this.departuresFree) this.#shift(vm, from, -1);
   }
 
-  /** Takes back a move that was the last of its VM. */
+  /** Undoes the last move of a VM. */
   undo(vm: number, from: number, to: number): void {
     this.#shift(vm, to, -1);
     if (this.departuresFree) this.#shift(vm, from, 1);
   }
 
-  /** True when amounts and anti-affinity groups let the VM come: all that can be against its return to its home. */
+  /** True when amounts and anti-affinity groups admit the VM. Nothing else can prevent its return home. */
   holds(vm: number, host: number): boolean {
     const { R, demand, groups, vmGroups } = this.cluster;
     for (let r = 0; r < R; r++) {
@@ -54,12 +54,12 @@ export class Room {
     return true;
   }
 
-  /** The VM takes its place on a host. */
+  /** Counts the VM on a host. */
   arrive(vm: number, host: number): void {
     this.#shift(vm, host, 1);
   }
 
-  /** The VM gives up its place on a host. */
+  /** No longer counts the VM on a host. */
   depart(vm: number, host: number): void {
     this.#shift(vm, host, -1);
   }
@@ -89,10 +89,9 @@ export const NO_REPAIR = -1;
 
 /**
  * The one checker: may this VM go to this host, given where every VM is and what is taken? Returns 0, or the code
- * number of the first reason against it. `repairs` names the group that the move repairs (else {@link NO_REPAIR}): that
- * group's own rule is not asked, which is right only for an affinity group's move to its gathering host. Soft groups that
- * may be broken at a penalty are asked only if it is `strict`. Whether the VM may move at all is `cluster.vmRefusal`,
- * checked once where VMs are filtered.
+ * number of the first reason against it. `repairs` names the group that the move repairs (else {@link NO_REPAIR}). That group's rule
+ * is skipped, which is right only for a move of an affinity group to its gathering host. Soft groups that may be broken at a penalty
+ * count only if `strict` is set. `cluster.vmRefusal` says whether the VM may move at all; it is checked once, where VMs are filtered.
  */
 export function check(
   cluster: Cluster,

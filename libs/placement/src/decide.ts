@@ -43,7 +43,7 @@ const RULES_ONLY_BUDGET = 10;
 export const decide = (input: DecideInput, carryOut: CarryOut = inTurn): Decision =>
   deliberate(input, carryOut).decision;
 
-/** A decision with everything that it was made from, for explanations. */
+/** A decision with all its inputs, for explanations. */
 export type Deliberation = {
   readonly decision: Decision;
   readonly observed: Observed;
@@ -99,7 +99,7 @@ export function deliberate(
     completed,
   });
 
-  /** Takes back the moves of the draft after the first `kept` where former days speak against them, and says why. */
+  /** Undoes the moves of the draft after the first `kept` when the forecast speaks against them. Returns the reason. */
   function foresee(kept: number, base: Ahead): Reason | null {
     const past = pastOf({ snapshot, judged, cluster, options });
     if (!past.known) {
@@ -140,7 +140,7 @@ export function deliberate(
   let nothing: ReasonCode = 'balanced';
   let endedBy: SearchEnd | null = null;
   let expected: Reason | null = null;
-  // Evacuations that may be released now do not wait for moves that may not.
+  // Evacuations that may be released now do not wait for other moves.
   const evacuatesNow = !window.open && options.evacuationIgnoresWindows && draft.moves.length > 0;
   if (!onlyEvacuation && !evacuatesNow) {
     enforceAffinity(draft, options);
@@ -219,7 +219,7 @@ export function cycleBudget(snapshot: Pick<Snapshot, 'policies'>): number {
   return Math.max(...enabled.map((policy) => policy.maxMigrationsPerCycle));
 }
 
-/** Why balancing has nothing to do; null when it has. */
+/** The reason that there is nothing to balance; null when there is something. */
 function quietReason(
   observed: Observed,
   mode: Policy['mode'],
@@ -239,7 +239,7 @@ function quietReason(
   return due ? null : 'not-sustained';
 }
 
-/** The state of every enabled policy for a given imbalance of those that take part. */
+/** The state of every enabled policy, from the imbalances of the policies that take part. */
 function states(
   observed: Observed,
   imbalance: Float64Array,

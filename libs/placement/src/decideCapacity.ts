@@ -29,8 +29,8 @@ export type DecideCapacityInput = {
 };
 
 /**
- * The decision about a request for room for new VMs: a pure function of its input, the same bytes every time. A person asked for it and
- * approves it, so neither the aggregate cooldown nor the budget of a cycle limits it.
+ * Decides a request for room for new VMs. A pure function: the same input gives the same bytes. A person requests and approves the
+ * plan, so neither the aggregate cooldown nor the budget of a cycle limits it.
  */
 export function decideCapacity({ planId, snapshot, memory, options: given }: DecideCapacityInput): ProposalDecision {
   const options = completeEngineOptions(given);
@@ -57,7 +57,7 @@ export function decideCapacity({ planId, snapshot, memory, options: given }: Dec
   if (after < wanted) return quiet(proven ? 'no-room' : 'no-room-found', refusals);
   if (moves.length > MAX_PROPOSED_STEPS) return quiet('too-many-moves', refusals);
   for (const { vm, to } of moves) draft.apply(vm, to, 'capacity', 'makes-capacity');
-  // Another destination could take the room that the plan makes.
+  // An alternate destination could use up the room that the plan makes.
   const completed = complete(planId, draft, [], { ...options, alternates: 0 });
   if (completed.steps.length < moves.length) return quiet('order-impossible', refusals);
 
@@ -79,7 +79,7 @@ export function decideCapacity({ planId, snapshot, memory, options: given }: Dec
 
 type PolicyChange = Pick<PolicyImbalance, 'policy' | 'threshold'> & { readonly before: number; readonly after: number };
 
-/** The load of the new VMs is not known, that of the moved ones is. */
+/** Warns about policies above their thresholds. The load of the moved VMs is known, the load of the new VMs is not. */
 const worsens = ({ policy, threshold, before, after }: PolicyChange): Reason => ({
   code: 'past-threshold',
   text: `the moves bring the imbalance of policy ${policy} from ${before.toFixed(3)} to ${after.toFixed(3)}, above its threshold of ${threshold}`,

@@ -20,7 +20,7 @@ import { proposalDecision } from './proposal.ts';
 import { type ReasonCode, reasonMeanings } from './reasons.ts';
 import { plannedReason } from './windows.ts';
 
-/** What is remembered of an aggregate, and the options in force for it. */
+/** The memory of an aggregate, and the options in force for it. */
 type Remembered = { readonly memory: Memory; readonly options: EngineOptions };
 
 export type DecideCellsInput = Remembered & {
@@ -31,7 +31,7 @@ export type DecideCellsInput = Remembered & {
   readonly others: Readonly<Record<string, Remembered>>;
 };
 
-/** The decision about a request for moves between cells: a pure function of its input, the same bytes every time. */
+/** Decides a request for moves between cells. A pure function: the same input gives the same bytes. */
 export function decideCells(input: DecideCellsInput): ProposalDecision {
   const { snapshot, memory, others, planId } = input;
   const { asked, map, settings, flavors, facts, metadata, unread } = snapshot.cells;
@@ -95,7 +95,7 @@ const reasonOf = (code: ReasonCode, detail: NonNullable<Reason['detail']>): Reas
 const isHere = (name: string, { aggregate, hosts }: Snapshot): boolean =>
   name === aggregate || hosts.some((host) => host.name === name);
 
-/** The moment before which the move of a server has to start; null: any. */
+/** The move of a server must start before this moment; null: no limit. */
 function windowEnds(
   { servers }: Snapshot,
   window: WindowState,
@@ -133,7 +133,7 @@ function stepOf(
     serverName,
     from,
     to,
-    // Nova chooses the host of a resize: there is no other to name.
+    // Nova chooses the host of a resize, so there are no alternates.
     alternates: found.method === 'resize' ? [] : [...alternates],
     dependsOn: [],
     delaySeconds: 0,

@@ -18,7 +18,7 @@ export type Move = {
   readonly repairs: number;
 };
 
-/** A plan in the making: each pass starts from the state that the former left. */
+/** A plan in the making: each pass starts from the state that the pass before it left. */
 export class Draft {
   readonly cluster: Cluster;
   readonly place: Int32Array;
@@ -51,17 +51,17 @@ export class Draft {
     this.moved = new Uint8Array(cluster.V);
   }
 
-  /** True when the VM may move as far as it itself is concerned. */
+  /** True when nothing about the VM itself forbids a move. */
   movable(vm: number): boolean {
     return this.refusalOf(vm) === 0;
   }
 
-  /** True when the VM may leave a disabled host as far as it itself is concerned: what {@link Cluster.evacuationOnly} says does not matter there. */
+  /** True when nothing about the VM itself forbids that it leaves a disabled host. {@link Cluster.evacuationOnly} does not apply there. */
   evacuable(vm: number): boolean {
     return int(this.cluster.vmRefusal, vm) === 0 && this.moved[vm] === 0;
   }
 
-  /** Why the VM itself may not move, as a code number; 0 when it may. */
+  /** Code number of the reason that the VM itself may not move; 0 when it may. */
   refusalOf(vm: number): number {
     const { vmRefusal, evacuationOnly } = this.cluster;
     if (int(vmRefusal, vm) !== 0) return int(vmRefusal, vm);
@@ -85,7 +85,7 @@ export class Draft {
     this.budget -= 1;
   }
 
-  /** Takes back the moves after the first `length`, to the same bits as before. */
+  /** Undoes the moves after the first `length`. The state is the same as before, bit by bit. */
   rollback(length: number): void {
     while (this.moves.length > length) {
       const move = this.moves.pop();

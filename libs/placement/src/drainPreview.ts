@@ -9,16 +9,16 @@ import { codeOfNumber, reasonMeanings } from './reasons.ts';
 
 type Server = { readonly serverId: string; readonly serverName: string };
 
-/** What a drain of one host would do, as far as the snapshot shows it. */
+/** The effect of a drain of one host, from the snapshot. */
 export type HostPreview = {
   readonly host: string;
-  /** Disabled before the drain: by whom, Nova does not say. Kronos will not enable it. */
+  /** Set when the host was disabled before the drain. Nova does not show who disabled it. Kronos will not enable it. */
   readonly disabled: { readonly reason: string | null } | null;
-  /** Where each VM would go, in the order in which the planner would take them. */
+  /** The destination of each VM, in the order in which the planner would move them. */
   readonly moves: readonly (Server & { readonly to: string; readonly ramMb: number; readonly diskGb: number })[];
-  /** VMs that wait for something that passes by itself (a cooldown, a move in flight), and leave after it. */
+  /** VMs that leave later: they wait for something that ends by itself (a cooldown, a move in flight). */
   readonly waiting: readonly (Server & { readonly reason: Reason })[];
-  /** VMs that cannot leave, and why. */
+  /** VMs that cannot leave, each with a reason. */
   readonly stuck: readonly (Server & { readonly reason: Reason })[];
 };
 
@@ -29,8 +29,8 @@ export type DrainPreview = {
 };
 
 /**
- * What would happen if these hosts were drained now: the evacuator's own pass on the snapshot, with the hosts disabled and
- * no limit to the number of moves. Gates are not asked: they say when it happens, not whether.
+ * Previews a drain of these hosts now. It runs the evacuator's own pass on the snapshot, with the hosts disabled and no limit to the
+ * number of moves. It ignores the gates: they only delay the moves.
  */
 export function previewDrain({ snapshot, memory, options }: DecideInput, names: readonly string[]): DrainPreview {
   const wanted = new Set(names);
@@ -88,7 +88,7 @@ export function previewDrain({ snapshot, memory, options }: DecideInput, names: 
     return { serverId: item(cluster.vmIds, vm), serverName: item(cluster.vmNames, vm) };
   }
 
-  /** Why a VM that is not stuck does not move at once. */
+  /** The reason that a VM which is not stuck does not move at once. */
   function refusalOf(vm: number, up: boolean): Reason {
     const refusal = int(cluster.vmRefusal, vm);
     const code = refusal === 0 ? (up ? 'host-broken' : 'vm-source-down') : codeOfNumber(refusal);

@@ -22,8 +22,8 @@ import { staysBelow } from './passes/pack.ts';
 import { codeNumber, codeOfNumber, type ReasonCode } from './reasons.ts';
 
 /**
- * Makes the decision again and answers questions about it, as data. Every answer follows from the same input as the
- * decision: recorded ones are explained by running them again.
+ * Makes the decision again and answers questions about it, as data. Every answer follows from the input of the decision, so a recorded
+ * decision is explained by making it again.
  */
 export function explain(input: DecideInput): Explanation {
   return new Explanation(input);
@@ -127,7 +127,7 @@ export class Explanation {
     const home = cluster.vmHost[vm] ?? from;
     place[vm] = home;
     const without = valuesAfter(cluster, cluster.score, cluster.vmHost, place);
-    // As if the VM alone were still to move: the room that the other moves leave.
+    // The room that the other moves leave, with this VM still at home.
     const room = new Room(cluster, false);
     for (const other of draft.moves) if (other.vm !== vm) room.move(other.vm, other.from, other.to);
     return {
@@ -167,7 +167,7 @@ export class Explanation {
     };
   }
 
-  /** What keeps a VM where it is: the cycle, itself, its evacuation or drain, else its destinations. */
+  /** The reason that a VM stays: the cycle, the VM itself, its evacuation or drain, else its destinations. */
   #whyNot(vm: number, destinations: readonly DestinationVerdict[]): Ground {
     const { decision, observed, gates, drains, mode } = this.#it;
     const cluster = this.#cluster;
@@ -271,7 +271,7 @@ export class Explanation {
       });
     }
     const value = (d: DestinationVerdict): number => d.combined ?? 0;
-    // Legal ones first, then by what they lead to; hosts are in the order of their names already.
+    // Legal ones first, then by their result; hosts are in the order of their names already.
     return verdicts.sort((a, b) => Number(a.refusal !== null) - Number(b.refusal !== null) || value(a) - value(b));
   }
 
@@ -289,7 +289,7 @@ export class Explanation {
   }
 }
 
-/** What speaks against moving a VM that may move: what most hosts say, or that no legal destination gains, or that others do more. */
+/** The reason that a movable VM stays: most hosts refuse it, or no legal destination gains, or other moves gain more. */
 function against(destinations: readonly DestinationVerdict[]): Ground {
   const legal = destinations.filter((d) => d.refusal === null);
   if (legal.length > 0) {

@@ -6,24 +6,24 @@ import type { ReasonCode } from './reasons.ts';
 /** Values by policy name. */
 export type ByPolicy = Readonly<Record<string, number>>;
 
-/** The cycle as a whole: why there is a plan, or why there is none. */
+/** The cycle as a whole: the reason that there is a plan, or that there is none. */
 export type CycleExplanation = {
   readonly outcome: Decision['outcome'];
   readonly reason: Reason;
   readonly mode: 'spread' | 'pack';
-  /** Every gate that is shut, not only the first. */
+  /** Every gate that blocks the cycle, not only the first. */
   readonly gates: readonly Reason[];
   readonly policies: readonly {
     readonly policy: string;
     readonly participates: boolean;
-    /** Why it takes no part. */
+    /** The reason that it takes no part. */
     readonly reason: Reason | null;
     readonly imbalance: number | null;
     readonly threshold: number;
     readonly detected: boolean;
     readonly sustainedCycles: number;
     readonly neededCycles: number;
-    /** The hosts that make the imbalance. */
+    /** The highest and the lowest host: their difference is the imbalance. */
     readonly highest: HostValue | null;
     readonly lowest: HostValue | null;
   }[];
@@ -48,7 +48,7 @@ export type CycleExplanation = {
 export type HostValue = { readonly host: string; readonly value: number };
 export type Counts = Readonly<Record<string, number>>;
 
-/** The plan as a whole: the imbalance before it and after each step, and how good it is. */
+/** The plan as a whole: the imbalance before it and after each step, and its quality. */
 export type PlanExplanation = {
   readonly planner: 'search' | 'greedy';
   readonly budget: number;
@@ -58,14 +58,14 @@ export type PlanExplanation = {
   readonly shareOfPossible: number | null;
   readonly endedBy: 'done' | 'budget' | 'work' | null;
   readonly candidatesEvaluated: number;
-  /** Combined imbalance after each step, were they done one after the other. */
+  /** Combined imbalance after each step, if the steps ran one after the other. */
   readonly course: readonly { readonly step: number; readonly combined: number; readonly policies: ByPolicy }[];
 };
 
-/** One step: why this VM, why there, why not elsewhere. */
+/** One step: the reasons for the VM, for its destination, and against the other hosts. */
 export type StepExplanation = {
   readonly step: Step;
-  /** What the VM weighs on its source. */
+  /** The VM's share of its source. */
   readonly weights: ByPolicy;
   readonly source: { readonly host: string; readonly before: ByPolicy; readonly after: ByPolicy };
   readonly destination: { readonly host: string; readonly before: ByPolicy; readonly after: ByPolicy };
@@ -75,11 +75,11 @@ export type StepExplanation = {
   readonly elsewhere: readonly DestinationVerdict[];
 };
 
-/** What a host would mean for a VM. */
+/** A host as the destination of a VM. */
 export type DestinationVerdict = {
   readonly host: string;
   readonly refusal: ReasonCode | null;
-  /** Combined imbalance if it went there; null where nothing is scored. */
+  /** Combined imbalance with the VM on that host; null when nothing is scored. */
   readonly combined: number | null;
   /** Lowering of the combined imbalance; below 0 it would rise. */
   readonly gain: number | null;
@@ -87,32 +87,32 @@ export type DestinationVerdict = {
   readonly worsens: readonly string[];
 };
 
-/** Why a VM stays where it is, or which steps move it. */
+/** The reason that a VM stays, or the steps that move it. */
 export type VmExplanation = {
   readonly serverId: string;
   readonly serverName: string;
-  /** Where the snapshot saw it. */
+  /** Its host in the snapshot. */
   readonly host: string;
-  /** Its released, unfinished move, which the decision assumes to be done; null when there is none. */
+  /** Its released, unfinished move, which the decision assumes to be done; null when it has none. */
   readonly assumed: Assumed | null;
-  /** What it weighs where it is, or is assumed to be. */
+  /** Its share of the host that it is on, or is assumed to be on. */
   readonly weights: ByPolicy;
   readonly groups: readonly string[];
   /** Steps of the plan that move it. */
   readonly steps: readonly number[];
-  /** The verdict: a gate, its own refusal, or what speaks against every destination; `planned` when it moves. */
+  /** A gate, a reason of the VM itself, or the reason against its destinations; `planned` when it moves. */
   readonly verdict: Ground;
   /** All hosts as destinations in the start state, best first. */
   readonly destinations: readonly DestinationVerdict[];
 };
 
-/** What a host holds, and why it takes or loses VMs or does not. */
+/** The contents of a host, and the reasons that it takes or loses VMs or does not. */
 export type HostExplanation = {
   readonly host: string;
   readonly zone: string | null;
   /** Takes part in the imbalance: up, enabled, not forced down. */
   readonly counted: boolean;
-  /** Why it is no destination; null when it is one. */
+  /** The reason that it is no destination; null when it is one. */
   readonly refusal: Ground | null;
   readonly before: ByPolicy;
   readonly after: ByPolicy;
@@ -131,7 +131,7 @@ export type HostExplanation = {
   readonly assumedGone: readonly ({ readonly serverId: string } & Assumed)[];
   readonly arrivals: readonly number[];
   readonly departures: readonly number[];
-  /** Pack mode: why it is not drained; null when it is, or was not considered. */
+  /** Pack mode: the reason that it is not drained; null when it is drained, or was not considered. */
   readonly drainRefusal: ReasonCode | null;
   readonly evacuation: Decision['evacuations'][number] | null;
 };

@@ -10,8 +10,8 @@ const WIDTH = LISTED + 1;
 const NONE = -1;
 
 /**
- * The highest and lowest counted hosts of each policy, kept while hosts change, so that what a few changed hosts do to an
- * imbalance is known without a look at the others.
+ * The highest and lowest counted hosts of each policy, kept up to date while hosts change. The effect of a few changed hosts on an
+ * imbalance is known without a look at the other hosts.
  */
 export class Extremes {
   readonly #cluster: Cluster;
@@ -43,7 +43,7 @@ export class Extremes {
     this.#low.changed(hosts, count);
   }
 
-  /** Moves a VM in the values, and follows. */
+  /** Moves a VM in the values and updates the lists. */
   shift(vm: number, from: number, to: number): void {
     shift(this.#cluster, this.#score, vm, from, to);
     this.changed([from, to]);
@@ -67,7 +67,7 @@ export class Extremes {
     return this.#low.only(policy);
   }
 
-  /** How far the second lowest host is above the lowest. */
+  /** Difference between the second lowest and the lowest host. */
   gapAboveLowest(policy: number): number {
     const second = this.#low.nth(policy, 1);
     return second === NONE ? 0 : this.#value(second, policy) - this.#value(this.lowest(policy), policy);
@@ -118,7 +118,7 @@ export class Extremes {
     return most >= least ? most - least : 0;
   }
 
-  /** The policy's imbalance after the VM left `a`, for any destination: only a host that is alone the lowest does better. */
+  /** The policy's imbalance after the VM left `a`, for every destination except a sole lowest host, which can do better. */
   afterLeaving(vm: number, a: number, policy: number): number {
     const { P } = this.#cluster;
     const pair = this.#pair;
@@ -146,8 +146,8 @@ export class Extremes {
 }
 
 /**
- * The extreme hosts of each policy at one end, best first. No host that is not listed is beyond the bar, and every listed one is
- * at least on it: the extreme among hosts that have not changed is the first listed one of these.
+ * The extreme hosts of each policy at one end, best first. Every listed host is on or beyond the bar, and no other host is beyond it.
+ * So the first listed host that has not changed is the extreme among all unchanged hosts.
  */
 class End {
   readonly #cluster: Cluster;
@@ -172,7 +172,7 @@ class End {
     for (let p = 0; p < this.#cluster.P; p++) this.#find(p);
   }
 
-  /** Lists the changed hosts where they belong now. */
+  /** Lists the changed hosts at their new places. */
   changed(hosts: ArrayLike<number>, count: number): void {
     const { P, counted } = this.#cluster;
     for (let p = 0; p < P; p++) {
@@ -239,7 +239,7 @@ class End {
       this.#count[p] = n + 1;
       return;
     }
-    // The list is full: what falls off is the bar now.
+    // The list is full: the host that drops out is the new bar.
     this.#bar[p] = this.#key(p, int(this.#hosts, start + LISTED));
   }
 

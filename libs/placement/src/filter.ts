@@ -3,7 +3,7 @@ import { instanceCooldown, quarantine } from '@kronos/rules';
 import type { Memory } from './memory.ts';
 import type { ReasonCode } from './reasons.ts';
 
-/** Why something is refused, with the facts behind it. */
+/** The reason of a refusal, with its facts. */
 export type Ground = { readonly code: ReasonCode; readonly detail: Readonly<Record<string, string | number>> };
 
 const ms = (iso: string): number => Date.parse(iso);
@@ -26,7 +26,7 @@ export function remembered(id: string, memory: Memory, options: EngineOptions, n
   return null;
 }
 
-/** Why a VM cannot be live-migrated by what Nova says of it and of its host. */
+/** The reason that Nova's data about a VM and its host rule out a live migration. */
 export function unmovable(server: ServerObservation, host: HostObservation, migrating: boolean): Ground | null {
   return (
     unsettled(server, host, migrating) ??
@@ -38,7 +38,7 @@ export function unmovable(server: ServerObservation, host: HostObservation, migr
   );
 }
 
-/** Why a VM cannot be moved now, in any way: its host does not work, or something else is under way. */
+/** The reason that a VM cannot be moved now in any way: its host is not working, or another action is running. */
 export function unsettled(server: ServerObservation, host: HostObservation, migrating: boolean): Ground | null {
   const { state, status, forcedDown } = host.service;
   if (state === 'unknown' || status === 'unknown')
@@ -48,13 +48,13 @@ export function unsettled(server: ServerObservation, host: HostObservation, migr
   return server.taskState === null ? null : { code: 'vm-busy', detail: { taskState: server.taskState } };
 }
 
-/** Why people do not want the VM to be moved. */
+/** The reason that people do not want the VM to be moved. */
 export function withheld(server: ServerObservation): Ground | null {
   if (server.locked) return { code: 'vm-locked', detail: {} };
   return server.optedOutBy === null ? null : { code: 'vm-opted-out', detail: { by: server.optedOutBy } };
 }
 
-/** Kinds that Nova cannot live-migrate, by what its API shows (flavor extra specs and claimed resource classes). */
+/** Kinds of VMs that Nova cannot live-migrate, by its API (flavor extra specs and claimed resource classes). */
 function unmovableKind(server: ServerObservation): Ground | null {
   for (const key of Object.keys(server.extraSpecs).sort()) {
     const value = server.extraSpecs[key] ?? '';

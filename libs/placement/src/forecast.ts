@@ -1,4 +1,4 @@
-/** What the hosts' values will do within the horizon, from what their VMs did at this time on former days. */
+/** Forecasts the hosts' values within the horizon, from the values of their VMs at this time of former days. */
 import type { CompleteEngineOptions, Reason, Snapshot } from '@kronos/contracts';
 import { durationOf, isAbove } from '@kronos/rules';
 import { byte, float, int, item } from './array.ts';
@@ -9,19 +9,19 @@ import { imbalances } from './measure.ts';
 import type { Memory } from './memory.ts';
 import type { JudgedPolicy } from './scoring.ts';
 
-/** Days that must resemble this one before they are believed: a weekly pattern has two in 14 days. */
+/** A forecast needs this many days that resemble today: a weekly pattern has two in 14 days. */
 const LEAST_DAYS = 2;
-/** The share of them that must agree before a plan is left out. */
+/** Share of these days that must speak against a plan before it waits. */
 const AGREEING = 0.75;
-/** A day resembles this one while the VMs of each host that makes the imbalance together differ by at most this share of the threshold. */
+/** A day resembles today if the VMs of each extreme host together differ by at most this share of the threshold. */
 const ALIKE = 0.5;
 /** VMs with this share of the load of the aggregate, and of each of these hosts, must have values of a day. */
 const COVERED = 0.6;
 
-/** The pace of a move where too few former ones are known: a link that carries 100 MiB/s. */
+/** The pace of a move when too few former moves are known: that of a link with 100 MiB/s. */
 const MS_PER_GIB = 10_000;
 
-/** How the VMs' shares of a host changed on one former day, from this time of the day on. */
+/** The change of the VMs' shares of a host on one former day, from this time of the day on. */
 type Day = {
   /** Days before the snapshot. */
   readonly ago: number;
@@ -29,7 +29,7 @@ type Day = {
   readonly change: readonly Float64Array[];
 };
 
-/** Former days, or why nothing can be said. */
+/** Former days, or the reason that there is no forecast. */
 export type Past =
   | { readonly known: true; readonly stepSeconds: number; readonly steps: number; readonly days: readonly Day[] }
   | { readonly known: false; readonly text: string };
@@ -42,8 +42,8 @@ type PastInput = {
 };
 
 /**
- * The former days that resemble this one. The values are of VMs and not of hosts: what a host did on a former day says little once VMs
- * have been moved.
+ * The former days that resemble today. Values are of VMs and not of hosts: the value of a host on a former day says little after VMs
+ * have moved.
  */
 export function pastOf({ snapshot, judged, cluster, options }: PastInput): Past {
   const none = (text: string): Past => ({ known: false, text });
@@ -51,7 +51,7 @@ export function pastOf({ snapshot, judged, cluster, options }: PastInput): Past 
   if (forecast === undefined) return none('the snapshot holds no history');
   const steps = Math.min(forecast.points - 1, Math.ceil(options.forecastHorizonSeconds / forecast.stepSeconds));
   const { P, V, policies } = cluster;
-  // What is allocated does not change by the time of the day.
+  // Allocations do not depend on the time of the day.
   const asked = policies.map((model) => {
     const policy = judged.find((one) => one.policy.name === model.name)?.policy;
     if (policy === undefined || policy.allocation !== undefined) return null;
@@ -128,7 +128,7 @@ function fill(
   return 'alike';
 }
 
-/** The hosts that make the imbalance: the highest and the lowest of those that take part. */
+/** The extreme hosts: the highest and the lowest of those that take part. */
 function extremes({ H, P, counted, score }: Cluster, p: number): number[] {
   let [high, low] = [-1, -1];
   for (let h = 0; h < H; h++) {
@@ -140,10 +140,10 @@ function extremes({ H, P, counted, score }: Cluster, p: number): number[] {
   return high < 0 ? [] : [high, low];
 }
 
-/** Where the VMs are, and the values that hosts have with them there. */
+/** A placement of the VMs, with the values of the hosts. */
 export type Ahead = { readonly score: Float64Array; readonly place: Int32Array };
 
-/** What the former days say about a plan. */
+/** The verdict of the former days on a plan. */
 export type Verdict = {
   readonly days: number;
   /** Days on which the imbalance would have passed by itself within the horizon. */
@@ -153,18 +153,18 @@ export type Verdict = {
   /** Mean seconds above a threshold within the horizon, without the plan and with it. */
   readonly without: number;
   readonly with: number;
-  /** When the plan's moves would be done, seconds from now. */
+  /** End of the plan's moves, seconds from now. */
   readonly effectSeconds: number;
-  /** The latest end of the imbalance on days on which it passes, seconds from now; null where it passes on none. */
+  /** The latest end of the imbalance on the days on which it ends by itself, seconds from now; null when there is no such day. */
   readonly passesAfterSeconds: number | null;
 };
 
 /**
- * Runs the days ahead from the present values, once as they are and once with the plan.
+ * Applies the changes of each day to the present values, without the plan and with it.
  *
  * @param base hosts and VMs without the plan
  * @param planned with it
- * @param effectSeconds until the moves are done. After a return of the imbalance the next plan needs as long, and waits for the cooldown.
+ * @param effectSeconds until the moves are done. If the imbalance comes back, the next plan takes as long, after the cooldown.
  */
 export function verdictOf(
   past: Past & { readonly known: true },
@@ -183,7 +183,7 @@ export function verdictOf(
   for (const { change } of days) {
     let [waiting, acting] = [0, 0];
     let last = -1;
-    /** Seconds that the next plan needs once the imbalance is back; null: it is not back. */
+    /** Seconds until the next plan takes effect after the imbalance came back; null: it has not come back. */
     let reaction: number | null = null;
     for (let k = 0; k <= steps; k++) {
       const seconds = k === steps ? 0 : stepSeconds;
@@ -192,7 +192,7 @@ export function verdictOf(
         waiting += seconds;
         last = k;
       }
-      // Until the moves are done the values are as if there were no plan.
+      // The plan has no effect before its moves are done.
       const share = Math.min(1, Math.max(0, (effectSeconds - k * stepSeconds) / stepSeconds));
       acting += waits ? seconds * share : 0;
       if (share < 1 && above(planned, item(change, k))) {
@@ -213,7 +213,7 @@ export function verdictOf(
   return { days: days.length, passes, useless, without, with: withPlan, effectSeconds, passesAfterSeconds };
 }
 
-/** The values when VMs in these places have changed so much. */
+/** The values of the hosts after these changes of the VMs in this placement. */
 function valuesThen(cluster: Cluster, score: Float64Array, place: Int32Array, change: Float64Array): Float64Array {
   const { V, P, vmHost, size, alike } = cluster;
   const values = Float64Array.from(score);
@@ -229,7 +229,7 @@ function valuesThen(cluster: Cluster, score: Float64Array, place: Int32Array, ch
   return values;
 }
 
-/** How long the moves take by former ones, in seconds: those that leave one host follow each other. */
+/** Duration of the moves by the pace of former moves, in seconds. Moves off one host run one after the other. */
 export function effectOf({ hostNames, copyGib }: Cluster, moves: readonly Move[], { movePaces }: Memory): number {
   const bySource = new Map<number, number>();
   for (const { vm, from, to } of moves) {
@@ -241,11 +241,11 @@ export function effectOf({ hostNames, copyGib }: Cluster, moves: readonly Move[]
   return Math.max(0, ...bySource.values());
 }
 
-/** Why the plan is not made, and until when it is not; null: it is made. `now` and `limitMs`, the end of the wait at the latest: ms since the epoch. */
+/** The reason that the plan waits, and the end of the wait; null: it does not wait. `now` and `limitMs` (the latest end of the wait) are in ms since the epoch. */
 export function againstPlan(verdict: Verdict, now: number, limitMs: number, moves: number): Reason | null {
   const { days, passes, useless, passesAfterSeconds } = verdict;
   if (useless < AGREEING * days) return null;
-  // By then it has passed on all of these days, or the plan would have helped: a longer wait has no reason.
+  // By then the imbalance has ended on all of these days, or the plan would have helped: there is no reason to wait longer.
   const seconds = Math.max(Math.ceil(verdict.with), passesAfterSeconds ?? 0);
   const until = new Date(Math.min(limitMs, now + 1000 * seconds)).toISOString();
   const figures = `the time above a threshold within the horizon would be ${minutes(verdict.with)} with the plan (${moves} moves in ${minutes(verdict.effectSeconds)}) and ${minutes(verdict.without)} without`;

@@ -4,11 +4,11 @@ import type { Memory } from './memory.ts';
 import type { ReasonCode } from './reasons.ts';
 import type { JudgedPolicy } from './scoring.ts';
 
-/** What ends a cycle before planning. Only `cooldown` can be passed, by evacuations that are allowed to. */
+/** A reason that ends a cycle before planning. Evacuations can be allowed to ignore `cooldown`, and no other gate. */
 export type Gate = { readonly reason: Reason; readonly passable: boolean };
 
 /**
- * The gates that are shut, in the order in which they are asked: the first one ends the cycle. `now` is ms since the epoch.
+ * The gates that block the cycle, in the order of their checks: the first one ends the cycle. `now` is in ms since the epoch.
  */
 export function gatesShut(
   snapshot: Snapshot,
@@ -60,7 +60,7 @@ export function gatesShut(
   return gates;
 }
 
-/** The gates that keep every kind of plan from touching the aggregate. */
+/** The gates that block every kind of plan for the aggregate. */
 export const aggregateGates = (snapshot: Pick<Snapshot, 'hosts' | 'problems'>, memory: Memory): Reason[] =>
   [unreadableEvent(memory), pause(memory), ...snapshotGates(snapshot)].filter((reason) => reason !== null);
 

@@ -1,7 +1,7 @@
 /**
- * Values, weights and sums of them are whole multiples of 2^-40 (below a millionth of a millionth). As long as they stay
- * below 8192 adding and subtracting them is exact, so that sums do not depend on the order of their terms, a move taken
- * back leaves the very same bits, and planning on an outcome sees the numbers that the first plan ended with.
+ * Values, weights and their sums are whole multiples of 2^-40 (below a millionth of a millionth). Below 8192, adding and subtracting
+ * them is exact. So sums do not depend on the order of their terms, an undone move restores the same bits, and a plan that starts from
+ * the outcome of another plan starts from the same numbers.
  */
 const STEPS = 2 ** 40;
 

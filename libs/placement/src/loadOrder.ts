@@ -26,7 +26,7 @@ export class LoadOrder {
     });
   }
 
-  /** Puts a host where it belongs after its values have changed. */
+  /** Moves a host to its place after its values have changed. */
   update(h: number): void {
     const hosts = this.hosts;
     this.#loads[h] = this.#loadOf(h);

@@ -39,8 +39,8 @@ export function shift(cluster: Cluster, values: Float64Array, vm: number, from: 
 }
 
 /**
- * The values of a start state after some VMs changed hosts, summed in the order of VMs: the same for any order in which
- * the moves were found.
+ * The values of a start state after some VMs changed hosts. They are summed in the order of the VMs, so the order in which the moves
+ * were found does not matter.
  */
 export function valuesAfter(cluster: Cluster, start: Float64Array, from: Int32Array, to: Int32Array): Float64Array {
   const values = Float64Array.from(start);

@@ -1,10 +1,10 @@
 import type { Snapshot } from '@kronos/contracts';
 
 /**
- * The past that a decision needs: facts and the times at which they happened, never deadlines. `decide`
- * applies the durations of the options it is given. libs/cycle makes it of the folded state.
+ * The history that a decision needs: facts and their times, never deadlines. `decide` applies the durations of its own options.
+ * libs/cycle makes it from the folded state.
  *
- * Every time is ISO-8601 UTC. Order inside arrays does not matter unless it is said.
+ * Every time is ISO-8601 UTC. The order inside arrays does not matter unless the field says so.
  */
 export type Memory = {
   /** An operator paused the aggregate and it was not resumed. */
@@ -35,17 +35,17 @@ export type Memory = {
   readonly inFlight: readonly InFlightTask[];
   /** Hosts that an operator asked to be drained. Absent: none. */
   readonly draining?: readonly string[];
-  /** What the links carried in the past, bytes per second. Absent: too few moves are known, or nothing is weighed against it. */
+  /** Rate of the links in former moves, bytes per second. Absent: too few moves are known, or no option needs it. */
   readonly copyBytesPerSecond?: number;
   /**
-   * How long moves took, ms per GiB as `paceOf` of libs/rules gives them: from host to host where enough are known, else of the aggregate (null:
+   * Pace of former moves, ms per GiB (`paceOf` of libs/rules): from host to host when enough are known, else of the aggregate (null:
    * unknown). Absent: nothing is known, or no forecast needs it.
    */
   readonly movePaces?: {
     readonly others: number | null;
     readonly pairs: Readonly<Record<string, Readonly<Record<string, number>>>>;
   };
-  /** The imbalance that is waited for, and what the waits of the last days saved, as `Waits` of libs/rules. Absent: none, or no forecast needs it. */
+  /** The current wait of the forecast, and the savings of the waits of the last days (`Waits` of libs/rules). Absent: none, or no forecast needs it. */
   readonly waits?: {
     readonly open: { readonly since: string; readonly until: string; readonly plannedMs: number } | null;
     readonly days: readonly { readonly day: number; readonly savedMs: number }[];
@@ -59,7 +59,7 @@ export type QuarantineFact = {
   readonly at: string;
   /** The failure's type; null for an operator's quarantine. */
   readonly errorType: string | null;
-  /** What the operator asked for, -1 until released; null: `instanceQuarantineSeconds` applies. */
+  /** Duration that the operator set, -1 until released; null: `instanceQuarantineSeconds` applies. */
   readonly seconds: number | null;
 };
 
@@ -67,9 +67,9 @@ export type InFlightTask = {
   readonly taskId: string;
   readonly serverId: string;
   readonly from: string;
-  /** Where the current attempt goes: the step's `to`, or the alternate taken since. */
+  /** Destination of the current attempt: the step's `to`, or the alternate that was taken since. */
   readonly destination: string;
-  /** Resources that it claims, by resource class; as in the step. */
+  /** Its claim by resource class, as in the step. */
   readonly resources: Readonly<Record<string, number>>;
   /** As in the step, by policy name. */
   readonly weights: Readonly<Record<string, { readonly source: number; readonly destination: number }>>;

@@ -1,18 +1,18 @@
-/** What a live migration copies: memory again and again while the server writes it, and local disk once. */
+/** The amount that a live migration copies: memory several times while the server writes to it, and local disk once. */
 import type { CompleteEngineOptions, ServerObservation, Snapshot } from '@kronos/contracts';
 import { own } from './filter.ts';
 import type { Memory } from './memory.ts';
 
-/** Memory is copied at most this often: a server that writes about as fast as the link carries is throttled in the end. */
+/** Memory is copied at most this many times: the hypervisor throttles a server that writes about as fast as the link. */
 const MOST_COPIES = 10;
 const MIB = 1024 ** 2;
 
 type Costed = Pick<ServerObservation, 'id' | 'ramMb' | 'diskGb'>;
 
 /**
- * What a move of each server copies, in GiB. The server writes a part of the memory again while it is copied: the rate
- * of `moveCostQuery` against the rate of the links. That part is copied again, and so on. Of several policies the highest rate counts. A server without a
- * value counts as the one of the aggregate that writes most, and where no server has a value memory counts once.
+ * GiB that a move of each server copies. The server rewrites a part of its memory during the copy: the rate of `moveCostQuery` divided
+ * by the rate of the links. That part is copied again, and so on. The highest rate of several policies counts. A server without a value
+ * counts as the server of the aggregate that writes most. Memory counts once if no server has a value.
  *
  * @returns a function of the server
  */

@@ -20,29 +20,29 @@ import { traitsOf } from './traits.ts';
 
 /** A snapshot with the past applied to it: the start state of a plan. */
 export type Observed = {
-  /** Enabled policies, by name; the ones that take part are `cluster.policies`, in this order. */
+  /** Enabled policies, by name. `cluster.policies` has those that take part, in this order. */
   readonly judged: readonly JudgedPolicy[];
   readonly cluster: Cluster;
-  /** Why VMs may not move, with the facts; by server uuid. */
+  /** The reasons that VMs may not move, with the facts; by server uuid. */
   readonly vmGrounds: ReadonlyMap<string, Ground>;
-  /** VMs that only an evacuation may move (too young, or in no window of their own); by server uuid. */
+  /** VMs that only an evacuation may move (too young, or outside their own windows); by server uuid. */
   readonly evacuationOnlyGrounds: ReadonlyMap<string, Ground>;
-  /** When the windows of VMs close that have windows of their own, ms since the epoch; by server uuid. */
+  /** End of the open window of each VM with its own windows, ms since the epoch; by server uuid. */
   readonly vmWindowEnds: ReadonlyMap<string, number>;
-  /** Why hosts are no destination, with the facts; by host name. */
+  /** The reasons that hosts are no destinations, with the facts; by host name. */
   readonly hostGrounds: ReadonlyMap<string, Ground>;
   readonly notes: readonly Reason[];
-  /** Servers that the start state has elsewhere than the snapshot; by server uuid. */
+  /** Servers whose host in the start state differs from the snapshot; by server uuid. */
   readonly assumed: ReadonlyMap<string, Assumed>;
 };
 
 /** A released move that has not ended is assumed to be done. */
 export type Assumed = {
-  /** Where the snapshot saw the server. */
+  /** Host of the server in the snapshot. */
   readonly observed: string;
-  /** Where the start state has it. */
+  /** Host of the server in the start state. */
   readonly host: string;
-  /** The moves that lead there, in their order. */
+  /** The moves that lead to it, in their order. */
   readonly tasks: readonly {
     readonly taskId: string;
     /** Time of the current attempt's start; null while it waits for its start. */
@@ -51,8 +51,8 @@ export type Assumed = {
 };
 
 /**
- * The cluster of a snapshot: readings judged, profiles filled in, and every released, unfinished move applied to
- * placements, groups and scores, its capacity counted on both hosts.
+ * Makes the cluster of a snapshot. It judges the readings, fills in the profiles, and applies every released, unfinished move to
+ * placements, groups and scores. The capacity of such a move counts on both hosts.
  *
  * @param now ms since the epoch: the snapshot's time, never less than the last decided one's.
  */
@@ -210,7 +210,7 @@ export const claimSeen = (task: InFlightTask, snapshot: Snapshot): boolean =>
   Date.parse(task.startedAt) <= Date.parse(snapshot.observedFrom) &&
   snapshot.migrations.some((m) => m.serverId === task.serverId && m.destHost === task.destination);
 
-/** The unfinished moves of a server in the order of its way: a parked one has two. */
+/** The unfinished moves of a server, in their order: a parked server has two. */
 function wayOf(server: ServerObservation, tasks: readonly InFlightTask[]): readonly InFlightTask[] {
   const way: InFlightTask[] = [];
   let rest = [...tasks];
@@ -224,7 +224,7 @@ function wayOf(server: ServerObservation, tasks: readonly InFlightTask[]): reado
   return way;
 }
 
-/** One entry per server, by uuid: one that was seen on two hosts is on the first and counts on the other. */
+/** One entry per server, by uuid. A server that was seen on two hosts is on the first and also counts on the other. */
 function mergeServers(
   servers: readonly ServerObservation[],
   hosts: ReadonlyMap<string, HostObservation>,
@@ -249,7 +249,7 @@ function missingProfile(
   return null;
 }
 
-/** Why a server is too young to be moved; null when it is not. Of unknown age, it is. */
+/** The reason that a server is too young to be moved; null when it is old enough. A server of unknown age is too young. */
 function tooYoung(
   server: ServerObservation,
   { minInstanceAgeSeconds }: CompleteEngineOptions,
@@ -261,18 +261,18 @@ function tooYoung(
   return now < end ? { code: 'vm-too-young', detail: { until: new Date(end).toISOString() } } : null;
 }
 
-/** What a VM's own windows say. */
+/** The effect of a VM's own windows. */
 type VmWindow = {
-  /** Why it does not move at all. */
+  /** The reason that it does not move at all. */
   readonly hard: Ground | null;
-  /** Why it does not move, except by evacuation. */
+  /** The reason that only an evacuation moves it. */
   readonly soft: Ground | null;
-  /** When its window closes, ms since the epoch; null: no window of its own limits it. */
+  /** End of its open window, ms since the epoch; null: it has no windows of its own. */
   readonly endMs: number | null;
 };
 const NO_WINDOW: VmWindow = { hard: null, soft: null, endMs: null };
 
-/** Many VMs have the same windows: each text is read once. */
+/** Many VMs have the same windows: each text is parsed once. */
 export function vmWindows(options: CompleteEngineOptions, now: number): (server: ServerObservation) => VmWindow {
   const { timezone, evacuationIgnoresWindows } = options;
   const known = new Map<string, VmWindow>();
@@ -298,7 +298,7 @@ export function vmWindows(options: CompleteEngineOptions, now: number): (server:
   };
 }
 
-/** Why nothing may move to a host; null when it may. */
+/** The reason that a host is no destination; null when it is one. */
 export function hostGround(host: HostObservation, memory: Memory, options: EngineOptions, now: number): Ground | null {
   const { state, status, forcedDown, disabledReason } = host.service;
   const is = (code: ReasonCode, detail: Ground['detail'] = {}): Ground => ({ code, detail });
@@ -314,7 +314,7 @@ export function hostGround(host: HostObservation, memory: Memory, options: Engin
   return null;
 }
 
-/** What a server claims; from its flavor where Placement's claim is not in the snapshot. */
+/** The claim of a server; from its flavor when the snapshot has no claim of Placement. */
 export function resourcesOf(server: ServerObservation): Readonly<Record<string, number>> {
   if (Object.keys(server.resources).length > 0) return server.resources;
   const claim: Record<string, number> = { VCPU: server.vcpus, MEMORY_MB: server.ramMb };

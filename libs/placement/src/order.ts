@@ -3,27 +3,26 @@ import { NO_REPAIR } from './constraints.ts';
 import type { Move } from './draft.ts';
 
 /**
- * The order of a plan's moves and what each waits for.
+ * The order of a plan's moves, and the moves that each one waits for.
  *
- * What a host has to give (an amount of a resource class, a member's place in an anti-affinity group) is kept in an
- * account. An arrival is paid from what was free at the start, else from what departures leave behind, and then it
- * depends on exactly these departures. Nothing is spent twice. So every set of moves that respects the dependencies is legal,
- * in any order of completion: a move that runs counts on both hosts, because its departure pays only for arrivals that wait
- * for its end.
+ * Each host has an account for each resource class, and for the places of each anti-affinity group. An arrival is paid from the amount
+ * that was free at the start. If that is too little, departures pay, and the arrival depends on exactly these departures. Nothing is
+ * spent twice. So the moves are legal in every order of completion that respects the dependencies. A running move counts on both hosts,
+ * because its departure pays only for arrivals that wait for its end.
  */
 export type Arrangement = {
   /** Indexes into the given moves, in an order that respects the dependencies. */
   readonly order: readonly number[];
   /** For each given move the indexes of the moves that it waits for, ascending. */
   readonly dependsOn: readonly (readonly number[])[];
-  /** Moves that found no place in any order tried; empty when the whole plan can be done. */
+  /** Moves that are impossible in every order that was tried; empty when the whole plan can run. */
   readonly blocked: readonly number[];
 };
 
 type Account = {
-  /** Free at the start, less the arrivals that it paid for. Below 0 while the host is over its limit. */
+  /** The amount that was free at the start, minus the arrivals that it paid for. Below 0 while the host exceeds its limit. */
   base: number;
-  /** Freed by departures, less the arrivals that it paid for. */
+  /** The amount that departures freed, minus the arrivals that it paid for. */
   readonly credits: { readonly move: number; left: number }[];
   /** Departures that bring an account back to 0 which began below it: every arrival waits for these. */
   readonly cover: number[];
@@ -74,8 +73,8 @@ export function arrange(cluster: Cluster, moves: readonly Move[]): Arrangement {
 }
 
 /**
- * What a move into an affinity group's gathering host waits for: nothing when a member that stays is there from the
- * start, else the first move that brings one. Null: that move is not placed yet.
+ * The moves that a move to an affinity group's gathering host waits for: none when a member is there from the start and stays, else the
+ * first move that brings a member. Null: that move has no place yet.
  */
 function affinityDependency(
   cluster: Cluster,
@@ -101,7 +100,7 @@ class Accounts {
     this.#cluster = cluster;
   }
 
-  /** Pays for an arrival and returns the departures it waits for; null, and nothing paid, when it cannot. */
+  /** Pays for an arrival and returns the departures that it waits for. Returns null, and pays nothing, when the accounts do not suffice. */
   pay(move: Move, fromBaseOnly: boolean): number[] | null {
     const payments: Payment[] = [];
     const deps = new Set<number>();
@@ -122,7 +121,7 @@ class Accounts {
     return [...deps];
   }
 
-  /** What a departure leaves behind. */
+  /** Credits a departure. */
   credit(move: Move, index: number): void {
     for (const [account, amount] of this.#claims(move.vm, move.from)) {
       const cover = Math.min(amount, Math.max(0, -account.base));
@@ -134,7 +133,7 @@ class Accounts {
     }
   }
 
-  /** The accounts that a VM draws on at a host, and how much. */
+  /** The accounts that a VM draws on at a host, with the amounts. */
   *#claims(vm: number, host: number): Generator<[Account, number]> {
     const { R, demand, groups, vmGroups, free } = this.#cluster;
     const width = R + groups.length;
@@ -165,7 +164,7 @@ class Accounts {
   }
 }
 
-/** How an account would pay an amount, with credits of departures in `known` first; null when it cannot. */
+/** The sources from which an account would pay an amount, credits of departures in `known` first; null when it cannot pay. */
 function quote(account: Account, amount: number, known: ReadonlySet<number>, fromBaseOnly: boolean): Payment | null {
   if (account.base >= amount) return { account, base: amount, parts: [] };
   if (fromBaseOnly || account.base < 0) return null;

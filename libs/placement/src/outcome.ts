@@ -3,7 +3,7 @@ import { type Cluster, keysAt, shareOn } from './cluster.ts';
 import { onGrid } from './grid.ts';
 import { valuesAfter } from './measure.ts';
 
-/** The cluster as the next observation would show it once the VMs are at `place`: the start of a second run. */
+/** The cluster that the next observation would show with the VMs at `place`: the start of a second run. */
 export function outcomeOf(cluster: Cluster, place: Int32Array): Cluster {
   const { V, P, R, demand, vmKind, hostSource, sources, size } = cluster;
   const weight = Float64Array.from(cluster.weight);

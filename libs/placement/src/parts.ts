@@ -2,8 +2,8 @@ import { int } from './array.ts';
 import type { Cluster } from './cluster.ts';
 
 /**
- * Hosts that no move joins: what happens in one part changes no value in another. Zones are parts where VMs stay in their
- * zone, and so are cells and kinds of hypervisors.
+ * Parts of a cluster: no move leads from one part to another, so no change in one part affects another. Zones are parts when VMs stay
+ * in their zone. Cells and kinds of hypervisors are parts, too.
  */
 export type Parts = {
   readonly count: number;
@@ -13,7 +13,7 @@ export type Parts = {
   readonly movable: Uint8Array;
 };
 
-/** @param movable 1 for VMs that may move as far as they themselves are concerned. */
+/** @param movable 1 for VMs that nothing about themselves keeps from moving. */
 export function partsOf(cluster: Cluster, place: Int32Array, movable: Uint8Array): Parts {
   const { H, V, classes, vmKey, hostClass, hostRefusal, keyLegal } = cluster;
   const root = Int32Array.from({ length: H }, (_, h) => h);

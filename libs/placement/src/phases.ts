@@ -11,7 +11,7 @@ import { judge } from './passes/search/solution.ts';
 /** One phase of the search by itself, for benches: its moves, without their order in time. */
 export type Phase = { readonly moves: number; readonly evaluated: number; readonly combined: number };
 
-/** The least combined imbalance that any plan with this budget could reach. */
+/** Lower bound on the combined imbalance of any plan with this budget. */
 export function lowerBound(cluster: Cluster, budget: number): number {
   const { vmHost: place, score, vmRefusal } = cluster;
   const movable = Uint8Array.from(vmRefusal, (refusal) => (refusal === 0 ? 1 : 0));

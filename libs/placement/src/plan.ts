@@ -17,9 +17,9 @@ export type Completed = {
   readonly steps: Step[];
   /** The moves behind the steps, in the order of the steps. */
   readonly moves: readonly Move[];
-  /** Where every VM is in the end. */
+  /** Host of every VM after the plan. */
   readonly place: Int32Array;
-  /** The imbalance of each policy in the end. */
+  /** The imbalance of each policy after the plan. */
   readonly after: Float64Array;
 };
 
@@ -66,7 +66,7 @@ export function complete(
   };
 }
 
-/** By VM: how much lower the combined imbalance is with its move than without it, all others done. */
+/** By VM: the reduction of the combined imbalance by its move, with all other moves done. */
 function gainsOf(cluster: Cluster, score: Float64Array, moves: readonly Move[]): ReadonlyMap<number, number> {
   const extremes = new Extremes(cluster, score);
   const combined = combinedOf(cluster, imbalances(cluster, score));
@@ -84,8 +84,8 @@ function gainsOf(cluster: Cluster, score: Float64Array, moves: readonly Move[]):
 }
 
 /**
- * How good a spread plan is: the least combined imbalance that any plan with the budget could reach, and what share of the
- * reduction that this leaves possible has been reached; null where nothing could be gained or nothing was asked for.
+ * The quality of a spread plan: the lower bound on the combined imbalance of any plan with the budget, and the share of the possible
+ * reduction that the plan achieves. The share is null when nothing could be gained, or when there was nothing to balance.
  */
 export function quality(
   cluster: Cluster,
@@ -94,20 +94,20 @@ export function quality(
   after: number,
 ): { lowerBound: number | null; shareOfPossible: number | null } {
   if (cluster.P === 0) return { lowerBound: null, shareOfPossible: null };
-  // Some VMs leave disabled hosts only.
+  // Some VMs may only leave disabled hosts.
   const movable = Uint8Array.from(cluster.vmRefusal, (refusal, v) =>
     refusal === 0 && (cluster.evacuationOnly[v] === 0 || cluster.leaving[int(cluster.vmHost, v)] === 1) ? 1 : 0,
   );
   const { combined } = bound({ cluster, place: cluster.vmHost, score: cluster.score, movable, budget });
   const lowerBound = Math.min(combined, after);
   const possible = before - lowerBound;
-  // Nothing was asked for where every policy was within its threshold.
+  // With every policy within its threshold there was nothing to balance.
   const satisfied = allWithin(cluster, imbalances(cluster, cluster.score));
   if (satisfied || possible <= EPSILON) return { lowerBound, shareOfPossible: null };
   return { lowerBound, shareOfPossible: Math.min(1, Math.max(0, (before - after) / possible)) };
 }
 
-/** Which legal hosts may stand in for a step's destination, by the rule of its pass. */
+/** The legal hosts that may replace a step's destination, by the rule of its pass. */
 function alternateRule(draft: Draft, drains: readonly Drain[]): (move: Move, host: number) => boolean {
   const { cluster, score, fullness, place } = draft;
   const before = imbalances(cluster, cluster.score);

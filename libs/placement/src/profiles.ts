@@ -2,9 +2,9 @@ import type { ServerObservation, VmReading } from '@kronos/contracts';
 import type { JudgedPolicy } from './scoring.ts';
 
 /**
- * What each server contributes to its host's value under one policy, as a share of that host, in the order of
- * `servers`; null where nothing is known and the policy's fallback is `skip`. An answer that failed as a whole counts
- * as no sample at all; a sample below 0 or above 1 is no share and counts as missing.
+ * The contribution of each server to its host's value under one policy, as a share of that host, in the order of `servers`. Null when
+ * nothing is known and the policy's fallback is `skip`. A failed query counts as no samples. A sample below 0 or above 1 is not a share
+ * and counts as missing.
  */
 export function profile(
   judged: JudgedPolicy,

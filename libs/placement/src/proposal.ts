@@ -1,6 +1,6 @@
 import type { ProposalDecision, Reason } from '@kronos/contracts';
 
-/** The decision about a request of a person: no steps unless `more` has some. */
+/** The decision about a person's request. It has no steps unless `more` has some. */
 export const proposalDecision = (
   outcome: ProposalDecision['outcome'],
   reason: Reason,

@@ -1,6 +1,6 @@
 /**
- * Every reason that the planner gives, with its meaning in one line: the one list. A reason's code never changes its
- * meaning; docs/reasons.md of this package is generated from here and kept equal by a test.
+ * The only list of the planner's reasons, each with its meaning in one line. A code never changes its meaning. docs/reasons.md of this
+ * package is generated from here, and a test keeps it equal.
  */
 export const reasonMeanings = {
   // Gates: the cycle ended before planning.

@@ -13,25 +13,25 @@ import { isAbove } from '@kronos/rules';
 import { LARGEST } from './grid.ts';
 import type { ReasonCode } from './reasons.ts';
 
-/** What the scores of an aggregate are computed from. */
+/** The input of the scores of an aggregate. */
 export type ScoreInput = Pick<Snapshot, 'policies' | 'hosts' | 'hostReadings'> & {
   readonly options: Pick<EngineOptions, 'balance'>;
 };
 
-/** True when the host may be a destination as far as its service goes: only such hosts take part in an imbalance. */
+/** True when the host's service allows it to be a destination. Only such hosts take part in an imbalance. */
 export const isCounted = (host: HostObservation): boolean =>
   host.service.state === 'up' && host.service.status === 'enabled' && !host.service.forcedDown;
 
 /** One enabled policy with the host values that it judges by. */
 export type JudgedPolicy = {
   readonly policy: Policy;
-  /** Why it takes no part; null when it does. */
+  /** The reason that it takes no part; null when it does. */
   readonly reason: Reason | null;
   /** Raw value by host; empty when it takes no part. */
   readonly values: ReadonlyMap<string, number>;
   /** Size by host, as a share of the largest; empty when hosts are alike. */
   readonly sizes: ReadonlyMap<string, number>;
-  /** How full each host is (pack mode); empty in spread mode. */
+  /** Fill level by host (pack mode); empty in spread mode. */
   readonly capacities: ReadonlyMap<string, number>;
 };
 
@@ -118,7 +118,7 @@ export function judgePolicies(input: ScoreInput): JudgedPolicy[] {
               text: `${host} has the size ${size}`,
               detail: { query: policy.hostSizeQuery, host, size },
             });
-        // Only the ratios count. Past this one a load could not be calculated without rounding.
+        // Only the ratios count. Beyond this ratio, loads could not be calculated without rounding.
         const largest = Math.max(...answer.values.values());
         for (const [host, size] of answer.values)
           if (largest > size * LARGEST)

@@ -2,8 +2,8 @@ import { int } from './array.ts';
 import type { Cluster, Group } from './cluster.ts';
 
 /**
- * VMs that break a soft group: of a soft anti-affinity group those that a host holds beyond its maximum, of a soft affinity
- * group those that are not on the host that holds most of them.
+ * VMs that break a soft group. In a soft anti-affinity group these are the VMs beyond the maximum of a host. In a soft affinity group
+ * these are the VMs that are not on the host with the most members.
  */
 export function breachesOf(cluster: Cluster, group: Group, place: Int32Array): number {
   const counts = new Map<number, number>();
@@ -30,7 +30,7 @@ export function softBreaches(cluster: Cluster, lax: readonly Group[], place: Int
   return breaches;
 }
 
-/** How many more VMs break soft groups when one VM goes to a host. */
+/** The number of additional VMs that break soft groups when one VM moves to a host. */
 export function breachGrowth(cluster: Cluster, place: Int32Array, vm: number, host: number): number {
   let growth = 0;
   const from = int(place, vm);

@@ -58,7 +58,7 @@ export function toSteps(
   });
 }
 
-/** Why the VM and why there: `gain` is how much higher the combined imbalance would end without the move. */
+/** The reasons for the VM and for the destination. `gain`: the increase of the final combined imbalance without the move. */
 function why(cluster: Cluster, move: Move, gain: number, awaited: boolean): Reason {
   const balances = move.why === 'lowers-imbalance';
   const code = balances && awaited && gain <= EPSILON ? 'makes-room' : move.why;
@@ -76,8 +76,8 @@ function why(cluster: Cluster, move: Move, gain: number, awaited: boolean): Reas
 }
 
 /**
- * Further legal destinations of a step, best first: those that leave the combined imbalance lowest, all other moves of
- * the plan done, then the least loaded. Legal beside all arrivals of the plan, no departure counted.
+ * Further legal destinations of a step, best first: by the combined imbalance with all other moves done, then by load. They are legal
+ * with all arrivals of the plan and without its departures.
  */
 class Alternates {
   readonly #draft: Draft;
@@ -115,7 +115,7 @@ class Alternates {
     for (const host of this.#cold) this.#offer(best, move, host);
     for (const host of this.#byLoad.hosts) {
       const last = best[this.#count - 1];
-      // The rest is more loaded, and nothing that leaves the combined imbalance lower is left.
+      // The other hosts are more loaded, and none of them gives a lower combined imbalance.
       if (cluster.P > 0 && last !== undefined && last.combined <= enough + EPSILON) break;
       this.#offer(best, move, host);
     }

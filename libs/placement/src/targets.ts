@@ -14,13 +14,13 @@ export type Target = {
   readonly vm: number;
   readonly to: number;
   readonly combined: number;
-  /** Among equals the lower one is better: load of the destination, or what share of it is used where nothing is scored. */
+  /** The lower one wins a tie: the load of the destination, or its used share when nothing is scored. */
   readonly rank: number;
 };
 
 /**
- * Finds destinations by the rule that evacuation and repair share: legal, pushes no policy past its threshold, leaves
- * the combined imbalance lowest; among equals the least loaded host, by free capacity where nothing is scored.
+ * Finds destinations by the rule that evacuation and repair share: legal, no policy pushed past its threshold, the lowest combined
+ * imbalance. The least loaded host wins a tie; by free capacity when nothing is scored.
  */
 export class Targets {
   readonly #draft: Draft;
@@ -29,7 +29,7 @@ export class Targets {
   readonly #imbalance: Float64Array;
   /** Destinations, least loaded first. */
   readonly #byLoad: LoadOrder;
-  /** The only lowest hosts of the policies: only these can make up for more than the VM's leaving does. */
+  /** The sole lowest hosts of the policies: only an arrival there can gain more than the departure does. */
   #cold: number[] = [];
 
   /** @param strict whether soft groups that may be broken at a penalty must not be. */
@@ -83,13 +83,13 @@ export class Targets {
     if (only !== undefined) return best;
     for (const to of this.#byLoad.hosts) {
       best = this.#better(best, vm, to, repairs);
-      // The hosts come least loaded first: a later one can be no better than this.
+      // Hosts are sorted by load, the least first: a later host cannot be better.
       if (cluster.P > 0 && best?.to === to && best.combined <= enough + EPSILON) break;
     }
     return best;
   }
 
-  /** Why no destination takes the VM: the reason that most hosts give, and how many hosts give which. */
+  /** The reason that no destination takes the VM: the reason of most hosts, and the number of hosts by reason. */
   whyNot(vm: number, repairs = NO_REPAIR): { code: ReasonCode; counts: Record<string, number> } {
     const { cluster, place, room } = this.#draft;
     const counts: Record<string, number> = {};
@@ -142,7 +142,7 @@ export class Targets {
 const isLower = (combined: number, rank: number, than: Target): boolean =>
   combined < than.combined - EPSILON || (combined <= than.combined + EPSILON && rank < than.rank - EPSILON);
 
-/** The largest share of a resource class that is used on a host when the VM has come. */
+/** The largest used share of a resource class on a host after the VM's arrival. */
 function usedShareAfter(cluster: Cluster, free: Float64Array, vm: number, host: number): number {
   let most = 0;
   for (let r = 0; r < cluster.R; r++) {

@@ -1,9 +1,9 @@
-/** What migration windows do to a plan. */
+/** The effect of migration windows on a plan. */
 import type { EngineOptions, Reason, Step } from '@kronos/contracts';
 import { type WindowState, windowText } from '@kronos/rules';
 import type { Observed } from './observe.ts';
 
-/** Why a plan is as it is: outside the window it is not released. @param moves the plan in words */
+/** The reason of a plan that is not released outside the window. @param moves the plan in words */
 export function plannedReason(moves: string, window: WindowState): Reason {
   const blocked = windowText(window);
   const until = window.untilMs === null ? null : new Date(window.untilMs).toISOString();
@@ -12,7 +12,7 @@ export function plannedReason(moves: string, window: WindowState): Reason {
     : { code: 'outside-window', text: `${moves}, ${blocked}`, detail: { until } };
 }
 
-/** The steps with the moment before which each has to start: when the window of the aggregate or of the VM closes. */
+/** The steps, each with its latest start: the end of the window of the aggregate or of the VM. */
 export function withinWindows(
   steps: Step[],
   window: WindowState,

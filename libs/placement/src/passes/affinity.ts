@@ -8,9 +8,9 @@ import { codeNumber, codeOfNumber, type ReasonCode, reasonMeanings } from '../re
 import { type Target, Targets } from '../targets.ts';
 
 /**
- * Affinity enforcer: repairs server groups whose members share a host that they may not share, or are spread over hosts.
- * It moves as few VMs as the repair needs, by the evacuator's rule. Hard groups come first, then by id. A group without a
- * legal repair is recorded and left as it is.
+ * Affinity enforcer: repairs server groups whose members share a host against their rule, or are on several hosts against it. It moves
+ * the fewest VMs that the repair needs, by the evacuator's rule. Hard groups come first, then by id. A group without a legal repair is
+ * recorded and not changed.
  */
 export function enforceAffinity(
   draft: Draft,
@@ -28,7 +28,7 @@ export function enforceAffinity(
   }
 }
 
-/** The targets as the draft is now, from one group to the next; null where they have to be looked for anew. */
+/** The targets for the present draft, kept from one group to the next; null when they must be computed again. */
 type Kept = { targets: Targets | null };
 
 const enforced = (
@@ -36,7 +36,7 @@ const enforced = (
   options: Pick<EngineOptions, 'enforceHardAffinity' | 'enforceSoftAffinity'>,
 ): boolean => group !== undefined && (group.hard ? options.enforceHardAffinity : options.enforceSoftAffinity);
 
-/** Anti-affinity: takes members off hosts that hold more than they may. */
+/** Anti-affinity: moves members off hosts that hold too many of them. */
 function part(draft: Draft, g: number, group: Group, kept: Kept): void {
   const { place } = draft;
   const on = membersByHost(draft, group);
@@ -68,14 +68,14 @@ function part(draft: Draft, g: number, group: Group, kept: Kept): void {
   }
 }
 
-/** Affinity: brings all members to the legal host that has most of them already. */
+/** Affinity: moves all members to the legal host that already has most of them. */
 function gather(draft: Draft, g: number, group: Group, kept: Kept): void {
   const on = membersByHost(draft, group);
   if (on.size < 2) return;
   const { alsoOn, vmRefusal } = draft.cluster;
   const underway = group.members.find((vm) => alsoOn.has(vm));
   if (underway !== undefined) {
-    // The end of a running migration of a member is not known yet.
+    // The outcome of a member's running migration is unknown.
     warn(draft, group, 'repair-impossible', group.members);
     stuck(draft, underway, codeOfNumber(vmRefusal[underway] || codeNumber['vm-migrating']), group);
     return;

@@ -8,10 +8,10 @@ import { type Target, Targets } from '../targets.ts';
 import { movesOf, packing } from './packing.ts';
 
 /**
- * Evacuator: moves VMs off hosts that are disabled and up. Of all (VM, destination) pairs that are legal and push no
- * policy past its threshold it takes the one that leaves the combined imbalance lowest (among equals the largest VM,
- * then the least loaded host), applies it and repeats. Where this strands VMs that a packing of all of them places, it takes the
- * packing instead, as much of it as the budget allows: the next cycles make the rest of it.
+ * Evacuator: moves VMs off hosts that are disabled and up. Among all (VM, destination) pairs that are legal and push no policy past its
+ * threshold, it takes the pair with the lowest combined imbalance (ties: the largest VM, then the least loaded host), applies it and
+ * repeats. If this strands VMs that a packing of all VMs can place, it uses the packing instead, as far as the budget allows. The next
+ * cycles make the rest of the packing.
  */
 export function evacuate(draft: Draft): void {
   const { cluster, place, budget } = draft;
@@ -19,7 +19,7 @@ export function evacuate(draft: Draft): void {
   for (let vm = 0; vm < cluster.V; vm++)
     if (cluster.leaving[int(place, vm)] === 1 && draft.evacuable(vm)) waiting.push(vm);
   if (waiting.length === 0) return;
-  // With an unlimited budget, to see the effect of the first moves on the later ones.
+  // With an unlimited budget, which shows the effect of the first moves on the later ones.
   const mark = draft.moves.length;
   const before = imbalances(cluster, draft.score);
   draft.budget = waiting.length;
@@ -35,14 +35,14 @@ export function evacuate(draft: Draft): void {
     const better = packing(draft, waiting, stranded);
     if (better !== null) {
       make(movesOf(better));
-      // As a whole it pushes no policy past its threshold; a part of it might.
+      // The whole packing pushes no policy past its threshold; a part of it might.
       if (!worsened(cluster, before, imbalances(cluster, draft.score))) return;
     }
   }
   make(oneByOne);
 }
 
-/** Takes the best pair again and again; returns how many VMs find no host. */
+/** Applies the best pair until none is left; returns the number of VMs without a host. */
 function leaveOneByOne(draft: Draft, vms: readonly number[]): number {
   const { cluster } = draft;
   let waiting = [...vms];
@@ -53,7 +53,7 @@ function leaveOneByOne(draft: Draft, vms: readonly number[]): number {
     let best: Target | null = null;
     const enough = targets.least + EPSILON;
     for (const vm of waiting) {
-      // None of the remaining pairs can be better.
+      // No remaining pair can be better.
       if (best !== null && best.combined <= enough) break;
       const target = targets.of(vm);
       if (target === null) continue;

@@ -7,7 +7,7 @@ import { Extremes } from '../extremes.ts';
 import { allWithin } from '../measure.ts';
 import { codeNumber } from '../reasons.ts';
 
-/** A VM and where it goes. */
+/** A VM and its destination. */
 export type Pick = { readonly vm: number; readonly to: number };
 
 /**
@@ -15,9 +15,9 @@ export type Pick = { readonly vm: number; readonly to: number };
  * lowest VM and host) that worsens no policy which is above its threshold afterwards, until every policy is within its
  * threshold, the budget is used or no move gains `minGain`. Soft group rules are as strict as hard ones.
  *
- * Every pair of VM and destination is considered, but most need no look: only moves off a policy's only highest host or
- * onto its only lowest one can lower an imbalance, and off such a host all destinations gain the same that become
- * neither a new highest host nor were an only lowest one.
+ * It considers every pair of VM and destination, but most pairs need no evaluation. Only a move off a policy's sole highest host, or to
+ * its sole lowest host, can lower an imbalance. For a VM on such a highest host all destinations gain the same, unless the destination
+ * becomes the highest host or was the sole lowest one.
  */
 export function greedy(draft: Draft, minGain: number): Pick[] {
   const rounds = new Rounds(draft, Math.max(minGain, EPSILON));
@@ -38,7 +38,7 @@ class Rounds {
   readonly #room: Draft['room'];
   readonly #extremes: Extremes;
   readonly #destinations: Int32Array;
-  /** Movable VMs, least memory first: of equal gains the first one counts. */
+  /** Movable VMs, least memory first: the first of equal gains wins. */
   readonly #byRam: number[] = [];
   readonly #moved: Uint8Array;
   readonly #hot: Uint8Array;
@@ -102,7 +102,7 @@ class Rounds {
   #fromHot(vm: number): void {
     const { cluster } = this.#draft;
     const a = int(this.#place, vm);
-    // Once a destination reaches this, only a sole lowest host can be better.
+    // If a destination reaches this gain, only a sole lowest host can be better.
     let most = 0;
     for (let p = 0; p < cluster.P; p++)
       most += item(cluster.policies, p).weight * (float(this.#now, p) - this.#extremes.afterLeaving(vm, a, p));
@@ -115,7 +115,7 @@ class Rounds {
 
   #toCold(b: number): void {
     const { cluster } = this.#draft;
-    // No VM can raise an only lowest host's policies by more than to the next lowest host.
+    // A move raises the minimum of a policy at most to the second lowest host.
     let most = 0;
     for (let p = 0; p < cluster.P; p++)
       if (this.#extremes.onlyLowest(p) === b)
@@ -130,7 +130,7 @@ class Rounds {
     }
   }
 
-  /** Keeps the move if it is the best so far; returns its gain if it could be made, else minus infinity. */
+  /** Keeps the move if it is the best so far. Returns its gain if it is legal, else minus infinity. */
   #consider(vm: number, a: number, b: number): number {
     if (a === b) return Number.NEGATIVE_INFINITY;
     const { cluster, refusals } = this.#draft;

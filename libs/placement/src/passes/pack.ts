@@ -11,7 +11,7 @@ export type Drain = {
   readonly vms: number;
   /** Moves of this plan off the host. */
   readonly moves: number;
-  /** Null when it is drained, in this cycle or in those to come. */
+  /** Null when it is drained, in this cycle or in later ones. */
   readonly refusal: ReasonCode | null;
 };
 
@@ -20,13 +20,13 @@ type PackOptions = Pick<EngineOptions, 'packHeadroomHosts' | 'packReachCycles' |
 /**
  * Imbalance planner in pack mode (First Fit Decreasing). Hosts are emptied one after the other, lowest combined score first:
  * their VMs, largest first, each go to the fullest host that is not drained and not empty and where every policy's
- * capacity value stays below its threshold. A drain is begun only if all the VMs can leave within the remaining budget and
- * `packReachCycles - 1` further ones, and if `packHeadroomHosts` of the largest hosts could fail afterwards and their
- * VMs would still fit elsewhere; it is finished before another begins.
+ * capacity value stays below its threshold. A drain starts only if all the VMs can leave within the remaining budget and
+ * `packReachCycles - 1` further ones, and if the other hosts could still take the VMs of the `packHeadroomHosts` largest hosts after
+ * their failure. Each drain is finished before the next one starts.
  *
- * `planner=search` also tries the hosts with the fewest VMs first, and packs the VMs of as many hosts as can be emptied
- * within the budget all at once; it takes what empties most hosts, then what leaves least to do in the next cycles, then
- * what moves fewest VMs, then least memory.
+ * `planner=search` also tries the hosts with the fewest VMs first, and it packs the VMs of all hosts that the budget can empty at once.
+ * It takes the result that empties the most hosts; then the one that leaves the least work to the next cycles; then the one with the
+ * fewest moved VMs; then the one with the least memory.
  */
 export function pack(draft: Draft, fullBudget: number, options: PackOptions): Drain[] {
   const scores = Float64Array.from({ length: draft.cluster.H }, (_, h) => combinedValue(draft.cluster, draft.score, h));
@@ -109,7 +109,7 @@ class Packing {
     return int(this.#onHost, host);
   }
 
-  /** One host after the other, until the budget is used or no other can be drained. */
+  /** Drains one host after the other, until the budget is used or no further host can be drained. */
   oneByOne(): Drain[] {
     this.#reset();
     const draft = this.#draft;
@@ -118,7 +118,7 @@ class Packing {
     for (const move of draft.moves) received[move.to] = 1;
     for (const host of this.#order) {
       if (draft.budget === 0) break;
-      // No VM moves twice: who received VMs in this plan is not drained by it.
+      // No VM moves twice: a plan does not drain a host to which it moves VMs.
       if (received[host] === 1) continue;
       const vms = item(this.#vms, host);
       let refusal = this.#undrainable(host, draft.budget);
@@ -190,7 +190,7 @@ class Packing {
     for (const h of hosts) this.#full[h] = combinedValue(this.#draft.cluster, this.#draft.fullness, h);
   }
 
-  /** Why a host cannot be drained even if the others take all they can. */
+  /** The reason that a host cannot be drained even if the other hosts take all they can. */
   #undrainable(host: number, budget: number): ReasonCode | null {
     const vms = item(this.#vms, host);
     if (vms.length !== this.#onHost[host] || vms.some((vm) => !this.#draft.movable(vm))) return 'drain-unmovable';
@@ -198,7 +198,7 @@ class Packing {
     return vms.length > reach ? 'drain-out-of-reach' : null;
   }
 
-  /** Moves all the VMs without regard to the budget; returns the reason when a VM finds no host. */
+  /** Moves all the VMs without regard to the budget. Returns the reason when no host takes a VM. */
   #empty(vms: readonly number[]): ReasonCode | null {
     for (const vm of vms) {
       const to = this.#fullest(vm, this.#open, NO_REPAIR);

@@ -5,16 +5,16 @@ import type { Draft } from '../draft.ts';
 import { imbalances, shift, worsened } from '../measure.ts';
 import { breachGrowth } from '../softRules.ts';
 
-/** Where VMs go that have to leave their hosts; those that are not in it stay. */
+/** The destination of each VM that has to leave its host. VMs that are not in it stay. */
 export type Packing = ReadonlyMap<number, number>;
 
-/** Placements of single VMs that are tried before the search for a packing gives up. */
+/** The search for a packing gives up after this many placements of single VMs. */
 const MOST = 200_000;
 
 /**
- * A placement for VMs that have to leave their hosts which leaves fewer than `stranded` of them behind, as few as can be found;
- * null when there is none, or none was found within the limit. It breaks no rule, and no policy ends worse than it began and above
- * its threshold.
+ * Finds a placement for VMs that have to leave their hosts. It strands fewer than `stranded` of them, and as few as the search can reach.
+ * Null when no such placement was found within the limit. The placement breaks no rule, and no policy ends both worse than before and
+ * above its threshold.
  *
  * @param draft the state before any of the VMs moves: it is left as it is.
  */
@@ -94,7 +94,7 @@ class Packer {
     return false;
   }
 
-  /** Hosts that take the VM as things are: those first where it breaks no soft rule, then those where it leaves least room. */
+  /** Hosts that take the VM in the present state. Hosts on which it breaks no soft rule come first, then those with the least room left. */
   #hostsFor(vm: number): number[] {
     const { cluster } = this.#draft;
     const { R, demand } = cluster;

@@ -15,7 +15,7 @@ type SpreadOptions = Pick<CompleteEngineOptions, 'minGain' | 'moveOverheadGib' |
 /**
  * The imbalance planner in spread mode: adds its moves to the draft.
  *
- * @param fullBudget what a second run on the outcome would have.
+ * @param fullBudget the budget of a second run on the outcome.
  * @param carryOut how runs of the search are carried out; it changes no plan.
  */
 export function spread(
@@ -40,8 +40,8 @@ export function spread(
 }
 
 /**
- * A search whose result a second run would not change. When the first run ends before the budget is used, a second run starts
- * from its outcome, and its moves become part of the plan as far as the budget allows.
+ * Searches until another run would not change the result. If the first run does not use the whole budget, a second run starts from its
+ * outcome. Its moves become part of the plan as far as the budget allows.
  */
 function settled(draft: Draft, fullBudget: number, options: SpreadOptions, carryOut: CarryOut): Found {
   const { minGain, moveOverheadGib, allowParking, searchWorkLimit: workLimit } = options;
@@ -58,7 +58,7 @@ function settled(draft: Draft, fullBudget: number, options: SpreadOptions, carry
       found = { ...found, end: second.end === 'work' ? 'work' : 'done', work: second.work };
       break;
     }
-    // The last one is the best, but an earlier one may need fewer moves.
+    // The last plan is the best, but an earlier one may need fewer moves.
     let best = found.solution;
     let whole = false;
     for (const { place } of second.course) {

@@ -15,7 +15,7 @@ export type AnnealSettings = {
   readonly budget: number;
   readonly seed: number;
   readonly steps: number;
-  /** First temperature, relative to one that would randomise the start completely. A short run must start colder. */
+  /** First temperature, relative to the one that would randomise the start completely. A short run must start colder. */
   readonly heat: number;
   readonly refusals: RefusalCounts;
 };
@@ -36,8 +36,8 @@ const COLD = 0.002;
 const EXCESS = 2;
 
 /**
- * Simulated annealing on the real measure. Half of the proposals are about a policy's highest or lowest host. Returns the
- * best placement met: by the aim, then by cost, then by moves.
+ * Simulated annealing on the real measure. Half of the proposals change a policy's highest or lowest host. Returns the best placement of
+ * the run: by the aim, then by cost, then by moves.
  *
  * @param room the room at the start of the pass; the run changes it.
  */

@@ -18,15 +18,15 @@ export type BoundInput = {
 export type Bound = { readonly high: Float64Array; readonly low: Float64Array; readonly combined: number };
 
 /**
- * A lower bound on the combined imbalance that any plan within the budget can reach. Order of moves and server groups are
- * left aside. Each policy is bounded for itself:
+ * A lower bound on the combined imbalance of every plan within the budget. It ignores the order of moves and the server groups. It
+ * bounds each policy by itself:
  *
- * - the maximum by the fewest VMs that must leave, largest first, host by host; the minimum by the fewest that must arrive, the
- *   largest that may and could ever fit;
- * - both, part by part, by the mean, as load neither vanishes nor leaves its part;
- * - both, part by part, by what can flow: with a minimum of m no host gives more than it has above m, and with a maximum of M
- *   none takes more than it has room below M, and every host that gives or takes costs a move; the parts share the budget;
- * - where all weights are multiples of one quantum, by the lattice on which all values lie.
+ * - the maximum by the fewest VMs that must leave, host by host, largest first; the minimum by the fewest that must arrive, the largest
+ *   that may arrive and could ever fit;
+ * - both, part by part, by the mean, because load neither vanishes nor leaves its part;
+ * - both, part by part, by the possible flow: with a minimum of m each host can give at most its excess over m; with a maximum of M
+ *   each host can take at most its room below M; every host that gives or takes costs a move; the parts share the budget;
+ * - when all weights are multiples of one quantum, by the lattice on which all values lie.
  */
 export function bound(input: BoundInput): Bound {
   const { P, policies } = input.cluster;
@@ -85,7 +85,7 @@ class Shared {
   }
 }
 
-/** A counted host, as one policy sees it. */
+/** The data of a counted host for one policy. */
 type Host = {
   readonly index: number;
   readonly value: number;
@@ -197,7 +197,7 @@ class PolicyBound {
     const vms = host.partVms;
     while (host.arriving.length <= n && host.looked < vms.length) {
       const vm = int(vms, host.looked);
-      // Above this number of VMs that do not fit, one is taken to fit: that only makes the bound lower.
+      // After this many VMs that do not fit, the next one is assumed to fit: that only lowers the bound.
       if (host.looked++ < LOOK + 2 * n && !this.#shared.mayArrive(vm, host.index)) continue;
       host.arriving.push(float(this.#cluster.load, vm * this.#cluster.P + this.#policy));
     }
@@ -327,7 +327,7 @@ const FLOW_SLACK = 1e-9;
 /** A finer lattice hardly changes a bound. */
 const LEAST_QUANTUM = 1e-4;
 
-/** The least x of `from..to` that passes a test which nothing below does, to within rounding and from below. */
+/** The least x of `from..to` that passes a monotonic test, within rounding and from below. */
 function bisect(from: number, to: number, test: (x: number) => boolean): number {
   if (from >= to || test(from)) return from;
   let fails = from;
@@ -340,7 +340,7 @@ function bisect(from: number, to: number, test: (x: number) => boolean): number 
   return fails;
 }
 
-/** Euclid's algorithm, where a remainder that is almost 0 or almost the divisor counts as 0. */
+/** Euclid's algorithm. A remainder that is almost 0 or almost the divisor counts as 0. */
 function commonDivisor(x: number, y: number): number {
   let a = Math.max(x, y);
   let b = Math.min(x, y);

@@ -10,7 +10,7 @@ import type { Solution } from './solution.ts';
 /** The search enumerates at most this many placements; above it, the local search runs. */
 const MOST = 100_000;
 
-/** No enumeration with pruning is tried when there are more placements than this with one move less than the budget. */
+/** No enumeration with pruning runs when there are more placements than this with one move less than the budget. */
 const MOST_INNER = 10_000_000;
 /** An enumeration with pruning stops after this many placements. */
 const PATIENCE = 4_000_000;
@@ -44,11 +44,11 @@ export type Exhausted = {
 };
 
 /**
- * Enumerates every placement within the budget and offers the legal ones that are better than the best so far. Prunes the
- * placements that single values prove to be no better: k moves lower at most k hosts and raise at most k, so that the next
- * highest and the next lowest bound the imbalance that they lead to.
+ * Enumerates every placement within the budget and offers each legal one that is better than the best so far. It prunes placements that
+ * cannot be better: k moves lower at most k hosts and raise at most k hosts, so the next highest and the next lowest host bound their
+ * imbalance.
  *
- * @param best the best so far; asked again after each offer.
+ * @param best the best so far; read again after each offer.
  * @param most placements that may be looked at; without it {@link placementsWithin} says how many there are.
  */
 export function exhaust(
@@ -67,7 +67,7 @@ export function exhaust(
   const end = Math.min(most, PATIENCE);
   let looked = 0;
   let complete = true;
-  // What is refused is counted move by move, as if each were the only one.
+  // Refusals are counted for each move by itself.
   for (const v of vmsOf)
     for (const to of field.destinations) {
       const refusal = to === int(home, v) ? 0 : check(cluster, home, field.room, v, to);
@@ -122,7 +122,7 @@ export function exhaust(
       const spread = moves === 0 ? spreadOf(p) : innerSpreadOf(p, moves);
       if (spread > float(targets, p) + EPSILON) reached = false;
       if (spread > 0) combined += float(weights, p) * spread;
-      // What the other policies add cannot mend it.
+      // The other policies cannot compensate for it.
       if (!reached && (known.reached || combined > known.combined + EPSILON)) return false;
     }
     return reached || combined <= known.combined + EPSILON;

@@ -11,9 +11,9 @@ export type Fewest = {
 };
 
 /**
- * The fewest moves that can bring a policy to its target, without regard to rules and capacity: for a band of that width, at
- * least as many VMs must leave the hosts above it (largest first) and arrive on those below it (the largest of all),
- * whichever is more; the band lies where that is least.
+ * The fewest moves that can bring a policy to its target, without regard to rules and capacity. For a band as wide as the target, VMs
+ * must leave the hosts above it (largest first) and arrive on the hosts below it (the largest of all). The larger of both numbers is
+ * the bound for this band. The result is the least bound over all bands.
  */
 export function fewestMoves(field: Field, p: number): Fewest {
   const { H, P, cluster, score, start, vmsOf } = field;
@@ -63,7 +63,7 @@ export function fewestMoves(field: Field, p: number): Fewest {
     return count;
   };
 
-  // As the band rises fewer must leave and more must arrive: the crossing is where the larger of both is least.
+  // As the band rises, fewer VMs must leave and more must arrive: the larger number is least where both cross.
   let below = Number.POSITIVE_INFINITY;
   let above = Number.NEGATIVE_INFINITY;
   for (const h of hosts) {

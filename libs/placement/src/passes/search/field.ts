@@ -6,7 +6,7 @@ import { imbalances } from '../../measure.ts';
 import { partsOf } from '../../parts.ts';
 import { laxGroups, softBreaches } from '../../softRules.ts';
 
-/** The search's view of a spread problem: the start, the movable VMs, the budget. */
+/** A spread problem for the search: the start, the movable VMs, the budget. */
 export type Field = {
   readonly cluster: Cluster;
   readonly H: number;
@@ -16,9 +16,9 @@ export type Field = {
   readonly thresholds: Float64Array;
   /** The target by policy; at most the threshold. */
   readonly targets: Float64Array;
-  /** Where each VM is when the pass starts. */
+  /** Host of each VM at the start of the pass. */
   readonly home: Int32Array;
-  /** Host values when the pass starts. */
+  /** Host values at the start of the pass. */
   readonly score: Float64Array;
   readonly imbalance: Float64Array;
   /** 1 for VMs that may move and have a destination, without regard to amounts and groups. */
@@ -36,7 +36,7 @@ export type Field = {
   readonly partOf: Int32Array;
   readonly room: Room;
   readonly budget: number;
-  /** Groups that may be broken at a penalty, and how many VMs break them when the pass starts. */
+  /** Groups that may be broken at a penalty, and the number of VMs that break them at the start of the pass. */
   readonly lax: readonly Group[];
   readonly breaches: number;
 };
@@ -46,7 +46,7 @@ export function fieldOf(draft: Draft, imbalance: Float64Array, moveOverheadGib: 
   const { H, V, P, copyGib, policies } = cluster;
   const willing = new Uint8Array(V);
   for (let v = 0; v < V; v++) willing[v] = draft.movable(v) ? 1 : 0;
-  // Of an affinity group at most one member may have somewhere to go, and only one: a second one would part them again.
+  // At most one member of an affinity group may move: a second move would separate the group again.
   for (const group of cluster.groups) {
     if (!group.affine || !group.strict) continue;
     const hosts = new Set(group.members.map((v) => int(place, v)));
@@ -95,8 +95,8 @@ export function fieldOf(draft: Draft, imbalance: Float64Array, moveOverheadGib: 
 }
 
 /**
- * The parts of a field as fields of their own: their hosts alone count, and their VMs alone move, within a part of the budget that is
- * theirs by their number of VMs. Empty where there is only one part in which anything can move.
+ * The parts of a field as separate fields: only the hosts of the part count, and only its VMs move. The budget is divided by the number
+ * of VMs. Empty when VMs can move in one part only.
  */
 export function partFields(field: Field): Field[] {
   const { cluster, partOf, vmsOf, home, H, budget } = field;

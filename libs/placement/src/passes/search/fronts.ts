@@ -6,8 +6,8 @@ const CLOSED = -2;
 const FRONT = -3;
 
 /**
- * Of each class of hosts the front: the destinations that no other one beats in every policy. As guides are convex, an
- * arrival costs no less where it meets higher values: the best destination of a VM is on the front, unless it refuses it.
+ * The front of each class of hosts: the destinations that no other destination beats in every policy. Guides are convex, so an arrival
+ * costs no less on a host with higher values. The best destination of a VM is therefore on the front, unless the front refuses the VM.
  */
 export class Fronts {
   readonly #field: Field;
@@ -39,7 +39,7 @@ export class Fronts {
     return item(this.#fronts, hostClass);
   }
 
-  /** A host has got fuller: it may fall off the front, and those that it dominated may rise. */
+  /** A host became fuller: it may leave the front, and hosts that it dominated may join the front. */
   fill(b: number): void {
     const { cluster, destinations } = this.#field;
     const c = int(cluster.hostClass, b);
@@ -61,7 +61,7 @@ export class Fronts {
     }
   }
 
-  /** A host has got emptier: true when it is on the front now. */
+  /** A host became emptier: true when it is on the front now. */
   rise(a: number): boolean {
     if (!this.#receives(a)) return false;
     if (this.#dominator[a] === FRONT) {

@@ -12,7 +12,7 @@ import { isAcceptable, reaches } from './solution.ts';
 import { Tournament } from './tree.ts';
 
 export type Trail = {
-  /** Moves in the order in which they were found; none moves a VM twice. */
+  /** Moves in the order in which they were found. No VM moves twice. */
   readonly vms: number[];
   readonly hosts: number[];
   /** Length of the best prefix by the real measure. */
@@ -27,12 +27,12 @@ export type Trail = {
 };
 
 /**
- * Makes the best single move by the guide again and again, up to the budget, and marks the prefix that is best by the
- * real measure. It stops early at the work limit.
+ * Makes the best single move by the guide, repeats this up to the budget, and marks the prefix that is best by the real measure. It stops
+ * early at the work limit.
  *
- * What makes it fast: each VM keeps its best destination, and each source host its best move. As destinations only get
- * worse while they fill up, a kept one is worked out anew only when it comes first; a host that has got better is offered to
- * all VMs. Only the {@link Fronts} are looked at; where a front refuses a VM, some of the least loaded hosts stand in for all.
+ * Three things make it fast. Each VM keeps its best destination, and each source host its best move. Destinations become worse while they
+ * fill up, so a kept destination is evaluated again only when its move comes first; a host that became better is offered to all VMs. Only
+ * the {@link Fronts} are candidates; if a front refuses a VM, some of the least loaded hosts are tried instead.
  */
 export function followGuide(
   field: Field,
@@ -44,7 +44,7 @@ export function followGuide(
   return new Guide(field, shape, refusals).run(budget, workLimit);
 }
 
-/** If the front refuses a VM, this many of the least loaded hosts are tried, or more until one takes it. */
+/** If the front refuses a VM, this many of the least loaded hosts are tried, and further ones until one takes it. */
 const FALLBACK = 64;
 /** A gain below this is rounding, in the unit of the guide. */
 const LEAST_GAIN = 1e-13;
@@ -69,15 +69,15 @@ class Guide {
   /** For each VM key the host classes it may go to. */
   readonly #classesOf: number[][];
 
-  /** By VM: the effect of leaving on its source in its present state. */
+  /** By VM: the effect of its departure on its source, in the present state. */
   readonly #leave: Float64Array;
-  /** By VM: the effect of arriving on its best destination when last evaluated. It can only have become worse since. */
+  /** By VM: the effect of its arrival on its best destination at the last evaluation. It can only be worse now. */
   readonly #arrive: Float64Array;
   readonly #vmTo: Int32Array;
-  /** By VM: the version of the destination that `arrive` is of. */
+  /** By VM: the version of the destination at that evaluation. */
   readonly #vmSeen: Int32Array;
 
-  /** By source host: its best move when last evaluated; the tournament holds the gains. */
+  /** By source host: its best move at the last evaluation; the tournament holds the gains. */
   readonly #best: Tournament;
   readonly #bestVm: Int32Array;
   readonly #bestTo: Int32Array;
@@ -209,7 +209,7 @@ class Guide {
     }
   }
 
-  /** Finds the host's best move, and leaves it in `bestVm` and `bestTo`. Returns its gain; minus infinity: there is none. */
+  /** Finds the host's best move and stores it in `bestVm` and `bestTo`. Returns its gain; minus infinity: it has no move. */
   #bestMoveOf(a: number): number {
     const from = int(this.#field.start, a);
     const end = int(this.#end, a);
@@ -217,7 +217,7 @@ class Guide {
     const leave = this.#leave;
     const arrive = this.#arrive;
     for (;;) {
-      // The gain with the kept destination is an upper bound of the present gain: the first one that is up to date wins.
+      // The gain with the kept destination is an upper bound of the present gain: the first up-to-date gain wins.
       let best = 0;
       let vm = NONE;
       for (let i = from; i < end; i++) {
@@ -240,7 +240,7 @@ class Guide {
     }
   }
 
-  /** Finds the VM's best destination, and what its arrival does there. */
+  /** Finds the VM's best destination and the effect of its arrival there. */
   #findDestination(vm: number): void {
     const { cluster } = this.#field;
     const cost = this.#cost;
@@ -286,7 +286,7 @@ class Guide {
   }
 
   #legal(vm: number, b: number): boolean {
-    // Guides break no soft rule: the local search decides whether a breach pays.
+    // Guides break no soft rule: the local search decides whether that pays.
     const refusal = check(this.#field.cluster, this.#place, this.#room, vm, b, NO_REPAIR, true);
     if (refusal === 0) return true;
     this.#refusals.add(refusal);

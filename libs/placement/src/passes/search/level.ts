@@ -13,7 +13,7 @@ import { Walk } from './walk.ts';
 /** The end of a run: the last width and the last temperature, in the units of the first ones. */
 type Cooling = { readonly narrow: number; readonly cold: number };
 
-/** A long run has the time to settle at a sharper and colder end; a short one finds less there. */
+/** A long run ends sharper and colder. A short run finds less there. */
 export const COOLING = {
   short: { narrow: 0.02, cold: 0.025 },
   long: { narrow: 0.01, cold: 0.01 },
@@ -33,16 +33,16 @@ const STAGES = 40;
 const WIDE = 0.1;
 /** First temperature, in grains. */
 const HOT = 0.1;
-/** A proposal that costs more than this many temperatures would be accepted once in nine million times: it is rejected without a draw. */
+/** A proposal that costs more than this many temperatures is rejected without a draw: its chance is one in nine million. */
 const HOPELESS = 16;
 /** Hosts are ranked again after this many proposals per host. */
 const RANKED = 10;
-/** Of 8 proposals, this many are arbitrary changes; the others involve a host near an end of a policy. */
+/** This many of 8 proposals are arbitrary changes. The others involve a host near an end of a policy. */
 const ANY = 2;
 
 /**
- * Simulated annealing on {@link Smooth}, the smooth stand-in for the combined imbalance, which gets sharper stage by stage. Returns the
- * acceptable placement with the lowest combined imbalance that it met, and stops at one that reaches every target.
+ * Simulated annealing on {@link Smooth}, the smooth stand-in for the combined imbalance. The stand-in becomes sharper with each stage.
+ * Returns the acceptable placement with the lowest combined imbalance of the run. It stops at a placement that reaches every target.
  *
  * @param room the room at the start of the pass; the run changes it.
  */
@@ -81,7 +81,7 @@ export function level(field: Field, start: Int32Array, room: Room, settings: Lev
       if (change > HOPELESS * temperature) continue;
       if (change > 0 && random.unit() >= Math.exp(-change / temperature)) continue;
       if (!walk.isLegal()) continue;
-      // The best placement is kept only once it is left.
+      // The best placement is saved only when the walk leaves it.
       if (unsaved) {
         walk.save();
         unsaved = false;
@@ -104,7 +104,7 @@ export function level(field: Field, start: Int32Array, room: Room, settings: Lev
   return { place: walk.place, steps: step, tight: walk.tight };
 }
 
-/** Draws a proposal. False when the draw gave none. */
+/** Draws a proposal. False when the draw gives none. */
 function proposed(walk: Walk, ranks: Ranks, random: Random): boolean {
   if (random.below(8) < ANY) return walk.drawAny(random);
   const p = random.below(walk.field.P);

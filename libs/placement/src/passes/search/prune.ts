@@ -6,12 +6,12 @@ import type { Field } from './field.ts';
 import type { Parked } from './sequence.ts';
 import { isAcceptable, judge, reaches, type Solution } from './solution.ts';
 
-/** In plans with more moves than this, exchanges with too little gain are not searched for. */
+/** Plans with more moves than this are not searched for exchanges with too little gain. */
 const PAIRED = 40;
 
 /**
- * The solution without needless moves: first those without which every target is still reached, then those that gain less
- * than `minGain`; those that cost most come first. A move whose VM would find its place at home taken is needed.
+ * Removes needless moves from a solution: first the moves without which every target is still reached, then those that gain less than
+ * `minGain`. Expensive moves are removed first. A move is needed if the VM's place at home is taken.
  *
  * @param order finds an order for the remaining moves; null when there is none, and the solution is unchanged.
  */
@@ -37,7 +37,7 @@ export function pruned(
   const score = valuesAfter(cluster, field.score, home, place);
   const extremes = new Extremes(cluster, score);
   let left = away;
-  /** Sends sets of this many VMs home while the plan is as good without them. */
+  /** Sends sets of this many VMs home as long as the plan does not become worse. */
   const drop = (size: 1 | 2, needless: (without: number, now: number) => boolean): void => {
     let now = judge(field, place).combined;
     for (let again = true; again; ) {
@@ -50,7 +50,7 @@ export function pruned(
         });
         let possible = true;
         for (const v of set) {
-          // Until something arrives, the VMs of the start may still be there.
+          // Before an arrival, the VMs of the start may still be there.
           possible &&= int(arrivals, int(home, v)) === 0 || room.holds(v, int(home, v));
           room.arrive(v, int(home, v));
         }
@@ -77,7 +77,7 @@ export function pruned(
   };
   const breaks = (): boolean => field.lax.length > 0 && !judge(field, place).reached;
   if (solution.reached) drop(1, () => reaches(field, extremes) && !breaks());
-  // A move may be needless only once another one is gone.
+  // A move may become needless when another one is removed.
   for (let before = -1; before !== left.length; ) {
     before = left.length;
     drop(1, (without, now) => without < now + floor - EPSILON / 2);

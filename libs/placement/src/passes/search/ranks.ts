@@ -3,8 +3,8 @@ import type { Random } from '../../random.ts';
 import type { Field } from './field.ts';
 
 /**
- * The counted hosts in the order of their values, by policy. A proposal about the highest host alone is rejected again and again
- * where many hosts are close to it, so hosts are drawn by rank: the closer to the end, the more often.
+ * The counted hosts in the order of their values, by policy. When many hosts are close to the highest one, proposals about the highest
+ * host alone are nearly always rejected. So hosts are drawn by rank: a host closer to the end is drawn more often.
  */
 export class Ranks {
   readonly #field: Field;
@@ -29,7 +29,7 @@ export class Ranks {
     });
   }
 
-  /** A host near the upper (`high`) or the lower end of a policy; -1 where no host is counted. Of 400 hosts the first is drawn in 37 of 100 draws. */
+  /** A host near the upper (`high`) or the lower end of a policy; -1 when no host is counted. Among 400 hosts, 37 of 100 draws give the first one. */
   draw(random: Random, policy: number, high: boolean): number {
     const hosts = this.#hosts[policy];
     if (hosts === undefined || hosts.length === 0) return -1;

@@ -4,7 +4,7 @@ import type { Annealed } from './anneal.ts';
 import type { Field } from './field.ts';
 import { type LevelSettings, level } from './level.ts';
 
-/** A run of {@link level} from home. It depends on nothing but what is here: runs may be carried out in any order, and at the same time. */
+/** A run of {@link level} from home. It depends on these fields only, so runs may execute in any order and in parallel. */
 export type LevelRun = Omit<LevelSettings, 'refusals'> & {
   readonly field: Field;
   /** Departures make room. */
@@ -12,17 +12,17 @@ export type LevelRun = Omit<LevelSettings, 'refusals'> & {
 };
 
 export type LevelFound = Annealed & {
-  /** What the run refused, see {@link RefusalCounts.counts}. */
+  /** The refusals of the run, see {@link RefusalCounts.counts}. */
   readonly refused: Float64Array;
 };
 
 /** Length of {@link LevelFound.refused}. */
 export const REFUSALS = new RefusalCounts().counts.length;
 
-/** Carries out runs and gives what they find in the order of the runs. The caller ends it early where it needs no more of them. */
+/** Executes runs and yields their results in the order of the runs. The caller stops it when it needs no more results. */
 export type CarryOut = (runs: readonly LevelRun[]) => Generator<LevelFound, void, undefined>;
 
-/** One run after the other, on the thread of the caller: each only when its result is asked for. */
+/** Executes one run after the other on the thread of the caller, each when the caller asks for its result. */
 export function* inTurn(runs: readonly LevelRun[]): Generator<LevelFound, void, undefined> {
   for (const run of runs) yield carriedOut(run);
 }
@@ -33,7 +33,7 @@ export function carriedOut({ field, departuresFree, ...settings }: LevelRun): Le
   return { ...found, refused: refusals.counts };
 }
 
-/** A field that another thread has sent: on the way its room lost its methods. */
+/** Restores a field from another thread: its room lost its methods on the way. */
 export const arrived = (field: Field): Field => ({
   ...field,
   room: new Room(field.cluster, field.room.departuresFree, field.room),

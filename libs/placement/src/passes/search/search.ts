@@ -23,15 +23,15 @@ export type SearchSettings = {
   readonly allowParking: boolean;
   /** Candidates that may be evaluated. */
   readonly workLimit: number;
-  /** What may be used of it already. */
+  /** The part of it that is used already. */
   readonly spent: number;
-  /** Carries out runs that do not depend on each other. */
+  /** Executes independent runs. */
   readonly carryOut: CarryOut;
 };
 
 /**
- * What ended the search: nothing more was found; all moves of the budget are used (or a better plan would need more); or
- * the work limit.
+ * The reason that the search ended. `done`: it found nothing more. `budget`: a better plan would need more moves than the budget has.
+ * `work`: it reached the work limit.
  */
 export type SearchEnd = 'done' | 'budget' | 'work';
 
@@ -44,24 +44,24 @@ export type Found = {
   readonly work: number;
 };
 
-/** The time of one proposal of the local search, in candidates of the guides. */
+/** Cost of one proposal of the local search, in candidates of the guides. */
 const PROPOSAL_COST = 5;
-/** The same for one of the placements in a look at all of them. */
+/** Cost of one placement of an enumeration, in the same unit. */
 const PLACEMENT_COST = 2;
-/** A combined imbalance this close to its lower bound is the least there is. */
+/** A combined imbalance this close to its lower bound counts as optimal. */
 const PROVEN = 1e-7;
-/** With fewer destinations than this guides find nothing that the local search does not. */
+/** With fewer destinations than this, the local search finds everything that guides find. */
 const GUIDED_HOSTS = 100;
-/** Candidates that all guides together may evaluate: the first few find most, and the walk gains more from the work of the others. */
+/** Maximum number of candidates for all guides together. The first guides find most; the walk makes better use of the rest of the work. */
 const ALL_GUIDES = 3_000_000;
 /** Runs for each part by itself, as parts of a whole run. */
 const PART_RUNS = [1 / 16, 1 / 4];
 /** Runs of the whole length, in a search for the lowest imbalance. */
 const WHOLE = 6;
-/** The run on the real measure that follows each, as a part of its length, and its heat. */
+/** A run on the real measure follows each: its length, as a part of the length of the other, and its heat. */
 const FINISH = 0.1;
 const FINISH_HEAT = 0.3;
-/** One run in this number lets no departure make room, even where room is short: its result always has an order. */
+/** One of this many runs is cautious (departures free no room) even when room is short: its result always has an order. */
 const CAUTIOUS = 6;
 /** Shorter runs find nothing. */
 const LEAST_RUN = 1000;
@@ -69,9 +69,9 @@ const LEAST_RUN = 1000;
 const FIRST_RUN = 1 / 64;
 
 /**
- * `planner=search`: the best of greedy, of guides, and of a local search, by the order of aims; of tiny clusters the best of all
- * plans. It is one sequence of steps that the work limit cuts off: what comes first does not depend on the limit, so that a
- * larger limit never gives a worse plan.
+ * `planner=search`: the best plan of greedy, of guides and of a local search, by the order of aims. Tiny clusters get the best of all
+ * plans. The search is one sequence of steps that the work limit cuts off. The steps do not depend on the limit, so a larger limit never
+ * gives a worse plan.
  */
 export function search(draft: Draft, settings: SearchSettings): Found {
   return new Search(draft, settings).run();
@@ -88,7 +88,7 @@ class Search {
   #work: number;
   #guideWork = 0;
   #cut = false;
-  /** Some candidate was refused for what VMs that leave would free. */
+  /** Some candidate was refused for lack of room that departures would free. */
   #tight = false;
 
   constructor(draft: Draft, settings: SearchSettings) {
@@ -114,7 +114,7 @@ class Search {
   #end(): SearchEnd {
     const { budget } = this.#field;
     if (this.#best.reached) return 'done';
-    // Where the bound is reached only more moves could do better.
+    // At the bound, only a larger budget could give a better plan.
     const spent = this.#best.moves >= budget || this.#best.combined <= this.#limits.combined + PROVEN;
     return spent && !this.#best.within ? 'budget' : this.#cut ? 'work' : 'done';
   }
@@ -129,7 +129,7 @@ class Search {
     this.#offer(place);
   }
 
-  /** Looks at all plans where they are few; false where they are too many. */
+  /** Enumerates all plans when there are few; false when there are too many. */
   #exhausted(): boolean {
     const placements = placementsWithin(this.#field);
     if (this.#work + placements * PROPOSAL_COST > this.#settings.workLimit) return false;
@@ -137,7 +137,7 @@ class Search {
     return true;
   }
 
-  /** Looks at all plans that may be better than the best so far; false where they are too many, or the work limit cut it off. */
+  /** Enumerates all plans that may be better than the best so far; false when there are too many, or at the work limit. */
   #exhaustedBetter(): boolean {
     if (this.#cut || !mayExhaust(this.#field)) return false;
     const most = Math.max(0, Math.floor((this.#settings.workLimit - this.#work) / PLACEMENT_COST));
@@ -154,7 +154,7 @@ class Search {
     return exhausted;
   }
 
-  /** Guides, then the local search for whichever aim is in reach. */
+  /** Guides, then the local search for the aim that is in reach. */
   #seek(): void {
     const field = this.#field;
     let least = 1;
@@ -228,10 +228,10 @@ class Search {
   }
 
   /**
-   * The lowest combined imbalance, and the targets if they may be reached: rounds of runs of {@link level} that do not build on each
-   * other, for independent runs from home find more than runs from the best plan, and then as many short runs on the real measure
-   * from the best plan. Rounds have the lengths of the default work limit under every limit: they end at the same amounts of work, and
-   * each is divided into runs of equal length. Where room is short, most runs let departures make room.
+   * Searches for the lowest combined imbalance, and for the targets if they may be in reach. Each round has independent runs of
+   * {@link level} from home, which find more than runs from the best plan. As many short runs on the real measure follow, from the best
+   * plan. Rounds end at the same amounts of work under every limit, and each is divided into runs of equal length. When room is short,
+   * most runs let departures free room.
    */
   #lowest(reachable: boolean, ends: Iterable<number>, firstSeed: number): void {
     const field = this.#field;
@@ -265,8 +265,8 @@ class Search {
   }
 
   /**
-   * Where no move joins the parts of the cluster: the plans that are best for each part, as one. What lowers the imbalance of the whole
-   * is found from there more easily than from home.
+   * In a cluster of several parts: the best plans of the parts, as one plan. The search finds improvements of the whole more easily from
+   * there than from home.
    */
   #partByPart(): void {
     const parts = partFields(this.#field);
@@ -282,7 +282,7 @@ class Search {
     }
   }
 
-  /** What runs find, one after the other, up to where the work limit cuts them off or there is enough. */
+  /** Yields the results of runs one after the other, until the work limit or until the targets are reached. */
   *#found(
     runs: readonly LevelRun[],
     enough = () => false,
@@ -308,7 +308,7 @@ class Search {
     return !this.#cut;
   }
 
-  /** Reaches the targets with one move less, and again, for as long as that is found. */
+  /** Looks for plans that reach the targets with one move less, until it finds none. */
   #fewer(least: number): void {
     const steps = Math.ceil(longestRun(this.#field) / 4);
     for (let budget = this.#best.moves - 1; budget >= least; budget--) {
@@ -345,7 +345,7 @@ class Search {
     if (tight) this.#tight = true;
   }
 
-  /** Keeps a placement that is better than the best so far, without its needless moves. */
+  /** Keeps a placement, without its needless moves, if it is better than the best so far. */
   #offer(place: Int32Array, parked: Parked = nobody): void {
     const solution = judge(this.#field, place, parked);
     if (compare(solution, this.#best) < 0) this.#keep(this.#pruned(solution));
@@ -358,7 +358,7 @@ class Search {
     this.#course.push(solution);
   }
 
-  /** The same for a placement whose moves need an order: a VM without a place in any order parks, or stays where it is. */
+  /** The same for a placement whose moves need an order. A VM without a place in any order is parked, or stays. */
   #offerOrdered(place: Int32Array): void {
     if (compare(judge(this.#field, place), this.#best) >= 0) return;
     const ordered = this.#ordered(place);
@@ -381,7 +381,7 @@ class Search {
     return { place: possible, parked: nobody };
   }
 
-  /** The placement without the move that it misses least. */
+  /** The placement without its least useful move. */
   #withoutOne(solution: Solution): Int32Array {
     const { home, V } = this.#field;
     let best: Solution | null = null;
@@ -395,7 +395,7 @@ class Search {
     return best?.place ?? solution.place;
   }
 
-  /** The solution without its needless moves. What stays at home gives no room to others: the order has to be found anew. */
+  /** The solution without its needless moves. A VM that stays frees no room for others, so the order is computed again. */
   #pruned(solution: Solution): Solution {
     return pruned(this.#field, solution, this.#settings.minGain, (place) => {
       const ordered = this.#ordered(place);
@@ -404,16 +404,16 @@ class Search {
   }
 }
 
-/** Proposals of a whole run: more hardly ever find more. */
+/** Proposals of a whole run. More proposals rarely find more. */
 const longestRun = ({ vmsOf }: Field): number => 2000 * vmsOf.length + Math.min(60_000, 3000 * vmsOf.length);
 
-/** Where the rounds of the search for the lowest imbalance end, in candidates evaluated: the first ones are short. */
+/** Ends of the rounds of the search for the lowest imbalance, in evaluated candidates. The first rounds are short. */
 const SHORT_ROUNDS = [50_000, 500_000];
 
-/** Where the last round of short runs ends. */
+/** End of the last round of short runs. */
 const LAST_SHORT = 2_000_000;
 
-/** The others: one that is short still, the default work limit, then doubled. */
+/** The further rounds: a short one, the default work limit, then doubled each time. */
 function* longRounds(): Generator<number> {
   yield LAST_SHORT;
   for (let end = 20_000_000; ; end *= 2) yield end;

@@ -5,7 +5,7 @@ import type { Draft, Move } from '../../draft.ts';
 import { arrange } from '../../order.ts';
 import type { Field } from './field.ts';
 
-/** VMs that wait on a third host until their destination has room, and where. */
+/** VMs that wait on a third host until their destination has room, with that host. */
 export type Parked = ReadonlyMap<number, number>;
 
 export const nobody: Parked = new Map();
@@ -33,7 +33,7 @@ function movesTo(field: Field, place: Int32Array, parked: Parked): Move[] {
   return moves;
 }
 
-/** The moves to a placement that find no place in any order after the planned ones. */
+/** The moves to a placement that are impossible in every order after the planned moves. */
 export function blockedMoves(draft: Draft, field: Field, place: Int32Array, parked: Parked): Move[] {
   const moves = [...draft.moves, ...movesTo(field, place, parked)];
   return arrange(field.cluster, moves).blocked.flatMap((i) => moves[i] ?? []);

@@ -5,10 +5,10 @@ import type { Field } from './field.ts';
 import type { GuideShape } from './guideCost.ts';
 
 /**
- * The guides that a search follows, the most promising first: by powers of the distance from the means, and by bands between
- * what the bound says can be reached and where the extreme hosts are (0: the bound; 1: the extremes).
+ * The guides of a search, the most promising first: by powers of the distance from the means, and by bands between the bound (0) and the
+ * present extremes (1).
  *
- * @param reachable whether the targets may be in reach: then bands as wide as these come first.
+ * @param reachable whether the targets may be in reach: then bands as wide as the targets come first.
  */
 export function guideShapes(field: Field, limits: Bound, reachable: boolean): GuideShape[] {
   const { low: lowMean, high: highMean, most, least } = valuesOf(field);
@@ -21,7 +21,7 @@ export function guideShapes(field: Field, limits: Bound, reachable: boolean): Gu
   const power = (of: 2 | 4 | 8): GuideShape => ({ low: lowMean, high: highMean, power: of });
   const shapes = [band(0.02), band(0.05), power(2), band(0.1), power(8), band(0), power(4)];
   if (!reachable) return shapes;
-  // Where the fewest moves may do, and around the means.
+  // The band for which the fewest moves may suffice, and the band around the means.
   const { targets } = field;
   const high = targets.map((_, p) => fewestMoves(field, p).high);
   const low = high.map((h, p) => h - float(targets, p));
@@ -37,8 +37,8 @@ export function meanShape(field: Field): GuideShape {
 }
 
 /**
- * Of each policy over the counted hosts: the lowest and the highest of the parts' means (one mean where all hosts are one part:
- * what lies between the means of two parts is out of reach for neither), and the highest and lowest value.
+ * By policy, over the counted hosts: the lowest and the highest mean of the parts (equal when all hosts are one part), and the highest
+ * and the lowest value.
  */
 function valuesOf(field: Field): { low: Float64Array; high: Float64Array; most: Float64Array; least: Float64Array } {
   const { H, P, cluster, score, partOf } = field;

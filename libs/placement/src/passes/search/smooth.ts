@@ -7,8 +7,8 @@ import { HOSTS as TOUCHED, type Walk } from './walk.ts';
  *
  *     width x (log sum exp((x - middle) / width) + log sum exp((middle - x) / width))
  *
- * over the values x of the counted hosts is close to `max - min`, and closer for a smaller width. Each host counts, and counts more the
- * closer it is to the highest or the lowest one. So a proposal gains if it helps one of many hosts that share the maximum, which the
+ * over the values x of the counted hosts is close to `max - min`, and closer for a smaller width. Each host counts, and it counts more
+ * when it is closer to the highest or the lowest host. So a proposal gains if it helps one of many hosts that share the maximum, which the
  * imbalance itself does not show. The logarithm is replaced by its tangent at the last {@link sharpen}: then the change that a
  * proposal makes depends only on the hosts that it touches.
  */
@@ -18,7 +18,7 @@ export class Smooth {
   readonly #counted: Int32Array;
   readonly #width: Float64Array;
   readonly #middle: Float64Array;
-  /** By policy: the weight of a host at the middle in the maximum and in the minimum. */
+  /** By policy: the weight that a host at the middle has in the maximum and in the minimum. */
   readonly #above: Float64Array;
   readonly #below: Float64Array;
   readonly #cost: Float64Array;
@@ -103,7 +103,7 @@ export class Smooth {
     this.#tabulate();
   }
 
-  /** What a VM multiplies the powers of its host by, where all hosts are of one size and no factor is out of range. */
+  /** The factor by which a VM changes the powers of its host, if all hosts have one size and no factor is out of range. */
   #tabulate(): void {
     const { P, cluster, vmsOf } = this.#field;
     this.#tabled = cluster.alike;
@@ -175,7 +175,7 @@ export class Smooth {
   }
 }
 
-/** Below this differences of values are rounding. */
+/** Differences of values below this are rounding. */
 const LEAST_WIDTH = 1e-6;
 /** The exponent of the largest factor: products of a few stay numbers. */
 const LARGEST_EXPONENT = 100;

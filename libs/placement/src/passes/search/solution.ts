@@ -21,7 +21,7 @@ export type Solution = {
   readonly reached: boolean;
   /** Every policy is at or below its threshold. */
   readonly within: boolean;
-  /** No policy is worse than at the start and above its threshold. */
+  /** No policy is both worse than at the start and above its threshold. */
   readonly acceptable: boolean;
 };
 
@@ -51,8 +51,8 @@ export function judge(field: Field, place: Int32Array, parked: Parked = nobody):
 }
 
 /**
- * The order of aims: if both reach every target, lowest cost, then fewest moves, then lowest combined imbalance; if one does,
- * that one; else lowest combined imbalance, then cost, then moves. Below 0: `a` is better.
+ * The order of aims. If both reach every target: lowest cost, then fewest moves, then lowest combined imbalance. If one does: that one.
+ * Else: lowest combined imbalance, then cost, then moves. Below 0: `a` is better.
  */
 export function compare(a: Solution, b: Solution): number {
   if (a.acceptable !== b.acceptable) return a.acceptable ? -1 : 1;
@@ -66,13 +66,13 @@ export function compare(a: Solution, b: Solution): number {
 
 const difference = (a: number, b: number): number => (Math.abs(a - b) <= EPSILON ? 0 : a - b);
 
-/** True when every policy is at or below its target, soft groups aside. */
+/** True when every policy is at or below its target. Soft groups are ignored. */
 export function reaches(field: Field, extremes: Extremes): boolean {
   for (let p = 0; p < field.P; p++) if (extremes.imbalance(p) > float(field.targets, p) + EPSILON) return false;
   return true;
 }
 
-/** True when no policy is above its threshold and worse than when the pass began. */
+/** True when no policy is both above its threshold and worse than at the start of the pass. */
 export function isAcceptable(field: Field, extremes: Extremes): boolean {
   for (let p = 0; p < field.P; p++)
     if (isWorse(extremes.imbalance(p), float(field.imbalance, p), float(field.thresholds, p))) return false;

@@ -13,9 +13,9 @@ export const HOSTS = 6;
 const VMS = 3;
 
 /**
- * A placement under change by local search: which VMs are away from home, and where. A proposal is built with
- * {@link add}, judged by the values it would lead to ({@link touched}, {@link value}), and taken with {@link commit}
- * if it {@link isLegal}.
+ * The placement that the local search changes: the VMs that are away from home, and their hosts. The search builds a proposal with
+ * {@link add}, judges it by the values that it leads to ({@link touched}, {@link value}), and applies it with {@link commit} if it
+ * {@link isLegal}.
  */
 export class Walk {
   readonly field: Field;
@@ -34,7 +34,7 @@ export class Walk {
   readonly touched = new Int32Array(HOSTS);
   readonly value: Float64Array;
   touchedCount = 0;
-  /** The VMs of the current proposal, and where among `touched` each leaves and arrives. */
+  /** The VMs of the current proposal, with the positions of source and destination among `touched`. */
   readonly vms = new Int32Array(VMS);
   readonly leaves = new Int32Array(VMS);
   readonly arrives = new Int32Array(VMS);
@@ -53,7 +53,7 @@ export class Walk {
   readonly #arrivals: number[][];
   readonly #departures: number[][];
 
-  /** @param room as it was when the pass began; `departuresFree` says whether departures make room. */
+  /** @param room the room at the start of the pass; its `departuresFree` says whether departures free room. */
   constructor(field: Field, start: Int32Array, room: Room, budget: number, refusals: RefusalCounts) {
     const { H, V, P } = field;
     this.field = field;
@@ -178,7 +178,7 @@ export class Walk {
     return sum;
   }
 
-  /** How many VMs would break soft groups after the proposal. */
+  /** The number of VMs that would break soft groups after the proposal. */
   breachesAfter(): number {
     const { cluster, lax } = this.field;
     let sum = 0;
@@ -209,7 +209,7 @@ export class Walk {
     for (let i = 0; i < n; i++) this.place[int(this.vms, i)] = int(this.#was, i);
   }
 
-  /** Remembers which VMs are away and where, to come back to with {@link goBack}. */
+  /** Saves the placement for {@link goBack}. */
   save(): void {
     this.#saved = this.count;
     for (let i = 0; i < this.count; i++) {
@@ -226,7 +226,7 @@ export class Walk {
     for (let i = 0; i < this.#saved; i++) this.#put(int(this.#savedVms, i), int(this.#savedHosts, i));
   }
 
-  /** An arbitrary change. False when the draw gave none. */
+  /** Draws an arbitrary change. False when the draw gives none. */
   drawAny(random: Random): boolean {
     const { home, vmsOf, destinationsNear } = this.field;
     const { count, away, place, budget } = this;
@@ -245,7 +245,7 @@ export class Walk {
     if (b < 0) return false;
     if (a === home[v] && count > 0 && (count >= budget || random.below(4) === 0)) {
       const u = int(away, random.below(count));
-      // Half of the time the newcomer takes the place of the one that goes home.
+      // Half of the time the added VM takes the place of the VM that goes home.
       if (random.below(2) === 0) b = int(place, u);
       if (b === a) return false;
       this.add(v, b);
@@ -257,7 +257,7 @@ export class Walk {
     return true;
   }
 
-  /** A change that makes host `a` lighter (`down`) or heavier. False when the draw gave none. */
+  /** Draws a change that makes host `a` lighter (`down`) or heavier. False when the draw gives none. */
   drawAt(random: Random, a: number, down: boolean): boolean {
     const { H, home, destinationsNear } = this.field;
     const near = item(destinationsNear, a);
@@ -305,7 +305,7 @@ export class Walk {
     return u >= 0 && u !== v && this.#exchange(v, u);
   }
 
-  /** Adds a move, and one that goes home if the budget has nothing left for it. */
+  /** Adds a move; if the budget is used, also sends another VM home. */
   #paid(random: Random, v: number, b: number): boolean {
     this.add(v, b);
     if (this.place[v] !== this.field.home[v] || this.count < this.budget) return true;
@@ -349,7 +349,7 @@ export class Walk {
     return n;
   }
 
-  /** Where the proposal puts the k-th of its VMs. */
+  /** Destination of the k-th VM of the proposal. */
   #to(k: number): number {
     return int(this.touched, int(this.arrives, k));
   }
@@ -391,7 +391,7 @@ export class Walk {
   }
 }
 
-/** Draws a proposal: half of them are about a policy's highest or lowest host. False when the draw gave none. */
+/** Draws a proposal: half of them change a policy's highest or lowest host. False when the draw gives none. */
 export function propose(walk: Walk, extremes: Extremes, random: Random): boolean {
   if (random.below(2) === 1) return walk.drawAny(random);
   const p = random.below(walk.field.P);
