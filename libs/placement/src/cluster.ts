@@ -209,7 +209,7 @@ export function buildCluster(parts: ClusterParts): Cluster {
   const vmIndex = new Map(vms.map((vm, i) => [vm.id, i]));
 
   const classNames = new Set<string>();
-  for (const vm of vms) for (const name of Object.keys(vm.resources)) classNames.add(name);
+  for (const { resources } of vms) for (const name in resources) classNames.add(name);
   const resourceClasses = [...classNames].sort(byText);
   const R = resourceClasses.length;
 
@@ -246,6 +246,12 @@ export function buildCluster(parts: ClusterParts): Cluster {
   const weight = new Float64Array(V * P);
   const load = new Float64Array(V * P);
   const demand = new Float64Array(V * R);
+  const ramMb = new Float64Array(V);
+  const diskGb = new Float64Array(V);
+  const vcpus = new Float64Array(V);
+  const copyGib = new Float64Array(V);
+  const evacuationOnly = new Int32Array(V);
+  const vmRefusal = new Int32Array(V);
   const alsoOn = new Map<number, readonly number[]>();
   const classIndex = new Map(resourceClasses.map((name, r) => [name, r]));
   vms.forEach((vm, v) => {
@@ -255,7 +261,13 @@ export function buildCluster(parts: ClusterParts): Cluster {
       weight[v * P + p] = onGrid(vm.weight[p] ?? 0);
       load[v * P + p] = onGrid((vm.weight[p] ?? 0) * (size[host * P + p] ?? 1));
     }
-    for (const name of Object.keys(vm.resources)) demand[v * R + (classIndex.get(name) ?? 0)] = vm.resources[name] ?? 0;
+    for (const name in vm.resources) demand[v * R + (classIndex.get(name) ?? 0)] = vm.resources[name] ?? 0;
+    ramMb[v] = vm.ramMb;
+    diskGb[v] = vm.diskGb;
+    vcpus[v] = vm.vcpus;
+    copyGib[v] = vm.copyGib;
+    if (vm.evacuationOnly !== null) evacuationOnly[v] = codeNumber[vm.evacuationOnly];
+    if (vm.refusal !== null) vmRefusal[v] = codeNumber[vm.refusal];
     if (vm.alsoOn.length > 0) {
       const others = new Set<number>();
       for (const name of vm.alsoOn) {
@@ -316,12 +328,12 @@ export function buildCluster(parts: ClusterParts): Cluster {
     weight,
     load,
     demand,
-    ramMb: Float64Array.from(vms, (vm) => vm.ramMb),
-    diskGb: Float64Array.from(vms, (vm) => vm.diskGb),
-    vcpus: Float64Array.from(vms, (vm) => vm.vcpus),
-    copyGib: Float64Array.from(vms, (vm) => vm.copyGib),
-    evacuationOnly: Int32Array.from(vms, (vm) => (vm.evacuationOnly === null ? 0 : codeNumber[vm.evacuationOnly])),
-    vmRefusal: Int32Array.from(vms, (vm) => (vm.refusal === null ? 0 : codeNumber[vm.refusal])),
+    ramMb,
+    diskGb,
+    vcpus,
+    copyGib,
+    evacuationOnly,
+    vmRefusal,
     alsoOn,
     vmResources: vms.map((vm) => vm.resources),
     ...compatibility(hosts, vms, vmHost, parts.restrictToAz),
@@ -374,16 +386,20 @@ function compatibility(
 
   const kindOf = new Map<string, number>();
   const kindVms: VmPart[] = [];
-  let plain = -1;
-  const vmKind = Int32Array.from(vms, (vm) => {
-    const isPlain = vm.pin === null && vm.requiredTraits.length === 0 && vm.forbiddenTraits.length === 0;
-    if (isPlain && plain >= 0) return plain;
-    const pin = vm.pin === undefined ? 0 : [vm.pin];
-    const traits = [[...vm.requiredTraits].sort(byText), [...vm.forbiddenTraits].sort(byText)];
-    const k = number(kindOf, JSON.stringify([pin, traits]));
-    kindVms[k] ??= vm;
-    if (isPlain) plain = k;
-    return k;
+  /** By pin: the kind of VMs that ask for no traits. */
+  const plain = new Map<string | null | undefined, number>();
+  const vmKind = new Int32Array(vms.length);
+  vms.forEach((vm, v) => {
+    const isPlain = vm.requiredTraits.length === 0 && vm.forbiddenTraits.length === 0;
+    let k = isPlain ? plain.get(vm.pin) : undefined;
+    if (k === undefined) {
+      const pin = vm.pin === undefined ? 0 : [vm.pin];
+      const traits = [[...vm.requiredTraits].sort(byText), [...vm.forbiddenTraits].sort(byText)];
+      k = number(kindOf, JSON.stringify([pin, traits]));
+      kindVms[k] ??= vm;
+      if (isPlain) plain.set(vm.pin, k);
+    }
+    vmKind[v] = k;
   });
 
   const keyLegal = new Int32Array(kindVms.length * sources * classes);

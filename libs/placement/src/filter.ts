@@ -55,26 +55,39 @@ export function withheld(server: ServerObservation): Ground | null {
 }
 
 /** Kinds of VMs that Nova cannot live-migrate, by its API (flavor extra specs and claimed resource classes). */
-function unmovableKind(server: ServerObservation): Ground | null {
-  for (const key of Object.keys(server.extraSpecs).sort()) {
-    const value = server.extraSpecs[key] ?? '';
-    const detail = { extraSpec: `${key}=${value}` };
-    if (key.startsWith('hw:tpm_') && key !== 'hw:tpm_secret_security') return { code: 'vm-vtpm', detail };
-    if (key === 'hw:mem_encryption' && !/^(false|0|no|off|)$/i.test(value))
-      return { code: 'vm-encrypted-memory', detail };
-    if (key === 'accel:device_profile') return { code: 'vm-accelerator', detail };
-    if (key === 'pci_passthrough:alias') return { code: 'vm-pci-device', detail };
-    if (/^resources\d*:VGPU$/.test(key) && value !== '0') return { code: 'vm-vgpu', detail };
+function unmovableKind({ extraSpecs, resources }: ServerObservation): Ground | null {
+  const spec = firstRefused(extraSpecs, refusalOfSpec);
+  if (spec !== null) return { code: spec.code, detail: { extraSpec: `${spec.name}=${extraSpecs[spec.name] ?? ''}` } };
+  const claim = firstRefused(resources, refusalOfClaim);
+  return claim === null ? null : { code: claim.code, detail: { resourceClass: claim.name } };
+}
+
+function refusalOfSpec(key: string, value: string): ReasonCode | null {
+  if (key.startsWith('hw:tpm_') && key !== 'hw:tpm_secret_security') return 'vm-vtpm';
+  if (key === 'hw:mem_encryption' && !/^(false|0|no|off|)$/i.test(value)) return 'vm-encrypted-memory';
+  if (key === 'accel:device_profile') return 'vm-accelerator';
+  if (key === 'pci_passthrough:alias') return 'vm-pci-device';
+  return key.endsWith(':VGPU') && /^resources\d*:VGPU$/.test(key) && value !== '0' ? 'vm-vgpu' : null;
+}
+
+function refusalOfClaim(name: string, amount: number): ReasonCode | null {
+  if (amount <= 0) return null;
+  if (name === 'VGPU') return 'vm-vgpu';
+  if (name === 'FPGA') return 'vm-accelerator';
+  return name === 'PCI_DEVICE' || name === 'SRIOV_NET_VF' || name.startsWith('CUSTOM_PCI_') ? 'vm-pci-device' : null;
+}
+
+/** Of the names that are refused, the first in their order. Most servers have none: nothing is sorted for them. */
+function firstRefused<V>(
+  values: Readonly<Record<string, V>>,
+  refusal: (name: string, value: V) => ReasonCode | null,
+): { readonly name: string; readonly code: ReasonCode } | null {
+  let first: { readonly name: string; readonly code: ReasonCode } | null = null;
+  for (const name of Object.keys(values)) {
+    const code = refusal(name, values[name] as V);
+    if (code !== null && (first === null || name < first.name)) first = { name, code };
   }
-  for (const name of Object.keys(server.resources).sort()) {
-    if ((server.resources[name] ?? 0) <= 0) continue;
-    const detail = { resourceClass: name };
-    if (name === 'VGPU') return { code: 'vm-vgpu', detail };
-    if (name === 'FPGA') return { code: 'vm-accelerator', detail };
-    if (name === 'PCI_DEVICE' || name === 'SRIOV_NET_VF' || name.startsWith('CUSTOM_PCI_'))
-      return { code: 'vm-pci-device', detail };
-  }
-  return null;
+  return first;
 }
 
 /** The value of an own key: ids come from outside and may be called `constructor`. */

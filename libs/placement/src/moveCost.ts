@@ -31,6 +31,8 @@ export function copyGibOf(
     const values = reading?.values ?? {};
     return [{ values, most: Math.max(0, ...Object.values(values)) }];
   });
+  // Without queries nothing is looked up for each server.
+  if (readings.length === 0) return ({ ramMb, diskGb }) => ramMb / 1024 + diskGb;
   return ({ id, ramMb, diskGb }) => {
     const written = Math.max(0, ...readings.map(({ values, most }) => own(values, id) ?? most));
     const share = Math.min(1 - 1 / MOST_COPIES, written / carried);

@@ -105,11 +105,11 @@ export function observe(snapshot: Snapshot, memory: Memory, given: EngineOptions
     const evacuationOnly = tooYoung(server, options, now) ?? window.soft;
     if (evacuationOnly !== null) evacuationOnlyGrounds.set(server.id, evacuationOnly);
     let at = server.host;
-    const alsoOn = [...server.alsoOn, ...(running ?? [])];
+    let alsoOn = running === undefined ? server.alsoOn : [...server.alsoOn, ...running];
     let weight = profiles.map((of) => of[i] ?? 0);
     const way: Assumed['tasks'][number][] = [];
     for (const task of wayOf(server, tasks.get(server.id) ?? [])) {
-      alsoOn.push(task.from, task.destination);
+      alsoOn = [...alsoOn, task.from, task.destination];
       if (at !== task.from || !hosts.has(task.destination)) continue;
       at = task.destination;
       way.push({ taskId: task.taskId, startedAt: task.startedAt });

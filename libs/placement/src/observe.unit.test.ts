@@ -46,3 +46,28 @@ describe('what a released move claims on its destination', () => {
     expect(freeOnDestination(at(-60), [{ serverId: 'v1', sourceHost: 'a', destHost: 'c' }])).toBe(3072);
   });
 });
+
+describe('a VM of several kinds that cannot be moved', () => {
+  const groundOf = (set: object) => {
+    const { snapshot, memory, options } = decideInput({
+      policies: { cpu: {} },
+      hosts: { a: {} },
+      vms: { v1: { host: 'a', w: { cpu: 0.1 }, set } },
+    });
+    return observe(snapshot, memory, options, Date.parse(SKETCH_TIME)).vmGrounds.get('v1');
+  };
+  const alias = { 'pci_passthrough:alias': 'gpu:1' };
+  const accelerator = { 'accel:device_profile': 'x' };
+
+  it('is refused for the first of them by name, in whatever order they come', () => {
+    const first = { code: 'vm-accelerator', detail: { extraSpec: 'accel:device_profile=x' } };
+    expect(groundOf({ extraSpecs: { ...alias, ...accelerator } })).toEqual(first);
+    expect(groundOf({ extraSpecs: { ...accelerator, ...alias } })).toEqual(first);
+  });
+
+  it('is refused for an extra spec before a claim', () => {
+    const resources = { VGPU: 1, FPGA: 1, VCPU: 1 };
+    expect(groundOf({ resources })).toEqual({ code: 'vm-accelerator', detail: { resourceClass: 'FPGA' } });
+    expect(groundOf({ resources, extraSpecs: alias })?.code).toBe('vm-pci-device');
+  });
+});

@@ -6,9 +6,10 @@ export function traitsOf(
   wanted: 'required' | 'forbidden',
 ): string[] {
   const traits: string[] = [];
-  for (const [key, value] of Object.entries(extraSpecs)) {
+  for (const key of Object.keys(extraSpecs)) {
+    if (extraSpecs[key] !== wanted) continue;
     const trait = /^trait\d*:(.+)$/.exec(key)?.[1];
-    if (trait !== undefined && value === wanted) traits.push(trait);
+    if (trait !== undefined) traits.push(trait);
   }
   return traits;
 }
