@@ -3,6 +3,7 @@ import { testLog } from '@kronos/projections/testing';
 import { type AggregateInput, type Facts, type Heartbeat, statusOf } from '@kronos/status';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { ownWindow } from './commands/lists.ts';
 import { UsageError } from './errors.ts';
 import type { OutputOption } from './grammar/shared.ts';
 import { answer, answerStream } from './output.ts';
@@ -144,6 +145,18 @@ describe('tables', () => {
     expect(table(terminal(20, false), minor, cells)).toContain('zzzz');
   });
   it('are whole in a pipe', () => expect(table(terminal(24, false), columns, rows)).toContain('goes on and on'));
+  it("shows a VM's own windows, and whether one is open", () => {
+    const utc = { name: 'UTC', since: [], offsetSeconds: [] };
+    const monday = Date.parse('2026-01-05T01:00:00Z');
+    expect(ownWindow(['Mon 00:00-02:00'], utc, monday)).toBe('only Mon 00:00-02:00');
+    expect(ownWindow(['Tue 02:00-05:00'], utc, monday)).toBe(
+      'only Tue 02:00-05:00 (closed until 2026-01-06 02:00:00Z)',
+    );
+    expect(ownWindow(['Caturday 02:00-05:00'], utc, monday)).toBe(
+      'window cannot be read: "Caturday 02:00-05:00": "Caturday" is not a day',
+    );
+  });
+
   it('figures, counts and cuts', () => {
     expect([figure(0.12345), figure(null), figure(2)]).toEqual(['0.123', '-', '2']);
     expect([count(1, 'move'), count(2, 'move')]).toEqual(['1 move', '2 moves']);

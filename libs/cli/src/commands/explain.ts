@@ -145,7 +145,8 @@ export const explainVm = (shell: Shell, vm: string, options: ExplainOptions): Pr
       options,
       explained,
       explained.explanation?.vm(id) ?? null,
-      (terminal) => `${vmText(terminal, explained, id, is)}${stories.length === 0 ? '' : `\n${told(terminal)}`}`,
+      (terminal) =>
+        `${vmText(terminal, explained, { id, is, nowMs: shell.now() })}${stories.length === 0 ? '' : `\n${told(terminal)}`}`,
       { cells: stories },
     );
   });
@@ -461,8 +462,11 @@ const damagedLines = (terminal: Terminal, { state }: Explained, concerns: (move:
 function vmText(
   terminal: Terminal,
   explained: Explained,
-  id: string,
-  is: (id: string, name: string) => boolean,
+  {
+    id,
+    is,
+    nowMs,
+  }: { readonly id: string; readonly is: (id: string, name: string) => boolean; readonly nowMs: number },
 ): string {
   const vm = explained.explanation?.vm(id) ?? null;
   const damaged = damagedLines(terminal, explained, (move) => move.serverId === id);
@@ -471,7 +475,7 @@ function vmText(
     .join('');
   if (vm === null) return `${damaged}${mentioned === '' ? 'The decision does not mention it.\n' : mentioned}`;
   const detail = Object.entries(vm.verdict.detail).map(
-    ([key, value]) => `${key} ${typeof value === 'number' ? figure(value) : value}`,
+    ([key, value]) => `${key} ${typeof value === 'number' ? figure(value) : said(String(value), nowMs)}`,
   );
   const verdict =
     vm.steps.length > 0

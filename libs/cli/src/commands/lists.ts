@@ -1,7 +1,8 @@
 import type { HostObservation, ServerListing, ServerObservation, Snapshot } from '@kronos/contracts';
-import { defaultEngineOptions } from '@kronos/contracts';
+import { completeEngineOptions, defaultEngineOptions } from '@kronos/contracts';
 import { aggregateState, inFlight, type LogState, quarantined, type TaskFacts } from '@kronos/projections';
 import { newestSnapshots } from '@kronos/replay';
+import { serverWindow, type TimeZoneRules } from '@kronos/rules';
 import { type AggregateStatus, statusOf } from '@kronos/status';
 import type { AggregateOption, ConfigOption, OutputOption } from '../grammar/shared.ts';
 import { currentState, withSession } from '../open.ts';
@@ -11,7 +12,7 @@ import { filterAggregates } from '../scope.ts';
 import type { Shell } from '../shell.ts';
 import { readFacts } from '../status/facts.ts';
 import { type Cell, figure, type Style, type Terminal, table } from '../terminal.ts';
-import { said, when } from '../times.ts';
+import { absolute, said, when } from '../times.ts';
 
 export type ListOptions = ConfigOption & OutputOption & AggregateOption;
 /** Every list takes the same filters. */
@@ -180,7 +181,7 @@ export async function listVms(shell: Shell, options: VmsOptions): Promise<void> 
 
 function vmRows(state: LogState, aggregate: string, servers: readonly ServerObservation[], nowMs: number): VmRow[] {
   const facts = aggregateState(state, aggregate);
-  const options = optionsInForce(state, aggregate) ?? defaultEngineOptions;
+  const options = completeEngineOptions(optionsInForce(state, aggregate) ?? defaultEngineOptions);
   const moving = new Map(inFlight(facts).map((task) => [task.step.serverId, task]));
   return servers.map(({ id, name, host, status, flavor, vcpus, ramMb, locked, optedOutBy, windows, taskState }) => {
     const task = moving.get(id);
@@ -189,12 +190,26 @@ function vmRows(state: LogState, aggregate: string, servers: readonly ServerObse
       ...(task === undefined ? [] : [`moves to ${task.destination}`]),
       ...(quarantine === null ? [] : [`quarantined by ${quarantine.by}`]),
       ...(optedOutBy === null ? [] : [`excluded by ${optedOutBy}`]),
-      ...(windows === undefined ? [] : [`only ${windows.join(', ')}`]),
+      ...(windows === undefined ? [] : [ownWindow(windows, options.timezone, nowMs)]),
       ...(locked ? ['locked'] : []),
       ...(taskState === null ? [] : [taskState]),
     ].join(', ');
     return { aggregate, name, id, host, status, held, flavor, vcpus, ramMb };
   });
+}
+
+/** A VM's own windows, and whether one is open now. */
+export function ownWindow(windows: readonly string[], timezone: TimeZoneRules, nowMs: number): string {
+  const only = `only ${windows.join(', ')}`;
+  const now = serverWindow(windows, timezone, nowMs);
+  switch (now.kind) {
+    case 'open':
+      return only;
+    case 'closed':
+      return `${only} (closed${now.untilMs === null ? '' : ` until ${absolute(now.untilMs, nowMs)}`})`;
+    case 'unreadable':
+      return `window cannot be read: ${now.problem}`;
+  }
 }
 
 function vmsTable(terminal: Terminal, rows: readonly VmRow[]): string {
