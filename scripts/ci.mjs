@@ -160,7 +160,7 @@ const nightly = inOrder(
   cells('faults', ['--cells', 'all', '--lanes', '4'], 60),
   tests('cluster', ['cluster'], 40, { KRONOS_NIGHTLY: '1' }),
   check('openstack bed', ['test/openstack/bed', 'install'], 25),
-  tests('openstack', ['openstack'], 60, { KRONOS_NIGHTLY: '1' }),
+  tests('openstack', ['openstack'], 80, { KRONOS_NIGHTLY: '1' }),
   check('mutations', script('trial', 'test/mutations/run.ts'), 240),
   check('quality', script('node', 'test/bench/quality.ts'), 120),
 );

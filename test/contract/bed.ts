@@ -8,6 +8,7 @@ import { passwordBody, send } from './wire.ts';
 
 const { identity: IDENTITY, compute: COMPUTE, placement: PLACEMENT, prometheus } = bedUrls;
 const PATIENCE_MS = 90_000;
+const LOOK_EVERY_MS = 250;
 /** Of the hosts of the second cell alone. */
 const NEW = 'CUSTOM_CELL2';
 
@@ -40,14 +41,14 @@ export async function openBed(): Promise<CloudUnderTest> {
       .parse(await call('GET', `${COMPUTE}/os-services?binary=nova-compute`, 'compute 2.96')).services;
   const reports = async (host: string, wanted: 'up' | 'down'): Promise<void> => {
     const seen = async () => (await services()).some((each) => each.host === host && each.state === wanted);
-    await until(seen, PATIENCE_MS, `${host} to come ${wanted}`);
+    await until(seen, PATIENCE_MS, `${host} to come ${wanted}`, LOOK_EVERY_MS);
   };
   const names = (await services()).map((each) => each.host);
   const [foreign = null] = names.filter((each) => /^cmp10\d$/.test(each)).sort();
-  const [first, second, third, fourth, ...more] = names.filter((each) => !/^cmp10\d$/.test(each)).sort();
-  if (first === undefined || second === undefined || third === undefined || fourth === undefined)
+  const [first, second, third, fourth, fifth, sixth] = names.filter((each) => !/^cmp10\d$/.test(each)).sort();
+  if (!first || !second || !third || !fourth || !fifth || !sixth)
     throw new Error(
-      `the suite needs four hosts in the first cell, and there are ${names.join(', ')}: bed down, then up`,
+      `the suite needs six hosts in the first cell, and there are ${names.join(', ')}: bed down, then up`,
     );
   const provider = async (host: string): Promise<string> => {
     const body = z
@@ -90,7 +91,7 @@ export async function openBed(): Promise<CloudUnderTest> {
     name: 'bed',
     ...account,
     prometheus,
-    hosts: [first, second, third, fourth, ...more],
+    hosts: [first, second, third, fourth, fifth, sixth],
     foreignHost: foreign,
     imageRef: readFileSync(`${bedRoot}/lab/image.id`, 'utf8').trim(),
     flavorRef: '1',
@@ -98,6 +99,7 @@ export async function openBed(): Promise<CloudUnderTest> {
     foreignFlavorRef: await flavor('foreign', { vcpus: 2, ram: 4096, disk: 1 }, NEW),
     disklessFlavorRef: await flavor('diskless', { vcpus: 2, ram: 4096, disk: 0 }),
     patienceMs: PATIENCE_MS,
+    lookEveryMs: LOOK_EVERY_MS,
     applicationCredential: { id: made.application_credential.id, secret: made.application_credential.secret },
     fault: async (server, fault) => {
       await bed('fault', server, fault === 'slow' ? 'slow 8' : (fault ?? 'clear'));

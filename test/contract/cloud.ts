@@ -7,8 +7,8 @@ export interface CloudUnderTest {
   readonly username: string;
   readonly password: string;
   readonly project: string;
-  /** Service hosts of one cell, enabled and up, at least four. */
-  readonly hosts: readonly [string, string, string, string, ...string[]];
+  /** Service hosts of one cell, enabled and up, at least six. */
+  readonly hosts: readonly [string, string, string, string, string, string, ...string[]];
   /** A host of another cell; null when there is one cell only. */
   readonly foreignHost: string | null;
   readonly imageRef: string;
@@ -22,6 +22,8 @@ export interface CloudUnderTest {
   readonly disklessFlavorRef: string;
   /** How long a thing that comes by itself may take, milliseconds. */
   readonly patienceMs: number;
+  /** The wait between two looks at such a thing, milliseconds: a look takes a tenth of a second of a real cloud's CPU. */
+  readonly lookEveryMs: number;
   readonly applicationCredential: { readonly id: string; readonly secret: string };
   /** A person with one role on the project, and nothing else. */
   readonly person: { readonly username: string; readonly password: string };

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe } from 'vitest';
 import type { CloudUnderTest } from './cloud.ts';
-import { destinationDeathContract } from './deaths.ts';
+import { deathContract } from './deaths.ts';
 import { liveMigrationContract } from './moves.ts';
 import { computeReadContract, identityContract, placementContract, prometheusContract } from './reads.ts';
 import { resizeContract } from './resizes.ts';
+import { liveMigrationVariants } from './variants.ts';
 
 export type { CloudUnderTest } from './cloud.ts';
 
@@ -17,8 +18,11 @@ export const services: readonly Part[] = [
   prometheusContract,
   liveMigrationContract,
 ];
-/** What takes minutes on a real cloud: cold migration, resize, and waits for replies of a host that died. */
-export const slow: readonly Part[] = [resizeContract, destinationDeathContract];
+/**
+ * What takes minutes on a real cloud: cold migration, resize, waits for replies of a host that died, and rules of live
+ * migration tried once more.
+ */
+export const slow: readonly Part[] = [resizeContract, deathContract, liveMigrationVariants];
 
 /** What a cloud must do for Kronos to rely on it, fact by fact; run against the simulated cloud and against a real one. */
 export function cloudContract(name: string, start: () => Promise<CloudUnderTest>, parts: readonly Part[]): void {

@@ -43,7 +43,8 @@ const start = async (): Promise<CloudUnderTest> => {
     largerFlavorRef: '2',
     foreignFlavorRef: '3',
     disklessFlavorRef: '4',
-    patienceMs: 15_000,
+    patienceMs: 60_000,
+    lookEveryMs: 10,
     applicationCredential: { id: 'contract', secret: 'hidden' },
     person: { username: 'person', password: 'of their own' },
     takeRole: async (taken) => {

@@ -130,25 +130,39 @@ export class Wire {
     };
   }
 
-  /** Looks again and again until the test holds; every look, oldest first. */
-  async watch(
+  /** Looks now and then until the test holds; every look, oldest first. */
+  watch(id: string, done: (look: Look) => boolean): Promise<readonly Look[]> {
+    return this.#watch(id, done, this.cloud.lookEveryMs);
+  }
+
+  /** Looks again at once, to see what passes quickly; `also` is done after each look. */
+  watchClosely(
     id: string,
     done: (look: Look) => boolean,
+    also: (look: Look) => Promise<void>,
+  ): Promise<readonly Look[]> {
+    return this.#watch(id, done, 0, also);
+  }
+
+  async #watch(
+    id: string,
+    done: (look: Look) => boolean,
+    everyMs: number,
     also?: (look: Look) => Promise<void>,
   ): Promise<readonly Look[]> {
     const looks: Look[] = [];
-    const end = Date.now() + this.cloud.patienceMs;
-    for (;;) {
+    const over = async (): Promise<boolean> => {
       const look = await this.look(id);
       looks.push(look);
       if (also !== undefined) await also(look);
-      if (done(look)) return looks;
-      if (Date.now() > end) throw new Error(`waited in vain; last seen ${JSON.stringify(look)}`);
-    }
+      return done(look);
+    };
+    await until(over, this.cloud.patienceMs, () => `${id}; last seen ${JSON.stringify(looks.at(-1))}`, everyMs);
+    return looks;
   }
 
   until<T>(what: string, find: () => Promise<T | undefined | false>): Promise<T> {
-    return until(find, this.cloud.patienceMs, what) as Promise<T>;
+    return until(find, this.cloud.patienceMs, what, this.cloud.lookEveryMs) as Promise<T>;
   }
 
   liveMigrate(id: string, host: string | null, version = NEWEST): Promise<Answer> {

@@ -13,12 +13,14 @@ const EVERY_MS = 20;
  * Asks again and again until the answer is something other than false, null or undefined, and returns it.
  *
  * @param what names in the error what did not come; default: the source text of `look`
+ * @param everyMs the wait after an answer that is not it; longer where an answer is dear
  * @throws what `look` throws, and an Error when there is nothing within `withinMs`
  */
 export async function until<T>(
   look: () => T | Promise<T>,
   withinMs: number = WITHIN_MS,
   what: string | (() => string | Promise<string>) = () => String(look),
+  everyMs: number = EVERY_MS,
 ): Promise<Found<T>> {
   const end = systemClock.monotonic() + withinMs;
   for (;;) {
@@ -26,7 +28,7 @@ export async function until<T>(
     if (found !== false && found !== null && found !== undefined) return found as Found<T>;
     if (systemClock.monotonic() > end)
       throw new Error(`waited ${withinMs} ms for ${typeof what === 'string' ? what : await what()}`);
-    await systemClock.sleep(EVERY_MS);
+    await systemClock.sleep(everyMs);
   }
 }
 

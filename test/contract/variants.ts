@@ -1,0 +1,179 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import type { CloudUnderTest } from './cloud.ts';
+import { expectRefused, NO_HOST, NO_ROOM } from './moves.ts';
+import { messageOf } from './reads.ts';
+import { NEWEST, Wire } from './wire.ts';
+
+/** Live migration: the rules of `moves.ts` tried with other servers, groups and hosts, with force, and in older microversions. */
+export function liveMigrationVariants(cloud: () => CloudUnderTest): void {
+  describe('Nova, variants of a live migration', () => {
+    let wire: Wire;
+    let a: string;
+    let b: string;
+    beforeEach(async () => {
+      await cloud().reset();
+      wire = await Wire.connect(cloud());
+      [a, b] = cloud().hosts;
+    });
+
+    test('before 2.34 waits for the pre-checks, and their refusal comes back as 400', async () => {
+      const id = await wire.bootOne(a);
+      await cloud().refuse(b, true);
+      const answer = await wire.liveMigrate(id, b, '2.30');
+      expect(answer.status, answer.text).toBe(400);
+      expect(messageOf(answer.body, 'badRequest')).toBe(NO_HOST);
+      const server = await wire.server(id);
+      expect([server.status, server['OS-EXT-STS:task_state']]).toEqual(['ACTIVE', null]);
+      await cloud().refuse(b, false);
+      expect((await wire.liveMigrate(id, b, '2.30')).status).toBe(202);
+      expect((await wire.follow(id)).row.status).toBe('completed');
+    });
+
+    test('with force at 2.30 by-passes the scheduler: a group can be broken', async () => {
+      const group = await wire.group('affinity');
+      const id = await wire.bootOne(a, { group });
+      const body = { 'os-migrateLive': { host: b, block_migration: 'auto', force: true } };
+      const answer = await wire.nova('POST', `/servers/${id}/action`, '2.30', body);
+      expect(answer.status, answer.text).toBe(202);
+      const { row } = await wire.follow(id);
+      expect([row.status, row.dest_compute]).toEqual(['completed', b]);
+      const action = await wire.action(id, answer.headers.get('x-openstack-request-id') ?? '');
+      expect(action.events.map((each) => each.event)).toContain('conductor_migrate_server');
+    });
+
+    test('force does not by-pass the compute: it refuses, and Nova puts the server into ERROR', async () => {
+      const group = await wire.group('affinity');
+      const [first, second] = await wire.boot(2, a, { group });
+      const force = (id: string, version: string) =>
+        wire.nova('POST', `/servers/${id}/action`, version, {
+          'os-migrateLive': { host: b, block_migration: 'auto', force: true },
+        });
+      const answer = await force(first ?? '', '2.67');
+      expect(answer.status, answer.text).toBe(202);
+      await wire.watch(first ?? '', (look) => look.status === 'ERROR');
+      const { row } = await wire.follow(first ?? '');
+      // Forced, the destination is in the row from its beginning.
+      expect([row.status, row.dest_compute]).toEqual(['error', b]);
+      const server = await wire.server(first ?? '');
+      expect([server['OS-EXT-SRV-ATTR:host'], server['OS-EXT-STS:task_state']]).toEqual([a, null]);
+      expect(server).toMatchObject({ fault: { code: 500, message: 'Affinity instance group policy was violated' } });
+      const action = await wire.action(first ?? '', answer.headers.get('x-openstack-request-id') ?? '');
+      const event = action.events.find((each) => each.event === 'conductor_live_migrate_instance');
+      expect(event?.details).toMatch(/^Migration error: Affinity instance group policy was violated/);
+      const waited = await force(second ?? '', '2.30');
+      expect(waited.status).toBe(500);
+      expect(messageOf(waited.body, 'computeFault')).toMatch(/^Unexpected API Error\. .*MigrationError_Remote'>$/s);
+    });
+
+    test('leaves the choice to the scheduler when no host is named', async () => {
+      const id = await wire.bootOne(a);
+      await wire.start(id, null);
+      const { row } = await wire.follow(id);
+      expect(row.status).toBe('completed');
+      expect(row.dest_compute).not.toBe(a);
+      expect((await wire.server(id))['OS-EXT-SRV-ATTR:host']).toBe(row.dest_compute);
+    });
+
+    test('keeps a paused server paused', async () => {
+      const id = await wire.bootOne(a);
+      expect((await wire.nova('POST', `/servers/${id}/action`, NEWEST, { pause: null })).status).toBe(202);
+      await wire.until('PAUSED', async () => (await wire.server(id)).status === 'PAUSED');
+      await wire.start(id, b);
+      const { row } = await wire.follow(id);
+      expect(row.status).toBe('completed');
+      const server = await wire.server(id);
+      expect([server.status, server['OS-EXT-STS:vm_state'], server['OS-EXT-SRV-ATTR:host']]).toEqual([
+        'PAUSED',
+        'paused',
+        b,
+      ]);
+    });
+
+    test('is not stopped by a lock when an admin asks', async () => {
+      const id = await wire.bootOne(a);
+      expect((await wire.nova('POST', `/servers/${id}/action`, NEWEST, { lock: null })).status).toBe(202);
+      await wire.start(id, b);
+      expect((await wire.follow(id)).row.status).toBe('completed');
+    });
+
+    test('can leave a disabled host', async () => {
+      const id = await wire.bootOne(a);
+      await wire.nova('PUT', `/os-services/${await wire.serviceId(a)}`, NEWEST, { status: 'disabled' });
+      await wire.start(id, b);
+      expect((await wire.follow(id)).row.status).toBe('completed');
+    });
+
+    test('takes its load along', async () => {
+      const id = await wire.bootOne(a, { metadata: { cpu: '2', mem: '1000' } });
+      const where = async (): Promise<string[]> => {
+        const answer = await wire.prometheus('/api/v1/query', { query: `vm_cpu_cores{instance_uuid="${id}"}` });
+        return z
+          .object({ data: z.object({ result: z.array(z.object({ metric: z.record(z.string(), z.string()) })) }) })
+          .parse(answer.body)
+          .data.result.map((each) => each.metric.host ?? '');
+      };
+      await wire.until('its load on the source', async () => (await where()).join() === a);
+      await wire.start(id, b);
+      await wire.follow(id);
+      await wire.until('its load on the destination', async () => (await where()).join() === b);
+    });
+
+    test('may end error instead, the server still free and active on its source', async () => {
+      const id = await wire.bootOne(a);
+      await cloud().fault(id, 'error');
+      await wire.start(id, b);
+      const { row } = await wire.follow(id);
+      expect([row.status, row.dest_compute]).toEqual(['error', b]);
+      const server = await wire.server(id);
+      expect([server.status, server['OS-EXT-SRV-ATTR:host']]).toEqual(['ACTIVE', a]);
+    });
+
+    test('anti-affinity with max_server_per_host 2 lets the second member in and not the third', async () => {
+      const group = await wire.group('anti-affinity', 2);
+      await wire.bootOne(b, { group });
+      const [second, third] = await wire.boot(2, a, { group });
+      await wire.start(second ?? '', b);
+      expect((await wire.follow(second ?? '')).row.status).toBe('completed');
+      await wire.start(third ?? '', b);
+      expect((await wire.follow(third ?? '')).row).toMatchObject({ status: 'error', dest_compute: null });
+    });
+
+    const refusals: [string, string, (boot: () => Promise<string>) => Promise<string>][] = [
+      [
+        'a lone member of an affinity group',
+        NO_HOST,
+        async () => wire.bootOne(a, { group: await wire.group('affinity') }),
+      ],
+      [
+        'a member of an affinity group that sits wholly on one host',
+        NO_HOST,
+        async () => (await wire.boot(2, a, { group: await wire.group('affinity') }))[0] ?? '',
+      ],
+      [
+        'onto a host that is forced down',
+        NO_HOST,
+        async (boot) => {
+          const id = await boot();
+          await wire.nova('PUT', `/os-services/${await wire.serviceId(b)}`, NEWEST, { forced_down: true });
+          return id;
+        },
+      ],
+      [
+        'onto a host that is full',
+        NO_ROOM,
+        async (boot) => {
+          const id = await boot();
+          await cloud().fill(b, true);
+          return id;
+        },
+      ],
+    ];
+    test.each(refusals)(
+      '%s: 202, then error without destination, NoValidHost in the event',
+      async (_, details, prepare) => {
+        await expectRefused(wire, { id: await prepare(() => wire.bootOne(a)), from: a, to: b, details });
+      },
+    );
+  });
+}
