@@ -28,6 +28,7 @@ const config = `[engine]
 aggregates = general
 dry_run = false
 evaluation_interval = 3
+search_work_limit = 200000
 cooldown = 5
 instance_cooldown = 30
 settle_seconds = 4
@@ -131,7 +132,7 @@ describe.skipIf(none !== null)('Kronos in containers', () => {
     cloud = keep(
       await new Hardened('kronos-simcloud', network)
         .withNetworkAliases('simcloud')
-        .withCommand(['--host', 'simcloud', '--speed', '2'])
+        .withCommand(['--host', 'simcloud', '--speed', '5'])
         .withExposedPorts(9780)
         .withWaitStrategy(Wait.forHealthCheck())
         .start(),

@@ -13,6 +13,7 @@ aggregates = ${AGGREGATE}
 policies_file = ${policiesFile}
 dry_run = false
 evaluation_interval = 5
+search_work_limit = 200000
 cooldown = 10
 instance_cooldown = 60
 settle_seconds = 6
