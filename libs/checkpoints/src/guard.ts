@@ -1,15 +1,8 @@
 import type { Clock } from '@kronos/clock';
 import { ALL } from '@kronos/contracts';
 import { Closed, type EventLog, type Health } from '@kronos/eventlog';
-import {
-  type Contradiction,
-  contradiction,
-  describeContradiction,
-  inForce,
-  type LogIdentity,
-  STATEMENT_REMEDY,
-  type Witness,
-} from '@kronos/projections';
+import { inForce, type LogIdentity, type Witness } from '@kronos/projections';
+import { Doubts } from './doubts.ts';
 import { readIdentity, readWitnesses, witnessOf } from './identity.ts';
 
 /** While the log is in doubt it is asked this often whether somebody has stated which it is. */
@@ -50,77 +43,132 @@ export interface LogGuard {
 
 /** Compares the log with everything that has seen one. @throws NotProvisioned, NatsRefused, StreamUnavailable */
 export async function openGuard(options: GuardOptions): Promise<LogGuard> {
-  const { log, clock, needsLedger } = options;
-  const ending = new AbortController();
-  const doubts = new Map<string, Contradiction>();
-  const keyOf = ({ source, installationId, sequence }: Witness): string => `${source} ${installationId} ${sequence}`;
-  /** Installations that the ledger says it folds. */
-  const folded = new Set<string | null>();
-  let identity: LogIdentity;
-  let problem: string | null = null;
-  let asking = false;
-  let condemned: string | null = null;
-  let waiting: (() => void)[] = [];
+  const { log } = options;
+  const witnesses: Witness[] = [...(options.own ?? [])];
+  for await (const witness of readWitnesses(log, options.snapshotsOf)) witnesses.push(witness);
+  // After them: by now the log has everything that they saw.
+  const doubts = new Doubts(await readIdentity(log), options.needsLedger);
+  for (const witness of witnesses) doubts.note(witness);
+  const guard = new Guard(options, doubts);
+  guard.start();
+  return guard;
+}
 
-  function judge(witness: Witness): void {
-    const found = contradiction(identity, witness);
-    if (found === null) doubts.delete(keyOf(witness));
-    else doubts.set(keyOf(witness), found);
+class Guard implements LogGuard {
+  readonly #options: GuardOptions;
+  readonly #doubts: Doubts;
+  readonly #ending = new AbortController();
+  #problem: string | null = null;
+  #asking = false;
+  /** Wakes those who wait for {@link settled}. */
+  #waiting: (() => void)[] = [];
+
+  constructor(options: GuardOptions, doubts: Doubts) {
+    this.#options = options;
+    this.#doubts = doubts;
   }
 
-  function note(witness: Witness): void {
-    if (witness.source === 'the ledger') folded.add(witness.installationId);
-    judge(witness);
+  start(): void {
+    this.#conclude();
+    void this.#follow();
   }
 
-  function conclude(): void {
-    const current = inForce(identity);
-    const [worst] = [...doubts.values()].sort((a, b) => b.witness.sequence - a.witness.sequence);
-    const before = problem;
-    if (condemned !== null) problem = condemned;
-    else if (worst !== undefined) problem = `${describeContradiction(identity, worst)}. ${STATEMENT_REMEDY}`;
-    else if (needsLedger && current?.statement === 'provisioned' && !folded.has(current.id))
-      problem = `the ledger has not compared its archive with the log of installation ${current.id} yet: start the ledger, or look why it is not ready. If there is no archive any more: kronos provision --new-log.`;
-    else problem = null;
-    if (problem !== before) options.onChange?.(problem);
-    if (problem === null) for (const wake of waiting.splice(0)) wake();
-    else if (!asking) void ask();
+  get identity(): LogIdentity {
+    return this.#doubts.identity;
+  }
+
+  get problem(): string | null {
+    return this.#problem;
+  }
+
+  healthy(): Health {
+    return this.#problem === null
+      ? { ok: true, detail: 'the log is the one that was seen' }
+      : { ok: false, detail: this.#problem };
+  }
+
+  async agrees(witness: Witness): Promise<boolean> {
+    if (!this.#doubts.agrees(witness)) this.#doubts.read(await readIdentity(this.#options.log));
+    this.#doubts.note(witness);
+    this.#conclude();
+    return this.#doubts.agrees(witness);
+  }
+
+  lost(witness: Witness): void {
+    this.#doubts.lost(witness);
+    this.#conclude();
+  }
+
+  condemn(reason: string): void {
+    this.#doubts.condemn(reason);
+    this.#conclude();
+  }
+
+  async settled(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (this.#problem === null) return;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const stop = (): void => reject(signal.reason);
+    signal.addEventListener('abort', stop, { once: true });
+    this.#waiting.push(resolve);
+    try {
+      await promise;
+    } finally {
+      signal.removeEventListener('abort', stop);
+      this.#waiting = this.#waiting.filter((one) => one !== resolve);
+    }
+  }
+
+  close(): void {
+    this.#ending.abort();
+  }
+
+  #conclude(): void {
+    const problem = this.#doubts.problem();
+    const changed = problem !== this.#problem;
+    this.#problem = problem;
+    if (changed) this.#options.onChange?.(problem);
+    if (problem === null) for (const wake of this.#waiting.splice(0)) wake();
+    else if (!this.#asking) void this.#ask();
   }
 
   /** Reads the log's identity again until nothing contradicts it. */
-  async function ask(): Promise<void> {
-    asking = true;
-    while (problem !== null) {
-      await clock.sleep(ASK_MS, ending.signal);
-      if (ending.signal.aborted) return;
+  async #ask(): Promise<void> {
+    const { clock, log } = this.#options;
+    this.#asking = true;
+    while (this.#problem !== null) {
+      await clock.sleep(ASK_MS, this.#ending.signal);
+      if (this.#ending.signal.aborted) return;
       try {
-        identity = await readIdentity(log);
-        for await (const witness of readSeen()) note(witness);
+        this.#doubts.read(await readIdentity(log));
+        for await (const witness of this.#readSeen()) this.#doubts.note(witness);
       } catch (error) {
-        // A log that cannot be read is in doubt as before.
+        // A log that cannot be read stays in doubt.
         if (error instanceof Closed) return;
         continue;
       }
-      for (const { witness } of [...doubts.values()]) judge(witness);
-      conclude();
+      this.#doubts.judgeAgain();
+      this.#conclude();
     }
-    asking = false;
+    this.#asking = false;
   }
 
   /** Reads the log's identity, however long it takes. @throws Closed */
-  async function readAgain(): Promise<void> {
+  async #readAgain(): Promise<void> {
+    const { clock, log } = this.#options;
     for (;;)
       try {
-        identity = await readIdentity(log);
+        this.#doubts.read(await readIdentity(log));
         return;
       } catch (error) {
         if (error instanceof Closed) throw error;
-        await clock.sleep(ASK_MS, ending.signal);
-        if (ending.signal.aborted) throw new Closed('the guard is closed');
+        await clock.sleep(ASK_MS, this.#ending.signal);
+        if (this.#ending.signal.aborted) throw new Closed('the guard is closed');
       }
   }
 
-  async function* readSeen(): AsyncGenerator<Witness, void> {
+  async *#readSeen(): AsyncGenerator<Witness, void> {
+    const { log } = this.#options;
     for await (const delivered of log.tail({ families: ['ledger'], aggregates: [ALL], since: 'all', end: true })) {
       const witness = witnessOf(delivered);
       if (witness !== null) yield witness;
@@ -128,83 +176,39 @@ export async function openGuard(options: GuardOptions): Promise<LogGuard> {
   }
 
   /** Follows the statements of the ledger and of people from now on. */
-  async function follow(): Promise<void> {
+  async #follow(): Promise<void> {
+    const { log, onChange } = this.#options;
     try {
       for await (const delivered of log.tail({ families: ['ledger', 'controls'], aggregates: [ALL] })) {
-        if (ending.signal.aborted) return;
+        if (this.#ending.signal.aborted) return;
         if (delivered.problem !== undefined) continue;
         const { message } = delivered;
-        if (message.type === 'installation.created') {
-          if (identity.installations.some((one) => one.id === message.data.installationId)) continue;
-          const before = identity;
-          // Not added to the known ones: it may be the first of a log that replaced the one that they are of.
-          await readAgain();
-          if (before.lastSequence > 0)
-            note({
-              source: 'this process',
-              installationId: inForce(before)?.id ?? null,
-              sequence: before.lastSequence,
-              seenAtMs: clock.now(),
-            });
-          for (const { witness } of [...doubts.values()]) judge(witness);
-          conclude();
-        } else if (message.type === 'log.seen') {
+        if (message.type === 'installation.created') await this.#stated(message.data.installationId);
+        else if (message.type === 'log.seen') {
           const witness = witnessOf(delivered);
-          if (witness !== null) await guard.agrees(witness);
+          if (witness !== null) await this.agrees(witness);
         }
       }
     } catch (error) {
-      // The connection was closed; a reader that ends for another reason is noticed by the view of the log too.
-      if (!(error instanceof Closed)) options.onChange?.(error instanceof Error ? error.message : String(error));
+      // The connection was closed. The view of the log also notices a reader that ends for another reason.
+      if (!(error instanceof Closed)) onChange?.(error instanceof Error ? error.message : String(error));
     }
   }
 
-  const witnesses: Witness[] = [...(options.own ?? [])];
-  for await (const witness of readWitnesses(log, options.snapshotsOf)) witnesses.push(witness);
-  // After them: whatever they have seen is on the log by now.
-  identity = await readIdentity(log);
-  for (const witness of witnesses) note(witness);
-
-  const guard: LogGuard = {
-    get identity() {
-      return identity;
-    },
-    get problem() {
-      return problem;
-    },
-    healthy: () =>
-      problem === null ? { ok: true, detail: 'the log is the one that was seen' } : { ok: false, detail: problem },
-    async agrees(witness) {
-      if (contradiction(identity, witness) !== null) identity = await readIdentity(log);
-      note(witness);
-      conclude();
-      return contradiction(identity, witness) === null;
-    },
-    lost(witness) {
-      doubts.set(keyOf(witness), { kind: 'shorter', witness });
-      conclude();
-    },
-    condemn(reason) {
-      condemned = reason;
-      conclude();
-    },
-    async settled(signal) {
-      signal.throwIfAborted();
-      if (problem === null) return;
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const stop = (): void => reject(signal.reason);
-      signal.addEventListener('abort', stop, { once: true });
-      waiting.push(resolve);
-      try {
-        await promise;
-      } finally {
-        signal.removeEventListener('abort', stop);
-        waiting = waiting.filter((one) => one !== resolve);
-      }
-    },
-    close: () => ending.abort(),
-  };
-  conclude();
-  void follow();
-  return guard;
+  /** A person stated the installation of the log. */
+  async #stated(installationId: string): Promise<void> {
+    const before = this.#doubts.identity;
+    if (before.installations.some((one) => one.id === installationId)) return;
+    // It is not added to the known installations: it may be the first one of a log that replaced theirs.
+    await this.#readAgain();
+    if (before.lastSequence > 0)
+      this.#doubts.note({
+        source: 'this process',
+        installationId: inForce(before)?.id ?? null,
+        sequence: before.lastSequence,
+        seenAtMs: this.#options.clock.now(),
+      });
+    this.#doubts.judgeAgain();
+    this.#conclude();
+  }
 }
