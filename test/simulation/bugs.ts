@@ -530,9 +530,9 @@ export const bugs: readonly Bug[] = [
   // ---- which log it is
   {
     name: 'a log that contradicts what was seen trusted',
-    file: 'libs/checkpoints/src/guard.ts',
-    find: '    else if (worst !== undefined) problem =',
-    replace: '    else if (worst !== undefined && condemned !== null) problem =',
+    file: 'libs/checkpoints/src/doubts.ts',
+    find: '    if (worst !== undefined) return `',
+    replace: '    if (worst !== undefined && this.#condemned !== null) return `',
   },
   {
     name: 'moves followed and aborted by a log that is lost',
