@@ -4,6 +4,7 @@ import { type Fate, type Path, SimulatedConnection, type SimulatedServer } from 
 import type { Attempt, Transport, Transported } from '@kronos/http';
 import type { InProcessSim } from '@kronos/simcloud';
 import type { Chance } from './chance.ts';
+import { readOnce } from './readOnce.ts';
 import type { Process, World } from './world.ts';
 
 /** How messages travel now. Changed by faults. */
@@ -61,6 +62,7 @@ export class NatsNetwork {
   readonly #pollMs: number;
   readonly #chance: Chance;
   readonly #open = new Map<string, { readonly connection: SimulatedConnection; readonly lane: Lane }>();
+  readonly #read = readOnce();
   #serial = 0;
 
   constructor(world: World, server: SimulatedServer, chance: Chance, pollMs: number) {
@@ -110,6 +112,7 @@ export class NatsNetwork {
       },
       unique: () => `${process.name}-${names++}`,
       pollMs: this.#pollMs,
+      read: this.#read,
       zip: async (body) => gzipSync(body, { level: 1 }),
       unzip: async (body, maxBytes) => gunzipSync(body, { maxOutputLength: maxBytes }),
     };

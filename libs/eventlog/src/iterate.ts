@@ -4,7 +4,6 @@ import {
   type Message,
   type MessageOf,
   parseSubject,
-  readMessage,
   type SnapshotTaken,
   streamNames,
   subject as subjectOf,
@@ -18,6 +17,7 @@ import { Queue } from './queue.ts';
 import { OrderedReader, type RawMessage, type ReaderStart } from './reader.ts';
 import type { Delivered, ReplayedEvent, TailOptions } from './types.ts';
 import { LogParser, streamInfo } from './view.ts';
+import type { Wire } from './wire.ts';
 
 const decoder = new TextDecoder();
 /** Messages held for an iteration that is slow to take them. */
@@ -98,7 +98,7 @@ export async function* replay(
 ): AsyncGenerator<ReplayedEvent, void, undefined> {
   let from = range.from ?? 1;
   const to = range.to ?? (await streamInfo(link, streamNames.log)).state.last_seq;
-  const parser = new LogParser();
+  const parser = new LogParser(link.wire);
   const parse = (raw: RawMessage): ReplayedEvent => ({
     ...parser.parse(raw),
     subject: raw.subject,
@@ -132,7 +132,11 @@ const rawOf = (stored: StoredMsg): RawMessage => ({
 });
 
 /** A message as it came, or what is wrong with it. Never throws. */
-export function deliver<F extends Family>(raw: RawMessage, wanted: readonly F[]): Delivered<MessageOf<F>> {
+export function deliver<F extends Family>(
+  { read }: Pick<Wire, 'read'>,
+  raw: RawMessage,
+  wanted: readonly F[],
+): Delivered<MessageOf<F>> {
   const about = {
     subject: raw.subject,
     sequence: raw.sequence,
@@ -140,9 +144,9 @@ export function deliver<F extends Family>(raw: RawMessage, wanted: readonly F[])
     firstStoredAt: originalStamp(raw.headers()) ?? raw.storedAt,
     traceparent: traceparentOf(raw.headers()),
   };
-  const read = readMessage(raw.data, parseSubject(raw.subject));
-  if (!read.ok) return { ...about, message: read.body ?? textOf(raw.data), problem: read.problem };
-  const { message } = read;
+  const found = read(raw.data, parseSubject(raw.subject));
+  if (!found.ok) return { ...about, message: found.body ?? textOf(raw.data), problem: found.problem };
+  const { message } = found;
   if (!wanted.includes(familyOf(message.type) as F))
     return { ...about, message, problem: `${message.type} was not asked for` };
   return { ...about, message: message as MessageOf<F> };
@@ -182,7 +186,7 @@ export async function* snapshots(
     contiguous: false,
   } as const;
   for await (const raw of rawMessages(link, scope, options))
-    if (wanted(raw.subject)) yield deliver(raw, ['snapshots'] as const);
+    if (wanted(raw.subject)) yield deliver(link.wire, raw, ['snapshots'] as const);
 }
 
 export async function* replaySnapshots(
@@ -201,7 +205,7 @@ export async function* replaySnapshots(
     ...(until === undefined ? {} : { beyond: (raw) => raw.storedAt > until }),
   };
   for await (const raw of rawMessages(link, scope, options))
-    if (wanted(raw.subject)) yield deliver(raw, ['snapshots'] as const);
+    if (wanted(raw.subject)) yield deliver(link.wire, raw, ['snapshots'] as const);
 }
 
 const startOf = (since: TailOptions['since']): ReaderStart => {
@@ -236,7 +240,7 @@ export async function* tail(
   let running = sources.length;
   for (const { source, wanted, families } of sources)
     void (async () => {
-      for await (const raw of source) if (wanted(raw.subject)) queue.push(deliver(raw, families));
+      for await (const raw of source) if (wanted(raw.subject)) queue.push(deliver(link.wire, raw, families));
       running--;
       if (running === 0) queue.end();
     })().catch((error: Error) => queue.end(error));

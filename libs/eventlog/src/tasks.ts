@@ -1,5 +1,5 @@
 import type { Cancel } from '@kronos/clock';
-import { families, type MigrationRequested, readMessage } from '@kronos/contracts';
+import { families, type MigrationRequested } from '@kronos/contracts';
 import { type Msg, nanos, type Subscription } from '@nats-io/transport-node';
 import { SINK_ACK_WAIT_SECONDS, sinkConsumerName, TASK_STREAM, taskConsumerName } from './definitions.ts';
 import { headersSafely, traceparentOf } from './headers.ts';
@@ -16,6 +16,7 @@ import type {
   TaskWorkerOptions,
   UnreadableTask,
 } from './types.ts';
+import type { Wire } from './wire.ts';
 
 /** Interval between two looks at an empty durable while there are fewer free slots than durables. */
 const SWEEP_MS = 500;
@@ -27,10 +28,14 @@ const HANDLER_FAILED_DELAY_MS = 5_000;
 const SHOWN = 4_000;
 
 /** A task message, or what is wrong with it. Never throws. */
-function readTask(message: Pick<Msg, 'data'>, aggregate: string): MigrationRequested | UnreadableTask {
-  const read = readMessage(message.data, { family: 'migrations', name: aggregate });
-  if (read.ok && read.message.type === 'migration.requested') return read.message;
-  const problem = read.ok ? `${read.message.type} is no task` : read.problem;
+function readTask(
+  { read }: Pick<Wire, 'read'>,
+  message: Pick<Msg, 'data'>,
+  aggregate: string,
+): MigrationRequested | UnreadableTask {
+  const found = read(message.data, { family: 'migrations', name: aggregate });
+  if (found.ok && found.message.type === 'migration.requested') return found.message;
+  const problem = found.ok ? `${found.message.type} is no task` : found.problem;
   return { unreadable: problem, body: new TextDecoder().decode(message.data.subarray(0, SHOWN)) };
 }
 
@@ -166,7 +171,7 @@ export const taskWorker = (link: Link, options: TaskWorkerOptions, onStop?: (wor
       handle: ({ aggregate }, message, sequence, holding) =>
         options.handle({
           ...holding,
-          task: readTask(message, aggregate),
+          task: readTask(link.wire, message, aggregate),
           aggregate,
           subject: message.subject,
           sequence,
@@ -196,7 +201,7 @@ export const sinkWorker = (
           sequence,
           storedAt: parseDelivery(message.reply ?? '')?.storedAt ?? 0,
         };
-        return handle({ ...deliver(raw, families), ...holding });
+        return handle({ ...deliver(link.wire, raw, families), ...holding });
       },
     },
     onStop,

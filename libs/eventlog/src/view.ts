@@ -1,4 +1,4 @@
-import { logEventOf, type Place, parseSubject, readMessage, type StoredEvent, streamNames } from '@kronos/contracts';
+import { logEventOf, type Place, parseSubject, type StoredEvent, streamNames } from '@kronos/contracts';
 import type { StreamInfo } from '@nats-io/jetstream';
 import { lastMessageOf } from './append.ts';
 import { Closed, LogGap } from './errors.ts';
@@ -7,6 +7,7 @@ import { type Link, plainText } from './link.ts';
 import { Queue } from './queue.ts';
 import { OrderedReader, type RawMessage } from './reader.ts';
 import type { Health, LogPosition, LogView, ViewOptions } from './types.ts';
+import type { Wire } from './wire.ts';
 
 const LOG = streamNames.log;
 /** While someone waits for the view and nothing comes for this long, its consumer is created again. */
@@ -18,6 +19,11 @@ export class LogParser {
   readonly #places = new Map<string, Place | null>();
   /** A restore publishes the first events of a log; after one that it did not publish, no header is looked at. */
   #restored = true;
+  readonly #read: Wire['read'];
+
+  constructor({ read }: Pick<Wire, 'read'>) {
+    this.#read = read;
+  }
 
   parse(raw: RawMessage): StoredEvent {
     const { subject, sequence, storedAt, data } = raw;
@@ -26,7 +32,7 @@ export class LogParser {
       place = parseSubject(subject);
       this.#places.set(subject, place);
     }
-    const event = logEventOf(readMessage(data, place), place?.name ?? subject);
+    const event = logEventOf(this.#read(data, place), place?.name ?? subject);
     const original = this.#restored ? originalStamp(raw.headers()) : null;
     if (original === null) {
       this.#restored = false;
@@ -49,7 +55,7 @@ export class View<F, S> implements LogView<S> {
   readonly #link: Link;
   readonly #evolve: ViewOptions<F, S>['evolve'];
   readonly #snapshot: ViewOptions<F, S>['snapshot'];
-  readonly #parser = new LogParser();
+  readonly #parser: LogParser;
   #lastBySubject = new Map<string, number>();
   /** The position that was given out since the last event; it shares `#lastBySubject`. */
   #at: LogPosition<S> | null = null;
@@ -67,6 +73,7 @@ export class View<F, S> implements LogView<S> {
 
   private constructor(link: Link, options: ViewOptions<F, S>, onClose: (view: View<F, S>) => void) {
     this.#link = link;
+    this.#parser = new LogParser(link.wire);
     this.#onClose = onClose;
     this.#evolve = options.evolve;
     this.#snapshot = options.snapshot;

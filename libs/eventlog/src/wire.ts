@@ -1,6 +1,7 @@
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import { type Clock, systemClock } from '@kronos/clock';
+import { readMessage } from '@kronos/contracts';
 import { connect, type NatsConnection, type NodeConnectionOptions, nuid } from '@nats-io/transport-node';
 
 /** The effects that the library takes from outside: time, chance, the connection to a server, and work on other threads. */
@@ -14,6 +15,8 @@ export type Wire = {
    * subscriber is gone makes servers of the 2.9 series deliver another task twice and forget a nak until the ack wait is over.
    */
   readonly pollMs: number;
+  /** Reads a stored message. The simulation reads each one once for all its readers. */
+  readonly read: typeof readMessage;
   readonly zip: (body: Uint8Array) => Promise<Uint8Array>;
   /** @throws when the result is longer than `maxBytes`, or the input is not gzip */
   readonly unzip: (body: Uint8Array, maxBytes: number) => Promise<Uint8Array>;
@@ -28,6 +31,7 @@ export const natsWire: Wire = {
   connect,
   unique: () => nuid.next(),
   pollMs: 1_000,
+  read: readMessage,
   zip: (body) => zip(body),
   unzip: (body, maxBytes) => unzip(body, { maxOutputLength: maxBytes }),
 };
