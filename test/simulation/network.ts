@@ -18,6 +18,9 @@ export interface Weather {
 
 export const fineWeather = (): Weather => ({ delayMs: 0.5, lost: 0, unanswered: 0 });
 
+/** Slower than in production: heartbeats of readers that have nothing to read would be most of what happens. */
+const READING = { expiresMs: 120_000, heartbeatMs: 30_000 };
+
 /** Messages between one process and a server, in order in each direction. */
 export class Lane {
   readonly #world: World;
@@ -112,6 +115,7 @@ export class NatsNetwork {
       },
       unique: () => `${process.name}-${names++}`,
       pollMs: this.#pollMs,
+      reading: READING,
       read: this.#read,
       zip: async (body) => gzipSync(body, { level: 1 }),
       unzip: async (body, maxBytes) => gunzipSync(body, { maxOutputLength: maxBytes }),

@@ -11,10 +11,7 @@ import type { Health } from './types.ts';
 const BATCH = 4096;
 const BATCH_BYTES = 8 * 1024 ** 2;
 const LOW_WATER = BATCH / 2;
-const EXPIRES_MS = 30_000;
-const HEARTBEAT_MS = 5_000;
-/** A server that is silent for longer than two heartbeats has lost the consumer, or itself. */
-const SILENCE_MS = 2 * HEARTBEAT_MS + 1_000;
+const silenceMs = ({ wire }: Link): number => 2 * wire.reading.heartbeatMs + 1_000;
 /** The server forgets a consumer that its reader could not delete, because it was killed or cut off, after this. */
 const INACTIVE_MS = 30_000;
 
@@ -142,7 +139,7 @@ export class OrderedReader {
    * that is slower than `idleMs` would never get to answer otherwise.
    */
   nudge(idleMs: number): void {
-    this.#session?.doubt(Math.min(SILENCE_MS, idleMs * 2 ** this.#failures));
+    this.#session?.doubt(Math.min(silenceMs(this.#link), idleMs * 2 ** this.#failures));
   }
 
   async stop(): Promise<void> {
@@ -307,6 +304,7 @@ class Session {
   #watch: Cancel = () => undefined;
   readonly #unhook: () => void;
   readonly #hooks: SessionHooks;
+  readonly #silenceMs: number;
   readonly #end: (ending: Ending) => void;
   #over = false;
   #last: number;
@@ -319,6 +317,7 @@ class Session {
     this.ended = promise;
     this.#end = resolve;
     this.#link = link;
+    this.#silenceMs = silenceMs(link);
     this.#options = options;
     this.#last = last;
     this.#heard = link.clock.monotonic();
@@ -335,7 +334,7 @@ class Session {
       },
     });
     this.#unhook = link.onDisconnect(() => this.end('lost'));
-    this.#watchFor(SILENCE_MS);
+    this.#watchFor(this.#silenceMs);
     this.pullMore();
   }
 
@@ -352,8 +351,8 @@ class Session {
   #watchFor(ms: number): void {
     this.#watch = this.#link.clock.after(ms + 1, () => {
       const idleMs = this.#link.clock.monotonic() - this.#heard;
-      if (this.#outstanding > 0) this.doubt(SILENCE_MS);
-      if (!this.#over) this.#watchFor(this.#outstanding > 0 ? SILENCE_MS - idleMs : SILENCE_MS);
+      if (this.#outstanding > 0) this.doubt(this.#silenceMs);
+      if (!this.#over) this.#watchFor(this.#silenceMs - (this.#outstanding > 0 ? idleMs : 0));
     });
   }
 
@@ -366,11 +365,12 @@ class Session {
     const batch = BATCH - this.#outstanding;
     if (this.#outstanding === 0) this.#heard = this.#link.clock.monotonic();
     this.#outstanding += batch;
+    const { expiresMs, heartbeatMs } = this.#link.wire.reading;
     const request = JSON.stringify({
       batch,
       max_bytes: BATCH_BYTES,
-      expires: nanos(EXPIRES_MS),
-      idle_heartbeat: nanos(HEARTBEAT_MS),
+      expires: nanos(expiresMs),
+      idle_heartbeat: nanos(heartbeatMs),
     });
     try {
       this.#link.nc.publish(this.nextSubject, request, { reply: this.#inbox });

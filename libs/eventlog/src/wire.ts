@@ -15,6 +15,11 @@ export type Wire = {
    * subscriber is gone makes servers of the 2.9 series deliver another task twice and forget a nak until the ack wait is over.
    */
   readonly pollMs: number;
+  /**
+   * Requests of readers. `expiresMs`: time after which the server ends one; `heartbeatMs`: interval of its heartbeats while there is
+   * nothing to read. A server that is silent for longer than two of these has lost the consumer, or itself.
+   */
+  readonly reading: { readonly expiresMs: number; readonly heartbeatMs: number };
   /** Reads a stored message. The simulation reads each one once for all its readers. */
   readonly read: typeof readMessage;
   readonly zip: (body: Uint8Array) => Promise<Uint8Array>;
@@ -31,6 +36,7 @@ export const natsWire: Wire = {
   connect,
   unique: () => nuid.next(),
   pollMs: 1_000,
+  reading: { expiresMs: 30_000, heartbeatMs: 5_000 },
   read: readMessage,
   zip: (body) => zip(body),
   unzip: (body, maxBytes) => unzip(body, { maxOutputLength: maxBytes }),

@@ -1,5 +1,6 @@
 /** Takes tasks from the queue and brings each as far as it can be brought. */
 import type { LogGuard } from '@kronos/checkpoints';
+import type { Cancel } from '@kronos/clock';
 import type { Actor, MigrationRequested, StoredEvent } from '@kronos/contracts';
 import {
   contextFrom,
@@ -59,7 +60,7 @@ export interface Executor {
 
 /** Requeue delay of tasks while the log is in doubt. */
 const IN_DOUBT_MS = 5_000;
-/** Interval between two checks whether waiting tasks use all places of this executor. */
+/** Interval between two checks whether waiting tasks use all places of this executor, while it holds that many. */
 const ROOM_CHECK_MS = 1000;
 
 export function createExecutor(deps: ExecutorDeps): Executor {
@@ -99,6 +100,7 @@ export function createExecutor(deps: ExecutorDeps): Executor {
 
   async function handle(delivery: TaskDelivery): Promise<TaskOutcome> {
     const { task } = delivery;
+    checkRoom();
     meters.delivered(delivery.aggregate, delivery.deliveries);
     delivery.lost.addEventListener('abort', () => meters.lost(delivery.aggregate), { once: true });
     if ((deps.guard?.problem ?? null) !== null) return { kind: 'later', delayMs: IN_DOUBT_MS };
@@ -155,10 +157,17 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     handle,
   });
 
+  let endRoomCheck: Cancel | null = null;
+  let stopping = false;
   /** Waiting tasks must not take every slot: they may wait for a task that is still on the queue. */
-  function makeRoom(): void {
-    if (worker.held < deps.concurrency) return;
-    for (const board of boards.values()) board.putOff(Math.ceil(board.waiting / 4));
+  function checkRoom(): void {
+    if (stopping) return;
+    endRoomCheck ??= clock.after(ROOM_CHECK_MS, () => {
+      endRoomCheck = null;
+      if (worker.held < deps.concurrency) return;
+      for (const board of boards.values()) board.putOff(Math.ceil(board.waiting / 4));
+      checkRoom();
+    });
   }
   const drains = tendDrains({
     log,
@@ -172,8 +181,6 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     logger,
   });
   drains.wake();
-
-  const endRoomChecks = clock.every(ROOM_CHECK_MS, makeRoom);
 
   async function follow(): Promise<void> {
     try {
@@ -197,7 +204,8 @@ export function createExecutor(deps: ExecutorDeps): Executor {
     },
     done: follow(),
     async stop(graceMs) {
-      endRoomChecks();
+      stopping = true;
+      endRoomCheck?.();
       drains.stop();
       await worker.stop(graceMs);
       for (const board of boards.values()) board.close();
