@@ -65,8 +65,35 @@ const point = z.tuple([z.number(), z.string()]).transform(([time, text], context
   return z.NEVER;
 });
 
+const points = z.array(point);
+type Point = z.output<typeof point>;
+
+/** The samples of a series of a matrix, if all of them fit. */
+function fitting(raw: unknown): Point[] | null {
+  if (!Array.isArray(raw)) return null;
+  const read: Point[] = [];
+  for (const pair of raw as readonly unknown[]) {
+    if (!Array.isArray(pair) || pair.length !== 2) return null;
+    const [time, text] = pair as readonly unknown[];
+    if (typeof time !== 'number' || !Number.isFinite(time) || typeof text !== 'string') return null;
+    const value = parseValue(text);
+    if (value === undefined) return null;
+    read.push({ timeMs: Math.round(time * 1000), value });
+  }
+  return read;
+}
+
+/** As {@link points}, which is asked only what is wrong: a matrix has tens of thousands of samples. */
+const manyPoints = z.unknown().transform((raw, context): Point[] => {
+  const read = fitting(raw);
+  if (read !== null) return read;
+  for (const { path, message } of points.safeParse(raw).error?.issues ?? [])
+    context.addIssue({ code: 'custom', path, message });
+  return z.NEVER;
+});
+
 const vectorSchema = z.array(z.object({ metric: labels, value: point }));
-const matrixSchema = z.array(z.object({ metric: labels, values: z.array(point) }));
+const matrixSchema = z.array(z.object({ metric: labels, values: manyPoints }));
 
 /** The envelope of every answer of the API, including most errors. */
 const envelopeSchema = z.object({

@@ -48,39 +48,41 @@ function uses(server: Server): boolean {
 
 type Labels = Readonly<Record<string, string>>;
 /** Labels are made once for each series: most of a query's cost would be making them. What has read them may keep them. */
-const made = new WeakMap<object, Map<string, Map<string, Labels>>>();
+const made = new Map<string, WeakMap<object, Labels[]>>();
 
-/** @param of what the series is about; `host`: where it is, part of a server's labels */
-function labelsOf(metric: string, of: Server | Host, host: string): Labels {
-  let known = made.get(of);
+/** Gives the labels of the series of a metric. Its arguments: what the series is about; where it is, part of a server's labels. */
+function labelsOf(metric: string): (of: Server | Host, host: string) => Labels {
+  let known = made.get(metric);
   if (known === undefined) {
-    known = new Map();
-    made.set(of, known);
+    known = new WeakMap();
+    made.set(metric, known);
   }
-  let byHost = known.get(metric);
-  if (byHost === undefined) {
-    byHost = new Map();
-    known.set(metric, byHost);
-  }
-  let labels = byHost.get(host);
-  if (labels === undefined) {
-    labels = Object.freeze({
+  const ofMetric = known;
+  return (of, host) => {
+    let places = ofMetric.get(of);
+    if (places === undefined) {
+      places = [];
+      ofMetric.set(of, places);
+    }
+    for (const labels of places) if (labels.host === host) return labels;
+    const labels = Object.freeze({
       __name__: metric,
       ...('uuid' in of ? { instance_uuid: of.uuid } : {}),
       host,
       ...TARGET,
     });
-    byHost.set(host, labels);
-  }
-  return labels;
+    places.push(labels);
+    return labels;
+  };
 }
 
 /** Every exported sample of `metric` as scraped at exactly `atMs`, before faults. */
 function scrape(cloud: Cloud, metric: string, atMs: number): Sample[] {
-  const ofHost = (host: Host, value: number): Sample => ({ labels: labelsOf(metric, host, host.name), value, atMs });
-  const all = (): Server[] => {
+  const labels = labelsOf(metric);
+  const ofHost = (host: Host, value: number): Sample => ({ labels: labels(host, host.name), value, atMs });
+  const all = (): Iterable<Server> => {
     const gone = [...cloud.deleted.values()].filter((server) => (server.deletedMs ?? 0) > atMs);
-    return [...cloud.servers.values(), ...gone];
+    return gone.length === 0 ? cloud.servers.values() : [...cloud.servers.values(), ...gone];
   };
   switch (metric) {
     case 'up':
@@ -98,8 +100,8 @@ function scrape(cloud: Cloud, metric: string, atMs: number): Sample[] {
         const host = hostAt(server, atMs);
         const sum = host === null ? undefined : sums.get(host);
         if (host === null || sum === undefined) continue;
-        const cores = uses(server) ? coresAt(cloud, server, atMs) : 0;
-        sums.set(host, sum + (cpu ? cores : server.demand.memoryMb));
+        const use = !cpu ? server.demand.memoryMb : uses(server) ? coresAt(cloud, server, atMs) : 0;
+        sums.set(host, sum + use);
       }
       return [...cloud.hosts.values()].flatMap((host) => {
         const sum = sums.get(host.name);
@@ -113,9 +115,9 @@ function scrape(cloud: Cloud, metric: string, atMs: number): Sample[] {
       for (const server of all()) {
         const host = hostAt(server, atMs);
         if (host === null || cloud.hosts.get(host)?.up !== true) continue;
-        const cores = uses(server) ? coresAt(cloud, server, atMs) : 0;
-        const value = metric === 'vm_cpu_cores' ? cores : server.demand.memoryMb;
-        out.push({ labels: labelsOf(metric, server, host), value, atMs });
+        const cpu = metric === 'vm_cpu_cores';
+        const value = !cpu ? server.demand.memoryMb : uses(server) ? coresAt(cloud, server, atMs) : 0;
+        out.push({ labels: labels(server, host), value, atMs });
       }
       return out;
     }
