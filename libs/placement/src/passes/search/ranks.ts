@@ -1,6 +1,9 @@
-import { byte, float } from '../../array.ts';
+import { byte, float, int } from '../../array.ts';
 import type { Random } from '../../random.ts';
 import type { Field } from './field.ts';
+
+/** Sorting by insertion is given up after so many shifts per host: a sort of all takes less time then. */
+const MOST_SHIFTS = 6;
 
 /**
  * The counted hosts in the order of their values, by policy. When many hosts are close to the highest one, proposals about the highest
@@ -23,10 +26,33 @@ export class Ranks {
   }
 
   refresh(): void {
-    const { P } = this.#field;
     this.#hosts.forEach((hosts, p) => {
+      if (this.#inserted(hosts, p)) return;
+      const { P } = this.#field;
       hosts.sort((a, b) => float(this.#score, b * P + p) - float(this.#score, a * P + p) || a - b);
     });
+  }
+
+  /** Sorts hosts by insertion, which is quick where few have changed; false, and not yet sorted, where too many have. */
+  #inserted(hosts: Int32Array, p: number): boolean {
+    const { P } = this.#field;
+    const score = this.#score;
+    let left = MOST_SHIFTS * hosts.length;
+    for (let i = 1; i < hosts.length; i++) {
+      const host = int(hosts, i);
+      const value = float(score, host * P + p);
+      let k = i;
+      for (; k > 0; k--) {
+        const before = int(hosts, k - 1);
+        const other = float(score, before * P + p);
+        if (other > value || (other === value && before < host)) break;
+        hosts[k] = before;
+      }
+      hosts[k] = host;
+      left -= i - k;
+      if (left < 0) return false;
+    }
+    return true;
   }
 
   /** A host near the upper (`high`) or the lower end of a policy; -1 when no host is counted. Among 400 hosts, 37 of 100 draws give the first one. */
