@@ -58,42 +58,34 @@ export interface Prometheus {
 }
 
 const labels = z.record(z.string(), z.string());
-const point = z.tuple([z.number(), z.string()]).transform(([time, text], context) => {
+type Point = { readonly timeMs: number; readonly value: number };
+
+/** A sample as Prometheus writes it, `[seconds, "value"]`, or its problem. Not a schema: a matrix has tens of thousands of samples. */
+function pointOf(raw: unknown): Point | string {
+  const [time, text, ...more] = Array.isArray(raw) ? (raw as readonly unknown[]) : [];
+  if (!Number.isFinite(time) || typeof text !== 'string' || more.length > 0)
+    return 'not a sample: [seconds, "value"] is expected';
   const value = parseValue(text);
-  if (value !== undefined) return { timeMs: Math.round(time * 1000), value };
-  context.addIssue({ code: 'custom', message: `not a sample value: "${text}"` });
-  return z.NEVER;
-});
-
-const points = z.array(point);
-type Point = z.output<typeof point>;
-
-/** The samples of a series of a matrix, if all of them fit. */
-function fitting(raw: unknown): Point[] | null {
-  if (!Array.isArray(raw)) return null;
-  const read: Point[] = [];
-  for (const pair of raw as readonly unknown[]) {
-    if (!Array.isArray(pair) || pair.length !== 2) return null;
-    const [time, text] = pair as readonly unknown[];
-    if (typeof time !== 'number' || !Number.isFinite(time) || typeof text !== 'string') return null;
-    const value = parseValue(text);
-    if (value === undefined) return null;
-    read.push({ timeMs: Math.round(time * 1000), value });
-  }
-  return read;
+  return value === undefined ? `not a sample value: "${text}"` : { timeMs: Math.round((time as number) * 1000), value };
 }
 
-/** As {@link points}, which is asked only what is wrong: a matrix has tens of thousands of samples. */
-const manyPoints = z.unknown().transform((raw, context): Point[] => {
-  const read = fitting(raw);
-  if (read !== null) return read;
-  for (const { path, message } of points.safeParse(raw).error?.issues ?? [])
-    context.addIssue({ code: 'custom', path, message });
+const point = z.unknown().transform((raw, context): Point => {
+  const read = pointOf(raw);
+  if (typeof read !== 'string') return read;
+  context.addIssue({ code: 'custom', message: read });
   return z.NEVER;
 });
+const points = z.array(z.unknown()).transform((raws, context): Point[] =>
+  raws.map((raw, i) => {
+    const read = pointOf(raw);
+    if (typeof read !== 'string') return read;
+    context.addIssue({ code: 'custom', path: [i], message: read });
+    return z.NEVER;
+  }),
+);
 
 const vectorSchema = z.array(z.object({ metric: labels, value: point }));
-const matrixSchema = z.array(z.object({ metric: labels, values: manyPoints }));
+const matrixSchema = z.array(z.object({ metric: labels, values: points }));
 
 /** The envelope of every answer of the API, including most errors. */
 const envelopeSchema = z.object({
