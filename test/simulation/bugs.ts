@@ -257,6 +257,12 @@ export const bugs: readonly Bug[] = [
     replace: "if (quarantine !== null && nowMs < 0) return end('quarantined'",
   },
   {
+    name: 'closed window ignored by the start rule',
+    file: SLOTS,
+    find: 'if (startBefore !== undefined && nowMs >= Date.parse(startBefore))',
+    replace: 'if (startBefore !== undefined && nowMs < 0)',
+  },
+  {
     name: 'windows and blackouts ignored by the planner',
     file: 'libs/placement/src/decide.ts',
     find: 'const window = migrationWindow(options, now);',

@@ -91,15 +91,24 @@ export function isOpen({ zone, spans, blackouts }: Hours, atMs: number): boolean
   );
 }
 
-/** Windows that open and close several times a day, so that many moves meet an edge. */
-function drawSpans(chance: Chance): Span[] {
+/** The least and the greatest length of a window, and of the time between two, in minutes. */
+interface Lengths {
+  readonly open: readonly [number, number];
+  readonly closed: readonly [number, number];
+}
+/** They open and close several times a day, so that many moves meet an edge. */
+const USUAL: Lengths = { open: [20, 150], closed: [10, 90] };
+/** They close before a plan with several moves is done: some of its tasks wait for a slot then. */
+const SHORT: Lengths = { open: [3, 12], closed: [5, 25] };
+
+function drawSpans(chance: Chance, { open, closed }: Lengths): Span[] {
   const spans: Span[] = [];
   const days = chance.pick([null, null, [0, 3], [6, 4]] as const);
   let minute = chance.int(0, 60);
   while (minute < 1440) {
-    const end = minute + chance.int(20, 150);
+    const end = minute + chance.int(...open);
     spans.push({ days, fromMinute: minute, toMinute: end > 1440 ? end - 1440 : end });
-    minute = end + chance.int(10, 90);
+    minute = end + chance.int(...closed);
   }
   return spans;
 }
@@ -111,7 +120,9 @@ function drawHours(chance: Chance, zone: string, beginMs: number, durationMs: nu
     const fromMs = beginMs + chance.next() * durationMs;
     blackouts.push([wall(zone, fromMs).text, wall(zone, fromMs + chance.int(5, 60) * 60_000).text]);
   }
-  return { zone, spans: chance.flip(0.8) ? drawSpans(chance) : [], blackouts };
+  if (!chance.flip(0.8)) return { zone, spans: [], blackouts };
+  const lengths = chance.fork('lengths').flip(0.5) ? SHORT : USUAL;
+  return { zone, spans: drawSpans(chance, lengths), blackouts };
 }
 
 export interface DrawnWindows {
@@ -145,7 +156,8 @@ export function drawWindows(
   const narrowed = new Map<string, { spans: Span[]; how: 'metadata' | 'tags' }>();
   for (const name of servers)
     if (chance.flip(0.2))
-      narrowed.set(name, { spans: drawSpans(chance), how: chance.pick(['metadata', 'tags'] as const) });
+      // Nova's metadata has no room for many short ones.
+      narrowed.set(name, { spans: drawSpans(chance, USUAL), how: chance.pick(['metadata', 'tags'] as const) });
   return { usual, own, servers: narrowed, evacuationIgnoresWindows };
 }
 

@@ -73,3 +73,14 @@ it('some seeds have windows, and the same seed has the same ones', () => {
   expect(some.some(({ servers }) => servers.size > 0)).toBe(true);
   expect(Array.from({ length: 50 }, (_, seed) => draw(seed))).toEqual(drawn);
 });
+
+it('some seeds have windows that are shorter than most plans take, others have windows of hours', () => {
+  const longest = Array.from({ length: 50 }, (_, seed) =>
+    drawWindows(seed, [], [], at('2026-01-05T00:00'), 86_400_000),
+  ).flatMap((drawn) => {
+    const lengths = (drawn?.usual.spans ?? []).map(({ fromMinute, toMinute }) => (toMinute - fromMinute + 1440) % 1440);
+    return lengths.length === 0 ? [] : [Math.max(...lengths)];
+  });
+  expect(longest.filter((minutes) => minutes <= 12).length).toBeGreaterThan(3);
+  expect(longest.filter((minutes) => minutes > 60).length).toBeGreaterThan(3);
+});
