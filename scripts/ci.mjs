@@ -18,13 +18,18 @@ const CPU_LINE = 'ci: CPU';
 /**
  * Runs a command with its output in a file: a pipe would be held open by what a killed command started, and stages that run
  * side by side must not mix their lines. The command leads a process group, so that its time limit ends everything it started.
+ * `nice`: 0, or how far it stands behind others when the machine is busy, up to 19.
  */
-function run(name, [command, ...args], minutes) {
+function run(name, [command, ...args], minutes, nice) {
   const path = join(out, `${name.replaceAll(' ', '-')}.log`);
   const file = openSync(path, 'w');
   return new Promise((resolve) => {
-    const timed = ['-c', `TIMEFORMAT='${CPU_LINE} %U %S'; time "$@"`, name, command, ...args];
-    const child = spawn('bash', timed, { cwd: root, stdio: ['ignore', file, file], detached: true });
+    const timed = ['bash', '-c', `TIMEFORMAT='${CPU_LINE} %U %S'; time "$@"`, name, command, ...args];
+    const child = spawn('nice', ['-n', String(nice), ...timed], {
+      cwd: root,
+      stdio: ['ignore', file, file],
+      detached: true,
+    });
     const limit = setTimeout(() => {
       console.error(`ci: ${name} was not over after ${minutes} minutes and is killed`);
       process.kill(-child.pid, 'SIGKILL');
@@ -48,7 +53,7 @@ const script = (...args) => [process.execPath, 'scripts/run.mjs', ...args];
 
 const check = (name, command, minutes = 10) => ({
   name,
-  run: async () => ({ passed: 0, failed: 0, ...(await run(name, command, minutes)) }),
+  run: async (nice) => ({ passed: 0, failed: 0, ...(await run(name, command, minutes, nice)) }),
 });
 
 /** One line for each test or file that failed: where, and the first line of why. */
@@ -64,12 +69,12 @@ function failuresOf(files) {
 
 const tests = (name, [task, ...args], minutes, env = {}) => ({
   name,
-  run: async () => {
+  run: async (nice) => {
     const report = join(out, `${name}.json`);
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
     const set = Object.entries(env).map(([key, value]) => `${key}=${value}`);
     const command = ['env', ...set, ...script(task, ...args, ...reporters)];
-    const { ok, output, cpuSeconds } = await run(name, command, minutes);
+    const { ok, output, cpuSeconds } = await run(name, command, minutes, nice);
     try {
       const { numPassedTests, numFailedTests, numTotalTests, testResults } = JSON.parse(readFileSync(report, 'utf8'));
       if (numTotalTests === 0) return { passed: 0, failed: 0, ok: false, output, cpuSeconds };
@@ -85,8 +90,8 @@ const tests = (name, [task, ...args], minutes, env = {}) => ({
 /** The fault matrix counts cells and reports them in its last line. */
 const cells = (name, args, minutes) => ({
   name,
-  run: async () => {
-    const { ok, output, cpuSeconds } = await run(name, script('trial', 'test/faults/run.ts', ...args), minutes);
+  run: async (nice) => {
+    const { ok, output, cpuSeconds } = await run(name, script('trial', 'test/faults/run.ts', ...args), minutes, nice);
     try {
       const { cells, failed } = JSON.parse(output.split('\n').at(-1));
       return { passed: cells - failed, failed, ok, output, cpuSeconds };
@@ -96,33 +101,39 @@ const cells = (name, args, minutes) => ({
   },
 });
 
-const niced = (command) => ['nice', '-n', '19', ...command];
-
 /** Stages one after the other, and stages side by side; each of them can hold the other. */
 const inOrder = (...steps) => ({ steps });
 const sideBySide = (...lanes) => ({ lanes });
+/** A lane whose processes run behind those of the others. */
+const behind = (nice, plan) => ({ ...plan, nice });
 
 // `npm test` fills the machine: beside it, tests on OpenStack take three times as long, and it takes twice. The others wait for
-// clouds, leases and builds, and share the machine well. The tests on OpenStack are the longest lane.
+// clouds, leases and builds, and share the machine well. The tests on OpenStack are the longest lane: the others stand behind it.
 const install = check('install', script('node', '--version'));
 const each = inOrder(
   install,
   sideBySide(
     tests('test', ['test'], 35),
-    inOrder(
-      check('openstack bed', niced(['test/openstack/bed', 'install']), 25),
-      check('go tools', niced([process.execPath, 'scripts/goTools.mjs']), 25),
+    behind(
+      19,
+      inOrder(
+        check('openstack bed', ['test/openstack/bed', 'install'], 25),
+        check('go tools', [process.execPath, 'scripts/goTools.mjs'], 25),
+      ),
     ),
   ),
   sideBySide(
     tests('openstack', ['openstack'], 30),
-    tests('containers', ['containers'], 20),
-    inOrder(
-      check('lint', ['npm', 'run', '--silent', 'lint']),
-      check('typecheck', script('node', 'node_modules/typescript/bin/tsc', '--noEmit')),
-      check('knip', script('node', 'node_modules/knip/bin/knip.js', '--no-progress')),
-      cells('faults', ['--cells', 'sample', '--lanes', '4'], 20),
-      tests('cluster', ['cluster'], 20),
+    behind(5, tests('containers', ['containers'], 20)),
+    behind(
+      5,
+      inOrder(
+        check('lint', ['npm', 'run', '--silent', 'lint']),
+        check('typecheck', script('node', 'node_modules/typescript/bin/tsc', '--noEmit')),
+        check('knip', script('node', 'node_modules/knip/bin/knip.js', '--no-progress')),
+        cells('faults', ['--cells', 'sample', '--lanes', '4'], 20),
+        tests('cluster', ['cluster'], 20),
+      ),
     ),
   ),
 );
@@ -182,11 +193,11 @@ const summary = [];
 const failures = [];
 const running = new Map();
 
-async function runStage(stage) {
+async function runStage(stage, nice) {
   console.log(`ci: ${stage.name} starts`);
   const started = Date.now();
   running.set(stage.name, started);
-  const result = await stage.run();
+  const result = await stage.run(nice);
   running.delete(stage.name);
   console.log(`\n=== ${stage.name}\n${result.output}`);
   // A stage counts as one check beside the tests that it ran, so that a crash without a failed test is still a failure.
@@ -199,10 +210,11 @@ async function runStage(stage) {
   );
 }
 
-async function runPlan(plan) {
-  if (plan.lanes) await Promise.all(plan.lanes.map(runPlan));
-  else if (plan.steps) for (const step of plan.steps) await runPlan(step);
-  else if (wanted.length === 0 || wanted.includes(plan.name)) await runStage(plan);
+async function runPlan(plan, behindBy = 0) {
+  const { nice = behindBy } = plan;
+  if (plan.lanes) await Promise.all(plan.lanes.map((lane) => runPlan(lane, nice)));
+  else if (plan.steps) for (const step of plan.steps) await runPlan(step, nice);
+  else if (wanted.length === 0 || wanted.includes(plan.name)) await runStage(plan, nice);
 }
 
 const seconds = (since) => Math.round((Date.now() - since) / 1000);

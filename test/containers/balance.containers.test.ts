@@ -81,7 +81,7 @@ class Hardened extends GenericContainer {
       CapDrop: ['ALL'],
       SecurityOpt: ['no-new-privileges:true'],
     });
-    this.withNetwork(network).withStartupTimeout(120_000);
+    this.withNetwork(network).withStartupTimeout(240_000);
   }
 
   configured(): this {
@@ -174,12 +174,12 @@ describe.skipIf(none !== null)('Kronos in containers', () => {
       const over = ended(events);
       return events.some((e) => e.type === 'migration.started' && !over.has(e.data.taskId));
     };
-    await until(inFlight, 120_000, lastOf('a move in flight'));
+    await until(inFlight, 300_000, lastOf('a move in flight'));
     for (const victim of [executor, second, planner, scorer]) await docker('kill', victim.getId());
     // What an orchestrator would do.
     await Promise.all([service('executor'), service('planner'), service('scorer')]);
-    await until(() => settled(events), 240_000, lastOf('a balanced cloud'));
-  }, 480_000);
+    await until(() => settled(events), 400_000, lastOf('a balanced cloud'));
+  }, 900_000);
 
   it('each released task ended once, with one migration in the cloud per attempt that it took', async () => {
     const tasks = released(events);
@@ -248,9 +248,9 @@ describe.skipIf(none !== null)('Kronos in containers', () => {
     for (const container of running) {
       // A service that does not answer in time is not ready yet.
       const ready = async () => (await probe(container, '/readyz').catch(() => '')).trim() === '200';
-      await until(ready, 60_000, `${await inspect(container, '{{.Config.Image}}')} to be ready`);
+      await until(ready, 180_000, `${await inspect(container, '{{.Config.Image}}')} to be ready`);
     }
-  }, 240_000);
+  }, 600_000);
 
   it('containers are nobody, write nowhere, and end in time with status 0', async () => {
     for (const container of started.slice(3)) {

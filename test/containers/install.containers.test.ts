@@ -61,7 +61,7 @@ describe.skipIf(none !== null)('docs/install.md, word for word, in a fresh clone
       execFile(
         'bash',
         ['-c', command],
-        { cwd: clone, env, timeout: 280_000, maxBuffer: 2 ** 26 },
+        { cwd: clone, env, timeout: 580_000, maxBuffer: 2 ** 26 },
         (error, out, err) => {
           if (error === null) resolve(out);
           else reject(new Error(`${command}\n${out}${err}`));
@@ -97,7 +97,7 @@ describe.skipIf(none !== null)('docs/install.md, word for word, in a fresh clone
       // What the page says for where nothing can be pulled.
       await run(command === 'deploy/images/build' ? `${command} --local` : command);
     },
-    300_000,
+    600_000,
   );
 
   it('the cloud is balanced after a while, and the console shows it', async () => {
@@ -106,11 +106,11 @@ describe.skipIf(none !== null)('docs/install.md, word for word, in a fresh clone
       said = await run(status).catch((error: Error) => error.message);
       return said.includes('no policy detects an imbalance');
     };
-    await until(balanced, 200_000, () => `a balanced cloud; status said last:\n${said}`);
+    await until(balanced, 400_000, () => `a balanced cloud; status said last:\n${said}`);
     const page = await fetch(`http://${env.KRONOS_CONSOLE}/`);
     expect(page.status).toBe(200);
     expect(await page.text()).toContain('Kronos');
-  }, 240_000);
+  }, 450_000);
 
   it.each(afterwards)(
     '%s',

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
-/** The tests with containers and with what is built for them: one after the other, and with time to build. */
+/** The tests with containers, and with what is built for them: two at a time, as some wait for a cloud, and with time to build. */
 export default defineConfig({
   test: {
     // What is expected and what came is printed whole: a line of a log is all that is left of a run elsewhere.
@@ -12,6 +12,6 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 900_000,
     teardownTimeout: 60_000,
-    fileParallelism: false,
+    maxWorkers: 2,
   },
 });

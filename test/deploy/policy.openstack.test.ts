@@ -156,21 +156,20 @@ describe('credentials of Kronos on a real OpenStack', () => {
     await bed('reset');
     await bed('seconds', '1');
     await bed('aggregate', AGGREGATE, ...HOSTS);
-    const group = (await bed('group', 'kronos-policy-apart', 'soft-anti-affinity')).trim();
-    servers = (await bed('servers', '3', 'cmp1', '8', '8000', group))
-      .split(/\s+/)
-      .filter((id) => /^[0-9a-f-]{36}$/.test(id));
-    expect(servers).toHaveLength(3);
     // The command that the documentation names, with the bed's client for `openstack`.
     mkdirSync(file('bin'));
     writeFileSync(file('bin/openstack'), `#!/bin/sh\nexec chroot ${bedRoot} env openstack "$@"\n`);
     chmodSync(file('bin/openstack'), 0o755);
     const env: Record<string, string> = { ...plain, PATH: `${file('bin')}${delimiter}${plain.PATH}` };
     for (const [, name = '', value = ''] of (await bed('env')).matchAll(/^export (\w+)=(.*)$/gm)) env[name] = value;
-    await run(join(deploy, 'users'), [file('scorer.password'), file('executor.password'), file('executor.secret')], {
-      env,
-    });
-    await apis.start();
+    const boot = async () => {
+      const group = (await bed('group', 'kronos-policy-apart', 'soft-anti-affinity')).trim();
+      return bed('servers', '3', 'cmp1', '8', '8000', group);
+    };
+    const users = [file('scorer.password'), file('executor.password'), file('executor.secret')];
+    const [booted] = await Promise.all([boot(), run(join(deploy, 'users'), users, { env }), apis.start()]);
+    servers = booted.split(/\s+/).filter((id) => /^[0-9a-f-]{36}$/.test(id));
+    expect(servers).toHaveLength(3);
   });
   afterAll(async () => {
     await apis.stop();
@@ -269,7 +268,7 @@ describe('credentials of Kronos on a real OpenStack', () => {
     expect(await nova.liveMigrate({ serverId: id, host: 'cmp2' }, { checkSend: () => null })).toMatchObject({
       outcome: 'accepted',
     });
-    await until(async () => (await nova.getServer(id)).host === 'cmp2');
+    await until(async () => (await nova.getServer(id)).host === 'cmp2', 120_000, 'the server on cmp2', 300);
     expect(await nova.getServer(id)).toMatchObject({ host: 'cmp2', status: 'ACTIVE' });
   });
 

@@ -67,13 +67,13 @@ def get(path, **kw):
     return call('GET', path, **kw).json()
 
 
-def until(what, test, seconds=120):
+def until(what, test, seconds=120, every=0.5):
     end = time.time() + seconds
     while time.time() < end:
         found = test()
         if found:
             return found
-        time.sleep(0.2)
+        time.sleep(every)
     die(f'waited {seconds} seconds in vain: {what}')
 
 
@@ -115,7 +115,7 @@ def services(count):
     def ready():
         found = call('GET', '/os-services?binary=nova-compute', ok=False)
         return found.status_code == 200 and sum(s['state'] == 'up' for s in found.json()['services']) >= int(count)
-    until(f'{count} computes; see lab/log/cmp*.log in the root', ready, 180)
+    until(f'{count} computes; see lab/log/cmp*.log in the root', ready, 180, 1)
 
 
 def wait(count):

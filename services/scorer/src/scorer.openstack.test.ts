@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { until as untilTrue } from '@kronos/clock/testing';
 import { parsePolicies } from '@kronos/config';
 import type { Snapshot } from '@kronos/contracts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -35,12 +36,12 @@ describe('the scorer on a real OpenStack with a real Prometheus', () => {
   };
   /** Snapshots until one of them fulfils the condition. */
   const until = async (condition: (snapshot: Snapshot) => boolean): Promise<Snapshot> => {
-    const end = performance.now() + 120_000;
-    for (;;) {
-      const snapshot = await take();
-      if (condition(snapshot)) return snapshot;
-      if (performance.now() > end) throw new Error(`not seen within two minutes: ${JSON.stringify(snapshot)}`);
-    }
+    let last: Snapshot | null = null;
+    const found = async () => {
+      last = await take();
+      return condition(last) && last;
+    };
+    return untilTrue(found, 120_000, () => `a snapshot; the last: ${JSON.stringify(last)}`, 300);
   };
   const id = (place: number): string => ids[place] ?? '';
 
