@@ -38,6 +38,7 @@ export function lay(overlay: Overlay, snapshot: Snapshot): Snapshot {
     servers: snapshot.servers.map((server) => {
       const change = moved.get(server.id);
       const calm = overlay.still.has(server.id);
+      if (change === undefined && !calm) return server;
       return {
         ...server,
         ...(change === undefined ? {} : { host: change.to }),
@@ -65,13 +66,16 @@ export function lay(overlay: Overlay, snapshot: Snapshot): Snapshot {
         return policy?.vmProfileQuery === reading.query && policy.vmProfileLabel === reading.label;
       });
       if (p < 0) return reading;
-      const values = { ...reading.values };
+      const shares = new Map<string, number>();
       for (const { server, from, to } of changes) {
-        const value = Object.hasOwn(values, server) ? values[server] : undefined;
-        if (value !== undefined)
-          values[server] = Math.min(1, (value * sizeOf(cluster, from, p)) / sizeOf(cluster, to, p));
+        const recorded = Object.hasOwn(reading.values, server) ? reading.values[server] : undefined;
+        const value = shares.get(server) ?? recorded;
+        if (value === undefined) continue;
+        const share = Math.min(1, (value * sizeOf(cluster, from, p)) / sizeOf(cluster, to, p));
+        if (share !== value) shares.set(server, share);
       }
-      return { ...reading, values };
+      // Between hosts of one size nothing changes: the values of thousands of servers are not copied.
+      return shares.size === 0 ? reading : { ...reading, values: { ...reading.values, ...Object.fromEntries(shares) } };
     }),
   };
   return { ...laid, scores: score({ ...laid, options: { balance: true } }) };
