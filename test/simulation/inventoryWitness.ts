@@ -38,6 +38,8 @@ export interface Finding {
 const UNSURE_MS = 1_200_000;
 /** Of a time in whole milliseconds, and of timers that are late. */
 const TOLERANCE_MS = 50;
+/** Times in a snapshot are whole ms, and two of them may come from two clocks of one process. */
+const ROUNDING_MS = 5;
 
 const RIGHT = { fromMs: Number.NEGATIVE_INFINITY, skewMs: 0 };
 
@@ -140,7 +142,7 @@ export class InventoryWitness {
       const checkedMs = trueMs(listing.checkedAt);
       checked.set(name, checkedMs);
       this.#count(`from ${listing.from}`);
-      if (cycleMs - checkedMs > this.#syncMs)
+      if (cycleMs - checkedMs > this.#syncMs + ROUNDING_MS)
         say('stale', `the list of ${name} was compared ${Math.round((cycleMs - checkedMs) / 1000)} s before`);
       const whole = (since: number): boolean =>
         scorer.reads.some(
