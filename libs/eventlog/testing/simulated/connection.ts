@@ -46,6 +46,10 @@ const messageOf = (sent: Sent): Msg =>
     string: () => decoder.decode(sent.data),
   }) as unknown as Msg;
 
+/** What the server sends to a client at one moment arrives at one moment, as the messages of one read from a socket do. */
+type Packet = { readonly sentAt: number; readonly messages: (readonly [to: string, sent: Sent])[] };
+const MOST_AT_ONCE = 32;
+
 type Callback = (error: Error | null, message: Msg) => void;
 
 /** The client's end of a connection to a {@link SimulatedServer}, in the form of nats.js. */
@@ -75,12 +79,22 @@ export class SimulatedConnection {
   }
 
   #open(): void {
+    let packet: Packet | null = null;
     const client: Client = {
       listens: (subject) => this.#client === client && this.#listens(subject),
-      send: (to, sent) =>
+      send: (to, sent) => {
+        const sentAt = this.#server.clock.monotonic();
+        if (packet?.sentAt === sentAt && packet.messages.length < MOST_AT_ONCE) {
+          packet.messages.push([to, sent]);
+          return;
+        }
+        const own: Packet = { sentAt, messages: [[to, sent]] };
+        packet = own;
         this.#path.toClient(() => {
-          if (this.#client === client) this.#receive(to, sent);
-        }),
+          if (packet === own) packet = null;
+          for (const message of own.messages) if (this.#client === client) this.#receive(...message);
+        });
+      },
     };
     this.#client = client;
     this.#server.connect(client);
