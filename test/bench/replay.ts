@@ -32,7 +32,7 @@ const AGGREGATE = 'gpu';
 const main = fileURLToPath(new URL('../../libs/cli/src/main.ts', import.meta.url));
 const usage = new URL('./usage.ts', import.meta.url).href;
 const scratch = mkdtempSync(join(tmpdir(), 'kronos-bench-'));
-/** Where recordings are made; each takes some 22 KB (36 VMs) to 550 KB (1,000 VMs) a cycle. */
+/** Where recordings are made; each takes some 27 KB (36 VMs) to 570 KB (1,000 VMs) a cycle. */
 const root = process.env.KRONOS_BENCH_RECORDINGS ?? scratch;
 
 /** The recorded month: made unless it is there. */
