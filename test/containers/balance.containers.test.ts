@@ -55,6 +55,8 @@ ack_wait = 5
 log_max_bytes = 64MiB
 snapshot_max_bytes = 256MiB
 `;
+/** The load varies. A plan that ends just below its threshold would not keep the cloud there. */
+const MARGIN = 0.05;
 const policy = (name: string, weight: number, threshold: number, host: string, vm: string) => `  - name: ${name}
     mode: spread
     weight: ${weight}
@@ -62,6 +64,7 @@ const policy = (name: string, weight: number, threshold: number, host: string, v
     vm_profile_query: ${vm}
     vm_profile_label: instance_uuid
     threshold: ${threshold}
+    target: ${(threshold - MARGIN).toFixed(2)}
     max_migrations_per_cycle: 10
 `;
 const THRESHOLDS = { host_cpu_utilisation: 0.2, host_mem_utilisation: 0.25 };
