@@ -7,7 +7,7 @@ import { openSim } from '@kronos/simcloud';
 import { headers } from '@nats-io/transport-node';
 import { audit } from './audit.ts';
 import { Chance } from './chance.ts';
-import { type Breach, Checker, type CloudMigration, type CloudRecord } from './checker.ts';
+import { type Breach, Checker, type CloudMigration, type CloudRecord } from './checker/checker.ts';
 import { drawFaults, type Fault, kinds, type Stage } from './faults.ts';
 import { FORGED, forge } from './forgery.ts';
 import { InventoryWitness } from './inventoryWitness.ts';
@@ -193,7 +193,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     digest.update(message.data);
     if (stream === 'KRONOS_LOG') logEnd = message.sequence;
     if (message.headers?.get('Nats-Msg-Id').startsWith(FORGED) === true) {
-      checker.forged(stream, message);
+      checker.log.forged(stream, message);
       return;
     }
     if (message.subject.startsWith('kronos.inventory.')) {
@@ -206,9 +206,9 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       published.push({ subject: message.subject, data: message.data });
     }
     sim.settle();
-    const { statedMs } = checker;
-    checker.stored(stream, message);
-    if (checker.statedMs !== statedMs) kronosRequests.clear();
+    const { statedMs } = checker.log;
+    checker.log.stored(stream, message);
+    if (checker.log.statedMs !== statedMs) kronosRequests.clear();
     if (message.subject.startsWith('kronos.results.') || message.subject.startsWith('kronos.migrations.')) {
       const { type, data } = JSON.parse(new TextDecoder().decode(message.data)) as {
         type: string;
@@ -235,17 +235,18 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     clock: right,
     idsFirst: drawn.idsFirst,
     onStored,
-    onDelivered: (reply) => checker.delivered(reply),
-    onAnswered: (reply, answer) => checker.answered(reply, answer),
+    onDelivered: (reply) => checker.queue.delivered(reply),
+    onAnswered: (reply, answer) => checker.queue.answered(reply, answer),
   });
   const nats = new NatsNetwork(world, server, chance, drawn.taskPollMs);
-  nats.onAnswer = (process, reply) => checker.answering(process, reply);
+  nats.onAnswer = (process, reply) => checker.queue.answering(process, reply);
   const dispatch = sim.dispatch.bind(sim);
   sim.dispatch = (call, outcome) => {
     const seen = settledUpTo;
     dispatch(call, outcome);
     if (call.method === 'GET') {
-      if (call.url.startsWith(sim.urls.compute)) checker.read(call.url.slice(sim.urls.compute.length - '/v2.1'.length));
+      if (call.url.startsWith(sim.urls.compute))
+        checker.cloud.read(call.url.slice(sim.urls.compute.length - '/v2.1'.length));
       return;
     }
     for (const made of sim.calls(seen)) {
@@ -253,7 +254,8 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       if (made.api !== 'compute') continue;
       kronosRequests.add(made.requestId);
       // A move that was requested by a log that is lost is none of the log in its place.
-      if (checker.called({ ...made, leftMs: cloudNetwork.leftMs }) === 'former') kronosRequests.delete(made.requestId);
+      if (checker.cloud.called({ ...made, leftMs: cloudNetwork.leftMs }) === 'former')
+        kronosRequests.delete(made.requestId);
     }
   };
   const cloudNetwork = new CloudNetwork(world, sim, chance);
@@ -316,7 +318,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       down(slot, RESTART_MS);
     };
     if (slot.service === 'scorer') witness?.started(process.name, world.wall);
-    checker.configured(process.name, slot.otherwise ? 'other' : 'usual');
+    checker.log.configured(process.name, slot.otherwise ? 'other' : 'usual');
     const its = slot.otherwise ? { ...site, config: otherwise(site.config) } : site;
     process.enter(() => {
       slot.running = startService(slot.service, its, process, fail);
@@ -538,7 +540,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       unskipped.clear();
       openTasks.clear();
       logEnd = 0;
-      checker.wiped(names);
+      checker.log.wiped(names);
       const anew = async (): Promise<void> => {
         await right.sleep(goneMs);
         await provisioner.provisionAnew(named);
@@ -604,7 +606,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   world.after(RESET_MS, resetStuck);
   const look = (): void => {
     sim.settle();
-    checker.look(cloud.servers.values(), cloud.hosts.keys());
+    checker.cloud.look(cloud.servers.values(), cloud.hosts.keys());
     world.after(LOOK_MS, look);
   };
   look();

@@ -64,11 +64,11 @@ function store(family: string, type: string, service: string, data: object, stre
   const text = JSON.stringify({ ...body, by: { service, instance: `${service}-1` }, data });
   sequences.set(subject, last);
   const message: StoredMessage = { subject, sequence: last, storedAt: now, headers: h, data: Buffer.from(text) };
-  checker.stored(stream, message);
+  checker.log.stored(stream, message);
 }
 
 function look(): void {
-  checker.look([{ uuid: SERVER, host: 'h1' }], ['h1', 'h2']);
+  checker.cloud.look([{ uuid: SERVER, host: 'h1' }], ['h1', 'h2']);
 }
 
 /** A move to h2 is requested on fresh reads. The request leaves and arrives that many ms after its start. */
@@ -76,12 +76,12 @@ function request(leaves = 0, arrives = leaves): void {
   const task = { taskId: 'agg-1-s1', planId: 'agg-1', serverId: SERVER, attempt: 1 };
   store('migrations', 'migration.requested', 'planner', task, 'KRONOS_MIGRATIONS');
   store('results', 'migration.started', 'executor', { ...task, from: 'h1', destination: 'h2', groups: [] });
-  checker.read(`/v2.1/servers/${SERVER}`);
+  checker.cloud.read(`/v2.1/servers/${SERVER}`);
   const body = { 'os-migrateLive': { host: 'h2' } };
   const path = `/v2.1/servers/${SERVER}/action`;
   const leftMs = now + leaves;
   now += arrives;
-  checker.called({ method: 'POST', path, body, atMs: now, leftMs, requestId: 'req-1', status: 202 });
+  checker.cloud.called({ method: 'POST', path, body, atMs: now, leftMs, requestId: 'req-1', status: 202 });
 }
 
 const broken = (): string[] => checker.breaches.map(({ rule }) => rule);

@@ -1,0 +1,167 @@
+import { type Book, RACE_MS, type Task } from './book.ts';
+
+export interface Call {
+  readonly method: string;
+  /** True time at which it arrived. */
+  readonly atMs: number;
+  /** True time at which its bytes left the executor. */
+  readonly leftMs: number;
+  readonly path: string;
+  readonly body: unknown;
+  readonly requestId: string;
+  readonly status: number | null;
+}
+/** What a service sent or a process held when the log was lost may take this long to arrive. */
+const FAREWELL_MS = 300_000;
+/** A move is requested at most this long after its server and its hosts were read: 60 s for slow reads, 10 s to its start, 10 s to the request. */
+const READ_MS = 80_000;
+/** The interval of the checker's looks at the cloud, and some more. */
+const LOOK_MS = 15_000;
+
+/** Checks the requests that reach the cloud, and looks at the cloud itself. */
+export class CloudChecker {
+  readonly #book: Book;
+  readonly #places = new Map<string, { host: string; since: number; look: number }>();
+  #looks = 0;
+  readonly #closedSince = new Map<string, number>();
+  readonly #openSince = new Map<string, number>();
+  /** When the server's own page was last read, by server. */
+  readonly #readMs = new Map<string, number>();
+
+  constructor(book: Book) {
+    this.#book = book;
+  }
+
+  /** Since when a host takes servers, ms since the epoch; undefined: it takes none, or was not seen. */
+  openSince(host: string): number | undefined {
+    return this.#openSince.get(host);
+  }
+
+  /** A call that the cloud received, after it was answered or cut. `former`: the move of a log that is lost. */
+  called(call: Call): 'former' | null {
+    const doubtfulMs = this.#book.doubtfulSinceMs === null ? 0 : call.atMs - this.#book.doubtfulSinceMs;
+    if (call.method === 'DELETE' && doubtfulMs > FAREWELL_MS)
+      this.#book.breach('identity', `${call.path} was deleted ${doubtfulMs / 1000} s after the log was lost`);
+    const match = /^\/v2\.1\/servers\/([^/]+)\/action/.exec(call.path);
+    const move = (call.body as { 'os-migrateLive'?: { host?: string | null } } | null)?.['os-migrateLive'];
+    if (match === null || move === undefined) return null;
+    // With 401 Nova has done nothing: the same request may come again with a new token.
+    if (call.status === 401) return null;
+    this.#book.count('posts');
+    const server = match[1] ?? '';
+    const open = (this.#book.byServer.get(server) ?? []).flatMap((task) =>
+      [...task.attempts.values()].filter((attempt) => !attempt.ended).map((attempt) => ({ task, attempt })),
+    );
+    const [mine] = open.filter(({ attempt }) => attempt.destination === move.host);
+    if (mine === undefined) {
+      if (this.#byFormer(server, move.host ?? null, call.leftMs)) return 'former';
+      this.#book.breach('unasked', `a move of ${server} to ${move.host} was requested, and no attempt is started`);
+      return null;
+    }
+    const { task, attempt } = mine;
+    attempt.posts++;
+    if (attempt.posts > 1) this.#book.breach('post-twice', `${task.id} attempt ${attempt.attempt}`);
+    const lateMs = call.leftMs - attempt.startedMs;
+    if (lateMs > this.#book.rules.postWindowMs + 1000)
+      this.#book.breach('post-late', `${task.id}: ${lateMs / 1000} s after its start`);
+    const lookMs = call.leftMs - (this.#readMs.get(server) ?? 0);
+    if (lookMs > READ_MS)
+      this.#book.breach('unchecked', `${task.id}: its server was last read ${lookMs / 1000} s before`);
+    this.#destination(task, attempt.destination);
+    this.#cloudCaps(task);
+    return null;
+  }
+
+  /** Whether a request is the one of an attempt that was started by a log that is lost, while its window was open. */
+  #byFormer(server: string, host: string | null, leftMs: number): boolean {
+    for (const task of this.#book.formerTasks.values()) {
+      if (task.serverId !== server || task.finalSequence !== null) continue;
+      for (const attempt of task.attempts.values()) {
+        if (attempt.ended || attempt.destination !== host) continue;
+        if (leftMs - attempt.startedMs > this.#book.rules.postWindowMs + 1000) continue;
+        attempt.posts++;
+        if (attempt.posts > 1) this.#book.breach('post-twice', `${task.id} attempt ${attempt.attempt}`);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** A read of the cloud by a service. */
+  read(path: string): void {
+    const server = /^\/v2\.1\/servers\/([0-9a-f-]{36})$/.exec(path)?.[1];
+    if (server !== undefined) this.#readMs.set(server, this.#book.now());
+  }
+
+  #destination(task: Task, host: string): void {
+    const now = this.#book.now();
+    const closed = this.#closedSince.get(host);
+    // It may have been opened since the last look.
+    if (closed !== undefined && !this.#book.cloud.open(host) && now - closed > READ_MS + LOOK_MS)
+      this.#book.breach(
+        'closed-host',
+        `${task.id} goes to ${host}, which takes no servers since ${(now - closed) / 1000} s`,
+      );
+    const companions = this.#book.cloud.companions(task.serverId, host);
+    if (companions === null || !companions.policy.includes('anti-affinity')) return;
+    for (const member of companions.members) {
+      const place = this.#places.get(member);
+      const since = place?.host === host ? place.since : now;
+      if (now - since > READ_MS + LOOK_MS)
+        this.#book.breach(
+          'group',
+          `${task.id} goes to ${host}, where ${member} of its group is since ${(now - since) / 1000} s`,
+        );
+    }
+  }
+
+  #cloudCaps({ aggregate }: Task): void {
+    const mine = new Set<string>();
+    for (const task of this.#book.tasks.values()) if (task.aggregate === aggregate) mine.add(task.serverId);
+    const running = this.#book.cloud.running().filter((one) => one.byKronos && mine.has(one.server));
+    const most = (what: string, count: number, cap: number): void => {
+      if (count > cap) this.#book.breach('caps', `${count} migrations run ${what}, and ${cap} may`);
+    };
+    const { maxConcurrentMigrations, maxOutboundPerHost, maxInboundPerHost } = this.#book.rules;
+    most(`in ${aggregate}`, running.length, maxConcurrentMigrations);
+    for (const host of new Set(running.flatMap(({ source, dest }) => [source, dest ?? source]))) {
+      most(`from ${host}`, running.filter(({ source }) => source === host).length, maxOutboundPerHost);
+      most(`to ${host}`, running.filter(({ dest }) => dest === host).length, maxInboundPerHost);
+    }
+  }
+
+  /** Looks at the cloud: since when servers are where they are, and hosts closed. Called every few simulated seconds. */
+  look(servers: Iterable<{ readonly uuid: string; readonly host: string }>, hosts: Iterable<string>): void {
+    const now = this.#book.now();
+    const look = ++this.#looks;
+    let seen = 0;
+    for (const { uuid, host } of servers) {
+      const place = this.#places.get(uuid);
+      if (place === undefined) this.#places.set(uuid, { host, since: now, look });
+      else {
+        if (place.host !== host) {
+          place.host = host;
+          place.since = now;
+        }
+        place.look = look;
+      }
+      seen++;
+    }
+    if (this.#places.size > seen)
+      for (const [id, place] of this.#places) if (place.look !== look) this.#places.delete(id);
+    for (const host of hosts) {
+      const [since, other] = this.#book.cloud.open(host)
+        ? [this.#openSince, this.#closedSince]
+        : [this.#closedSince, this.#openSince];
+      other.delete(host);
+      if (!since.has(host)) since.set(host, now);
+    }
+    if (this.#book.doubtfulSinceMs !== null) return;
+    for (const one of this.#book.cloud.running()) {
+      if (!one.byKronos || now - one.createdMs < RACE_MS || this.#book.cloud.host(one.server) === null) continue;
+      const tasks = this.#book.byServer.get(one.server) ?? [];
+      if (!tasks.some((task) => [...task.attempts.values()].some((attempt) => !attempt.ended)))
+        this.#book.breach('early', `Nova runs migration ${one.id} of ${one.server}, and no attempt is open`);
+    }
+  }
+}

@@ -1,0 +1,618 @@
+import type { StoredMessage } from '@kronos/eventlog/simulated';
+import {
+  type Aggregate,
+  type Attempt,
+  type Body,
+  type Book,
+  type Plan,
+  type Quarantine,
+  RACE_MS,
+  type Snapshot,
+  type Step,
+  type Task,
+} from './book.ts';
+import type { CloudChecker } from './cloudChecker.ts';
+import type { QueueChecker } from './queueChecker.ts';
+
+/** Who may write what, and where. */
+const WRITERS: Readonly<Record<string, readonly [family: string, writers: readonly string[]]>> = {
+  'snapshot.taken': ['snapshots', ['scorer']],
+  'planner.configured': ['plans', ['planner']],
+  'cycle.decided': ['plans', ['planner']],
+  'plan.dispatched': ['plans', ['planner']],
+  'migration.requested': ['migrations', ['planner', 'executor']],
+  'migration.started': ['results', ['executor']],
+  'migration.observed': ['results', ['executor']],
+  'migration.suspected': ['results', ['executor']],
+  'migration.abortRequested': ['results', ['executor']],
+  'migration.abortRefused': ['results', ['executor']],
+  'migration.completed': ['results', ['executor']],
+  'migration.failed': ['results', ['executor', 'planner']],
+  'migration.skipped': ['results', ['executor']],
+  'state.checkpointed': ['ledger', ['ledger']],
+  'log.seen': ['ledger', ['ledger']],
+  'alarm.raised': ['alarms', ['ledger']],
+  'alarm.resolved': ['alarms', ['ledger']],
+  'service.reported': ['services', ['scorer', 'planner', 'executor', 'ledger']],
+  'installation.created': ['controls', ['provisioner']],
+  'event.skipped': ['custody', ['custodian']],
+};
+/** Families whose subjects are of KRONOS_LOG. */
+const LOGGED = new Set(['plans', 'results', 'controls', 'custody']);
+const OPERATOR = ['operator', 'custodian'];
+/** Events that may only be stored on the state that they were made on. */
+const EXPECTING = new Set([
+  'cycle.decided',
+  'planner.configured',
+  'migration.started',
+  'migration.completed',
+  'migration.failed',
+  'migration.skipped',
+]);
+/** Events that no service may write while the log contradicts a former one. */
+const ACTING = new Set(['planner.configured', 'cycle.decided', 'migration.started']);
+const QUARANTINING = new Set(['PreFlightError', 'MigrationFailed', 'MigrationTimeout']);
+const RUNNING = new Set(['accepted', 'queued', 'preparing', 'running', 'post-migrating', 'pre-migrating', 'migrating']);
+const UNSUCCESSFUL = new Set(['error', 'abandoned']);
+const MINUTE_MS = 60_000;
+
+/** A service with a wrong clock decides and starts nothing. An event may be made long before it can be stored. */
+const FAST_MS = 30_000;
+const SLOW_MS = 1_000_000;
+
+/** An event's time counts up to this far from the server's stamp. */
+const MAX_TIME_DIFFERENCE_MS = 60_000;
+
+/** An event's own time, bounded by the server's stamp: a writer's clock may be hours wrong. */
+const boundedMs = (time: string, stampMs: number): number =>
+  Math.min(Math.max(Date.parse(time), stampMs - MAX_TIME_DIFFERENCE_MS), stampMs + MAX_TIME_DIFFERENCE_MS);
+
+const decoder = new TextDecoder();
+
+/** Checks each message that the server stores, and folds it into the book. */
+export class LogChecker {
+  readonly #book: Book;
+  readonly #seen: CloudChecker;
+  readonly #queue: QueueChecker;
+  /** By the digests of their bodies: two scorers may take snapshots with one id. */
+  readonly #snapshots = new Map<string, Snapshot>();
+  readonly #quarantines = new Map<string, Quarantine>();
+  readonly #lastOfSubject = new Map<string, number>();
+  readonly #optionsOf = new Map<string, string>();
+  #logEnd = 0;
+  /** When a person stated last that the log is to be used as it is, ms since the epoch. */
+  statedMs = 0;
+
+  constructor(book: Book, seen: CloudChecker, queue: QueueChecker) {
+    this.#book = book;
+    this.#seen = seen;
+    this.#queue = queue;
+  }
+
+  /** A process starts, with options that have this name. */
+  configured(instance: string, options: string): void {
+    this.#optionsOf.set(instance, options);
+  }
+
+  /** Streams are lost, KRONOS_LOG among them: what is there from now on is another log. */
+  wiped(streams: readonly string[]): void {
+    this.#book.count('wiped');
+    this.#book.lost();
+    this.#quarantines.clear();
+    this.#logEnd = 0;
+    for (const subject of [...this.#lastOfSubject.keys()])
+      if (LOGGED.has(subject.split('.')[1] ?? '')) this.#lastOfSubject.delete(subject);
+    for (const [id, snapshot] of this.#snapshots) this.#snapshots.set(id, { ...snapshot, logEnd: 0 });
+    if (!streams.includes('KRONOS_MIGRATIONS')) return;
+    this.#queue.clear();
+  }
+
+  /** A message that must have no effect. */
+  forged(stream: string, { subject, sequence }: StoredMessage): void {
+    if (stream === 'KRONOS_LOG') this.#logEnd = sequence;
+    this.#lastOfSubject.set(subject, sequence);
+    this.#book.count('forged');
+  }
+
+  stored(stream: string, message: StoredMessage): void {
+    if (!message.subject.startsWith('kronos.')) return;
+    const onLog = stream === 'KRONOS_LOG';
+    if (onLog) this.#logEnd = message.sequence;
+    const before = this.#lastOfSubject.get(message.subject) ?? 0;
+    this.#lastOfSubject.set(message.subject, message.sequence);
+    let body: Body;
+    try {
+      body = JSON.parse(decoder.decode(message.data)) as Body;
+    } catch {
+      this.#book.count('unreadable');
+      // subject: kronos.<family>.<aggregate>
+      if (onLog) {
+        const aggregate = this.#book.aggregate(message.subject.split('.')[2] ?? '');
+        aggregate.unreadable = [...aggregate.unreadable, { sequence: message.sequence, ms: message.storedAt }];
+      }
+      return;
+    }
+    this.#book.count(body.type);
+    this.#authority(message, body);
+    if (this.#book.doubtfulSinceMs !== null && ACTING.has(body.type))
+      this.#book.breach('identity', `${body.id} (${message.sequence}) was stored on a log that nobody has stated`);
+    if (onLog && EXPECTING.has(body.type)) {
+      const expected = message.headers?.get('Nats-Expected-Last-Subject-Sequence') ?? '';
+      if (expected === '')
+        this.#book.breach('expectation', `${body.id} (${message.sequence}) was stored without expectation`);
+      else if (Number(expected) !== before)
+        this.#book.breach('expectation', `${body.id} expected ${expected}, but was stored after ${before}`);
+      else if (body.type === 'cycle.decided' && Number(expected) > body.data.basis)
+        this.#book.breach(
+          'expectation',
+          `${body.id} expected ${expected}, which its basis ${body.data.basis} does not have`,
+        );
+    }
+    if (body.type === 'cycle.decided' || body.type === 'migration.started') {
+      const aheadMs = Date.parse(body.time) - message.storedAt;
+      if (aheadMs > FAST_MS || aheadMs < -SLOW_MS)
+        this.#book.breach('clock', `${body.id} has a time that is ${aheadMs / 1000} s ahead of the server's`);
+    }
+    this.#fold(message, body);
+  }
+
+  #authority({ subject, sequence }: StoredMessage, { type, by }: Body): void {
+    const [, family = ''] = subject.split('.');
+    const [wanted, writers] = WRITERS[type] ?? ['controls', OPERATOR];
+    if (family !== wanted) this.#book.breach('authority', `${type} on ${subject} (${sequence})`);
+    else if (!writers.includes(by.service)) this.#book.breach('authority', `${type} by ${by.service} (${sequence})`);
+  }
+
+  #fold(message: StoredMessage, body: Body): void {
+    const { sequence, storedAt: ms } = message;
+    const { data } = body;
+    switch (body.type) {
+      case 'snapshot.taken':
+        this.#snapshots.set(data.body.digest, {
+          ms,
+          logEnd: this.#logEnd,
+          timeMs: Date.parse(body.time),
+          observedFromMs: Date.parse(data.observedFrom),
+        });
+        break;
+      case 'planner.configured':
+        this.#configuredBy(sequence, body);
+        break;
+      case 'cycle.decided':
+        this.#inForce(body);
+        this.#decided(sequence, ms, body);
+        break;
+      case 'plan.approved': {
+        const plan = this.#book.plans.get(data.planId);
+        if (plan !== undefined && plan.releasedMs === null) this.#approved(plan, ms);
+        break;
+      }
+      case 'plan.dispatched': {
+        const plan = this.#book.plans.get(data.planId);
+        if (plan === undefined && this.#book.formerPlans.has(data.planId)) break;
+        if (plan === undefined) this.#book.breach('atomic', `${data.planId} was dispatched and never decided`);
+        else {
+          plan.dispatched = true;
+          const missing = plan.steps.filter((step) => this.#book.tasks.get(step.taskId)?.requested !== true);
+          if (plan.releasedMs !== null && missing.length > 0)
+            this.#book.breach(
+              'atomic',
+              `${plan.id} was dispatched without ${missing.map((one) => one.taskId).join(', ')}`,
+            );
+        }
+        break;
+      }
+      case 'migration.requested': {
+        const plan = this.#book.plans.get(data.planId);
+        if (plan !== undefined && plan.releasedMs === null && plan.approvedMs === null)
+          this.#book.breach('approval', `${data.taskId} was dispatched, and its plan was not approved in time`);
+        // A task of a lost log: no executor may start it.
+        if (plan === undefined && this.#book.formerPlans.has(data.planId)) break;
+        const task = this.#book.task(data, body.aggregate, sequence, ms);
+        task.requested = true;
+        task.queued.add(data.attempt);
+        this.#queue.put(sequence, { taskId: data.taskId, attempt: data.attempt });
+        break;
+      }
+      case 'migration.started':
+        this.#started(sequence, ms, body);
+        break;
+      case 'migration.completed':
+      case 'migration.failed':
+      case 'migration.skipped':
+        this.#ended(sequence, ms, body);
+        break;
+      case 'aggregate.paused':
+        this.#book.forEach(body.aggregate, (aggregate) => {
+          aggregate.paused ??= { sequence, ms };
+        });
+        break;
+      case 'aggregate.resumed':
+        this.#book.forEach(body.aggregate, (aggregate) => {
+          aggregate.paused = null;
+        });
+        break;
+      case 'instance.quarantined': {
+        const untilMs = data.seconds < 0 ? Number.POSITIVE_INFINITY : ms + data.seconds * 1000;
+        this.#quarantines.set(data.serverId, { sequence, ms, untilMs });
+        break;
+      }
+      case 'instance.unquarantined':
+        this.#quarantines.delete(data.serverId);
+        break;
+      case 'migration.cancelled':
+      case 'migration.aborted': {
+        const task = this.#book.tasks.get(data.taskId);
+        if (task !== undefined) task.cancelledMs ??= ms;
+        break;
+      }
+      case 'migration.closed': {
+        const task = this.#book.tasks.get(data.taskId);
+        if (task !== undefined) task.closed = true;
+        break;
+      }
+      case 'event.skipped':
+        this.#book.forEach(body.aggregate, (aggregate) => {
+          aggregate.unreadable = aggregate.unreadable.filter(
+            (one) => one.sequence < data.sequence || one.sequence > data.through,
+          );
+        });
+        break;
+      case 'installation.created':
+        if (data.statement !== 'newLog') break;
+        this.#book.doubtfulSinceMs = null;
+        this.statedMs = ms;
+        break;
+      case 'state.checkpointed':
+        this.#book.aggregate(body.aggregate).checkpointMs = ms;
+        break;
+    }
+  }
+
+  /** Of planners with different options, the one that started last plans. */
+  #configuredBy(sequence: number, { aggregate: name, by, data }: Body): void {
+    const { configurations } = this.#book.aggregate(name);
+    const before = configurations.at(-1);
+    const { startedAfter } = data;
+    if (before !== undefined && this.#differ(before.instance, by.instance) && startedAfter < before.startedAfter)
+      this.#book.breach(
+        'options',
+        `${by.instance} set its options (${sequence}); ${before.instance} has others, and started later`,
+      );
+    configurations.push({ sequence, instance: by.instance, startedAfter });
+  }
+
+  /** A decision is made with the options that its basis has. */
+  #inForce({ aggregate: name, by, data }: Body): void {
+    const found = this.#book.aggregate(name).configurations.findLast(({ sequence }) => sequence <= data.basis);
+    if (found === undefined)
+      this.#book.breach('options', `${data.snapshotId} was decided, and no planner had set its options`);
+    else if (this.#differ(found.instance, by.instance))
+      this.#book.breach(
+        'options',
+        `${data.snapshotId} was decided by ${by.instance}, and ${found.instance} has set others`,
+      );
+  }
+
+  #differ(one: string, other: string): boolean {
+    return this.#optionsOf.get(one) !== this.#optionsOf.get(other);
+  }
+
+  #decided(sequence: number, ms: number, { aggregate: name, data }: Body): void {
+    const { snapshotId, basis, digests } = data;
+    const aggregate = this.#book.aggregate(name);
+    const before = aggregate.decided.get(snapshotId);
+    if (before !== undefined)
+      this.#book.breach('one-decision', `${snapshotId} was decided at ${before} and ${sequence}`);
+    aggregate.decided.set(snapshotId, sequence);
+    const snapshot = this.#snapshots.get(digests.snapshot);
+    if (snapshot === undefined) this.#book.breach('basis', `${snapshotId} was decided and never taken`);
+    else {
+      if (basis < snapshot.logEnd)
+        this.#book.breach(
+          'basis',
+          `${snapshotId}: the basis ${basis} is before ${snapshot.logEnd}, the log's end when it was taken`,
+        );
+      if (ms - snapshot.ms > 2 * this.#book.rules.intervalMs + RACE_MS)
+        this.#book.breach('fresh', `${snapshotId} was decided ${(ms - snapshot.ms) / 1000} s after it was taken`);
+      if (snapshot.timeMs < aggregate.lastDecidedSnapshotMs)
+        this.#book.breach('fresh', `${snapshotId} is older than a snapshot that was decided before`);
+      aggregate.lastDecidedSnapshotMs = snapshot.timeMs;
+    }
+    if (basis >= sequence)
+      this.#book.breach('basis', `${snapshotId}: the basis ${basis} is not before its event ${sequence}`);
+    if (data.reason?.code === 'outside-window') this.#book.count('outside-window');
+    if (data.plan === null || data.release === 'none' || data.release === 'dryRun') return;
+    this.#book.count('plans');
+    const steps = data.plan.steps as Plan['steps'];
+    // A plan is released or proposed by the time of its snapshot, to the minute.
+    for (const { taskId, serverId, phase } of steps)
+      if (this.#closedFor(name, serverId, phase, Date.parse(data.snapshotTime), 0))
+        this.#book.breach('window', `${taskId} was planned for release at ${data.snapshotTime}, outside of its window`);
+    for (const { dependsOn } of steps) if (dependsOn.length > 0) this.#book.count('dependent');
+    if (snapshot !== undefined) this.#measured(name, snapshotId, snapshot.timeMs, steps);
+    const plan: Plan = {
+      id: snapshotId,
+      aggregate: name,
+      steps,
+      sequence,
+      storedMs: ms,
+      releasedMs: null,
+      approvedMs: null,
+      dispatched: false,
+    };
+    this.#book.plans.set(snapshotId, plan);
+    this.#mayPlan(plan, aggregate, basis);
+    if (snapshot !== undefined) {
+      const ended = aggregate.moveEnds.findLast((end) => end.sequence <= basis);
+      if (
+        ended !== undefined &&
+        snapshot.observedFromMs < ended.ms + this.#book.rules.settleMs - this.#book.rules.maxSkewMs
+      )
+        this.#book.breach(
+          'settle',
+          `${snapshotId} was observed before the end ${ended.sequence} of a move had settled`,
+        );
+    }
+    if (data.release !== 'released') return;
+    if (this.#book.rules.approvalTtlMs !== null)
+      this.#book.breach('approval', `${plan.id} was released, and nobody was asked`);
+    this.#release(plan, sequence, ms);
+  }
+
+  #approved(plan: Plan, ms: number): void {
+    this.#book.count('approvals');
+    const { approvalTtlMs, maxSkewMs } = this.#book.rules;
+    // What a later plan replaced and what a person rejected is for the fold to judge; its tasks show what it released.
+    if (approvalTtlMs === null || ms > plan.storedMs + approvalTtlMs + maxSkewMs) return;
+    // It waits until its window closes at the latest.
+    if (plan.steps.some(({ phase }) => this.#closedFor(plan.aggregate, null, phase, ms, maxSkewMs))) return;
+    plan.approvedMs ??= ms;
+  }
+
+  /**
+   * Whether no move of a server may start at a time, nor shortly before and after it.
+   *
+   * @param server null: by the windows of the aggregate alone
+   */
+  #closedFor(aggregate: string, server: string | null, phase: string, atMs: number, leewayMs: number): boolean {
+    const { openings } = this.#book.rules;
+    if (openings === null || (phase === 'evacuate' && openings.evacuationIgnoresWindows)) return false;
+    return [-leewayMs, 0, leewayMs].every((by) => !openings.open(aggregate, server, atMs + by));
+  }
+
+  /** Whether a task's window was closed at any minute since its release. */
+  #hasClosed({ aggregate, serverId, phase, sinceMs }: Task, untilMs: number): boolean {
+    for (let ms = sinceMs; ms < untilMs + MINUTE_MS; ms += MINUTE_MS)
+      if (this.#closedFor(aggregate, serverId, phase, ms, 0)) return true;
+    return false;
+  }
+
+  #release(plan: Plan, sequence: number, ms: number): void {
+    plan.releasedMs = ms;
+    this.#book.aggregate(plan.aggregate).releases.push({ sequence, ms });
+    for (const { taskId, serverId, phase, dependsOn } of plan.steps)
+      this.#book.task(
+        { taskId, serverId, phase, planId: plan.id, dependsOn: [...dependsOn] },
+        plan.aggregate,
+        sequence,
+        ms,
+      );
+  }
+
+  /** Nothing is balanced on metrics that lack a host. */
+  #measured(name: string, id: string, timeMs: number, steps: readonly Step[]): void {
+    if (!steps.some(({ phase }) => phase === 'spread' || phase === 'pack')) return;
+    const beforeMs = timeMs - this.#book.rules.intervalMs - 30_000;
+    for (const host of this.#book.cloud.hostsOf(name)) {
+      const since = this.#book.cloud.unmeasuredSince(host);
+      const open = this.#seen.openSince(host);
+      if (since !== null && since < beforeMs && open !== undefined && open < beforeMs)
+        this.#book.breach('blind', `${id} balances, and ${host} has no metrics since ${(timeMs - since) / 1000} s`);
+    }
+  }
+
+  /** What forbids a plan, by the log up to its basis. */
+  #mayPlan(plan: Plan, aggregate: Aggregate, basis: number): void {
+    const { cooldownMs, instanceCooldownMs, maxSkewMs } = this.#book.rules;
+    const ms = plan.storedMs;
+    if (aggregate.paused !== null && aggregate.paused.sequence <= basis)
+      this.#book.breach(
+        'paused',
+        `${plan.id} was planned while ${aggregate.name} was paused (${aggregate.paused.sequence})`,
+      );
+    if (aggregate.paused !== null && ms - aggregate.paused.ms > RACE_MS)
+      this.#book.breach('paused', `${plan.id} was decided ${(ms - aggregate.paused.ms) / 1000} s after a pause`);
+    this.#understood(plan.id, aggregate, (one) => one.sequence <= basis);
+    const last = aggregate.releases.findLast((release) => release.sequence <= basis);
+    if (last !== undefined && ms - last.ms < cooldownMs - maxSkewMs)
+      this.#book.breach('cooldown', `${plan.id} comes ${(ms - last.ms) / 1000} s after the last release`);
+    for (const { serverId } of plan.steps) {
+      for (const task of this.#book.byServer.get(serverId) ?? []) {
+        if (task.planId === plan.id || task.releasedSequence > basis) continue;
+        if (task.finalSequence === null || task.finalSequence > basis)
+          this.#book.breach('twice', `${plan.id} moves ${serverId}, which ${task.id} still moves`);
+        const ago = ms - this.#book.releasedMs(task);
+        if (ago < instanceCooldownMs - maxSkewMs)
+          this.#book.breach('instance-cooldown', `${plan.id} moves ${serverId}, released ${ago / 1000} s before`);
+      }
+      const quarantine = this.#quarantines.get(serverId);
+      if (quarantine !== undefined && quarantine.sequence <= basis && ms < quarantine.untilMs - maxSkewMs)
+        this.#book.breach(
+          'quarantine',
+          `${plan.id} moves ${serverId}, which is in quarantine (${quarantine.sequence})`,
+        );
+    }
+  }
+
+  /** Nothing is planned or started by a log that is not understood. */
+  #understood(
+    what: string,
+    { unreadable }: Aggregate,
+    counts: (one: { sequence: number; ms: number }) => boolean,
+  ): void {
+    const one = unreadable.find(counts);
+    if (one !== undefined) this.#book.breach('unreadable', `${what} in spite of the unreadable event ${one.sequence}`);
+  }
+
+  #started(sequence: number, ms: number, { data, aggregate: name }: Body): void {
+    const task = this.#book.tasks.get(data.taskId);
+    if (task === undefined) {
+      this.#book.breach('unasked', `${data.taskId} was started and never released`);
+      return;
+    }
+    if (task.finalSequence !== null)
+      this.#book.breach('final', `${task.id} was started (${sequence}) after its final result (${task.finalSequence})`);
+    if (task.attempts.has(data.attempt)) this.#book.breach('started-twice', `${task.id} attempt ${data.attempt}`);
+    if (ms - task.sinceMs > this.#book.rules.planTtlMs + RACE_MS + this.#book.rules.maxSkewMs)
+      this.#book.breach('expired', `${task.id} was started ${(ms - task.sinceMs) / 1000} s after its release`);
+    const aggregate = this.#book.aggregate(name);
+    this.#understood(task.id, aggregate, (one) => ms - one.ms > RACE_MS);
+    if (aggregate.paused !== null && ms - aggregate.paused.ms > RACE_MS)
+      this.#book.breach('paused', `${task.id} was started ${(ms - aggregate.paused.ms) / 1000} s after a pause`);
+    for (const id of task.dependsOn)
+      if (this.#book.tasks.get(id)?.completed !== true)
+        this.#book.breach('order', `${task.id} was started before ${id} was completed`);
+    if (task.cancelledMs !== null && ms - task.cancelledMs > RACE_MS)
+      this.#book.breach(
+        'cancelled',
+        `${task.id} was started ${(ms - task.cancelledMs) / 1000} s after it was cancelled`,
+      );
+    const quarantine = this.#quarantines.get(task.serverId);
+    if (
+      quarantine !== undefined &&
+      ms - quarantine.ms > RACE_MS &&
+      ms < quarantine.untilMs - this.#book.rules.maxSkewMs
+    )
+      this.#book.breach('quarantine', `${task.id} was started while ${task.serverId} was in quarantine`);
+    if (this.#closedFor(name, task.serverId, task.phase, ms, RACE_MS))
+      this.#book.breach('window', `${task.id} attempt ${data.attempt} was started outside of its window`);
+    task.attempts.set(data.attempt, {
+      attempt: data.attempt,
+      startedMs: ms,
+      startedSequence: sequence,
+      from: data.from,
+      destination: data.destination,
+      groups: data.groups,
+      posts: 0,
+      ended: false,
+    });
+    this.#caps(name, task);
+  }
+
+  #caps(aggregate: string, task: Task): void {
+    const open: Attempt[] = [];
+    for (const each of this.#book.tasks.values()) {
+      if (each.aggregate !== aggregate || each.finalSequence !== null) continue;
+      for (const attempt of each.attempts.values()) if (!attempt.ended) open.push(attempt);
+    }
+    const over = (count: number, cap: number, what: string): void => {
+      if (count > cap) this.#book.breach('caps', `${task.id} is number ${count} of at most ${cap} ${what}`);
+    };
+    const { maxConcurrentMigrations, maxOutboundPerHost, maxInboundPerHost, maxConcurrentPerGroup } = this.#book.rules;
+    over(open.length, maxConcurrentMigrations, `in ${aggregate}`);
+    const newest = open.findLast((attempt) => attempt === [...task.attempts.values()].at(-1));
+    if (newest === undefined) return;
+    over(open.filter((one) => one.from === newest.from).length, maxOutboundPerHost, `from ${newest.from}`);
+    const { destination } = newest;
+    over(open.filter((one) => one.destination === destination).length, maxInboundPerHost, `to ${destination}`);
+    for (const group of newest.groups)
+      over(open.filter((one) => one.groups.includes(group)).length, maxConcurrentPerGroup, `of group ${group}`);
+  }
+
+  #ended(sequence: number, ms: number, { type, time, by, data }: Body): void {
+    // The result of a message on the work queue that is no task.
+    if (data.errorType === 'DeadLetter' && data.taskId.startsWith('unreadable-')) return;
+    const task = this.#book.tasks.get(data.taskId);
+    // Its message is left from a log that is lost.
+    if (task === undefined && type === 'migration.skipped' && this.#book.formerTasks.has(data.taskId)) return;
+    if (task === undefined) {
+      this.#book.breach('unasked', `${data.taskId} ended (${sequence}) and was never released`);
+      return;
+    }
+    if (task.finalSequence !== null)
+      this.#book.breach('final', `${task.id} has two results, ${task.finalSequence} and ${sequence}`);
+    if (type === 'migration.failed' && data.reason?.code === 'closed' && !task.closed)
+      this.#book.breach('closed', `${task.id} ended as closed (${sequence}), and no operator closed it`);
+    if (data.reason?.code === 'window-closed') {
+      this.#book.count('window-closed');
+      if (data.errorType !== 'Cancelled')
+        this.#book.breach('window', `${task.id} ended as ${data.errorType} (${sequence}) because its window closed`);
+      if (!this.#hasClosed(task, ms))
+        this.#book.breach('window', `${task.id} ended (${sequence}) because its window closed, which it did not`);
+    }
+    if (data.reason?.code === 'expired') this.#expired(task, sequence, ms, by.service);
+    const attempt = task.attempts.get(data.attempt);
+    if (attempt?.ended === true)
+      this.#book.breach('final', `${task.id} attempt ${data.attempt} ended twice (${sequence})`);
+    if (attempt !== undefined) attempt.ended = true;
+    if (attempt !== undefined) {
+      if (this.#undone(task.serverId, attempt))
+        this.#book.breach('early', `${task.id} attempt ${data.attempt} ended while Nova still has to begin it`);
+      const alive = this.#running(task.serverId, attempt);
+      if (alive !== null)
+        this.#book.breach('early', `${task.id} attempt ${data.attempt} ended while its migration ${alive} runs`);
+    }
+    if (type === 'migration.completed' && data.outcome === 'migrated') {
+      const there = this.#book.cloud.host(task.serverId) === data.host;
+      const reached = this.#book.cloud.migrations().some(
+        (one) =>
+          one.server === task.serverId &&
+          one.dest === data.host &&
+          // A compute died: Nova names the host and calls the migration no success, which the result must say.
+          (one.status === 'completed' || (there && UNSUCCESSFUL.has(one.status) && data.warnings.length > 0)),
+      );
+      if (!reached)
+        this.#book.breach('untrue', `${task.id} is said to have reached ${data.host}, which no migration did`);
+    }
+    if (type === 'migration.failed' && data.retryPending === true) {
+      task.announced = data.next?.attempt ?? null;
+      return;
+    }
+    if (type === 'migration.completed' || attempt !== undefined)
+      this.#book.aggregate(task.aggregate).moveEnds.push({ sequence, ms: boundedMs(time, ms) });
+    task.completed = type === 'migration.completed';
+    task.finalSequence = sequence;
+    task.finalMs = ms;
+    this.#book.count('finals');
+    if (type === 'migration.failed' && QUARANTINING.has(data.errorType) && this.#book.rules.quarantineMs > 0) {
+      // The writer's clock counts as far as the server's bears it out.
+      const fromMs = Math.min(boundedMs(time, ms), ms);
+      this.#quarantines.set(task.serverId, { sequence, ms, untilMs: fromMs + this.#book.rules.quarantineMs });
+    }
+  }
+
+  /** A task expires when its plan's time to live is over; a planner says so one more time to live later. */
+  #expired(task: Task, sequence: number, ms: number, service: string): void {
+    const sinceMs = this.#book.releasedMs(task);
+    const leastMs = this.#book.rules.planTtlMs * (service === 'planner' ? 2 : 1) - MAX_TIME_DIFFERENCE_MS;
+    if (ms - sinceMs < leastMs)
+      this.#book.breach(
+        'expired',
+        `the ${service} let ${task.id} expire (${sequence}) ${(ms - sinceMs) / 1000} s after its release`,
+      );
+  }
+
+  /** Whether Nova has taken the request and has no migration for it yet. */
+  #undone(server: string, attempt: Attempt): boolean {
+    if (attempt.posts === 0 || this.#book.cloud.taskState(server) !== 'migrating') return false;
+    return !this.#book.cloud
+      .migrations()
+      .some((one) => one.server === server && one.createdMs >= attempt.startedMs - 1000);
+  }
+
+  /** The id of a migration of this attempt that Nova still runs. */
+  #running(server: string, attempt: Attempt): number | null {
+    const found = this.#book.cloud
+      .migrations()
+      .find(
+        (one) =>
+          one.byKronos &&
+          one.server === server &&
+          one.createdMs >= attempt.startedMs - 1000 &&
+          one.dest === attempt.destination &&
+          RUNNING.has(one.status),
+      );
+    return found?.id ?? null;
+  }
+}
