@@ -135,7 +135,7 @@ export interface Aggregate {
   /** Events that no reader understands and that are not skipped. */
   unreadable: readonly { readonly sequence: number; readonly ms: number }[];
 }
-export interface Configuration {
+interface Configuration {
   readonly sequence: number;
   readonly instance: string;
   /** The log's end when that planner started. */
