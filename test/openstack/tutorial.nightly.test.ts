@@ -12,10 +12,22 @@ import { followTutorial, shownOutput } from '../deploy/tutorial.ts';
 import { runKronos } from '../e2e/command.ts';
 import { bed, bedUrls } from './urls.ts';
 
-/** The second is balanced. */
-const AGGREGATES = { 'kronos-east': ['cmp1', 'cmp2', 'cmp3'], 'kronos-west': ['cmp4', 'cmp5', 'cmp6'] };
+/** The second is balanced. It also has the computes of the second cell, which the cloud has at night. */
+const AGGREGATES = {
+  'kronos-east': ['cmp1', 'cmp2', 'cmp3'],
+  'kronos-west': ['cmp4', 'cmp5', 'cmp6', 'cmp101', 'cmp102'],
+};
 /** Servers that each host starts with. */
-const SERVERS: Readonly<Record<string, number>> = { cmp1: 5, cmp2: 1, cmp3: 1, cmp4: 1, cmp5: 1, cmp6: 1 };
+const SERVERS: Readonly<Record<string, number>> = {
+  cmp1: 5,
+  cmp2: 1,
+  cmp3: 1,
+  cmp4: 1,
+  cmp5: 1,
+  cmp6: 1,
+  cmp101: 1,
+  cmp102: 1,
+};
 const HOSTS = Object.keys(SERVERS);
 const CPUS = 8;
 const MEMORY_KIB = 16 * 1024 ** 2;
