@@ -530,8 +530,8 @@ export const bugs: readonly Bug[] = [
   {
     name: 'one checkpoint and no other',
     file: 'services/ledger/src/checkpointer.ts',
-    find: 'if (paused || resting ||',
-    replace: 'if (written > 0 || paused || resting ||',
+    find: 'if (events > 0 && (due || events >= options.checkpointEvents)) void',
+    replace: 'if (written === 0 && events > 0 && (due || events >= options.checkpointEvents)) void',
   },
   // ---- which log it is
   {

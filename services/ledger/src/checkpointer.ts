@@ -1,19 +1,18 @@
 import { reportSeen, writeCheckpoint } from '@kronos/checkpoints';
-import type { Cancel } from '@kronos/clock';
 import { anchorOf } from '@kronos/projections';
 import { attributes, spans, withSpan } from '@kronos/telemetry';
 import type { Folding } from './fold.ts';
 import type { LedgerInput } from './input.ts';
 
-/** Time from one try to write a checkpoint to the next at least. */
-const REST_MS = 1000;
+/** Interval between two looks whether a checkpoint is due. */
+const LOOK_MS = 1000;
 
 export type Checkpointer = {
   /** Tells the other services that this log is the one that the ledger folds and keeps an archive of, and how far. */
   reportFolded(): Promise<void>;
-  /** The log went on: writes a checkpoint if one is due, else when it is. */
-  changed(): void;
-  /** Writes none by itself any more, and waits for the one that is being written. */
+  /** From now on, writes a checkpoint whenever one is due. */
+  watch(): void;
+  /** Ends the watch, and waits for a checkpoint that is being written. */
   pause(): Promise<void>;
   /** Writes a checkpoint of the state as it is now, unless nothing was folded since the last one. Never throws. */
   write(): Promise<void>;
@@ -28,10 +27,7 @@ export function createCheckpointer(input: LedgerInput, { folded, from, last }: F
   let written = distrusted ? view.at().sequence : from - 1;
   let writtenAtMs = distrusted ? Number.NEGATIVE_INFINITY : clock();
   let writing: Promise<void> | null = null;
-  /** After a try. */
-  let resting = false;
-  let paused = false;
-  let cancel: Cancel = () => undefined;
+  let endLooks: (() => void) | null = null;
 
   const reportFolded = (): Promise<void> =>
     reportSeen(
@@ -67,37 +63,23 @@ export function createCheckpointer(input: LedgerInput, { folded, from, last }: F
       .finally(() => {
         writing = null;
         writtenAtMs = clock();
-        resting = true;
-        lookIn(REST_MS);
       });
     return writing;
   }
 
-  function lookIn(ms: number): void {
-    cancel();
-    if (paused) return;
-    cancel = input.clock.after(ms, () => {
-      resting = false;
-      look();
-    });
-  }
-
   function look(): void {
-    const events = (last()?.sequence ?? 0) - written;
-    if (paused || resting || writing !== null || events <= 0) return;
-    const intervalMs = options.checkpointIntervalSeconds * 1000;
-    const dueMs = events >= options.checkpointEvents ? 0 : writtenAtMs + intervalMs - clock();
-    if (dueMs <= 0) void write();
-    // A wall clock that was set back makes no wait longer than the interval.
-    else lookIn(Math.min(dueMs, intervalMs));
+    const events = view.at().sequence - written;
+    const due = clock() - writtenAtMs >= options.checkpointIntervalSeconds * 1000;
+    if (events > 0 && (due || events >= options.checkpointEvents)) void write();
   }
 
   return {
     reportFolded,
-    changed: look,
+    watch() {
+      endLooks = input.clock.every(LOOK_MS, look);
+    },
     async pause() {
-      paused = true;
-      cancel();
+      endLooks?.();
       await writing;
     },
     write,

@@ -31,6 +31,7 @@ export async function startLedger(input: LedgerInput): Promise<RunningLedger> {
   const archiver = await archiverOf(input, guard);
   const checkpointer = createCheckpointer(input, folding);
   await checkpointer.reportFolded();
+  checkpointer.watch();
   const endMeasures = startMeasures(input, view);
 
   let stopping = false;
@@ -47,12 +48,8 @@ export async function startLedger(input: LedgerInput): Promise<RunningLedger> {
   /** Ends as the view does. When the log was replaced nothing of the new one may get into the old one's archive. */
   async function followed(): Promise<void> {
     try {
-      const changes = view.changes();
-      checkpointer.changed();
-      for await (const { event } of changes) {
-        checkpointer.changed();
+      for await (const { event } of view.changes())
         if (event.type === 'installation.created') await checkpointer.reportFolded();
-      }
     } catch (error) {
       await archiver?.stop();
       throw error;
