@@ -4,29 +4,15 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { until } from '@kronos/clock/testing';
 import { streamNames } from '@kronos/contracts';
-import {
-  type ClusterNode,
-  type FoundServer,
-  findNatsServer,
-  type NatsServer,
-  startNatsCluster,
-} from '@kronos/eventlog/testing';
+import { type ClusterNode, findNatsServer, type NatsServer, startNatsCluster } from '@kronos/eventlog/testing';
 import { breaches } from '@kronos/executor/testing';
 import { type Sim, startSim } from '@kronos/simcloud';
 import { type JetStreamManager, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
-import { it, onTestFinished } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
 import { ended, released, type Watch, watch } from '../e2e/world.ts';
 
-/** The newest server that this machine has or gets; in words, why there is none. */
-const newest = await findNatsServer('newest').catch((error: Error) => error.message);
-
-/** Tests on the newest server. They are skipped, with the reason, on a machine that has none and cannot fetch or build one. */
-export function onNewest(what: string, tests: (server: FoundServer) => void): void {
-  if (typeof newest === 'string') it.skip(`${what}: ${newest}`);
-  else tests(newest);
-}
 /** What the tests of a crew have in common. */
 export const SCENE = 'three copies, fifty moves under way: nothing is lost, nothing done twice, and all services go on';
 
@@ -113,7 +99,7 @@ export const completed = (events: Crew['events']): number =>
 
 /** A crew on three of the newest servers, until the end of the running test. */
 export async function crewFor(nodes: readonly ClusterNode[] | 3 = 3): Promise<Crew> {
-  if (typeof newest === 'string') throw new Error(newest);
+  const server = await findNatsServer('newest');
   const undo: (() => Promise<unknown>)[] = [];
   onTestFinished(async () => {
     for (const step of undo.reverse()) await step().catch(() => undefined);
@@ -137,7 +123,7 @@ export async function crewFor(nodes: readonly ClusterNode[] | 3 = 3): Promise<Cr
     for (let i = 1; i <= TASKS / LEAVING.length; i++)
       sim.act({ act: 'faultServer', server: `${host}-${i}`, fault: { kind: 'slow', seconds: 240, times: 1 } });
 
-  const cluster = await startNatsCluster(nodes, { server: newest, jetstream: 'sync_interval: always' });
+  const cluster = await startNatsCluster(nodes, { server, jetstream: 'sync_interval: always' });
   undo.push(() => cluster.stop());
   const exits: string[] = [];
   const kronos = await openInstallation({

@@ -1,5 +1,6 @@
+import { onNewest } from '@kronos/eventlog/testing/newest';
 import { describe, expect, it } from 'vitest';
-import { completed, crewFor, onNewest, SCENE } from './crew.ts';
+import { completed, crewFor, SCENE } from './crew.ts';
 
 onNewest('three NATS servers', ({ version }) => {
   describe(`three servers ${version}, ${SCENE}`, () => {

@@ -1,6 +1,7 @@
 import { elapse } from '@kronos/clock/testing';
+import { onNewest } from '@kronos/eventlog/testing/newest';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { completed, crewFor, onNewest, SCENE } from './crew.ts';
+import { completed, crewFor, SCENE } from './crew.ts';
 import { makeIsland, noIslands } from './network.ts';
 
 const isolated = noIslands();

@@ -1,5 +1,5 @@
+import { onNewest } from '@kronos/eventlog/testing/newest';
 import { it } from 'vitest';
-import { onNewest } from './crew.ts';
 import { runUnderUsers, titleOf } from './underUsers.ts';
 
 onNewest('services under users of their own', (server) => {

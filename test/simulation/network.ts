@@ -18,7 +18,7 @@ export interface Weather {
 
 export const fineWeather = (): Weather => ({ delayMs: 0.5, lost: 0, unanswered: 0 });
 
-/** Slower than in production: heartbeats of readers that have nothing to read would be most of what happens. */
+/** Slower than in production, because most simulated events would be heartbeats of idle readers. */
 const READING = { expiresMs: 120_000, heartbeatMs: 30_000 };
 
 /** Messages between one process and a server, in order in each direction. */

@@ -13,7 +13,7 @@ const EVERY_MS = 20;
  * Asks again and again until the answer is something other than false, null or undefined, and returns it.
  *
  * @param what names in the error what did not come; default: the source text of `look`
- * @param everyMs the wait after an answer that is not it; longer where an answer is dear
+ * @param everyMs the wait between two looks; longer when a look is expensive
  * @throws what `look` throws, and an Error when there is nothing within `withinMs`
  */
 export async function until<T>(

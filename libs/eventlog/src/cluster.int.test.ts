@@ -4,17 +4,16 @@ import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterAll, expect, test } from 'vitest';
 import { startedEvent, taskMessage, testLimits } from '../testing/messages.ts';
+import { onNewest } from '../testing/newest.ts';
 import { Closing } from '../testing/suite.ts';
 import { AppendConflict } from './errors.ts';
 import { connectEventLog } from './index.ts';
-import { findNatsServer } from './local/find.ts';
 import { type NatsCluster, startNatsCluster } from './local/server.ts';
 
 /** Three servers, three copies; on a current server, as older ones are refused for that. */
 
 const closing = new Closing();
 afterAll(() => closing.all());
-const found = await findNatsServer('newest').catch((error: Error) => error.message);
 
 const leaderOf = async (cluster: NatsCluster, stream: string): Promise<string> => {
   const nc = await connect({ servers: [...cluster.urls] });
@@ -23,8 +22,7 @@ const leaderOf = async (cluster: NatsCluster, stream: string): Promise<string> =
   return info.cluster?.leader ?? '';
 };
 
-if (typeof found === 'string') test.skip(`three servers: ${found}`);
-else
+onNewest('three servers', (found) => {
   test('three servers: one winner per race, and nothing lost or doubled while the leader is killed', async () => {
     const cluster = closing.add(await startNatsCluster(3, { server: found }));
     const open = async (name: string) =>
@@ -84,3 +82,4 @@ else
     await worker.stop();
     expect(log.healthy().ok).toBe(true);
   });
+});

@@ -58,8 +58,6 @@ export function prometheus(cloud: Cloud, call: Call): Reply {
         const expression = read(parameter('query'));
         /** By labels as JSON. A value that stays as it is, as most do, is written once. */
         const series = new Map<string, { points: string; value: number; text: string }>();
-        /** Likewise by the labels: they are the same objects at most steps. */
-        const known = new Map<object, { points: string; value: number; text: string }>();
         for (let at = start; at <= end; at += step) {
           // Before its start the cloud had no samples; after now it has none yet.
           if (at > call.nowMs) break;
@@ -68,18 +66,12 @@ export function prometheus(cloud: Cloud, call: Call): Reply {
             'scalar' in found ? [{ labels: {}, value: found.scalar }] : found.vector;
           const head = `[${at / 1000},"`;
           for (const { labels, value } of samples) {
-            let one = known.get(labels);
+            const metric = textOf(labels);
+            const one = series.get(metric);
             if (one === undefined) {
-              const metric = textOf(labels);
-              one = series.get(metric);
-              if (one === undefined) {
-                const text = `${show(value)}"]`;
-                one = { points: head + text, value, text };
-                series.set(metric, one);
-                known.set(labels, one);
-                continue;
-              }
-              known.set(labels, one);
+              const text = `${show(value)}"]`;
+              series.set(metric, { points: head + text, value, text });
+              continue;
             }
             if (one.value !== value) {
               one.value = value;

@@ -2,7 +2,7 @@ import { byte, float, int } from '../../array.ts';
 import type { Random } from '../../random.ts';
 import type { Field } from './field.ts';
 
-/** Sorting by insertion is given up after so many shifts per host: a sort of all takes less time then. */
+/** The insertion sort stops after this many shifts per host, because a full sort then takes less time. */
 const MOST_SHIFTS = 6;
 
 /**
@@ -33,7 +33,7 @@ export class Ranks {
     });
   }
 
-  /** Sorts hosts by insertion, which is quick where few have changed; false, and not yet sorted, where too many have. */
+  /** Sorts hosts by insertion, which is quick when few hosts have changed. False, with the hosts not sorted, when too many have. */
   #inserted(hosts: Int32Array, p: number): boolean {
     const { P } = this.#field;
     const score = this.#score;
