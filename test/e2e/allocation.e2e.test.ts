@@ -23,8 +23,13 @@ describe('an installation that balances by what is allocated', () => {
     directory = await mkdtemp(join(tmpdir(), 'kronos-allocation-'));
     const file = join(directory, 'policies.yaml');
     await writeFile(file, POLICIES);
-    // Nothing listens on port 1.
-    const env = { OS_ENGINE__POLICIES_FILE: file, OS_PROMETHEUS__URL: 'http://127.0.0.1:1' };
+    const env = {
+      OS_ENGINE__POLICIES_FILE: file,
+      // The default. Allocations change only by moves, so a search that finds no plan finds none in the next cycles either.
+      OS_ENGINE__SEARCH_WORK_LIMIT: '20000000',
+      // Nothing listens on port 1.
+      OS_PROMETHEUS__URL: 'http://127.0.0.1:1',
+    };
     world = await openWorld({ env });
     await world.until('a balanced cloud', settled);
     const decisions = world.events.filter((e) => e.type === 'cycle.decided');

@@ -160,7 +160,7 @@ export function deliberate(
   if (draft.moves.length === 0) {
     if (shut !== null) return end('gated', shut.reason, null, evacuations);
     if (expected !== null) return end('quiet', expected, null, evacuations);
-    const code: ReasonCode = budget === 0 ? 'no-budget' : nothing;
+    const code: ReasonCode = budget === 0 ? 'no-budget' : endedBy === 'work' ? 'search-limit' : nothing;
     return end('quiet', { code, text: reasonMeanings[code] }, null, evacuations);
   }
 

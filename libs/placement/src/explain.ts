@@ -21,6 +21,9 @@ import { combinedOf, imbalances, valuesAfter } from './measure.ts';
 import { staysBelow } from './passes/pack.ts';
 import { codeNumber, codeOfNumber, type ReasonCode } from './reasons.ts';
 
+/** Reasons of a cycle that looked for moves and found none: each VM has a reason of its own to stay. */
+const FOUND_NOTHING: ReadonlySet<string> = new Set<ReasonCode>(['no-improvement', 'search-limit', 'no-drain']);
+
 /**
  * Makes the decision again and answers questions about it, as data. Every answer follows from the input of the decision, so a recorded
  * decision is explained by making it again.
@@ -182,7 +185,7 @@ export class Explanation {
     const stuck = decision.stuck.find((other) => other.serverId === id);
     if (stuck !== undefined) return is(stuck.reason.code);
     const { code } = decision.reason;
-    if (decision.outcome === 'quiet' && code !== 'no-improvement' && code !== 'no-drain') return is(code);
+    if (decision.outcome === 'quiet' && !FOUND_NOTHING.has(code)) return is(code);
     if (mode === 'spread') return against(destinations);
     const drain = drains.find((other) => other.host === cluster.vmHost[vm]);
     return is(drain?.refusal ?? 'not-drained');
