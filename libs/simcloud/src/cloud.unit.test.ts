@@ -139,6 +139,7 @@ describe('a live migration', () => {
   });
 
   test('a migration is abandoned when the compute that worked on it is another one by now', () => {
+    let arrived = 0;
     const status = (afterMs: number): [string | undefined, boolean | null] => {
       const cloud = cloudOf();
       migrate(cloud, START, 'v1', 'h2');
@@ -149,14 +150,19 @@ describe('a live migration', () => {
       expect(cloud.abandoned(row)).toBe(false);
       cloud.killHost(at, 'h1');
       cloud.advance(at + 60_000);
-      expect(cloud.abandoned(row)).toBe(false);
+      // The source's compute only had to write that it is over.
+      const hasArrived = !ENDED.has(row.status) && cloud.server('v1').host === 'h2';
+      arrived += hasArrived ? 1 : 0;
+      expect(cloud.abandoned(row)).toBe(hasArrived);
       cloud.startHost(at + 60_000, 'h1');
       cloud.advance(ALWAYS);
       return [row.status, cloud.abandoned(row)];
     };
-    const found = new Map(Array.from({ length: 80 }, (_, i) => status(i * 100)).map((each) => [String(each), each]));
+    const found = new Map(Array.from({ length: 200 }, (_, i) => status(i * 100)).map((each) => [String(each), each]));
     // Cast to nobody, forgotten, and what Nova ends by itself.
-    expect([...found.keys()]).toEqual(expect.arrayContaining(['accepted,true', 'preparing,true', 'error,false']));
+    const ends = ['accepted,true', 'preparing,true', 'error,false', 'running,true'];
+    expect([...found.keys()]).toEqual(expect.arrayContaining(ends));
+    expect(arrived).toBeGreaterThan(0);
     for (const [how, isAbandoned] of found.values())
       if (how === 'completed' || how === 'failed' || how === 'error') expect(isAbandoned).toBe(false);
   });

@@ -45,7 +45,9 @@ export function startHost(s: CloudState, name: string): void {
 /** Whether Nova shows a live migration that no compute works on any more: only a person ends it. */
 export function abandoned(s: CloudState, migration: Migration): boolean {
   const { running, waiting, crashed } = s.host(migration.source);
-  if (migration.type !== 'live-migration' || ENDED.has(migration.status) || crashed) return false;
+  if (migration.type !== 'live-migration' || ENDED.has(migration.status)) return false;
+  // A new compute on the source ends the migrations of its own servers. One that has arrived is not its own any more.
+  if (crashed) return s.servers.get(migration.serverUuid)?.host === migration.dest;
   if (migration.status === 'accepted') return !s.next.has(migration.id);
   return !running.has(migration.id) && !waiting.includes(migration.id);
 }
