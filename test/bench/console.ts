@@ -21,13 +21,13 @@ import type { Asked, Said } from './console/ledger.ts';
 
 const [aggregates = 200, hosts = 25, vms = 500, moves = 50] = process.argv.slice(2).map(Number);
 
-/** Compressed, of one view with everything that it reads. */
+/** Compressed size of one view with all its reads. */
 const MOST_KB = 100;
-/** Of one view: the first time that anybody reads it after a start of the ledger, and later. */
+/** CPU of one view: the first read after a start of the ledger, and later reads. */
 const MOST_CPU_MS = 200;
 const MOST_FIRST_VIEW_MS = 1_000;
 const MOST_GROWTH_MB = 5;
-/** The number of times per hour that the console reads its view: every 15 s. */
+/** Reads of a view per hour: the console reads every 15 s. */
 const READS_PER_HOUR = 240;
 /** Steps of a plan. */
 const STEPS = 10;
@@ -69,14 +69,14 @@ for (const name of names) {
       ]),
     ),
   };
-  // The newest snapshot is decided, as in an installation that works.
+  // The newest snapshot has a decision, as in a healthy installation.
   await bed.observed(planId, name, decidedMs, sketch);
 }
 
 const ledger = await startLedger();
 const name = nameOf(aggregates - 1);
 const own = `/aggregates/${name}`;
-/** What each view reads. */
+/** The reads of each view. */
 const views: Readonly<Record<string, readonly string[]>> = {
   fleet: ['/aggregates', '/alarms', '/tasks?limit=50'],
   aggregate: [
@@ -125,7 +125,7 @@ async function hourOfReads(): Promise<void> {
   for (let i = 0; i < READS_PER_HOUR; i++)
     for (const paths of Object.values(views)) for (const path of paths) await bytesOf(path);
 }
-// What is kept in memory up to its limit is no growth.
+// Caches fill up to their limit first, which is no growth.
 await hourOfReads();
 const { heapMb: heapBefore } = await ledger.usage('collected');
 await hourOfReads();
@@ -193,7 +193,7 @@ function bytesOf(path: string): Promise<number> {
   return promise;
 }
 
-/** The first view after its HTML, and the heap of a tab that reads the largest view again for an hour. */
+/** Time to the first view, and the heap of a tab that reads the largest view for an hour. */
 async function inBrowser(): Promise<{ firstViewMs: number; tabGrowthMb: number } | null> {
   const chromium = await launchChromium().catch((error: unknown) => {
     if (error instanceof NoChromium) return null;
@@ -220,7 +220,7 @@ async function inBrowser(): Promise<{ firstViewMs: number; tabGrowthMb: number }
   }
 }
 
-/** Has the view read again, as the tab does when it is shown again, and waits for the answer each time. */
+/** Reads the view again, as a tab does when it becomes visible, and waits for each answer. */
 async function refreshes(page: Page, times: number): Promise<void> {
   for (let i = 0; i < times; i++) {
     const answer = page.waitForResponse((response) => response.url().includes('/history?'));

@@ -18,7 +18,7 @@ import { connect } from '@nats-io/transport-node';
 
 const events = Number(process.argv[2] ?? 1_000_000);
 const rounds = Number(process.argv[3] ?? 3);
-/** Events behind the checkpoint that a reader starts from. */
+/** Events after the checkpoint that a reader starts from. */
 const TAIL = 10_000;
 const AGGREGATES = Array.from({ length: 10 }, (_, i) => `aggregate-${i}`);
 
@@ -109,7 +109,7 @@ try {
     viewFoldingState: [],
   };
   for (let round = 0; round < rounds; round++)
-    // Back and forth, so that none is always the first or the last of its round.
+    // Alternate the order, so that no kind is always the first or the last of its round.
     for (const name of round % 2 === 0 ? names : names.toReversed()) runs[name].push(await timed(readings[name]));
 
   const folder = createFolder();

@@ -16,7 +16,7 @@ import { peerCluster } from './peers/cluster.ts';
 const path = new URL('./recorded.json', import.meta.url);
 
 const recordedSchema = z.strictObject({
-  /** By instance: the least combined imbalance there is, proven, and what the search reaches. */
+  /** By instance: the proven minimum of the combined imbalance, and the result of the search. */
   optima: z.record(z.string(), z.strictObject({ optimum: z.number(), search: z.number() })),
   /** By cluster and budget: share of the possible reduction. More is better. */
   shares: z.record(z.string(), z.number()),
@@ -40,7 +40,7 @@ export const instances = smallKinds.slice(0, 5).flatMap((kind) =>
 export const reached = ({ file, budget }: (typeof instances)[number]): number =>
   planCluster(file, { maxMigrations: budget }).after.combined;
 
-/** Work that a plan of these may use: a tenth of the default. */
+/** Work limit for these plans: a tenth of the default. */
 const searchWorkLimit = 2_000_000;
 
 export function shares(): Record<string, number> {

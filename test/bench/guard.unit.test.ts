@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { instances, ratios, reached, recorded, shares } from './guard.ts';
 
-/** Figures are counted, not measured: what differs is more than rounding. */
+/** Figures are counted, not measured, so a difference above rounding is real. */
 const ROUNDING = 1e-9;
 
 describe('the planner does no worse than recorded in test/bench/recorded.json', () => {

@@ -11,13 +11,13 @@ export type SmallKind = {
   readonly quantum: number;
   /** Anti-affinity groups of three. */
   readonly groups: number;
-  /** Free memory of a host, as a share of what its VMs hold on average; null: not limited. */
+  /** Free memory of a host as a share of the average memory of its VMs; null: not limited. */
   readonly slack: number | null;
-  /** Two zones, which no VM leaves if `restrictToAz`; else a fifth of the VMs is pinned to its zone. */
+  /** Two zones. With `restrictToAz` no VM leaves its zone; otherwise a fifth of the VMs is pinned to its zone. */
   readonly zones?: 'restricted' | 'pins';
-  /** Hosts are of size 1, 2 or 3. */
+  /** Hosts have the size 1, 2 or 3. */
   readonly sizes?: boolean;
-  /** The last host is disabled: it takes nothing, and its VMs may leave. */
+  /** The last host is disabled: it takes no VM, and its VMs may leave. */
   readonly disabled?: boolean;
 };
 

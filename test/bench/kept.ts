@@ -1,12 +1,12 @@
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { z } from 'zod';
 
-/** Figures that take long and do not depend on the planner: kept in a file of JSON lines, and used again by the next run. */
+/** Expensive figures that do not depend on the planner. A file of JSON lines keeps them for the next run. */
 export class Kept<T> {
   readonly #file: string | undefined;
   readonly #known = new Map<string, T>();
 
-  /** @param file that keeps them; undefined: nothing is kept. Delete it when what the figures are made of has changed. */
+  /** @param file keeps the figures; undefined: nothing is kept. Delete it when the inputs of the figures have changed. */
   constructor(file: string | undefined, schema: z.ZodType<T>) {
     this.#file = file;
     if (file === undefined || !existsSync(file)) return;
@@ -18,7 +18,7 @@ export class Kept<T> {
     }
   }
 
-  /** The kept figure of that name; else it is made and kept. */
+  /** Returns the kept figure of that name, or computes and keeps it. */
   async get(name: string, make: () => Promise<T>): Promise<T> {
     const known = this.#known.get(name);
     if (known !== undefined) return known;

@@ -55,7 +55,7 @@ class Estate {
   }
 }
 
-/** What the fold kept before it was bounded, and how it was converted. */
+/** The former, unbounded tables of the fold, and their conversion. */
 class Unbounded {
   readonly releases = new Map<string, number[]>();
   readonly failures = new Map<string, VmFailure>();
@@ -94,7 +94,7 @@ function put(event: LogEvent): void {
   folder.apply({ sequence: ++sequence, storedAt: Date.parse(event.time), event });
 }
 
-/** One plan of an hour: decided, dispatched, carried out. */
+/** One plan of an hour: decided, dispatched and executed. */
 function hour(n: number, i: number): void {
   const aggregate = names[i] ?? '';
   const estate = estates[i];
@@ -194,7 +194,7 @@ function hour(n: number, i: number): void {
   }
 }
 
-/** CPU time of one run, in ms: the median of several. */
+/** Median CPU time of one run, in ms. */
 function cpuMs(act: () => unknown): number {
   const times = Array.from({ length: 9 }, () => {
     const before = process.cpuUsage();

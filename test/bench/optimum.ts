@@ -1,7 +1,7 @@
 import type { ClusterFile } from '@kronos/placement';
 import * as highsModule from 'highs';
 
-/** The loader: the package's types describe its CommonJS build, what runs is its module. */
+/** The loader: the package's types describe its CommonJS build, but its ES module runs. */
 const load = highsModule.default as unknown as typeof highsModule.default.default;
 
 /** What HiGHS found for a cluster: the least combined imbalance within the budget, proven, or the best known in the time. */
@@ -91,7 +91,7 @@ function program(
       hosts.forEach((_, h) => {
         if (takes[h] !== true) return;
         const here = members.filter((v) => home[v] === h).length;
-        // A host that holds too many already takes no more.
+        // A host that already holds too many takes no more.
         const most = Math.max(group.maxServerPerHost ?? 1, here);
         lines.push(` group${g}_${h}: ${sum(h, (_, v) => (members.includes(v) ? 1 : 0))} <= ${most}`);
         if (here < (group.maxServerPerHost ?? 1)) return;
@@ -103,7 +103,7 @@ function program(
       for (const v of members)
         for (const h of possible[v] ?? []) {
           if (h === home[v]) continue;
-          // A member moves only to the host where all the others are and stay.
+          // A member moves only to the host where all other members are and stay.
           for (const u of members)
             if (u !== v)
               lines.push(
@@ -129,7 +129,7 @@ function program(
 let solver: ReturnType<typeof load> | null = null;
 let solved = 0;
 
-/** Do the moves to a placement have an order in which each fits when it is made, and no anti-affinity group is broken? */
+/** Whether the moves to a placement have an order in which each one fits and breaks no anti-affinity group. */
 function hasOrder({ hosts, vms, groups = [] }: ClusterFile, moves: readonly (readonly [number, number])[]): boolean {
   const apart = groups.filter((group) => group.policy.endsWith('anti-affinity'));
   const place = vms.map((vm) => hosts.findIndex((host) => host.id === vm.host));
@@ -192,7 +192,7 @@ export async function optimum(
   const home = file.vms.map((vm) => file.hosts.findIndex((host) => host.id === vm.host));
   const forbidden: (readonly (readonly [number, number])[])[] = [];
   for (;;) {
-    // Its memory only grows: now and then a new one.
+    // Its memory only grows, so replace it from time to time.
     if (solver === null || solved++ % 200 === 0) solver = load();
     const highs = await solver;
     const solution = highs.solve(program(file, budget, restrictToAz, forbidden), {
@@ -210,7 +210,7 @@ export async function optimum(
     const moves = pairs.filter(([v, h]) => h !== home[v]);
     if (!ordered || !proven || hasOrder(file, moves))
       return { proven, combined: solution.ObjectiveValue, seconds: (performance.now() - started) / 1000 };
-    // More moves could make the room that was missing, if the budget has any left.
+    // With budget left, more moves could make the missing room.
     forbidden.push(moves.length === budget ? moves : pairs);
   }
 }

@@ -56,7 +56,7 @@ export async function openBed(): Promise<CloudUnderTest> {
       .parse(await call('GET', `${PLACEMENT}/resource_providers?name=${host}`, 'placement 1.36'));
     return body.resource_providers[0]?.uuid ?? '';
   };
-  /** The id of a flavor of the suite, made if need be; `trait`: only hosts that have it take it. */
+  /** The id of a flavor of the suite, which is created if needed; `trait`: only hosts with this trait take it. */
   const flavor = async (
     name: string,
     size: { readonly vcpus: number; readonly ram: number; readonly disk: number },
@@ -82,7 +82,7 @@ export async function openBed(): Promise<CloudUnderTest> {
     }
     return id;
   };
-  /** The consumers that fill a host. */
+  /** The consumers that fill up a host. */
   const fillers = (host: string): readonly [string, string] => {
     const number = host.replace(/\D/g, '').padStart(12, '0');
     return [`0f111111-0000-4000-8000-${number}`, `0f112222-0000-4000-8000-${number}`];
@@ -143,7 +143,7 @@ export async function openBed(): Promise<CloudUnderTest> {
           await call('GET', `${PLACEMENT}/allocation_candidates?resources=VCPU:1&in_tree=${id}`, 'placement 1.36'),
         );
       const cpu = summary.provider_summaries[id]?.resources.VCPU;
-      // One allocation takes at most max_unit: what is left of the memory is taken in one piece, and that is enough.
+      // One allocation takes at most max_unit. The rest of the memory fits into one allocation.
       const memory = summary.provider_summaries[id]?.resources.MEMORY_MB;
       if (cpu === undefined || memory === undefined) throw new Error(`${host} has no room to take`);
       const project = z.object({ token: z.object({ project: z.object({ id: z.string() }) }) }).parse(login.body).token

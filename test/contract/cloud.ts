@@ -1,4 +1,4 @@
-/** A cloud that the contract suite can be run against: what it needs besides the cloud's own APIs. */
+/** A cloud under the contract suite, and the operations that its APIs do not offer. */
 export interface CloudUnderTest {
   readonly name: string;
   /** `http://.../v3` */
@@ -16,28 +16,28 @@ export interface CloudUnderTest {
   readonly flavorRef: string;
   /** 4 vCPUs, 8192 MB and 1 GB of disk, which every host takes. */
   readonly largerFlavorRef: string;
-  /** As `flavorRef`, and the host of the other cell alone takes it. */
+  /** As `flavorRef`, but only the host of the other cell takes it. */
   readonly foreignFlavorRef: string;
   /** 2 vCPUs, 4096 MB and no disk. */
   readonly disklessFlavorRef: string;
-  /** How long a thing that comes by itself may take, milliseconds. */
+  /** Limit for things that happen by themselves, milliseconds. */
   readonly patienceMs: number;
-  /** The wait between two looks at such a thing, milliseconds: a look takes a tenth of a second of a real cloud's CPU. */
+  /** Interval of the looks at such a thing, milliseconds. A look takes a tenth of a second of a real cloud's CPU. */
   readonly lookEveryMs: number;
   readonly applicationCredential: { readonly id: string; readonly secret: string };
-  /** A person with one role on the project, and nothing else. */
+  /** A user with one role on the project. */
   readonly person: { readonly username: string; readonly password: string };
-  /** Takes the role from that person, or gives it back. */
+  /** Takes the role from that user, or gives it back. */
   takeRole(taken: boolean): Promise<void>;
   /** See the faults of `test/openstack/bed`; null mends. */
   fault(server: string, fault: Fault | null): Promise<void>;
-  /** As destination the host refuses every pre-check. */
+  /** The host refuses every pre-check as destination. */
   refuse(host: string, refuses: boolean): Promise<void>;
-  /** Its nova-compute stops, or goes on, reporting; returns once Nova has noticed. */
+  /** Its nova-compute stops or resumes its reports; returns once Nova has noticed. */
   stop(host: string, stopped: boolean): Promise<void>;
-  /** Its nova-compute is killed, in the middle of what it does. */
+  /** Kills its nova-compute, in the middle of its work. */
   kill(host: string): Promise<void>;
-  /** A new nova-compute begins on a host whose own was killed; returns once Nova calls it up. */
+  /** Starts a new nova-compute on a host after a kill; returns once Nova calls it up. */
   start(host: string): Promise<void>;
   /**
    * nova-scheduler stands still, or goes on: meanwhile Nova accepts requests and chooses no host, which
@@ -46,9 +46,9 @@ export interface CloudUnderTest {
   holdScheduler(held: boolean): Promise<void>;
   /** Grants or withdraws the policy `compute:servers:resize:cross_cell`; `reset` grants it. */
   crossCells(allowed: boolean): Promise<void>;
-  /** Takes all that is left of the host in Placement, or gives it back. */
+  /** Takes all free resources of the host in Placement, or gives them back. */
   fill(host: string, full: boolean): Promise<void>;
-  /** No servers, groups, aggregates and faults; all hosts enabled and up. */
+  /** Removes servers, groups, aggregates and faults; all hosts are enabled and up afterwards. */
   reset(): Promise<void>;
   close(): Promise<void>;
 }

@@ -3,7 +3,7 @@ import type { CloudUnderTest } from './cloud.ts';
 import { messageOf } from './reads.ts';
 import { NEWEST, Wire } from './wire.ts';
 
-/** What becomes of a live migration one of whose hosts dies, is down, or begins anew. */
+/** The fate of a live migration when one of its hosts dies, is down, or restarts. */
 export function deathContract(cloud: () => CloudUnderTest): void {
   describe('Nova, a live migration', () => {
     let wire: Wire;
@@ -56,7 +56,7 @@ export function deathContract(cloud: () => CloudUnderTest): void {
       await wire.until('it waits', async () => (await wire.rows(waited))[0]?.status === 'queued');
       const [queued] = await wire.rows(waited);
       await cloud().kill(a);
-      // An abort is a cast: Nova accepts it for a compute that is dead.
+      // An abort is a cast, so Nova accepts it for a dead compute.
       const [running] = await wire.rows(ran);
       expect((await wire.nova('DELETE', `/servers/${ran}/migrations/${running?.id}`)).status).toBe(202);
       await cloud().start(a);
@@ -84,7 +84,7 @@ export function deathContract(cloud: () => CloudUnderTest): void {
       await wire.until('it is accepted', async () => (await wire.rows(id))[0]?.status === 'accepted');
       await cloud().kill(a);
       await cloud().start(a);
-      // The restart frees the server, and the request is still with nova-conductor.
+      // The restart frees the server while nova-conductor still has the request.
       await wire.until('it is free', async () => (await wire.server(id))['OS-EXT-STS:task_state'] === null);
       const free = await wire.server(id);
       expect([free.status, free['OS-EXT-SRV-ATTR:host']]).toEqual(['ACTIVE', a]);

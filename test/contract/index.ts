@@ -10,7 +10,7 @@ export type { CloudUnderTest } from './cloud.ts';
 
 type Part = (cloud: () => CloudUnderTest) => void;
 
-/** What today's services rely on. */
+/** The facts that the services rely on. */
 export const services: readonly Part[] = [
   identityContract,
   computeReadContract,
@@ -24,7 +24,7 @@ export const services: readonly Part[] = [
  */
 export const slow: readonly Part[] = [resizeContract, deathContract, liveMigrationVariants];
 
-/** What a cloud must do for Kronos to rely on it, fact by fact; run against the simulated cloud and against a real one. */
+/** The behaviour that Kronos relies on, fact by fact. It runs against the simulated cloud and against a real one. */
 export function cloudContract(name: string, start: () => Promise<CloudUnderTest>, parts: readonly Part[]): void {
   describe(name, () => {
     let cloud: CloudUnderTest | undefined;

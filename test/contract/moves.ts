@@ -5,13 +5,13 @@ import { messageOf } from './reads.ts';
 import { actionForms, migrationForms, progressForms } from './shapes.ts';
 import { ENDED, type Look, NEWEST, Wire } from './wire.ts';
 
-/** What the event says when the scheduler's filters left no host, and when Placement already had none. */
+/** The event's messages when the scheduler's filters left no host, and when Placement had none. */
 export const NO_HOST = 'No valid host was found. There are not enough hosts available.';
 export const NO_ROOM = 'No valid host was found. ';
-/** The order in which a live migration's statuses come; a look may miss some of them. */
+/** The statuses of a live migration, in order. A look may miss some of them. */
 const ORDER = ['accepted', 'queued', 'preparing', 'running', 'completed'];
 
-/** Live migration: how it starts, what is to be seen when, how it ends, what refuses it, how it is aborted. */
+/** Live migration: start, visible states, end, refusals and aborts. */
 export function liveMigrationContract(cloud: () => CloudUnderTest): void {
   describe('Nova, live migration', () => {
     let wire: Wire;
@@ -20,7 +20,7 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
       wire = await Wire.connect(cloud());
     });
     let turn = 0;
-    /** The hosts of a case, the next ones each time: cases that run side by side have different sources. */
+    /** The next hosts for a case. Cases that run side by side have different sources. */
     const places = (): [string, string, string] => {
       const [first, second, third, fourth] = cloud().hosts;
       const hosts = [first, second, third, fourth];
@@ -41,7 +41,7 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
         (look) => look.row !== null && ENDED.includes(look.row.status),
         async (look) => {
           if (doubled || look.row?.status !== 'running' || look.host !== a) return;
-          // While it runs the source is held by the migration's uuid and the destination by the server's own.
+          // While it runs, the migration's uuid holds the source and the server's own uuid holds the destination.
           const [held, own] = [await wire.allocations(look.row.uuid), await wire.allocations(id)];
           if (Object.keys(held).length === 0) return;
           expect(Object.keys(held)).toEqual([from]);
@@ -67,7 +67,7 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
         const { row } = look;
         if (row === null) continue;
         if (row.dest_compute !== null) expect(row.dest_compute).toBe(b);
-        // The row was read before the server: once it is completed, the server has arrived.
+        // The row was read before the server, so a completed row means that the server has arrived.
         if (row.status === 'completed') expect([look.host, look.taskState, look.status]).toEqual([b, null, 'ACTIVE']);
         if (look.host === a) expect([look.taskState, look.status]).toEqual(['migrating', 'MIGRATING']);
         for (const status of look.inProgress) expect(['queued', 'preparing', 'running']).toContain(status);
@@ -335,7 +335,7 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
         await expectRefused(wire, { id, from: a, to: b, details: NO_HOST });
       });
 
-      // The hosts of these two are those that no other case moves to.
+      // No other case moves to the hosts of these two.
       test(`onto a disabled host ${refused}`, async () => {
         const [a] = places();
         const to = cloud().hosts[4];
@@ -374,10 +374,10 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
         await wire.watch(first, (look) => look.inProgress.includes('running'));
         await wire.start(second, c);
         expect((await wire.follow(second)).row).toMatchObject({ status: 'error', dest_compute: null });
-        // nova-scheduler refuses it, or, when it does not know of the first one's claim, the compute: then Nova calls the server broken.
+        // nova-scheduler refuses it. If it does not know of the first claim yet, the compute refuses it, and the server is in ERROR.
         expect(['ACTIVE', 'ERROR']).toContain((await wire.server(second)).status);
         expect((await wire.server(second))['OS-EXT-SRV-ATTR:host']).toBe(b);
-        // The source has other moves that wait for this one.
+        // Other moves wait on the source for this one.
         await cloud().fault(first, null);
         expect((await wire.follow(first)).row.status).toBe('completed');
       });
@@ -473,10 +473,10 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
       const migration = looks.at(-1)?.row?.uuid ?? '';
       expect((await wire.nova('DELETE', `/servers/${id}`)).status).toBe(204);
       await wire.until('the server gone', async () => (await wire.nova('GET', `/servers/${id}`)).status === 404);
-      // Its rows are gone with it: a client that follows the migration sees neither of them any more.
+      // Its rows disappear with it, so a client that follows the migration sees neither.
       await wire.until('the rows gone', async () => (await wire.rows(id)).length === 0);
       expect((await wire.actions(id)).map((each) => each.action)).toEqual(['delete', 'live-migration', 'create']);
-      // What the migration held on the source stays taken, for ever, unless somebody deletes that allocation.
+      // The migration's allocation on the source stays until somebody deletes it.
       await cloud().fault(id, null);
       await wire.until('the claim gone', async () => Object.keys(await wire.allocations(id)).length === 0);
       expect(Object.keys(await wire.allocations(migration))).toEqual([await wire.provider(a)]);
@@ -486,7 +486,7 @@ export function liveMigrationContract(cloud: () => CloudUnderTest): void {
   });
 }
 
-/** A request to move a server that Nova accepts, and whose destination the scheduler refuses. */
+/** Requests a move that Nova accepts and whose destination the scheduler refuses. */
 export async function expectRefused(
   wire: Wire,
   of: { readonly id: string; readonly from: string; readonly to: string; readonly details: string },

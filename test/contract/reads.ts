@@ -21,7 +21,7 @@ import {
 } from './shapes.ts';
 import { NEWEST, passwordBody, send, Wire } from './wire.ts';
 
-/** The sentence of a Nova error. */
+/** The message of a Nova error. */
 export function messageOf(body: unknown, kind: string): string {
   expect(body).toEqual(expect.objectContaining({ [kind]: expect.anything() }));
   novaError(kind).parse(body);
@@ -120,7 +120,7 @@ export function identityContract(cloud: () => CloudUnderTest): void {
           roles: expect.arrayContaining([expect.objectContaining({ name: 'admin' })]),
         });
         expect((await present('DELETE')).status).toBe(204);
-        // A worker of Keystone whose cache still takes the token as that of the caller answers 404, the others 401.
+        // A worker of Keystone whose cache still accepts the caller's token answers 404, the others 401.
         expect([401, 404]).toContain((await present('GET')).status);
       }
     });
@@ -135,7 +135,7 @@ export function identityContract(cloud: () => CloudUnderTest): void {
         const show = () =>
           send('GET', `${cloud().identity}/auth/tokens`, { 'X-Auth-Token': own, 'X-Subject-Token': own });
         await cloud().takeRole(true);
-        // Workers of Keystone have caches of their own: the same token gets different answers one after the other.
+        // Each worker of Keystone has its own cache, so the same token gets different answers.
         for (let again = 0; again < 3; again++) {
           const { status, body } = await show();
           expect([200, 401, 404]).toContain(status);
@@ -175,7 +175,7 @@ export function identityContract(cloud: () => CloudUnderTest): void {
   });
 }
 
-/** Nova's version discovery and microversions, its errors, and everything that Kronos only reads. */
+/** Nova's version discovery, microversions, errors, and all reads of Kronos. */
 export function computeReadContract(cloud: () => CloudUnderTest): void {
   describe('Nova, reading', () => {
     let wire: Wire;
@@ -395,7 +395,7 @@ export function computeReadContract(cloud: () => CloudUnderTest): void {
       const changed = async (): Promise<Map<string, string>> => {
         const query = `all_tenants=true&changes-since=${encodeURIComponent(since)}`;
         const { servers } = listed.parse(await wire.get(`/servers/detail?${query}`));
-        // Others may have been deleted in the same second.
+        // Other servers may have been deleted in the same second.
         return new Map(servers.filter((one) => one.id === id || one.id === other).map((one) => [one.id, one.status]));
       };
       expect([...(await changed())]).toEqual([[other, 'ACTIVE']]);

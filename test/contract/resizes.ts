@@ -4,7 +4,7 @@ import type { CloudUnderTest } from './cloud.ts';
 import { messageOf } from './reads.ts';
 import { type Answer, NEWEST, type ServerView, Wire } from './wire.ts';
 
-/** What the events say when nothing can take the server. */
+/** The events' messages when no host can take the server. */
 const NO_HOST = 'No valid host was found. No valid host found for cold migrate';
 const TASKS = ['resize_prep', 'resize_migrating', 'resize_migrated', 'resize_finish'];
 const SMALL = { VCPU: 2, MEMORY_MB: 4096, DISK_GB: 1 };
@@ -22,7 +22,7 @@ const rowSchema = z.looseObject({
 });
 type ResizeRow = z.infer<typeof rowSchema>;
 
-/** Cold migration and resize, within a cell and across cells: what is to be seen when, how they end, what breaks them. */
+/** Cold migration and resize, within a cell and across cells: visible states, ends and failures. */
 export function resizeContract(cloud: () => CloudUnderTest): void {
   describe('Nova, cold migration and resize', () => {
     let wire: Wire;
@@ -53,7 +53,7 @@ export function resizeContract(cloud: () => CloudUnderTest): void {
       const body = await wire.get(`/os-migrations?instance_uuid=${id}&limit=1`);
       return z.object({ migrations: z.array(rowSchema) }).parse(body).migrations[0];
     };
-    /** host -> resources that the consumer holds there. */
+    /** Host -> resources that the consumer holds there. */
     const holds = async (consumer: string): Promise<Record<string, unknown>> => {
       const held = z.record(z.string(), z.object({ resources: z.unknown() })).parse(await wire.allocations(consumer));
       const hypervisors = z
@@ -82,7 +82,7 @@ export function resizeContract(cloud: () => CloudUnderTest): void {
       }
       return id;
     };
-    /** Asks for a move that must arrive; the uuid of its row, once the server waits to be confirmed. */
+    /** Requests a move that must arrive. Returns the uuid of its row once the server waits for a confirmation. */
     const move = async (id: string, body: unknown): Promise<string> => {
       const former = (await row(id))?.uuid;
       await accepted(id, body);
@@ -96,18 +96,18 @@ export function resizeContract(cloud: () => CloudUnderTest): void {
         const server = await wire.server(id);
         if (server.status === 'VERIFY_RESIZE') return true;
         expect(server.status).toBe('RESIZE');
-        // The steps never go backwards; a look may miss some of them.
+        // The steps never go back; a look may miss some of them.
         const step = TASKS.indexOf(server['OS-EXT-STS:task_state'] ?? '');
         expect(step).toBeGreaterThanOrEqual(last);
         last = step;
         return false;
       });
       const seen = await row(id);
-      // An id belongs to one cell's row; the uuid is the same in every cell.
+      // Each cell's row has its own id; the uuid is the same in all cells.
       expect([...uuids, seen?.uuid].every((uuid) => uuid === seen?.uuid)).toBe(true);
       return seen?.uuid ?? '';
     };
-    /** The action once it has failed: its events end one after the other, after the server is free again. */
+    /** Waits for the failure of the action. Its events end one after the other, after the server is free again. */
     const failed = (id: string, request: string, events: readonly string[]) =>
       wire.until(`${events.join(', ')} to fail`, async () => {
         const action = await wire.action(id, request);
@@ -140,7 +140,7 @@ export function resizeContract(cloud: () => CloudUnderTest): void {
           power,
           host: to,
         });
-        // Between cells each has a row, and of two that changed within the same second Nova lists either.
+        // Each of the two cells has a row. Of two rows that changed within the same second Nova lists either.
         const listed = to === cloud().foreignHost ? ['finished', 'post-migrating'] : ['finished'];
         await wire.until(listed.join(' or '), async () => listed.includes((await row(id))?.status ?? ''));
         expect(await row(id)).toMatchObject({ migration_type: 'migration', source_compute: home, dest_compute: to });
@@ -357,7 +357,7 @@ export function resizeContract(cloud: () => CloudUnderTest): void {
         await wire.until('error', async () => (await row(id))?.status === 'error');
         const action = await failed(id, request, [event]);
         const broken = action.events.find((each) => each.event === event);
-        // The fault is recorded a moment after the state.
+        // Nova records the fault shortly after the state.
         const fault = await wire.until('a fault', async () => (await wire.server(id)).fault);
         expect(fault).toMatchObject({ message: broken?.details });
         const migration = (await row(id))?.uuid ?? '';

@@ -295,7 +295,7 @@ export const novaVersion = z.strictObject({
   }),
 });
 
-/** Nova's errors: one key that names the kind. */
+/** Nova's errors: one key, which names the kind. */
 export const novaError = (kind: string): z.ZodType =>
   z.strictObject({ [kind]: z.strictObject({ code: count, message: text }) });
 

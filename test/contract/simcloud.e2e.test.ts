@@ -19,7 +19,7 @@ const start = async (): Promise<CloudUnderTest> => {
         { name: 'foreign', vcpus: 2, memoryMb: 4096, diskGb: 1, extraSpecs: { [`trait:${NEW}`]: 'required' } },
         { name: 'diskless', vcpus: 2, memoryMb: 4096, diskGb: 0 },
       ],
-      // Long enough to be seen on a busy machine too: half a second of copying, and as long until `completed`.
+      // Half a second of copying, and half a second until `completed`: a busy machine sees both.
       timing: { copyFloorMs: 10_000, completedMs: 10_000 },
       scrapeSeconds: 0.1,
       users: [
@@ -62,7 +62,7 @@ const start = async (): Promise<CloudUnderTest> => {
         confirm: 'confirm',
         revert: 'revert',
       } as const;
-      // A server that is gone has no faults left to mend.
+      // A deleted server has no faults to mend.
       if (fault === null && !sim.cloud.servers.has(server)) return;
       if (fault === 'slow') sim.act({ act: 'faultServer', server, fault: { kind: 'slow', seconds: 2 * SPEED } });
       else sim.act({ act: 'faultServer', server, fault: fault === null ? null : { kind: kinds[fault] } });
@@ -92,7 +92,7 @@ const start = async (): Promise<CloudUnderTest> => {
       sim.act({ act: 'mendAll' });
       sim.cloud.crossCell = true;
       sim.cloud.schedulerHeld = false;
-      // One that was deleted while it changed cells takes more than one deletion.
+      // A server that was deleted while it changed cells needs more than one deletion.
       while (sim.cloud.servers.size > 0)
         for (const server of [...sim.cloud.servers.keys()]) sim.act({ act: 'deleteServer', server });
       for (const consumer of [...sim.cloud.allocations.keys()]) sim.cloud.dropAllocation(sim.clock.now(), consumer);

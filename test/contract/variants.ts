@@ -5,7 +5,7 @@ import { expectRefused, NO_HOST, NO_ROOM } from './moves.ts';
 import { messageOf } from './reads.ts';
 import { NEWEST, Wire } from './wire.ts';
 
-/** Live migration: the rules of `moves.ts` tried with other servers, groups and hosts, with force, and in older microversions. */
+/** Live migration: the rules of `moves.ts` with other servers, groups and hosts, with force, and with older microversions. */
 export function liveMigrationVariants(cloud: () => CloudUnderTest): void {
   describe('Nova, variants of a live migration', () => {
     let wire: Wire;
@@ -53,7 +53,7 @@ export function liveMigrationVariants(cloud: () => CloudUnderTest): void {
       expect(answer.status, answer.text).toBe(202);
       await wire.watch(first ?? '', (look) => look.status === 'ERROR');
       const { row } = await wire.follow(first ?? '');
-      // Forced, the destination is in the row from its beginning.
+      // With force the row has its destination from the beginning.
       expect([row.status, row.dest_compute]).toEqual(['error', b]);
       const server = await wire.server(first ?? '');
       expect([server['OS-EXT-SRV-ATTR:host'], server['OS-EXT-STS:task_state']]).toEqual([a, null]);

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { z } from 'zod';
 import type { CloudUnderTest } from './cloud.ts';
 
-/** An answer as it came over the wire. `body` is the parsed JSON, or the text when it is none. */
+/** An HTTP answer. `body` is the parsed JSON, or the text if it is not JSON. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
@@ -11,7 +11,7 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** What one look at a server and its migrations saw. The rows are read first, the server last. */
+/** One look at a server and its migrations. It reads the rows first and the server last. */
 export interface Look {
   readonly atMs: number;
   readonly row: Row | null;
@@ -49,7 +49,7 @@ export type ServerView = z.infer<typeof serverSchema>;
 
 export const NEWEST = '2.96';
 
-/** Calls to a cloud's APIs as they are: no retries, no interpretation. */
+/** Plain calls to a cloud's APIs: no retries, no interpretation. */
 export class Wire {
   readonly #token: string;
   readonly compute: string;
@@ -130,12 +130,12 @@ export class Wire {
     };
   }
 
-  /** Looks now and then until the test holds; every look, oldest first. */
+  /** Looks repeatedly until the test holds. Returns every look, oldest first. */
   watch(id: string, done: (look: Look) => boolean): Promise<readonly Look[]> {
     return this.#watch(id, done, this.cloud.lookEveryMs);
   }
 
-  /** Looks again at once, to see what passes quickly; `also` is done after each look. */
+  /** Looks again at once, to see short states; runs `also` after each look. */
   watchClosely(
     id: string,
     done: (look: Look) => boolean,
@@ -171,7 +171,7 @@ export class Wire {
     });
   }
 
-  /** Starts a live migration that must be accepted; its request id. */
+  /** Starts a live migration that Nova must accept. Returns its request id. */
   async start(id: string, host: string | null): Promise<string> {
     const answer = await this.liveMigrate(id, host);
     expect(answer.status, answer.text).toBe(202);
@@ -228,7 +228,7 @@ export class Wire {
     return z.object({ server_group: z.object({ id: z.string() }) }).parse(answer.body).server_group.id;
   }
 
-  /** Follows the migration newer than `after` to its end and a moment beyond: the looks, and the last row. */
+  /** Follows the migration newer than `after` until shortly after its end. Returns the looks and the last row. */
   async follow(id: string, after = 0): Promise<{ looks: readonly Look[]; row: Row }> {
     const looks = await this.watch(
       id,
@@ -250,7 +250,7 @@ export class Wire {
     return actionsSchema.parse(body).instanceActions;
   }
 
-  /** consumer -> provider uuid -> resources, of the consumers given. */
+  /** Consumer -> provider uuid -> resources. */
   async allocations(consumer: string): Promise<Readonly<Record<string, unknown>>> {
     const answer = await this.placement(`/allocations/${consumer}`);
     expect(answer.status, answer.text).toBe(200);
@@ -327,7 +327,7 @@ export async function send(
   try {
     parsed = JSON.parse(text);
   } catch {
-    // Not JSON: the text itself is the body.
+    // Not JSON: the body is the text.
   }
   return { status: response.status, headers: response.headers, text, body: parsed };
 }

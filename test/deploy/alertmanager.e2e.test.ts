@@ -20,7 +20,7 @@ const trouble = existsSync(program)
       () => null,
       (error: unknown) => `prometheus-alertmanager cannot be unpacked: ${String(error)}`,
     );
-/** It reads its templates from /usr/share alone: there it finds the package's in a mount namespace of its own. */
+/** It reads templates only from /usr/share, so it runs in its own mount namespace with the package's templates there. */
 const ALONE = [
   '-rm',
   'sh',

@@ -33,7 +33,7 @@ async function split(): Promise<string[]> {
     group.rules.map((rule) => ({ ...group, rules: [rule], alert: rule.alert ?? '' })),
   );
   const names = alone.map(({ alert }) => alert);
-  // A test of no alert would be in no pair.
+  // A test without an alert would be in no pair.
   expect(tests.filter(({ name }) => !names.includes(name.split(' ')[0] ?? ''))).toEqual([]);
   return Promise.all(
     alone.map(async ({ alert, ...group }) => {

@@ -16,7 +16,7 @@ const queries = dashboards.flatMap(({ uid, panels }) =>
     targets.flatMap(({ expr }) => (expr === undefined ? [] : [{ name: `${uid}: ${title}`, expr }])),
   ),
 );
-/** As Grafana fills the variables in. */
+/** Replaces the variables as Grafana does. */
 const filled = (expr: string) =>
   expr.replaceAll('$aggregate', 'general').replaceAll('$policy', 'cpu').replaceAll('$__rate_interval', '10m');
 
@@ -28,7 +28,7 @@ describe.skipIf(prometheus === null)('the dashboards, against services at work',
   let server: Awaited<ReturnType<typeof startPrometheus>>;
 
   beforeAll(async () => {
-    // Nobody takes the traces here: that is no concern of the metrics, which name them.
+    // Nothing receives the traces here. The metrics only name them.
     world = await openWorld({ env: { OS_TELEMETRY__OTLP_ENDPOINT: 'http://127.0.0.1:9' } });
     await world.until('a service of each kind', () => world.stage.urls.size === 4);
     const targets = [...world.stage.urls].map(([service, url]) => ({
@@ -51,7 +51,7 @@ describe.skipIf(prometheus === null)('the dashboards, against services at work',
   it('every query returns data', async () => {
     const empty: string[] = [];
     for (const { name, expr } of queries) {
-      // A rate needs two scrapes, and a gauge that is asked of a server is in the scrape after.
+      // A rate needs two scrapes. A gauge that a server has to be asked for appears in the next scrape.
       const answer = await expect
         .poll(async () => (await ask(filled(expr))).data?.result.length ?? 0, { timeout: 6000 })
         .toBeGreaterThan(0)

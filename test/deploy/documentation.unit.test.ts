@@ -22,7 +22,7 @@ function commandsOf(text: string): string[] {
   return [...inline, ...blocks].map((command) => command.trim());
 }
 
-/** What is wrong with a command, in words; null when there is such a command with such options. */
+/** The error in a command; null when the command and its options exist. */
 function wrong(command: string): string | null {
   const words = command
     .replaceAll('\\|', '|')
@@ -31,7 +31,7 @@ function wrong(command: string): string | null {
   let at = program;
   while (at.commands.length > 0) {
     const word = words.shift() ?? '';
-    // The name of the program stands for a command in sentences about all of them.
+    // In sentences about all commands, the name of the program stands alone.
     if (at === program && (word === 'COMMAND' || word === '--help')) return null;
     const names = word.split('|');
     const found = names.map((name) => at.commands.find((sub) => sub.name() === name || sub.aliases().includes(name)));

@@ -12,7 +12,7 @@ import { findPrometheus, startPrometheus } from './prometheus.ts';
 import { followTutorial } from './tutorial.ts';
 
 const presets = fileURLToPath(new URL('../../deploy/policies/', import.meta.url));
-/** Two addresses of this machine stand for two hosts. */
+/** Two addresses of this machine serve as two hosts. */
 const HOSTS = ['127.0.0.1', '127.0.0.2'] as const;
 const VMS = [0, 1, 2].map((i) => ({
   id: `6695eb01-f6a4-4304-89aa-97f2502e19${30 + i}`,
@@ -146,7 +146,7 @@ describe.skipIf(missing !== null)('node_exporter and the libvirt exporter of Deb
       natsUrl: nats.url,
     });
     const of = (beginning: string) => outcomes.find(({ command }) => command.startsWith(beginning));
-    // The hosts of this stage are one machine: there is a plan only by chance, and without one it says so.
+    // Both hosts are one machine, so there is a plan only by chance. Without a plan the command says so.
     for (const { command, status, text } of outcomes)
       if (status !== 0) expect(`${command} ${stderr}`, text).toMatch(/^kronos plan show .*the log has no plan yet/s);
     expect(of('kronos evaluate')?.text).toMatch(/^lab: (planned|no plan)/);

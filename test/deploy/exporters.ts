@@ -5,7 +5,7 @@ import { cacheDir, unpackDebian, withLibraries } from '@kronos/eventlog/testing'
 
 const CACHED = 'exporters-debian';
 
-/** The directory with node_exporter and the libvirt exporter of Debian, or why there is none. */
+/** The directory with Debian's node_exporter and libvirt exporter, or the reason that there is none. */
 export async function findExporters(): Promise<string | Error> {
   const cached = join(cacheDir(), CACHED);
   if (existsSync(cached)) return cached;
@@ -15,7 +15,7 @@ export async function findExporters(): Promise<string | Error> {
   }).catch((error: Error) => error);
 }
 
-/** Exporters that run until `stop`. */
+/** Running exporters, until `stop`. */
 export function runExporters(found: string | Error): {
   readonly start: (program: string, args: readonly string[]) => void;
   readonly stop: () => Promise<void>;

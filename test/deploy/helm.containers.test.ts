@@ -10,9 +10,9 @@ import { parse, parseAllDocuments } from 'yaml';
 const run = promisify(execFile);
 const chart = fileURLToPath(new URL('../../deploy/helm/kronos', import.meta.url));
 const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kronos', 'gobin');
-/** The oldest that the chart allows, one between, and the newest. */
+/** The oldest version that the chart allows, one in between, and the newest. */
 const KUBERNETES = ['v1.29.6', 'v1.34.2', 'v1.36.3'] as const;
-/** Whose PodMonitor and PrometheusRule the chart makes. */
+/** The operator whose PodMonitor and PrometheusRule the chart contains. */
 const OPERATOR = 'v0.85.0';
 const PATHS = [...(process.env.PATH ?? '').split(delimiter), '/usr/local/go/bin', cache];
 const onPath = (name: string) => PATHS.map((dir) => join(dir, name)).find((path) => existsSync(path)) ?? null;
@@ -26,7 +26,7 @@ async function moduleDir(module: string): Promise<string> {
   return (JSON.parse(stdout) as { Dir: string }).Dir;
 }
 
-/** What no schema says and every API server refuses: a field that is not known. */
+/** Makes a schema refuse unknown fields, as every API server does. */
 function refuseUnknown(schema: Schema): void {
   if (schema.properties !== undefined) schema.additionalProperties ??= false;
   for (const part of Object.values(schema))
@@ -34,7 +34,7 @@ function refuseUnknown(schema: Schema): void {
     else if (typeof part === 'object' && part !== null) refuseUnknown(part as Schema);
 }
 
-/** The schemas of one version of Kubernetes, from its own API description, strict: an unknown field is a mistake. */
+/** The schemas of one version of Kubernetes, from its API description. They refuse unknown fields. */
 async function schemas(version: string, directory: string): Promise<void> {
   mkdirSync(directory, { recursive: true });
   const description = join(await moduleDir(`k8s.io/kubernetes@${version}`), 'api/openapi-spec/swagger.json');
@@ -75,7 +75,7 @@ function example(name: string): string {
   return fileURLToPath(new URL(`../../deploy/helm/examples/${name}.yaml`, import.meta.url));
 }
 
-/** Every choice of the chart at least once. */
+/** Values that use every option of the chart at least once. */
 const variants: Record<string, string[]> = {
   'as it is': [],
   'with everything': [

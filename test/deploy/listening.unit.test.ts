@@ -5,7 +5,7 @@ import { parse } from 'yaml';
 
 const read = (file: string): string => readFileSync(join(import.meta.dirname, '../../deploy', file), 'utf8');
 
-/** The part of a compose file that decides who may connect. */
+/** The part of a compose file that controls who can connect. */
 type Service = {
   readonly environment?: Readonly<Record<string, unknown>>;
   readonly networks?: readonly string[];

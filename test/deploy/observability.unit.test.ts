@@ -27,7 +27,7 @@ describe('the table of names', () => {
   });
 });
 
-/** Where alerts.yml says that the documentation is published: a place to be replaced. */
+/** The address of the documentation in alerts.yml: a placeholder. */
 const DOCS = 'https://kronos.example.org/';
 
 describe('alerts', () => {

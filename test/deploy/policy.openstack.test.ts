@@ -19,7 +19,7 @@ const bed = async (...args: string[]) => (await run(bedPath, args, { maxBuffer: 
 const AGGREGATE = 'kronos-policy';
 const HOSTS = ['cmp1', 'cmp2', 'cmp3'];
 
-/** APIs of our own on the bed's databases: under our policies, and able to check access rules. */
+/** Further APIs on the bed's databases. They use the policies of deploy/ and check access rules. */
 class Apis {
   readonly #inside = '/lab/kronos';
   readonly #children: ChildProcess[] = [];
@@ -59,13 +59,13 @@ class Apis {
     await Promise.all([answers(`http://127.0.0.1:${novaPort}/`), answers(this.placement)]);
   }
 
-  /** What Nova's own policy code lets the reader do. */
+  /** The permissions that Nova's policy code gives the reader. */
   async rights(): Promise<{ isAdmin: boolean; passed: string[] }> {
     const inside = ['python3', `${this.#inside}/rights.py`, `${this.#inside}/nova.conf`];
     return JSON.parse((await run('chroot', [bedRoot, ...inside], { env: plain })).stdout);
   }
 
-  /** Ends both services, their workers with them, and removes their files. */
+  /** Ends both services with their workers, and removes their files. */
   async stop(): Promise<void> {
     await Promise.all(this.#children.map(endGroup));
     rmSync(`${bedRoot}${this.#inside}`, { recursive: true, force: true });
@@ -78,7 +78,7 @@ class Apis {
 
 const plain = { HOME: '/root', LC_ALL: 'C.UTF-8', PATH: '/usr/sbin:/usr/bin:/sbin:/bin' };
 
-/** Ends a process group and waits until none of it is left: a worker that is still ending writes to its log. */
+/** Ends a process group and waits until it is empty, because an ending worker still writes to its log. */
 async function endGroup({ pid }: ChildProcess): Promise<void> {
   if (pid === undefined) return;
   const signal = (name: NodeJS.Signals | 0): boolean => {
@@ -137,7 +137,7 @@ describe('credentials of Kronos on a real OpenStack', () => {
       applicationCredentialSecret: secret('executor.secret'),
     } as Account);
 
-  /** The status that a call through Nova or Placement is answered with. */
+  /** The HTTP status of a call to Nova or Placement. */
   async function status(account: () => ReturnType<typeof connect>, method: string, url: string, body?: unknown) {
     const token = await account().session.token();
     const response = await fetch(url, {
@@ -198,7 +198,7 @@ describe('credentials of Kronos on a real OpenStack', () => {
 
   it('the reader sees all that an administrator sees', async () => {
     const see = async ({ nova, placement }: ReturnType<typeof connect>) => {
-      // Nova lists its cells in whatever order they answer.
+      // Nova lists its cells in the order of their answers.
       const hypervisors = (await nova.listHypervisors()).toSorted((a, b) => a.id.localeCompare(b.id));
       const services = (await nova.listServices()).toSorted((a, b) => a.host.localeCompare(b.host));
       const [first = ''] = hypervisors.map((h) => h.id);
@@ -252,18 +252,18 @@ describe('credentials of Kronos on a real OpenStack', () => {
     const [id = ''] = servers;
     const server = `${apis.compute}/servers/${id}`;
     const [service] = await nova.listServices();
-    // Refused by the access rules before Nova's policy is asked: no such token, for this call.
+    // The access rules refuse it before Nova's policy does: for this call the token is invalid.
     for (const [method, url, body] of [
       ['DELETE', server],
       ['PUT', server, { server: { name: 'theirs' } }],
       ['PUT', `${apis.placement}/traits/CUSTOM_THEIRS`],
     ] as const)
       expect(await status(executor, method, url, body), `${method} ${url}`).toBe(401);
-    // For drains it may update services: the access rules let this one pass, and Nova refuses it.
+    // It may update services for drains: the access rules accept this call, and Nova refuses it.
     expect(await status(executor, 'PUT', `${apis.compute}/os-services/${service?.id}`, { status: 'neither' })).not.toBe(
       401,
     );
-    // Nothing is being migrated: it may ask.
+    // It has the permission; there is only no migration.
     expect(await status(executor, 'DELETE', `${server}/migrations/999999`)).toBe(409);
     expect(await nova.liveMigrate({ serverId: id, host: 'cmp2' }, { checkSend: () => null })).toMatchObject({
       outcome: 'accepted',

@@ -9,7 +9,7 @@ const read = (name: string) => readFileSync(new URL(name, units), 'utf8');
 const tool = spawnSync('systemd-analyze', ['--version']).status === 0;
 if (!tool) console.warn('skipped: there is no systemd-analyze');
 
-/** The units as they would be installed: templates with an instance, Kronos where it stands. */
+/** Copies the units as an installation would: templates with an instance, and paths that point to this checkout. */
 function installed(): string {
   const directory = mkdtempSync(join(tmpdir(), 'kronos-units-'));
   mkdirSync(join(directory, 'bin'));
@@ -34,7 +34,7 @@ it.skipIf(!tool)('systemd-analyze finds nothing wrong with the units, and little
     const files = readdirSync(directory).filter((name) => /\.(service|target)$/.test(name));
     const paths = files.map((name) => join(directory, name));
     const verified = spawnSync('systemd-analyze', ['verify', '--man=no', ...paths], { encoding: 'utf8' });
-    // It also reads what the machine itself has installed: only its words about ours count.
+    // systemd-analyze also reads the units of the machine. Only its findings about the units of Kronos count.
     const ours = verified.stderr.split('\n').filter((line) => /kronos/.test(line));
     expect(ours).toEqual([]);
     for (const name of files.filter((file) => file.endsWith('.service'))) {

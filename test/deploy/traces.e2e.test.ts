@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { endProcess } from '../../libs/cli/src/demo/installation.ts';
 import { openWorld, settled, type World } from '../e2e/world.ts';
 
-/** A span as Jaeger's query API gives it: times in microseconds. */
+/** A span of Jaeger's query API; times in microseconds. */
 type Span = {
   spanID: string;
   operationName: string;
@@ -67,7 +67,7 @@ describe.skipIf(jaeger === undefined)('traces, stored in Jaeger as deploy/compos
     const query = `${url}/api/traces?service=kronos-executor&tags=${tags}`;
     let trace: Trace | undefined;
     const services = () => new Set(Object.values(trace?.processes ?? {}).map(({ serviceName }) => serviceName));
-    // The exporters send in batches.
+    // The exporters send spans in batches.
     const complete = async () => {
       trace = ((await (await fetch(query)).json()) as { data: Trace[] }).data[0];
       return services().size === 4;

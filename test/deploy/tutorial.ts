@@ -13,12 +13,12 @@ const blocks = (language: string): string[] =>
     ([, of, block = '']) => (of === language ? [block] : []),
   );
 
-/** What the page says that commands answer, whichever aggregate decided last. */
+/** The documented answers of the commands, independent of the aggregate that decided last. */
 export const shownOutput = (): string[] => blocks('text');
 
 type Outcome = { readonly command: string; readonly text: string; readonly status: number };
 
-/** What the commands of docs/tutorial.md answered, and everything on standard error. */
+/** The answers of the commands of docs/tutorial.md, and everything on standard error. */
 export type Followed = {
   readonly outcomes: readonly Outcome[];
   readonly stderr: string;
@@ -53,7 +53,7 @@ export async function followTutorial(stage: {
     'cd "$WORK"',
     ...rest.map((command) => {
       const own = Object.entries(given).reduce((text, [from, to]) => text.replace(from, to), command);
-      // Each command states how it ended.
+      // Each command prints its exit status.
       return `${own}\necho "status $?"`;
     }),
     'kill $(jobs -p) && wait',

@@ -20,7 +20,7 @@ describe('rolling maintenance', () => {
   };
 
   it('empties a host, runs the hook, and enables only what Kronos disabled', async () => {
-    // The rules alone: no balancing competes for the moves.
+    // Only rules ask for moves: balancing would compete for them.
     const env = {
       OS_ENGINE__BALANCE: 'false',
       OS_ENGINE__EVACUATION_IGNORES_COOLDOWN: 'true',
@@ -36,7 +36,7 @@ describe('rolling maintenance', () => {
     expect(shown.text).toContain('Add --yes to drain');
     expect(world.events.some(({ type }) => type === 'host.drainAsked')).toBe(false);
 
-    // compute-12 was disabled before, for a firmware upgrade.
+    // An operator disabled compute-12 earlier, for a firmware upgrade.
     const seen = join(directory, 'seen');
     const hook = `echo $KRONOS_AGGREGATE/$KRONOS_HOST >> ${seen}`;
     const run = runKronos(
@@ -55,7 +55,7 @@ describe('rolling maintenance', () => {
     await world.until('the end of the second drain', (events) =>
       events.some(({ type }) => type === 'host.leftDisabled'),
     );
-    // A machine that stands still for 10 s may need a further attempt.
+    // On a machine that stalls for 10 s a move may need another attempt.
     const attempts: readonly string[] = ['host.claimed', 'host.actFailed'];
     expect(of('compute-11').flatMap(({ type }) => (attempts.includes(type) ? [] : [type]))).toEqual([
       'host.drainAsked',
@@ -77,7 +77,7 @@ describe('rolling maintenance', () => {
       new Set(['evacuate compute-11', 'evacuate compute-12']),
     );
 
-    // A hook that fails: the host is left as it is, and the command says how to go on.
+    // When a hook fails, the command leaves the host as it is and says how to continue.
     const failed = await runKronos(
       ['drain', 'compute-11', 'compute-10', '--one-by-one', '--hook', 'exit 3', '--yes'],
       config,
@@ -91,7 +91,7 @@ describe('rolling maintenance', () => {
     expect(kept.text).toContain('compute-12: disabled before the drain, and not by Kronos.');
     expect(kept.text).not.toContain('To enable');
 
-    // Somebody enables it by hand: the drain is over, and Kronos does not disable it again.
+    // When somebody enables the host by hand, the drain ends and Kronos does not disable the host again.
     await act(world, { act: 'setHost', host: 'compute-11', disabled: false });
     await world.until('the end of the drain', () => of('compute-11').at(-1)?.type === 'host.enabled');
     expect(of('compute-11').at(-1)?.data).toMatchObject({ byKronos: false });

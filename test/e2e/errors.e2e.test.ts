@@ -39,7 +39,7 @@ describe('what goes wrong at the start gives one clear error', () => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  /** One message, the place, the remedy; no stack trace, no secret. */
+  /** Expects one message with the place and the remedy, without a stack trace and without secrets. */
   const isClear = ({ status, text }: Outcome, ...parts: (string | RegExp)[]) => {
     expect(status, text).toBe(1);
     for (const part of parts) expect(text).toMatch(part);
@@ -126,7 +126,7 @@ describe('what goes wrong at the start gives one clear error', () => {
     });
 
     it('NATS that does not answer', async () => {
-      // At the same time: each tries for ten seconds.
+      // They run side by side, because each tries for ten seconds.
       const started = services.map((service) =>
         run([service, '--config', file], { OS_NATS__SERVERS: 'nats://127.0.0.1:9' }),
       );

@@ -4,7 +4,7 @@ import { type Installation, openInstallation } from '../../libs/cli/src/demo/ins
 import { runKronos } from './command.ts';
 import { configOfOwnCloud, ended, watch } from './world.ts';
 
-/** Two hosts with 4 of 8 vCPUs in use each: a VM of 6 vCPUs fits on neither, and on one of them once the other takes its VM. */
+/** Two hosts use 4 of 8 vCPUs each. A VM of 6 vCPUs fits on neither until one host gives its VM to the other. */
 const SCENARIO: ScenarioInput = {
   hosts: [
     { name: 'c1', vcpus: 8, cpuRatio: 1 },

@@ -10,7 +10,7 @@ const atLeast =
   (events) =>
     events.filter((e) => e.type === type).length >= n;
 
-/** A service is killed each time the log shows that the moment has come, and started again at once. */
+/** Kills a service at each of the moments on the log, and starts it again at once. */
 const moments: readonly (readonly [ServiceName, string, Condition])[] = [
   ['planner', 'at its start', () => true],
   ['scorer', 'after its first snapshot', atLeast('cycle.decided', 1)],

@@ -13,7 +13,7 @@ import { openWorld, type World } from './world.ts';
 type Alarm = { code: string; severity: string; about: string; text: string; explains: { code: string }[] };
 type Shown = { well: boolean; alarms: Alarm[]; exit: number };
 
-/** What `kronos status --json` says about an installation now. */
+/** The answer of `kronos status --json` now. */
 async function statusOf(world: World): Promise<Shown> {
   const { status, out, err } = await within(
     systemClock,
@@ -27,13 +27,13 @@ async function statusOf(world: World): Promise<Shown> {
 
 const alarmsOf = ({ alarms }: Shown) => alarms.filter(({ severity }) => severity === 'alarm');
 
-/** One cause, one line: this is the only alarm, and it explains others. */
+/** Expects one line per cause: this is the only alarm, and it explains the others. */
 function only(shown: Shown, code: string): boolean {
   const [alarm, ...others] = alarmsOf(shown);
   return alarm?.code === code && alarm.explains.length > 0 && others.length === 0;
 }
 
-/** Asks until the answer is as wanted. */
+/** Asks until the answer meets the condition. */
 async function answer(world: World, what: string, wanted: (shown: Shown) => boolean): Promise<Shown> {
   let shown: Shown | null = null;
   const look = async () => {
@@ -55,7 +55,7 @@ const act = async (world: World, ...acts: readonly object[]) => {
   expect(answer.status).toBe(200);
 };
 
-/** Takes all the room that the event log has left. */
+/** Fills the event log up to its limit. */
 async function fill(world: World): Promise<void> {
   for (let i = 0; ; i++)
     try {
@@ -90,7 +90,7 @@ describe('kronos status of a running installation', () => {
     await world.until('a decision', (events) => events.some((e) => e.type === 'cycle.decided'));
     expect((await well(world)).exit).toBe(0);
 
-    // The planner is killed: its work is late, then its heartbeats are, and that is one line.
+    // A killed planner is late with its work, then with its heartbeats; status has one line for both.
     world.stage.processes.get('planner')?.[0]?.kill('SIGKILL');
     const dead = await answer(world, 'the planner is missing', (shown) => only(shown, 'service-missing'));
     expect(dead).toMatchObject({ well: false, exit: 1 });
@@ -114,7 +114,7 @@ describe('kronos status of a running installation', () => {
     await act(world, { act: 'setHost', host: 'compute-03', up: true });
     await well(world);
 
-    // An orderly stop says that it was one.
+    // An orderly stop is reported as one.
     world.stage.processes.get('ledger')?.[0]?.kill('SIGTERM');
     const stopped = await answer(world, 'the ledger was stopped', (shown) => alarmsOf(shown).length > 0);
     expect(alarmsOf(stopped)).toMatchObject([{ code: expect.stringMatching(/^service-/), about: /^ledger/ }]);

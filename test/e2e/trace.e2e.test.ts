@@ -76,7 +76,7 @@ describe('tracing', () => {
         services.every((service) => trace.some((s) => s.service === service)),
       );
     const trace = await until(complete, undefined, 'a trace with spans of all four services');
-    // Every span but the root hangs on another one of the same trace.
+    // The parent of every span, except the root, is a span of the same trace.
     const roots = trace.filter((s) => s.parentSpanId === undefined || s.parentSpanId === '');
     expect(roots.map((s) => s.service)).toEqual(['kronos-scorer']);
     const task = trace.find((s) => s.name === 'executor.task');

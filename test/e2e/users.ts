@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 const deployed = readFileSync(new URL('../../deploy/nats/accounts.conf', import.meta.url), 'utf8');
 const names = [...deployed.matchAll(/user: "(\w+)"/g)].map(([, name = '']) => name);
-/** A user that is not deployed: it may do everything. */
+/** A user with all permissions. Only tests have it. */
 export const WATCHER = 'watcher';
 
 /** The NATS users of deploy/nats with passwords of their own, and {@link WATCHER} for the test itself: options of `startNatsServer`. */

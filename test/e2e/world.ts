@@ -7,7 +7,7 @@ import { openStage, type Stage, type StageOptions } from '../../libs/cli/src/dem
 
 export type { ServiceName };
 
-/** What the log of an installation says, for tests that wait for something to happen in it. */
+/** The events of an installation, for tests that wait for one. */
 export type Watch = {
   /** Every event so far, in order. */
   readonly events: readonly LogEvent[];
@@ -54,10 +54,10 @@ export function watch(installation: Installation): Watch {
   };
 }
 
-/** The demo's world under watch. */
+/** The demo's cloud and installation, with the events of its log. */
 export type World = Watch & {
   readonly stage: Stage;
-  /** Every migration that the cloud has seen. */
+  /** All migrations of the cloud. */
   readonly migrations: () => Promise<readonly MigrationRecord[]>;
   readonly close: () => Promise<void>;
 };
@@ -112,9 +112,9 @@ async function lastWords(installation: Installation): Promise<string> {
 }
 
 /**
- * kronos.conf for a simulated cloud of a test's own, without balancing: only what people ask for is planned.
+ * kronos.conf for a simulated cloud, without balancing: Kronos plans only the moves that people ask for.
  *
- * @param sections more sections, each line ended
+ * @param sections further sections; every line ends with a newline
  */
 export const configOfOwnCloud = (
   { urls }: Sim,
@@ -146,7 +146,7 @@ executor_port = 0
 ledger_port = 0
 `;
 
-/** Tasks that ended for good. */
+/** Tasks with a final result. */
 export const ended = (events: readonly LogEvent[]): Set<string> =>
   new Set(
     events.flatMap((e) =>
@@ -158,7 +158,7 @@ export const ended = (events: readonly LogEvent[]): Set<string> =>
     ),
   );
 
-/** Tasks that were released. */
+/** Released tasks. */
 export const released = (events: readonly LogEvent[]): string[] =>
   events.flatMap((e) =>
     e.type === 'cycle.decided' && e.data.release === 'released' ? (e.data.plan?.steps.map((s) => s.taskId) ?? []) : [],

@@ -10,10 +10,10 @@ import type { ActInput, ScenarioInput } from '@kronos/simcloud';
 import { type ExecutorProcess, Fleet } from './fleet.ts';
 import type { StartOrder } from './process.ts';
 
-/** Nova's pace, and the waits that belong to it: 60 s are 2 s, so that a busy machine keeps within them. */
+/** The pace of Nova and the limits that go with it: 60 s become 2 s, so that a busy machine stays within them. */
 const SPEED = 40;
 export const ACK_WAIT_MS = 1000;
-/** Ends only a cell that cannot hold: a machine that is busy with other work starts a process in minutes. */
+/** Ends only a cell that cannot succeed any more: on a busy machine the start of a process takes minutes. */
 const PATIENCE_MS = 300_000;
 
 export const caps = {
@@ -38,16 +38,16 @@ export const scaledOptions: Partial<TaskOptions> = {
   suspectDeliveries: 200,
 };
 
-/** A point of a task's life: where the executor stands still while the fault comes about. */
+/** A point of a task's life. The executor stops there while the fault is injected. */
 interface Point {
-  /** The stage whose beginning it is; `running`: following, and Nova copies; `inPost`: Nova has the request in hand. */
+  /** The stage that begins there; `running`: the executor follows while Nova copies; `inPost`: Nova processes the request. */
   readonly stage: string;
   /** In a move between Nova's cells: the first one, and the request that Nova has in hand at `inPost`. */
   readonly between?: 'migrate' | 'confirmResize' | 'revertResize';
-  /** Done to the cloud beforehand, so that the task comes there. */
+  /** Prepares the cloud so that the task reaches the point. */
   readonly prepare?: readonly ActInput[];
   readonly options?: Partial<TaskOptions>;
-  /** What the task ends as. */
+  /** The outcome of the task. */
   readonly ends: 'migration.completed' | 'MigrationTimeout' | 'MigrationFailed';
 }
 
@@ -87,7 +87,7 @@ const reverted = {
   options: { verify: { kind: 'command', command: 'exit 1' }, verifyTimeoutMs: 0 },
 } as const;
 
-/** The stages of a move between cells that are its own. */
+/** The stages that only a move between cells has. */
 const betweenPoints: Readonly<Record<string, Point>> = {
   'before POST': { stage: 'resizing', ...confirmed },
   'in POST': { stage: 'inPost', ...confirmed, between: 'migrate', prepare: [slowPost] },
@@ -114,25 +114,25 @@ const points: Readonly<Record<string, Point>> = {
   ...Object.fromEntries(Object.entries(betweenPoints).map(([name, point]) => [`between cells: ${name}`, point])),
 };
 
-/** What a fault can lay hands on. */
+/** The parts that a fault can act on. */
 interface Scene {
   readonly bed: Bed;
   readonly nats: NatsServer;
   readonly aggregate: string;
-  /** The process that stands at the point. */
+  /** The process that stopped at the point. */
   readonly target: ExecutorProcess;
   readonly all: readonly ExecutorProcess[];
-  /** The first task's message, to be sent again. */
+  /** The message of the first task, for a second publish. */
   readonly message: string;
-  /** Another executor, as whatever supervises them would start it. */
+  /** Starts another executor, as a supervisor would. */
   readonly replace: () => void;
-  /** Lets the target go on. */
+  /** Lets the target continue. */
   readonly go: () => void;
 }
 
 type Fault = (scene: Scene) => Promise<void>;
 
-/** Something that is wrong with the APIs for a while. */
+/** A temporary fault of the APIs. */
 const outage =
   (ms: number, ...acts: readonly ActInput[]): Fault =>
   async ({ bed, go }) => {
@@ -257,7 +257,7 @@ function cellsAt(places: readonly string[]): readonly Cell[] {
   return cells;
 }
 
-/** An executor is killed at every point; of the other kills, at one of every N points. */
+/** Kills of an executor at every point, and other kills at one of every N points. */
 const KILL_SAMPLE = 4;
 
 /**
@@ -328,7 +328,7 @@ const moves: readonly Move[] = [
 ];
 
 export interface CellResult {
-  /** In words; empty when everything held. */
+  /** Broken promises as text; empty when all hold. */
   readonly breaches: readonly string[];
   readonly ms: number;
 }
@@ -352,7 +352,7 @@ function twoCells(aggregate: string): ScenarioInput {
 
 const targetOf = (aggregate: string): string => `${aggregate}-new`;
 
-/** Servers that are not as they were, or of which more is held than where they are. */
+/** Servers that changed, or that hold resources on another host too. */
 async function changed(bed: Bed): Promise<readonly string[]> {
   let found: string[] = [];
   const whole = () => {
@@ -368,7 +368,7 @@ async function changed(bed: Bed): Promise<readonly string[]> {
       if (!servers.has(consumer)) found.push(`a migration still holds a claim on ${allocations.get(consumer)?.host}`);
     return found.length === 0;
   };
-  // Nova lets go of a claim a moment after it has settled a move.
+  // Nova releases a claim shortly after the end of a move.
   await until(whole, PATIENCE_MS / 10).catch(() => undefined);
   return found;
 }
@@ -429,7 +429,7 @@ async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promise<Cell
     if (left !== null) found.push(left);
     found.push(...breaches(bed.sim, await bed.results(), tasks, caps), ...(await changed(bed)));
     for (const [i, final] of finals.entries()) {
-      // The check that fails is of every server.
+      // The failing check applies to every server.
       const expected = i === 0 || between === 'revertResize' ? point.ends : 'migration.completed';
       const is = final.type === 'migration.failed' ? final.data.errorType : final.type;
       const why = final.type === 'migration.failed' ? ` (${final.data.reason.code}: ${final.data.reason.text})` : '';
@@ -447,7 +447,7 @@ async function runCell(cell: Cell, nats: NatsServer, fleet: Fleet): Promise<Cell
   }
 }
 
-/** The replica that stands at the point. */
+/** The replica that stopped at the point. */
 async function standing(replicas: readonly ExecutorProcess[]): Promise<ExecutorProcess> {
   const first = await Promise.race(
     replicas.map(async (replica) => ((await replica.report('holding', PATIENCE_MS)) === null ? null : replica)),

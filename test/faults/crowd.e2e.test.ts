@@ -82,7 +82,7 @@ it('nats-server restarted in the middle of 50 running moves: nothing is lost, no
   expect(breaches(bed.sim, await bed.results(), tasks, wide)).toEqual([]);
 });
 
-/** Starts executors that die when they come to the point of the first server's task, until every task has its end. */
+/** Starts executors that die at the point of the first server's task, until every task has a final result. */
 async function dying(scene: Awaited<ReturnType<typeof setUp>>, point: string, moves: readonly Move[]) {
   const { bed } = scene;
   const one = { ...caps, maxConcurrentMigrations: 1 };
@@ -136,7 +136,7 @@ describe('a task that ends every executor', () => {
     const options = { suspectDeliveries: 2, suspectTries: 2, putOffMs: 1000 };
     const tasks = await bed.release([poison, { server: 'h2-1', from: 'h2', to: 'h3' }]);
     const ended = async () => (await bed.results()).filter(({ event }) => event.type === 'migration.failed');
-    // Twice among others, and twice as often alone as makes a dead letter of a task that has not started.
+    // Twice with others, and alone twice as often as a task that has not started needs to become a dead letter.
     for (let killed = 0; killed < 6; killed += 1) {
       const executor = start(scene, { hold: { point: 'running', serverId: bed.uuid('h1-1') }, options, caps: one });
       await executor.report('holding', 150_000);

@@ -9,13 +9,13 @@ const ENTRY = fileURLToPath(new URL('process.ts', import.meta.url));
 export class ExecutorProcess {
   readonly #child: ChildProcess;
   readonly #reports: Report[] = [];
-  /** How often it was started: what it was asked or told in an earlier use is void. */
+  /** Number of its starts. Commands and reports of an earlier use are void. */
   #use = 0;
   readonly #wake = new Set<() => void>();
   #text = '';
-  /** It was told to end, and will, whatever it still reports. */
+  /** It was told to end. Its later reports do not count. */
   #ending = false;
-  /** Standard output and error, for the report of a test that failed. */
+  /** Standard output and error, for the report of a failed test. */
   output = '';
 
   constructor() {
@@ -48,7 +48,7 @@ export class ExecutorProcess {
     for (const wake of [...this.#wake]) wake();
   }
 
-  /** Waits for a report; null when the process has ended, is used for something else, or the time has passed. */
+  /** Waits for a report; null when the process has ended, has another use now, or did not report in time. */
   async report(is: Report['is'], withinMs: number): Promise<Report | null> {
     const until = performance.now() + withinMs;
     const use = this.#use;
@@ -82,7 +82,7 @@ export class ExecutorProcess {
     this.#order({ ...order, use: this.#use % 256 });
   }
 
-  /** Lets it go on from where it stands still, now or later: the byte waits for it. */
+  /** Lets it continue from the point, now or when it gets there: the byte stays in the pipe. */
   go(): void {
     (this.#child.stdio[4] as Writable).write(Buffer.of(this.#use % 256));
   }
@@ -100,7 +100,7 @@ export class ExecutorProcess {
     await gone;
   }
 
-  /** Ends its executor; false when it did not, and the process is of no further use. */
+  /** Ends its executor; false when that failed and the process cannot be used again. */
   async reusable(): Promise<boolean> {
     if (!this.alive || this.#ending) return false;
     this.#order({ do: 'stop' });
@@ -108,7 +108,7 @@ export class ExecutorProcess {
   }
 }
 
-/** Processes that wait for work: a process that was killed is replaced by one that was started in time. */
+/** Processes that wait for work. A spare one replaces a killed one. */
 export class Fleet {
   readonly #idle: ExecutorProcess[] = [];
   readonly #all = new Set<ExecutorProcess>();
@@ -135,7 +135,7 @@ export class Fleet {
     return taken;
   }
 
-  /** Takes a process back: for the next test if it still obeys, else for good. */
+  /** Takes a process back. The next test uses it if it still obeys. */
   async giveBack(process: ExecutorProcess): Promise<void> {
     if (await process.reusable()) {
       this.#idle.push(process);

@@ -30,7 +30,7 @@ describe('whatever breaks, at whatever point: one final result per task, one mig
       },
     );
   });
-  // After the last cell it ends the executors and the servers.
+  // After the last cell the executors and the servers end.
   afterAll(() => run);
 
   it.each(cells.map(({ name }) => name))('%s', { timeout: 900_000 }, async (name) => {

@@ -27,7 +27,7 @@ import { openParts, type Parts } from '../../services/executor/testing/parts.ts'
 
 export interface StartOrder {
   readonly do: 'start';
-  /** Number of this use of the process, 0 to 255: the byte that lets it go on. */
+  /** Number of this use of the process, 0 to 255: the byte that lets it continue. */
   readonly use: number;
   readonly natsUrl: string;
   readonly authUrl: string;
@@ -37,7 +37,7 @@ export interface StartOrder {
   readonly options: Partial<TaskOptions>;
   readonly ackWaitMs: number;
   readonly concurrency: number;
-  /** Where to stand still, once: the stage, and the server of the task. */
+  /** Where to stop once: the stage, and the server of the task. */
   readonly hold: { readonly point: string; readonly serverId: string } | null;
 }
 export type Order = StartOrder | { readonly do: 'stop' };
@@ -51,7 +51,7 @@ const report = (what: Report): void => {
   writeSync(3, `${JSON.stringify(what)}\n`);
 };
 
-/** Stands still until the test says go. */
+/** Stops until the test sends the byte. */
 function holdHere(point: string, use: number): void {
   report({ is: 'holding', point });
   const byte = Buffer.alloc(1);
@@ -66,12 +66,12 @@ function holdHere(point: string, use: number): void {
   }
 }
 
-/** The name of the point that a task has come to. */
+/** The name of the point that a task has reached. */
 function pointOf({ stage }: TaskState): string {
   return stage.at === 'following' && stage.run.status === 'running' ? 'running' : stage.at;
 }
 
-/** Counts nothing, and stands still at the point. */
+/** Metrics that count nothing, and stop at the point. */
 function holding(meters: TaskMeters, { hold, use }: StartOrder): TaskMeters {
   let armed = hold !== null;
   return {

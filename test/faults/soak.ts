@@ -61,7 +61,7 @@ const drop = (process: ExecutorProcess): void => {
   running.splice(running.indexOf(process), 1);
 };
 
-/** An act that is undone a while later. */
+/** An act that is undone later. */
 async function forAWhile(act: ActInput, ms: number): Promise<void> {
   bed.sim.act(act);
   await systemClock.sleep(ms);
@@ -136,7 +136,7 @@ const troubles: readonly (readonly [string, () => Promise<void>])[] = [
   ],
 ];
 
-/** Moves of servers that nothing moves now, each from where it is. */
+/** Moves of servers that are not moving, each from its host. */
 function nextMoves(): readonly Move[] {
   const servers = [...bed.sim.cloud.servers.values()].filter((server) => server.vmState === 'active');
   const chosen = new Set(Array.from({ length: 1 + int(5) }, () => pick(servers)));

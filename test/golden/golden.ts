@@ -8,7 +8,7 @@ import { z } from 'zod';
 const values = z.record(z.string(), z.number());
 const free = z.looseObject({});
 
-/** A VM: its weights in the order of the policies, or these and more. */
+/** A VM: its weights in the order of the policies, or an object with the weights and more. */
 const vmSchema = z.union([
   z.array(z.number()),
   z.strictObject({
@@ -55,17 +55,17 @@ const goldenSchema = z.strictObject({
     warnings: z.array(z.string()).optional(),
     evacuations: z.array(z.string()).optional(),
     refusals: z.array(z.string()).optional(),
-    /** Every gate that is shut, in order. */
+    /** Every gate that blocks the cycle, in order. */
     gates: z.array(z.string()).optional(),
-    /** Why a policy takes no part, by its name. */
+    /** Reason that a policy takes no part, by policy. */
     skipped: z.record(z.string(), z.string()).optional(),
-    /** What speaks against moving a VM, by its id; `planned` where nothing does. */
+    /** Reason against a move of a VM, by its id; `planned` if it moves. */
     verdicts: z.record(z.string(), z.string()).optional(),
-    /** What each host says to a VM in the start state: `legal`, or the reason against it. By VM, then by host. */
+    /** Verdict on each host as destination in the start state: `legal`, or the reason against it. By VM, then by host. */
     destinations: z.record(z.string(), z.record(z.string(), z.string())).optional(),
-    /** Why each step is taken, in order. */
+    /** Reason of each step, in order. */
     why: z.array(z.string()).optional(),
-    /** What planner=greedy does instead, where the file is about the difference. */
+    /** The plan of planner=greedy, if the file is about the difference. */
     greedy: z.array(z.string()).optional(),
   }),
 });
@@ -118,7 +118,7 @@ function inputOf(golden: z.infer<typeof goldenSchema>): Golden['input'] {
   return input;
 }
 
-/** A step as golden files write it. */
+/** A step in the form of golden files. */
 export function line(step: Step): string {
   const after = step.dependsOn.map((task) => task.replace(/^.*-s/, '')).join(' ');
   return `${step.serverId}: ${step.from} -> ${step.to}, ${step.phase}${step.parking ? ', parks' : ''}${after === '' ? '' : `, after ${after}`}`;

@@ -9,7 +9,7 @@ import { drawnCluster } from '../property/drawnCluster.ts';
 import { drawnEvacuation } from '../property/drawnEvacuation.ts';
 import { goldens } from './golden.ts';
 
-/** Plans of the drawn clusters; with them every pass and every kind of rule takes part. */
+/** Number of drawn clusters. Together they use every pass and every kind of rule. */
 const DRAWN = 60;
 /** Large enough for the search to anneal, and the last one to follow guides. */
 const LARGE = [
@@ -44,7 +44,7 @@ export const setFile = (version: string): URL => new URL(`plans/planner-${versio
 
 export const recordedSet = (version: string): PlanSet | null => read(`planner-${version}`, planSetSchema);
 
-/** What this planner makes of every input of the set. */
+/** The digests of this planner for every input of the set. */
 export function planSet(): PlanSet {
   const set: Record<string, string> = {};
   for (const { file, input } of goldens())
@@ -78,7 +78,7 @@ const planned = (plan: PlannedCluster): string => digest(plan);
 
 const digest = (value: unknown): string => createHash('sha256').update(canonicalJson(value)).digest('hex').slice(0, 16);
 
-/** What is to be done about plans that differ from those on record; null: they are the same. */
+/** The remedy for plans that differ from the recorded ones; null if they are the same. */
 export function verdict(
   recorded: PlanSet | null,
   made: PlanSet,

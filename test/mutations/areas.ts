@@ -65,5 +65,5 @@ export const AREAS: Readonly<Record<string, Area>> = {
   },
 };
 
-/** The least share of mutants, in percent, that the tests of each area notice. */
+/** The minimum percentage of mutants that the tests of each area must notice. */
 export const LEAST = 85;

@@ -106,7 +106,7 @@ export function mutantsOf(file: string, source: string): Mutant[] {
         break;
       }
       case 'ObjectExpression': {
-        // A field that overrides what is spread before it: dropped, the old value stays.
+        // A field that overrides one of the spread before it. Without the field the old value stays.
         const properties = node.properties as readonly Node[];
         if (properties[0]?.type !== 'SpreadElement') break;
         for (const each of properties.slice(1)) {

@@ -26,7 +26,7 @@ function pass(mutant: Mutant | null, tests: readonly string[], limitMs: number):
       '--reporter=dot',
       ...tests,
     ];
-    // What a mutant leaves behind is no fault of the tests.
+    // The tests are not at fault for files that a mutant leaves behind.
     const temporary = mkdtempSync(join(tmpdir(), 'kronos-mutant-'));
     const env = { ...process.env, TMPDIR: temporary, KRONOS_MUTANT: JSON.stringify(mutant) };
     const child = spawn(process.execPath, args, { cwd: root, env, stdio: 'ignore', detached: true });

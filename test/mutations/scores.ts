@@ -11,7 +11,7 @@ const Score = z.strictObject({
   mutants: z.int(),
   sampled: z.int(),
   noticed: z.int(),
-  /** Of the sampled, those noticed; rounded down. */
+  /** Percentage of the sample that was noticed, rounded down. */
   percent: z.int(),
   survivors: z.array(z.string()),
 });

@@ -18,7 +18,7 @@ export default defineConfig({
     },
   ],
   test: {
-    // What is expected and what came is printed whole: a line of a log is all that is left of a run elsewhere.
+    // Print expected and received values in full: of a run elsewhere only the log remains.
     chaiConfig: { truncateThreshold: 0 },
     root,
     include: ['{libs,services,test}/**/*.{unit,int}.test.ts'],
@@ -28,7 +28,7 @@ export default defineConfig({
     bail: 1,
     pool: 'threads',
     isolate: false,
-    // Its key does not know of the mutant.
+    // The cache key does not depend on the mutant.
     fsModuleCache: false,
     maxWorkers: 2,
   },

@@ -6,14 +6,14 @@ import { createIdentity, type Identity } from '@kronos/openstack';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { bedUrls } from './urls.ts';
 
-/** Of everything that this test makes in Keystone, beside what others have there. */
+/** Prefix of everything that this test creates in Keystone. */
 const OWN = `kronos-acting-${randomUUID().slice(0, 8)}`;
 const ROLE = `${OWN}-operator`;
 const pause = { command: 'pause', aggregate: 'gpu' } as const;
 
 type Thing = { readonly id: string };
 
-/** Keystone as its admin, and as the people whom the test makes. */
+/** Keystone as its admin and as the users of the test. */
 class Keystone {
   #admin = '';
   readonly #made: string[] = [];
@@ -22,7 +22,7 @@ class Keystone {
     this.#admin = await this.token('admin', 'secret', 'admin');
   }
 
-  /** A token of that user on that project. */
+  /** A token of the user for the project. */
   async token(name: string, password: string, project: string): Promise<string> {
     const domain = { id: 'default' };
     const body = {
@@ -35,7 +35,7 @@ class Keystone {
     return answer.headers.get('x-subject-token') ?? '';
   }
 
-  /** Makes a role, a project or a user; it is deleted at the end. */
+  /** Creates a role, a project or a user, and deletes it at the end. */
   async make(kind: 'role' | 'project' | 'user', name: string, more: object = {}): Promise<string> {
     const domain = kind === 'role' ? {} : { domain_id: 'default' };
     const answer = await this.#send('POST', `/${kind}s`, this.#admin, { [kind]: { name, ...domain, ...more } });
@@ -44,7 +44,7 @@ class Keystone {
     return id;
   }
 
-  /** An application credential of a person, who alone can make it. */
+  /** Creates an application credential as its user, because nobody else can. */
   async credential(userId: string, token: string, expiresAt: string | null): Promise<{ id: string; secret: string }> {
     const body = { application_credential: { name: randomUUID(), expires_at: expiresAt } };
     const answer = await this.#send('POST', `/users/${userId}/application_credentials`, token, body);
@@ -81,7 +81,7 @@ describe('people log in to the console with a real Keystone', () => {
   const grace = { userName: `${OWN}-grace`, password };
   const carol = { userName: `${OWN}-carol`, password };
   const ids = { project: '', role: '', ada: '' };
-  /** Tokens that Keystone gave the ledger, the newest last. */
+  /** Tokens that Keystone issued to the ledger, the newest last. */
   const tokens: string[] = [];
   let bed: Awaited<ReturnType<typeof ledgerBed>>;
   let commands: EventLog;
@@ -134,7 +134,7 @@ describe('people log in to the console with a real Keystone', () => {
     return () => ledger.stop();
   });
 
-  /** Reads what the command would do, and confirms it. */
+  /** Reads the preview of the command, and confirms it. */
   const give = async () => page.give(pause, (await page.foresee(pause)).body.digest);
   const newest = (): string => tokens.at(-1) ?? '';
   const appended = async (): Promise<number> => await bed.log.lastSequenceOf('controls', 'gpu');
@@ -172,7 +172,7 @@ describe('people log in to the console with a real Keystone', () => {
   it('not with another role on the project, nor with the role on another project', async () => {
     const { status, body } = await page.logIn(grace);
     expect([status, body.error]).toEqual([403, expect.stringContaining(`none of the roles ${ROLE}`)]);
-    // The token that Keystone gave for it is not left behind.
+    // The ledger revokes the token that Keystone issued for it.
     expect(await identity.validate(newest())).toBeNull();
     expect((await page.logIn(carol)).status).toBe(401);
   });

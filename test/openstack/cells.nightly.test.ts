@@ -19,14 +19,14 @@ import { bedConfig, bedUrls } from './urls.ts';
 
 const OLD = { name: 'kronos-old', hosts: ['cmp1', 'cmp2'] };
 const NEW = { name: 'kronos-new', hosts: ['cmp101', 'cmp102'] };
-/** The one of the new hosts that the flavor of the flavor map fits on. */
+/** The new host that fits the flavor of the flavor map. */
 const FIRST = 'cmp101';
 const SMALL = { VCPU: 2, MEMORY_MB: 4096, DISK_GB: 1 };
 const RUNNING = 1;
 const SHUTDOWN = 4;
 const PATIENCE_MS = 600_000;
 
-/** Its plan is approved and its moves are confirmed by a person; a guest is well unless the test says otherwise. */
+/** An operator approves the plan and confirms the moves. A guest is well unless the test says otherwise. */
 const config = (novaUrl: string, natsUrl: string, policiesFile: string, sick: string): string => `[engine]
 aggregates = ${OLD.name}, ${NEW.name}
 policies_file = ${policiesFile}
@@ -63,7 +63,7 @@ describe('moves between cells on a real OpenStack', () => {
   let kronos: Installation;
   let log: Watch;
   let directory: string;
-  /** What the proxy before Nova does now. */
+  /** The current hooks of the proxy before Nova. */
   let hooks: ProxyHooks = {};
   const ids = new Map<string, string>();
   const uuid = (name: string): string => ids.get(name) ?? expect.fail(`there is no server ${name}`);
@@ -85,12 +85,12 @@ describe('moves between cells on a real OpenStack', () => {
     z.object({ migrations: z.array(rowSchema) }).parse(await wire.get(`/os-migrations?instance_uuid=${uuid(name)}`))
       .migrations;
   let hostOf: ReadonlyMap<string, string> = new Map();
-  /** Host -> what a consumer holds there. */
+  /** Host -> resources that a consumer holds there. */
   const held = async (consumer: string): Promise<Record<string, unknown>> => {
     const found = z.record(z.string(), z.object({ resources: z.unknown() })).parse(await wire.allocations(consumer));
     return Object.fromEntries(Object.entries(found).map(([id, { resources }]) => [hostOf.get(id) ?? id, resources]));
   };
-  /** What Nova and Placement say of a server. `migrations`: what its migrations hold. */
+  /** A server's facts in Nova and Placement. `migrations`: allocations of its migrations. */
   const truth = async (name: string) => {
     const server = await wire.server(uuid(name));
     const flavor = z.object({ original_name: z.string() }).parse(server.flavor).original_name;
@@ -116,7 +116,7 @@ describe('moves between cells on a real OpenStack', () => {
     held: { [host]: SMALL },
     migrations: {},
   });
-  /** Two claims: the server's own on its new host, and its migration's on the old one. */
+  /** Expects two claims: the server's on its new host, and its migration's on the old one. */
   const verifying = (from: string, host: string, power = RUNNING, flavor = 'bed.small') => ({
     status: 'VERIFY_RESIZE',
     task: null,
@@ -126,7 +126,7 @@ describe('moves between cells on a real OpenStack', () => {
     held: { [host]: SMALL },
     migrations: { [from]: SMALL },
   });
-  /** Name -> what was true when Kronos asked Nova to confirm or revert, before Nova saw the request. */
+  /** Name -> the facts just before Nova received the request to confirm or revert. */
   const settling = new Map<string, Awaited<ReturnType<typeof truth>>>();
   const lookBeforeSettling = (names: readonly string[]): ProxyHooks => {
     const posts = new Map<string, number>();
@@ -140,7 +140,7 @@ describe('moves between cells on a real OpenStack', () => {
       },
     };
   };
-  /** Waits for it: Nova settles the move first and removes its allocations in Placement afterwards. */
+  /** Waits for the allocations, because Nova removes them after the end of the move. */
   const becomes = async (name: string, expected: object): Promise<void> => {
     let last: unknown;
     const found = await wire
@@ -151,12 +151,12 @@ describe('moves between cells on a real OpenStack', () => {
       .catch(() => false);
     if (!found) expect(last, name).toEqual(expected);
   };
-  /** The names of the actions on a server that changed it since its boot, oldest first. */
+  /** The names of the server's actions since its boot, oldest first. */
   const actions = async (name: string): Promise<readonly string[]> =>
     (await wire.actions(uuid(name))).map(({ action }) => action).reverse();
 
   const run = (...args: string[]) => runKronos(args, { KRONOS_CONFIG: kronos.configFile });
-  /** Asks for a plan and gives it with what the command printed. */
+  /** Requests a plan. Returns it with the output of the command. */
   const plan = async (...args: string[]): Promise<Plan & { readonly text: string; readonly status: number | null }> => {
     const asked = await run('cells', 'plan', '--from', OLD.name, '--to', NEW.name, '--wait', '4m', ...args);
     const last = of(log.events, 'plan.proposed').at(-1)?.data;
@@ -285,7 +285,7 @@ describe('moves between cells on a real OpenStack', () => {
     await approve(made);
 
     const target = (name: string): string => made.steps.find(({ serverId }) => serverId === uuid(name))?.to ?? '';
-    // `sick` is reverted as soon as its check has failed.
+    // Kronos reverts `sick` as soon as its check has failed.
     for (const name of moves.filter((each) => each !== 'sick')) {
       await seen('migration.verified', taskOf(made, name));
       const source = ['confirmed', 'reverted'].includes(name) ? 'cmp2' : 'cmp1';
@@ -391,7 +391,7 @@ describe('moves between cells on a real OpenStack', () => {
       verified: 'migration.verified',
       settling: 'migration.confirmRequested',
     } as const;
-    // Of each request: before Nova sees it, and after Nova's answer, which the executor does not hear any more.
+    // Two crashes per request: before Nova receives it, and after Nova's answer, which the executor does not get any more.
     const requests = {
       posting: ['before', 1],
       posted: ['after', 1],
@@ -407,7 +407,7 @@ describe('moves between cells on a real OpenStack', () => {
       await gone;
       kronos.start('executor');
     };
-    // One plan after the other: a task that is with an executor at several of its crashes is tried alone, which takes long.
+    // One plan after the other, because the isolation of a task that saw several crashes takes long.
     for (const name of names) {
       let posts = 0;
       const [moment, number] = requests[name as keyof typeof requests] ?? [];
@@ -440,7 +440,7 @@ describe('moves between cells on a real OpenStack', () => {
     hooks = {};
   }, 2_400_000);
 
-  /** Ends a service and starts it with other options. */
+  /** Stops a service and starts it with other options. */
   async function restart(service: 'scorer', env: Readonly<Record<string, string>>): Promise<void> {
     const running = kronos.processes.get(service)?.at(-1);
     const gone = new Promise((resolve) => running?.once('exit', resolve));
@@ -452,7 +452,7 @@ describe('moves between cells on a real OpenStack', () => {
   }
 });
 
-/** The same with the keys of every object in order. */
+/** A copy with sorted keys in every object. */
 function sorted(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(

@@ -1,4 +1,4 @@
-/** Drains on a real Nova: what cannot move, fails twice or is deleted, and somebody who enables the host; rolling maintenance of three hosts. */
+/** Drains on a real Nova: VMs that cannot move, fail twice or are deleted, a host that somebody enables, rolling maintenance of three hosts. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { bed, bedConfig } from './urls.ts';
 const AGGREGATE = 'kronos-drain';
 const HOSTS = ['cmp1', 'cmp2', 'cmp3'];
 
-/** The rules alone: no balancing competes for the moves. */
+/** Only rules ask for moves: balancing would compete for them. */
 const config = ({ natsUrl, policiesFile }: { natsUrl: string; policiesFile: string }) => `[engine]
 aggregates = ${AGGREGATE}
 policies_file = ${policiesFile}
@@ -89,7 +89,7 @@ describe('drains on a real OpenStack', () => {
       of(events, 'migration.failed').filter(({ data }) => data.serverId === failing && data.started);
     const gone = (events: readonly LogEvent[]) =>
       of(events, 'migration.failed').find(({ data }) => data.serverId === deleted && !data.retryPending);
-    // Nova runs one live migration of a host at a time: the slow one holds up the others, in whichever order they come.
+    // Nova runs one live migration per source at a time, so the slow one delays the others in any order.
     await Promise.all([
       (async () => {
         await log.until('two failed attempts', (events) => failures(events).length >= 2);
@@ -135,7 +135,7 @@ describe('drains on a real OpenStack', () => {
   it('rolling maintenance of three hosts: each is empty and disabled when its hook runs, and enabled after it', async () => {
     await bed('api', 'POST', `/servers/${locked}/action`, JSON.stringify({ unlock: null }));
     const seen = join(directory, 'seen');
-    // The hook asks Nova itself.
+    // The hook reads from Nova.
     const program = fileURLToPath(new URL('bed', import.meta.url));
     const hook = [
       `${program} api GET "/servers/detail?all_tenants=1&host=$KRONOS_HOST" > ${directory}/servers`,

@@ -60,7 +60,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-/** Names of servers -> their ids at Nova. */
+/** Server name -> id in Nova. */
 const ids = new Map<string, string>();
 const uuid = (name: string): string => ids.get(name) ?? expect.fail(`no server ${name}`);
 
@@ -99,7 +99,7 @@ async function killed(child: ChildProcess): Promise<void> {
   await gone;
 }
 
-/** One server per name, each on its host. */
+/** Creates one server per name, each on its host. */
 async function boot(where: Readonly<Record<string, string>>, group?: string): Promise<void> {
   const hosts = Map.groupBy(Object.entries(where), ([, host]) => host);
   await Promise.all(
@@ -115,7 +115,7 @@ const act = async (name: string, action: object): Promise<void> => {
   expect(status, text).toBe(202);
 };
 
-/** Nova's record of a server: its live migrations, newest first, and where it is. */
+/** Nova's record of a server: its live migrations, newest first, and its host. */
 async function record(name: string) {
   const rows = await wire.rows(uuid(name));
   const { status, body } = await wire.nova('GET', `/servers/${uuid(name)}`);
@@ -136,16 +136,16 @@ const running = (name: string): Promise<boolean> =>
   wire.until(`${name} running`, async () => (await statusesOf(name)).includes('running'));
 
 describe('the executor on a real OpenStack', () => {
-  /** Name of a server -> the id of the task that moves it. */
+  /** Server name -> id of its task. */
   const tasks = new Map<string, string>();
   let plans: Plans;
-  /** What Nova queued while the other one ran. */
+  /** The migration that Nova queued while the other one ran. */
   let queued: Promise<boolean>;
   let deleted: Promise<void>;
-  /** How often a person asked Nova to move the lone server. */
+  /** Number of an operator's requests to move the lone server. */
   let asked = 0;
 
-  /** The task's end, and all that the log has of it. */
+  /** The final result of a task, and its events on the log. */
   async function end(name: string): Promise<{ final: Final; events: readonly Result['event'][] }> {
     const task = tasks.get(name) ?? expect.fail(`no task for ${name}`);
     const [final] = await plans.finals([task], PATIENCE_MS).catch((error: unknown) => {
@@ -202,12 +202,12 @@ describe('the executor on a real OpenStack', () => {
     ];
     await plans.pause(true);
     for (const [i, task] of (await plans.release(moves)).entries()) tasks.set(moves[i]?.server ?? '', task);
-    // What happens between the plan and its execution.
+    // Changes between the plan and its execution.
     await wire.nova('PUT', `/os-services/${await wire.serviceId('cmp6')}`, NEWEST, { status: 'disabled' });
     await act('locked', { lock: null });
     await wire.nova('DELETE', `/servers/${uuid('early')}`);
     await wire.start(uuid('person'), 'cmp1');
-    // Until this move has left cmp5, what it frees there makes room again on the destination that is filled up.
+    // This move has to leave cmp5 first: the space that it frees there would make room on the full destination.
     const { row } = await wire.follow(uuid('person'));
     await wire.until('the room of the server on cmp5 free', async () => {
       return Object.keys(await wire.allocations(row.uuid)).length === 0;
@@ -319,7 +319,7 @@ describe('the executor on a real OpenStack', () => {
     const nova = await record('lone');
     expect(nova).toMatchObject({ server: 'ACTIVE cmp2' });
     expect(nova.rows).toHaveLength(asked);
-    // Nova's own answer to such a move, from a person.
+    // Nova's own answer to the same move, requested by hand.
     asked += 1;
     const requestId = await wire.start(uuid('lone'), 'cmp1');
     const { row } = await wire.follow(uuid('lone'));

@@ -68,7 +68,7 @@ describe('the four services on a real OpenStack', () => {
     await bed('reset');
     await bed('seconds', '1');
     await bed('aggregate', AGGREGATE, ...hosts);
-    // CPU weighs on one host, memory on another; all servers start on these two.
+    // One host has high CPU load, another high memory use. All servers start on these two.
     const busy = await bed('servers', '9', 'cmp1', '5', '6000');
     const large = await bed('servers', '6', 'cmp2', '1', '20000');
     ids = `${busy}${large}`.split(/\s+/).filter((id) => /^[0-9a-f-]{36}$/.test(id));

@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 
-/** What a test does at an exact moment of a request to Nova. */
+/** Hooks of a test at exact moments of a request to Nova. */
 export interface ProxyHooks {
-  /** Nova has not seen the request yet. */
+  /** Before Nova receives the request. */
   readonly before?: (method: string, path: string) => Promise<void>;
-  /** Nova has answered, and the client has not heard of it. */
+  /** After Nova's answer, before the client receives it. */
   readonly after?: (method: string, path: string, status: number) => Promise<void>;
 }
 
@@ -13,7 +13,7 @@ export interface NovaProxy {
   close(): Promise<void>;
 }
 
-/** Stands before an HTTP server and passes everything on as it is. */
+/** A proxy that forwards requests and answers unchanged. */
 export async function startProxy(target: string, hooks: ProxyHooks): Promise<NovaProxy> {
   const to = new URL(target);
   const pass = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {

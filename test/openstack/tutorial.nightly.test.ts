@@ -12,12 +12,12 @@ import { followTutorial, shownOutput } from '../deploy/tutorial.ts';
 import { runKronos } from '../e2e/command.ts';
 import { bed, bedUrls } from './urls.ts';
 
-/** The second is balanced. It also has the computes of the second cell, which the cloud has at night. */
+/** The second aggregate is balanced. It also has the computes of the second cell, which exists only in the nightly cloud. */
 const AGGREGATES = {
   'kronos-east': ['cmp1', 'cmp2', 'cmp3'],
   'kronos-west': ['cmp4', 'cmp5', 'cmp6', 'cmp101', 'cmp102'],
 };
-/** Servers that each host starts with. */
+/** Number of servers per host at the start. */
 const SERVERS: Readonly<Record<string, number>> = {
   cmp1: 5,
   cmp2: 1,
@@ -35,7 +35,7 @@ const MEMORY_KIB = 16 * 1024 ** 2;
 const prometheus = await findPrometheus('prometheus');
 const exporters = await findExporters();
 
-/** What the kernel of a host would say in /proc, if each of its servers used one CPU: node_exporter reads it. */
+/** The /proc of a host whose servers use one CPU each. node_exporter reads it. */
 class Kernel {
   readonly #started = Date.now();
   readonly #directory: string;
@@ -151,7 +151,7 @@ describe('docs/tutorial.md on a real OpenStack, with a real Prometheus and real 
         { job: 'libvirt', address: libvirt, instance: `${host}:9177` },
       ];
     });
-    // The rates of the policies look 5 minutes back. Instead of a wait: the values that the exporters would have had then.
+    // The rates of the policies look 5 minutes back. The backfilled values of the exporters replace a wait.
     const past = join(directory, 'past.txt');
     writeFileSync(past, await pastOf(targets, written));
     endKernels = systemClock.every(250, () => {
@@ -191,14 +191,14 @@ describe('docs/tutorial.md on a real OpenStack, with a real Prometheus and real 
     });
     const transcript = outcomes.map(({ command, text, status }) => `$ ${command}\n${text}(${status})`).join('\n');
     if (process.env.KRONOS_TRANSCRIPT !== undefined) writeFileSync(process.env.KRONOS_TRANSCRIPT, transcript);
-    // Its check finds that NATS is not provisioned yet, which the next command does.
+    // Its check finds that NATS is not provisioned yet. The next command provisions it.
     for (const { command, status } of outcomes) expect(status, `${command}\n${transcript}\n${stderr}`).toBe(0);
     const said = (beginning: string) => outcomes.find(({ command }) => command.startsWith(beginning))?.text;
     expect(said('kronos evaluate')).toMatch(/^kronos-east: planned/m);
     // Five servers against one: at least one of cmp1 goes to a host with one.
     expect(said('kronos plan show')).toMatch(/cmp1 +cmp[23]/);
     expect(said('kronos report')).toContain('dry run: nothing was moved');
-    // The page shows what this cloud answers: the same lines, with other figures and names.
+    // The page shows the same lines as this cloud's answers, with other figures and names.
     const shape = (text: string): string[] =>
       text
         .split('\n')
@@ -224,13 +224,13 @@ describe('docs/tutorial.md on a real OpenStack, with a real Prometheus and real 
     const ask = async () => {
       const { status, text } = await runKronos(['advise', '-c', file, '-o', 'json'], { OS_CLIENT_CONFIG_FILE: clouds });
       expect(status, text).toBe(0);
-      // The lines about a checkpoint come before.
+      // Lines about a checkpoint come first.
       const found = JSON.parse(/^\[.*/ms.exec(text)?.[0] ?? '') as {
         aggregate: string;
         unread: string | null;
         advice: { code: string }[];
       }[];
-      // A scrape that came late on a busy machine leaves a host without metrics: that is no setting.
+      // A late scrape on a busy machine leaves a host without metrics, which says nothing about the settings.
       const settings = (advice: { code: string }[]) =>
         advice.map(({ code }) => code).filter((code) => code !== 'host-without-metrics');
       return found.map(({ aggregate, unread, advice }) => [aggregate, unread, settings(advice)]);

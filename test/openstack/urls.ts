@@ -10,7 +10,7 @@ const shiftFile = `${bedRoot}/lab/shift`;
 const shift = existsSync(shiftFile) ? Number(readFileSync(shiftFile, 'utf8')) : 0;
 const at = (port: number): string => `http://127.0.0.1:${port + shift}`;
 
-/** Where the APIs of that cloud are: its ports are higher when the usual ones were taken as it started. */
+/** Addresses of that cloud's APIs. It uses higher ports when the usual ones are taken at its start. */
 export const bedUrls = {
   identity: `${at(15000)}/v3`,
   nova: at(18774),
@@ -53,7 +53,7 @@ ledger_port = 0
 format = json
 `;
 
-/** Runs a command of that cloud, such as `bed('fault', id, 'fail')`, and gives what it prints. */
+/** Runs a command of that cloud, such as `bed('fault', id, 'fail')`, and returns its output. */
 export async function bed(...args: string[]): Promise<string> {
   const options = { maxBuffer: 64 * 1024 ** 2 };
   const { stdout } = await promisify(execFile)(fileURLToPath(new URL('bed', import.meta.url)), args, options);

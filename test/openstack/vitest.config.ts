@@ -4,14 +4,14 @@ import { defineConfig } from 'vitest/config';
 /** The tests against a real OpenStack, which must be up: one after the other, since they share one cloud, and with time to wait for it. */
 export default defineConfig({
   test: {
-    // What is expected and what came is printed whole: a line of a log is all that is left of a run elsewhere.
+    // Print expected and received values in full: of a run elsewhere only the log remains.
     chaiConfig: { truncateThreshold: 0 },
     root: fileURLToPath(new URL('../..', import.meta.url)),
     include:
       process.env.KRONOS_NIGHTLY === '1'
         ? ['test/{openstack,contract}/**/*.nightly.test.ts']
         : ['{libs,services,test}/**/*.openstack.test.ts'],
-    // A file takes minutes: each case is told as it ends.
+    // A file takes minutes, so report each case as it ends.
     reporters: ['verbose'],
     testTimeout: 300_000,
     hookTimeout: 300_000,

@@ -103,7 +103,7 @@ describe('whatever the cluster', () => {
       const decision = decide(input);
       const steps = decision.plan?.steps ?? [];
       if (decide({ ...input, options: { ...input.options, minGain: 0 } }).plan?.steps.length !== steps.length) small++;
-      // Greedy's moves gained that much when they were made.
+      // Each move of greedy gained that much when greedy made it.
       if (JSON.stringify(moves(decision).sort()) === JSON.stringify(moves(greedy).sort())) return;
       const { combined } = scores(input, steps);
       for (const step of steps) {
@@ -253,7 +253,7 @@ function sampled(input: Case): Case {
   return { ...input, snapshot };
 }
 
-/** The snapshot that the next cycle would take if nothing but the plan had happened. */
+/** The next snapshot, if only the plan changed the cloud. */
 function outcome({ snapshot }: Case, decision: Decision): Snapshot {
   const steps = decision.plan?.steps ?? [];
   const next = structuredClone(snapshot);
@@ -299,7 +299,7 @@ function expectNoWorse(a: Aims, b: Aims): void {
   if (Math.abs(a.cost - b.cost) <= 1e-8) expect(a.moves).toBeLessThanOrEqual(b.moves);
 }
 
-/** True when the steps leave no policy worse than it began and above its threshold. */
+/** True when the steps leave no policy both worse than at the start and above its threshold. */
 function acceptable(input: Case, steps: readonly Step[]): boolean {
   const before = scores(input, []).policies;
   const after = scores(input, steps).policies;
@@ -308,7 +308,7 @@ function acceptable(input: Case, steps: readonly Step[]): boolean {
   );
 }
 
-/** What the spread pass reaches, where it alone made the plan; null where nothing is scored. */
+/** The imbalance after the spread pass, if only that pass made the plan; null when nothing is scored. */
 function aims(input: Case, options: Partial<CompleteEngineOptions>): Aims | null {
   const decision = decide({
     ...input,
@@ -331,7 +331,7 @@ function aims(input: Case, options: Partial<CompleteEngineOptions>): Aims | null
   return { reached, cost, moves: steps.length, combined };
 }
 
-/** How many hosts hold no server once the plan is done. */
+/** Number of hosts without servers after the plan. */
 function emptyHosts(input: Case, planner: CompleteEngineOptions['planner']): number {
   const { plan } = decide({ ...input, options: { ...input.options, planner } });
   const at = new Map(input.snapshot.servers.map((server) => [server.id, server.host]));
@@ -339,7 +339,7 @@ function emptyHosts(input: Case, planner: CompleteEngineOptions['planner']): num
   return input.snapshot.hosts.length - new Set(at.values()).size;
 }
 
-/** The same facts, every list in another order. */
+/** The same facts with every list in another order. */
 function reversed(input: Case): Case {
   const { snapshot, memory } = input;
   const turn = <T>(items: readonly T[]): T[] => [...items].reverse();

@@ -32,7 +32,7 @@ const drawnWindow = ([text]: readonly string[]): OwnWindow =>
 
 const SMALL = 1e-7;
 
-/** Everything that must hold of any decision. */
+/** The rules for every decision. */
 export function verify(input: Case, decision: Decision): string[] {
   return [
     ...verifyShape(input, decision),
@@ -46,7 +46,7 @@ export function verify(input: Case, decision: Decision): string[] {
 
 const stepsOf = (decision: Decision): readonly Step[] => decision.plan?.steps ?? [];
 
-/** Budget, numbers, dependencies, no VM twice but for declared parking moves, each step from where its VM is. */
+/** Budget, numbers and dependencies of steps. No VM moves twice except when parked, and each step starts at the VM's host. */
 export function verifyShape({ snapshot, memory }: Case, decision: Decision): string[] {
   const wrong: string[] = [];
   const steps = stepsOf(decision);
@@ -148,7 +148,7 @@ export function verifyServers(
   return wrong;
 }
 
-/** The destination may take it, for reasons that do not depend on other moves; alternates too. */
+/** Whether the destination and the alternates may take the VM, apart from rules that depend on other moves. */
 export function verifyDestinations({ snapshot, memory, options }: Case, decision: Decision): string[] {
   const wrong: string[] = [];
   let now = Date.parse(snapshot.time);
@@ -202,7 +202,7 @@ function isBroken(memory: Memory, options: CompleteEngineOptions, host: string, 
   });
 }
 
-/** One point in the life of a plan: which steps have completed and which are running. */
+/** A state of a running plan: its completed and its running steps. */
 type Moment = { readonly done: ReadonlySet<Step>; readonly running: ReadonlySet<Step> };
 
 /** Every state in between is legal: for few steps all of them are looked at, for many the worst case of each host. */
@@ -218,7 +218,7 @@ export function verifyTransit(input: Case, decision: Decision): string[] {
   return [...wrong];
 }
 
-/** All sets of completed steps that respect the dependencies, each with everything running that could. */
+/** All sets of completed steps that respect the dependencies, with all other possible steps running. */
 function* allMoments(steps: readonly Step[]): Generator<Moment> {
   for (let bits = 0; bits < 2 ** steps.length; bits++) {
     const done = new Set(steps.filter((_, i) => (bits >> i) & 1));
@@ -241,7 +241,7 @@ function* worstMoments(steps: readonly Step[]): Generator<Moment> {
   }
 }
 
-/** Points of random executions: steps complete in random order, some never. */
+/** States of random executions: steps complete in random order, some never. */
 export function* sampledMoments(steps: readonly Step[], count: number, seed: number): Generator<Moment> {
   let state = seed;
   const random = (): number => {
@@ -275,7 +275,7 @@ const startable = (steps: readonly Step[], done: ReadonlySet<Step>): Set<Step> =
 const mayBreak = (options: CompleteEngineOptions, policy: string): boolean =>
   options.softRules === 'penalty' && policy.startsWith('soft-');
 
-/** What is illegal at a moment: capacity or an anti-affinity group broken by an arrival of the plan. */
+/** Violations in a state: an arrival of the plan that exceeds a capacity or breaks an anti-affinity group. */
 export function illegal({ snapshot, memory, options }: Case, { done, running }: Moment): string[] {
   const wrong: string[] = [];
   const arrivals = [...done, ...running];
@@ -305,7 +305,7 @@ export function illegal({ snapshot, memory, options }: Case, { done, running }: 
       if (task.serverId === id) for (const end of [task.from, task.destination]) places.add(end);
     for (const step of done) if (step.serverId === id) places.delete(step.from);
     for (const step of arrivals) if (step.serverId === id) places.add(step.to);
-    // The second half of a parked VM's way leaves the third host.
+    // The second move of a parked VM leaves the third host.
     for (const step of done) if (step.serverId === id && !step.parking) places.delete(step.from);
     return places;
   };
@@ -315,7 +315,7 @@ export function illegal({ snapshot, memory, options }: Case, { done, running }: 
       if (!group.members.includes(step.serverId)) continue;
       let count = 0;
       for (const id of new Set(group.members)) if (presence(id).has(step.to)) count++;
-      // A VM that only passed through the host is gone from it.
+      // A parked VM has left the host.
       if (done.has(step) && !presence(step.serverId).has(step.to)) continue;
       if (count > group.maxServerPerHost)
         wrong.push(`${step.to} holds ${count} members of ${group.id}, which allows ${group.maxServerPerHost}`);
@@ -517,7 +517,7 @@ export function scores(
 const isCounted = (host: HostObservation): boolean =>
   host.service.state === 'up' && host.service.status === 'enabled' && !host.service.forcedDown;
 
-/** A policy takes part when its answers are healthy, complete and within [0,1], and some host may be a destination. */
+/** A policy takes part when its answers are healthy, complete and within [0,1], and at least one host may be a destination. */
 function takesPart(snapshot: Snapshot, name: string): boolean {
   const policy = snapshot.policies.find((p) => p.name === name);
   if (policy === undefined || !snapshot.hosts.some(isCounted)) return false;

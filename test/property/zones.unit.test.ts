@@ -3,7 +3,7 @@ import { type ClusterFile, parseClusterFile, planCluster } from '@kronos/placeme
 import { describe, expect, it } from 'vitest';
 import { largeCluster } from '../bench/clusters.ts';
 
-/** A cluster whose hosts and VMs have other names, in one zone, with this part of the load. */
+/** The cluster in one zone, with other names of hosts and VMs and with this share of the load. */
 function zone(az: string, seed: number, load: number): ClusterFile {
   const file = largeCluster(12, 100, seed);
   const name = (id: string): string => `${az}-${id}`;
@@ -15,7 +15,7 @@ function zone(az: string, seed: number, load: number): ClusterFile {
   };
 }
 
-/** The combined imbalance of a cluster file as it is. */
+/** The combined imbalance of a cluster file. */
 const combinedOf = (file: ClusterFile): number => planCluster(file, { maxMigrations: 0 }).before.combined;
 
 describe('zones of unlike load that no VM leaves', () => {

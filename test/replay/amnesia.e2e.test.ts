@@ -21,7 +21,7 @@ const forgetful = ['planner', 'ledger'] as const;
 const home = (service: ServiceName) => join(scratch, service);
 const archive = () => join(home('ledger'), 'archive');
 
-/** Everything that a service may write to is in a directory of its own. */
+/** Each service writes only into its own directory. */
 async function openHomes(): Promise<(of: ServiceName | 'provision') => Record<string, string>> {
   scratch = await mkdtemp(join(tmpdir(), 'kronos-amnesia-'));
   for (const service of ['scorer', 'planner', 'executor', 'ledger'] as const) await mkdir(home(service));
@@ -37,7 +37,7 @@ async function openHomes(): Promise<(of: ServiceName | 'provision') => Record<st
         };
 }
 
-/** The machines of ledger and planner are gone, with all their files, and come back empty. */
+/** The machines of ledger and planner are lost with all their files, and come back empty. */
 async function loseMachines(at: World): Promise<void> {
   await expect.poll(() => readdir(archive()).catch(() => [])).not.toEqual([]);
   for (const service of forgetful)
@@ -70,13 +70,13 @@ it('ledger and planner that lose all their files in the middle of a run change n
   assertOnce(events, await world.migrations());
   expect(ended(events).size).toBeGreaterThan(0);
 
-  // One decision per snapshot, each what the log says it was made of.
+  // Each snapshot has one decision, and each decision replays from the log.
   const decided = events.flatMap((e) => (e.type === 'cycle.decided' ? [e.data.snapshotId] : []));
   expect(decided).toHaveLength(new Set(decided).size);
   const replayed = await kronos(['replay', '--json'], { env: { KRONOS_CONFIG: configFile }, nowMs: Date.now() });
   expect(replayed.status, replayed.out + replayed.err).toBe(0);
 
-  // The state is the same from the first event and from the newest checkpoint, and the archive is whole again.
+  // The state from the first event equals the state from the newest checkpoint, and the archive is complete again.
   const skipped: unknown[] = [];
   const starts: number[] = [];
   const view = await foldLog(log, { onSkipped: (one) => skipped.push(one), onStart: (at) => starts.push(at) });

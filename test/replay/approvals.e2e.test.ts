@@ -30,7 +30,7 @@ it('a plan that waits is approved in part, rejected, left to expire, and approve
     const { json } = await cli('plan', 'show', planId, '--json');
     return json as { outcome: string; steps: { step: number; state: string; taskId: string; serverId: string }[] };
   };
-  /** The newest proposal that nobody has answered, once there is another than those before. */
+  /** Waits for a new proposal, and returns it. */
   const next = async (before: number) => {
     await at.until(`proposal ${before + 1}`, (events) => proposals(events).length > before);
     const proposal = proposals(at.events).at(-1);
@@ -41,14 +41,14 @@ it('a plan that waits is approved in part, rejected, left to expire, and approve
   const allEnded = (tasks: readonly string[]) => (events: readonly LogEvent[]) =>
     tasks.every((task) => ended(events).has(task));
 
-  // Nothing moves before an answer.
+  // Nothing moves before somebody answers.
   const first = await next(0);
   expect(first.steps.length).toBeGreaterThan(2);
   const { json: status } = await cli('status', '--json');
   expect(status.aggregates[0].waitsFor).toContain(`kronos approve ${first.id}`);
   expect(started(at.events)).toEqual([]);
 
-  // In part: the steps that were named and what they depend on, nothing else.
+  // Approved in part: the named steps and their dependencies move, nothing else.
   const chosen = first.steps.find((step) => step.dependsOn.length === 0);
   if (chosen === undefined) throw new Error('no step stands alone');
   expect(await cli('approve', first.id, '--step', String(chosen.step), '--json')).toMatchObject({
@@ -62,12 +62,12 @@ it('a plan that waits is approved in part, rejected, left to expire, and approve
   expect(partly.outcome).toBe('done');
   expect(partly.steps.filter(({ state }) => state === 'letGo')).toHaveLength(first.steps.length - 1);
 
-  // Rejected: nothing of it moves, and the next cycle plans afresh.
+  // Rejected: none of its steps moves, and the next cycle makes a new plan.
   const second = await next(1);
   expect((await cli('reject', second.id, '-m', 'not today', '--json')).json).toMatchObject({ effect: 'done' });
   expect((await outcome(second.id)).outcome).toBe('rejected');
 
-  // Left alone: it expires, and an answer comes too late.
+  // Unanswered: it expires, and a later answer is refused.
   const third = await next(2);
   expect(third.id).not.toBe(second.id);
   const fourth = await next(3);
@@ -76,7 +76,7 @@ it('a plan that waits is approved in part, rejected, left to expire, and approve
   expect(late.status).toBeGreaterThan(0);
   expect(started(at.events)).toEqual([chosen.taskId]);
 
-  // Whole; but one VM was locked after the plan was made: its move is checked when it starts, and not made.
+  // Approved as a whole. One VM was locked after the plan was made: its pre-flight check skips the move.
   const locked = fourth.steps.find((step) => step.dependsOn.length === 0 && step.serverId !== chosen.serverId);
   if (locked === undefined) throw new Error('no step stands alone');
   const act = { act: 'lockServer', server: locked.serverId };

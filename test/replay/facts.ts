@@ -11,7 +11,7 @@ const asWritten = ({ lastRelease, lastRefusal, waitingPlan, ...memory }: Memory)
   waitingPlan: waitingPlan === null ? null : { planId: waitingPlan.planId, proposedAt: waitingPlan.proposedAt },
 });
 
-/** What a log says at its end, apart from the form in which this version keeps it. */
+/** The state at the end of a log, in a form that does not depend on the version. */
 export function factsOf(events: readonly StoredEvent[]): unknown {
   const state = fold(events);
   const facts = [...state.aggregates.keys()].sort().map((name) => {
@@ -21,7 +21,7 @@ export function factsOf(events: readonly StoredEvent[]): unknown {
       servers: servers.map((id) => ({ id })),
       hosts: [...of.hostFailures.keys()].map((host) => ({ name: host })),
     });
-    // A VM that has one quarantine stands with it alone: so it was written when there was but one.
+    // The first version wrote a single quarantine per VM. A VM with one keeps that form.
     const quarantines = Object.fromEntries(
       Object.entries(remembered.quarantines).map(([id, all]) => [id, all.length === 1 ? all[0] : all]),
     );

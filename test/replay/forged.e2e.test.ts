@@ -13,7 +13,7 @@ import { ended, released, SHORT_SEARCH, watch } from '../e2e/world.ts';
 const AGGREGATE = 'general';
 const folding = ['planner', 'executor', 'ledger'] as const;
 
-/** The state without the pause and the quarantines that people asked for. */
+/** The state without the pause and the quarantines of operators. */
 function forgetful(state: LogState): LogState {
   const facts = state.aggregates.get(AGGREGATE);
   if (facts === undefined) throw new Error('nothing was decided');
@@ -30,7 +30,7 @@ it('services that start from a forged checkpoint find it out, obey the log, and 
     say: () => undefined,
     onExit: () => undefined,
     nats: async () => ({ urls: [nats.url], stop: async () => undefined }),
-    // One move at a time: others of the plan wait on the queue.
+    // One move at a time, so that other tasks of the plan wait on the queue.
     env: (of) => ({
       ...SHORT_SEARCH,
       ...as(of === 'provision' ? WATCHER : of),
@@ -43,7 +43,7 @@ it('services that start from a forged checkpoint find it out, obey the log, and 
     await kronos(words, { env: { KRONOS_CONFIG: stage.configFile, ...as(user) }, nowMs: Date.now() });
   const open = () => released(events).filter((task) => !ended(events).has(task));
 
-  // A person pauses the aggregate and quarantines a VM while tasks wait. Then everything is stopped.
+  // An operator pauses the aggregate and quarantines a VM while tasks wait. Then all services stop.
   await until('tasks that wait', () => open().length > 2);
   const vm = events.findLast((e) => e.type === 'cycle.decided' && e.data.plan !== null);
   if (vm?.type !== 'cycle.decided') throw new Error('no plan');
@@ -54,7 +54,7 @@ it('services that start from a forged checkpoint find it out, obey the log, and 
   const waiting = open();
   expect(waiting.length).toBeGreaterThan(0);
 
-  // Somebody with the ledger's credentials writes a checkpoint of the end of the log that knows neither.
+  // Somebody with the ledger's credentials publishes a checkpoint of the end of the log without both.
   const ledger = await connectEventLog({ servers: [nats.url], ...login('ledger') });
   onTestFinished(() => ledger.close());
   const folder = createFolder();
@@ -92,7 +92,7 @@ it('services that start from a forged checkpoint find it out, obey the log, and 
       .toEqual({ status: 503, started: true, reason: expect.stringMatching(reason) });
   const known = await stage.log.lastSequence(streamNames.log);
 
-  // From now on the pause holds, as the log says: observed and decided, nothing planned and nothing started.
+  // The pause of the log holds from now on: Kronos observes and decides, and neither plans nor starts a move.
   stage.start('scorer');
   const later: LogEvent[] = [];
   const decided = () => later.filter((e) => e.type === 'cycle.decided').length;

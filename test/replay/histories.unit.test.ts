@@ -23,7 +23,7 @@ describe.each(versions.map((entry) => entry.name))('the history that version %s 
     const run = cycles.filter((cycle) => cycle.verdict !== 'notReplayed');
     expect(run.length).toBeGreaterThan(0);
     for (const cycle of run) {
-      // Another planner may remember and decide otherwise; the same one is given what it was given then.
+      // Another planner version may keep another memory and decide otherwise. The same version gets the same input again.
       if (cycle.plannerVersion !== plannerVersion) expect(cycle.verdict).not.toBe('different');
       else expect('causes' in cycle ? cycle.causes : []).toEqual([]);
     }

@@ -21,7 +21,7 @@ afterAll(() => rm(root, { recursive: true }));
 
 type Ended = { readonly code: number | null; readonly out: string; readonly err: string };
 
-/** Runs the command as a process of its own. @param onOut called with all that it has printed, whenever it prints */
+/** Runs the command as a process of its own. @param onOut called after each output, with the whole output so far */
 function kronos(args: readonly string[], onOut: (out: string, stop: () => void) => void = () => {}): Promise<Ended> {
   const child = spawn(process.execPath, [main, ...args]);
   let out = '';

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { users } from '../e2e/users.ts';
 import { answers, commands, type NatsDocsWorld, openNatsDocsWorld, sayAgain, words } from './natsDocs.ts';
 
-/** The nats command: the one that is named, or on the PATH, or that `.ci/run` has built; null where there is none. */
+/** The nats command: the named one, the one on the PATH, or the one that `.ci/run` built; null when there is none. */
 const built = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'kronos', 'gobin', 'nats');
 const command =
   [process.env.KRONOS_NATS_CLI, 'nats', built].find(
@@ -34,7 +34,7 @@ describe.skipIf(command === null)('docs/nats.md with the real nats command', () 
     expect(text).toMatch(answers[line] ?? /$^/);
   });
 
-  /** What has been said once it fits a pattern. */
+  /** Waits until the output matches a pattern, and returns the output. */
   const saying = (child: ChildProcessWithoutNullStreams, pattern: RegExp): Promise<string> =>
     new Promise((resolve) => {
       let text = '';
@@ -47,7 +47,7 @@ describe.skipIf(command === null)('docs/nats.md with the real nats command', () 
     });
 
   it.each(commands.filter((line) => line.startsWith('nats stream view')))('%s', async (line) => {
-    // It pages, and does so only at a terminal.
+    // The command uses a pager only at a terminal.
     const atTerminal = ['-qec', line.replace(/^nats/, command ?? ''), '/dev/null'];
     const child = spawn('script', atTerminal, options());
     await saying(child, answers[line] ?? /$^/);
@@ -58,7 +58,7 @@ describe.skipIf(command === null)('docs/nats.md with the real nats command', () 
     const child = spawn(command ?? '', words(line).slice(1), options());
     const found = saying(child, answers[line] ?? /$^/);
     await saying(child, /Subscribing on/);
-    // The line says that it is about to subscribe: what is published until then is not seen, so it is said again.
+    // The command prints this line before it subscribes. It does not see earlier messages, so the test publishes again.
     const stop = sayAgain(world, line);
     await found;
     stop();

@@ -10,11 +10,11 @@ export const commands = [...document.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(
   block.trimEnd().split('\n'),
 );
 
-/** A command line in words, as a shell splits it. */
+/** Splits a command line into words, as a shell does. */
 export const words = (line: string): string[] =>
   [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
 
-/** What a person must find in the answer. */
+/** The text that the answer must contain. */
 export const answers: Readonly<Record<string, RegExp>> = {
   'nats stream ls': /KRONOS_LOG/,
   'nats stream info KRONOS_LOG': /kronos\.plans\.\*/,
@@ -39,7 +39,7 @@ export const answers: Readonly<Record<string, RegExp>> = {
 
 export type NatsDocsWorld = CliWorld & { readonly scratch: string };
 
-/** A log, snapshots and a task that waits, for the commands to be asked about. */
+/** Publishes a log, snapshots and a waiting task for the commands to show. */
 export async function openNatsDocsWorld(): Promise<NatsDocsWorld> {
   const scratch = mkdtempSync(join(tmpdir(), 'kronos-nats-docs-'));
   const world = await openCliWorld({
@@ -77,7 +77,7 @@ export async function openNatsDocsWorld(): Promise<NatsDocsWorld> {
   };
 }
 
-/** Publishes, again and again until it is stopped, what a subscription in docs/nats.md waits for. */
+/** Publishes the messages of the subscriptions in docs/nats.md again and again, until it is stopped. */
 export function sayAgain(world: NatsDocsWorld, line: string): () => void {
   const last = world.operation.events.findLast(
     ({ event }) => event.type === 'cycle.decided' && event.aggregate === 'gpu',

@@ -18,7 +18,7 @@ import { answers, commands, type NatsDocsWorld, openNatsDocsWorld, sayAgain, wor
  * prints it, and whether it takes these words, only natsCli.int.test.ts can say.
  */
 
-/** The words that natscli takes after each of these subcommands, and its flags with a value or without. */
+/** The arguments and flags of each of these subcommands of natscli. */
 const grammar: Readonly<Record<string, { readonly takes: RegExp; readonly flags: Readonly<Record<string, boolean>> }>> =
   {
     'stream ls': { takes: /^$/, flags: {} },
@@ -133,7 +133,7 @@ describe('the requests behind docs/nats.md', () => {
     return found === null ? null : { sequence: found.seq, text: found.string() };
   }
 
-  /** What the server answers to the requests that natscli makes for a command. */
+  /** The server's answers to the requests that natscli makes for a command. */
   async function ask({ command, names, flags }: Parsed, line: string): Promise<string> {
     const [first = '', second = ''] = names;
     switch (command) {
@@ -149,7 +149,7 @@ describe('the requests behind docs/nats.md', () => {
         return (await message(first, query))?.text ?? '';
       }
       case 'stream view': {
-        // A page: one message after the other, which a work queue allows too.
+        // A page reads one message after the other, which a work queue allows too.
         const texts: string[] = [];
         for (let seq = 1; texts.length < Number(second); ) {
           const query = { seq, next_by_subj: flags.get('subject') ?? '>' };

@@ -3,7 +3,7 @@ import type { MigrationRecord } from '@kronos/simcloud';
 import { expect } from 'vitest';
 import { ended, released } from '../e2e/world.ts';
 
-/** By the cloud's own record and the log's: each task ended once, and Nova was never asked more often than attempted. */
+/** Checks the record of the cloud against the log: each task has one final result, and at most one POST per attempt. */
 export function assertOnce(events: readonly LogEvent[], migrations: readonly MigrationRecord[]): void {
   const tasks = released(events);
   expect(ended(events)).toEqual(new Set(tasks));

@@ -43,7 +43,7 @@ async function cloud<T>(stage: Stage, what: string): Promise<T[]> {
   return answer[what] ?? [];
 }
 
-/** All guests of one host fall idle: what the others have is worth moving there. */
+/** Makes all guests of one host idle, so that moves to this host pay. */
 async function disturb(stage: Stage): Promise<void> {
   type Server = { id: string; host: string; demand: { memoryMb: number } };
   const servers = await cloud<Server>(stage, 'servers');
@@ -102,7 +102,7 @@ describe('a running system whose NATS server is lost with all its data', () => {
     await before.close();
     await server.stop();
 
-    // Another server in its place, with nothing on it.
+    // An empty server takes its place.
     server = await startNatsServer({ port });
     const cli = (...words: string[]) => kronos(words, { env: { KRONOS_CONFIG: stage.configFile }, nowMs: Date.now() });
     expect(await cli('archive', 'restore', directory)).toMatchObject({
@@ -113,7 +113,7 @@ describe('a running system whose NATS server is lost with all its data', () => {
     const restored = await cli('archive', 'restore', directory, '--json');
     expect(restored).toMatchObject({ status: 0, err: '' });
     expect(JSON.parse(restored.out)).toMatchObject({ last, restored: last, present: 0, requeued: inFlight.length });
-    // Once more is harmless.
+    // A second restore changes nothing.
     expect(JSON.parse((await cli('archive', 'restore', directory, '--json')).out)).toMatchObject({
       restored: 0,
       present: last,
@@ -127,7 +127,7 @@ describe('a running system whose NATS server is lost with all its data', () => {
     const moves = released(after.events).length;
     await disturb(stage);
     await after.until('more moves', (events) => released(events).length > moves && settled(events));
-    // The last word of the moves that went on.
+    // The results of the moves that went on meanwhile.
     await kill(stage, ['scorer', 'planner', 'executor']);
 
     assertOnce(after.events, await cloud<MigrationRecord>(stage, 'migrations'));
@@ -148,13 +148,13 @@ describe('a running system whose NATS server is lost with all its data', () => {
   });
 });
 
-/** An archive that ends earlier: only the first file of another. */
+/** An archive that ends earlier: the first file of the other one. */
 async function copyOfFirst(directory: string): Promise<string> {
   const { readFile, readdir, writeFile } = await import('node:fs/promises');
   const [name] = (await readdir(directory)).filter((one) => one.startsWith('events-')).sort();
   const copy = await scratch();
   if (name === undefined) return copy;
-  // As it was while it was the open one: a closed file without the one after it is no whole archive.
+  // The file as it was while it was open: an archive is incomplete when the file after a closed one is missing.
   const bytes = await readFile(join(directory, name));
   await writeFile(join(copy, name.replace('.gz', '')), name.endsWith('.gz') ? gunzipSync(bytes) : bytes);
   return copy;

@@ -23,7 +23,7 @@ import { createPlanner } from '../../services/planner/src/loop.ts';
 import { login, users, WATCHER } from '../e2e/users.ts';
 
 const aggregates = ['gpu', 'web'];
-/** Hosts far apart: two moves bring them level, so an aggregate that may be planned is planned. */
+/** Two hosts with unequal load, so that an aggregate gets a plan unless something blocks it. */
 const imbalanced = (aggregate: string, cycle: number): Snapshot => ({
   ...snapshotOf({
     time: new Date().toISOString(),
@@ -96,7 +96,7 @@ describe('an empty message on the log', () => {
     return await kronos(words, { env: { KRONOS_CONFIG: file }, nowMs: Date.now() });
   }
 
-  /** Publishes nothing at all, as any client with rights on the subject can. Gives the sequence on the log. */
+  /** Publishes an empty message, as any client with rights on the subject can. Returns its sequence. */
   async function publishNothing(on: string): Promise<number> {
     const nc = await connect({ servers: server.url, user: WATCHER, pass: `of ${WATCHER}` });
     const answer = (await nc.request(`kronos.controls.${on}`, '')).json() as { seq: number };
@@ -105,7 +105,7 @@ describe('an empty message on the log', () => {
   }
 
   let cycle = 0;
-  /** What the planner decides of a new snapshot. */
+  /** The planner's decision on a new snapshot. */
   async function decide(aggregate: string): Promise<CycleDecided['data']> {
     cycle += 1;
     const snapshot = imbalanced(aggregate, cycle);
@@ -137,7 +137,7 @@ describe('an empty message on the log', () => {
       expect(status.out).toContain(`event ${sequence} `);
       expect(status.out).toContain(`kronos log skip ${sequence}`);
 
-      // Nobody else may: the NATS server refuses, and nothing changes.
+      // The NATS server refuses all other users, and nothing changes.
       const before = await viewer.lastSequence(streamNames.log);
       for (const user of ['operator', 'viewer', 'executor']) {
         const refused = await run(user, 'log', 'skip', String(sequence), '--reason', 'garbage');
@@ -147,7 +147,7 @@ describe('an empty message on the log', () => {
       expect(await viewer.lastSequence(streamNames.log)).toBe(before);
       for (const aggregate of blockedOnes) expect(await decide(aggregate)).toMatchObject(blocked(sequence));
 
-      // The custodian has to give a reason, and an event that can be read is not skipped.
+      // The custodian has to give a reason, and cannot skip a readable event.
       expect((await run('custodian', 'log', 'skip', String(sequence))).err).toContain('--reason');
       expect((await run('custodian', 'log', 'skip', '1', '--reason', 'garbage')).err).toContain(
         `there is no unreadable event to skip at this sequence`,
@@ -158,7 +158,7 @@ describe('an empty message on the log', () => {
       expect(skipped.out).toContain('skipped 1 unreadable event');
       for (const aggregate of aggregates) expect(await decide(aggregate)).toMatchObject({ outcome: 'planned' });
 
-      // Who, why: in status, explain and replay, and on the log itself.
+      // Status, explain, replay and the log show who skipped it and why.
       const said = `${sequence} by ada@desk: ${reason}`;
       expect((await run('viewer', 'status')).out).toContain(said);
       expect((await run('viewer', 'explain', 'cycle', '-a', blockedOnes[0])).out).toContain(said);

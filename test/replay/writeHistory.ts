@@ -17,7 +17,7 @@ const { events, snapshots } = operate({
   failures: 0.3,
   commands: 0.3,
 });
-// Every decision stays on the log; of the snapshots the first of each aggregate and those with a plan are enough.
+// The log keeps every decision. The first snapshot of each aggregate and the snapshots with a plan are enough.
 const planned = new Set(
   events.flatMap(({ event }) =>
     event.type === 'cycle.decided' && event.data.plan !== null ? [event.data.snapshotId] : [],

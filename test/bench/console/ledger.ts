@@ -6,7 +6,7 @@ import { testLedger } from '@kronos/ledger/testing';
 export type Said =
   | { readonly url: string; readonly startCpuMs: number }
   | { readonly cpuMs: number; readonly heapMb: number; readonly rssMb: number };
-/** Asks for its usage, after a garbage collection or as it is. */
+/** Requests its usage, after a garbage collection or without one. */
 export type Asked = 'usage' | 'collected';
 
 const [server = '', ...scope] = process.argv.slice(2);
