@@ -3,16 +3,17 @@
  * users who confirm, revert and delete, and faults. Nothing is balanced meanwhile.
  */
 import { createHash } from 'node:crypto';
-import { defaultConfig, Secret } from '@kronos/config';
+import { defaultConfig } from '@kronos/config';
 import { messageId, streamNames, subject } from '@kronos/contracts';
 import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
-import { type ActInput, openSim, parseScenario, type ScenarioInput } from '@kronos/simcloud';
+import { type ActInput, parseScenario, type ScenarioInput } from '@kronos/simcloud';
 import { headers } from '@nats-io/transport-node';
 import { type CellBreach, CellsChecker } from './cellsChecker.ts';
 import { Chance } from './chance.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
 import { Provisioner } from './provisioner.ts';
 import { type Running, type ServiceName, type Site, startService } from './services.ts';
+import { actIfPossible, openCloud, usingCloud, watchCalls } from './simulatedCloud.ts';
 import { Process, trueClock, World } from './world.ts';
 
 export interface CellsAsked {
@@ -76,12 +77,7 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
   const chance = new Chance(`cells/${seed}`);
   const world = new World(chance);
   const right = trueClock(world);
-  const sim = openSim({
-    scenario: parseScenario(scenario()),
-    seed,
-    clock: { now: () => Math.floor(world.wall) },
-    after: (ms, act) => world.after(ms, act),
-  });
+  const sim = openCloud(parseScenario(scenario()), seed, world);
   const { cloud } = sim;
   const drawn = chance.fork('options');
   const confirm = drawn.pick(['auto', 'manual'] as const);
@@ -120,16 +116,6 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
       maxInboundPerHost: 2,
     },
     nats: { ...defaultConfig.nats, ackWait: drawn.pick([10, 30]) },
-    nova: {
-      ...defaultConfig.nova,
-      username: 'admin',
-      password: new Secret('secret'),
-      projectName: 'admin',
-      userDomainName: 'Default',
-      projectDomainName: 'Default',
-      authUrl: sim.urls.identity,
-    },
-    prometheus: { ...defaultConfig.prometheus, url: sim.urls.prometheus },
   };
 
   // ---------------------------------------------------------------- who watches
@@ -159,20 +145,10 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
     onAnswered: () => undefined,
   });
   const nats = new NatsNetwork(world, server, chance, 5_000);
-  const dispatch = sim.dispatch.bind(sim);
-  let settledUpTo = 0;
-  sim.dispatch = (call, outcome) => {
-    const seen = settledUpTo;
-    dispatch(call, outcome);
-    if (call.method === 'GET') return;
-    for (const made of sim.calls(seen)) {
-      settledUpTo = made.seq;
-      if (made.api === 'compute') checker.called(made);
-    }
-  };
+  watchCalls(sim, { called: (made) => checker.called(made) });
   const cloudNetwork = new CloudNetwork(world, sim, chance);
   const site: Site = {
-    config,
+    config: usingCloud(config, sim),
     policies: [],
     nats,
     cloud: cloudNetwork,
@@ -250,7 +226,7 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
       // Nova refuses it, or the server is gone.
     }
   };
-  const act = (one: ActInput): void => attempt(() => void sim.act(one));
+  const act = (one: ActInput): void => void actIfPossible(sim, one);
   const user = { userId: 'user', projectId: 'admin', requestId: 'req-user' };
   function people({ type, aggregate, data }: Event): void {
     const soon = (meanMs: number, act: () => void): void => void world.after(moods.exponential(meanMs), act);
@@ -271,7 +247,7 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
             cloud.endResize(world.wall, user, data.serverId, what < 0.1 ? 'confirmResize' : 'revertResize'),
           ),
         );
-      else if (what < 0.24) soon(20_000, () => attempt(() => sim.act({ act: 'deleteServer', server: data.serverId })));
+      else if (what < 0.24) soon(20_000, () => act({ act: 'deleteServer', server: data.serverId }));
       else if (what < 0.35)
         soon(20_000, () =>
           command(moods.pick(['migration.confirmAsked', 'migration.revertAsked']), aggregate, { taskId: data.taskId }),

@@ -1,9 +1,7 @@
 /** One run: a cloud, its NATS, several of each service, what goes wrong, and who watches. */
 import { createHash } from 'node:crypto';
-import { Secret } from '@kronos/config';
 import { DAY_MS, messageId, streamNames, subject } from '@kronos/contracts';
 import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
-import { openSim } from '@kronos/simcloud';
 import { headers } from '@nats-io/transport-node';
 import { audit } from './audit.ts';
 import { Chance } from './chance.ts';
@@ -18,6 +16,7 @@ import { type Asked, type Drawn, draw, otherwise, settingOf } from './options.ts
 import { Provisioner } from './provisioner.ts';
 import { SimulatedRabbit } from './rabbit.ts';
 import { type Running, type ServiceName, type Site, serviceNames, startService } from './services.ts';
+import { actIfPossible, openCloud, usingCloud, watchCalls } from './simulatedCloud.ts';
 import { openingsOf } from './windows.ts';
 import { Process, trueClock, World } from './world.ts';
 
@@ -30,13 +29,6 @@ const AUDIT_MS = 3_600_000;
 const RESET_MS = 1_800_000;
 /** What a killed process has sent arrives within this. */
 const LAST_WORDS_MS = 60_000;
-const keystoneUser = {
-  username: 'admin',
-  password: new Secret('secret'),
-  projectName: 'admin',
-  userDomainName: 'Default',
-  projectDomainName: 'Default',
-};
 /** Faults after which a series cannot be used, from the moment at which they are set. */
 const UNUSABLE = new Set(['missing', 'nan']);
 const encoder = new TextEncoder();
@@ -97,12 +89,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
 
   const world = new World(chance);
   const right = trueClock(world);
-  const sim = openSim({
-    scenario,
-    seed: asked.seed,
-    clock: { now: () => Math.floor(world.wall) },
-    after: (ms, act) => world.after(ms, act),
-  });
+  const sim = openCloud(scenario, asked.seed, world);
   const { cloud } = sim;
 
   // ---------------------------------------------------------------- who watches
@@ -185,7 +172,6 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     },
   );
   let ended = false;
-  let settledUpTo = 0;
   let logEnd = 0;
   const onStored = (stream: string, message: StoredMessage): void => {
     messages++;
@@ -240,25 +226,16 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   });
   const nats = new NatsNetwork(world, server, chance, drawn.taskPollMs);
   nats.onAnswer = (process, reply) => checker.queue.answering(process, reply);
-  const dispatch = sim.dispatch.bind(sim);
-  sim.dispatch = (call, outcome) => {
-    const seen = settledUpTo;
-    dispatch(call, outcome);
-    if (call.method === 'GET') {
-      if (call.url.startsWith(sim.urls.compute))
-        checker.cloud.read(call.url.slice(sim.urls.compute.length - '/v2.1'.length));
-      return;
-    }
-    for (const made of sim.calls(seen)) {
-      settledUpTo = made.seq;
-      if (made.api !== 'compute') continue;
+  const cloudNetwork = new CloudNetwork(world, sim, chance);
+  watchCalls(sim, {
+    read: (path) => checker.cloud.read(path),
+    called(made) {
       kronosRequests.add(made.requestId);
       // A move that was requested by a log that is lost is none of the log in its place.
       if (checker.cloud.called({ ...made, leftMs: cloudNetwork.leftMs }) === 'former')
         kronosRequests.delete(made.requestId);
-    }
-  };
-  const cloudNetwork = new CloudNetwork(world, sim, chance);
+    },
+  });
 
   // ---------------------------------------------------------------- the inventory, where it is kept
   const kept = drawn.inventory !== 'api';
@@ -283,11 +260,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
 
   // ---------------------------------------------------------------- processes
   const site: Site = {
-    config: {
-      ...config,
-      nova: { ...config.nova, ...keystoneUser, authUrl: sim.urls.identity },
-      prometheus: { ...config.prometheus, url: sim.urls.prometheus },
-    },
+    config: usingCloud(config, sim),
     policies,
     nats,
     cloud: cloudNetwork,
@@ -458,14 +431,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     httpDelay(ms) {
       cloudNetwork.weather.delayMs = ms;
     },
-    act(act) {
-      try {
-        return sim.act(act);
-      } catch {
-        // What cannot be done to this cloud now (a server that has gone, a host that is full) is not done.
-        return null;
-      }
-    },
+    act: (act) => actIfPossible(sim, act),
     hosts: () => [...cloud.hosts.keys()],
     movingHosts: () => record.running().flatMap(({ source, dest }) => (dest === null ? [source] : [source, dest])),
     closeAbandoned() {
