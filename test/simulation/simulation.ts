@@ -5,19 +5,20 @@ import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated'
 import { headers } from '@nats-io/transport-node';
 import { audit } from './audit.ts';
 import { Chance } from './chance.ts';
-import { type Breach, Checker, type CloudMigration, type CloudRecord } from './checker/checker.ts';
+import { type Breach, Checker } from './checker/checker.ts';
+import { rulesOf } from './checker/rulesOf.ts';
+import { SimulatedRecord } from './cloudRecord.ts';
 import { drawFaults, type Fault, kinds, type Stage } from './faults.ts';
 import { FORGED, forge } from './forgery.ts';
 import { InventoryWitness } from './inventoryWitness.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
 import { NovaNotices } from './novaNotices.ts';
-import { isOver, isStuck } from './operator.ts';
+import { isStuck } from './operator.ts';
 import { type Asked, type Drawn, draw, otherwise, settingOf } from './options.ts';
 import { Provisioner } from './provisioner.ts';
 import { SimulatedRabbit } from './rabbit.ts';
 import { type Running, type ServiceName, type Site, serviceNames, startService } from './services.ts';
 import { actIfPossible, openCloud, usingCloud, watchCalls } from './simulatedCloud.ts';
-import { openingsOf } from './windows.ts';
 import { Process, trueClock, World } from './world.ts';
 
 /** A service that ends by itself is started again after this, as a supervisor does it. */
@@ -29,8 +30,6 @@ const AUDIT_MS = 3_600_000;
 const RESET_MS = 1_800_000;
 /** What a killed process has sent arrives within this. */
 const LAST_WORDS_MS = 60_000;
-/** Faults after which a series cannot be used, from the moment at which they are set. */
-const UNUSABLE = new Set(['missing', 'nan']);
 const encoder = new TextEncoder();
 
 export interface Report {
@@ -81,7 +80,8 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   const cpu = process.cpuUsage();
   const chance = new Chance(`run/${asked.seed}`);
   const drawn = draw(asked);
-  const { aggregates, config, policies, scenario, windows } = settingOf(asked, drawn);
+  const setting = settingOf(asked, drawn);
+  const { aggregates, config, policies, scenario } = setting;
   const durationMs = asked.days * DAY_MS;
   const intervalMs = drawn.intervalSeconds * 1000;
   const all = drawFaults(chance.fork('faults'), drawn, durationMs);
@@ -104,66 +104,9 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   const seen = new Map<string, StoredMessage>();
   /** Who waits for the next event of a type. */
   const awaited = new Map<string, ((process: string) => void)[]>();
-  const kronosRequests = new Set<string>();
-  /** Migrations that nobody in Nova works on any more. They stay so when their source dies another time. */
-  const left = new Set<number>();
-  const abandoned = (one: (typeof cloud.migrations)[number]): boolean => {
-    if (!left.has(one.id) && cloud.abandoned(one)) left.add(one.id);
-    return left.has(one.id);
-  };
-  const record: CloudRecord = {
-    host: (server) => cloud.servers.get(server)?.host ?? null,
-    companions(server, host) {
-      const group = cloud.groupOf.get(server);
-      if (group === undefined) return null;
-      const members: string[] = [];
-      for (const [id, each] of cloud.groupOf)
-        if (each === group && id !== server && cloud.servers.get(id)?.host === host) members.push(id);
-      return { policy: group.policy, members };
-    },
-    open(name) {
-      const host = cloud.hosts.get(name);
-      return host?.up === true && !host.disabled && !host.forcedDown;
-    },
-    taskState: (server) => cloud.servers.get(server)?.taskState ?? null,
-    unmeasuredSince(host) {
-      const inForce = cloud.seriesFaults.filter(({ labels, untilMs }) => labels.host === host && untilMs === null);
-      // The last one decides what Prometheus shows; a stale sample of before is usable for minutes.
-      const usable = inForce.findLastIndex(({ kind }) => !UNUSABLE.has(kind));
-      return inForce[usable + 1]?.fromMs ?? null;
-    },
-    hostsOf: (name) => scenario.aggregates.find((each) => each.name === name)?.hosts ?? [],
-    migrations: () => cloud.migrations.map(rowOf),
-    running: () => cloud.migrations.filter((one) => !isOver(one.status) && !abandoned(one)).map(rowOf),
-  };
-  const rowOf = (one: (typeof cloud.migrations)[number]): CloudMigration => ({
-    id: one.id,
-    server: one.serverUuid,
-    source: one.source,
-    dest: one.dest ?? one.chosen,
-    status: !isOver(one.status) && abandoned(one) ? 'abandoned' : one.status,
-    createdMs: one.createdMs,
-    byKronos: kronosRequests.has(one.requestId),
-  });
+  const record = new SimulatedRecord(cloud, scenario);
   const checker = new Checker(
-    {
-      maxConcurrentMigrations: drawn.maxConcurrent,
-      maxOutboundPerHost: drawn.maxOutbound,
-      maxInboundPerHost: drawn.maxInbound,
-      maxConcurrentPerGroup: drawn.maxPerGroup,
-      cooldownMs: drawn.cooldownSeconds * 1000,
-      instanceCooldownMs: drawn.instanceCooldownSeconds * 1000,
-      quarantineMs: drawn.quarantineSeconds * 1000,
-      intervalMs,
-      settleMs: drawn.settleSeconds * 1000,
-      approvalTtlMs: drawn.approval === 'manual' ? config.engine.approvalTtl * 1000 : null,
-      postWindowMs: 10_000,
-      planTtlMs: drawn.planTtlSeconds * 1000,
-      ackWaitMs: drawn.ackWaitSeconds * 1000,
-      checkpointMs: drawn.checkpointSeconds * 1000,
-      maxSkewMs: 5_000,
-      openings: windows === null ? null : openingsOf(windows, (uuid) => cloud.servers.get(uuid)?.name ?? null),
-    },
+    rulesOf(drawn, setting, cloud),
     record,
     () => world.wall,
     (breach) => {
@@ -194,7 +137,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     sim.settle();
     const { statedMs } = checker.log;
     checker.log.stored(stream, message);
-    if (checker.log.statedMs !== statedMs) kronosRequests.clear();
+    if (checker.log.statedMs !== statedMs) record.disownAll();
     if (message.subject.startsWith('kronos.results.') || message.subject.startsWith('kronos.migrations.')) {
       const { type, data } = JSON.parse(new TextDecoder().decode(message.data)) as {
         type: string;
@@ -230,10 +173,8 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   watchCalls(sim, {
     read: (path) => checker.cloud.read(path),
     called(made) {
-      kronosRequests.add(made.requestId);
-      // A move that was requested by a log that is lost is none of the log in its place.
-      if (checker.cloud.called({ ...made, leftMs: cloudNetwork.leftMs }) === 'former')
-        kronosRequests.delete(made.requestId);
+      record.requested(made.requestId);
+      if (checker.cloud.called({ ...made, leftMs: cloudNetwork.leftMs }) === 'former') record.disown(made.requestId);
     },
   });
 

@@ -1,0 +1,98 @@
+/** The simulated cloud's own record, as the checker reads it. */
+import type { Cloud, Scenario } from '@kronos/simcloud';
+import type { CloudMigration, CloudRecord } from './checker/checker.ts';
+import { isOver } from './operator.ts';
+
+/** Faults after which a series cannot be used, from the moment at which they are set. */
+const UNUSABLE = new Set(['missing', 'nan']);
+
+type Migration = Cloud['migrations'][number];
+
+export class SimulatedRecord implements CloudRecord {
+  readonly #cloud: Cloud;
+  readonly #aggregates: Scenario['aggregates'];
+  /** Requests that the log in force accounts for. */
+  readonly #ours = new Set<string>();
+  /** Migrations that nobody in Nova works on any more. They stay so when their source dies another time. */
+  readonly #abandoned = new Set<number>();
+
+  constructor(cloud: Cloud, { aggregates }: Scenario) {
+    this.#cloud = cloud;
+    this.#aggregates = aggregates;
+  }
+
+  /** Nova has taken this request from a service of Kronos. */
+  requested(requestId: string): void {
+    this.#ours.add(requestId);
+  }
+
+  /** The request was made by a log that is lost: it is none of the log in its place. */
+  disown(requestId: string): void {
+    this.#ours.delete(requestId);
+  }
+
+  /** Another log is in force from now on. */
+  disownAll(): void {
+    this.#ours.clear();
+  }
+
+  host(server: string): string | null {
+    return this.#cloud.servers.get(server)?.host ?? null;
+  }
+
+  companions(server: string, host: string): { readonly policy: string; readonly members: readonly string[] } | null {
+    const group = this.#cloud.groupOf.get(server);
+    if (group === undefined) return null;
+    const members: string[] = [];
+    for (const [id, each] of this.#cloud.groupOf)
+      if (each === group && id !== server && this.#cloud.servers.get(id)?.host === host) members.push(id);
+    return { policy: group.policy, members };
+  }
+
+  open(name: string): boolean {
+    const host = this.#cloud.hosts.get(name);
+    return host?.up === true && !host.disabled && !host.forcedDown;
+  }
+
+  taskState(server: string): string | null {
+    return this.#cloud.servers.get(server)?.taskState ?? null;
+  }
+
+  unmeasuredSince(host: string): number | null {
+    const inForce = this.#cloud.seriesFaults.filter(({ labels, untilMs }) => labels.host === host && untilMs === null);
+    // The last one decides what Prometheus shows; a stale sample of before is usable for minutes.
+    const usable = inForce.findLastIndex(({ kind }) => !UNUSABLE.has(kind));
+    return inForce[usable + 1]?.fromMs ?? null;
+  }
+
+  hostsOf(name: string): readonly string[] {
+    return this.#aggregates.find((each) => each.name === name)?.hosts ?? [];
+  }
+
+  migrations(): readonly CloudMigration[] {
+    return this.#cloud.migrations.map((one) => this.#row(one));
+  }
+
+  running(): readonly CloudMigration[] {
+    return this.#cloud.migrations
+      .filter((one) => !isOver(one.status) && !this.#isAbandoned(one))
+      .map((one) => this.#row(one));
+  }
+
+  #row(one: Migration): CloudMigration {
+    return {
+      id: one.id,
+      server: one.serverUuid,
+      source: one.source,
+      dest: one.dest ?? one.chosen,
+      status: !isOver(one.status) && this.#isAbandoned(one) ? 'abandoned' : one.status,
+      createdMs: one.createdMs,
+      byKronos: this.#ours.has(one.requestId),
+    };
+  }
+
+  #isAbandoned(one: Migration): boolean {
+    if (!this.#abandoned.has(one.id) && this.#cloud.abandoned(one)) this.#abandoned.add(one.id);
+    return this.#abandoned.has(one.id);
+  }
+}
