@@ -12,9 +12,10 @@ import { type CellBreach, CellsChecker } from './cellsChecker.ts';
 import { Chance } from './chance.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
 import { Provisioner } from './provisioner.ts';
-import { type Running, type ServiceName, type Site, startService } from './services.ts';
+import type { ServiceName, Site } from './services.ts';
 import { actIfPossible, openCloud, usingCloud, watchCalls } from './simulatedCloud.ts';
-import { Process, trueClock, World } from './world.ts';
+import { Supervisor } from './supervisor.ts';
+import { trueClock, World } from './world.ts';
 
 export interface CellsAsked {
   readonly seed: number;
@@ -34,7 +35,6 @@ const HOSTS = ['o1', 'o2', 'n1', 'n2'] as const;
 const OVER = new Set(['finished', 'error', 'confirmed', 'reverted']);
 const SERVICES: readonly ServiceName[] = ['scorer', 'planner', 'executor'];
 const REPLICAS = 2;
-const RESTART_MS = 2_000;
 /** How often an operator looks for servers that nobody moves any more. */
 const MEND_MS = 900_000;
 /** After the faults: as long as a task may wait, and a move take. */
@@ -158,39 +158,7 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
   };
 
   // ---------------------------------------------------------------- processes
-  interface Slot {
-    readonly service: ServiceName;
-    readonly name: string;
-    life: number;
-    process: Process | null;
-    running: Running | null;
-  }
-  const slots: Slot[] = SERVICES.flatMap((service) =>
-    Array.from({ length: REPLICAS }, (_, i) => ({
-      service,
-      name: `${service}-${i + 1}`,
-      life: 0,
-      process: null,
-      running: null,
-    })),
-  );
-  function start(slot: Slot): void {
-    if (slot.process !== null) return;
-    const process = new Process(world, `${slot.name}-${++slot.life}`, chance);
-    slot.process = process;
-    process.enter(() => {
-      slot.running = startService(slot.service, site, process, (error) => {
-        if (!process.alive) return;
-        onLine?.(process.name, `ended: ${error instanceof Error ? error.stack : String(error)}`);
-        down(slot, RESTART_MS);
-      });
-    });
-  }
-  function down(slot: Slot, ms: number): void {
-    slot.process?.kill();
-    slot.process = null;
-    world.after(ms, () => start(slot));
-  }
+  const supervisor = new Supervisor({ world, chance, site, services: SERVICES, replicas: REPLICAS });
 
   // ---------------------------------------------------------------- people
   interface Event {
@@ -327,20 +295,15 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
   const trouble = (): void => {
     if (calm) return;
     const service = faults.flip(0.7) ? 'executor' : faults.pick(SERVICES);
-    const slot = faults.pick(slots.filter((each) => each.service === service));
-    const name = slot.process?.name ?? '';
+    const replica = faults.pick(supervisor.names(service));
+    const name = supervisor.processOf(replica)?.name ?? '';
     const ms = faults.exponential(20_000);
     const id = faults.pick([...before.keys()]);
     const once = { api: 'compute', method: 'POST', path: '/action$', probability: 1, times: 1 } as const;
     const todo: readonly (() => void)[] = [
-      () => slot.process !== null && down(slot, ms),
-      () => slot.process !== null && down(slot, ms),
-      () => {
-        const { process } = slot;
-        if (process === null || process.paused) return;
-        process.pause();
-        world.after(ms, () => process.resume());
-      },
+      () => supervisor.kill(replica, ms),
+      () => supervisor.kill(replica, ms),
+      () => supervisor.pause(replica, ms),
       () => nats.cut(name, ms),
       () => nats.stall(name, ms),
       () => cloudNetwork.refuse(name, ms),
@@ -385,7 +348,7 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
     (error: unknown) => world.fail(error),
   );
   await world.run(60_000, () => provisioned);
-  for (const slot of slots) start(slot);
+  for (const name of supervisor.names()) supervisor.start(name);
   world.after(400_000, ask);
   world.after(400_000, trouble);
   world.after(MEND_MS, mendAgain);
@@ -394,7 +357,7 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
   nats.calm();
   cloudNetwork.calm();
   sim.act({ act: 'mendAll' });
-  for (const { process } of slots) if (process?.paused === true) process.resume();
+  for (const process of supervisor.processes()) if (process.paused) process.resume();
   for (const host of HOSTS) act({ act: 'startHost', host });
   await world.run(world.now + 1_800_000);
   await world.run(world.now + CALM_MS, () => !logLost && checker.unfinished().length === 0);
@@ -405,7 +368,7 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
   }
   sim.settle();
   checker.settled();
-  for (const slot of slots) slot.process?.kill();
+  supervisor.end();
   return {
     breaches: checker.breaches,
     digest: digest.digest('hex'),

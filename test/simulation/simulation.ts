@@ -14,15 +14,14 @@ import { InventoryWitness } from './inventoryWitness.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
 import { NovaNotices } from './novaNotices.ts';
 import { isStuck } from './operator.ts';
-import { type Asked, type Drawn, draw, otherwise, settingOf } from './options.ts';
+import { type Asked, type Drawn, draw, settingOf } from './options.ts';
 import { Provisioner } from './provisioner.ts';
 import { SimulatedRabbit } from './rabbit.ts';
-import { type Running, type ServiceName, type Site, serviceNames, startService } from './services.ts';
+import { type Site, serviceNames } from './services.ts';
 import { actIfPossible, openCloud, usingCloud, watchCalls } from './simulatedCloud.ts';
+import { Supervisor } from './supervisor.ts';
 import { Process, trueClock, World } from './world.ts';
 
-/** A service that ends by itself is started again after this, as a supervisor does it. */
-const RESTART_MS = 2_000;
 const LOOK_MS = 10_000;
 /** The audit takes no time of the simulation but that of its requests. */
 const AUDIT_MS = 3_600_000;
@@ -65,16 +64,6 @@ const parsed = (message: StoredMessage): Stored => {
     return { type: 'unreadable', by: { instance: '' }, data: {} };
   }
 };
-
-interface Slot {
-  readonly service: ServiceName;
-  readonly number: number;
-  life: number;
-  process: Process | null;
-  running: Running | null;
-  /** It runs with other options than those of the run. */
-  otherwise: boolean;
-}
 
 export async function simulate(asked: Asked, observer: Observer = {}): Promise<Report> {
   const cpu = process.cpuUsage();
@@ -209,43 +198,18 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     onLine: observer.onLine ?? (() => undefined),
     logLevel: observer.onLine === undefined ? 'silent' : asked.verbose ? 'debug' : 'info',
   };
-  const slots: Slot[] = serviceNames.flatMap((service) =>
-    Array.from({ length: asked.replicas }, (_, number) => ({
-      service,
-      number: number + 1,
-      life: 0,
-      process: null,
-      running: null,
-      otherwise: false,
-    })),
-  );
-  const nameOf = (slot: Slot): string => `${slot.service}-${slot.number}`;
-
-  function start(slot: Slot): void {
-    if (slot.process !== null) return;
-    slot.life++;
-    const process = new Process(world, `${nameOf(slot)}-${slot.life}`, chance);
-    slot.process = process;
-    const fail = (error: unknown): void => {
-      if (!process.alive) return;
-      observer.onLine?.(process.name, `ended: ${error instanceof Error ? error.stack : String(error)}`);
-      down(slot, RESTART_MS);
-    };
-    if (slot.service === 'scorer') witness?.started(process.name, world.wall);
-    checker.log.configured(process.name, slot.otherwise ? 'other' : 'usual');
-    const its = slot.otherwise ? { ...site, config: otherwise(site.config) } : site;
-    process.enter(() => {
-      slot.running = startService(slot.service, its, process, fail);
-    });
-  }
-  function down(slot: Slot, ms: number): void {
-    slot.process?.kill();
-    slot.process = null;
-    slot.running = null;
-    world.after(ms, () => start(slot));
-  }
-  const slotOf = (name: string): Slot | undefined => slots.find((slot) => nameOf(slot) === name);
-  const processOf = (name: string): Process | null => slotOf(name)?.process ?? null;
+  const supervisor = new Supervisor({
+    world,
+    chance,
+    site,
+    services: serviceNames,
+    replicas: asked.replicas,
+    onStart(service, process, configuration) {
+      if (service === 'scorer') witness?.started(process, world.wall);
+      checker.log.configured(process, configuration);
+    },
+  });
+  const processOf = (name: string): Process | null => supervisor.processOf(name);
 
   // ---------------------------------------------------------------- what goes wrong
   let commands = 0;
@@ -326,45 +290,17 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
 
   const stage: Stage = {
     aggregates,
-    processes: (service) =>
-      slots.filter((slot) => service === undefined || slot.service === service).map((slot) => nameOf(slot)),
-    kill(name, ms) {
-      const slot = slotOf(name);
-      if (slot?.process != null) down(slot, ms);
-    },
-    terminate(name, ms) {
-      const slot = slotOf(name);
-      if (slot?.process == null || slot.running === null) return;
-      const { process, running } = slot;
-      const end = (): void => {
-        if (slot.process === process) down(slot, ms);
-      };
-      process.enter(() => void running.stop().then(end, end));
-      // A supervisor kills what does not end.
-      world.after(30_000, end);
-    },
-    pause(name, ms) {
-      const process = processOf(name);
-      if (process === null || process.paused) return;
-      process.pause();
-      world.after(ms, () => process.resume());
-    },
+    processes: (service) => supervisor.names(service),
+    kill: (name, ms) => supervisor.kill(name, ms),
+    terminate: (name, ms) => supervisor.terminate(name, ms),
+    pause: (name, ms) => supervisor.pause(name, ms),
     skew(name, ms) {
       const process = processOf(name);
       if (process === null) return;
       process.skewMs = ms;
       witness?.skewed(process.name, ms, world.wall);
     },
-    reconfigure(name, downMs, lastsMs) {
-      const slot = slotOf(name);
-      if (slot === undefined || slot.otherwise) return;
-      const as = (other: boolean): void => {
-        slot.otherwise = other;
-        if (slot.process !== null) down(slot, downMs);
-      };
-      as(true);
-      world.after(lastsMs, () => as(false));
-    },
+    reconfigure: (name, downMs, lastsMs) => supervisor.reconfigure(name, downMs, lastsMs),
     cut: (name, ms) => nats.cut(processOf(name)?.name ?? '', ms),
     stall: (name, ms) => nats.stall(processOf(name)?.name ?? '', ms),
     refuse: (name, ms) => cloudNetwork.refuse(processOf(name)?.name ?? '', ms),
@@ -387,13 +323,12 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     servers: () => [...cloud.servers.values()].map(({ uuid, name, host }) => ({ id: uuid, name, host })),
     command,
     loseTasks(downMs) {
-      const executors = slots.filter(({ service }) => service === 'executor');
-      for (const slot of executors) if (slot.process !== null) down(slot, downMs);
-      const lives = executors.map(({ life }) => life);
+      for (const name of supervisor.names('executor')) supervisor.kill(name, downMs);
+      const starts = supervisor.starts('executor');
       // By then what they had sent has arrived.
       world.after(LAST_WORDS_MS, () => {
         // An executor that was back meanwhile has tasks in its hands.
-        if (executors.some(({ life }, index) => life !== lives[index])) return;
+        if (supervisor.starts('executor') !== starts) return;
         const queue = server.stream(streamNames.migrations);
         if (queue === undefined) return;
         for (let sequence = queue.first; sequence <= queue.last; sequence++) {
@@ -489,7 +424,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   );
   await world.run(60_000, () => provisioned);
   const beginMs = world.now;
-  for (const slot of slots) world.after(chance.between(0, 5000), () => start(slot));
+  for (const name of supervisor.names()) world.after(chance.between(0, 5000), () => supervisor.start(name));
   for (const { kind, source, atMs } of faults) {
     const own = chance.fork(`fault/${source}`);
     world.at(beginMs + 30_000 + atMs, () => {
@@ -536,9 +471,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     }
     for (const sequence of [...unskipped.keys()]) skip(sequence);
     lost.state?.();
-    for (const slot of slots) {
-      const { process } = slot;
-      if (process === null) continue;
+    for (const process of supervisor.processes()) {
       witness?.skewed(process.name, 0, world.wall);
       process.skewMs = 0;
       if (process.paused) process.resume();
@@ -581,7 +514,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     await world.run(world.now + AUDIT_MS, () => done);
     if (!done) throw new Error('the audit did not end');
   }
-  for (const slot of slots) slot.process?.kill();
+  supervisor.end();
 
   function summary(): string {
     const { counts } = checker;
