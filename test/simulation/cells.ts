@@ -4,12 +4,12 @@
  */
 import { createHash } from 'node:crypto';
 import { defaultConfig } from '@kronos/config';
-import { messageId, streamNames, subject } from '@kronos/contracts';
+import { streamNames } from '@kronos/contracts';
 import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
 import { type ActInput, parseScenario, type ScenarioInput } from '@kronos/simcloud';
-import { headers } from '@nats-io/transport-node';
 import { type CellBreach, CellsChecker } from './cellsChecker.ts';
 import { Chance } from './chance.ts';
+import { Commands } from './commands.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
 import { Provisioner } from './provisioner.ts';
 import type { ServiceName, Site } from './services.ts';
@@ -171,20 +171,9 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
       readonly release?: string;
     };
   }
-  let commands = 0;
   let calm = false;
-  const command = (type: string, aggregate: string, data: object): void => {
-    const commandId = `c${++commands}`;
-    const id = messageId.control(commandId);
-    const h = headers();
-    h.set('Nats-Msg-Id', id);
-    const time = new Date(world.wall).toISOString();
-    const by = { service: 'operator', instance: 'somebody', version: 'simulated' };
-    const head = { type, version: 1, id, time, aggregate, by, correlationId: commandId, causationId: null };
-    const body = new TextEncoder().encode(JSON.stringify({ ...head, data: { commandId, comment: null, ...data } }));
-    const nobody = { listens: () => false, send: () => undefined };
-    server.receive(nobody, { subject: subject('controls', aggregate), data: body, headers: h, reply: undefined });
-  };
+  const commands = new Commands(server, () => world.wall);
+  const command = (type: string, aggregate: string, data: object): void => void commands.append(type, aggregate, data);
   const moods = chance.fork('people');
   /** What cannot be done to this cloud now is not done. */
   const attempt = (act: () => void): void => {

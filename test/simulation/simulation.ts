@@ -1,13 +1,15 @@
 /** One run: a cloud, its NATS, several of each service, what goes wrong, and who watches. */
 import { createHash } from 'node:crypto';
-import { DAY_MS, messageId, streamNames, subject } from '@kronos/contracts';
+import { DAY_MS, streamNames, subject } from '@kronos/contracts';
 import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
-import { headers } from '@nats-io/transport-node';
+import { Approvers } from './approvers.ts';
 import { audit } from './audit.ts';
 import { Chance } from './chance.ts';
 import { type Breach, Checker } from './checker/checker.ts';
 import { rulesOf } from './checker/rulesOf.ts';
 import { SimulatedRecord } from './cloudRecord.ts';
+import { Commands, publish } from './commands.ts';
+import { Custodian } from './custodian.ts';
 import { drawFaults, type Fault, kinds, type Stage } from './faults.ts';
 import { FORGED, forge } from './forgery.ts';
 import { InventoryWitness } from './inventoryWitness.ts';
@@ -29,7 +31,6 @@ const AUDIT_MS = 3_600_000;
 const RESET_MS = 1_800_000;
 /** What a killed process has sent arrives within this. */
 const LAST_WORDS_MS = 60_000;
-const encoder = new TextEncoder();
 
 export interface Report {
   readonly asked: Asked;
@@ -104,12 +105,10 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     },
   );
   let ended = false;
-  let logEnd = 0;
   const onStored = (stream: string, message: StoredMessage): void => {
     messages++;
     digest.update(`${stream} ${message.sequence} ${message.subject} ${message.storedAt}\n`);
     digest.update(message.data);
-    if (stream === 'KRONOS_LOG') logEnd = message.sequence;
     if (message.headers?.get('Nats-Msg-Id').startsWith(FORGED) === true) {
       checker.log.forged(stream, message);
       return;
@@ -147,7 +146,14 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
         next(body.by.instance.replace(/-\d+$/, ''));
       }
     }
-    if (message.subject.startsWith('kronos.plans.') && drawn.approval === 'manual') approveSoon(message);
+    if (approvers !== null && message.subject.startsWith('kronos.plans.')) {
+      const { type, aggregate, data } = JSON.parse(new TextDecoder().decode(message.data)) as {
+        type: string;
+        aggregate: string;
+        data: { release?: string; snapshotId?: string };
+      };
+      if (type === 'cycle.decided' && data.release === 'proposed') approvers.proposed(aggregate, data.snapshotId ?? '');
+    }
   };
   const server = new SimulatedServer({
     clock: right,
@@ -212,68 +218,12 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   const processOf = (name: string): Process | null => supervisor.processOf(name);
 
   // ---------------------------------------------------------------- what goes wrong
-  let commands = 0;
   let repeated = 0;
-  const operator = new Process(world, 'operator', chance);
-  const publish = (to: string, body: object | null, id: string): void => {
-    const h = headers();
-    h.set('Nats-Msg-Id', id);
-    const nobody = { listens: () => false, send: () => undefined };
-    const data = body === null ? new Uint8Array() : encoder.encode(JSON.stringify(body));
-    server.receive(nobody, { subject: to, data, headers: h, reply: undefined });
-  };
-  /** Forged events of the log that no custodian has skipped yet: sequence -> aggregate. */
-  const unskipped = new Map<number, string>();
-  const skip = (sequence: number): void => {
-    const aggregate = unskipped.get(sequence);
-    if (aggregate === undefined) return;
-    const log = server.stream('KRONOS_LOG');
-    const before = log?.last;
-    command('event.skipped', aggregate, { sequence, through: sequence });
-    if (log?.last === before) world.after(60_000, () => skip(sequence));
-    else unskipped.delete(sequence);
-  };
-  const command: Stage['command'] = (type, aggregate, data) => {
-    const commandId = `c${++commands}`;
-    const id = messageId.control(commandId);
-    publish(
-      subject(type === 'event.skipped' ? 'custody' : 'controls', aggregate),
-      {
-        type,
-        version: 1,
-        id,
-        time: new Date(operator.clock.now()).toISOString(),
-        aggregate,
-        by: {
-          service: type === 'event.skipped' ? 'custodian' : 'operator',
-          instance: 'somebody',
-          version: 'simulated',
-        },
-        correlationId: commandId,
-        causationId: null,
-        data: { commandId, comment: null, ...data },
-      },
-      id,
-    );
-  };
-  const approvals = chance.fork('approvals');
-  function approveSoon(message: StoredMessage): void {
-    const body = JSON.parse(new TextDecoder().decode(message.data)) as {
-      type: string;
-      aggregate: string;
-      data: { release?: string; snapshotId?: string };
-    };
-    if (body.type !== 'cycle.decided' || body.data.release !== 'proposed') return;
-    const planId = body.data.snapshotId ?? '';
-    const what = approvals.flip(0.85) ? 'plan.approved' : 'plan.rejected';
-    if (approvals.flip(0.1)) return;
-    // Some people are late: by then the plan has expired, and mostly no other has taken its place.
-    const late = approvals.flip(0.2);
-    const afterMs = late
-      ? drawn.approvalTtlSeconds * 1000 + approvals.between(6_000, 60_000)
-      : approvals.exponential(120_000);
-    world.after(afterMs, () => command(what, body.aggregate, { planId, steps: null }));
-  }
+  const commands = new Commands(server, () => world.wall);
+  const command: Stage['command'] = (type, aggregate, data) => void commands.append(type, aggregate, data);
+  const custodian = new Custodian(world, commands);
+  const approvers =
+    drawn.approval === 'manual' ? new Approvers(world, chance, drawn.approvalTtlSeconds * 1000, commands) : null;
 
   // ---------------------------------------------------------------- who provisions, and states which log it is
   const provisioner = new Provisioner({
@@ -342,15 +292,11 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     repeatTask(which) {
       const one = which === 'newest' ? published.at(-1) : published.length === 0 ? undefined : which.pick(published);
       if (one === undefined) return;
-      publish(one.subject, JSON.parse(new TextDecoder().decode(one.data)) as object, `again-${++repeated}`);
+      publish(server, one.subject, one.data, `again-${++repeated}`);
     },
     garble(aggregate, skippedAfterMs) {
-      const before = logEnd;
-      publish(subject('controls', aggregate), null, `garbled-${++repeated}`);
-      if (logEnd === before) return;
-      const sequence = logEnd;
-      unskipped.set(sequence, aggregate);
-      world.after(skippedAfterMs, () => skip(sequence));
+      const sequence = publish(server, subject('controls', aggregate), new Uint8Array(), `garbled-${++repeated}`);
+      if (sequence !== null) custodian.skipAfter(sequence, aggregate, skippedAfterMs);
     },
     fill(name, ms) {
       const stream = server.stream(name);
@@ -363,25 +309,16 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     forge(own) {
       const { family, body } = forge(own, seen);
       const aggregate = own.pick(aggregates);
-      const log = server.stream('KRONOS_LOG');
-      const before = log?.last ?? 0;
-      const h = headers();
-      h.set('Nats-Msg-Id', `${FORGED}${own.int(0, 1e9)}`);
-      const nobody = { listens: () => false, send: () => undefined };
-      server.receive(nobody, { subject: subject(family, aggregate), data: body, headers: h, reply: undefined });
-      const last = log?.last ?? 0;
-      if (last === before) return;
-      unskipped.set(last, aggregate);
-      world.after(own.exponential(300_000), () => skip(last));
+      const sequence = publish(server, subject(family, aggregate), body, `${FORGED}${own.int(0, 1e9)}`);
+      if (sequence !== null) custodian.skipAfter(sequence, aggregate, own.exponential(300_000));
     },
     wipe(names, goneMs, named, statedAfterMs) {
       if (lost.state !== null) return;
       const { promise, resolve } = Promise.withResolvers<void>();
       lost.state = resolve;
       for (const name of names) server.delete(name);
-      unskipped.clear();
+      custodian.forget();
       openTasks.clear();
-      logEnd = 0;
       checker.log.wiped(names);
       const anew = async (): Promise<void> => {
         await right.sleep(goneMs);
@@ -469,7 +406,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       const stream = server.stream(name);
       if (stream !== undefined) stream.full = false;
     }
-    for (const sequence of [...unskipped.keys()]) skip(sequence);
+    custodian.skipAllNow();
     lost.state?.();
     for (const process of supervisor.processes()) {
       witness?.skewed(process.name, 0, world.wall);
