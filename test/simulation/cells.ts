@@ -10,6 +10,7 @@ import { type ActInput, parseScenario, type ScenarioInput } from '@kronos/simclo
 import { type CellBreach, CellsChecker } from './cellsChecker.ts';
 import { Chance } from './chance.ts';
 import { Commands } from './commands.ts';
+import { LogLoss } from './logLoss.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
 import { Provisioner } from './provisioner.ts';
 import type { ServiceName, Site } from './services.ts';
@@ -241,24 +242,13 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
     ackWaitSeconds: config.nats.ackWait,
     onLine: (process, line) => onLine?.(process, line),
   });
-  let logLost = false;
-  /** KRONOS_LOG is gone, perhaps with the tasks, and is provisioned anew. A person states later that it is to be used as it is. */
+  const logLoss = new LogLoss(world, server, provisioner, () => checker.wiped());
   function loseLog(): void {
-    if (logLost) return;
-    logLost = true;
+    if (logLoss.lasts) return;
     const own = chance.fork(`lost/${provisioner.installations}`);
-    const names = own.pick([[streamNames.log], [streamNames.log], [streamNames.log, streamNames.migrations]]);
-    for (const name of names) server.delete(name);
-    checker.wiped();
-    const anew = async (): Promise<void> => {
-      await right.sleep(own.exponential(20_000));
-      const named = own.flip(0.5);
-      await provisioner.provisionAnew(named);
-      await right.sleep(own.exponential(600_000));
-      await provisioner.stateLog();
-      logLost = false;
-    };
-    anew().catch((error: unknown) => world.fail(error));
+    const streams = own.pick([[streamNames.log], [streamNames.log], [streamNames.log, streamNames.migrations]]);
+    const [goneMs, named] = [own.exponential(20_000), own.flip(0.5)];
+    logLoss.begin(streams, goneMs, named, own.exponential(600_000));
   }
   /** Brings back what Kronos has called damaged, and ends the moves of a log that is lost. */
   const mend = (): void => {
@@ -349,7 +339,7 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
   for (const process of supervisor.processes()) if (process.paused) process.resume();
   for (const host of HOSTS) act({ act: 'startHost', host });
   await world.run(world.now + 1_800_000);
-  await world.run(world.now + CALM_MS, () => !logLost && checker.unfinished().length === 0);
+  await world.run(world.now + CALM_MS, () => !logLoss.lasts && checker.unfinished().length === 0);
   // What was left is brought back, and found to be so.
   for (let times = 0; times < 3; times++) {
     mend();

@@ -13,6 +13,7 @@ import { Custodian } from './custodian.ts';
 import { drawFaults, type Fault, kinds, type Stage } from './faults.ts';
 import { FORGED, forge } from './forgery.ts';
 import { InventoryWitness } from './inventoryWitness.ts';
+import { LogLoss } from './logLoss.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
 import { NovaNotices } from './novaNotices.ts';
 import { isStuck } from './operator.ts';
@@ -235,8 +236,11 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     ackWaitSeconds: drawn.ackWaitSeconds,
     onLine: (process, line) => observer.onLine?.(process, line),
   });
-  /** While the log is lost: lets the person state now which it is. */
-  const lost: { state: (() => void) | null } = { state: null };
+  const logLoss = new LogLoss(world, server, provisioner, (streams) => {
+    custodian.forget();
+    openTasks.clear();
+    checker.log.wiped(streams);
+  });
 
   const stage: Stage = {
     aggregates,
@@ -312,24 +316,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       const sequence = publish(server, subject(family, aggregate), body, `${FORGED}${own.int(0, 1e9)}`);
       if (sequence !== null) custodian.skipAfter(sequence, aggregate, own.exponential(300_000));
     },
-    wipe(names, goneMs, named, statedAfterMs) {
-      if (lost.state !== null) return;
-      const { promise, resolve } = Promise.withResolvers<void>();
-      lost.state = resolve;
-      for (const name of names) server.delete(name);
-      custodian.forget();
-      openTasks.clear();
-      checker.log.wiped(names);
-      const anew = async (): Promise<void> => {
-        await right.sleep(goneMs);
-        await provisioner.provisionAnew(named);
-        world.after(statedAfterMs, resolve);
-        await promise;
-        await provisioner.stateLog();
-        lost.state = null;
-      };
-      anew().catch((error: unknown) => world.fail(error));
-    },
+    wipe: (streams, goneMs, named, statedAfterMs) => logLoss.begin(streams, goneMs, named, statedAfterMs),
     stopBroker: (host, ms, keeps) => rabbit?.stop(host, ms, keeps),
     cutBroker: (name, own) => rabbit?.cut(processOf(name)?.name ?? '', own),
     post(post) {
@@ -407,7 +394,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       if (stream !== undefined) stream.full = false;
     }
     custodian.skipAllNow();
-    lost.state?.();
+    logLoss.stateNow();
     for (const process of supervisor.processes()) {
       witness?.skewed(process.name, 0, world.wall);
       process.skewMs = 0;
