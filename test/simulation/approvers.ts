@@ -1,4 +1,5 @@
 /** The people who approve and reject plans. */
+import type { Message } from '@kronos/contracts';
 import type { Chance } from './chance.ts';
 import type { Commands } from './commands.ts';
 import type { World } from './world.ts';
@@ -23,7 +24,10 @@ export class Approvers {
     this.#commands = commands;
   }
 
-  proposed(aggregate: string, planId: string): void {
+  stored(message: Message): void {
+    if (message.type !== 'cycle.decided' || message.data.release !== 'proposed') return;
+    const { aggregate } = message;
+    const planId = message.data.snapshotId;
     const chance = this.#chance;
     const answer = chance.flip(APPROVED) ? 'plan.approved' : 'plan.rejected';
     if (chance.flip(UNANSWERED)) return;

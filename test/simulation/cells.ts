@@ -2,7 +2,6 @@
  * One run of moves between cells: a cloud of two cells, several scorers, planners and executors, an operator who asks for plans,
  * users who confirm, revert and delete, and faults. Nothing is balanced meanwhile.
  */
-import { createHash } from 'node:crypto';
 import { defaultConfig } from '@kronos/config';
 import { streamNames } from '@kronos/contracts';
 import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
@@ -10,6 +9,7 @@ import { type ActInput, parseScenario, type ScenarioInput } from '@kronos/simclo
 import { type CellBreach, CellsChecker } from './cellsChecker.ts';
 import { Chance } from './chance.ts';
 import { Commands } from './commands.ts';
+import { LogDigest } from './logDigest.ts';
 import { LogLoss } from './logLoss.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
 import { Provisioner } from './provisioner.ts';
@@ -129,10 +129,9 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
     before,
     () => world.wall,
   );
-  const digest = createHash('sha256');
+  const digest = new LogDigest();
   const onStored = (stream: string, message: StoredMessage): void => {
-    digest.update(`${stream} ${message.sequence} ${message.subject} ${message.storedAt}\n`);
-    digest.update(message.data);
+    digest.stored(stream, message);
     if (stream !== 'KRONOS_LOG') return;
     sim.settle();
     checker.stored(message);
@@ -350,7 +349,7 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
   supervisor.end();
   return {
     breaches: checker.breaches,
-    digest: digest.digest('hex'),
+    digest: digest.hex(),
     counts: Object.fromEntries([...checker.counts].sort(([a], [b]) => (a < b ? -1 : 1))),
   };
 }

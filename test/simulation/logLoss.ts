@@ -32,7 +32,7 @@ export class LogLoss {
   /**
    * Streams are lost, KRONOS_LOG among them. While another loss lasts, nothing is done.
    *
-   * @param named it is provisioned under another name, or, as older versions did, under none
+   * @param named it is provisioned under another name; otherwise under none
    */
   begin(streams: readonly string[], goneMs: number, named: boolean, statedAfterMs: number): void {
     if (this.lasts) return;

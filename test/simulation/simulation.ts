@@ -1,7 +1,6 @@
 /** One run: a cloud, its NATS, several of each service, what goes wrong, and who watches. */
-import { createHash } from 'node:crypto';
 import { DAY_MS, streamNames, subject } from '@kronos/contracts';
-import { SimulatedServer, type StoredMessage } from '@kronos/eventlog/simulated';
+import { SimulatedServer } from '@kronos/eventlog/simulated';
 import { Approvers } from './approvers.ts';
 import { audit } from './audit.ts';
 import { Chance } from './chance.ts';
@@ -13,16 +12,22 @@ import { Custodian } from './custodian.ts';
 import { drawFaults, type Fault, kinds, type Stage } from './faults.ts';
 import { FORGED, forge } from './forgery.ts';
 import { InventoryWitness } from './inventoryWitness.ts';
+import { LastMessages } from './lastMessages.ts';
+import { LogDigest } from './logDigest.ts';
 import { LogLoss } from './logLoss.ts';
+import { Moments } from './moments.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
 import { NovaNotices } from './novaNotices.ts';
+import { OpenTasks } from './openTasks.ts';
 import { isStuck } from './operator.ts';
 import { type Asked, type Drawn, draw, settingOf } from './options.ts';
 import { Provisioner } from './provisioner.ts';
 import { SimulatedRabbit } from './rabbit.ts';
+import { readMessage } from './readMessage.ts';
 import { type Site, serviceNames } from './services.ts';
 import { actIfPossible, openCloud, usingCloud, watchCalls } from './simulatedCloud.ts';
 import { Supervisor } from './supervisor.ts';
+import { watchLog } from './watchLog.ts';
 import { Process, trueClock, World } from './world.ts';
 
 const LOOK_MS = 10_000;
@@ -54,19 +59,6 @@ export interface Observer {
   readonly stopAtBreach?: boolean;
 }
 
-interface Stored {
-  readonly type: string;
-  readonly by: { readonly instance: string };
-  readonly data: { readonly taskId?: string };
-}
-const parsed = (message: StoredMessage): Stored => {
-  try {
-    return JSON.parse(new TextDecoder().decode(message.data)) as Stored;
-  } catch {
-    return { type: 'unreadable', by: { instance: '' }, data: {} };
-  }
-};
-
 export async function simulate(asked: Asked, observer: Observer = {}): Promise<Report> {
   const cpu = process.cpuUsage();
   const chance = new Chance(`run/${asked.seed}`);
@@ -84,17 +76,6 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   const { cloud } = sim;
 
   // ---------------------------------------------------------------- who watches
-  const digest = createHash('sha256');
-  let messages = 0;
-  const published: { readonly subject: string; readonly data: Uint8Array }[] = [];
-  /** Tasks without a final result -> their servers. */
-  const openTasks = new Map<string, string>();
-  /** Tasks that were started, with any result. */
-  const startedTasks = new Set<string>();
-  /** The last stored message of each type. */
-  const seen = new Map<string, StoredMessage>();
-  /** Who waits for the next event of a type. */
-  const awaited = new Map<string, ((process: string) => void)[]>();
   const record = new SimulatedRecord(cloud, scenario);
   const checker = new Checker(
     rulesOf(drawn, setting, cloud),
@@ -106,60 +87,10 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     },
   );
   let ended = false;
-  const onStored = (stream: string, message: StoredMessage): void => {
-    messages++;
-    digest.update(`${stream} ${message.sequence} ${message.subject} ${message.storedAt}\n`);
-    digest.update(message.data);
-    if (message.headers?.get('Nats-Msg-Id').startsWith(FORGED) === true) {
-      checker.log.forged(stream, message);
-      return;
-    }
-    if (message.subject.startsWith('kronos.inventory.')) {
-      witness?.reported(message.data, world.wall);
-      return;
-    }
-    if (message.subject.startsWith('kronos.')) seen.set(parsed(message).type, message);
-    if (stream === 'KRONOS_MIGRATIONS') {
-      if (published.length > 500) published.shift();
-      published.push({ subject: message.subject, data: message.data });
-    }
-    sim.settle();
-    const { statedMs } = checker.log;
-    checker.log.stored(stream, message);
-    if (checker.log.statedMs !== statedMs) record.disownAll();
-    if (message.subject.startsWith('kronos.results.') || message.subject.startsWith('kronos.migrations.')) {
-      const { type, data } = JSON.parse(new TextDecoder().decode(message.data)) as {
-        type: string;
-        data: { taskId: string; serverId: string; retryPending?: boolean };
-      };
-      if (type === 'migration.started') startedTasks.add(data.taskId);
-      if (type === 'migration.requested') openTasks.set(data.taskId, data.serverId);
-      else if (type !== 'migration.started' && data.retryPending !== true && !type.endsWith('ed:')) {
-        if (['migration.completed', 'migration.failed', 'migration.skipped'].includes(type))
-          openTasks.delete(data.taskId);
-      }
-    }
-    if (awaited.size > 0 && message.subject.startsWith('kronos.')) {
-      const body = parsed(message);
-      const [next] = awaited.get(body.type) ?? [];
-      if (next !== undefined) {
-        awaited.get(body.type)?.shift();
-        next(body.by.instance.replace(/-\d+$/, ''));
-      }
-    }
-    if (approvers !== null && message.subject.startsWith('kronos.plans.')) {
-      const { type, aggregate, data } = JSON.parse(new TextDecoder().decode(message.data)) as {
-        type: string;
-        aggregate: string;
-        data: { release?: string; snapshotId?: string };
-      };
-      if (type === 'cycle.decided' && data.release === 'proposed') approvers.proposed(aggregate, data.snapshotId ?? '');
-    }
-  };
   const server = new SimulatedServer({
     clock: right,
     idsFirst: drawn.idsFirst,
-    onStored,
+    onStored: (stream, message) => onStored(stream, message),
     onDelivered: (reply) => checker.queue.delivered(reply),
     onAnswered: (reply, answer) => checker.queue.answered(reply, answer),
   });
@@ -225,6 +156,22 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   const custodian = new Custodian(world, commands);
   const approvers =
     drawn.approval === 'manual' ? new Approvers(world, chance, drawn.approvalTtlSeconds * 1000, commands) : null;
+  const digest = new LogDigest();
+  const lastMessages = new LastMessages();
+  const openTasks = new OpenTasks();
+  const moments = new Moments();
+  const onStored = watchLog({
+    world,
+    settleCloud: () => sim.settle(),
+    digest,
+    checker,
+    record,
+    witness,
+    lastMessages,
+    openTasks,
+    moments,
+    approvers,
+  });
 
   // ---------------------------------------------------------------- who provisions, and states which log it is
   const provisioner = new Provisioner({
@@ -238,7 +185,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   });
   const logLoss = new LogLoss(world, server, provisioner, (streams) => {
     custodian.forget();
-    openTasks.clear();
+    openTasks.forget();
     checker.log.wiped(streams);
   });
 
@@ -267,7 +214,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     movingHosts: () => record.running().flatMap(({ source, dest }) => (dest === null ? [source] : [source, dest])),
     closeAbandoned() {
       sim.settle();
-      for (const [taskId, server] of openTasks)
+      for (const { taskId, server } of openTasks.all())
         if (cloud.migrationsByServer.get(server)?.some((one) => cloud.abandoned(one)) === true)
           stage.command('migration.closed', stage.aggregates.find((each) => taskId.startsWith(`${each}-`)) ?? '', {
             taskId,
@@ -288,13 +235,14 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
         for (let sequence = queue.first; sequence <= queue.last; sequence++) {
           const message = queue.get(sequence);
           if (message === undefined) continue;
-          const { taskId } = parsed(message).data;
-          if (taskId !== undefined && openTasks.has(taskId) && !startedTasks.has(taskId)) queue.remove(sequence);
+          const task = readMessage(message);
+          if (task?.type === 'migration.requested' && openTasks.isWaiting(task.data.taskId)) queue.remove(sequence);
         }
       });
     },
     repeatTask(which) {
-      const one = which === 'newest' ? published.at(-1) : published.length === 0 ? undefined : which.pick(published);
+      const { tasks } = lastMessages;
+      const one = which === 'newest' ? tasks.at(-1) : tasks.length === 0 ? undefined : which.pick(tasks);
       if (one === undefined) return;
       publish(server, one.subject, one.data, `again-${++repeated}`);
     },
@@ -311,7 +259,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       });
     },
     forge(own) {
-      const { family, body } = forge(own, seen);
+      const { family, body } = forge(own, lastMessages.ofType);
       const aggregate = own.pick(aggregates);
       const sequence = publish(server, subject(family, aggregate), body, `${FORGED}${own.int(0, 1e9)}`);
       if (sequence !== null) custodian.skipAfter(sequence, aggregate, own.exponential(300_000));
@@ -327,14 +275,11 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       if (yes) notices?.unversioned.add(host);
       else notices?.unversioned.delete(host);
     },
-    openTasks: () => [...openTasks].map(([taskId, server]) => ({ taskId, server })),
+    openTasks: () => openTasks.all(),
     // Snapshots are taken at multiples of the interval.
     nextSnapshotMs: () => intervalMs - (world.wall % intervalMs),
     after: (ms, act) => void world.after(ms, act),
-    onNext(type, act) {
-      const waiting = awaited.get(type) ?? [];
-      awaited.set(type, [...waiting, act].slice(-3));
-    },
+    onNext: (type, act) => moments.onNext(type, act),
   };
 
   // ---------------------------------------------------------------- the run
@@ -384,7 +329,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
   if (!ended) {
     // From here on nothing goes wrong any more, and everything that must finish finishes.
     calm = true;
-    awaited.clear();
+    moments.clear();
     nats.calm();
     cloudNetwork.calm();
     rabbit?.calm();
@@ -451,9 +396,9 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     drawn,
     faults,
     breaches: checker.breaches,
-    digest: digest.digest('hex'),
+    digest: digest.hex(),
     events: world.events,
-    messages,
+    messages: digest.messages,
     counts: Object.fromEntries([...checker.counts, ...(witness?.counts ?? [])].sort(([a], [b]) => (a < b ? -1 : 1))),
     cpuSeconds: (used.user + used.system) / 1e6,
   };

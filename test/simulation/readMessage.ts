@@ -1,0 +1,13 @@
+import type { Message } from '@kronos/contracts';
+import type { StoredMessage } from '@kronos/eventlog/simulated';
+
+const decoder = new TextDecoder();
+
+/** What a service or a person has stored on a subject `kronos.>`; null: garbage. */
+export function readMessage({ data }: StoredMessage): Message | null {
+  try {
+    return JSON.parse(decoder.decode(data)) as Message;
+  } catch {
+    return null;
+  }
+}
