@@ -11,18 +11,16 @@ import { Commands, publish } from './commands.ts';
 import { Custodian } from './custodian.ts';
 import { drawFaults, type Fault, kinds, type Stage } from './faults.ts';
 import { FORGED, forge } from './forgery.ts';
-import { InventoryWitness } from './inventoryWitness.ts';
+import { keptInventory } from './keptInventory.ts';
 import { LastMessages } from './lastMessages.ts';
 import { LogDigest } from './logDigest.ts';
 import { LogLoss } from './logLoss.ts';
 import { Moments } from './moments.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
-import { NovaNotices } from './novaNotices.ts';
 import { OpenTasks } from './openTasks.ts';
 import { isStuck } from './operator.ts';
 import { type Asked, type Drawn, draw, settingOf } from './options.ts';
 import { Provisioner } from './provisioner.ts';
-import { SimulatedRabbit } from './rabbit.ts';
 import { readMessage } from './readMessage.ts';
 import { type Site, serviceNames } from './services.ts';
 import { actIfPossible, openCloud, usingCloud, watchCalls } from './simulatedCloud.ts';
@@ -105,26 +103,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     },
   });
 
-  // ---------------------------------------------------------------- the inventory, where it is kept
-  const kept = drawn.inventory !== 'api';
-  const rabbit = drawn.inventory === 'notifications' ? new SimulatedRabbit(world, chance) : null;
-  const notices = rabbit === null ? null : new NovaNotices(cloud, (content) => rabbit.publish(content));
-  for (const host of cloud.hosts.keys())
-    if (chance.fork(`unversioned/${host}`).flip(drawn.unversioned)) notices?.unversioned.add(host);
-  const witness = kept
-    ? new InventoryWitness(drawn.syncSeconds * 1000, config.engine.optOut, cloud.servers.values())
-    : null;
-  if (witness !== null) {
-    cloud.onServer = (server) => {
-      witness.changed(server, cloud.nowMs);
-      notices?.changed(server);
-    };
-    cloudNetwork.onReply = (process, { method, url, status }, beganMs) => {
-      if (method === 'GET' && status === 200 && url.startsWith(sim.urls.compute))
-        witness.read(process, url.slice(sim.urls.compute.length), beganMs);
-    };
-    if (rabbit !== null) rabbit.onConsumer = (process, takes) => witness.consuming(process, takes, world.wall);
-  }
+  const { witness, notifications } = keptInventory(world, chance, drawn, config.engine.optOut, sim, cloudNetwork);
 
   // ---------------------------------------------------------------- processes
   const site: Site = {
@@ -132,7 +111,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     policies,
     nats,
     cloud: cloudNetwork,
-    rabbit,
+    rabbit: notifications?.rabbit ?? null,
     onLine: observer.onLine ?? (() => undefined),
     logLevel: observer.onLine === undefined ? 'silent' : asked.verbose ? 'debug' : 'info',
   };
@@ -265,15 +244,15 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       if (sequence !== null) custodian.skipAfter(sequence, aggregate, own.exponential(300_000));
     },
     wipe: (streams, goneMs, named, statedAfterMs) => logLoss.begin(streams, goneMs, named, statedAfterMs),
-    stopBroker: (host, ms, keeps) => rabbit?.stop(host, ms, keeps),
-    cutBroker: (name, own) => rabbit?.cut(processOf(name)?.name ?? '', own),
+    stopBroker: (host, ms, keeps) => notifications?.rabbit.stop(host, ms, keeps),
+    cutBroker: (name, own) => notifications?.rabbit.cut(processOf(name)?.name ?? '', own),
     post(post) {
-      if (rabbit !== null) Object.assign(rabbit.post, post);
+      if (notifications !== null) Object.assign(notifications.rabbit.post, post);
     },
-    dropQueue: () => rabbit?.dropQueue(),
+    dropQueue: () => notifications?.rabbit.dropQueue(),
     unversioned(host, yes) {
-      if (yes) notices?.unversioned.add(host);
-      else notices?.unversioned.delete(host);
+      if (yes) notifications?.notices.unversioned.add(host);
+      else notifications?.notices.unversioned.delete(host);
     },
     openTasks: () => openTasks.all(),
     // Snapshots are taken at multiples of the interval.
@@ -332,7 +311,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     moments.clear();
     nats.calm();
     cloudNetwork.calm();
-    rabbit?.calm();
+    notifications?.rabbit.calm();
     sim.act({ act: 'mendAll' });
     for (const name of Object.values(streamNames)) {
       const stream = server.stream(name);
