@@ -8,67 +8,8 @@ import type { ActInput } from '@kronos/simcloud';
 import type { Chance } from './chance.ts';
 import type { Drawn, InventoryMode } from './options.ts';
 import { BROKERS } from './rabbit.ts';
-import { type ServiceName, serviceNames } from './services.ts';
-
-/** What faults act on. */
-export interface Stage {
-  readonly aggregates: readonly string[];
-  /** Names of the processes of a service, or of all. */
-  processes(service?: ServiceName): readonly string[];
-  kill(process: string, downMs: number): void;
-  terminate(process: string, downMs: number): void;
-  pause(process: string, ms: number): void;
-  skew(process: string, ms: number): void;
-  /** Starts a planner again, with other options for as long as `lastsMs`, and then again with those of the run. */
-  reconfigure(planner: string, downMs: number, lastsMs: number): void;
-  cut(process: string, ms: number): void;
-  stall(process: string, ms: number): void;
-  refuse(process: string, ms: number): void;
-  natsWeather(weather: { delayMs: number; lost: number; unanswered: number }): void;
-  httpDelay(ms: number): void;
-  act(act: ActInput): Readonly<Record<string, unknown>> | null;
-  hosts(): readonly string[];
-  /** Hosts that a live migration leaves, or goes to, now. */
-  movingHosts(): readonly string[];
-  /** An operator closes the tasks whose migrations nobody in Nova works on any more. */
-  closeAbandoned(): void;
-  servers(): readonly { readonly id: string; readonly name: string; readonly host: string }[];
-  aggregateOf(host: string): string;
-  /** Appends an operator's command. */
-  command(type: string, aggregate: string, data: object): void;
-  /** Kills the executors and removes the messages of tasks that were never started from the work queue meanwhile. */
-  loseTasks(downMs: number): void;
-  /** Publishes a task message again that was published before, under another id: the newest, or any of the last. */
-  repeatTask(which: 'newest' | Chance): void;
-  /** Stores an empty message on the log, which no reader understands; a custodian skips it later. */
-  garble(aggregate: string, skippedAfterMs: number): void;
-  /** A stream takes nothing for a while. */
-  fill(stream: string, ms: number): void;
-  /**
-   * These streams are lost, KRONOS_LOG among them, and are provisioned anew; `named`: under another name. A person states
-   * later that the log is to be used as it is.
-   */
-  wipe(streams: readonly string[], goneMs: number, named: boolean, statedAfterMs: number): void;
-  /** A user of NATS publishes something that it may publish and must not have written; a custodian skips it later. */
-  forge(chance: Chance): void;
-  /** A broker of RabbitMQ is gone for a while; `keeps`: Nova's services keep what they send while both are. */
-  stopBroker(host: string, ms: number, keeps: boolean): void;
-  /** The connection of a process to RabbitMQ breaks, and each end notices later. */
-  cutBroker(process: string, chance: Chance): void;
-  /** How notifications travel from Nova to RabbitMQ. */
-  post(post: { lost: number; doubled: number; delayMs: number }): void;
-  /** The queue of Kronos on RabbitMQ is deleted with what is in it. */
-  dropQueue(): void;
-  /** Whether the nova-compute of a host sends only unversioned notifications. */
-  unversioned(host: string, yes: boolean): void;
-  /** Tasks without a final result. */
-  openTasks(): readonly { readonly taskId: string; readonly server: string }[];
-  /** Until the scorers take the next snapshots. */
-  nextSnapshotMs(): number;
-  after(ms: number, act: () => void): void;
-  /** Calls once, with the process that wrote it, when the next event of a type is stored. */
-  onNext(type: string, act: (process: string) => void): void;
-}
+import { serviceNames } from './services.ts';
+import type { Stage } from './stage/stage.ts';
 
 export interface Fault {
   readonly number: number;

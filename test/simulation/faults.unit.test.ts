@@ -1,7 +1,8 @@
 import type { ActInput } from '@kronos/simcloud';
 import { expect, it } from 'vitest';
 import { Chance } from './chance.ts';
-import { kinds, type Stage } from './faults.ts';
+import { kinds } from './faults.ts';
+import type { Stage } from './stage/stage.ts';
 
 /** What a kind of fault does to the cloud, over many draws. */
 function actsOf(kind: string): ActInput[] {

@@ -1,5 +1,10 @@
 /** What an operator of the simulated cloud decides by looking at Nova. */
-import type { Cloud } from '@kronos/simcloud';
+import type { Cloud, InProcessSim } from '@kronos/simcloud';
+import type { CloudRecord } from './checker/checker.ts';
+import type { Commands } from './commands.ts';
+import type { OpenTasks } from './openTasks.ts';
+import { actIfPossible } from './simulatedCloud.ts';
+import type { World } from './world.ts';
 
 const OVER = new Set(['completed', 'failed', 'error', 'cancelled', 'confirmed', 'reverted', 'done']);
 export const isOver = (status: string): boolean => OVER.has(status);
@@ -13,4 +18,64 @@ export function isStuck(cloud: Cloud, uuid: string, nowMs: number): boolean {
   const begunMs = cloud.actions.get(uuid)?.at(-1)?.startMs ?? 0;
   if (nowMs - begunMs < STUCK_MS) return false;
   return cloud.migrationsByServer.get(uuid)?.some((one) => !isOver(one.status) && !cloud.abandoned(one)) !== true;
+}
+
+/** How often an operator looks for servers that are stuck. */
+const LOOK_MS = 1_800_000;
+
+export class Operator {
+  readonly #world: World;
+  readonly #sim: InProcessSim;
+  readonly #record: CloudRecord;
+  readonly #openTasks: OpenTasks;
+  readonly #aggregates: readonly string[];
+  readonly #commands: Commands;
+
+  constructor(
+    world: World,
+    sim: InProcessSim,
+    record: CloudRecord,
+    openTasks: OpenTasks,
+    aggregates: readonly string[],
+    commands: Commands,
+  ) {
+    this.#world = world;
+    this.#sim = sim;
+    this.#record = record;
+    this.#openTasks = openTasks;
+    this.#aggregates = aggregates;
+    this.#commands = commands;
+  }
+
+  /** Looks from time to time, and mends what never ends by itself. */
+  begin(): void {
+    this.#world.after(LOOK_MS, () => this.mend());
+  }
+
+  /**
+   * What nova-conductor lost, or a compute that died, never ends by itself: the state of such servers is reset. A server
+   * that arrived on a dead host is in ERROR until an operator has looked. Looks again later.
+   */
+  mend(): void {
+    this.closeAbandoned();
+    const { cloud } = this.#sim;
+    for (const { uuid: server, host, vmState } of cloud.servers.values()) {
+      if (isStuck(cloud, server, this.#world.wall))
+        actIfPossible(this.#sim, { act: 'setServer', server, taskState: null });
+      if (vmState === 'error' && this.#record.open(host))
+        actIfPossible(this.#sim, { act: 'setServer', server, vmState: 'active' });
+    }
+    this.begin();
+  }
+
+  /** Closes the tasks whose migrations nobody in Nova works on any more. */
+  closeAbandoned(): void {
+    this.#sim.settle();
+    const { cloud } = this.#sim;
+    for (const { taskId, server } of this.#openTasks.all()) {
+      if (cloud.migrationsByServer.get(server)?.some((one) => cloud.abandoned(one)) !== true) continue;
+      const aggregate = this.#aggregates.find((each) => taskId.startsWith(`${each}-`)) ?? '';
+      this.#commands.append('migration.closed', aggregate, { taskId });
+    }
+  }
 }

@@ -15,7 +15,7 @@ const UNHEARD_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /** How messages travel from Nova to the queue now. */
-interface Post {
+export interface Post {
   /** Share of messages that never arrive, and of those that come twice. */
   lost: number;
   doubled: number;

@@ -1,5 +1,5 @@
 /** One run: a cloud, its NATS, several of each service, what goes wrong, and who watches. */
-import { DAY_MS, streamNames, subject } from '@kronos/contracts';
+import { DAY_MS } from '@kronos/contracts';
 import { SimulatedServer } from '@kronos/eventlog/simulated';
 import { Approvers } from './approvers.ts';
 import { audit } from './audit.ts';
@@ -7,10 +7,9 @@ import { Chance } from './chance.ts';
 import { type Breach, Checker } from './checker/checker.ts';
 import { rulesOf } from './checker/rulesOf.ts';
 import { SimulatedRecord } from './cloudRecord.ts';
-import { Commands, publish } from './commands.ts';
+import { Commands } from './commands.ts';
 import { Custodian } from './custodian.ts';
-import { drawFaults, type Fault, kinds, type Stage } from './faults.ts';
-import { FORGED, forge } from './forgery.ts';
+import { drawFaults, type Fault, kinds } from './faults.ts';
 import { keptInventory } from './keptInventory.ts';
 import { LastMessages } from './lastMessages.ts';
 import { LogDigest } from './logDigest.ts';
@@ -18,12 +17,18 @@ import { LogLoss } from './logLoss.ts';
 import { Moments } from './moments.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
 import { OpenTasks } from './openTasks.ts';
-import { isStuck } from './operator.ts';
+import { Operator } from './operator.ts';
 import { type Asked, type Drawn, draw, settingOf } from './options.ts';
 import { Provisioner } from './provisioner.ts';
-import { readMessage } from './readMessage.ts';
 import { type Site, serviceNames } from './services.ts';
-import { actIfPossible, openCloud, usingCloud, watchCalls } from './simulatedCloud.ts';
+import { openCloud, usingCloud, watchCalls } from './simulatedCloud.ts';
+import { cloudActs } from './stage/cloud.ts';
+import { networkActs } from './stage/networks.ts';
+import { notificationActs } from './stage/notifications.ts';
+import { processActs } from './stage/processes.ts';
+import type { Stage } from './stage/stage.ts';
+import { allowWrites, streamActs } from './stage/streams.ts';
+import { taskActs } from './stage/tasks.ts';
 import { Supervisor } from './supervisor.ts';
 import { watchLog } from './watchLog.ts';
 import { Process, trueClock, World } from './world.ts';
@@ -31,10 +36,6 @@ import { Process, trueClock, World } from './world.ts';
 const LOOK_MS = 10_000;
 /** The audit takes no time of the simulation but that of its requests. */
 const AUDIT_MS = 3_600_000;
-/** How often an operator looks for servers that are stuck. */
-const RESET_MS = 1_800_000;
-/** What a killed process has sent arrives within this. */
-const LAST_WORDS_MS = 60_000;
 
 export interface Report {
   readonly asked: Asked;
@@ -126,12 +127,9 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       checker.log.configured(process, configuration);
     },
   });
-  const processOf = (name: string): Process | null => supervisor.processOf(name);
 
   // ---------------------------------------------------------------- what goes wrong
-  let repeated = 0;
   const commands = new Commands(server, () => world.wall);
-  const command: Stage['command'] = (type, aggregate, data) => void commands.append(type, aggregate, data);
   const custodian = new Custodian(world, commands);
   const approvers =
     drawn.approval === 'manual' ? new Approvers(world, chance, drawn.approvalTtlSeconds * 1000, commands) : null;
@@ -168,93 +166,17 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     checker.log.wiped(streams);
   });
 
+  const operator = new Operator(world, sim, record, openTasks, aggregates, commands);
   const stage: Stage = {
     aggregates,
-    processes: (service) => supervisor.names(service),
-    kill: (name, ms) => supervisor.kill(name, ms),
-    terminate: (name, ms) => supervisor.terminate(name, ms),
-    pause: (name, ms) => supervisor.pause(name, ms),
-    skew(name, ms) {
-      const process = processOf(name);
-      if (process === null) return;
-      process.skewMs = ms;
-      witness?.skewed(process.name, ms, world.wall);
-    },
-    reconfigure: (name, downMs, lastsMs) => supervisor.reconfigure(name, downMs, lastsMs),
-    cut: (name, ms) => nats.cut(processOf(name)?.name ?? '', ms),
-    stall: (name, ms) => nats.stall(processOf(name)?.name ?? '', ms),
-    refuse: (name, ms) => cloudNetwork.refuse(processOf(name)?.name ?? '', ms),
-    natsWeather: (weather) => Object.assign(nats.weather, weather),
-    httpDelay(ms) {
-      cloudNetwork.weather.delayMs = ms;
-    },
-    act: (act) => actIfPossible(sim, act),
-    hosts: () => [...cloud.hosts.keys()],
-    movingHosts: () => record.running().flatMap(({ source, dest }) => (dest === null ? [source] : [source, dest])),
-    closeAbandoned() {
-      sim.settle();
-      for (const { taskId, server } of openTasks.all())
-        if (cloud.migrationsByServer.get(server)?.some((one) => cloud.abandoned(one)) === true)
-          stage.command('migration.closed', stage.aggregates.find((each) => taskId.startsWith(`${each}-`)) ?? '', {
-            taskId,
-          });
-    },
-    aggregateOf: (host) => scenario.aggregates.find((each) => each.hosts.includes(host))?.name ?? aggregates[0] ?? '',
-    servers: () => [...cloud.servers.values()].map(({ uuid, name, host }) => ({ id: uuid, name, host })),
-    command,
-    loseTasks(downMs) {
-      for (const name of supervisor.names('executor')) supervisor.kill(name, downMs);
-      const starts = supervisor.starts('executor');
-      // By then what they had sent has arrived.
-      world.after(LAST_WORDS_MS, () => {
-        // An executor that was back meanwhile has tasks in its hands.
-        if (supervisor.starts('executor') !== starts) return;
-        const queue = server.stream(streamNames.migrations);
-        if (queue === undefined) return;
-        for (let sequence = queue.first; sequence <= queue.last; sequence++) {
-          const message = queue.get(sequence);
-          if (message === undefined) continue;
-          const task = readMessage(message);
-          if (task?.type === 'migration.requested' && openTasks.isWaiting(task.data.taskId)) queue.remove(sequence);
-        }
-      });
-    },
-    repeatTask(which) {
-      const { tasks } = lastMessages;
-      const one = which === 'newest' ? tasks.at(-1) : tasks.length === 0 ? undefined : which.pick(tasks);
-      if (one === undefined) return;
-      publish(server, one.subject, one.data, `again-${++repeated}`);
-    },
-    garble(aggregate, skippedAfterMs) {
-      const sequence = publish(server, subject('controls', aggregate), new Uint8Array(), `garbled-${++repeated}`);
-      if (sequence !== null) custodian.skipAfter(sequence, aggregate, skippedAfterMs);
-    },
-    fill(name, ms) {
-      const stream = server.stream(name);
-      if (stream === undefined) return;
-      stream.full = true;
-      world.after(ms, () => {
-        stream.full = false;
-      });
-    },
-    forge(own) {
-      const { family, body } = forge(own, lastMessages.ofType);
-      const aggregate = own.pick(aggregates);
-      const sequence = publish(server, subject(family, aggregate), body, `${FORGED}${own.int(0, 1e9)}`);
-      if (sequence !== null) custodian.skipAfter(sequence, aggregate, own.exponential(300_000));
-    },
-    wipe: (streams, goneMs, named, statedAfterMs) => logLoss.begin(streams, goneMs, named, statedAfterMs),
-    stopBroker: (host, ms, keeps) => notifications?.rabbit.stop(host, ms, keeps),
-    cutBroker: (name, own) => notifications?.rabbit.cut(processOf(name)?.name ?? '', own),
-    post(post) {
-      if (notifications !== null) Object.assign(notifications.rabbit.post, post);
-    },
-    dropQueue: () => notifications?.rabbit.dropQueue(),
-    unversioned(host, yes) {
-      if (yes) notifications?.notices.unversioned.add(host);
-      else notifications?.notices.unversioned.delete(host);
-    },
-    openTasks: () => openTasks.all(),
+    ...processActs(world, supervisor, witness),
+    ...networkActs(supervisor, nats, cloudNetwork),
+    ...cloudActs(sim, record, scenario),
+    ...streamActs({ world, server, aggregates, custodian, lastMessages, logLoss }),
+    ...taskActs(world, server, supervisor, openTasks),
+    ...notificationActs(supervisor, notifications),
+    command: (type, aggregate, data) => void commands.append(type, aggregate, data),
+    closeAbandoned: () => operator.closeAbandoned(),
     // Snapshots are taken at multiples of the interval.
     nextSnapshotMs: () => intervalMs - (world.wall % intervalMs),
     after: (ms, act) => void world.after(ms, act),
@@ -280,20 +202,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     });
   }
   let calm = false;
-  /**
-   * What nova-conductor lost, or a compute that died, never ends by itself: an operator resets the state of such servers.
-   * A server that arrived on a dead host is in ERROR until an operator has looked.
-   */
-  const resetStuck = (): void => {
-    sim.settle();
-    stage.closeAbandoned();
-    for (const { uuid, host, vmState } of cloud.servers.values()) {
-      if (isStuck(cloud, uuid, world.wall)) stage.act({ act: 'setServer', server: uuid, taskState: null });
-      if (vmState === 'error' && record.open(host)) stage.act({ act: 'setServer', server: uuid, vmState: 'active' });
-    }
-    world.after(RESET_MS, resetStuck);
-  };
-  world.after(RESET_MS, resetStuck);
+  operator.begin();
   const look = (): void => {
     sim.settle();
     checker.cloud.look(cloud.servers.values(), cloud.hosts.keys());
@@ -313,10 +222,7 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
     cloudNetwork.calm();
     notifications?.rabbit.calm();
     sim.act({ act: 'mendAll' });
-    for (const name of Object.values(streamNames)) {
-      const stream = server.stream(name);
-      if (stream !== undefined) stream.full = false;
-    }
+    allowWrites(server);
     custodian.skipAllNow();
     logLoss.stateNow();
     for (const process of supervisor.processes()) {
@@ -328,10 +234,9 @@ export async function simulate(asked: Asked, observer: Observer = {}): Promise<R
       stage.act({ act: 'startHost', host });
       stage.act({ act: 'setHost', host, disabled: false, up: true, forcedDown: false });
     }
-    resetStuck();
+    operator.mend();
     const calmMs = world.wall;
-    command('aggregate.resumed', '_all_', {});
-    for (const aggregate of aggregates) command('aggregate.resumed', aggregate, {});
+    for (const aggregate of ['_all_', ...aggregates]) commands.append('aggregate.resumed', aggregate, {});
     // The longest wait: a task that no executor started ends one plan_ttl after its last start time.
     const longestMs = 2 * drawn.planTtlSeconds * 1000 + 3_600_000;
     await world.run(

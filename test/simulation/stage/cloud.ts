@@ -1,0 +1,24 @@
+import type { ActInput, InProcessSim, Scenario } from '@kronos/simcloud';
+import type { CloudRecord } from '../checker/checker.ts';
+import { actIfPossible } from '../simulatedCloud.ts';
+
+export interface CloudActs {
+  /** Null: it cannot be done to the cloud now, and is not done. */
+  act(act: ActInput): Readonly<Record<string, unknown>> | null;
+  hosts(): readonly string[];
+  /** Hosts that a live migration leaves, or goes to, now. */
+  movingHosts(): readonly string[];
+  servers(): readonly { readonly id: string; readonly name: string; readonly host: string }[];
+  aggregateOf(host: string): string;
+}
+
+export function cloudActs(sim: InProcessSim, record: CloudRecord, { aggregates }: Scenario): CloudActs {
+  const { cloud } = sim;
+  return {
+    act: (act) => actIfPossible(sim, act),
+    hosts: () => [...cloud.hosts.keys()],
+    movingHosts: () => record.running().flatMap(({ source, dest }) => (dest === null ? [source] : [source, dest])),
+    servers: () => [...cloud.servers.values()].map(({ uuid, name, host }) => ({ id: uuid, name, host })),
+    aggregateOf: (host) => aggregates.find((each) => each.hosts.includes(host))?.name ?? aggregates[0]?.name ?? '',
+  };
+}

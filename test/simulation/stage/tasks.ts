@@ -1,0 +1,45 @@
+import { streamNames } from '@kronos/contracts';
+import type { SimulatedServer } from '@kronos/eventlog/simulated';
+import type { OpenTasks } from '../openTasks.ts';
+import { readMessage } from '../readMessage.ts';
+import type { Supervisor } from '../supervisor.ts';
+import type { World } from '../world.ts';
+
+export interface TaskActs {
+  /** Tasks without a final result. */
+  openTasks(): readonly { readonly taskId: string; readonly server: string }[];
+  /** Kills the executors and removes the messages of tasks that were never started from the work queue meanwhile. */
+  loseTasks(downMs: number): void;
+}
+
+/** What a killed process has sent arrives within this. */
+const LAST_WORDS_MS = 60_000;
+
+export function taskActs(
+  world: World,
+  server: SimulatedServer,
+  supervisor: Supervisor,
+  openTasks: OpenTasks,
+): TaskActs {
+  const removeWaiting = (): void => {
+    const queue = server.stream(streamNames.migrations);
+    if (queue === undefined) return;
+    for (let sequence = queue.first; sequence <= queue.last; sequence++) {
+      const message = queue.get(sequence);
+      if (message === undefined) continue;
+      const task = readMessage(message);
+      if (task?.type === 'migration.requested' && openTasks.isWaiting(task.data.taskId)) queue.remove(sequence);
+    }
+  };
+  return {
+    openTasks: () => openTasks.all(),
+    loseTasks(downMs) {
+      for (const name of supervisor.names('executor')) supervisor.kill(name, downMs);
+      const starts = supervisor.starts('executor');
+      world.after(LAST_WORDS_MS, () => {
+        // An executor that was back meanwhile has tasks in its hands.
+        if (supervisor.starts('executor') === starts) removeWaiting();
+      });
+    },
+  };
+}
