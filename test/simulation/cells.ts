@@ -36,6 +36,7 @@ const HOSTS = ['o1', 'o2', 'n1', 'n2'] as const;
 const OVER = new Set(['finished', 'error', 'confirmed', 'reverted']);
 const SERVICES: readonly ServiceName[] = ['scorer', 'planner', 'executor'];
 const REPLICAS = 2;
+const PROVISION_MS = 60_000;
 /** How often an operator looks for servers that nobody moves any more. */
 const MEND_MS = 900_000;
 /** After the faults: as long as a task may wait, and a move take. */
@@ -318,14 +319,7 @@ export async function simulateCells({ seed, hours, onLine }: CellsAsked): Promis
   };
 
   // ---------------------------------------------------------------- the run
-  let provisioned = false;
-  provisioner.begin().then(
-    () => {
-      provisioned = true;
-    },
-    (error: unknown) => world.fail(error),
-  );
-  await world.run(60_000, () => provisioned);
+  await world.runThrough('provisioning', provisioner.begin(), PROVISION_MS);
   for (const name of supervisor.names()) supervisor.start(name);
   world.after(400_000, ask);
   world.after(400_000, trouble);

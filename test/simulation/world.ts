@@ -74,6 +74,19 @@ export class World {
     if (!over()) this.now = Math.max(this.now, until);
   }
 
+  /** Runs until something has ended. Throws what it throws, and when it has not ended after `ms`. */
+  async runThrough(what: string, ended: Promise<unknown>, ms: number): Promise<void> {
+    let over = false;
+    ended.then(
+      () => {
+        over = true;
+      },
+      (error: unknown) => this.fail(error),
+    );
+    await this.run(this.now + ms, () => over);
+    if (!over) throw new Error(`${what} did not end`);
+  }
+
   #push(entry: Entry): void {
     const heap = this.#heap;
     let i = heap.length;

@@ -1,0 +1,91 @@
+/** What comes after the faults: a phase in which everything that must finish finishes, and the audit. */
+import type { SimulatedServer } from '@kronos/eventlog/simulated';
+import type { InProcessSim } from '@kronos/simcloud';
+import { audit } from './audit.ts';
+import type { Chance } from './chance.ts';
+import type { Checker } from './checker/checker.ts';
+import type { Custodian } from './custodian.ts';
+import type { InventoryWitness } from './inventoryWitness.ts';
+import type { LogLoss } from './logLoss.ts';
+import type { Moments } from './moments.ts';
+import type { NatsNetwork } from './network.ts';
+import type { Drawn } from './options.ts';
+import { actIfPossible } from './simulatedCloud.ts';
+import { allowWrites } from './stage/streams.ts';
+import type { Supervisor } from './supervisor.ts';
+import { Process, type World } from './world.ts';
+
+/** Everything must run for so long after the faults, even when nothing is left to do. */
+const QUIET_MS = 1_800_000;
+/** The audit takes no time of the simulation but that of its requests. */
+const AUDIT_MS = 3_600_000;
+
+/** Where faults leave something behind. */
+export interface Troubled {
+  readonly world: World;
+  readonly sim: InProcessSim;
+  readonly server: SimulatedServer;
+  readonly networks: readonly { calm(): void }[];
+  readonly supervisor: Supervisor;
+  readonly moments: Moments;
+  readonly custodian: Custodian;
+  readonly logLoss: LogLoss;
+  readonly witness: InventoryWitness | null;
+}
+
+/** Nothing is wrong any more. Processes that are down start again by themselves. */
+export function calm(troubled: Troubled): void {
+  const { world, sim, server, networks, supervisor, moments, custodian, logLoss, witness } = troubled;
+  moments.clear();
+  for (const network of networks) network.calm();
+  sim.act({ act: 'mendAll' });
+  allowWrites(server);
+  custodian.skipAllNow();
+  logLoss.stateNow();
+  for (const process of supervisor.processes()) {
+    witness?.skewed(process.name, 0, world.wall);
+    process.skewMs = 0;
+    if (process.paused) process.resume();
+  }
+  for (const host of sim.cloud.hosts.keys()) {
+    actIfPossible(sim, { act: 'startHost', host });
+    actIfPossible(sim, { act: 'setHost', host, disabled: false, up: true, forcedDown: false });
+  }
+}
+
+/** Runs without faults until every task has ended, and has the checker look whether everything has. */
+export async function finish(
+  world: World,
+  checker: Checker,
+  { planTtlSeconds }: Drawn,
+  aggregates: readonly string[],
+  over: () => boolean,
+): Promise<void> {
+  const calmMs = world.wall;
+  // The longest wait: a task that no executor started ends one plan_ttl after its last start time.
+  const longestMs = 2 * planTtlSeconds * 1000 + 3_600_000;
+  await world.run(
+    world.now + longestMs,
+    () => over() || (world.wall - calmMs > QUIET_MS && checker.unfinished(calmMs).length === 0),
+  );
+  checker.settled(calmMs, aggregates);
+}
+
+export async function auditRun(
+  world: World,
+  chance: Chance,
+  nats: NatsNetwork,
+  checker: Checker,
+  witness: InventoryWitness | null,
+): Promise<void> {
+  const log = nats.connect(new Process(world, 'auditor', chance));
+  const audited = log.then((its) =>
+    audit(
+      its,
+      chance.fork('audit'),
+      (rule, text) => checker.breach(rule, text),
+      witness === null ? null : (snapshot, process, storedMs) => witness.judge(snapshot, process, storedMs),
+    ),
+  );
+  await world.runThrough('the audit', audited, AUDIT_MS);
+}
