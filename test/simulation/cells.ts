@@ -9,17 +9,17 @@ import { type CellsStage, trouble } from './cellsFaults.ts';
 import { CellsPeople } from './cellsPeople.ts';
 import { AGGREGATES, cellsScenario, drawCellsConfig, HOSTS } from './cellsSetting.ts';
 import { Chance } from './chance.ts';
-import { Commands } from './commands.ts';
-import { LogDigest } from './logDigest.ts';
 import { LogLoss } from './logLoss.ts';
 import { CloudNetwork, NatsNetwork } from './network.ts';
-import { Provisioner } from './provisioner.ts';
-import { readMessage } from './readMessage.ts';
+import { Commands } from './people/commands.ts';
+import { Provisioner } from './people/provisioner.ts';
 import type { ServiceName } from './services.ts';
 import { actIfPossible, openCloud, usingCloud, watchCalls } from './simulatedCloud.ts';
 import { networkActs } from './stage/networks.ts';
 import { processActs } from './stage/processes.ts';
 import { Supervisor } from './supervisor.ts';
+import { LogDigest } from './watch/logDigest.ts';
+import { readMessage } from './watch/readMessage.ts';
 import { trueClock, World } from './world.ts';
 
 export interface CellsAsked {

@@ -3,7 +3,7 @@ import type { Message } from '@kronos/contracts';
 import type { InProcessSim } from '@kronos/simcloud';
 import type { CellsChecker } from './cellsChecker.ts';
 import type { Chance } from './chance.ts';
-import type { Commands } from './commands.ts';
+import type { Commands } from './people/commands.ts';
 import { actIfPossible } from './simulatedCloud.ts';
 import type { World } from './world.ts';
 

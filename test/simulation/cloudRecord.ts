@@ -1,7 +1,7 @@
 /** The simulated cloud's own record, as the checker reads it. */
 import type { Cloud, Scenario } from '@kronos/simcloud';
 import type { CloudMigration, CloudRecord } from './checker/checker.ts';
-import { isOver } from './operator.ts';
+import { isOver } from './people/operator.ts';
 
 /** Faults after which a series cannot be used, from the moment at which they are set. */
 const UNUSABLE = new Set(['missing', 'nan']);

@@ -4,15 +4,15 @@ import type { InProcessSim } from '@kronos/simcloud';
 import { audit } from './audit.ts';
 import type { Chance } from './chance.ts';
 import type { Checker } from './checker/checker.ts';
-import type { Custodian } from './custodian.ts';
 import type { InventoryWitness } from './inventoryWitness.ts';
 import type { LogLoss } from './logLoss.ts';
-import type { Moments } from './moments.ts';
 import type { NatsNetwork } from './network.ts';
 import type { Drawn } from './options.ts';
+import type { Custodian } from './people/custodian.ts';
 import { actIfPossible } from './simulatedCloud.ts';
 import { allowWrites } from './stage/streams.ts';
 import type { Supervisor } from './supervisor.ts';
+import type { Moments } from './watch/moments.ts';
 import { Process, type World } from './world.ts';
 
 /** Everything must run for so long after the faults, even when nothing is left to do. */

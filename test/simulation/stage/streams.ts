@@ -1,11 +1,11 @@
 import { streamNames, subject } from '@kronos/contracts';
 import type { SimulatedServer } from '@kronos/eventlog/simulated';
 import type { Chance } from '../chance.ts';
-import { publish } from '../commands.ts';
-import type { Custodian } from '../custodian.ts';
 import { FORGED, forge } from '../forgery.ts';
-import type { LastMessages } from '../lastMessages.ts';
 import type { LogLoss } from '../logLoss.ts';
+import { publish } from '../people/commands.ts';
+import type { Custodian } from '../people/custodian.ts';
+import type { LastMessages } from '../watch/lastMessages.ts';
 import type { World } from '../world.ts';
 
 export interface StreamActs {

@@ -1,8 +1,8 @@
 import { streamNames } from '@kronos/contracts';
 import type { SimulatedServer } from '@kronos/eventlog/simulated';
-import type { OpenTasks } from '../openTasks.ts';
-import { readMessage } from '../readMessage.ts';
 import type { Supervisor } from '../supervisor.ts';
+import type { OpenTasks } from '../watch/openTasks.ts';
+import { readMessage } from '../watch/readMessage.ts';
 import type { World } from '../world.ts';
 
 export interface TaskActs {

@@ -1,6 +1,7 @@
 /** The person who skips what no reader of the log understands. */
+
+import type { World } from '../world.ts';
 import type { Commands } from './commands.ts';
-import type { World } from './world.ts';
 
 /** After a command that was not stored: until the person tries again. */
 const AGAIN_MS = 60_000;

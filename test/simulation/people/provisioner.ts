@@ -3,9 +3,9 @@ import { LogNotStated, nameLog, stateInstallation } from '@kronos/checkpoints';
 import { type Config, storageLimits } from '@kronos/config';
 import { type Actor, ALL } from '@kronos/contracts';
 import type { EventLog } from '@kronos/eventlog';
-import type { Chance } from './chance.ts';
-import type { NatsNetwork } from './network.ts';
-import { Process, trueClock, type World } from './world.ts';
+import type { Chance } from '../chance.ts';
+import type { NatsNetwork } from '../network.ts';
+import { Process, trueClock, type World } from '../world.ts';
 
 /** Simulated time after which a person tries again. */
 const PERSON_MS = 10_000;

@@ -1,10 +1,10 @@
 /** What an operator of the simulated cloud decides by looking at Nova. */
 import type { Cloud, InProcessSim } from '@kronos/simcloud';
-import type { CloudRecord } from './checker/checker.ts';
+import type { CloudRecord } from '../checker/checker.ts';
+import { actIfPossible } from '../simulatedCloud.ts';
+import type { OpenTasks } from '../watch/openTasks.ts';
+import type { World } from '../world.ts';
 import type { Commands } from './commands.ts';
-import type { OpenTasks } from './openTasks.ts';
-import { actIfPossible } from './simulatedCloud.ts';
-import type { World } from './world.ts';
 
 const OVER = new Set(['completed', 'failed', 'error', 'cancelled', 'confirmed', 'reverted', 'done']);
 export const isOver = (status: string): boolean => OVER.has(status);

@@ -1,8 +1,8 @@
 /** The people who approve and reject plans. */
 import type { Message } from '@kronos/contracts';
-import type { Chance } from './chance.ts';
+import type { Chance } from '../chance.ts';
+import type { World } from '../world.ts';
 import type { Commands } from './commands.ts';
-import type { World } from './world.ts';
 
 const APPROVED = 0.85;
 const UNANSWERED = 0.1;

@@ -1,16 +1,16 @@
 /** Who learns of each message that the server stores. */
 import type { StoredMessage } from '@kronos/eventlog/simulated';
-import type { Approvers } from './approvers.ts';
-import type { Checker } from './checker/checker.ts';
-import type { SimulatedRecord } from './cloudRecord.ts';
-import { FORGED } from './forgery.ts';
-import type { InventoryWitness } from './inventoryWitness.ts';
+import type { Checker } from '../checker/checker.ts';
+import type { SimulatedRecord } from '../cloudRecord.ts';
+import { FORGED } from '../forgery.ts';
+import type { InventoryWitness } from '../inventoryWitness.ts';
+import type { Approvers } from '../people/approvers.ts';
+import type { World } from '../world.ts';
 import type { LastMessages } from './lastMessages.ts';
 import type { LogDigest } from './logDigest.ts';
 import type { Moments } from './moments.ts';
 import type { OpenTasks } from './openTasks.ts';
 import { readMessage } from './readMessage.ts';
-import type { World } from './world.ts';
 
 export interface LogWatchers {
   readonly world: World;
