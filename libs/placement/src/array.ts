@@ -1,5 +1,5 @@
 /**
- * Elements of typed arrays. An index outside the array is an error of the caller. A default value would hide it. Each kind of array has
+ * Elements of typed arrays, lists and maps. An index outside the array is an error of the caller. A default value would hide it. Each kind of array has
  * its own function, because the engine optimises a function for the kinds of arrays that it has seen.
  */
 
@@ -29,6 +29,17 @@ export function byte(array: Uint8Array, index: number): number {
 export function item<T extends object | number | string>(list: readonly T[], index: number): T {
   const value = list[index];
   return value === undefined ? outside(list, index) : value;
+}
+
+/**
+ * Value of a map.
+ *
+ * @throws RangeError when the map has no such key.
+ */
+export function entry<K, V>(map: ReadonlyMap<K, V>, key: K): V {
+  const value = map.get(key);
+  if (value === undefined) throw new RangeError(`no entry ${String(key)} in a map of ${map.size}`);
+  return value;
 }
 
 function outside(array: ArrayLike<unknown>, index: number): never {

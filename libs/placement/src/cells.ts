@@ -11,7 +11,7 @@ import {
   type ServerObservation,
   type Snapshot,
 } from '@kronos/contracts';
-import { float, int, item } from './array.ts';
+import { entry, float, int, item } from './array.ts';
 import { claimOf, type FlavorHost, mayTake, newFlavorOf } from './cellFlavors.ts';
 import { type CellSharing, uncrossable, unmovableCold } from './cellGround.ts';
 import { buildCluster, type Cluster, type HostPart, type VmPart } from './cluster.ts';
@@ -154,7 +154,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
     const share = shares();
     const fitting: { readonly host: number; readonly rank: number }[] = [];
     for (const there of target) {
-      const host = cluster.hostIndex.get(there.host.name) ?? 0;
+      const host = entry(cluster.hostIndex, there.host.name);
       const same = cellOf(there) === from;
       const refusal = check(cluster, place, room, vm, host);
       let code = refusal === 0 ? null : codeOfNumber(refusal);
@@ -178,7 +178,7 @@ export function planCells(asked: CellsAsked, input: CellsInput): CellPlan {
     if (memory < 0) return () => 0;
     const freeOf = (host: number): number => Math.max(0, float(room.free, host * cluster.R + memory));
     let most = 0;
-    for (const { host } of target) most = Math.max(most, freeOf(cluster.hostIndex.get(host.name) ?? 0));
+    for (const { host } of target) most = Math.max(most, freeOf(entry(cluster.hostIndex, host.name)));
     return (host) => (most === 0 ? 0 : freeOf(host) / most);
   }
 

@@ -1,5 +1,5 @@
 import { byText, type GroupPolicy } from '@kronos/contracts';
-import { float, int } from './array.ts';
+import { entry, float, int, item } from './array.ts';
 import { onGrid } from './grid.ts';
 import { codeNumber, type ReasonCode } from './reasons.ts';
 import { sortedBy } from './sort.ts';
@@ -224,9 +224,9 @@ export function buildCluster(parts: ClusterParts): Cluster {
   let unitsMatter = false;
   hosts.forEach((host, h) => {
     for (let p = 0; p < P; p++) {
-      score[h * P + p] = onGrid(host.score[p] ?? 0);
-      size[h * P + p] = host.size[p] ?? 1;
-      fullness[h * P + p] = onGrid(host.fullness[p] ?? 0);
+      score[h * P + p] = onGrid(item(host.score, p));
+      size[h * P + p] = item(host.size, p);
+      fullness[h * P + p] = onGrid(item(host.fullness, p));
     }
     resourceClasses.forEach((name, r) => {
       const item = host.inventory !== null && Object.hasOwn(host.inventory, name) ? host.inventory[name] : undefined;
@@ -255,13 +255,13 @@ export function buildCluster(parts: ClusterParts): Cluster {
   const alsoOn = new Map<number, readonly number[]>();
   const classIndex = new Map(resourceClasses.map((name, r) => [name, r]));
   vms.forEach((vm, v) => {
-    const host = hostIndex.get(vm.host) ?? 0;
+    const host = entry(hostIndex, vm.host);
     vmHost[v] = host;
     for (let p = 0; p < P; p++) {
-      weight[v * P + p] = onGrid(vm.weight[p] ?? 0);
-      load[v * P + p] = onGrid((vm.weight[p] ?? 0) * (size[host * P + p] ?? 1));
+      weight[v * P + p] = onGrid(item(vm.weight, p));
+      load[v * P + p] = onGrid(item(vm.weight, p) * float(size, host * P + p));
     }
-    for (const name in vm.resources) demand[v * R + (classIndex.get(name) ?? 0)] = vm.resources[name] ?? 0;
+    for (const name in vm.resources) demand[v * R + entry(classIndex, name)] = vm.resources[name] ?? 0;
     ramMb[v] = vm.ramMb;
     diskGb[v] = vm.diskGb;
     vcpus[v] = vm.vcpus;

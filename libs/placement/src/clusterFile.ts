@@ -5,6 +5,7 @@ import {
   type Policy,
   type Step,
 } from '@kronos/contracts';
+import { entry, float, item } from './array.ts';
 import { buildCluster, type Cluster, type GroupPart, type HostPart, type VmPart } from './cluster.ts';
 import { checkForm, checkUnique, clusterFileSchema } from './clusterSchema.ts';
 import { Draft } from './draft.ts';
@@ -143,7 +144,7 @@ export function planParsed(cluster: Cluster, options: PlanClusterOptions, carryO
       phase: step.phase,
       parking: step.parking,
       alternates: step.alternates,
-      dependsOn: step.dependsOn.map((task) => number.get(task) ?? 0),
+      dependsOn: step.dependsOn.map((task) => entry(number, task)),
     })),
     before,
     after: reached,
@@ -156,7 +157,7 @@ export function planParsed(cluster: Cluster, options: PlanClusterOptions, carryO
 function scoresOf(cluster: Cluster, imbalance: Float64Array): ClusterScores {
   return {
     combined: combinedOf(cluster, imbalance),
-    perPolicy: Object.fromEntries(cluster.policies.map((policy, p) => [policy.name, imbalance[p] ?? 0])),
+    perPolicy: Object.fromEntries(cluster.policies.map((policy, p) => [policy.name, float(imbalance, p)])),
   };
 }
 
@@ -169,7 +170,7 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
   const sums = new Map(file.hosts.map((host) => [host.id, new Float64Array(P)]));
   for (const vm of file.vms) {
     const sum = sums.get(vm.host);
-    if (sum !== undefined) for (let p = 0; p < P; p++) sum[p] = (sum[p] ?? 0) + (vm.w[p] ?? 0);
+    if (sum !== undefined) for (let p = 0; p < P; p++) sum[p] = float(sum, p) + item(vm.w, p);
   }
   const down = new Set(file.hosts.flatMap((host) => (host.state === 'down' ? [host.id] : [])));
   // Only the ratios of sizes count.
@@ -177,7 +178,7 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
   return buildCluster({
     policies: file.policies.map((name, p) => ({
       name,
-      weight: total > 0 ? (file.weights[p] ?? 0) / total : 1 / P,
+      weight: total > 0 ? item(file.weights, p) / total : 1 / P,
       threshold: file.thresholds?.[p] ?? 0,
       target: file.targets?.[p] ?? targetRatio * (file.thresholds?.[p] ?? 0),
       capacityThreshold: options.mode === 'pack' ? (options.capacityThreshold ?? 1) : Number.POSITIVE_INFINITY,
@@ -195,7 +196,7 @@ export function clusterOf(file: ClusterFile, options: PlanClusterOptions): Clust
         hypervisorVersion: 0,
         traits: null,
         score,
-        size: file.policies.map((_, p) => (host.size?.[p] ?? 1) / (largest[p] ?? 1)),
+        size: file.policies.map((_, p) => (host.size?.[p] ?? 1) / item(largest, p)),
         fullness: score,
         counted: up && enabled,
         refusal,

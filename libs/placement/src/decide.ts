@@ -8,7 +8,7 @@ import {
   type Snapshot,
 } from '@kronos/contracts';
 import { isAbove, migrationWindow, noWaits, type Waits, waitLimit } from '@kronos/rules';
-import { int } from './array.ts';
+import { float, int } from './array.ts';
 import { Draft } from './draft.ts';
 import { own } from './filter.ts';
 import { type Ahead, againstPlan, effectOf, pastOf, verdictOf } from './forecast.ts';
@@ -248,7 +248,7 @@ function states(
   const { cluster, judged } = observed;
   const policies = judged.map(({ policy, reason }): PolicyImbalance => {
     const p = cluster.policies.findIndex((model) => model.name === policy.name);
-    const value = reason === null ? (imbalance[p] ?? 0) : null;
+    const value = reason === null ? float(imbalance, p) : null;
     const detected = value !== null && isAbove(value, policy.threshold);
     return {
       policy: policy.name,

@@ -1,5 +1,5 @@
 import type { Phase, Reason, Stuck } from '@kronos/contracts';
-import { float, int } from './array.ts';
+import { byte, float, int, item } from './array.ts';
 import type { Cluster } from './cluster.ts';
 import { NO_REPAIR, Room } from './constraints.ts';
 import { shift } from './measure.ts';
@@ -75,7 +75,7 @@ export class Draft {
     this.#undo.push({
       values: this.#pair(this.score, from, to),
       fullness: this.#pair(this.fullness, from, to),
-      moved: this.moved[vm] ?? 0,
+      moved: byte(this.moved, vm),
     });
     this.room.move(vm, from, to);
     this.place[vm] = to;
@@ -112,8 +112,8 @@ export class Draft {
   #restore(values: Float64Array, from: number, to: number, saved: readonly number[]): void {
     const { P } = this.cluster;
     for (let p = 0; p < P; p++) {
-      values[from * P + p] = saved[p] as number;
-      values[to * P + p] = saved[P + p] as number;
+      values[from * P + p] = item(saved, p);
+      values[to * P + p] = item(saved, P + p);
     }
   }
 }

@@ -77,7 +77,7 @@ export class Explanation {
       assumed: observed.assumed.size,
       refusals: decision.refusals,
       drains: drains.map((drain) => ({
-        host: cluster.hostNames[drain.host] ?? '',
+        host: item(cluster.hostNames, drain.host),
         vms: drain.vms,
         moves: drain.moves,
         refusal: drain.refusal,
@@ -100,7 +100,7 @@ export class Explanation {
       return {
         step: i + 1,
         combined: combinedOf(cluster, imbalance),
-        policies: this.#byPolicy((p) => imbalance[p] ?? 0),
+        policies: this.#byPolicy((p) => float(imbalance, p)),
       };
     });
     return {
@@ -125,7 +125,7 @@ export class Explanation {
     const cluster = this.#cluster;
     const { vm, from, to } = move;
     const values = (score: Float64Array, host: number): ByPolicy =>
-      this.#byPolicy((p) => score[host * cluster.P + p] ?? 0);
+      this.#byPolicy((p) => float(score, host * cluster.P + p));
     const place = Int32Array.from(completed.place);
     const home = cluster.vmHost[vm] ?? from;
     place[vm] = home;
@@ -152,18 +152,18 @@ export class Explanation {
     const vm = cluster.vmIndex.get(serverId);
     if (vm === undefined) return null;
     const { decision, observed } = this.#it;
-    const host = cluster.vmHost[vm] ?? 0;
+    const host = int(cluster.vmHost, vm);
     const assumed = observed.assumed.get(serverId) ?? null;
     const steps = (decision.plan?.steps ?? []).filter((step) => step.serverId === serverId).map((step) => step.step);
     const room = new Room(cluster, false);
     const destinations = this.#destinations(vm, host, cluster.vmHost, cluster.score, room);
     return {
       serverId,
-      serverName: cluster.vmNames[vm] ?? '',
-      host: assumed?.observed ?? cluster.hostNames[host] ?? '',
+      serverName: item(cluster.vmNames, vm),
+      host: assumed?.observed ?? item(cluster.hostNames, host),
       assumed,
       weights: this.#weightsOf(vm),
-      groups: (cluster.vmGroups[vm] ?? []).map((g) => cluster.groups[g]?.id ?? ''),
+      groups: item(cluster.vmGroups, vm).map((g) => item(cluster.groups, g).id),
       steps,
       verdict: steps.length > 0 ? { code: 'planned', detail: {} } : this.#whyNot(vm, destinations),
       destinations,
@@ -174,7 +174,7 @@ export class Explanation {
   #whyNot(vm: number, destinations: readonly DestinationVerdict[]): Ground {
     const { decision, observed, gates, drains, mode } = this.#it;
     const cluster = this.#cluster;
-    const id = cluster.vmIds[vm] ?? '';
+    const id = item(cluster.vmIds, vm);
     const is = (code: string): Ground => ({ code: code as ReasonCode, detail: {} });
     const gate = gates[0];
     if (decision.outcome === 'gated' && gate !== undefined) return is(gate.reason.code);
@@ -201,29 +201,29 @@ export class Explanation {
     const vms: HostExplanation['vms'][number][] = [];
     for (let v = 0; v < cluster.V; v++) {
       if (cluster.vmHost[v] !== host) continue;
-      const refusal = cluster.vmRefusal[v] ?? 0;
+      const refusal = int(cluster.vmRefusal, v);
       vms.push({
-        serverId: cluster.vmIds[v] ?? '',
+        serverId: item(cluster.vmIds, v),
         weights: this.#weightsOf(v),
         refusal: refusal === 0 ? null : codeOfNumber(refusal),
-        assumed: observed.assumed.get(cluster.vmIds[v] ?? '') ?? null,
+        assumed: observed.assumed.get(item(cluster.vmIds, v)) ?? null,
       });
     }
     const rank = this.#byPolicy((p) => {
       let above = 0;
-      for (let h = 0; h < H; h++) if (counted[h] === 1 && (score[h * P + p] ?? 0) > (score[host * P + p] ?? 0)) above++;
+      for (let h = 0; h < H; h++) if (counted[h] === 1 && float(score, h * P + p) > float(score, host * P + p)) above++;
       return above + 1;
     });
     const free: Record<string, number> = {};
-    for (let r = 0; r < R; r++) free[cluster.resourceClasses[r] ?? ''] = cluster.free[host * R + r] ?? 0;
+    for (let r = 0; r < R; r++) free[item(cluster.resourceClasses, r)] = float(cluster.free, host * R + r);
     const steps = decision.plan?.steps ?? [];
     return {
       host: name,
       zone: cluster.hostZone[host] ?? null,
       counted: counted[host] === 1,
       refusal: observed.hostGrounds.get(name) ?? null,
-      before: this.#byPolicy((p) => score[host * P + p] ?? 0),
-      after: this.#byPolicy((p) => this.#end[host * P + p] ?? 0),
+      before: this.#byPolicy((p) => float(score, host * P + p)),
+      after: this.#byPolicy((p) => float(this.#end, host * P + p)),
       rank: counted[host] === 1 ? rank : null,
       free,
       vms,
@@ -266,7 +266,7 @@ export class Explanation {
         if (isWorse(imbalance, float(now, p), threshold)) worsens.push(name);
       }
       verdicts.push({
-        host: cluster.hostNames[h] ?? '',
+        host: item(cluster.hostNames, h),
         refusal: refusal === 0 ? null : codeOfNumber(refusal),
         combined: P === 0 ? null : after,
         gain: P === 0 ? null : combined - after,
@@ -284,7 +284,7 @@ export class Explanation {
   }
 
   #weightsOf(vm: number): ByPolicy {
-    return this.#byPolicy((p) => shareOn(this.#cluster, vm, this.#cluster.vmHost[vm] ?? 0, p));
+    return this.#byPolicy((p) => shareOn(this.#cluster, vm, int(this.#cluster.vmHost, vm), p));
   }
 
   #byPolicy(value: (p: number) => number): ByPolicy {

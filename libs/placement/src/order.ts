@@ -1,3 +1,4 @@
+import { float, item } from './array.ts';
 import type { Cluster } from './cluster.ts';
 import { NO_REPAIR } from './constraints.ts';
 import type { Move } from './draft.ts';
@@ -138,8 +139,8 @@ class Accounts {
     const { R, demand, groups, vmGroups, free } = this.#cluster;
     const width = R + groups.length;
     for (let r = 0; r < R; r++) {
-      const amount = demand[vm * R + r] ?? 0;
-      if (amount > 0) yield [this.#account(host * width + r, () => free[host * R + r] ?? 0), amount];
+      const amount = float(demand, vm * R + r);
+      if (amount > 0) yield [this.#account(host * width + r, () => float(free, host * R + r)), amount];
     }
     for (const g of vmGroups[vm] ?? []) {
       const group = groups[g];
@@ -171,16 +172,16 @@ function quote(account: Account, amount: number, known: ReadonlySet<number>, fro
   let missing = amount - account.base;
   const parts: Payment['parts'] = [];
   const take = (i: number): void => {
-    const left = account.credits[i]?.left ?? 0;
+    const left = item(account.credits, i).left;
     const part = Math.min(left, missing);
     if (part <= 0) return;
     parts.push([i, part]);
     missing -= part;
   };
   const indexes = account.credits.map((_, i) => i);
-  const isKnown = (i: number): boolean => known.has(account.credits[i]?.move ?? -1);
+  const isKnown = (i: number): boolean => known.has(item(account.credits, i).move);
   for (const i of indexes) if (isKnown(i)) take(i);
-  const single = indexes.find((i) => !isKnown(i) && (account.credits[i]?.left ?? 0) >= missing);
+  const single = indexes.find((i) => !isKnown(i) && item(account.credits, i).left >= missing);
   if (missing > 0 && single !== undefined) take(single);
   else for (const i of indexes) if (!isKnown(i)) take(i);
   return missing > 0 ? null : { account, base: account.base, parts };

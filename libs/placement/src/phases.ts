@@ -1,3 +1,4 @@
+import { item } from './array.ts';
 import type { Cluster } from './cluster.ts';
 import { Draft } from './draft.ts';
 import { imbalances } from './measure.ts';
@@ -34,6 +35,6 @@ export function guidePhase(cluster: Cluster, budget: number): Phase {
   const field = fieldOf(draft, imbalances(cluster, draft.score), 0);
   const place = Int32Array.from(field.home);
   const trail = followGuide(field, meanShape(field), budget, Number.POSITIVE_INFINITY, draft.refusals);
-  for (let i = 0; i < trail.best; i++) place[trail.vms[i] as number] = trail.hosts[i] as number;
+  for (let i = 0; i < trail.best; i++) place[item(trail.vms, i)] = item(trail.hosts, i);
   return { moves: trail.vms.length, evaluated: trail.evaluated, combined: judge(field, place).combined };
 }

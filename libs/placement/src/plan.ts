@@ -41,9 +41,9 @@ export function complete(
   const gains = gainsOf(cluster, score, moves);
   const steps = toSteps(planId, draft, moves, arrangement, options, alternateRule(draft, drains), gains);
   for (const i of arrangement.blocked) {
-    const vm = moves[i]?.vm ?? 0;
+    const { vm } = item(moves, i);
     const code = 'order-impossible';
-    draft.warnings.push({ code, text: reasonMeanings[code], detail: { server: cluster.vmIds[vm] ?? '' } });
+    draft.warnings.push({ code, text: reasonMeanings[code], detail: { server: item(cluster.vmIds, vm) } });
   }
   for (const group of laxGroups(cluster)) {
     const breaches = breachesOf(cluster, group, place);

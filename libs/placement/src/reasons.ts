@@ -1,3 +1,4 @@
+import { float } from './array.ts';
 /**
  * The only list of the planner's reasons, each with its meaning in one line. A code never changes its meaning. docs/reasons.md of this
  * package is generated from here, and a test keeps it equal.
@@ -173,7 +174,7 @@ export class RefusalCounts {
   readonly counts = new Float64Array(reasonCodes.length + 1);
 
   add(number: number, times = 1): void {
-    this.counts[number] = (this.counts[number] ?? 0) + times;
+    this.counts[number] = float(this.counts, number) + times;
   }
 
   /** @param counts of other refusals, by code number. */
@@ -187,7 +188,7 @@ export class RefusalCounts {
   toRecord(): Record<string, number> {
     const entries: [string, number][] = [];
     for (const code of [...reasonCodes].sort()) {
-      const count = this.counts[codeNumber[code]] ?? 0;
+      const count = float(this.counts, codeNumber[code]);
       if (count > 0) entries.push([code, count]);
     }
     return Object.fromEntries(entries);

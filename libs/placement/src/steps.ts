@@ -1,6 +1,6 @@
 import { type EngineOptions, type Reason, type Step, taskId } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
-import { item } from './array.ts';
+import { float, item } from './array.ts';
 import { type Cluster, shareOn } from './cluster.ts';
 import { check, NO_REPAIR, Room } from './constraints.ts';
 import type { Draft, Move } from './draft.ts';
@@ -37,11 +37,11 @@ export function toSteps(
         taskId: taskId(planId, n + 1),
         phase: move.phase,
         parking: move.parking,
-        serverId: cluster.vmIds[vm] ?? '',
-        serverName: cluster.vmNames[vm] ?? '',
-        from: cluster.hostNames[from] ?? '',
-        to: cluster.hostNames[to] ?? '',
-        alternates: alternates.of(move).map((h) => cluster.hostNames[h] ?? ''),
+        serverId: item(cluster.vmIds, vm),
+        serverName: item(cluster.vmNames, vm),
+        from: item(cluster.hostNames, from),
+        to: item(cluster.hostNames, to),
+        alternates: alternates.of(move).map((h) => item(cluster.hostNames, h)),
         dependsOn: (arrangement.dependsOn[i] ?? []).map((other) => taskId(planId, number.get(other) ?? 0)),
         delaySeconds: n * options.staggerSeconds,
         groups: (cluster.vmGroups[vm] ?? []).flatMap((g) => {
@@ -49,8 +49,8 @@ export function toSteps(
           return group === undefined ? [] : [{ id: group.id, policy: group.policy }];
         }),
         resources: { ...cluster.vmResources[vm] },
-        ramMb: cluster.ramMb[vm] ?? 0,
-        diskGb: cluster.diskGb[vm] ?? 0,
+        ramMb: float(cluster.ramMb, vm),
+        diskGb: float(cluster.diskGb, vm),
         weights,
         why: why(cluster, move, gains.get(vm) ?? 0, awaited.has(i)),
       },

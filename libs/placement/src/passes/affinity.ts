@@ -1,5 +1,6 @@
 import type { EngineOptions } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
+import { int, item } from '../array.ts';
 import type { Group } from '../cluster.ts';
 import { check, NO_REPAIR } from '../constraints.ts';
 import type { Draft } from '../draft.ts';
@@ -134,7 +135,7 @@ function tryGathering(draft: Draft, g: number, host: number, vms: readonly numbe
 function membersByHost(draft: Draft, group: Group): Map<number, number[]> {
   const on = new Map<number, number[]>();
   for (const vm of group.members) {
-    const host = draft.place[vm] ?? 0;
+    const host = int(draft.place, vm);
     const list = on.get(host);
     if (list === undefined) on.set(host, [vm]);
     else list.push(vm);
@@ -151,16 +152,16 @@ function warn(draft: Draft, group: Group, code: 'repair-impossible' | 'budget-us
   draft.warnings.push({
     code,
     text: `${group.policy} group ${group.id}: ${reasonMeanings[code]}`,
-    detail: { group: group.id, policy: group.policy, servers: vms.map((vm) => draft.cluster.vmIds[vm] ?? '') },
+    detail: { group: group.id, policy: group.policy, servers: vms.map((vm) => item(draft.cluster.vmIds, vm)) },
   });
 }
 
 function stuck(draft: Draft, vm: number, code: ReasonCode, group: Group): void {
   const { cluster } = draft;
   draft.stuck.push({
-    serverId: cluster.vmIds[vm] ?? '',
-    serverName: cluster.vmNames[vm] ?? '',
-    host: cluster.hostNames[draft.place[vm] ?? 0] ?? '',
+    serverId: item(cluster.vmIds, vm),
+    serverName: item(cluster.vmNames, vm),
+    host: item(cluster.hostNames, int(draft.place, vm)),
     phase: 'affinity',
     reason: { code, text: reasonMeanings[code], detail: { group: group.id } },
   });

@@ -1,6 +1,6 @@
 import { clause, type Decision } from '@kronos/contracts';
 import { EPSILON } from '@kronos/rules';
-import { float, int } from '../array.ts';
+import { float, int, item } from '../array.ts';
 import type { Draft } from '../draft.ts';
 import { imbalances, worsened } from '../measure.ts';
 import { codeOfNumber, type ReasonCode, reasonMeanings } from '../reasons.ts';
@@ -86,19 +86,19 @@ export function evacuationEnds(draft: Draft): Decision['evacuations'] {
   const running = new Uint8Array(cluster.H);
   let targets: Targets | null = null;
   for (let vm = 0; vm < cluster.V; vm++) {
-    const host = cluster.vmHost[vm] ?? 0;
+    const host = int(cluster.vmHost, vm);
     for (const other of cluster.alsoOn.get(vm) ?? [])
       if (cluster.leaving[other] === 1 && cluster.leaving[host] === 0) {
-        left[other] = (left[other] ?? 0) + 1;
+        left[other] = int(left, other) + 1;
         running[other] = 1;
       }
     if (cluster.leaving[host] !== 1) continue;
-    left[host] = (left[host] ?? 0) + 1;
+    left[host] = int(left, host) + 1;
     if (moved[vm] === 1) {
       running[host] = 1;
       continue;
     }
-    const refusal = cluster.vmRefusal[vm] ?? 0;
+    const refusal = int(cluster.vmRefusal, vm);
     let code: ReasonCode;
     let counts: Record<string, number> = {};
     if (refusal !== 0) {
@@ -124,9 +124,9 @@ export function evacuationEnds(draft: Draft): Decision['evacuations'] {
         ? `No host takes it: ${clause(reasonMeanings[code])}.`
         : reasonMeanings[code];
     draft.stuck.push({
-      serverId: cluster.vmIds[vm] ?? '',
-      serverName: cluster.vmNames[vm] ?? '',
-      host: cluster.hostNames[place[vm] ?? 0] ?? '',
+      serverId: item(cluster.vmIds, vm),
+      serverName: item(cluster.vmNames, vm),
+      host: item(cluster.hostNames, int(place, vm)),
       phase: 'evacuate',
       reason: { code, text, detail: { refusals: counts } },
     });
@@ -134,9 +134,9 @@ export function evacuationEnds(draft: Draft): Decision['evacuations'] {
   const ends: Decision['evacuations'] = [];
   for (let h = 0; h < cluster.H; h++) {
     if (cluster.leaving[h] !== 1) continue;
-    const count = left[h] ?? 0;
+    const count = int(left, h);
     const state = count === 0 ? 'done' : running[h] === 1 ? 'running' : 'stuck';
-    ends.push({ host: cluster.hostNames[h] ?? '', state, left: count });
+    ends.push({ host: item(cluster.hostNames, h), state, left: count });
   }
   return ends;
 }

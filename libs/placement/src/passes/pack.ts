@@ -40,7 +40,7 @@ export function pack(draft: Draft, fullBudget: number, options: PackOptions): Dr
   for (const way of [() => byScore.oneByOne(), () => byCount.oneByOne(), () => byCount.atOnce(emptied)]) {
     const drains = way();
     const result = resultOf(draft, drains, mark);
-    emptied = Math.max(emptied, -(result[0] ?? 0));
+    emptied = Math.max(emptied, -item(result, 0));
     if (best === null || isBelow(result, best.result)) best = { way, result };
     draft.rollback(mark);
   }
@@ -57,12 +57,12 @@ function resultOf(draft: Draft, drains: readonly Drain[], mark: number): readonl
     rest += drain.vms - drain.moves;
   }
   let ram = 0;
-  for (const move of draft.moves.slice(mark)) ram += draft.cluster.ramMb[move.vm] ?? 0;
+  for (const move of draft.moves.slice(mark)) ram += float(draft.cluster.ramMb, move.vm);
   return [-emptied, rest, draft.moves.length - mark, ram];
 }
 
 function isBelow(a: readonly number[], b: readonly number[]): boolean {
-  for (const [i, x] of a.entries()) if (x !== b[i]) return x < (b[i] ?? 0);
+  for (const [i, x] of a.entries()) if (x !== b[i]) return x < item(b, i);
   return false;
 }
 
@@ -153,7 +153,7 @@ class Packing {
     let best: { hosts: readonly number[]; to: ReadonlyMap<number, number> } | null = null;
     let vms = 0;
     for (let n = 1; n <= drainable.length; n++) {
-      vms += this.#vms[drainable[n - 1] as number]?.length ?? 0;
+      vms += item(this.#vms, item(drainable, n - 1)).length;
       if (vms > draft.budget) break;
       if (n < least) continue;
       const hosts = drainable.slice(0, n);
@@ -322,14 +322,12 @@ class Packing {
     for (let r = 0; r < R; r++) {
       const capacity = float(cluster.capacity, host * R + r);
       if (!Number.isFinite(capacity) || capacity <= 0) continue;
-      least = Math.min(least, ((room.free[host * R + r] as number) - float(cluster.demand, vm * R + r)) / capacity);
+      least = Math.min(least, (float(room.free, host * R + r) - float(cluster.demand, vm * R + r)) / capacity);
     }
     for (let p = 0; p < P; p++)
       least = Math.min(
         least,
-        (cluster.policies[p]?.capacityThreshold ?? 0) -
-          (fullness[host * P + p] as number) -
-          shareOn(cluster, vm, host, p),
+        item(cluster.policies, p).capacityThreshold - float(fullness, host * P + p) - shareOn(cluster, vm, host, p),
       );
     return least;
   }
@@ -338,21 +336,21 @@ class Packing {
 /** True when every policy's capacity value of the host stays below its threshold with the VM on it. */
 export function staysBelow(cluster: Cluster, fullness: Float64Array, vm: number, host: number): boolean {
   for (let p = 0; p < cluster.P; p++) {
-    const threshold = cluster.policies[p]?.capacityThreshold ?? 0;
-    if (!((fullness[host * cluster.P + p] as number) + shareOn(cluster, vm, host, p) < threshold)) return false;
+    const threshold = item(cluster.policies, p).capacityThreshold;
+    if (!(float(fullness, host * cluster.P + p) + shareOn(cluster, vm, host, p) < threshold)) return false;
   }
   return true;
 }
 
 function combinedValue(cluster: Cluster, values: Float64Array, host: number): number {
   let sum = 0;
-  for (let p = 0; p < cluster.P; p++) sum += (cluster.policies[p]?.weight ?? 0) * float(values, host * cluster.P + p);
+  for (let p = 0; p < cluster.P; p++) sum += item(cluster.policies, p).weight * float(values, host * cluster.P + p);
   return sum;
 }
 
 function combinedWeight(cluster: Cluster, vm: number): number {
   let sum = 0;
   for (let p = 0; p < cluster.P; p++)
-    sum += (cluster.policies[p]?.weight ?? 0) * float(cluster.weight, vm * cluster.P + p);
+    sum += item(cluster.policies, p).weight * float(cluster.weight, vm * cluster.P + p);
   return sum;
 }
