@@ -66,6 +66,16 @@ export function liveMigrationVariants(cloud: () => CloudUnderTest): void {
       expect(messageOf(waited.body, 'computeFault')).toMatch(/^Unexpected API Error\. .*MigrationError_Remote'>$/s);
     });
 
+    test('is refused at once to a host of another cell', async (context) => {
+      const foreign = cloud().foreignHost;
+      if (foreign === null) return context.skip('the cloud has one cell');
+      const id = await wire.bootOne(a);
+      const answer = await wire.liveMigrate(id, foreign);
+      expect(answer.status, answer.text).toBe(400);
+      expect(messageOf(answer.body, 'badRequest')).toBe(`Compute host ${foreign} could not be found.`);
+      expect(await wire.rows(id)).toEqual([]);
+    });
+
     test('leaves the choice to the scheduler when no host is named', async () => {
       const id = await wire.bootOne(a);
       await wire.start(id, null);
