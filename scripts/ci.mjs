@@ -170,6 +170,8 @@ const nightly = inOrder(
   ),
   cells('faults', ['--cells', 'all', '--lanes', '4'], 60),
   tests('cluster', ['cluster'], 40, { KRONOS_NIGHTLY: '1' }),
+  tests('older nats-server', ['vitest', 'run', 'libs/eventlog'], 30, { KRONOS_NIGHTLY: '1' }),
+  tests('chart', ['containers', 'test/deploy/helm'], 40, { KRONOS_NIGHTLY: '1' }),
   check('openstack bed', ['test/openstack/bed', 'install'], 25),
   tests('openstack', ['openstack'], 80, { KRONOS_NIGHTLY: '1' }),
   check('mutations', script('trial', 'test/mutations/run.ts'), 240),

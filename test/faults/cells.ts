@@ -257,26 +257,23 @@ function cellsAt(places: readonly string[]): readonly Cell[] {
   return cells;
 }
 
-/** Kills of an executor at every point, and other kills at one of every N points. */
-const KILL_SAMPLE = 4;
+/** One executor is killed at every second point. Each other kill happens at one of every eight. */
+const KILL_SAMPLE = { one: 2, others: 8 };
 
 /**
- * One executor killed at every point, the other kills at some of them, and each other fault at one point of a move between cells;
- * with one executor and with three in turn. `npm test` has every fault at a point of a live migration.
+ * Kills at some of the points, and each other fault at one point of a move between cells; with one executor and with three in
+ * turn. `npm test` has every fault at a point of a live migration, and the simulation kills executors at any moment.
  */
 function sample(): readonly Cell[] {
   const places = Object.keys(points);
   const between = Object.keys(betweenPoints).map((name) => `between cells: ${name}`);
   const chosen = new Set<string>();
   for (const [i, fault] of Object.keys(faults).entries()) {
-    const step = fault === 'executor killed' ? 1 : KILL_SAMPLE;
+    const step = fault === 'executor killed' ? KILL_SAMPLE.one : KILL_SAMPLE.others;
     const at = /executor.* killed/.test(fault)
       ? places.filter((_, place) => (place + i) % step === 0)
       : [between[i % between.length]];
-    for (const point of at) {
-      const replicas = (i + places.indexOf(point ?? '')) % 2 === 0 ? 3 : 1;
-      chosen.add(`${fault}, ${point}, ${replicas}`);
-    }
+    for (const [n, point] of at.entries()) chosen.add(`${fault}, ${point}, ${(i + n) % 2 === 0 ? 3 : 1}`);
   }
   return allCells().filter(({ fault, point, replicas }) => chosen.has(`${fault}, ${point}, ${replicas}`));
 }

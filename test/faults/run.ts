@@ -1,7 +1,7 @@
 /**
  * The fault matrix from the command line, cell by cell as they finish:
  * `node test/faults/run.ts [--cells all|sample|N|TEXT] [--lanes N] [--json]`.
- * `sample`: an executor killed at every point, and each other fault at some of them.
+ * `sample`: an executor killed at every second point, and each other fault at some of them.
  * `--json`: a line of JSON per cell. The last line is a summary as JSON; exit code 1 if a cell did not hold. A cell runs once: a breach is never tried again.
  */
 import { parseArgs } from 'node:util';
