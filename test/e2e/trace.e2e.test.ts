@@ -72,8 +72,11 @@ describe('tracing', () => {
     await world.until('a completed migration', (events) => events.some((e) => e.type === 'migration.completed'));
     const services = ['kronos-scorer', 'kronos-planner', 'kronos-executor', 'kronos-ledger'];
     const complete = () =>
-      [...Map.groupBy(receiver.spans, (s) => s.traceId).values()].find((trace) =>
-        services.every((service) => trace.some((s) => s.service === service)),
+      [...Map.groupBy(receiver.spans, (s) => s.traceId).values()].find(
+        (trace) =>
+          services.every((service) => trace.some((s) => s.service === service)) &&
+          // A span comes when it has ended, and this one ends after its own parts.
+          trace.some((s) => s.name === 'executor.task'),
       );
     const trace = await until(complete, undefined, 'a trace with spans of all four services');
     // The parent of every span, except the root, is a span of the same trace.
