@@ -9,7 +9,7 @@ import type { AlarmRaised } from '@kronos/contracts';
 import { cacheDir, freePorts, unpackDebian } from '@kronos/eventlog/testing';
 import { noticeOf, openSender } from '@kronos/notify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runKronos } from '../e2e/command.ts';
+import { runHere } from '../e2e/command.ts';
 
 const CACHED = 'alertmanager-debian';
 const root = join(cacheDir(), CACHED);
@@ -79,7 +79,7 @@ describe.runIf(missing === null)('an Alertmanager', () => {
   it('takes the message of kronos notify test', async () => {
     const conf = join(directory, 'kronos.conf');
     writeFileSync(conf, `[engine]\naggregates = gpu\n[notify:am]\nformat = alertmanager\nurl = ${url}\n`);
-    const { status, text } = await runKronos(['notify', 'test', 'am', '-c', conf]);
+    const { status, text } = await runHere(['notify', 'test', 'am', '-c', conf]);
     expect(status, text).toBe(0);
     expect(text).toContain(`delivered: [notify:am] (alertmanager) at ${url}`);
     const found = await until(async () => (await active()).find(({ labels }) => labels.cause === 'test'));

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { freePorts, startNatsServer } from '@kronos/eventlog/testing';
 import { parseScenario, startSim } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { runKronos as run } from '../e2e/command.ts';
+import { runHere as run } from '../e2e/command.ts';
 import { findExporters, libvirtNode, runExporters } from './exporters.ts';
 import { findPrometheus, startPrometheus } from './prometheus.ts';
 import { followTutorial } from './tutorial.ts';

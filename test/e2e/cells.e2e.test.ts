@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { demoPolicies, type ScenarioInput, type Sim, startSim } from '@kronos/simcloud';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
-import { runKronos } from './command.ts';
+import { runHere } from './command.ts';
 import { configOfOwnCloud, ended, watch } from './world.ts';
 
 const SCENARIO: ScenarioInput = {
@@ -73,7 +73,7 @@ describe('moves between cells', () => {
       sim,
       watched: watch(kronos),
       directory,
-      run: (line: string) => runKronos(line.split(' '), { KRONOS_CONFIG: configFile }),
+      run: (line: string) => runHere(line.split(' '), { KRONOS_CONFIG: configFile }),
     };
   }
   const server = (of: Sim, name: string) => {

@@ -1,15 +1,16 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { kronos as kronosHere } from '../../libs/cli/test/world.ts';
 
-const kronos = fileURLToPath(new URL('../../libs/cli/src/main.ts', import.meta.url));
+const main = fileURLToPath(new URL('../../libs/cli/src/main.ts', import.meta.url));
 
 /** How a command ended, and everything that it wrote. */
 export type Outcome = { readonly status: number | null; readonly text: string };
 
-/** Runs the `kronos` command as a person would, with nothing on standard input. */
+/** Runs the `kronos` command as a process, as a person would, with nothing on standard input. */
 export const runKronos = (args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Outcome> =>
   new Promise((resolve) => {
-    const child = spawn(process.execPath, [kronos, ...args], {
+    const child = spawn(process.execPath, [main, ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...process.env, ...env },
     });
@@ -18,3 +19,10 @@ export const runKronos = (args: readonly string[], env: Readonly<Record<string, 
     child.stderr.on('data', (chunk) => (text += chunk));
     child.on('close', (status) => resolve({ status, text }));
   });
+
+/** Runs it in this process, one at a time: the start of a process takes most of a second of CPU. Not for services. */
+export async function runHere(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Outcome> {
+  const all = { ...(process.env as Record<string, string>), ...env };
+  const { status, out, err } = await kronosHere(args, { env: all, nowMs: Date.now, columns: 80 });
+  return { status, text: out + err };
+}

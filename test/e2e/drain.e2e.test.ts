@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { runKronos } from './command.ts';
+import { runHere } from './command.ts';
 import { openWorld, type World } from './world.ts';
 
 describe('rolling maintenance', () => {
@@ -31,7 +31,7 @@ describe('rolling maintenance', () => {
     const config = { KRONOS_CONFIG: world.stage.configFile };
     await world.until('a decision', (events) => events.some(({ type }) => type === 'cycle.decided'));
 
-    const shown = await runKronos(['drain', 'compute-11'], config);
+    const shown = await runHere(['drain', 'compute-11'], config);
     expect(shown.text).toMatch(/compute-11 \(general\).*VMs\n/);
     expect(shown.text).toContain('Add --yes to drain');
     expect(world.events.some(({ type }) => type === 'host.drainAsked')).toBe(false);
@@ -39,7 +39,7 @@ describe('rolling maintenance', () => {
     // An operator disabled compute-12 earlier, for a firmware upgrade.
     const seen = join(directory, 'seen');
     const hook = `echo $KRONOS_AGGREGATE/$KRONOS_HOST >> ${seen}`;
-    const run = runKronos(
+    const run = runHere(
       ['drain', 'compute-11', 'compute-12', '--one-by-one', '--hook', hook, '--yes', '-r', 'change 4711'],
       config,
     );
@@ -78,16 +78,16 @@ describe('rolling maintenance', () => {
     );
 
     // When a hook fails, the command leaves the host as it is and says how to continue.
-    const failed = await runKronos(
+    const failed = await runHere(
       ['drain', 'compute-11', 'compute-10', '--one-by-one', '--hook', 'exit 3', '--yes'],
       config,
     );
     expect(failed.status, failed.text).toBe(1);
     expect(failed.text).toContain('the hook failed on compute-11: it ended with status 3');
     expect(failed.text).toContain("To continue: kronos drain compute-11 compute-10 --one-by-one --hook 'exit 3'");
-    const { text: status2 } = await runKronos(['status'], config);
+    const { text: status2 } = await runHere(['status'], config);
     expect(status2).toMatch(/drain +compute-11: drained/);
-    const kept = await runKronos(['drain', 'compute-12', '--one-by-one', '--hook', 'exit 3', '--yes'], config);
+    const kept = await runHere(['drain', 'compute-12', '--one-by-one', '--hook', 'exit 3', '--yes'], config);
     expect(kept.text).toContain('compute-12: disabled before the drain, and not by Kronos.');
     expect(kept.text).not.toContain('To enable');
 

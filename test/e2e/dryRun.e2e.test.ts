@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { AggregateFigures } from '../../libs/cli/src/report/figures.ts';
-import { runKronos } from './command.ts';
+import { runHere } from './command.ts';
 import { openWorld, type World } from './world.ts';
 
 describe('a default installation (dry_run)', () => {
@@ -24,7 +24,7 @@ describe('a default installation (dry_run)', () => {
     expect(await world.migrations()).toEqual([]);
 
     const args = ['-c', world.stage.configFile, 'report', '--since', 'all', '--json'];
-    const { status, text } = await runKronos(args);
+    const { status, text } = await runHere(args);
     expect(status, text).toBe(0);
     const { aggregates } = JSON.parse(text.slice(text.indexOf('{'))) as { aggregates: AggregateFigures[] };
     expect(aggregates).toHaveLength(1);

@@ -5,7 +5,7 @@ import { startNatsServer } from '@kronos/eventlog/testing';
 import { demoCloud, demoPolicies, startSim } from '@kronos/simcloud';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DEMO_AGGREGATE, demoConfig } from '../../libs/cli/src/demo/files.ts';
-import { type Outcome, runKronos as run } from './command.ts';
+import { type Outcome, runKronos as run, runHere } from './command.ts';
 
 const PASSWORD = 'wrong-horse-battery';
 const services = ['scorer', 'planner', 'executor', 'ledger'];
@@ -59,11 +59,11 @@ describe('what goes wrong at the start gives one clear error', () => {
 
   describe('once provisioned', () => {
     beforeAll(async () => {
-      expect((await run(['provision', '--config', file])).status).toBe(0);
+      expect((await runHere(['provision', '--config', file])).status).toBe(0);
     });
 
     it('config check passes, and says what each query returned', async () => {
-      const { status, text } = await run(['config', 'check', '--config', file]);
+      const { status, text } = await runHere(['config', 'check', '--config', file]);
       expect(status, text).toBe(0);
       expect(text).toContain('policy cpu imbalance_query: 12 series');
       expect(text).toMatch(
@@ -76,7 +76,7 @@ describe('what goes wrong at the start gives one clear error', () => {
       const withSink = join(directory, 'sink.conf');
       await writeFile(withSink, `${await readFile(file, 'utf8')}\n[notify:chat]\nurl = http://127.0.0.1:9/\n`);
       isClear(
-        await run(['config', 'check', '--config', withSink]),
+        await runHere(['config', 'check', '--config', withSink]),
         /failed +NATS: .*not set up/,
         'KRONOS_LOG/notify-chat is missing',
         'kronos provision',
@@ -87,7 +87,7 @@ describe('what goes wrong at the start gives one clear error', () => {
       const bad = join(directory, 'labels.yaml');
       const wrong = demoPolicies.replaceAll(/^(\s+-? ?)vm_profile_label: .*$/gm, '$1vm_profile_label: vm');
       await writeFile(bad, wrong.replaceAll(/^\s+vm_profile_fallback: .*\n/gm, ''));
-      const { status, text } = await run(['config', 'check', '--config', file, '--json'], {
+      const { status, text } = await runHere(['config', 'check', '--config', file, '--json'], {
         OS_ENGINE__POLICIES_FILE: bad,
       });
       expect(status, text).toBe(1);
@@ -142,7 +142,7 @@ describe('what goes wrong at the start gives one clear error', () => {
       const limited = await startNatsServer({ config: accounts });
       try {
         const as = (user: string) =>
-          run(['config', 'check', '--config', file], {
+          runHere(['config', 'check', '--config', file], {
             OS_NATS__SERVERS: limited.url,
             OS_NATS__USER: user,
             OS_NATS__PASSWORD: PASSWORD,
@@ -179,7 +179,10 @@ describe('what goes wrong at the start gives one clear error', () => {
       ['a wrong password', { OS_NOVA__PASSWORD: PASSWORD }, /failed +Keystone/, /user admin/],
       ['an unknown aggregate', { OS_ENGINE__AGGREGATES: 'generol' }, /failed +aggregate generol/, /general/],
     ])('config check: %s', async (_, env, ...parts) => {
-      isClear(await run(['config', 'check', '--config', file], env as Record<string, string>), ...(parts as RegExp[]));
+      isClear(
+        await runHere(['config', 'check', '--config', file], env as Record<string, string>),
+        ...(parts as RegExp[]),
+      );
     });
   });
 });

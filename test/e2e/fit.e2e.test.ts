@@ -1,7 +1,7 @@
 import { demoPolicies, type ScenarioInput, type Sim, startSim } from '@kronos/simcloud';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Installation, openInstallation } from '../../libs/cli/src/demo/installation.ts';
-import { runKronos } from './command.ts';
+import { runHere } from './command.ts';
 import { configOfOwnCloud, ended, watch } from './world.ts';
 
 /** Two hosts use 4 of 8 vCPUs each. A VM of 6 vCPUs fits on neither until one host gives its VM to the other. */
@@ -38,7 +38,7 @@ describe('room for new VMs', () => {
     });
     const env = { KRONOS_CONFIG: kronos.configFile };
     const watched = watch(kronos);
-    const run = (line: string) => runKronos(line.split(' '), env);
+    const run = (line: string) => runHere(line.split(' '), env);
     await watched.until('a first decision', (events) => events.some(({ type }) => type === 'cycle.decided'));
 
     expect((await run('fit --vcpus 6 --ram 1024')).text).toContain('1 fit after 1 move');
