@@ -44,7 +44,8 @@ const start = async (): Promise<CloudUnderTest> => {
     foreignFlavorRef: '3',
     disklessFlavorRef: '4',
     patienceMs: 60_000,
-    lookEveryMs: 10,
+    // A look takes some milliseconds of CPU, and may miss a status.
+    lookEveryMs: 40,
     applicationCredential: { id: 'contract', secret: 'hidden' },
     person: { username: 'person', password: 'of their own' },
     takeRole: async (taken) => {

@@ -33,6 +33,9 @@ function only(shown: Shown, code: string): boolean {
   return alarm?.code === code && alarm.explains.length > 0 && others.length === 0;
 }
 
+/** Each question folds the whole log. */
+const ASK_EVERY_MS = 500;
+
 /** Asks until the answer meets the condition. */
 async function answer(world: World, what: string, wanted: (shown: Shown) => boolean): Promise<Shown> {
   let shown: Shown | null = null;
@@ -41,7 +44,7 @@ async function answer(world: World, what: string, wanted: (shown: Shown) => bool
     return wanted(shown) && shown;
   };
   const last = () => `status to say that ${what}: ${JSON.stringify(shown && alarmsOf(shown), null, 2)}`;
-  return await until(look, 240_000, last);
+  return await until(look, 240_000, last, ASK_EVERY_MS);
 }
 
 const well = (world: World) => answer(world, 'all is well', (shown) => shown.well);

@@ -68,7 +68,8 @@ it('nats-server restarted in the middle of 50 running moves: nothing is lost, no
   });
   for (const { server } of moves)
     bed.sim.act({ act: 'faultServer', server, fault: { kind: 'slow', seconds: 36_000, times: 1 } });
-  for (let i = 0; i < 2; i += 1) start(scene, { caps: wide });
+  // Fifty moves are asked after all the time.
+  for (let i = 0; i < 2; i += 1) start(scene, { caps: wide, options: { pollIntervalMs: 250 } });
   const tasks = await bed.release(moves);
   const begun = async (): Promise<number> =>
     (await bed.results()).filter(({ event }) => event.type === 'migration.started').length;

@@ -76,7 +76,7 @@ export async function openPlans(setup: {
     aggregates: [aggregate],
     ackWaitSeconds,
   });
-  const first = (await log.lastSequence(streamNames.log)) + 1;
+  const results = resultsOf(log, aggregate, (await log.lastSequence(streamNames.log)) + 1);
   let released = 0;
   const plans: Plans = {
     log,
@@ -129,27 +129,7 @@ export async function openPlans(setup: {
     async pause(paused) {
       await control(log, aggregate, paused ? 'aggregate.paused' : 'aggregate.resumed', {});
     },
-    async results() {
-      const found: Result[] = [];
-      for await (const stored of log.replay({ from: first })) {
-        const { event } = stored;
-        if (event.aggregate !== aggregate) continue;
-        switch (event.type) {
-          case 'migration.started':
-          case 'migration.observed':
-          case 'migration.abortRefused':
-          case 'migration.verifying':
-          case 'migration.verified':
-          case 'migration.confirmRequested':
-          case 'migration.revertRequested':
-          case 'migration.completed':
-          case 'migration.failed':
-          case 'migration.skipped':
-            found.push({ ...stored, event });
-        }
-      }
-      return found;
-    },
+    results,
     async finals(tasks, withinMs = 240_000) {
       let seen: readonly Result[] = [];
       const found = () => {
@@ -171,6 +151,39 @@ export async function openPlans(setup: {
     },
   };
   return plans;
+}
+
+/** Reads the results of an aggregate from this sequence on. Tests ask every few milliseconds: each event is read once. */
+function resultsOf(log: EventLog, aggregate: string, from: number): () => Promise<readonly Result[]> {
+  const found: Result[] = [];
+  let next = from;
+  const read = async () => {
+    for await (const stored of log.replay({ from: next })) {
+      next = stored.sequence + 1;
+      const { event } = stored;
+      if (event.aggregate !== aggregate) continue;
+      switch (event.type) {
+        case 'migration.started':
+        case 'migration.observed':
+        case 'migration.abortRefused':
+        case 'migration.verifying':
+        case 'migration.verified':
+        case 'migration.confirmRequested':
+        case 'migration.revertRequested':
+        case 'migration.completed':
+        case 'migration.failed':
+        case 'migration.skipped':
+          found.push({ ...stored, event });
+      }
+    }
+  };
+  let reading: Promise<void> = Promise.resolve();
+  return async () => {
+    // One reading after the other, or two would find the same event.
+    reading = reading.catch(() => undefined).then(read);
+    await reading;
+    return [...found];
+  };
 }
 
 export const isFinal = (event: Result['event']): event is Final =>
