@@ -57,7 +57,7 @@ const left = async (bench: Bench, server: { url: string }) => {
   return async () => (await jsm.streams.info(QUEUE)).state.messages;
 };
 
-onEachServer('tasks', { concurrent: true }, (bench) => {
+onEachServer('tasks', { concurrent: true, olderAtNight: true }, (bench) => {
   const provisioned = (aggregates: readonly string[] = ['gpu'], ackWaitSeconds = LONG_SECONDS) =>
     bench.provisioned(aggregates, { ackWaitSeconds });
 

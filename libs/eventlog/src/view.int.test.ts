@@ -69,7 +69,7 @@ const digest = {
   snapshot: (seen: { count: number; hash: number }) => seen,
 };
 
-onEachServer('views', { concurrent: true }, (bench) => {
+onEachServer('views', { concurrent: true, olderAtNight: true }, (bench) => {
   test('fold the whole log in order, refresh to what the leader has, and tell of changes', async () => {
     const { log } = await bench.provisioned(['gpu', 'cpu']);
     for (let i = 1; i <= 5; i++) await log.append(pausedEvent(`${i}`, i % 2 === 0 ? 'cpu' : 'gpu'));
@@ -374,7 +374,7 @@ onEachServer('views', { concurrent: true }, (bench) => {
   });
 });
 
-onEachServer('replay, snapshots and tail', { concurrent: true }, (bench) => {
+onEachServer('replay, snapshots and tail', { concurrent: true, olderAtNight: true }, (bench) => {
   test('replay gives a range, in order, and ends', async () => {
     const { log } = await bench.provisioned();
     expect(await all(log.replay())).toEqual([]);

@@ -40,16 +40,20 @@ export interface Bench {
   ): Promise<{ server: NatsServer; log: EventLog }>;
 }
 
-/** @param options `concurrent`: the tests of the suite run side by side; for those that mostly wait */
+/**
+ * @param options `concurrent`: the tests of the suite run side by side; for those that mostly wait. `olderAtNight`: an older server
+ *   is used with KRONOS_NIGHTLY=1 only; for suites that take much CPU. `contract.int.test.ts` states the facts about all servers
+ */
 export function onEachServer(
   name: string,
-  options: { readonly concurrent: boolean },
+  { concurrent, olderAtNight = false }: { readonly concurrent: boolean; readonly olderAtNight?: boolean },
   suite: (bench: Bench) => void,
 ): void {
+  const servers = olderAtNight && process.env.KRONOS_NIGHTLY !== '1' ? found.servers.slice(-1) : found.servers;
   if (found.missing !== null) test.skip(`${name} on the newest nats-server, which is not there: ${found.missing}`);
-  describe.each(found.servers.map((server) => [server.version, server] as const))(
+  describe.each(servers.map((server) => [server.version, server] as const))(
     `${name} on nats-server %s`,
-    options,
+    { concurrent },
     (_, server) => {
       const closing = new Closing();
       afterAll(() => closing.all());
