@@ -15,8 +15,11 @@ const OF_THE_PROCESS = [
 ];
 const ALONE = [PROGRAMS, ...OF_THE_PROCESS];
 
+/** Unit tests that compute for many seconds: simulations, replays, properties, plans on record. */
+const COMPUTING =
+  /\/(test\/(simulation|replay|property|golden|bench)|libs\/(replay|archive|projections))\/.*\.unit\.test\.ts$/;
 /** Kinds of tests, the longest first: a file of minutes that starts last makes all the others wait for it. */
-const KINDS = [/\/test\/.*\.e2e\.test\.ts$/, /\.e2e\.test\.ts$/, /\.int\.test\.ts$/];
+const KINDS = [/\/test\/.*\.e2e\.test\.ts$/, /\.e2e\.test\.ts$/, COMPUTING, /\.int\.test\.ts$/];
 const rank = ({ moduleId, project }: TestSpecification): number => {
   const kind = KINDS.findIndex((pattern) => pattern.test(moduleId));
   // Int and unit tests that share their workers follow one another, or the workers would end between them.

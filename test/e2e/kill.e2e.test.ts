@@ -17,11 +17,8 @@ const moments: readonly (readonly [ServiceName, string, Condition])[] = [
   ['ledger', 'after the first decision', atLeast('cycle.decided', 1)],
   ['planner', 'right after a release', (events) => released(events).length > 0],
   ['executor', 'right after its first start', atLeast('migration.started', 1)],
-  ['scorer', 'while moves are under way', atLeast('migration.started', 2)],
   ['executor', 'when Nova has begun', atLeast('migration.observed', 2)],
   ['planner', 'while moves are under way', atLeast('migration.completed', 2)],
-  ['ledger', 'while moves are under way', atLeast('migration.completed', 3)],
-  ['executor', 'after some results', atLeast('migration.completed', 4)],
   ['scorer', 'near the end', atLeast('migration.completed', 8)],
 ];
 

@@ -82,7 +82,8 @@ export async function openWorld({
   const stage = await openStage({
     seed,
     speed,
-    env: (of) => ({ ...SHORT_SEARCH, ...own(of) }),
+    // A planner of two threads loads its modules twice. The test of `kronos demo` has the default.
+    env: (of) => ({ ...SHORT_SEARCH, OS_ENGINE__SEARCH_THREADS: '1', ...own(of) }),
     say: () => {},
     onExit: () => {},
   });

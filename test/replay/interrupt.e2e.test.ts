@@ -8,7 +8,8 @@ import { memoryHistory, operate } from '@kronos/replay/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const main = fileURLToPath(new URL('../../libs/cli/src/main.ts', import.meta.url));
-const op = operate({ seed: 21, cycles: 120, commands: 0.05 });
+/** More decisions than the thread of the command runs by itself. */
+const op = operate({ seed: 21, cycles: 90, commands: 0.05 });
 const decisions = op.events.filter(({ event }) => event.type === 'cycle.decided').length;
 let root = '';
 

@@ -4,7 +4,8 @@ import { simulate } from './simulation.ts';
 
 /** Small and short: a run takes some seconds. */
 const short = { ...defaultAsked, hosts: 5, vms: 20, days: 0.04 };
-const SEEDS = [1, 2, 3];
+/** Many moves are in the second; the first runs twice, and takes little. */
+const SEEDS = [3, 5, 7] as const;
 const run = (seed: number) => simulate({ ...short, seed }, { stopAtBreach: true });
 const runs = new Map<number, Awaited<ReturnType<typeof run>>>();
 beforeAll(async () => {
@@ -12,7 +13,7 @@ beforeAll(async () => {
 });
 
 it('the same seed gives the same log, byte by byte', async () => {
-  const [first, second] = [runs.get(1), await run(1)];
+  const [first, second] = [runs.get(SEEDS[0]), await run(SEEDS[0])];
   expect(second.digest).toBe(first?.digest);
   expect(second.counts['migration.completed']).toBeGreaterThan(0);
 });

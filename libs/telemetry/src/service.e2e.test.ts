@@ -18,6 +18,7 @@ function run(behaviour: string, env: Record<string, string> = {}, args: string[]
   const child = spawn(process.execPath, [fixture, behaviour, ...args], {
     env: {
       PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       OS_ENGINE__AGGREGATES: 'gpu',
       OS_HTTP__PLANNER_PORT: '0',
       OS_LOG__FORMAT: 'json',
