@@ -4,9 +4,11 @@ import type { Annealed } from './anneal.ts';
 import type { Field } from './field.ts';
 import { type LevelSettings, level } from './level.ts';
 
-/** A run of {@link level} from home. It depends on these fields only, so runs may execute in any order and in parallel. */
+/** A run of {@link level}. It depends on these fields only, so runs may execute in any order and in parallel. */
 export type LevelRun = Omit<LevelSettings, 'refusals'> & {
   readonly field: Field;
+  /** The placement at the start. */
+  readonly start: Int32Array;
   /** Departures make room. */
   readonly departuresFree: boolean;
 };
@@ -27,9 +29,9 @@ export function* inTurn(runs: readonly LevelRun[]): Generator<LevelFound, void, 
   for (const run of runs) yield carriedOut(run);
 }
 
-export function carriedOut({ field, departuresFree, ...settings }: LevelRun): LevelFound {
+export function carriedOut({ field, start, departuresFree, ...settings }: LevelRun): LevelFound {
   const refusals = new RefusalCounts();
-  const found = level(field, field.home, field.room.copy(departuresFree), { ...settings, refusals });
+  const found = level(field, start, field.room.copy(departuresFree), { ...settings, refusals });
   return { ...found, refused: refusals.counts };
 }
 

@@ -229,9 +229,10 @@ class Search {
 
   /**
    * Searches for the lowest combined imbalance, and for the targets if they may be in reach. Each round has independent runs of
-   * {@link level} from home, which find more than runs from the best plan. As many short runs on the real measure follow, from the best
-   * plan. Rounds end at the same amounts of work under every limit, and each is divided into runs of equal length. When room is short,
-   * most runs let departures free room.
+   * {@link level} from home, which find more than runs from the best plan. On a large cluster a long round is a single run. It begins at
+   * the best plan, because with many moves one run from home does not reach what guides found. As many short runs on the real measure
+   * follow, from the best plan. Rounds end at the same amounts of work under every limit, and each is divided into runs of equal length.
+   * When room is short, most runs let departures free room.
    */
   #lowest(reachable: boolean, ends: Iterable<number>, firstSeed: number): void {
     const field = this.#field;
@@ -246,12 +247,14 @@ class Search {
       const runs = Math.max(1, Math.min(left, Math.round(proposals / (whole * (1 + FINISH)))));
       const steps = Math.min(whole, Math.floor(proposals / runs / (1 + FINISH)) - 2 * SAMPLES);
       if (steps < LEAST_RUN) continue;
-      const cooling = end > LAST_SHORT ? COOLING.long : COOLING.short;
+      const isLong = end > LAST_SHORT;
+      const cooling = isLong ? COOLING.long : COOLING.short;
+      const start = isLong && runs === 1 ? this.#best.place : field.home;
       const seeds = Array.from({ length: runs }, (_, run) => first + run);
       first += runs;
       const tight = this.#tight;
       const isFinal = (seed: number): boolean => tight && seed % CAUTIOUS !== 2;
-      const level = seeds.map((seed) => ({ field, steps, seed, cooling, departuresFree: isFinal(seed) }));
+      const level = seeds.map((seed) => ({ field, start, steps, seed, cooling, departuresFree: isFinal(seed) }));
       for (const found of this.#found(level, enough)) this.#offerOrdered(found.place);
       for (const seed of seeds) {
         if (this.#cut || enough()) return;
@@ -274,7 +277,7 @@ class Search {
       const place = Int32Array.from(this.#field.home);
       const runs = parts.map((field) => {
         const steps = Math.ceil(share * longestRun(field));
-        return { field, steps, seed: 1, cooling: COOLING.short, departuresFree: false };
+        return { field, start: field.home, steps, seed: 1, cooling: COOLING.short, departuresFree: false };
       });
       for (const found of this.#found(runs)) for (const v of found.field.vmsOf) place[v] = int(found.place, v);
       if (this.#cut) return;
