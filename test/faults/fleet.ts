@@ -100,7 +100,7 @@ export class ExecutorProcess {
     await gone;
   }
 
-  /** Ends its executor; false when that failed and the process cannot be used again. */
+  /** Ends its executor. Returns false if that fails: the process cannot be used again. */
   async reusable(): Promise<boolean> {
     if (!this.alive || this.#ending) return false;
     this.#order({ do: 'stop' });

@@ -41,6 +41,7 @@ export class LogLoss {
     for (const name of streams) this.#server.delete(name);
     this.#onLost(streams);
     const provisionAnew = async (): Promise<void> => {
+      // The clock is virtual: nobody waits for this.
       await trueClock(this.#world).sleep(goneMs);
       await this.#provisioner.provisionAnew(named);
       this.#world.after(statedAfterMs, state);

@@ -1,6 +1,6 @@
 /**
- * Elements of typed arrays, lists and maps. An index outside the array is an error of the caller. A default value would hide it. Each kind of array has
- * its own function, because the engine optimises a function for the kinds of arrays that it has seen.
+ * Elements of typed arrays, lists and maps. An index or a key that does not exist is an error of the caller. A default value would hide
+ * it. Each kind of array has its own function, because the engine optimises a function for the kinds of arrays that it has seen.
  */
 
 /** @throws RangeError when there is no such element. */

@@ -152,6 +152,7 @@ export function deliberate(
         const kept = draft.moves.length;
         const base = { score: Float64Array.from(draft.score), place: Int32Array.from(draft.place) };
         endedBy = spread(draft, fullBudget, options, carryOut);
+        if (endedBy === 'work') nothing = 'search-limit';
         if (options.forecast && draft.moves.length > kept) expected = foresee(kept, base);
       }
   }
@@ -160,7 +161,7 @@ export function deliberate(
   if (draft.moves.length === 0) {
     if (shut !== null) return end('gated', shut.reason, null, evacuations);
     if (expected !== null) return end('quiet', expected, null, evacuations);
-    const code: ReasonCode = budget === 0 ? 'no-budget' : endedBy === 'work' ? 'search-limit' : nothing;
+    const code: ReasonCode = budget === 0 ? 'no-budget' : nothing;
     return end('quiet', { code, text: reasonMeanings[code] }, null, evacuations);
   }
 

@@ -69,6 +69,13 @@ export class Draft {
     return int(evacuationOnly, vm);
   }
 
+  /** Names a VM that must move in this phase and cannot. */
+  addStuck(vm: number, phase: Stuck['phase'], reason: Reason): void {
+    const { vmIds, vmNames, hostNames } = this.cluster;
+    const host = item(hostNames, int(this.place, vm));
+    this.stuck.push({ serverId: item(vmIds, vm), serverName: item(vmNames, vm), host, phase, reason });
+  }
+
   apply(vm: number, to: number, phase: Phase, why: ReasonCode, repairs = NO_REPAIR, parking = false): void {
     const from = int(this.place, vm);
     this.moves.push({ vm, from, to, phase, parking, why, repairs });

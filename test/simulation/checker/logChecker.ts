@@ -545,8 +545,8 @@ export class LogChecker {
     const attempt = task.attempts.get(data.attempt);
     if (attempt?.ended === true)
       this.#book.breach('final', `${task.id} attempt ${data.attempt} ended twice (${sequence})`);
-    if (attempt !== undefined) attempt.ended = true;
     if (attempt !== undefined) {
+      attempt.ended = true;
       if (this.#undone(task.serverId, attempt))
         this.#book.breach('early', `${task.id} attempt ${data.attempt} ended while Nova still has to begin it`);
       const alive = this.#running(task.serverId, attempt);

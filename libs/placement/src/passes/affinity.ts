@@ -157,12 +157,5 @@ function warn(draft: Draft, group: Group, code: 'repair-impossible' | 'budget-us
 }
 
 function stuck(draft: Draft, vm: number, code: ReasonCode, group: Group): void {
-  const { cluster } = draft;
-  draft.stuck.push({
-    serverId: item(cluster.vmIds, vm),
-    serverName: item(cluster.vmNames, vm),
-    host: item(cluster.hostNames, int(draft.place, vm)),
-    phase: 'affinity',
-    reason: { code, text: reasonMeanings[code], detail: { group: group.id } },
-  });
+  draft.addStuck(vm, 'affinity', { code, text: reasonMeanings[code], detail: { group: group.id } });
 }

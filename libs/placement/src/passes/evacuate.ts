@@ -81,7 +81,7 @@ const passing: ReadonlySet<ReasonCode> = new Set([
 
 /** Progress of the evacuation of each disabled host. Adds the VMs that cannot leave, with reasons, to `draft.stuck`. */
 export function evacuationEnds(draft: Draft): Decision['evacuations'] {
-  const { cluster, moved, place, budget } = draft;
+  const { cluster, moved, budget } = draft;
   const left = new Int32Array(cluster.H);
   const running = new Uint8Array(cluster.H);
   let targets: Targets | null = null;
@@ -123,13 +123,7 @@ export function evacuationEnds(draft: Draft): Decision['evacuations'] {
       refusal === 0 && code !== 'no-destination'
         ? `No host takes it: ${clause(reasonMeanings[code])}.`
         : reasonMeanings[code];
-    draft.stuck.push({
-      serverId: item(cluster.vmIds, vm),
-      serverName: item(cluster.vmNames, vm),
-      host: item(cluster.hostNames, int(place, vm)),
-      phase: 'evacuate',
-      reason: { code, text, detail: { refusals: counts } },
-    });
+    draft.addStuck(vm, 'evacuate', { code, text, detail: { refusals: counts } });
   }
   const ends: Decision['evacuations'] = [];
   for (let h = 0; h < cluster.H; h++) {
