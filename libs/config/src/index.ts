@@ -2,7 +2,8 @@ export { engineFields, engineOptions, overrideEngineOption, storageLimits } from
 export { ConfigError, renderProblem } from './errors.ts';
 export { type Verify, verifyOf } from './kinds.ts';
 export { type Loaded, loadConfig } from './load.ts';
-export type { Config, Reader, SinkOptions } from './options.ts';
+export type { Reader } from './option.ts';
+export type { Config, SinkOptions } from './options.ts';
 export { aggregateKey } from './overrides.ts';
 export { fits } from './pattern.ts';
 export { parsePolicies } from './policies.ts';

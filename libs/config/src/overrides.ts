@@ -4,7 +4,8 @@ import type { Problem } from './errors.ts';
 import { type Ini, shownName } from './ini.ts';
 import type { Parsed } from './kinds.ts';
 import { nearest } from './nearest.ts';
-import { type Config, camel, commonToAggregates, type Option, sections } from './options.ts';
+import type { Option } from './option.ts';
+import { type Config, camel, commonToAggregates, sections } from './options.ts';
 import { scopeOf } from './scope.ts';
 import type { Source } from './source.ts';
 

@@ -1,14 +1,7 @@
 import { z } from 'zod';
-import {
-  commonToAggregates,
-  type Option,
-  type Reader,
-  readers,
-  type SectionName,
-  sectionHelp,
-  sections,
-  sinkOptions,
-} from './options.ts';
+import { type Option, type Reader, readers } from './option.ts';
+import { sinkOptions } from './options/sink.ts';
+import { commonToAggregates, type SectionName, sectionHelp, sections } from './options.ts';
 import { policyFileSchema } from './policies.ts';
 import { environmentName } from './resolve.ts';
 
@@ -172,7 +165,7 @@ export function configurationDoc(): string {
   const lines = [
     '# Configuration',
     '',
-    'Generated from the table of options (`libs/config/src/options.ts`) and the schema of policies by `npm run generate`.',
+    'Generated from the options (`libs/config/src/options/`) and the schema of policies by `npm run generate`.',
     '',
     'Kronos reads two files: `/etc/kronos/kronos.conf` and the policies, `/etc/kronos/policies.yaml`. `kronos config sample`',
     'prints the first one with every option; `kronos config check` checks both, then everything they name. A service that',

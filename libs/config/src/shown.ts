@@ -1,4 +1,6 @@
-import { type Config, camel, type Reader, sections, sinkOptions } from './options.ts';
+import type { Reader } from './option.ts';
+import { sinkOptions } from './options/sink.ts';
+import { type Config, camel, sections } from './options.ts';
 import { aggregateKey } from './overrides.ts';
 import { sinkKey, sinkOrigin } from './sinks.ts';
 

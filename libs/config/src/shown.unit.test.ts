@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readers, sections } from './options.ts';
+import { readers } from './option.ts';
+import { sections } from './options.ts';
 import { resolveConfig } from './resolve.ts';
 import { shownOptions } from './shown.ts';
 

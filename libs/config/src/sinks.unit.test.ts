@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Reader } from './options.ts';
+import type { Reader } from './option.ts';
 import { resolveConfig } from './resolve.ts';
 import { shownOptions } from './shown.ts';
 import { sinkOrigin } from './sinks.ts';

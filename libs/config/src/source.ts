@@ -1,4 +1,4 @@
-import type { Reader } from './options.ts';
+import type { Reader } from './option.ts';
 
 /** A reader of the configuration: a service, a command, or `check`, which reads the options of all of them. */
 export type Role = Reader | 'check';

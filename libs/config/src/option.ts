@@ -1,0 +1,164 @@
+import {
+  type Parsed,
+  parseBool,
+  parseBytes,
+  parseChoice,
+  parseFloat10,
+  parseInt10,
+  parseList,
+  parsePath,
+  parseSeconds,
+  parseSecret,
+  parseText,
+  parseUrl,
+  type Range,
+  rangeText,
+} from './kinds.ts';
+import type { Secret } from './secret.ts';
+
+/** The readers of options. `cli` is every command of `kronos` that is neither a service nor `provision`. */
+export const readers = ['scorer', 'planner', 'executor', 'ledger', 'provision', 'cli'] as const;
+export type Reader = (typeof readers)[number];
+
+const kinds = [
+  'boolean',
+  'integer',
+  'number',
+  'seconds',
+  'bytes',
+  'text',
+  'list',
+  'choice',
+  'path',
+  'url',
+  'secret',
+  'cells',
+] as const;
+type Kind = (typeof kinds)[number];
+
+/** One option: everything that parsing, the sample, the documentation and the type of the configuration need. */
+export interface Option<T> {
+  readonly kind: Kind;
+  /** Null where the option is absent by default. */
+  readonly default: T;
+  readonly parse: (raw: string) => Parsed<T>;
+  /** Its valid values, in words: `a number from 0 to 1`, `auto or manual`. */
+  readonly takes: string;
+  readonly readBy: readonly Reader[];
+  readonly help: string;
+  /** For the path of a secret's file: the secret option that the file fills. */
+  readonly fills: string | null;
+}
+
+interface About {
+  readonly by: readonly Reader[];
+  readonly help: string;
+}
+
+export const make = <T>(
+  kind: Kind,
+  fallback: T,
+  takes: string,
+  parse: (raw: string) => Parsed<T>,
+  about: About,
+  fills: string | null = null,
+): Option<T> => ({ kind, default: fallback, parse, takes, readBy: about.by, help: about.help, fills });
+
+export const bool = (fallback: boolean, about: About): Option<boolean> =>
+  make('boolean', fallback, 'true or false', parseBool, about);
+
+export const int = (fallback: number, about: About & Range): Option<number> =>
+  make('integer', fallback, rangeText(about, 'a whole number'), (raw) => parseInt10(raw, about), about);
+
+export const float = (fallback: number, about: About & Range): Option<number> =>
+  make('number', fallback, rangeText(about, 'a number'), (raw) => parseFloat10(raw, about), about);
+
+export const seconds = (fallback: number, about: About & Range): Option<number> =>
+  make('seconds', fallback, rangeText(about, 'seconds'), (raw) => parseSeconds(raw, about), about);
+
+export const bytes = (fallback: number, about: About & Range): Option<number> =>
+  make('bytes', fallback, 'bytes, e.g. 1048576, 512MiB or 10GiB', (raw) => parseBytes(raw, about), about);
+
+export const text = (fallback: string, about: About): Option<string> =>
+  make('text', fallback, 'text', parseText, about);
+
+export const optionalText = (about: About): Option<string | null> => make('text', null, 'text', parseText, about);
+
+export const list = (fallback: readonly string[], about: About): Option<readonly string[]> =>
+  make('list', fallback, 'a comma list', parseList, about);
+
+/** A comma list whose items a rule reads. They stay text: the rule reads them again where it decides. */
+export const listOf = (
+  takes: string,
+  read: (item: string) => Parsed<unknown>,
+  about: About,
+): Option<readonly string[]> =>
+  make(
+    'list',
+    [],
+    takes,
+    (raw) => {
+      const items = parseList(raw);
+      const wrong = items.ok ? items.value.map(read).find((item) => !item.ok) : undefined;
+      return wrong !== undefined && !wrong.ok ? wrong : items;
+    },
+    about,
+  );
+
+export const choice = <const V extends string>(values: readonly V[], fallback: NoInfer<V>, about: About): Option<V> =>
+  make('choice', fallback, values.join(' or '), (raw) => parseChoice(raw, values), about);
+
+export const path = (fallback: string, about: About): Option<string> =>
+  make('path', fallback, 'a path', parsePath, about);
+
+export const optionalPath = (about: About): Option<string | null> => make('path', null, 'a path', parsePath, about);
+
+export const optionalUrl = (schemes: readonly string[], about: About): Option<string | null> =>
+  make('url', null, `a URL (${schemes.join(', ')})`, (raw) => parseUrl(raw, schemes), about);
+
+export const urls = (
+  fallback: readonly string[],
+  schemes: readonly string[],
+  about: About,
+): Option<readonly string[]> =>
+  make(
+    'list',
+    fallback,
+    `a comma list of URLs (${schemes.join(', ')})`,
+    (raw) => {
+      const items = parseList(raw);
+      if (!items.ok) return items;
+      if (items.value.length === 0) return { ok: false, problem: 'is empty', remedy: 'Name at least one server.' };
+      for (const item of items.value) {
+        const url = parseUrl(item, schemes);
+        if (!url.ok) return url;
+      }
+      return items;
+    },
+    about,
+  );
+
+export const secret = (about: About): Option<Secret | null> => make('secret', null, 'a secret', parseSecret, about);
+
+export const secretFile = (fills: string, about: Omit<About, 'help'>): Option<string | null> =>
+  make(
+    'path',
+    null,
+    'a path',
+    parsePath,
+    {
+      ...about,
+      help: `File that holds ${fills}, to keep the secret out of kronos.conf. White space around it is ignored.`,
+    },
+    fills,
+  );
+
+export const SERVICES = ['scorer', 'planner', 'executor', 'ledger'] as const;
+export const EVERYONE = readers;
+export const PLANNING = ['planner'] as const;
+export const NOVA = ['scorer', 'executor'] as const;
+export const SCORER = ['scorer'] as const;
+export const EXECUTOR = ['executor'] as const;
+export const LEDGER = ['ledger'] as const;
+export const CELLS = ['scorer', 'executor', 'cli'] as const;
+export const HTTP_URL = ['http', 'https'] as const;
