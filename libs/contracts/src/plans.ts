@@ -181,7 +181,7 @@ export const proposalDecisionSchema = z.object({
   /** Of a plan that makes room, unless it is gated. */
   capacity: z
     .object({
-      /** New VMs that were asked for, that fit as things are, and that fit after the moves. */
+      /** New VMs that were asked for, that fit without moves, and that fit after the moves. */
       wanted: z.int().min(1),
       now: z.int().min(0),
       after: z.int().min(0),

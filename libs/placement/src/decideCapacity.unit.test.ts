@@ -112,7 +112,7 @@ describe('the decision about a request for room', () => {
       });
   });
 
-  it('does nothing where the VMs fit as things are', () => {
+  it('does nothing where the VMs fit already', () => {
     const hosts = { ...HOSTS, a: { free: { MEMORY_MB: 40 * GIB } } };
     expect(decide(1, { hosts })).toMatchObject({
       outcome: 'quiet',

@@ -17,13 +17,13 @@ export const reasonMeanings = {
 
   // Outcomes of planning.
   planned: 'There is a plan.',
-  'outside-window': 'There is a plan, and no move may start now: outside the windows, or in a blackout.',
+  'outside-window': 'A plan exists, but no move may start now: outside the windows, or in a blackout.',
   balanced: 'No policy detects an imbalance and nothing else needs doing.',
   'not-sustained': 'The imbalance has not been detected in enough evaluations in a row yet.',
   'no-improvement': 'No legal moves were found that gain min_gain or more.',
   'search-limit': 'The search reached search_work_limit before it found a better placement.',
-  'expected-to-pass': 'By former days the imbalance passes by itself, and moves would not shorten it.',
-  'expected-to-return': 'By former days the plan would be undone within the horizon.',
+  'expected-to-pass': 'On former days this imbalance ended by itself, and moves would not end it sooner.',
+  'expected-to-return': 'On former days the load changed within the horizon in a way that would undo the plan.',
   'no-drain': 'No host can be drained.',
   'no-budget': 'Moves in flight use the whole budget.',
   'nothing-scored': 'Every policy is skipped, so nothing is balanced.',
@@ -63,7 +63,7 @@ export const reasonMeanings = {
 
   // A plan between cells.
   'cells-off': 'Moves between cells are off for the aggregate: [cells] aggregates does not name it.',
-  'cells-unknown-name': 'The request names an aggregate, a host or a VM that is not there.',
+  'cells-unknown-name': 'The request names an aggregate, a host or a VM that does not exist.',
   'cells-none': 'None of the VMs that were asked for can move.',
 
   // A VM does not move to another cell.
@@ -72,7 +72,7 @@ export const reasonMeanings = {
   'cell-facts-unknown': 'The volumes and ports of the VM could not be read.',
   'cell-volumes': 'The VM has volumes, and the cells do not share volumes.',
   'cell-ports': 'The VM has ports, and the cells do not share networks.',
-  'cell-port-request': 'A port of the VM requests resources, such as bandwidth: Nova moves no such VM to another cell.',
+  'cell-port-request': 'A port of the VM requests resources, such as bandwidth: Nova cannot move such a VM to another cell.',
   'cell-accelerator': 'Nova cannot move a VM with an accelerator to another cell.',
   'cell-vtpm': 'The state of a virtual TPM does not follow a VM to another cell.',
   'cell-pci-device': 'Nova cannot be relied on to move a VM with a PCI device to another cell.',
@@ -83,7 +83,7 @@ export const reasonMeanings = {
   'flavor-not-confined': 'A host outside the target takes the new flavor too, and Nova chooses the host of a resize.',
 
   // A host does not take a VM.
-  'host-is-source': 'The VM is there already.',
+  'host-is-source': 'The VM is already on the host.',
   'host-down': "The host's nova-compute is not up.",
   'host-forced-down': "The host's nova-compute is forced down.",
   'host-disabled': "The host's nova-compute is disabled.",
@@ -107,17 +107,17 @@ export const reasonMeanings = {
   'affinity-gathered': 'Nova moves no member of an affinity group that has no other member elsewhere.',
 
   // A request for room ends without a plan.
-  'fits-already': 'The new VMs fit as things are: nothing needs to move.',
-  'no-room': 'No moves make room for all of the new VMs.',
+  'fits-already': 'The new VMs fit already: no moves are needed.',
+  'no-room': 'No moves make room for all new VMs.',
   'no-room-found':
-    'No plan was found that makes room for all of the new VMs. There may be one: the search reached its limit.',
+    'No plan was found that makes room for all new VMs. The search reached its limit: one may exist.',
   'too-many-moves': 'More moves would be needed than one plan can hold.',
 
   // A legal move is not taken.
   'past-threshold': 'The move would worsen a policy and leave it above its threshold.',
   'no-gain': 'The move gains less than min_gain.',
   'capacity-threshold': "The host's capacity value would reach the policy's capacity_threshold.",
-  'not-better': 'Other moves do more.',
+  'not-better': 'Other moves gain more.',
   'not-drained': 'The host is not the one to be emptied.',
 
   // Why a step is taken.
@@ -141,10 +141,10 @@ export const reasonMeanings = {
   'no-destination': 'No host takes the VM.',
   'budget-used': 'The budget of the cycle is used up.',
   'soft-rule-broken': 'The plan breaks the soft rule of the group, because the relief outweighs soft_penalty.',
-  'no-forecast': 'The forecast is on, and former days say nothing about this imbalance.',
-  'forecast-late': 'By the forecast the imbalance should have passed by now: Kronos does not wait longer.',
+  'no-forecast': 'The forecast is on, but former days say nothing about this imbalance.',
+  'forecast-late': 'The forecast expected the imbalance to end by now: Kronos waits no longer.',
   'forecast-unearned':
-    'The waits of the last week lost as much more time as they may than they saved: Kronos does not wait.',
+    'In the last week, waiting lost more time than it saved, up to the limit: Kronos does not wait.',
   'order-impossible': 'No order of moves keeps every state in between legal.',
 } as const;
 
